@@ -1,0 +1,1 @@
+//! The farlane program: commands, analyser, reports.

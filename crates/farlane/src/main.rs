@@ -1,0 +1,2 @@
+//! The `farlane` program.
+fn main() {}

@@ -1,0 +1,1 @@
+//! The NVMe controller and a small host driver (the initiator), both state machines without I/O.

@@ -1,0 +1,1 @@
+//! The world of virtual time. Empty until the simulator issue.

@@ -1,0 +1,1 @@
+//! Time-Sensitive Networking models. Empty until the simulator needs them.
