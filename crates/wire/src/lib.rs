@@ -1,1 +1,12 @@
-//! The vocabulary of farlane: units, TLPs, NVMe structures, tunnel frames, vfio-user messages. Views over bytes and validated values; no behaviour.
+//! The vocabulary of farlane: units, PCIe transaction-layer packets, NVMe
+//! structures, the tunnel's frames, vfio-user messages.
+//!
+//! Everything here is a view over bytes or a validated value. Nothing here
+//! behaves, waits, allocates a queue or knows what time it is.
+
+pub mod id;
+pub mod time;
+pub mod tlp;
+
+pub use id::{Bdf, Tag};
+pub use time::{Duration, Instant};

@@ -1,0 +1,199 @@
+//! Host software as coroutines: drivers and enumeration read as straight-line
+//! code, and still do no I/O and read no clock.
+//!
+//! A driver is an `async fn` over a [`Bus`]. Its [`Task`] is polled by the
+//! world, which takes the requests off the bus, carries them through the root
+//! complex and answers them. There is no executor and no waker: whoever
+//! answers a request polls the task again.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use wire::{Bdf, Duration, Instant};
+
+/// What host software asks of its machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// Read a naturally aligned 1, 2 or 4 bytes of configuration space.
+    ConfigRead {
+        /// Whose.
+        target: Bdf,
+        /// Byte offset.
+        offset: u16,
+        /// Bytes.
+        size: u8,
+    },
+    /// Write a naturally aligned 1, 2 or 4 bytes of configuration space.
+    ConfigWrite {
+        /// Whose.
+        target: Bdf,
+        /// Byte offset.
+        offset: u16,
+        /// Bytes.
+        size: u8,
+        /// What.
+        value: u32,
+    },
+    /// Read a naturally aligned 1, 2, 4 or 8 bytes of a memory window.
+    MemoryRead {
+        /// Bus address.
+        address: u64,
+        /// Bytes.
+        size: u8,
+    },
+    /// Write a naturally aligned 1, 2, 4 or 8 bytes of a memory window:
+    /// posted, never answered.
+    MemoryWrite {
+        /// Bus address.
+        address: u64,
+        /// Bytes.
+        size: u8,
+        /// What.
+        value: u64,
+    },
+    /// Answer after this long.
+    Sleep(Duration),
+}
+
+/// Names a request that wants an answer.
+pub type RequestId = u64;
+
+#[derive(Debug, Default)]
+struct Mailbox {
+    next: RequestId,
+    requests: VecDeque<(RequestId, Request)>,
+    answers: Vec<(RequestId, u64)>,
+    now: Instant,
+}
+
+/// A driver's way to its machine; clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct Bus(Rc<RefCell<Mailbox>>);
+
+impl Bus {
+    /// A bus nobody has used yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Reads configuration space; all ones if nobody answers.
+    pub async fn config_read(&self, target: Bdf, offset: u16, size: u8) -> u32 {
+        self.ask(Request::ConfigRead { target, offset, size }).await as u32
+    }
+
+    /// Writes configuration space and waits until that is done or has failed.
+    pub async fn config_write(&self, target: Bdf, offset: u16, size: u8, value: u32) {
+        self.ask(Request::ConfigWrite { target, offset, size, value }).await;
+    }
+
+    /// Reads a memory window; all ones if nobody answers.
+    pub async fn read(&self, address: u64, size: u8) -> u64 {
+        self.ask(Request::MemoryRead { address, size }).await
+    }
+
+    /// Writes a memory window: posted.
+    pub fn write(&self, address: u64, size: u8, value: u64) {
+        self.post(Request::MemoryWrite { address, size, value });
+    }
+
+    /// Lets time pass.
+    pub async fn sleep(&self, span: Duration) {
+        self.ask(Request::Sleep(span)).await;
+    }
+
+    /// The time at which the task was last polled.
+    pub fn now(&self) -> Instant {
+        self.0.borrow().now
+    }
+
+    /// For the world: the next request to carry out. Memory writes want no
+    /// [`answer`](Self::answer); everything else does.
+    pub fn next_request(&self) -> Option<(RequestId, Request)> {
+        self.0.borrow_mut().requests.pop_front()
+    }
+
+    /// For the world: the value read, all ones for a read that failed, and
+    /// anything for a write that is done.
+    pub fn answer(&self, id: RequestId, value: u64) {
+        self.0.borrow_mut().answers.push((id, value));
+    }
+
+    fn post(&self, request: Request) -> RequestId {
+        let mut mailbox = self.0.borrow_mut();
+        let id = mailbox.next;
+        mailbox.next += 1;
+        mailbox.requests.push_back((id, request));
+        id
+    }
+
+    fn ask(&self, request: Request) -> impl Future<Output = u64> + use<> {
+        let (bus, id) = (self.clone(), self.post(request));
+        std::future::poll_fn(move |_| {
+            let mut mailbox = bus.0.borrow_mut();
+            match mailbox.answers.iter().position(|(answered, _)| *answered == id) {
+                Some(at) => Poll::Ready(mailbox.answers.swap_remove(at).1),
+                None => Poll::Pending,
+            }
+        })
+    }
+}
+
+/// A running piece of host software.
+pub struct Task<T> {
+    bus: Bus,
+    future: Pin<Box<dyn Future<Output = T>>>,
+}
+
+impl<T> Task<T> {
+    /// Prepares `software` over `bus`; nothing runs before the first poll.
+    pub fn new(bus: &Bus, software: impl Future<Output = T> + 'static) -> Self {
+        Self { bus: bus.clone(), future: Box::pin(software) }
+    }
+
+    /// Runs until the software waits or ends. After the end it may not be
+    /// polled again.
+    pub fn poll(&mut self, now: Instant) -> Option<T> {
+        self.bus.0.borrow_mut().now = now;
+        match self.future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(value) => Some(value),
+            Poll::Pending => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn straight_line_software_is_driven_from_outside() {
+        let bus = Bus::new();
+        let mut task = Task::new(&bus, {
+            let bus = bus.clone();
+            async move {
+                let id = bus.config_read(Bdf::new(1, 0, 0), 0, 4).await;
+                bus.write(0x1000, 4, 7);
+                let both = (bus.read(0x1004, 4), bus.read(0x1008, 8));
+                u64::from(id) + both.1.await + both.0.await
+            }
+        });
+        assert_eq!(task.poll(Instant::ZERO), None);
+        let (id, request) = bus.next_request().unwrap();
+        let target = Bdf::new(1, 0, 0);
+        assert_eq!(request, Request::ConfigRead { target, offset: 0, size: 4 });
+        bus.answer(id, 100);
+        assert_eq!(task.poll(Instant::ZERO), None);
+        let write = bus.next_request().unwrap().1;
+        assert_eq!(write, Request::MemoryWrite { address: 0x1000, size: 4, value: 7 });
+        let eight = bus.next_request().unwrap();
+        assert_eq!(eight.1, Request::MemoryRead { address: 0x1008, size: 8 });
+        bus.answer(eight.0, 20);
+        assert_eq!(task.poll(Instant::ZERO), None);
+        let four = bus.next_request().unwrap();
+        bus.answer(four.0, 3);
+        assert_eq!(task.poll(Instant::ZERO), Some(123));
+    }
+}

@@ -1,0 +1,289 @@
+//! The fields of TLP headers as validated values.
+
+use crate::id::{Bdf, Tag};
+
+/// The three classes of flow control and ordering (PCIe Base 4.0, 2.6.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    /// Memory writes and messages.
+    Posted,
+    /// Requests that are answered: reads and configuration writes.
+    NonPosted,
+    /// Answers.
+    Completion,
+}
+
+impl Class {
+    /// All classes, in the order of their wire numbers.
+    pub const ALL: [Self; 3] = [Self::Posted, Self::NonPosted, Self::Completion];
+
+    /// 0, 1 or 2: an index for tables of three.
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+}
+
+/// Attr[2:0] (PCIe Base 4.0, section 2.2.6.3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Attributes {
+    /// Attr[0], no snoop.
+    pub no_snoop: bool,
+    /// Attr[1], relaxed ordering.
+    pub relaxed: bool,
+    /// Attr[2], ID-based ordering.
+    pub id_based: bool,
+}
+
+impl Attributes {
+    /// From three bits.
+    pub const fn from_bits(bits: u8) -> Self {
+        Self { no_snoop: bits & 1 != 0, relaxed: bits & 2 != 0, id_based: bits & 4 != 0 }
+    }
+
+    /// As three bits.
+    pub const fn bits(self) -> u8 {
+        self.no_snoop as u8 | (self.relaxed as u8) << 1 | (self.id_based as u8) << 2
+    }
+}
+
+/// Header fields of a memory read or write (PCIe Base 4.0, section 2.2.7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct MemoryRequest {
+    /// Who asks.
+    pub requester: Bdf,
+    /// Transaction tag; without meaning for writes.
+    pub tag: Tag,
+    /// Address of the first double word, a multiple of 4. Below 4 GiB the
+    /// 3 DW header is used, as the specification demands.
+    pub address: u64,
+    /// Length in double words, 1 to 1024.
+    pub length_dw: u16,
+    /// Byte enables of the first double word.
+    pub first_be: u8,
+    /// Byte enables of the last double word; 0 if there is only one.
+    pub last_be: u8,
+}
+
+impl MemoryRequest {
+    /// A request for `length` bytes from the byte `address`, with the byte
+    /// enables that follow. `None` if it is empty, longer than 4096 bytes,
+    /// crosses a 4 KiB boundary or wraps.
+    pub fn for_bytes(requester: Bdf, tag: Tag, address: u64, length: usize) -> Option<Self> {
+        if length == 0 || length > super::MAX_PAYLOAD {
+            return None;
+        }
+        let last = address.checked_add(length as u64 - 1)?;
+        if address >> 12 != last >> 12 {
+            return None;
+        }
+        let start = address & !3;
+        let length_dw = ((last - start) / 4 + 1) as u16;
+        let head = 0xf << (address & 3) & 0xf;
+        let tail = 0xf >> (3 - (last & 3));
+        let (first_be, last_be) = if length_dw == 1 { (head & tail, 0) } else { (head, tail) };
+        Some(Self { requester, tag, address: start, length_dw, first_be: first_be as u8, last_be })
+    }
+
+    /// Length in bytes of all double words touched.
+    pub fn length(&self) -> usize {
+        usize::from(self.length_dw) * 4
+    }
+
+    /// Bytes disabled before the first enabled one. A zero-length read
+    /// (no byte enabled) counts as none.
+    pub fn leading(&self) -> usize {
+        if self.first_be == 0 { 0 } else { self.first_be.trailing_zeros() as usize }
+    }
+
+    /// Address of the first enabled byte.
+    pub fn first_byte(&self) -> u64 {
+        self.address + self.leading() as u64
+    }
+
+    /// Bytes from the first to the last enabled one, as the byte count of a
+    /// completion counts (PCIe Base 4.0, table 2-37: a zero-length read
+    /// counts 1).
+    pub fn byte_count(&self) -> usize {
+        let trailing = |be: u8| (be.leading_zeros() as usize).saturating_sub(4);
+        if self.length_dw == 1 {
+            match self.first_be {
+                0 => 1,
+                be => 4 - trailing(be) - self.leading(),
+            }
+        } else {
+            let last = if self.last_be == 0 { 4 } else { trailing(self.last_be) };
+            self.length() - self.leading() - last
+        }
+    }
+}
+
+/// Which configuration request (PCIe Base 4.0, section 2.2.7.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ConfigKind {
+    /// For the device on this link.
+    Type0,
+    /// For a bus further down: routed by ID.
+    Type1,
+}
+
+/// Header fields of a configuration request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ConfigRequest {
+    /// Type 0 or type 1.
+    pub kind: ConfigKind,
+    /// Who asks.
+    pub requester: Bdf,
+    /// Transaction tag.
+    pub tag: Tag,
+    /// Whose configuration space.
+    pub target: Bdf,
+    /// Byte offset of the double word, a multiple of 4, 0 to 4092.
+    pub register: u16,
+    /// Byte enables.
+    pub first_be: u8,
+}
+
+/// Completion status (PCIe Base 4.0, table 2-34).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Status {
+    /// SC, 000b.
+    Success,
+    /// UR, 001b.
+    UnsupportedRequest,
+    /// CRS, 010b.
+    ConfigRetry,
+    /// CA, 100b.
+    CompleterAbort,
+    /// A reserved code; a requester treats it as Unsupported Request
+    /// (section 2.3.2).
+    Reserved(u8),
+}
+
+impl Status {
+    /// From three bits.
+    pub const fn from_bits(bits: u8) -> Self {
+        match bits & 7 {
+            0 => Self::Success,
+            1 => Self::UnsupportedRequest,
+            2 => Self::ConfigRetry,
+            4 => Self::CompleterAbort,
+            other => Self::Reserved(other),
+        }
+    }
+
+    /// As three bits.
+    pub const fn bits(self) -> u8 {
+        match self {
+            Self::Success => 0,
+            Self::UnsupportedRequest => 1,
+            Self::ConfigRetry => 2,
+            Self::CompleterAbort => 4,
+            Self::Reserved(bits) => bits & 7,
+        }
+    }
+}
+
+/// Header fields of a completion (PCIe Base 4.0, section 2.2.9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Completion {
+    /// Who answers.
+    pub completer: Bdf,
+    /// Who asked: completions are routed by this ID.
+    pub requester: Bdf,
+    /// The tag of the request.
+    pub tag: Tag,
+    /// Success or how it failed.
+    pub status: Status,
+    /// Bytes still to come, this completion's included: 1 to 4096.
+    pub byte_count: u16,
+    /// Low 7 bits of the address of the first enabled byte.
+    pub lower_address: u8,
+    /// BCM, set only by PCI-X completers.
+    pub byte_count_modified: bool,
+}
+
+/// How a message finds its way (PCIe Base 4.0, table 2-18).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Routing {
+    /// 000b, implicitly to the root complex.
+    ToRootComplex,
+    /// 001b, by the address in the message body.
+    ByAddress,
+    /// 010b, by the ID in the message body.
+    ById,
+    /// 011b, from the root complex to everybody.
+    Broadcast,
+    /// 100b, ends at the receiver of this link.
+    Local,
+    /// 101b, gathered from all downstream ports.
+    Gathered,
+    /// A reserved code, ends at the receiver.
+    Reserved(u8),
+}
+
+impl Routing {
+    /// From three bits.
+    pub const fn from_bits(bits: u8) -> Self {
+        match bits & 7 {
+            0 => Self::ToRootComplex,
+            1 => Self::ByAddress,
+            2 => Self::ById,
+            3 => Self::Broadcast,
+            4 => Self::Local,
+            5 => Self::Gathered,
+            other => Self::Reserved(other),
+        }
+    }
+
+    /// As three bits.
+    pub const fn bits(self) -> u8 {
+        match self {
+            Self::ToRootComplex => 0,
+            Self::ByAddress => 1,
+            Self::ById => 2,
+            Self::Broadcast => 3,
+            Self::Local => 4,
+            Self::Gathered => 5,
+            Self::Reserved(bits) => bits & 7,
+        }
+    }
+}
+
+/// Header fields of a message (PCIe Base 4.0, section 2.2.8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Message {
+    /// Who sends.
+    pub requester: Bdf,
+    /// Without meaning for messages, carried all the same.
+    pub tag: Tag,
+    /// How it is routed.
+    pub routing: Routing,
+    /// Message code, see [`message_code`].
+    pub code: u8,
+    /// Bytes 8 to 15 of the header: address, target ID or vendor's own.
+    pub body: [u8; 8],
+}
+
+/// Message codes (PCIe Base 4.0, section 2.2.8, tables 2-19 to 2-27).
+pub mod message_code {
+    /// Assert_INTA; INTB to INTD follow.
+    pub const ASSERT_INTA: u8 = 0x20;
+    /// Deassert_INTA; INTB to INTD follow.
+    pub const DEASSERT_INTA: u8 = 0x24;
+    /// ERR_COR.
+    pub const ERR_COR: u8 = 0x30;
+    /// ERR_NONFATAL.
+    pub const ERR_NONFATAL: u8 = 0x31;
+    /// ERR_FATAL.
+    pub const ERR_FATAL: u8 = 0x33;
+    /// PME_Turn_Off.
+    pub const PME_TURN_OFF: u8 = 0x19;
+    /// PME_TO_Ack.
+    pub const PME_TO_ACK: u8 = 0x1b;
+    /// Set_Slot_Power_Limit.
+    pub const SET_SLOT_POWER_LIMIT: u8 = 0x50;
+    /// Vendor_Defined type 0.
+    pub const VENDOR_TYPE_0: u8 = 0x7e;
+    /// Vendor_Defined type 1.
+    pub const VENDOR_TYPE_1: u8 = 0x7f;
+}

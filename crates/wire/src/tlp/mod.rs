@@ -1,0 +1,164 @@
+//! Transaction-layer packets (PCIe Base 4.0, chapter 2).
+//!
+//! [`Tlp`] is a validated value; [`Tlp::decode`] and [`Tlp::encode`] go from
+//! and to the bytes of the specification (big-endian double words, no framing,
+//! no sequence number, no LCRC: those belong to the data link layer, whose
+//! part the tunnel plays).
+
+mod decode;
+mod encode;
+mod fields;
+#[cfg(test)]
+mod tests;
+
+pub use decode::{Malformed, total_length};
+pub use fields::{
+    Attributes, Class, Completion, ConfigKind, ConfigRequest, MemoryRequest, Message, Routing,
+    Status, message_code,
+};
+
+use bytes::Bytes;
+
+/// The largest payload of one TLP in bytes (PCIe Base 4.0, section 2.2.2).
+pub const MAX_PAYLOAD: usize = 4096;
+
+/// The longest TLP in bytes: 4 DW header, payload, ECRC.
+pub const MAX_TLP: usize = 16 + MAX_PAYLOAD + 4;
+
+/// One transaction-layer packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tlp {
+    /// Traffic class, 0 to 7.
+    pub tc: u8,
+    /// Ordering and snoop attributes.
+    pub attributes: Attributes,
+    /// The EP bit: the payload is known to be bad.
+    pub poisoned: bool,
+    /// The TD bit: an ECRC follows the payload on the wire.
+    pub digest: bool,
+    /// What the packet asks for or answers.
+    pub packet: Packet,
+    /// Payload, always whole double words; empty for packets without data.
+    pub data: Bytes,
+}
+
+/// The type-specific part of a header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packet {
+    /// MRd: `length_dw` of the request says how much is asked for.
+    MemoryRead(MemoryRequest),
+    /// MWr: the payload has `length_dw` double words.
+    MemoryWrite(MemoryRequest),
+    /// CfgRd0 or CfgRd1.
+    ConfigRead(ConfigRequest),
+    /// CfgWr0 or CfgWr1, one double word of payload.
+    ConfigWrite(ConfigRequest),
+    /// Cpl, or CplD if there is payload.
+    Completion(Completion),
+    /// Msg, or MsgD if there is payload.
+    Message(Message),
+}
+
+impl Tlp {
+    /// A packet of traffic class 0 without attributes, poison or digest.
+    pub fn new(packet: Packet, data: Bytes) -> Self {
+        Self {
+            tc: 0,
+            attributes: Attributes::default(),
+            poisoned: false,
+            digest: false,
+            packet,
+            data,
+        }
+    }
+
+    /// A memory read.
+    pub fn memory_read(request: MemoryRequest) -> Self {
+        Self::new(Packet::MemoryRead(request), Bytes::new())
+    }
+
+    /// A memory write of whole double words.
+    pub fn memory_write(request: MemoryRequest, data: Bytes) -> Self {
+        Self::new(Packet::MemoryWrite(request), data)
+    }
+
+    /// A completion without data.
+    pub fn completion(completion: Completion) -> Self {
+        Self::new(Packet::Completion(completion), Bytes::new())
+    }
+
+    /// The flow-control and ordering class.
+    pub fn class(&self) -> Class {
+        match self.packet {
+            Packet::MemoryWrite(_) | Packet::Message(_) => Class::Posted,
+            Packet::MemoryRead(_) | Packet::ConfigRead(_) | Packet::ConfigWrite(_) => {
+                Class::NonPosted
+            }
+            Packet::Completion(_) => Class::Completion,
+        }
+    }
+
+    /// Header length on the wire in bytes: 12 or 16.
+    pub fn header_length(&self) -> usize {
+        match self.packet {
+            Packet::MemoryRead(r) | Packet::MemoryWrite(r) if r.address >> 32 != 0 => 16,
+            Packet::Message(_) => 16,
+            _ => 12,
+        }
+    }
+
+    /// Length on the wire in bytes: header, payload and digest.
+    pub fn wire_length(&self) -> usize {
+        self.header_length() + self.data.len() + if self.digest { 4 } else { 0 }
+    }
+
+    /// Flow-control credits for the payload, one for each 16 bytes begun
+    /// (PCIe Base 4.0, section 2.6.1).
+    pub fn data_credits(&self) -> u32 {
+        self.data.len().div_ceil(16) as u32
+    }
+
+    /// The field's short name with the size of the address, as analysers
+    /// print it: `MRd32`, `MWr64`, `CfgRd0`, `CplD`, ….
+    pub fn mnemonic(&self) -> &'static str {
+        let wide = self.header_length() == 16;
+        match self.packet {
+            Packet::MemoryRead(_) => {
+                if wide {
+                    "MRd64"
+                } else {
+                    "MRd32"
+                }
+            }
+            Packet::MemoryWrite(_) => {
+                if wide {
+                    "MWr64"
+                } else {
+                    "MWr32"
+                }
+            }
+            Packet::ConfigRead(c) => match c.kind {
+                ConfigKind::Type0 => "CfgRd0",
+                ConfigKind::Type1 => "CfgRd1",
+            },
+            Packet::ConfigWrite(c) => match c.kind {
+                ConfigKind::Type0 => "CfgWr0",
+                ConfigKind::Type1 => "CfgWr1",
+            },
+            Packet::Completion(_) => {
+                if self.data.is_empty() {
+                    "Cpl"
+                } else {
+                    "CplD"
+                }
+            }
+            Packet::Message(_) => {
+                if self.data.is_empty() {
+                    "Msg"
+                } else {
+                    "MsgD"
+                }
+            }
+        }
+    }
+}
