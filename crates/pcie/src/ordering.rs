@@ -69,6 +69,11 @@ impl OrderedQueue {
         self.classes.iter().all(VecDeque::is_empty)
     }
 
+    /// Adds packets behind everything there.
+    pub fn extend(&mut self, tlps: impl IntoIterator<Item = Tlp>) {
+        tlps.into_iter().for_each(|tlp| self.push(tlp));
+    }
+
     /// Forgets everything.
     pub fn clear(&mut self) {
         *self = Self::default();
