@@ -4,6 +4,7 @@
 //! Everything here is a view over bytes or a validated value. Nothing here
 //! behaves, waits, allocates a queue or knows what time it is.
 
+pub mod frame;
 pub mod id;
 pub mod time;
 pub mod tlp;
