@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(queue.fill(&mut frame, 1000), 1, "posted passes the read; data for one only");
         assert_eq!((queue.len(), queue.waits()), (2, 1));
         let more = Grant { headers: 10, data: 4 };
-        assert!(queue.grant([more, Grant { headers: 1, data: 0 }, more]) == false, "backwards");
+        assert!(!queue.grant([more, Grant { headers: 1, data: 0 }, more]), "backwards");
         let full = Grant { headers: 10, data: 10 };
         assert!(queue.grant([more, Grant { headers: 1, data: 0 }, full]));
         assert_eq!(queue.fill(&mut frame, 1000), 2);

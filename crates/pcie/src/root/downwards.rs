@@ -149,7 +149,9 @@ impl RootComplex {
 
     pub(super) fn complete(&mut self, c: Completion, tlp: &Tlp) {
         let known = self.pending.get(&c.tag.get()).filter(|pending| {
-            c.requester == HOST && pending.target.is_none_or(|target| target == c.completer)
+            // Ports on the way answer in their own name when they refuse.
+            let from_target = pending.target.is_none_or(|target| target == c.completer);
+            c.requester == HOST && (from_target || c.status != Status::Success)
         });
         let Some(pending) = known else {
             self.errors.unexpected_completion += 1;
