@@ -1,5 +1,5 @@
-# Waits for drives that appear by themselves.
-# Argument: the number of namespaces that must be there in the end.
+# Waits until there are as many drives as there should be.
+# Argument: their number.
 expected=$1
 
 there() {
@@ -7,4 +7,3 @@ there() {
 }
 
 step "drives: $expected" until_true 20 there
-ls /sys/class/block | grep '^nvme'

@@ -29,6 +29,11 @@ impl Sockets {
         Self(folder)
     }
 
+    /// The folder itself.
+    pub fn folder(&self) -> &Path {
+        &self.0
+    }
+
     /// The path of a socket in it.
     pub fn path(&self, name: &str) -> PathBuf {
         self.0.join(name)

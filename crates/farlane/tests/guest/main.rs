@@ -6,9 +6,11 @@
 mod cache;
 mod folder;
 mod guest;
+mod node;
 mod process;
 mod qmp;
 mod reference;
+mod relay;
 mod script;
 mod trace;
 mod transcript;

@@ -66,12 +66,12 @@ pub fn remove(function: &str) -> Script {
     script!("remove").argument(function)
 }
 
-/// Scans the guest's PCI tree until it has that many namespaces.
-pub fn rescan(namespaces: u32) -> Script {
-    script!("rescan").argument(namespaces)
+/// Has the guest look for PCI functions anew.
+pub fn rescan() -> Script {
+    script!("rescan")
 }
 
-/// Waits, without a scan, until the guest has that many namespaces.
+/// Waits until the guest has that many namespaces.
 pub fn attached(namespaces: u32) -> Script {
     script!("attached").argument(namespaces)
 }
