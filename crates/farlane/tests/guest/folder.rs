@@ -15,6 +15,12 @@ pub fn kept(name: &str) -> PathBuf {
     folder
 }
 
+/// A disk of zeros.
+pub fn empty_disk(path: &Path, bytes: u64) {
+    let file = fs::File::create(path).and_then(|file| file.set_len(bytes));
+    file.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+}
+
 /// A folder for sockets, whose paths must be short; removed on drop.
 pub struct Sockets(PathBuf);
 

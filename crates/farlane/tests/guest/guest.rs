@@ -4,9 +4,8 @@
 //! output back (`tests/guest/rootfs/init` has the protocol); its console is kept
 //! beside it, and QEMU itself is reached over QMP.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -86,7 +85,7 @@ impl Builder {
         command
             .args(["-nodefaults", "-no-user-config", "-display", "none"])
             .args(["-no-reboot", "-nic", "none", "-accel", "tcg", "-smp", "2"])
-            .args(["-m", "512M"]);
+            .args(["-m", "512M", "-run-with", "exit-with-parent=on"]);
         match self.memory {
             Memory::Shared => command
                 .args(["-object", "memory-backend-memfd,id=mem,size=512M,share=on"])
@@ -123,7 +122,6 @@ impl Builder {
             qmp: Qmp::greet(accept(&qmp, &process, deadline)),
             console: Transcript::of(console, &folder.join("console.log")),
             process,
-            folder,
             scripts: 0,
             _sockets: sockets,
         };
@@ -176,7 +174,6 @@ pub struct Guest {
     /// What the kernel says.
     pub console: Transcript,
     process: Process,
-    folder: PathBuf,
     scripts: u32,
     _sockets: Sockets,
 }
@@ -190,11 +187,6 @@ impl Guest {
             kernel: Vec::new(),
             qemu: Vec::new(),
         }
-    }
-
-    /// Where the guest's logs are.
-    pub fn folder(&self) -> &Path {
-        &self.folder
     }
 
     /// Runs a script to its end, which must be a good one.
@@ -217,8 +209,7 @@ impl Guest {
         let text = script.text();
         write!(self.control, "{id} {}\n{text}", text.len()).expect("send a script to the guest");
         let begun = Instant::now();
-        let text = self.receive(&id, begun + script.time(), script.name());
-        let (text, status) = text;
+        let (text, status) = self.receive(&id, begun + script.time(), script.name());
         let output = Output {
             text,
             status,
@@ -248,13 +239,19 @@ impl Guest {
             let left = deadline.saturating_duration_since(Instant::now());
             let limit = left.max(Duration::from_millis(1));
             self.control.set_read_timeout(Some(limit)).unwrap();
-            match self.control.read(&mut buffer) {
-                Ok(read @ 1..) if !left.is_zero() => bytes.extend_from_slice(&buffer[..read]),
-                other => panic!(
-                    "{name}: the guest did not finish in time ({other:?}); so far:\n{}",
-                    String::from_utf8_lossy(&bytes)
-                ),
-            }
+            let why = match self.control.read(&mut buffer) {
+                Ok(0) => "the guest has ended".to_owned(),
+                Ok(read) if !left.is_zero() => {
+                    bytes.extend_from_slice(&buffer[..read]);
+                    continue;
+                }
+                Err(error) if error.kind() != ErrorKind::WouldBlock => error.to_string(),
+                _ => "not finished in time".to_owned(),
+            };
+            panic!(
+                "{name}: {why}; so far:\n{}",
+                String::from_utf8_lossy(&bytes)
+            );
         }
     }
 

@@ -11,6 +11,7 @@ mod process;
 mod qmp;
 mod reference;
 mod relay;
+mod remote;
 mod script;
 mod trace;
 mod transcript;

@@ -41,19 +41,11 @@ impl DeviceNode {
         for namespace in namespaces {
             command.arg("--namespace").arg(namespace);
         }
-        let process = Process::start(&mut command, name, folder);
-        let line = process
-            .stderr
-            .wait_for("listening on ", LIMIT)
-            .unwrap_or_else(|error| panic!("{error}"));
+        let mut process = Process::start(&mut command, name, folder);
+        let line = process.stderr.wait_for("listening on ", LIMIT);
         let (_, address) = line.split_once("listening on ").unwrap();
-        let address = address.split_whitespace().next().unwrap_or("");
-        Self {
-            address: address
-                .parse()
-                .unwrap_or_else(|error| panic!("{line}: {error}")),
-            process,
-        }
+        let address = address.parse().unwrap_or_else(|e| panic!("{line}: {e}"));
+        Self { process, address }
     }
 
     /// Where it listens.
@@ -87,11 +79,8 @@ impl HostNode {
             .arg("--vfio-user")
             .arg(sockets.folder())
             .args(options);
-        let process = Process::start(&mut command, name, folder);
-        process
-            .stderr
-            .wait_for("ready", LIMIT)
-            .unwrap_or_else(|error| panic!("{error}"));
+        let mut process = Process::start(&mut command, name, folder);
+        process.stderr.wait_for("ready", LIMIT);
         Self { process, sockets }
     }
 

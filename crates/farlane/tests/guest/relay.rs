@@ -105,14 +105,6 @@ impl Relay {
         self.address
     }
 
-    /// Closes all connections, as a cable that is cut would in the end; new ones
-    /// are still taken.
-    pub fn disconnect(&self) {
-        for connection in &*self.shared.connections.lock().unwrap() {
-            connection.close();
-        }
-    }
-
     /// Ends the relay. What passed, a recording for each connection.
     pub fn finish(mut self) -> Vec<Recording> {
         self.end();

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -11,12 +11,21 @@ use std::time::{Duration, Instant};
 pub struct Transcript {
     path: PathBuf,
     shared: Arc<Shared>,
+    /// How much of the text was looked at by [`Self::wait_for`].
+    seen: usize,
 }
 
 #[derive(Default)]
 struct Shared {
     text: Mutex<Text>,
     grown: Condvar,
+}
+
+impl Shared {
+    /// A failed wait leaves the text as good as it was.
+    fn lock(&self) -> MutexGuard<'_, Text> {
+        self.text.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 #[derive(Default)]
@@ -36,7 +45,7 @@ impl Transcript {
             loop {
                 let read = source.read(&mut buffer).unwrap_or(0);
                 let _ = file.write_all(&buffer[..read]);
-                let mut text = filled.text.lock().unwrap();
+                let mut text = filled.lock();
                 text.so_far
                     .push_str(&String::from_utf8_lossy(&buffer[..read]));
                 text.ended = read == 0;
@@ -49,45 +58,47 @@ impl Transcript {
         Self {
             path: path.to_owned(),
             shared,
+            seen: 0,
         }
     }
 
     /// The text so far.
     pub fn text(&self) -> String {
-        self.shared.text.lock().unwrap().so_far.clone()
+        self.shared.lock().so_far.clone()
     }
 
-    /// The first line that contains `part`, as soon as it is complete.
-    pub fn wait_for(&self, part: &str, limit: Duration) -> Result<String, String> {
-        self.wait_after(0, part, limit)
-    }
-
-    /// As [`Self::wait_for`], looking only at what comes after the first
-    /// `offset` bytes.
-    pub fn wait_after(&self, offset: usize, part: &str, limit: Duration) -> Result<String, String> {
+    /// The next line that contains `part`, after the one that was waited for last.
+    ///
+    /// # Panics
+    ///
+    /// When it does not come within `limit`, or the source ends without it.
+    pub fn wait_for(&mut self, part: &str, limit: Duration) -> String {
         let deadline = Instant::now() + limit;
-        let mut text = self.shared.text.lock().unwrap();
+        let mut text = self.shared.lock();
         loop {
-            let complete = text.so_far.rfind('\n').map_or(0, |end| end + 1);
-            let lines = text.so_far.get(offset..complete).unwrap_or("").lines();
-            if let Some(line) = lines.into_iter().find(|line| line.contains(part)) {
-                return Ok(line.to_owned());
+            for line in text.so_far[self.seen..].split_inclusive('\n') {
+                if !line.ends_with('\n') {
+                    break;
+                }
+                self.seen += line.len();
+                if line.contains(part) {
+                    return line.trim_end().to_owned();
+                }
             }
             let left = deadline.saturating_duration_since(Instant::now());
-            if text.ended || left.is_zero() {
-                let why = if text.ended { "ended" } else { "had" };
-                return Err(format!(
-                    "{} {why} without “{part}” within {limit:?}",
-                    self.path.display()
-                ));
-            }
-            text = self.shared.grown.wait_timeout(text, left).unwrap().0;
+            let path = self.path.display();
+            assert!(!text.ended, "{path} ended without “{part}”");
+            assert!(!left.is_zero(), "{path}: no “{part}” within {limit:?}");
+            text = match self.shared.grown.wait_timeout(text, left) {
+                Ok((text, _)) => text,
+                Err(poisoned) => poisoned.into_inner().0,
+            };
         }
     }
 
     /// Waits until the source ended.
     pub fn wait_for_end(&self, limit: Duration) {
-        let text = self.shared.text.lock().unwrap();
+        let text = self.shared.lock();
         drop(
             self.shared
                 .grown

@@ -90,6 +90,27 @@ pub fn everything(guest: &mut Guest, drive: u32) -> String {
     output.between("checksums").expect("checksums").to_owned()
 }
 
+/// Enough to see that a drive works.
+pub fn briefly(guest: &mut Guest, drive: u32) {
+    guest.run(&identify(drive));
+    guest.run(&transfer(drive, 1));
+    guest.run(&fio(1, &[drive]));
+}
+
+/// Two drives that are not the same one, both loaded at once.
+pub fn two_drives(guest: &mut Guest) {
+    guest.run(&attached(2));
+    for drive in [0, 1] {
+        guest.run(&identify(drive));
+    }
+    guest.run(
+        &script!("distinct")
+            .argument(namespace(0))
+            .argument(namespace(1)),
+    );
+    guest.run(&fio(2, &[0, 1]));
+}
+
 fn namespace(drive: u32) -> String {
     format!("nvme{drive}n1")
 }
