@@ -14,9 +14,13 @@ fn reference_nvme_answers() {
             "-drive",
             format!("if=none,id=disk,format=raw,file={}", disk.display()),
         )
-        .device("nvme,drive=disk,serial=reference")
+        .kernel(workload::RELAXED)
+        .root_port("rp")
+        .device("nvme,drive=disk,serial=reference,bus=rp")
         .start();
     guest.run(&workload::identify(0));
+    // Enabled and ready.
+    guest.run(&workload::status_register("0000:01:00.0", 1));
     guest.run(&workload::transfer(0, 1));
     guest.run(&workload::fio(1, &[0]));
     let commands = guest.commands();

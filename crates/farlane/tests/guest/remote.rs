@@ -95,6 +95,7 @@ fn remote_drive_is_lost_and_found() {
     let mut host = HostNode::start(&folder, "host", &[device.address()], &[]);
     let mut guest = Guest::builder("lost/guest")
         .kernel("nvme_core.io_timeout=5")
+        .kernel(workload::RELAXED)
         .root_port("rp")
         .device(
             host.endpoint(0, json!({"bus": "rp", "id": "drive"}))
@@ -104,6 +105,9 @@ fn remote_drive_is_lost_and_found() {
 
     guest.run(&workload::load(0));
     device.process.kill();
+    let output = guest.run(&workload::status_register("0000:01:00.0", u32::MAX));
+    // Of which the guest's shell takes some tenths.
+    assert!(output.elapsed < Duration::from_secs(1));
     host.process
         .stderr
         .wait_for(LINK_DOWN, Duration::from_secs(1));

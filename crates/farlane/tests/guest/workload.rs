@@ -54,6 +54,17 @@ pub fn load(drive: u32) -> Script {
     script!("load").argument(namespace(drive))
 }
 
+/// The status register (CSTS) of a function, read past the driver, has that value.
+/// Needs a kernel that was started with [`RELAXED`].
+pub fn status_register(function: &str, expected: u32) -> Script {
+    script!("register")
+        .argument(function)
+        .argument(format!("0x{expected:08X}"))
+}
+
+/// Lets a guest read a drive's registers while the driver has them.
+pub const RELAXED: &str = "iomem=relaxed";
+
 /// Waits until the driver gave up the drive and the load saw it.
 pub fn lost(drive: u32, limit: Duration) -> Script {
     script!("lost")
