@@ -5,6 +5,7 @@
 //! behaves, waits, allocates a queue or knows what time it is.
 
 pub mod id;
+pub mod nvme;
 pub mod time;
 pub mod tlp;
 
