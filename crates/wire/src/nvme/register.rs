@@ -42,7 +42,7 @@ impl Doorbell {
     /// The doorbell at a byte offset in the BAR, with stride 4 (DSTRD 0).
     /// `None` below the doorbells, off their alignment, or past queue 65535.
     pub const fn at(offset: u64) -> Option<Self> {
-        if offset < DOORBELLS || offset % 4 != 0 {
+        if offset < DOORBELLS || !offset.is_multiple_of(4) {
             return None;
         }
         let index = (offset - DOORBELLS) / 4;
