@@ -2,9 +2,23 @@
 //! function, so that a device's own code sees register accesses, finished DMA
 //! and resets, and never a TLP.
 
+mod dma;
+mod msix;
+mod requests;
+#[cfg(test)]
+mod tests;
+
+use crate::config::{self, ConfigSpace, PcieCapability, PcieKind, command, register};
+use crate::errors::Errors;
 use crate::function::{Input, Output, Ready, Reset};
-use bytes::Bytes;
-use wire::Instant;
+use crate::ordering::OrderedQueue;
+use crate::split;
+use bytes::{Bytes, BytesMut};
+use dma::{Engine, Limits};
+use msix::Msix;
+use std::collections::VecDeque;
+use wire::tlp::{Attributes, Class, MemoryRequest, Message, Packet, Routing, Tlp, message_code};
+use wire::{Bdf, Instant, Tag};
 
 /// What kind of function an [`Endpoint`] shows.
 #[derive(Clone, Debug)]
@@ -22,14 +36,15 @@ pub struct EndpointConfig {
     /// Device serial number (extended capability 0003h).
     pub serial: u64,
     /// Size in bytes of BAR 0, a 64-bit non-prefetchable memory BAR; a power
-    /// of two, at least 4096. Its upper half holds the MSI-X table and PBA.
+    /// of two, at least 4096. Its upper half holds the MSI-X table (from the
+    /// half) and PBA (from three quarters).
     pub bar0_size: u64,
     /// MSI-X vectors, 1 to 2048.
     pub vectors: u16,
     /// Largest payload supported: 128, 256, … 4096 bytes.
     pub max_payload: usize,
     /// The device's own limit for one read request, below MRRS: some drives
-    /// never ask for more than 256 bytes.
+    /// never ask for more than 256 bytes. A power of two.
     pub read_request: usize,
     /// Read requests the DMA engine keeps in flight, 1 to 1024.
     pub reads_in_flight: usize,
@@ -67,14 +82,20 @@ pub enum Event {
 
 /// Names a register read until it is completed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReadToken(());
+pub struct ReadToken {
+    request: MemoryRequest,
+    tc: u8,
+    attributes: Attributes,
+    /// Resets seen so far: a read of before a reset is not answered.
+    epoch: u64,
+}
 
 /// How a DMA read can fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DmaError {
     /// The completer answered Unsupported Request.
     UnsupportedRequest,
-    /// The completer answered Completer Abort.
+    /// The completer answered Completer Abort, or nonsense.
     CompleterAbort,
     /// Nobody answered in time.
     Timeout,
@@ -84,76 +105,289 @@ pub enum DmaError {
     BusMasterDisabled,
 }
 
+/// Non-posted requests a function lets wait for their answers.
+const MOST_REGISTER_READS: usize = 64;
+
 /// The core of a type 0 function; see the module.
 #[derive(Debug)]
-pub struct Endpoint {}
+pub struct Endpoint {
+    settings: EndpointConfig,
+    config: ConfigSpace,
+    pcie: PcieCapability,
+    msix_capability: u16,
+    msix: Msix,
+    id: Bdf,
+    engine: Engine,
+    out: OrderedQueue,
+    events: VecDeque<Event>,
+    register_reads: usize,
+    intx: bool,
+    intx_asserted: bool,
+    epoch: u64,
+    errors: Errors,
+}
 
 impl Endpoint {
     /// A function after power-on.
-    pub fn new(_config: EndpointConfig) -> Self {
-        todo!()
+    ///
+    /// # Panics
+    /// If the settings contradict the ranges their fields name.
+    pub fn new(settings: EndpointConfig) -> Self {
+        assert!(settings.bar0_size.is_power_of_two() && settings.bar0_size >= 4096);
+        assert!(u64::from(settings.vectors) * 16 <= settings.bar0_size / 4, "MSI-X beyond BAR 0");
+        assert!(settings.read_request.is_power_of_two() && settings.read_request <= 4096);
+        assert!((1..=1024).contains(&settings.reads_in_flight));
+        let (config, pcie, msix_capability) = build_config(&settings);
+        Self {
+            msix: Msix::new(settings.vectors),
+            settings,
+            config,
+            pcie,
+            msix_capability,
+            id: Bdf::default(),
+            engine: Engine::default(),
+            out: OrderedQueue::default(),
+            events: VecDeque::new(),
+            register_reads: 0,
+            intx: false,
+            intx_asserted: false,
+            epoch: 0,
+            errors: Errors::default(),
+        }
     }
 
     /// Forward of [`Function::handle`](crate::Function::handle): call it,
     /// then take [`event`](Self::event)s until there is none.
-    pub fn handle(&mut self, _now: Instant, _input: Input) {
-        todo!()
+    pub fn handle(&mut self, _now: Instant, input: Input) {
+        match input {
+            Input::HotReset => {
+                self.id = Bdf::default();
+                self.reset(Reset::Hot);
+            }
+            Input::Tlp(tlp) => self.receive(tlp),
+        }
     }
 
     /// The next thing for the device's own code.
     pub fn event(&mut self) -> Option<Event> {
-        todo!()
+        if let Some(event) = self.events.pop_front() {
+            return Some(event);
+        }
+        let (id, result) = self.engine.finished()?;
+        Some(Event::ReadDone { id, result })
     }
 
     /// Forward of [`Function::poll`](crate::Function::poll). May make new
-    /// events (a completion timeout).
-    pub fn poll(&mut self, _now: Instant, _ready: Ready) -> Output {
-        todo!()
+    /// events (a completion timeout): take [`event`](Self::event)s after it.
+    pub fn poll(&mut self, now: Instant, ready: Ready) -> Output {
+        let limits = self.limits();
+        // Requests are made when they can leave: a tag is not held in a queue.
+        if ready.has(Class::NonPosted)
+            && self.out.len(Class::NonPosted) == 0
+            && let Some(request) = self.engine.next_request(limits)
+        {
+            self.out.push(request);
+        }
+        if let Some(tlp) = self.out.pop(ready) {
+            if let Packet::MemoryRead(request) = tlp.packet {
+                self.engine.sent(now, request.tag);
+            }
+            return Output::Tlp(tlp);
+        }
+        let Some(limit) = self.pcie.completion_timeout(&self.config) else {
+            return Output::Timeout(None);
+        };
+        if self.engine.oldest().is_some_and(|sent| sent + limit <= now) {
+            self.engine.expire(now, limit, &mut self.errors);
+        }
+        Output::Timeout(self.engine.oldest().map(|sent| sent + limit))
     }
 
-    /// Forward of [`Function::ready`](crate::Function::ready).
+    /// Forward of [`Function::ready`](crate::Function::ready): non-posted
+    /// requests wait while many register reads or completions are queued.
     pub fn ready(&self) -> Ready {
-        todo!()
-    }
-
-    /// Answers a register read with exactly the bytes it asked for.
-    pub fn complete_read(&mut self, _token: ReadToken, _data: &[u8]) {
-        todo!()
+        let waiting = self.register_reads + self.out.len(Class::Completion);
+        Ready::ALL.with(Class::NonPosted, waiting < MOST_REGISTER_READS)
     }
 
     /// Reads host memory: split by MRRS, the device's own limit and 4 KiB,
     /// ends in one [`Event::ReadDone`].
-    pub fn dma_read(&mut self, _id: u64, _address: u64, _length: usize) {
-        todo!()
+    pub fn dma_read(&mut self, id: u64, address: u64, length: usize) {
+        if self.bus_master() {
+            self.engine.read(id, address, length);
+        } else {
+            self.errors.bus_master_off += 1;
+            self.engine.refuse(id, DmaError::BusMasterDisabled);
+        }
     }
 
     /// Writes host memory: split by MPS and 4 KiB, posted, in order with
-    /// everything else written. Dropped and counted if bus mastering is off.
-    pub fn dma_write(&mut self, _address: u64, _data: Bytes) {
-        todo!()
+    /// everything else written. Dropped and counted if bus mastering is off
+    /// or the range wraps.
+    pub fn dma_write(&mut self, address: u64, data: Bytes) {
+        if !self.bus_master() {
+            self.errors.bus_master_off += 1;
+            return;
+        }
+        if address.checked_add(data.len() as u64).is_none() {
+            self.errors.unsupported_request += 1;
+            return;
+        }
+        let mps = self.max_payload();
+        let mut offset = 0;
+        for (at, bytes) in split::pieces(address, data.len(), mps) {
+            let request = MemoryRequest::for_bytes(self.id, Tag::default(), at, bytes)
+                .expect("pieces obey the 4 KiB rule");
+            let payload = whole_double_words(&data.slice(offset..offset + bytes), request);
+            self.out.push(Tlp::memory_write(request, payload));
+            offset += bytes;
+        }
     }
 
     /// Payload bytes of posted writes that wait for the link: a device stops
     /// producing above a bound of its own.
     pub fn posted_backlog(&self) -> usize {
-        todo!()
+        self.out.payload(Class::Posted)
     }
 
     /// Sends MSI-X vector `vector` behind everything written so far; if it is
     /// masked, its pending bit is set and it is sent when unmasked. Without
     /// MSI-X enabled nothing is sent (use [`set_intx`](Self::set_intx)).
-    pub fn interrupt(&mut self, _vector: u16) {
-        todo!()
+    pub fn interrupt(&mut self, vector: u16) {
+        if !self.msix_enabled() || vector >= self.msix.vectors() {
+            return;
+        }
+        match self.msix.target(vector).filter(|_| !self.msix_masked()) {
+            Some((address, data)) => {
+                self.msix.set_pending(vector, false);
+                self.dma_write(address, data);
+            }
+            None => self.msix.set_pending(vector, true),
+        }
     }
 
     /// Whether MSI-X is enabled (else the function signals INTA).
     pub fn msix_enabled(&self) -> bool {
-        todo!()
+        self.config.u16(self.msix_capability + 2) & 1 << 15 != 0
     }
 
     /// The level of INTA while MSI-X is disabled; sends Assert_INTA and
     /// Deassert_INTA on changes.
-    pub fn set_intx(&mut self, _level: bool) {
-        todo!()
+    pub fn set_intx(&mut self, level: bool) {
+        self.intx = level;
+        self.update_intx();
     }
+
+    /// What went wrong so far.
+    pub fn errors(&self) -> &Errors {
+        &self.errors
+    }
+
+    /// The ID captured from configuration requests.
+    pub fn id(&self) -> Bdf {
+        self.id
+    }
+
+    fn bus_master(&self) -> bool {
+        self.config.u16(register::COMMAND) & command::BUS_MASTER != 0
+    }
+
+    fn max_payload(&self) -> usize {
+        self.pcie.max_payload(&self.config).min(self.settings.max_payload)
+    }
+
+    fn limits(&self) -> Limits {
+        Limits {
+            requester: self.id,
+            request: self.pcie.max_read_request(&self.config).min(self.settings.read_request),
+            in_flight: self.pcie.tags(&self.config).min(self.settings.reads_in_flight),
+        }
+    }
+
+    fn msix_masked(&self) -> bool {
+        self.config.u16(self.msix_capability + 2) & 1 << 14 != 0
+    }
+
+    /// Sends what became unmasked.
+    fn flush_pending(&mut self) {
+        if !self.msix_enabled() || self.msix_masked() || !self.msix.any_pending() {
+            return;
+        }
+        for vector in 0..self.msix.vectors() {
+            if self.msix.is_pending(vector) {
+                self.interrupt(vector);
+            }
+        }
+    }
+
+    fn update_intx(&mut self) {
+        let status = self.config.u16(register::STATUS);
+        let pending = self.intx && !self.msix_enabled();
+        self.config
+            .set_u16(register::STATUS, if pending { status | 1 << 3 } else { status & !(1 << 3) });
+        let disabled = self.config.u16(register::COMMAND) & command::INTX_DISABLE != 0;
+        let assert = pending && !disabled;
+        if assert == self.intx_asserted {
+            return;
+        }
+        self.intx_asserted = assert;
+        let code = if assert { message_code::ASSERT_INTA } else { message_code::DEASSERT_INTA };
+        let message = Message {
+            requester: self.id,
+            tag: Tag::default(),
+            routing: Routing::Local,
+            code,
+            body: [0; 8],
+        };
+        self.out.push(Tlp::new(Packet::Message(message), Bytes::new()));
+    }
+
+    fn reset(&mut self, reset: Reset) {
+        (self.config, self.pcie, self.msix_capability) = build_config(&self.settings);
+        self.msix = Msix::new(self.settings.vectors);
+        self.engine = Engine::default();
+        self.out.clear();
+        self.events.clear();
+        self.register_reads = 0;
+        self.intx = false;
+        self.intx_asserted = false;
+        self.epoch += 1;
+        self.events.push_back(Event::Reset(reset));
+    }
+}
+
+/// The payload of a write: the bytes, with zeroes where they do not fill
+/// their first and last double word.
+fn whole_double_words(bytes: &Bytes, request: MemoryRequest) -> Bytes {
+    if bytes.len() == request.length() {
+        return bytes.clone();
+    }
+    let mut payload = BytesMut::zeroed(request.length());
+    payload[request.leading()..request.leading() + bytes.len()].copy_from_slice(bytes);
+    payload.freeze()
+}
+
+fn build_config(settings: &EndpointConfig) -> (ConfigSpace, PcieCapability, u16) {
+    let mut config = ConfigSpace::default();
+    config.set_u16(register::VENDOR, settings.vendor);
+    config.set_u16(register::DEVICE, settings.device);
+    config.allow(register::COMMAND, &[0x46, 0x05]);
+    let [base, sub, interface] = settings.class;
+    config.set(register::REVISION, &[settings.revision, interface, sub, base]);
+    // 64-bit, not prefetchable.
+    config.set_u32(register::BAR0, 0b100);
+    let mask = !(settings.bar0_size - 1);
+    config.allow(register::BAR0, &mask.to_le_bytes());
+    config.set_u16(register::SUBSYSTEM_VENDOR, settings.subsystem.0);
+    config.set_u16(register::SUBSYSTEM, settings.subsystem.1);
+    config.allow(register::INTERRUPT_LINE, &[0xff]);
+    config.set(register::INTERRUPT_PIN, &[1]);
+    config::add_power_management(&mut config);
+    let (table, pba) = (settings.bar0_size / 2, settings.bar0_size / 4 * 3);
+    let msix = config::add_msix(&mut config, settings.vectors, table as u32, pba as u32);
+    let pcie = PcieCapability::add(&mut config, PcieKind::Endpoint, settings.max_payload);
+    pcie.set_link(&mut config, true);
+    let serial = config.add_extended(config::capability::EXT_SERIAL_NUMBER, 1, 12);
+    config.set(serial + 4, &settings.serial.to_le_bytes());
+    (config, pcie, msix)
 }

@@ -1,0 +1,80 @@
+//! The MSI-X table and pending bits (PCIe Base 4.0, section 6.1.4).
+
+use bytes::Bytes;
+
+/// Bytes a table entry.
+pub const ENTRY: usize = 16;
+
+/// Table and pending bit array.
+#[derive(Debug)]
+pub(super) struct Msix {
+    table: Vec<u8>,
+    pending: Vec<u64>,
+}
+
+impl Msix {
+    pub fn new(vectors: u16) -> Self {
+        let mut table = vec![0; usize::from(vectors) * ENTRY];
+        for entry in table.chunks_exact_mut(ENTRY) {
+            entry[12] = 1; // masked after reset
+        }
+        Self { table, pending: vec![0; usize::from(vectors).div_ceil(64)] }
+    }
+
+    pub fn vectors(&self) -> u16 {
+        (self.table.len() / ENTRY) as u16
+    }
+
+    /// Address and data of a vector; `None` if it is masked or does not exist.
+    pub fn target(&self, vector: u16) -> Option<(u64, Bytes)> {
+        let entry = self.table.get(usize::from(vector) * ENTRY..)?.get(..ENTRY)?;
+        let masked = entry[12] & 1 != 0;
+        let address = u64::from_le_bytes(entry[..8].try_into().expect("8 bytes"));
+        (!masked).then(|| (address & !3, Bytes::copy_from_slice(&entry[8..12])))
+    }
+
+    pub fn set_pending(&mut self, vector: u16, pending: bool) {
+        if let Some(word) = self.pending.get_mut(usize::from(vector / 64)) {
+            let bit = 1 << (vector % 64);
+            *word = if pending { *word | bit } else { *word & !bit };
+        }
+    }
+
+    pub fn is_pending(&self, vector: u16) -> bool {
+        self.pending.get(usize::from(vector / 64)).is_some_and(|w| w >> (vector % 64) & 1 != 0)
+    }
+
+    pub fn any_pending(&self) -> bool {
+        self.pending.iter().any(|word| *word != 0)
+    }
+
+    /// Reads the table; zeroes beyond it.
+    pub fn read_table(&self, offset: u64, out: &mut [u8]) {
+        for (i, byte) in out.iter_mut().enumerate() {
+            *byte = self.table.get(offset as usize + i).copied().unwrap_or(0);
+        }
+    }
+
+    /// Reads the pending bits; zeroes beyond them.
+    pub fn read_pending(&self, offset: u64, out: &mut [u8]) {
+        for (i, byte) in out.iter_mut().enumerate() {
+            let at = offset as usize + i;
+            *byte = self.pending.get(at / 8).map_or(0, |word| word.to_le_bytes()[at % 8]);
+        }
+    }
+
+    /// Writes the table; nothing beyond it.
+    pub fn write_table(&mut self, offset: u64, data: &[u8]) {
+        for (i, byte) in data.iter().enumerate() {
+            let at = offset as usize + i;
+            if let Some(place) = self.table.get_mut(at) {
+                // Vector Control: only the mask bit exists.
+                *place = match at % ENTRY {
+                    12 => byte & 1,
+                    13..=15 => 0,
+                    _ => *byte,
+                };
+            }
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! Requests that reach the function: configuration, registers, completions
+//! of its own reads.
+
+use super::{Endpoint, Event, ReadToken};
+use crate::config::{command, register};
+use crate::function::Reset;
+use crate::split;
+use bytes::{Bytes, BytesMut};
+use wire::tlp::{Completion, ConfigKind, ConfigRequest, MemoryRequest, Packet, Status, Tlp};
+
+impl Endpoint {
+    pub(super) fn receive(&mut self, tlp: Tlp) {
+        match tlp.packet {
+            Packet::ConfigRead(request) => self.config_read(&tlp, request),
+            Packet::ConfigWrite(request) => self.config_write(&tlp, request),
+            Packet::MemoryRead(request) => self.register_read(&tlp, request),
+            Packet::MemoryWrite(request) => self.register_write(&tlp, request),
+            Packet::Completion(c) => {
+                if c.requester == self.id {
+                    self.engine.complete(c, tlp.data, tlp.poisoned, &mut self.errors);
+                } else {
+                    self.errors.unexpected_completion += 1;
+                }
+            }
+            // Power and slot messages ask nothing of this function.
+            Packet::Message(_) => {}
+        }
+    }
+
+    /// Whether a configuration request is for this function.
+    fn is_target(&self, request: ConfigRequest) -> bool {
+        request.kind == ConfigKind::Type0
+            && request.target.device() == 0
+            && request.target.function() == 0
+    }
+
+    fn config_read(&mut self, tlp: &Tlp, request: ConfigRequest) {
+        if !self.is_target(request) {
+            self.errors.unsupported_request += 1;
+            self.answer_config(tlp, request, Status::UnsupportedRequest, Bytes::new());
+            return;
+        }
+        let value = self.config.read(request.register);
+        let data = Bytes::copy_from_slice(&value.to_le_bytes());
+        self.answer_config(tlp, request, Status::Success, data);
+    }
+
+    fn config_write(&mut self, tlp: &Tlp, request: ConfigRequest) {
+        if !self.is_target(request) {
+            self.errors.unsupported_request += 1;
+            self.answer_config(tlp, request, Status::UnsupportedRequest, Bytes::new());
+            return;
+        }
+        // Section 2.2.6.2: a function captures its bus and device number
+        // from every type 0 configuration write.
+        self.id = request.target;
+        let Ok(word) = <[u8; 4]>::try_from(&tlp.data[..]) else {
+            self.errors.malformed += 1;
+            return;
+        };
+        let value = u32::from_le_bytes(word);
+        if self.pcie.asks_for_flr(request.register, request.first_be, value) {
+            let id = self.id;
+            self.reset(Reset::FunctionLevel);
+            self.id = id;
+        } else {
+            self.config.write(request.register, request.first_be, value);
+            self.config_changed(request.register);
+        }
+        self.answer_config(tlp, request, Status::Success, Bytes::new());
+    }
+
+    fn config_changed(&mut self, register: u16) {
+        if register == self.msix_capability || register == register::COMMAND {
+            self.flush_pending();
+            self.update_intx();
+        }
+    }
+
+    fn answer_config(&mut self, tlp: &Tlp, request: ConfigRequest, status: Status, data: Bytes) {
+        let completion = Completion {
+            completer: request.target,
+            requester: request.requester,
+            tag: request.tag,
+            status,
+            byte_count: 4,
+            lower_address: 0,
+            byte_count_modified: false,
+        };
+        self.out.push(Tlp {
+            attributes: tlp.attributes,
+            ..Tlp::new(Packet::Completion(completion), data)
+        });
+    }
+
+    /// The offset of an address in BAR 0, if memory space is enabled and all
+    /// of the request lies inside.
+    fn decode(&self, request: &MemoryRequest) -> Option<u64> {
+        if self.config.u16(register::COMMAND) & command::MEMORY_SPACE == 0 {
+            return None;
+        }
+        let low = u64::from(self.config.u32(register::BAR0) & !0xf);
+        let bar = low | u64::from(self.config.u32(register::BAR0 + 4)) << 32;
+        let offset = request.address.checked_sub(bar)?;
+        let end = offset.checked_add(request.length() as u64)?;
+        (bar != 0 && end <= self.settings.bar0_size).then_some(offset)
+    }
+
+    fn register_read(&mut self, tlp: &Tlp, request: MemoryRequest) {
+        let token =
+            ReadToken { request, tc: tlp.tc, attributes: tlp.attributes, epoch: self.epoch };
+        let Some(offset) = self.decode(&request) else {
+            self.errors.unsupported_request += 1;
+            self.fail_read(&token, Status::UnsupportedRequest);
+            return;
+        };
+        let offset = offset + request.leading() as u64;
+        let length = request.byte_count();
+        let (table, pba) = (self.settings.bar0_size / 2, self.settings.bar0_size / 4 * 3);
+        self.register_reads += 1;
+        if request.first_be == 0 || offset >= table {
+            let mut data = vec![0; length];
+            if offset >= pba {
+                self.msix.read_pending(offset - pba, &mut data);
+            } else if offset >= table {
+                self.msix.read_table(offset - table, &mut data);
+            }
+            self.complete_read(token, &data);
+        } else {
+            self.events.push_back(Event::Read { offset, length, token });
+        }
+    }
+
+    fn register_write(&mut self, tlp: &Tlp, request: MemoryRequest) {
+        let Some(offset) = self.decode(&request) else {
+            self.errors.unsupported_request += 1;
+            return;
+        };
+        if tlp.poisoned {
+            self.errors.poisoned += 1;
+            return;
+        }
+        for (start, data) in enabled_runs(&request, &tlp.data) {
+            self.write_run(offset + start as u64, data);
+        }
+    }
+
+    fn write_run(&mut self, offset: u64, data: Bytes) {
+        let (table, pba) = (self.settings.bar0_size / 2, self.settings.bar0_size / 4 * 3);
+        if offset < table {
+            self.events.push_back(Event::Write { offset, data });
+        } else if offset < pba {
+            self.msix.write_table(offset - table, &data);
+            self.flush_pending();
+        }
+    }
+
+    /// Answers a register read with exactly the bytes it asked for.
+    ///
+    /// # Panics
+    /// If `data` has another length than the event asked for.
+    pub fn complete_read(&mut self, token: ReadToken, data: &[u8]) {
+        if token.epoch != self.epoch {
+            return;
+        }
+        self.register_reads -= 1;
+        let request = token.request;
+        assert_eq!(data.len(), request.byte_count(), "bytes against the request");
+        let max = self.max_payload();
+        let mut done = 0;
+        for (at, bytes) in split::pieces(request.first_byte(), data.len(), max) {
+            let lead = at as usize & 3;
+            let mut payload = BytesMut::zeroed((lead + bytes).next_multiple_of(4));
+            payload[lead..lead + bytes].copy_from_slice(&data[done..done + bytes]);
+            self.push_completion(&token, Status::Success, data.len() - done, at, payload.freeze());
+            done += bytes;
+        }
+    }
+
+    fn fail_read(&mut self, token: &ReadToken, status: Status) {
+        let request = token.request;
+        self.push_completion(
+            token,
+            status,
+            request.byte_count(),
+            request.first_byte(),
+            Bytes::new(),
+        );
+    }
+
+    fn push_completion(
+        &mut self,
+        token: &ReadToken,
+        status: Status,
+        left: usize,
+        at: u64,
+        data: Bytes,
+    ) {
+        let completion = Completion {
+            completer: self.id,
+            requester: token.request.requester,
+            tag: token.request.tag,
+            status,
+            byte_count: left as u16,
+            lower_address: at as u8 & 0x7f,
+            byte_count_modified: false,
+        };
+        self.out.push(Tlp {
+            tc: token.tc,
+            attributes: token.attributes,
+            ..Tlp::new(Packet::Completion(completion), data)
+        });
+    }
+}
+
+/// The runs of enabled bytes of a write, as (offset from the first double
+/// word, bytes).
+fn enabled_runs(request: &MemoryRequest, data: &Bytes) -> Vec<(usize, Bytes)> {
+    let length = request.length().min(data.len());
+    let last = length.saturating_sub(4);
+    let enabled = |i: usize| {
+        if i < 4 {
+            request.first_be >> i & 1 != 0
+        } else if i >= last {
+            request.last_be >> (i - last) & 1 != 0
+        } else {
+            true
+        }
+    };
+    let solid = |be: u8| be == 0xf;
+    if solid(request.first_be) && (request.length_dw == 1 || solid(request.last_be)) {
+        return vec![(0, data.slice(..length))];
+    }
+    let mut runs = Vec::new();
+    let mut start = None;
+    for i in 0..=length {
+        match (start, i < length && enabled(i)) {
+            (None, true) => start = Some(i),
+            (Some(from), false) => {
+                runs.push((from, data.slice(from..i)));
+                start = None;
+            }
+            _ => {}
+        }
+    }
+    runs
+}

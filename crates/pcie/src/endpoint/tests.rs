@@ -1,0 +1,277 @@
+//! An endpoint on a test bench: its TLPs are looked at by hand.
+
+use super::*;
+use wire::tlp::{Completion, ConfigKind, ConfigRequest, Status};
+
+const ID: Bdf = Bdf::new(3, 0, 0);
+const HOST: Bdf = Bdf::new(0, 0, 0);
+const BAR: u64 = 0xe000_0000;
+
+fn settings() -> EndpointConfig {
+    EndpointConfig {
+        vendor: 0x1234,
+        device: 0x5678,
+        subsystem: (0x1234, 1),
+        class: [5, 0x80, 0],
+        revision: 1,
+        serial: 42,
+        bar0_size: 0x4000,
+        vectors: 4,
+        max_payload: 256,
+        read_request: 256,
+        reads_in_flight: 4,
+    }
+}
+
+fn config_write(register: u16, value: u32) -> Input {
+    let request = ConfigRequest {
+        kind: ConfigKind::Type0,
+        requester: HOST,
+        tag: Tag::default(),
+        target: ID,
+        register,
+        first_be: 0xf,
+    };
+    let data = Bytes::copy_from_slice(&value.to_le_bytes());
+    Input::Tlp(Tlp::new(Packet::ConfigWrite(request), data))
+}
+
+fn drain(endpoint: &mut Endpoint) -> Vec<Tlp> {
+    let mut out = Vec::new();
+    while let Output::Tlp(tlp) = endpoint.poll(Instant::ZERO, Ready::ALL) {
+        out.push(tlp);
+    }
+    out
+}
+
+fn enabled() -> Endpoint {
+    let mut endpoint = Endpoint::new(settings());
+    for (at, value) in [(0x10, BAR as u32), (0x14, 0), (0x04, 0x406)] {
+        endpoint.handle(Instant::ZERO, config_write(at, value));
+    }
+    // MPS 256, MRRS 256, extended tags.
+    let control = endpoint.pcie.offset() + 8;
+    endpoint.handle(Instant::ZERO, config_write(control, 1 << 12 | 1 << 8 | 1 << 5));
+    assert_eq!(drain(&mut endpoint).len(), 4);
+    endpoint
+}
+
+fn read_request(tlp: &Tlp) -> MemoryRequest {
+    match tlp.packet {
+        Packet::MemoryRead(request) => request,
+        _ => panic!("not a read: {tlp:?}"),
+    }
+}
+
+fn complete(
+    endpoint: &mut Endpoint,
+    request: MemoryRequest,
+    status: Status,
+    left: usize,
+    data: &[u8],
+) {
+    let at = request.first_byte() + (request.byte_count() - left) as u64;
+    let completion = Completion {
+        completer: HOST,
+        requester: ID,
+        tag: request.tag,
+        status,
+        byte_count: left as u16,
+        lower_address: at as u8 & 0x7f,
+        byte_count_modified: false,
+    };
+    let tlp = Tlp::new(Packet::Completion(completion), Bytes::copy_from_slice(data));
+    endpoint.handle(Instant::ZERO, Input::Tlp(tlp));
+}
+
+#[test]
+fn bars_are_sized_and_decoded() {
+    let mut endpoint = Endpoint::new(settings());
+    endpoint.handle(Instant::ZERO, config_write(0x10, !0));
+    endpoint.handle(Instant::ZERO, config_write(0x14, !0));
+    assert_eq!(endpoint.config.read(0x10), 0xffff_c004);
+    assert_eq!(endpoint.config.read(0x14), 0xffff_ffff);
+    let mut endpoint = enabled();
+    let request = MemoryRequest::for_bytes(HOST, Tag::truncate(5), BAR + 0x13, 6).unwrap();
+    endpoint.handle(Instant::ZERO, Input::Tlp(Tlp::memory_read(request)));
+    let Some(Event::Read { offset: 0x13, length: 6, token }) = endpoint.event() else {
+        panic!("no read event");
+    };
+    endpoint.complete_read(token, &[1, 2, 3, 4, 5, 6]);
+    let out = drain(&mut endpoint);
+    assert_eq!(out.len(), 1);
+    assert_eq!(&out[0].data[..], [0, 0, 0, 1, 2, 3, 4, 5, 6, 0, 0, 0]);
+    let outside = MemoryRequest::for_bytes(HOST, Tag::truncate(6), BAR + 0x4000, 4).unwrap();
+    endpoint.handle(Instant::ZERO, Input::Tlp(Tlp::memory_read(outside)));
+    let out = drain(&mut endpoint);
+    assert!(matches!(
+        out[0].packet,
+        Packet::Completion(Completion { status: Status::UnsupportedRequest, .. })
+    ));
+    assert_eq!(endpoint.errors().unsupported_request, 1);
+}
+
+#[test]
+fn memory_space_disabled_means_unsupported_request() {
+    let mut endpoint = enabled();
+    endpoint.handle(Instant::ZERO, config_write(0x04, 0x4));
+    drain(&mut endpoint);
+    let request = MemoryRequest::for_bytes(HOST, Tag::default(), BAR, 4).unwrap();
+    endpoint.handle(Instant::ZERO, Input::Tlp(Tlp::memory_read(request)));
+    assert_eq!(endpoint.event(), None);
+    assert_eq!(endpoint.errors().unsupported_request, 1);
+}
+
+#[test]
+fn writes_come_as_runs_of_enabled_bytes() {
+    let mut endpoint = enabled();
+    let request = MemoryRequest {
+        first_be: 0b1010,
+        last_be: 0b0001,
+        ..MemoryRequest::for_bytes(HOST, Tag::default(), BAR + 0x100, 8).unwrap()
+    };
+    let data = Bytes::from_static(&[0, 1, 2, 3, 4, 5, 6, 7]);
+    endpoint.handle(Instant::ZERO, Input::Tlp(Tlp::memory_write(request, data)));
+    let run = |offset, data: &'static [u8]| Event::Write { offset, data: Bytes::from_static(data) };
+    assert_eq!(endpoint.event(), Some(run(0x101, &[1])));
+    assert_eq!(endpoint.event(), Some(run(0x103, &[3, 4])));
+    assert_eq!(endpoint.event(), None);
+}
+
+#[test]
+fn reads_are_split_and_put_together_out_of_order() {
+    let mut endpoint = enabled();
+    endpoint.dma_read(7, 0x1_0000_0f02, 600);
+    let requests: Vec<_> = drain(&mut endpoint).iter().map(read_request).collect();
+    let spans: Vec<_> = requests.iter().map(|r| (r.first_byte(), r.byte_count())).collect();
+    assert_eq!(spans, [(0x1_0000_0f02, 254), (0x1_0000_1000, 256), (0x1_0000_1100, 90)]);
+    complete(&mut endpoint, requests[2], Status::Success, 90, &[3; 92]);
+    complete(&mut endpoint, requests[0], Status::Success, 254, &[1; 128]);
+    complete(&mut endpoint, requests[1], Status::Success, 256, &[2; 256]);
+    assert_eq!(endpoint.event(), None);
+    complete(&mut endpoint, requests[0], Status::Success, 128, &[1; 128]);
+    let Some(Event::ReadDone { id: 7, result: Ok(data) }) = endpoint.event() else {
+        panic!("not done");
+    };
+    assert_eq!(data.len(), 600);
+    assert!(data[..254].iter().all(|b| *b == 1) && data[254..510].iter().all(|b| *b == 2));
+    assert!(data[510..].iter().all(|b| *b == 3));
+}
+
+#[test]
+fn reads_in_flight_are_limited_and_tags_reused() {
+    let mut endpoint = enabled();
+    endpoint.dma_read(1, 0x1000, 4096);
+    let first: Vec<_> = drain(&mut endpoint).iter().map(read_request).collect();
+    assert_eq!(first.len(), 4);
+    complete(&mut endpoint, first[1], Status::Success, 256, &[0; 256]);
+    let next = drain(&mut endpoint);
+    assert_eq!(next.len(), 1);
+    assert_eq!(read_request(&next[0]).tag, first[1].tag);
+}
+
+#[test]
+fn a_failed_completion_fails_the_read_once() {
+    let mut endpoint = enabled();
+    endpoint.dma_read(1, 0x1000, 512);
+    let requests: Vec<_> = drain(&mut endpoint).iter().map(read_request).collect();
+    complete(&mut endpoint, requests[0], Status::UnsupportedRequest, 256, &[]);
+    assert_eq!(endpoint.event(), None, "the second request is still out");
+    complete(&mut endpoint, requests[1], Status::Success, 256, &[0; 256]);
+    let failed = Event::ReadDone { id: 1, result: Err(DmaError::UnsupportedRequest) };
+    assert_eq!(endpoint.event(), Some(failed));
+    complete(&mut endpoint, requests[1], Status::Success, 256, &[0; 256]);
+    assert_eq!(endpoint.errors().unexpected_completion, 1);
+}
+
+#[test]
+fn a_completion_that_contradicts_its_request_is_malformed() {
+    let mut endpoint = enabled();
+    endpoint.dma_read(1, 0x1000, 256);
+    let request = read_request(&drain(&mut endpoint)[0]);
+    complete(&mut endpoint, request, Status::Success, 128, &[0; 128]);
+    assert_eq!(endpoint.errors().malformed, 1);
+    let failed = Event::ReadDone { id: 1, result: Err(DmaError::CompleterAbort) };
+    assert_eq!(endpoint.event(), Some(failed));
+}
+
+#[test]
+fn a_read_nobody_answers_times_out() {
+    let mut endpoint = enabled();
+    endpoint.dma_read(1, 0x1000, 64);
+    drain(&mut endpoint);
+    let Output::Timeout(Some(at)) = endpoint.poll(Instant::ZERO, Ready::ALL) else {
+        panic!("no timer");
+    };
+    assert_eq!(at, Instant::from_ns(50_000_000));
+    assert_eq!(endpoint.poll(at, Ready::ALL), Output::Timeout(None));
+    let failed = Event::ReadDone { id: 1, result: Err(DmaError::Timeout) };
+    assert_eq!(endpoint.event(), Some(failed));
+    assert_eq!(endpoint.errors().completion_timeout, 1);
+}
+
+#[test]
+fn writes_obey_mps_and_keep_their_order_with_interrupts() {
+    let mut endpoint = enabled();
+    let table = BAR + 0x2000;
+    for (at, value) in [(0, 0xfee0_0000u32), (8, 0x21), (12, 0)] {
+        let request = MemoryRequest::for_bytes(HOST, Tag::default(), table + at, 4).unwrap();
+        let data = Bytes::copy_from_slice(&value.to_le_bytes());
+        endpoint.handle(Instant::ZERO, Input::Tlp(Tlp::memory_write(request, data)));
+    }
+    let control = endpoint.msix_capability;
+    endpoint.handle(Instant::ZERO, config_write(control, 1 << 31));
+    drain(&mut endpoint);
+    endpoint.dma_write(0x1001, Bytes::from(vec![5; 300]));
+    endpoint.interrupt(0);
+    endpoint.interrupt(1);
+    let out = drain(&mut endpoint);
+    let lengths: Vec<_> = out.iter().map(|tlp| tlp.data.len()).collect();
+    assert_eq!(lengths, [256, 48, 4]);
+    assert_eq!(&out[2].data[..], 0x21u32.to_le_bytes());
+    // Vector 1 is masked: pending until it is unmasked.
+    let request = MemoryRequest::for_bytes(HOST, Tag::default(), table + 16 + 12, 4).unwrap();
+    let unmask = Tlp::memory_write(request, Bytes::from_static(&[0; 4]));
+    endpoint.handle(Instant::ZERO, Input::Tlp(unmask));
+    assert_eq!(drain(&mut endpoint).len(), 1);
+}
+
+#[test]
+fn without_bus_master_nothing_leaves() {
+    let mut endpoint = enabled();
+    endpoint.handle(Instant::ZERO, config_write(0x04, 0x402));
+    drain(&mut endpoint);
+    endpoint.dma_write(0x1000, Bytes::from_static(&[1; 8]));
+    endpoint.dma_read(3, 0x1000, 8);
+    assert!(drain(&mut endpoint).is_empty());
+    let failed = Event::ReadDone { id: 3, result: Err(DmaError::BusMasterDisabled) };
+    assert_eq!(endpoint.event(), Some(failed));
+    assert_eq!(endpoint.errors().bus_master_off, 2);
+}
+
+#[test]
+fn intx_is_a_pair_of_messages_and_flr_forgets_everything() {
+    let mut endpoint = enabled();
+    endpoint.handle(Instant::ZERO, config_write(0x04, 0x6));
+    drain(&mut endpoint);
+    endpoint.set_intx(true);
+    endpoint.set_intx(true);
+    endpoint.set_intx(false);
+    let codes: Vec<_> = drain(&mut endpoint)
+        .iter()
+        .map(|tlp| match tlp.packet {
+            Packet::Message(message) => message.code,
+            _ => 0,
+        })
+        .collect();
+    assert_eq!(codes, [message_code::ASSERT_INTA, message_code::DEASSERT_INTA]);
+    endpoint.dma_read(9, 0x1000, 64);
+    let control = endpoint.pcie.offset() + 8;
+    endpoint.handle(Instant::ZERO, config_write(control, 1 << 15));
+    assert_eq!(endpoint.event(), Some(Event::Reset(Reset::FunctionLevel)));
+    assert_eq!(endpoint.event(), None);
+    assert_eq!(endpoint.config.u16(0x04), 0);
+    let out = drain(&mut endpoint);
+    assert_eq!(out.len(), 1, "only the completion of the write");
+    assert_eq!(endpoint.id(), ID);
+}

@@ -1,0 +1,61 @@
+//! What went wrong on a port or function, counted.
+
+use std::fmt;
+
+/// Counters of PCIe errors (PCIe Base 4.0, section 6.2.4 names them).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Errors {
+    /// Requests answered, or dropped if posted, as Unsupported Request.
+    pub unsupported_request: u64,
+    /// Requests answered with Completer Abort.
+    pub completer_abort: u64,
+    /// Requests whose completion did not come in time.
+    pub completion_timeout: u64,
+    /// Completions nobody waits for.
+    pub unexpected_completion: u64,
+    /// Packets that are none, or that contradict their request.
+    pub malformed: u64,
+    /// Packets with the EP bit set.
+    pub poisoned: u64,
+    /// Requester or completer IDs that cannot come from this port (ACS source
+    /// validation, section 6.12.1.1).
+    pub acs_violation: u64,
+    /// Requests refused because bus mastering is off.
+    pub bus_master_off: u64,
+    /// Posted packets dropped because the link is down.
+    pub dropped_link_down: u64,
+}
+
+impl Errors {
+    /// Names and values, in a fixed order.
+    pub fn list(&self) -> [(&'static str, u64); 9] {
+        [
+            ("unsupported_request", self.unsupported_request),
+            ("completer_abort", self.completer_abort),
+            ("completion_timeout", self.completion_timeout),
+            ("unexpected_completion", self.unexpected_completion),
+            ("malformed", self.malformed),
+            ("poisoned", self.poisoned),
+            ("acs_violation", self.acs_violation),
+            ("bus_master_off", self.bus_master_off),
+            ("dropped_link_down", self.dropped_link_down),
+        ]
+    }
+
+    /// All of them added up.
+    pub fn total(&self) -> u64 {
+        self.list().iter().map(|(_, n)| n).sum()
+    }
+}
+
+impl fmt::Display for Errors {
+    /// The non-zero ones, or `none`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut separator = "";
+        for (name, n) in self.list().iter().filter(|(_, n)| *n > 0) {
+            write!(f, "{separator}{name} {n}")?;
+            separator = ", ";
+        }
+        if separator.is_empty() { f.write_str("none") } else { Ok(()) }
+    }
+}

@@ -1,0 +1,50 @@
+//! Cutting transfers into packets: MPS, MRRS, RCB and the 4 KiB rule.
+
+/// The pieces of `length` bytes from `address`, each at most `max` bytes and
+/// ending at a multiple of `max`, as (address, length).
+///
+/// `max` is a power of two up to 4096, so no piece crosses a 4 KiB boundary
+/// (PCIe Base 4.0, section 2.2.7), and pieces of completions end at multiples
+/// of the read completion boundary if `max` is one (section 2.3.1.1).
+pub fn pieces(address: u64, length: usize, max: usize) -> impl Iterator<Item = (u64, usize)> {
+    debug_assert!(max.is_power_of_two() && max <= 4096);
+    let mut at = address;
+    let mut left = length;
+    std::iter::from_fn(move || {
+        if left == 0 {
+            return None;
+        }
+        let room = max - (at as usize & (max - 1));
+        let piece = (at, room.min(left));
+        at = at.wrapping_add(piece.1 as u64);
+        left -= piece.1;
+        Some(piece)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn pieces_end_at_boundaries() {
+        let cut: Vec<_> = pieces(0x10c0, 600, 256).collect();
+        assert_eq!(cut, [(0x10c0, 64), (0x1100, 256), (0x1200, 256), (0x1300, 24)]);
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_cover_everything_once(address in 0u64..1 << 48, length in 0usize..20_000, shift in 6u32..=12) {
+            let max = 1usize << shift;
+            let mut next = address;
+            for (at, bytes) in pieces(address, length, max) {
+                prop_assert_eq!(at, next);
+                prop_assert!(bytes > 0 && bytes <= max);
+                prop_assert_eq!(at >> 12, (at + bytes as u64 - 1) >> 12);
+                next += bytes as u64;
+            }
+            prop_assert_eq!(next, address + length as u64);
+        }
+    }
+}
