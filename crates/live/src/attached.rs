@@ -4,8 +4,8 @@
 use crate::links::Links;
 use crate::media::Media;
 use crate::poller::Poller;
-use nvme::block::Error;
 use nvme::Controller;
+use nvme::block::Error;
 use pcie::{Function, Input, Output, Ready};
 use std::io;
 use switch::Upstream;
@@ -112,7 +112,10 @@ impl Attached for NvmeDrive {
     }
 
     fn watch(&self, poller: &Poller) -> io::Result<()> {
-        self.media.iter().filter_map(|media| media.signal()).try_for_each(|fd| poller.add(fd, false))
+        self.media
+            .iter()
+            .filter_map(|media| media.signal())
+            .try_for_each(|fd| poller.add(fd, false))
     }
 
     fn close(&mut self) -> io::Result<()> {

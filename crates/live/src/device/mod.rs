@@ -105,7 +105,8 @@ impl<A: Attached> DeviceNode<A> {
             self.visitors.welcome(now, connection, self.settings);
             moved = true;
         }
-        if let Some((connection, greeting)) = self.visitors.service(now, self.host.is_none(), tell) {
+        if let Some((connection, greeting)) = self.visitors.service(now, self.host.is_none(), tell)
+        {
             self.downstream.handle(now, Input::Connected);
             self.downstream.handle(now, Input::Received(greeting));
             self.host = Some((connection, false));

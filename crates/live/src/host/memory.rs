@@ -20,13 +20,7 @@ pub enum Fetched {
 /// What the devices of a machine reach.
 pub trait Memory {
     /// A device reads.
-    fn read(
-        &mut self,
-        requester: Bdf,
-        address: u64,
-        length: usize,
-        token: &ReadToken,
-    ) -> Fetched;
+    fn read(&mut self, requester: Bdf, address: u64, length: usize, token: &ReadToken) -> Fetched;
 
     /// A device writes.
     fn write(&mut self, requester: Bdf, address: u64, data: &[u8]);

@@ -52,19 +52,22 @@ impl FileMedia {
         let length = file.metadata().map_err(|error| named("cannot stat", error))?.len();
         let size = match size {
             Some(size) if size < length => {
-                let why = format!("is {length} bytes long, more than size={size}: refusing to cut it");
+                let why =
+                    format!("is {length} bytes long, more than size={size}: refusing to cut it");
                 return Err(io::Error::other(format!("{}: {why}", path.display())));
             }
             Some(size) if size > length && read_only => {
-                let why = format!("is {length} bytes long and read-only, size={size} asks for more");
+                let why =
+                    format!("is {length} bytes long and read-only, size={size} asks for more");
                 return Err(io::Error::other(format!("{}: {why}", path.display())));
             }
             Some(size) => {
                 if size > length {
                     // Space is taken now, so that a full disk shows here and
                     // not as a failed write of the guest.
-                    fallocate(&file, FallocateFlags::empty(), 0, size)
-                        .map_err(|error| named(&format!("cannot reserve {size} bytes"), error.into()))?;
+                    fallocate(&file, FallocateFlags::empty(), 0, size).map_err(|error| {
+                        named(&format!("cannot reserve {size} bytes"), error.into())
+                    })?;
                 }
                 size
             }
