@@ -21,6 +21,7 @@ mod controller;
 mod events;
 mod failure;
 mod features;
+pub mod initiator;
 mod interrupt;
 mod io;
 mod log;
