@@ -11,7 +11,7 @@
 //!   reads back what was written and gates nothing: a VMM hides disabled BARs
 //!   from its guest itself, and SPDK never sets the bit before it uses BAR 0;
 //! - interrupt line, built-in self test, the multi-function bit;
-//! - MSI-X enable and function mask: the far MSI-X is the host node's;
+//! - MSI-X message control: the far MSI-X is the host node's;
 //! - in the PCI Express capability the payload and request sizes, extended and
 //!   phantom tags and 10-bit tags, which the far hierarchy negotiated; and
 //!   Initiate Function Level Reset, which becomes a reset by the host node;
@@ -217,7 +217,10 @@ impl Config {
         let vectors = (dword(at) >> 16 & 0x7ff) as u16 + 1;
         let (table, pba) = (place(dword(at + 4)), place(dword(at + 8)));
         if self.msix.is_none() {
-            self.shade(at + 3, 0xc0, 0, 0xc0);
+            // All of message control: the rest of it is constant, and the host
+            // node changes enable behind our back.
+            self.shade(at + 2, 0xff, config[at + 2], 0);
+            self.shade(at + 3, 0xff, config[at + 3] & 0x3f, 0xc0);
             self.msix = Some(MsixCapability { vectors, table, pba, control: at + 3 });
         }
     }
@@ -373,11 +376,9 @@ mod tests {
         let msix = config.msix_capability().unwrap();
         assert_eq!((msix.vectors, msix.table, msix.pba), (4, (0, 0x2000), (0, 0x3000)));
         assert!(!config.msix_enabled());
-        // The table size is read-only at the far side; enable never gets there.
-        let written = config.write(0x52, &[0x03, 0xc0]);
-        assert_eq!(written.far, [FarWrite { offset: 0x52, size: 2, value: 0x0003 }]);
+        assert_eq!(config.write(0x52, &[0xff, 0xc0]), Written::default());
         assert!(config.msix_enabled() && config.msix_masked());
-        let mut far = [0x11, 0x60, 0x03, 0x00];
+        let mut far = [0x11, 0x60, 0x03, 0x80];
         config.overlay(0x50, &mut far);
         assert_eq!(far, [0x11, 0x60, 0x03, 0xc0]);
     }

@@ -67,27 +67,6 @@ pub enum DmaWrite {
     Failed(DmaError),
 }
 
-/// How a client lays DMA messages out after the header.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Layout {
-    /// As specified: a count of 8 bytes, then the data.
-    #[default]
-    Specified,
-    /// As QEMU does: a count of 4 bytes, then the data, and 4 bytes more at
-    /// the end of a reply.
-    ShortCount,
-}
-
-impl Layout {
-    /// Bytes before the data.
-    fn data_at(self) -> usize {
-        match self {
-            Self::Specified => 16,
-            Self::ShortCount => 12,
-        }
-    }
-}
-
 #[derive(Debug)]
 struct Message {
     id: u16,
@@ -179,20 +158,15 @@ impl Dma {
         data: &[u8],
         parts: &[Part],
         limit: usize,
-        layout: Layout,
         mut send: impl FnMut(Outgoing),
     ) -> DmaId {
         let messages = self.start(now, Vec::new(), parts, limit, true);
         for (id, address, at, length) in messages {
-            // QEMU measures the data from the end of its own, padded
-            // structure, so the size covers 16 bytes in either layout.
             let header = Header::command(id, Command::DmaWrite, DmaAccess::LENGTH + length);
             let mut bytes = Vec::with_capacity(Header::SIZE + DmaAccess::LENGTH + length);
             bytes.extend_from_slice(&header.encode());
             DmaAccess { address, count: length as u64 }.encode(&mut bytes);
-            bytes.truncate(Header::SIZE + layout.data_at());
             bytes.extend_from_slice(&data[at..at + length]);
-            bytes.resize(header.size as usize, 0);
             send(Outgoing::new(bytes));
         }
         self.next_operation - 1
@@ -245,12 +219,7 @@ impl Dma {
 
     /// Takes a reply; returns the operation it ends, if it does. `None` for a
     /// reply to nothing: it may come after its deadline.
-    pub(super) fn reply(
-        &mut self,
-        header: &Header,
-        payload: &[u8],
-        layout: Layout,
-    ) -> Option<Option<Ended>> {
+    pub(super) fn reply(&mut self, header: &Header, payload: &[u8]) -> Option<Option<Ended>> {
         let at = self.messages.iter().position(|message| {
             let command =
                 if message.write.is_some() { Command::DmaWrite } else { Command::DmaRead };
@@ -264,8 +233,7 @@ impl Dma {
             // The specification echoes address and count; QEMU sends nothing.
             return Some(self.end(&message, None));
         }
-        let start = layout.data_at();
-        let data = payload.get(start..start + message.length);
+        let data = payload.get(DmaAccess::LENGTH..DmaAccess::LENGTH + message.length);
         let address = DmaAccess::decode(payload).map(|access| access.address);
         let Some(data) = data.filter(|_| address == Ok(message.address)) else {
             return Some(self.end(&message, Some(DmaError::Refused)));

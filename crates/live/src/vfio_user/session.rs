@@ -8,7 +8,7 @@
 use super::access::{ACCESS_DEADLINE, Current};
 use super::config::Config;
 use super::connection::{Incoming, Outgoing};
-use super::dma::{Dma, DmaError, DmaId, DmaRead, DmaWrite, Ended, Layout, MAX_DMA, Part};
+use super::dma::{Dma, DmaError, DmaId, DmaRead, DmaWrite, Ended, MAX_DMA, Part};
 use super::doorbell::Doorbells;
 use super::info::EndpointInfo;
 use super::irq::{Interrupts, Source};
@@ -154,7 +154,6 @@ pub struct Session {
     pub(super) memory: Memory,
     pub(super) interrupts: Interrupts,
     dma: Dma,
-    pub(super) layout: Layout,
     pub(super) state: State,
     pub(super) client_xfer: usize,
     /// Commands that wait, with their arrival.
@@ -190,7 +189,6 @@ impl Session {
             config,
             memory: Memory::new(),
             dma: Dma::default(),
-            layout: Layout::default(),
             state: State::Absent,
             client_xfer: DEFAULT_MAX_DATA_XFER_SIZE as usize,
             queue: VecDeque::new(),
@@ -308,7 +306,6 @@ impl Session {
         self.reset_function();
         let used = std::mem::replace(&mut self.state, State::Absent) == State::Ready;
         self.msix_enabled = false;
-        self.layout = Layout::default();
         if used {
             // What the client left behind is not carried out any more, but a
             // cleaning up before this one is.
@@ -514,7 +511,7 @@ impl Session {
         let Ok(parts) = self.message_parts(address, data.len(), true) else {
             return DmaWrite::Failed(self.fault(DmaError::Fault));
         };
-        let (limit, layout) = (self.client_xfer, self.layout);
+        let limit = self.client_xfer;
         if !self.dma_room(&parts, limit) {
             return DmaWrite::Full;
         }
@@ -525,13 +522,13 @@ impl Session {
             }
         }
         let mut sent = Vec::new();
-        let id = self.dma.write(now, data, &parts, limit, layout, |message| sent.push(message));
+        let id = self.dma.write(now, data, &parts, limit, |message| sent.push(message));
         sent.into_iter().for_each(|message| self.send(message));
         DmaWrite::Pending(id)
     }
 
     fn take_reply(&mut self, message: &Incoming) {
-        match self.dma.reply(&message.header, &message.payload, self.layout) {
+        match self.dma.reply(&message.header, &message.payload) {
             None => self.counters.stray_replies += 1,
             Some(ended) => self.dma_ended(ended),
         }
