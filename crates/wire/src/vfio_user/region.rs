@@ -72,7 +72,7 @@ impl RegionInfo {
     pub const LENGTH: usize = 32;
 
     /// Reads the payload of either direction, with the capabilities known
-    /// here; others are skipped.
+    /// here, if all of them are there; others are skipped.
     ///
     /// # Errors
     /// [`Malformed::Short`] if the structure or a capability does not fit,
@@ -88,7 +88,8 @@ impl RegionInfo {
             msix_mappable: false,
         };
         let mut at = get32(bytes, 12)? as usize;
-        if info.flags & REGION_FLAG_CAPS == 0 {
+        let whole = bytes.len() >= info.argsz as usize;
+        if info.flags & REGION_FLAG_CAPS == 0 || !whole {
             return Ok(info);
         }
         for _ in 0..CAP_LIMIT {
@@ -113,7 +114,9 @@ impl RegionInfo {
     }
 
     /// Appends the reply, with capabilities only if all of it fits in
-    /// `argsz` bytes (specification, "Message sizes").
+    /// `argsz` bytes (specification, "Message sizes"). Their offset is given
+    /// in any case: QEMU asks in 32 bytes first, and takes a capability flag
+    /// without an offset for an error.
     pub fn encode_reply(&self, argsz: u32, out: &mut Vec<u8>) {
         let sparse = if self.areas.is_empty() { 0 } else { CAP_HEADER + 8 + self.areas.len() * 16 };
         let msix = if self.msix_mappable { CAP_HEADER } else { 0 };
@@ -121,7 +124,7 @@ impl RegionInfo {
         let caps = length > Self::LENGTH;
         let fits = length <= argsz as usize;
         let flags = self.flags | if caps { REGION_FLAG_CAPS } else { 0 };
-        let cap_offset = if caps && fits { Self::LENGTH as u32 } else { 0 };
+        let cap_offset = if caps { Self::LENGTH as u32 } else { 0 };
         put32(out, &[length as u32, flags, self.index, cap_offset]);
         put64(out, &[self.size, self.offset]);
         if !fits {
