@@ -1,6 +1,8 @@
 //! Offers a device that is nothing but registers, to see what a VMM does:
-//! `plain_endpoint DIR [dma]`, then point QEMU at `DIR/0/cntrl`. Prints every
-//! action. With `dma`, writes and reads 4 KiB at 0x100000 once a second.
+//! `plain_endpoint DIR [dma|doorbells]`, then point QEMU at `DIR/0/cntrl`. Prints every
+//! action. A write to register 0x20 signals that vector, one to 0x24 sets INTx.
+//! With `dma`, reads and writes 0x100000 once a second; with `doorbells`, the
+//! page at 0x1000 can be mapped.
 
 use live::vfio_user::{Action, Server, testing};
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -52,6 +54,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                     server.reply(now, token, Ok(&bar[at..at + length]));
                 }
                 Action::BarWrite { offset, data, .. } => {
+                    if offset == 0x20 {
+                        server.signal(u16::from(data[0]));
+                    }
+                    if offset == 0x24 {
+                        server.set_intx(data[0] != 0);
+                    }
                     bar[offset as usize..offset as usize + data.len()].copy_from_slice(&data);
                 }
                 Action::Reset { token, .. } | Action::ClientGone { token } => {
