@@ -1,1 +1,6 @@
-//! The farlane program: commands, analyser, reports.
+//! The farlane program as a library: commands, analyser, reports.
+
+pub mod commands;
+mod namespace;
+mod node;
+mod signals;

@@ -5,18 +5,23 @@
 //! enumerates a hierarchy. Nothing here knows a device type: devices are
 //! anything that implements [`Function`].
 
+pub mod bridge;
 pub mod config;
 pub mod endpoint;
+pub mod enumerate;
 pub mod errors;
 pub mod function;
 pub mod memory;
 pub mod ordering;
+pub mod root;
 pub mod software;
 pub mod split;
 
+pub use bridge::Bridge;
 pub use endpoint::{Endpoint, EndpointConfig};
 pub use errors::Errors;
 pub use function::{Function, Input, Output, Ready, Reset};
 pub use memory::Ram;
 pub use ordering::OrderedQueue;
+pub use root::RootComplex;
 pub use software::Bus;

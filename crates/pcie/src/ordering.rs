@@ -54,6 +54,11 @@ impl OrderedQueue {
         Class::ALL.into_iter().filter_map(head).min_by_key(|(order, _)| *order).map(|(_, c)| c)
     }
 
+    /// The first packet of a class, whether it may go or not.
+    pub fn front(&self, class: Class) -> Option<&Tlp> {
+        self.classes[class.index()].front().map(|(_, tlp)| tlp)
+    }
+
     /// Packets of a class.
     pub fn len(&self, class: Class) -> usize {
         self.classes[class.index()].len()
@@ -67,6 +72,11 @@ impl OrderedQueue {
     /// Whether nothing waits.
     pub fn is_empty(&self) -> bool {
         self.classes.iter().all(VecDeque::is_empty)
+    }
+
+    /// Adds packets behind everything there.
+    pub fn extend(&mut self, tlps: impl IntoIterator<Item = Tlp>) {
+        tlps.into_iter().for_each(|tlp| self.push(tlp));
     }
 
     /// Forgets everything.

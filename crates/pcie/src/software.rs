@@ -81,7 +81,7 @@ impl Bus {
 
     /// Reads configuration space; all ones if nobody answers.
     pub async fn config_read(&self, target: Bdf, offset: u16, size: u8) -> u32 {
-        self.ask(Request::ConfigRead { target, offset, size }).await as u32
+        low_bytes(self.ask(Request::ConfigRead { target, offset, size }).await, size) as u32
     }
 
     /// Writes configuration space and waits until that is done or has failed.
@@ -91,7 +91,7 @@ impl Bus {
 
     /// Reads a memory window; all ones if nobody answers.
     pub async fn read(&self, address: u64, size: u8) -> u64 {
-        self.ask(Request::MemoryRead { address, size }).await
+        low_bytes(self.ask(Request::MemoryRead { address, size }).await, size)
     }
 
     /// Writes a memory window: posted.
@@ -139,6 +139,11 @@ impl Bus {
             }
         })
     }
+}
+
+/// The low `size` bytes of an answer: all ones are so at every size.
+fn low_bytes(value: u64, size: u8) -> u64 {
+    if size >= 8 { value } else { value & ((1 << (u32::from(size) * 8)) - 1) }
 }
 
 /// A running piece of host software.

@@ -4,7 +4,9 @@
 //! Everything here is a view over bytes or a validated value. Nothing here
 //! behaves, waits, allocates a queue or knows what time it is.
 
+pub mod frame;
 pub mod id;
+pub mod nvme;
 pub mod time;
 pub mod tlp;
 pub mod vfio_user;

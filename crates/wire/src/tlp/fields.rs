@@ -81,7 +81,7 @@ impl MemoryRequest {
         let head = 0xf << (address & 3) & 0xf;
         let tail = 0xf >> (3 - (last & 3));
         let (first_be, last_be) = if length_dw == 1 { (head & tail, 0) } else { (head, tail) };
-        Some(Self { requester, tag, address: start, length_dw, first_be: first_be as u8, last_be })
+        Some(Self { requester, tag, address: start, length_dw, first_be, last_be })
     }
 
     /// Length in bytes of all double words touched.

@@ -1,0 +1,232 @@
+//! A PCI-PCI bridge function: the type 1 header of root ports, upstream and
+//! downstream switch ports, and what it decodes.
+
+use crate::config::{self, ConfigSpace, PcieCapability, PcieKind, command, register};
+use bytes::Bytes;
+use wire::Bdf;
+use wire::tlp::{Completion, ConfigRequest, Packet, Status, Tlp};
+
+/// Vendor ID of farlane's own bridges. Red Hat's PCI ID range is where QEMU's
+/// virtual devices live; Linux binds `pcieport` by class, not by ID.
+pub const VENDOR: u16 = 0x1b36;
+/// Device ID of farlane's own bridges.
+pub const DEVICE: u16 = 0x000c;
+
+/// The type 1 function of a port.
+#[derive(Debug)]
+pub struct Bridge {
+    kind: PcieKind,
+    max_payload: usize,
+    config: ConfigSpace,
+    pcie: PcieCapability,
+}
+
+/// What a configuration write did beyond changing registers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Effects {
+    /// Secondary Bus Reset went from 0 to 1: everything below is reset.
+    pub secondary_reset: bool,
+}
+
+impl Bridge {
+    /// A port after power-on that supports payloads up to `max_payload`.
+    pub fn new(kind: PcieKind, max_payload: usize) -> Self {
+        let mut config = ConfigSpace::default();
+        config.set_u16(register::VENDOR, VENDOR);
+        config.set_u16(register::DEVICE, DEVICE);
+        config.allow(register::COMMAND, &[0x46, 0x05]);
+        config.set(register::REVISION, &[0, 0, 4, 6]);
+        config.set(register::HEADER_TYPE, &[1]);
+        config.allow(register::PRIMARY_BUS, &[0xff, 0xff, 0xff]);
+        config.allow(register::MEMORY_BASE, &[0xf0, 0xff, 0xf0, 0xff]);
+        // The prefetchable window is 64 bits wide.
+        config.set(register::PREFETCH_BASE, &[1, 0, 1, 0]);
+        config.allow(register::PREFETCH_BASE, &[0xf0, 0xff, 0xf0, 0xff]);
+        config.allow(register::PREFETCH_BASE_UPPER, &[0xff; 8]);
+        config.allow(register::INTERRUPT_LINE, &[0xff]);
+        config.allow(register::BRIDGE_CONTROL, &[0x43, 0]);
+        config::add_power_management(&mut config);
+        let pcie = PcieCapability::add(&mut config, kind, max_payload);
+        Self { kind, max_payload, config, pcie }
+    }
+
+    /// Returns every register to its state after power-on but for the link.
+    pub fn reset(&mut self) {
+        let up = self.link_up();
+        *self = Self::new(self.kind, self.max_payload);
+        self.pcie.set_link(&mut self.config, up);
+    }
+
+    /// Shows the link below (above, for an upstream port) as up or down.
+    pub fn set_link(&mut self, up: bool) {
+        self.pcie.set_link(&mut self.config, up);
+    }
+
+    /// Data Link Layer Link Active.
+    pub fn link_up(&self) -> bool {
+        self.pcie.link_up(&self.config)
+    }
+
+    /// The bus right below.
+    pub fn secondary(&self) -> u8 {
+        self.config.u8(register::SECONDARY_BUS)
+    }
+
+    /// Whether `bus` lies below.
+    pub fn claims_bus(&self, bus: u8) -> bool {
+        let (low, high) = (self.secondary(), self.config.u8(register::SUBORDINATE_BUS));
+        low != 0 && (low..=high).contains(&bus)
+    }
+
+    /// Whether a memory address lies below and memory space is enabled.
+    pub fn claims_address(&self, address: u64) -> bool {
+        if self.config.u16(register::COMMAND) & command::MEMORY_SPACE == 0 {
+            return false;
+        }
+        let word = |at| u64::from(self.config.u16(at) & 0xfff0) << 16;
+        let upper = |at| u64::from(self.config.u32(at)) << 32;
+        let windows = [
+            (word(register::MEMORY_BASE), word(register::MEMORY_LIMIT)),
+            (
+                word(register::PREFETCH_BASE) | upper(register::PREFETCH_BASE_UPPER),
+                word(register::PREFETCH_LIMIT) | upper(register::PREFETCH_LIMIT_UPPER),
+            ),
+        ];
+        // A window at 0 is one that software has not set up.
+        windows.into_iter().any(|(base, limit)| {
+            base != 0 && base <= limit && (base..=limit | 0xf_ffff).contains(&address)
+        })
+    }
+
+    /// Whether requests from below may pass upwards.
+    pub fn bus_master(&self) -> bool {
+        self.config.u16(register::COMMAND) & command::BUS_MASTER != 0
+    }
+
+    /// Max_Payload_Size as configured.
+    pub fn max_payload(&self) -> usize {
+        self.pcie.max_payload(&self.config)
+    }
+
+    /// Reads the double word at `at`.
+    pub fn read(&self, at: u16) -> u32 {
+        self.config.read(at)
+    }
+
+    /// Writes the enabled bytes of the double word at `at`.
+    pub fn write(&mut self, at: u16, enables: u8, value: u32) -> Effects {
+        let reset = |config: &ConfigSpace| config.u16(register::BRIDGE_CONTROL) & 1 << 6 != 0;
+        let before = reset(&self.config);
+        self.config.write(at, enables, value);
+        Effects { secondary_reset: !before && reset(&self.config) }
+    }
+
+    /// Carries out a configuration request aimed at this function and makes
+    /// its completion.
+    pub fn configure(&mut self, tlp: &Tlp, request: ConfigRequest) -> (Tlp, Effects) {
+        let mut effects = Effects::default();
+        let mut data = Bytes::new();
+        match tlp.packet {
+            Packet::ConfigWrite(_) => {
+                let word = tlp.data[..].try_into().unwrap_or_default();
+                effects = self.write(request.register, request.first_be, u32::from_le_bytes(word));
+            }
+            _ => data = Bytes::copy_from_slice(&self.read(request.register).to_le_bytes()),
+        }
+        let mut completion = answer(request.target, request.requester, tlp, Status::Success);
+        completion.data = data;
+        (completion, effects)
+    }
+}
+
+/// A completion without data for the request `tlp`.
+///
+/// # Panics
+/// If `tlp` is no non-posted request.
+pub fn answer(completer: Bdf, requester: Bdf, tlp: &Tlp, status: Status) -> Tlp {
+    let (tag, byte_count, lower_address) = match tlp.packet {
+        Packet::MemoryRead(r) => (r.tag, r.byte_count() as u16, r.first_byte() as u8 & 0x7f),
+        Packet::ConfigRead(c) | Packet::ConfigWrite(c) => (c.tag, 4, 0),
+        _ => panic!("{} wants no completion", tlp.mnemonic()),
+    };
+    let completion = Completion {
+        completer,
+        requester,
+        tag,
+        status,
+        byte_count,
+        lower_address,
+        byte_count_modified: false,
+    };
+    Tlp { tc: tlp.tc, attributes: tlp.attributes, ..Tlp::completion(completion) }
+}
+
+/// Who sent a request; `None` for completions.
+pub fn requester(tlp: &Tlp) -> Option<Bdf> {
+    match tlp.packet {
+        Packet::MemoryRead(r) | Packet::MemoryWrite(r) => Some(r.requester),
+        Packet::ConfigRead(c) | Packet::ConfigWrite(c) => Some(c.requester),
+        Packet::Message(m) => Some(m.requester),
+        Packet::Completion(_) => None,
+    }
+}
+
+/// Answers a request that cannot be served as Unsupported Request; posted
+/// requests and completions have no answer.
+pub fn refuse(completer: Bdf, tlp: &Tlp) -> Option<Tlp> {
+    match tlp.class() {
+        wire::tlp::Class::NonPosted => {
+            Some(answer(completer, requester(tlp)?, tlp, Status::UnsupportedRequest))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bridge() -> Bridge {
+        let mut bridge = Bridge::new(PcieKind::DownstreamPort { slot: 3 }, 512);
+        bridge.write(register::PRIMARY_BUS, 0xf, 0x0005_0302);
+        bridge.write(register::MEMORY_BASE, 0xf, 0xe010_e000);
+        bridge
+    }
+
+    #[test]
+    fn windows_count_only_while_memory_space_is_enabled() {
+        let mut bridge = bridge();
+        assert!(!bridge.claims_address(0xe000_0000));
+        bridge.write(register::COMMAND, 3, u32::from(command::MEMORY_SPACE));
+        assert!(bridge.claims_address(0xe000_0000) && bridge.claims_address(0xe01f_ffff));
+        assert!(!bridge.claims_address(0xe020_0000) && !bridge.claims_address(0xdfff_ffff));
+        assert!(!bridge.claims_address(0), "the empty prefetchable window claims nothing");
+        bridge.write(register::PREFETCH_BASE, 0xf, 0x0000_0000);
+        bridge.write(register::PREFETCH_BASE_UPPER, 0xf, 0x10);
+        bridge.write(register::PREFETCH_LIMIT_UPPER, 0xf, 0x10);
+        assert!(bridge.claims_address(0x10_000f_ffff) && !bridge.claims_address(0x10_0010_0000));
+    }
+
+    #[test]
+    fn buses_and_link_state() {
+        let mut bridge = bridge();
+        assert_eq!(bridge.secondary(), 3);
+        assert!(bridge.claims_bus(3) && bridge.claims_bus(5));
+        assert!(!bridge.claims_bus(2) && !bridge.claims_bus(6));
+        assert!(!bridge.link_up());
+        bridge.set_link(true);
+        assert!(bridge.link_up());
+        bridge.reset();
+        assert!(bridge.link_up() && bridge.secondary() == 0);
+    }
+
+    #[test]
+    fn secondary_bus_reset_is_an_edge() {
+        let mut bridge = bridge();
+        let set = 1 << 22;
+        assert!(bridge.write(register::INTERRUPT_LINE, 0xf, set).secondary_reset);
+        assert!(!bridge.write(register::INTERRUPT_LINE, 0xf, set).secondary_reset);
+        bridge.write(register::INTERRUPT_LINE, 0xf, 0);
+        assert!(bridge.write(register::INTERRUPT_LINE, 0xf, set).secondary_reset);
+    }
+}

@@ -1,0 +1,206 @@
+//! Cutting windows and setting registers.
+
+use super::{Device, Kind, Node, Port, Settings};
+use crate::config::{command, register};
+use crate::software::Bus;
+use std::fmt;
+use std::future::Future;
+use std::ops::Range;
+use std::pin::Pin;
+use wire::Bdf;
+
+/// Bridge windows come in whole MiB.
+const GRANULE: u64 = 1 << 20;
+
+/// Why a hierarchy cannot be set up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// More than 255 buses, or more than a hot-plug slot has left.
+    Buses,
+    /// The BARs need more memory window than there is.
+    Window {
+        /// Bytes needed.
+        need: u64,
+        /// Bytes there.
+        have: u64,
+    },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Buses => f.write_str("out of bus numbers"),
+            Self::Window { need, have } => {
+                write!(f, "devices need {need:#x} bytes of memory window, there are {have:#x}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// Bytes and alignment that a node needs of its parent's window.
+fn need(node: &Node, settings: &Settings) -> (u64, u64) {
+    match &node.kind {
+        Kind::Endpoint(device) => {
+            let total = device.bars.iter().map(|bar| bar.size).sum();
+            (total, device.bars.iter().map(|bar| bar.size).max().unwrap_or(1))
+        }
+        Kind::Bridge(port) => {
+            let kept = if port.slot.is_some() { settings.hotplug_window } else { 0 };
+            let (total, align) = need_of_all(&port.children, settings);
+            let align = align.max(GRANULE);
+            (total.max(kept).next_multiple_of(align), align)
+        }
+    }
+}
+
+fn need_of_all(nodes: &[Node], settings: &Settings) -> (u64, u64) {
+    let mut at = 0u64;
+    let mut most = 1;
+    for (size, align) in by_alignment(nodes, settings).into_iter().map(|(_, need)| need) {
+        at = at.next_multiple_of(align) + size;
+        most = most.max(align);
+    }
+    (at, most)
+}
+
+/// Indices with their needs, the coarsest alignment first.
+fn by_alignment(nodes: &[Node], settings: &Settings) -> Vec<(usize, (u64, u64))> {
+    let mut order: Vec<_> = nodes.iter().map(|node| need(node, settings)).enumerate().collect();
+    order.sort_by_key(|(_, (_, align))| std::cmp::Reverse(*align));
+    order
+}
+
+/// Sets up the whole tree.
+pub(super) async fn tree(bus: &Bus, root: &mut Node, settings: &Settings) -> Result<(), Error> {
+    fn smallest(node: &Node) -> usize {
+        let below = node.children().iter().map(smallest).min().unwrap_or(4096);
+        node.max_payload_supported.min(below)
+    }
+    let max_payload = smallest(root).min(settings.max_payload);
+    let nodes = std::slice::from_mut(root);
+    below(bus, nodes, settings.window.clone(), max_payload, settings).await
+}
+
+/// Sets up `nodes`, all on one bus, inside `window`.
+pub(super) fn below<'a>(
+    bus: &'a Bus,
+    nodes: &'a mut [Node],
+    window: Range<u64>,
+    max_payload: usize,
+    settings: &'a Settings,
+) -> Pin<Box<dyn Future<Output = Result<(), Error>> + 'a>> {
+    Box::pin(async move {
+        let mut at = window.start;
+        for (index, (size, align)) in by_alignment(nodes, settings) {
+            let node = &mut nodes[index];
+            at = at.next_multiple_of(align);
+            let have = window.end.saturating_sub(at);
+            if size > have {
+                return Err(Error::Window { need: size, have });
+            }
+            node.max_payload = max_payload;
+            let own = at..at + size;
+            match &mut node.kind {
+                Kind::Endpoint(device) => place_bars(device, own.start),
+                Kind::Bridge(port) => port.window = own.clone(),
+            }
+            program(bus, node, settings).await;
+            if let Kind::Bridge(port) = &mut node.kind {
+                below(bus, &mut port.children, own, max_payload, settings).await?;
+            }
+            at += size;
+        }
+        Ok(())
+    })
+}
+
+fn place_bars(device: &mut Device, mut at: u64) {
+    device.bars.sort_by_key(|bar| std::cmp::Reverse(bar.size));
+    for bar in &mut device.bars {
+        at = at.next_multiple_of(bar.size);
+        bar.address = at;
+        at += bar.size;
+    }
+    device.bars.sort_by_key(|bar| bar.index);
+}
+
+/// Writes what was decided for `node` into its registers: after enumeration,
+/// and again after a reset has cleared them.
+pub async fn program(bus: &Bus, node: &Node, settings: &Settings) {
+    device_control(bus, node, settings).await;
+    match &node.kind {
+        Kind::Endpoint(device) => {
+            for bar in &device.bars {
+                let at = register::BAR0 + u16::from(bar.index) * 4;
+                bus.config_write(node.bdf, at, 4, bar.address as u32).await;
+                if bar.wide {
+                    bus.config_write(node.bdf, at + 4, 4, (bar.address >> 32) as u32).await;
+                }
+            }
+            command(bus, node.bdf, command::MEMORY_SPACE | command::INTX_DISABLE).await;
+        }
+        Kind::Bridge(port) => {
+            window(bus, node.bdf, port).await;
+            command(bus, node.bdf, command::MEMORY_SPACE | command::BUS_MASTER).await;
+        }
+    }
+}
+
+async fn command(bus: &Bus, bdf: Bdf, bits: u16) {
+    bus.config_write(bdf, register::COMMAND, 2, u32::from(bits)).await;
+}
+
+async fn window(bus: &Bus, bdf: Bdf, port: &Port) {
+    let (base, limit) = if port.window.is_empty() {
+        (0xfff0, 0)
+    } else {
+        ((port.window.start >> 16) as u32, ((port.window.end - 1) >> 16) as u32)
+    };
+    bus.config_write(bdf, register::MEMORY_BASE, 4, base & 0xfff0 | (limit & 0xfff0) << 16).await;
+    // No prefetchable window: base above limit.
+    bus.config_write(bdf, register::PREFETCH_BASE, 4, 0x0000_fff0).await;
+}
+
+/// Payload and read request sizes, extended and 10-bit tags, and a completion
+/// timeout of 260 to 900 ms where the device offers it: a guest's memory can
+/// be slow to answer.
+async fn device_control(bus: &Bus, node: &Node, settings: &Settings) {
+    let Some(at) = node.pcie else { return };
+    let code = |bytes: usize| bytes.clamp(128, 4096).ilog2() - 7;
+    let mps = code(node.max_payload.min(node.max_payload_supported));
+    let mrrs = code(settings.max_read_request);
+    bus.config_write(node.bdf, at + 8, 2, 0x0910 | mps << 5 | mrrs << 12).await;
+    let offers = bus.config_read(node.bdf, at + 0x24, 4).await;
+    let timeout = if offers & 0b1000 != 0 || offers & 0b0100 != 0 { 0b1001 } else { 0 };
+    let tags = if offers & 1 << 17 != 0 { 1 << 12 } else { 0 };
+    bus.config_write(node.bdf, at + 0x28, 2, timeout | tags).await;
+}
+
+/// Lets an endpoint reach host memory, or not.
+pub async fn enable_bus_master(bus: &Bus, bdf: Bdf, enable: bool) {
+    let before = bus.config_read(bdf, register::COMMAND, 2).await;
+    let bit = u32::from(command::BUS_MASTER);
+    let after = if enable { before | bit } else { before & !bit };
+    bus.config_write(bdf, register::COMMAND, 2, after).await;
+}
+
+/// Writes one entry of the MSI-X table: vector `vector` signals `data` at the
+/// start of the MSI window, masked or not. Posted.
+pub fn write_msix_entry(bus: &Bus, node: &Node, vector: u16, data: u32, masked: bool) {
+    let Some(msix) = node.device().and_then(|device| device.msix) else { return };
+    let Some(bar) = node.bar(msix.table.0) else { return };
+    let at = bar.address + u64::from(msix.table.1) + u64::from(vector) * 16;
+    bus.write(at, 4, crate::root::MSI_WINDOW.start);
+    bus.write(at + 4, 4, 0);
+    bus.write(at + 8, 4, u64::from(data));
+    bus.write(at + 12, 4, u64::from(masked));
+}
+
+/// Enables or disables MSI-X.
+pub async fn set_msix(bus: &Bus, node: &Node, enable: bool) {
+    let Some(msix) = node.device().and_then(|device| device.msix) else { return };
+    let control = if enable { 1 << 15 } else { 0 };
+    bus.config_write(node.bdf, msix.capability + 2, 2, control).await;
+}

@@ -1,0 +1,200 @@
+//! Depth first through the buses.
+
+use super::{Bar, Device, Error, Kind, Msix, Node, Port, Settings};
+use crate::config::{capability, command, register};
+use crate::software::Bus;
+use std::future::Future;
+use std::pin::Pin;
+use wire::Bdf;
+
+/// Port types of the PCI Express capability.
+const UPSTREAM: u8 = 5;
+
+/// Looks at the function at `bdf` and at everything below it; `next_bus` is
+/// the first bus number not given away yet.
+pub(super) fn function<'a>(
+    bus: &'a Bus,
+    bdf: Bdf,
+    settings: &'a Settings,
+    next_bus: &'a mut u8,
+) -> Pin<Box<dyn Future<Output = Result<Node, Error>> + 'a>> {
+    Box::pin(async move {
+        let id = bus.config_read(bdf, register::VENDOR, 4).await;
+        let class = bus.config_read(bdf, register::REVISION, 4).await;
+        let header = bus.config_read(bdf, register::HEADER_TYPE, 1).await & 0x7f;
+        let capabilities = capabilities(bus, bdf).await;
+        let find = |id| capabilities.iter().find(|(known, _)| *known == id).map(|(_, at)| *at);
+        let pcie = find(capability::PCIE);
+        let supported = match pcie {
+            Some(at) => 128 << (bus.config_read(bdf, at + 4, 4).await & 7).min(5),
+            None => 128,
+        };
+        let kind = if header == 1 {
+            Kind::Bridge(bridge(bus, bdf, pcie, settings, next_bus).await?)
+        } else {
+            Kind::Endpoint(device(bus, bdf, find(capability::MSIX)).await)
+        };
+        Ok(Node {
+            bdf,
+            id: (id as u16, (id >> 16) as u16),
+            class: [(class >> 24) as u8, (class >> 16) as u8, (class >> 8) as u8],
+            pcie,
+            capabilities,
+            max_payload_supported: supported,
+            max_payload: 128,
+            kind,
+        })
+    })
+}
+
+/// What answers on `secondary`, buses up to `last` being available.
+pub(super) async fn below(
+    bus: &Bus,
+    secondary: u8,
+    last: u8,
+    settings: &Settings,
+) -> Result<Vec<Node>, Error> {
+    let mut next_bus = secondary + 1;
+    let children = on_bus(bus, secondary, false, settings, &mut next_bus).await?;
+    if next_bus > last.saturating_add(1) {
+        return Err(Error::Buses);
+    }
+    Ok(children)
+}
+
+async fn on_bus(
+    bus: &Bus,
+    number: u8,
+    inside_switch: bool,
+    settings: &Settings,
+    next_bus: &mut u8,
+) -> Result<Vec<Node>, Error> {
+    let mut found = Vec::new();
+    // A link has one device below it; the bus inside a switch has up to 32.
+    for device in 0..if inside_switch { 32 } else { 1 } {
+        let bdf = Bdf::new(number, device, 0);
+        let vendor = bus.config_read(bdf, register::VENDOR, 2).await;
+        if vendor != 0xffff && vendor != 0 {
+            found.push(function(bus, bdf, settings, next_bus).await?);
+        }
+    }
+    Ok(found)
+}
+
+async fn bridge(
+    bus: &Bus,
+    bdf: Bdf,
+    pcie: Option<u16>,
+    settings: &Settings,
+    next_bus: &mut u8,
+) -> Result<Port, Error> {
+    let (mut port_type, mut slot, mut link_up) = (4, None, true);
+    if let Some(at) = pcie {
+        let flags = bus.config_read(bdf, at + 2, 2).await;
+        port_type = (flags >> 4 & 0xf) as u8;
+        if flags & 1 << 8 != 0 {
+            slot = Some((bus.config_read(bdf, at + 0x14, 4).await >> 19) as u16);
+        }
+        link_up = bus.config_read(bdf, at + 0x12, 2).await & 1 << 13 != 0;
+    }
+    let secondary = take_bus(next_bus)?;
+    let buses = |subordinate: u8| {
+        u32::from(bdf.bus()) | u32::from(secondary) << 8 | u32::from(subordinate) << 16
+    };
+    bus.config_write(bdf, register::PRIMARY_BUS, 4, buses(0xff)).await;
+    let children = on_bus(bus, secondary, port_type == UPSTREAM, settings, next_bus).await?;
+    if slot.is_some() {
+        *next_bus = next_bus.checked_add(settings.hotplug_buses).ok_or(Error::Buses)?;
+    }
+    let subordinate = *next_bus - 1;
+    bus.config_write(bdf, register::PRIMARY_BUS, 4, buses(subordinate)).await;
+    Ok(Port { port_type, slot, link_up, secondary, subordinate, window: 0..0, children })
+}
+
+fn take_bus(next_bus: &mut u8) -> Result<u8, Error> {
+    let bus = *next_bus;
+    *next_bus = bus.checked_add(1).ok_or(Error::Buses)?;
+    Ok(bus)
+}
+
+/// The capability list; a loop in it ends after 48 entries.
+async fn capabilities(bus: &Bus, bdf: Bdf) -> Vec<(u8, u16)> {
+    let mut found = Vec::new();
+    let mut at = bus.config_read(bdf, register::CAPABILITIES, 1).await as u16 & 0xfc;
+    while at >= 0x40 && found.len() < 48 {
+        let header = bus.config_read(bdf, at, 2).await;
+        found.push((header as u8, at));
+        at = (header >> 8) as u16 & 0xfc;
+    }
+    found
+}
+
+async fn device(bus: &Bus, bdf: Bdf, msix: Option<u16>) -> Device {
+    let msix = match msix {
+        None => None,
+        Some(at) => {
+            let control = bus.config_read(bdf, at + 2, 2).await;
+            let table = bus.config_read(bdf, at + 4, 4).await;
+            let pending = bus.config_read(bdf, at + 8, 4).await;
+            let split = |word: u32| ((word & 7) as u8, word & !7);
+            Some(Msix {
+                capability: at,
+                vectors: (control as u16 & 0x7ff) + 1,
+                table: split(table),
+                pending: split(pending),
+            })
+        }
+    };
+    Device { bars: bars(bus, bdf).await, msix, serial: serial(bus, bdf).await }
+}
+
+/// Sizes the memory BARs, decoding being off meanwhile.
+async fn bars(bus: &Bus, bdf: Bdf) -> Vec<Bar> {
+    let before = bus.config_read(bdf, register::COMMAND, 2).await;
+    let off = before & !u32::from(command::MEMORY_SPACE);
+    bus.config_write(bdf, register::COMMAND, 2, off).await;
+    let mut bars = Vec::new();
+    let mut index = 0u8;
+    while index < 6 {
+        let at = register::BAR0 + u16::from(index) * 4;
+        let kept = bus.config_read(bdf, at, 4).await;
+        bus.config_write(bdf, at, 4, !0).await;
+        let low = bus.config_read(bdf, at, 4).await;
+        bus.config_write(bdf, at, 4, kept).await;
+        let (io, wide) = (low & 1 != 0, low & 0b111 == 0b100);
+        let mut mask = u64::from(low & !0xf) | 0xffff_ffff_0000_0000;
+        if wide {
+            bus.config_write(bdf, at + 4, 4, !0).await;
+            let high = bus.config_read(bdf, at + 4, 4).await;
+            mask = u64::from(low & !0xf) | u64::from(high) << 32;
+        }
+        if low & !0xf != 0 && !io {
+            let size = (!mask).wrapping_add(1);
+            let prefetchable = low & 8 != 0;
+            bars.push(Bar { index, size, wide, prefetchable, address: 0 });
+        }
+        index += if wide { 2 } else { 1 };
+    }
+    bars
+}
+
+/// Walks the extended capabilities for the serial number.
+async fn serial(bus: &Bus, bdf: Bdf) -> Option<u64> {
+    let mut at = 0x100;
+    for _ in 0..64 {
+        let header = bus.config_read(bdf, at, 4).await;
+        if header == 0 || header == !0 {
+            return None;
+        }
+        if header as u16 == capability::EXT_SERIAL_NUMBER {
+            let low = bus.config_read(bdf, at + 4, 4).await;
+            let high = bus.config_read(bdf, at + 8, 4).await;
+            return Some(u64::from(low) | u64::from(high) << 32);
+        }
+        at = (header >> 20) as u16 & 0xffc;
+        if at < 0x100 {
+            return None;
+        }
+    }
+    None
+}

@@ -1,0 +1,81 @@
+//! Windows and buses of trees that no endpoint test builds.
+
+use super::*;
+use crate::config::register;
+use crate::software::{Request, Task};
+use std::collections::BTreeMap;
+use wire::Instant;
+
+/// A machine made of type 1 headers: an upstream port with `ports` downstream
+/// ports and nothing plugged in.
+fn empty_switch(ports: u8) -> (Result<Hierarchy, Error>, BTreeMap<Bdf, u32>) {
+    let bus = Bus::new();
+    let mut task = Task::new(&bus, enumerate(bus.clone(), Settings::default()));
+    let mut buses: BTreeMap<Bdf, u32> = BTreeMap::new();
+    let mut windows: BTreeMap<Bdf, u32> = BTreeMap::new();
+    loop {
+        if let Some(result) = task.poll(Instant::ZERO) {
+            return (result, windows);
+        }
+        while let Some((id, request)) = bus.next_request() {
+            match request {
+                Request::ConfigRead { target, offset, .. } => {
+                    let exists = target == ROOT_PORT
+                        || target == Bdf::new(1, 0, 0)
+                        || (target.bus() == 2 && target.device() < ports && target.function() == 0);
+                    let value = match offset {
+                        _ if !exists => !0u32,
+                        register::VENDOR => 0x000c_1b36,
+                        register::HEADER_TYPE => 1,
+                        register::CAPABILITIES => 0x40,
+                        0x40 => 0x0010,
+                        0x42 => match target.bus() {
+                            0 => 4 << 4,
+                            1 => 5 << 4,
+                            _ => 6 << 4 | 1 << 8,
+                        },
+                        _ => 0,
+                    };
+                    bus.answer(id, u64::from(value));
+                }
+                Request::ConfigWrite { target, offset, value, .. } => {
+                    if offset == register::PRIMARY_BUS {
+                        buses.insert(target, value);
+                    }
+                    if offset == register::MEMORY_BASE {
+                        windows.insert(target, value);
+                    }
+                    bus.answer(id, 0);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+#[test]
+fn empty_slots_keep_buses_and_windows() {
+    let (hierarchy, windows) = empty_switch(2);
+    let hierarchy = hierarchy.unwrap();
+    let upstream = hierarchy.root.children()[0].port().unwrap();
+    assert_eq!((upstream.secondary, upstream.subordinate), (2, 12));
+    let ports: Vec<_> = upstream
+        .children
+        .iter()
+        .map(|node| {
+            let port = node.port().unwrap();
+            (port.secondary, port.subordinate, port.window.clone())
+        })
+        .collect();
+    assert_eq!(ports[0], (3, 7, 0xe000_0000..0xe040_0000));
+    assert_eq!(ports[1], (8, 12, 0xe040_0000..0xe080_0000));
+    assert_eq!(windows[&Bdf::new(2, 1, 0)], 0xe070_e040);
+    assert_eq!(windows[&Bdf::new(1, 0, 0)], 0xe070_e000);
+}
+
+#[test]
+fn too_many_buses_are_an_error() {
+    assert_eq!(empty_switch(32).0.map(|_| ()), Ok(()));
+    let (result, _) = empty_switch(0);
+    assert_eq!(result.unwrap().endpoints().len(), 0);
+}

@@ -1,0 +1,216 @@
+//! Requests of the host on the way to the devices, and their answers.
+
+use super::{MOST_QUEUED, Output, Pending, ROOT_PORT, RootComplex, TAGS};
+use crate::config::{command, register};
+use crate::software::{Request, RequestId};
+use bytes::Bytes;
+use wire::tlp::{Class, Completion, ConfigKind, ConfigRequest, MemoryRequest, Packet, Status, Tlp};
+use wire::{Bdf, Instant, Tag};
+
+/// The requester ID of the host itself.
+const HOST: Bdf = Bdf::new(0, 0, 0);
+
+impl RootComplex {
+    /// Starts requests in order while tags and room last.
+    pub(super) fn start_waiting(&mut self, now: Instant) {
+        while let Some((id, request)) = self.waiting.front().copied() {
+            let room = match request {
+                Request::MemoryWrite { .. } => self.below.len(Class::Posted) < MOST_QUEUED,
+                _ => self.pending.len() < TAGS,
+            };
+            if !room {
+                return;
+            }
+            self.waiting.pop_front();
+            self.start(now, id, request);
+        }
+    }
+
+    fn start(&mut self, now: Instant, id: RequestId, request: Request) {
+        match request {
+            Request::ConfigRead { target, offset, size } => {
+                self.config(now, id, request, target, offset, size, None);
+            }
+            Request::ConfigWrite { target, offset, size, value } => {
+                self.config(now, id, request, target, offset, size, Some(value));
+            }
+            Request::MemoryRead { address, size } => {
+                let tag = self.take_tag();
+                let read = MemoryRequest::for_bytes(HOST, tag, address, usize::from(size));
+                let Some(read) = read.filter(|_| self.port.claims_address(address)) else {
+                    self.errors.unsupported_request += 1;
+                    self.outputs.push_back(Output::Answer(id, None));
+                    return;
+                };
+                self.await_completion(now, tag, id, request, None);
+                self.below.push(Tlp::memory_read(read));
+            }
+            Request::MemoryWrite { address, size, value } => {
+                let length = usize::from(size);
+                let write = MemoryRequest::for_bytes(HOST, Tag::default(), address, length);
+                let Some(write) = write.filter(|_| self.port.claims_address(address)) else {
+                    self.errors.unsupported_request += 1;
+                    return;
+                };
+                let mut data = vec![0; write.length()];
+                let lead = write.leading();
+                data[lead..lead + length].copy_from_slice(&value.to_le_bytes()[..length]);
+                self.below.push(Tlp::memory_write(write, Bytes::from(data)));
+            }
+            // Only the world knows how to wait; a request that strayed here
+            // is answered at once.
+            Request::Sleep(_) => self.outputs.push_back(Output::Answer(id, Some(0))),
+        }
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn config(
+        &mut self,
+        now: Instant,
+        id: RequestId,
+        request: Request,
+        target: Bdf,
+        offset: u16,
+        size: u8,
+        write: Option<u32>,
+    ) {
+        let shift = u32::from(offset & 3) * 8;
+        let first_be = ((1u8 << size) - 1) << (offset & 3);
+        let kind = if target.bus() == self.port.secondary() {
+            ConfigKind::Type0
+        } else {
+            ConfigKind::Type1
+        };
+        if target == ROOT_PORT {
+            let value = match write {
+                None => self.port.read(offset) >> shift,
+                Some(value) => {
+                    self.port.write(offset & !3, first_be, value << shift);
+                    0
+                }
+            };
+            self.outputs.push_back(Output::Answer(id, Some(masked(u64::from(value), size))));
+            return;
+        }
+        if target.bus() == 0 || !self.port.claims_bus(target.bus()) {
+            self.outputs.push_back(Output::Answer(id, None));
+            return;
+        }
+        if let Some(value) = write {
+            self.watch_bus_master(target, offset, size, value);
+        }
+        let tag = self.take_tag();
+        let register = offset & 0xffc;
+        let config = ConfigRequest { kind, requester: HOST, tag, target, register, first_be };
+        self.await_completion(now, tag, id, request, Some(target));
+        self.below.push(match write {
+            None => Tlp::new(Packet::ConfigRead(config), Bytes::new()),
+            Some(value) => {
+                let data = Bytes::copy_from_slice(&(value << shift).to_le_bytes());
+                Tlp::new(Packet::ConfigWrite(config), data)
+            }
+        });
+    }
+
+    /// The host trusts nobody below with its memory, so it remembers itself
+    /// whom it allowed to master the bus.
+    fn watch_bus_master(&mut self, target: Bdf, offset: u16, size: u8, value: u32) {
+        if offset == register::COMMAND && size >= 1 {
+            self.masters.insert(target, value as u16 & command::BUS_MASTER != 0);
+        }
+    }
+
+    /// Declares a function reset: it is no bus master any more.
+    pub fn forget_master(&mut self, function: Bdf) {
+        self.masters.remove(&function);
+    }
+
+    fn take_tag(&mut self) -> Tag {
+        debug_assert!(self.pending.len() < TAGS);
+        while self.pending.contains_key(&self.next_tag) {
+            self.next_tag = (self.next_tag + 1) % TAGS as u16;
+        }
+        let tag = Tag::truncate(self.next_tag);
+        self.next_tag = (self.next_tag + 1) % TAGS as u16;
+        tag
+    }
+
+    fn await_completion(
+        &mut self,
+        now: Instant,
+        tag: Tag,
+        id: RequestId,
+        request: Request,
+        target: Option<Bdf>,
+    ) {
+        let deadline = now + self.settings.completion_timeout;
+        self.pending.insert(tag.get(), Pending { id, request, target, deadline });
+    }
+
+    pub(super) fn complete(&mut self, c: Completion, tlp: &Tlp) {
+        let known = self.pending.get(&c.tag.get()).filter(|pending| {
+            // Ports on the way answer in their own name when they refuse.
+            let from_target = pending.target.is_none_or(|target| target == c.completer);
+            c.requester == HOST && (from_target || c.status != Status::Success)
+        });
+        let Some(pending) = known else {
+            self.errors.unexpected_completion += 1;
+            return;
+        };
+        let value = if tlp.poisoned || c.status != Status::Success {
+            self.count_failure(tlp.poisoned, c.status);
+            None
+        } else {
+            match extract(&pending.request, c, &tlp.data) {
+                Ok(value) => Some(value),
+                Err(()) => {
+                    self.errors.malformed += 1;
+                    None
+                }
+            }
+        };
+        let id = self.pending.remove(&c.tag.get()).expect("found above").id;
+        self.outputs.push_back(Output::Answer(id, value));
+    }
+
+    fn count_failure(&mut self, poisoned: bool, status: Status) {
+        match status {
+            _ if poisoned => self.errors.poisoned += 1,
+            Status::CompleterAbort => self.errors.completer_abort += 1,
+            _ => self.errors.unsupported_request += 1,
+        }
+    }
+
+    pub(super) fn expire(&mut self, now: Instant) {
+        let due = |pending: &Pending| pending.deadline <= now;
+        let late: Vec<u16> =
+            self.pending.iter().filter(|(_, p)| due(p)).map(|(tag, _)| *tag).collect();
+        for tag in late {
+            let pending = self.pending.remove(&tag).expect("listed above");
+            self.errors.completion_timeout += 1;
+            self.outputs.push_back(Output::Answer(pending.id, None));
+        }
+    }
+}
+
+fn masked(value: u64, size: u8) -> u64 {
+    if size >= 8 { value } else { value & ((1 << (u32::from(size) * 8)) - 1) }
+}
+
+/// The value that a completion brings, `Err` if it contradicts the request.
+fn extract(request: &Request, c: Completion, data: &[u8]) -> Result<u64, ()> {
+    let (lead, size) = match *request {
+        Request::ConfigRead { offset, size, .. } => (usize::from(offset & 3), size),
+        Request::MemoryRead { address, size } => {
+            if c.byte_count != u16::from(size) {
+                return Err(());
+            }
+            ((address & 3) as usize, size)
+        }
+        _ => return Ok(0),
+    };
+    let bytes = data.get(lead..lead + usize::from(size)).ok_or(())?;
+    let mut value = [0; 8];
+    value[..bytes.len()].copy_from_slice(bytes);
+    Ok(u64::from_le_bytes(value))
+}

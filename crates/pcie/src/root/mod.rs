@@ -1,0 +1,208 @@
+//! The root complex of the host node: one root port, the host's requests on
+//! the way down, the devices' requests for host memory on the way up.
+
+mod downwards;
+#[cfg(test)]
+mod tests;
+mod upwards;
+
+use crate::bridge::Bridge;
+use crate::config::PcieKind;
+use crate::errors::Errors;
+use crate::function::Ready;
+use crate::ordering::OrderedQueue;
+use crate::software::{Request, RequestId};
+use bytes::Bytes;
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+use wire::tlp::{Class, Tlp};
+use wire::{Bdf, Duration, Instant};
+
+/// Addresses that are message-signalled interrupts, as on x86
+/// (Intel SDM volume 3, section 11.11.1).
+pub const MSI_WINDOW: Range<u64> = 0xfee0_0000..0xfef0_0000;
+
+/// The root port's own function.
+pub const ROOT_PORT: Bdf = Bdf::new(0, 1, 0);
+
+/// What the host node can set.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Largest payload supported by the root port.
+    pub max_payload: usize,
+    /// Completions of host memory reads carry at most this much and end at
+    /// its multiples: a power of two from the RCB (64) to the MPS.
+    pub completion_size: usize,
+    /// How long a request of the host waits for its completion.
+    pub completion_timeout: Duration,
+}
+
+impl Default for Settings {
+    /// MPS 4096, completions as long as the MPS allows, 900 ms: below the
+    /// second after which a host must know, above the loss of a link.
+    fn default() -> Self {
+        Self {
+            max_payload: 4096,
+            completion_size: 4096,
+            completion_timeout: Duration::from_ms(900),
+        }
+    }
+}
+
+/// What reaches the root complex.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// Host software wants this; the answer carries the same name.
+    Request(RequestId, Request),
+    /// A packet from below the root port.
+    Tlp(Tlp),
+    /// The bytes that [`Output::HostRead`] asked for; `None` if some of them
+    /// are not the device's to read.
+    HostData(ReadToken, Option<Bytes>),
+}
+
+/// What the root complex wants done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// A packet for the link below the root port.
+    Tlp(Tlp),
+    /// Answer to a request: the value, or `None` if it failed (reads are all
+    /// ones then).
+    Answer(RequestId, Option<u64>),
+    /// A device reads host memory; answer with [`Input::HostData`].
+    HostRead {
+        /// Names the read.
+        token: ReadToken,
+        /// Who reads.
+        requester: Bdf,
+        /// Bus address of the first byte.
+        address: u64,
+        /// Bytes.
+        length: usize,
+    },
+    /// A device writes host memory.
+    HostWrite {
+        /// Who writes.
+        requester: Bdf,
+        /// Bus address of the first byte.
+        address: u64,
+        /// What.
+        data: Bytes,
+    },
+    /// A message-signalled interrupt, behind every earlier write.
+    Interrupt {
+        /// Who signals.
+        requester: Bdf,
+        /// The message data.
+        data: u32,
+    },
+    /// One of the four interrupt wires of the root port changed its level.
+    Wire {
+        /// 0 for INTA to 3 for INTD.
+        wire: u8,
+        /// Asserted or not.
+        level: bool,
+    },
+    /// Nothing more now; call again after an input or at this time.
+    Timeout(Option<Instant>),
+}
+
+/// Names a device's read of host memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadToken {
+    tlp: Box<Tlp>,
+}
+
+/// Host requests that wait for a completion, by tag.
+#[derive(Debug)]
+struct Pending {
+    id: RequestId,
+    request: Request,
+    target: Option<Bdf>,
+    deadline: Instant,
+}
+
+/// Non-posted requests of the host in flight.
+const TAGS: usize = 256;
+/// Packets that wait below the root port before the host has to wait.
+const MOST_QUEUED: usize = 1024;
+
+/// See the module.
+#[derive(Debug)]
+pub struct RootComplex {
+    settings: Settings,
+    port: Bridge,
+    below: OrderedQueue,
+    outputs: VecDeque<Output>,
+    /// Host requests that found no tag or no room.
+    waiting: VecDeque<(RequestId, Request)>,
+    pending: BTreeMap<u16, Pending>,
+    next_tag: u16,
+    masters: BTreeMap<Bdf, bool>,
+    wires: [bool; 4],
+    errors: Errors,
+}
+
+impl RootComplex {
+    /// A root complex after power-on; the root port's link is up.
+    pub fn new(settings: Settings) -> Self {
+        let mut port = Bridge::new(PcieKind::RootPort, settings.max_payload);
+        port.set_link(true);
+        Self {
+            settings,
+            port,
+            below: OrderedQueue::default(),
+            outputs: VecDeque::new(),
+            waiting: VecDeque::new(),
+            pending: BTreeMap::new(),
+            next_tag: 0,
+            masters: BTreeMap::new(),
+            wires: [false; 4],
+            errors: Errors::default(),
+        }
+    }
+
+    /// Takes an input.
+    pub fn handle(&mut self, now: Instant, input: Input) {
+        match input {
+            Input::Request(id, request) => {
+                self.waiting.push_back((id, request));
+                self.start_waiting(now);
+            }
+            Input::Tlp(tlp) => self.receive(now, tlp),
+            Input::HostData(token, data) => self.host_data(token, data),
+        }
+    }
+
+    /// The next thing to do; packets only of classes in `ready`.
+    pub fn poll(&mut self, now: Instant, ready: Ready) -> Output {
+        self.start_waiting(now);
+        if let Some(output) = self.outputs.pop_front() {
+            return output;
+        }
+        if let Some(tlp) = self.below.pop(ready) {
+            return Output::Tlp(tlp);
+        }
+        self.expire(now);
+        if let Some(output) = self.outputs.pop_front() {
+            return output;
+        }
+        Output::Timeout(self.pending.values().map(|pending| pending.deadline).min())
+    }
+
+    /// Which packets from below are taken now: reads wait while completions
+    /// pile up.
+    pub fn ready(&self) -> Ready {
+        Ready::ALL.with(Class::NonPosted, self.below.len(Class::Completion) < MOST_QUEUED)
+    }
+
+    /// What went wrong so far.
+    pub fn errors(&self) -> &Errors {
+        &self.errors
+    }
+
+    /// The root port's function.
+    pub fn port(&self) -> &Bridge {
+        &self.port
+    }
+}

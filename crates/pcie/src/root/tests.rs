@@ -1,0 +1,190 @@
+//! A root complex with an endpoint right below its root port.
+
+use super::*;
+use crate::endpoint::{Endpoint, EndpointConfig, Event};
+use crate::enumerate::{self, Hierarchy};
+use crate::function;
+use crate::software::{Bus, Task};
+
+struct Bench {
+    root: RootComplex,
+    endpoint: Endpoint,
+    bus: Bus,
+    now: Instant,
+    outputs: Vec<Output>,
+    dead: bool,
+}
+
+impl Bench {
+    fn new(settings: Settings) -> Self {
+        let endpoint = Endpoint::new(EndpointConfig {
+            vendor: 0x1234,
+            device: 0x5678,
+            subsystem: (0, 0),
+            class: [5, 0x80, 0],
+            revision: 1,
+            serial: 42,
+            bar0_size: 0x4000,
+            vectors: 4,
+            max_payload: 512,
+            read_request: 4096,
+            reads_in_flight: 32,
+        });
+        Self {
+            root: RootComplex::new(settings),
+            endpoint,
+            bus: Bus::new(),
+            now: Instant::ZERO,
+            outputs: Vec::new(),
+            dead: false,
+        }
+    }
+
+    /// Moves packets until nothing moves any more.
+    fn settle(&mut self) {
+        loop {
+            while let Some((id, request)) = self.bus.next_request() {
+                self.root.handle(self.now, Input::Request(id, request));
+            }
+            let mut moved = false;
+            loop {
+                match self.root.poll(self.now, Ready::ALL) {
+                    Output::Timeout(_) => break,
+                    Output::Tlp(tlp) if self.dead => drop(tlp),
+                    Output::Tlp(tlp) => self.endpoint.handle(self.now, function::Input::Tlp(tlp)),
+                    Output::Answer(id, value) => self.bus.answer(id, value.unwrap_or(u64::MAX)),
+                    output => self.outputs.push(output),
+                }
+                moved = true;
+            }
+            while let function::Output::Tlp(tlp) = self.endpoint.poll(self.now, Ready::ALL) {
+                self.root.handle(self.now, Input::Tlp(tlp));
+                moved = true;
+            }
+            if !moved {
+                return;
+            }
+        }
+    }
+
+    fn run<T>(&mut self, software: impl Future<Output = T> + 'static) -> T {
+        let bus = self.bus.clone();
+        let mut task = Task::new(&bus, software);
+        for _ in 0..10_000 {
+            if let Some(value) = task.poll(self.now) {
+                self.settle();
+                return value;
+            }
+            self.settle();
+        }
+        panic!("software does not end");
+    }
+
+    fn enumerated() -> (Self, Hierarchy) {
+        let mut bench = Self::new(Settings { completion_size: 128, ..Settings::default() });
+        let bus = bench.bus.clone();
+        let hierarchy =
+            bench.run(enumerate::enumerate(bus, enumerate::Settings::default())).unwrap();
+        (bench, hierarchy)
+    }
+}
+
+#[test]
+fn an_endpoint_is_found_sized_and_enabled() {
+    let (bench, hierarchy) = Bench::enumerated();
+    let endpoint = hierarchy.endpoints()[0];
+    assert_eq!(endpoint.bdf, Bdf::new(1, 0, 0));
+    assert_eq!(endpoint.id, (0x1234, 0x5678));
+    assert_eq!(endpoint.max_payload, 512);
+    let device = endpoint.device().unwrap();
+    assert_eq!(device.serial, Some(42));
+    assert_eq!(device.bars.len(), 1);
+    assert_eq!((device.bars[0].size, device.bars[0].address), (0x4000, 0xe000_0000));
+    assert_eq!(device.msix.unwrap().vectors, 4);
+    assert_eq!(bench.root.errors().total(), 0);
+}
+
+#[test]
+fn memory_is_read_in_completions_that_end_at_boundaries() {
+    let (mut bench, hierarchy) = Bench::enumerated();
+    let bdf = hierarchy.endpoints()[0].bdf;
+    let bus = bench.bus.clone();
+    bench.run(async move { enumerate::enable_bus_master(&bus, bdf, true).await });
+    bench.endpoint.dma_read(1, 0x10_0040, 300);
+    bench.settle();
+    let Some(Output::HostRead { token, requester, address: 0x10_0040, length: 300 }) =
+        bench.outputs.pop()
+    else {
+        panic!("no read of host memory");
+    };
+    assert_eq!(requester, bdf);
+    let data: Vec<u8> = (0..300u32).map(|i| i as u8).collect();
+    bench.root.handle(bench.now, Input::HostData(token, Some(Bytes::from(data.clone()))));
+    bench.settle();
+    let Some(Event::ReadDone { id: 1, result: Ok(read) }) = bench.endpoint.event() else {
+        panic!("no data");
+    };
+    assert_eq!(&read[..], &data[..]);
+    bench.endpoint.dma_read(2, 0x20_0000, 4);
+    bench.settle();
+    let Some(Output::HostRead { token, .. }) = bench.outputs.pop() else { panic!("no read") };
+    bench.root.handle(bench.now, Input::HostData(token, None));
+    bench.settle();
+    let refused = Err(crate::endpoint::DmaError::UnsupportedRequest);
+    assert_eq!(bench.endpoint.event(), Some(Event::ReadDone { id: 2, result: refused }));
+}
+
+#[test]
+fn a_device_without_bus_master_reaches_nothing_even_if_it_lies() {
+    let (mut bench, _) = Bench::enumerated();
+    let liar =
+        wire::tlp::MemoryRequest::for_bytes(Bdf::new(1, 0, 0), wire::Tag::default(), 0x1000, 4);
+    let write = Tlp::memory_write(liar.unwrap(), Bytes::from_static(&[1; 4]));
+    bench.root.handle(bench.now, Input::Tlp(write));
+    bench.settle();
+    assert!(bench.outputs.is_empty());
+    assert_eq!(bench.root.errors().bus_master_off, 1);
+}
+
+#[test]
+fn interrupts_come_behind_the_writes_before_them() {
+    let (mut bench, hierarchy) = Bench::enumerated();
+    let node = hierarchy.endpoints()[0].clone();
+    let bus = bench.bus.clone();
+    bench.run(async move {
+        enumerate::enable_bus_master(&bus, node.bdf, true).await;
+        enumerate::write_msix_entry(&bus, &node, 2, 0x42, false);
+        enumerate::set_msix(&bus, &node, true).await;
+    });
+    bench.endpoint.dma_write(0x5000, Bytes::from_static(&[1, 2, 3]));
+    bench.endpoint.interrupt(2);
+    bench.settle();
+    let requester = Bdf::new(1, 0, 0);
+    let data = Bytes::from_static(&[1, 2, 3]);
+    assert_eq!(
+        bench.outputs,
+        [
+            Output::HostWrite { requester, address: 0x5000, data },
+            Output::Interrupt { requester, data: 0x42 }
+        ]
+    );
+}
+
+#[test]
+fn a_dead_device_answers_all_ones_after_the_completion_timeout() {
+    let (mut bench, hierarchy) = Bench::enumerated();
+    bench.dead = true;
+    let address = hierarchy.endpoints()[0].bar(0).unwrap().address;
+    let bus = bench.bus.clone();
+    let mut task = Task::new(&bench.bus.clone(), async move { bus.read(address, 4).await });
+    assert_eq!(task.poll(bench.now), None);
+    bench.settle();
+    let Output::Timeout(Some(deadline)) = bench.root.poll(bench.now, Ready::ALL) else {
+        panic!("no timer");
+    };
+    assert_eq!(deadline, Instant::ZERO + Duration::from_ms(900));
+    bench.now = deadline;
+    bench.settle();
+    assert_eq!(task.poll(bench.now), Some(0xffff_ffff));
+    assert_eq!(bench.root.errors().completion_timeout, 1);
+}

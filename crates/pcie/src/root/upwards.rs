@@ -1,0 +1,120 @@
+//! Requests of the devices for host memory, and interrupts.
+
+use super::{MSI_WINDOW, Output, ROOT_PORT, ReadToken, RootComplex};
+use crate::bridge;
+use crate::split;
+use bytes::{Bytes, BytesMut};
+use wire::tlp::{Completion, MemoryRequest, Message, Packet, Status, Tlp, message_code};
+use wire::{Bdf, Instant};
+
+impl RootComplex {
+    pub(super) fn receive(&mut self, _now: Instant, tlp: Tlp) {
+        match tlp.packet {
+            Packet::Completion(c) => self.complete(c, &tlp),
+            Packet::MemoryRead(request) => self.host_read(tlp, request),
+            Packet::MemoryWrite(request) => self.host_write(tlp, request),
+            Packet::Message(message) => self.message(message),
+            Packet::ConfigRead(_) | Packet::ConfigWrite(_) => {
+                // Configuration requests only travel downwards.
+                self.errors.malformed += 1;
+                self.below.push(bridge::refuse(ROOT_PORT, &tlp).expect("non-posted"));
+            }
+        }
+    }
+
+    fn may_master(&mut self, requester: Bdf) -> bool {
+        let may = self.masters.get(&requester).copied().unwrap_or(false);
+        self.errors.bus_master_off += u64::from(!may);
+        may
+    }
+
+    fn host_read(&mut self, tlp: Tlp, request: MemoryRequest) {
+        if !self.may_master(request.requester) {
+            self.below.extend(bridge::refuse(ROOT_PORT, &tlp));
+            return;
+        }
+        let (requester, address) = (request.requester, request.first_byte());
+        let length = request.byte_count();
+        let token = ReadToken { tlp: Box::new(tlp) };
+        self.outputs.push_back(Output::HostRead { token, requester, address, length });
+    }
+
+    fn host_write(&mut self, tlp: Tlp, request: MemoryRequest) {
+        if !self.may_master(request.requester) {
+            return;
+        }
+        if tlp.poisoned {
+            self.errors.poisoned += 1;
+            return;
+        }
+        let requester = request.requester;
+        if MSI_WINDOW.contains(&request.address) {
+            let data =
+                tlp.data.get(..4).map_or(0, |b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));
+            self.outputs.push_back(Output::Interrupt { requester, data });
+            return;
+        }
+        let lead = request.leading();
+        let data = tlp.data.slice(lead..lead + request.byte_count().min(tlp.data.len() - lead));
+        if request.first_be != 0 {
+            let address = request.first_byte();
+            self.outputs.push_back(Output::HostWrite { requester, address, data });
+        }
+    }
+
+    /// What the world read of host memory goes down as completions.
+    pub(super) fn host_data(&mut self, token: ReadToken, data: Option<Bytes>) {
+        let Packet::MemoryRead(request) = token.tlp.packet else {
+            unreachable!("only reads make tokens");
+        };
+        let Some(data) = data else {
+            self.errors.unsupported_request += 1;
+            self.below.extend(bridge::refuse(ROOT_PORT, &token.tlp));
+            return;
+        };
+        assert_eq!(data.len(), request.byte_count(), "bytes against the request");
+        let size = self.settings.completion_size.min(self.port.max_payload());
+        let mut done = 0;
+        for (at, bytes) in split::pieces(request.first_byte(), data.len(), size) {
+            let completion = Completion {
+                completer: ROOT_PORT,
+                requester: request.requester,
+                tag: request.tag,
+                status: Status::Success,
+                byte_count: (data.len() - done) as u16,
+                lower_address: at as u8 & 0x7f,
+                byte_count_modified: false,
+            };
+            let payload = padded(at, &data.slice(done..done + bytes));
+            self.below.push(Tlp {
+                tc: token.tlp.tc,
+                attributes: token.tlp.attributes,
+                ..Tlp::new(Packet::Completion(completion), payload)
+            });
+            done += bytes;
+        }
+    }
+
+    fn message(&mut self, message: Message) {
+        let (wire, level) = match message.code {
+            code @ message_code::ASSERT_INTA..=0x23 => (code & 3, true),
+            code @ message_code::DEASSERT_INTA..=0x27 => (code & 3, false),
+            _ => return,
+        };
+        if self.wires[usize::from(wire)] != level {
+            self.wires[usize::from(wire)] = level;
+            self.outputs.push_back(Output::Wire { wire, level });
+        }
+    }
+}
+
+/// `bytes` from the address `at`, filled up to whole double words.
+fn padded(at: u64, bytes: &Bytes) -> Bytes {
+    let lead = at as usize & 3;
+    if lead == 0 && bytes.len().is_multiple_of(4) {
+        return bytes.clone();
+    }
+    let mut payload = BytesMut::zeroed((lead + bytes.len()).next_multiple_of(4));
+    payload[lead..lead + bytes.len()].copy_from_slice(bytes);
+    payload.freeze()
+}

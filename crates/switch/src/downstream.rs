@@ -1,0 +1,110 @@
+//! The device node's end of a link, and the function below it.
+
+use crate::tunnel::{self, Cause, Settings, Tunnel};
+use pcie::{Function, Input, Output as FunctionOutput};
+use wire::Instant;
+use wire::frame::{Hello, Reject};
+
+/// What the device node's end wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// Bytes for the network.
+    Transmit(Vec<u8>),
+    /// A host, or a probe, is there.
+    Up(Hello),
+    /// Close the connection; the function has been reset.
+    Down(Cause),
+    /// Nothing more now; call again after an input or at this time.
+    Timeout(Option<Instant>),
+}
+
+/// A tunnel end with the function that it serves.
+#[derive(Debug)]
+pub struct Downstream<F> {
+    tunnel: Tunnel,
+    function: F,
+}
+
+impl<F: Function> Downstream<F> {
+    /// An end without a connection.
+    pub fn new(settings: Settings, function: F) -> Self {
+        Self { tunnel: Tunnel::new(settings), function }
+    }
+
+    /// Takes what the network brings.
+    pub fn handle(&mut self, now: Instant, input: tunnel::Input) {
+        self.tunnel.handle(now, input);
+    }
+
+    /// The next thing for the network; moves TLPs on the way.
+    pub fn poll(&mut self, now: Instant) -> Output {
+        loop {
+            let timer = self.exchange(now);
+            match self.tunnel.poll(now) {
+                tunnel::Output::Transmit(bytes) => return Output::Transmit(bytes),
+                tunnel::Output::Up(hello) => {
+                    self.function.handle(now, Input::HotReset);
+                    return Output::Up(hello);
+                }
+                tunnel::Output::Down(cause) => {
+                    self.function.handle(now, Input::HotReset);
+                    return Output::Down(cause);
+                }
+                tunnel::Output::Reset => {
+                    self.function.handle(now, Input::HotReset);
+                    self.tunnel.reset_done();
+                }
+                tunnel::Output::EchoReply(_) => {}
+                tunnel::Output::Timeout(at) => {
+                    return Output::Timeout(earlier(at, timer));
+                }
+            }
+        }
+    }
+
+    /// TLPs both ways until nothing moves; yields the function's timer.
+    fn exchange(&mut self, now: Instant) -> Option<Instant> {
+        loop {
+            while let Some(tlp) = self.tunnel.pop(self.function.ready()) {
+                self.function.handle(now, Input::Tlp(tlp));
+            }
+            match self.function.poll(now, self.tunnel.ready()) {
+                FunctionOutput::Tlp(tlp) => self.tunnel.push(tlp),
+                FunctionOutput::Timeout(at) => return at,
+            }
+        }
+    }
+
+    /// Refuses the peer that is greeting now.
+    pub fn turn_away(&mut self, reason: Reject) {
+        self.tunnel.turn_away(reason);
+    }
+
+    /// The function, for the input that does not come over the link.
+    pub fn function_mut(&mut self) -> &mut F {
+        &mut self.function
+    }
+
+    /// The function.
+    pub fn function(&self) -> &F {
+        &self.function
+    }
+
+    /// The tunnel's end.
+    pub fn tunnel(&self) -> &Tunnel {
+        &self.tunnel
+    }
+
+    /// Tells the host that this end closes on purpose.
+    pub fn goodbye(&mut self) {
+        self.tunnel.goodbye();
+    }
+}
+
+/// The earlier of two timers.
+pub(crate) fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}

@@ -1,0 +1,342 @@
+//! One end of a link: a byte stream that is a frame stream that is two
+//! directions of TLPs under credit.
+//!
+//! A state machine: [`Tunnel::handle`], then [`Tunnel::poll`] until it yields
+//! [`Output::Timeout`]. TLPs go in by [`Tunnel::push`] and come out by
+//! [`Tunnel::pop`], which is what returns credits to the far side.
+
+mod inbound;
+mod outbound;
+mod receiver;
+#[cfg(test)]
+mod tests;
+
+use crate::aggregate::Aggregate;
+use bytes::{Bytes, BytesMut};
+use pcie::Ready;
+use receiver::Receiver;
+use std::collections::VecDeque;
+use std::fmt;
+use wire::frame::{self, Control, Grant, Hello, Reject, Role};
+use wire::tlp::{self, Tlp};
+use wire::{Duration, Instant};
+
+/// What one end of a link decides.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Which end this is.
+    pub role: Role,
+    /// Largest TLP payload taken, in bytes: a power of two, 128 to 4096.
+    pub max_payload: u16,
+    /// A number that is new with every start of the process.
+    pub instance: u64,
+    /// How much the far side may have sent that is not consumed, by class.
+    pub window: [Grant; 3],
+    /// Sends something at least this often.
+    pub keepalive: Duration,
+    /// Gives the link up when nothing came for this long. Below the root
+    /// complex's completion timeout.
+    pub loss_limit: Duration,
+    /// Bytes of payload in one frame at most.
+    pub max_frame: usize,
+}
+
+impl Settings {
+    /// For one end: 1024 TLPs and 1 MiB a class, keepalive every 100 ms, link
+    /// lost after 800 ms.
+    pub fn new(role: Role, instance: u64) -> Self {
+        let bulk = Grant { headers: 1024, data: (1 << 20) / 16 };
+        Self {
+            role,
+            max_payload: 4096,
+            instance,
+            window: [bulk, Grant { headers: 1024, data: 1024 }, bulk],
+            keepalive: Duration::from_ms(100),
+            loss_limit: Duration::from_ms(800),
+            max_frame: 32 << 10,
+        }
+    }
+}
+
+/// What happens to a link.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// The network connection stands.
+    Connected,
+    /// Bytes of the stream, in order, cut anywhere.
+    Received(Bytes),
+    /// The network takes this many bytes now.
+    CanTransmit {
+        /// Bytes.
+        bytes: usize,
+    },
+    /// The network connection is gone.
+    Disconnected,
+}
+
+/// What a link wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// Bytes for the network: whole frames.
+    Transmit(Vec<u8>),
+    /// The greeting is over: TLPs flow.
+    Up(Hello),
+    /// The far side wants a hot reset; answer with [`Tunnel::reset_done`].
+    Reset,
+    /// An echo came back.
+    EchoReply(u64),
+    /// The link is down; close the connection. Queued TLPs are gone.
+    Down(Cause),
+    /// Nothing more now; call again after an input or at this time.
+    Timeout(Option<Instant>),
+}
+
+/// Why a link went down.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The connection was closed or reset.
+    Disconnected,
+    /// The far side said goodbye.
+    Goodbye,
+    /// Nothing was heard for the loss limit.
+    Lost,
+    /// Versions differ: ours and theirs.
+    Version(u16, u16),
+    /// The far side turned the greeting down.
+    Rejected(Reject),
+    /// Both ends have roles that do not fit.
+    Role(Role),
+    /// The far side broke the protocol.
+    Frame(frame::Malformed),
+    /// The far side sent a TLP that is none.
+    Tlp(tlp::Malformed),
+    /// The far side broke a rule of sequence, credit or size.
+    Violation(&'static str),
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Disconnected => f.write_str("the connection was closed"),
+            Self::Goodbye => f.write_str("the far side closed the link"),
+            Self::Lost => f.write_str("nothing heard from the far side within the limit"),
+            Self::Version(ours, theirs) => write!(
+                f,
+                "protocol version mismatch: this side speaks {ours}, the far side {theirs}"
+            ),
+            Self::Rejected(Reject::Version) => f.write_str("rejected: protocol version mismatch"),
+            Self::Rejected(Reject::Busy) => f.write_str("rejected: another host uses this device"),
+            Self::Rejected(Reject::Role) => f.write_str("rejected: roles do not fit"),
+            Self::Role(role) => write!(f, "the far side is a {role:?} too, or no link end"),
+            Self::Frame(error) => write!(f, "malformed frame: {error}"),
+            Self::Tlp(error) => write!(f, "malformed TLP: {error}"),
+            Self::Violation(rule) => write!(f, "protocol violation: {rule}"),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// No connection.
+    Idle,
+    /// Connected, the far side's greeting is awaited.
+    Greeting,
+    /// TLPs flow.
+    Up,
+    /// Given up; waits for the connection to go.
+    Closing,
+}
+
+/// Counters of one link since it came up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// TLP frames sent.
+    pub frames_sent: u64,
+    /// TLPs sent.
+    pub tlps_sent: u64,
+    /// Bytes sent, headers included.
+    pub bytes_sent: u64,
+    /// TLP frames received.
+    pub frames_received: u64,
+    /// TLPs received.
+    pub tlps_received: u64,
+    /// Bytes received, headers included.
+    pub bytes_received: u64,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Tunnel {
+    settings: Settings,
+    state: State,
+    stream: BytesMut,
+    queue: Aggregate,
+    receiver: Receiver,
+    /// Control frames to send.
+    control: VecDeque<Control>,
+    outputs: VecDeque<Output>,
+    room: usize,
+    next_sequence: u32,
+    expected: u32,
+    acknowledged: u32,
+    unacknowledged_frames: u32,
+    last_sent: Instant,
+    last_heard: Instant,
+    /// A reset was asked for: TLPs of before are dropped until it is done.
+    resetting: bool,
+    counters: Counters,
+}
+
+impl Tunnel {
+    /// An end without a connection.
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            state: State::Idle,
+            stream: BytesMut::new(),
+            queue: Aggregate::default(),
+            receiver: Receiver::new(settings.window),
+            control: VecDeque::new(),
+            outputs: VecDeque::new(),
+            room: 0,
+            next_sequence: 0,
+            expected: 0,
+            acknowledged: 0,
+            unacknowledged_frames: 0,
+            last_sent: Instant::ZERO,
+            last_heard: Instant::ZERO,
+            resetting: false,
+            counters: Counters::default(),
+        }
+    }
+
+    /// Takes an input.
+    pub fn handle(&mut self, now: Instant, input: Input) {
+        match input {
+            Input::Connected => self.connected(now),
+            Input::Received(bytes) => {
+                self.last_heard = now;
+                self.counters.bytes_received += bytes.len() as u64;
+                if let Err(cause) = self.received(bytes) {
+                    self.close(cause);
+                }
+            }
+            Input::CanTransmit { bytes } => self.room = bytes,
+            Input::Disconnected => self.disconnected(),
+        }
+    }
+
+    fn connected(&mut self, now: Instant) {
+        *self = Self::new(self.settings);
+        self.state = State::Greeting;
+        self.last_heard = now;
+        self.last_sent = now;
+        // The device answers; the host and probes speak first.
+        if self.settings.role != Role::Device {
+            self.greet();
+        }
+    }
+
+    fn greet(&mut self) {
+        self.control.push_back(Control::Hello(Hello {
+            version: frame::VERSION,
+            role: self.settings.role,
+            max_payload: self.settings.max_payload,
+            instance: self.settings.instance,
+            credits: self.settings.window,
+        }));
+    }
+
+    fn disconnected(&mut self) {
+        if matches!(self.state, State::Greeting | State::Up) {
+            self.close(Cause::Disconnected);
+        }
+        self.state = State::Idle;
+        self.room = 0;
+    }
+
+    /// Gives the link up: what still has to be sent is sent, nothing more is
+    /// taken.
+    fn close(&mut self, cause: Cause) {
+        if !matches!(self.state, State::Greeting | State::Up) {
+            return;
+        }
+        self.state = State::Closing;
+        self.queue.clear();
+        self.receiver.clear();
+        self.outputs.push_back(Output::Down(cause));
+    }
+
+    /// Whether TLPs flow.
+    pub fn is_up(&self) -> bool {
+        self.state == State::Up
+    }
+
+    /// Which classes of TLPs [`push`](Self::push) takes now; none while the
+    /// link is down.
+    pub fn ready(&self) -> Ready {
+        if self.is_up() { self.queue.ready() } else { Ready::NONE }
+    }
+
+    /// Queues a TLP for the far side. Dropped if the link is down.
+    pub fn push(&mut self, tlp: Tlp) {
+        if self.is_up() {
+            self.queue.push(tlp);
+        }
+    }
+
+    /// Takes a received TLP of a class in `ready`, in PCIe order; its credits
+    /// go back to the far side.
+    pub fn pop(&mut self, ready: Ready) -> Option<Tlp> {
+        self.receiver.pop(ready)
+    }
+
+    /// Asks the far side for a hot reset; everything queued is forgotten, and
+    /// what the far side sent before it was reset will be too.
+    pub fn reset(&mut self) {
+        if self.is_up() {
+            self.queue.clear();
+            self.receiver.clear();
+            self.resetting = true;
+            self.control.push_back(Control::Reset);
+        }
+    }
+
+    /// The reset that [`Output::Reset`] asked for is done.
+    pub fn reset_done(&mut self) {
+        if self.is_up() {
+            self.queue.clear();
+            self.control.push_back(Control::ResetDone);
+        }
+    }
+
+    /// Sends an echo request.
+    pub fn echo(&mut self, number: u64) {
+        self.control.push_back(Control::Echo(number));
+    }
+
+    /// Tells the far side that the link ends on purpose.
+    pub fn goodbye(&mut self) {
+        if self.is_up() {
+            self.control.push_back(Control::Goodbye);
+        }
+    }
+
+    /// Turns the far side away, whatever it says: this end is in use.
+    pub fn turn_away(&mut self, reason: Reject) {
+        if self.state == State::Greeting {
+            self.control.push_back(Control::Reject { reason, version: frame::VERSION });
+            self.close(Cause::Rejected(reason));
+        }
+    }
+
+    /// What was carried.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// The queue of TLPs to send.
+    pub fn queue(&self) -> &Aggregate {
+        &self.queue
+    }
+}

@@ -1,0 +1,111 @@
+//! From TLPs to frames, when the network can take them.
+
+use super::{Cause, Output, State, Tunnel};
+use wire::Instant;
+use wire::frame::{self, Control, Header, Kind};
+
+/// Frames received without any acknowledgement on the way back.
+const ACKNOWLEDGE_AFTER: u32 = 64;
+
+impl Tunnel {
+    /// The next thing this end wants. One frame is made for each call while
+    /// the network has room.
+    pub fn poll(&mut self, now: Instant) -> Output {
+        if let Some(output) = self.outputs.pop_front() {
+            return output;
+        }
+        self.watch(now);
+        let mut out = Vec::new();
+        self.transmit(&mut out);
+        if !out.is_empty() {
+            self.last_sent = now;
+            self.counters.bytes_sent += out.len() as u64;
+            return Output::Transmit(out);
+        }
+        if let Some(output) = self.outputs.pop_front() {
+            return output;
+        }
+        Output::Timeout(self.deadline())
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        match self.state {
+            State::Idle | State::Closing => None,
+            State::Greeting => Some(self.last_heard + self.settings.loss_limit),
+            State::Up => {
+                let lost = self.last_heard + self.settings.loss_limit;
+                Some(lost.min(self.last_sent + self.settings.keepalive))
+            }
+        }
+    }
+
+    /// Loss of the link, and signs of life.
+    fn watch(&mut self, now: Instant) {
+        if !matches!(self.state, State::Greeting | State::Up) {
+            return;
+        }
+        if now >= self.last_heard + self.settings.loss_limit {
+            self.close(Cause::Lost);
+        } else if self.state == State::Up
+            && now >= self.last_sent + self.settings.keepalive
+            && self.control.is_empty()
+        {
+            self.control.push_back(Control::Acknowledge);
+        }
+    }
+
+    /// Control frames first, then one frame of TLPs.
+    fn transmit(&mut self, out: &mut Vec<u8>) {
+        if self.state == State::Up {
+            if let Some(limits) = self.receiver.update() {
+                self.control.push_back(Control::Credits(limits));
+            } else if self.unacknowledged_frames >= ACKNOWLEDGE_AFTER
+                && !self.queue.can_fill()
+                && self.control.is_empty()
+            {
+                self.control.push_back(Control::Acknowledge);
+            }
+        }
+        while let Some(control) = self.control.front() {
+            let start = out.len();
+            out.extend_from_slice(&[0; frame::HEADER]);
+            control.encode(out);
+            if out.len() > self.room {
+                out.truncate(start);
+                break;
+            }
+            let kind = control.kind();
+            self.control.pop_front();
+            self.write_header(out, start, kind, 0);
+        }
+        self.transmit_tlps(out);
+        self.room = self.room.saturating_sub(out.len());
+    }
+
+    fn transmit_tlps(&mut self, out: &mut Vec<u8>) {
+        let start = out.len();
+        let room = self.room.saturating_sub(start + frame::HEADER);
+        let room = room.min(self.settings.max_frame).min(frame::MAX_PAYLOAD);
+        if self.state != State::Up || self.queue.is_empty() || room == 0 {
+            return;
+        }
+        out.extend_from_slice(&[0; frame::HEADER]);
+        let tlps = self.queue.fill(out, room);
+        if tlps == 0 {
+            out.truncate(start);
+            return;
+        }
+        let sequence = self.next_sequence;
+        self.next_sequence = sequence.wrapping_add(1);
+        self.write_header(out, start, Kind::Tlps, sequence);
+        self.counters.frames_sent += 1;
+        self.counters.tlps_sent += tlps as u64;
+    }
+
+    fn write_header(&mut self, out: &mut [u8], start: usize, kind: Kind, sequence: u32) {
+        let length = (out.len() - start - frame::HEADER) as u16;
+        let header = Header { length, kind, sequence, acknowledged: self.expected };
+        out[start..start + frame::HEADER].copy_from_slice(&header.encode());
+        self.unacknowledged_frames = 0;
+    }
+}

@@ -1,0 +1,79 @@
+//! Received TLPs until they are consumed, and the credits that follow.
+
+use pcie::{OrderedQueue, Ready};
+use wire::frame::Grant;
+use wire::tlp::Tlp;
+
+/// Buffers by class, exactly as large as the credits given.
+#[derive(Debug)]
+pub(super) struct Receiver {
+    queue: OrderedQueue,
+    window: [Grant; 3],
+    received: [Grant; 3],
+    consumed: [Grant; 3],
+    advertised: [Grant; 3],
+}
+
+impl Receiver {
+    pub fn new(window: [Grant; 3]) -> Self {
+        let none = [Grant::default(); 3];
+        Self {
+            queue: OrderedQueue::default(),
+            window,
+            received: none,
+            consumed: none,
+            advertised: window,
+        }
+    }
+
+    /// Takes a TLP; `false` if the far side had no credits for it.
+    pub fn push(&mut self, tlp: Tlp) -> bool {
+        let class = tlp.class().index();
+        let (received, limit) = (&mut self.received[class], self.advertised[class]);
+        let headers = received.headers.wrapping_add(1);
+        let data = received.data.wrapping_add(tlp.data_credits());
+        let within = |used: u32, limit: u32| limit.wrapping_sub(used) < 1 << 31;
+        if !within(headers, limit.headers) || !within(data, limit.data) {
+            return false;
+        }
+        *received = Grant { headers, data };
+        self.queue.push(tlp);
+        true
+    }
+
+    pub fn pop(&mut self, ready: Ready) -> Option<Tlp> {
+        let tlp = self.queue.pop(ready)?;
+        self.consume(&tlp);
+        Some(tlp)
+    }
+
+    fn consume(&mut self, tlp: &Tlp) {
+        let consumed = &mut self.consumed[tlp.class().index()];
+        consumed.headers = consumed.headers.wrapping_add(1);
+        consumed.data = consumed.data.wrapping_add(tlp.data_credits());
+    }
+
+    /// Counts everything that is there as consumed.
+    pub fn clear(&mut self) {
+        while self.pop(Ready::ALL).is_some() {}
+    }
+
+    /// Limits to send, once a quarter of some window has been consumed since
+    /// the last ones: fewer would cost a frame for little.
+    pub fn update(&mut self) -> Option<[Grant; 3]> {
+        let fresh: [Grant; 3] = std::array::from_fn(|i| Grant {
+            headers: self.consumed[i].headers.wrapping_add(self.window[i].headers),
+            data: self.consumed[i].data.wrapping_add(self.window[i].data),
+        });
+        let due = (0..3).any(|i| {
+            let gained = |new: u32, old: u32, window: u32| new.wrapping_sub(old) > window / 4;
+            let (new, old, window) = (fresh[i], self.advertised[i], self.window[i]);
+            gained(new.headers, old.headers, window.headers)
+                || gained(new.data, old.data, window.data)
+        });
+        due.then(|| {
+            self.advertised = fresh;
+            fresh
+        })
+    }
+}

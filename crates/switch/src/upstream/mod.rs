@@ -1,0 +1,204 @@
+//! The host's side of the switch: the upstream port, and a mirror of every
+//! downstream port, so that a dead device node leaves a port that reports
+//! link-down instead of taking its port along.
+
+mod port;
+mod route;
+
+use crate::downstream::earlier;
+use crate::tunnel::{self, Cause, Settings as TunnelSettings};
+use pcie::config::PcieKind;
+use pcie::{Bridge, Errors, Function, Input, OrderedQueue, Output, Ready};
+use port::Port;
+use wire::frame::Hello;
+use wire::tlp::Class;
+use wire::{Bdf, Instant};
+
+/// What the switch is built of.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Downstream ports, 1 to 32.
+    pub ports: u8,
+    /// Largest payload supported, in bytes: 128 to 4096.
+    pub max_payload: usize,
+    /// Whether endpoints may reach each other. If not, everything that comes
+    /// from below goes to the root complex (ACS P2P Request Redirect, PCIe
+    /// Base 4.0, section 6.12.3), which knows what each may reach.
+    pub p2p: bool,
+    /// For the links.
+    pub tunnel: TunnelSettings,
+}
+
+/// What a link of the switch wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LinkOutput {
+    /// Bytes for the network.
+    Transmit(Vec<u8>),
+    /// The link came up: the port reports it, the host should look below.
+    Up(Hello),
+    /// The link went down; close the connection.
+    Down(Cause),
+    /// An echo came back.
+    EchoReply(u64),
+    /// Nothing more now; call again after an input or at this time.
+    Timeout(Option<Instant>),
+}
+
+/// TLPs that wait for the root complex in each class before the links are
+/// left to hold more.
+const MOST_UP: usize = 256;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Upstream {
+    settings: Settings,
+    bridge: Bridge,
+    /// Bus on which the upstream port is: from configuration requests.
+    id: Bdf,
+    ports: Vec<Port>,
+    up: OrderedQueue,
+    next_port: usize,
+    wires: [bool; 4],
+    errors: Errors,
+}
+
+impl Upstream {
+    /// A switch after power-on, all links down.
+    ///
+    /// # Panics
+    /// If it has no port, or more than 32.
+    pub fn new(settings: Settings) -> Self {
+        assert!((1..=32).contains(&settings.ports), "a switch has 1 to 32 downstream ports");
+        let mut bridge = Bridge::new(PcieKind::UpstreamPort, settings.max_payload);
+        bridge.set_link(true);
+        let ports = (0..settings.ports).map(|number| Port::new(number, &settings)).collect();
+        Self {
+            settings,
+            bridge,
+            id: Bdf::default(),
+            ports,
+            up: OrderedQueue::default(),
+            next_port: 0,
+            wires: [false; 4],
+            errors: Errors::default(),
+        }
+    }
+
+    /// Takes what the network of link `port` brings.
+    pub fn handle_link(&mut self, now: Instant, port: usize, input: tunnel::Input) {
+        self.ports[port].tunnel.handle(now, input);
+    }
+
+    /// The next thing for the network of link `port`.
+    pub fn poll_link(&mut self, now: Instant, port: usize) -> LinkOutput {
+        let link = &mut self.ports[port];
+        match link.tunnel.poll(now) {
+            tunnel::Output::Transmit(bytes) => LinkOutput::Transmit(bytes),
+            tunnel::Output::Up(hello) => {
+                link.bridge.set_link(true);
+                LinkOutput::Up(hello)
+            }
+            tunnel::Output::Down(cause) => {
+                link.bridge.set_link(false);
+                self.set_wire(port, [false; 4]);
+                LinkOutput::Down(cause)
+            }
+            tunnel::Output::EchoReply(number) => LinkOutput::EchoReply(number),
+            // Only a host resets, so this peer does not know its place; the
+            // answer keeps it from waiting.
+            tunnel::Output::Reset => {
+                link.tunnel.reset_done();
+                LinkOutput::Timeout(Some(now))
+            }
+            tunnel::Output::Timeout(at) => LinkOutput::Timeout(at),
+        }
+    }
+
+    /// Measures link `port`: an [`LinkOutput::EchoReply`] will follow.
+    pub fn echo(&mut self, port: usize, number: u64) {
+        self.ports[port].tunnel.echo(number);
+    }
+
+    /// Tells the far side of every link that this end closes on purpose.
+    pub fn goodbye(&mut self) {
+        self.ports.iter_mut().for_each(|port| port.tunnel.goodbye());
+    }
+
+    /// How many links there are.
+    pub fn links(&self) -> usize {
+        self.ports.len()
+    }
+
+    /// The tunnel of link `port`.
+    pub fn tunnel(&self, port: usize) -> &tunnel::Tunnel {
+        &self.ports[port].tunnel
+    }
+
+    /// The bus right below downstream port `port`.
+    pub fn secondary(&self, port: usize) -> u8 {
+        self.ports[port].bridge.secondary()
+    }
+
+    /// What went wrong, the upstream port first, then each downstream port.
+    pub fn errors(&self) -> Vec<Errors> {
+        std::iter::once(self.errors).chain(self.ports.iter().map(|port| port.errors)).collect()
+    }
+
+    /// Moves packets from the links towards the root complex, the ports in
+    /// turn, while there is room.
+    fn gather(&mut self) {
+        let count = self.ports.len();
+        for turn in 0..count {
+            let index = (self.next_port + turn) % count;
+            loop {
+                let ready = self.room();
+                let Some(tlp) = self.ports[index].tunnel.pop(ready) else { break };
+                self.from_below(index, tlp);
+            }
+        }
+        self.next_port = (self.next_port + 1) % count;
+    }
+
+    fn room(&self) -> Ready {
+        let room = |class| self.up.len(class) < MOST_UP;
+        Class::ALL.into_iter().fold(Ready::NONE, |ready, class| ready.with(class, room(class)))
+    }
+}
+
+impl Function for Upstream {
+    fn handle(&mut self, now: Instant, input: Input) {
+        match input {
+            Input::Tlp(tlp) => self.from_above(now, tlp),
+            Input::HotReset => {
+                self.bridge.reset();
+                self.up.clear();
+                self.wires = [false; 4];
+                self.ports.iter_mut().for_each(Port::hot_reset);
+            }
+        }
+    }
+
+    fn poll(&mut self, _now: Instant, ready: Ready) -> Output {
+        self.gather();
+        match self.up.pop(ready) {
+            Some(tlp) => Output::Tlp(tlp),
+            None => Output::Timeout(None),
+        }
+    }
+
+    fn ready(&self) -> Ready {
+        // A class waits if some link that is up has no room for it: a packet
+        // is routed only once it is here.
+        self.ports.iter().filter(|port| port.tunnel.is_up()).fold(Ready::ALL, |ready, port| {
+            let link = port.tunnel.ready();
+            Class::ALL
+                .into_iter()
+                .fold(ready, |all, class| all.with(class, all.has(class) && link.has(class)))
+        })
+    }
+}
+
+/// The next timer of all links, for owners that poll them together.
+pub fn next_timer(outputs: impl IntoIterator<Item = Option<Instant>>) -> Option<Instant> {
+    outputs.into_iter().fold(None, earlier)
+}

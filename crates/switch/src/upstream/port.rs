@@ -1,0 +1,51 @@
+//! The mirror of one downstream port, and its link.
+
+use super::Settings;
+use crate::tunnel::Tunnel;
+use pcie::config::PcieKind;
+use pcie::{Bridge, Errors};
+use wire::tlp::{Class, Tlp};
+
+/// A downstream port as the host sees it.
+#[derive(Debug)]
+pub(super) struct Port {
+    pub bridge: Bridge,
+    pub tunnel: Tunnel,
+    pub wires: [bool; 4],
+    pub errors: Errors,
+}
+
+impl Port {
+    pub fn new(number: u8, settings: &Settings) -> Self {
+        let kind = PcieKind::DownstreamPort { slot: u16::from(number) + 1 };
+        Self {
+            bridge: Bridge::new(kind, settings.max_payload),
+            tunnel: Tunnel::new(settings.tunnel),
+            wires: [false; 4],
+            errors: Errors::default(),
+        }
+    }
+
+    /// Resets everything below, and this port's registers with it.
+    pub fn hot_reset(&mut self) {
+        self.bridge.reset();
+        self.wires = [false; 4];
+        self.tunnel.reset();
+    }
+
+    /// Sends a packet down the link. What finds the link down is refused:
+    /// yields the answer for non-posted requests, counts the rest.
+    pub fn send(&mut self, tlp: Tlp) -> Option<Tlp> {
+        if self.tunnel.is_up() {
+            self.tunnel.push(tlp);
+            return None;
+        }
+        if tlp.class() == Class::NonPosted {
+            self.errors.unsupported_request += 1;
+            let completer = pcie::bridge::requester(&tlp).unwrap_or_default();
+            return pcie::bridge::refuse(completer, &tlp);
+        }
+        self.errors.dropped_link_down += 1;
+        None
+    }
+}

@@ -1,0 +1,224 @@
+//! Where packets go: by address, by ID, implicitly.
+
+use super::Upstream;
+use bytes::Bytes;
+use pcie::bridge;
+use wire::tlp::{
+    Class, Completion, ConfigKind, ConfigRequest, Message, Packet, Routing, Tlp, message_code,
+};
+use wire::{Bdf, Instant, Tag};
+
+impl Upstream {
+    /// A packet from the root complex.
+    pub(super) fn from_above(&mut self, _now: Instant, tlp: Tlp) {
+        match tlp.packet {
+            Packet::ConfigRead(request) | Packet::ConfigWrite(request) => {
+                self.configure(tlp, request);
+            }
+            Packet::MemoryRead(request) | Packet::MemoryWrite(request) => {
+                match self.port_of_address(request.address) {
+                    Some(port) if self.bridge.claims_address(request.address) => {
+                        self.send(port, tlp);
+                    }
+                    _ => self.refuse(&tlp),
+                }
+            }
+            Packet::Completion(Completion { requester, .. }) => {
+                match self.port_of_bus(requester.bus()) {
+                    Some(port) => self.send(port, tlp),
+                    None => self.errors.unexpected_completion += 1,
+                }
+            }
+            Packet::Message(message) => self.message_from_above(tlp, message),
+        }
+    }
+
+    fn port_of_address(&self, address: u64) -> Option<usize> {
+        self.ports.iter().position(|port| port.bridge.claims_address(address))
+    }
+
+    fn port_of_bus(&self, bus: u8) -> Option<usize> {
+        self.ports.iter().position(|port| port.bridge.claims_bus(bus))
+    }
+
+    fn send(&mut self, port: usize, tlp: Tlp) {
+        let refused = self.ports[port].send(tlp);
+        self.up.extend(refused);
+    }
+
+    fn refuse(&mut self, tlp: &Tlp) {
+        self.errors.unsupported_request += 1;
+        self.up.extend(bridge::refuse(self.id, tlp));
+    }
+
+    /// Configuration requests: for this port, for a mirrored port, or for
+    /// what lies below one.
+    fn configure(&mut self, mut tlp: Tlp, request: ConfigRequest) {
+        let target = request.target;
+        if request.kind == ConfigKind::Type0 {
+            if target.device() != 0 || target.function() != 0 {
+                return self.refuse(&tlp);
+            }
+            self.id = target;
+            let (completion, effects) = self.bridge.configure(&tlp, request);
+            if effects.secondary_reset {
+                self.ports.iter_mut().for_each(super::port::Port::hot_reset);
+            }
+            self.up.push(completion);
+        } else if target.bus() == self.bridge.secondary() {
+            let index = usize::from(target.device());
+            if target.function() != 0 || index >= self.ports.len() {
+                return self.refuse(&tlp);
+            }
+            let (completion, effects) = self.ports[index].bridge.configure(&tlp, request);
+            if effects.secondary_reset {
+                self.ports[index].tunnel.reset();
+            }
+            self.up.push(completion);
+        } else if let Some(port) = self.port_of_bus(target.bus()) {
+            if target.bus() == self.ports[port].bridge.secondary() {
+                // One device on a link: number 0 (PCIe Base 4.0, 7.3.1).
+                if target.device() != 0 {
+                    return self.refuse(&tlp);
+                }
+                to_type0(&mut tlp);
+            }
+            self.send(port, tlp);
+        } else {
+            self.refuse(&tlp);
+        }
+    }
+
+    fn message_from_above(&mut self, tlp: Tlp, message: Message) {
+        match message.routing {
+            Routing::Broadcast => {
+                for port in 0..self.ports.len() {
+                    if self.ports[port].tunnel.is_up() {
+                        self.send(port, tlp.clone());
+                    }
+                }
+            }
+            Routing::ById => {
+                let target = Bdf::from_bits(u16::from_be_bytes([message.body[0], message.body[1]]));
+                match self.port_of_bus(target.bus()) {
+                    Some(port) => self.send(port, tlp),
+                    None => self.errors.unsupported_request += 1,
+                }
+            }
+            Routing::ByAddress => match self.port_of_address(u64::from_be_bytes(message.body)) {
+                Some(port) => self.send(port, tlp),
+                None => self.errors.unsupported_request += 1,
+            },
+            // Ends at this port.
+            _ => {}
+        }
+    }
+
+    /// A packet from the link of downstream port `port`. The far node is not
+    /// trusted: what it sends must bear an ID of its own buses.
+    pub(super) fn from_below(&mut self, port: usize, tlp: Tlp) {
+        let sender = match tlp.packet {
+            Packet::Completion(c) => c.completer,
+            _ => bridge::requester(&tlp).unwrap_or_default(),
+        };
+        if !self.ports[port].bridge.claims_bus(sender.bus()) {
+            self.ports[port].errors.acs_violation += 1;
+            self.refuse_below(port, &tlp);
+            return;
+        }
+        match tlp.packet {
+            Packet::MemoryRead(request) | Packet::MemoryWrite(request) => {
+                if !self.ports[port].bridge.bus_master() || !self.bridge.bus_master() {
+                    self.ports[port].errors.bus_master_off += 1;
+                    self.refuse_below(port, &tlp);
+                    return;
+                }
+                match self.port_of_address(request.address).filter(|_| self.settings.p2p) {
+                    Some(peer) if peer != port => self.peer_to_peer(port, peer, tlp),
+                    _ => self.up.push(tlp),
+                }
+            }
+            Packet::Completion(c) => {
+                match self.port_of_bus(c.requester.bus()).filter(|_| self.settings.p2p) {
+                    Some(peer) => self.send(peer, tlp),
+                    None => self.up.push(tlp),
+                }
+            }
+            Packet::Message(message) => self.message_from_below(port, tlp, message),
+            Packet::ConfigRead(_) | Packet::ConfigWrite(_) => {
+                // Configuration requests only travel downwards.
+                self.ports[port].errors.malformed += 1;
+                self.refuse_below(port, &tlp);
+            }
+        }
+    }
+
+    fn peer_to_peer(&mut self, from: usize, to: usize, tlp: Tlp) {
+        if let Some(refusal) = self.ports[to].send(tlp) {
+            self.ports[from].send(refusal);
+        }
+    }
+
+    fn refuse_below(&mut self, port: usize, tlp: &Tlp) {
+        if tlp.class() == Class::NonPosted {
+            let completer = Bdf::new(self.bridge.secondary(), port as u8, 0);
+            if let Some(refusal) = bridge::refuse(completer, tlp) {
+                self.ports[port].send(refusal);
+            }
+        }
+    }
+
+    fn message_from_below(&mut self, port: usize, tlp: Tlp, message: Message) {
+        match (message.routing, message.code) {
+            (Routing::Local, code @ message_code::ASSERT_INTA..=0x27) => {
+                let mut wires = self.ports[port].wires;
+                wires[usize::from(code & 3)] = code & 4 == 0;
+                self.set_wire(port, wires);
+            }
+            (Routing::ToRootComplex | Routing::Gathered, _) => self.up.push(tlp),
+            (Routing::ById, _) => {
+                let target = Bdf::from_bits(u16::from_be_bytes([message.body[0], message.body[1]]));
+                match self.port_of_bus(target.bus()) {
+                    Some(peer) if peer != port && self.settings.p2p => self.send(peer, tlp),
+                    _ => self.up.push(tlp),
+                }
+            }
+            _ => self.ports[port].errors.unsupported_request += 1,
+        }
+    }
+
+    /// The interrupt wires of the ports, swizzled by device number and or'ed
+    /// (PCIe Base 4.0, section 2.2.8.1), become messages of the upstream port.
+    pub(super) fn set_wire(&mut self, port: usize, wires: [bool; 4]) {
+        self.ports[port].wires = wires;
+        let level = |wire: usize| {
+            let through = |(number, port): (usize, &super::port::Port)| {
+                (0..4).any(|pin| port.wires[pin] && (pin + number) % 4 == wire)
+            };
+            self.ports.iter().enumerate().any(through)
+        };
+        let levels: [bool; 4] = std::array::from_fn(level);
+        for (wire, level) in levels.into_iter().enumerate() {
+            if self.wires[wire] == level {
+                continue;
+            }
+            self.wires[wire] = level;
+            let base = if level { message_code::ASSERT_INTA } else { message_code::DEASSERT_INTA };
+            let message = Message {
+                requester: self.id,
+                tag: Tag::default(),
+                routing: Routing::Local,
+                code: base + wire as u8,
+                body: [0; 8],
+            };
+            self.up.push(Tlp::new(Packet::Message(message), Bytes::new()));
+        }
+    }
+}
+
+/// A type 1 request becomes type 0 on the bus it is for.
+fn to_type0(tlp: &mut Tlp) {
+    if let Packet::ConfigRead(request) | Packet::ConfigWrite(request) = &mut tlp.packet {
+        request.kind = ConfigKind::Type0;
+    }
+}

@@ -1,0 +1,150 @@
+//! The tunnel's frames: what travels between two ports of the distributed
+//! switch. `docs/protocol.md` specifies the bytes; the golden vectors in the
+//! tests hold both to each other.
+//!
+//! A frame is a 12-byte header and up to 65 535 bytes of payload. All numbers
+//! are big-endian, as TLPs are.
+
+mod control;
+#[cfg(test)]
+mod tests;
+
+pub use control::{Control, Grant, Hello, Reject, Role};
+
+use thiserror::Error;
+
+/// Bytes of a frame header.
+pub const HEADER: usize = 12;
+
+/// The largest payload of a frame in bytes.
+pub const MAX_PAYLOAD: usize = 65_535;
+
+/// The version of the protocol this crate speaks.
+pub const VERSION: u16 = 1;
+
+/// The first bytes of a [`Hello`]'s payload, in every version.
+pub const MAGIC: [u8; 8] = *b"FARLANE\0";
+
+/// What a frame carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Kind {
+    /// Whole TLPs, back to back. The only kind that counts in the sequence.
+    Tlps = 0,
+    /// [`Control::Hello`].
+    Hello = 1,
+    /// [`Control::Reject`].
+    Reject = 2,
+    /// [`Control::Credits`].
+    Credits = 3,
+    /// [`Control::Acknowledge`].
+    Acknowledge = 4,
+    /// [`Control::Echo`].
+    Echo = 5,
+    /// [`Control::EchoReply`].
+    EchoReply = 6,
+    /// [`Control::Reset`].
+    Reset = 7,
+    /// [`Control::ResetDone`].
+    ResetDone = 8,
+    /// [`Control::Goodbye`].
+    Goodbye = 9,
+}
+
+/// A frame header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Payload bytes after the header.
+    pub length: u16,
+    /// What the payload is.
+    pub kind: Kind,
+    /// Number of this frame among those of kind [`Kind::Tlps`], from 0; 0 on
+    /// other kinds.
+    pub sequence: u32,
+    /// The sequence number expected next from the other side: everything
+    /// before it has been received.
+    pub acknowledged: u32,
+}
+
+/// Why bytes are no frame.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Malformed {
+    /// The kind is unknown.
+    #[error("frame of unknown kind {0}")]
+    Kind(u8),
+    /// Bits that must be zero are not.
+    #[error("reserved flags {0:#04x} in a frame header")]
+    Flags(u8),
+    /// The payload's length does not fit its kind.
+    #[error("{kind:?} frame with {length} bytes of payload")]
+    Length {
+        /// What it claims to be.
+        kind: Kind,
+        /// How long it is.
+        length: usize,
+    },
+    /// A greeting that does not begin with the magic.
+    #[error("not a farlane peer: the greeting begins with {0:02x?}")]
+    Magic([u8; 8]),
+    /// A field of a control frame has a value that is not defined.
+    #[error("{field} has the undefined value {value}")]
+    Field {
+        /// Name of the field.
+        field: &'static str,
+        /// What it holds.
+        value: u64,
+    },
+}
+
+impl Kind {
+    /// From the byte of the header.
+    ///
+    /// # Errors
+    /// [`Malformed::Kind`] if it is undefined.
+    pub const fn from_byte(byte: u8) -> Result<Self, Malformed> {
+        Ok(match byte {
+            0 => Self::Tlps,
+            1 => Self::Hello,
+            2 => Self::Reject,
+            3 => Self::Credits,
+            4 => Self::Acknowledge,
+            5 => Self::Echo,
+            6 => Self::EchoReply,
+            7 => Self::Reset,
+            8 => Self::ResetDone,
+            9 => Self::Goodbye,
+            other => return Err(Malformed::Kind(other)),
+        })
+    }
+}
+
+impl Header {
+    /// The header's bytes.
+    pub fn encode(&self) -> [u8; HEADER] {
+        let mut out = [0; HEADER];
+        out[0..2].copy_from_slice(&self.length.to_be_bytes());
+        out[2] = self.kind as u8;
+        out[4..8].copy_from_slice(&self.sequence.to_be_bytes());
+        out[8..12].copy_from_slice(&self.acknowledged.to_be_bytes());
+        out
+    }
+
+    /// A header from its bytes.
+    ///
+    /// # Errors
+    /// [`Malformed`] for an undefined kind or flags.
+    pub fn decode(bytes: [u8; HEADER]) -> Result<Self, Malformed> {
+        if bytes[3] != 0 {
+            return Err(Malformed::Flags(bytes[3]));
+        }
+        let word = |at: usize| {
+            u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+        };
+        Ok(Self {
+            length: u16::from_be_bytes([bytes[0], bytes[1]]),
+            kind: Kind::from_byte(bytes[2])?,
+            sequence: word(4),
+            acknowledged: word(8),
+        })
+    }
+}
