@@ -2,6 +2,7 @@
 
 pub mod commands;
 pub mod latency;
+mod links;
 mod namespace;
 mod node;
 mod rig;

@@ -7,6 +7,7 @@ mod verify;
 
 use super::{Failure, Outcome};
 use crate::latency::Summary;
+use crate::links::{LinksUp, PATIENCE};
 use crate::rig::{Rig, Settings};
 use live::{Clock, NvmeDrive, Poller, Waiting};
 use nodes::Node;
@@ -67,7 +68,10 @@ pub fn run(args: &Args) -> Outcome {
     }
     let switch = nodes::host_switch(args.mps, &addresses);
     let poller = Poller::new(waiting)?;
-    let mut rig = Rig::start(clock, poller, &Settings::default(), switch, nodes::all_up)?;
+    let mut waiting_for = LinksUp::new(clock.now(), PATIENCE);
+    let mut rig = Rig::start(clock, poller, &Settings::default(), switch, |switch| {
+        waiting_for.look(clock.now(), switch)
+    })?;
     let mut verified = 0;
     for drive in 0..rig.drives.len() {
         verified += verify::verify(&mut rig, drive, VERIFIED)?;
