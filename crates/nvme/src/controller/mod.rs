@@ -173,6 +173,11 @@ impl Controller {
         self.endpoint.errors()
     }
 
+    /// Bytes of posted writes that wait for the link.
+    pub fn posted_backlog(&self) -> usize {
+        self.endpoint.posted_backlog()
+    }
+
     /// Register accesses so far that were dropped because they were not whole
     /// double words.
     pub fn odd_accesses(&self) -> u64 {
