@@ -10,6 +10,7 @@ mod blocks;
 mod complete;
 mod execute;
 mod fetch;
+mod invariants;
 mod lifecycle;
 mod mmio;
 mod shutdown;

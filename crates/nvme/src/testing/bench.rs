@@ -213,7 +213,7 @@ impl Bench {
     fn store(&mut self, request: MemoryRequest, data: &Bytes) {
         let (address, length) = (request.first_byte(), request.byte_count());
         let data = &data[request.leading()..request.leading() + length];
-        if address == MSI {
+        if address == MSI && length == 4 {
             self.interrupts.push(u32::from_le_bytes(data.try_into().expect("a double word")));
             return;
         }

@@ -3,9 +3,14 @@
 //! targets; no promise of stability.
 
 mod bench;
+mod commands;
 mod host;
+mod input;
 mod media;
+mod operations;
+mod tracker;
 
 pub use bench::{Bench, DATA, QUEUES};
 pub use host::{Expect, Host, Pair, create_commands, entry_sizes};
 pub use media::Media;
+pub use operations::run_operations;

@@ -132,6 +132,26 @@ fn a_deleted_queue_aborts_what_was_not_begun() {
 }
 
 #[test]
+fn a_queue_is_deleted_while_a_batch_is_on_its_way() {
+    let mut host = Host::with_queue(config());
+    for _ in 0..5 {
+        host.put(1, flush(1));
+    }
+    host.ring(1);
+    host.bench.take_tlps(pcie::Ready::ALL);
+    let batch = host.bench.reads.pop_front().unwrap();
+    let delete = Command { opcode: opcode::admin::DELETE_SQ, cdw10: 1, ..Command::default() };
+    host.put(0, delete);
+    host.ring(0);
+    take_entries(&mut host);
+    host.bench.answer_read(batch, false);
+    host.bench.settle();
+    let codes: Vec<_> = host.reap(1).iter().map(|done| done.status.code).collect();
+    assert_eq!(codes, [StatusCode::ABORTED_SQ_DELETION; 5]);
+    host.reap(0)[0].expect_success();
+}
+
+#[test]
 fn abort_ends_what_waits_and_nothing_else() {
     let mut host = Host::with_queue(Config { buffer: 128 << 10, ..config() });
     put_list(&mut host, DATA + 0x10_0000);
