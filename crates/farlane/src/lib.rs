@@ -1,6 +1,9 @@
 //! The farlane program as a library: commands, analyser, reports.
 
 pub mod commands;
+pub mod latency;
+mod links;
 mod namespace;
 mod node;
+mod rig;
 mod signals;
