@@ -55,9 +55,7 @@ impl Builder {
     /// Adds a root port that a drive can be plugged into (`bus=NAME`) and out of.
     pub fn root_port(self, name: &str) -> Self {
         let slot = 1 + self.qemu.len();
-        self.device(format!(
-            "pcie-root-port,id={name},chassis={slot},slot={slot}"
-        ))
+        self.device(format!("pcie-root-port,id={name},chassis={slot},slot={slot}"))
     }
 
     /// Chooses how the memory is offered; shared by default.
@@ -94,19 +92,14 @@ impl Builder {
         };
         for name in ["console", "control"] {
             let path = sockets.path(name);
-            command
-                .arg("-chardev")
-                .arg(format!("socket,id={name},path={}", path.display()));
+            command.arg("-chardev").arg(format!("socket,id={name},path={}", path.display()));
         }
         command
             .args(["-serial", "chardev:console"])
             .arg("-qmp")
             .arg(format!("unix:{}", sockets.path("qmp").display()))
             .args(["-device", "virtio-serial"])
-            .args([
-                "-device",
-                "virtserialport,chardev=control,name=farlane.control",
-            ])
+            .args(["-device", "virtserialport,chardev=control,name=farlane.control"])
             .arg("-kernel")
             .arg(&cache.kernel)
             .arg("-initrd")
@@ -126,11 +119,7 @@ impl Builder {
             _sockets: sockets,
         };
         guest.run(&Script::new("start", "true").limit(START_LIMIT));
-        println!(
-            "{}: {:.1} s: guest started",
-            self.name,
-            begun.elapsed().as_secs_f64()
-        );
+        println!("{}: {:.1} s: guest started", self.name, begun.elapsed().as_secs_f64());
         guest
     }
 }
@@ -157,10 +146,7 @@ fn kernel_command_line(more: &[String]) -> String {
 fn accept(listener: &UnixListener, qemu: &Process, deadline: Instant) -> UnixStream {
     let left = deadline.saturating_duration_since(Instant::now());
     let end = qemu.end();
-    let mut sources = [
-        PollFd::new(listener, PollFlags::IN),
-        PollFd::new(&end, PollFlags::IN),
-    ];
+    let mut sources = [PollFd::new(listener, PollFlags::IN), PollFd::new(&end, PollFlags::IN)];
     let ready = poll(&mut sources, Some(&Timespec::try_from(left).unwrap()));
     assert!(matches!(ready, Ok(1..)), "QEMU did not start: {ready:?}");
     assert!(sources[0].revents().contains(PollFlags::IN), "QEMU ended");
@@ -192,13 +178,7 @@ impl Guest {
     /// Runs a script to its end, which must be a good one.
     pub fn run(&mut self, script: &Script) -> Output {
         let output = self.try_run(script);
-        assert!(
-            output.status == 0,
-            "{}: status {}\n{}",
-            script.name(),
-            output.status,
-            output.text
-        );
+        assert!(output.status == 0, "{}: status {}\n{}", script.name(), output.status, output.text);
         output
     }
 
@@ -210,11 +190,7 @@ impl Guest {
         write!(self.control, "{id} {}\n{text}", text.len()).expect("send a script to the guest");
         let begun = Instant::now();
         let (text, status) = self.receive(&id, begun + script.time(), script.name());
-        let output = Output {
-            text,
-            status,
-            elapsed: begun.elapsed(),
-        };
+        let output = Output { text, status, elapsed: begun.elapsed() };
         for step in output.steps() {
             println!("{}: {step}", script.name());
         }
@@ -248,10 +224,7 @@ impl Guest {
                 Err(error) if error.kind() != ErrorKind::WouldBlock => error.to_string(),
                 _ => "not finished in time".to_owned(),
             };
-            panic!(
-                "{name}: {why}; so far:\n{}",
-                String::from_utf8_lossy(&bytes)
-            );
+            panic!("{name}: {why}; so far:\n{}", String::from_utf8_lossy(&bytes));
         }
     }
 
@@ -272,11 +245,7 @@ impl Guest {
     pub fn commands(&mut self) -> Vec<TracedCommand> {
         let output = self.run(&workload::commands());
         let commands = trace::parse(output.between("commands").expect("list of commands"));
-        println!(
-            "{} commands in {:.1} s",
-            commands.len(),
-            output.elapsed.as_secs_f64()
-        );
+        println!("{} commands in {:.1} s", commands.len(), output.elapsed.as_secs_f64());
         commands
     }
 

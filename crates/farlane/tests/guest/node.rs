@@ -75,10 +75,7 @@ impl HostNode {
         for device in devices {
             command.arg("--connect").arg(device.to_string());
         }
-        command
-            .arg("--vfio-user")
-            .arg(sockets.folder())
-            .args(options);
+        command.arg("--vfio-user").arg(sockets.folder()).args(options);
         let mut process = Process::start(&mut command, name, folder);
         process.stderr.wait_for("ready", LIMIT);
         Self { process, sockets }

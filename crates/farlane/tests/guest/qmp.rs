@@ -20,10 +20,7 @@ impl Qmp {
     /// Greets QEMU.
     pub fn greet(stream: UnixStream) -> Self {
         stream.set_read_timeout(Some(LIMIT)).unwrap();
-        let mut qmp = Self {
-            stream: BufReader::new(stream),
-            events: VecDeque::new(),
-        };
+        let mut qmp = Self { stream: BufReader::new(stream), events: VecDeque::new() };
         let greeting = qmp.receive();
         assert!(greeting.get("QMP").is_some(), "QMP greeting: {greeting}");
         qmp.execute("qmp_capabilities", json!({})).unwrap();
@@ -63,10 +60,7 @@ impl Qmp {
     fn receive(&mut self) -> Value {
         let mut line = String::new();
         let read = self.stream.read_line(&mut line);
-        assert!(
-            matches!(read, Ok(1..)),
-            "QMP: no message, of {LIMIT:?} waited for: {read:?}"
-        );
+        assert!(matches!(read, Ok(1..)), "QMP: no message, of {LIMIT:?} waited for: {read:?}");
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("QMP: {error}: {line}"))
     }
 }

@@ -10,10 +10,7 @@ fn reference_nvme_answers() {
     let disk = folder::kept("reference").join("disk.img");
     folder::empty_disk(&disk, 64 << 20);
     let mut guest = Guest::builder("reference/guest")
-        .option(
-            "-drive",
-            format!("if=none,id=disk,format=raw,file={}", disk.display()),
-        )
+        .option("-drive", format!("if=none,id=disk,format=raw,file={}", disk.display()))
         .kernel(workload::RELAXED)
         .root_port("rp")
         .device("nvme,drive=disk,serial=reference,bus=rp")

@@ -93,11 +93,7 @@ impl Relay {
                 }
             }
         });
-        Self {
-            address,
-            shared,
-            acceptor: Some(acceptor),
-        }
+        Self { address, shared, acceptor: Some(acceptor) }
     }
 
     /// Where to connect instead of to the target.
@@ -185,11 +181,7 @@ impl Shared {
             pump(&client, &target, "to_target", Direction::ToTarget)?,
             pump(&target, &client, "to_client", Direction::ToClient)?,
         ];
-        connections.push(Connection {
-            streams: [client, target],
-            pumps,
-            chunks,
-        });
+        connections.push(Connection { streams: [client, target], pumps, chunks });
         Ok(())
     }
 }
@@ -262,9 +254,7 @@ fn relay_records_both_directions() {
         }
     });
     let relay = Relay::start(address, &crate::folder::kept("relay"));
-    let sent: Vec<u8> = (0..1_000_000u32)
-        .map(|n| n.to_le_bytes()[n as usize % 3])
-        .collect();
+    let sent: Vec<u8> = (0..1_000_000u32).map(|n| n.to_le_bytes()[n as usize % 3]).collect();
     for _ in 0..2 {
         let mut stream = TcpStream::connect(relay.address()).unwrap();
         stream.write_all(&sent).unwrap();
@@ -283,12 +273,10 @@ fn relay_records_both_directions() {
         assert!(recording.chunks.is_sorted_by_key(|chunk| chunk.at));
         for (direction, whole) in [(Direction::ToTarget, 1), (Direction::ToClient, 2)] {
             let chunks = recording.chunks.iter();
-            let end = chunks
-                .filter(|chunk| chunk.direction == direction)
-                .fold(0, |end, chunk| {
-                    assert_eq!(chunk.bytes.start, end);
-                    chunk.bytes.end
-                });
+            let end = chunks.filter(|chunk| chunk.direction == direction).fold(0, |end, chunk| {
+                assert_eq!(chunk.bytes.start, end);
+                chunk.bytes.end
+            });
             assert_eq!(end, whole * sent.len());
         }
     }

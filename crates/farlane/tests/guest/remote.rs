@@ -97,10 +97,7 @@ fn remote_drive_is_lost_and_found() {
         .kernel("nvme_core.io_timeout=5")
         .kernel(workload::RELAXED)
         .root_port("rp")
-        .device(
-            host.endpoint(0, json!({"bus": "rp", "id": "drive"}))
-                .to_string(),
-        )
+        .device(host.endpoint(0, json!({"bus": "rp", "id": "drive"})).to_string())
         .start();
 
     guest.run(&workload::load(0));
@@ -108,17 +105,13 @@ fn remote_drive_is_lost_and_found() {
     let output = guest.run(&workload::status_register("0000:01:00.0", u32::MAX));
     // Of which the guest's shell takes some tenths.
     assert!(output.elapsed < Duration::from_secs(1));
-    host.process
-        .stderr
-        .wait_for(LINK_DOWN, Duration::from_secs(1));
+    host.process.stderr.wait_for(LINK_DOWN, Duration::from_secs(1));
     guest.run(&workload::lost(0, Duration::from_secs(40)));
     assert!(host.process.is_running());
     guest.run(&workload::remove("0000:01:00.0"));
 
     let _device = DeviceNode::start_at(device.address(), &folder, "again", &[&namespace]);
-    host.process
-        .stderr
-        .wait_for(LINK_UP, Duration::from_secs(10));
+    host.process.stderr.wait_for(LINK_UP, Duration::from_secs(10));
     guest.run(&workload::rescan());
     guest.run(&workload::attached(1));
     workload::briefly(&mut guest, 0);
@@ -126,10 +119,7 @@ fn remote_drive_is_lost_and_found() {
     guest.qmp("device_del", json!({"id": "drive"}));
     guest.qmp_event("DEVICE_DELETED");
     guest.run(&workload::attached(0));
-    guest.qmp(
-        "device_add",
-        host.endpoint(0, json!({"bus": "rp", "id": "anew"})),
-    );
+    guest.qmp("device_add", host.endpoint(0, json!({"bus": "rp", "id": "anew"})));
     guest.run(&workload::attached(1));
     workload::briefly(&mut guest, 0);
     guest.power_off();

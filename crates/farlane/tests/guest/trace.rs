@@ -108,13 +108,8 @@ fn traced_commands_are_read() {
          nsid=1, flags=0x0, meta=0x0, \
          cmd=(nvme_cmd_read slba=4096, len=7, ctrl=0x0, dsmgmt=0, reftag=0)\n",
     );
-    let [read] = &read[..] else {
-        panic!("{read:?}")
-    };
-    assert_eq!(
-        (read.controller, read.queue, read.id, read.namespace),
-        (1, 2, 20545, 1)
-    );
+    let [read] = &read[..] else { panic!("{read:?}") };
+    assert_eq!((read.controller, read.queue, read.id, read.namespace), (1, 2, 20545, 1));
     assert_eq!(read.opcode(), Some(2));
     assert_eq!(read.parameter("slba"), Some(4096));
     assert_eq!(read.parameter("len"), Some(7));

@@ -46,8 +46,7 @@ impl Transcript {
                 let read = source.read(&mut buffer).unwrap_or(0);
                 let _ = file.write_all(&buffer[..read]);
                 let mut text = filled.lock();
-                text.so_far
-                    .push_str(&String::from_utf8_lossy(&buffer[..read]));
+                text.so_far.push_str(&String::from_utf8_lossy(&buffer[..read]));
                 text.ended = read == 0;
                 filled.grown.notify_all();
                 if read == 0 {
@@ -55,11 +54,7 @@ impl Transcript {
                 }
             }
         });
-        Self {
-            path: path.to_owned(),
-            shared,
-            seen: 0,
-        }
+        Self { path: path.to_owned(), shared, seen: 0 }
     }
 
     /// The text so far.
@@ -99,11 +94,7 @@ impl Transcript {
     /// Waits until the source ended.
     pub fn wait_for_end(&self, limit: Duration) {
         let text = self.shared.lock();
-        drop(
-            self.shared
-                .grown
-                .wait_timeout_while(text, limit, |text| !text.ended),
-        );
+        drop(self.shared.grown.wait_timeout_while(text, limit, |text| !text.ended));
     }
 
     /// Prints the last lines, for a test that failed.

@@ -7,34 +7,25 @@ use crate::script::Script;
 
 macro_rules! script {
     ($name:literal) => {
-        Script::new(
-            $name,
-            include_str!(concat!("../../../../tests/guest/scripts/", $name, ".sh")),
-        )
+        Script::new($name, include_str!(concat!("../../../../tests/guest/scripts/", $name, ".sh")))
     };
 }
 
 /// The stock driver is bound to `nvmeN`, and nvme-cli can identify it.
 pub fn identify(drive: u32) -> Script {
-    script!("identify")
-        .argument(format!("nvme{drive}"))
-        .argument(namespace(drive))
+    script!("identify").argument(format!("nvme{drive}")).argument(namespace(drive))
 }
 
 /// `dd` to the drive and back, in small and in large commands, of that many MiB each.
 pub fn transfer(drive: u32, mebibytes: u32) -> Script {
-    script!("transfer")
-        .argument(namespace(drive))
-        .argument(mebibytes)
+    script!("transfer").argument(namespace(drive)).argument(mebibytes)
 }
 
 /// fio on all these drives at once, two jobs each of that many MiB.
 pub fn fio(mebibytes: u32, drives: &[u32]) -> Script {
-    drives
-        .iter()
-        .fold(script!("fio").argument(mebibytes), |script, drive| {
-            script.argument(namespace(*drive))
-        })
+    drives.iter().fold(script!("fio").argument(mebibytes), |script, drive| {
+        script.argument(namespace(*drive))
+    })
 }
 
 /// Makes a file system with files; its output has their checksums.
@@ -44,9 +35,7 @@ pub fn files(drive: u32) -> Script {
 
 /// The file system and its files are as [`files`] left them.
 pub fn again(drive: u32, checksums: &str) -> Script {
-    script!("again")
-        .argument(namespace(drive))
-        .argument(checksums.trim_end())
+    script!("again").argument(namespace(drive)).argument(checksums.trim_end())
 }
 
 /// Starts a load that goes on until the drive is lost.
@@ -57,9 +46,7 @@ pub fn load(drive: u32) -> Script {
 /// The status register (CSTS) of a function, read past the driver, has that value.
 /// Needs a kernel that was started with [`RELAXED`].
 pub fn status_register(function: &str, expected: u32) -> Script {
-    script!("register")
-        .argument(function)
-        .argument(format!("0x{expected:08X}"))
+    script!("register").argument(function).argument(format!("0x{expected:08X}"))
 }
 
 /// Lets a guest read a drive's registers while the driver has them.
@@ -67,9 +54,7 @@ pub const RELAXED: &str = "iomem=relaxed";
 
 /// Waits until the driver gave up the drive and the load saw it.
 pub fn lost(drive: u32, limit: Duration) -> Script {
-    script!("lost")
-        .argument(format!("nvme{drive}"))
-        .argument(limit.as_secs())
+    script!("lost").argument(format!("nvme{drive}")).argument(limit.as_secs())
 }
 
 /// Removes a PCI function, such as `0000:01:00.0`, from the guest's tree.
@@ -114,11 +99,7 @@ pub fn two_drives(guest: &mut Guest) {
     for drive in [0, 1] {
         guest.run(&identify(drive));
     }
-    guest.run(
-        &script!("distinct")
-            .argument(namespace(0))
-            .argument(namespace(1)),
-    );
+    guest.run(&script!("distinct").argument(namespace(0)).argument(namespace(1)));
     guest.run(&fio(2, &[0, 1]));
 }
 

@@ -213,7 +213,7 @@ impl Endpoint {
     /// Reads host memory: split by MRRS, the device's own limit and 4 KiB,
     /// ends in one [`Event::ReadDone`].
     pub fn dma_read(&mut self, id: u64, address: u64, length: usize) {
-        if self.bus_master() {
+        if self.is_bus_master() {
             self.engine.read(id, address, length);
         } else {
             self.errors.bus_master_off += 1;
@@ -225,7 +225,7 @@ impl Endpoint {
     /// everything else written. Dropped and counted if bus mastering is off
     /// or the range wraps.
     pub fn dma_write(&mut self, address: u64, data: Bytes) {
-        if !self.bus_master() {
+        if !self.is_bus_master() {
             self.errors.bus_master_off += 1;
             return;
         }
@@ -288,7 +288,8 @@ impl Endpoint {
         self.id
     }
 
-    fn bus_master(&self) -> bool {
+    /// Whether software lets the function master the bus.
+    pub fn is_bus_master(&self) -> bool {
         self.config.u16(register::COMMAND) & command::BUS_MASTER != 0
     }
 
