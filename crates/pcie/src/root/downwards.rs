@@ -85,7 +85,10 @@ impl RootComplex {
             let value = match write {
                 None => self.port.read(offset) >> shift,
                 Some(value) => {
-                    self.port.write(offset & !3, first_be, value << shift);
+                    let effects = self.port.write(offset & !3, first_be, value << shift);
+                    if effects.secondary_reset {
+                        self.hot_reset();
+                    }
                     0
                 }
             };
@@ -118,6 +121,22 @@ impl RootComplex {
         if offset == register::COMMAND && size >= 1 {
             self.masters.insert(target, value as u16 & command::BUS_MASTER != 0);
         }
+    }
+
+    /// Everything below is reset: nothing in flight will be answered, nobody
+    /// masters the bus, the interrupt wires fall.
+    fn hot_reset(&mut self) {
+        self.below.clear();
+        self.masters.clear();
+        for pending in std::mem::take(&mut self.pending).into_values() {
+            self.outputs.push_back(Output::Answer(pending.id, None));
+        }
+        for wire in 0..4u8 {
+            if std::mem::take(&mut self.wires[usize::from(wire)]) {
+                self.outputs.push_back(Output::Wire { wire, level: false });
+            }
+        }
+        self.outputs.push_back(Output::HotReset);
     }
 
     /// Declares a function reset: it is no bus master any more.

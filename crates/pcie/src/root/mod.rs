@@ -103,6 +103,9 @@ pub enum Output {
         /// Asserted or not.
         level: bool,
     },
+    /// Secondary Bus Reset of the root port was set: hand
+    /// [`function::Input::HotReset`](crate::Input::HotReset) to what is below.
+    HotReset,
     /// Nothing more now; call again after an input or at this time.
     Timeout(Option<Instant>),
 }

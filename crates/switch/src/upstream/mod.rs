@@ -173,7 +173,10 @@ impl Function for Upstream {
                 self.bridge.reset();
                 self.up.clear();
                 self.wires = [false; 4];
-                self.ports.iter_mut().for_each(Port::hot_reset);
+                for port in &mut self.ports {
+                    port.wires = [false; 4];
+                    port.hot_reset();
+                }
             }
         }
     }
