@@ -82,6 +82,12 @@ impl PcieCapability {
         self.at
     }
 
+    /// Sets Max_Payload_Size Supported, in bytes.
+    pub fn support_payload(self, config: &mut ConfigSpace, max_payload: usize) {
+        let others = config.u32(self.at + 4) & !7;
+        config.set_u32(self.at + 4, others | u32::from(size_code(max_payload)));
+    }
+
     /// Max_Payload_Size in bytes as configured.
     pub fn max_payload(self, config: &ConfigSpace) -> usize {
         128 << (config.u16(self.at + Self::DEVICE_CONTROL) >> 5 & 7).min(5)

@@ -95,6 +95,8 @@ impl Upstream {
         match link.tunnel.poll(now) {
             tunnel::Output::Transmit(bytes) => LinkOutput::Transmit(bytes),
             tunnel::Output::Up(hello) => {
+                let takes = usize::from(hello.max_payload);
+                link.bridge.support_payload(self.settings.max_payload.min(takes));
                 link.bridge.set_link(true);
                 LinkOutput::Up(hello)
             }
