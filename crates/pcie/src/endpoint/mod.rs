@@ -194,13 +194,11 @@ impl Endpoint {
             }
             return Output::Tlp(tlp);
         }
-        let Some(limit) = self.pcie.completion_timeout(&self.config) else {
-            return Output::Timeout(None);
-        };
-        if self.engine.oldest().is_some_and(|sent| sent + limit <= now) {
+        let limit = self.pcie.completion_timeout(&self.config);
+        if self.engine.deadline(limit).is_some_and(|at| at <= now) {
             self.engine.expire(now, limit, &mut self.errors);
         }
-        Output::Timeout(self.engine.oldest().map(|sent| sent + limit))
+        Output::Timeout(self.engine.deadline(limit))
     }
 
     /// Forward of [`Function::ready`](crate::Function::ready): non-posted
@@ -301,7 +299,8 @@ impl Endpoint {
         Limits {
             requester: self.id,
             request: self.pcie.max_read_request(&self.config).min(self.settings.read_request),
-            in_flight: self.pcie.tags(&self.config).min(self.settings.reads_in_flight),
+            in_flight: self.settings.reads_in_flight,
+            tags: self.pcie.tags(&self.config),
         }
     }
 
@@ -346,7 +345,7 @@ impl Endpoint {
     fn reset(&mut self, reset: Reset) {
         (self.config, self.pcie, self.msix_capability) = build_config(&self.settings);
         self.msix = Msix::new(self.settings.vectors);
-        self.engine = Engine::default();
+        self.engine.reset();
         self.out.clear();
         self.events.clear();
         self.register_reads = 0;

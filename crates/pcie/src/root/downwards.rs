@@ -4,6 +4,7 @@ use super::{MOST_QUEUED, Output, Pending, ROOT_PORT, RootComplex, TAGS};
 use crate::config::{command, register};
 use crate::software::{Request, RequestId};
 use bytes::Bytes;
+use std::ops::RangeInclusive;
 use wire::tlp::{Class, Completion, ConfigKind, ConfigRequest, MemoryRequest, Packet, Status, Tlp};
 use wire::{Bdf, Instant, Tag};
 
@@ -128,6 +129,8 @@ impl RootComplex {
     fn hot_reset(&mut self) {
         self.below.clear();
         self.masters.clear();
+        self.host_reads = 0;
+        self.epoch += 1;
         for pending in std::mem::take(&mut self.pending).into_values() {
             self.outputs.push_back(Output::Answer(pending.id, None));
         }
@@ -142,6 +145,11 @@ impl RootComplex {
     /// Declares a function reset: it is no bus master any more.
     pub fn forget_master(&mut self, function: Bdf) {
         self.masters.remove(&function);
+    }
+
+    /// Declares everything on `buses` reset or gone.
+    pub fn forget_masters(&mut self, buses: RangeInclusive<u8>) {
+        self.masters.retain(|function, _| !buses.contains(&function.bus()));
     }
 
     fn take_tag(&mut self) -> Tag {
