@@ -1,1 +1,8 @@
-//! The farlane program: commands, analyser, reports.
+//! The farlane program as a library: commands, analyser, reports.
+
+pub mod commands;
+pub mod latency;
+mod namespace;
+mod node;
+mod rig;
+mod signals;

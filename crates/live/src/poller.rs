@@ -17,7 +17,6 @@ pub enum Waiting {
 }
 
 /// An epoll instance.
-#[derive(Debug)]
 pub struct Poller {
     epoll: OwnedFd,
     events: Vec<epoll::Event>,

@@ -37,7 +37,8 @@ impl Connection {
         socket.set_nonblocking(true)?;
         match socket.connect(&peer.into()) {
             Ok(()) => {}
-            Err(error) if error.raw_os_error() == Some(rustix::io::Errno::INPROGRESS.raw_os_error()) => {}
+            Err(error)
+                if error.raw_os_error() == Some(rustix::io::Errno::INPROGRESS.raw_os_error()) => {}
             Err(error) => return Err(error),
         }
         Self::new(socket.into(), peer)
