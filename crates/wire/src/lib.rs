@@ -6,6 +6,7 @@
 
 pub mod frame;
 pub mod id;
+pub mod nvme;
 pub mod time;
 pub mod tlp;
 

@@ -1,0 +1,49 @@
+//! Feature identifiers (figures 275 and 276) and the values of SEL in Get
+//! Features (figure 179).
+
+/// Arbitration.
+pub const ARBITRATION: u8 = 0x01;
+/// Power Management.
+pub const POWER_MANAGEMENT: u8 = 0x02;
+/// Temperature Threshold.
+pub const TEMPERATURE_THRESHOLD: u8 = 0x04;
+/// Error Recovery.
+pub const ERROR_RECOVERY: u8 = 0x05;
+/// Volatile Write Cache.
+pub const VOLATILE_WRITE_CACHE: u8 = 0x06;
+/// Number of Queues.
+pub const NUMBER_OF_QUEUES: u8 = 0x07;
+/// Interrupt Coalescing.
+pub const INTERRUPT_COALESCING: u8 = 0x08;
+/// Interrupt Vector Configuration.
+pub const INTERRUPT_VECTOR: u8 = 0x09;
+/// Write Atomicity Normal.
+pub const WRITE_ATOMICITY: u8 = 0x0a;
+/// Asynchronous Event Configuration.
+pub const ASYNC_EVENT_CONFIG: u8 = 0x0b;
+
+/// Which value Get Features asks for (figure 179).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Select {
+    /// 000b.
+    Current,
+    /// 001b.
+    Default,
+    /// 010b.
+    Saved,
+    /// 011b.
+    Capabilities,
+}
+
+impl Select {
+    /// From the three bits of SEL; `None` if reserved.
+    pub const fn from_bits(bits: u32) -> Option<Self> {
+        match bits & 7 {
+            0 => Some(Self::Current),
+            1 => Some(Self::Default),
+            2 => Some(Self::Saved),
+            3 => Some(Self::Capabilities),
+            _ => None,
+        }
+    }
+}

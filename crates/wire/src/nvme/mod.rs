@@ -1,0 +1,64 @@
+//! NVM Express structures (NVM Express Base Specification 1.4, the NVM command
+//! set included): registers, queue entries, status, identify data, log pages.
+//!
+//! Everything is little-endian. Values here are decoded from and encoded to
+//! exactly the bytes of the specification; figures are those of revision 1.4.
+
+mod command;
+mod completion;
+mod error_log;
+pub mod feature;
+mod field;
+mod identify_controller;
+mod identify_namespace;
+mod log;
+pub mod opcode;
+pub mod register;
+mod smart;
+mod status;
+#[cfg(test)]
+mod tests;
+
+pub use command::{Command, DsmRange};
+pub use completion::{AsyncEvent, AsyncEventKind, Completion};
+pub use error_log::ErrorLogEntry;
+pub use field::ascii;
+pub use identify_controller::{IdentifyController, PowerState};
+pub use identify_namespace::{
+    IdentifyNamespace, LbaFormat, NamespaceDescriptor, controller_list, namespace_list,
+};
+pub use log::{CommandEffects, CommandsSupported, FirmwareSlots, log_page};
+pub use smart::{SmartLog, critical_warning};
+pub use status::{Status, StatusCode};
+
+/// Length in bytes of a submission queue entry (section 4.2).
+pub const SUBMISSION_ENTRY: usize = 64;
+
+/// Length in bytes of a completion queue entry (section 4.6).
+pub const COMPLETION_ENTRY: usize = 16;
+
+/// Length in bytes of every identify data structure (section 5.15.2).
+pub const IDENTIFY: usize = 4096;
+
+/// The namespace ID that means all namespaces (section 6.1.2).
+pub const BROADCAST_NSID: u32 = 0xffff_ffff;
+
+/// Values of CNS in Identify (figure 244).
+pub mod cns {
+    /// Identify Namespace data structure of an active namespace.
+    pub const NAMESPACE: u8 = 0x00;
+    /// Identify Controller data structure.
+    pub const CONTROLLER: u8 = 0x01;
+    /// Active namespace ID list.
+    pub const ACTIVE_NAMESPACES: u8 = 0x02;
+    /// Namespace identification descriptor list.
+    pub const DESCRIPTORS: u8 = 0x03;
+    /// Allocated namespace ID list.
+    pub const ALLOCATED_NAMESPACES: u8 = 0x10;
+    /// Identify Namespace data structure of an allocated namespace.
+    pub const ALLOCATED_NAMESPACE: u8 = 0x11;
+    /// Controllers attached to a namespace.
+    pub const ATTACHED_CONTROLLERS: u8 = 0x12;
+    /// Controllers of the subsystem.
+    pub const CONTROLLERS: u8 = 0x13;
+}

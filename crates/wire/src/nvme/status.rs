@@ -1,0 +1,185 @@
+//! The status field of a completion (section 4.6.1, figures 123 to 130).
+
+use std::fmt;
+
+/// Status code type and status code: the type in bits 10:8, the code in 7:0.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StatusCode(u16);
+
+macro_rules! codes {
+    ($($(#[$doc:meta])* $name:ident = $value:literal;)*) => {
+        impl StatusCode {
+            $($(#[$doc])* pub const $name: Self = Self($value);)*
+
+            /// The constant's name; `None` for a code not listed here.
+            pub const fn name(self) -> Option<&'static str> {
+                match self.0 {
+                    $($value => Some(stringify!($name)),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+codes! {
+    // Generic command status, figures 126 and 127.
+    /// The command completed without error.
+    SUCCESS = 0x000;
+    /// The opcode is not supported.
+    INVALID_OPCODE = 0x001;
+    /// A field is invalid or not supported.
+    INVALID_FIELD = 0x002;
+    /// The command identifier is in use.
+    COMMAND_ID_CONFLICT = 0x003;
+    /// Data or metadata could not be transferred.
+    DATA_TRANSFER_ERROR = 0x004;
+    /// Aborted because power was lost.
+    ABORTED_POWER_LOSS = 0x005;
+    /// Something failed inside the controller.
+    INTERNAL_ERROR = 0x006;
+    /// Aborted by an Abort command.
+    ABORT_REQUESTED = 0x007;
+    /// Aborted because its submission queue is being deleted.
+    ABORTED_SQ_DELETION = 0x008;
+    /// The other half of a fused pair failed.
+    ABORTED_FAILED_FUSED = 0x009;
+    /// The other half of a fused pair is missing.
+    ABORTED_MISSING_FUSED = 0x00a;
+    /// The namespace or its format is invalid.
+    INVALID_NAMESPACE = 0x00b;
+    /// The command may not be sent now.
+    COMMAND_SEQUENCE_ERROR = 0x00c;
+    /// The offset of a PRP is invalid.
+    INVALID_PRP_OFFSET = 0x013;
+    /// The operation is denied.
+    OPERATION_DENIED = 0x015;
+    /// The namespace is write protected.
+    NAMESPACE_WRITE_PROTECTED = 0x020;
+    /// Interrupted; to be sent again.
+    COMMAND_INTERRUPTED = 0x021;
+    /// An LBA beyond the namespace.
+    LBA_OUT_OF_RANGE = 0x080;
+    /// The namespace's capacity is used up.
+    CAPACITY_EXCEEDED = 0x081;
+    /// The namespace is not ready.
+    NAMESPACE_NOT_READY = 0x082;
+
+    // Command specific status, figures 128 and 129.
+    /// The completion queue does not exist.
+    COMPLETION_QUEUE_INVALID = 0x100;
+    /// The queue identifier is invalid.
+    INVALID_QUEUE_ID = 0x101;
+    /// The queue size is invalid.
+    INVALID_QUEUE_SIZE = 0x102;
+    /// Too many Abort commands at once.
+    ABORT_LIMIT_EXCEEDED = 0x103;
+    /// Too many Asynchronous Event Requests at once.
+    ASYNC_EVENT_LIMIT_EXCEEDED = 0x105;
+    /// The interrupt vector does not exist.
+    INVALID_INTERRUPT_VECTOR = 0x108;
+    /// The log page is not supported.
+    INVALID_LOG_PAGE = 0x109;
+    /// A completion queue still has submission queues.
+    INVALID_QUEUE_DELETION = 0x10c;
+    /// The feature cannot be saved.
+    FEATURE_NOT_SAVEABLE = 0x10d;
+    /// The feature cannot be changed.
+    FEATURE_NOT_CHANGEABLE = 0x10e;
+    /// The feature is the controller's, not a namespace's.
+    FEATURE_NOT_NAMESPACE_SPECIFIC = 0x10f;
+    /// Attributes contradict each other (Dataset Management, Read, Write).
+    CONFLICTING_ATTRIBUTES = 0x180;
+    /// An attempt to write to a read only range.
+    WRITE_TO_READ_ONLY_RANGE = 0x182;
+
+    // Media and data integrity errors, figure 130.
+    /// The data could not be committed to the media.
+    WRITE_FAULT = 0x280;
+    /// The data could not be read from the media.
+    UNRECOVERED_READ_ERROR = 0x281;
+}
+
+impl StatusCode {
+    /// From status code type (3 bits) and status code.
+    pub const fn new(kind: u8, code: u8) -> Self {
+        Self((kind as u16 & 7) << 8 | code as u16)
+    }
+
+    /// Status code type: 0 generic, 1 command specific, 2 media and data
+    /// integrity, 3 path related, 7 vendor specific.
+    pub const fn kind(self) -> u8 {
+        (self.0 >> 8) as u8
+    }
+
+    /// Status code.
+    pub const fn code(self) -> u8 {
+        self.0 as u8
+    }
+}
+
+impl fmt::Display for StatusCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name() {
+            Some(name) => f.pad(name),
+            None => write!(f, "{:#05x}", self.0),
+        }
+    }
+}
+
+impl fmt::Debug for StatusCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// The status field without the phase tag: 15 bits (figure 123).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Status {
+    /// SCT and SC.
+    pub code: StatusCode,
+    /// CRD, 2 bits: which command retry delay applies.
+    pub retry_delay: u8,
+    /// M: the error log tells more.
+    pub more: bool,
+    /// DNR: the same command would fail again.
+    pub do_not_retry: bool,
+}
+
+impl Status {
+    /// Success.
+    pub const SUCCESS: Self = Self::retry(StatusCode::SUCCESS);
+
+    /// A status that invites the host to try again.
+    pub const fn retry(code: StatusCode) -> Self {
+        Self { code, retry_delay: 0, more: false, do_not_retry: false }
+    }
+
+    /// A status with DNR set.
+    pub const fn fail(code: StatusCode) -> Self {
+        Self { code, retry_delay: 0, more: false, do_not_retry: true }
+    }
+
+    /// Whether the command succeeded.
+    pub const fn is_success(self) -> bool {
+        self.code.0 == 0
+    }
+
+    /// From 15 bits: SC in 7:0, SCT in 10:8, CRD in 12:11, M 13, DNR 14.
+    pub const fn from_bits(bits: u16) -> Self {
+        Self {
+            code: StatusCode(bits & 0x7ff),
+            retry_delay: (bits >> 11) as u8 & 3,
+            more: bits & 1 << 13 != 0,
+            do_not_retry: bits & 1 << 14 != 0,
+        }
+    }
+
+    /// As 15 bits.
+    pub const fn bits(self) -> u16 {
+        self.code.0
+            | (self.retry_delay as u16 & 3) << 11
+            | (self.more as u16) << 13
+            | (self.do_not_retry as u16) << 14
+    }
+}

@@ -1,0 +1,123 @@
+//! Identify data structures.
+
+use super::golden;
+use crate::nvme::*;
+
+#[test]
+fn identify_controller() {
+    let mut nqn = [0; 256];
+    nqn[..3].copy_from_slice(b"nqn");
+    let identify = IdentifyController {
+        vendor: 0x1234,
+        subsystem_vendor: 0x5678,
+        serial: ascii("SN1"),
+        model: ascii("farlane"),
+        firmware: ascii("0.1"),
+        arbitration_burst: 4,
+        ieee: [1, 2, 3],
+        max_transfer: 5,
+        controller_id: 0x0102,
+        version: register::VERSION_1_4,
+        rtd3_resume: 0x11,
+        rtd3_entry: 0x22,
+        async_events: 0x33,
+        attributes: 0x44,
+        controller_type: 1,
+        admin_commands: 0x55,
+        abort_limit: 3,
+        async_event_limit: 7,
+        firmware_slots: 3,
+        log_page_attributes: 6,
+        error_log_entries: 63,
+        power_states: 0,
+        vendor_admin: 1,
+        warning_temperature: 0x0161,
+        critical_temperature: 0x016b,
+        total_capacity: 0x1000,
+        unallocated_capacity: 0x2000,
+        sq_entry_size: 0x66,
+        cq_entry_size: 0x44,
+        max_commands: 0x80,
+        namespaces: 2,
+        nvm_commands: 0x1c,
+        write_cache: 7,
+        atomic_write: 9,
+        atomic_write_power_fail: 8,
+        sgl: 0x99,
+        subsystem_nqn: nqn,
+        power_state: PowerState { max_power: 2500, entry_latency: 16, exit_latency: 4 },
+    };
+    let bytes = golden(&[
+        (0, &[0x34, 0x12, 0x78, 0x56]),
+        (4, b"SN1                 "),
+        (24, b"farlane                                 "),
+        (64, b"0.1     "),
+        (72, &[4, 1, 2, 3, 0, 5, 2, 1]),
+        (80, &[0, 4, 1, 0, 0x11, 0, 0, 0, 0x22, 0, 0, 0, 0x33, 0, 0, 0, 0x44]),
+        (111, &[1]),
+        (256, &[0x55, 0, 3, 7, 3, 6, 63, 0, 1]),
+        (266, &[0x61, 0x01, 0x6b, 0x01]),
+        (281, &[0x10]),
+        (297, &[0x20]),
+        (512, &[0x66, 0x44, 0x80, 0, 2, 0, 0, 0, 0x1c]),
+        (525, &[7, 9, 0, 8]),
+        (536, &[0x99]),
+        (768, b"nqn"),
+        (2048, &[0xc4, 0x09, 0, 0, 16, 0, 0, 0, 4]),
+    ]);
+    assert_eq!(identify.encode(), bytes);
+    assert_eq!(IdentifyController::decode(&bytes), identify);
+}
+
+#[test]
+fn identify_namespace() {
+    let identify = IdentifyNamespace {
+        size: 0x1000,
+        capacity: 0x1001,
+        utilization: 0x1002,
+        features: 0x10,
+        lba_formats: 0,
+        formatted: 0,
+        deallocate_features: 9,
+        media_capacity: 0x20_0000,
+        write_granularity: 7,
+        write_alignment: 8,
+        deallocate_granularity: 9,
+        deallocate_alignment: 10,
+        optimal_write: 11,
+        attributes: 1,
+        nguid: [0xa5; 16],
+        eui64: [0x5a; 8],
+        lba_format: LbaFormat { metadata: 8, data_shift: 12, performance: 2 },
+    };
+    let bytes = golden(&[
+        (0, &[0x00, 0x10]),
+        (8, &[0x01, 0x10]),
+        (16, &[0x02, 0x10]),
+        (24, &[0x10]),
+        (33, &[9]),
+        (50, &[0x20]),
+        (64, &[7, 0, 8, 0, 9, 0, 10, 0, 11]),
+        (99, &[1]),
+        (104, &[0xa5; 16]),
+        (120, &[0x5a; 8]),
+        (128, &[8, 0, 12, 2]),
+    ]);
+    assert_eq!(identify.encode(), bytes);
+    assert_eq!(IdentifyNamespace::decode(&bytes), identify);
+}
+
+#[test]
+fn identify_lists() {
+    let descriptors = [NamespaceDescriptor::Nguid([2; 16]), NamespaceDescriptor::Uuid([3; 16])];
+    let bytes: [u8; IDENTIFY] =
+        golden(&[(0, &[2, 16]), (4, &[2; 16]), (20, &[3, 16]), (24, &[3; 16])]);
+    assert_eq!(NamespaceDescriptor::list(&descriptors), bytes);
+    let eui: [u8; IDENTIFY] = golden(&[(0, &[1, 8]), (4, &[7; 8])]);
+    assert_eq!(NamespaceDescriptor::list(&[NamespaceDescriptor::Eui64([7; 8])]), eui);
+    let ids: [u8; IDENTIFY] = golden(&[(0, &[1, 0, 0, 0, 2])]);
+    assert_eq!(namespace_list(1..=2), ids);
+    assert_eq!(namespace_list(1..=2000)[4092..], 1024u32.to_le_bytes());
+    let controllers: [u8; IDENTIFY] = golden(&[(0, &[1, 0, 9, 0])]);
+    assert_eq!(controller_list([9]), controllers);
+}

@@ -1,0 +1,80 @@
+//! Log pages.
+
+use super::golden;
+use crate::nvme::*;
+
+#[test]
+fn an_error_log_entry() {
+    let entry = ErrorLogEntry {
+        count: 3,
+        sq_id: 1,
+        cid: 0x22,
+        status: Status::fail(StatusCode::INVALID_FIELD),
+        phase: true,
+        parameter: 0x0128,
+        lba: 0x77,
+        nsid: 5,
+    };
+    let bytes =
+        golden(&[(0, &[3]), (8, &[1, 0, 0x22, 0, 0x05, 0x80, 0x28, 0x01, 0x77]), (24, &[5])]);
+    assert_eq!(entry.encode(), bytes);
+    assert_eq!(ErrorLogEntry::decode(&bytes), entry);
+}
+
+#[test]
+fn the_smart_log() {
+    let log = SmartLog {
+        critical_warning: critical_warning::TEMPERATURE,
+        temperature: 0x0139,
+        available_spare: 100,
+        spare_threshold: 10,
+        percentage_used: 1,
+        data_units_read: 1,
+        data_units_written: 2,
+        host_reads: 3,
+        host_writes: 4,
+        busy_minutes: 5,
+        power_cycles: 6,
+        power_on_hours: 7,
+        unsafe_shutdowns: 8,
+        media_errors: 9,
+        error_log_entries: 10,
+        warning_minutes: 11,
+        critical_minutes: 12,
+    };
+    let bytes = golden(&[
+        (0, &[2, 0x39, 0x01, 100, 10, 1]),
+        (32, &[1]),
+        (48, &[2]),
+        (64, &[3]),
+        (80, &[4]),
+        (96, &[5]),
+        (112, &[6]),
+        (128, &[7]),
+        (144, &[8]),
+        (160, &[9]),
+        (176, &[10]),
+        (192, &[11, 0, 0, 0, 12]),
+    ]);
+    assert_eq!(log.encode(), bytes);
+    assert_eq!(SmartLog::decode(&bytes), log);
+}
+
+#[test]
+fn the_firmware_log() {
+    let mut slots = FirmwareSlots { active: 1, next: 2, ..FirmwareSlots::default() };
+    slots.revisions[0] = ascii("0.1");
+    let bytes = golden(&[(0, &[0x21]), (8, b"0.1     ")]);
+    assert_eq!(slots.encode(), bytes);
+    assert_eq!(FirmwareSlots::decode(&bytes), slots);
+}
+
+#[test]
+fn the_effects_log() {
+    let mut log = CommandsSupported::default();
+    log.admin[6] = CommandEffects::SUPPORTED;
+    log.io[1] = CommandEffects::CHANGES_BLOCKS;
+    let bytes = golden(&[(24, &[1]), (1028, &[3])]);
+    assert_eq!(log.encode(), bytes);
+    assert_eq!(CommandsSupported::decode(&bytes), log);
+}
