@@ -1,1 +1,3 @@
 //! The farlane program: commands, analyser, reports.
+
+pub mod analyse;
