@@ -1,5 +1,6 @@
 //! The farlane program as a library: commands, analyser, reports.
 
+pub mod analyse;
 pub mod commands;
 pub mod latency;
 mod links;

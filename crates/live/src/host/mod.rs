@@ -210,6 +210,7 @@ impl<A: Attached> Machine<A> {
                 }
                 root::Output::Interrupt { requester, data } => memory.interrupt(requester, data),
                 root::Output::Wire { wire, level } => memory.wire(wire, level),
+                root::Output::HotReset => self.attached.handle(now, Input::HotReset),
                 root::Output::Timeout(at) => return at,
             }
             *moved = true;

@@ -1,0 +1,7 @@
+//! Commands are found in hand-made streams.
+
+mod bench;
+mod commands;
+mod hostile;
+
+pub(crate) use bench::{Bench, Drive, io};
