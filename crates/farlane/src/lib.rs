@@ -1,3 +1,4 @@
 //! The farlane program: commands, analyser, reports.
 
 pub mod analyse;
+pub mod topology;
