@@ -1,2 +1,50 @@
-//! The `farlane` program.
-fn main() {}
+//! The `farlane` program: see `farlane --help`.
+
+use clap::{Parser, Subcommand};
+use farlane::commands::{demo, device, host, ping, switch};
+use std::process::ExitCode;
+
+/// A PCIe endpoint, first of all an NVMe drive, on the far side of an
+/// Ethernet network.
+#[derive(Parser)]
+#[command(
+    name = "farlane",
+    version,
+    color = clap::ColorChoice::Never,
+    after_help = "Exit status: 0 done, 1 failed (one line on stderr says why), 2 wrong usage.\n\n\
+        Examples:\n  \
+        farlane demo\n  \
+        farlane device --listen 127.0.0.1:4420 --namespace ram=256M\n  \
+        farlane host --connect 127.0.0.1:4420 --vfio-user /tmp/farlane\n  \
+        farlane ping 127.0.0.1:4420"
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Demo(demo::Args),
+    Device(device::Args),
+    Host(host::Args),
+    Switch(switch::Args),
+    Ping(ping::Args),
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Demo(args) => demo::run(&args),
+        Command::Device(args) => device::run(&args),
+        Command::Host(args) => host::run(&args),
+        Command::Switch(args) => switch::run(&args),
+        Command::Ping(args) => ping::run(&args),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("farlane: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}

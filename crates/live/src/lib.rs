@@ -1,1 +1,25 @@
-//! The live world: clock, TCP, vfio-user server, media, guest memory. The only crate with I/O and the only one with unsafe code.
+//! The live world: clock, TCP, vfio-user server, media, guest memory.
+//!
+//! The only crate that reads clocks and does I/O (beside the program), and the
+//! only one with `unsafe` code, all of it in [`mapping`].
+
+#![deny(unsafe_code)]
+
+pub mod attached;
+pub mod clock;
+pub mod device;
+pub mod guest;
+pub mod host;
+pub mod links;
+#[allow(unsafe_code)]
+pub mod mapping;
+pub mod media;
+pub mod net;
+pub mod poller;
+pub mod vfio_user;
+
+pub use attached::{Attached, NvmeDrive};
+pub use clock::Clock;
+pub use device::DeviceNode;
+pub use host::Machine;
+pub use poller::{Poller, Waiting};

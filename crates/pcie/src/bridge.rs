@@ -62,6 +62,13 @@ impl Bridge {
         self.pcie.set_link(&mut self.config, up);
     }
 
+    /// Changes Max_Payload_Size Supported to `max_payload` bytes: a port can
+    /// take no more than the far end of its link.
+    pub fn support_payload(&mut self, max_payload: usize) {
+        self.max_payload = max_payload;
+        self.pcie.support_payload(&mut self.config, max_payload);
+    }
+
     /// Data Link Layer Link Active.
     pub fn link_up(&self) -> bool {
         self.pcie.link_up(&self.config)

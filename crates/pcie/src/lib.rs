@@ -7,6 +7,7 @@
 
 pub mod bridge;
 pub mod config;
+pub mod dma_test;
 pub mod endpoint;
 pub mod enumerate;
 pub mod errors;

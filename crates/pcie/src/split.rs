@@ -1,4 +1,8 @@
-//! Cutting transfers into packets: MPS, MRRS, RCB and the 4 KiB rule.
+//! Cutting transfers into packets: MPS, MRRS, RCB and the 4 KiB rule; and
+//! what a packet's byte enables leave of its payload.
+
+use bytes::Bytes;
+use wire::tlp::MemoryRequest;
 
 /// The pieces of `length` bytes from `address`, each at most `max` bytes and
 /// ending at a multiple of `max`, as (address, length).
@@ -20,6 +24,39 @@ pub fn pieces(address: u64, length: usize, max: usize) -> impl Iterator<Item = (
         left -= piece.1;
         Some(piece)
     })
+}
+
+/// The runs of enabled bytes of a write, as (offset from the first double
+/// word, bytes).
+pub fn enabled_runs(request: &MemoryRequest, data: &Bytes) -> Vec<(usize, Bytes)> {
+    let length = request.length().min(data.len());
+    let last = length.saturating_sub(4);
+    let enabled = |i: usize| {
+        if i < 4 {
+            request.first_be >> i & 1 != 0
+        } else if i >= last {
+            request.last_be >> (i - last) & 1 != 0
+        } else {
+            true
+        }
+    };
+    let solid = |be: u8| be == 0xf;
+    if solid(request.first_be) && (request.length_dw == 1 || solid(request.last_be)) {
+        return vec![(0, data.slice(..length))];
+    }
+    let mut runs = Vec::new();
+    let mut start = None;
+    for i in 0..=length {
+        match (start, i < length && enabled(i)) {
+            (None, true) => start = Some(i),
+            (Some(from), false) => {
+                runs.push((from, data.slice(from..i)));
+                start = None;
+            }
+            _ => {}
+        }
+    }
+    runs
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ pub mod id;
 pub mod nvme;
 pub mod time;
 pub mod tlp;
+pub mod vfio_user;
 
 pub use id::{Bdf, Tag};
 pub use time::{Duration, Instant};

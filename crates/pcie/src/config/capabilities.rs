@@ -82,9 +82,21 @@ impl PcieCapability {
         self.at
     }
 
+    /// Sets Max_Payload_Size Supported, in bytes.
+    pub fn support_payload(self, config: &mut ConfigSpace, max_payload: usize) {
+        let others = config.u32(self.at + 4) & !7;
+        config.set_u32(self.at + 4, others | u32::from(size_code(max_payload)));
+    }
+
     /// Max_Payload_Size in bytes as configured.
     pub fn max_payload(self, config: &ConfigSpace) -> usize {
         128 << (config.u16(self.at + Self::DEVICE_CONTROL) >> 5 & 7).min(5)
+    }
+
+    /// Configures Max_Payload_Size, in bytes.
+    pub fn set_max_payload(self, config: &mut ConfigSpace, max_payload: usize) {
+        let others = config.u16(self.at + Self::DEVICE_CONTROL) & !(7 << 5);
+        config.set_u16(self.at + Self::DEVICE_CONTROL, others | size_code(max_payload) << 5);
     }
 
     /// Max_Read_Request_Size in bytes as configured.

@@ -28,7 +28,9 @@ struct Read {
 /// One request on the link.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
-    slot: usize,
+    /// The read it belongs to; `None` if that was forgotten by a reset, and
+    /// the tag is kept from use until its completions or its timeout.
+    slot: Option<usize>,
     /// Next byte expected, as an offset in the read.
     offset: usize,
     left: usize,
@@ -43,10 +45,15 @@ pub(super) struct Engine {
     /// Slots of reads with bytes not requested yet, in order.
     unsent: VecDeque<usize>,
     tags: Vec<Option<Pending>>,
-    free_tags: Vec<u16>,
+    /// Longest unused first, so that a late completion finds no new request.
+    free_tags: VecDeque<u16>,
     in_flight: usize,
     done: VecDeque<(u64, Result<Bytes, DmaError>)>,
 }
+
+/// How long a tag of before a reset stays out of use where software has
+/// disabled the completion timeout: the end of the default range.
+const QUARANTINE: Duration = Duration::from_ms(50);
 
 /// The settings that software may change between requests.
 #[derive(Clone, Copy, Debug)]
@@ -54,8 +61,10 @@ pub(super) struct Limits {
     pub requester: Bdf,
     /// Bytes a request: a power of two.
     pub request: usize,
-    /// Requests in flight, tags included.
+    /// Requests in flight.
     pub in_flight: usize,
+    /// Tags that may be used.
+    pub tags: usize,
 }
 
 impl Engine {
@@ -99,12 +108,12 @@ impl Engine {
         if self.in_flight >= limits.in_flight {
             return None;
         }
-        let tag = self.take_tag(limits.in_flight)?;
+        let tag = self.take_tag(limits.tags)?;
         let read = self.reads[slot].as_mut().expect("an unsent read has its slot");
         let at = read.address + read.requested as u64;
         let (at, bytes) = split::pieces(at, read.length - read.requested, limits.request).next()?;
         self.tags[usize::from(tag)] =
-            Some(Pending { slot, offset: read.requested, left: bytes, sent: None });
+            Some(Pending { slot: Some(slot), offset: read.requested, left: bytes, sent: None });
         read.requested += bytes;
         read.outstanding += 1;
         if read.requested == read.length || read.error.is_some() {
@@ -117,8 +126,8 @@ impl Engine {
     }
 
     fn take_tag(&mut self, most: usize) -> Option<u16> {
-        if let Some(tag) = self.free_tags.pop() {
-            return Some(tag);
+        if let Some(at) = self.free_tags.iter().position(|tag| usize::from(*tag) < most) {
+            return self.free_tags.remove(at);
         }
         if self.tags.len() >= most {
             return None;
@@ -140,12 +149,17 @@ impl Engine {
             errors.unexpected_completion += 1;
             return;
         };
+        let Some(slot) = pending.slot else {
+            errors.unexpected_completion += 1;
+            self.quarantined(index, pending, c, data.len());
+            return;
+        };
         let outcome = if poisoned {
             errors.poisoned += 1;
             Err(DmaError::Poisoned)
         } else {
             match c.status {
-                Status::Success => self.store(pending, c, &data, errors),
+                Status::Success => self.store(slot, pending, c, &data, errors),
                 Status::CompleterAbort => Err(DmaError::CompleterAbort),
                 _ => Err(DmaError::UnsupportedRequest),
             }
@@ -158,14 +172,15 @@ impl Engine {
                     ..pending
                 });
             }
-            Ok(_) => self.retire(index, pending.slot, None),
-            Err(error) => self.retire(index, pending.slot, Some(error)),
+            Ok(_) => self.retire(index, slot, None),
+            Err(error) => self.retire(index, slot, Some(error)),
         }
     }
 
     /// Puts the payload in its place; yields the bytes it brought.
     fn store(
         &mut self,
+        slot: usize,
         pending: Pending,
         c: Completion,
         data: &Bytes,
@@ -173,7 +188,7 @@ impl Engine {
     ) -> Result<usize, DmaError> {
         let lead = usize::from(c.lower_address & 3);
         let bytes = data.len().saturating_sub(lead).min(pending.left);
-        let read = self.reads[pending.slot].as_mut().expect("a pending tag has its read");
+        let read = self.reads[slot].as_mut().expect("a pending tag has its read");
         let expected = (read.address + pending.offset as u64) as u8 & 0x7f;
         if bytes == 0 || usize::from(c.byte_count) != pending.left || c.lower_address != expected {
             errors.malformed += 1;
@@ -192,8 +207,7 @@ impl Engine {
     }
 
     fn retire(&mut self, tag: usize, slot: usize, error: Option<DmaError>) {
-        self.tags[tag] = None;
-        self.free_tags.push(tag as u16);
+        self.free_tag(tag);
         self.in_flight -= 1;
         let read = self.reads[slot].as_mut().expect("a pending tag has its read");
         read.outstanding -= 1;
@@ -206,34 +220,94 @@ impl Engine {
             }
         }
         if read.outstanding == 0 && read.requested == read.length {
-            let read = self.reads[slot].take().expect("checked above");
-            self.free.push(slot);
-            let result = match (read.error, read.whole) {
-                (Some(error), _) => Err(error),
-                (None, Some(whole)) => Ok(whole),
-                (None, None) => Ok(read.buffer.freeze()),
-            };
-            self.done.push_back((read.id, result));
+            self.finish(slot);
         }
     }
 
-    /// Gives up on requests that have waited for `limit`.
-    pub fn expire(&mut self, now: Instant, limit: Duration, errors: &mut Errors) {
-        for tag in 0..self.tags.len() {
-            if let Some(Pending { slot, sent: Some(sent), .. }) = self.tags[tag]
-                && sent + limit <= now
-            {
-                errors.completion_timeout += 1;
-                self.retire(tag, slot, Some(DmaError::Timeout));
+    fn finish(&mut self, slot: usize) {
+        let read = self.reads[slot].take().expect("only a read that is there ends");
+        self.free.push(slot);
+        let result = match (read.error, read.whole) {
+            (Some(error), _) => Err(error),
+            (None, Some(whole)) => Ok(whole),
+            (None, None) => Ok(read.buffer.freeze()),
+        };
+        self.done.push_back((read.id, result));
+    }
+
+    fn free_tag(&mut self, tag: usize) {
+        self.tags[tag] = None;
+        self.free_tags.push_back(tag as u16);
+    }
+
+    /// Asks for nothing more: reads with bytes not requested yet fail with
+    /// `error` once what is in flight has come.
+    pub fn stop(&mut self, error: DmaError) {
+        for slot in std::mem::take(&mut self.unsent) {
+            let read = self.reads[slot].as_mut().expect("an unsent read has its slot");
+            read.requested = read.length;
+            read.error.get_or_insert(error);
+            if read.outstanding == 0 {
+                self.finish(slot);
             }
         }
     }
 
-    /// When the first request in flight was sent.
-    pub fn oldest(&self) -> Option<Instant> {
-        if self.in_flight == 0 {
+    /// Forgets every read. Tags in flight stay out of use: completions of
+    /// before the reset may still come (PCIe Base 4.0, section 6.6.2).
+    pub fn reset(&mut self) {
+        let old = std::mem::take(self);
+        self.tags = old.tags;
+        self.free_tags = old.free_tags;
+        for tag in 0..self.tags.len() {
+            match &mut self.tags[tag] {
+                Some(pending) if pending.sent.is_some() => pending.slot = None,
+                Some(_) => self.free_tag(tag),
+                None => {}
+            }
+        }
+    }
+
+    /// A completion of before a reset: its tag is free after the last one.
+    fn quarantined(&mut self, tag: usize, pending: Pending, c: Completion, bytes: usize) {
+        let left = pending.left.saturating_sub(bytes - usize::from(c.lower_address & 3).min(bytes));
+        if c.status != Status::Success || bytes == 0 || left == 0 {
+            self.free_tag(tag);
+        } else {
+            self.tags[tag] = Some(Pending { left, ..pending });
+        }
+    }
+
+    /// Gives up on requests that have waited for `limit`, if there is one.
+    pub fn expire(&mut self, now: Instant, limit: Option<Duration>, errors: &mut Errors) {
+        for tag in 0..self.tags.len() {
+            let Some(pending) = self.tags[tag] else { continue };
+            if pending.deadline(limit).is_none_or(|at| at > now) {
+                continue;
+            }
+            match pending.slot {
+                Some(slot) => {
+                    errors.completion_timeout += 1;
+                    self.retire(tag, slot, Some(DmaError::Timeout));
+                }
+                None => self.free_tag(tag),
+            }
+        }
+    }
+
+    /// When the first request in flight, or tag out of use, will have waited
+    /// for `limit`.
+    pub fn deadline(&self, limit: Option<Duration>) -> Option<Instant> {
+        if self.free_tags.len() == self.tags.len() {
             return None;
         }
-        self.tags.iter().flatten().filter_map(|pending| pending.sent).min()
+        self.tags.iter().flatten().filter_map(|pending| pending.deadline(limit)).min()
+    }
+}
+
+impl Pending {
+    fn deadline(&self, limit: Option<Duration>) -> Option<Instant> {
+        let limit = limit.or(self.slot.is_none().then_some(QUARANTINE))?;
+        Some(self.sent? + limit)
     }
 }

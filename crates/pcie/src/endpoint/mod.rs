@@ -194,13 +194,11 @@ impl Endpoint {
             }
             return Output::Tlp(tlp);
         }
-        let Some(limit) = self.pcie.completion_timeout(&self.config) else {
-            return Output::Timeout(None);
-        };
-        if self.engine.oldest().is_some_and(|sent| sent + limit <= now) {
+        let limit = self.pcie.completion_timeout(&self.config);
+        if self.engine.deadline(limit).is_some_and(|at| at <= now) {
             self.engine.expire(now, limit, &mut self.errors);
         }
-        Output::Timeout(self.engine.oldest().map(|sent| sent + limit))
+        Output::Timeout(self.engine.deadline(limit))
     }
 
     /// Forward of [`Function::ready`](crate::Function::ready): non-posted
@@ -213,7 +211,7 @@ impl Endpoint {
     /// Reads host memory: split by MRRS, the device's own limit and 4 KiB,
     /// ends in one [`Event::ReadDone`].
     pub fn dma_read(&mut self, id: u64, address: u64, length: usize) {
-        if self.bus_master() {
+        if self.is_bus_master() {
             self.engine.read(id, address, length);
         } else {
             self.errors.bus_master_off += 1;
@@ -225,7 +223,7 @@ impl Endpoint {
     /// everything else written. Dropped and counted if bus mastering is off
     /// or the range wraps.
     pub fn dma_write(&mut self, address: u64, data: Bytes) {
-        if !self.bus_master() {
+        if !self.is_bus_master() {
             self.errors.bus_master_off += 1;
             return;
         }
@@ -288,7 +286,8 @@ impl Endpoint {
         self.id
     }
 
-    fn bus_master(&self) -> bool {
+    /// Whether software lets the function master the bus.
+    pub fn is_bus_master(&self) -> bool {
         self.config.u16(register::COMMAND) & command::BUS_MASTER != 0
     }
 
@@ -300,7 +299,8 @@ impl Endpoint {
         Limits {
             requester: self.id,
             request: self.pcie.max_read_request(&self.config).min(self.settings.read_request),
-            in_flight: self.pcie.tags(&self.config).min(self.settings.reads_in_flight),
+            in_flight: self.settings.reads_in_flight,
+            tags: self.pcie.tags(&self.config),
         }
     }
 
@@ -345,7 +345,7 @@ impl Endpoint {
     fn reset(&mut self, reset: Reset) {
         (self.config, self.pcie, self.msix_capability) = build_config(&self.settings);
         self.msix = Msix::new(self.settings.vectors);
-        self.engine = Engine::default();
+        self.engine.reset();
         self.out.clear();
         self.events.clear();
         self.register_reads = 0;

@@ -1,7 +1,7 @@
 //! Requests that reach the function: configuration, registers, completions
 //! of its own reads.
 
-use super::{Endpoint, Event, ReadToken};
+use super::{DmaError, Endpoint, Event, ReadToken};
 use crate::config::{command, register};
 use crate::function::Reset;
 use crate::split;
@@ -60,9 +60,11 @@ impl Endpoint {
         };
         let value = u32::from_le_bytes(word);
         if self.pcie.asks_for_flr(request.register, request.first_be, value) {
-            let id = self.id;
+            let (id, payload) = (self.id, self.pcie.max_payload(&self.config));
             self.reset(Reset::FunctionLevel);
             self.id = id;
+            // Section 6.6.2: Max_Payload_Size survives.
+            self.pcie.set_max_payload(&mut self.config, payload);
         } else {
             self.config.write(request.register, request.first_be, value);
             self.config_changed(request.register);
@@ -74,6 +76,9 @@ impl Endpoint {
         if register == self.msix_capability || register == register::COMMAND {
             self.flush_pending();
             self.update_intx();
+        }
+        if !self.is_bus_master() {
+            self.engine.stop(DmaError::BusMasterDisabled);
         }
     }
 
@@ -140,7 +145,7 @@ impl Endpoint {
             self.errors.poisoned += 1;
             return;
         }
-        for (start, data) in enabled_runs(&request, &tlp.data) {
+        for (start, data) in split::enabled_runs(&request, &tlp.data) {
             self.write_run(offset + start as u64, data);
         }
     }
@@ -211,37 +216,4 @@ impl Endpoint {
             ..Tlp::new(Packet::Completion(completion), data)
         });
     }
-}
-
-/// The runs of enabled bytes of a write, as (offset from the first double
-/// word, bytes).
-fn enabled_runs(request: &MemoryRequest, data: &Bytes) -> Vec<(usize, Bytes)> {
-    let length = request.length().min(data.len());
-    let last = length.saturating_sub(4);
-    let enabled = |i: usize| {
-        if i < 4 {
-            request.first_be >> i & 1 != 0
-        } else if i >= last {
-            request.last_be >> (i - last) & 1 != 0
-        } else {
-            true
-        }
-    };
-    let solid = |be: u8| be == 0xf;
-    if solid(request.first_be) && (request.length_dw == 1 || solid(request.last_be)) {
-        return vec![(0, data.slice(..length))];
-    }
-    let mut runs = Vec::new();
-    let mut start = None;
-    for i in 0..=length {
-        match (start, i < length && enabled(i)) {
-            (None, true) => start = Some(i),
-            (Some(from), false) => {
-                runs.push((from, data.slice(from..i)));
-                start = None;
-            }
-            _ => {}
-        }
-    }
-    runs
 }

@@ -275,3 +275,47 @@ fn intx_is_a_pair_of_messages_and_flr_forgets_everything() {
     assert_eq!(out.len(), 1, "only the completion of the write");
     assert_eq!(endpoint.id(), ID);
 }
+
+#[test]
+fn completions_of_before_a_reset_find_no_new_read() {
+    let mut endpoint = enabled();
+    endpoint.dma_read(1, 0x1000, 512);
+    let old: Vec<_> = drain(&mut endpoint).iter().map(read_request).collect();
+    let control = endpoint.pcie.offset() + 8;
+    endpoint.handle(Instant::ZERO, config_write(control, 1 << 15));
+    assert_eq!(endpoint.event(), Some(Event::Reset(Reset::FunctionLevel)));
+    assert_eq!(endpoint.config.u16(control) >> 5 & 7, 1, "MPS as it was");
+    endpoint.handle(Instant::ZERO, config_write(0x04, 0x406));
+    drain(&mut endpoint);
+    endpoint.dma_read(2, 0x1000, 256);
+    let new = read_request(&drain(&mut endpoint)[0]);
+    assert!(old.iter().all(|old| old.tag != new.tag));
+    complete(&mut endpoint, old[0], Status::Success, 256, &[9; 256]);
+    assert_eq!(endpoint.event(), None);
+    complete(&mut endpoint, new, Status::Success, 256, &[1; 256]);
+    let read = Event::ReadDone { id: 2, result: Ok(Bytes::from_static(&[1; 256])) };
+    assert_eq!(endpoint.event(), Some(read));
+    // The other old tag comes free with time.
+    assert!(matches!(endpoint.poll(Instant::ZERO, Ready::ALL), Output::Timeout(Some(_))));
+    let late = Instant::from_ns(50_000_000);
+    assert_eq!(endpoint.poll(late, Ready::ALL), Output::Timeout(None));
+    assert_eq!(endpoint.errors().completion_timeout, 0);
+}
+
+#[test]
+fn clearing_bus_master_ends_a_read_that_is_under_way() {
+    let mut endpoint = enabled();
+    endpoint.dma_read(1, 0x1000, 4096);
+    endpoint.dma_read(2, 0x9000, 64);
+    let sent: Vec<_> = drain(&mut endpoint).iter().map(read_request).collect();
+    assert_eq!(sent.len(), 4);
+    endpoint.handle(Instant::ZERO, config_write(0x04, 0x402));
+    let failed = |id| Event::ReadDone { id, result: Err(DmaError::BusMasterDisabled) };
+    assert_eq!(endpoint.event(), Some(failed(2)));
+    for request in sent {
+        assert_eq!(endpoint.event(), None);
+        complete(&mut endpoint, request, Status::Success, 256, &[0; 256]);
+    }
+    assert_eq!(endpoint.event(), Some(failed(1)));
+    assert_eq!(drain(&mut endpoint).len(), 1, "the configuration completion alone");
+}

@@ -43,14 +43,14 @@ impl std::error::Error for Error {}
 fn need(node: &Node, settings: &Settings) -> (u64, u64) {
     match &node.kind {
         Kind::Endpoint(device) => {
-            let total = device.bars.iter().map(|bar| bar.size).sum();
+            let total = device.bars.iter().fold(0u64, |sum, bar| sum.saturating_add(bar.size));
             (total, device.bars.iter().map(|bar| bar.size).max().unwrap_or(1))
         }
         Kind::Bridge(port) => {
             let kept = if port.slot.is_some() { settings.hotplug_window } else { 0 };
             let (total, align) = need_of_all(&port.children, settings);
             let align = align.max(GRANULE);
-            (total.max(kept).next_multiple_of(align), align)
+            (round_up(total.max(kept), align), align)
         }
     }
 }
@@ -59,10 +59,16 @@ fn need_of_all(nodes: &[Node], settings: &Settings) -> (u64, u64) {
     let mut at = 0u64;
     let mut most = 1;
     for (size, align) in by_alignment(nodes, settings).into_iter().map(|(_, need)| need) {
-        at = at.next_multiple_of(align) + size;
+        at = round_up(at, align).saturating_add(size);
         most = most.max(align);
     }
     (at, most)
+}
+
+/// Sizes come from devices, which may say anything: what does not fit into 64
+/// bits fits nowhere.
+fn round_up(value: u64, align: u64) -> u64 {
+    value.checked_next_multiple_of(align).unwrap_or(u64::MAX)
 }
 
 /// Indices with their needs, the coarsest alignment first.
@@ -95,7 +101,7 @@ pub(super) fn below<'a>(
         let mut at = window.start;
         for (index, (size, align)) in by_alignment(nodes, settings) {
             let node = &mut nodes[index];
-            at = at.next_multiple_of(align);
+            at = round_up(at, align);
             let have = window.end.saturating_sub(at);
             if size > have {
                 return Err(Error::Window { need: size, have });

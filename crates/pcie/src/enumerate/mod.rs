@@ -192,8 +192,8 @@ impl Node {
 /// # Errors
 /// If buses or the window run out.
 pub async fn enumerate(bus: Bus, settings: Settings) -> Result<Hierarchy, Error> {
-    let mut next_bus = 1;
-    let mut root = scan::function(&bus, ROOT_PORT, &settings, &mut next_bus).await?;
+    let mut buses = scan::Buses::new(1, u8::MAX);
+    let mut root = scan::function(&bus, ROOT_PORT, &settings, &mut buses).await?;
     assign::tree(&bus, &mut root, &settings).await?;
     Ok(Hierarchy { root })
 }

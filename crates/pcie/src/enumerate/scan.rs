@@ -10,13 +10,38 @@ use wire::Bdf;
 /// Port types of the PCI Express capability.
 const UPSTREAM: u8 = 5;
 
-/// Looks at the function at `bdf` and at everything below it; `next_bus` is
-/// the first bus number not given away yet.
+/// Bus numbers that may be given away. Nothing beyond is ever touched: those
+/// buses may be somebody else's.
+#[derive(Debug)]
+pub(super) struct Buses {
+    next: u16,
+    last: u8,
+}
+
+impl Buses {
+    pub fn new(first: u16, last: u8) -> Self {
+        Self { next: first, last }
+    }
+
+    fn take(&mut self) -> Result<u8, Error> {
+        let bus = u8::try_from(self.next).ok().filter(|bus| *bus <= self.last);
+        self.next += 1;
+        bus.ok_or(Error::Buses)
+    }
+
+    /// Leaves `count` numbers unused.
+    fn keep(&mut self, count: u8) -> Result<(), Error> {
+        self.next += u16::from(count);
+        if self.next <= u16::from(self.last) + 1 { Ok(()) } else { Err(Error::Buses) }
+    }
+}
+
+/// Looks at the function at `bdf` and at everything below it.
 pub(super) fn function<'a>(
     bus: &'a Bus,
     bdf: Bdf,
     settings: &'a Settings,
-    next_bus: &'a mut u8,
+    buses: &'a mut Buses,
 ) -> Pin<Box<dyn Future<Output = Result<Node, Error>> + 'a>> {
     Box::pin(async move {
         let id = bus.config_read(bdf, register::VENDOR, 4).await;
@@ -30,7 +55,7 @@ pub(super) fn function<'a>(
             None => 128,
         };
         let kind = if header == 1 {
-            Kind::Bridge(bridge(bus, bdf, pcie, settings, next_bus).await?)
+            Kind::Bridge(bridge(bus, bdf, pcie, settings, buses).await?)
         } else {
             Kind::Endpoint(device(bus, bdf, find(capability::MSIX)).await)
         };
@@ -54,12 +79,8 @@ pub(super) async fn below(
     last: u8,
     settings: &Settings,
 ) -> Result<Vec<Node>, Error> {
-    let mut next_bus = secondary + 1;
-    let children = on_bus(bus, secondary, false, settings, &mut next_bus).await?;
-    if next_bus > last.saturating_add(1) {
-        return Err(Error::Buses);
-    }
-    Ok(children)
+    let mut buses = Buses::new(u16::from(secondary) + 1, last);
+    on_bus(bus, secondary, false, settings, &mut buses).await
 }
 
 async fn on_bus(
@@ -67,7 +88,7 @@ async fn on_bus(
     number: u8,
     inside_switch: bool,
     settings: &Settings,
-    next_bus: &mut u8,
+    buses: &mut Buses,
 ) -> Result<Vec<Node>, Error> {
     let mut found = Vec::new();
     // A link has one device below it; the bus inside a switch has up to 32.
@@ -75,7 +96,7 @@ async fn on_bus(
         let bdf = Bdf::new(number, device, 0);
         let vendor = bus.config_read(bdf, register::VENDOR, 2).await;
         if vendor != 0xffff && vendor != 0 {
-            found.push(function(bus, bdf, settings, next_bus).await?);
+            found.push(function(bus, bdf, settings, buses).await?);
         }
     }
     Ok(found)
@@ -86,7 +107,7 @@ async fn bridge(
     bdf: Bdf,
     pcie: Option<u16>,
     settings: &Settings,
-    next_bus: &mut u8,
+    buses: &mut Buses,
 ) -> Result<Port, Error> {
     let (mut port_type, mut slot, mut link_up) = (4, None, true);
     if let Some(at) = pcie {
@@ -97,24 +118,18 @@ async fn bridge(
         }
         link_up = bus.config_read(bdf, at + 0x12, 2).await & 1 << 13 != 0;
     }
-    let secondary = take_bus(next_bus)?;
-    let buses = |subordinate: u8| {
+    let (secondary, last) = (buses.take()?, buses.last);
+    let numbers = |subordinate: u8| {
         u32::from(bdf.bus()) | u32::from(secondary) << 8 | u32::from(subordinate) << 16
     };
-    bus.config_write(bdf, register::PRIMARY_BUS, 4, buses(0xff)).await;
-    let children = on_bus(bus, secondary, port_type == UPSTREAM, settings, next_bus).await?;
+    bus.config_write(bdf, register::PRIMARY_BUS, 4, numbers(last)).await;
+    let children = on_bus(bus, secondary, port_type == UPSTREAM, settings, buses).await?;
     if slot.is_some() {
-        *next_bus = next_bus.checked_add(settings.hotplug_buses).ok_or(Error::Buses)?;
+        buses.keep(settings.hotplug_buses)?;
     }
-    let subordinate = *next_bus - 1;
-    bus.config_write(bdf, register::PRIMARY_BUS, 4, buses(subordinate)).await;
+    let subordinate = (buses.next - 1) as u8;
+    bus.config_write(bdf, register::PRIMARY_BUS, 4, numbers(subordinate)).await;
     Ok(Port { port_type, slot, link_up, secondary, subordinate, window: 0..0, children })
-}
-
-fn take_bus(next_bus: &mut u8) -> Result<u8, Error> {
-    let bus = *next_bus;
-    *next_bus = bus.checked_add(1).ok_or(Error::Buses)?;
-    Ok(bus)
 }
 
 /// The capability list; a loop in it ends after 48 entries.
@@ -169,7 +184,8 @@ async fn bars(bus: &Bus, bdf: Bdf) -> Vec<Bar> {
             mask = u64::from(low & !0xf) | u64::from(high) << 32;
         }
         if low & !0xf != 0 && !io {
-            let size = (!mask).wrapping_add(1);
+            // The lowest writable bit, whatever a strange device says above.
+            let size = 1 << mask.trailing_zeros();
             let prefetchable = low & 8 != 0;
             bars.push(Bar { index, size, wide, prefetchable, address: 0 });
         }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::config::register;
 use crate::software::{Request, Task};
+use proptest::prelude::*;
 use std::collections::BTreeMap;
 use wire::Instant;
 
@@ -78,4 +79,70 @@ fn too_many_buses_are_an_error() {
     assert_eq!(empty_switch(32).0.map(|_| ()), Ok(()));
     let (result, _) = empty_switch(0);
     assert_eq!(result.unwrap().endpoints().len(), 0);
+}
+
+/// A machine whose every answer below the root port is made up from `seed`,
+/// with enough truth in it to lead the host on.
+fn liar(seed: u64) -> usize {
+    let bus = Bus::new();
+    let mut task = Task::new(&bus, enumerate(bus.clone(), Settings::default()));
+    let (mut state, mut requests) = (seed | 1, 0);
+    let mut random = move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    while task.poll(Instant::ZERO).is_none() {
+        while let Some((id, request)) = bus.next_request() {
+            requests += 1;
+            let value = match request {
+                Request::ConfigRead { target, offset, .. } => match offset {
+                    register::VENDOR if target == ROOT_PORT => 0x000c_1b36,
+                    register::VENDOR if random() % 4 == 0 => u64::MAX,
+                    register::HEADER_TYPE if target == ROOT_PORT => 1,
+                    register::HEADER_TYPE => u64::from(random() % 8 != 0),
+                    register::CAPABILITIES => 0x40,
+                    _ if random() % 8 == 0 => 1 << (random() % 33),
+                    _ => random(),
+                },
+                _ => 0,
+            };
+            bus.answer(id, value);
+        }
+    }
+    requests
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn devices_that_lie_end_the_search_and_nothing_else(seed in any::<u64>()) {
+        prop_assert!(liar(seed) < 1_000_000);
+    }
+}
+
+#[test]
+fn the_largest_bars_fit_nowhere() {
+    let bar = |index| Bar { index, size: 1 << 63, wide: true, prefetchable: false, address: 0 };
+    let device = Device { bars: vec![bar(0), bar(2), bar(4)], msix: None, serial: None };
+    let mut node = Node {
+        bdf: Bdf::new(1, 0, 0),
+        id: (1, 1),
+        class: [0; 3],
+        capabilities: Vec::new(),
+        pcie: None,
+        max_payload_supported: 128,
+        max_payload: 128,
+        kind: Kind::Endpoint(device),
+    };
+    let bus = Bus::new();
+    let mut task = Task::new(&bus.clone(), async move {
+        assign::tree(&bus, &mut node, &Settings::default()).await
+    });
+    let Some(Err(Error::Window { need, .. })) = task.poll(Instant::ZERO) else {
+        panic!("assigned");
+    };
+    assert_eq!(need, u64::MAX);
 }

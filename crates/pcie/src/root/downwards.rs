@@ -4,6 +4,7 @@ use super::{MOST_QUEUED, Output, Pending, ROOT_PORT, RootComplex, TAGS};
 use crate::config::{command, register};
 use crate::software::{Request, RequestId};
 use bytes::Bytes;
+use std::ops::RangeInclusive;
 use wire::tlp::{Class, Completion, ConfigKind, ConfigRequest, MemoryRequest, Packet, Status, Tlp};
 use wire::{Bdf, Instant, Tag};
 
@@ -85,7 +86,10 @@ impl RootComplex {
             let value = match write {
                 None => self.port.read(offset) >> shift,
                 Some(value) => {
-                    self.port.write(offset & !3, first_be, value << shift);
+                    let effects = self.port.write(offset & !3, first_be, value << shift);
+                    if effects.secondary_reset {
+                        self.hot_reset();
+                    }
                     0
                 }
             };
@@ -120,9 +124,32 @@ impl RootComplex {
         }
     }
 
+    /// Everything below is reset: nothing in flight will be answered, nobody
+    /// masters the bus, the interrupt wires fall.
+    fn hot_reset(&mut self) {
+        self.below.clear();
+        self.masters.clear();
+        self.host_reads = 0;
+        self.epoch += 1;
+        for pending in std::mem::take(&mut self.pending).into_values() {
+            self.outputs.push_back(Output::Answer(pending.id, None));
+        }
+        for wire in 0..4u8 {
+            if std::mem::take(&mut self.wires[usize::from(wire)]) {
+                self.outputs.push_back(Output::Wire { wire, level: false });
+            }
+        }
+        self.outputs.push_back(Output::HotReset);
+    }
+
     /// Declares a function reset: it is no bus master any more.
     pub fn forget_master(&mut self, function: Bdf) {
         self.masters.remove(&function);
+    }
+
+    /// Declares everything on `buses` reset or gone.
+    pub fn forget_masters(&mut self, buses: RangeInclusive<u8>) {
+        self.masters.retain(|function, _| !buses.contains(&function.bus()));
     }
 
     fn take_tag(&mut self) -> Tag {

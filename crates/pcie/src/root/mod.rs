@@ -103,6 +103,9 @@ pub enum Output {
         /// Asserted or not.
         level: bool,
     },
+    /// Secondary Bus Reset of the root port was set: hand
+    /// [`function::Input::HotReset`](crate::Input::HotReset) to what is below.
+    HotReset,
     /// Nothing more now; call again after an input or at this time.
     Timeout(Option<Instant>),
 }
@@ -111,6 +114,8 @@ pub enum Output {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadToken {
     tlp: Box<Tlp>,
+    /// Hot resets seen so far: a read of before one is not answered.
+    epoch: u64,
 }
 
 /// Host requests that wait for a completion, by tag.
@@ -139,6 +144,9 @@ pub struct RootComplex {
     pending: BTreeMap<u16, Pending>,
     next_tag: u16,
     masters: BTreeMap<Bdf, bool>,
+    /// Reads of host memory that wait for their data.
+    host_reads: usize,
+    epoch: u64,
     wires: [bool; 4],
     errors: Errors,
 }
@@ -157,6 +165,8 @@ impl RootComplex {
             pending: BTreeMap::new(),
             next_tag: 0,
             masters: BTreeMap::new(),
+            host_reads: 0,
+            epoch: 0,
             wires: [false; 4],
             errors: Errors::default(),
         }
@@ -190,10 +200,11 @@ impl RootComplex {
         Output::Timeout(self.pending.values().map(|pending| pending.deadline).min())
     }
 
-    /// Which packets from below are taken now: reads wait while completions
-    /// pile up.
+    /// Which packets from below are taken now: reads wait while others wait
+    /// for host memory or completions pile up.
     pub fn ready(&self) -> Ready {
-        Ready::ALL.with(Class::NonPosted, self.below.len(Class::Completion) < MOST_QUEUED)
+        let waiting = self.below.len(Class::Completion) + self.host_reads;
+        Ready::ALL.with(Class::NonPosted, waiting < MOST_QUEUED)
     }
 
     /// What went wrong so far.

@@ -188,3 +188,49 @@ fn a_dead_device_answers_all_ones_after_the_completion_timeout() {
     assert_eq!(task.poll(bench.now), Some(0xffff_ffff));
     assert_eq!(bench.root.errors().completion_timeout, 1);
 }
+
+#[test]
+fn bytes_that_are_not_enabled_are_not_written() {
+    let (mut bench, hierarchy) = Bench::enumerated();
+    let bdf = hierarchy.endpoints()[0].bdf;
+    let bus = bench.bus.clone();
+    bench.run(async move { enumerate::enable_bus_master(&bus, bdf, true).await });
+    let request = wire::tlp::MemoryRequest {
+        first_be: 0b1001,
+        ..wire::tlp::MemoryRequest::for_bytes(bdf, wire::Tag::default(), 0x1000, 4).unwrap()
+    };
+    let write = Tlp::memory_write(request, Bytes::from_static(&[1, 2, 3, 4]));
+    bench.root.handle(bench.now, Input::Tlp(write));
+    bench.settle();
+    let written = |address, data| Output::HostWrite { requester: bdf, address, data };
+    assert_eq!(
+        bench.outputs,
+        [written(0x1000, Bytes::from_static(&[1])), written(0x1003, Bytes::from_static(&[4])),]
+    );
+}
+
+#[test]
+fn secondary_bus_reset_ends_everything_below() {
+    let (mut bench, hierarchy) = Bench::enumerated();
+    let bdf = hierarchy.endpoints()[0].bdf;
+    let bus = bench.bus.clone();
+    bench.run(async move { enumerate::enable_bus_master(&bus, bdf, true).await });
+    bench.endpoint.dma_read(1, 0x1000, 64);
+    bench.settle();
+    let Some(Output::HostRead { token, .. }) = bench.outputs.pop() else { panic!("no read") };
+    bench.dead = true;
+    let bus = bench.bus.clone();
+    let mut task = Task::new(&bench.bus.clone(), async move { bus.config_read(bdf, 0, 4).await });
+    assert_eq!(task.poll(bench.now), None);
+    bench.settle();
+    let bus = bench.bus.clone();
+    bench.run(async move { bus.config_write(ROOT_PORT, 0x3e, 2, 1 << 6).await });
+    assert_eq!(task.poll(bench.now), Some(!0), "what was in flight fails at once");
+    assert_eq!(bench.outputs, [Output::HotReset]);
+    bench.root.handle(bench.now, Input::HostData(token, Some(Bytes::from(vec![0; 64]))));
+    assert!(matches!(bench.root.poll(bench.now, Ready::ALL), Output::Timeout(None)));
+    let write = wire::tlp::MemoryRequest::for_bytes(bdf, wire::Tag::default(), 0x1000, 4);
+    let write = Tlp::memory_write(write.unwrap(), Bytes::from_static(&[1; 4]));
+    bench.root.handle(bench.now, Input::Tlp(write));
+    assert_eq!(bench.root.errors().bus_master_off, 1, "nobody masters the bus after a reset");
+}

@@ -35,7 +35,8 @@ impl RootComplex {
         }
         let (requester, address) = (request.requester, request.first_byte());
         let length = request.byte_count();
-        let token = ReadToken { tlp: Box::new(tlp) };
+        let token = ReadToken { tlp: Box::new(tlp), epoch: self.epoch };
+        self.host_reads += 1;
         self.outputs.push_back(Output::HostRead { token, requester, address, length });
     }
 
@@ -54,16 +55,18 @@ impl RootComplex {
             self.outputs.push_back(Output::Interrupt { requester, data });
             return;
         }
-        let lead = request.leading();
-        let data = tlp.data.slice(lead..lead + request.byte_count().min(tlp.data.len() - lead));
-        if request.first_be != 0 {
-            let address = request.first_byte();
+        for (start, data) in split::enabled_runs(&request, &tlp.data) {
+            let address = request.address + start as u64;
             self.outputs.push_back(Output::HostWrite { requester, address, data });
         }
     }
 
     /// What the world read of host memory goes down as completions.
     pub(super) fn host_data(&mut self, token: ReadToken, data: Option<Bytes>) {
+        if token.epoch != self.epoch {
+            return;
+        }
+        self.host_reads -= 1;
         let Packet::MemoryRead(request) = token.tlp.packet else {
             unreachable!("only reads make tokens");
         };

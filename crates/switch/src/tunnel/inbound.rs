@@ -10,8 +10,14 @@ impl Tunnel {
     /// Cuts frames off the stream. Bytes are copied only when a frame is
     /// spread over several inputs.
     pub(super) fn received(&mut self, mut chunk: Bytes) -> Result<(), Cause> {
+        if matches!(self.state, State::Idle | State::Closing) {
+            return Ok(());
+        }
         if !self.stream.is_empty() {
             self.stream.extend_from_slice(&chunk);
+            if self.whole_frame(&self.stream)?.is_none() {
+                return Ok(());
+            }
             chunk = self.stream.split().freeze();
         }
         while let Some(header) = self.whole_frame(&chunk)? {
@@ -24,10 +30,7 @@ impl Tunnel {
     }
 
     /// The header, once the whole frame is there.
-    fn whole_frame(&self, chunk: &Bytes) -> Result<Option<Header>, Cause> {
-        if matches!(self.state, State::Idle | State::Closing) {
-            return Ok(None);
-        }
+    fn whole_frame(&self, chunk: &[u8]) -> Result<Option<Header>, Cause> {
         let Some(head) = chunk.first_chunk::<{ frame::HEADER }>() else {
             return Ok(None);
         };
@@ -81,6 +84,9 @@ impl Tunnel {
             reject(self, Reject::Role);
             return Err(Cause::Role(hello.role));
         }
+        if !takes_largest(&hello) {
+            return Err(Cause::Violation("first credits below one TLP of the largest size"));
+        }
         if self.settings.role == Role::Device {
             self.greet();
         }
@@ -113,13 +119,14 @@ impl Tunnel {
                     return Err(Cause::Violation("resets faster than they can be done"));
                 }
                 self.receiver.clear();
+                self.reset_wanted = true;
                 self.outputs.push_back(Output::Reset);
             }
             Control::ResetDone => {
-                if !self.resetting {
+                let Some(left) = self.resetting.checked_sub(1) else {
                     return Err(Cause::Violation("a reset nobody asked for is done"));
-                }
-                self.resetting = false;
+                };
+                self.resetting = left;
             }
             Control::Goodbye => return Err(Cause::Goodbye),
         }
@@ -149,10 +156,17 @@ impl Tunnel {
                 return Err(Cause::Violation("a TLP without credits"));
             }
         }
-        if self.resetting {
+        if self.resetting > 0 {
             // Sent before the far side was reset.
             self.receiver.clear();
         }
         Ok(())
     }
+}
+
+/// Whether the first credits allow one TLP of the largest size in each class.
+fn takes_largest(hello: &Hello) -> bool {
+    let most = u32::from(hello.max_payload) / 16;
+    let need = [most, 1, most];
+    hello.credits.iter().zip(need).all(|(grant, data)| grant.headers >= 1 && grant.data >= data)
 }

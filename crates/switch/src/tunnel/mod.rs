@@ -182,8 +182,11 @@ pub struct Tunnel {
     unacknowledged_frames: u32,
     last_sent: Instant,
     last_heard: Instant,
-    /// A reset was asked for: TLPs of before are dropped until it is done.
-    resetting: bool,
+    /// Resets asked for and not done: TLPs of before are dropped until then.
+    resetting: u32,
+    /// The far side wants a reset: what it sent behind that waits until the
+    /// reset is done.
+    reset_wanted: bool,
     counters: Counters,
 }
 
@@ -205,7 +208,8 @@ impl Tunnel {
             unacknowledged_frames: 0,
             last_sent: Instant::ZERO,
             last_heard: Instant::ZERO,
-            resetting: false,
+            resetting: 0,
+            reset_wanted: false,
             counters: Counters::default(),
         }
     }
@@ -286,9 +290,10 @@ impl Tunnel {
     }
 
     /// Takes a received TLP of a class in `ready`, in PCIe order; its credits
-    /// go back to the far side.
+    /// go back to the far side. Nothing while a reset that the far side wants
+    /// is not done.
     pub fn pop(&mut self, ready: Ready) -> Option<Tlp> {
-        self.receiver.pop(ready)
+        if self.reset_wanted { None } else { self.receiver.pop(ready) }
     }
 
     /// Asks the far side for a hot reset; everything queued is forgotten, and
@@ -297,8 +302,11 @@ impl Tunnel {
         if self.is_up() {
             self.queue.clear();
             self.receiver.clear();
-            self.resetting = true;
-            self.control.push_back(Control::Reset);
+            // One that has not left yet serves for both.
+            if !self.control.contains(&Control::Reset) {
+                self.resetting += 1;
+                self.control.push_back(Control::Reset);
+            }
         }
     }
 
@@ -306,13 +314,16 @@ impl Tunnel {
     pub fn reset_done(&mut self) {
         if self.is_up() {
             self.queue.clear();
+            self.reset_wanted = self.outputs.contains(&Output::Reset);
             self.control.push_back(Control::ResetDone);
         }
     }
 
-    /// Sends an echo request.
+    /// Sends an echo request, if the link is up.
     pub fn echo(&mut self, number: u64) {
-        self.control.push_back(Control::Echo(number));
+        if self.is_up() {
+            self.control.push_back(Control::Echo(number));
+        }
     }
 
     /// Tells the far side that the link ends on purpose.

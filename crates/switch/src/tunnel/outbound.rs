@@ -34,7 +34,10 @@ impl Tunnel {
             State::Greeting => Some(self.last_heard + self.settings.loss_limit),
             State::Up => {
                 let lost = self.last_heard + self.settings.loss_limit;
-                Some(lost.min(self.last_sent + self.settings.keepalive))
+                // What waits for room is a sign of life to come.
+                let quiet = self.control.is_empty();
+                let alive = quiet.then(|| self.last_sent + self.settings.keepalive);
+                Some(alive.map_or(lost, |alive| lost.min(alive)))
             }
         }
     }
@@ -57,7 +60,7 @@ impl Tunnel {
     /// Control frames first, then one frame of TLPs.
     fn transmit(&mut self, out: &mut Vec<u8>) {
         if self.state == State::Up {
-            if let Some(limits) = self.receiver.update() {
+            if let Some(limits) = self.receiver.update(self.settings.max_payload) {
                 self.control.push_back(Control::Credits(limits));
             } else if self.unacknowledged_frames >= ACKNOWLEDGE_AFTER
                 && !self.queue.can_fill()
@@ -78,7 +81,10 @@ impl Tunnel {
             self.control.pop_front();
             self.write_header(out, start, kind, 0);
         }
-        self.transmit_tlps(out);
+        // TLPs may not overtake a reset.
+        if self.control.is_empty() {
+            self.transmit_tlps(out);
+        }
         self.room = self.room.saturating_sub(out.len());
     }
 

@@ -59,17 +59,23 @@ impl Receiver {
     }
 
     /// Limits to send, once a quarter of some window has been consumed since
-    /// the last ones: fewer would cost a frame for little.
-    pub fn update(&mut self) -> Option<[Grant; 3]> {
+    /// the last ones: fewer would cost a frame for little. Small windows that
+    /// leave no room for a largest TLP of `max_payload` bytes do not wait.
+    pub fn update(&mut self, max_payload: u16) -> Option<[Grant; 3]> {
+        let largest = [u32::from(max_payload) / 16, 1, u32::from(max_payload) / 16];
         let fresh: [Grant; 3] = std::array::from_fn(|i| Grant {
             headers: self.consumed[i].headers.wrapping_add(self.window[i].headers),
             data: self.consumed[i].data.wrapping_add(self.window[i].data),
         });
         let due = (0..3).any(|i| {
-            let gained = |new: u32, old: u32, window: u32| new.wrapping_sub(old) > window / 4;
+            let due = |new: u32, old: u32, window: u32, received: u32, largest: u32| {
+                let gained = new.wrapping_sub(old);
+                gained > window / 4 || gained > 0 && old.wrapping_sub(received) < largest
+            };
             let (new, old, window) = (fresh[i], self.advertised[i], self.window[i]);
-            gained(new.headers, old.headers, window.headers)
-                || gained(new.data, old.data, window.data)
+            let received = self.received[i];
+            due(new.headers, old.headers, window.headers, received.headers, 1)
+                || due(new.data, old.data, window.data, received.data, largest[i])
         });
         due.then(|| {
             self.advertised = fresh;

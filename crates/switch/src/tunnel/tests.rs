@@ -180,6 +180,93 @@ fn a_reset_drops_everything_of_before() {
 }
 
 #[test]
+fn what_follows_a_reset_waits_until_it_is_done() {
+    let mut link = Link::up();
+    link.ends[0].reset();
+    link.ends[0].push(write(7, 64));
+    // Everything in one go, as a stream may bring it.
+    link.settle(100_000);
+    assert_eq!(link.ends[1].pop(Ready::ALL), None, "the function is not reset yet");
+    link.ends[1].reset_done();
+    assert_eq!(link.ends[1].pop(Ready::ALL), Some(write(7, 64)));
+}
+
+#[test]
+fn resets_may_follow_each_other() {
+    let mut link = Link::up();
+    link.ends[0].reset();
+    link.ends[0].reset();
+    link.settle(1000);
+    link.ends[0].reset();
+    link.ends[1].reset_done();
+    link.ends[1].push(write(1, 64));
+    link.settle(1000);
+    assert_eq!(link.ends[0].pop(Ready::ALL), None, "sent before the second reset");
+    link.ends[1].reset_done();
+    link.ends[1].push(write(2, 64));
+    link.settle(1000);
+    assert_eq!(link.outputs[1], [Output::Reset, Output::Reset]);
+    assert_eq!(link.ends[0].pop(Ready::ALL), Some(write(2, 64)));
+    assert!(link.ends.iter().all(Tunnel::is_up));
+}
+
+#[test]
+fn packets_do_not_overtake_a_reset_that_finds_no_room() {
+    let mut link = Link::up();
+    link.ends[0].echo(1);
+    link.ends[0].reset();
+    link.ends[0].push(write(1, 4));
+    // Room for a TLP frame and for the reset, not for the echo before it.
+    link.ends[0].handle(link.now, Input::CanTransmit { bytes: 28 - 9 });
+    assert!(matches!(link.ends[0].poll(link.now), Output::Timeout(_)));
+    link.settle(1000);
+    link.ends[1].reset_done();
+    assert_eq!(link.ends[1].pop(Ready::ALL), Some(write(1, 4)));
+}
+
+#[test]
+fn a_stream_without_room_does_not_make_the_timer_spin() {
+    let mut link = Link::up();
+    link.ends[0].handle(link.now, Input::CanTransmit { bytes: 0 });
+    let late = link.now + Duration::from_ms(150);
+    let Output::Timeout(Some(at)) = link.ends[0].poll(late) else { panic!("no timer") };
+    assert!(at > late, "the keepalive cannot leave before there is room");
+}
+
+#[test]
+fn a_closed_link_keeps_nothing_of_what_still_comes() {
+    let mut link = Link::up();
+    link.ends[1].handle(link.now, Input::Received(Bytes::from_static(&[0xff; 12])));
+    assert!(matches!(link.ends[1].poll(link.now), Output::Down(Cause::Frame(_))));
+    for _ in 0..100 {
+        link.ends[1].handle(link.now, Input::Received(Bytes::from_static(&[0xff; 1000])));
+    }
+    assert!(link.ends[1].stream.is_empty());
+}
+
+#[test]
+fn small_windows_never_starve_a_large_packet() {
+    let mut link = Link::new(|s| s.window[0] = Grant { headers: 100, data: 256 });
+    link.connect();
+    link.settle(1000);
+    // Less than a quarter of the window, and then a packet that needs it all.
+    for length in [64, 4096, 16, 4096] {
+        link.ends[0].push(write(3, length));
+        link.settle(1000);
+        assert_eq!(link.ends[1].pop(Ready::ALL), Some(write(3, length)));
+        link.settle(1000);
+    }
+}
+
+#[test]
+fn windows_that_no_packet_fits_are_refused() {
+    let mut link = Link::new(|s| s.window[2] = Grant { headers: 100, data: 255 });
+    link.connect();
+    link.settle(1000);
+    assert!(matches!(link.down_cause(1), Some(Cause::Violation(_))));
+}
+
+#[test]
 fn echo_and_goodbye() {
     let mut link = Link::up();
     link.ends[0].echo(99);

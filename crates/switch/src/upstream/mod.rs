@@ -95,6 +95,8 @@ impl Upstream {
         match link.tunnel.poll(now) {
             tunnel::Output::Transmit(bytes) => LinkOutput::Transmit(bytes),
             tunnel::Output::Up(hello) => {
+                let takes = usize::from(hello.max_payload);
+                link.bridge.support_payload(self.settings.max_payload.min(takes));
                 link.bridge.set_link(true);
                 LinkOutput::Up(hello)
             }
@@ -151,7 +153,7 @@ impl Upstream {
         for turn in 0..count {
             let index = (self.next_port + turn) % count;
             loop {
-                let ready = self.room();
+                let ready = self.room(index);
                 let Some(tlp) = self.ports[index].tunnel.pop(ready) else { break };
                 self.from_below(index, tlp);
             }
@@ -159,9 +161,28 @@ impl Upstream {
         self.next_port = (self.next_port + 1) % count;
     }
 
-    fn room(&self) -> Ready {
-        let room = |class| self.up.len(class) < MOST_UP;
-        Class::ALL.into_iter().fold(Ready::NONE, |ready, class| ready.with(class, room(class)))
+    /// What may come out of link `index`: there must be room wherever it may
+    /// go, and on its own link for the answer if it is refused.
+    fn room(&self, index: usize) -> Ready {
+        let up = |class| self.up.len(class) < MOST_UP;
+        let mut ready =
+            Class::ALL.into_iter().fold(Ready::NONE, |ready, class| ready.with(class, up(class)));
+        if self.settings.p2p {
+            ready = self.room_below(ready);
+        }
+        let answer = self.ports[index].tunnel.ready().has(Class::Completion);
+        ready.with(Class::NonPosted, ready.has(Class::NonPosted) && answer)
+    }
+
+    /// The classes of `ready` for which every link that is up has room: a
+    /// packet is routed only once it is here.
+    fn room_below(&self, ready: Ready) -> Ready {
+        self.ports.iter().filter(|port| port.tunnel.is_up()).fold(ready, |ready, port| {
+            let link = port.tunnel.ready();
+            Class::ALL
+                .into_iter()
+                .fold(ready, |all, class| all.with(class, all.has(class) && link.has(class)))
+        })
     }
 }
 
@@ -173,7 +194,10 @@ impl Function for Upstream {
                 self.bridge.reset();
                 self.up.clear();
                 self.wires = [false; 4];
-                self.ports.iter_mut().for_each(Port::hot_reset);
+                for port in &mut self.ports {
+                    port.wires = [false; 4];
+                    port.hot_reset();
+                }
             }
         }
     }
@@ -187,14 +211,8 @@ impl Function for Upstream {
     }
 
     fn ready(&self) -> Ready {
-        // A class waits if some link that is up has no room for it: a packet
-        // is routed only once it is here.
-        self.ports.iter().filter(|port| port.tunnel.is_up()).fold(Ready::ALL, |ready, port| {
-            let link = port.tunnel.ready();
-            Class::ALL
-                .into_iter()
-                .fold(ready, |all, class| all.with(class, all.has(class) && link.has(class)))
-        })
+        let answer = self.up.len(Class::Completion) < MOST_UP;
+        self.room_below(Ready::ALL.with(Class::NonPosted, answer))
     }
 }
 

@@ -4,6 +4,7 @@ use super::Settings;
 use crate::tunnel::Tunnel;
 use pcie::config::PcieKind;
 use pcie::{Bridge, Errors};
+use wire::Bdf;
 use wire::tlp::{Class, Tlp};
 
 /// A downstream port as the host sees it.
@@ -29,21 +30,20 @@ impl Port {
     /// Resets everything below, and this port's registers with it.
     pub fn hot_reset(&mut self) {
         self.bridge.reset();
-        self.wires = [false; 4];
         self.tunnel.reset();
     }
 
-    /// Sends a packet down the link. What finds the link down is refused:
-    /// yields the answer for non-posted requests, counts the rest.
-    pub fn send(&mut self, tlp: Tlp) -> Option<Tlp> {
+    /// Sends a packet down the link. What finds the link down is refused in
+    /// the name of this port, `id`: yields the answer for non-posted requests,
+    /// counts the rest.
+    pub fn send(&mut self, id: Bdf, tlp: Tlp) -> Option<Tlp> {
         if self.tunnel.is_up() {
             self.tunnel.push(tlp);
             return None;
         }
         if tlp.class() == Class::NonPosted {
             self.errors.unsupported_request += 1;
-            let completer = pcie::bridge::requester(&tlp).unwrap_or_default();
-            return pcie::bridge::refuse(completer, &tlp);
+            return pcie::bridge::refuse(id, &tlp);
         }
         self.errors.dropped_link_down += 1;
         None

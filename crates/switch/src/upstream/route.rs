@@ -42,8 +42,14 @@ impl Upstream {
     }
 
     fn send(&mut self, port: usize, tlp: Tlp) {
-        let refused = self.ports[port].send(tlp);
+        let id = self.port_id(port);
+        let refused = self.ports[port].send(id, tlp);
         self.up.extend(refused);
+    }
+
+    /// The function of downstream port `port`.
+    fn port_id(&self, port: usize) -> Bdf {
+        Bdf::new(self.bridge.secondary(), port as u8, 0)
     }
 
     fn refuse(&mut self, tlp: &Tlp) {
@@ -62,7 +68,10 @@ impl Upstream {
             self.id = target;
             let (completion, effects) = self.bridge.configure(&tlp, request);
             if effects.secondary_reset {
-                self.ports.iter_mut().for_each(super::port::Port::hot_reset);
+                for port in 0..self.ports.len() {
+                    self.ports[port].hot_reset();
+                    self.set_wire(port, [false; 4]);
+                }
             }
             self.up.push(completion);
         } else if target.bus() == self.bridge.secondary() {
@@ -73,6 +82,7 @@ impl Upstream {
             let (completion, effects) = self.ports[index].bridge.configure(&tlp, request);
             if effects.secondary_reset {
                 self.ports[index].tunnel.reset();
+                self.set_wire(index, [false; 4]);
             }
             self.up.push(completion);
         } else if let Some(port) = self.port_of_bus(target.bus()) {
@@ -154,16 +164,17 @@ impl Upstream {
     }
 
     fn peer_to_peer(&mut self, from: usize, to: usize, tlp: Tlp) {
-        if let Some(refusal) = self.ports[to].send(tlp) {
-            self.ports[from].send(refusal);
+        let (from_id, to_id) = (self.port_id(from), self.port_id(to));
+        if let Some(refusal) = self.ports[to].send(to_id, tlp) {
+            self.ports[from].send(from_id, refusal);
         }
     }
 
     fn refuse_below(&mut self, port: usize, tlp: &Tlp) {
         if tlp.class() == Class::NonPosted {
-            let completer = Bdf::new(self.bridge.secondary(), port as u8, 0);
-            if let Some(refusal) = bridge::refuse(completer, tlp) {
-                self.ports[port].send(refusal);
+            let id = self.port_id(port);
+            if let Some(refusal) = bridge::refuse(id, tlp) {
+                self.ports[port].send(id, refusal);
             }
         }
     }

@@ -1,0 +1,134 @@
+//! The far side of the demo: device nodes, and a switch node for a cascade,
+//! each in a thread of this process, on loopback.
+
+use crate::commands::Failure;
+use crate::links::{PATIENCE, wait_for_links};
+use crate::namespace::Namespace;
+use crate::node::{drive, instance};
+use crate::signals::{Stop, StopHandle};
+use live::attached::{Attached, Switch};
+use live::links::Links;
+use live::net::Listener;
+use live::{Clock, DeviceNode, Poller, Waiting};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::mpsc::channel;
+use std::thread::JoinHandle;
+use switch::Upstream;
+use switch::tunnel::Settings;
+use wire::frame::Role;
+
+/// A node in a thread; ends with the value.
+pub struct Node {
+    address: SocketAddr,
+    stop: StopHandle,
+    thread: Option<JoinHandle<Result<(), String>>>,
+}
+
+impl Node {
+    /// A device node with a drive of `size` bytes of RAM.
+    ///
+    /// # Errors
+    /// If it does not start.
+    pub fn device(
+        clock: Clock,
+        waiting: Waiting,
+        max_payload: u16,
+        number: usize,
+        size: u64,
+    ) -> Result<Self, Failure> {
+        Self::start(
+            clock,
+            waiting,
+            max_payload,
+            move || {
+                let serial = format!("FARLANE-DEMO-{number}");
+                let mps = usize::from(max_payload);
+                drive(&[Namespace::ram(size)], Some(&serial), "", mps).map_err(|error| error.0)
+            },
+            |_| Ok(()),
+        )
+    }
+
+    /// A switch node before `devices`.
+    ///
+    /// # Errors
+    /// If it does not start.
+    pub fn switch(
+        clock: Clock,
+        waiting: Waiting,
+        max_payload: u16,
+        devices: Vec<SocketAddr>,
+    ) -> Result<Self, Failure> {
+        let make = move || Ok(host_switch(max_payload, &devices));
+        Self::start(clock, waiting, max_payload, make, |node| wait_for_links(node, PATIENCE))
+    }
+
+    fn start<A: Attached>(
+        clock: Clock,
+        waiting: Waiting,
+        max_payload: u16,
+        make: impl FnOnce() -> Result<A, String> + Send + 'static,
+        ready: impl FnOnce(&mut DeviceNode<A>) -> Result<(), Failure> + Send + 'static,
+    ) -> Result<Self, Failure> {
+        let stop = Stop::manual()?;
+        let handle = stop.handle()?;
+        let (announce, announced) = channel();
+        let thread = std::thread::spawn(move || {
+            let result = serve(clock, waiting, max_payload, &stop, make, ready, |address| {
+                let _ = announce.send(address);
+            });
+            result.map_err(|error| error.to_string())
+        });
+        match announced.recv() {
+            Ok(address) => Ok(Self { address, stop: handle, thread: Some(thread) }),
+            Err(_) => Err(Failure(match thread.join() {
+                Ok(Err(why)) => why,
+                _ => "a node ended before it began".into(),
+            })),
+        }
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.stop.stop();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn serve<A: Attached>(
+    clock: Clock,
+    waiting: Waiting,
+    max_payload: u16,
+    stop: &Stop,
+    make: impl FnOnce() -> Result<A, String>,
+    ready: impl FnOnce(&mut DeviceNode<A>) -> Result<(), Failure>,
+    announce: impl FnOnce(SocketAddr),
+) -> Result<(), Failure> {
+    let attached = make()?;
+    let listener = Listener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
+    let settings = Settings { max_payload, ..Settings::new(Role::Device, instance()) };
+    let mut node = DeviceNode::new(clock, Poller::new(waiting)?, listener, settings, attached)?;
+    ready(&mut node)?;
+    announce(node.address()?);
+    Ok(node.run(stop.fd(), || stop.is_set(), |_| {})?)
+}
+
+/// The switch of a host node, with a link to each of `devices`.
+pub fn host_switch(max_payload: u16, devices: &[SocketAddr]) -> Switch {
+    let tunnel = Settings { max_payload, ..Settings::new(Role::Host, instance()) };
+    let upstream = Upstream::new(switch::upstream::Settings {
+        ports: devices.len() as u8,
+        max_payload: usize::from(max_payload),
+        p2p: false,
+        tunnel,
+    });
+    Switch::new(upstream, Links::new(devices))
+}

@@ -1,0 +1,114 @@
+//! Every byte there and back: patterns that differ in every block, transfers
+//! of many sizes, several at once.
+
+use crate::commands::Failure;
+use crate::rig::{Rig, io};
+use live::Attached;
+use nvme::initiator::Op;
+use wire::nvme::StatusCode;
+
+/// Bytes of the largest transfer.
+const LARGEST: usize = 128 << 10;
+/// Transfers in flight.
+const DEPTH: usize = 8;
+/// Sizes in KiB, in turn: single pages, pairs, PRP lists, odd numbers.
+const SIZES: [usize; 8] = [4, 8, 64, 12, 128, 4, 36, 100];
+
+/// Writes `total` bytes to drive `drive`, reads them back and compares.
+/// Yields the bytes verified.
+///
+/// # Errors
+/// If a command fails or a byte differs.
+pub fn verify<A: Attached>(rig: &mut Rig<A>, drive: usize, total: usize) -> Result<u64, Failure> {
+    let namespace = rig.drives[drive].driver.namespaces()[0];
+    let shift = u32::from(namespace.block_shift);
+    let total = total.min((namespace.blocks << shift) as usize);
+    let largest = rig.drives[drive].driver.max_transfer().min(LARGEST);
+    let mut buffers = Vec::new();
+    for _ in 0..DEPTH {
+        buffers.push(rig.buffer(LARGEST)?);
+    }
+    for op in [Op::Write, Op::Read] {
+        let mut at = 0;
+        let mut turn = 0;
+        while at < total {
+            let mut batch = Vec::new();
+            while batch.len() < DEPTH && at < total {
+                let length = (SIZES[turn % SIZES.len()] << 10).min(largest).min(total - at);
+                batch.push((at, length, buffers[batch.len()]));
+                at += length;
+                turn += 1;
+            }
+            run(rig, drive, op, namespace.nsid, shift, &batch)?;
+        }
+    }
+    Ok(total as u64)
+}
+
+fn run<A: Attached>(
+    rig: &mut Rig<A>,
+    drive: usize,
+    op: Op,
+    nsid: u32,
+    shift: u32,
+    batch: &[(usize, usize, u64)],
+) -> Result<(), Failure> {
+    let ram = rig.ram();
+    for (at, length, buffer) in batch {
+        let mut ram = ram.borrow_mut();
+        let bytes = ram.get_mut(*buffer, *length).expect("a buffer of this rig");
+        match op {
+            Op::Write => fill(bytes, *at, drive),
+            _ => bytes.fill(0xee),
+        }
+    }
+    let now = rig.machine_mut().clock().now();
+    for (at, length, buffer) in batch {
+        let command = io(op, nsid, (*at >> shift) as u64, (*length >> shift) as u32, *buffer);
+        let prepared = rig.drives[drive].driver.prepare(now, 0, command);
+        prepared.map_err(|_| Failure("the queue is full".into()))?;
+    }
+    rig.drives[drive].driver.ring(0);
+    let mut left = batch.len();
+    while left > 0 {
+        rig.turn()?;
+        for done in rig.reap(drive) {
+            if done.status.code != StatusCode::SUCCESS {
+                return Err(Failure(format!("{op:?} failed: {}", done.status.code)));
+            }
+            left -= 1;
+        }
+        let now = rig.machine_mut().clock().now();
+        let timeouts = rig.drives[drive].driver.check_timeouts(now);
+        timeouts.map_err(|error| Failure(error.to_string()))?;
+    }
+    if op == Op::Read {
+        batch.iter().try_for_each(|(at, length, buffer)| {
+            let ram = ram.borrow();
+            compare(ram.get(*buffer, *length).expect("a buffer of this rig"), *at, drive)
+        })?;
+    }
+    Ok(())
+}
+
+/// The byte at `at` of the pattern of drive `drive`: no two blocks, no two
+/// drives alike.
+fn pattern(at: usize, drive: usize) -> u8 {
+    let word = (at / 8) as u64 ^ (drive as u64) << 56;
+    let mixed = (word ^ 0x9e37_79b9_7f4a_7c15).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    (mixed ^ mixed >> 31).to_le_bytes()[at % 8]
+}
+
+fn fill(bytes: &mut [u8], at: usize, drive: usize) {
+    bytes.iter_mut().enumerate().for_each(|(i, byte)| *byte = pattern(at + i, drive));
+}
+
+fn compare(bytes: &[u8], at: usize, drive: usize) -> Result<(), Failure> {
+    match bytes.iter().enumerate().find(|(i, byte)| **byte != pattern(at + i, drive)) {
+        None => Ok(()),
+        Some((i, byte)) => {
+            let (at, want) = (at + i, pattern(at + i, drive));
+            Err(Failure(format!("byte {at:#x} reads {byte:#04x}, {want:#04x} was written")))
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! `farlane device`: serves a drive.
+
+use super::{Failure, Outcome};
+use crate::namespace::Namespace;
+use crate::node::{NodeArgs, drive};
+use crate::signals::Stop;
+use live::device::DeviceEvent;
+use live::net::{Listener, resolve_local};
+use live::{Clock, DeviceNode};
+use wire::frame::Role;
+
+/// Serve an NVMe drive to one host
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    farlane device --namespace ram=256M\n  \
+    farlane device --listen 0.0.0.0:4420 --insecure --namespace file=disk.img,size=10G\n\n\
+    Ctrl-C makes the data durable and ends; a second one ends at once.")]
+pub struct Args {
+    /// Where to listen; port 0 takes any free one
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:4420")]
+    listen: String,
+    /// file=PATH[,size=SIZE][,block=512|4096][,ro] or ram=SIZE[,block=…];
+    /// repeat for more namespaces
+    #[arg(long = "namespace", value_name = "NAMESPACE", required = true)]
+    namespaces: Vec<Namespace>,
+    /// Serial number; without one it is derived from the first file, or the
+    /// address
+    #[arg(long, value_name = "TEXT", value_parser = parse_serial)]
+    serial: Option<String>,
+    #[command(flatten)]
+    node: NodeArgs,
+}
+
+fn parse_serial(text: &str) -> Result<String, String> {
+    let printable = text.bytes().all(|byte| (0x20..0x7f).contains(&byte));
+    if printable && (1..=20).contains(&text.len()) {
+        Ok(text.to_owned())
+    } else {
+        Err("1 to 20 ASCII characters".into())
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// One line for the user.
+pub fn run(args: &Args) -> Outcome {
+    let address = resolve_local(&args.listen, args.node.insecure)?;
+    let stop = Stop::on_signals()?;
+    let mps = usize::from(args.node.mps);
+    let drive = drive(&args.namespaces, args.serial.as_deref(), &args.listen, mps)?;
+    let listener = Listener::bind(address)?;
+    let settings = args.node.tunnel(Role::Device);
+    let mut node = DeviceNode::new(Clock::start(), args.node.poller()?, listener, settings, drive)?;
+    eprintln!("listening on {}", node.address()?);
+    node.run(stop.fd(), || stop.is_set(), tell).map_err(Failure::from)?;
+    eprintln!("data are on the media; bye");
+    Ok(())
+}
+
+/// One line an event.
+pub(crate) fn tell(event: DeviceEvent) {
+    match event {
+        DeviceEvent::HostUp(peer) => eprintln!("host {peer} attached"),
+        DeviceEvent::HostDown(peer, cause) => eprintln!("host {peer} gone: {cause}"),
+        DeviceEvent::TurnedAway(peer, cause) => eprintln!("turned {peer} away: {cause}"),
+    }
+}

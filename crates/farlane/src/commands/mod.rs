@@ -1,0 +1,34 @@
+//! The subcommands, one file each.
+
+pub mod demo;
+pub mod device;
+pub mod host;
+pub mod ping;
+pub mod switch;
+
+use std::fmt;
+
+/// Why a command failed: one line for its user.
+#[derive(Debug)]
+pub struct Failure(pub String);
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl From<String> for Failure {
+    fn from(why: String) -> Self {
+        Self(why)
+    }
+}
+
+/// What a command ends in.
+pub type Outcome = Result<(), Failure>;

@@ -1,0 +1,61 @@
+//! `farlane switch`: a second switch behind the first.
+
+use super::{Failure, Outcome};
+use crate::commands::device::tell;
+use crate::links::{PATIENCE, wait_for_links};
+use crate::node::NodeArgs;
+use crate::signals::Stop;
+use live::attached::Switch;
+use live::links::Links;
+use live::net::{Listener, resolve_local};
+use live::{Clock, DeviceNode};
+use switch::Upstream;
+use wire::frame::Role;
+
+/// Put a switch between one host and several device nodes
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Example:\n  \
+    farlane switch --listen 127.0.0.1:4421 --connect 127.0.0.1:4420\n  \
+    farlane host --connect 127.0.0.1:4421 --vfio-user /tmp/farlane")]
+pub struct Args {
+    /// Where to listen for the host; port 0 takes any free one
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:4421")]
+    listen: String,
+    /// Device nodes, one a downstream port
+    #[arg(long = "connect", value_name = "ADDR", required = true)]
+    connect: Vec<String>,
+    /// Let endpoints reach each other
+    #[arg(long)]
+    p2p: bool,
+    #[command(flatten)]
+    node: NodeArgs,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// One line for the user.
+pub fn run(args: &Args) -> Outcome {
+    let address = resolve_local(&args.listen, args.node.insecure)?;
+    let peers = args
+        .connect
+        .iter()
+        .map(|text| resolve_local(text, args.node.insecure))
+        .collect::<Result<Vec<_>, _>>()?;
+    let stop = Stop::on_signals()?;
+    let listener = Listener::bind(address)?;
+    let upstream = Upstream::new(switch::upstream::Settings {
+        ports: u8::try_from(peers.len()).map_err(|_| Failure("more than 32 links".into()))?,
+        max_payload: usize::from(args.node.mps),
+        p2p: args.p2p,
+        tunnel: args.node.tunnel(Role::Host),
+    });
+    let switch = Switch::new(upstream, Links::new(&peers));
+    let settings = args.node.tunnel(Role::Device);
+    let mut node =
+        DeviceNode::new(Clock::start(), args.node.poller()?, listener, settings, switch)?;
+    wait_for_links(&mut node, PATIENCE)?;
+    eprintln!("listening on {}", node.address()?);
+    node.run(stop.fd(), || stop.is_set(), tell)?;
+    Ok(())
+}

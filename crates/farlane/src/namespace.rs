@@ -1,0 +1,147 @@
+//! `--namespace`: what is behind a namespace, in QEMU's option style.
+
+use live::media::{FileMedia, Media, RamMedia};
+use nvme::NamespaceConfig;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// One namespace as the command line names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Namespace {
+    backing: Backing,
+    block: u64,
+    read_only: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Backing {
+    File { path: PathBuf, size: Option<u64> },
+    Ram { size: u64 },
+}
+
+impl FromStr for Namespace {
+    type Err = String;
+
+    /// `file=PATH[,size=N][,block=512|4096][,ro]` or `ram=N[,block=…]`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (mut file, mut ram, mut size, mut block, mut read_only) =
+            (None, None, None, 512, false);
+        for part in text.split(',') {
+            let (key, value) = part.split_once('=').unwrap_or((part, ""));
+            match key {
+                "file" if !value.is_empty() => file = Some(PathBuf::from(value)),
+                "ram" => ram = Some(parse_size(value)?),
+                "size" => size = Some(parse_size(value)?),
+                "block" => block = parse_size(value)?,
+                "ro" | "readonly" if matches!(value, "" | "on") => read_only = true,
+                _ => {
+                    return Err(format!(
+                        "'{part}' is not file=PATH, ram=SIZE, size=SIZE, block=512|4096 or ro"
+                    ));
+                }
+            }
+        }
+        if block != 512 && block != 4096 {
+            return Err(format!("block={block}: a block has 512 or 4096 bytes"));
+        }
+        let backing = match (file, ram) {
+            (Some(path), None) => Backing::File { path, size },
+            (None, Some(size)) => Backing::Ram { size },
+            _ => return Err("a namespace is either file=PATH or ram=SIZE".into()),
+        };
+        Ok(Self { backing, block, read_only })
+    }
+}
+
+impl Namespace {
+    /// A namespace of `size` bytes of memory.
+    pub fn ram(size: u64) -> Self {
+        Self { backing: Backing::Ram { size }, block: 512, read_only: false }
+    }
+
+    /// Opens what is behind it.
+    ///
+    /// # Errors
+    /// One line that names the file or the number.
+    pub fn open(&self) -> Result<(NamespaceConfig, Box<dyn Media>), String> {
+        let (name, media): (String, Box<dyn Media>) = match &self.backing {
+            Backing::Ram { size } => (format!("ram={size}"), Box::new(RamMedia::new(*size))),
+            Backing::File { path, size } => {
+                let media = FileMedia::open(path, *size, self.read_only);
+                (path.display().to_string(), Box::new(media.map_err(|error| error.to_string())?))
+            }
+        };
+        let size = media.size();
+        if size == 0 || !size.is_multiple_of(self.block) {
+            let block = self.block;
+            return Err(format!(
+                "{name}: {size} bytes are not a whole number of blocks of {block} bytes, \
+                 at least one"
+            ));
+        }
+        let mut config = NamespaceConfig::new(size / self.block);
+        config.block_shift = self.block.ilog2() as u8;
+        config.read_only = self.read_only || media.read_only();
+        Ok((config, media))
+    }
+
+    /// Something that stays the same over restarts and tells drives apart.
+    pub fn identity(&self) -> Option<String> {
+        match &self.backing {
+            Backing::File { path, .. } => {
+                let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.clone());
+                Some(path.display().to_string())
+            }
+            Backing::Ram { .. } => None,
+        }
+    }
+}
+
+/// `4096`, `64K`, `256M`, `2G` or `1T`, in powers of 1024.
+///
+/// # Errors
+/// One line that names the text.
+pub fn parse_size(text: &str) -> Result<u64, String> {
+    let wrong = || format!("'{text}' is no size: use a number of bytes, or one with K, M, G or T");
+    let shift = match text.bytes().last().map(|byte| byte.to_ascii_uppercase()) {
+        Some(b'K') => 10,
+        Some(b'M') => 20,
+        Some(b'G') => 30,
+        Some(b'T') => 40,
+        _ => 0,
+    };
+    let digits = if shift == 0 { text } else { &text[..text.len() - 1] };
+    let number: u64 = digits.parse().map_err(|_| wrong())?;
+    number.checked_mul(1 << shift).filter(|size| *size > 0 && *size < 1 << 62).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_suffixes() {
+        assert_eq!(parse_size("512"), Ok(512));
+        assert_eq!(parse_size("64k"), Ok(65_536));
+        assert_eq!(parse_size("2G"), Ok(2 << 30));
+        for wrong in ["", "K", "0", "-1", "1.5M", "99999999T", "12X"] {
+            assert!(parse_size(wrong).unwrap_err().contains(&format!("'{wrong}'")), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn options_are_checked() {
+        let file: Namespace = "file=/a/b,size=1M,ro,block=4096".parse().unwrap();
+        assert!(file.read_only && file.block == 4096);
+        assert_eq!("ram=1M".parse(), Ok(Namespace::ram(1 << 20)));
+        for wrong in ["", "size=1M", "ram=1M,file=x", "ram=1M,block=1000", "ram=1M,colour=red"] {
+            assert!(wrong.parse::<Namespace>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_namespace_is_whole_blocks() {
+        let error = "ram=1000".parse::<Namespace>().unwrap().open().map(|_| ()).unwrap_err();
+        assert!(error.contains("1000 bytes are not a whole number"), "{error}");
+    }
+}

@@ -1,0 +1,92 @@
+//! What device nodes, switch nodes and host nodes share.
+
+use crate::commands::Failure;
+use crate::namespace::Namespace;
+use clap::Args;
+use live::{NvmeDrive, Poller, Waiting};
+use nvme::{Config, Controller};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io;
+use switch::tunnel::Settings;
+use wire::Duration;
+use wire::frame::Role;
+
+/// Options of every node.
+#[derive(Args, Clone, Debug)]
+pub struct NodeArgs {
+    /// Allow addresses other than loopback: links are neither authenticated
+    /// nor encrypted
+    #[arg(long)]
+    pub insecure: bool,
+    /// Look for input this long before sleeping: lower latency for a busy core
+    #[arg(long, value_name = "MICROSECONDS", default_value_t = 0)]
+    pub spin: u64,
+    /// Largest TLP payload, 128 to 4096 bytes
+    #[arg(long, value_name = "BYTES", default_value_t = 4096, value_parser = parse_mps)]
+    pub mps: u16,
+}
+
+impl NodeArgs {
+    /// A poller that waits as asked.
+    ///
+    /// # Errors
+    /// If the kernel gives none.
+    pub fn poller(&self) -> io::Result<Poller> {
+        Poller::new(match self.spin {
+            0 => Waiting::Block,
+            us => Waiting::Spin(Duration::from_us(us)),
+        })
+    }
+
+    /// The settings of a link end.
+    pub fn tunnel(&self, role: Role) -> Settings {
+        Settings { max_payload: self.mps, ..Settings::new(role, instance()) }
+    }
+}
+
+/// A Max_Payload_Size.
+fn parse_mps(text: &str) -> Result<u16, String> {
+    match text.parse() {
+        Ok(mps @ (128 | 256 | 512 | 1024 | 2048 | 4096)) => Ok(mps),
+        _ => Err("128, 256, 512, 1024, 2048 or 4096".into()),
+    }
+}
+
+/// A number that no other process has, most likely.
+pub fn instance() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+/// A drive over `namespaces`. Without a serial number it gets one that stays
+/// the same as long as its files, or `place`, do.
+///
+/// # Errors
+/// One line that names the namespace.
+pub fn drive(
+    namespaces: &[Namespace],
+    serial: Option<&str>,
+    place: &str,
+    max_payload: usize,
+) -> Result<NvmeDrive, Failure> {
+    let mut configs = Vec::new();
+    let mut media = Vec::new();
+    for namespace in namespaces {
+        let (config, store) = namespace.open()?;
+        configs.push(config);
+        media.push(store);
+    }
+    let identity = namespaces.iter().find_map(Namespace::identity);
+    let identity = identity.unwrap_or_else(|| place.to_owned());
+    let serial =
+        serial.map_or_else(|| format!("FL{:016X}", fnv1a(identity.as_bytes())), str::to_owned);
+    let mut config = Config::new(serial, configs);
+    config.max_payload = max_payload;
+    Ok(NvmeDrive::new(Controller::new(wire::Instant::ZERO, config), media))
+}
+
+/// 64-bit FNV-1a.
+fn fnv1a(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}

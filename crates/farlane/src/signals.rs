@@ -1,0 +1,77 @@
+//! Ctrl-C and SIGTERM end a node in order; a second one ends it at once.
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Says when to stop.
+#[derive(Debug)]
+pub struct Stop {
+    flag: Arc<AtomicBool>,
+    wake: UnixStream,
+    waker: UnixStream,
+}
+
+impl Stop {
+    /// One that only [`stop`](Self::stop) sets off.
+    ///
+    /// # Errors
+    /// If no socket pair can be had.
+    pub fn manual() -> io::Result<Self> {
+        let (wake, waker) = UnixStream::pair()?;
+        wake.set_nonblocking(true)?;
+        waker.set_nonblocking(true)?;
+        Ok(Self { flag: Arc::default(), wake, waker })
+    }
+
+    /// One that SIGINT and SIGTERM set off.
+    ///
+    /// # Errors
+    /// If the signals cannot be handled.
+    pub fn on_signals() -> io::Result<Self> {
+        let stop = Self::manual()?;
+        for signal in [SIGINT, SIGTERM] {
+            signal_hook::flag::register_conditional_shutdown(signal, 130, stop.flag.clone())?;
+            signal_hook::flag::register(signal, stop.flag.clone())?;
+            signal_hook::low_level::pipe::register(signal, stop.waker.try_clone()?)?;
+        }
+        Ok(stop)
+    }
+
+    /// Readable once it is time.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.wake.as_fd()
+    }
+
+    /// Whether it is time.
+    pub fn is_set(&self) -> bool {
+        self.flag.load(Ordering::SeqCst)
+    }
+
+    /// Something that sets it off from another thread.
+    ///
+    /// # Errors
+    /// If no more descriptors can be had.
+    pub fn handle(&self) -> io::Result<StopHandle> {
+        Ok(StopHandle { flag: self.flag.clone(), waker: self.waker.try_clone()? })
+    }
+}
+
+/// Sets a [`Stop`] off.
+#[derive(Debug)]
+pub struct StopHandle {
+    flag: Arc<AtomicBool>,
+    waker: UnixStream,
+}
+
+impl StopHandle {
+    /// It is time.
+    pub fn stop(&self) {
+        use std::io::Write;
+        self.flag.store(true, Ordering::SeqCst);
+        let _ = (&self.waker).write(&[1]);
+    }
+}

@@ -1,0 +1,18 @@
+//! Stock guests on a farlane drive, end to end: `cargo test --test guest`.
+//!
+//! QEMU, the guest's kernel and its programs come from `tests/guest/fetch`; what
+//! runs in the guest is in `tests/guest/scripts`.
+
+mod cache;
+mod folder;
+mod guest;
+mod node;
+mod process;
+mod qmp;
+mod reference;
+mod relay;
+mod remote;
+mod script;
+mod trace;
+mod transcript;
+mod workload;

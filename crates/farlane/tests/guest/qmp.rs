@@ -1,0 +1,66 @@
+//! QEMU's machine protocol, as far as tests need it.
+
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+/// The longest that QEMU may take for an answer.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// A connection that commands can be sent on.
+pub struct Qmp {
+    stream: BufReader<UnixStream>,
+    events: VecDeque<Value>,
+}
+
+impl Qmp {
+    /// Greets QEMU.
+    pub fn greet(stream: UnixStream) -> Self {
+        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        let mut qmp = Self { stream: BufReader::new(stream), events: VecDeque::new() };
+        let greeting = qmp.receive();
+        assert!(greeting.get("QMP").is_some(), "QMP greeting: {greeting}");
+        qmp.execute("qmp_capabilities", json!({})).unwrap();
+        qmp
+    }
+
+    /// Runs a command; the error is QEMU's description.
+    pub fn execute(&mut self, command: &str, arguments: Value) -> Result<Value, String> {
+        let request = json!({"execute": command, "arguments": arguments});
+        writeln!(self.stream.get_mut(), "{request}").expect("QMP request");
+        loop {
+            let reply = self.receive();
+            if let Some(value) = reply.get("return") {
+                return Ok(value.clone());
+            }
+            if let Some(error) = reply.get("error") {
+                return Err(error["desc"].as_str().unwrap_or("no description").into());
+            }
+            self.events.push_back(reply);
+        }
+    }
+
+    /// The data of the next event of that name, waited for if need be; the
+    /// events before it are dropped.
+    pub fn wait_for(&mut self, event: &str) -> Value {
+        loop {
+            let message = match self.events.pop_front() {
+                Some(message) => message,
+                None => self.receive(),
+            };
+            if message["event"] == event {
+                return message["data"].clone();
+            }
+        }
+    }
+
+    fn receive(&mut self) -> Value {
+        let mut line = String::new();
+        let read = self.stream.read_line(&mut line);
+        assert!(matches!(read, Ok(1..)), "QMP: no message, of {LIMIT:?} waited for: {read:?}");
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("QMP: {error}: {line}"))
+    }
+}

@@ -1,0 +1,87 @@
+//! Shell scripts for the guest and what comes of them.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+/// A shell script with its arguments and its time.
+pub struct Script {
+    name: String,
+    body: String,
+    arguments: Vec<String>,
+    limit: Duration,
+}
+
+impl Script {
+    /// A script and what to call it.
+    pub fn new(name: &str, body: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            body: body.to_owned(),
+            arguments: Vec::new(),
+            limit: Duration::from_secs(120),
+        }
+    }
+
+    /// Adds an argument.
+    pub fn argument(mut self, argument: impl ToString) -> Self {
+        self.arguments.push(argument.to_string());
+        self
+    }
+
+    /// How long it may take.
+    pub fn limit(mut self, limit: Duration) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// What to call it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How long it may take.
+    pub fn time(&self) -> Duration {
+        self.limit
+    }
+
+    /// The whole of it, as the guest's shell gets it.
+    pub fn text(&self) -> String {
+        let mut text = String::from(include_str!("../../../../tests/guest/scripts/steps.sh"));
+        text.push_str("set --");
+        for argument in &self.arguments {
+            let quoted = argument.replace('\'', r"'\''");
+            write!(text, " '{quoted}'").unwrap();
+        }
+        text.push('\n');
+        text.push_str(&self.body);
+        text.push('\n');
+        text
+    }
+}
+
+/// What a script did.
+#[derive(Debug)]
+pub struct Output {
+    /// All that it printed.
+    pub text: String,
+    /// Its exit status.
+    pub status: i32,
+    /// How long it took, seen from outside.
+    pub elapsed: Duration,
+}
+
+impl Output {
+    /// The lines that say how each step went and how long it took.
+    pub fn steps(&self) -> impl Iterator<Item = &str> {
+        self.text
+            .lines()
+            .filter_map(|line| line.strip_prefix("@@ "))
+            .filter(|line| line.starts_with("ok ") || line.starts_with("failed "))
+    }
+
+    /// What it printed between the lines `@@ NAME` and `@@ end`.
+    pub fn between(&self, name: &str) -> Option<&str> {
+        let (_, rest) = self.text.split_once(&format!("@@ {name}\n"))?;
+        Some(rest.split_once("@@ end\n")?.0)
+    }
+}

@@ -1,0 +1,109 @@
+//! Text that another process writes, kept in a file and waited for with a deadline.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A growing text, filled by a thread until its source ends.
+pub struct Transcript {
+    path: PathBuf,
+    shared: Arc<Shared>,
+    /// How much of the text was looked at by [`Self::wait_for`].
+    seen: usize,
+}
+
+#[derive(Default)]
+struct Shared {
+    text: Mutex<Text>,
+    grown: Condvar,
+}
+
+impl Shared {
+    /// A failed wait leaves the text as good as it was.
+    fn lock(&self) -> MutexGuard<'_, Text> {
+        self.text.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[derive(Default)]
+struct Text {
+    so_far: String,
+    ended: bool,
+}
+
+impl Transcript {
+    /// Copies `source` into memory and into the file `path` until it ends.
+    pub fn of(mut source: impl Read + Send + 'static, path: &Path) -> Self {
+        let mut file = File::create(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        let shared = Arc::new(Shared::default());
+        let filled = Arc::clone(&shared);
+        thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            loop {
+                let read = source.read(&mut buffer).unwrap_or(0);
+                let _ = file.write_all(&buffer[..read]);
+                let mut text = filled.lock();
+                text.so_far.push_str(&String::from_utf8_lossy(&buffer[..read]));
+                text.ended = read == 0;
+                filled.grown.notify_all();
+                if read == 0 {
+                    return;
+                }
+            }
+        });
+        Self { path: path.to_owned(), shared, seen: 0 }
+    }
+
+    /// The text so far.
+    pub fn text(&self) -> String {
+        self.shared.lock().so_far.clone()
+    }
+
+    /// The next line that contains `part`, after the one that was waited for last.
+    ///
+    /// # Panics
+    ///
+    /// When it does not come within `limit`, or the source ends without it.
+    pub fn wait_for(&mut self, part: &str, limit: Duration) -> String {
+        let deadline = Instant::now() + limit;
+        let mut text = self.shared.lock();
+        loop {
+            for line in text.so_far[self.seen..].split_inclusive('\n') {
+                if !line.ends_with('\n') {
+                    break;
+                }
+                self.seen += line.len();
+                if line.contains(part) {
+                    return line.trim_end().to_owned();
+                }
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            let path = self.path.display();
+            assert!(!text.ended, "{path} ended without “{part}”");
+            assert!(!left.is_zero(), "{path}: no “{part}” within {limit:?}");
+            text = match self.shared.grown.wait_timeout(text, left) {
+                Ok((text, _)) => text,
+                Err(poisoned) => poisoned.into_inner().0,
+            };
+        }
+    }
+
+    /// Waits until the source ended.
+    pub fn wait_for_end(&self, limit: Duration) {
+        let text = self.shared.lock();
+        drop(self.shared.grown.wait_timeout_while(text, limit, |text| !text.ended));
+    }
+
+    /// Prints the last lines, for a test that failed.
+    pub fn print_tail(&self, lines: usize) {
+        let text = self.text();
+        let count = text.lines().count();
+        eprintln!("--- the end of {}:", self.path.display());
+        for line in text.lines().skip(count.saturating_sub(lines)) {
+            eprintln!("{}", line.trim_end());
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! What can hang below a port in the live world: a function together with
+//! the I/O it needs.
+
+use crate::links::Links;
+use crate::media::Media;
+use crate::poller::Poller;
+use nvme::Controller;
+use nvme::block::Error;
+use pcie::{Function, Input, Output, Ready};
+use std::io;
+use switch::Upstream;
+use wire::Instant;
+
+/// A function and its I/O.
+pub trait Attached: Function {
+    /// Does the I/O that is due. Yields whether anything happened, and when
+    /// to look again at the latest.
+    ///
+    /// # Errors
+    /// Only what this node cannot go on with.
+    fn service(&mut self, now: Instant, poller: &Poller) -> io::Result<Activity>;
+
+    /// Registers what is to be watched.
+    ///
+    /// # Errors
+    /// As `epoll_ctl(2)`.
+    fn watch(&self, poller: &Poller) -> io::Result<()>;
+
+    /// Ends in order: says goodbye, makes data durable.
+    ///
+    /// # Errors
+    /// If data could not be made durable.
+    fn close(&mut self) -> io::Result<()>;
+}
+
+/// What [`Attached::service`] found.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Activity {
+    /// Something happened: look again before waiting.
+    pub moved: bool,
+    /// The next timer.
+    pub timer: Option<Instant>,
+}
+
+/// An NVMe controller with the media of its namespaces.
+pub struct NvmeDrive {
+    controller: Controller,
+    media: Vec<Box<dyn Media>>,
+}
+
+impl NvmeDrive {
+    /// A drive; `media` are namespaces 1, 2, ….
+    pub fn new(controller: Controller, media: Vec<Box<dyn Media>>) -> Self {
+        Self { controller, media }
+    }
+
+    /// The controller.
+    pub fn controller(&self) -> &Controller {
+        &self.controller
+    }
+}
+
+impl Function for NvmeDrive {
+    fn handle(&mut self, now: Instant, input: Input) {
+        self.controller.handle(now, input);
+    }
+
+    fn poll(&mut self, now: Instant, ready: Ready) -> Output {
+        let output = self.controller.poll(now, ready);
+        // RAM answers at once, so that a command needs one pass, not two.
+        if matches!(output, Output::Timeout(_)) && self.start_blocks(now) {
+            return self.controller.poll(now, ready);
+        }
+        output
+    }
+
+    fn ready(&self) -> Ready {
+        self.controller.ready()
+    }
+}
+
+impl NvmeDrive {
+    /// Hands block requests to the media; whether any ended at once.
+    fn start_blocks(&mut self, now: Instant) -> bool {
+        let mut ended = false;
+        while let Some(request) = self.controller.poll_block() {
+            let id = request.id;
+            let index = (request.nsid as usize).wrapping_sub(1);
+            let outcome = match self.media.get_mut(index) {
+                Some(media) => media.start(request),
+                None => Some(Err(Error::Internal)),
+            };
+            if let Some(outcome) = outcome {
+                self.controller.complete_block(now, id, outcome);
+                ended = true;
+            }
+        }
+        ended
+    }
+}
+
+impl Attached for NvmeDrive {
+    fn service(&mut self, now: Instant, _poller: &Poller) -> io::Result<Activity> {
+        let mut moved = self.start_blocks(now);
+        for media in &mut self.media {
+            while let Some((id, outcome)) = media.finished() {
+                self.controller.complete_block(now, id, outcome);
+                moved = true;
+            }
+        }
+        Ok(Activity { moved, timer: None })
+    }
+
+    fn watch(&self, poller: &Poller) -> io::Result<()> {
+        self.media
+            .iter()
+            .filter_map(|media| media.signal())
+            .try_for_each(|fd| poller.add(fd, false))
+    }
+
+    fn close(&mut self) -> io::Result<()> {
+        self.media.iter_mut().try_for_each(|media| media.close())
+    }
+}
+
+/// A switch with the connections of its links.
+pub struct Switch {
+    upstream: Upstream,
+    links: Links,
+}
+
+impl Switch {
+    /// A switch; `links` has one connection a downstream port.
+    pub fn new(upstream: Upstream, links: Links) -> Self {
+        Self { upstream, links }
+    }
+
+    /// The switch itself.
+    pub fn upstream(&self) -> &Upstream {
+        &self.upstream
+    }
+
+    /// The connections.
+    pub fn links_mut(&mut self) -> &mut Links {
+        &mut self.links
+    }
+
+    /// Both, to measure.
+    pub fn parts_mut(&mut self) -> (&mut Upstream, &mut Links) {
+        (&mut self.upstream, &mut self.links)
+    }
+}
+
+impl Function for Switch {
+    fn handle(&mut self, now: Instant, input: Input) {
+        self.upstream.handle(now, input);
+    }
+
+    fn poll(&mut self, now: Instant, ready: Ready) -> Output {
+        self.upstream.poll(now, ready)
+    }
+
+    fn ready(&self) -> Ready {
+        self.upstream.ready()
+    }
+}
+
+impl Attached for Switch {
+    fn service(&mut self, now: Instant, poller: &Poller) -> io::Result<Activity> {
+        self.links.service(now, &mut self.upstream, poller)
+    }
+
+    fn watch(&self, _poller: &Poller) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn close(&mut self) -> io::Result<()> {
+        self.links.close(&mut self.upstream);
+        Ok(())
+    }
+}

@@ -1,0 +1,227 @@
+//! The device node: a listener, the link to one host, and what is attached.
+
+mod visitors;
+
+use crate::attached::Attached;
+use crate::clock::Clock;
+use crate::links::receive;
+use crate::net::{Connection, Listener};
+use crate::poller::Poller;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
+use switch::downstream::{Downstream, Output};
+use switch::tunnel::{Cause, Input, Settings};
+use visitors::Visitors;
+use wire::Instant;
+
+/// What a device node tells its user.
+#[derive(Clone, Debug)]
+pub enum DeviceEvent {
+    /// A host uses the device.
+    HostUp(SocketAddr),
+    /// The host is gone; the device has been reset.
+    HostDown(SocketAddr, Cause),
+    /// Somebody was turned away, or did not speak the protocol.
+    TurnedAway(SocketAddr, Cause),
+}
+
+/// See the module.
+pub struct DeviceNode<A> {
+    clock: Clock,
+    poller: Poller,
+    listener: Listener,
+    downstream: Downstream<A>,
+    host: Option<(Connection, bool)>,
+    visitors: Visitors,
+    settings: Settings,
+}
+
+impl<A: Attached> DeviceNode<A> {
+    /// A node that listens and serves `attached`.
+    ///
+    /// # Errors
+    /// If the kernel refuses to watch something.
+    pub fn new(
+        clock: Clock,
+        poller: Poller,
+        listener: Listener,
+        settings: Settings,
+        attached: A,
+    ) -> io::Result<Self> {
+        poller.add(&listener, false)?;
+        attached.watch(&poller)?;
+        Ok(Self {
+            clock,
+            poller,
+            listener,
+            downstream: Downstream::new(settings, attached),
+            host: None,
+            visitors: Visitors::default(),
+            settings,
+        })
+    }
+
+    /// Where it listens.
+    ///
+    /// # Errors
+    /// As `getsockname(2)`.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.listener.address()
+    }
+
+    /// What is attached.
+    pub fn attached_mut(&mut self) -> &mut A {
+        self.downstream.function_mut()
+    }
+
+    /// One look at everything that does not concern a host: before
+    /// [`run`](Self::run), for what has to be ready first. Waits a little if
+    /// nothing happened.
+    ///
+    /// # Errors
+    /// As [`Attached::service`].
+    pub fn prepare(&mut self) -> io::Result<()> {
+        let now = self.clock.now();
+        let active = self.downstream.function_mut().service(now, &self.poller)?;
+        if !active.moved {
+            let soon = now + wire::Duration::from_ms(20);
+            self.poller
+                .wait(&self.clock, switch::upstream::next_timer([active.timer, Some(soon)]))?;
+        }
+        Ok(())
+    }
+
+    /// Its clock.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// Serves until `stopped` says so; `stop` becomes readable then. Ends in
+    /// order: the host is told, data are durable.
+    ///
+    /// # Errors
+    /// If data could not be made durable, or the kernel refuses to wait.
+    pub fn run(
+        &mut self,
+        stop: BorrowedFd<'_>,
+        mut stopped: impl FnMut() -> bool,
+        mut tell: impl FnMut(DeviceEvent),
+    ) -> io::Result<()> {
+        self.poller.add(stop, false)?;
+        while !stopped() {
+            let (moved, timer) = self.turn(&mut tell)?;
+            if moved {
+                self.poller.busy(self.clock.now());
+            } else {
+                self.poller.wait(&self.clock, timer)?;
+            }
+        }
+        self.poller.remove(stop);
+        self.close()
+    }
+
+    /// One look at everything.
+    fn turn(&mut self, tell: &mut impl FnMut(DeviceEvent)) -> io::Result<(bool, Option<Instant>)> {
+        let now = self.clock.now();
+        let mut moved = self.carry(now, tell)?;
+        let active = self.downstream.function_mut().service(now, &self.poller)?;
+        moved |= active.moved;
+        while let Some(connection) = self.listener.accept() {
+            self.poller.add(&connection, false)?;
+            self.visitors.welcome(now, connection, self.settings);
+            moved = true;
+        }
+        if let Some((connection, greeting)) = self.visitors.service(now, self.host.is_none(), tell)
+        {
+            self.downstream.handle(now, Input::Connected);
+            self.downstream.handle(now, Input::Received(greeting));
+            self.host = Some((connection, false));
+            moved = true;
+        }
+        let link = match self.downstream.poll(now) {
+            Output::Timeout(at) => at,
+            // Something is there to be carried in the next turn.
+            output => {
+                self.output(now, output, tell)?;
+                moved = true;
+                None
+            }
+        };
+        let timers = [active.timer, link, self.visitors.timer()];
+        Ok((moved, switch::upstream::next_timer(timers)))
+    }
+
+    /// Bytes between the host's connection and the tunnel.
+    fn carry(&mut self, now: Instant, tell: &mut impl FnMut(DeviceEvent)) -> io::Result<bool> {
+        let Some((connection, _)) = &mut self.host else { return Ok(false) };
+        let downstream = &mut self.downstream;
+        let mut moved = false;
+        let mut gone = receive(connection, |bytes| {
+            moved = true;
+            downstream.handle(now, Input::Received(bytes));
+        });
+        gone |= connection.flush().is_err();
+        while let Some((connection, _)) = &mut self.host {
+            let bytes = connection.room();
+            self.downstream.handle(now, Input::CanTransmit { bytes });
+            match self.downstream.poll(now) {
+                Output::Timeout(_) => break,
+                output => {
+                    moved = true;
+                    gone |= self.output(now, output, tell)?;
+                }
+            }
+        }
+        if gone && self.host.is_some() {
+            self.downstream.handle(now, Input::Disconnected);
+            let output = self.downstream.poll(now);
+            self.output(now, output, tell)?;
+            moved = true;
+        }
+        if let Some((connection, watched)) = &mut self.host
+            && *watched != connection.is_full()
+        {
+            *watched = !*watched;
+            self.poller.modify(&*connection, *watched)?;
+        }
+        Ok(moved)
+    }
+
+    /// Does what the tunnel wants; whether the connection turned out gone.
+    fn output(
+        &mut self,
+        now: Instant,
+        output: Output,
+        tell: &mut impl FnMut(DeviceEvent),
+    ) -> io::Result<bool> {
+        match (output, &mut self.host) {
+            (Output::Transmit(bytes), Some((connection, _))) => {
+                return Ok(connection.send(bytes).is_err());
+            }
+            (Output::Up(_), Some((connection, _))) => tell(DeviceEvent::HostUp(connection.peer())),
+            (Output::Down(cause), Some((connection, _))) => {
+                tell(DeviceEvent::HostDown(connection.peer(), cause));
+                self.downstream.handle(now, Input::Disconnected);
+                self.host = None;
+            }
+            _ => {}
+        }
+        Ok(false)
+    }
+
+    /// Finishes what the host has asked for, tells it, makes data durable.
+    fn close(&mut self) -> io::Result<()> {
+        let now = self.clock.now();
+        self.downstream.goodbye();
+        if let Some((connection, _)) = &mut self.host {
+            self.downstream.handle(now, Input::CanTransmit { bytes: 1 << 20 });
+            while let Output::Transmit(bytes) = self.downstream.poll(now) {
+                if connection.send(bytes).is_err() {
+                    break;
+                }
+            }
+        }
+        self.downstream.function_mut().close()
+    }
+}

@@ -1,0 +1,82 @@
+//! Host memory as the devices reach it.
+
+use bytes::Bytes;
+use pcie::Ram;
+use pcie::root::ReadToken;
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use wire::Bdf;
+
+/// What a read of host memory comes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fetched {
+    /// The bytes, or `None` if they are not the device's to read.
+    Now(Option<Bytes>),
+    /// [`Machine::host_data`](super::Machine::host_data) will say.
+    Later,
+}
+
+/// What the devices of a machine reach.
+pub trait Memory {
+    /// A device reads.
+    fn read(&mut self, requester: Bdf, address: u64, length: usize, token: &ReadToken) -> Fetched;
+
+    /// A device writes.
+    fn write(&mut self, requester: Bdf, address: u64, data: &[u8]);
+
+    /// A device signals the MSI-X data it was given.
+    fn interrupt(&mut self, requester: Bdf, data: u32);
+
+    /// A wire of the root port changed its level.
+    fn wire(&mut self, wire: u8, level: bool);
+
+    /// Whether writes can be taken now.
+    fn takes_writes(&self) -> bool {
+        true
+    }
+}
+
+/// The memory of a machine without guests: one range of RAM that every
+/// device may reach.
+#[derive(Debug)]
+pub struct RamMemory {
+    /// The RAM, shared with the host software.
+    pub ram: Rc<RefCell<Ram>>,
+    /// Interrupts that nobody has looked at yet.
+    pub interrupts: VecDeque<(Bdf, u32)>,
+    /// Accesses outside the RAM.
+    pub faults: u64,
+}
+
+impl RamMemory {
+    /// Over `ram`.
+    pub fn new(ram: Rc<RefCell<Ram>>) -> Self {
+        Self { ram, interrupts: VecDeque::new(), faults: 0 }
+    }
+}
+
+impl Memory for RamMemory {
+    fn read(&mut self, _: Bdf, address: u64, length: usize, _: &ReadToken) -> Fetched {
+        let data = self.ram.borrow().get(address, length).map(Bytes::copy_from_slice);
+        self.faults += u64::from(data.is_none());
+        Fetched::Now(data)
+    }
+
+    fn write(&mut self, _: Bdf, address: u64, data: &[u8]) {
+        match self.ram.borrow_mut().get_mut(address, data.len()) {
+            Some(place) => place.copy_from_slice(data),
+            None => self.faults += 1,
+        }
+    }
+
+    fn interrupt(&mut self, requester: Bdf, data: u32) {
+        // Interrupts nobody waits for are worth nothing: the latest count.
+        if self.interrupts.len() >= 4096 {
+            self.interrupts.pop_front();
+        }
+        self.interrupts.push_back((requester, data));
+    }
+
+    fn wire(&mut self, _: u8, _: bool) {}
+}

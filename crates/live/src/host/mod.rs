@@ -1,0 +1,249 @@
+//! The host node: a root complex, what is attached below its root port, and
+//! the host software that uses it.
+
+mod endpoint;
+mod memory;
+mod node;
+mod probe;
+
+pub use memory::{Fetched, Memory, RamMemory};
+pub use node::{HostEvent, HostNode};
+pub use probe::{Probe, Record};
+
+use crate::attached::Attached;
+use crate::clock::Clock;
+use crate::poller::Poller;
+use bytes::Bytes;
+use pcie::root::{self, ReadToken, RootComplex};
+use pcie::software::{Bus, Request, RequestId, Task};
+use pcie::{Input, Output};
+use std::io;
+use switch::upstream::next_timer;
+use wire::tlp::Class;
+use wire::{Bdf, Instant};
+
+/// Requests of several buses share the root complex: the bus is in the upper
+/// bits of the name.
+const BUS_SHIFT: u32 = 48;
+
+/// See the module.
+pub struct Machine<A> {
+    clock: Clock,
+    poller: Poller,
+    root: RootComplex,
+    attached: A,
+    buses: Vec<Bus>,
+    sleeps: Vec<(Instant, usize, RequestId)>,
+    probe: Probe,
+}
+
+impl<A: Attached> Machine<A> {
+    /// A machine after power-on.
+    ///
+    /// # Errors
+    /// If the kernel refuses to watch something.
+    pub fn new(
+        clock: Clock,
+        poller: Poller,
+        settings: root::Settings,
+        attached: A,
+    ) -> io::Result<Self> {
+        attached.watch(&poller)?;
+        Ok(Self {
+            clock,
+            poller,
+            root: RootComplex::new(settings),
+            attached,
+            buses: Vec::new(),
+            sleeps: Vec::new(),
+            probe: Probe::default(),
+        })
+    }
+
+    /// A bus for another piece of host software.
+    pub fn new_bus(&mut self) -> Bus {
+        let bus = Bus::new();
+        self.buses.push(bus.clone());
+        bus
+    }
+
+    /// The clock.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// What watches the machine's descriptors; owners add theirs.
+    pub fn poller(&self) -> &Poller {
+        &self.poller
+    }
+
+    /// What is attached below the root port.
+    pub fn attached_mut(&mut self) -> &mut A {
+        &mut self.attached
+    }
+
+    /// What is attached below the root port.
+    pub fn attached(&self) -> &A {
+        &self.attached
+    }
+
+    /// The root complex.
+    pub fn root(&self) -> &RootComplex {
+        &self.root
+    }
+
+    /// The recorder at the root port.
+    pub fn probe_mut(&mut self) -> &mut Probe {
+        &mut self.probe
+    }
+
+    /// Answers a read that [`Memory::read`] put off.
+    pub fn host_data(&mut self, token: ReadToken, data: Option<Bytes>) {
+        let now = self.clock.now();
+        self.root.handle(now, root::Input::HostData(token, data));
+    }
+
+    /// Moves everything that can move once. Yields whether anything did, and
+    /// when to look again at the latest.
+    ///
+    /// # Errors
+    /// If the kernel refuses to watch something.
+    pub fn pump(&mut self, memory: &mut impl Memory) -> io::Result<(bool, Option<Instant>)> {
+        let now = self.clock.now();
+        let mut moved = self.take_requests(now);
+        let down = self.downwards(now, memory, &mut moved);
+        let up = self.upwards(now, memory, &mut moved);
+        let active = self.attached.service(now, &self.poller)?;
+        // What arrived goes up at once: a round less for every completion.
+        let late = if active.moved { self.upwards(now, memory, &mut moved) } else { None };
+        let asleep = self.sleeps.iter().map(|(at, _, _)| *at).min();
+        moved |= active.moved;
+        Ok((moved, next_timer([down, up, late, active.timer, asleep])))
+    }
+
+    /// Waits until something may have happened; `moved` says that something
+    /// just did.
+    ///
+    /// # Errors
+    /// As `epoll_wait(2)`.
+    pub fn wait(&mut self, moved: bool, timer: Option<Instant>) -> io::Result<()> {
+        if moved {
+            self.poller.busy(self.clock.now());
+            return Ok(());
+        }
+        self.poller.wait(&self.clock, timer)
+    }
+
+    /// Runs a piece of host software to its end.
+    ///
+    /// # Errors
+    /// As [`pump`](Self::pump) and [`wait`](Self::wait).
+    pub fn run<T>(
+        &mut self,
+        memory: &mut impl Memory,
+        bus: &Bus,
+        software: impl Future<Output = T> + 'static,
+    ) -> io::Result<T> {
+        let mut task = Task::new(bus, software);
+        loop {
+            if let Some(value) = task.poll(self.clock.now()) {
+                return Ok(value);
+            }
+            let (moved, timer) = self.pump(memory)?;
+            self.wait(moved, timer)?;
+        }
+    }
+
+    /// Requests of the host software on their way; sleeps that are over.
+    fn take_requests(&mut self, now: Instant) -> bool {
+        let mut moved = false;
+        for (index, bus) in self.buses.iter().enumerate() {
+            while let Some((id, request)) = bus.next_request() {
+                moved = true;
+                match request {
+                    Request::Sleep(span) => self.sleeps.push((now + span, index, id)),
+                    request => {
+                        let name = (index as u64) << BUS_SHIFT | id;
+                        self.root.handle(now, root::Input::Request(name, request));
+                    }
+                }
+            }
+        }
+        let buses = &self.buses;
+        self.sleeps.retain(|(at, index, id)| {
+            let over = *at <= now;
+            if over {
+                buses[*index].answer(*id, 0);
+                moved = true;
+            }
+            !over
+        });
+        moved
+    }
+
+    fn downwards(
+        &mut self,
+        now: Instant,
+        memory: &mut impl Memory,
+        moved: &mut bool,
+    ) -> Option<Instant> {
+        loop {
+            match self.root.poll(now, self.attached.ready()) {
+                root::Output::Tlp(tlp) => {
+                    self.probe.record(&self.clock, false, &tlp);
+                    self.attached.handle(now, Input::Tlp(tlp));
+                }
+                root::Output::Answer(name, value) => {
+                    let bus = &self.buses[(name >> BUS_SHIFT) as usize];
+                    bus.answer(name & ((1 << BUS_SHIFT) - 1), value.unwrap_or(u64::MAX));
+                }
+                root::Output::HostRead { token, requester, address, length } => {
+                    match memory.read(requester, address, length, &token) {
+                        Fetched::Now(data) => {
+                            self.root.handle(now, root::Input::HostData(token, data));
+                        }
+                        Fetched::Later => {}
+                    }
+                }
+                root::Output::HostWrite { requester, address, data } => {
+                    memory.write(requester, address, &data);
+                }
+                root::Output::Interrupt { requester, data } => memory.interrupt(requester, data),
+                root::Output::Wire { wire, level } => memory.wire(wire, level),
+                root::Output::HotReset => self.attached.handle(now, Input::HotReset),
+                root::Output::Timeout(at) => return at,
+            }
+            *moved = true;
+        }
+    }
+
+    fn upwards(&mut self, now: Instant, memory: &impl Memory, moved: &mut bool) -> Option<Instant> {
+        // Posted writes wait with everything behind them while the memory
+        // takes none.
+        let writes = memory.takes_writes();
+        loop {
+            let ready = self.root.ready();
+            match self.attached.poll(now, ready.with(Class::Posted, writes)) {
+                Output::Tlp(tlp) => {
+                    self.probe.record(&self.clock, true, &tlp);
+                    self.root.handle(now, root::Input::Tlp(tlp));
+                    *moved = true;
+                }
+                Output::Timeout(at) => return at,
+            }
+        }
+    }
+
+    /// Ends in order.
+    ///
+    /// # Errors
+    /// If data could not be made durable.
+    pub fn close(&mut self) -> io::Result<()> {
+        self.attached.close()
+    }
+
+    /// Forgets what a function was allowed: it has been reset.
+    pub fn forget_master(&mut self, function: Bdf) {
+        self.root.forget_master(function);
+    }
+}

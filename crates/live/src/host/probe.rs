@@ -1,0 +1,49 @@
+//! A protocol analyser at the root port: where the brief measures.
+
+use crate::clock::Clock;
+use wire::Instant;
+use wire::tlp::Tlp;
+
+/// One packet as it passed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// When it passed.
+    pub at: Instant,
+    /// Towards the root complex.
+    pub up: bool,
+    /// What passed.
+    pub tlp: Tlp,
+}
+
+/// Records packets while it is armed.
+#[derive(Debug, Default)]
+pub struct Probe {
+    records: Vec<Record>,
+    room: usize,
+}
+
+impl Probe {
+    /// Records up to `packets` from now on, in place of what it holds.
+    pub fn arm(&mut self, packets: usize) {
+        self.records = Vec::with_capacity(packets.min(1 << 16));
+        self.room = packets;
+    }
+
+    /// Stops, and yields what was recorded.
+    pub fn take(&mut self) -> Vec<Record> {
+        self.room = 0;
+        std::mem::take(&mut self.records)
+    }
+
+    /// Whether everything since [`arm`](Self::arm) is there.
+    pub fn is_full(&self) -> bool {
+        self.room == 0
+    }
+
+    pub(super) fn record(&mut self, clock: &Clock, up: bool, tlp: &Tlp) {
+        if self.room > 0 {
+            self.room -= 1;
+            self.records.push(Record { at: clock.now(), up, tlp: tlp.clone() });
+        }
+    }
+}

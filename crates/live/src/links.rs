@@ -1,0 +1,249 @@
+//! The connections of a switch's downstream links: made, kept, made again.
+
+use crate::attached::Activity;
+use crate::net::Connection;
+use crate::poller::Poller;
+use bytes::Bytes;
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+use switch::Upstream;
+use switch::tunnel::{Cause, Input};
+use switch::upstream::LinkOutput;
+use wire::frame::Hello;
+use wire::{Duration, Instant};
+
+/// Pause between attempts to connect.
+const RETRY: Duration = Duration::from_ms(200);
+
+/// What happened to a link.
+#[derive(Clone, Debug)]
+pub enum LinkEvent {
+    /// Up, with the far side's greeting.
+    Up(usize, Hello),
+    /// Down, after it was up.
+    Down(usize, Cause),
+    /// An attempt failed; another follows. The flag says that it will fail
+    /// again, for the far side is of another kind.
+    Failed(usize, String, bool),
+    /// An echo came back.
+    Echo(usize, u64),
+}
+
+#[derive(Debug)]
+enum State {
+    /// Try again at this time.
+    Waiting(Instant),
+    /// TCP is on its way.
+    Connecting(Connection),
+    /// The tunnel has it; the flag is what epoll watches for.
+    Open(Connection, bool),
+}
+
+#[derive(Debug)]
+struct Link {
+    peer: SocketAddr,
+    state: State,
+    up: bool,
+}
+
+/// One connection a downstream port.
+#[derive(Debug)]
+pub struct Links {
+    links: Vec<Link>,
+    events: VecDeque<LinkEvent>,
+}
+
+impl Links {
+    /// Connections to be made to `peers`, one a downstream port.
+    pub fn new(peers: &[SocketAddr]) -> Self {
+        let link = |peer: &SocketAddr| Link {
+            peer: *peer,
+            state: State::Waiting(Instant::ZERO),
+            up: false,
+        };
+        Self { links: peers.iter().map(link).collect(), events: VecDeque::new() }
+    }
+
+    /// The next event.
+    pub fn event(&mut self) -> Option<LinkEvent> {
+        self.events.pop_front()
+    }
+
+    /// The far side of link `index`.
+    pub fn peer(&self, index: usize) -> SocketAddr {
+        self.links[index].peer
+    }
+
+    /// Moves bytes between the connections and the tunnels of `upstream`.
+    ///
+    /// # Errors
+    /// As `epoll_ctl(2)`.
+    pub fn service(
+        &mut self,
+        now: Instant,
+        upstream: &mut Upstream,
+        poller: &Poller,
+    ) -> io::Result<Activity> {
+        let mut all = Activity::default();
+        for index in 0..self.links.len() {
+            let one = self.service_link(now, index, upstream, poller)?;
+            all.moved |= one.moved;
+            all.timer = switch::upstream::next_timer([all.timer, one.timer]);
+        }
+        Ok(all)
+    }
+
+    fn service_link(
+        &mut self,
+        now: Instant,
+        index: usize,
+        upstream: &mut Upstream,
+        poller: &Poller,
+    ) -> io::Result<Activity> {
+        let link = &mut self.links[index];
+        match &mut link.state {
+            State::Waiting(at) if now < *at => {
+                return Ok(Activity { moved: false, timer: Some(*at) });
+            }
+            State::Waiting(_) => match Connection::connect(link.peer) {
+                Ok(connection) => {
+                    poller.add(&connection, true)?;
+                    link.state = State::Connecting(connection);
+                }
+                Err(error) => self.fail(now, index, &error),
+            },
+            State::Connecting(connection) => match connection.established() {
+                Ok(false) => {}
+                Ok(true) => {
+                    let State::Connecting(connection) =
+                        std::mem::replace(&mut link.state, State::Waiting(now))
+                    else {
+                        unreachable!("matched above");
+                    };
+                    poller.modify(&connection, false)?;
+                    link.state = State::Open(connection, false);
+                    upstream.handle_link(now, index, Input::Connected);
+                    return Ok(Activity { moved: true, timer: None });
+                }
+                Err(error) => self.fail(now, index, &error),
+            },
+            State::Open(..) => return self.carry(now, index, upstream, poller),
+        }
+        let timer = match &self.links[index].state {
+            State::Waiting(at) => Some(*at),
+            _ => None,
+        };
+        Ok(Activity { moved: false, timer })
+    }
+
+    fn fail(&mut self, now: Instant, index: usize, error: &io::Error) {
+        let link = &mut self.links[index];
+        link.state = State::Waiting(now + RETRY);
+        self.events.push_back(LinkEvent::Failed(index, format!("{}: {error}", link.peer), false));
+    }
+
+    /// Input first, then output while there is room.
+    fn carry(
+        &mut self,
+        now: Instant,
+        index: usize,
+        upstream: &mut Upstream,
+        poller: &Poller,
+    ) -> io::Result<Activity> {
+        let link = &mut self.links[index];
+        let State::Open(connection, watched) = &mut link.state else {
+            return Ok(Activity::default());
+        };
+        let mut moved = false;
+        let mut gone = receive(connection, |bytes| {
+            moved = true;
+            upstream.handle_link(now, index, Input::Received(bytes));
+        });
+        gone |= connection.flush().is_err();
+        let timer = loop {
+            let room = connection.room();
+            upstream.handle_link(now, index, Input::CanTransmit { bytes: room });
+            match upstream.poll_link(now, index) {
+                LinkOutput::Transmit(bytes) => {
+                    moved = true;
+                    gone |= connection.send(bytes).is_err();
+                }
+                LinkOutput::Up(hello) => {
+                    moved = true;
+                    link.up = true;
+                    self.events.push_back(LinkEvent::Up(index, hello));
+                }
+                LinkOutput::EchoReply(number) => {
+                    moved = true;
+                    self.events.push_back(LinkEvent::Echo(index, number));
+                }
+                LinkOutput::Down(cause) => {
+                    // What is queued (a reject, a goodbye) still goes out.
+                    if let LinkOutput::Transmit(bytes) = upstream.poll_link(now, index) {
+                        let _ = connection.send(bytes);
+                    }
+                    self.close_link(now, index, upstream, cause);
+                    return Ok(Activity { moved: true, timer: Some(now + RETRY) });
+                }
+                LinkOutput::Timeout(at) => break at,
+            }
+        };
+        if gone {
+            upstream.handle_link(now, index, Input::Disconnected);
+            if let LinkOutput::Down(cause) = upstream.poll_link(now, index) {
+                self.close_link(now, index, upstream, cause);
+            }
+            return Ok(Activity { moved: true, timer: Some(now + RETRY) });
+        }
+        if *watched != connection.is_full() {
+            *watched = !*watched;
+            poller.modify(&*connection, *watched)?;
+        }
+        Ok(Activity { moved, timer })
+    }
+
+    fn close_link(&mut self, now: Instant, index: usize, upstream: &mut Upstream, cause: Cause) {
+        upstream.handle_link(now, index, Input::Disconnected);
+        let link = &mut self.links[index];
+        link.state = State::Waiting(now + RETRY);
+        let was_up = std::mem::take(&mut link.up);
+        self.events.push_back(if was_up {
+            LinkEvent::Down(index, cause)
+        } else {
+            let passing = matches!(cause, Cause::Disconnected | Cause::Lost | Cause::Goodbye);
+            LinkEvent::Failed(index, format!("{}: {cause}", link.peer), !passing)
+        });
+    }
+
+    /// Says goodbye on every link.
+    pub fn close(&mut self, upstream: &mut Upstream) {
+        upstream.goodbye();
+        for (index, link) in self.links.iter_mut().enumerate() {
+            let State::Open(connection, _) = &mut link.state else { continue };
+            upstream.handle_link(Instant::ZERO, index, Input::CanTransmit { bytes: 1 << 16 });
+            while let LinkOutput::Transmit(bytes) = upstream.poll_link(Instant::ZERO, index) {
+                let _ = connection.send(bytes);
+            }
+        }
+    }
+}
+
+/// Drains a connection into `take`; whether it is gone.
+pub(crate) fn receive(connection: &mut Connection, mut take: impl FnMut(Bytes)) -> bool {
+    loop {
+        match connection.receive() {
+            Ok(Some(bytes)) if bytes.is_empty() => return true,
+            Ok(Some(bytes)) => {
+                let short = bytes.len() < 32 << 10;
+                take(bytes);
+                // A short read has emptied the socket: save the next call.
+                if short {
+                    return false;
+                }
+            }
+            Ok(None) => return false,
+            Err(_) => return true,
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! A namespace in memory.
+
+use super::{Media, done};
+use bytes::Bytes;
+use nvme::block::{Completion, Error, Operation, Request};
+use std::io;
+use std::os::fd::BorrowedFd;
+
+/// Granularity at which memory is taken: untouched chunks cost nothing.
+const CHUNK: usize = 64 << 10;
+
+/// Memory that is there once it has been written.
+#[derive(Debug)]
+pub struct RamMedia {
+    chunks: Vec<Option<Box<[u8]>>>,
+    size: u64,
+}
+
+impl RamMedia {
+    /// `size` bytes of zeroes.
+    pub fn new(size: u64) -> Self {
+        let count = usize::try_from(size.div_ceil(CHUNK as u64)).expect("fits the address space");
+        Self { chunks: std::iter::repeat_with(|| None).take(count).collect(), size }
+    }
+
+    fn inside(&self, offset: u64, length: u64) -> bool {
+        offset.checked_add(length).is_some_and(|end| end <= self.size)
+    }
+
+    fn read(&self, offset: u64, length: usize) -> Bytes {
+        let mut out = Vec::with_capacity(length);
+        for (chunk, from, bytes) in pieces(offset, length) {
+            match &self.chunks[chunk] {
+                Some(data) => out.extend_from_slice(&data[from..from + bytes]),
+                None => out.resize(out.len() + bytes, 0),
+            }
+        }
+        Bytes::from(out)
+    }
+
+    fn write(&mut self, offset: u64, data: &[u8]) {
+        let mut at = 0;
+        for (chunk, from, bytes) in pieces(offset, data.len()) {
+            let place = self.chunks[chunk].get_or_insert_with(|| vec![0; CHUNK].into());
+            place[from..from + bytes].copy_from_slice(&data[at..at + bytes]);
+            at += bytes;
+        }
+    }
+
+    fn zero(&mut self, offset: u64, length: u64) {
+        for (chunk, from, bytes) in pieces(offset, length as usize) {
+            if bytes == CHUNK {
+                self.chunks[chunk] = None;
+            } else if let Some(data) = &mut self.chunks[chunk] {
+                data[from..from + bytes].fill(0);
+            }
+        }
+    }
+}
+
+/// The parts of a range by chunk: (chunk, offset in it, bytes).
+fn pieces(offset: u64, length: usize) -> impl Iterator<Item = (usize, usize, usize)> {
+    let (mut at, mut left) = (offset as usize, length);
+    std::iter::from_fn(move || {
+        let from = at % CHUNK;
+        let bytes = left.min(CHUNK - from);
+        let piece = (at / CHUNK, from, bytes);
+        at += bytes;
+        left -= bytes;
+        (bytes > 0).then_some(piece)
+    })
+}
+
+impl Media for RamMedia {
+    fn start(&mut self, request: Request) -> Option<Completion> {
+        Some(match request.operation {
+            Operation::Read { offset, length } if self.inside(offset, length as u64) => {
+                Ok(self.read(offset, length))
+            }
+            Operation::Write { offset, data } if self.inside(offset, data.len() as u64) => {
+                self.write(offset, &data);
+                done()
+            }
+            Operation::WriteZeroes { offset, length } | Operation::Discard { offset, length }
+                if self.inside(offset, length) =>
+            {
+                self.zero(offset, length);
+                done()
+            }
+            Operation::Flush => done(),
+            _ => Err(Error::Internal),
+        })
+    }
+
+    fn finished(&mut self) -> Option<(u64, Completion)> {
+        None
+    }
+
+    fn signal(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn read_only(&self) -> bool {
+        false
+    }
+
+    fn close(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(media: &mut RamMedia, operation: Operation) -> Completion {
+        media.start(Request { id: 0, nsid: 1, operation }).expect("done at once")
+    }
+
+    #[test]
+    fn ranges_across_chunks_keep_their_bytes() {
+        let mut media = RamMedia::new(4 * CHUNK as u64);
+        let offset = CHUNK as u64 - 512;
+        let data = Bytes::from((0..CHUNK + 1024).map(|i| (i / 512) as u8 + 1).collect::<Vec<_>>());
+        run(&mut media, Operation::Write { offset, data: data.clone() }).unwrap();
+        let read = Operation::Read { offset, length: data.len() };
+        assert_eq!(run(&mut media, read.clone()), Ok(data));
+        run(&mut media, Operation::WriteZeroes { offset: 0, length: 3 * CHUNK as u64 }).unwrap();
+        assert!(run(&mut media, read).unwrap().iter().all(|byte| *byte == 0));
+        let beyond = Operation::Read { offset: 4 * CHUNK as u64, length: 512 };
+        assert_eq!(run(&mut media, beyond), Err(Error::Internal));
+    }
+}

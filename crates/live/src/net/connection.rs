@@ -1,0 +1,198 @@
+//! One TCP connection, never blocking, and the listener for more.
+
+use bytes::{Bytes, BytesMut};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use socket2::{Domain, SockRef, Socket, Type};
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// Unsent bytes in the kernel above which a socket does not count as
+/// writable: TLPs wait where they can still be aggregated.
+const UNSENT: u32 = 16 << 10;
+/// Bytes read at once.
+const READ: usize = 128 << 10;
+/// Bytes offered to the tunnel at once.
+const OFFER: usize = 64 << 10;
+
+/// A connection to the other end of a link.
+#[derive(Debug)]
+pub struct Connection {
+    stream: TcpStream,
+    peer: SocketAddr,
+    input: BytesMut,
+    output: Vec<u8>,
+    written: usize,
+    /// Bytes handed to the kernel since it last said that it has room.
+    unchecked: usize,
+}
+
+impl Connection {
+    /// Begins to connect; [`established`](Self::established) says how it goes.
+    ///
+    /// # Errors
+    /// If no socket can be had.
+    pub fn connect(peer: SocketAddr) -> io::Result<Self> {
+        let socket = Socket::new(Domain::for_address(peer), Type::STREAM, None)?;
+        socket.set_nonblocking(true)?;
+        match socket.connect(&peer.into()) {
+            Ok(()) => {}
+            Err(error)
+                if error.raw_os_error() == Some(rustix::io::Errno::INPROGRESS.raw_os_error()) => {}
+            Err(error) => return Err(error),
+        }
+        Self::new(socket.into(), peer)
+    }
+
+    fn new(stream: TcpStream, peer: SocketAddr) -> io::Result<Self> {
+        stream.set_nonblocking(true)?;
+        stream.set_nodelay(true)?;
+        SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT)?;
+        let input = BytesMut::with_capacity(READ);
+        Ok(Self { stream, peer, input, output: Vec::new(), written: 0, unchecked: 0 })
+    }
+
+    /// Whether the connection stands: `None` while that is not known.
+    ///
+    /// # Errors
+    /// Why it could not be made.
+    pub fn established(&self) -> io::Result<bool> {
+        if let Some(error) = self.stream.take_error()? {
+            return Err(error);
+        }
+        match self.stream.peer_addr() {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The other end.
+    pub fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    /// What has come; `None` if nothing has, an empty chunk at the end.
+    ///
+    /// # Errors
+    /// As `recv(2)`.
+    pub fn receive(&mut self) -> io::Result<Option<Bytes>> {
+        if self.input.capacity() < READ / 4 {
+            self.input = BytesMut::with_capacity(READ);
+        }
+        let start = self.input.len();
+        self.input.resize(self.input.capacity(), 0);
+        let result = self.stream.read(&mut self.input[start..]);
+        let got = *result.as_ref().unwrap_or(&0);
+        self.input.truncate(start + got);
+        match result {
+            Ok(_) => Ok(Some(self.input.split().freeze())),
+            Err(error) if would_block(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Takes bytes to send, and sends what the kernel takes.
+    ///
+    /// # Errors
+    /// As `send(2)`.
+    pub fn send(&mut self, bytes: Vec<u8>) -> io::Result<()> {
+        if self.output.is_empty() {
+            self.output = bytes;
+        } else {
+            self.output.extend_from_slice(&bytes);
+        }
+        self.flush()
+    }
+
+    /// Sends what is left over.
+    ///
+    /// # Errors
+    /// As `send(2)`.
+    pub fn flush(&mut self) -> io::Result<()> {
+        while self.written < self.output.len() {
+            match self.stream.write(&self.output[self.written..]) {
+                Ok(bytes) => {
+                    self.written += bytes;
+                    self.unchecked += bytes;
+                }
+                Err(error) if would_block(&error) => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+        self.output.clear();
+        self.written = 0;
+        Ok(())
+    }
+
+    /// How many bytes the network takes now.
+    pub fn room(&mut self) -> usize {
+        if !self.output.is_empty() {
+            return 0;
+        }
+        if self.unchecked > UNSENT as usize {
+            let mut fds = [PollFd::new(&self.stream, PollFlags::OUT)];
+            let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+            if !matches!(poll(&mut fds, Some(&now)), Ok(n) if n > 0) {
+                return 0;
+            }
+            self.unchecked = 0;
+        }
+        OFFER
+    }
+
+    /// Whether the connection waits for the kernel to take more.
+    pub fn is_full(&self) -> bool {
+        !self.output.is_empty() || self.unchecked > UNSENT as usize
+    }
+}
+
+impl AsFd for Connection {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+}
+
+/// Accepts connections.
+#[derive(Debug)]
+pub struct Listener(TcpListener);
+
+impl Listener {
+    /// Listens on `address`.
+    ///
+    /// # Errors
+    /// A sentence that names the address.
+    pub fn bind(address: SocketAddr) -> io::Result<Self> {
+        let named = |error: io::Error| {
+            io::Error::new(error.kind(), format!("cannot listen on {address}: {error}"))
+        };
+        let listener = TcpListener::bind(address).map_err(named)?;
+        listener.set_nonblocking(true)?;
+        Ok(Self(listener))
+    }
+
+    /// Where it listens.
+    ///
+    /// # Errors
+    /// As `getsockname(2)`.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.0.local_addr()
+    }
+
+    /// The next connection, if one waits. Connections that failed before they
+    /// could be accepted are passed over.
+    pub fn accept(&self) -> Option<Connection> {
+        let (stream, peer) = self.0.accept().ok()?;
+        Connection::new(stream, peer).ok()
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+fn would_block(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}

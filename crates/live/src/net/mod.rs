@@ -1,0 +1,7 @@
+//! TCP connections that carry frames.
+
+mod address;
+mod connection;
+
+pub use address::{resolve, resolve_local};
+pub use connection::{Connection, Listener};

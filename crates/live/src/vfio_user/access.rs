@@ -1,0 +1,368 @@
+//! Region accesses and resets: the commands that cross the network.
+//!
+//! An access is cut into pieces that one configuration request or one run of
+//! memory requests can carry. The pieces of a read are in flight together, up
+//! to a limit; writes go one after the other.
+
+use super::MAX_DATA_XFER;
+use super::config::FarWrite;
+use super::connection::{Incoming, Outgoing};
+use super::msix::Window;
+use super::session::{Action, Session, Token};
+use bytes::Bytes;
+use pcie::Reset;
+use rustix::io::Errno;
+use std::collections::VecDeque;
+use wire::vfio_user::{Command, Header, RegionAccess, WriteMulti, region_index};
+use wire::{Duration, Instant};
+
+/// A command that has not been answered this long after it arrived reads all
+/// ones. QEMU waits 5 s.
+pub const ACCESS_DEADLINE: Duration = Duration::from_ms(3_000);
+
+/// Pieces of one read in flight. QEMU reads all of configuration space with
+/// one message.
+const WINDOW: usize = 32;
+
+/// A BAR access does not cross a multiple of this (PCI Express Base 4.0,
+/// section 2.2.7: requests do not cross a 4 KiB boundary).
+const BOUNDARY: u64 = 4096;
+
+/// Bytes before the data of a reply.
+const FRONT: usize = Header::SIZE + RegionAccess::LENGTH;
+
+/// The command being carried out.
+#[derive(Debug)]
+pub(super) struct Current {
+    header: Header,
+    deadline: Instant,
+    job: Job,
+    error: Option<Errno>,
+}
+
+#[derive(Debug)]
+enum Job {
+    Read(Read),
+    Write(Write),
+    /// VFIO_USER_DEVICE_RESET; `None` before it was handed to the owner.
+    Reset(Option<Token>),
+}
+
+#[derive(Debug)]
+struct Read {
+    request: RegionAccess,
+    /// Room for the headers, then the data.
+    reply: Vec<u8>,
+    /// Bytes asked for so far.
+    next: usize,
+    flying: Vec<(Token, usize, usize)>,
+}
+
+#[derive(Debug)]
+struct Write {
+    /// Region, offset and data of what is not yet written.
+    rest: VecDeque<(u32, u64, Bytes)>,
+    /// Configuration writes for the far function.
+    far: VecDeque<FarWrite>,
+    /// Behind those, a function-level reset.
+    reset: bool,
+    waits: Option<(Token, Waits)>,
+    reply: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waits {
+    Config,
+    Reset,
+}
+
+impl Current {
+    pub(super) fn deadline(&self) -> Instant {
+        self.deadline
+    }
+}
+
+impl Session {
+    /// Checks an access or a reset.
+    pub(super) fn begin(
+        &self,
+        command: Command,
+        message: &Incoming,
+        deadline: Instant,
+    ) -> Result<Current, Errno> {
+        let header = message.header;
+        let access = || RegionAccess::decode(&message.payload).map_err(|_| Errno::INVAL);
+        let job = match command {
+            Command::RegionRead => {
+                let request = access()?;
+                self.check(request.region, request.offset, u64::from(request.count))?;
+                let reply = vec![0; FRONT + request.count as usize];
+                Job::Read(Read { request, reply, next: 0, flying: Vec::new() })
+            }
+            Command::RegionWrite => {
+                let request = access()?;
+                self.check(request.region, request.offset, u64::from(request.count))?;
+                let data = message.payload.slice(RegionAccess::LENGTH..);
+                if data.len() < request.count as usize {
+                    return Err(Errno::INVAL);
+                }
+                let data = data.slice(..request.count as usize);
+                let mut reply = Vec::new();
+                request.encode(&mut reply);
+                Job::write([(request.region, request.offset, data)], reply)
+            }
+            Command::RegionWriteMulti => {
+                let multi = WriteMulti::decode(&message.payload).map_err(|_| Errno::INVAL)?;
+                for write in &multi.writes {
+                    self.check(write.region, write.offset, u64::from(write.count))?;
+                }
+                let count = (multi.writes.len() as u64).to_le_bytes().to_vec();
+                let writes = multi.writes.iter().map(|write| {
+                    let data = Bytes::copy_from_slice(&write.data[..write.count as usize]);
+                    (write.region, write.offset, data)
+                });
+                Job::write(writes, count)
+            }
+            _ => Job::Reset(None),
+        };
+        Ok(Current { header, deadline, job, error: None })
+    }
+
+    fn check(&self, region: u32, offset: u64, count: u64) -> Result<(), Errno> {
+        let end = offset.checked_add(count).ok_or(Errno::INVAL)?;
+        if count > MAX_DATA_XFER as u64 || end > self.region_size(region) {
+            return Err(Errno::INVAL);
+        }
+        Ok(())
+    }
+
+    /// Carries the access on; false if it waits for the owner now.
+    pub(super) fn step(&mut self, now: Instant, mut current: Current) -> bool {
+        let done = match &mut current.job {
+            // Too late already when its turn came: the owner is stuck.
+            Job::Read(read) if !self.present || current.deadline <= now => {
+                read.reply[FRONT + read.next..].fill(0xff);
+                read.next = read.reply.len() - FRONT;
+                read.flying.is_empty()
+            }
+            Job::Read(read) => self.step_read(read),
+            Job::Write(write) => self.step_write(write),
+            Job::Reset(None) if self.present => {
+                let token = self.token();
+                self.act(Action::Reset { token, reset: Reset::Hot });
+                current.job = Job::Reset(Some(token));
+                false
+            }
+            Job::Reset(None) => {
+                self.function_was_reset();
+                true
+            }
+            Job::Reset(Some(_)) => false,
+        };
+        if done {
+            self.finish(current);
+        } else {
+            self.current = Some(current);
+        }
+        done
+    }
+
+    fn step_read(&mut self, read: &mut Read) -> bool {
+        let length = read.reply.len() - FRONT;
+        while read.next < length && read.flying.len() < WINDOW {
+            let offset = read.request.offset + read.next as u64;
+            let rest = length - read.next;
+            let into = FRONT + read.next;
+            let (size, token) = if read.request.region == region_index::CONFIG {
+                let size = rest.min(4 - offset as usize % 4);
+                match self.config.read(offset as u16, size as u8) {
+                    Some(bytes) => {
+                        read.reply[into..into + size].copy_from_slice(&bytes[..size]);
+                        (size, None)
+                    }
+                    None => {
+                        let token = self.token();
+                        let (offset, size8) = (offset as u16, size as u8);
+                        self.act(Action::ConfigRead { token, offset, size: size8 });
+                        (size, Some(token))
+                    }
+                }
+            } else {
+                let bar = read.request.region as u8;
+                let (window, size) = self.bar_piece(bar, offset, rest);
+                let part = &mut read.reply[into..into + size];
+                match window {
+                    Some((Window::Table, at)) => self.table.read(at, part),
+                    Some((Window::Pending, at)) => {
+                        for (i, byte) in part.iter_mut().enumerate() {
+                            *byte = self.interrupts.pending_byte(at + i);
+                        }
+                    }
+                    None => {}
+                }
+                let token = window.is_none().then(|| self.token());
+                if let Some(token) = token {
+                    self.act(Action::BarRead { token, bar, offset, length: size });
+                }
+                (size, token)
+            };
+            read.flying.extend(token.map(|token| (token, read.next, size)));
+            read.next += size;
+        }
+        read.next == length && read.flying.is_empty()
+    }
+
+    /// What answers a BAR access, and how many bytes of it.
+    fn bar_piece(&self, bar: u8, offset: u64, rest: usize) -> (Option<(Window, usize)>, usize) {
+        let (window, alike) = self.table.window(bar, offset);
+        let alike = alike.min(BOUNDARY - offset % BOUNDARY);
+        (window, rest.min(usize::try_from(alike).unwrap_or(usize::MAX)))
+    }
+
+    fn step_write(&mut self, write: &mut Write) -> bool {
+        loop {
+            if write.waits.is_some() {
+                return false;
+            }
+            if let Some(far) = write.far.pop_front() {
+                let token = self.token();
+                let (offset, size, value) = (far.offset, far.size, far.value);
+                self.act(Action::ConfigWrite { token, offset, size, value });
+                write.waits = Some((token, Waits::Config));
+                continue;
+            }
+            if std::mem::take(&mut write.reset) {
+                let token = self.token();
+                self.act(Action::Reset { token, reset: Reset::FunctionLevel });
+                write.waits = Some((token, Waits::Reset));
+                continue;
+            }
+            let Some((region, offset, data)) = write.rest.front_mut() else { return true };
+            if data.is_empty() {
+                write.rest.pop_front();
+                continue;
+            }
+            if !self.present {
+                self.counters.dropped_writes += 1;
+                write.rest.pop_front();
+                continue;
+            }
+            if *region == region_index::CONFIG {
+                let piece = data.split_to(data.len().min(4 - *offset as usize % 4));
+                let written = self.config.write(*offset as u16, &piece);
+                *offset += piece.len() as u64;
+                write.far.extend(written.far);
+                write.reset = written.reset;
+                self.update_msix();
+                continue;
+            }
+            let (bar, at) = (*region as u8, *offset);
+            let (window, size) = self.bar_piece(bar, at, data.len());
+            let piece = data.split_to(size);
+            *offset += size as u64;
+            match window {
+                Some((Window::Table, at)) => {
+                    for (vector, masked) in self.table.write(at, &piece) {
+                        self.interrupts.mask_by_table(vector, masked);
+                    }
+                }
+                Some((Window::Pending, _)) => {}
+                None => self.act(Action::BarWrite { bar, offset: at, data: piece }),
+            }
+        }
+    }
+
+    /// Takes the owner's answer to a piece.
+    pub(super) fn answer_access(&mut self, token: Token, result: Result<&[u8], Errno>) {
+        let Some(mut current) = self.current.take() else { return };
+        match &mut current.job {
+            Job::Read(read) => {
+                if let Some(at) = read.flying.iter().position(|flying| flying.0 == token) {
+                    let (_, at, size) = read.flying.swap_remove(at);
+                    let part = &mut read.reply[FRONT + at..FRONT + at + size];
+                    match result {
+                        Ok(data) if data.len() == size => part.copy_from_slice(data),
+                        Ok(_) => part.fill(0xff),
+                        Err(errno) => current.error = Some(errno),
+                    }
+                    if read.request.region == region_index::CONFIG && !gone(part) {
+                        self.config.overlay((read.request.offset + at as u64) as u16, part);
+                    }
+                }
+            }
+            Job::Write(write) if write.waits.is_some_and(|waits| waits.0 == token) => {
+                let reset = write.waits.take().is_some_and(|waits| waits.1 == Waits::Reset);
+                current.error = current.error.or(result.err());
+                if reset {
+                    self.function_was_reset();
+                }
+            }
+            Job::Reset(waits) if *waits == Some(token) => {
+                self.function_was_reset();
+                current.error = result.err();
+                self.finish(current);
+                return;
+            }
+            _ => {}
+        }
+        self.current = Some(current);
+    }
+
+    /// Ends the current command without the owner: what is missing of a read
+    /// is all ones, what is missing of a write is lost.
+    pub(super) fn abandon(&mut self) {
+        let Some(mut current) = self.current.take() else { return };
+        match &mut current.job {
+            Job::Read(read) => {
+                for (_, at, size) in read.flying.drain(..) {
+                    read.reply[FRONT + at..FRONT + at + size].fill(0xff);
+                }
+                read.reply[FRONT + read.next..].fill(0xff);
+            }
+            Job::Write(write) => {
+                self.counters.dropped_writes += write.rest.len() as u64;
+                if write.waits.is_some_and(|waits| waits.1 == Waits::Reset) {
+                    self.function_was_reset();
+                }
+            }
+            Job::Reset(_) => self.function_was_reset(),
+        }
+        self.finish(current);
+    }
+
+    fn finish(&mut self, current: Current) {
+        let Current { header, job, error, .. } = current;
+        match (job, error) {
+            (_, Some(errno)) => self.answer(&header, Err(errno)),
+            (Job::Read(mut read), None) => {
+                let length = read.reply.len() - Header::SIZE;
+                let mut front = header.reply(length).encode().to_vec();
+                read.request.encode(&mut front);
+                read.reply[..FRONT].copy_from_slice(&front);
+                if !header.no_reply {
+                    self.send(Outgoing::new(read.reply));
+                }
+            }
+            (Job::Write(write), None) => self.answer(&header, Ok((write.reply, Vec::new()))),
+            (Job::Reset(_), None) => self.answer(&header, Ok((Vec::new(), Vec::new()))),
+        }
+    }
+}
+
+/// All ones from configuration space: nobody is there, and then our own bits
+/// must not pretend otherwise.
+fn gone(bytes: &[u8]) -> bool {
+    bytes.len() >= 2 && bytes.iter().all(|byte| *byte == 0xff)
+}
+
+impl Job {
+    fn write(writes: impl IntoIterator<Item = (u32, u64, Bytes)>, reply: Vec<u8>) -> Self {
+        Self::Write(Write {
+            rest: writes.into_iter().collect(),
+            far: VecDeque::new(),
+            reset: false,
+            waits: None,
+            reply,
+        })
+    }
+}

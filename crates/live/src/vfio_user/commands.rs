@@ -1,0 +1,246 @@
+//! Commands that are answered at once: everything but accesses and resets.
+
+use super::access::Current;
+use super::connection::{Incoming, Outgoing};
+use super::session::{Action, Session, State};
+use super::{MAX_DATA_XFER, MAX_MSG_FDS};
+use crate::guest::{MAX_RANGES, Rights};
+use crate::mapping::PAGE;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::io::Errno;
+use std::num::NonZeroU32;
+use wire::Instant;
+use wire::vfio_user::{
+    Capabilities, Command, DEFAULT_MAX_DATA_XFER_SIZE, DEVICE_FLAGS_PCI, DEVICE_FLAGS_RESET,
+    DMA_FLAG_READ, DMA_FLAG_WRITE, DMA_UNMAP_FLAG_ALL, DeviceInfo, DmaMap, DmaUnmap, Header,
+    IrqInfo, IrqSet, Malformed, REGION_FLAG_MMAP, REGION_FLAG_READ, REGION_FLAG_WRITE, RegionInfo,
+    RegionIoFds, SparseArea, Version, irq_index, region_index,
+};
+
+/// The version of the protocol we speak.
+const MAJOR: u16 = 0;
+const MINOR: u16 = 1;
+
+/// VFIO_USER_F_DMA_REGION_MMAP of newer libvfio-user headers: says what a
+/// descriptor says anyway.
+const DMA_FLAG_MMAP: u32 = 1 << 2;
+
+/// Smallest `max_data_xfer_size` of a client that is worth talking to.
+const MIN_DATA_XFER: u64 = 4096;
+
+/// A reply's payload and descriptors.
+type Answer = Result<(Vec<u8>, Vec<OwnedFd>), Errno>;
+
+fn payload(encode: impl FnOnce(&mut Vec<u8>)) -> Answer {
+    let mut out = Vec::new();
+    encode(&mut out);
+    Ok((out, Vec::new()))
+}
+
+/// Every malformed payload is refused alike.
+fn invalid(_: Malformed) -> Errno {
+    Errno::INVAL
+}
+
+impl Session {
+    /// Carries a command out, or makes it the current access.
+    pub(super) fn command(&mut self, now: Instant, deadline: Instant, message: Incoming) {
+        let header = message.header;
+        let command = Command::from_number(header.command);
+        let greeted = self.state == State::Ready;
+        let answer = match command {
+            _ if message.refusal.is_some() => Err(message.refusal.unwrap_or(Errno::INVAL)),
+            None => Err(Errno::NOSYS),
+            Some(Command::Version) if greeted => Err(Errno::INVAL),
+            Some(Command::Version) => self.version(&message),
+            Some(_) if !greeted => Err(Errno::INVAL),
+            Some(Command::DmaMap) => self.dma_map(message),
+            Some(Command::DmaUnmap) => self.dma_unmap(&message),
+            Some(Command::DeviceGetInfo) => Self::device_info(&message),
+            Some(Command::DeviceGetRegionInfo) => self.region_info(&message),
+            Some(Command::DeviceGetRegionIoFds) => Self::region_io_fds(&message),
+            Some(Command::DeviceGetIrqInfo) => self.irq_info(&message),
+            Some(Command::DeviceSetIrqs) => self.set_irqs(message),
+            Some(
+                command @ (Command::RegionRead
+                | Command::RegionWrite
+                | Command::RegionWriteMulti
+                | Command::DeviceReset),
+            ) => match self.begin(command, &message, deadline) {
+                Ok(current) => return self.start(now, current),
+                Err(errno) => Err(errno),
+            },
+            Some(
+                Command::DmaRead
+                | Command::DmaWrite
+                | Command::DirtyPages
+                | Command::DeviceFeature
+                | Command::MigDataRead
+                | Command::MigDataWrite,
+            ) => Err(Errno::NOTSUP),
+        };
+        self.answer(&header, answer);
+    }
+
+    fn start(&mut self, now: Instant, current: Current) {
+        // A store that came before this message takes effect before it.
+        self.poll_doorbells();
+        self.step(now, current);
+    }
+
+    /// Sends the reply, unless nobody waits for one.
+    pub(super) fn answer(&mut self, header: &Header, answer: Answer) {
+        let message = match answer {
+            Ok((payload, fds)) => {
+                let mut bytes = header.reply(payload.len()).encode().to_vec();
+                bytes.extend_from_slice(&payload);
+                Outgoing { bytes, fds }
+            }
+            Err(errno) => {
+                self.counters.refused += 1;
+                let errno = NonZeroU32::new(errno.raw_os_error() as u32);
+                let errno = errno.unwrap_or(NonZeroU32::MIN);
+                Outgoing::new(header.refusal(errno).encode().to_vec())
+            }
+        };
+        if !header.no_reply {
+            self.send(message);
+        }
+    }
+
+    fn version(&mut self, message: &Incoming) -> Answer {
+        let theirs = Version::decode(&message.payload).map_err(invalid)?;
+        if theirs.major != MAJOR {
+            return Err(Errno::PROTONOSUPPORT);
+        }
+        let minor = theirs.minor.min(MINOR);
+        let asked = theirs.capabilities.clone().unwrap_or_default();
+        let xfer = asked.max_data_xfer_size.unwrap_or(DEFAULT_MAX_DATA_XFER_SIZE);
+        if xfer < MIN_DATA_XFER {
+            return Err(Errno::INVAL);
+        }
+        let xfer = xfer.min(MAX_DATA_XFER as u64);
+        self.client_xfer = xfer as usize;
+        self.state = State::Ready;
+        self.act(Action::ClientReady);
+        // A subset of what was asked for, and nothing without JSON. QEMU takes
+        // our max_data_xfer_size for its own limit as well.
+        let capabilities = theirs.capabilities.map(|asked| Capabilities {
+            max_msg_fds: asked.max_msg_fds.map(|_| MAX_MSG_FDS as u64),
+            max_data_xfer_size: asked.max_data_xfer_size.map(|_| xfer),
+            max_dma_maps: asked.max_dma_maps.map(|maps| maps.min(MAX_RANGES as u64)),
+            pgsizes: asked.pgsizes.map(|_| PAGE as u64),
+            write_multiple: asked.write_multiple.filter(|wanted| *wanted),
+            twin_socket: None,
+            migration: false,
+        });
+        let reply = Version { major: MAJOR, minor, capabilities };
+        payload(|out| reply.encode(out))
+    }
+
+    fn dma_map(&mut self, mut message: Incoming) -> Answer {
+        let map = DmaMap::decode(&message.payload).map_err(invalid)?;
+        let known = DMA_FLAG_READ | DMA_FLAG_WRITE | DMA_FLAG_MMAP;
+        if map.flags & !known != 0 || message.fds.len() > 1 {
+            return Err(Errno::INVAL);
+        }
+        let rights =
+            Rights { read: map.flags & DMA_FLAG_READ != 0, write: map.flags & DMA_FLAG_WRITE != 0 };
+        let fd = message.fds.pop();
+        let file = fd.as_ref().map(|fd| (fd.as_fd(), map.offset));
+        self.memory.map(map.address, map.size, rights, file)?;
+        Ok((Vec::new(), Vec::new()))
+    }
+
+    /// A descriptor that comes along (SPDK) is closed with the message.
+    fn dma_unmap(&mut self, message: &Incoming) -> Answer {
+        let unmap = DmaUnmap::decode(&message.payload).map_err(invalid)?;
+        match unmap.flags {
+            0 => self.memory.unmap(unmap.address, unmap.size)?,
+            DMA_UNMAP_FLAG_ALL => self.memory.clear(),
+            _ => return Err(Errno::INVAL),
+        }
+        payload(|out| DmaUnmap { argsz: DmaUnmap::LENGTH as u32, ..unmap }.encode(out))
+    }
+
+    fn device_info(message: &Incoming) -> Answer {
+        let asked = DeviceInfo::decode(&message.payload).map_err(invalid)?;
+        if (asked.argsz as usize) < DeviceInfo::LENGTH {
+            return Err(Errno::INVAL);
+        }
+        let info = DeviceInfo {
+            argsz: DeviceInfo::LENGTH as u32,
+            flags: DEVICE_FLAGS_RESET | DEVICE_FLAGS_PCI,
+            num_regions: region_index::COUNT,
+            num_irqs: irq_index::COUNT,
+        };
+        payload(|out| info.encode(out))
+    }
+
+    /// Bytes of a region; 0 if there is none.
+    pub(super) fn region_size(&self, region: u32) -> u64 {
+        match region {
+            0..=region_index::BAR5 => self.info.bars[region as usize].map_or(0, |bar| bar.size),
+            region_index::CONFIG => self.info.config.len() as u64,
+            _ => 0,
+        }
+    }
+
+    fn region_info(&self, message: &Incoming) -> Answer {
+        let asked = RegionInfo::decode(&message.payload).map_err(invalid)?;
+        let argsz = asked.argsz as usize;
+        if argsz < RegionInfo::LENGTH || asked.index >= region_index::COUNT {
+            return Err(Errno::INVAL);
+        }
+        let size = self.region_size(asked.index);
+        let mut info = RegionInfo { index: asked.index, size, ..RegionInfo::default() };
+        if size > 0 {
+            info.flags = REGION_FLAG_READ | REGION_FLAG_WRITE;
+        }
+        let shared = self.doorbells.as_ref();
+        let Some(doorbells) = shared.filter(|d| u32::from(d.range().bar) == asked.index) else {
+            return payload(|out| info.encode_reply(asked.argsz, out));
+        };
+        let range = doorbells.range();
+        info.flags |= REGION_FLAG_MMAP;
+        info.areas = vec![SparseArea { offset: range.offset, size: range.length }];
+        let mut out = Vec::new();
+        info.encode_reply(asked.argsz, &mut out);
+        // The area tells what may be mapped: no descriptor without it.
+        let whole = out.len() > RegionInfo::LENGTH;
+        let fd = whole.then(|| doorbells.file().try_clone_to_owned()).transpose();
+        let fd = fd.map_err(|_| Errno::MFILE)?;
+        Ok((out, fd.into_iter().collect()))
+    }
+
+    /// None are offered: an access that a descriptor tells of would overtake
+    /// those that come by message.
+    fn region_io_fds(message: &Incoming) -> Answer {
+        let asked = RegionIoFds::decode(&message.payload).map_err(invalid)?;
+        if (asked.argsz as usize) < RegionIoFds::LENGTH || asked.index >= region_index::COUNT {
+            return Err(Errno::INVAL);
+        }
+        let none = RegionIoFds {
+            argsz: RegionIoFds::LENGTH as u32,
+            index: asked.index,
+            ..RegionIoFds::default()
+        };
+        payload(|out| none.encode(out))
+    }
+
+    fn irq_info(&self, message: &Incoming) -> Answer {
+        let asked = IrqInfo::decode(&message.payload).map_err(invalid)?;
+        if (asked.argsz as usize) < IrqInfo::LENGTH {
+            return Err(Errno::INVAL);
+        }
+        let info = self.interrupts.info(asked.index).ok_or(Errno::INVAL)?;
+        payload(|out| info.encode(out))
+    }
+
+    fn set_irqs(&mut self, message: Incoming) -> Answer {
+        let set = IrqSet::decode(&message.payload).map_err(invalid)?;
+        let result = self.interrupts.set(&set, message.fds);
+        self.update_msix();
+        result.map(|()| (Vec::new(), Vec::new()))
+    }
+}

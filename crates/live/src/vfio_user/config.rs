@@ -1,0 +1,325 @@
+//! What the VMM sees of configuration space: the far function's own, but for
+//! the bits that belong to the host node.
+//!
+//! Every bit is either *far* (read from and written to the function across the
+//! network) or *shadowed* (answered here). Shadowed are, as in Linux
+//! `drivers/vfio/pci/vfio_pci_config.c` and for the same reasons:
+//!
+//! - the BARs: the VMM sizes and writes its own values, the far BARs keep the
+//!   addresses of the host node's hierarchy. No expansion ROM is shown;
+//! - memory and I/O space enable: the far function stays enabled. The shadow
+//!   reads back what was written and gates nothing: a VMM hides disabled BARs
+//!   from its guest itself, and SPDK never sets the bit before it uses BAR 0;
+//! - interrupt line, built-in self test, the multi-function bit;
+//! - MSI-X message control: the far MSI-X is the host node's;
+//! - in the PCI Express capability the payload and request sizes, extended and
+//!   phantom tags and 10-bit tags, which the far hierarchy negotiated; and
+//!   Initiate Function Level Reset, which becomes a reset by the host node;
+//! - the power state: a function in D3 would lose its BARs behind our back.
+//!
+//! MSI is taken out of the capability list (MSI-X or INTx it is), and extended
+//! capabilities that change routing or size of the function (SR-IOV, ARI, ATS,
+//! PRI, PASID, multicast, resizable BARs) read as null capabilities.
+
+use super::info::{BarKind, EndpointInfo};
+
+/// Bytes of configuration space.
+pub const CONFIG_SIZE: usize = 4096;
+
+// PCI Express Base 4.0, section 7.5.1: registers of a type 0 header.
+const COMMAND: usize = 0x04;
+const COMMAND_SPACES: u8 = 0x03;
+const COMMAND_MEMORY: u8 = 0x02;
+const COMMAND_BUS_MASTER: u8 = 0x04;
+const STATUS: usize = 0x06;
+const STATUS_CAPABILITIES: u8 = 0x10;
+const HEADER_TYPE: usize = 0x0e;
+const BIST: usize = 0x0f;
+const BAR0: usize = 0x10;
+const ROM: usize = 0x30;
+const CAPABILITIES: usize = 0x34;
+const INTERRUPT_LINE: usize = 0x3c;
+// Capability IDs (PCI Code and ID Assignment, section 2 and 3).
+const CAP_POWER: u8 = 0x01;
+const CAP_MSI: u8 = 0x05;
+const CAP_EXPRESS: u8 = 0x10;
+const CAP_MSIX: u8 = 0x11;
+const EXTENDED: usize = 0x100;
+const EXTENDED_HIDDEN: [u16; 8] = [0x0e, 0x0f, 0x10, 0x12, 0x13, 0x15, 0x1b, 0x24];
+/// Capabilities walked before a list counts as circular.
+const CAP_LIMIT: usize = 48;
+
+/// One write for the far function: `size` bytes at `offset`, within a double
+/// word, little endian.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FarWrite {
+    /// Byte offset.
+    pub offset: u16,
+    /// Bytes, 1 to 4.
+    pub size: u8,
+    /// What.
+    pub value: u32,
+}
+
+/// What a write by the VMM comes to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// What crosses the network, in order; at most two.
+    pub far: Vec<FarWrite>,
+    /// A function-level reset was asked for.
+    pub reset: bool,
+}
+
+/// Where MSI-X is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MsixCapability {
+    /// Vectors, 1 to 2048.
+    pub vectors: u16,
+    /// BAR of the table and byte offset in it.
+    pub table: (u8, u64),
+    /// BAR of the pending bits and byte offset in it.
+    pub pba: (u8, u64),
+    control: usize,
+}
+
+/// The shadow; see the module.
+#[derive(Debug)]
+pub struct Config {
+    /// Bits answered from `shadow`.
+    shadowed: Box<[u8; CONFIG_SIZE]>,
+    /// Their value.
+    shadow: Box<[u8; CONFIG_SIZE]>,
+    /// Their value after a reset.
+    initial: Box<[u8; CONFIG_SIZE]>,
+    /// Shadowed bits that the VMM may change.
+    writable: Box<[u8; CONFIG_SIZE]>,
+    /// What the far function gets in shadowed bits of a byte that is written.
+    far: Box<[u8; CONFIG_SIZE]>,
+    msix: Option<MsixCapability>,
+    /// Byte of Device Control with the FLR bit, if there is one.
+    reset_at: Option<usize>,
+    bus_master: bool,
+}
+
+impl Config {
+    /// The shadow of a function after power-on.
+    pub fn new(info: &EndpointInfo) -> Self {
+        let mut config = Self {
+            shadowed: Box::new([0; CONFIG_SIZE]),
+            shadow: Box::new([0; CONFIG_SIZE]),
+            initial: Box::new([0; CONFIG_SIZE]),
+            writable: Box::new([0; CONFIG_SIZE]),
+            far: info.config.clone(),
+            msix: None,
+            reset_at: None,
+            bus_master: false,
+        };
+        config.header(info);
+        config.capabilities(&info.config);
+        config.extended_capabilities(&info.config);
+        config.shadow = config.initial.clone();
+        config
+    }
+
+    /// Answers bits `mask` of byte `at` here with `value`; the VMM may change
+    /// those in `writable`.
+    fn shade(&mut self, at: usize, mask: u8, value: u8, writable: u8) {
+        self.shadowed[at] |= mask;
+        self.initial[at] = (self.initial[at] & !mask) | (value & mask);
+        self.writable[at] |= writable;
+    }
+
+    fn header(&mut self, info: &EndpointInfo) {
+        self.shade(COMMAND, COMMAND_SPACES, 0, COMMAND_SPACES);
+        self.far[COMMAND] |= COMMAND_MEMORY;
+        self.shade(HEADER_TYPE, 0x80, 0, 0);
+        self.shade(BIST, 0xff, 0, 0);
+        self.shade(INTERRUPT_LINE, 0xff, 0xff, 0xff);
+        for at in (BAR0..BAR0 + 24).chain(ROM..ROM + 4) {
+            self.shade(at, 0xff, 0, 0);
+        }
+        for (index, bar) in info.bars.iter().enumerate() {
+            let Some(bar) = bar else { continue };
+            let at = BAR0 + index * 4;
+            let (low, bytes) = match bar.kind {
+                BarKind::Io => (1, 4),
+                BarKind::Memory32 => (0, 4),
+                BarKind::Memory64 => (4, if index < 5 { 8 } else { 4 }),
+            };
+            let low = low | if bar.prefetchable { 8 } else { 0 };
+            let size = bar.size.checked_next_power_of_two().unwrap_or(1 << 63).max(16);
+            let mask = (!(size - 1)).to_le_bytes();
+            for (i, mask) in mask.iter().enumerate().take(bytes) {
+                self.shade(at + i, 0xff, if i == 0 { low } else { 0 }, *mask);
+            }
+        }
+    }
+
+    fn capabilities(&mut self, config: &[u8; CONFIG_SIZE]) {
+        if config[STATUS] & STATUS_CAPABILITIES == 0 {
+            return;
+        }
+        let mut pointer = CAPABILITIES;
+        for _ in 0..CAP_LIMIT {
+            let at = usize::from(config[pointer] & 0xfc);
+            if at < 0x40 {
+                return;
+            }
+            match config[at] {
+                CAP_MSI => {
+                    // Skip it in the list, and nobody writes it: its address
+                    // would send the far function's writes anywhere.
+                    let next = config[at + 1];
+                    self.shade(pointer, 0xff, next, 0);
+                    let control = config[at + 2];
+                    let wide = if control & 0x80 != 0 { 4 } else { 0 };
+                    let masks = if config[at + 3] & 1 != 0 { 10 } else { 0 };
+                    let end = (at + 10 + wide + masks).min(EXTENDED);
+                    for (i, byte) in config[at..end].iter().enumerate() {
+                        self.shade(at + i, 0xff, *byte, 0);
+                    }
+                    // `pointer` stays: a second one would be skipped as well.
+                    if usize::from(next & 0xfc) < 0x40 {
+                        return;
+                    }
+                    pointer = at + 1;
+                    continue;
+                }
+                CAP_POWER => self.shade(at + 4, 0x03, 0, 0x03),
+                CAP_EXPRESS => self.express(at, config),
+                CAP_MSIX if at + 12 <= EXTENDED => self.msix(at, config),
+                _ => {}
+            }
+            pointer = at + 1;
+        }
+    }
+
+    fn express(&mut self, at: usize, config: &[u8; CONFIG_SIZE]) {
+        // Device Control: MPS 7:5, extended tag 8, phantom 9, MRRS 14:12,
+        // FLR 15 (PCI Express Base 4.0, section 7.5.3.4).
+        let control = at + 8;
+        self.shade(control, 0xe0, config[control], 0xe0);
+        self.shade(control + 1, 0xf3, config[control + 1] & 0x7f, 0x73);
+        if config[at + 7] & 0x10 != 0 {
+            self.reset_at = Some(control + 1);
+        }
+        // Device Control 2: 10-bit tag requester enable 12 (section 7.5.3.16).
+        if config[at + 2] & 0xf >= 2 && at + 0x2c <= EXTENDED {
+            self.shade(at + 0x29, 0x10, config[at + 0x29], 0x10);
+        }
+    }
+
+    fn msix(&mut self, at: usize, config: &[u8; CONFIG_SIZE]) {
+        let dword = |at: usize| {
+            u32::from_le_bytes([config[at], config[at + 1], config[at + 2], config[at + 3]])
+        };
+        let place = |value: u32| ((value & 7) as u8, u64::from(value & !7));
+        let vectors = (dword(at) >> 16 & 0x7ff) as u16 + 1;
+        let (table, pba) = (place(dword(at + 4)), place(dword(at + 8)));
+        if self.msix.is_none() {
+            // All of message control: the rest of it is constant, and the host
+            // node changes enable behind our back.
+            self.shade(at + 2, 0xff, config[at + 2], 0);
+            self.shade(at + 3, 0xff, config[at + 3] & 0x3f, 0xc0);
+            self.msix = Some(MsixCapability { vectors, table, pba, control: at + 3 });
+        }
+    }
+
+    fn extended_capabilities(&mut self, config: &[u8; CONFIG_SIZE]) {
+        let mut at = EXTENDED;
+        for _ in 0..CAP_LIMIT {
+            let header =
+                u32::from_le_bytes([config[at], config[at + 1], config[at + 2], config[at + 3]]);
+            if header == 0 || header == u32::MAX {
+                return;
+            }
+            let next = (header >> 20) as usize & 0xffc;
+            if EXTENDED_HIDDEN.contains(&(header as u16)) {
+                let end = if next > at { next } else { CONFIG_SIZE };
+                for byte in at..end {
+                    self.shade(byte, 0xff, 0, 0);
+                }
+                self.shade(at + 2, 0xf0, config[at + 2], 0);
+                self.shade(at + 3, 0xff, config[at + 3], 0);
+            }
+            if next < EXTENDED || next + 4 > CONFIG_SIZE {
+                return;
+            }
+            at = next;
+        }
+    }
+
+    /// Reads `size` bytes within a double word, if all are answered here.
+    pub fn read(&self, offset: u16, size: u8) -> Option<[u8; 4]> {
+        let range = usize::from(offset)..usize::from(offset) + usize::from(size);
+        if self.shadowed[range.clone()].iter().any(|mask| *mask != 0xff) {
+            return None;
+        }
+        let mut out = [0; 4];
+        out[..usize::from(size)].copy_from_slice(&self.shadow[range]);
+        Some(out)
+    }
+
+    /// Puts the shadowed bits over bytes read from the far function.
+    pub fn overlay(&self, offset: u16, bytes: &mut [u8]) {
+        for (i, byte) in bytes.iter_mut().enumerate() {
+            let at = usize::from(offset) + i;
+            let mask = self.shadowed[at];
+            *byte = (*byte & !mask) | (self.shadow[at] & mask);
+        }
+    }
+
+    /// Takes a write of bytes within a double word.
+    pub fn write(&mut self, offset: u16, bytes: &[u8]) -> Written {
+        let mut written = Written::default();
+        let mut run: Option<FarWrite> = None;
+        for (i, byte) in bytes.iter().enumerate() {
+            let at = usize::from(offset) + i;
+            let writable = self.writable[at];
+            self.shadow[at] = (self.shadow[at] & !writable) | (byte & writable);
+            if self.reset_at == Some(at) && byte & 0x80 != 0 {
+                written.reset = true;
+            }
+            if at == COMMAND {
+                self.bus_master = byte & COMMAND_BUS_MASTER != 0;
+            }
+            let mask = self.shadowed[at];
+            if mask == 0xff {
+                written.far.extend(run.take());
+                continue;
+            }
+            let far = u32::from((byte & !mask) | (self.far[at] & mask));
+            let run = run.get_or_insert(FarWrite { offset: at as u16, size: 0, value: 0 });
+            run.value |= far << (8 * run.size);
+            run.size += 1;
+        }
+        written.far.extend(run);
+        written
+    }
+
+    /// Back to the state after a reset.
+    pub fn reset(&mut self) {
+        self.shadow = self.initial.clone();
+        self.bus_master = false;
+    }
+
+    /// The MSI-X capability, if the function has one.
+    pub fn msix_capability(&self) -> Option<MsixCapability> {
+        self.msix
+    }
+
+    /// The VMM has enabled MSI-X.
+    pub fn msix_enabled(&self) -> bool {
+        self.msix.is_some_and(|msix| self.shadow[msix.control] & 0x80 != 0)
+    }
+
+    /// The VMM has masked the whole function.
+    pub fn msix_masked(&self) -> bool {
+        self.msix.is_some_and(|msix| self.shadow[msix.control] & 0x40 != 0)
+    }
+
+    /// Bus master enable, as the VMM last wrote it.
+    pub fn bus_master(&self) -> bool {
+        self.bus_master
+    }
+}

@@ -1,0 +1,236 @@
+//! One client's socket: bytes and descriptors become messages, and back.
+//!
+//! The header is read by itself and then exactly the payload, so that the
+//! descriptors that come with a message cannot be taken for its neighbour's:
+//! QEMU sends DMA_MAPs with and without one back to back.
+
+use super::{MAX_DATA_XFER, MAX_MSG_FDS};
+use bytes::Bytes;
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::{Errno, IoSlice, IoSliceMut};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags,
+};
+use std::mem::MaybeUninit;
+use wire::vfio_user::{Header, RegionAccess};
+
+/// Longest payload taken: the largest region access. Longer ones are drained
+/// and refused.
+pub const MAX_PAYLOAD: usize = RegionAccess::LENGTH + MAX_DATA_XFER;
+
+/// A message from the client.
+#[derive(Debug)]
+pub struct Incoming {
+    /// Its header.
+    pub header: Header,
+    /// What follows; empty if it was drained.
+    pub payload: Bytes,
+    /// Descriptors that came with it; closed when dropped.
+    pub fds: Vec<OwnedFd>,
+    /// It breaks a limit and is refused with this, whatever it says:
+    /// `E2BIG` for too many bytes, `EMFILE` for too many descriptors.
+    pub refusal: Option<Errno>,
+}
+
+/// A message for the client.
+#[derive(Debug)]
+pub struct Outgoing {
+    /// Header and payload.
+    pub bytes: Vec<u8>,
+    /// Descriptors to go with it.
+    pub fds: Vec<OwnedFd>,
+}
+
+impl Outgoing {
+    /// A message without descriptors.
+    pub fn new(bytes: Vec<u8>) -> Self {
+        Self { bytes, fds: Vec::new() }
+    }
+}
+
+/// Why a connection has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Closed {
+    /// The client closed it.
+    #[error("the client closed the connection")]
+    Eof,
+    /// The client sent what is no header: there is no next message.
+    #[error("the client sent no vfio-user header")]
+    Malformed,
+    /// The socket failed.
+    #[error("socket: {0}")]
+    Io(Errno),
+}
+
+/// A payload on its way.
+#[derive(Debug)]
+struct Body {
+    header: Header,
+    bytes: Vec<u8>,
+    have: usize,
+    /// Bytes to throw away.
+    drain: usize,
+}
+
+/// One client's socket; see the module.
+#[derive(Debug)]
+pub struct Connection {
+    socket: OwnedFd,
+    head: [u8; Header::SIZE],
+    have: usize,
+    body: Option<Body>,
+    fds: Vec<OwnedFd>,
+    fds_lost: bool,
+    /// A message of which some bytes have been sent.
+    partial: Option<(Outgoing, usize)>,
+}
+
+impl Connection {
+    /// Takes over a connected stream socket. It need not be nonblocking.
+    pub fn new(socket: OwnedFd) -> Self {
+        Self {
+            socket,
+            head: [0; Header::SIZE],
+            have: 0,
+            body: None,
+            fds: Vec::new(),
+            fds_lost: false,
+            partial: None,
+        }
+    }
+
+    /// The socket, to wait on.
+    pub fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// The client has closed its end, whether or not all it sent was read.
+    pub fn hung_up(&self) -> bool {
+        let mut fds = [PollFd::new(&self.socket, PollFlags::RDHUP)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        rustix::event::poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0)
+    }
+
+    /// The next whole message; `None` until more bytes come.
+    ///
+    /// # Errors
+    /// The connection has ended.
+    pub fn receive(&mut self) -> Result<Option<Incoming>, Closed> {
+        while self.body.is_none() {
+            let mut head = self.head;
+            let Some(count) = self.pull(&mut head[self.have..])? else { return Ok(None) };
+            self.head = head;
+            self.have += count;
+            if self.have < Header::SIZE {
+                continue;
+            }
+            self.have = 0;
+            let header = Header::decode(&self.head).map_err(|_| Closed::Malformed)?;
+            let length = header.payload();
+            let (keep, drain) = if length > MAX_PAYLOAD { (0, length) } else { (length, 0) };
+            self.body = Some(Body { header, bytes: vec![0; keep], have: 0, drain });
+        }
+        let Some(mut body) = self.body.take() else { return Ok(None) };
+        let oversize = body.header.payload() > MAX_PAYLOAD;
+        while body.have < body.bytes.len() || body.drain > 0 {
+            let mut waste = [0; 4096];
+            let into = if body.drain > 0 {
+                let length = body.drain.min(waste.len());
+                &mut waste[..length]
+            } else {
+                &mut body.bytes[body.have..]
+            };
+            let pulled = self.pull(into);
+            match pulled {
+                Ok(Some(count)) if body.drain > 0 => body.drain -= count,
+                Ok(Some(count)) => body.have += count,
+                Ok(None) => {
+                    self.body = Some(body);
+                    return Ok(None);
+                }
+                Err(closed) => return Err(closed),
+            }
+        }
+        let lost = std::mem::take(&mut self.fds_lost);
+        let refusal = if oversize {
+            Some(Errno::TOOBIG)
+        } else if lost {
+            Some(Errno::MFILE)
+        } else {
+            None
+        };
+        let fds = std::mem::take(&mut self.fds);
+        Ok(Some(Incoming { header: body.header, payload: body.bytes.into(), fds, refusal }))
+    }
+
+    /// Reads once; `None` if there is nothing now. `into` is not empty.
+    fn pull(&mut self, into: &mut [u8]) -> Result<Option<usize>, Closed> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_MSG_FDS))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
+        let mut slices = [IoSliceMut::new(into)];
+        let got = match rustix::net::recvmsg(&self.socket, &mut slices, &mut control, flags) {
+            Ok(got) => got,
+            Err(Errno::AGAIN | Errno::INTR) => return Ok(None),
+            Err(Errno::CONNRESET) => return Err(Closed::Eof),
+            Err(errno) => return Err(Closed::Io(errno)),
+        };
+        for message in control.drain() {
+            if let RecvAncillaryMessage::ScmRights(fds) = message {
+                self.fds.extend(fds);
+            }
+        }
+        if self.fds.len() > MAX_MSG_FDS || got.flags.contains(ReturnFlags::CTRUNC) {
+            self.fds.clear();
+            self.fds_lost = true;
+        }
+        if got.bytes == 0 { Err(Closed::Eof) } else { Ok(Some(got.bytes)) }
+    }
+
+    /// A message has been sent in part; nothing else may be sent before
+    /// [`resume`](Self::resume) returns true.
+    pub fn blocked(&self) -> bool {
+        self.partial.is_some()
+    }
+
+    /// Sends a message, with one call if the socket has room. Call only while
+    /// not [`blocked`](Self::blocked). Returns whether all of it was sent.
+    ///
+    /// # Errors
+    /// The connection has ended.
+    pub fn send(&mut self, message: Outgoing) -> Result<bool, Closed> {
+        debug_assert!(self.partial.is_none());
+        self.partial = Some((message, 0));
+        self.resume()
+    }
+
+    /// Sends the rest of a message. Returns whether all of it was sent.
+    ///
+    /// # Errors
+    /// The connection has ended.
+    pub fn resume(&mut self) -> Result<bool, Closed> {
+        while let Some((message, sent)) = &mut self.partial {
+            let rest = [IoSlice::new(&message.bytes[*sent..])];
+            let fds: Vec<_> = message.fds.iter().map(AsFd::as_fd).collect();
+            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_MSG_FDS))];
+            let mut control = SendAncillaryBuffer::new(&mut space);
+            if *sent == 0 && !fds.is_empty() {
+                control.push(SendAncillaryMessage::ScmRights(&fds));
+            }
+            let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+            match rustix::net::sendmsg(&self.socket, &rest, &mut control, flags) {
+                Ok(count) => *sent += count,
+                Err(Errno::INTR) => continue,
+                Err(Errno::AGAIN) => return Ok(false),
+                Err(Errno::PIPE | Errno::CONNRESET) => return Err(Closed::Eof),
+                Err(errno) => return Err(Closed::Io(errno)),
+            }
+            if *sent == message.bytes.len() {
+                self.partial = None;
+            }
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,284 @@
+//! Event descriptors: how interrupts reach the guest, and what holds them back
+//! (specification, VFIO_USER_DEVICE_SET_IRQS; Linux
+//! `drivers/vfio/pci/vfio_pci_intrs.c` for what the actions mean).
+
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use wire::vfio_user::{
+    IRQ_INFO_AUTOMASKED, IRQ_INFO_EVENTFD, IRQ_INFO_MASKABLE, IrqAction, IrqData, IrqInfo, IrqSet,
+    irq_index,
+};
+
+/// One interrupt of the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    /// INTx.
+    Intx,
+    /// An MSI-X vector.
+    Msix(u16),
+}
+
+#[derive(Debug, Default)]
+struct Vector {
+    fd: Option<OwnedFd>,
+    /// By SET_IRQS.
+    masked: bool,
+    /// By the table in the BAR.
+    table_masked: bool,
+    pending: bool,
+}
+
+/// The interrupts of one endpoint.
+#[derive(Debug)]
+pub(super) struct Interrupts {
+    intx: Option<OwnedFd>,
+    intx_masked: bool,
+    level: bool,
+    /// Written by the client (KVM's resample descriptor) instead of UNMASK.
+    unmask: Option<OwnedFd>,
+    /// Changes with `unmask`.
+    unmask_generation: u64,
+    vectors: Vec<Vector>,
+    function_masked: bool,
+    request: Option<OwnedFd>,
+}
+
+impl Interrupts {
+    pub(super) fn new(vectors: u16) -> Self {
+        Self {
+            intx: None,
+            intx_masked: false,
+            level: false,
+            unmask: None,
+            unmask_generation: 0,
+            vectors: (0..vectors).map(|_| Vector::default()).collect(),
+            function_masked: false,
+            request: None,
+        }
+    }
+
+    /// Forgets the client: all descriptors, masks and pending bits. The level
+    /// of INTx is the device's.
+    pub(super) fn disconnect(&mut self) {
+        let (level, generation) = (self.level, self.unmask_generation + 1);
+        *self = Self { level, unmask_generation: generation, ..Self::new(self.count()) };
+    }
+
+    /// The function was reset: descriptors stay, what was pending does not.
+    pub(super) fn reset(&mut self) {
+        self.function_masked = false;
+        for vector in &mut self.vectors {
+            vector.pending = false;
+            vector.table_masked = false;
+        }
+    }
+
+    pub(super) fn count(&self) -> u16 {
+        self.vectors.len() as u16
+    }
+
+    /// Flags and count of an interrupt type; `None` for those we refuse: QEMU
+    /// stops the guest on an error interrupt, so there is none.
+    pub(super) fn info(&self, index: u32) -> Option<IrqInfo> {
+        let (flags, count) = match index {
+            irq_index::INTX => (IRQ_INFO_EVENTFD | IRQ_INFO_MASKABLE | IRQ_INFO_AUTOMASKED, 1),
+            irq_index::MSI => (IRQ_INFO_EVENTFD, 0),
+            irq_index::MSIX => (IRQ_INFO_EVENTFD | IRQ_INFO_MASKABLE, self.vectors.len() as u32),
+            irq_index::REQ => (IRQ_INFO_EVENTFD, 1),
+            _ => return None,
+        };
+        Some(IrqInfo { argsz: IrqInfo::LENGTH as u32, flags, index, count })
+    }
+
+    /// Some MSI-X vector has a descriptor.
+    pub(super) fn msix_assigned(&self) -> bool {
+        self.vectors.iter().any(|vector| vector.fd.is_some())
+    }
+
+    /// Carries SET_IRQS out.
+    pub(super) fn set(&mut self, set: &IrqSet, fds: Vec<OwnedFd>) -> Result<(), Errno> {
+        let info = self.info(set.index).ok_or(Errno::INVAL)?;
+        let eventfd = matches!(set.data, IrqData::Eventfd);
+        if !fds.is_empty() && (!eventfd || fds.len() != set.count as usize) {
+            return Err(Errno::INVAL);
+        }
+        let disable = matches!(set.data, IrqData::None) && set.action == IrqAction::Trigger;
+        if set.count == 0 {
+            if !disable || set.start != 0 {
+                return Err(Errno::INVAL);
+            }
+            self.disable(set.index);
+            return Ok(());
+        }
+        let end = set.start.checked_add(set.count).ok_or(Errno::INVAL)?;
+        if end > info.count {
+            return Err(Errno::INVAL);
+        }
+        for fd in &fds {
+            // A client may not make us wait in a write: it may hand us a
+            // full pipe.
+            let flags = rustix::fs::fcntl_getfl(fd)?;
+            rustix::fs::fcntl_setfl(fd, flags | OFlags::NONBLOCK)?;
+        }
+        let mut fds = fds.into_iter();
+        for (i, number) in (set.start..end).enumerate() {
+            match &set.data {
+                IrqData::Eventfd => self.assign(set.index, number, set.action, fds.next())?,
+                IrqData::Bool(which) if which.get(i).is_none_or(|on| *on == 0) => {}
+                _ => self.act(set.index, number, set.action)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn disable(&mut self, index: u32) {
+        match index {
+            irq_index::INTX => {
+                self.intx = None;
+                self.intx_masked = false;
+                self.unmask = None;
+                self.unmask_generation += 1;
+            }
+            irq_index::MSIX => self.vectors.iter_mut().for_each(|v| *v = Vector::default()),
+            irq_index::REQ => self.request = None,
+            _ => {}
+        }
+    }
+
+    fn assign(
+        &mut self,
+        index: u32,
+        number: u32,
+        action: IrqAction,
+        fd: Option<OwnedFd>,
+    ) -> Result<(), Errno> {
+        match (index, action) {
+            (irq_index::INTX, IrqAction::Trigger) => {
+                self.intx = fd;
+                self.intx_masked = false;
+                self.deliver_intx();
+            }
+            (irq_index::INTX, IrqAction::Unmask) => {
+                self.unmask = fd;
+                self.unmask_generation += 1;
+            }
+            (irq_index::MSIX, IrqAction::Trigger) => {
+                self.vectors[number as usize].fd = fd;
+                self.deliver(number as u16);
+            }
+            (irq_index::REQ, IrqAction::Trigger) => self.request = fd,
+            _ => return Err(Errno::NOTSUP),
+        }
+        Ok(())
+    }
+
+    fn act(&mut self, index: u32, number: u32, action: IrqAction) -> Result<(), Errno> {
+        match (index, action) {
+            (irq_index::INTX, IrqAction::Mask) => self.intx_masked = true,
+            (irq_index::INTX, IrqAction::Unmask) => self.unmask_intx(),
+            (irq_index::INTX, IrqAction::Trigger) => {
+                ring(self.intx.as_ref());
+                self.intx_masked = true;
+            }
+            (irq_index::MSIX, IrqAction::Trigger) => self.signal(number as u16),
+            (irq_index::MSIX, mask) => {
+                self.vectors[number as usize].masked = mask == IrqAction::Mask;
+                self.deliver(number as u16);
+            }
+            (irq_index::REQ, IrqAction::Trigger) => {
+                ring(self.request.as_ref());
+            }
+            _ => return Err(Errno::NOTSUP),
+        }
+        Ok(())
+    }
+
+    /// Signals a vector, or keeps it pending while it is masked or has no
+    /// descriptor (QEMU takes all descriptors back for a moment when it adds
+    /// one). A vector the function does not have is ignored.
+    pub(super) fn signal(&mut self, vector: u16) {
+        if let Some(entry) = self.vectors.get_mut(usize::from(vector)) {
+            entry.pending = true;
+            self.deliver(vector);
+        }
+    }
+
+    fn deliver(&mut self, vector: u16) {
+        let entry = &mut self.vectors[usize::from(vector)];
+        if entry.pending && !entry.masked && !entry.table_masked && !self.function_masked {
+            entry.pending = !ring(entry.fd.as_ref());
+        }
+    }
+
+    /// The mask bit in the table was written.
+    pub(super) fn mask_by_table(&mut self, vector: u16, masked: bool) {
+        if let Some(entry) = self.vectors.get_mut(usize::from(vector)) {
+            entry.table_masked = masked;
+            self.deliver(vector);
+        }
+    }
+
+    /// The function mask bit was written.
+    pub(super) fn mask_function(&mut self, masked: bool) {
+        if std::mem::replace(&mut self.function_masked, masked) && !masked {
+            (0..self.count()).for_each(|vector| self.deliver(vector));
+        }
+    }
+
+    /// The pending bits, as in the PBA.
+    pub(super) fn pending_byte(&self, at: usize) -> u8 {
+        let bits = self.vectors.iter().skip(at * 8).take(8).enumerate();
+        bits.fold(0, |byte, (bit, vector)| byte | (u8::from(vector.pending) << bit))
+    }
+
+    /// The level of INTx: signalled when it rises, and again when it is
+    /// unmasked while still high.
+    pub(super) fn set_intx(&mut self, level: bool) {
+        self.level = level;
+        self.deliver_intx();
+    }
+
+    fn deliver_intx(&mut self) {
+        if self.level && !self.intx_masked && ring(self.intx.as_ref()) {
+            self.intx_masked = true;
+        }
+    }
+
+    fn unmask_intx(&mut self) {
+        self.intx_masked = false;
+        self.deliver_intx();
+    }
+
+    /// The descriptor that unmasks INTx, and a number that changes with it.
+    pub(super) fn unmask_fd(&self) -> (Option<BorrowedFd<'_>>, u64) {
+        (self.unmask.as_ref().map(AsFd::as_fd), self.unmask_generation)
+    }
+
+    /// That descriptor is ready. One that is not an event counter is dropped,
+    /// or it would be ready for ever.
+    pub(super) fn unmask_ready(&mut self) {
+        let Some(fd) = &self.unmask else { return };
+        match rustix::io::read(fd, &mut [0; 8]) {
+            Ok(8) => self.unmask_intx(),
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            _ => {
+                self.unmask = None;
+                self.unmask_generation += 1;
+            }
+        }
+    }
+
+    /// Asks the VMM to unplug the device; false if it did not register for it.
+    pub(super) fn request_unplug(&self) -> bool {
+        ring(self.request.as_ref())
+    }
+}
+
+/// Adds 1 to an event counter; false without one. A counter that is full has
+/// been signalled, and a descriptor that is no counter is the client's loss.
+fn ring(fd: Option<&OwnedFd>) -> bool {
+    let Some(fd) = fd else { return false };
+    let _ = rustix::io::write(fd, &1_u64.to_ne_bytes());
+    true
+}

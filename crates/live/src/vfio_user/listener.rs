@@ -1,0 +1,100 @@
+//! The socket a VMM connects to: `DIR/N/cntrl`, the name SPDK's initiator
+//! expects in a directory of its own for each endpoint.
+
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use std::io;
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+/// Longest path of a Unix socket on Linux (`sockaddr_un`, less the NUL).
+const MAX_PATH: usize = 107;
+
+/// Why an endpoint cannot be offered.
+#[derive(Debug, thiserror::Error)]
+pub enum BindError {
+    /// Another process listens there.
+    #[error("{}: another server is listening here", .0.display())]
+    InUse(PathBuf),
+    /// There is something that is not a socket.
+    #[error("{}: exists and is not a socket", .0.display())]
+    NotASocket(PathBuf),
+    /// The path does not fit a Unix socket address.
+    #[error("{}: socket path is longer than {MAX_PATH} bytes", .0.display())]
+    TooLong(PathBuf),
+    /// The operating system says no.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Memory for the shared doorbells.
+    #[error("doorbell page: {0}")]
+    Doorbells(Errno),
+}
+
+/// A listening socket that goes away with this value.
+#[derive(Debug)]
+pub struct Listener {
+    socket: UnixListener,
+    path: PathBuf,
+}
+
+impl Listener {
+    /// Listens on `directory/number/cntrl`; makes the directories, and removes
+    /// a socket that a dead server left behind.
+    ///
+    /// # Errors
+    /// See [`BindError`].
+    pub fn bind(directory: &Path, number: usize) -> Result<Self, BindError> {
+        let folder = directory.join(number.to_string());
+        let path = folder.join("cntrl");
+        let fail = |source| BindError::Io { path: path.clone(), source };
+        if path.as_os_str().len() > MAX_PATH {
+            return Err(BindError::TooLong(path));
+        }
+        std::fs::create_dir_all(&folder).map_err(fail)?;
+        match std::fs::symlink_metadata(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(fail(error)),
+            Ok(there) if !there.file_type().is_socket() => {
+                return Err(BindError::NotASocket(path));
+            }
+            Ok(_) => match UnixStream::connect(&path) {
+                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                    std::fs::remove_file(&path).map_err(fail)?;
+                }
+                Err(error) => return Err(fail(error)),
+                Ok(_) => return Err(BindError::InUse(path)),
+            },
+        }
+        let socket = UnixListener::bind(&path).map_err(fail)?;
+        socket.set_nonblocking(true).map_err(fail)?;
+        Ok(Self { socket, path })
+    }
+
+    /// Where clients connect.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The listening socket, to wait on.
+    pub fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// A client that waits, if there is one. A client that went before its
+    /// turn, and a lack of descriptors, are none.
+    pub fn accept(&self) -> Option<OwnedFd> {
+        self.socket.accept().ok().map(|(stream, _)| stream.into())
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}

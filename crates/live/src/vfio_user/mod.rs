@@ -1,0 +1,60 @@
+//! A vfio-user server for one endpoint: what a VMM does to the device becomes
+//! [`Action`]s for the host node, and the device's DMA and interrupts find
+//! their way into the VMM's guest.
+//!
+//! Files in the order data flows: [`Server`] owns the socket and is what an
+//! event loop sees; [`connection`] makes messages of bytes; [`Session`] is the
+//! state machine that answers them, with what the VMM sees of the function in
+//! [`config`], [`msix`] and [`doorbell`], and accesses in flight in `access`;
+//! the other way, the device's DMA and interrupts in `transfer`, by message in
+//! `dma`, event descriptors in `irq`.
+//!
+//! Rules that clients taught, each with a test:
+//!
+//! - QEMU gives up on a reply after 5 s and then loses its place in the
+//!   stream: an access that is not answered in [`ACCESS_DEADLINE`] reads all
+//!   ones.
+//! - QEMU holds its big lock while it waits for a region access, and answers
+//!   DMA messages under the same lock: an access never waits for one.
+//! - An eventfd is signalled only after the client has answered every earlier
+//!   DMA_WRITE message, as an MSI-X write may not pass data.
+//! - QEMU's buffer for the reply to VERSION is its request; errno 0 in an
+//!   error reply is a success to it.
+//! - SPDK sends VERSION without JSON, always uses message ID 0, pads requests,
+//!   adds a descriptor to DMA_UNMAP, wants each reply in one piece, and rings
+//!   doorbells in a mapped page.
+//!
+//! Not here: migration, dirty-page tracking, twin sockets, ioeventfds, MSI.
+
+mod access;
+mod commands;
+pub mod config;
+pub mod connection;
+mod dma;
+pub mod doorbell;
+pub mod info;
+mod irq;
+pub mod listener;
+pub mod msix;
+mod server;
+mod session;
+#[doc(hidden)]
+pub mod testing;
+#[cfg(test)]
+mod tests;
+mod transfer;
+
+pub use access::ACCESS_DEADLINE;
+pub use dma::{DMA_DEADLINE, DmaError, DmaId, DmaRead, DmaWrite, MAX_DMA};
+pub use info::{Bar, BarKind, EndpointInfo, SharedRange};
+pub use listener::BindError;
+pub use server::Server;
+pub use session::{Action, Counters, Input, Session, Token};
+
+/// Bytes of data we take in one region access; offered to the client as
+/// `max_data_xfer_size`.
+pub const MAX_DATA_XFER: usize = 64 << 10;
+
+/// Descriptors we take with one message; offered as `max_msg_fds`. QEMU takes
+/// a larger number for malformed.
+pub const MAX_MSG_FDS: usize = 16;

@@ -1,0 +1,123 @@
+//! The MSI-X table and pending bits that a client sees in a BAR (PCI Express
+//! Base 4.0, section 7.7.2).
+//!
+//! The far table is the host node's: it holds addresses that the root complex
+//! recognises. What a client writes to the table range stays in this shadow,
+//! of which only the mask bits mean something here. A vector starts unmasked
+//! although its mask bit reads 1: QEMU keeps the guest's table for itself and
+//! never writes this one.
+
+use super::config::MsixCapability;
+
+/// Bytes of a table entry.
+const ENTRY: usize = 16;
+
+/// Part of a BAR that is answered here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Window {
+    /// The table.
+    Table,
+    /// The pending bits, read-only.
+    Pending,
+}
+
+/// The shadow table; see the module.
+#[derive(Debug)]
+pub struct Table {
+    place: Option<MsixCapability>,
+    bytes: Vec<u8>,
+}
+
+impl Table {
+    /// The table after power-on, of no vectors without a capability.
+    pub fn new(place: Option<MsixCapability>) -> Self {
+        let mut table = Self { place, bytes: Vec::new() };
+        table.reset();
+        table
+    }
+
+    /// Back to the state after a reset: every mask bit set.
+    pub fn reset(&mut self) {
+        let vectors = self.place.map_or(0, |place| usize::from(place.vectors));
+        self.bytes = vec![0; vectors * ENTRY];
+        for entry in self.bytes.chunks_exact_mut(ENTRY) {
+            entry[12] = 1;
+        }
+    }
+
+    /// Whether byte `offset` of `bar` lies in a window: which one, and the
+    /// offset in it. The second value is how many bytes from there on are
+    /// alike.
+    pub fn window(&self, bar: u8, offset: u64) -> (Option<(Window, usize)>, u64) {
+        let Some(place) = self.place else { return (None, u64::MAX) };
+        let table = (place.table, self.bytes.len() as u64, Window::Table);
+        let pending = (place.pba, self.pending_length(), Window::Pending);
+        let mut alike = u64::MAX;
+        for ((at_bar, start), length, window) in [table, pending] {
+            if at_bar != bar {
+                continue;
+            }
+            if offset < start {
+                alike = alike.min(start - offset);
+            } else if offset - start < length {
+                let at = offset - start;
+                return (Some((window, at as usize)), length - at);
+            }
+        }
+        (None, alike)
+    }
+
+    /// Bytes of the pending bits: whole quad words.
+    fn pending_length(&self) -> u64 {
+        (self.bytes.len() / ENTRY).div_ceil(64) as u64 * 8
+    }
+
+    /// Reads the table; `at + into.len()` is inside it.
+    pub fn read(&self, at: usize, into: &mut [u8]) {
+        into.copy_from_slice(&self.bytes[at..at + into.len()]);
+    }
+
+    /// Writes the table; returns the vectors whose mask byte was written, and
+    /// whether they are masked now.
+    pub fn write(&mut self, at: usize, bytes: &[u8]) -> Vec<(u16, bool)> {
+        self.bytes[at..at + bytes.len()].copy_from_slice(bytes);
+        let mut masks = Vec::new();
+        for (vector, entry) in self.bytes.chunks_exact_mut(ENTRY).enumerate() {
+            // Reserved: low address bits and everything but the mask bit.
+            entry[0] &= 0xfc;
+            entry[12] &= 1;
+            entry[13..16].fill(0);
+            let mask_at = vector * ENTRY + 12;
+            if at <= mask_at && mask_at < at + bytes.len() {
+                masks.push((vector as u16, entry[12] != 0));
+            }
+        }
+        masks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::config::Config;
+    use super::super::testing::plain_endpoint;
+    use super::*;
+
+    #[test]
+    fn windows_and_masks() {
+        let mut table = Table::new(Config::new(&plain_endpoint()).msix_capability());
+        assert_eq!(table.window(0, 0), (None, 0x2000));
+        assert_eq!(table.window(0, 0x2010), (Some((Window::Table, 16)), 48));
+        assert_eq!(table.window(0, 0x2040), (None, 0xfc0));
+        assert_eq!(table.window(0, 0x3000), (Some((Window::Pending, 0)), 8));
+        assert_eq!(table.window(0, 0x3008), (None, u64::MAX));
+        assert_eq!(table.window(1, 0x2000), (None, u64::MAX));
+        let mut entry = [0; 16];
+        table.read(16, &mut entry);
+        assert_eq!(entry[12], 1);
+        assert_eq!(table.write(16, &[0xff; 12]), []);
+        assert_eq!(table.write(28, &[0, 0, 0, 0]), [(1, false)]);
+        assert_eq!(table.write(12, &[0xff; 20]), [(0, true), (1, true)]);
+        table.read(0, &mut entry);
+        assert_eq!(entry[12..], [1, 0, 0, 0]);
+    }
+}

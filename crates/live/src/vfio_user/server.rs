@@ -1,0 +1,284 @@
+//! The server of one endpoint, as an event loop sees it: one descriptor to
+//! wait on, [`service`](Server::service) when it is ready, then
+//! [`poll`](Server::poll) until it has no more to say.
+
+use super::connection::{Closed, Connection};
+use super::dma::{DmaRead, DmaWrite};
+use super::info::EndpointInfo;
+use super::listener::{BindError, Listener};
+use super::session::{Action, Counters, Input, Session, Token};
+use crate::guest::Memory;
+use rustix::event::{Timespec, epoll};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use std::path::Path;
+use wire::Instant;
+
+/// Messages taken in one go, so that one client does not starve the others.
+const BATCH: usize = 64;
+
+const LISTENER: u64 = 0;
+const CLIENT: u64 = 1;
+const UNMASK: u64 = 2;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Server {
+    listener: Listener,
+    connection: Option<Connection>,
+    session: Session,
+    /// Holds the listener, the client and the INTx unmask descriptor, so that
+    /// the owner has only one to wait on.
+    epoll: OwnedFd,
+    /// What the client's socket is waited on for.
+    interest: epoll::EventFlags,
+    /// A copy of the unmask descriptor, which `epoll` holds, and the session's
+    /// number for it. Our own, because one the session has closed could not be
+    /// taken out of `epoll` any more, and the client may hold it open.
+    unmask: (u64, Option<OwnedFd>),
+    /// Why the last client went.
+    closed: Option<Closed>,
+}
+
+impl Server {
+    /// Offers an endpoint on `directory/number/cntrl`.
+    ///
+    /// # Errors
+    /// See [`BindError`].
+    pub fn bind(directory: &Path, number: usize, info: EndpointInfo) -> Result<Self, BindError> {
+        let session = Session::new(info).map_err(BindError::Doorbells)?;
+        let listener = Listener::bind(directory, number)?;
+        let fail =
+            |errno: Errno| BindError::Io { path: listener.path().to_owned(), source: errno.into() };
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(fail)?;
+        let data = epoll::EventData::new_u64(LISTENER);
+        epoll::add(&epoll, listener.socket(), data, epoll::EventFlags::IN).map_err(fail)?;
+        let interest = epoll::EventFlags::empty();
+        Ok(Self {
+            listener,
+            connection: None,
+            session,
+            epoll,
+            interest,
+            unmask: (0, None),
+            closed: None,
+        })
+    }
+
+    /// Where clients connect.
+    pub fn path(&self) -> &Path {
+        self.listener.path()
+    }
+
+    /// A client is connected.
+    pub fn connected(&self) -> bool {
+        self.connection.is_some()
+    }
+
+    /// Why the last client's connection ended, told once.
+    pub fn take_closed(&mut self) -> Option<Closed> {
+        self.closed.take()
+    }
+
+    /// Takes clients and messages and sends what waits. Never blocks, and costs
+    /// one system call if nothing is ready: call it in every turn of a loop.
+    pub fn service(&mut self, now: Instant) {
+        let mut events = Vec::with_capacity(4);
+        let now_at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let spare = rustix::buffer::spare_capacity(&mut events);
+        if !matches!(epoll::wait(&self.epoll, spare, Some(&now_at_once)), Ok(1..)) {
+            return;
+        }
+        let ready = |which| events.iter().any(|event: &epoll::Event| event.data.u64() == which);
+        if ready(UNMASK) {
+            self.session.interrupts.unmask_ready();
+        }
+        if ready(CLIENT) {
+            self.receive(now);
+        }
+        // After the client that is there: one that has gone makes room at once.
+        if ready(LISTENER) {
+            self.accept(now);
+        }
+        self.flush(now);
+    }
+
+    fn accept(&mut self, now: Instant) {
+        while let Some(socket) = self.listener.accept() {
+            if self.connection.is_some() {
+                // Closed: it sees an end of file, not a wait for ever.
+                self.session.counters.turned_away += 1;
+                continue;
+            }
+            self.connection = Some(Connection::new(socket));
+            self.interest = epoll::EventFlags::empty();
+            self.session.handle(now, Input::Connected);
+            self.receive(now);
+        }
+    }
+
+    fn receive(&mut self, now: Instant) {
+        for _ in 0..BATCH {
+            let Some(connection) = &mut self.connection else { return };
+            if !self.session.wants_input() {
+                if connection.hung_up() {
+                    self.close(now, Closed::Eof);
+                }
+                return;
+            }
+            match connection.receive() {
+                Ok(Some(message)) => self.session.handle(now, Input::Message(message)),
+                Ok(None) => return,
+                Err(closed) => return self.close(now, closed),
+            }
+        }
+    }
+
+    fn close(&mut self, now: Instant, why: Closed) {
+        self.connection = None;
+        self.closed = Some(why);
+        self.session.handle(now, Input::Disconnected);
+    }
+
+    fn flush(&mut self, now: Instant) {
+        while let Some(connection) = &mut self.connection {
+            let sent = if connection.blocked() {
+                connection.resume()
+            } else {
+                match self.session.outgoing() {
+                    Some(message) => connection.send(message),
+                    None => break,
+                }
+            };
+            match sent {
+                Ok(true) => {}
+                Ok(false) => break,
+                // What the client sent before it went is lost with it.
+                Err(closed) => self.close(now, closed),
+            }
+        }
+        self.watch(now);
+    }
+
+    /// Waits for what can be dealt with, and always for the client's end.
+    fn watch(&mut self, now: Instant) {
+        let (unmask, generation) = self.session.interrupts.unmask_fd();
+        if self.unmask.0 != generation {
+            if let Some(old) = self.unmask.1.take() {
+                let _ = epoll::delete(&self.epoll, &old);
+            }
+            // What cannot be waited on is no event counter: never ready then.
+            let copy = unmask.and_then(|fd| fd.try_clone_to_owned().ok()).filter(|fd| {
+                let data = epoll::EventData::new_u64(UNMASK);
+                epoll::add(&self.epoll, fd, data, epoll::EventFlags::IN).is_ok()
+            });
+            self.unmask = (generation, copy);
+        }
+        let Some(connection) = &self.connection else { return };
+        let mut wanted = epoll::EventFlags::RDHUP;
+        wanted.set(epoll::EventFlags::IN, self.session.wants_input());
+        wanted.set(epoll::EventFlags::OUT, connection.blocked());
+        if wanted == self.interest {
+            return;
+        }
+        let data = epoll::EventData::new_u64(CLIENT);
+        let result = if self.interest.is_empty() {
+            epoll::add(&self.epoll, connection.socket(), data, wanted)
+        } else {
+            epoll::modify(&self.epoll, connection.socket(), data, wanted)
+        };
+        self.interest = wanted;
+        if let Err(errno) = result {
+            self.close(now, Closed::Io(errno));
+        }
+    }
+
+    /// The next thing to do. Call until `None`, then wait for the descriptor
+    /// or until [`deadline`](Self::deadline).
+    pub fn poll(&mut self, now: Instant) -> Option<Action> {
+        let action = self.session.poll(now);
+        if action.is_none() {
+            self.flush(now);
+        }
+        action
+    }
+
+    /// When [`poll`](Self::poll) is due although nothing happens.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.session.deadline()
+    }
+
+    /// See [`Session::reply`].
+    pub fn reply(&mut self, now: Instant, token: Token, result: Result<&[u8], Errno>) {
+        self.session.reply(now, token, result);
+        self.flush(now);
+    }
+
+    /// See [`Session::signal`].
+    pub fn signal(&mut self, vector: u16) {
+        self.session.signal(vector);
+    }
+
+    /// See [`Session::set_intx`].
+    pub fn set_intx(&mut self, level: bool) {
+        self.session.set_intx(level);
+    }
+
+    /// See [`Session::dma_read`].
+    pub fn dma_read(&mut self, now: Instant, address: u64, length: usize) -> DmaRead {
+        let read = self.session.dma_read(now, address, length);
+        if matches!(read, DmaRead::Pending(_)) {
+            self.flush(now);
+        }
+        read
+    }
+
+    /// See [`Session::dma_write`].
+    pub fn dma_write(&mut self, now: Instant, address: u64, data: &[u8]) -> DmaWrite {
+        let write = self.session.dma_write(now, address, data);
+        if matches!(write, DmaWrite::Pending(_)) {
+            self.flush(now);
+        }
+        write
+    }
+
+    /// See [`Session::poll_doorbells`]. Only needed with a shared range; then
+    /// call it in every turn of the loop, and do not sleep while a client that
+    /// may have mapped the page is connected.
+    pub fn poll_doorbells(&mut self) {
+        self.session.poll_doorbells();
+    }
+
+    /// See [`Session::set_present`].
+    pub fn set_present(&mut self, now: Instant, present: bool) {
+        self.session.set_present(now, present);
+        self.flush(now);
+    }
+
+    /// See [`Session::request_unplug`].
+    pub fn request_unplug(&self) -> bool {
+        self.session.request_unplug()
+    }
+
+    /// See [`Session::bus_master`].
+    pub fn bus_master(&self) -> bool {
+        self.session.bus_master()
+    }
+
+    /// See [`Session::memory`].
+    pub fn memory(&self) -> &Memory {
+        self.session.memory()
+    }
+
+    /// See [`Session::counters`].
+    pub fn counters(&self) -> Counters {
+        self.session.counters()
+    }
+}
+
+impl AsFd for Server {
+    /// Readable when [`Server::service`] has something to do.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+}

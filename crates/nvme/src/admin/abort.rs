@@ -1,0 +1,29 @@
+//! Abort (NVMe 1.4, section 5.1): best effort. What waits is ended, what the
+//! media or the link are working on is not.
+
+use crate::controller::{Controller, Plan};
+use crate::failure::Failure;
+use wire::nvme::{Command, Status, StatusCode};
+
+/// Bit 0 of dword 0: the command was not aborted.
+const NOT_ABORTED: u32 = 1;
+
+impl Controller {
+    pub(super) fn abort(&mut self, command: &Command) -> Plan {
+        let (sq, cid) = (command.cdw10 as u16, (command.cdw10 >> 16) as u16);
+        let requested = Failure::transient(StatusCode::ABORT_REQUESTED);
+        let aborted = self
+            .find_waiting(sq, Some(cid))
+            .is_some_and(|key| self.give_up_waiting(key, requested))
+            || sq == 0 && self.abort_event_request(cid, Status::retry(StatusCode::ABORT_REQUESTED));
+        Plan::Done(if aborted { 0 } else { NOT_ABORTED })
+    }
+
+    /// Ends the commands of a queue that were not begun.
+    pub(super) fn abort_waiting(&mut self, sq: u16) {
+        let deleted = Failure::permanent(StatusCode::ABORTED_SQ_DELETION);
+        while let Some(key) = self.find_waiting(sq, None) {
+            self.give_up_waiting(key, deleted);
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Identify (NVMe 1.4, section 5.15).
+
+use super::EVENT_REQUESTS;
+use crate::config::{DEVICE, VENDOR};
+use crate::controller::{Controller, Plan};
+use crate::failure::Failure;
+use crate::log::{CRITICAL_TEMPERATURE, ErrorLog, WARNING_TEMPERATURE};
+use bytes::Bytes;
+use wire::nvme::{
+    Command, IDENTIFY, IdentifyController, IdentifyNamespace, NamespaceDescriptor, PowerState,
+    ascii, cns, controller_list, namespace_list, register,
+};
+
+/// CNTLID: the only controller of its subsystem.
+const CONTROLLER_ID: u16 = 1;
+/// The largest NSIDs, which are not those of a namespace (section 6.1.2).
+const LAST_NSID: u32 = 0xffff_fffd;
+
+impl Controller {
+    pub(super) fn identify(&mut self, command: &Command) -> Result<Plan, Failure> {
+        let data = match command.cdw10 as u8 {
+            cns::NAMESPACE => self.identify_namespace(command.nsid)?,
+            cns::CONTROLLER => self.identify_controller().encode(),
+            // Every namespace is allocated and attached.
+            cns::ACTIVE_NAMESPACES | cns::ALLOCATED_NAMESPACES => self.list(command.nsid)?,
+            cns::DESCRIPTORS => {
+                let uuid = self.namespace(command.nsid)?.uuid;
+                let nguid = NamespaceDescriptor::Nguid(uuid);
+                NamespaceDescriptor::list(&[nguid, NamespaceDescriptor::Uuid(uuid)])
+            }
+            cns::ALLOCATED_NAMESPACE => self.namespace(command.nsid)?.identify().encode(),
+            cns::ATTACHED_CONTROLLERS => {
+                self.namespace(command.nsid)?;
+                controllers(command)
+            }
+            cns::CONTROLLERS => controllers(command),
+            _ => return Err(Failure::cdw(10, 0)),
+        };
+        Ok(Plan::Send(Bytes::copy_from_slice(&data)))
+    }
+
+    /// For the broadcast NSID: what all namespaces have in common, which is
+    /// only told to hosts that manage namespaces (section 5.15.2.1).
+    fn identify_namespace(&self, nsid: u32) -> Result<[u8; IDENTIFY], Failure> {
+        Ok(self.namespace(nsid)?.identify().encode())
+    }
+
+    /// Namespace IDs above `after`, ascending.
+    fn list(&self, after: u32) -> Result<[u8; IDENTIFY], Failure> {
+        if after > LAST_NSID {
+            return Err(Failure::namespace());
+        }
+        let ids = self.namespaces.iter().map(|namespace| namespace.nsid);
+        Ok(namespace_list(ids.filter(|nsid| *nsid > after)))
+    }
+
+    fn identify_controller(&self) -> IdentifyController {
+        let config = &self.config;
+        let bytes = |namespace: IdentifyNamespace| namespace.media_capacity;
+        IdentifyController {
+            vendor: VENDOR,
+            subsystem_vendor: VENDOR,
+            serial: ascii(&config.serial),
+            model: ascii(&config.model),
+            firmware: ascii(&config.firmware),
+            arbitration_burst: 4,
+            max_transfer: config.max_transfer_shift,
+            controller_id: CONTROLLER_ID,
+            version: register::VERSION_1_4,
+            controller_type: 1,
+            abort_limit: 3,
+            async_event_limit: EVENT_REQUESTS as u8 - 1,
+            // One slot, which is read only.
+            firmware_slots: 1 | 1 << 1,
+            // Effects log, and log pages with offsets.
+            log_page_attributes: 1 << 1 | 1 << 2,
+            error_log_entries: ErrorLog::ENTRIES as u8 - 1,
+            warning_temperature: WARNING_TEMPERATURE,
+            critical_temperature: CRITICAL_TEMPERATURE,
+            total_capacity: self.namespaces.iter().map(|ns| bytes(ns.identify())).sum(),
+            sq_entry_size: 0x66,
+            cq_entry_size: 0x44,
+            namespaces: self.namespaces.len() as u32,
+            // Dataset Management, Write Zeroes, save and select.
+            nvm_commands: 1 << 2 | 1 << 3 | 1 << 4,
+            write_cache: if config.volatile_write_cache { 0b111 } else { 0b110 },
+            subsystem_nqn: self.subsystem_nqn(),
+            // One power state, 25 W, without latency.
+            power_state: PowerState { max_power: 2500, ..PowerState::default() },
+            ..IdentifyController::default()
+        }
+    }
+
+    /// The NQN that section 7.9 gives to a subsystem without one of its own.
+    fn subsystem_nqn(&self) -> [u8; 256] {
+        let text = |field: &[u8]| String::from_utf8_lossy(field).into_owned();
+        let serial = text(&ascii::<20>(&self.config.serial));
+        let model = text(&ascii::<40>(&self.config.model));
+        let name = format!("nqn.2014.08.org.nvmexpress:{VENDOR:04x}{DEVICE:04x}{serial}{model}");
+        let mut nqn = [0; 256];
+        nqn[..name.len()].copy_from_slice(name.as_bytes());
+        nqn
+    }
+}
+
+/// Controllers from CNTID on: the one there is.
+fn controllers(command: &Command) -> [u8; IDENTIFY] {
+    let from = (command.cdw10 >> 16) as u16;
+    controller_list((from <= CONTROLLER_ID).then_some(CONTROLLER_ID))
+}

@@ -1,0 +1,77 @@
+//! Get Log Page (NVMe 1.4, section 5.14).
+
+use super::{EFFECTS, SUPPORTED};
+use crate::controller::{Controller, Plan};
+use crate::failure::Failure;
+use crate::io;
+use bytes::Bytes;
+use wire::nvme::{
+    BROADCAST_NSID, Command, CommandsSupported, FirmwareSlots, StatusCode, ascii, log_page,
+};
+
+/// RAE, retain asynchronous event: bit 15 of command dword 10.
+const RETAIN: u32 = 1 << 15;
+
+impl Controller {
+    pub(super) fn get_log_page(&mut self, command: &Command) -> Result<Plan, Failure> {
+        let id = command.cdw10 as u8;
+        let (offset, length) = self.window(command)?;
+        let page = self.log_page(id, command.nsid)?;
+        if offset > page.len() as u64 {
+            return Err(Failure::cdw(12, 0));
+        }
+        // Zeroes follow the page.
+        let mut data = page[offset as usize..].to_vec();
+        data.resize(length, 0);
+        if command.cdw10 & RETAIN == 0 {
+            self.events.acknowledge(id);
+        }
+        Ok(Plan::Send(Bytes::from(data)))
+    }
+
+    /// LPO and NUMD as bytes.
+    fn window(&self, command: &Command) -> Result<(u64, usize), Failure> {
+        let dwords = u64::from(command.cdw11 as u16) << 16 | u64::from(command.cdw10 >> 16);
+        let length = (dwords + 1) * 4;
+        if length > self.config.max_transfer() as u64 {
+            return Err(Failure::cdw(10, 16));
+        }
+        let offset = u64::from(command.cdw13) << 32 | u64::from(command.cdw12);
+        if offset % 4 != 0 {
+            return Err(Failure::cdw(12, 0));
+        }
+        Ok((offset, length as usize))
+    }
+
+    fn log_page(&mut self, id: u8, nsid: u32) -> Result<Vec<u8>, Failure> {
+        match id {
+            log_page::ERROR => Ok(self.error_log.page()),
+            log_page::SMART => {
+                // LPA offers it for the controller only.
+                if nsid != 0 && nsid != BROADCAST_NSID {
+                    return Err(Failure::field(StatusCode::INVALID_FIELD, 4, 0));
+                }
+                let (warning, errors) = (self.warning(), self.error_log.count());
+                Ok(self.health.page(self.now, warning, errors).encode().to_vec())
+            }
+            log_page::FIRMWARE => {
+                let mut slots = FirmwareSlots { active: 1, ..FirmwareSlots::default() };
+                slots.revisions[0] = ascii(&self.config.firmware);
+                Ok(slots.encode().to_vec())
+            }
+            log_page::EFFECTS => Ok(effects().encode().to_vec()),
+            _ => Err(Failure::at_cdw(StatusCode::INVALID_LOG_PAGE, 10, 0)),
+        }
+    }
+}
+
+fn effects() -> CommandsSupported {
+    let mut log = CommandsSupported::default();
+    for opcode in SUPPORTED {
+        log.admin[usize::from(opcode)] = EFFECTS;
+    }
+    for (opcode, effects) in io::SUPPORTED {
+        log.io[usize::from(opcode)] = effects;
+    }
+    log
+}

@@ -1,0 +1,118 @@
+//! Create and Delete I/O Submission and Completion Queue (NVMe 1.4, sections
+//! 5.3 to 5.6).
+
+use crate::controller::{Controller, Plan};
+use crate::failure::Failure;
+use crate::queue::{CompletionQueue, SubmissionQueue};
+use crate::slots::Key;
+use wire::nvme::{COMPLETION_ENTRY, Command, SUBMISSION_ENTRY, StatusCode};
+
+/// PC, physically contiguous: bit 0 of command dword 11.
+const CONTIGUOUS: u32 = 1;
+/// IEN, interrupts enabled: bit 1 of command dword 11.
+const INTERRUPTS: u32 = 2;
+
+/// The fields that both Create commands have in the same places.
+struct Queue {
+    id: u16,
+    size: u16,
+    base: u64,
+}
+
+impl Controller {
+    pub(super) fn create_cq(&mut self, command: &Command) -> Result<Plan, Failure> {
+        let entry = self.registers.configuration.cq_entry_size;
+        let allocated = self.features.queues.1;
+        let queue = self.queue(command, allocated, (entry, COMPLETION_ENTRY))?;
+        if self.queues.cq(queue.id).is_some() {
+            return Err(invalid_id());
+        }
+        let vector = (command.cdw11 >> 16) as u16;
+        let most = if self.endpoint.msix_enabled() { self.interrupts.vectors() } else { 1 };
+        if vector >= most {
+            return Err(Failure::at_cdw(StatusCode::INVALID_INTERRUPT_VECTOR, 11, 16));
+        }
+        let vector = (command.cdw11 & INTERRUPTS != 0).then_some(vector);
+        self.queues.add_cq(CompletionQueue::new(queue.id, vector, queue.base, queue.size));
+        Ok(Plan::Done(0))
+    }
+
+    pub(super) fn create_sq(&mut self, command: &Command) -> Result<Plan, Failure> {
+        let entry = self.registers.configuration.sq_entry_size;
+        let allocated = self.features.queues;
+        let queue = self.queue(command, allocated.0, (entry, SUBMISSION_ENTRY))?;
+        if self.queues.sq(queue.id).is_some() {
+            return Err(invalid_id());
+        }
+        let cq = (command.cdw11 >> 16) as u16;
+        if cq == 0 || cq > allocated.1 {
+            return Err(Failure::at_cdw(StatusCode::INVALID_QUEUE_ID, 11, 16));
+        }
+        if self.queues.cq(cq).is_none() {
+            return Err(Failure::at_cdw(StatusCode::COMPLETION_QUEUE_INVALID, 11, 16));
+        }
+        // QPRIO is without meaning under plain round robin.
+        self.queues.add_sq(SubmissionQueue::new(queue.id, cq, queue.base, queue.size));
+        Ok(Plan::Done(0))
+    }
+
+    /// Checks what both Create commands have in common. `entry` is the entry
+    /// size the host has set as a power of two, and the one there is.
+    fn queue(
+        &self,
+        command: &Command,
+        allocated: u16,
+        entry: (u8, usize),
+    ) -> Result<Queue, Failure> {
+        let id = command.cdw10 as u16;
+        if id == 0 || id > allocated {
+            return Err(invalid_id());
+        }
+        let size = (command.cdw10 >> 16) as u16;
+        let wrong_entries = 1usize << entry.0 != entry.1;
+        if size == 0 || size > self.registers.capabilities.max_queue_entries || wrong_entries {
+            return Err(Failure::at_cdw(StatusCode::INVALID_QUEUE_SIZE, 10, 16));
+        }
+        // CAP.CQR demands it.
+        if command.cdw11 & CONTIGUOUS == 0 {
+            return Err(Failure::cdw(11, 0));
+        }
+        if !command.prp1.is_multiple_of(self.page() as u64) {
+            return Err(Failure::prp(1));
+        }
+        Ok(Queue { id, size: size + 1, base: command.prp1 })
+    }
+
+    pub(super) fn delete_cq(&mut self, command: &Command) -> Result<Plan, Failure> {
+        let id = command.cdw10 as u16;
+        let queue = self.queues.cq(id).filter(|_| id != 0).ok_or(invalid_id())?;
+        if queue.users > 0 {
+            return Err(Failure::at_cdw(StatusCode::INVALID_QUEUE_DELETION, 10, 0));
+        }
+        self.queues.remove_cq(id);
+        Ok(Plan::Done(0))
+    }
+
+    /// Nothing more is fetched; commands that were not begun are aborted,
+    /// those under way finish, then this one does.
+    pub(super) fn delete_sq(&mut self, key: Key, command: &Command) -> Result<Plan, Failure> {
+        let id = command.cdw10 as u16;
+        let queue = self.queues.sq(id).filter(|_| id != 0).ok_or(invalid_id())?;
+        if queue.deleting.is_some() {
+            return Err(invalid_id());
+        }
+        self.queues.pending &= !(1 << id);
+        self.abort_waiting(id);
+        let queue = self.queues.sq_mut(id).expect("looked at above");
+        if queue.is_drained() {
+            self.queues.remove_sq(id);
+            return Ok(Plan::Done(0));
+        }
+        queue.deleting = Some(key);
+        Ok(Plan::Held)
+    }
+}
+
+fn invalid_id() -> Failure {
+    Failure::at_cdw(StatusCode::INVALID_QUEUE_ID, 10, 0)
+}

@@ -1,0 +1,78 @@
+//! What the controller asks of its media.
+
+use bytes::Bytes;
+
+/// A request for the media; wants
+/// [`Controller::complete_block`](crate::Controller::complete_block).
+///
+/// Requests may be carried out in any order and at the same time: a host that
+/// wants an order waits for completions. Only Flush looks back: it covers what
+/// was completed before it was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Names the request.
+    pub id: u64,
+    /// Namespace, 1 to the number of namespaces.
+    pub nsid: u32,
+    /// What to do.
+    pub operation: Operation,
+}
+
+/// One operation; offsets and lengths in bytes, whole blocks, inside the
+/// namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Read; the completion carries exactly `length` bytes.
+    Read {
+        /// First byte.
+        offset: u64,
+        /// Bytes, at most the controller's largest transfer.
+        length: usize,
+    },
+    /// Write; may stay in a volatile cache until a flush.
+    Write {
+        /// First byte.
+        offset: u64,
+        /// The bytes.
+        data: Bytes,
+    },
+    /// Put everything completed so far on the media.
+    Flush,
+    /// Make the range read as zeroes; may stay in a volatile cache.
+    WriteZeroes {
+        /// First byte.
+        offset: u64,
+        /// Bytes.
+        length: u64,
+    },
+    /// The host needs the range no more; what it reads as is not promised.
+    Discard {
+        /// First byte.
+        offset: u64,
+        /// Bytes.
+        length: u64,
+    },
+}
+
+/// How an operation can fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The media cannot read or write the range.
+    #[error("media error")]
+    Media,
+    /// The media cannot be written.
+    #[error("the media are read-only")]
+    ReadOnly,
+    /// There is no space left behind the namespace.
+    #[error("no space left on the media")]
+    NoSpace,
+    /// Not now; the host may try again.
+    #[error("the namespace is not ready")]
+    NotReady,
+    /// Anything else.
+    #[error("internal error")]
+    Internal,
+}
+
+/// What a request ends in: the bytes of a read, nothing for the rest.
+pub type Completion = Result<Bytes, Error>;

@@ -1,0 +1,39 @@
+//! What the media answer.
+
+use super::{BlockOwner, Controller};
+use crate::block::{Completion, Error};
+use crate::failure::Failure;
+use crate::slots::Key;
+use wire::nvme::StatusCode;
+use wire::nvme::opcode::nvm;
+
+impl Controller {
+    pub(super) fn block_done(&mut self, id: Key, result: Completion) {
+        let Some(owner) = self.blocks.remove(id) else { return };
+        match owner {
+            BlockOwner::Shutdown => self.shutdown_flushed(result.is_err()),
+            BlockOwner::Command(key) => {
+                let opcode = self.commands.get(key).map(|execution| execution.command.opcode);
+                let result = result.map_err(|error| {
+                    if error == Error::Media {
+                        self.health.count(self.now).media_errors += 1;
+                    }
+                    failure(error, opcode == Some(nvm::READ))
+                });
+                self.step_done(key, result);
+            }
+        }
+    }
+}
+
+/// The status of a failed block request (NVMe 1.4, figures 126 to 130).
+fn failure(error: Error, read: bool) -> Failure {
+    match error {
+        Error::Media if read => Failure::transient(StatusCode::UNRECOVERED_READ_ERROR),
+        Error::Media => Failure::transient(StatusCode::WRITE_FAULT),
+        Error::ReadOnly => Failure::permanent(StatusCode::NAMESPACE_WRITE_PROTECTED),
+        Error::NoSpace => Failure::permanent(StatusCode::CAPACITY_EXCEEDED),
+        Error::NotReady => Failure::transient(StatusCode::NAMESPACE_NOT_READY),
+        Error::Internal => Failure::transient(StatusCode::INTERNAL_ERROR),
+    }
+}

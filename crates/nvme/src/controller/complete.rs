@@ -1,0 +1,134 @@
+//! Completion entries, the interrupts behind them, and asynchronous events
+//! (NVMe 1.4, sections 4.6, 5.2 and 7.5).
+
+use super::Controller;
+use crate::failure::Failure;
+use bytes::Bytes;
+use wire::nvme::opcode::nvm;
+use wire::nvme::{Command, Completion, ErrorLogEntry, Status};
+
+impl Controller {
+    /// Posts the completion of a command that holds a promise of room.
+    pub(super) fn complete(
+        &mut self,
+        sq: u16,
+        command: &Command,
+        result: u32,
+        failure: Option<Failure>,
+    ) {
+        if sq != 0 {
+            self.account(command, failure.is_none());
+        }
+        let status = match failure {
+            None => Status::SUCCESS,
+            Some(failure) => self.log_failure(sq, command, failure),
+        };
+        self.count_in_flight(sq, |in_flight| in_flight - 1);
+        self.post(sq, command.cid, result, status);
+        self.finish_deletion(sq);
+    }
+
+    /// Counts what SMART reports.
+    fn account(&mut self, command: &Command, success: bool) {
+        let units = match self.namespace(command.nsid) {
+            Ok(namespace) if success => namespace.bytes(u64::from(command.blocks())) >> 9,
+            _ => 0,
+        };
+        let history = self.health.count(self.now);
+        match command.opcode {
+            nvm::READ => {
+                history.reads += 1;
+                history.units_read += u128::from(units);
+            }
+            nvm::WRITE => {
+                history.writes += 1;
+                history.units_written += u128::from(units);
+            }
+            _ => {}
+        }
+    }
+
+    /// Puts a failure in the error log; the status then says that there is
+    /// more to know.
+    fn log_failure(&mut self, sq: u16, command: &Command, failure: Failure) -> Status {
+        if !failure.is_logged() {
+            return failure.status;
+        }
+        let status = Status { more: true, ..failure.status };
+        let cq = self.queues.sq(sq).and_then(|queue| self.queues.cq(queue.cq));
+        self.error_log.add(ErrorLogEntry {
+            sq_id: sq,
+            cid: command.cid,
+            status,
+            phase: cq.is_some_and(|cq| cq.phase()),
+            parameter: failure.parameter,
+            lba: if sq == 0 { 0 } else { command.slba() },
+            nsid: command.nsid,
+            ..ErrorLogEntry::default()
+        });
+        status
+    }
+
+    fn post(&mut self, sq: u16, cid: u16, result: u32, status: Status) {
+        let queue = self.queues.sq_mut(sq).expect("outlives its commands");
+        queue.finished(cid);
+        let (sq_head, cq) = (queue.head(), queue.cq);
+        let cq = self.queues.cq_mut(cq).expect("outlives its submission queues");
+        let entry = Completion { result, sq_head, sq_id: sq, cid, phase: false, status };
+        let (address, bytes) = cq.post(entry);
+        if let Some(vector) = cq.vector {
+            self.interrupts.posted(self.now, vector);
+        }
+        self.endpoint.dma_write(address, Bytes::copy_from_slice(&bytes));
+    }
+
+    /// Ends a deletion when the queue has drained.
+    pub(super) fn finish_deletion(&mut self, sq: u16) {
+        let Some(queue) = self.queues.sq(sq) else { return };
+        if let Some(key) = queue.deleting.filter(|_| queue.is_drained()) {
+            self.queues.remove_sq(sq);
+            self.end_hold(key);
+        }
+    }
+
+    /// Reports events while there are requests to report them with.
+    pub(super) fn report_events(&mut self) {
+        while self.events.is_due() {
+            let Some(cq) = self.queues.cq_mut(0).filter(|cq| cq.room() > 0) else { return };
+            cq.reserve(1);
+            let (cid, event) = self.events.take().expect("an event is due");
+            self.post(0, cid, event.bits(), Status::SUCCESS);
+        }
+    }
+
+    /// Ends an Asynchronous Event Request without an event, if there is room
+    /// to say so.
+    pub(crate) fn abort_event_request(&mut self, cid: u16, status: Status) -> bool {
+        let Some(cq) = self.queues.cq_mut(0).filter(|cq| cq.room() > 0) else { return false };
+        if !self.events.withdraw(cid) {
+            return false;
+        }
+        cq.reserve(1);
+        self.post(0, cid, 0, status);
+        true
+    }
+
+    /// Sends the interrupts that are due.
+    pub(super) fn interrupt(&mut self) {
+        for vector in self.interrupts.due(self.now) {
+            self.endpoint.interrupt(vector);
+        }
+        let level = !self.endpoint.msix_enabled() && self.intx_level();
+        if level != self.intx {
+            self.intx = level;
+            self.endpoint.set_intx(level);
+        }
+    }
+
+    /// With pin-based interrupts every queue has vector 0, and the pin is
+    /// asserted while one holds entries (section 7.5.1.1).
+    fn intx_level(&self) -> bool {
+        self.interrupts.mask & 1 == 0
+            && self.queues.cqs().any(|cq| cq.vector.is_some() && cq.occupied() > 0)
+    }
+}

@@ -1,0 +1,96 @@
+//! Fetching submission entries: round robin over the queues, an arbitration
+//! burst each (NVMe 1.4, sections 4.13.1 and 7.2.1).
+
+use super::{ADMIN_COMMANDS, Controller, Read};
+use crate::slots::Key;
+use bytes::Bytes;
+use pcie::endpoint::DmaError;
+use wire::nvme::{Command, SUBMISSION_ENTRY};
+
+/// Whether a queue's commands count as admin (0) or I/O (1) commands.
+pub(super) fn class(sq: u16) -> usize {
+    usize::from(sq != 0)
+}
+
+impl Controller {
+    /// Asks host memory for entries while there are entries, and room for what
+    /// they lead to.
+    pub(super) fn fetch(&mut self) {
+        if !self.accepts_commands() {
+            return;
+        }
+        let mut idle = 0;
+        while self.queues.pending != 0 && idle <= self.config.io_queues {
+            let id = self.queues.turn;
+            self.queues.turn = if id >= self.config.io_queues { 0 } else { id + 1 };
+            let turned = self.queues.pending >> id & 1 != 0 && self.fetch_turn(id);
+            idle = if turned { 0 } else { idle + 1 };
+        }
+    }
+
+    /// One queue's turn; `false` if nothing could be fetched.
+    fn fetch_turn(&mut self, id: u16) -> bool {
+        let mut left = self.features.burst();
+        let mut any = false;
+        while left > 0 {
+            let count = self.fetch_batch(id, left);
+            if count == 0 {
+                break;
+            }
+            any = true;
+            left -= count;
+        }
+        any
+    }
+
+    /// Fetches up to `limit` entries in one read; yields how many.
+    fn fetch_batch(&mut self, id: u16, limit: u16) -> u16 {
+        let most = [ADMIN_COMMANDS, self.config.commands][class(id)];
+        let slots = most - self.in_flight[class(id)];
+        let queue = self.queues.sq(id).expect("pending queues exist");
+        if queue.fetches() >= self.config.fetches {
+            return 0;
+        }
+        let cq = queue.cq;
+        let room = self.queues.cq(cq).expect("outlives its submission queues").room();
+        let slots = slots.min(usize::from(u16::MAX)) as u16;
+        let limit = limit.min(self.config.fetch_batch).min(room).min(slots);
+        let (address, count) = queue.next_batch(limit);
+        if count == 0 {
+            return 0;
+        }
+        let read = self.reads.insert(Read::Entries(id));
+        let queue = self.queues.sq_mut(id).expect("looked at above");
+        queue.fetching(read, count);
+        if queue.pending() == 0 {
+            self.queues.pending &= !(1 << id);
+        }
+        self.queues.cq_mut(cq).expect("looked at above").reserve(count);
+        self.count_in_flight(id, |in_flight| in_flight + usize::from(count));
+        self.endpoint.dma_read(read.as_u64(), address, usize::from(count) * SUBMISSION_ENTRY);
+        count
+    }
+
+    /// Entries have come, or cannot be had: a controller that cannot read its
+    /// queues has no way to tell but CSTS.CFS (section 9.5).
+    pub(super) fn entries_arrived(&mut self, sq: u16, read: Key, result: Result<Bytes, DmaError>) {
+        let Some(queue) = self.queues.sq_mut(sq) else { return };
+        let Ok(data) = result else { return self.fatal() };
+        queue.arrived(read, data);
+        while let Some(data) = self.queues.sq_mut(sq).and_then(|queue| queue.take_arrived()) {
+            for entry in data.as_chunks::<SUBMISSION_ENTRY>().0 {
+                self.begin(sq, Command::decode(entry));
+            }
+        }
+    }
+
+    /// Changes the count of commands under way, and with it what counts as
+    /// busy.
+    pub(super) fn count_in_flight(&mut self, sq: u16, change: impl FnOnce(usize) -> usize) {
+        let class = class(sq);
+        self.in_flight[class] = change(self.in_flight[class]);
+        if class == 1 {
+            self.health.set_busy(self.now, self.in_flight[1] > 0);
+        }
+    }
+}

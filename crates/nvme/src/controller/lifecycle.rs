@@ -1,0 +1,147 @@
+//! Enabling, disabling and resetting (NVMe 1.4, sections 3.1.5, 3.1.6, 7.3
+//! and 7.6.1).
+
+use super::{Controller, capabilities, supported};
+use crate::features::Features;
+use crate::interrupt::Interrupts;
+use crate::queue::{CompletionQueue, Queues, SubmissionQueue};
+use crate::registers::Registers;
+use wire::nvme::register::{Configuration, ControllerStatus, ShutdownNotice};
+
+/// Where the controller is between CC.EN and CSTS.RDY.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// EN and RDY are clear.
+    Disabled,
+    /// EN is set; RDY follows when the media have finished what was asked of
+    /// them before a reset, lest an old write overtake a new one.
+    Enabling,
+    /// EN and RDY are set.
+    Ready,
+    /// EN is clear; RDY follows when nothing is in flight any more.
+    Resetting,
+}
+
+impl Controller {
+    /// Takes a write to CC.
+    pub(super) fn configure(&mut self, value: u32) {
+        let new = Configuration::from_bits(value);
+        let old = self.registers.configuration;
+        match (old.enable, new.enable) {
+            (false, true) => self.enable(new),
+            (true, false) => self.disable(new),
+            (false, false) => self.registers.configuration = new,
+            // What shapes the queues may not change while enabled.
+            (true, true) => {
+                self.registers.configuration = Configuration {
+                    shutdown: new.shutdown,
+                    sq_entry_size: new.sq_entry_size,
+                    cq_entry_size: new.cq_entry_size,
+                    ..old
+                };
+            }
+        }
+        if new.shutdown != ShutdownNotice::None && old.shutdown == ShutdownNotice::None {
+            self.begin_shutdown();
+        }
+    }
+
+    fn enable(&mut self, configuration: Configuration) {
+        self.registers.configuration = configuration;
+        match self.phase {
+            // The host did not wait for RDY to clear: the reset goes on, and
+            // enabling follows it.
+            Phase::Resetting => {}
+            _ => self.phase = Phase::Enabling,
+        }
+    }
+
+    /// A controller reset: queues, commands and most state go; the admin queue
+    /// registers stay (section 7.3.2).
+    fn disable(&mut self, configuration: Configuration) {
+        self.forget_commands();
+        self.registers.configuration = configuration;
+        self.phase = Phase::Resetting;
+    }
+
+    /// A function level, hot or conventional reset: everything goes. The
+    /// endpoint has forgotten its reads and writes already.
+    pub(super) fn function_reset(&mut self) {
+        self.forget_commands();
+        self.reads.clear();
+        self.phase = Phase::Disabled;
+        self.registers = Registers::new(capabilities(&self.config));
+        self.interrupts = Interrupts::new(self.config.io_queues + 1);
+        self.intx = false;
+    }
+
+    /// A fatal error: nothing is fetched until the host resets (section 9.5).
+    pub(super) fn fatal(&mut self) {
+        self.registers.status.fatal = true;
+    }
+
+    fn forget_commands(&mut self) {
+        self.commands.clear();
+        self.in_flight = [0; 2];
+        self.waiting.clear();
+        self.held.clear();
+        self.buffered = 0;
+        self.queues = Queues::default();
+        self.events = Default::default();
+        for request in self.block_requests.drain(..) {
+            self.blocks.remove(crate::slots::Key::from_u64(request.id));
+        }
+        self.shutdown.forget();
+        self.health.set_busy(self.now, false);
+        self.features = Features::new(
+            self.namespaces.len(),
+            self.config.io_queues,
+            self.config.volatile_write_cache,
+        );
+    }
+
+    /// Moves on between phases when what they wait for has come.
+    pub(super) fn advance_lifecycle(&mut self) {
+        if self.phase == Phase::Resetting && self.reads.is_empty() && self.blocks.is_empty() {
+            self.finish_reset();
+        }
+        let fatal = self.registers.status.fatal;
+        if self.phase == Phase::Enabling && self.blocks.is_empty() && !fatal {
+            self.start();
+        }
+        self.advance_shutdown();
+    }
+
+    fn finish_reset(&mut self) {
+        self.registers.status =
+            ControllerStatus { shutdown: self.shutdown.status(), ..ControllerStatus::default() };
+        self.interrupts = Interrupts::new(self.config.io_queues + 1);
+        self.phase =
+            if self.registers.configuration.enable { Phase::Enabling } else { Phase::Disabled };
+    }
+
+    /// Sets RDY, or CFS if the host has asked for what CAP does not offer.
+    fn start(&mut self) {
+        let page = self.page() as u64;
+        let registers = &self.registers;
+        let sizes = registers.admin_queues;
+        let aligned = [registers.admin_sq, registers.admin_cq].iter().all(|base| base % page == 0);
+        if !supported(registers.configuration)
+            || sizes.sq_size == 0
+            || sizes.cq_size == 0
+            || !aligned
+        {
+            return self.fatal();
+        }
+        self.queues.add_cq(CompletionQueue::new(0, Some(0), registers.admin_cq, sizes.cq_size + 1));
+        self.queues.add_sq(SubmissionQueue::new(0, 0, registers.admin_sq, sizes.sq_size + 1));
+        self.registers.status = ControllerStatus { ready: true, ..ControllerStatus::default() };
+        self.phase = Phase::Ready;
+        self.shutdown.needed();
+    }
+
+    /// Whether commands may be fetched.
+    pub(super) fn accepts_commands(&self) -> bool {
+        self.phase == Phase::Ready && !self.registers.status.fatal && self.shutdown.is_idle()
+    }
+}

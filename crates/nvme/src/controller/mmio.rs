@@ -1,0 +1,84 @@
+//! Register writes (NVMe 1.4, section 3.1).
+
+use super::Controller;
+use super::lifecycle::Phase;
+use crate::failure::NO_PARAMETER;
+use crate::queue::InvalidValue;
+use wire::nvme::register::{CC, DOORBELLS, Doorbell, INTMC, INTMS};
+use wire::nvme::{AsyncEvent, ErrorLogEntry, Status, StatusCode};
+
+impl Controller {
+    /// Takes a write of the host, double word by double word. Anything
+    /// narrower is dropped: the specification demands whole registers
+    /// (section 3.1).
+    pub(super) fn write_registers(&mut self, offset: u64, data: &[u8]) {
+        let (words, rest) = data.as_chunks::<4>();
+        if !offset.is_multiple_of(4) || !rest.is_empty() {
+            self.odd_accesses += 1;
+            return;
+        }
+        for (index, word) in (0..).zip(words) {
+            self.write_register(offset + index * 4, u32::from_le_bytes(*word));
+        }
+    }
+
+    fn write_register(&mut self, offset: u64, value: u32) {
+        match offset {
+            INTMS => self.interrupts.mask |= value,
+            INTMC => self.interrupts.mask &= !value,
+            CC => self.configure(value),
+            _ if offset >= DOORBELLS => self.doorbell(offset, value),
+            // Their values count when the controller is enabled, and may not
+            // change while it is (sections 3.1.9 to 3.1.11).
+            _ if self.phase == Phase::Disabled => {
+                self.registers.write_admin(offset, value);
+            }
+            _ => {}
+        }
+    }
+
+    fn doorbell(&mut self, offset: u64, value: u32) {
+        // Before RDY the effect is undefined: here it is none.
+        if self.phase != Phase::Ready {
+            return;
+        }
+        match Doorbell::at(offset) {
+            Some(Doorbell::SubmissionTail(id)) => self.submission_tail(id, value),
+            Some(Doorbell::CompletionHead(id)) => self.completion_head(id, value),
+            None => self.doorbell_error(AsyncEvent::INVALID_DOORBELL_REGISTER, 0xffff),
+        }
+    }
+
+    fn submission_tail(&mut self, id: u16, tail: u32) {
+        let queue = self.queues.sq_mut(id).filter(|queue| queue.deleting.is_none());
+        match queue.map(|queue| queue.ring(tail)) {
+            Some(Ok(())) => self.queues.pending |= 1 << id,
+            Some(Err(InvalidValue)) => {
+                self.doorbell_error(AsyncEvent::INVALID_DOORBELL_VALUE, id);
+            }
+            None => self.doorbell_error(AsyncEvent::INVALID_DOORBELL_REGISTER, id),
+        }
+    }
+
+    fn completion_head(&mut self, id: u16, head: u32) {
+        match self.queues.cq_mut(id).map(|queue| queue.ring(head)) {
+            Some(Ok(())) => {}
+            Some(Err(InvalidValue)) => {
+                self.doorbell_error(AsyncEvent::INVALID_DOORBELL_VALUE, id);
+            }
+            None => self.doorbell_error(AsyncEvent::INVALID_DOORBELL_REGISTER, id),
+        }
+    }
+
+    /// Figure 147: the doorbell has no effect, the host may ask why.
+    fn doorbell_error(&mut self, event: AsyncEvent, queue: u16) {
+        self.error_log.add(ErrorLogEntry {
+            sq_id: queue,
+            cid: 0xffff,
+            status: Status::fail(StatusCode::INVALID_FIELD),
+            parameter: NO_PARAMETER,
+            ..ErrorLogEntry::default()
+        });
+        self.events.raise(event);
+    }
+}

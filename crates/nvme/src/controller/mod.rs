@@ -1,0 +1,338 @@
+//! The controller: one PCIe function, one state machine (NVMe 1.4).
+//!
+//! Inputs are TLPs, finished blocks and time. Each file beside this one is a
+//! step on a command's way: `mmio` takes the doorbell, `fetch` the submission
+//! entry, `execute` and `transfer` carry it out, `blocks` asks the media,
+//! `complete` posts the completion entry and the interrupt. `lifecycle` and
+//! `shutdown` are CC and CSTS.
+
+mod blocks;
+mod complete;
+mod execute;
+mod fetch;
+mod invariants;
+mod lifecycle;
+mod mmio;
+mod shutdown;
+mod transfer;
+
+pub(crate) use execute::{Plan, Step, steps};
+
+use crate::config::{Config, MOST_ENTRIES};
+use crate::events::AsyncEvents;
+use crate::features::Features;
+use crate::interrupt::Interrupts;
+use crate::log::{ErrorLog, Health, History};
+use crate::namespace::Namespace;
+use crate::queue::Queues;
+use crate::registers::Registers;
+use crate::slots::{Key, Slots};
+use crate::{block, failure::Failure};
+use bytes::Bytes;
+use execute::Execution;
+use lifecycle::Phase;
+use pcie::endpoint::{DmaError, Event};
+use pcie::{Endpoint, Errors, Function, Input, Output, Ready};
+use shutdown::Shutdown;
+use std::collections::VecDeque;
+use wire::Instant;
+use wire::nvme::AsyncEvent;
+use wire::nvme::register::{Capabilities, Configuration};
+
+/// CAP.TO: how long resets and shutdowns may take, in 500 ms.
+const TIMEOUT: u8 = 20;
+/// CAP.MPSMAX: memory pages of up to 64 KiB.
+const LARGEST_PAGE: u8 = 4;
+/// Admin commands worked on at the same time, beside asynchronous events.
+const ADMIN_COMMANDS: usize = 16;
+
+/// What a DMA read is for.
+#[derive(Clone, Copy, Debug)]
+enum Read {
+    /// Submission entries of a queue.
+    Entries(u16),
+    /// A PRP list of a command.
+    List(Key),
+    /// Data of a command, from this byte on.
+    Data(Key, usize),
+}
+
+/// What a block request is for.
+#[derive(Clone, Copy, Debug)]
+enum BlockOwner {
+    Command(Key),
+    Shutdown,
+}
+
+/// An NVMe controller; see the module.
+///
+/// As a [`Function`] it wants TLPs and time; beside that, take
+/// [`poll_block`](Self::poll_block) until there is none after every call that
+/// gives it something, and hand results to
+/// [`complete_block`](Self::complete_block).
+#[derive(Debug)]
+pub struct Controller {
+    pub(crate) config: Config,
+    pub(crate) endpoint: Endpoint,
+    /// The time of the call under way.
+    pub(crate) now: Instant,
+    pub(crate) registers: Registers,
+    phase: Phase,
+    shutdown: Shutdown,
+    pub(crate) namespaces: Vec<Namespace>,
+    pub(crate) queues: Queues,
+    pub(crate) interrupts: Interrupts,
+    intx: bool,
+    pub(crate) features: Features,
+    pub(crate) events: AsyncEvents,
+    pub(crate) error_log: ErrorLog,
+    pub(crate) health: Health,
+    commands: Slots<Execution>,
+    /// Admin and I/O commands fetched or under way.
+    in_flight: [usize; 2],
+    /// Commands that wait for room in the buffer, in order.
+    waiting: VecDeque<Key>,
+    /// Bytes of the buffer in use.
+    buffered: usize,
+    /// Commands whose data wait until the link has taken some, in order.
+    held: VecDeque<Key>,
+    reads: Slots<Read>,
+    blocks: Slots<BlockOwner>,
+    block_requests: VecDeque<block::Request>,
+    /// Accesses to registers that were no whole double words.
+    odd_accesses: u64,
+}
+
+impl Controller {
+    /// A drive that is powered on at `now`.
+    ///
+    /// # Panics
+    /// If the configuration is out of the ranges its fields name.
+    pub fn new(now: Instant, config: Config) -> Self {
+        config.check();
+        let namespaces = Namespace::all(&config);
+        Self {
+            endpoint: Endpoint::new(config.endpoint()),
+            now,
+            registers: Registers::new(capabilities(&config)),
+            phase: Phase::Disabled,
+            shutdown: Shutdown::default(),
+            queues: Queues::default(),
+            interrupts: Interrupts::new(config.io_queues + 1),
+            intx: false,
+            features: Features::new(
+                namespaces.len(),
+                config.io_queues,
+                config.volatile_write_cache,
+            ),
+            namespaces,
+            events: AsyncEvents::default(),
+            error_log: ErrorLog::after(config.history.errors),
+            health: Health::new(now, config.history, config.temperature),
+            commands: Slots::default(),
+            in_flight: [0; 2],
+            waiting: VecDeque::new(),
+            buffered: 0,
+            held: VecDeque::new(),
+            reads: Slots::default(),
+            blocks: Slots::default(),
+            block_requests: VecDeque::new(),
+            odd_accesses: 0,
+            config,
+        }
+    }
+
+    /// The next request for the media; they are bounded by
+    /// [`Config::commands`].
+    pub fn poll_block(&mut self) -> Option<block::Request> {
+        self.block_requests.pop_front()
+    }
+
+    /// Ends a block request. One that the controller has forgotten in a reset
+    /// is only counted off.
+    ///
+    /// # Panics
+    /// If a read brings another number of bytes than it was asked for.
+    pub fn complete_block(&mut self, now: Instant, id: u64, result: block::Completion) {
+        self.now = now;
+        self.block_done(Key::from_u64(id), result);
+        self.advance();
+    }
+
+    /// Whether CSTS.RDY is set.
+    pub fn is_ready(&self) -> bool {
+        self.registers.status.ready
+    }
+
+    /// Whether CSTS.CFS is set.
+    pub fn is_fatal(&self) -> bool {
+        self.registers.status.fatal
+    }
+
+    /// What went wrong on PCIe so far.
+    pub fn errors(&self) -> &Errors {
+        self.endpoint.errors()
+    }
+
+    /// Bytes of posted writes that wait for the link.
+    pub fn posted_backlog(&self) -> usize {
+        self.endpoint.posted_backlog()
+    }
+
+    /// Register accesses so far that were dropped because they were not whole
+    /// double words.
+    pub fn odd_accesses(&self) -> u64 {
+        self.odd_accesses
+    }
+
+    /// What the drive has been through if it loses power at `now`: for
+    /// [`Config::history`] of its next life.
+    pub fn history(&self, now: Instant) -> History {
+        let mut history = self.health.after_power_loss(now, !self.needs_shutdown());
+        history.errors = self.error_log.count();
+        history
+    }
+
+    /// Tells the composite temperature in kelvin from `now` on.
+    pub fn set_temperature(&mut self, now: Instant, kelvin: u16) {
+        self.now = now;
+        self.with_warnings(|controller| controller.health.set_temperature(now, kelvin));
+        self.advance();
+    }
+
+    /// Lets a namespace refuse writes, or accept them again.
+    ///
+    /// # Panics
+    /// If there is no such namespace.
+    pub fn set_read_only(&mut self, now: Instant, nsid: u32, read_only: bool) {
+        self.now = now;
+        self.with_warnings(|controller| {
+            let index = nsid.checked_sub(1).expect("namespaces count from 1") as usize;
+            controller.namespaces[index].read_only = read_only;
+        });
+        self.advance();
+    }
+
+    /// The namespace `nsid`, if there is one.
+    pub(crate) fn namespace(&self, nsid: u32) -> Result<&Namespace, Failure> {
+        let index = (nsid as usize).wrapping_sub(1);
+        self.namespaces.get(index).ok_or(Failure::namespace())
+    }
+
+    /// The critical warning byte.
+    pub(crate) fn warning(&self) -> u8 {
+        let read_only = self.namespaces.iter().all(|namespace| namespace.read_only);
+        let features = &self.features;
+        self.health.warning(features.over_temperature, features.under_temperature, read_only)
+    }
+
+    /// Does what may raise critical warnings, and reports those that are new.
+    pub(crate) fn with_warnings(&mut self, change: impl FnOnce(&mut Self)) {
+        let before = self.warning();
+        change(self);
+        let new = self.warning() & !before & self.features.async_events as u8;
+        if new & wire::nvme::critical_warning::TEMPERATURE != 0 {
+            self.events.raise(AsyncEvent::TEMPERATURE_THRESHOLD);
+        }
+        if new & wire::nvme::critical_warning::READ_ONLY != 0 {
+            self.events.raise(AsyncEvent::RELIABILITY);
+        }
+    }
+
+    /// Bytes of a memory page: CC.MPS.
+    pub(crate) fn page(&self) -> usize {
+        4096 << self.registers.configuration.page
+    }
+
+    /// Takes what the endpoint has for the controller; `false` if that is
+    /// nothing.
+    fn take_events(&mut self) -> bool {
+        let mut any = false;
+        while let Some(event) = self.endpoint.event() {
+            any = true;
+            match event {
+                Event::Read { offset, length, token } => {
+                    let mut data = vec![0; length];
+                    self.registers.read(offset, self.interrupts.mask, &mut data);
+                    self.endpoint.complete_read(token, &data);
+                }
+                Event::Write { offset, data } => self.write_registers(offset, &data),
+                Event::ReadDone { id, result } => self.read_done(Key::from_u64(id), result),
+                Event::Reset(_) => self.function_reset(),
+            }
+        }
+        any
+    }
+
+    fn read_done(&mut self, key: Key, result: Result<Bytes, DmaError>) {
+        // A reset forgets reads; their answers find nothing.
+        match self.reads.remove(key) {
+            None => {}
+            Some(Read::Entries(sq)) => self.entries_arrived(sq, key, result),
+            Some(Read::List(command)) => self.list_arrived(command, result),
+            Some(Read::Data(command, offset)) => self.data_arrived(command, offset, result),
+        }
+    }
+
+    /// Does whatever can be done now.
+    fn advance(&mut self) {
+        self.advance_lifecycle();
+        self.admit_waiting();
+        self.release_held();
+        self.report_events();
+        self.fetch();
+        self.interrupt();
+    }
+}
+
+impl Function for Controller {
+    fn handle(&mut self, now: Instant, input: Input) {
+        self.now = now;
+        self.endpoint.handle(now, input);
+        self.take_events();
+        self.advance();
+    }
+
+    fn poll(&mut self, now: Instant, ready: Ready) -> Output {
+        self.now = now;
+        loop {
+            self.advance();
+            match self.endpoint.poll(now, ready) {
+                Output::Timeout(timeout) => {
+                    // Completion timeouts make events.
+                    if !self.take_events() {
+                        let mine = self.interrupts.deadline();
+                        return Output::Timeout(timeout.into_iter().chain(mine).min());
+                    }
+                }
+                tlp => return tlp,
+            }
+        }
+    }
+
+    fn ready(&self) -> Ready {
+        self.endpoint.ready()
+    }
+}
+
+fn capabilities(config: &Config) -> Capabilities {
+    debug_assert!(u32::from(config.queue_entries) <= MOST_ENTRIES);
+    Capabilities {
+        max_queue_entries: config.queue_entries - 1,
+        contiguous_queues: true,
+        arbitration: 0,
+        timeout: TIMEOUT,
+        doorbell_stride: 0,
+        subsystem_reset: false,
+        command_sets: 1,
+        min_page: 0,
+        max_page: LARGEST_PAGE,
+    }
+}
+
+/// Whether CC selects what CAP offers.
+fn supported(configuration: Configuration) -> bool {
+    configuration.command_set == 0
+        && configuration.arbitration == 0
+        && configuration.page <= LARGEST_PAGE
+}

@@ -1,0 +1,92 @@
+//! Shutdown (NVMe 1.4, section 7.6.2): normal and abrupt are alike here, the
+//! volatile write cache is flushed either way.
+
+use super::{BlockOwner, Controller};
+use crate::block::{Operation, Request};
+use wire::nvme::register::ShutdownStatus;
+
+/// How far a shutdown has come.
+#[derive(Debug, Default)]
+pub(super) struct Shutdown {
+    stage: Stage,
+    /// A power loss now would lose something.
+    needed: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Stage {
+    #[default]
+    Idle,
+    /// Commands under way are finished.
+    Draining,
+    /// This many namespaces are being flushed.
+    Flushing(usize),
+    Complete,
+}
+
+impl Shutdown {
+    pub fn is_idle(&self) -> bool {
+        self.stage == Stage::Idle
+    }
+
+    /// The controller was enabled.
+    pub fn needed(&mut self) {
+        *self = Self { stage: Stage::Idle, needed: true };
+    }
+
+    /// SHST.
+    pub fn status(&self) -> ShutdownStatus {
+        match self.stage {
+            Stage::Idle => ShutdownStatus::Normal,
+            Stage::Draining | Stage::Flushing(_) => ShutdownStatus::Occurring,
+            Stage::Complete => ShutdownStatus::Complete,
+        }
+    }
+
+    /// A reset ends a shutdown.
+    pub fn forget(&mut self) {
+        self.stage = Stage::Idle;
+    }
+}
+
+impl Controller {
+    /// Whether a power loss now would be an unsafe shutdown.
+    pub(super) fn needs_shutdown(&self) -> bool {
+        self.shutdown.needed
+    }
+
+    /// CC.SHN asks for it.
+    pub(super) fn begin_shutdown(&mut self) {
+        if self.shutdown.is_idle() {
+            self.shutdown.stage = Stage::Draining;
+            self.registers.status.shutdown = self.shutdown.status();
+        }
+    }
+
+    pub(super) fn advance_shutdown(&mut self) {
+        // Blocks of before a reset are waited for as well.
+        let drained = self.in_flight == [0; 2] && self.blocks.is_empty();
+        if self.shutdown.stage == Stage::Draining && drained {
+            self.shutdown.stage = Stage::Flushing(self.namespaces.len());
+            for index in 0..self.namespaces.len() {
+                let id = self.blocks.insert(BlockOwner::Shutdown).as_u64();
+                let nsid = self.namespaces[index].nsid;
+                self.block_requests.push_back(Request { id, nsid, operation: Operation::Flush });
+            }
+        }
+    }
+
+    /// A namespace is flushed, or could not be: there is nobody to tell.
+    pub(super) fn shutdown_flushed(&mut self, failed: bool) {
+        // A reset has ended the shutdown it belonged to.
+        let Stage::Flushing(left) = self.shutdown.stage else { return };
+        if failed {
+            self.health.count(self.now).media_errors += 1;
+        }
+        self.shutdown.stage = Stage::Flushing(left - 1);
+        if left == 1 {
+            self.shutdown = Shutdown { stage: Stage::Complete, needed: false };
+            self.registers.status.shutdown = self.shutdown.status();
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Asynchronous events (NVMe 1.4, section 5.2).
+
+use std::collections::VecDeque;
+use wire::nvme::AsyncEvent;
+
+/// Asynchronous Event Requests outstanding, and events that wait for one.
+#[derive(Debug, Default)]
+pub(crate) struct AsyncEvents {
+    /// Command identifiers of the requests, oldest first.
+    requests: VecDeque<u16>,
+    /// Each event at most once.
+    pending: VecDeque<AsyncEvent>,
+    /// Log pages that have to be read before their events are reported again.
+    masked: Vec<u8>,
+}
+
+impl AsyncEvents {
+    /// Requests outstanding.
+    pub fn requests(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// Keeps a request.
+    pub fn request(&mut self, cid: u16) {
+        self.requests.push_back(cid);
+    }
+
+    /// Takes a request back; `false` if there is none with this identifier.
+    pub fn withdraw(&mut self, cid: u16) -> bool {
+        let at = self.requests.iter().position(|request| *request == cid);
+        at.is_some_and(|at| self.requests.remove(at).is_some())
+    }
+
+    /// Something happened. The same event is not reported twice before the
+    /// host has looked.
+    pub fn raise(&mut self, event: AsyncEvent) {
+        if !self.pending.contains(&event) && !self.masked.contains(&event.log_page) {
+            self.pending.push_back(event);
+        }
+    }
+
+    /// Whether [`take`](Self::take) has something.
+    pub fn is_due(&self) -> bool {
+        !self.requests.is_empty() && self.next().is_some()
+    }
+
+    /// The next event and the request that reports it. Events of the same
+    /// log page then wait until the page was read.
+    pub fn take(&mut self) -> Option<(u16, AsyncEvent)> {
+        let at = self.next()?;
+        let cid = self.requests.pop_front()?;
+        let event = self.pending.remove(at)?;
+        self.masked.push(event.log_page);
+        Some((cid, event))
+    }
+
+    fn next(&self) -> Option<usize> {
+        self.pending.iter().position(|event| !self.masked.contains(&event.log_page))
+    }
+
+    /// The host has read a log page without asking to retain its events.
+    pub fn acknowledge(&mut self, log_page: u8) {
+        self.masked.retain(|masked| *masked != log_page);
+        self.pending.retain(|event| event.log_page != log_page);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_reported_once_until_its_log_page_was_read() {
+        let mut events = AsyncEvents::default();
+        events.raise(AsyncEvent::INVALID_DOORBELL_VALUE);
+        assert!(!events.is_due());
+        events.request(7);
+        events.request(8);
+        assert_eq!(events.take(), Some((7, AsyncEvent::INVALID_DOORBELL_VALUE)));
+        events.raise(AsyncEvent::INVALID_DOORBELL_VALUE);
+        assert_eq!(events.take(), None);
+        events.raise(AsyncEvent::TEMPERATURE_THRESHOLD);
+        assert_eq!(events.take(), Some((8, AsyncEvent::TEMPERATURE_THRESHOLD)));
+        events.acknowledge(1);
+        events.raise(AsyncEvent::INVALID_DOORBELL_REGISTER);
+        events.raise(AsyncEvent::INVALID_DOORBELL_REGISTER);
+        events.request(9);
+        assert!(events.is_due());
+        assert_eq!(events.take(), Some((9, AsyncEvent::INVALID_DOORBELL_REGISTER)));
+        assert_eq!(events.take(), None);
+        events.request(10);
+        assert!(events.withdraw(10) && !events.withdraw(10));
+        assert_eq!(events.requests(), 0);
+    }
+}

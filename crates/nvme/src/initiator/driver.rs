@@ -1,0 +1,210 @@
+//! I/O through a drive that is up, and shutting it down.
+
+use super::admin::{Admin, wait_status};
+use super::attach::deadline;
+use super::queue::{CommandId, Done, Host, QueueFull, QueuePair};
+use super::{Error, Io, Op, Settings, prp_list};
+use wire::Instant;
+use wire::nvme::register::{
+    CC, Capabilities, Configuration, ControllerStatus, ShutdownNotice, ShutdownStatus,
+};
+use wire::nvme::{Command, DsmRange, IdentifyController, opcode};
+
+/// Deallocate, in Dataset Management.
+const DEALLOCATE: u32 = 1 << 2;
+
+/// A namespace as Identify tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NamespaceInfo {
+    /// Namespace ID.
+    pub nsid: u32,
+    /// Size in blocks.
+    pub blocks: u64,
+    /// Block size as a power of two.
+    pub block_shift: u8,
+    /// Writes are refused.
+    pub read_only: bool,
+}
+
+/// A queue pair, and a piece of memory for the PRP list of each command.
+#[derive(Debug)]
+pub(super) struct IoQueue {
+    pub pair: QueuePair,
+    pub lists: u64,
+    /// Bytes of one list.
+    pub list: u64,
+}
+
+/// A drive that is up.
+#[derive(Debug)]
+pub struct Driver {
+    pub(super) host: Host,
+    pub(super) settings: Settings,
+    pub(super) cap: Capabilities,
+    pub(super) admin: Admin,
+    pub(super) identify: IdentifyController,
+    pub(super) namespaces: Vec<NamespaceInfo>,
+    pub(super) max_transfer: usize,
+    pub(super) queues: Vec<IoQueue>,
+}
+
+impl Driver {
+    /// Identify Controller.
+    pub fn controller(&self) -> &IdentifyController {
+        &self.identify
+    }
+
+    /// The active namespaces, ascending.
+    pub fn namespaces(&self) -> &[NamespaceInfo] {
+        &self.namespaces
+    }
+
+    /// The largest transfer of one command in bytes.
+    pub fn max_transfer(&self) -> usize {
+        self.max_transfer
+    }
+
+    /// I/O queues there are; they are numbered from 0 here, and interrupt
+    /// with vector number + 1.
+    pub fn queues(&self) -> usize {
+        self.queues.len()
+    }
+
+    /// Puts a command in a queue and rings the doorbell.
+    ///
+    /// # Panics
+    /// If there is no such queue or namespace, if the transfer is larger than
+    /// [`max_transfer`](Self::max_transfer), or the buffer misaligned.
+    pub fn submit(&mut self, now: Instant, queue: usize, io: Io) -> Result<CommandId, QueueFull> {
+        let id = self.prepare(now, queue, io)?;
+        self.ring(queue);
+        Ok(id)
+    }
+
+    /// Puts a command in a queue; the controller knows nothing of it before
+    /// [`ring`](Self::ring).
+    ///
+    /// # Panics
+    /// As [`submit`](Self::submit).
+    pub fn prepare(&mut self, now: Instant, queue: usize, io: Io) -> Result<CommandId, QueueFull> {
+        let id = self.queues[queue].pair.next_id()?;
+        let command = self.command(queue, id, io);
+        let deadline = now + self.settings.timeout;
+        self.queues[queue].pair.put(&self.host, command, deadline)
+    }
+
+    /// Rings the doorbell for everything prepared, if there is anything.
+    pub fn ring(&mut self, queue: usize) {
+        self.queues[queue].pair.ring(&self.host);
+    }
+
+    /// Takes what has completed and rings the head doorbell once for all.
+    pub fn reap(&mut self, queue: usize) -> Vec<Done> {
+        self.queues[queue].pair.reap(&self.host)
+    }
+
+    /// Commands of a queue that are not done.
+    pub fn outstanding(&self, queue: usize) -> usize {
+        self.queues[queue].pair.outstanding()
+    }
+
+    /// When the first command has to be done, and which it is: after that it
+    /// has timed out.
+    pub fn deadline(&self) -> Option<(Instant, usize, CommandId)> {
+        let first = |(number, queue): (usize, &IoQueue)| {
+            queue.pair.first_deadline().map(|(when, id)| (when, number, id))
+        };
+        self.queues.iter().enumerate().filter_map(first).min()
+    }
+
+    /// [`Error::Timeout`] if a command should have been done before `now`.
+    pub fn check_timeouts(&self, now: Instant) -> Result<(), Error> {
+        match self.deadline() {
+            Some((when, ..)) if when < now => Err(Error::Timeout("an I/O command")),
+            _ => Ok(()),
+        }
+    }
+
+    /// Completions so far that belong to no command of ours.
+    pub fn spurious_completions(&self) -> u64 {
+        self.queues.iter().map(|queue| queue.pair.spurious()).sum()
+    }
+
+    /// Bytes of a block of a namespace, as a power of two.
+    fn block_shift(&self, nsid: u32) -> u8 {
+        let namespace = self.namespaces.iter().find(|namespace| namespace.nsid == nsid);
+        namespace.expect("a namespace of this drive").block_shift
+    }
+
+    fn command(&self, queue: usize, id: CommandId, io: Io) -> Command {
+        let queue = &self.queues[queue];
+        let list = queue.lists + u64::from(id.get()) * queue.list;
+        let opcode = match io.op {
+            Op::Read => opcode::nvm::READ,
+            Op::Write => opcode::nvm::WRITE,
+            Op::Flush => opcode::nvm::FLUSH,
+            Op::WriteZeroes => opcode::nvm::WRITE_ZEROES,
+            Op::Discard => opcode::nvm::DATASET_MANAGEMENT,
+        };
+        let command = Command { opcode, nsid: io.nsid, ..Command::default() };
+        match io.op {
+            Op::Flush => command,
+            Op::Discard => {
+                let range = DsmRange { attributes: 0, blocks: io.blocks, slba: io.slba };
+                self.host.put(list, &range.encode());
+                Command { prp1: list, cdw11: DEALLOCATE, ..command }
+            }
+            Op::WriteZeroes => with_range(command, io),
+            Op::Read | Op::Write => self.with_data(with_range(command, io), io, list),
+        }
+    }
+
+    fn with_data(&self, command: Command, io: Io, list: u64) -> Command {
+        let length = u64::from(io.blocks) << self.block_shift(io.nsid);
+        assert!(length <= self.max_transfer as u64, "more than one command may transfer");
+        assert!(io.buffer.is_multiple_of(4), "the buffer is not aligned to 4 bytes");
+        let (prp1, prp2, entries) = prp_list::entries(io.buffer, length, list);
+        if !entries.is_empty() {
+            let bytes: Vec<u8> = entries.iter().flat_map(|entry| entry.to_le_bytes()).collect();
+            self.host.put(list, &bytes);
+        }
+        Command { prp1, prp2, ..command }
+    }
+
+    /// Deletes the I/O queues and shuts the controller down normally
+    /// (section 7.6.2). Commands that are not done are lost.
+    pub async fn shutdown(&mut self) -> Result<(), Error> {
+        for id in 1..=self.queues.len() as u32 {
+            for (what, opcode) in [
+                ("Delete I/O Submission Queue", opcode::admin::DELETE_SQ),
+                ("Delete I/O Completion Queue", opcode::admin::DELETE_CQ),
+            ] {
+                let command = Command { opcode, cdw10: id, ..Command::default() };
+                self.admin.run(&self.host, what, command).await?;
+            }
+        }
+        self.queues.clear();
+        let notice = Configuration {
+            enable: true,
+            shutdown: ShutdownNotice::Normal,
+            sq_entry_size: 6,
+            cq_entry_size: 4,
+            ..Configuration::default()
+        };
+        self.host.bus.write(self.host.bar0 + CC, 4, notice.bits().into());
+        let complete = |status: ControllerStatus| status.shutdown == ShutdownStatus::Complete;
+        let deadline = deadline(&self.host, self.cap);
+        wait_status(&self.host, self.settings, deadline, "the shutdown", complete).await
+    }
+}
+
+/// SLBA and NLB.
+fn with_range(command: Command, io: Io) -> Command {
+    assert!((1..=65536).contains(&io.blocks), "1 to 65536 blocks");
+    Command {
+        cdw10: io.slba as u32,
+        cdw11: (io.slba >> 32) as u32,
+        cdw12: io.blocks - 1,
+        ..command
+    }
+}

@@ -1,0 +1,104 @@
+//! A small host driver: enough to bring a drive up, move blocks, and shut it
+//! down (NVMe 1.4, section 7.6).
+//!
+//! [`attach`] and [`Driver::shutdown`] are coroutines over a [`pcie::Bus`];
+//! between them the [`Driver`] is a state machine: [`Driver::submit`] puts a
+//! command in host memory and rings its doorbell, [`Driver::reap`] takes what
+//! has completed, after an interrupt or whenever one likes to look.
+
+mod admin;
+mod attach;
+mod driver;
+mod prp_list;
+mod queue;
+
+pub use attach::attach;
+pub use driver::{Driver, NamespaceInfo};
+pub use queue::{CommandId, Done, QueueFull};
+
+use wire::Duration;
+use wire::nvme::Status;
+
+/// How a drive is driven.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// I/O queue pairs wanted; the drive may grant fewer.
+    pub io_queues: u16,
+    /// Entries of each I/O queue, at least 2; cut to what the drive offers.
+    pub entries: u16,
+    /// I/O queue `n` interrupts with MSI-X vector `n + 1`; otherwise its
+    /// completions are only to be polled for. The MSI-X table is programmed
+    /// and enabled beforehand, by whoever attaches the driver.
+    pub interrupts: bool,
+    /// How often admin completions and CSTS are looked for.
+    pub poll: Duration,
+    /// How long a command may take.
+    pub timeout: Duration,
+}
+
+impl Default for Settings {
+    /// One queue of 128 entries with an interrupt; 10 us; 5 s.
+    fn default() -> Self {
+        Self {
+            io_queues: 1,
+            entries: 128,
+            interrupts: true,
+            poll: Duration::from_us(10),
+            timeout: Duration::from_ms(5_000),
+        }
+    }
+}
+
+/// Why a drive cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// Registers read as all ones.
+    #[error("the drive does not answer")]
+    Gone,
+    /// The drive lacks something that this driver cannot do without.
+    #[error("the drive does not support {0}")]
+    Unsupported(&'static str),
+    /// CSTS.CFS is set.
+    #[error("the controller reports a fatal error")]
+    Fatal,
+    /// Something took too long.
+    #[error("timeout while waiting for {0}")]
+    Timeout(&'static str),
+    /// An admin command failed.
+    #[error("{0} failed: {code}", code = .1.code)]
+    Command(&'static str, Status),
+    /// Host memory is used up.
+    #[error("not enough host memory for the queues")]
+    OutOfMemory,
+}
+
+/// What to do with blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// Blocks to the buffer.
+    Read,
+    /// The buffer to blocks.
+    Write,
+    /// Everything completed so far to the media; blocks and buffer are
+    /// without meaning.
+    Flush,
+    /// Blocks of zeroes; no buffer.
+    WriteZeroes,
+    /// The blocks are needed no more; no buffer.
+    Discard,
+}
+
+/// An I/O command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Io {
+    /// What to do.
+    pub op: Op,
+    /// Namespace.
+    pub nsid: u32,
+    /// First block.
+    pub slba: u64,
+    /// Blocks, 1 to 65536.
+    pub blocks: u32,
+    /// Bus address of the data, a multiple of 4, in the driver's memory.
+    pub buffer: u64,
+}

@@ -1,0 +1,31 @@
+//! PRP entries for a buffer without holes (NVMe 1.4, section 4.3).
+
+/// Memory pages are 4 KiB here: CC.MPS is 0.
+pub(super) const PAGE: u64 = 4096;
+
+/// PRP entry 1, PRP entry 2, and what belongs in the list at `list`.
+pub(super) fn entries(buffer: u64, length: u64, list: u64) -> (u64, u64, Vec<u64>) {
+    let first = PAGE - buffer % PAGE;
+    if length <= first {
+        return (buffer, 0, Vec::new());
+    }
+    let second = buffer + first;
+    if length <= first + PAGE {
+        return (buffer, second, Vec::new());
+    }
+    let pages = (length - first).div_ceil(PAGE);
+    (buffer, list, (0..pages).map(|page| second + page * PAGE).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_two_and_many_pages() {
+        assert_eq!(entries(0x1200, 0xe00, 9), (0x1200, 0, vec![]));
+        assert_eq!(entries(0x1200, 0xe01, 9), (0x1200, 0x2000, vec![]));
+        assert_eq!(entries(0x1200, 0x1e00, 9), (0x1200, 0x2000, vec![]));
+        assert_eq!(entries(0x1200, 0x1e01, 9), (0x1200, 9, vec![0x2000, 0x3000]));
+    }
+}

@@ -1,0 +1,202 @@
+//! A queue pair as its host sees it (NVMe 1.4, sections 4.1 and 7.2).
+
+use super::Error;
+use pcie::{Bus, Ram};
+use std::cell::RefCell;
+use std::rc::Rc;
+use wire::Instant;
+use wire::nvme::register::Doorbell;
+use wire::nvme::{COMPLETION_ENTRY, Command, Completion, SUBMISSION_ENTRY, Status};
+
+/// Names a command that was submitted to a queue: its command identifier.
+/// Reused after the command is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CommandId(u16);
+
+impl CommandId {
+    /// The command identifier as it stands in the entries.
+    pub const fn get(self) -> u16 {
+        self.0
+    }
+}
+
+/// Every entry of the queue is in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the submission queue is full")]
+pub struct QueueFull;
+
+/// A command that is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Done {
+    /// Which.
+    pub id: CommandId,
+    /// How it ended.
+    pub status: Status,
+    /// Dword 0 of its completion.
+    pub result: u32,
+}
+
+/// Where a driver's memory and registers are.
+#[derive(Clone, Debug)]
+pub(super) struct Host {
+    pub bus: Bus,
+    pub ram: Rc<RefCell<Ram>>,
+    pub bar0: u64,
+    /// CAP.DSTRD.
+    pub stride: u8,
+}
+
+impl Host {
+    /// Page-aligned memory of `length` bytes.
+    pub fn allocate(&self, length: usize, align: usize) -> Result<u64, Error> {
+        self.ram.borrow_mut().allocate(length, align).ok_or(Error::OutOfMemory)
+    }
+
+    /// Puts bytes into the driver's own memory.
+    pub fn put(&self, address: u64, bytes: &[u8]) {
+        let mut ram = self.ram.borrow_mut();
+        ram.get_mut(address, bytes.len()).expect("the driver's memory").copy_from_slice(bytes);
+    }
+
+    /// Takes bytes out of the driver's own memory.
+    pub fn get<const N: usize>(&self, address: u64) -> [u8; N] {
+        let ram = self.ram.borrow();
+        let bytes = ram.get(address, N).expect("the driver's memory");
+        bytes.try_into().expect("N bytes were asked for")
+    }
+
+    fn ring(&self, doorbell: Doorbell, value: u16) {
+        self.bus.write(self.bar0 + doorbell.offset(self.stride), 4, value.into());
+    }
+}
+
+/// A submission queue and the completion queue of its own.
+#[derive(Debug)]
+pub(super) struct QueuePair {
+    id: u16,
+    pub sq_base: u64,
+    pub cq_base: u64,
+    entries: u16,
+    sq_tail: u16,
+    /// The tail that the controller knows.
+    rung: u16,
+    cq_head: u16,
+    phase: bool,
+    /// Identifiers not in use.
+    free: Vec<u16>,
+    /// When each command in use has to be done.
+    deadlines: Vec<Option<Instant>>,
+    /// Completions of commands that nobody submitted.
+    spurious: u64,
+}
+
+impl QueuePair {
+    /// Queues of `entries` entries in fresh memory.
+    pub fn new(host: &Host, id: u16, entries: u16) -> Result<Self, Error> {
+        let bytes = |entry: usize| usize::from(entries) * entry;
+        Ok(Self {
+            id,
+            sq_base: host.allocate(bytes(SUBMISSION_ENTRY), 4096)?,
+            cq_base: host.allocate(bytes(COMPLETION_ENTRY), 4096)?,
+            entries,
+            sq_tail: 0,
+            rung: 0,
+            cq_head: 0,
+            phase: true,
+            // A full ring would look empty: one entry stays free.
+            free: (0..entries - 1).rev().collect(),
+            deadlines: vec![None; usize::from(entries - 1)],
+            spurious: 0,
+        })
+    }
+
+    /// Entries of each queue, 0's based, as the Create commands want it.
+    pub fn size(&self) -> u16 {
+        self.entries - 1
+    }
+
+    /// The identifier that the next command gets.
+    pub fn next_id(&self) -> Result<CommandId, QueueFull> {
+        self.free.last().copied().map(CommandId).ok_or(QueueFull)
+    }
+
+    /// Writes a command into the queue, under the next identifier.
+    pub fn put(
+        &mut self,
+        host: &Host,
+        command: Command,
+        deadline: Instant,
+    ) -> Result<CommandId, QueueFull> {
+        let id = self.next_id()?;
+        self.free.pop();
+        self.deadlines[usize::from(id.0)] = Some(deadline);
+        let address = self.sq_base + u64::from(self.sq_tail) * SUBMISSION_ENTRY as u64;
+        host.put(address, &Command { cid: id.0, ..command }.encode());
+        self.sq_tail = (self.sq_tail + 1) % self.entries;
+        Ok(id)
+    }
+
+    /// Tells the controller of new commands, if there are any.
+    pub fn ring(&mut self, host: &Host) {
+        if self.rung != self.sq_tail {
+            self.rung = self.sq_tail;
+            host.ring(Doorbell::SubmissionTail(self.id), self.sq_tail);
+        }
+    }
+
+    /// Takes completions as far as their phase reaches, and tells the
+    /// controller once.
+    pub fn reap(&mut self, host: &Host) -> Vec<Done> {
+        let mut done = Vec::new();
+        let before = self.cq_head;
+        while let Some(completion) = self.take(host) {
+            let Some(deadline) = self.deadlines.get_mut(usize::from(completion.cid)) else {
+                self.spurious += 1;
+                continue;
+            };
+            if deadline.take().is_none() {
+                self.spurious += 1;
+                continue;
+            }
+            self.free.push(completion.cid);
+            let Completion { cid, status, result, .. } = completion;
+            done.push(Done { id: CommandId(cid), status, result });
+        }
+        if self.cq_head != before {
+            host.ring(Doorbell::CompletionHead(self.id), self.cq_head);
+        }
+        done
+    }
+
+    fn take(&mut self, host: &Host) -> Option<Completion> {
+        let address = self.cq_base + u64::from(self.cq_head) * COMPLETION_ENTRY as u64;
+        let completion = Completion::decode(&host.get(address));
+        if completion.phase != self.phase {
+            return None;
+        }
+        self.cq_head += 1;
+        if self.cq_head == self.entries {
+            self.cq_head = 0;
+            self.phase = !self.phase;
+        }
+        Some(completion)
+    }
+
+    /// Commands that are not done.
+    pub fn outstanding(&self) -> usize {
+        self.deadlines.len() - self.free.len()
+    }
+
+    /// The first command that has to be done, and when.
+    pub fn first_deadline(&self) -> Option<(Instant, CommandId)> {
+        let due = |(id, deadline): (usize, &Option<Instant>)| {
+            deadline.map(|deadline| (deadline, CommandId(id as u16)))
+        };
+        self.deadlines.iter().enumerate().filter_map(due).min()
+    }
+
+    /// Completions of commands that nobody submitted.
+    pub fn spurious(&self) -> u64 {
+        self.spurious
+    }
+}

@@ -1,0 +1,142 @@
+//! Interrupts (NVMe 1.4, section 7.5): vectors, coalescing, masks.
+
+use wire::{Duration, Instant};
+
+/// One interrupt vector.
+#[derive(Clone, Copy, Debug, Default)]
+struct Vector {
+    /// Completions since the last interrupt.
+    count: u32,
+    /// When coalescing ends at the latest.
+    deadline: Option<Instant>,
+    /// CD: coalescing disabled for this vector.
+    coalescing_disabled: bool,
+}
+
+/// The state of all vectors.
+#[derive(Debug)]
+pub(crate) struct Interrupts {
+    vectors: Vec<Vector>,
+    /// Vectors with completions since their last interrupt.
+    dirty: Vec<u16>,
+    /// THR of Interrupt Coalescing, 0's based.
+    threshold: u8,
+    /// TIME of Interrupt Coalescing, in 100 microseconds.
+    time: u8,
+    /// INTMS and INTMC.
+    pub mask: u32,
+}
+
+impl Interrupts {
+    /// After a reset, with `vectors` vectors.
+    pub fn new(vectors: u16) -> Self {
+        Self {
+            vectors: vec![Vector::default(); usize::from(vectors)],
+            dirty: Vec::new(),
+            threshold: 0,
+            time: 0,
+            mask: 0,
+        }
+    }
+
+    /// How many vectors there are.
+    pub fn vectors(&self) -> u16 {
+        self.vectors.len() as u16
+    }
+
+    /// Interrupt Coalescing (section 5.21.1.8): TIME in 15:8, THR in 7:0.
+    pub fn coalescing(&self) -> u32 {
+        u32::from(self.time) << 8 | u32::from(self.threshold)
+    }
+
+    /// Sets Interrupt Coalescing.
+    pub fn set_coalescing(&mut self, bits: u32) {
+        (self.threshold, self.time) = (bits as u8, (bits >> 8) as u8);
+    }
+
+    /// CD of a vector; `None` if there is no such vector.
+    pub fn coalescing_disabled(&self, vector: u16) -> Option<bool> {
+        Some(self.vectors.get(usize::from(vector))?.coalescing_disabled)
+    }
+
+    /// Sets CD of a vector that exists.
+    pub fn set_coalescing_disabled(&mut self, vector: u16, disabled: bool) {
+        self.vectors[usize::from(vector)].coalescing_disabled = disabled;
+    }
+
+    /// Notes a completion posted to a queue with this vector. Admin
+    /// completions use vector 0, which is never coalesced.
+    pub fn posted(&mut self, now: Instant, vector: u16) {
+        let span = Duration::from_us(100 * u64::from(self.time));
+        let entry = &mut self.vectors[usize::from(vector)];
+        if entry.count == 0 {
+            self.dirty.push(vector);
+            entry.deadline = Some(now + span);
+        }
+        entry.count += 1;
+    }
+
+    /// Takes the vectors whose interrupt is due now.
+    pub fn due(&mut self, now: Instant) -> Vec<u16> {
+        if self.dirty.is_empty() {
+            return Vec::new();
+        }
+        let (due, dirty): (Vec<u16>, Vec<u16>) =
+            self.dirty.iter().partition(|vector| self.is_due(now, **vector));
+        self.dirty = dirty;
+        for vector in &due {
+            let entry = &mut self.vectors[usize::from(*vector)];
+            (entry.count, entry.deadline) = (0, None);
+        }
+        due
+    }
+
+    fn is_due(&self, now: Instant, vector: u16) -> bool {
+        let entry = &self.vectors[usize::from(vector)];
+        vector == 0
+            || entry.coalescing_disabled
+            || entry.count > u32::from(self.threshold)
+            || entry.deadline.is_none_or(|deadline| deadline <= now)
+    }
+
+    /// When the next interrupt is due at the latest.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.dirty.iter().filter_map(|vector| self.vectors[usize::from(*vector)].deadline).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_coalescing_everything_is_due_at_once() {
+        let mut interrupts = Interrupts::new(3);
+        interrupts.posted(Instant::ZERO, 2);
+        interrupts.posted(Instant::ZERO, 2);
+        assert_eq!(interrupts.due(Instant::ZERO), [2]);
+        assert_eq!(interrupts.due(Instant::ZERO), []);
+        assert_eq!(interrupts.deadline(), None);
+    }
+
+    #[test]
+    fn coalescing_ends_by_count_or_by_time() {
+        let mut interrupts = Interrupts::new(3);
+        interrupts.set_coalescing(0x0202); // three completions or 200 us
+        let (start, later) = (Instant::ZERO, Instant::from_ns(200_000));
+        for _ in 0..2 {
+            interrupts.posted(start, 1);
+            assert_eq!(interrupts.due(start), []);
+        }
+        assert_eq!(interrupts.deadline(), Some(later));
+        interrupts.posted(start, 1);
+        assert_eq!(interrupts.due(start), [1]);
+        interrupts.posted(start, 1);
+        interrupts.posted(start, 0);
+        assert_eq!(interrupts.due(start), [0], "the admin vector waits for nobody");
+        assert_eq!(interrupts.due(later), [1]);
+        interrupts.set_coalescing_disabled(1, true);
+        interrupts.posted(later, 1);
+        assert_eq!(interrupts.due(later), [1]);
+    }
+}

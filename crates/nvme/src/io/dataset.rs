@@ -1,0 +1,44 @@
+//! Dataset Management (NVMe 1.4, section 6.7): deallocate, and hints that
+//! change nothing.
+
+use crate::block::Operation;
+use crate::controller::{Controller, Plan, Step, steps};
+use crate::failure::Failure;
+use std::collections::VecDeque;
+use wire::nvme::{Command, DsmRange};
+
+/// AD, deallocate: bit 2 of command dword 11.
+const DEALLOCATE: u32 = 1 << 2;
+
+impl Controller {
+    pub(super) fn dataset_management(&mut self, command: &Command) -> Result<Plan, Failure> {
+        let namespace = self.namespace(command.nsid)?;
+        if command.cdw11 & DEALLOCATE == 0 {
+            return Ok(Plan::Done(0));
+        }
+        namespace.writable()?;
+        // NR is 0's based, 8 bits.
+        let ranges = (command.cdw10 & 0xff) as usize + 1;
+        Ok(Plan::Receive(ranges * DsmRange::LENGTH))
+    }
+
+    /// Nothing is deallocated if one range is bad.
+    pub(super) fn ranges_received(
+        &self,
+        command: &Command,
+        data: &[u8],
+    ) -> Result<VecDeque<Step>, Failure> {
+        let namespace = self.namespace(command.nsid)?;
+        let mut operations = Vec::new();
+        for range in data.as_chunks::<{ DsmRange::LENGTH }>().0 {
+            let range = DsmRange::decode(range);
+            let blocks = u64::from(range.blocks);
+            namespace.check(range.slba, blocks).map_err(Failure::permanent)?;
+            if blocks > 0 {
+                let (offset, length) = (namespace.bytes(range.slba), namespace.bytes(blocks));
+                operations.push(Operation::Discard { offset, length });
+            }
+        }
+        Ok(steps(command.nsid, operations))
+    }
+}

@@ -1,0 +1,49 @@
+//! The NVM command set (NVMe 1.4, section 6), a file a command family.
+
+mod dataset;
+mod flush;
+mod read_write;
+mod write_zeroes;
+
+use crate::controller::{Controller, Plan, Step};
+use crate::failure::Failure;
+use bytes::Bytes;
+use std::collections::VecDeque;
+use wire::nvme::opcode::nvm;
+use wire::nvme::{Command, CommandEffects, StatusCode};
+
+/// What is supported, for the Commands Supported and Effects log.
+pub(crate) const SUPPORTED: [(u8, CommandEffects); 5] = [
+    (nvm::FLUSH, CommandEffects::SUPPORTED),
+    (nvm::WRITE, CommandEffects::CHANGES_BLOCKS),
+    (nvm::READ, CommandEffects::SUPPORTED),
+    (nvm::WRITE_ZEROES, CommandEffects::CHANGES_BLOCKS),
+    (nvm::DATASET_MANAGEMENT, CommandEffects::CHANGES_BLOCKS),
+];
+
+impl Controller {
+    /// Checks an I/O command and says what is to be done.
+    pub(crate) fn plan_io(&mut self, command: &Command) -> Result<Plan, Failure> {
+        match command.opcode {
+            nvm::FLUSH => self.flush(command),
+            nvm::WRITE => self.write(command),
+            nvm::READ => self.read(command),
+            nvm::WRITE_ZEROES => self.write_zeroes(command),
+            nvm::DATASET_MANAGEMENT => self.dataset_management(command),
+            _ => Err(Failure::field(StatusCode::INVALID_OPCODE, 0, 0)),
+        }
+    }
+
+    /// The data of a command have come.
+    pub(crate) fn plan_received(
+        &self,
+        command: &Command,
+        data: Bytes,
+    ) -> Result<VecDeque<Step>, Failure> {
+        match command.opcode {
+            nvm::WRITE => self.write_received(command, data),
+            nvm::DATASET_MANAGEMENT => self.ranges_received(command, &data),
+            _ => unreachable!("no other command receives data"),
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Read and Write (NVMe 1.4, sections 6.9 and 6.15).
+
+use crate::block::Operation;
+use crate::controller::{Controller, Plan, Step, steps};
+use crate::failure::Failure;
+use bytes::Bytes;
+use std::collections::VecDeque;
+use wire::nvme::Command;
+
+impl Controller {
+    pub(super) fn read(&mut self, command: &Command) -> Result<Plan, Failure> {
+        let (offset, length) = self.namespace(command.nsid)?.range(command)?;
+        let length = self.within_limit(length)?;
+        let read = Operation::Read { offset, length };
+        // Forced access reads what is on the media, not what is in the cache.
+        let flush = command.force_unit_access() && self.config.volatile_write_cache;
+        let operations = flush.then_some(Operation::Flush).into_iter().chain([read]);
+        Ok(Plan::Read(length, steps(command.nsid, operations)))
+    }
+
+    pub(super) fn write(&mut self, command: &Command) -> Result<Plan, Failure> {
+        let namespace = self.namespace(command.nsid)?;
+        let (_, length) = namespace.range(command)?;
+        let length = self.within_limit(length)?;
+        namespace.writable()?;
+        Ok(Plan::Receive(length))
+    }
+
+    pub(super) fn write_received(
+        &self,
+        command: &Command,
+        data: Bytes,
+    ) -> Result<VecDeque<Step>, Failure> {
+        let (offset, _) = self.namespace(command.nsid)?.range(command)?;
+        Ok(self.through_cache(command, Operation::Write { offset, data }))
+    }
+
+    /// A change of blocks, and a flush behind it where it may not stay in the
+    /// cache: FUA is set, or the cache is disabled (section 5.21.1.6).
+    pub(super) fn through_cache(&self, command: &Command, change: Operation) -> VecDeque<Step> {
+        let through = command.force_unit_access() || !self.features.write_cache;
+        let flush = self.config.volatile_write_cache && through;
+        let operations = [change].into_iter().chain(flush.then_some(Operation::Flush));
+        steps(command.nsid, operations)
+    }
+
+    /// MDTS (figure 247).
+    fn within_limit(&self, length: u64) -> Result<usize, Failure> {
+        let most = self.config.max_transfer();
+        usize::try_from(length).ok().filter(|length| *length <= most).ok_or(Failure::cdw(12, 0))
+    }
+}

@@ -1,0 +1,8 @@
+//! Log pages (NVMe 1.4, section 5.14.1).
+
+mod error;
+mod health;
+
+pub(crate) use error::ErrorLog;
+pub use health::History;
+pub(crate) use health::{CRITICAL_TEMPERATURE, Health, WARNING_TEMPERATURE};

@@ -1,0 +1,202 @@
+//! Physical region pages: where a command's data lies in host memory
+//! (NVMe 1.4, section 4.3).
+
+use crate::failure::Failure;
+use wire::nvme::StatusCode;
+
+/// Bytes of a PRP entry.
+const ENTRY: usize = 8;
+
+/// A piece of host memory without holes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Segment {
+    pub address: u64,
+    pub length: usize,
+}
+
+/// A PRP list that has to be read before the walk goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct List {
+    address: u64,
+    entries: usize,
+    /// The last entry points to the next list.
+    chained: bool,
+}
+
+/// The walk from PRP entries 1 and 2 to all segments of a buffer.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Walk {
+    page: usize,
+    /// Bytes whose place is not known yet.
+    remaining: usize,
+    segments: Vec<Segment>,
+    list: Option<List>,
+}
+
+impl Walk {
+    /// Begins with the entries of the command, for `length` bytes and memory
+    /// pages of `page` bytes.
+    pub fn new(prp1: u64, prp2: u64, length: usize, page: usize) -> Result<Self, Failure> {
+        let mut walk = Self { page, remaining: length, segments: Vec::new(), list: None };
+        if prp1 & 3 != 0 {
+            return Err(Failure::prp(1));
+        }
+        let first = length.min(page - walk.offset(prp1));
+        walk.push(prp1, first);
+        if walk.remaining == 0 {
+            return Ok(walk);
+        }
+        if walk.remaining > page {
+            // A list may begin anywhere in its page, but not between entries.
+            if !prp2.is_multiple_of(ENTRY as u64) {
+                return Err(Failure::prp(2));
+            }
+            walk.expect_list(prp2);
+        } else if walk.offset(prp2) != 0 {
+            return Err(Failure::prp(2));
+        } else {
+            walk.push(prp2, walk.remaining);
+        }
+        Ok(walk)
+    }
+
+    /// The list to read next: address and bytes. It never crosses a page.
+    pub fn wanted(&self) -> Option<(u64, usize)> {
+        self.list.map(|list| (list.address, list.entries * ENTRY))
+    }
+
+    /// Takes the list asked for.
+    pub fn supply(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        let list = self.list.take().expect("a list was asked for");
+        assert_eq!(bytes.len(), list.entries * ENTRY, "exactly the list asked for");
+        for (index, entry) in bytes.as_chunks::<ENTRY>().0.iter().enumerate() {
+            let entry = u64::from_le_bytes(*entry);
+            if self.offset(entry) != 0 {
+                return Err(Failure::permanent(StatusCode::INVALID_PRP_OFFSET));
+            }
+            if list.chained && index + 1 == list.entries {
+                // Chained lists begin at a page, so every one but the first
+                // brings segments: the chain ends.
+                self.expect_list(entry);
+            } else {
+                self.push(entry, self.remaining.min(self.page));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether every segment is known.
+    pub fn is_complete(&self) -> bool {
+        self.remaining == 0
+    }
+
+    /// The segments known so far, neighbours joined.
+    pub fn segments(&self) -> &[Segment] {
+        &self.segments
+    }
+
+    fn offset(&self, address: u64) -> usize {
+        address as usize & (self.page - 1)
+    }
+
+    fn expect_list(&mut self, address: u64) {
+        let room = (self.page - self.offset(address)) / ENTRY;
+        let needed = self.remaining.div_ceil(self.page);
+        self.list = Some(List { address, entries: room.min(needed), chained: needed > room });
+    }
+
+    fn push(&mut self, address: u64, length: usize) {
+        self.remaining -= length;
+        if let Some(last) = self.segments.last_mut()
+            && last.address.checked_add(last.length as u64) == Some(address)
+        {
+            last.length += length;
+            return;
+        }
+        self.segments.push(Segment { address, length });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: usize = 4096;
+
+    fn list(entries: &[u64]) -> Vec<u8> {
+        entries.iter().flat_map(|entry| entry.to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn one_page_needs_one_entry() {
+        let walk = Walk::new(0x1_0040, 0xbad, 4096 - 0x40, PAGE).unwrap();
+        assert!(walk.is_complete());
+        assert_eq!(walk.segments(), [Segment { address: 0x1_0040, length: 4096 - 0x40 }]);
+    }
+
+    #[test]
+    fn two_pages_need_two_entries() {
+        let walk = Walk::new(0x1_0800, 0x9_0000, 4096, PAGE).unwrap();
+        assert_eq!(
+            walk.segments(),
+            [
+                Segment { address: 0x1_0800, length: 2048 },
+                Segment { address: 0x9_0000, length: 2048 }
+            ]
+        );
+        assert_eq!(Walk::new(0x1_0800, 0x9_0008, 4096, PAGE), Err(Failure::prp(2)));
+        assert_eq!(Walk::new(0x1_0802, 0x9_0000, 4096, PAGE), Err(Failure::prp(1)));
+    }
+
+    #[test]
+    fn neighbours_are_joined() {
+        let walk = Walk::new(0x1_0000, 0x1_1000, 8192, PAGE).unwrap();
+        assert_eq!(walk.segments(), [Segment { address: 0x1_0000, length: 8192 }]);
+    }
+
+    #[test]
+    fn more_pages_need_a_list_that_may_begin_anywhere() {
+        let mut walk = Walk::new(0x1_0000, 0x2_0010, 3 * 4096 + 512, PAGE).unwrap();
+        assert_eq!(walk.wanted(), Some((0x2_0010, 24)));
+        walk.supply(&list(&[0x5_0000, 0x7_0000, 0x9_0000])).unwrap();
+        assert!(walk.is_complete() && walk.wanted().is_none());
+        assert_eq!(walk.segments()[3], Segment { address: 0x9_0000, length: 512 });
+        assert_eq!(Walk::new(0x1_0000, 0x2_0004, 3 * 4096, PAGE), Err(Failure::prp(2)));
+    }
+
+    #[test]
+    fn lists_are_chained_by_their_last_entry() {
+        // The list begins three entries before the end of its page.
+        let mut walk = Walk::new(0x1_0000, 0x2_0fe8, 5 * 4096, PAGE).unwrap();
+        assert_eq!(walk.wanted(), Some((0x2_0fe8, 24)));
+        walk.supply(&list(&[0x5_0000, 0x7_0000, 0x3_0000])).unwrap();
+        assert_eq!(walk.wanted(), Some((0x3_0000, 16)));
+        walk.supply(&list(&[0x9_0000, 0xb_0000])).unwrap();
+        assert!(walk.is_complete());
+        let addresses: Vec<_> = walk.segments().iter().map(|s| s.address).collect();
+        assert_eq!(addresses, [0x1_0000, 0x5_0000, 0x7_0000, 0x9_0000, 0xb_0000]);
+    }
+
+    #[test]
+    fn a_list_of_nothing_but_a_chain_pointer_does_not_loop() {
+        let mut walk = Walk::new(0x1_0000, 0x2_0ff8, 4 * 4096, PAGE).unwrap();
+        assert_eq!(walk.wanted(), Some((0x2_0ff8, 8)));
+        assert!(walk.supply(&list(&[0x2_0ff8])).is_err(), "chained lists begin at a page");
+        let mut walk = Walk::new(0x1_0000, 0x2_0ff8, 4 * 4096, PAGE).unwrap();
+        walk.supply(&list(&[0x2_0000])).unwrap();
+        assert_eq!(walk.wanted(), Some((0x2_0000, 24)));
+    }
+
+    #[test]
+    fn list_entries_have_no_offset() {
+        let mut walk = Walk::new(0x1_0000, 0x2_0000, 3 * 4096, PAGE).unwrap();
+        let error = walk.supply(&list(&[0x5_0000, 0x7_0008])).unwrap_err();
+        assert_eq!(error.status.code, StatusCode::INVALID_PRP_OFFSET);
+    }
+
+    #[test]
+    fn larger_pages() {
+        let walk = Walk::new(0x1_0000, 0x8_0000, 128 << 10, 64 << 10).unwrap();
+        assert_eq!(walk.segments().len(), 2);
+    }
+}

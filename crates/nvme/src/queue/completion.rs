@@ -1,0 +1,123 @@
+//! Completion queues (NVMe 1.4, sections 4.1, 4.6 and 3.1.18).
+
+use super::InvalidValue;
+use wire::nvme::{COMPLETION_ENTRY, Completion};
+
+/// A completion queue in host memory, as the controller sees it.
+#[derive(Debug)]
+pub(crate) struct CompletionQueue {
+    pub id: u16,
+    /// The interrupt vector; `None` if the queue interrupts nobody.
+    pub vector: Option<u16>,
+    /// Submission queues that report here.
+    pub users: u16,
+    base: u64,
+    size: u16,
+    head: u16,
+    tail: u16,
+    phase: bool,
+    /// Entries promised to commands under way.
+    reserved: u16,
+}
+
+impl CompletionQueue {
+    /// A queue of `size` entries, 2 to 65535, at `base`.
+    pub fn new(id: u16, vector: Option<u16>, base: u64, size: u16) -> Self {
+        Self { id, vector, users: 0, base, size, head: 0, tail: 0, phase: true, reserved: 0 }
+    }
+
+    /// Entries that the host has not consumed.
+    pub fn occupied(&self) -> u16 {
+        if self.tail >= self.head {
+            self.tail - self.head
+        } else {
+            self.size - self.head + self.tail
+        }
+    }
+
+    /// Entries that are neither occupied nor promised. A command is only
+    /// taken when there is room for its completion: a host that does not
+    /// consume holds up its own commands and nobody else's.
+    pub fn room(&self) -> u16 {
+        (self.size - 1 - self.occupied()).saturating_sub(self.reserved)
+    }
+
+    /// Promises entries; there is room.
+    pub fn reserve(&mut self, count: u16) {
+        assert!(count <= self.room(), "promised more entries than there are");
+        self.reserved += count;
+    }
+
+    /// Takes a promise back.
+    pub fn release(&mut self) {
+        self.reserved -= 1;
+    }
+
+    /// The phase tag of the next entry.
+    pub fn phase(&self) -> bool {
+        self.phase
+    }
+
+    /// Fulfils a promise: address and bytes of the entry.
+    pub fn post(&mut self, mut entry: Completion) -> (u64, [u8; COMPLETION_ENTRY]) {
+        self.release();
+        assert!(self.occupied() < self.size - 1, "completion queue overrun");
+        entry.phase = self.phase;
+        let address = self.base + u64::from(self.tail) * COMPLETION_ENTRY as u64;
+        self.tail += 1;
+        if self.tail == self.size {
+            self.tail = 0;
+            self.phase = !self.phase;
+        }
+        (address, entry.encode())
+    }
+
+    /// Takes the head doorbell. Refused are a head outside of the queue, one
+    /// that consumes nothing, and one that consumes more than there is.
+    pub fn ring(&mut self, head: u32) -> Result<(), InvalidValue> {
+        if head >= u32::from(self.size) || head == u32::from(self.head) {
+            return Err(InvalidValue);
+        }
+        let head = head as u16;
+        let consumed =
+            if head >= self.head { head - self.head } else { self.size - self.head + head };
+        if consumed > self.occupied() {
+            return Err(InvalidValue);
+        }
+        self.head = head;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_phase_turns_at_the_end_of_the_ring() {
+        let mut queue = CompletionQueue::new(1, None, 0x2000, 2);
+        let mut seen = Vec::new();
+        for head in [1, 0, 1] {
+            queue.reserve(1);
+            let (address, entry) = queue.post(Completion::default());
+            seen.push((address, Completion::decode(&entry).phase));
+            assert_eq!(queue.room(), 0);
+            queue.ring(head).unwrap();
+        }
+        assert_eq!(seen, [(0x2000, true), (0x2010, true), (0x2000, false)]);
+    }
+
+    #[test]
+    fn the_head_doorbell_is_checked() {
+        let mut queue = CompletionQueue::new(1, None, 0, 8);
+        queue.reserve(2);
+        assert_eq!(queue.room(), 5);
+        queue.post(Completion::default());
+        queue.post(Completion::default());
+        assert_eq!(queue.ring(8), Err(InvalidValue));
+        assert_eq!(queue.ring(0), Err(InvalidValue), "consumes nothing");
+        assert_eq!(queue.ring(3), Err(InvalidValue), "consumes more than there is");
+        assert_eq!(queue.ring(2), Ok(()));
+        assert_eq!((queue.occupied(), queue.room()), (0, 7));
+    }
+}

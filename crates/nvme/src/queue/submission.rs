@@ -1,0 +1,184 @@
+//! Submission queues (NVMe 1.4, sections 4.1 and 3.1.17).
+
+use super::InvalidValue;
+use crate::slots::Key;
+use bytes::Bytes;
+use std::collections::VecDeque;
+use wire::nvme::SUBMISSION_ENTRY;
+
+/// Entries on their way from host memory.
+#[derive(Debug)]
+struct Fetch {
+    read: Key,
+    count: u16,
+    data: Option<Bytes>,
+}
+
+/// A submission queue in host memory, as the controller sees it.
+#[derive(Debug)]
+pub(crate) struct SubmissionQueue {
+    pub id: u16,
+    /// The completion queue it reports to.
+    pub cq: u16,
+    base: u64,
+    size: u16,
+    /// The next entry to take; what completions report.
+    head: u16,
+    /// The next entry to ask host memory for.
+    fetched: u16,
+    tail: u16,
+    fetches: VecDeque<Fetch>,
+    /// Entries taken whose commands have not begun.
+    taken: u16,
+    /// Identifiers of commands without a completion.
+    outstanding: Vec<u16>,
+    /// The Delete command that waits for the queue to drain.
+    pub deleting: Option<Key>,
+}
+
+impl SubmissionQueue {
+    /// A queue of `size` entries, 2 to 65535, at `base`.
+    pub fn new(id: u16, cq: u16, base: u64, size: u16) -> Self {
+        Self {
+            id,
+            cq,
+            base,
+            size,
+            head: 0,
+            fetched: 0,
+            tail: 0,
+            fetches: VecDeque::new(),
+            taken: 0,
+            outstanding: Vec::new(),
+            deleting: None,
+        }
+    }
+
+    /// SQ head pointer.
+    pub fn head(&self) -> u16 {
+        self.head
+    }
+
+    /// Takes the tail doorbell. Refused are a tail outside of the queue, one
+    /// that adds nothing, and one that adds more than there is room for.
+    pub fn ring(&mut self, tail: u32) -> Result<(), InvalidValue> {
+        if tail >= u32::from(self.size) || tail == u32::from(self.tail) {
+            return Err(InvalidValue);
+        }
+        let tail = tail as u16;
+        let used = self.distance(self.head, self.tail);
+        if used + self.distance(self.tail, tail) >= self.size {
+            return Err(InvalidValue);
+        }
+        self.tail = tail;
+        Ok(())
+    }
+
+    /// Entries that host memory was not asked for yet.
+    pub fn pending(&self) -> u16 {
+        self.distance(self.fetched, self.tail)
+    }
+
+    /// Fetches in flight.
+    pub fn fetches(&self) -> usize {
+        self.fetches.len()
+    }
+
+    /// Address and count of the next entries in one piece, at most `limit`.
+    pub fn next_batch(&self, limit: u16) -> (u64, u16) {
+        let count = self.pending().min(limit).min(self.size - self.fetched);
+        (self.base + u64::from(self.fetched) * SUBMISSION_ENTRY as u64, count)
+    }
+
+    /// Notes that `read` brings the next `count` entries.
+    pub fn fetching(&mut self, read: Key, count: u16) {
+        self.fetched = self.advance(self.fetched, count);
+        self.fetches.push_back(Fetch { read, count, data: None });
+    }
+
+    /// Takes the bytes that `read` brought.
+    pub fn arrived(&mut self, read: Key, data: Bytes) {
+        let fetch = self.fetches.iter_mut().find(|fetch| fetch.read == read);
+        let fetch = fetch.expect("every fetch in flight is noted");
+        assert_eq!(data.len(), usize::from(fetch.count) * SUBMISSION_ENTRY);
+        fetch.data = Some(data);
+    }
+
+    /// The next entries in queue order, if they have arrived; the head moves
+    /// behind them.
+    pub fn take_arrived(&mut self) -> Option<Bytes> {
+        self.fetches.front()?.data.as_ref()?;
+        let fetch = self.fetches.pop_front().expect("looked at above");
+        self.head = self.advance(self.head, fetch.count);
+        self.taken += fetch.count;
+        fetch.data
+    }
+
+    /// A command that was taken begins; `false` if its identifier is in use.
+    pub fn begin(&mut self, cid: u16) -> bool {
+        self.taken -= 1;
+        let unique = !self.outstanding.contains(&cid);
+        self.outstanding.push(cid);
+        unique
+    }
+
+    /// Whether nothing is in flight.
+    pub fn is_drained(&self) -> bool {
+        self.fetches.is_empty() && self.taken == 0 && self.outstanding.is_empty()
+    }
+
+    /// Forgets a command that has its completion.
+    pub fn finished(&mut self, cid: u16) {
+        if let Some(at) = self.outstanding.iter().position(|outstanding| *outstanding == cid) {
+            self.outstanding.swap_remove(at);
+        }
+    }
+
+    fn distance(&self, from: u16, to: u16) -> u16 {
+        if to >= from { to - from } else { self.size - from + to }
+    }
+
+    fn advance(&self, index: u16, count: u16) -> u16 {
+        ((u32::from(index) + u32::from(count)) % u32::from(self.size)) as u16
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tail_doorbell_is_checked() {
+        let mut queue = SubmissionQueue::new(1, 1, 0x1000, 4);
+        assert_eq!(queue.ring(4), Err(InvalidValue));
+        assert_eq!(queue.ring(0), Err(InvalidValue), "adds nothing");
+        assert_eq!(queue.ring(2), Ok(()));
+        assert_eq!(queue.ring(2), Err(InvalidValue), "the same again");
+        assert_eq!(queue.ring(1), Err(InvalidValue), "more than the room left");
+        assert_eq!(queue.ring(3), Ok(()));
+        assert_eq!(queue.ring(0), Err(InvalidValue), "a full queue has size - 1");
+        assert_eq!(queue.pending(), 3);
+    }
+
+    #[test]
+    fn batches_end_at_the_ring_and_arrive_in_order() {
+        let keys = |index| Key::from_u64(index);
+        let mut queue = SubmissionQueue::new(1, 1, 0x1000, 4);
+        queue.ring(3).unwrap();
+        assert_eq!(queue.next_batch(2), (0x1000, 2));
+        queue.fetching(keys(1), 2);
+        assert_eq!(queue.next_batch(8), (0x1080, 1));
+        queue.fetching(keys(2), 1);
+        assert_eq!(queue.head(), 0);
+        queue.arrived(keys(2), Bytes::from(vec![2; 64]));
+        assert_eq!(queue.take_arrived(), None);
+        queue.arrived(keys(1), Bytes::from(vec![1; 128]));
+        assert_eq!(queue.take_arrived().unwrap().len(), 128);
+        assert_eq!(queue.take_arrived().unwrap()[0], 2);
+        assert_eq!(queue.head(), 3);
+        queue.ring(2).unwrap();
+        assert_eq!(queue.next_batch(8), (0x10c0, 1), "up to the end of the ring");
+        queue.fetching(keys(3), 1);
+        assert_eq!(queue.next_batch(8), (0x1000, 2));
+    }
+}

@@ -1,0 +1,117 @@
+//! One copy or fill, piece by piece.
+
+use super::DmaTest;
+use crate::endpoint::DmaError;
+use bytes::Bytes;
+
+/// Bytes of one piece: what a job holds in memory.
+const PIECE: u32 = 16 << 10;
+/// Posted bytes that may wait for the link before the job pauses.
+const MOST_POSTED: usize = 64 << 10;
+
+/// Why a job failed: the values of `STATUS` bits 15:8.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Failure {
+    UnsupportedRequest = 1,
+    CompleterAbort = 2,
+    Timeout = 3,
+    Poisoned = 4,
+    BusMasterDisabled = 5,
+    Invalid = 6,
+}
+
+impl From<DmaError> for Failure {
+    fn from(error: DmaError) -> Self {
+        match error {
+            DmaError::UnsupportedRequest => Self::UnsupportedRequest,
+            DmaError::CompleterAbort => Self::CompleterAbort,
+            DmaError::Timeout => Self::Timeout,
+            DmaError::Poisoned => Self::Poisoned,
+            DmaError::BusMasterDisabled => Self::BusMasterDisabled,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Source {
+    Memory(u64),
+    Pattern(u32),
+}
+
+/// What is left of a job.
+#[derive(Debug)]
+pub(super) struct Job {
+    source: Source,
+    destination: u64,
+    done: u32,
+    length: u32,
+    /// The read that is out.
+    reading: Option<u64>,
+}
+
+impl Job {
+    pub fn copy(source: u64, destination: u64, length: u32) -> Self {
+        Self { source: Source::Memory(source), destination, done: 0, length, reading: None }
+    }
+
+    pub fn fill(pattern: u32, destination: u64, length: u32) -> Self {
+        Self { source: Source::Pattern(pattern), destination, done: 0, length, reading: None }
+    }
+
+    fn piece(&self) -> u32 {
+        PIECE.min(self.length - self.done)
+    }
+}
+
+impl DmaTest {
+    /// Goes on with the job while the link takes what it writes.
+    pub(super) fn advance(&mut self) {
+        while let Some(job) = &mut self.job {
+            if job.reading.is_some() || self.endpoint.posted_backlog() >= MOST_POSTED {
+                return;
+            }
+            if job.done == job.length {
+                self.end(Ok(()));
+                return;
+            }
+            let piece = job.piece();
+            match job.source {
+                Source::Memory(source) => {
+                    let id = self.next_read;
+                    self.next_read += 1;
+                    job.reading = Some(id);
+                    let at = source.wrapping_add(u64::from(job.done));
+                    self.endpoint.dma_read(id, at, piece as usize);
+                    self.take_events();
+                }
+                Source::Pattern(pattern) => {
+                    let bytes = pattern.to_le_bytes();
+                    let data: Vec<u8> =
+                        (job.done..job.done + piece).map(|i| bytes[i as usize & 3]).collect();
+                    self.write_piece(Bytes::from(data));
+                }
+            }
+        }
+    }
+
+    pub(super) fn read_done(&mut self, id: u64, result: Result<Bytes, DmaError>) {
+        let Some(job) = self.job.as_mut().filter(|job| job.reading == Some(id)) else { return };
+        job.reading = None;
+        match result {
+            Ok(data) => self.write_piece(data),
+            Err(error) => self.end(Err(error.into())),
+        }
+    }
+
+    fn write_piece(&mut self, data: Bytes) {
+        let Some(job) = &mut self.job else { return };
+        if !self.endpoint.is_bus_master() {
+            self.end(Err(Failure::BusMasterDisabled));
+            return;
+        }
+        let at = job.destination.wrapping_add(u64::from(job.done));
+        job.done += data.len() as u32;
+        self.endpoint.dma_write(at, data);
+    }
+}

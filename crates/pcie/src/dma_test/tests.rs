@@ -1,0 +1,191 @@
+//! The function below a root complex, driven by its own driver.
+
+use super::*;
+use crate::enumerate;
+use crate::memory::Ram;
+use crate::root::{self, RootComplex};
+use crate::software::{Bus, Request, Task};
+use bytes::Bytes;
+use driver::Failed;
+use wire::Duration;
+
+const RAM: u64 = 0x10_0000;
+
+struct Bench {
+    root: RootComplex,
+    function: DmaTest,
+    ram: Ram,
+    bus: Bus,
+    now: Instant,
+    interrupts: usize,
+    wire: bool,
+}
+
+impl Bench {
+    fn new() -> Self {
+        Self {
+            root: RootComplex::new(root::Settings::default()),
+            function: DmaTest::new(Settings { max_payload: 256, ..Settings::default() }),
+            ram: Ram::new(RAM, 0x10_0000),
+            bus: Bus::new(),
+            now: Instant::ZERO,
+            interrupts: 0,
+            wire: false,
+        }
+    }
+
+    fn settle(&mut self) {
+        loop {
+            let mut moved = false;
+            while let Some((id, request)) = self.bus.next_request() {
+                if let Request::Sleep(_) = request {
+                    self.now += Duration::from_us(10);
+                }
+                self.root.handle(self.now, root::Input::Request(id, request));
+            }
+            loop {
+                match self.root.poll(self.now, Ready::ALL) {
+                    root::Output::Timeout(_) => break,
+                    root::Output::Tlp(tlp) => self.function.handle(self.now, Input::Tlp(tlp)),
+                    output => self.host(output),
+                }
+                moved = true;
+            }
+            while let Output::Tlp(tlp) = self.function.poll(self.now, Ready::ALL) {
+                self.root.handle(self.now, root::Input::Tlp(tlp));
+                moved = true;
+            }
+            if !moved {
+                return;
+            }
+        }
+    }
+
+    fn host(&mut self, output: root::Output) {
+        match output {
+            root::Output::Answer(id, value) => self.bus.answer(id, value.unwrap_or(u64::MAX)),
+            root::Output::HostRead { token, address, length, .. } => {
+                let data = self.ram.get(address, length).map(Bytes::copy_from_slice);
+                self.root.handle(self.now, root::Input::HostData(token, data));
+            }
+            root::Output::HostWrite { address, data, .. } => {
+                self.ram.get_mut(address, data.len()).unwrap().copy_from_slice(&data);
+            }
+            root::Output::Interrupt { data: 0x55, .. } => self.interrupts += 1,
+            root::Output::Wire { wire: 0, level } => self.wire = level,
+            output => panic!("{output:?}"),
+        }
+    }
+
+    fn run<T>(&mut self, software: impl Future<Output = T> + 'static) -> T {
+        let mut task = Task::new(&self.bus.clone(), software);
+        for _ in 0..10_000 {
+            if let Some(value) = task.poll(self.now) {
+                self.settle();
+                return value;
+            }
+            self.settle();
+        }
+        panic!("software does not end");
+    }
+
+    /// Enumerates; with MSI-X enabled or the interrupt wire.
+    fn ready(msix: bool) -> (Self, u64) {
+        let mut bench = Self::new();
+        let bus = bench.bus.clone();
+        let bar = bench.run(async move {
+            let found = enumerate::enumerate(bus.clone(), enumerate::Settings::default()).await;
+            let hierarchy = found.unwrap();
+            let node = hierarchy.endpoints()[0];
+            enumerate::enable_bus_master(&bus, node.bdf, true).await;
+            if msix {
+                enumerate::write_msix_entry(&bus, node, 0, 0x55, false);
+                enumerate::set_msix(&bus, node, true).await;
+            } else {
+                bus.config_write(node.bdf, 4, 2, 6).await;
+            }
+            node.bar(0).unwrap().address
+        });
+        (bench, bar)
+    }
+}
+
+#[test]
+fn copies_odd_ranges_and_signals() {
+    let (mut bench, bar) = Bench::ready(true);
+    let source: Vec<u8> = (0..100_000u32).map(|i| (i * 7 >> 3) as u8).collect();
+    bench.ram.get_mut(RAM + 3, source.len()).unwrap().copy_from_slice(&source);
+    let bus = bench.bus.clone();
+    let to = RAM + 0x8_0001;
+    let ended =
+        bench.run(async move { driver::copy(&bus, bar, RAM + 3, to, source.len() as u32).await });
+    assert_eq!(ended, Ok(()));
+    let (from, to) = (bench.ram.get(RAM + 3, 100_000), bench.ram.get(to, 100_000));
+    assert_eq!(from, to);
+    assert_eq!(bench.ram.get(RAM + 0x8_0000, 1), Some(&[0][..]));
+    assert_eq!(bench.ram.get(RAM + 0x8_0001 + 100_000, 1), Some(&[0][..]));
+    assert_eq!(bench.interrupts, 1);
+    assert_eq!(bench.root.errors().total(), 0);
+}
+
+#[test]
+fn fills_and_holds_bytes_behind_its_bar() {
+    let (mut bench, bar) = Bench::ready(true);
+    let bus = bench.bus.clone();
+    let (magic, word, ended) = bench.run(async move {
+        bus.write(bar + register::RAM + 0x2ff8, 8, 0x0123_4567_89ab_cdef);
+        let word = bus.read(bar + register::RAM + 0x2ffc, 4).await;
+        let ended = driver::fill(&bus, bar, 0x0403_0201, RAM + 1, 6).await;
+        (driver::is_there(&bus, bar).await, word, ended)
+    });
+    assert!(magic);
+    assert_eq!(word, 0x0123_4567);
+    assert_eq!(ended, Ok(()));
+    assert_eq!(bench.ram.get(RAM, 8), Some(&[0, 1, 2, 3, 4, 1, 2, 0][..]));
+}
+
+#[test]
+fn failures_are_told() {
+    let (mut bench, bar) = Bench::ready(true);
+    let bus = bench.bus.clone();
+    bench.run(async move {
+        assert_eq!(driver::copy(&bus, bar, 0x4000_0000, RAM, 64).await, Err(Failed(Some(1))));
+        assert_eq!(driver::copy(&bus, bar, RAM, RAM, 0).await, Err(Failed(Some(6))));
+        assert_eq!(driver::fill(&bus, bar, 1, RAM, MAX_LENGTH + 1).await, Err(Failed(Some(6))));
+        assert_eq!(bus.read(bar + register::COUNT, 4).await, 3);
+        enumerate::enable_bus_master(&bus, wire::Bdf::new(1, 0, 0), false).await;
+        assert_eq!(driver::fill(&bus, bar, 1, RAM, 64).await, Err(Failed(Some(5))));
+        assert_eq!(driver::copy(&bus, bar, RAM, RAM, 64).await, Err(Failed(Some(5))));
+    });
+    assert_eq!(bench.interrupts, 3);
+}
+
+#[test]
+fn without_msix_the_wire_stays_until_acknowledged() {
+    let (mut bench, bar) = Bench::ready(false);
+    let bus = bench.bus.clone();
+    bench.run(async move { driver::fill(&bus, bar, 1, RAM, 64).await }).unwrap();
+    assert!(bench.wire);
+    bench.bus.write(bar + register::CONTROL, 4, u64::from(control::ACKNOWLEDGE));
+    bench.settle();
+    assert!(!bench.wire);
+}
+
+#[test]
+fn a_reset_forgets_the_job_and_the_memory() {
+    let (mut bench, bar) = Bench::ready(true);
+    bench.bus.write(bar + register::RAM, 4, 7);
+    bench.settle();
+    assert_eq!(bench.function.ram()[0], 7);
+    driver::start_copy(&bench.bus, bar, RAM, RAM + 0x1000, 0x1000);
+    while let Some((id, request)) = bench.bus.next_request() {
+        bench.root.handle(bench.now, root::Input::Request(id, request));
+    }
+    while let root::Output::Tlp(tlp) = bench.root.poll(bench.now, Ready::ALL) {
+        bench.function.handle(bench.now, Input::Tlp(tlp));
+    }
+    assert!(bench.function.job.is_some());
+    bench.function.handle(bench.now, Input::HotReset);
+    assert!(bench.function.job.is_none());
+    assert_eq!((bench.function.ram()[0], bench.function.status), (0, 0));
+}

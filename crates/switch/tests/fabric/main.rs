@@ -1,0 +1,6 @@
+//! The whole fabric in memory and in virtual time: see `world`.
+
+mod dma;
+mod enumeration;
+mod tap;
+mod world;

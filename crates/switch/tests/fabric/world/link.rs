@@ -1,0 +1,130 @@
+//! The byte streams: in order within a direction, cut and delayed at will.
+
+use super::Parent;
+use super::rng::Rng;
+use bytes::Bytes;
+use std::collections::VecDeque;
+use wire::{Duration, Instant};
+
+/// How a stream treats what it carries.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    /// Longest piece that arrives at once.
+    pub piece: usize,
+    /// Shortest and longest way, in nanoseconds.
+    pub delay_ns: (u64, u64),
+}
+
+impl Shape {
+    /// Whole writes, one microsecond.
+    pub const PLAIN: Self = Self { piece: 1 << 20, delay_ns: (1_000, 1_000) };
+    /// Small pieces, each with a delay of its own.
+    pub const ROUGH: Self = Self { piece: 97, delay_ns: (100, 50_000) };
+}
+
+/// One direction.
+#[derive(Debug)]
+pub struct Pipe {
+    pub shape: Shape,
+    /// Takes nothing and delivers nothing while stalled.
+    pub stalled: bool,
+    pieces: VecDeque<(Instant, Bytes)>,
+    under_way: usize,
+    /// Changes one byte of what is sent next.
+    pub spoil: Option<usize>,
+    /// What was sent, if a test wants to look.
+    pub tapped: Option<Vec<u8>>,
+}
+
+impl Pipe {
+    fn new() -> Self {
+        Self {
+            shape: Shape::PLAIN,
+            stalled: false,
+            pieces: VecDeque::new(),
+            under_way: 0,
+            spoil: None,
+            tapped: None,
+        }
+    }
+
+    pub fn room(&self, capacity: usize) -> usize {
+        if self.stalled { 0 } else { capacity.saturating_sub(self.under_way) }
+    }
+
+    pub fn send(&mut self, now: Instant, rng: &mut Rng, bytes: &[u8]) {
+        let mut bytes = bytes.to_vec();
+        if let Some(at) = self.spoil.take() {
+            let at = at % bytes.len();
+            bytes[at] ^= 0x5a;
+        }
+        if let Some(tap) = &mut self.tapped {
+            tap.extend_from_slice(&bytes);
+        }
+        self.under_way += bytes.len();
+        let mut bytes = Bytes::from(bytes);
+        while !bytes.is_empty() {
+            let most = bytes.len().min(self.shape.piece) as u64;
+            let piece = bytes.split_to(rng.within(1..=most).max(most / 2 + 1) as usize);
+            let (short, long) = self.shape.delay_ns;
+            let at = now + Duration::from_ns(rng.within(short..=long));
+            let last = self.pieces.back().map_or(at, |(last, _)| *last);
+            self.pieces.push_back((at.max(last), piece));
+        }
+    }
+
+    pub fn arrived(&mut self, now: Instant) -> Option<Bytes> {
+        if self.stalled || self.pieces.front()?.0 > now {
+            return None;
+        }
+        let (_, bytes) = self.pieces.pop_front()?;
+        self.under_way -= bytes.len();
+        Some(bytes)
+    }
+
+    pub fn next(&self) -> Option<Instant> {
+        if self.stalled { None } else { self.pieces.front().map(|(at, _)| *at) }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    fn clear(&mut self) {
+        self.pieces.clear();
+        self.under_way = 0;
+    }
+}
+
+/// Both directions of one link, and where it hangs.
+#[derive(Debug)]
+pub struct Link {
+    pub parent: Parent,
+    pub port: usize,
+    pub connected: bool,
+    pub down: Pipe,
+    pub up: Pipe,
+    pub upper_closes: bool,
+    pub lower_closes: bool,
+}
+
+impl Link {
+    pub fn new(parent: Parent, port: usize) -> Self {
+        Self {
+            parent,
+            port,
+            connected: false,
+            down: Pipe::new(),
+            up: Pipe::new(),
+            upper_closes: false,
+            lower_closes: false,
+        }
+    }
+
+    pub fn clear(&mut self) {
+        self.down.clear();
+        self.up.clear();
+        self.upper_closes = false;
+        self.lower_closes = false;
+    }
+}

@@ -1,0 +1,165 @@
+//! VFIO_USER_DEVICE_GET_IRQ_INFO and _SET_IRQS (specification, sections of
+//! those names; `struct vfio_irq_info` and `struct vfio_irq_set` in
+//! linux/vfio.h).
+
+use super::{Malformed, get32, put32};
+use bytes::Bytes;
+
+/// VFIO_IRQ_INFO_EVENTFD: can be signalled by eventfd.
+pub const IRQ_INFO_EVENTFD: u32 = 1 << 0;
+/// VFIO_IRQ_INFO_MASKABLE: can be masked and unmasked.
+pub const IRQ_INFO_MASKABLE: u32 = 1 << 1;
+/// VFIO_IRQ_INFO_AUTOMASKED: masks itself when triggered.
+pub const IRQ_INFO_AUTOMASKED: u32 = 1 << 2;
+/// VFIO_IRQ_INFO_NORESIZE: the set cannot grow while enabled.
+pub const IRQ_INFO_NORESIZE: u32 = 1 << 3;
+
+/// Interrupt types of a PCI device (linux/vfio.h, VFIO_PCI_*_IRQ_INDEX).
+pub mod irq_index {
+    /// INTx, one interrupt.
+    pub const INTX: u32 = 0;
+    /// MSI.
+    pub const MSI: u32 = 1;
+    /// MSI-X.
+    pub const MSIX: u32 = 2;
+    /// An uncorrected error; QEMU stops the guest on it.
+    pub const ERR: u32 = 3;
+    /// The device wants to be given back; QEMU starts an unplug on it.
+    pub const REQ: u32 = 4;
+    /// VFIO_PCI_NUM_IRQS.
+    pub const COUNT: u32 = 5;
+}
+
+/// The payload of GET_IRQ_INFO and of its reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IrqInfo {
+    /// Request: largest reply payload in bytes. Reply: bytes of this payload.
+    pub argsz: u32,
+    /// `IRQ_INFO_*`.
+    pub flags: u32,
+    /// Which interrupt type.
+    pub index: u32,
+    /// Interrupts of that type.
+    pub count: u32,
+}
+
+impl IrqInfo {
+    /// Bytes of the payload.
+    pub const LENGTH: usize = 16;
+
+    /// Reads the payload of either direction.
+    ///
+    /// # Errors
+    /// [`Malformed::Short`] below 16 bytes.
+    pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+        Ok(Self {
+            argsz: get32(bytes, 0)?,
+            flags: get32(bytes, 4)?,
+            index: get32(bytes, 8)?,
+            count: get32(bytes, 12)?,
+        })
+    }
+
+    /// Appends the payload.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        put32(out, &[self.argsz, self.flags, self.index, self.count]);
+    }
+}
+
+/// What comes with SET_IRQS (VFIO_IRQ_SET_DATA_*).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum IrqData {
+    /// Nothing: the action is performed on all interrupts named.
+    None,
+    /// One byte an interrupt: the action is performed where it is not 0.
+    Bool(Bytes),
+    /// Event file descriptors beside the message, or none to take those back.
+    Eventfd,
+}
+
+/// What SET_IRQS is about (VFIO_IRQ_SET_ACTION_*).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IrqAction {
+    /// Hold interrupts back.
+    Mask,
+    /// Let them through again.
+    Unmask,
+    /// Signal them, or say how they are signalled.
+    Trigger,
+}
+
+/// The payload of SET_IRQS. The reply has none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IrqSet {
+    /// What comes with it.
+    pub data: IrqData,
+    /// What to do.
+    pub action: IrqAction,
+    /// Which interrupt type.
+    pub index: u32,
+    /// The first interrupt.
+    pub start: u32,
+    /// How many; 0 with [`IrqData::None`] and [`IrqAction::Trigger`] disables
+    /// the whole type.
+    pub count: u32,
+}
+
+const DATA_NONE: u32 = 1 << 0;
+const DATA_BOOL: u32 = 1 << 1;
+const DATA_EVENTFD: u32 = 1 << 2;
+const DATA_MASK: u32 = 7;
+const ACTION_MASK: u32 = 1 << 3;
+const ACTION_UNMASK: u32 = 1 << 4;
+const ACTION_TRIGGER: u32 = 1 << 5;
+
+impl IrqSet {
+    /// Bytes without booleans.
+    pub const LENGTH: usize = 20;
+
+    /// Reads the payload.
+    ///
+    /// # Errors
+    /// [`Malformed::Short`] below 20 bytes, [`Malformed::Flags`] unless
+    /// exactly one data flag and one action flag are set,
+    /// [`Malformed::Count`] for fewer booleans than `count`.
+    pub fn decode(bytes: &Bytes) -> Result<Self, Malformed> {
+        let flags = get32(bytes, 4)?;
+        let count = get32(bytes, 16)?;
+        let action = match flags & !DATA_MASK {
+            ACTION_MASK => IrqAction::Mask,
+            ACTION_UNMASK => IrqAction::Unmask,
+            ACTION_TRIGGER => IrqAction::Trigger,
+            _ => return Err(Malformed::Flags),
+        };
+        let data = match flags & DATA_MASK {
+            DATA_NONE => IrqData::None,
+            DATA_EVENTFD => IrqData::Eventfd,
+            DATA_BOOL => {
+                let all = bytes.slice(Self::LENGTH..);
+                if all.len() < count as usize {
+                    return Err(Malformed::Count);
+                }
+                IrqData::Bool(all.slice(..count as usize))
+            }
+            _ => return Err(Malformed::Flags),
+        };
+        Ok(Self { data, action, index: get32(bytes, 8)?, start: get32(bytes, 12)?, count })
+    }
+
+    /// Appends the payload.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let (data, booleans): (u32, &[u8]) = match &self.data {
+            IrqData::None => (DATA_NONE, &[]),
+            IrqData::Bool(booleans) => (DATA_BOOL, booleans),
+            IrqData::Eventfd => (DATA_EVENTFD, &[]),
+        };
+        let action = match self.action {
+            IrqAction::Mask => ACTION_MASK,
+            IrqAction::Unmask => ACTION_UNMASK,
+            IrqAction::Trigger => ACTION_TRIGGER,
+        };
+        let argsz = (Self::LENGTH + booleans.len()) as u32;
+        put32(out, &[argsz, data | action, self.index, self.start, self.count]);
+        out.extend_from_slice(booleans);
+    }
+}

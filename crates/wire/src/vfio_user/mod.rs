@@ -1,0 +1,94 @@
+//! vfio-user messages: what a VMM and a device server say to each other over
+//! a Unix socket.
+//!
+//! Source: the vfio-user protocol specification, version 0.1 (QEMU
+//! `docs/interop/vfio-user.rst`; "the specification" below), and the structures
+//! it borrows from Linux `include/uapi/linux/vfio.h`.
+//!
+//! All fields are in host byte order; every host farlane runs on is little
+//! endian, and so is this codec. Payloads are decoded from the bytes after the
+//! [`Header`] and encoded without it; [`Header::SIZE`] says how long it is.
+//! Trailing bytes after a fixed payload are allowed, as the specification's
+//! `argsz` rules demand (SPDK pads its GET_REGION_INFO to 4080 bytes).
+//!
+//! Not here: VFIO_USER_DEVICE_FEATURE and the migration messages.
+
+mod access;
+mod device;
+mod dma;
+mod header;
+mod irq;
+mod region;
+#[cfg(test)]
+mod tests;
+mod version;
+
+pub use access::{RegionAccess, SingleWrite, WriteMulti};
+pub use device::{DEVICE_FLAGS_PCI, DEVICE_FLAGS_RESET, DeviceInfo};
+pub use dma::{DMA_FLAG_READ, DMA_FLAG_WRITE, DMA_UNMAP_FLAG_ALL, DmaAccess, DmaMap, DmaUnmap};
+pub use header::{Command, Header, Kind};
+pub use irq::{
+    IRQ_INFO_AUTOMASKED, IRQ_INFO_EVENTFD, IRQ_INFO_MASKABLE, IRQ_INFO_NORESIZE, IrqAction,
+    IrqData, IrqInfo, IrqSet, irq_index,
+};
+pub use region::{
+    IO_FD_TYPE_IOEVENTFD, IoFd, REGION_FLAG_CAPS, REGION_FLAG_MMAP, REGION_FLAG_READ,
+    REGION_FLAG_WRITE, RegionInfo, RegionIoFds, SparseArea, region_index,
+};
+pub use version::{Capabilities, DEFAULT_MAX_DATA_XFER_SIZE, DEFAULT_MAX_MSG_FDS, Version};
+
+/// Why bytes are not the message they claim to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Malformed {
+    /// Fewer bytes than the structure needs.
+    #[error("message is shorter than its structure")]
+    Short,
+    /// The header's message size is smaller than the header.
+    #[error("message size is smaller than the header")]
+    Size,
+    /// A type other than command and reply.
+    #[error("unknown message type")]
+    Kind,
+    /// Flags that exclude each other, or none where one is needed.
+    #[error("contradictory flags")]
+    Flags,
+    /// A count that does not fit the bytes that follow or the format.
+    #[error("count does not match the payload")]
+    Count,
+    /// The version data is not the JSON the specification describes.
+    #[error("malformed version data")]
+    Json,
+}
+
+/// The first `N` bytes from `offset`, or [`Malformed::Short`].
+fn array<const N: usize>(bytes: &[u8], offset: usize) -> Result<[u8; N], Malformed> {
+    let end = offset.checked_add(N).ok_or(Malformed::Short)?;
+    let slice = bytes.get(offset..end).ok_or(Malformed::Short)?;
+    slice.try_into().map_err(|_| Malformed::Short)
+}
+
+fn get16(bytes: &[u8], offset: usize) -> Result<u16, Malformed> {
+    array(bytes, offset).map(u16::from_le_bytes)
+}
+
+fn get32(bytes: &[u8], offset: usize) -> Result<u32, Malformed> {
+    array(bytes, offset).map(u32::from_le_bytes)
+}
+
+fn get64(bytes: &[u8], offset: usize) -> Result<u64, Malformed> {
+    array(bytes, offset).map(u64::from_le_bytes)
+}
+
+/// Appends 32-bit fields in order.
+fn put32(out: &mut Vec<u8>, fields: &[u32]) {
+    for field in fields {
+        out.extend_from_slice(&field.to_le_bytes());
+    }
+}
+
+/// Appends 64-bit fields in order.
+fn put64(out: &mut Vec<u8>, fields: &[u64]) {
+    for field in fields {
+        out.extend_from_slice(&field.to_le_bytes());
+    }
+}

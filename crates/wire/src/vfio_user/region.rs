@@ -1,0 +1,237 @@
+//! VFIO_USER_DEVICE_GET_REGION_INFO and _GET_REGION_IO_FDS (specification,
+//! sections of those names; `struct vfio_region_info` and its capability chain
+//! in linux/vfio.h).
+
+use super::{Malformed, get16, get32, get64, put32, put64};
+
+/// VFIO_REGION_INFO_FLAG_READ.
+pub const REGION_FLAG_READ: u32 = 1 << 0;
+/// VFIO_REGION_INFO_FLAG_WRITE.
+pub const REGION_FLAG_WRITE: u32 = 1 << 1;
+/// VFIO_REGION_INFO_FLAG_MMAP: a file descriptor comes with the reply.
+pub const REGION_FLAG_MMAP: u32 = 1 << 2;
+/// VFIO_REGION_INFO_FLAG_CAPS: a capability chain follows.
+pub const REGION_FLAG_CAPS: u32 = 1 << 3;
+
+/// VFIO_REGION_INFO_CAP_SPARSE_MMAP, version 1.
+const CAP_SPARSE_MMAP: u16 = 1;
+/// VFIO_REGION_INFO_CAP_MSIX_MAPPABLE, version 1, no body.
+const CAP_MSIX_MAPPABLE: u16 = 3;
+/// `struct vfio_info_cap_header`.
+const CAP_HEADER: usize = 8;
+/// Capabilities walked before a chain counts as circular.
+const CAP_LIMIT: usize = 16;
+
+/// Region indexes of a PCI device (linux/vfio.h, VFIO_PCI_*_REGION_INDEX).
+pub mod region_index {
+    /// The last of the six BARs.
+    pub const BAR5: u32 = 5;
+    /// Expansion ROM.
+    pub const ROM: u32 = 6;
+    /// Configuration space.
+    pub const CONFIG: u32 = 7;
+    /// Legacy VGA ranges.
+    pub const VGA: u32 = 8;
+    /// VFIO_PCI_NUM_REGIONS.
+    pub const COUNT: u32 = 9;
+}
+
+/// A part of a region that can be mapped (`struct
+/// vfio_region_sparse_mmap_area`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SparseArea {
+    /// Byte offset in the region; added to the region's file offset for mmap.
+    pub offset: u64,
+    /// Bytes.
+    pub size: u64,
+}
+
+/// The payload of GET_REGION_INFO and of its reply.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RegionInfo {
+    /// Request: largest reply payload in bytes. Reply: bytes needed for the
+    /// full payload, which may be more than the request allowed.
+    pub argsz: u32,
+    /// `REGION_FLAG_*`; [`REGION_FLAG_CAPS`] is set by
+    /// [`encode_reply`](Self::encode_reply) as needed.
+    pub flags: u32,
+    /// Which region.
+    pub index: u32,
+    /// Bytes of the region; 0 if there is none.
+    pub size: u64,
+    /// File offset of the region, for mmap.
+    pub offset: u64,
+    /// The sparse-mmap capability, if not empty.
+    pub areas: Vec<SparseArea>,
+    /// The capability that allows mapping over the MSI-X table.
+    pub msix_mappable: bool,
+}
+
+impl RegionInfo {
+    /// Bytes without capabilities.
+    pub const LENGTH: usize = 32;
+
+    /// Reads the payload of either direction, with the capabilities known
+    /// here, if all of them are there; others are skipped.
+    ///
+    /// # Errors
+    /// [`Malformed::Short`] if the structure or a capability does not fit,
+    /// [`Malformed::Count`] for a circular or overlong chain.
+    pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+        let mut info = Self {
+            argsz: get32(bytes, 0)?,
+            flags: get32(bytes, 4)?,
+            index: get32(bytes, 8)?,
+            size: get64(bytes, 16)?,
+            offset: get64(bytes, 24)?,
+            areas: Vec::new(),
+            msix_mappable: false,
+        };
+        let mut at = get32(bytes, 12)? as usize;
+        let whole = bytes.len() >= info.argsz as usize;
+        if info.flags & REGION_FLAG_CAPS == 0 || !whole {
+            return Ok(info);
+        }
+        for _ in 0..CAP_LIMIT {
+            if at == 0 {
+                return Ok(info);
+            }
+            match get16(bytes, at)? {
+                CAP_SPARSE_MMAP => info.areas = decode_areas(bytes, at + CAP_HEADER)?,
+                CAP_MSIX_MAPPABLE => info.msix_mappable = true,
+                _ => {}
+            }
+            at = get32(bytes, at + 4)? as usize;
+        }
+        Err(Malformed::Count)
+    }
+
+    /// Appends the request: what is asked for is `index`, in at most `argsz`
+    /// bytes.
+    pub fn encode_request(&self, out: &mut Vec<u8>) {
+        put32(out, &[self.argsz, 0, self.index, 0]);
+        put64(out, &[0, 0]);
+    }
+
+    /// Appends the reply, with capabilities only if all of it fits in
+    /// `argsz` bytes (specification, "Message sizes"). Their offset is given
+    /// in any case: QEMU asks in 32 bytes first, and takes a capability flag
+    /// without an offset for an error.
+    pub fn encode_reply(&self, argsz: u32, out: &mut Vec<u8>) {
+        let sparse = if self.areas.is_empty() { 0 } else { CAP_HEADER + 8 + self.areas.len() * 16 };
+        let msix = if self.msix_mappable { CAP_HEADER } else { 0 };
+        let length = Self::LENGTH + sparse + msix;
+        let caps = length > Self::LENGTH;
+        let fits = length <= argsz as usize;
+        let flags = self.flags | if caps { REGION_FLAG_CAPS } else { 0 };
+        let cap_offset = if caps { Self::LENGTH as u32 } else { 0 };
+        put32(out, &[length as u32, flags, self.index, cap_offset]);
+        put64(out, &[self.size, self.offset]);
+        if !fits {
+            return;
+        }
+        if sparse > 0 {
+            let next = if msix > 0 { (Self::LENGTH + sparse) as u32 } else { 0 };
+            put32(out, &[u32::from(CAP_SPARSE_MMAP) | 1 << 16, next, self.areas.len() as u32, 0]);
+            for area in &self.areas {
+                put64(out, &[area.offset, area.size]);
+            }
+        }
+        if msix > 0 {
+            put32(out, &[u32::from(CAP_MSIX_MAPPABLE) | 1 << 16, 0]);
+        }
+    }
+}
+
+fn decode_areas(bytes: &[u8], at: usize) -> Result<Vec<SparseArea>, Malformed> {
+    let count = get32(bytes, at)? as usize;
+    if bytes.len() / 16 < count {
+        return Err(Malformed::Short);
+    }
+    (0..count)
+        .map(|i| {
+            let at = at + 8 + i * 16;
+            Ok(SparseArea { offset: get64(bytes, at)?, size: get64(bytes, at + 8)? })
+        })
+        .collect()
+}
+
+/// VFIO_USER_IO_FD_TYPE_IOEVENTFD.
+pub const IO_FD_TYPE_IOEVENTFD: u32 = 0;
+
+/// A sub-region whose writes can be told by an eventfd.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IoFd {
+    /// Byte offset in the region.
+    pub offset: u64,
+    /// Bytes; 0 if the access size does not matter.
+    pub size: u64,
+    /// Which of the file descriptors that come with the reply.
+    pub fd_index: u32,
+    /// [`IO_FD_TYPE_IOEVENTFD`] or another mechanism.
+    pub kind: u32,
+    /// Flags of the mechanism.
+    pub flags: u32,
+    /// `datamatch` or `user_data`.
+    pub data: u64,
+}
+
+/// The payload of GET_REGION_IO_FDS and of its reply.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RegionIoFds {
+    /// Request: largest reply payload in bytes. Reply: bytes needed.
+    pub argsz: u32,
+    /// Zero.
+    pub flags: u32,
+    /// Which region.
+    pub index: u32,
+    /// The sub-regions; none in a request.
+    pub entries: Vec<IoFd>,
+}
+
+impl RegionIoFds {
+    /// Bytes without entries.
+    pub const LENGTH: usize = 16;
+    /// Bytes of an entry.
+    pub const ENTRY: usize = 40;
+
+    /// Reads the payload of either direction.
+    ///
+    /// # Errors
+    /// [`Malformed::Short`] if the structure or an entry does not fit.
+    pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+        let count = get32(bytes, 12)? as usize;
+        if bytes.len() / Self::ENTRY < count {
+            return Err(Malformed::Short);
+        }
+        let entries = (0..count)
+            .map(|i| {
+                let at = Self::LENGTH + i * Self::ENTRY;
+                Ok(IoFd {
+                    offset: get64(bytes, at)?,
+                    size: get64(bytes, at + 8)?,
+                    fd_index: get32(bytes, at + 16)?,
+                    kind: get32(bytes, at + 20)?,
+                    flags: get32(bytes, at + 24)?,
+                    data: get64(bytes, at + 32)?,
+                })
+            })
+            .collect::<Result<_, Malformed>>()?;
+        Ok(Self {
+            argsz: get32(bytes, 0)?,
+            flags: get32(bytes, 4)?,
+            index: get32(bytes, 8)?,
+            entries,
+        })
+    }
+
+    /// Appends the payload.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        put32(out, &[self.argsz, self.flags, self.index, self.entries.len() as u32]);
+        for entry in &self.entries {
+            put64(out, &[entry.offset, entry.size]);
+            put32(out, &[entry.fd_index, entry.kind, entry.flags, 0]);
+            put64(out, &[entry.data]);
+        }
+    }
+}

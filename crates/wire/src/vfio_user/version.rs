@@ -1,0 +1,125 @@
+//! VFIO_USER_VERSION (specification, section of that name): what both sides
+//! can do, as JSON behind two numbers.
+
+use super::{Malformed, get16};
+use serde_json::{Map, Value};
+
+/// `max_msg_fds` of a peer that says nothing.
+pub const DEFAULT_MAX_MSG_FDS: u64 = 1;
+
+/// `max_data_xfer_size` in bytes of a peer that says nothing.
+pub const DEFAULT_MAX_DATA_XFER_SIZE: u64 = 1 << 20;
+
+/// The payload of the request and of its reply.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Version {
+    /// Major version; this protocol is 0.
+    pub major: u16,
+    /// Minor version.
+    pub minor: u16,
+    /// The version data; `None` when the message ends after the numbers, as
+    /// SPDK's does.
+    pub capabilities: Option<Capabilities>,
+}
+
+/// The `capabilities` object. What a peer leaves out is `None`; names that
+/// are not listed here are ignored.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Capabilities {
+    /// File descriptors the sender takes in one message.
+    pub max_msg_fds: Option<u64>,
+    /// Bytes the sender takes in one read or write message.
+    pub max_data_xfer_size: Option<u64>,
+    /// DMA ranges that can be mapped at once.
+    pub max_dma_maps: Option<u64>,
+    /// Page sizes for DMA ranges, or'ed.
+    pub pgsizes: Option<u64>,
+    /// VFIO_USER_REGION_WRITE_MULTI is understood.
+    pub write_multiple: Option<bool>,
+    /// `twin_socket.supported`: the client takes a second socket for
+    /// server-to-client commands.
+    pub twin_socket: Option<bool>,
+    /// The `migration` object is there. Not in the specification; QEMU sends
+    /// it and reads it.
+    pub migration: bool,
+}
+
+impl Capabilities {
+    fn from_json(text: &[u8]) -> Result<Self, Malformed> {
+        let value: Value = serde_json::from_slice(text).map_err(|_| Malformed::Json)?;
+        let Value::Object(outer) = value else { return Err(Malformed::Json) };
+        let inner = match outer.get("capabilities") {
+            None => return Ok(Self::default()),
+            Some(Value::Object(inner)) => inner,
+            Some(_) => return Err(Malformed::Json),
+        };
+        let twin = match inner.get("twin_socket") {
+            None => None,
+            Some(Value::Object(twin)) => boolean(twin, "supported")?,
+            Some(_) => return Err(Malformed::Json),
+        };
+        Ok(Self {
+            max_msg_fds: number(inner, "max_msg_fds")?,
+            max_data_xfer_size: number(inner, "max_data_xfer_size")?,
+            max_dma_maps: number(inner, "max_dma_maps")?,
+            pgsizes: number(inner, "pgsizes")?,
+            write_multiple: boolean(inner, "write_multiple")?,
+            twin_socket: twin,
+            migration: inner.get("migration").is_some_and(Value::is_object),
+        })
+    }
+
+    /// Compact JSON without spaces: QEMU reads the reply into the buffer of
+    /// its request, so a reply may not be longer than that.
+    fn to_json(&self) -> String {
+        let mut inner = Map::new();
+        let mut put = |name: &str, value: Option<Value>| {
+            if let Some(value) = value {
+                inner.insert(name.to_owned(), value);
+            }
+        };
+        put("max_msg_fds", self.max_msg_fds.map(Value::from));
+        put("max_data_xfer_size", self.max_data_xfer_size.map(Value::from));
+        put("max_dma_maps", self.max_dma_maps.map(Value::from));
+        put("pgsizes", self.pgsizes.map(Value::from));
+        put("write_multiple", self.write_multiple.map(Value::from));
+        put("twin_socket", self.twin_socket.map(|on| serde_json::json!({ "supported": on })));
+        put("migration", self.migration.then(|| Value::Object(Map::new())));
+        serde_json::json!({ "capabilities": inner }).to_string()
+    }
+}
+
+fn number(object: &Map<String, Value>, name: &str) -> Result<Option<u64>, Malformed> {
+    object.get(name).map(|value| value.as_u64().ok_or(Malformed::Json)).transpose()
+}
+
+fn boolean(object: &Map<String, Value>, name: &str) -> Result<Option<bool>, Malformed> {
+    object.get(name).map(|value| value.as_bool().ok_or(Malformed::Json)).transpose()
+}
+
+impl Version {
+    /// Reads the payload of either direction. Version data ends at its NUL;
+    /// a missing NUL is tolerated.
+    ///
+    /// # Errors
+    /// [`Malformed::Short`] below 4 bytes, [`Malformed::Json`] for version
+    /// data that is not an object of the described shape.
+    pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+        let major = get16(bytes, 0)?;
+        let minor = get16(bytes, 2)?;
+        let text = bytes[4..].split(|byte| *byte == 0).next().unwrap_or_default();
+        let capabilities =
+            if text.is_empty() { None } else { Some(Capabilities::from_json(text)?) };
+        Ok(Self { major, minor, capabilities })
+    }
+
+    /// Appends the payload.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.major.to_le_bytes());
+        out.extend_from_slice(&self.minor.to_le_bytes());
+        if let Some(capabilities) = &self.capabilities {
+            out.extend_from_slice(capabilities.to_json().as_bytes());
+            out.push(0);
+        }
+    }
+}

@@ -1,0 +1,19 @@
+# Starts reads and writes that go on until the drive is lost.
+# Argument: the namespace (nvme0n1).
+namespace=$1
+
+start() {
+    fio --name=load --filename="/dev/$namespace" --ioengine=libaio --direct=1 --rw=randrw \
+        --bs=4k --iodepth=4 --size=16m --time_based --runtime=600 >/tmp/load.log 2>&1 &
+    echo $! >/tmp/load.pid
+}
+
+# At least 100 writes done.
+running() {
+    set -- $(cat "/sys/block/$namespace/stat")
+    test "$5" -ge 100
+}
+
+step "drive there" until_true 10 test -b "/dev/$namespace"
+step "start a load" start
+step "load runs" until_true 20 running
