@@ -8,3 +8,4 @@ mod namespace;
 mod node;
 mod rig;
 mod signals;
+pub mod topology;

@@ -149,7 +149,7 @@ impl Analyser {
         };
         let total = read.request.byte_count();
         let left = total - read.done;
-        let lead = read.request.leading() + read.done & 3;
+        let lead = (read.request.leading() + read.done) & 3;
         let data = seen.tlp.data.get(lead..).unwrap_or_default();
         let bytes = &data[..data.len().min(left)];
         let success = c.status == Status::Success;

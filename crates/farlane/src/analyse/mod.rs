@@ -26,6 +26,10 @@ pub(crate) mod tests;
 mod transfer;
 mod up;
 
+pub mod json;
+pub mod latency;
+pub mod view;
+
 pub use command::{Command, Transfer, command_name};
 pub use counters::Counters;
 pub use step::{Direction, Step, StepKind};

@@ -81,7 +81,9 @@ impl SubmissionQueue {
             self.doorbells.pop_front();
         }
         let step = self.doorbells.front().map(|(_, step)| *step);
-        self.doorbells.pop_front_if(|(end, _)| *end <= self.fetched);
+        if self.doorbells.front().is_some_and(|(end, _)| *end <= self.fetched) {
+            self.doorbells.pop_front();
+        }
         step
     }
 }

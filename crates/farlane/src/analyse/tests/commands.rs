@@ -8,7 +8,7 @@ use wire::{Bdf, Duration};
 
 pub const DRIVE: Bdf = Bdf::new(3, 0, 0);
 
-fn bench() -> (Bench, Drive) {
+pub fn bench() -> (Bench, Drive) {
     let mut bench = Bench::new(Settings { collect_data: true, ..Settings::default() });
     let mut drive = Drive::new(DRIVE, 0xe000_0000, 0x1_0000);
     bench.enumerate(&drive);

@@ -3,5 +3,6 @@
 mod bench;
 mod commands;
 mod hostile;
+mod views;
 
 pub(crate) use bench::{Bench, Drive, io};
