@@ -1,5 +1,6 @@
 //! The farlane program as a library: commands, analyser, reports.
 
+pub mod analyse;
 pub mod commands;
 pub mod latency;
 mod links;
@@ -7,3 +8,4 @@ mod namespace;
 mod node;
 mod rig;
 mod signals;
+pub mod topology;
