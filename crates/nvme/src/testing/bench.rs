@@ -56,8 +56,6 @@ pub struct Bench {
     waiting_since: Instant,
     /// DMA writes that hit no memory.
     pub stray_writes: u64,
-    /// Every TLP of the drive, short, if asked for.
-    pub trace: Option<Vec<String>>,
     answer: Option<(Status, Bytes)>,
 }
 
@@ -76,7 +74,6 @@ impl Bench {
             reads: VecDeque::new(),
             waiting_since: Instant::ZERO,
             stray_writes: 0,
-            trace: None,
             answer: None,
         }
     }
@@ -202,9 +199,6 @@ impl Bench {
     }
 
     fn receive(&mut self, tlp: Tlp) {
-        if let Some(trace) = &mut self.trace {
-            trace.push(tlp.mnemonic().to_owned());
-        }
         match tlp.packet {
             Packet::MemoryRead(request) => {
                 if self.reads.is_empty() {
@@ -327,8 +321,7 @@ impl Bench {
         self.take_tlps(Ready::ALL);
     }
 
-    /// Runs host software to its end; `between` may change things whenever it
-    /// waits.
+    /// Runs host software to its end.
     pub fn run<T>(&mut self, bus: &Bus, mut task: Task<T>) -> T {
         loop {
             if let Some(value) = task.poll(self.now) {
