@@ -1,8 +1,11 @@
 //! The farlane program as a library: commands, analyser, reports.
 
+pub mod analyse;
 pub mod commands;
-pub mod latency;
+mod links;
 mod namespace;
 mod node;
+mod progress;
 mod rig;
 mod signals;
+pub mod topology;

@@ -23,8 +23,9 @@ pub enum LinkEvent {
     Up(usize, Hello),
     /// Down, after it was up.
     Down(usize, Cause),
-    /// An attempt to connect failed; another follows.
-    Failed(usize, String),
+    /// An attempt failed; another follows. The flag says that it will fail
+    /// again, for the far side is of another kind.
+    Failed(usize, String, bool),
     /// An echo came back.
     Echo(usize, u64),
 }
@@ -139,7 +140,7 @@ impl Links {
     fn fail(&mut self, now: Instant, index: usize, error: &io::Error) {
         let link = &mut self.links[index];
         link.state = State::Waiting(now + RETRY);
-        self.events.push_back(LinkEvent::Failed(index, format!("{}: {error}", link.peer)));
+        self.events.push_back(LinkEvent::Failed(index, format!("{}: {error}", link.peer), false));
     }
 
     /// Input first, then output while there is room.
@@ -210,7 +211,8 @@ impl Links {
         self.events.push_back(if was_up {
             LinkEvent::Down(index, cause)
         } else {
-            LinkEvent::Failed(index, format!("{}: {cause}", link.peer))
+            let passing = matches!(cause, Cause::Disconnected | Cause::Lost | Cause::Goodbye);
+            LinkEvent::Failed(index, format!("{}: {cause}", link.peer), !passing)
         });
     }
 

@@ -30,6 +30,8 @@ mod prp;
 mod queue;
 mod registers;
 mod slots;
+#[doc(hidden)]
+pub mod testing;
 
 pub use config::{Config, NamespaceConfig};
 pub use controller::Controller;

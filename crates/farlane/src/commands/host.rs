@@ -1,12 +1,130 @@
-//! Not there yet.
-use super::Outcome;
-/// To come
+//! `farlane host`: offers remote endpoints to VMMs.
+
+use super::{Failure, Outcome};
+use crate::links::LinksUp;
+use crate::node::NodeArgs;
+use crate::signals::Stop;
+use live::Clock;
+use live::attached::Switch;
+use live::host::{HostEvent, HostNode};
+use live::links::Links;
+use live::net::resolve_local;
+use pcie::{enumerate, root};
+use std::io;
+use std::path::{Path, PathBuf};
+use switch::Upstream;
+use wire::Duration;
+use wire::frame::Role;
+
+/// Offer remote endpoints to QEMU and other vfio-user clients
 #[derive(clap::Args, Debug)]
-pub struct Args {}
-/// Runs.
+#[command(after_help = "Example:\n  \
+    farlane host --connect 192.0.2.7:4420 --insecure --vfio-user /tmp/farlane\n\n\
+    Endpoint N is offered on DIR/N/cntrl; the QEMU options are printed on stdout.")]
+pub struct Args {
+    /// Device or switch nodes, one a downstream port
+    #[arg(long = "connect", value_name = "ADDR", required = true)]
+    connect: Vec<String>,
+    /// Folder for the sockets
+    #[arg(long, value_name = "DIR")]
+    vfio_user: PathBuf,
+    /// Offer the doorbell page for mmap and poll it: clients that demand it
+    /// work, at the price of a busy core
+    #[arg(long)]
+    mmap_doorbells: bool,
+    /// Let endpoints reach each other
+    #[arg(long)]
+    p2p: bool,
+    /// Largest read request of endpoints
+    #[arg(long, value_name = "BYTES", default_value_t = 4096)]
+    mrrs: usize,
+    /// How long to wait for the nodes at the start
+    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    wait: u64,
+    #[command(flatten)]
+    node: NodeArgs,
+}
+
+/// Runs the command.
 ///
 /// # Errors
-/// Never.
-pub fn run(_args: &Args) -> Outcome {
+/// One line for the user.
+pub fn run(args: &Args) -> Outcome {
+    if !args.mrrs.is_power_of_two() || !(128..=4096).contains(&args.mrrs) {
+        return Err(Failure(format!("--mrrs {}: 128, 256, … 4096", args.mrrs)));
+    }
+    let peers = args
+        .connect
+        .iter()
+        .map(|text| resolve_local(text, args.node.insecure))
+        .collect::<Result<Vec<_>, _>>()?;
+    let ports = u8::try_from(peers.len()).ok().filter(|ports| *ports <= 32);
+    let ports = ports.ok_or_else(|| Failure("more than 32 links".into()))?;
+    let stop = Stop::on_signals()?;
+    let mps = usize::from(args.node.mps);
+    let upstream = Upstream::new(switch::upstream::Settings {
+        ports,
+        max_payload: mps,
+        p2p: args.p2p,
+        tunnel: args.node.tunnel(Role::Host),
+    });
+    let clock = Clock::start();
+    let mut links = LinksUp::new(clock.now(), Duration::from_ms(args.wait * 1000));
+    let settings = enumerate::Settings {
+        max_payload: mps,
+        max_read_request: args.mrrs,
+        ..enumerate::Settings::default()
+    };
+    let mut node = HostNode::start(
+        clock,
+        args.node.poller()?,
+        root::Settings { max_payload: mps, ..root::Settings::default() },
+        settings,
+        Switch::new(upstream, Links::new(&peers)),
+        &args.vfio_user,
+        args.mmap_doorbells,
+        |switch, now| {
+            if stop.is_set() {
+                return Err(io::Error::other("interrupted"));
+            }
+            links.look(now, switch).map_err(|failure| io::Error::other(failure.to_string()))
+        },
+    )?;
+    print_options(&node.sockets());
+    eprintln!("ready");
+    node.run(stop.fd(), || stop.is_set(), tell)?;
+    for (name, errors) in node.errors() {
+        eprintln!("{name}: errors: {errors}");
+    }
     Ok(())
+}
+
+/// The exact options for QEMU 10.1.1 or newer.
+fn print_options(sockets: &[PathBuf]) {
+    println!("-machine q35,memory-backend=mem");
+    println!("-object memory-backend-memfd,id=mem,size=512M,share=on");
+    for socket in sockets {
+        println!("-device '{}'", device_option(socket));
+    }
+}
+
+fn device_option(socket: &Path) -> String {
+    let path = std::path::absolute(socket).unwrap_or_else(|_| socket.to_owned());
+    serde_json::json!({
+        "driver": "vfio-user-pci",
+        "socket": { "type": "unix", "path": path.to_string_lossy() },
+    })
+    .to_string()
+}
+
+fn tell(event: HostEvent) {
+    match event {
+        HostEvent::Offered(number, path) => eprintln!("endpoint {number}: {}", path.display()),
+        HostEvent::VmmAttached(number) => eprintln!("endpoint {number}: VMM attached"),
+        HostEvent::VmmGone(number, why) => eprintln!("endpoint {number}: VMM gone: {why}"),
+        HostEvent::LinkDown(port, cause) => eprintln!("port {port}: link down: {cause}"),
+        HostEvent::LinkUp(port) => eprintln!("port {port}: link up"),
+        HostEvent::Back(number) => eprintln!("endpoint {number}: attached again"),
+        HostEvent::Changed(port, why) => eprintln!("port {port}: {why}"),
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::{Failure, Outcome};
 use crate::commands::device::tell;
+use crate::links::{PATIENCE, wait_for_links};
 use crate::node::NodeArgs;
 use crate::signals::Stop;
 use live::attached::Switch;
@@ -53,6 +54,7 @@ pub fn run(args: &Args) -> Outcome {
     let settings = args.node.tunnel(Role::Device);
     let mut node =
         DeviceNode::new(Clock::start(), args.node.poller()?, listener, settings, switch)?;
+    wait_for_links(&mut node, PATIENCE)?;
     eprintln!("listening on {}", node.address()?);
     node.run(stop.fd(), || stop.is_set(), tell)?;
     Ok(())

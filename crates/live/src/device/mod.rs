@@ -70,6 +70,33 @@ impl<A: Attached> DeviceNode<A> {
         self.listener.address()
     }
 
+    /// What is attached.
+    pub fn attached_mut(&mut self) -> &mut A {
+        self.downstream.function_mut()
+    }
+
+    /// One look at everything that does not concern a host: before
+    /// [`run`](Self::run), for what has to be ready first. Waits a little if
+    /// nothing happened.
+    ///
+    /// # Errors
+    /// As [`Attached::service`].
+    pub fn prepare(&mut self) -> io::Result<()> {
+        let now = self.clock.now();
+        let active = self.downstream.function_mut().service(now, &self.poller)?;
+        if !active.moved {
+            let soon = now + wire::Duration::from_ms(20);
+            self.poller
+                .wait(&self.clock, switch::upstream::next_timer([active.timer, Some(soon)]))?;
+        }
+        Ok(())
+    }
+
+    /// Its clock.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
     /// Serves until `stopped` says so; `stop` becomes readable then. Ends in
     /// order: the host is told, data are durable.
     ///

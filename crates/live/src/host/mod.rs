@@ -1,10 +1,13 @@
 //! The host node: a root complex, what is attached below its root port, and
 //! the host software that uses it.
 
+mod endpoint;
 mod memory;
+mod node;
 mod probe;
 
 pub use memory::{Fetched, Memory, RamMemory};
+pub use node::{HostEvent, HostNode};
 pub use probe::{Probe, Record};
 
 use crate::attached::Attached;
@@ -16,6 +19,7 @@ use pcie::software::{Bus, Request, RequestId, Task};
 use pcie::{Input, Output};
 use std::io;
 use switch::upstream::next_timer;
+use wire::tlp::Class;
 use wire::{Bdf, Instant};
 
 /// Requests of several buses share the root complex: the bus is in the upper
@@ -84,8 +88,8 @@ impl<A: Attached> Machine<A> {
     }
 
     /// The root complex.
-    pub fn root_mut(&mut self) -> &mut RootComplex {
-        &mut self.root
+    pub fn root(&self) -> &RootComplex {
+        &self.root
     }
 
     /// The recorder at the root port.
@@ -108,10 +112,10 @@ impl<A: Attached> Machine<A> {
         let now = self.clock.now();
         let mut moved = self.take_requests(now);
         let down = self.downwards(now, memory, &mut moved);
-        let up = self.upwards(now, &mut moved);
+        let up = self.upwards(now, memory, &mut moved);
         let active = self.attached.service(now, &self.poller)?;
         // What arrived goes up at once: a round less for every completion.
-        let late = if active.moved { self.upwards(now, &mut moved) } else { None };
+        let late = if active.moved { self.upwards(now, memory, &mut moved) } else { None };
         let asleep = self.sleeps.iter().map(|(at, _, _)| *at).min();
         moved |= active.moved;
         Ok((moved, next_timer([down, up, late, active.timer, asleep])))
@@ -213,9 +217,13 @@ impl<A: Attached> Machine<A> {
         }
     }
 
-    fn upwards(&mut self, now: Instant, moved: &mut bool) -> Option<Instant> {
+    fn upwards(&mut self, now: Instant, memory: &impl Memory, moved: &mut bool) -> Option<Instant> {
+        // Posted writes wait with everything behind them while the memory
+        // takes none.
+        let writes = memory.takes_writes();
         loop {
-            match self.attached.poll(now, self.root.ready()) {
+            let ready = self.root.ready();
+            match self.attached.poll(now, ready.with(Class::Posted, writes)) {
                 Output::Tlp(tlp) => {
                     self.probe.record(&self.clock, true, &tlp);
                     self.root.handle(now, root::Input::Tlp(tlp));

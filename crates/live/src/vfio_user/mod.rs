@@ -5,8 +5,9 @@
 //! Files in the order data flows: [`Server`] owns the socket and is what an
 //! event loop sees; [`connection`] makes messages of bytes; [`Session`] is the
 //! state machine that answers them, with what the VMM sees of the function in
-//! [`config`], [`msix`] and [`doorbell`], accesses in flight in `access`, DMA
-//! by message in `dma`, and event descriptors in `irq`.
+//! [`config`], [`msix`] and [`doorbell`], and accesses in flight in `access`;
+//! the other way, the device's DMA and interrupts in `transfer`, by message in
+//! `dma`, event descriptors in `irq`.
 //!
 //! Rules that clients taught, each with a test:
 //!
@@ -26,6 +27,7 @@
 //! Not here: migration, dirty-page tracking, twin sockets, ioeventfds, MSI.
 
 mod access;
+mod action;
 mod commands;
 pub mod config;
 pub mod connection;
@@ -41,13 +43,15 @@ mod session;
 pub mod testing;
 #[cfg(test)]
 mod tests;
+mod transfer;
 
 pub use access::ACCESS_DEADLINE;
+pub use action::{Action, Counters, Input, Token};
 pub use dma::{DMA_DEADLINE, DmaError, DmaId, DmaRead, DmaWrite, MAX_DMA};
 pub use info::{Bar, BarKind, EndpointInfo, SharedRange};
 pub use listener::BindError;
 pub use server::Server;
-pub use session::{Action, Counters, Input, Session, Token};
+pub use session::Session;
 
 /// Bytes of data we take in one region access; offered to the client as
 /// `max_data_xfer_size`.

@@ -2,13 +2,15 @@
 //! wait on, [`service`](Server::service) when it is ready, then
 //! [`poll`](Server::poll) until it has no more to say.
 
+use super::action::{Action, Counters, Input, Token};
 use super::connection::{Closed, Connection};
-use super::dma::{DmaRead, DmaWrite};
+use super::dma::{DmaError, DmaId, DmaRead, DmaWrite};
 use super::info::EndpointInfo;
 use super::listener::{BindError, Listener};
-use super::session::{Action, Counters, Input, Session, Token};
+use super::session::Session;
 use crate::guest::Memory;
-use rustix::event::epoll;
+use bytes::Bytes;
+use rustix::event::{Timespec, epoll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use std::path::Path;
@@ -80,12 +82,30 @@ impl Server {
         self.closed.take()
     }
 
-    /// Takes clients and messages and sends what waits. Never blocks; call it
-    /// whenever the descriptor is readable, or just now and then.
+    /// Takes clients and messages and sends what waits. Never blocks, and costs
+    /// one system call if nothing is ready: call it in every turn of a loop.
     pub fn service(&mut self, now: Instant) {
-        self.unmask_ready();
-        self.receive(now);
+        let mut events = Vec::with_capacity(4);
+        let now_at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let spare = rustix::buffer::spare_capacity(&mut events);
+        if !matches!(epoll::wait(&self.epoll, spare, Some(&now_at_once)), Ok(1..)) {
+            return;
+        }
+        let ready = |which| events.iter().any(|event: &epoll::Event| event.data.u64() == which);
+        if ready(UNMASK) {
+            self.session.interrupts.unmask_ready();
+        }
+        if ready(CLIENT) {
+            self.receive(now);
+        }
         // After the client that is there: one that has gone makes room at once.
+        if ready(LISTENER) {
+            self.accept(now);
+        }
+        self.flush(now);
+    }
+
+    fn accept(&mut self, now: Instant) {
         while let Some(socket) = self.listener.accept() {
             if self.connection.is_some() {
                 // Closed: it sees an end of file, not a wait for ever.
@@ -97,7 +117,6 @@ impl Server {
             self.session.handle(now, Input::Connected);
             self.receive(now);
         }
-        self.flush(now);
     }
 
     fn receive(&mut self, now: Instant) {
@@ -176,12 +195,6 @@ impl Server {
         }
     }
 
-    fn unmask_ready(&mut self) {
-        if self.session.interrupts.unmask_fd().0.is_some() {
-            self.session.interrupts.unmask_ready();
-        }
-    }
-
     /// The next thing to do. Call until `None`, then wait for the descriptor
     /// or until [`deadline`](Self::deadline).
     pub fn poll(&mut self, now: Instant) -> Option<Action> {
@@ -190,6 +203,11 @@ impl Server {
             self.flush(now);
         }
         action
+    }
+
+    /// See [`Session::poll_dma`].
+    pub fn poll_dma(&mut self, now: Instant) -> Option<(DmaId, Result<Bytes, DmaError>)> {
+        self.session.poll_dma(now)
     }
 
     /// When [`poll`](Self::poll) is due although nothing happens.

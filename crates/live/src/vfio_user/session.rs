@@ -6,135 +6,29 @@
 //! answers is not read any further ([`Session::wants_input`]).
 
 use super::access::{ACCESS_DEADLINE, Current};
+use super::action::{Action, Counters, Input, Token};
 use super::config::Config;
 use super::connection::{Incoming, Outgoing};
-use super::dma::{Dma, DmaError, DmaId, DmaRead, DmaWrite, Ended, MAX_DMA, Part};
+use super::dma::{Dma, DmaError, DmaId, Ended};
 use super::doorbell::Doorbells;
 use super::info::EndpointInfo;
 use super::irq::{Interrupts, Source};
 use super::msix::Table;
-use crate::guest::{Fault, Memory};
+use crate::guest::Memory;
 use bytes::Bytes;
-use pcie::Reset;
 use rustix::io::Errno;
 use std::collections::VecDeque;
 use wire::Instant;
 use wire::vfio_user::{DEFAULT_MAX_DATA_XFER_SIZE, Kind};
 
-/// Names an action that wants [`Session::reply`].
-pub type Token = u64;
-
-/// What the host node has to do, in this order.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// A client has agreed on a version and will now use the device.
-    ClientReady,
-    /// The client has gone, and with it its memory and interrupts. Reset the
-    /// function to the state after power-on, keep its media, and reply with
-    /// no data: nothing of the next client is carried out before that. MSI-X
-    /// is off, and no DMA access of before ends with a `DmaDone`.
-    ClientGone {
-        /// For the reply.
-        token: Token,
-    },
-    /// Read `size` bytes of configuration space, within a double word.
-    ConfigRead {
-        /// For the reply, with `size` bytes.
-        token: Token,
-        /// Byte offset.
-        offset: u16,
-        /// Bytes, 1 to 4.
-        size: u8,
-    },
-    /// Write `size` bytes of configuration space, within a double word.
-    ConfigWrite {
-        /// For the reply, with no data.
-        token: Token,
-        /// Byte offset.
-        offset: u16,
-        /// Bytes, 1 to 4.
-        size: u8,
-        /// What, little endian.
-        value: u32,
-    },
-    /// Read a BAR.
-    BarRead {
-        /// For the reply, with `length` bytes.
-        token: Token,
-        /// Which BAR, 0 to 5.
-        bar: u8,
-        /// Byte offset.
-        offset: u64,
-        /// Bytes, 1 to 4096, not across a 4 KiB boundary.
-        length: usize,
-    },
-    /// Write a BAR: posted, nobody waits for it.
-    BarWrite {
-        /// Which BAR, 0 to 5.
-        bar: u8,
-        /// Byte offset.
-        offset: u64,
-        /// The bytes, 1 to 4096, not across a 4 KiB boundary.
-        data: Bytes,
-    },
-    /// Reset the function: `FunctionLevel` if the client set the FLR bit,
-    /// `Hot` for a VFIO_USER_DEVICE_RESET. Restore BARs and memory-space
-    /// enable of the far function, then reply with no data. MSI-X is off
-    /// afterwards; another `MsixEnable` follows if it is still wanted.
-    Reset {
-        /// For the reply.
-        token: Token,
-        /// Which.
-        reset: Reset,
-    },
-    /// Enable MSI-X of the far function with all vectors unmasked, or disable
-    /// it so that INTx is signalled.
-    MsixEnable(bool),
-    /// A DMA access that went by message has ended; no bytes for a write.
-    DmaDone {
-        /// As returned by `dma_read` and `dma_write`.
-        id: DmaId,
-        /// A read's bytes.
-        result: Result<Bytes, DmaError>,
-    },
-}
-
-/// What reaches a session.
-#[derive(Debug)]
-pub enum Input {
-    /// A client has connected. There was none.
-    Connected,
-    /// A message from it.
-    Message(Incoming),
-    /// It has gone.
-    Disconnected,
-}
-
-/// What a session has seen go wrong, or has done about it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Commands refused.
-    pub refused: u64,
-    /// Region accesses that were answered with all ones at their deadline.
-    pub timeouts: u64,
-    /// Writes dropped while the function was absent.
-    pub dropped_writes: u64,
-    /// DMA accesses that failed.
-    pub dma_faults: u64,
-    /// Replies to nothing.
-    pub stray_replies: u64,
-    /// Interrupts for a client that has not enabled them.
-    pub lost_interrupts: u64,
-    /// Clients turned away because there was one.
-    pub turned_away: u64,
-}
-
 /// Actions kept for an owner that does not poll.
 const MAX_ACTIONS: usize = 64;
 /// Commands kept while one is being carried out.
 const MAX_QUEUE: usize = 64;
+/// Descriptors that come with those: they are the process's, not the client's.
+const MAX_QUEUED_FDS: usize = 32;
 /// Bytes kept for a client that does not read.
-const MAX_OUTGOING: usize = 1 << 20;
+pub(super) const MAX_OUTGOING: usize = 1 << 20;
 
 /// How far a client is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,7 +47,7 @@ pub struct Session {
     pub(super) doorbells: Option<Doorbells>,
     pub(super) memory: Memory,
     pub(super) interrupts: Interrupts,
-    dma: Dma,
+    pub(super) dma: Dma,
     pub(super) state: State,
     pub(super) client_xfer: usize,
     /// Commands that wait, with their arrival.
@@ -162,14 +56,16 @@ pub struct Session {
     /// The owner has not yet cleaned up after the client before.
     cleaning: Option<Token>,
     actions: VecDeque<Action>,
+    /// DMA that has ended; not behind the actions, for those may have to wait.
+    pub(super) ended: VecDeque<Ended>,
     outgoing: VecDeque<Outgoing>,
-    outgoing_bytes: usize,
+    pub(super) outgoing_bytes: usize,
     /// Interrupts behind DMA writes: the number of the first write that they
     /// need not wait for.
-    held: VecDeque<(u64, Source)>,
+    pub(super) held: VecDeque<(u64, Source)>,
     next_token: Token,
     pub(super) present: bool,
-    msix_enabled: bool,
+    pub(super) msix_enabled: bool,
     pub(super) counters: Counters,
 }
 
@@ -195,6 +91,7 @@ impl Session {
             current: None,
             cleaning: None,
             actions: VecDeque::new(),
+            ended: VecDeque::new(),
             outgoing: VecDeque::new(),
             outgoing_bytes: 0,
             held: VecDeque::new(),
@@ -223,8 +120,8 @@ impl Session {
     /// The next thing for the owner; `None` until another input, reply or
     /// [`deadline`](Self::deadline).
     pub fn poll(&mut self, now: Instant) -> Option<Action> {
-        while let Some(ended) = self.dma.expire(now) {
-            self.dma_ended(ended);
+        if let Some((id, result)) = self.poll_dma(now) {
+            return Some(Action::DmaDone { id, result });
         }
         if self.current.as_ref().is_some_and(|current| current.deadline() <= now) {
             self.counters.timeouts += 1;
@@ -232,6 +129,16 @@ impl Session {
         }
         self.advance(now);
         self.actions.pop_front()
+    }
+
+    /// The next DMA access that has ended by message. [`poll`](Self::poll)
+    /// yields them too; this is for an owner that takes no actions now, so that
+    /// the client's commands wait, but needs its DMA.
+    pub fn poll_dma(&mut self, now: Instant) -> Option<(DmaId, Result<Bytes, DmaError>)> {
+        while let Some(ended) = self.dma.expire(now) {
+            self.dma_ended(ended);
+        }
+        self.ended.pop_front()
     }
 
     /// When [`poll`](Self::poll) is due without any input.
@@ -249,7 +156,8 @@ impl Session {
 
     /// Whether another message may be handed in.
     pub fn wants_input(&self) -> bool {
-        self.queue.len() < MAX_QUEUE && self.outgoing_bytes < MAX_OUTGOING
+        let fds: usize = self.queue.iter().map(|(message, _)| message.fds.len()).sum();
+        self.queue.len() < MAX_QUEUE && fds < MAX_QUEUED_FDS && self.outgoing_bytes < MAX_OUTGOING
     }
 
     /// Answers an action. A token that is no longer waited for (its client has
@@ -301,6 +209,7 @@ impl Session {
         self.outgoing_bytes = 0;
         self.memory.clear();
         self.dma.clear();
+        self.ended.clear();
         self.held.clear();
         self.interrupts.disconnect();
         self.reset_function();
@@ -372,59 +281,6 @@ impl Session {
         }
     }
 
-    /// The function has written MSI-X vector `vector`. It reaches the guest
-    /// after everything written to guest memory before.
-    pub fn signal(&mut self, vector: u16) {
-        if self.msix_enabled {
-            self.interrupt(Source::Msix(vector));
-        } else {
-            self.counters.lost_interrupts += 1;
-        }
-    }
-
-    /// The level of INTx has changed.
-    pub fn set_intx(&mut self, level: bool) {
-        if level {
-            self.interrupt(Source::Intx);
-        } else {
-            self.held.retain(|(_, source)| *source != Source::Intx);
-            self.interrupts.set_intx(false);
-        }
-    }
-
-    fn interrupt(&mut self, source: Source) {
-        let barrier = self.dma.next_write();
-        if self.dma.writes_answered() >= barrier {
-            self.deliver(source);
-            return;
-        }
-        // Two of a kind are enough: the later one waits a little longer.
-        let mut same = self.held.iter_mut().filter(|(_, other)| *other == source);
-        match (same.next(), same.next()) {
-            (Some(_), Some(later)) => later.0 = barrier,
-            _ => self.held.push_back((barrier, source)),
-        }
-    }
-
-    fn deliver(&mut self, source: Source) {
-        match source {
-            Source::Intx => self.interrupts.set_intx(true),
-            Source::Msix(vector) => self.interrupts.signal(vector),
-        }
-    }
-
-    fn release_interrupts(&mut self) {
-        let answered = self.dma.writes_answered();
-        for _ in 0..self.held.len() {
-            let Some((barrier, source)) = self.held.pop_front() else { return };
-            if barrier <= answered {
-                self.deliver(source);
-            } else {
-                self.held.push_back((barrier, source));
-            }
-        }
-    }
-
     /// Asks the VMM to unplug the device (QEMU: as if by `device_del`); false
     /// if it takes no such request.
     pub fn request_unplug(&self) -> bool {
@@ -444,101 +300,5 @@ impl Session {
     /// The memory the client has mapped.
     pub fn memory(&self) -> &Memory {
         &self.memory
-    }
-
-    fn message_parts(&self, address: u64, length: usize, write: bool) -> Result<Vec<Part>, Fault> {
-        let all = self.memory.segments(address, length, write)?;
-        let by_message = all.into_iter().filter(|segment| !segment.shared);
-        Ok(by_message
-            .map(|segment| Part {
-                at: segment.at,
-                address: segment.address,
-                length: segment.length,
-            })
-            .collect())
-    }
-
-    fn fault(&mut self, error: DmaError) -> DmaError {
-        self.counters.dma_faults += 1;
-        error
-    }
-
-    /// Whether DMA messages may be sent at all now.
-    fn dma_room(&self, parts: &[Part], limit: usize) -> bool {
-        self.outgoing_bytes < MAX_OUTGOING && self.dma.has_room(parts, limit)
-    }
-
-    /// Reads guest memory for the device.
-    pub fn dma_read(&mut self, now: Instant, address: u64, length: usize) -> DmaRead {
-        if length > MAX_DMA {
-            return DmaRead::Failed(self.fault(DmaError::TooLong));
-        }
-        let mut buffer = vec![0; length];
-        match self.memory.read_into(address, &mut buffer) {
-            Ok(()) => return DmaRead::Done(buffer.into()),
-            Err(Fault::ByMessage) => {}
-            Err(_) => return DmaRead::Failed(self.fault(DmaError::Fault)),
-        }
-        let Ok(parts) = self.message_parts(address, length, false) else {
-            return DmaRead::Failed(self.fault(DmaError::Fault));
-        };
-        let limit = self.client_xfer;
-        if !self.dma_room(&parts, limit) {
-            return DmaRead::Full;
-        }
-        for segment in self.memory.segments(address, length, false).unwrap_or_default() {
-            let part = &mut buffer[segment.at..segment.at + segment.length];
-            if segment.shared && self.memory.read_into(segment.address, part).is_err() {
-                return DmaRead::Failed(self.fault(DmaError::Fault));
-            }
-        }
-        let mut sent = Vec::new();
-        let id = self.dma.read(now, buffer, &parts, limit, |message| sent.push(message));
-        sent.into_iter().for_each(|message| self.send(message));
-        DmaRead::Pending(id)
-    }
-
-    /// Writes guest memory for the device.
-    pub fn dma_write(&mut self, now: Instant, address: u64, data: &[u8]) -> DmaWrite {
-        if data.len() > MAX_DMA {
-            return DmaWrite::Failed(self.fault(DmaError::TooLong));
-        }
-        match self.memory.write(address, data) {
-            Ok(()) => return DmaWrite::Done,
-            Err(Fault::ByMessage) => {}
-            Err(_) => return DmaWrite::Failed(self.fault(DmaError::Fault)),
-        }
-        let Ok(parts) = self.message_parts(address, data.len(), true) else {
-            return DmaWrite::Failed(self.fault(DmaError::Fault));
-        };
-        let limit = self.client_xfer;
-        if !self.dma_room(&parts, limit) {
-            return DmaWrite::Full;
-        }
-        for segment in self.memory.segments(address, data.len(), true).unwrap_or_default() {
-            let part = &data[segment.at..segment.at + segment.length];
-            if segment.shared && self.memory.write(segment.address, part).is_err() {
-                return DmaWrite::Failed(self.fault(DmaError::Fault));
-            }
-        }
-        let mut sent = Vec::new();
-        let id = self.dma.write(now, data, &parts, limit, |message| sent.push(message));
-        sent.into_iter().for_each(|message| self.send(message));
-        DmaWrite::Pending(id)
-    }
-
-    fn take_reply(&mut self, message: &Incoming) {
-        match self.dma.reply(&message.header, &message.payload) {
-            None => self.counters.stray_replies += 1,
-            Some(ended) => self.dma_ended(ended),
-        }
-    }
-
-    fn dma_ended(&mut self, ended: Option<Ended>) {
-        if let Some((id, result)) = ended {
-            self.counters.dma_faults += u64::from(result.is_err());
-            self.act(Action::DmaDone { id, result });
-        }
-        self.release_interrupts();
     }
 }

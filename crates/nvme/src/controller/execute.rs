@@ -125,14 +125,13 @@ impl Controller {
     /// Takes a fetched entry; room for its completion is promised.
     pub(super) fn begin(&mut self, sq: u16, command: Command) {
         let queue = self.queues.sq_mut(sq).expect("it was just fetched from");
-        let conflict = queue.outstanding.contains(&command.cid);
-        queue.outstanding.push(command.cid);
+        let unique = queue.begin(command.cid);
         let deleting = queue.deleting.is_some();
         let key = self.commands.insert(Execution::new(sq, command));
         if deleting {
             return self.fail(key, Failure::permanent(StatusCode::ABORTED_SQ_DELETION));
         }
-        if conflict {
+        if !unique {
             return self.fail(key, Failure::field(StatusCode::COMMAND_ID_CONFLICT, 2, 0));
         }
         match self.plan(key, sq, &command).and_then(|plan| self.adopt(key, &command, plan)) {

@@ -10,6 +10,7 @@ mod blocks;
 mod complete;
 mod execute;
 mod fetch;
+mod invariants;
 mod lifecycle;
 mod mmio;
 mod shutdown;
@@ -171,6 +172,11 @@ impl Controller {
     /// What went wrong on PCIe so far.
     pub fn errors(&self) -> &Errors {
         self.endpoint.errors()
+    }
+
+    /// Bytes of posted writes that wait for the link.
+    pub fn posted_backlog(&self) -> usize {
+        self.endpoint.posted_backlog()
     }
 
     /// Register accesses so far that were dropped because they were not whole

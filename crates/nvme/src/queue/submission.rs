@@ -28,8 +28,10 @@ pub(crate) struct SubmissionQueue {
     fetched: u16,
     tail: u16,
     fetches: VecDeque<Fetch>,
+    /// Entries taken whose commands have not begun.
+    taken: u16,
     /// Identifiers of commands without a completion.
-    pub outstanding: Vec<u16>,
+    outstanding: Vec<u16>,
     /// The Delete command that waits for the queue to drain.
     pub deleting: Option<Key>,
 }
@@ -46,6 +48,7 @@ impl SubmissionQueue {
             fetched: 0,
             tail: 0,
             fetches: VecDeque::new(),
+            taken: 0,
             outstanding: Vec::new(),
             deleting: None,
         }
@@ -107,12 +110,21 @@ impl SubmissionQueue {
         self.fetches.front()?.data.as_ref()?;
         let fetch = self.fetches.pop_front().expect("looked at above");
         self.head = self.advance(self.head, fetch.count);
+        self.taken += fetch.count;
         fetch.data
+    }
+
+    /// A command that was taken begins; `false` if its identifier is in use.
+    pub fn begin(&mut self, cid: u16) -> bool {
+        self.taken -= 1;
+        let unique = !self.outstanding.contains(&cid);
+        self.outstanding.push(cid);
+        unique
     }
 
     /// Whether nothing is in flight.
     pub fn is_drained(&self) -> bool {
-        self.fetches.is_empty() && self.outstanding.is_empty()
+        self.fetches.is_empty() && self.taken == 0 && self.outstanding.is_empty()
     }
 
     /// Forgets a command that has its completion.

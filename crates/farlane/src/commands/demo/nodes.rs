@@ -2,11 +2,12 @@
 //! each in a thread of this process, on loopback.
 
 use crate::commands::Failure;
+use crate::links::{PATIENCE, wait_for_links};
 use crate::namespace::Namespace;
 use crate::node::{drive, instance};
 use crate::signals::{Stop, StopHandle};
 use live::attached::{Attached, Switch};
-use live::links::{LinkEvent, Links};
+use live::links::Links;
 use live::net::Listener;
 use live::{Clock, DeviceNode, Poller, Waiting};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -35,11 +36,17 @@ impl Node {
         number: usize,
         size: u64,
     ) -> Result<Self, Failure> {
-        Self::start(clock, waiting, max_payload, move || {
-            let serial = format!("FARLANE-DEMO-{number}");
-            let mps = usize::from(max_payload);
-            drive(&[Namespace::ram(size)], Some(&serial), "", mps).map_err(|error| error.0)
-        })
+        Self::start(
+            clock,
+            waiting,
+            max_payload,
+            move || {
+                let serial = format!("FARLANE-DEMO-{number}");
+                let mps = usize::from(max_payload);
+                drive(&[Namespace::ram(size)], Some(&serial), "", mps).map_err(|error| error.0)
+            },
+            |_| Ok(()),
+        )
     }
 
     /// A switch node before `devices`.
@@ -52,7 +59,8 @@ impl Node {
         max_payload: u16,
         devices: Vec<SocketAddr>,
     ) -> Result<Self, Failure> {
-        Self::start(clock, waiting, max_payload, move || Ok(host_switch(max_payload, &devices)))
+        let make = move || Ok(host_switch(max_payload, &devices));
+        Self::start(clock, waiting, max_payload, make, |node| wait_for_links(node, PATIENCE))
     }
 
     fn start<A: Attached>(
@@ -60,12 +68,13 @@ impl Node {
         waiting: Waiting,
         max_payload: u16,
         make: impl FnOnce() -> Result<A, String> + Send + 'static,
+        ready: impl FnOnce(&mut DeviceNode<A>) -> Result<(), Failure> + Send + 'static,
     ) -> Result<Self, Failure> {
         let stop = Stop::manual()?;
         let handle = stop.handle()?;
         let (announce, announced) = channel();
         let thread = std::thread::spawn(move || {
-            let result = serve(clock, waiting, max_payload, &stop, make, |address| {
+            let result = serve(clock, waiting, max_payload, &stop, make, ready, |address| {
                 let _ = announce.send(address);
             });
             result.map_err(|error| error.to_string())
@@ -100,12 +109,14 @@ fn serve<A: Attached>(
     max_payload: u16,
     stop: &Stop,
     make: impl FnOnce() -> Result<A, String>,
+    ready: impl FnOnce(&mut DeviceNode<A>) -> Result<(), Failure>,
     announce: impl FnOnce(SocketAddr),
 ) -> Result<(), Failure> {
     let attached = make()?;
     let listener = Listener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
     let settings = Settings { max_payload, ..Settings::new(Role::Device, instance()) };
     let mut node = DeviceNode::new(clock, Poller::new(waiting)?, listener, settings, attached)?;
+    ready(&mut node)?;
     announce(node.address()?);
     Ok(node.run(stop.fd(), || stop.is_set(), |_| {})?)
 }
@@ -120,20 +131,4 @@ pub fn host_switch(max_payload: u16, devices: &[SocketAddr]) -> Switch {
         tunnel,
     });
     Switch::new(upstream, Links::new(devices))
-}
-
-/// Whether every link of a switch is up.
-///
-/// # Errors
-/// If one went down again, or could not be made.
-pub fn all_up(switch: &mut Switch) -> Result<bool, Failure> {
-    while let Some(event) = switch.links_mut().event() {
-        match event {
-            LinkEvent::Down(_, cause) => return Err(Failure(format!("link lost: {cause}"))),
-            LinkEvent::Failed(_, why) => return Err(Failure(format!("no link: {why}"))),
-            LinkEvent::Up(..) | LinkEvent::Echo(..) => {}
-        }
-    }
-    let upstream = switch.upstream();
-    Ok((0..upstream.links()).all(|link| upstream.tunnel(link).is_up()))
 }

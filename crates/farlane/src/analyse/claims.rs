@@ -1,0 +1,119 @@
+//! Host memory that open commands point to.
+
+use super::queues::Uid;
+use std::collections::BTreeMap;
+
+/// Claims that one controller may have.
+const MOST_CLAIMS: usize = 1 << 18;
+/// Claims on one page that are looked at for one TLP.
+const MOST_LOOKED_AT: usize = 256;
+
+/// TLPs never cross this boundary, so claims need not either.
+pub(super) const PAGE: u64 = 4096;
+
+/// What memory is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Use {
+    /// Data at this offset of the command's transfer.
+    Data {
+        /// Bytes from the start of the transfer.
+        offset: u64,
+        /// The drive writes it.
+        to_host: bool,
+    },
+    /// PRP entries; the first one speaks of the transfer's bytes from here.
+    List {
+        /// Bytes from the start of the transfer.
+        offset: u64,
+    },
+}
+
+#[derive(Debug)]
+struct Claim {
+    start: u64,
+    length: u64,
+    what: Use,
+    /// Double words that moved.
+    moved: [u64; 16],
+}
+
+/// A piece of a TLP that a claim explains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Found {
+    pub uid: Uid,
+    pub what: Use,
+    /// Bytes from the start of the claim.
+    pub offset: u64,
+    /// The same bytes moved before.
+    pub again: bool,
+}
+
+/// Names a claim: page, owner, number.
+pub(super) type Key = (u64, Uid, u32);
+
+/// All claims of a controller, by page and age of the command.
+#[derive(Debug, Default)]
+pub(super) struct Claims {
+    by_page: BTreeMap<Key, Claim>,
+}
+
+/// Bits of the double words that `length` bytes at `address` touch.
+fn dwords(address: u64, length: u64) -> impl Iterator<Item = (usize, u64)> {
+    let first = (address % PAGE) / 4;
+    let last = (address % PAGE + length.max(1) - 1).min(PAGE - 1) / 4;
+    (first..=last).map(|dword| ((dword / 64) as usize, 1 << (dword % 64)))
+}
+
+impl Claims {
+    /// Claims `length` bytes at `start`, within one page. `None` if there are
+    /// too many claims.
+    pub fn add(
+        &mut self,
+        uid: Uid,
+        number: u32,
+        start: u64,
+        length: u64,
+        what: Use,
+    ) -> Option<Key> {
+        if self.by_page.len() >= MOST_CLAIMS {
+            return None;
+        }
+        let key = (start / PAGE, uid, number);
+        self.by_page.insert(key, Claim { start, length, what, moved: [0; 16] });
+        Some(key)
+    }
+
+    pub fn remove(&mut self, key: Key) {
+        self.by_page.remove(&key);
+    }
+
+    /// Who wants `length` bytes at `address` moved, to the host or from it:
+    /// the oldest command that did not get them yet, else the oldest.
+    pub fn find(&mut self, address: u64, length: u64, to_host: bool) -> Option<Found> {
+        let page = address / PAGE;
+        let range = (page, Uid::MIN, 0)..=(page, Uid::MAX, u32::MAX);
+        let mut repeated = None;
+        for (key, claim) in self.by_page.range_mut(range).take(MOST_LOOKED_AT) {
+            let fits = match claim.what {
+                Use::Data { to_host: wanted, .. } => wanted == to_host,
+                Use::List { .. } => !to_host,
+            };
+            let Some(offset) = address.checked_sub(claim.start).filter(|o| *o < claim.length)
+            else {
+                continue;
+            };
+            if !fits {
+                continue;
+            }
+            let length = length.min(claim.length - offset);
+            let found = Found { uid: key.1, what: claim.what, offset, again: false };
+            if dwords(address, length).all(|(word, bit)| claim.moved[word] & bit != 0) {
+                repeated.get_or_insert(Found { again: true, ..found });
+                continue;
+            }
+            dwords(address, length).for_each(|(word, bit)| claim.moved[word] |= bit);
+            return Some(found);
+        }
+        repeated
+    }
+}

@@ -1,0 +1,152 @@
+//! Finished commands.
+
+use super::step::Step;
+use std::borrow::Cow;
+use wire::nvme::{self, Status, opcode};
+use wire::{Bdf, Duration, Instant};
+
+/// Where the data of a command goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transfer {
+    /// Nowhere: there is none.
+    None,
+    /// From the host's memory to the drive, this many bytes.
+    ToDevice(u64),
+    /// From the drive to the host's memory, this many bytes.
+    ToHost(u64),
+}
+
+impl Transfer {
+    /// Bytes either way.
+    pub const fn bytes(self) -> u64 {
+        match self {
+            Self::None => 0,
+            Self::ToDevice(bytes) | Self::ToHost(bytes) => bytes,
+        }
+    }
+}
+
+/// A command with all TLPs that belong to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// The drive.
+    pub device: Bdf,
+    /// Submission queue; 0 is the admin queue.
+    pub queue: u16,
+    /// The submission queue entry.
+    pub entry: nvme::Command,
+    /// Data that the command should move, as the entry says.
+    pub transfer: Transfer,
+    /// Bytes a logical block, where the command addresses blocks. 512 is
+    /// assumed until Identify Namespace was seen.
+    pub block_size: Option<u32>,
+    /// Status; `None` if no completion entry came before the controller was
+    /// reset, its queue deleted or the capture ended.
+    pub status: Option<Status>,
+    /// Dword 0 of the completion entry.
+    pub result: u32,
+    /// Start of the submission doorbell.
+    pub start: Instant,
+    /// Start of the head doorbell that covers the completion entry; `None` if
+    /// there was none.
+    pub end: Option<Instant>,
+    /// TLPs in the order of the link. Doorbells, fetches and interrupts that
+    /// serve several commands stand in each of them.
+    pub steps: Vec<Step>,
+    /// Steps beyond the limit, not kept.
+    pub steps_dropped: u64,
+    /// Bytes of data that were seen moving, repetitions not counted.
+    pub moved: u64,
+    /// The data, if it was to be collected and there was room; bytes that
+    /// never came are zero.
+    pub data: Option<Vec<u8>>,
+}
+
+impl Command {
+    /// Whether it is an admin command.
+    pub const fn is_admin(&self) -> bool {
+        self.queue == 0
+    }
+
+    /// The command's name, `opcode 0x..` if it has none here.
+    pub fn name(&self) -> Cow<'static, str> {
+        command_name(self.queue, self.entry.opcode)
+    }
+
+    /// First logical block, of commands that name one.
+    pub fn slba(&self) -> Option<u64> {
+        self.block_size.map(|_| self.entry.slba())
+    }
+
+    /// Logical blocks, of commands that name them.
+    pub fn blocks(&self) -> Option<u32> {
+        self.block_size.map(|_| self.entry.blocks())
+    }
+
+    /// From the start of the submission doorbell to that of the completion
+    /// head doorbell.
+    pub fn duration(&self) -> Option<Duration> {
+        self.end.map(|end| end.since(self.start))
+    }
+
+    /// Whether every byte of data was seen.
+    pub fn is_whole(&self) -> bool {
+        self.moved == self.transfer.bytes()
+    }
+}
+
+/// The name of an opcode on queue `queue`.
+pub fn command_name(queue: u16, opcode: u8) -> Cow<'static, str> {
+    let name = if queue == 0 { admin_name(opcode) } else { io_name(opcode) };
+    match name {
+        Some(name) => Cow::Borrowed(name),
+        None => Cow::Owned(format!("opcode {opcode:#04x}")),
+    }
+}
+
+/// NVM Express 1.4, figure 139.
+const fn admin_name(opcode: u8) -> Option<&'static str> {
+    Some(match opcode {
+        opcode::admin::DELETE_SQ => "Delete I/O Submission Queue",
+        opcode::admin::CREATE_SQ => "Create I/O Submission Queue",
+        opcode::admin::GET_LOG_PAGE => "Get Log Page",
+        opcode::admin::DELETE_CQ => "Delete I/O Completion Queue",
+        opcode::admin::CREATE_CQ => "Create I/O Completion Queue",
+        opcode::admin::IDENTIFY => "Identify",
+        opcode::admin::ABORT => "Abort",
+        opcode::admin::SET_FEATURES => "Set Features",
+        opcode::admin::GET_FEATURES => "Get Features",
+        opcode::admin::ASYNC_EVENT_REQUEST => "Asynchronous Event Request",
+        0x0d => "Namespace Management",
+        0x10 => "Firmware Commit",
+        0x11 => "Firmware Image Download",
+        0x14 => "Device Self-test",
+        0x15 => "Namespace Attachment",
+        0x18 => "Keep Alive",
+        0x7c => "Doorbell Buffer Config",
+        0x80 => "Format NVM",
+        0x81 => "Security Send",
+        0x82 => "Security Receive",
+        0x84 => "Sanitize",
+        _ => return None,
+    })
+}
+
+/// NVM Express 1.4, figure 346.
+const fn io_name(opcode: u8) -> Option<&'static str> {
+    Some(match opcode {
+        opcode::nvm::FLUSH => "Flush",
+        opcode::nvm::WRITE => "Write",
+        opcode::nvm::READ => "Read",
+        0x04 => "Write Uncorrectable",
+        0x05 => "Compare",
+        opcode::nvm::WRITE_ZEROES => "Write Zeroes",
+        opcode::nvm::DATASET_MANAGEMENT => "Dataset Management",
+        0x0c => "Verify",
+        0x0d => "Reservation Register",
+        0x0e => "Reservation Report",
+        0x11 => "Reservation Acquire",
+        0x15 => "Reservation Release",
+        _ => return None,
+    })
+}

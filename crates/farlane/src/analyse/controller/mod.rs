@@ -1,0 +1,196 @@
+//! One NVMe controller as seen from the link.
+
+mod commands;
+mod traffic;
+
+use super::claims::{Claims, Key};
+use super::command::Command;
+use super::pending::Fetch;
+use super::queues::{CompletionQueue, Queues, SubmissionQueue, Uid};
+use super::shared::Shared;
+use super::step::{Seen, StepKind};
+use std::collections::BTreeMap;
+use wire::Bdf;
+use wire::nvme::register::{self, AdminQueueAttributes, Capabilities, Configuration};
+
+/// MSI-X vectors a function can have (PCIe Base 4.0, section 7.7.2).
+const MOST_VECTORS: u64 = 2048;
+
+/// A command on its way.
+#[derive(Debug)]
+struct Open {
+    command: Command,
+    claims: Vec<Key>,
+    next_claim: u32,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Controller {
+    device: Bdf,
+    /// Counts resets: fetches of before are not believed.
+    generation: u64,
+    capabilities: u64,
+    configuration: u32,
+    admin: u32,
+    admin_sq: u64,
+    admin_cq: u64,
+    queues: Queues,
+    open: BTreeMap<Uid, Open>,
+    /// Open commands without a completion entry, by queue and identifier.
+    ids: BTreeMap<(u16, u16), Uid>,
+    claims: Claims,
+    /// The MSI-X table: four double words a vector.
+    vectors: BTreeMap<u16, [u32; 4]>,
+    /// Bytes a block by namespace.
+    block_sizes: BTreeMap<u32, u32>,
+}
+
+impl Controller {
+    pub fn new(device: Bdf) -> Self {
+        Self {
+            device,
+            generation: 0,
+            capabilities: 0,
+            configuration: 0,
+            admin: 0,
+            admin_sq: 0,
+            admin_cq: 0,
+            queues: Queues::default(),
+            open: BTreeMap::new(),
+            ids: BTreeMap::new(),
+            claims: Claims::default(),
+            vectors: BTreeMap::new(),
+            block_sizes: BTreeMap::new(),
+        }
+    }
+
+    /// Memory page in bytes.
+    fn page(&self) -> u64 {
+        1 << (12 + u32::from(Configuration::from_bits(self.configuration).page))
+    }
+
+    /// The host reads a double word at `offset` of BAR 0 and gets `value`.
+    pub fn register_read(&mut self, offset: u64, value: u32) {
+        match offset {
+            register::CAP => set_low(&mut self.capabilities, value),
+            4 => set_high(&mut self.capabilities, value),
+            _ => {}
+        }
+    }
+
+    /// The host writes a double word at `address`, which is `offset` of BAR 0.
+    pub fn register_write(
+        &mut self,
+        seen: Seen<'_>,
+        address: u64,
+        offset: u64,
+        value: u32,
+        shared: &mut Shared,
+    ) {
+        match offset {
+            register::CC => self.configure(value, shared),
+            register::AQA => self.admin = value,
+            register::ASQ => set_low(&mut self.admin_sq, value),
+            0x2c => set_high(&mut self.admin_sq, value),
+            register::ACQ => set_low(&mut self.admin_cq, value),
+            0x34 => set_high(&mut self.admin_cq, value),
+            register::NSSR if value == register::NSSR_VALUE => self.reset(shared),
+            register::DOORBELLS.. => self.doorbell(seen, address, offset, value, shared),
+            _ => {}
+        }
+    }
+
+    fn configure(&mut self, value: u32, shared: &mut Shared) {
+        let before = Configuration::from_bits(self.configuration);
+        let after = Configuration::from_bits(value);
+        if before.enable && !after.enable {
+            self.reset(shared);
+        }
+        self.configuration = value;
+        if !before.enable && after.enable {
+            let sizes = AdminQueueAttributes::from_bits(self.admin);
+            let (sq, cq) = (self.admin_sq & !0xfff, self.admin_cq & !0xfff);
+            let entries = |size: u16| u32::from(size) + 1;
+            self.queues.add_submission(0, SubmissionQueue::new(sq, entries(sizes.sq_size)));
+            // The admin queue has vector 0 (section 3.1.9).
+            let queue = CompletionQueue::new(cq, entries(sizes.cq_size), Some(0));
+            self.queues.add_completion(0, queue);
+        }
+    }
+
+    /// A doorbell (sections 3.1.24 and 3.1.25), the stride as CAP says.
+    fn doorbell(
+        &mut self,
+        seen: Seen<'_>,
+        address: u64,
+        offset: u64,
+        value: u32,
+        shared: &mut Shared,
+    ) {
+        let stride = 4 << Capabilities::from_bits(self.capabilities).doorbell_stride;
+        let place = offset - register::DOORBELLS;
+        let (index, value) = (place / stride, value & 0xffff);
+        let queue = u16::try_from(index / 2).ok().filter(|_| place.is_multiple_of(stride));
+        let known = match queue {
+            Some(id) if index.is_multiple_of(2) => {
+                let step = seen.step(StepKind::SqDoorbell, address, 4, None);
+                self.queues
+                    .submission
+                    .get_mut(&id)
+                    .map(|queue| queue.ring(value, step, &mut shared.counters))
+            }
+            Some(id) => {
+                let step = seen.step(StepKind::CqDoorbell, address, 4, None);
+                let taken = self
+                    .queues
+                    .completion
+                    .get_mut(&id)
+                    .map(|queue| queue.take(value, &mut shared.counters));
+                taken.map(|uids| uids.into_iter().for_each(|uid| self.finish(uid, step, shared)))
+            }
+            None => None,
+        };
+        shared.counters.bad_doorbells += u64::from(known.is_none());
+    }
+
+    /// The host writes a double word of the MSI-X table.
+    pub fn msix_write(&mut self, offset: u64, value: u32) {
+        let vector = offset / 16;
+        if vector < MOST_VECTORS {
+            self.vectors.entry(vector as u16).or_default()[(offset % 16 / 4) as usize] = value;
+        }
+    }
+
+    /// Everything but the MSI-X table and the namespaces is gone.
+    pub fn reset(&mut self, shared: &mut Shared) {
+        shared.counters.resets += 1;
+        self.generation += 1;
+        self.close_all(shared);
+        self.queues = Queues::default();
+        self.configuration = 0;
+        shared.emit(super::Event::Reset { device: self.device });
+    }
+
+    /// Whether `fetch` was begun since the last reset.
+    fn is_current(&self, fetch: &Fetch) -> bool {
+        fetch.generation == self.generation
+    }
+
+    /// The number of the oldest TLP that an open command depends on.
+    pub fn oldest_open(&self) -> Option<u64> {
+        self.open
+            .values()
+            .filter_map(|open| open.command.steps.first())
+            .map(|step| step.number)
+            .min()
+    }
+}
+
+fn set_low(register: &mut u64, value: u32) {
+    *register = *register >> 32 << 32 | u64::from(value);
+}
+
+fn set_high(register: &mut u64, value: u32) {
+    *register = *register & 0xffff_ffff | u64::from(value) << 32;
+}

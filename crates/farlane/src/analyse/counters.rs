@@ -1,0 +1,61 @@
+//! What was seen, what was not understood, what was not kept.
+
+use serde::Serialize;
+
+/// Counters of an analyser since it began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counters {
+    /// TLPs from the host.
+    pub down: u64,
+    /// TLPs from devices.
+    pub up: u64,
+    /// Configuration requests.
+    pub config: u64,
+    /// Host requests for registers of NVMe controllers, MSI-X tables included.
+    pub registers: u64,
+    /// Messages.
+    pub messages: u64,
+    /// TLPs that belong to functions which are no NVMe controllers.
+    pub foreign: u64,
+    /// Memory requests of or for an NVMe controller that nothing explains.
+    pub orphans: u64,
+    /// Completions that answer no request.
+    pub unexpected_completions: u64,
+    /// Completions with status Unsupported Request.
+    pub unsupported_requests: u64,
+    /// Completions with status Completer Abort.
+    pub completer_aborts: u64,
+    /// Completions with status Configuration Request Retry.
+    pub config_retries: u64,
+    /// Poisoned TLPs; their payload is not believed.
+    pub poisoned: u64,
+    /// Requests whose tag was used again before an answer came.
+    pub reused_tags: u64,
+    /// Doorbells without a queue, with a value outside it, or that ring for
+    /// more entries than it has.
+    pub bad_doorbells: u64,
+    /// Submission entries passed over by the drive's fetches.
+    pub skipped_entries: u64,
+    /// Completion entries whose command is not known.
+    pub unknown_completions: u64,
+    /// Completion entries that the host acknowledged without their having
+    /// been seen.
+    pub unseen_completions: u64,
+    /// Entries with the identifier of a command that is not done.
+    pub reused_ids: u64,
+    /// Interrupts after the host had already taken every entry.
+    pub idle_interrupts: u64,
+    /// Commands with pointers that are not followed (SGL segments).
+    pub unfollowed_pointers: u64,
+    /// Data transferred once more.
+    pub repeated_transfers: u64,
+    /// Controllers reset, by CC.EN, function level reset or from above.
+    pub resets: u64,
+    /// Commands that ended without a completion entry.
+    pub lost_commands: u64,
+    /// Things forgotten because a limit was reached: commands, steps, events,
+    /// requests, queues.
+    pub dropped: u64,
+    /// Commands whose data was not kept because the limit was reached.
+    pub dropped_data: u64,
+}

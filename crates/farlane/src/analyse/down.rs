@@ -1,0 +1,206 @@
+//! TLPs from the host.
+
+use super::controller::Controller;
+use super::pending::{Purpose, Read, Waiting};
+use super::step::{Direction, Seen, Step, StepKind};
+use super::{Analyser, Function, HostRequest, HostRequestKind};
+use wire::tlp::{Completion, ConfigRequest, MemoryRequest, Packet, Status};
+use wire::{Bdf, Duration};
+
+/// Where in a function's memory an address lies.
+enum Target {
+    Registers(u64),
+    MsixTable(u64),
+    Elsewhere,
+}
+
+impl Analyser {
+    pub(super) fn down(&mut self, seen: Seen<'_>) {
+        self.shared.counters.down += 1;
+        match seen.tlp.packet {
+            Packet::ConfigRead(c) => self.config_request(seen, c, HostRequestKind::ConfigRead),
+            Packet::ConfigWrite(c) => self.config_request(seen, c, HostRequestKind::ConfigWrite),
+            Packet::MemoryRead(request) => self.register_read(seen, request),
+            Packet::MemoryWrite(request) => self.register_write(seen, request),
+            Packet::Completion(c) => self.device_answer(seen, c),
+            Packet::Message(_) => self.shared.counters.messages += 1,
+        }
+    }
+
+    fn config_request(&mut self, seen: Seen<'_>, c: ConfigRequest, kind: HostRequestKind) {
+        self.shared.counters.config += 1;
+        let request = HostRequest {
+            kind,
+            target: Some(c.target),
+            address: u64::from(c.register),
+            enables: c.first_be,
+            value: first_dword(&seen.tlp.data),
+            at: seen.at,
+            latency: Duration::ZERO,
+            status: Status::Success,
+        };
+        self.await_answer(Direction::Down, c.requester, c.tag, Waiting::Host(request));
+    }
+
+    pub(super) fn await_answer(
+        &mut self,
+        direction: Direction,
+        requester: Bdf,
+        tag: wire::Tag,
+        waiting: Waiting,
+    ) {
+        let (reused, dropped) = self.pending.add(direction, requester, tag, waiting);
+        self.shared.counters.reused_tags += reused;
+        self.shared.counters.dropped += dropped;
+    }
+
+    fn register_read(&mut self, seen: Seen<'_>, request: MemoryRequest) {
+        let target = self.target(request.address).map(|(bdf, _)| bdf);
+        self.count_register(target);
+        let host = HostRequest {
+            kind: HostRequestKind::MemoryRead,
+            target,
+            address: request.address,
+            enables: request.first_be,
+            value: 0,
+            at: seen.at,
+            latency: Duration::ZERO,
+            status: Status::Success,
+        };
+        self.await_answer(Direction::Down, request.requester, request.tag, Waiting::Host(host));
+    }
+
+    fn count_register(&mut self, target: Option<Bdf>) {
+        match target {
+            Some(bdf) if self.is_nvme(bdf) => self.shared.counters.registers += 1,
+            _ => self.shared.counters.foreign += 1,
+        }
+    }
+
+    fn register_write(&mut self, seen: Seen<'_>, request: MemoryRequest) {
+        let target = self.target(request.address);
+        self.count_register(target.as_ref().map(|(bdf, _)| *bdf));
+        let Some((bdf, _)) = target else { return };
+        if seen.tlp.poisoned || !self.is_nvme(bdf) {
+            return;
+        }
+        let dwords = seen.tlp.data.chunks_exact(4).zip((request.address..).step_by(4));
+        for (i, (dword, address)) in dwords.enumerate() {
+            let value = u32::from_le_bytes(dword.try_into().expect("4 bytes"));
+            let last = i + 1 == usize::from(request.length_dw);
+            let enables = match i {
+                0 => request.first_be,
+                _ if last => request.last_be,
+                _ => 0xf,
+            };
+            // Doorbells and MSI-X entries may be written in halves; nothing
+            // else is.
+            if enables & 3 == 3 {
+                self.dword_write(Seen { ..seen }, bdf, address, value);
+            }
+        }
+    }
+
+    fn dword_write(&mut self, seen: Seen<'_>, bdf: Bdf, address: u64, value: u32) {
+        let Some(function) = self.functions.get_mut(&bdf) else { return };
+        let target = place(function, address);
+        let controller = function.controller.get_or_insert_with(|| Box::new(Controller::new(bdf)));
+        match target {
+            Target::Registers(at) => {
+                controller.register_write(seen, address, at, value, &mut self.shared);
+            }
+            Target::MsixTable(at) => controller.msix_write(at, value),
+            Target::Elsewhere => {}
+        }
+    }
+
+    /// The function whose memory `address` is, and where in it.
+    fn target(&self, address: u64) -> Option<(Bdf, Target)> {
+        self.functions.iter().find_map(|(bdf, function)| {
+            let inside = |index| function.shadow.bar(index).is_some_and(|b| b.contains(&address));
+            (!function.shadow.is_bridge() && (0..6).any(inside))
+                .then(|| (*bdf, place(function, address)))
+        })
+    }
+
+    pub(super) fn register_value(&mut self, request: &HostRequest, data: &[u8]) {
+        let Some(bdf) = request.target.filter(|bdf| self.is_nvme(*bdf)) else { return };
+        let Some(function) = self.functions.get_mut(&bdf) else { return };
+        for (dword, address) in data.chunks_exact(4).zip((request.address..).step_by(4)) {
+            if let Target::Registers(at) = place(function, address) {
+                let value = u32::from_le_bytes(dword.try_into().expect("4 bytes"));
+                let controller =
+                    function.controller.get_or_insert_with(|| Box::new(Controller::new(bdf)));
+                controller.register_read(at, value);
+            }
+        }
+    }
+
+    pub(super) fn is_nvme(&self, bdf: Bdf) -> bool {
+        self.functions.get(&bdf).is_some_and(|function| function.shadow.is_nvme())
+    }
+
+    /// An answer to what a device asked of host memory.
+    fn device_answer(&mut self, seen: Seen<'_>, c: Completion) {
+        self.count_status(c.status);
+        let Some(Waiting::Device(mut read)) = self.pending.take(Direction::Down, &c) else {
+            self.shared.counters.unexpected_completions += 1;
+            return;
+        };
+        let total = read.request.byte_count();
+        let left = total - read.done;
+        let lead = (read.request.leading() + read.done) & 3;
+        let data = seen.tlp.data.get(lead..).unwrap_or_default();
+        let bytes = &data[..data.len().min(left)];
+        let success = c.status == Status::Success;
+        if success && (usize::from(c.byte_count) != left || bytes.is_empty()) {
+            // Not the part that comes next: it answers somebody else.
+            self.shared.counters.unexpected_completions += 1;
+            self.pending.put_back(Direction::Down, &c, Waiting::Device(read));
+            return;
+        }
+        let address = read.request.first_byte() + read.done as u64;
+        let carried = if success { bytes.len() } else { 0 };
+        let step = seen.step(StepKind::DataCompletion, address, carried, Some(c.tag));
+        let step = Step { status: c.status, ..step };
+        let believed = if success && !seen.tlp.poisoned { bytes } else { &[] };
+        self.answer_device(c.requester, &mut read, believed, step);
+        read.done += bytes.len();
+        if success && read.done < total {
+            self.pending.put_back(Direction::Down, &c, Waiting::Device(read));
+        }
+    }
+
+    fn answer_device(&mut self, device: Bdf, read: &mut Read, bytes: &[u8], step: Step) {
+        if matches!(read.purpose, Purpose::Unknown) {
+            return;
+        }
+        let controller = self.functions.get_mut(&device).and_then(|f| f.controller.as_mut());
+        if let Some(controller) = controller {
+            controller.answered(read, bytes, step, &mut self.shared);
+        }
+    }
+
+    pub(super) fn count_status(&mut self, status: Status) {
+        match status {
+            Status::Success => {}
+            Status::ConfigRetry => self.shared.counters.config_retries += 1,
+            Status::CompleterAbort => self.shared.counters.completer_aborts += 1,
+            _ => self.shared.counters.unsupported_requests += 1,
+        }
+    }
+}
+
+fn place(function: &Function, address: u64) -> Target {
+    if let Some(table) = function.shadow.msix_table().filter(|t| t.contains(&address)) {
+        return Target::MsixTable(address - table.start);
+    }
+    match function.shadow.bar(0).filter(|bar| bar.contains(&address)) {
+        Some(bar) => Target::Registers(address - bar.start),
+        None => Target::Elsewhere,
+    }
+}
+
+pub(super) fn first_dword(data: &[u8]) -> u32 {
+    data.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes))
+}

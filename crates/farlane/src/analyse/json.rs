@@ -1,0 +1,102 @@
+//! Commands as JSON.
+//!
+//! Addresses are numbers; those above 2^53, which not every reader of JSON
+//! holds exactly, are strings of the form `"0x…"`. What does not apply is
+//! `null`.
+
+use super::command::Command;
+use super::step::{Direction, StepKind};
+use serde::{Serialize, Serializer};
+
+/// The largest whole number up to which every reader is exact.
+const EXACT: u64 = 1 << 53;
+
+/// A bus address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Address(pub u64);
+
+impl Serialize for Address {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.0 <= EXACT {
+            serializer.serialize_u64(self.0)
+        } else {
+            serializer.collect_str(&format_args!("{:#x}", self.0))
+        }
+    }
+}
+
+/// One TLP of a command.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Step {
+    /// Nanoseconds since the start of the command.
+    pub t_ns: u64,
+    /// Its part in the command, see [`StepKind::name`].
+    pub step: StepKind,
+    /// `"down"` from the host, `"up"` from the drive.
+    pub direction: Direction,
+    /// Its type as analysers print it: `"MWr32"`, `"CplD"`, ….
+    pub tlp: &'static str,
+    /// Bus address of the first byte asked for or carried.
+    pub address: Address,
+    /// Bytes asked for or carried.
+    pub bytes: u32,
+    /// Transaction tag; `null` for posted requests.
+    pub tag: Option<u16>,
+    /// Its number on the link, from 0.
+    pub packet: u64,
+}
+
+/// A command with its TLPs in the order of the link.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Transaction {
+    /// The command's name in lower case: `"read"`, `"write"`, ….
+    pub command: String,
+    /// The drive, `"bb:dd.f"`.
+    pub device: String,
+    /// Submission queue; 0 is the admin queue.
+    pub queue: u16,
+    /// Command identifier.
+    pub cid: u16,
+    /// Namespace identifier.
+    pub nsid: u32,
+    /// First logical block.
+    pub slba: Option<u64>,
+    /// Logical blocks.
+    pub blocks: Option<u32>,
+    /// Status code type and status code, 0 for success; `null` if none came.
+    pub status: Option<u16>,
+    /// From the submission doorbell to the completion head doorbell.
+    pub duration_ns: Option<u64>,
+    /// The TLPs.
+    pub steps: Vec<Step>,
+}
+
+impl From<&Command> for Transaction {
+    fn from(command: &Command) -> Self {
+        let steps = command.steps.iter().map(|step| Step {
+            t_ns: step.at.since(command.start).as_ns(),
+            step: step.kind,
+            direction: step.direction,
+            tlp: step.tlp,
+            address: Address(step.address),
+            bytes: step.bytes,
+            tag: step.tag.map(|tag| tag.get()),
+            packet: step.number,
+        });
+        let code = |status: wire::nvme::Status| {
+            u16::from(status.code.kind()) << 8 | u16::from(status.code.code())
+        };
+        Self {
+            command: command.name().to_lowercase(),
+            device: command.device.to_string(),
+            queue: command.queue,
+            cid: command.entry.cid,
+            nsid: command.entry.nsid,
+            slba: command.slba(),
+            blocks: command.blocks(),
+            status: command.status.map(code),
+            duration_ns: command.duration().map(|duration| duration.as_ns()),
+            steps: steps.collect(),
+        }
+    }
+}

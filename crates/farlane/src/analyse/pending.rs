@@ -1,0 +1,109 @@
+//! Requests that wait for completions.
+
+use super::HostRequest;
+use super::claims::Found;
+use super::step::{Direction, Step};
+use std::collections::BTreeMap;
+use wire::tlp::{Completion, MemoryRequest};
+use wire::{Bdf, Tag};
+
+/// Requests that may wait; beyond it the older half is forgotten.
+const MOST_PENDING: usize = 8192;
+
+/// A fetch of submission entries.
+#[derive(Debug)]
+pub(super) struct Fetch {
+    pub queue: u16,
+    pub generation: u64,
+    /// The request itself.
+    pub step: Step,
+    /// For each entry the doorbell that rang for it; `None` if nothing did.
+    pub doorbells: Vec<Option<Step>>,
+    /// Completions so far, with the bytes they brought.
+    pub answers: Vec<(std::ops::Range<usize>, Step)>,
+}
+
+/// Why a device reads host memory.
+#[derive(Debug)]
+pub(super) enum Purpose {
+    Fetch(Fetch),
+    /// Data or PRP entries.
+    Claimed(Found),
+    Unknown,
+}
+
+/// A device's read of host memory.
+#[derive(Debug)]
+pub(super) struct Read {
+    pub request: MemoryRequest,
+    pub purpose: Purpose,
+    /// What came so far, where it has to be looked at as a whole.
+    pub buffer: Vec<u8>,
+    /// Bytes that came.
+    pub done: usize,
+}
+
+/// What waits.
+#[derive(Debug)]
+pub(super) enum Waiting {
+    Host(HostRequest),
+    Device(Box<Read>),
+}
+
+#[derive(Debug)]
+struct Entry {
+    order: u64,
+    waiting: Waiting,
+}
+
+/// Requests by the way they went, requester and tag.
+#[derive(Debug, Default)]
+pub(super) struct Pending {
+    entries: BTreeMap<(Direction, Bdf, Tag), Entry>,
+    next: u64,
+}
+
+impl Pending {
+    /// Notes a request. Returns how many older ones were forgotten for it:
+    /// one with the same tag, or those beyond the limit.
+    pub fn add(
+        &mut self,
+        direction: Direction,
+        requester: Bdf,
+        tag: Tag,
+        waiting: Waiting,
+    ) -> (u64, u64) {
+        let mut dropped = 0;
+        if self.entries.len() >= MOST_PENDING {
+            let mut orders: Vec<u64> = self.entries.values().map(|entry| entry.order).collect();
+            orders.sort_unstable();
+            let middle = orders[orders.len() / 2];
+            self.entries.retain(|_, entry| entry.order >= middle);
+            dropped = (MOST_PENDING - self.entries.len()) as u64;
+        }
+        self.next += 1;
+        let entry = Entry { order: self.next, waiting };
+        let reused = self.entries.insert((direction, requester, tag), entry).is_some();
+        (u64::from(reused), dropped)
+    }
+
+    /// The request that a completion going in `direction` answers.
+    pub fn take(&mut self, direction: Direction, c: &Completion) -> Option<Waiting> {
+        let key = (direction.opposite(), c.requester, c.tag);
+        self.entries.remove(&key).map(|entry| entry.waiting)
+    }
+
+    /// Puts a request back that waits for more.
+    pub fn put_back(&mut self, direction: Direction, c: &Completion, waiting: Waiting) {
+        let key = (direction.opposite(), c.requester, c.tag);
+        self.next += 1;
+        self.entries.insert(key, Entry { order: self.next, waiting });
+    }
+
+    /// Forgets what a device asked for.
+    pub fn forget(&mut self, device: Bdf) {
+        self.entries.retain(|(direction, requester, _), _| {
+            *direction != Direction::Up || *requester != device
+        });
+    }
+}

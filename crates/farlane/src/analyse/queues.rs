@@ -1,0 +1,219 @@
+//! Submission and completion queues as seen from the link.
+
+use super::Counters;
+use super::step::Step;
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+use wire::nvme::{COMPLETION_ENTRY, SUBMISSION_ENTRY};
+
+/// Queues of one kind that a controller may have here.
+const MOST_QUEUES: usize = 1024;
+/// Doorbells of one queue whose entries are not fetched.
+const MOST_DOORBELLS: usize = 4096;
+/// Completion entries of one queue that the host has not taken.
+const MOST_WAITING: usize = 65_536;
+
+/// Names an open command within its controller.
+pub(super) type Uid = u64;
+
+/// A submission queue. Entries are counted from its creation: the entry at
+/// position `p` stands at index `p % entries`.
+#[derive(Debug)]
+pub(super) struct SubmissionQueue {
+    base: u64,
+    entries: u32,
+    tail: u64,
+    fetched: u64,
+    /// Doorbells with the position right after what they ring for.
+    doorbells: VecDeque<(u64, Step)>,
+}
+
+impl SubmissionQueue {
+    pub fn new(base: u64, entries: u32) -> Self {
+        let doorbells = VecDeque::new();
+        Self { base, entries: entries.max(2), tail: 0, fetched: 0, doorbells }
+    }
+
+    fn range(&self) -> Range<u64> {
+        self.base..self.base.saturating_add(u64::from(self.entries) * SUBMISSION_ENTRY as u64)
+    }
+
+    /// The host wrote `value` to the tail doorbell.
+    pub fn ring(&mut self, value: u32, step: Step, counters: &mut Counters) {
+        let entries = u64::from(self.entries);
+        if u64::from(value) >= entries {
+            counters.bad_doorbells += 1;
+            return;
+        }
+        let more = (u64::from(value) + entries - self.tail % entries) % entries;
+        self.tail += more;
+        if self.tail - self.fetched >= entries {
+            // More than fits: what was overwritten cannot be told any more.
+            counters.bad_doorbells += 1;
+            self.fetched = self.tail - more;
+        }
+        if more == 0 {
+            return;
+        }
+        self.doorbells.push_back((self.tail, step));
+        if self.doorbells.len() > MOST_DOORBELLS {
+            self.doorbells.pop_front();
+            counters.dropped += 1;
+        }
+    }
+
+    /// The drive fetches the entry at `address`: the doorbell that rang for
+    /// it. `None` if none did.
+    pub fn fetch(&mut self, address: u64, counters: &mut Counters) -> Option<Step> {
+        let offset = address.checked_sub(self.base)?;
+        let (index, entries) = (offset / SUBMISSION_ENTRY as u64, u64::from(self.entries));
+        if index >= entries || !offset.is_multiple_of(SUBMISSION_ENTRY as u64) {
+            return None;
+        }
+        let skip = (index + entries - self.fetched % entries) % entries;
+        let position = self.fetched + skip;
+        if position >= self.tail {
+            return None;
+        }
+        counters.skipped_entries += skip;
+        self.fetched = position + 1;
+        while self.doorbells.front().is_some_and(|(end, _)| *end <= position) {
+            self.doorbells.pop_front();
+        }
+        let step = self.doorbells.front().map(|(_, step)| *step);
+        if self.doorbells.front().is_some_and(|(end, _)| *end <= self.fetched) {
+            self.doorbells.pop_front();
+        }
+        step
+    }
+}
+
+/// A completion queue.
+#[derive(Debug)]
+pub(super) struct CompletionQueue {
+    base: u64,
+    entries: u32,
+    /// MSI-X vector; `None` if interrupts are off.
+    pub vector: Option<u16>,
+    head: u32,
+    /// Indices of entries that the host has not taken, and whose they are.
+    waiting: VecDeque<(u32, Uid)>,
+    /// How many of them an interrupt told about, from the front.
+    signalled: usize,
+}
+
+impl CompletionQueue {
+    pub fn new(base: u64, entries: u32, vector: Option<u16>) -> Self {
+        let waiting = VecDeque::new();
+        Self { base, entries: entries.max(2), vector, head: 0, waiting, signalled: 0 }
+    }
+
+    fn range(&self) -> Range<u64> {
+        self.base..self.base.saturating_add(u64::from(self.entries) * COMPLETION_ENTRY as u64)
+    }
+
+    /// The drive wrote the entry of `uid` at `address`.
+    pub fn post(&mut self, address: u64, uid: Uid, counters: &mut Counters) {
+        let index = address.saturating_sub(self.base) / COMPLETION_ENTRY as u64;
+        self.waiting.push_back((index as u32, uid));
+        if self.waiting.len() > MOST_WAITING {
+            self.waiting.pop_front();
+            self.signalled = self.signalled.saturating_sub(1);
+            counters.dropped += 1;
+        }
+    }
+
+    /// The drive signalled the queue's vector: whose entries that tells of.
+    pub fn signal(&mut self) -> Vec<Uid> {
+        let from = std::mem::replace(&mut self.signalled, self.waiting.len());
+        self.waiting.iter().skip(from).map(|(_, uid)| *uid).collect()
+    }
+
+    /// The host wrote `value` to the head doorbell: whose entries it took.
+    pub fn take(&mut self, value: u32, counters: &mut Counters) -> Vec<Uid> {
+        if value >= self.entries {
+            counters.bad_doorbells += 1;
+            return Vec::new();
+        }
+        let distance = |to: u32, from: u32| (to + self.entries - from) % self.entries;
+        let taken = distance(value, self.head);
+        let mut done = Vec::new();
+        while let Some(&(index, uid)) = self.waiting.front() {
+            if distance(index % self.entries, self.head) >= taken {
+                break;
+            }
+            self.waiting.pop_front();
+            done.push(uid);
+        }
+        self.head = value;
+        self.signalled = self.signalled.saturating_sub(done.len());
+        counters.unseen_completions += u64::from(taken).saturating_sub(done.len() as u64);
+        done
+    }
+}
+
+/// Which queue lies at an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Submission(u16),
+    Completion(u16),
+}
+
+/// All queues of a controller.
+#[derive(Debug, Default)]
+pub(super) struct Queues {
+    pub submission: BTreeMap<u16, SubmissionQueue>,
+    pub completion: BTreeMap<u16, CompletionQueue>,
+    /// Ends of the queues' memory by its start.
+    places: BTreeMap<u64, (u64, Place)>,
+}
+
+impl Queues {
+    /// Adds a queue in the place of one with its number. `false` if there are
+    /// too many.
+    pub fn add_submission(&mut self, id: u16, queue: SubmissionQueue) -> bool {
+        self.remove_submission(id);
+        if self.submission.len() >= MOST_QUEUES {
+            return false;
+        }
+        self.places.insert(queue.range().start, (queue.range().end, Place::Submission(id)));
+        self.submission.insert(id, queue);
+        true
+    }
+
+    /// As [`add_submission`](Self::add_submission).
+    pub fn add_completion(&mut self, id: u16, queue: CompletionQueue) -> bool {
+        self.remove_completion(id);
+        if self.completion.len() >= MOST_QUEUES {
+            return false;
+        }
+        self.places.insert(queue.range().start, (queue.range().end, Place::Completion(id)));
+        self.completion.insert(id, queue);
+        true
+    }
+
+    pub fn remove_submission(&mut self, id: u16) {
+        if let Some(queue) = self.submission.remove(&id) {
+            self.forget(queue.base, Place::Submission(id));
+        }
+    }
+
+    /// Removes a queue: whose entries the host has not taken.
+    pub fn remove_completion(&mut self, id: u16) -> Vec<Uid> {
+        let Some(queue) = self.completion.remove(&id) else { return Vec::new() };
+        self.forget(queue.base, Place::Completion(id));
+        queue.waiting.into_iter().map(|(_, uid)| uid).collect()
+    }
+
+    fn forget(&mut self, base: u64, place: Place) {
+        if self.places.get(&base).is_some_and(|(_, there)| *there == place) {
+            self.places.remove(&base);
+        }
+    }
+
+    /// The queue whose memory holds `address`.
+    pub fn at(&self, address: u64) -> Option<Place> {
+        let (_, (end, place)) = self.places.range(..=address).next_back()?;
+        (address < *end).then_some(*place)
+    }
+}

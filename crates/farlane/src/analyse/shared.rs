@@ -1,0 +1,100 @@
+//! What all controllers share: counters, limits, and what was found out.
+
+use super::command::Command;
+use super::queues::Uid;
+use super::step::Step;
+use super::{Counters, Event, Limits, Settings};
+use std::collections::VecDeque;
+
+/// Books on what is held.
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    pub settings: Settings,
+    pub counters: Counters,
+    events: VecDeque<Event>,
+    next_uid: Uid,
+    open: usize,
+    steps: usize,
+    data: usize,
+}
+
+impl Shared {
+    pub fn new(settings: Settings) -> Self {
+        Self { settings, ..Self::default() }
+    }
+
+    fn limits(&self) -> &Limits {
+        &self.settings.limits
+    }
+
+    /// A name for a new command; `None` if there are too many.
+    pub fn open_command(&mut self) -> Option<Uid> {
+        if self.open >= self.limits().commands {
+            self.counters.dropped += 1;
+            return None;
+        }
+        self.open += 1;
+        self.next_uid += 1;
+        Some(self.next_uid)
+    }
+
+    /// Hands a command out.
+    pub fn close_command(&mut self, command: Command) {
+        self.open -= 1;
+        self.emit(Event::Command(Box::new(command)));
+    }
+
+    /// Hands something out; the oldest is forgotten if nobody takes them.
+    pub fn emit(&mut self, event: Event) {
+        if self.events.len() >= self.limits().events {
+            self.counters.dropped += 1;
+            self.next_event();
+        }
+        self.events.push_back(event);
+    }
+
+    pub fn next_event(&mut self) -> Option<Event> {
+        let event = self.events.pop_front()?;
+        if let Event::Command(command) = &event {
+            self.steps -= command.steps.len();
+            self.data -= command.data.as_ref().map_or(0, Vec::len);
+        }
+        Some(event)
+    }
+
+    /// Adds a step to a command, if there is room.
+    pub fn add_step(&mut self, command: &mut Command, step: Step) {
+        if self.steps >= self.limits().steps {
+            command.steps_dropped += 1;
+            self.counters.dropped += 1;
+            return;
+        }
+        self.steps += 1;
+        command.steps.push(step);
+    }
+
+    /// Keeps bytes of a command's data from `offset`.
+    pub fn keep(&mut self, command: &mut Command, offset: u64, bytes: &[u8]) {
+        let most = command.transfer.bytes();
+        let Some(data) = &mut command.data else { return };
+        let length = (bytes.len() as u64).min(most.saturating_sub(offset)) as usize;
+        let Ok(offset) = usize::try_from(offset) else { return };
+        let more = (offset + length).saturating_sub(data.len());
+        if self.data + more > self.settings.limits.data {
+            self.data -= data.len();
+            self.counters.dropped_data += 1;
+            command.data = None;
+            return;
+        }
+        self.data += more;
+        if more > 0 {
+            data.resize(offset + length, 0);
+        }
+        data[offset..offset + length].copy_from_slice(&bytes[..length]);
+    }
+
+    /// Forgets a command's data.
+    pub fn forget_data(&mut self, command: &mut Command) {
+        self.data -= command.data.take().map_or(0, |data| data.len());
+    }
+}

@@ -1,0 +1,343 @@
+//! A driver and a drive played by hand: what they would put on the link.
+
+use super::super::{Analyser, Command, Direction, Event, HostRequest, Settings};
+use bytes::Bytes;
+use std::collections::BTreeMap;
+use wire::nvme::{self, register, register::Doorbell};
+use wire::tlp::{
+    Completion, ConfigKind, ConfigRequest, MemoryRequest, Packet, Status as TlpStatus, Tlp,
+};
+use wire::{Bdf, Duration, Instant, Tag};
+
+pub const HOST: Bdf = Bdf::new(0, 0, 0);
+pub const ROOT_PORT: Bdf = Bdf::new(0, 1, 0);
+
+/// One drive's numbers.
+#[derive(Clone, Debug)]
+pub struct Drive {
+    pub bdf: Bdf,
+    pub bar: u64,
+    /// Host memory of its queues.
+    pub memory: u64,
+    pub tails: BTreeMap<u16, u16>,
+    pub posted: BTreeMap<u16, u16>,
+    pub heads: BTreeMap<u16, u16>,
+    pub entries: u16,
+    pub stride: u8,
+}
+
+pub struct Bench {
+    pub analyser: Analyser,
+    pub now: Instant,
+    pub tlps: Vec<(Instant, Direction, Tlp)>,
+    pub commands: Vec<Command>,
+    pub requests: Vec<HostRequest>,
+    pub resets: usize,
+    pub gap: Duration,
+    pub max_payload: usize,
+    pub read_request: usize,
+    pub completion_size: usize,
+    tag: u16,
+}
+
+impl Drive {
+    pub fn new(bdf: Bdf, bar: u64, memory: u64) -> Self {
+        let (tails, posted, heads) = Default::default();
+        Self { bdf, bar, memory, tails, posted, heads, entries: 8, stride: 0 }
+    }
+
+    pub fn sq(&self, queue: u16) -> u64 {
+        self.memory + u64::from(queue) * 0x2000
+    }
+
+    pub fn cq(&self, queue: u16) -> u64 {
+        self.sq(queue) + 0x1000
+    }
+
+    pub fn doorbell(&self, doorbell: Doorbell) -> u64 {
+        self.bar + doorbell.offset(self.stride)
+    }
+}
+
+impl Bench {
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            analyser: Analyser::new(settings),
+            now: Instant::ZERO,
+            tlps: Vec::new(),
+            commands: Vec::new(),
+            requests: Vec::new(),
+            resets: 0,
+            gap: Duration::from_ns(100),
+            max_payload: 256,
+            read_request: 512,
+            completion_size: 256,
+            tag: 0,
+        }
+    }
+
+    pub fn send(&mut self, direction: Direction, tlp: Tlp) {
+        self.now += self.gap;
+        self.analyser.push(self.now, direction, &tlp);
+        self.tlps.push((self.now, direction, tlp));
+        while let Some(event) = self.analyser.next_event() {
+            match event {
+                Event::Command(command) => self.commands.push(*command),
+                Event::Request(request) => self.requests.push(request),
+                Event::Reset { .. } => self.resets += 1,
+            }
+        }
+    }
+
+    pub fn next_tag(&mut self) -> Tag {
+        self.tag = (self.tag + 1) % 256;
+        Tag::truncate(self.tag)
+    }
+
+    fn config(&mut self, target: Bdf, register: u16, write: Option<u32>, read: u32) {
+        let tag = self.next_tag();
+        let kind = ConfigKind::Type1;
+        let request = ConfigRequest { kind, requester: HOST, tag, target, register, first_be: 0xf };
+        let (packet, data, answer) = match write {
+            Some(value) => (Packet::ConfigWrite(request), dword(value), Bytes::new()),
+            None => (Packet::ConfigRead(request), Bytes::new(), dword(read)),
+        };
+        self.send(Direction::Down, Tlp::new(packet, data));
+        let packet = Packet::Completion(completion(target, HOST, tag, 4, 0));
+        self.send(Direction::Up, Tlp::new(packet, answer));
+    }
+
+    pub fn config_read(&mut self, target: Bdf, register: u16, value: u32) {
+        self.config(target, register, None, value);
+    }
+
+    pub fn config_write(&mut self, target: Bdf, register: u16, value: u32) {
+        self.config(target, register, Some(value), 0);
+    }
+
+    pub fn write(&mut self, address: u64, value: u32) {
+        let request = MemoryRequest::for_bytes(HOST, Tag::default(), address, 4).unwrap();
+        self.send(Direction::Down, Tlp::memory_write(request, dword(value)));
+    }
+
+    pub fn read(&mut self, drive: &Drive, offset: u64, value: u64, length: usize) {
+        let tag = self.next_tag();
+        let address = drive.bar + offset;
+        let request = MemoryRequest::for_bytes(HOST, tag, address, length).unwrap();
+        self.send(Direction::Down, Tlp::memory_read(request));
+        let answer = completion(drive.bdf, HOST, tag, length as u16, address as u8 & 0x7f);
+        let data = Bytes::copy_from_slice(&value.to_le_bytes()[..length]);
+        self.send(Direction::Up, Tlp::new(Packet::Completion(answer), data));
+    }
+
+    /// Enumeration of one function with a 64-bit BAR 0 of 16 KiB, the MSI-X
+    /// table at 3000h, and the PCI Express capability at 80h.
+    pub fn enumerate(&mut self, drive: &Drive) {
+        let bdf = drive.bdf;
+        self.config_read(bdf, 0x00, 0x0010_1b36);
+        self.config_read(bdf, 0x08, 0x0108_0201);
+        self.config_read(bdf, 0x0c, 0);
+        self.config_read(bdf, 0x34, 0x40);
+        self.config_read(bdf, 0x40, 0x000f_8011);
+        self.config_read(bdf, 0x44, 0x3000);
+        self.config_read(bdf, 0x80, 0x0002_0010);
+        self.config_read(bdf, 0x10, 0x0000_0004);
+        self.config_write(bdf, 0x10, !0);
+        self.config_read(bdf, 0x10, 0xffff_c004);
+        self.config_write(bdf, 0x10, 0);
+        self.config_write(bdf, 0x14, !0);
+        self.config_read(bdf, 0x14, !0);
+        self.config_write(bdf, 0x10, drive.bar as u32);
+        self.config_write(bdf, 0x14, (drive.bar >> 32) as u32);
+        self.config_write(bdf, 0x04, 6);
+        for vector in 0..4 {
+            let at = drive.bar + 0x3000 + vector * 16;
+            self.write(at, 0xfee0_0000);
+            self.write(at + 4, 0);
+            self.write(at + 8, 0x40 + vector as u32);
+            self.write(at + 12, 0);
+        }
+    }
+
+    /// Registers, admin queue, Identify of namespace 1 (blocks of `block`
+    /// bytes), `queues` pairs of I/O queues.
+    pub fn bring_up(&mut self, drive: &mut Drive, queues: u16, block: u8) {
+        let cap = register::Capabilities {
+            max_queue_entries: 255,
+            doorbell_stride: drive.stride,
+            command_sets: 1,
+            ..Default::default()
+        };
+        self.read(drive, register::CAP, cap.bits(), 8);
+        let size = u32::from(drive.entries) - 1;
+        self.write(drive.bar + register::AQA, size << 16 | size);
+        for (at, value) in [(register::ASQ, drive.sq(0)), (register::ACQ, drive.cq(0))] {
+            self.write(drive.bar + at, value as u32);
+            self.write(drive.bar + at + 4, (value >> 32) as u32);
+        }
+        self.write(drive.bar + register::CC, 0x0046_0001);
+        self.read(drive, register::CSTS, 1, 4);
+        self.identify(drive, block);
+        for queue in 1..=queues {
+            let size = (u32::from(drive.entries) - 1) << 16;
+            let mut entry = nvme::Command { opcode: 5, cid: 100, ..Default::default() };
+            (entry.prp1, entry.cdw10) = (drive.cq(queue), size | u32::from(queue));
+            entry.cdw11 = 3 | u32::from(queue.min(3)) << 16;
+            self.run(drive, 0, entry);
+            entry = nvme::Command { opcode: 1, cid: 101, ..entry };
+            (entry.prp1, entry.cdw11) = (drive.sq(queue), 1 | u32::from(queue) << 16);
+            self.run(drive, 0, entry);
+        }
+    }
+
+    fn identify(&mut self, drive: &mut Drive, block: u8) {
+        let entry = nvme::Command { opcode: 6, nsid: 1, prp1: 0x9_0000, ..Default::default() };
+        let mut data = vec![0; 4096];
+        data[130] = block;
+        self.submit(drive, 0, &[entry]);
+        self.fetch(drive, 0, 0, &[entry]);
+        self.write_host(drive, 0x9_0000, &data);
+        self.complete(drive, 0, 0, 0, 0);
+        self.take(drive, 0, 1);
+    }
+
+    /// A command without data from one end to the other.
+    pub fn run(&mut self, drive: &mut Drive, queue: u16, entry: nvme::Command) {
+        let index = self.submit(drive, queue, &[entry]);
+        self.fetch(drive, queue, index, &[entry]);
+        self.complete(drive, queue, queue, entry.cid, 0);
+        self.take(drive, queue, 1);
+    }
+
+    /// Rings for `entries`; returns the index of the first.
+    pub fn submit(&mut self, drive: &mut Drive, queue: u16, entries: &[nvme::Command]) -> u16 {
+        let first = drive.tails.get(&queue).copied().unwrap_or(0);
+        let tail = (first + entries.len() as u16) % drive.entries;
+        drive.tails.insert(queue, tail);
+        self.write(drive.doorbell(Doorbell::SubmissionTail(queue)), u32::from(tail));
+        first
+    }
+
+    /// The drive fetches `entries` from the index on, as one request for each
+    /// stretch of the ring.
+    pub fn fetch(&mut self, drive: &Drive, queue: u16, index: u16, entries: &[nvme::Command]) {
+        let room = usize::from(drive.entries - index);
+        for (start, part) in
+            [(index, &entries[..room.min(entries.len())]), (0, &entries[room.min(entries.len())..])]
+        {
+            let bytes: Vec<u8> = part.iter().flat_map(nvme::Command::encode).collect();
+            if !bytes.is_empty() {
+                self.read_host(drive, drive.sq(queue) + u64::from(start) * 64, &bytes);
+            }
+        }
+    }
+
+    /// The drive asks for `length` bytes.
+    pub fn ask_host(&mut self, drive: &Drive, address: u64, length: usize) -> MemoryRequest {
+        let tag = self.next_tag();
+        let request = MemoryRequest::for_bytes(drive.bdf, tag, address, length).unwrap();
+        self.send(Direction::Up, Tlp::memory_read(request));
+        request
+    }
+
+    /// The host answers in pieces.
+    pub fn answer(&mut self, request: MemoryRequest, bytes: &[u8]) {
+        let mut done = 0;
+        for piece in bytes.chunks(self.completion_size) {
+            let (left, low) = (bytes.len() - done, request.first_byte() as usize + done);
+            let answer = completion(
+                ROOT_PORT,
+                request.requester,
+                request.tag,
+                left as u16,
+                low as u8 & 0x7f,
+            );
+            let data = Bytes::copy_from_slice(piece);
+            self.send(Direction::Down, Tlp::new(Packet::Completion(answer), data));
+            done += piece.len();
+        }
+    }
+
+    /// The drive reads and gets `bytes`, all requests before the first answer.
+    pub fn read_host(&mut self, drive: &Drive, address: u64, bytes: &[u8]) {
+        let mut asked = Vec::new();
+        for (i, piece) in bytes.chunks(self.read_request).enumerate() {
+            let at = address + (i * self.read_request) as u64;
+            asked.push((self.ask_host(drive, at, piece.len()), piece));
+        }
+        asked.into_iter().for_each(|(request, piece)| self.answer(request, piece));
+    }
+
+    pub fn write_host(&mut self, drive: &Drive, address: u64, bytes: &[u8]) {
+        for (i, piece) in bytes.chunks(self.max_payload).enumerate() {
+            let at = address + (i * self.max_payload) as u64;
+            let request =
+                MemoryRequest::for_bytes(drive.bdf, Tag::default(), at, piece.len()).unwrap();
+            let data = Bytes::copy_from_slice(piece);
+            self.send(Direction::Up, Tlp::memory_write(request, data));
+        }
+    }
+
+    /// Completion entry alone.
+    pub fn post(&mut self, drive: &mut Drive, cq: u16, sq: u16, cid: u16, status: u16) {
+        let index = drive.posted.get(&cq).copied().unwrap_or(0);
+        drive.posted.insert(cq, (index + 1) % drive.entries);
+        let status = nvme::Status::from_bits(status);
+        let entry = nvme::Completion { sq_id: sq, cid, status, phase: true, ..Default::default() };
+        self.write_host(drive, drive.cq(cq) + u64::from(index) * 16, &entry.encode());
+    }
+
+    pub fn interrupt(&mut self, drive: &Drive, vector: u16) {
+        self.write_host(drive, 0xfee0_0000, &(0x40 + u32::from(vector)).to_le_bytes());
+    }
+
+    /// Completion entry and interrupt.
+    pub fn complete(&mut self, drive: &mut Drive, cq: u16, sq: u16, cid: u16, status: u16) {
+        self.post(drive, cq, sq, cid, status);
+        self.interrupt(drive, cq.min(3));
+    }
+
+    /// The host takes `entries` completion entries.
+    pub fn take(&mut self, drive: &mut Drive, cq: u16, entries: u16) {
+        let head = (drive.heads.get(&cq).copied().unwrap_or(0) + entries) % drive.entries;
+        drive.heads.insert(cq, head);
+        self.write(drive.doorbell(Doorbell::CompletionHead(cq)), u32::from(head));
+    }
+}
+
+pub fn dword(value: u32) -> Bytes {
+    Bytes::copy_from_slice(&value.to_le_bytes())
+}
+
+pub fn completion(
+    completer: Bdf,
+    requester: Bdf,
+    tag: Tag,
+    byte_count: u16,
+    lower_address: u8,
+) -> Completion {
+    Completion {
+        completer,
+        requester,
+        tag,
+        status: TlpStatus::Success,
+        byte_count,
+        lower_address,
+        byte_count_modified: false,
+    }
+}
+
+/// A Read or Write.
+pub fn io(opcode: u8, cid: u16, slba: u64, blocks: u32, prp1: u64, prp2: u64) -> nvme::Command {
+    nvme::Command {
+        opcode,
+        cid,
+        nsid: 1,
+        prp1,
+        prp2,
+        cdw10: slba as u32,
+        cdw11: (slba >> 32) as u32,
+        cdw12: blocks - 1,
+        ..Default::default()
+    }
+}

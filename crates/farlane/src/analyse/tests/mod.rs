@@ -1,0 +1,8 @@
+//! Commands are found in hand-made streams.
+
+mod bench;
+mod commands;
+mod hostile;
+mod views;
+
+pub(crate) use bench::{Bench, Drive, io};

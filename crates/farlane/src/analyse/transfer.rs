@@ -1,0 +1,140 @@
+//! What a submission entry says about data: how much, which way, and where in
+//! host memory (NVM Express 1.4, sections 4.3 and 4.4).
+
+use super::command::Transfer;
+use wire::nvme::{Command, DsmRange, IDENTIFY, opcode};
+
+/// What is presumed where an entry does not say how much data it moves.
+const PRESUMED: u64 = 4096;
+
+/// Whether the I/O opcode addresses logical blocks by SLBA and NLB.
+pub(super) const fn names_blocks(opcode: u8) -> bool {
+    matches!(opcode, 0x01 | 0x02 | 0x04 | 0x05 | 0x08 | 0x0c)
+}
+
+/// Data that a command of queue `queue` moves.
+pub(super) fn of(queue: u16, entry: &Command, block_size: u32) -> Transfer {
+    if queue == 0 { admin(entry) } else { io(entry, block_size) }
+}
+
+fn io(entry: &Command, block_size: u32) -> Transfer {
+    let blocks = u64::from(entry.blocks()) * u64::from(block_size);
+    match entry.opcode {
+        opcode::nvm::WRITE | 0x05 => Transfer::ToDevice(blocks),
+        opcode::nvm::READ => Transfer::ToHost(blocks),
+        opcode::nvm::DATASET_MANAGEMENT => {
+            Transfer::ToDevice((u64::from(entry.cdw10 & 0xff) + 1) * DsmRange::LENGTH as u64)
+        }
+        opcode::nvm::FLUSH | opcode::nvm::WRITE_ZEROES | 0x04 | 0x0c => Transfer::None,
+        other => by_opcode(other),
+    }
+}
+
+fn admin(entry: &Command) -> Transfer {
+    match entry.opcode {
+        opcode::admin::IDENTIFY => Transfer::ToHost(IDENTIFY as u64),
+        opcode::admin::GET_LOG_PAGE => {
+            // NUMDL in 31:16 of dword 10, NUMDU in 15:0 of dword 11, 0's based.
+            let dwords = u64::from(entry.cdw10 >> 16) | u64::from(entry.cdw11 & 0xffff) << 16;
+            Transfer::ToHost((dwords + 1) * 4)
+        }
+        // Their PRP1 is the queue itself.
+        opcode::admin::CREATE_SQ | opcode::admin::CREATE_CQ => Transfer::None,
+        opcode::admin::SET_FEATURES => feature(entry).map_or(Transfer::None, Transfer::ToDevice),
+        opcode::admin::GET_FEATURES => feature(entry).map_or(Transfer::None, Transfer::ToHost),
+        other => by_opcode(other),
+    }
+}
+
+/// Bytes of a feature that has a data structure (figure 276).
+fn feature(entry: &Command) -> Option<u64> {
+    Some(match entry.cdw10 & 0xff {
+        0x03 => 4096,
+        0x0c => 256,
+        0x0d if entry.opcode == opcode::admin::GET_FEATURES => 4096,
+        0x0e => 8,
+        0x16 => 512,
+        0x81 => 16,
+        _ => return None,
+    })
+}
+
+/// Bits 1:0 of every opcode say which way data goes (figure 138).
+fn by_opcode(opcode: u8) -> Transfer {
+    match opcode & 3 {
+        1 => Transfer::ToDevice(PRESUMED),
+        2 => Transfer::ToHost(PRESUMED),
+        _ => Transfer::None,
+    }
+}
+
+/// Where data or PRP entries lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub address: u64,
+    pub length: u64,
+    /// First byte of the transfer that lies there or that the first entry
+    /// speaks of.
+    pub offset: u64,
+    /// PRP entries, not data.
+    pub list: bool,
+}
+
+/// Pieces that the entry itself tells of; `None` if its pointers are of a
+/// kind that is not followed.
+pub(super) fn pieces(entry: &Command, bytes: u64, page: u64) -> Option<Vec<Piece>> {
+    if bytes == 0 {
+        return Some(Vec::new());
+    }
+    if entry.psdt != 0 {
+        return sgl(entry, bytes).map(|piece| vec![piece]);
+    }
+    let first = (page - entry.prp1 % page).min(bytes);
+    let mut pieces =
+        vec![Piece { address: entry.prp1 & !3, length: first, offset: 0, list: false }];
+    let left = bytes - first;
+    if left > page {
+        pieces.push(list(entry.prp2, first, bytes, page));
+    } else if left > 0 {
+        let address = entry.prp2 & !(page - 1);
+        pieces.push(Piece { address, length: left, offset: first, list: false });
+    }
+    Some(pieces)
+}
+
+/// SGL1 as a data block descriptor of type 0, address or offset (figure 117).
+fn sgl(entry: &Command, bytes: u64) -> Option<Piece> {
+    let (length, kind) = (entry.prp2 & 0xffff_ffff, entry.prp2 >> 56);
+    (kind == 0).then(|| Piece {
+        address: entry.prp1,
+        length: length.min(bytes),
+        offset: 0,
+        list: false,
+    })
+}
+
+/// The part of a PRP list that begins at `pointer` and reaches to the end of
+/// its page at most, for the bytes of the transfer from `offset`.
+fn list(pointer: u64, offset: u64, bytes: u64, page: u64) -> Piece {
+    let pointer = pointer & !7;
+    let needed = bytes.saturating_sub(offset).div_ceil(page) * 8;
+    Piece { address: pointer, length: needed.min(page - pointer % page), offset, list: true }
+}
+
+/// What the PRP entry at `address` says, if `value` is what it holds and
+/// speaks of the transfer's bytes from `offset`: the last one of a page points
+/// on if more is to come.
+pub(super) fn list_entry(
+    address: u64,
+    value: u64,
+    offset: u64,
+    bytes: u64,
+    page: u64,
+) -> Option<Piece> {
+    let left = bytes.checked_sub(offset).filter(|left| *left > 0)?;
+    let ends_page = (address + 8).is_multiple_of(page);
+    if ends_page && left > page {
+        return Some(list(value, offset, bytes, page));
+    }
+    Some(Piece { address: value & !(page - 1), length: left.min(page), offset, list: false })
+}

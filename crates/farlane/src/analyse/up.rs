@@ -1,0 +1,104 @@
+//! TLPs from devices.
+
+use super::down::first_dword;
+use super::pending::{Purpose, Read, Waiting};
+use super::step::{Direction, Seen};
+use super::{Analyser, Event, HostRequest, HostRequestKind, MOST_FUNCTIONS};
+use wire::Bdf;
+use wire::tlp::{Completion, MemoryRequest, Packet, Status};
+
+impl Analyser {
+    pub(super) fn up(&mut self, seen: Seen<'_>) {
+        self.shared.counters.up += 1;
+        match seen.tlp.packet {
+            Packet::MemoryRead(request) => self.device_read(seen, request),
+            Packet::MemoryWrite(request) => self.device_write(seen, request),
+            Packet::Completion(c) => self.host_answer(seen, c),
+            Packet::Message(_) => self.shared.counters.messages += 1,
+            // Configuration requests only travel downwards.
+            Packet::ConfigRead(_) | Packet::ConfigWrite(_) => self.shared.counters.orphans += 1,
+        }
+    }
+
+    fn device_read(&mut self, seen: Seen<'_>, request: MemoryRequest) {
+        let purpose = match self.functions.get_mut(&request.requester) {
+            Some(function) if function.shadow.is_nvme() => match &mut function.controller {
+                Some(controller) => controller.device_read(seen, &request, &mut self.shared),
+                None => {
+                    self.shared.counters.orphans += 1;
+                    Purpose::Unknown
+                }
+            },
+            _ => {
+                self.shared.counters.foreign += 1;
+                Purpose::Unknown
+            }
+        };
+        let read = Read { request, purpose, buffer: Vec::new(), done: 0 };
+        let waiting = Waiting::Device(Box::new(read));
+        self.await_answer(Direction::Up, request.requester, request.tag, waiting);
+    }
+
+    fn device_write(&mut self, seen: Seen<'_>, request: MemoryRequest) {
+        let function = self.functions.get_mut(&request.requester);
+        let Some(function) = function.filter(|function| function.shadow.is_nvme()) else {
+            self.shared.counters.foreign += 1;
+            return;
+        };
+        let lead = request.leading();
+        let bytes = seen.tlp.data.get(lead..).unwrap_or_default();
+        let bytes = &bytes[..bytes.len().min(request.byte_count())];
+        match &mut function.controller {
+            Some(controller) if request.first_be != 0 && !seen.tlp.poisoned => {
+                controller.device_write(seen, request.first_byte(), bytes, &mut self.shared);
+            }
+            _ => self.shared.counters.orphans += 1,
+        }
+    }
+
+    /// An answer to what the host asked.
+    fn host_answer(&mut self, seen: Seen<'_>, c: Completion) {
+        self.count_status(c.status);
+        let Some(Waiting::Host(mut request)) = self.pending.take(Direction::Up, &c) else {
+            self.shared.counters.unexpected_completions += 1;
+            return;
+        };
+        request.status = c.status;
+        request.latency = seen.at.since(request.at);
+        let reads = request.kind != HostRequestKind::ConfigWrite;
+        if reads {
+            request.value =
+                if c.status == Status::Success { first_dword(&seen.tlp.data) } else { !0 };
+        }
+        if c.status == Status::Success && !seen.tlp.poisoned {
+            match (request.kind, request.target) {
+                (HostRequestKind::MemoryRead, _) => self.register_value(&request, &seen.tlp.data),
+                (_, Some(target)) => self.configured(target, &request),
+                (_, None) => {}
+            }
+        }
+        self.shared.emit(Event::Request(request));
+    }
+
+    /// A configuration request succeeded.
+    fn configured(&mut self, target: Bdf, request: &HostRequest) {
+        let known = self.functions.contains_key(&target);
+        if !known && self.functions.len() >= MOST_FUNCTIONS {
+            self.shared.counters.dropped += 1;
+            return;
+        }
+        let shadow = &mut self.functions.entry(target).or_default().shadow;
+        let (register, enables, value) = (request.address as u16, request.enables, request.value);
+        let write = request.kind == HostRequestKind::ConfigWrite;
+        if write && shadow.asks_for_reset(register, enables, value) {
+            return self.reset_function(target);
+        }
+        if write && shadow.asks_for_bus_reset(register, enables, value) {
+            let buses = shadow.buses();
+            buses.into_iter().for_each(|buses| self.reset_bus(buses));
+        }
+        if let Some(function) = self.functions.get_mut(&target) {
+            function.shadow.store(register, enables, value, write);
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Waiting for the links of a switch to come up.
+
+use crate::commands::Failure;
+use live::DeviceNode;
+use live::attached::Switch;
+use live::links::LinkEvent;
+use wire::{Duration, Instant};
+
+/// How long nodes wait for the far sides they were told of.
+pub const PATIENCE: Duration = Duration::from_ms(10_000);
+
+/// Looks at the links of a switch until all are up.
+pub struct LinksUp {
+    until: Instant,
+    last: Option<String>,
+}
+
+impl LinksUp {
+    /// Waits for `patience` from `now` on.
+    pub fn new(now: Instant, patience: Duration) -> Self {
+        Self { until: now + patience, last: None }
+    }
+
+    /// Whether every link is up.
+    ///
+    /// # Errors
+    /// When it is clear that one will not come up, or the patience is over:
+    /// one line that names the far side and the cause.
+    pub fn look(&mut self, now: Instant, switch: &mut Switch) -> Result<bool, Failure> {
+        while let Some(event) = switch.links_mut().event() {
+            match event {
+                LinkEvent::Failed(_, why, true) => {
+                    return Err(Failure(format!("no link to {why}")));
+                }
+                LinkEvent::Failed(_, why, false) => self.last = Some(why),
+                LinkEvent::Down(link, cause) => {
+                    let peer = switch.links_mut().peer(link);
+                    self.last = Some(format!("{peer}: {cause}"));
+                }
+                LinkEvent::Up(..) | LinkEvent::Echo(..) => {}
+            }
+        }
+        let upstream = switch.upstream();
+        if (0..upstream.links()).all(|link| upstream.tunnel(link).is_up()) {
+            return Ok(true);
+        }
+        if now >= self.until {
+            let why = self.last.clone().unwrap_or_else(|| "no answer".into());
+            return Err(Failure(format!("no link to {why}")));
+        }
+        Ok(false)
+    }
+}
+
+/// Waits until every link of a switch node is up.
+///
+/// # Errors
+/// As [`LinksUp::look`].
+pub fn wait_for_links(node: &mut DeviceNode<Switch>, patience: Duration) -> Result<(), Failure> {
+    let mut links = LinksUp::new(node.clock().now(), patience);
+    loop {
+        let now = node.clock().now();
+        if links.look(now, node.attached_mut())? {
+            return Ok(());
+        }
+        node.prepare()?;
+    }
+}

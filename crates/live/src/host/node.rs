@@ -1,0 +1,333 @@
+//! The host node as a server of endpoints to VMMs.
+
+use super::endpoint::{Endpoint, describe};
+use super::{Fetched, Machine, Memory};
+use crate::attached::Switch;
+use crate::clock::Clock;
+use crate::links::LinkEvent;
+use crate::poller::Poller;
+use pcie::enumerate::{self, Hierarchy, Node, Settings};
+use pcie::root::{self, ReadToken};
+use pcie::software::{Bus, Task};
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::path::{Path, PathBuf};
+use switch::tunnel::Cause;
+use switch::upstream::next_timer;
+use wire::{Bdf, Instant};
+
+/// What a host node tells its user.
+#[derive(Clone, Debug)]
+pub enum HostEvent {
+    /// Endpoint `n` is offered on this socket.
+    Offered(usize, PathBuf),
+    /// A VMM uses endpoint `n`.
+    VmmAttached(usize),
+    /// It has gone, and why.
+    VmmGone(usize, String),
+    /// The link of a downstream port went down.
+    LinkDown(usize, Cause),
+    /// It is up again.
+    LinkUp(usize),
+    /// Endpoint `n` is back.
+    Back(usize),
+    /// What is behind a link now is not what it was.
+    Changed(usize, String),
+}
+
+/// The endpoints, as the root complex reaches their guests.
+struct Guests {
+    clock: Clock,
+    endpoints: Vec<Endpoint>,
+}
+
+impl Guests {
+    fn of(&mut self, function: Bdf) -> Option<&mut Endpoint> {
+        self.endpoints.iter_mut().find(|endpoint| endpoint.node.bdf == function)
+    }
+}
+
+impl Memory for Guests {
+    fn read(&mut self, requester: Bdf, address: u64, length: usize, token: &ReadToken) -> Fetched {
+        let now = self.clock.now();
+        match self.of(requester) {
+            Some(endpoint) => endpoint.dma_read(now, address, length, token),
+            None => Fetched::Now(None),
+        }
+    }
+
+    fn write(&mut self, requester: Bdf, address: u64, data: &[u8]) {
+        let now = self.clock.now();
+        if let Some(endpoint) = self.of(requester) {
+            endpoint.dma_write(now, address, data);
+        }
+    }
+
+    fn interrupt(&mut self, requester: Bdf, data: u32) {
+        if let Some(endpoint) = self.of(requester) {
+            endpoint.interrupt(data as u16);
+        }
+    }
+
+    fn wire(&mut self, wire: u8, level: bool) {
+        // The switch swizzles by the number of the downstream port (PCIe Base
+        // 4.0, section 2.2.8.1); ports that share a wire share interrupts.
+        for endpoint in self.endpoints.iter_mut().filter(|e| e.port % 4 == usize::from(wire)) {
+            endpoint.server_mut().set_intx(level);
+        }
+    }
+
+    fn takes_writes(&self) -> bool {
+        self.endpoints.iter().all(Endpoint::takes_writes)
+    }
+}
+
+/// A look below a port whose link came up.
+type Rescan = Task<Result<Vec<Node>, enumerate::Error>>;
+
+/// See the module.
+pub struct HostNode {
+    machine: Machine<Switch>,
+    guests: Guests,
+    bus: Bus,
+    settings: Settings,
+    /// What was found at the start.
+    pub hierarchy: Hierarchy,
+    rescans: Vec<(usize, Rescan)>,
+    connected: Vec<bool>,
+    spin_for_doorbells: bool,
+}
+
+impl HostNode {
+    /// Enumerates what `switch` reaches (its links are up, or `up` waits for
+    /// them) and offers every endpoint below `directory`.
+    ///
+    /// # Errors
+    /// One line for the user.
+    #[allow(clippy::too_many_arguments)]
+    pub fn start(
+        clock: Clock,
+        poller: Poller,
+        root: root::Settings,
+        settings: Settings,
+        switch: Switch,
+        directory: &Path,
+        doorbells: bool,
+        mut up: impl FnMut(&mut Switch, Instant) -> io::Result<bool>,
+    ) -> io::Result<Self> {
+        let mut machine = Machine::new(clock, poller, root, switch)?;
+        let mut guests = Guests { clock, endpoints: Vec::new() };
+        let bus = machine.new_bus();
+        while !up(machine.attached_mut(), clock.now())? {
+            let (moved, timer) = machine.pump(&mut guests)?;
+            let soon = clock.now() + wire::Duration::from_ms(100);
+            machine.wait(moved, next_timer([timer, Some(soon)]))?;
+        }
+        let found = enumerate::enumerate(bus.clone(), settings.clone());
+        let hierarchy = machine.run(&mut guests, &bus, found)?.map_err(io::Error::other)?;
+        let mut node = Self {
+            machine,
+            guests,
+            bus,
+            settings,
+            hierarchy,
+            rescans: Vec::new(),
+            connected: Vec::new(),
+            spin_for_doorbells: doorbells,
+        };
+        node.offer(directory, doorbells)?;
+        Ok(node)
+    }
+
+    /// The downstream ports of the switch right below the root port.
+    fn ports(&self) -> &[Node] {
+        self.hierarchy.root.children().first().map_or(&[], Node::children)
+    }
+
+    fn offer(&mut self, directory: &Path, doorbells: bool) -> io::Result<()> {
+        let found: Vec<(usize, Node)> = self
+            .ports()
+            .iter()
+            .enumerate()
+            .flat_map(|(port, node)| endpoints(node).into_iter().map(move |node| (port, node)))
+            .collect();
+        if found.is_empty() {
+            return Err(io::Error::other("no endpoint found behind any link"));
+        }
+        for (number, (port, node)) in found.into_iter().enumerate() {
+            let bus = self.machine.new_bus();
+            let describing = describe(bus.clone(), node.clone(), doorbells);
+            let info = self.machine.run(&mut self.guests, &bus, describing)?;
+            let settings = self.settings.clone();
+            let endpoint = Endpoint::offer(directory, number, port, node, info, bus, settings)
+                .map_err(io::Error::other)?;
+            self.machine.poller().add(endpoint.server(), false)?;
+            self.guests.endpoints.push(endpoint);
+            self.connected.push(false);
+        }
+        Ok(())
+    }
+
+    /// The sockets, in the order of the endpoints.
+    pub fn sockets(&self) -> Vec<PathBuf> {
+        self.guests.endpoints.iter().map(|e| e.server().path().to_owned()).collect()
+    }
+
+    /// Serves until `stopped` says so; `stop` becomes readable then.
+    ///
+    /// # Errors
+    /// What the node cannot go on with.
+    pub fn run(
+        &mut self,
+        stop: BorrowedFd<'_>,
+        mut stopped: impl FnMut() -> bool,
+        mut tell: impl FnMut(HostEvent),
+    ) -> io::Result<()> {
+        self.machine.poller().add(stop, false)?;
+        while !stopped() {
+            let (mut moved, mut timer) = self.machine.pump(&mut self.guests)?;
+            let now = self.machine.clock().now();
+            moved |= self.look_at_links(now, &mut tell)?;
+            moved |= self.rescan(now, &mut tell);
+            moved |= self.serve(now, &mut timer, &mut tell);
+            let polled = self.spin_for_doorbells && self.connected.contains(&true);
+            self.machine.wait(moved || polled, timer)?;
+        }
+        self.machine.close()
+    }
+
+    fn serve(
+        &mut self,
+        now: Instant,
+        timer: &mut Option<Instant>,
+        tell: &mut impl FnMut(HostEvent),
+    ) -> bool {
+        let mut moved = false;
+        for number in 0..self.guests.endpoints.len() {
+            let endpoint = &mut self.guests.endpoints[number];
+            moved |= endpoint.service(now);
+            *timer = next_timer([*timer, endpoint.server().deadline()]);
+            for (token, data) in std::mem::take(&mut endpoint.answers) {
+                moved = true;
+                self.machine.host_data(token, data);
+            }
+            let connected = endpoint.server().connected();
+            let closed = endpoint.server_mut().take_closed();
+            if let Some(why) = closed {
+                tell(HostEvent::VmmGone(number, why.to_string()));
+                self.connected[number] = false;
+            }
+            if connected && !self.connected[number] {
+                tell(HostEvent::VmmAttached(number));
+            }
+            self.connected[number] = connected;
+        }
+        moved
+    }
+
+    fn look_at_links(
+        &mut self,
+        now: Instant,
+        tell: &mut impl FnMut(HostEvent),
+    ) -> io::Result<bool> {
+        let mut moved = false;
+        while let Some(event) = self.machine.attached_mut().links_mut().event() {
+            moved = true;
+            match event {
+                LinkEvent::Down(port, cause) => {
+                    tell(HostEvent::LinkDown(port, cause));
+                    self.rescans.retain(|(rescanned, _)| *rescanned != port);
+                    let gone = self.guests.endpoints.iter_mut().filter(|e| e.port == port);
+                    for endpoint in gone {
+                        endpoint.lost(now);
+                        self.machine.forget_master(endpoint.node.bdf);
+                    }
+                }
+                LinkEvent::Up(port, _) => {
+                    tell(HostEvent::LinkUp(port));
+                    let Some(node) = self.ports().get(port).cloned() else { continue };
+                    let max_payload = node.max_payload;
+                    let settings = self.settings.clone();
+                    let look =
+                        enumerate::enumerate_below(self.bus.clone(), node, settings, max_payload);
+                    self.rescans.push((port, Task::new(&self.bus, look)));
+                }
+                // Another attempt follows by itself.
+                LinkEvent::Failed(..) | LinkEvent::Echo(..) => {}
+            }
+        }
+        Ok(moved)
+    }
+
+    /// Goes on with looking below ports whose links came up.
+    fn rescan(&mut self, now: Instant, tell: &mut impl FnMut(HostEvent)) -> bool {
+        let mut done = Vec::new();
+        self.rescans.retain_mut(|(port, task)| match task.poll(now) {
+            Some(result) => {
+                done.push((*port, result));
+                false
+            }
+            None => true,
+        });
+        let moved = !done.is_empty();
+        for (port, result) in done {
+            match result {
+                Ok(children) => self.attach_again(now, port, &children, tell),
+                Err(error) => tell(HostEvent::Changed(port, error.to_string())),
+            }
+        }
+        moved
+    }
+
+    fn attach_again(
+        &mut self,
+        now: Instant,
+        port: usize,
+        children: &[Node],
+        tell: &mut impl FnMut(HostEvent),
+    ) {
+        let found: Vec<Node> = children.iter().flat_map(endpoints).collect();
+        for (number, endpoint) in self.guests.endpoints.iter_mut().enumerate() {
+            if endpoint.port != port {
+                continue;
+            }
+            let same = found.iter().find(|node| node.bdf == endpoint.node.bdf);
+            if same.is_some_and(|node| endpoint.found(now, node.clone())) {
+                tell(HostEvent::Back(number));
+            } else {
+                let why = format!("endpoint {number} is not what it was; start the host again");
+                tell(HostEvent::Changed(port, why));
+            }
+        }
+    }
+
+    /// What went wrong: the root complex, the upstream port, each downstream
+    /// port, each endpoint's DMA.
+    pub fn errors(&self) -> Vec<(String, String)> {
+        let mut lines = vec![("root port".to_owned(), self.machine.root().errors().to_string())];
+        let switch = self.machine.attached().upstream();
+        for (index, errors) in switch.errors().iter().enumerate() {
+            let name = match index {
+                0 => "upstream port".to_owned(),
+                n => format!("downstream port {}", n - 1),
+            };
+            lines.push((name, errors.to_string()));
+        }
+        for (number, endpoint) in self.guests.endpoints.iter().enumerate() {
+            let faults = match endpoint.faults() {
+                0 => "none".to_owned(),
+                n => format!("{n} accesses outside mapped memory"),
+            };
+            lines.push((format!("endpoint {number} DMA"), faults));
+        }
+        lines
+    }
+}
+
+/// The endpoints in a subtree.
+fn endpoints(node: &Node) -> Vec<Node> {
+    match node.device() {
+        Some(_) => vec![node.clone()],
+        None => node.children().iter().flat_map(endpoints).collect(),
+    }
+}

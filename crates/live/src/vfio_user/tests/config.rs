@@ -1,0 +1,105 @@
+//! What the VMM sees of configuration space.
+
+use crate::vfio_user::config::{Config, FarWrite, Written};
+use crate::vfio_user::testing::plain_endpoint;
+
+fn config() -> Config {
+    Config::new(&plain_endpoint())
+}
+
+fn read32(config: &Config, at: u16) -> u32 {
+    u32::from_le_bytes(config.read(at, 4).unwrap())
+}
+
+#[test]
+fn bars_are_sized_and_kept_here() {
+    let mut config = config();
+    assert_eq!(read32(&config, 0x10), 0x4);
+    for at in [0x10, 0x14, 0x18, 0x30] {
+        assert_eq!(config.write(at, &[0xff; 4]), Written::default());
+    }
+    assert_eq!(read32(&config, 0x10), 0xffff_c004);
+    assert_eq!(read32(&config, 0x14), 0xffff_ffff);
+    assert_eq!(read32(&config, 0x18), 0);
+    assert_eq!(read32(&config, 0x30), 0);
+    config.write(0x10, &0xfebf_0000_u32.to_le_bytes());
+    assert_eq!(read32(&config, 0x10), 0xfebf_0004);
+    config.reset();
+    assert_eq!(read32(&config, 0x14), 0);
+}
+
+#[test]
+fn command_keeps_memory_enabled_on_the_far_side() {
+    let mut config = config();
+    let written = config.write(4, &[0x04, 0x04]);
+    // Bus master and INTx disable cross; so does memory enable, unasked.
+    assert_eq!(written.far, [FarWrite { offset: 4, size: 2, value: 0x0406 }]);
+    assert!(config.bus_master());
+    let mut far = [0x06, 0x04, 0x10, 0x00];
+    config.overlay(4, &mut far);
+    assert_eq!(far, [0x04, 0x04, 0x10, 0x00]);
+    config.write(4, &[0x02]);
+    config.overlay(4, &mut far);
+    assert_eq!(far[0], 0x06);
+    assert!(!config.bus_master());
+}
+
+#[test]
+fn msix_control_is_the_hosts() {
+    let mut config = config();
+    let msix = config.msix_capability().unwrap();
+    assert_eq!((msix.vectors, msix.table, msix.pba), (4, (0, 0x2000), (0, 0x3000)));
+    assert!(!config.msix_enabled());
+    assert_eq!(config.write(0x52, &[0xff, 0xc0]), Written::default());
+    assert!(config.msix_enabled() && config.msix_masked());
+    let mut far = [0x11, 0x60, 0x03, 0x80];
+    config.overlay(0x50, &mut far);
+    assert_eq!(far, [0x11, 0x60, 0x03, 0xc0]);
+}
+
+#[test]
+fn function_level_reset_is_intercepted_and_sizes_are_shadowed() {
+    let mut config = config();
+    let written = config.write(0x68, &[0x5f, 0xa0]);
+    assert!(written.reset);
+    // MPS 128 and MRRS 512 of the far hierarchy stay; no FLR crosses.
+    assert_eq!(written.far, [FarWrite { offset: 0x68, size: 2, value: 0x201f }]);
+    let mut far = [0x1f, 0x20];
+    config.overlay(0x68, &mut far);
+    assert_eq!(far, [0x5f, 0x20]);
+}
+
+#[test]
+fn msi_and_sriov_are_not_shown() {
+    let config = config();
+    // Express at 0x60 -> MSI at 0xa0 -> power at 0xc0.
+    let mut far = [0x10, 0xa0, 0x02, 0x00];
+    config.overlay(0x60, &mut far);
+    assert_eq!(far, [0x10, 0xc0, 0x02, 0x00]);
+    assert_eq!(read32(&config, 0x100), 0x1400_0000);
+    assert_eq!(read32(&config, 0x108), 0);
+    assert_eq!(config.read(0x140, 4), None);
+}
+
+#[test]
+fn hostile_snapshots_do_no_harm() {
+    for fill in [0xff, 0x40, 0x11, 0x05, 0xfc] {
+        let mut info = plain_endpoint();
+        info.config.fill(fill);
+        let mut config = Config::new(&info);
+        for at in (0..4096).step_by(4) {
+            config.write(at, &[0xff; 4]);
+            let _ = config.read(at, 4);
+        }
+    }
+}
+
+#[test]
+fn a_power_state_stays_here() {
+    let mut config = config();
+    let written = config.write(0xc4, &[0x03, 0x00]);
+    assert_eq!(written.far, [FarWrite { offset: 0xc4, size: 2, value: 0 }]);
+    let mut far = [0, 0];
+    config.overlay(0xc4, &mut far);
+    assert_eq!(far, [3, 0]);
+}

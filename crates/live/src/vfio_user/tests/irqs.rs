@@ -1,0 +1,189 @@
+//! Interrupts: descriptors, masks, levels.
+
+use super::client::{Bench, eventfd, rung};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::pipe::PipeFlags;
+use wire::vfio_user::{IrqAction, IrqData};
+
+const INTX: u32 = 0;
+const MSIX: u32 = 2;
+const REQ: u32 = 4;
+const TRIGGER: (IrqData, IrqAction) = (IrqData::Eventfd, IrqAction::Trigger);
+const MASK: (IrqData, IrqAction) = (IrqData::None, IrqAction::Mask);
+const UNMASK: (IrqData, IrqAction) = (IrqData::None, IrqAction::Unmask);
+const FIRE: (IrqData, IrqAction) = (IrqData::None, IrqAction::Trigger);
+
+fn vectors(bench: &mut Bench, count: u32) -> Vec<OwnedFd> {
+    let events: Vec<_> = (0..count).map(|_| eventfd()).collect();
+    let fds: Vec<_> = events.iter().map(AsFd::as_fd).collect();
+    assert_eq!(bench.set_irqs(TRIGGER, (MSIX, 0, count), &fds), None);
+    events
+}
+
+#[test]
+fn vectors_are_signalled_each_on_its_own() {
+    let mut bench = Bench::new();
+    let events = vectors(&mut bench, 4);
+    bench.server.signal(2);
+    bench.server.signal(2);
+    bench.server.signal(9);
+    assert_eq!(events.iter().map(rung).collect::<Vec<_>>(), [0, 0, 2, 0]);
+}
+
+#[test]
+fn a_masked_vector_is_pending() {
+    let mut bench = Bench::new();
+    let events = vectors(&mut bench, 2);
+    assert_eq!(bench.set_irqs(MASK, (MSIX, 0, 2), &[]), None);
+    bench.server.signal(1);
+    bench.server.signal(1);
+    assert_eq!(rung(&events[1]), 0);
+    assert_eq!(bench.read(0, 0x3000, 8), [2, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(bench.set_irqs(UNMASK, (MSIX, 0, 2), &[]), None);
+    assert_eq!((rung(&events[0]), rung(&events[1])), (0, 1));
+    assert_eq!(bench.read(0, 0x3000, 1), [0]);
+    // By one byte of two.
+    let some = (IrqData::Bool(vec![0, 1].into()), IrqAction::Mask);
+    assert_eq!(bench.set_irqs(some, (MSIX, 0, 2), &[]), None);
+    bench.server.signal(0);
+    bench.server.signal(1);
+    assert_eq!((rung(&events[0]), rung(&events[1])), (1, 0));
+}
+
+#[test]
+fn the_table_and_the_function_mask_hold_back_too() {
+    let mut bench = Bench::new();
+    let events = vectors(&mut bench, 1);
+    bench.write(0, 0x200c, &[1, 0, 0, 0]);
+    bench.server.signal(0);
+    assert_eq!(rung(&events[0]), 0);
+    bench.write(0, 0x200c, &[0, 0, 0, 0]);
+    assert_eq!(rung(&events[0]), 1);
+    bench.write(7, 0x52, &[0x03, 0xc0]);
+    bench.server.signal(0);
+    assert_eq!(rung(&events[0]), 0);
+    bench.write(7, 0x52, &[0x03, 0x80]);
+    assert_eq!(rung(&events[0]), 1);
+}
+
+#[test]
+fn a_vector_between_two_descriptors_is_not_lost() {
+    let mut bench = Bench::new();
+    bench.write(7, 0x52, &[0x03, 0x80]);
+    bench.server.signal(0);
+    let events = vectors(&mut bench, 1);
+    assert_eq!(rung(&events[0]), 1);
+    // Taken back, one by one and all at once.
+    assert_eq!(bench.set_irqs(TRIGGER, (MSIX, 0, 1), &[]), None);
+    bench.server.signal(0);
+    assert_eq!(rung(&events[0]), 0);
+    assert_eq!(bench.set_irqs(FIRE, (MSIX, 0, 0), &[]), None);
+    let events = vectors(&mut bench, 1);
+    assert_eq!(rung(&events[0]), 0);
+}
+
+#[test]
+fn nothing_is_signalled_while_msix_is_off() {
+    let mut bench = Bench::new();
+    bench.server.signal(0);
+    assert_eq!(bench.server.counters().lost_interrupts, 1);
+    let events = vectors(&mut bench, 1);
+    assert_eq!(rung(&events[0]), 0);
+}
+
+#[test]
+fn the_client_may_trigger_itself() {
+    let mut bench = Bench::new();
+    let events = vectors(&mut bench, 3);
+    assert_eq!(bench.set_irqs(FIRE, (MSIX, 1, 1), &[]), None);
+    let some = (IrqData::Bool(vec![1, 0, 1].into()), IrqAction::Trigger);
+    assert_eq!(bench.set_irqs(some, (MSIX, 0, 3), &[]), None);
+    assert_eq!(events.iter().map(rung).collect::<Vec<_>>(), [1, 1, 1]);
+}
+
+#[test]
+fn intx_masks_itself_and_follows_its_level() {
+    let mut bench = Bench::new();
+    let event = eventfd();
+    bench.server.set_intx(true);
+    assert_eq!(bench.set_irqs(TRIGGER, (INTX, 0, 1), &[event.as_fd()]), None);
+    assert_eq!(rung(&event), 1);
+    bench.server.set_intx(true);
+    assert_eq!(rung(&event), 0);
+    // Still high when unmasked: again. Low: no more.
+    assert_eq!(bench.set_irqs(UNMASK, (INTX, 0, 1), &[]), None);
+    assert_eq!(rung(&event), 1);
+    bench.server.set_intx(false);
+    assert_eq!(bench.set_irqs(UNMASK, (INTX, 0, 1), &[]), None);
+    assert_eq!(rung(&event), 0);
+    assert_eq!(bench.set_irqs(MASK, (INTX, 0, 1), &[]), None);
+    bench.server.set_intx(true);
+    assert_eq!(rung(&event), 0);
+    // KVM unmasks by a descriptor of its own.
+    let unmask = eventfd();
+    let by_fd = (IrqData::Eventfd, IrqAction::Unmask);
+    assert_eq!(bench.set_irqs(by_fd, (INTX, 0, 1), &[unmask.as_fd()]), None);
+    bench.pump();
+    assert_eq!(rung(&event), 0);
+    rustix::io::write(&unmask, &1_u64.to_ne_bytes()).unwrap();
+    bench.pump();
+    assert_eq!(rung(&event), 1);
+    assert_eq!(bench.set_irqs(FIRE, (INTX, 0, 0), &[]), None);
+    rustix::io::write(&unmask, &1_u64.to_ne_bytes()).unwrap();
+    bench.pump();
+    assert_eq!(rung(&event), 0);
+}
+
+#[test]
+fn the_unplug_request() {
+    let mut bench = Bench::new();
+    assert!(!bench.server.request_unplug());
+    let event = eventfd();
+    assert_eq!(bench.set_irqs(TRIGGER, (REQ, 0, 1), &[event.as_fd()]), None);
+    assert!(bench.server.request_unplug());
+    assert_eq!(rung(&event), 1);
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let mut bench = Bench::new();
+    let event = eventfd();
+    let fd = event.as_fd();
+    let mask_by_fd = (IrqData::Eventfd, IrqAction::Mask);
+    for (what, which, fds) in [
+        (TRIGGER, (MSIX, 4, 1), &[fd][..]),
+        (TRIGGER, (MSIX, 0, 5), &[]),
+        (TRIGGER, (MSIX, u32::MAX, 2), &[]),
+        (TRIGGER, (MSIX, 0, 2), &[fd]),
+        (TRIGGER, (MSIX, 0, 0), &[]),
+        (TRIGGER, (1, 0, 1), &[fd]),
+        (TRIGGER, (3, 0, 1), &[fd]),
+        (TRIGGER, (99, 0, 1), &[fd]),
+        (FIRE, (MSIX, 1, 0), &[]),
+        (FIRE, (MSIX, 0, 1), &[fd]),
+        (MASK, (INTX, 0, 0), &[]),
+        (MASK, (REQ, 0, 1), &[]),
+        (mask_by_fd, (MSIX, 0, 1), &[fd]),
+    ] {
+        assert!(bench.set_irqs(what.clone(), which, fds).is_some(), "{what:?} {which:?}");
+    }
+}
+
+#[test]
+fn a_descriptor_that_is_no_event_counter_stops_nobody() {
+    let mut bench = Bench::new();
+    // A full pipe that would block.
+    let (_read, write) = rustix::pipe::pipe_with(PipeFlags::NONBLOCK).unwrap();
+    while rustix::io::write(&write, &[0; 4096]).is_ok() {}
+    let flags = rustix::fs::fcntl_getfl(&write).unwrap();
+    rustix::fs::fcntl_setfl(&write, flags - rustix::fs::OFlags::NONBLOCK).unwrap();
+    assert_eq!(bench.set_irqs(TRIGGER, (MSIX, 0, 1), &[write.as_fd()]), None);
+    bench.server.signal(0);
+    // One that is always ready, and has nothing to say.
+    let (read, write) = rustix::pipe::pipe().unwrap();
+    drop(write);
+    let by_fd = (IrqData::Eventfd, IrqAction::Unmask);
+    assert_eq!(bench.set_irqs(by_fd, (INTX, 0, 1), &[read.as_fd()]), None);
+    bench.pump();
+    assert_eq!(bench.read(0, 4, 4), [4, 5, 6, 7]);
+}

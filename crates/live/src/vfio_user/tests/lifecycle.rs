@@ -1,0 +1,136 @@
+//! Clients come and go; servers too.
+
+use super::client::{Bench, Client, Folder, access, eventfd, message};
+use crate::mapping::Shared;
+use crate::vfio_user::{Action, BindError, DmaError, DmaRead, Server, testing};
+use rustix::fd::AsFd;
+use wire::Instant;
+use wire::vfio_user::{Command, DmaMap, IrqAction, IrqData};
+
+#[test]
+fn the_next_client_finds_a_clean_state() {
+    let mut bench = Bench::new();
+    let (ram, event) = (Shared::new("ram", 0, 0x1000).unwrap(), eventfd());
+    let map = DmaMap { flags: 3, offset: 0, address: 0x1000, size: 0x1000 };
+    assert_eq!(bench.map(map, Some(&ram.file)), None);
+    let trigger = (IrqData::Eventfd, IrqAction::Trigger);
+    assert_eq!(bench.set_irqs(trigger, (2, 0, 1), &[event.as_fd()]), None);
+    bench.write(7, 0x10, &[0, 0, 0xbf, 0xfe]);
+    bench.take_actions();
+    bench.answer = false;
+    bench.post(Command::RegionRead, &access(0, 0, 4, &[]), &[]);
+    let [Action::BarRead { token: stale, .. }] = bench.take_actions()[..] else { panic!() };
+
+    bench.client = Client::connect(bench.server.path());
+    // Everything at once, before the server has looked.
+    let version = message(1, 1, &[0, 0, 0, 0], false);
+    let read = message(2, 9, &access(0, 8, 4, &[]), false);
+    bench.client.send(&[version, read].concat(), &[]);
+    bench.pump();
+    let [Action::ClientGone { token }, Action::ClientReady] = bench.take_actions()[..] else {
+        panic!()
+    };
+    assert_eq!(bench.client.receive().header.id, 1);
+    // Nothing of the new client before the old one's traces are gone.
+    assert!(bench.client.is_quiet());
+    bench.server.reply(bench.now, stale, Ok(&[1; 4]));
+    assert_eq!(bench.take_actions(), []);
+    bench.answer = true;
+    bench.server.reply(bench.now, token, Ok(&[]));
+    bench.pump();
+    assert_eq!(bench.client.receive().payload[16..], [8, 9, 10, 11]);
+    assert_eq!(bench.read(7, 0x10, 4), [4, 0, 0, 0]);
+    assert_eq!(bench.server.memory().ranges(), 0);
+    let fault = DmaRead::Failed(DmaError::Fault);
+    assert_eq!(bench.server.dma_read(bench.now, 0x1000, 4), fault);
+    bench.server.signal(0);
+    assert_eq!(super::client::rung(&event), 0);
+}
+
+#[test]
+fn a_client_that_said_nothing_leaves_no_trace() {
+    let mut bench = Bench::silent(testing::plain_endpoint());
+    for _ in 0..3 {
+        bench.client = Client::connect(bench.server.path());
+        bench.pump();
+    }
+    assert_eq!(bench.take_actions(), []);
+    bench.greet(&None);
+    assert_eq!(bench.take_actions(), [Action::ClientReady]);
+}
+
+#[test]
+fn a_second_client_is_turned_away() {
+    let mut bench = Bench::new();
+    let second = Client::connect(bench.server.path());
+    bench.pump();
+    assert!(second.is_closed());
+    assert_eq!(bench.server.counters().turned_away, 1);
+    assert_eq!(bench.read(0, 4, 4), [4, 5, 6, 7]);
+}
+
+#[test]
+fn a_client_that_leaves_while_it_is_not_read_is_noticed() {
+    let mut bench = Bench::new();
+    bench.answer = false;
+    for _ in 0..100 {
+        bench.client.send(&message(1, 9, &access(0, 0, 4, &[]), false), &[]);
+    }
+    bench.pump();
+    bench.client = Client::connect(bench.server.path());
+    bench.take_actions();
+    bench.answer = true;
+    bench.pump();
+    assert!(matches!(bench.take_actions()[..], [Action::ClientGone { .. }]));
+    bench.greet(&None);
+    assert_eq!(bench.read(0, 4, 4), [4, 5, 6, 7]);
+}
+
+#[test]
+fn sockets_of_dead_servers_are_replaced_and_of_live_ones_respected() {
+    let folder = Folder::new();
+    let bind = || Server::bind(&folder.0, 3, testing::plain_endpoint());
+    let server = bind().unwrap();
+    let path = server.path().to_owned();
+    let error = bind().unwrap_err();
+    assert!(matches!(error, BindError::InUse(_)));
+    assert!(error.to_string().contains("another server is listening"), "{error}");
+    drop(server);
+    assert!(!path.exists());
+    // A socket without a server, as after a crash.
+    drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+    assert!(path.exists());
+    drop(bind().unwrap());
+    std::fs::write(&path, b"mine").unwrap();
+    assert!(matches!(bind(), Err(BindError::NotASocket(_))));
+    assert_eq!(std::fs::read(&path).unwrap(), b"mine");
+    let long = folder.0.join("x".repeat(120));
+    let error = Server::bind(&long, 0, testing::plain_endpoint()).unwrap_err();
+    assert!(matches!(error, BindError::TooLong(_)));
+}
+
+#[test]
+fn one_descriptor_tells_when_there_is_something_to_do() {
+    let folder = Folder::new();
+    let mut server = Server::bind(&folder.0, 0, testing::plain_endpoint()).unwrap();
+    let ready = |server: &Server| {
+        use rustix::event::{PollFd, PollFlags, Timespec};
+        let mut fds = [PollFd::new(server, PollFlags::IN)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        rustix::event::poll(&mut fds, Some(&now)).unwrap() > 0
+    };
+    assert!(!ready(&server));
+    let client = Client::connect(server.path());
+    assert!(ready(&server));
+    server.service(Instant::ZERO);
+    assert!(!ready(&server));
+    client.send(&message(0, 1, &[0; 4], false), &[]);
+    assert!(ready(&server));
+    server.service(Instant::ZERO);
+    assert!(!ready(&server));
+    drop(client);
+    assert!(ready(&server));
+    server.service(Instant::ZERO);
+    assert!(!ready(&server) && !server.connected());
+    assert!(server.take_closed().is_some());
+}

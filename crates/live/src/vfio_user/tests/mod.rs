@@ -1,0 +1,12 @@
+//! A client that speaks the protocol by hand, against a server over a real
+//! socket; and random messages against a session.
+
+mod client;
+mod config;
+mod dma;
+mod irqs;
+mod lifecycle;
+mod messages;
+mod random;
+mod regions;
+mod shared;

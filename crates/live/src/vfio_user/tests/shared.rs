@@ -1,0 +1,118 @@
+//! Doorbells in a page that the client maps.
+
+use super::client::{Bench, access, message};
+use crate::mapping::Mapping;
+use crate::vfio_user::{Action, testing};
+use rustix::fd::AsFd;
+use wire::vfio_user::{Command, RegionInfo, SparseArea};
+
+fn info(bench: &mut Bench, argsz: u32) -> (RegionInfo, Option<Mapping>) {
+    let mut payload = Vec::new();
+    RegionInfo { argsz, ..RegionInfo::default() }.encode_request(&mut payload);
+    let reply = bench.exchange(Command::DeviceGetRegionInfo, &payload, &[]);
+    let info = RegionInfo::decode(&reply.payload).unwrap();
+    assert_eq!(info.flags, 0xf);
+    let mapping = reply.fds.first().map(|fd| {
+        let area = info.areas[0];
+        Mapping::new(fd.as_fd(), info.offset + area.offset, area.size, true, true).unwrap()
+    });
+    (info, mapping)
+}
+
+/// The doorbells rung so far.
+fn rung(bench: &mut Bench) -> Vec<(u64, u32)> {
+    bench.server.poll_doorbells();
+    bench.pump();
+    bench
+        .take_actions()
+        .into_iter()
+        .map(|action| match action {
+            Action::BarWrite { bar: 0, offset, data } => {
+                (offset, u32::from_le_bytes(data[..].try_into().unwrap()))
+            }
+            other => panic!("{other:?}"),
+        })
+        .collect()
+}
+
+#[test]
+fn stores_in_the_page_are_writes_to_the_bar() {
+    let mut bench = Bench::with(testing::shared_endpoint());
+    // QEMU asks for the structure first: it learns the size it needs.
+    let (short, none) = info(&mut bench, 32);
+    assert!(short.argsz > 32 && short.areas.is_empty() && none.is_none());
+    let (whole, page) = info(&mut bench, short.argsz);
+    assert_eq!(whole.areas, [SparseArea { offset: 0x1000, size: 0x1000 }]);
+    let page = page.unwrap();
+    assert_eq!(rung(&mut bench), []);
+    page.write(8, &5_u32.to_le_bytes()).unwrap();
+    page.write(0, &0_u32.to_le_bytes()).unwrap();
+    assert_eq!(rung(&mut bench), [(0x1000, 0), (0x1008, 5)]);
+    assert_eq!(rung(&mut bench), []);
+    // The same value again counts again; of two stores the last one does.
+    page.write(8, &5_u32.to_le_bytes()).unwrap();
+    assert_eq!(rung(&mut bench), [(0x1008, 5)]);
+    page.write(8, &6_u32.to_le_bytes()).unwrap();
+    page.write(8, &7_u32.to_le_bytes()).unwrap();
+    assert_eq!(rung(&mut bench), [(0x1008, 7)]);
+    // Beyond what is looked at.
+    page.write(64, &1_u32.to_le_bytes()).unwrap();
+    assert_eq!(rung(&mut bench), []);
+}
+
+#[test]
+fn trapped_writes_reach_the_bar_too_and_in_order() {
+    let mut bench = Bench::with(testing::shared_endpoint());
+    let page = info(&mut bench, 4096).1.unwrap();
+    page.write(4, &9_u32.to_le_bytes()).unwrap();
+    // The store came first, and nobody has looked yet.
+    bench.client.send(&message(1, 10, &access(0, 0x1000, 4, &[3, 0, 0, 0]), true), &[]);
+    bench.pump();
+    assert_eq!(rung(&mut bench), [(0x1004, 9), (0x1000, 3)]);
+}
+
+#[test]
+fn a_reset_forgets_what_was_rung() {
+    let mut bench = Bench::with(testing::shared_endpoint());
+    let page = info(&mut bench, 4096).1.unwrap();
+    bench.answer = false;
+    bench.post(Command::DeviceReset, &[], &[]);
+    page.write(4, &9_u32.to_le_bytes()).unwrap();
+    let [Action::Reset { token, .. }] = bench.take_actions()[..] else { panic!() };
+    bench.server.reply(bench.now, token, Ok(&[]));
+    assert_eq!(rung(&mut bench), []);
+    // And so does another client, who finds the page as it was made.
+    page.write(4, &9_u32.to_le_bytes()).unwrap();
+    bench.answer = true;
+    bench.client = super::client::Client::connect(bench.server.path());
+    bench.pump();
+    bench.greet(&None);
+    bench.take_actions();
+    assert_eq!(rung(&mut bench), []);
+    assert_eq!(page.load(4), Some(u32::MAX));
+}
+
+#[test]
+fn the_page_cannot_be_cut_by_the_client() {
+    let mut bench = Bench::with(testing::shared_endpoint());
+    let mut payload = Vec::new();
+    RegionInfo { argsz: 4096, ..RegionInfo::default() }.encode_request(&mut payload);
+    let reply = bench.exchange(Command::DeviceGetRegionInfo, &payload, &[]);
+    assert!(rustix::fs::ftruncate(&reply.fds[0], 0).is_err());
+}
+
+#[test]
+fn impossible_ranges_are_refused() {
+    use crate::vfio_user::doorbell::Doorbells;
+    let range = testing::shared_endpoint().shared.unwrap();
+    for wrong in [
+        crate::vfio_user::SharedRange { offset: 0x1004, ..range },
+        crate::vfio_user::SharedRange { length: 0, polled: 0, ..range },
+        crate::vfio_user::SharedRange { length: 1 << 32, ..range },
+        crate::vfio_user::SharedRange { polled: 0x1004, ..range },
+        crate::vfio_user::SharedRange { polled: 3, ..range },
+        crate::vfio_user::SharedRange { bar: 6, ..range },
+    ] {
+        assert!(Doorbells::new(wrong).is_err(), "{wrong:?}");
+    }
+}

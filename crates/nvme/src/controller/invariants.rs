@@ -1,0 +1,25 @@
+//! What holds between any two calls, for the tests that try to break it.
+
+use super::{ADMIN_COMMANDS, Controller};
+use crate::admin::EVENT_REQUESTS;
+
+impl Controller {
+    /// # Panics
+    /// If a bound is exceeded or the counters contradict each other.
+    #[doc(hidden)]
+    pub fn check_invariants(&self) {
+        assert!(self.buffered <= self.config.buffer, "more buffered than there is room");
+        assert!(self.in_flight[0] <= ADMIN_COMMANDS);
+        assert!(self.in_flight[1] <= self.config.commands);
+        assert!(self.commands.len() <= self.in_flight[0] + self.in_flight[1]);
+        assert!(self.events.requests() <= EVENT_REQUESTS);
+        // Before a reset and after it; the second half waits for the first.
+        let most = self.config.commands + self.namespaces.len();
+        assert!(self.blocks.len() <= most, "too many block requests");
+        assert!(self.block_requests.len() <= self.blocks.len());
+        assert!(self.held.len() + self.waiting.len() <= self.commands.len());
+        if self.commands.is_empty() {
+            assert_eq!(self.buffered, 0, "a command kept its share of the buffer");
+        }
+    }
+}

@@ -1,0 +1,365 @@
+//! The machine around a controller: configuration and register accesses as
+//! TLPs, host memory that answers DMA, interrupts that are counted.
+
+use super::Media;
+use crate::block::Request;
+use crate::{Config, Controller};
+use bytes::{Bytes, BytesMut};
+use pcie::software::{self, Task};
+use pcie::{Bus, Function, Input, Output, Ram, Ready};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use wire::tlp::{
+    Completion, ConfigKind, ConfigRequest, MemoryRequest, Packet, Status, Tlp, message_code,
+};
+use wire::{Bdf, Duration, Instant, Tag};
+
+/// Where data lie in host memory.
+pub const DATA: u64 = 0x10_0000;
+/// Where queues lie: no stray data look like this address.
+pub const QUEUES: u64 = 0x7a5c_31d0_0000_0000;
+
+const DRIVE: Bdf = Bdf::new(1, 0, 0);
+const ROOT: Bdf = Bdf::new(0, 0, 0);
+/// BAR 0.
+pub(super) const BAR: u64 = 0xe000_0000;
+/// Where MSI-X writes go.
+const MSI: u64 = 0xfee0_0000;
+/// Completions of host memory end at multiples of this (RCB).
+const READ_BOUNDARY: usize = 64;
+
+/// See the module.
+pub struct Bench {
+    /// The drive.
+    pub controller: Controller,
+    /// Its media.
+    pub media: Media,
+    /// Host memory, ranges that do not overlap.
+    pub memory: Vec<Rc<RefCell<Ram>>>,
+    /// The time.
+    pub now: Instant,
+    /// MSI-X messages so far, by data (the vector).
+    pub interrupts: Vec<u32>,
+    /// The level of INTA.
+    pub intx: bool,
+    /// Block requests not carried out yet.
+    pub blocks: VecDeque<Request>,
+    /// Reads of host memory not answered yet.
+    pub reads: VecDeque<MemoryRequest>,
+    /// DMA writes that hit no memory.
+    pub stray_writes: u64,
+    /// Every TLP of the drive, short, if asked for.
+    pub trace: Option<Vec<String>>,
+    answer: Option<(Status, Bytes)>,
+}
+
+impl Bench {
+    /// A drive as its host finds it: nothing is configured.
+    pub fn new(config: Config) -> Self {
+        let ram = |base, length| Rc::new(RefCell::new(Ram::new(base, length)));
+        Self {
+            media: Media::new(&config),
+            controller: Controller::new(Instant::ZERO, config),
+            memory: vec![ram(DATA, 4 << 20), ram(QUEUES, 65 * 0x1_0000)],
+            now: Instant::ZERO,
+            interrupts: Vec::new(),
+            intx: false,
+            blocks: VecDeque::new(),
+            reads: VecDeque::new(),
+            stray_writes: 0,
+            trace: None,
+            answer: None,
+        }
+    }
+
+    /// The same, with BAR, memory space and bus master set up, and MSI-X if
+    /// `msix`.
+    pub fn enumerated(config: Config, msix: bool) -> Self {
+        let mut bench = Self::new(config);
+        bench.enumerate(msix);
+        bench
+    }
+
+    /// Sets up BAR 0, memory space, bus master, and MSI-X if `msix`.
+    pub fn enumerate(&mut self, msix: bool) {
+        self.config_write(0x10, BAR as u32);
+        self.config_write(0x14, (BAR >> 32) as u32);
+        self.config_write(0x04, 0x0006);
+        // MRRS 4096, MPS 256, extended tags.
+        let control = self.capability(0x10) + 8;
+        self.config_write(control, 5 << 12 | 1 << 8 | 1 << 5);
+        if !msix {
+            return;
+        }
+        let capability = self.capability(0x11);
+        let control = self.config_read(capability);
+        let vectors = u64::from(control >> 16 & 0x7ff) + 1;
+        let table = u64::from(self.config_read(capability + 4) & !7);
+        for vector in 0..vectors {
+            let entry = table + vector * 16;
+            for (at, value) in [(0, MSI as u32), (4, 0), (8, vector as u32), (12, 0)] {
+                self.write(entry + at, 4, value.into());
+            }
+        }
+        self.config_write(capability, control | 1 << 31);
+    }
+
+    /// Finds a capability by its ID.
+    pub fn capability(&mut self, id: u8) -> u16 {
+        let mut at = self.config_read(0x34) as u16 & 0xfc;
+        while at != 0 {
+            let header = self.config_read(at);
+            if header as u8 == id {
+                return at;
+            }
+            at = (header >> 8) as u16 & 0xfc;
+        }
+        panic!("no capability {id:#x}");
+    }
+
+    /// Reads a double word of configuration space.
+    pub fn config_read(&mut self, register: u16) -> u32 {
+        self.request(Tlp::new(Packet::ConfigRead(config_request(register)), Bytes::new()));
+        self.take_answer() as u32
+    }
+
+    /// Writes a double word of configuration space.
+    pub fn config_write(&mut self, register: u16, value: u32) {
+        let data = Bytes::copy_from_slice(&value.to_le_bytes());
+        self.request(Tlp::new(Packet::ConfigWrite(config_request(register)), data));
+        self.answer = None;
+    }
+
+    /// Reads a register of BAR 0.
+    pub fn read(&mut self, offset: u64, size: usize) -> u64 {
+        let request = memory_request(BAR + offset, size);
+        self.request(Tlp::memory_read(request));
+        self.take_answer() >> (8 * request.leading()) & (u64::MAX >> (64 - 8 * size as u32))
+    }
+
+    /// Writes a register of BAR 0.
+    pub fn write(&mut self, offset: u64, size: usize, value: u64) {
+        let request = memory_request(BAR + offset, size);
+        let mut data = BytesMut::zeroed(request.length());
+        data[request.leading()..request.leading() + size]
+            .copy_from_slice(&value.to_le_bytes()[..size]);
+        self.request(Tlp::memory_write(request, data.freeze()));
+    }
+
+    fn request(&mut self, tlp: Tlp) {
+        self.controller.handle(self.now, Input::Tlp(tlp));
+        self.take_tlps(Ready::ALL);
+    }
+
+    fn take_answer(&mut self) -> u64 {
+        match self.answer.take() {
+            Some((Status::Success, data)) => {
+                let mut bytes = [0; 8];
+                bytes[..data.len()].copy_from_slice(&data);
+                u64::from_le_bytes(bytes)
+            }
+            _ => u64::MAX,
+        }
+    }
+
+    /// Resets the link: the function forgets everything, its configuration
+    /// too.
+    pub fn hot_reset(&mut self) {
+        self.controller.handle(self.now, Input::HotReset);
+        self.forget();
+    }
+
+    /// Sets Initiate Function Level Reset.
+    pub fn function_level_reset(&mut self) {
+        let control = self.capability(0x10) + 8;
+        let value = self.config_read(control);
+        self.config_write(control, value | 1 << 15);
+        self.forget();
+    }
+
+    fn forget(&mut self) {
+        self.reads.clear();
+        self.intx = false;
+    }
+
+    /// Takes the TLPs that the drive sends now, and its block requests.
+    pub fn take_tlps(&mut self, ready: Ready) {
+        while let Output::Tlp(tlp) = self.controller.poll(self.now, ready) {
+            self.receive(tlp);
+        }
+        while let Some(request) = self.controller.poll_block() {
+            self.blocks.push_back(request);
+        }
+    }
+
+    fn receive(&mut self, tlp: Tlp) {
+        if let Some(trace) = &mut self.trace {
+            trace.push(tlp.mnemonic().to_owned());
+        }
+        match tlp.packet {
+            Packet::MemoryRead(request) => self.reads.push_back(request),
+            Packet::MemoryWrite(request) => self.store(request, &tlp.data),
+            Packet::Completion(completion) => self.answer = Some((completion.status, tlp.data)),
+            Packet::Message(message) => match message.code {
+                message_code::ASSERT_INTA => self.intx = true,
+                message_code::DEASSERT_INTA => self.intx = false,
+                code => panic!("unexpected message {code:#x}"),
+            },
+            packet => panic!("a drive sends no {packet:?}"),
+        }
+    }
+
+    fn store(&mut self, request: MemoryRequest, data: &Bytes) {
+        let (address, length) = (request.first_byte(), request.byte_count());
+        let data = &data[request.leading()..request.leading() + length];
+        if address == MSI && length == 4 {
+            self.interrupts.push(u32::from_le_bytes(data.try_into().expect("a double word")));
+            return;
+        }
+        for ram in &self.memory {
+            if let Some(place) = ram.borrow_mut().get_mut(address, length) {
+                place.copy_from_slice(data);
+                return;
+            }
+        }
+        self.stray_writes += 1;
+    }
+
+    /// Bytes of host memory; `None` if there are none.
+    pub fn load(&self, address: u64, length: usize) -> Option<Vec<u8>> {
+        self.memory.iter().find_map(|ram| Some(ram.borrow().get(address, length)?.to_vec()))
+    }
+
+    /// Writes host memory.
+    ///
+    /// # Panics
+    /// If there is none at this address.
+    pub fn put(&mut self, address: u64, bytes: &[u8]) {
+        let put = |ram: &Rc<RefCell<Ram>>| {
+            let mut ram = ram.borrow_mut();
+            ram.get_mut(address, bytes.len()).map(|place| place.copy_from_slice(bytes)).is_some()
+        };
+        assert!(self.memory.iter().any(put), "no memory at {address:#x}");
+    }
+
+    /// Answers a read of host memory, in pieces; Unsupported Request where
+    /// there is no memory, or if `refuse`.
+    pub fn answer_read(&mut self, request: MemoryRequest, refuse: bool) {
+        let (address, length) = (request.first_byte(), request.byte_count());
+        let data = self.load(address, length).filter(|_| !refuse);
+        let Some(data) = data else {
+            return self.send(completion(request, Status::UnsupportedRequest, address, 4), &[]);
+        };
+        let mut sent = 0;
+        while sent < length {
+            let at = address + sent as u64;
+            // Pieces of one or two boundaries, so that both ways are tried.
+            let most = READ_BOUNDARY * (1 + request.tag.get() as usize % 2);
+            let piece = (length - sent).min(most - at as usize % READ_BOUNDARY);
+            self.send(
+                completion(request, Status::Success, at, length - sent),
+                &data[sent..sent + piece],
+            );
+            sent += piece;
+        }
+    }
+
+    fn send(&mut self, completion: Completion, data: &[u8]) {
+        let lead = usize::from(completion.lower_address & 3);
+        let mut padded = BytesMut::zeroed(0);
+        if !data.is_empty() {
+            padded.resize((lead + data.len()).next_multiple_of(4), 0);
+            padded[lead..lead + data.len()].copy_from_slice(data);
+        }
+        let tlp = Tlp::new(Packet::Completion(completion), padded.freeze());
+        self.controller.handle(self.now, Input::Tlp(tlp));
+    }
+
+    /// Carries out the oldest block request; `false` if there is none.
+    pub fn serve_block(&mut self) -> bool {
+        let Some(request) = self.blocks.pop_front() else { return false };
+        let (id, result) = (request.id, self.media.execute(request));
+        self.controller.complete_block(self.now, id, result);
+        true
+    }
+
+    /// Lets everything happen that happens without time passing.
+    pub fn settle(&mut self) {
+        loop {
+            self.take_tlps(Ready::ALL);
+            if let Some(request) = self.reads.pop_front() {
+                self.answer_read(request, false);
+            } else if !self.serve_block() {
+                return;
+            }
+        }
+    }
+
+    /// Lets time pass.
+    pub fn pass(&mut self, span: Duration) {
+        self.now += span;
+        self.take_tlps(Ready::ALL);
+    }
+
+    /// Runs host software to its end; `between` may change things whenever it
+    /// waits.
+    pub fn run<T>(&mut self, bus: &Bus, mut task: Task<T>) -> T {
+        loop {
+            if let Some(value) = task.poll(self.now) {
+                self.carry(bus);
+                return value;
+            }
+            self.carry(bus);
+        }
+    }
+
+    /// Carries out what host software has asked for.
+    pub fn carry(&mut self, bus: &Bus) {
+        while let Some((id, request)) = bus.next_request() {
+            match request {
+                software::Request::MemoryRead { address, size } => {
+                    let value = self.read(address - BAR, size.into());
+                    bus.answer(id, value);
+                }
+                software::Request::MemoryWrite { address, size, value } => {
+                    self.write(address - BAR, size.into(), value);
+                }
+                software::Request::Sleep(span) => {
+                    self.settle();
+                    self.pass(span);
+                    bus.answer(id, 0);
+                }
+                other => panic!("a driver does not ask for {other:?}"),
+            }
+        }
+        self.settle();
+    }
+}
+
+fn config_request(register: u16) -> ConfigRequest {
+    ConfigRequest {
+        kind: ConfigKind::Type0,
+        requester: ROOT,
+        tag: Tag::default(),
+        target: DRIVE,
+        register,
+        first_be: 0xf,
+    }
+}
+
+fn memory_request(address: u64, size: usize) -> MemoryRequest {
+    MemoryRequest::for_bytes(ROOT, Tag::default(), address, size).expect("a register access")
+}
+
+fn completion(request: MemoryRequest, status: Status, at: u64, left: usize) -> Completion {
+    Completion {
+        completer: ROOT,
+        requester: request.requester,
+        tag: request.tag,
+        status,
+        byte_count: left as u16,
+        lower_address: at as u8 & 0x7f,
+        byte_count_modified: false,
+    }
+}

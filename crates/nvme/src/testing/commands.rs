@@ -1,0 +1,133 @@
+//! Commands out of bytes: plausible ones, with a fault now and then.
+
+use super::DATA;
+use super::input::Input;
+use wire::nvme::opcode::{admin, nvm};
+use wire::nvme::{Command, cns, feature, log_page};
+
+/// Where PRP lists with good entries lie.
+pub(super) const LISTS: u64 = DATA + 0x20_0000;
+
+/// An I/O command on one of two namespaces.
+pub(super) fn io(input: &mut Input) -> Command {
+    const OPCODES: [u8; 8] = [
+        nvm::READ,
+        nvm::READ,
+        nvm::WRITE,
+        nvm::WRITE,
+        nvm::FLUSH,
+        nvm::WRITE_ZEROES,
+        nvm::DATASET_MANAGEMENT,
+        0x05,
+    ];
+    let slba = match input.byte() {
+        0..8 => 2047,
+        8..12 => u64::MAX,
+        12..16 => 1 << 32,
+        at => u64::from(at),
+    };
+    let blocks = match input.byte() % 4 {
+        0 => 1,
+        1 => 8,
+        2 => u32::from(input.byte()) + 1,
+        _ => 257,
+    };
+    let opcode = input.pick(&OPCODES);
+    let deallocate = if opcode == nvm::DATASET_MANAGEMENT { 4 } else { 0 };
+    Command {
+        opcode,
+        fuse: u8::from(input.byte() == 0xff),
+        nsid: nsid(input),
+        prp1: prp1(input),
+        prp2: prp2(input),
+        cdw10: slba as u32,
+        cdw11: (slba >> 32) as u32 | deallocate,
+        cdw12: (blocks - 1) | input.pick(&[0, 0, 0, 1 << 30]),
+        ..Command::default()
+    }
+}
+
+fn nsid(input: &mut Input) -> u32 {
+    match input.byte() {
+        0..4 => 0,
+        4..8 => 3,
+        8..12 => u32::MAX,
+        12..80 => 2,
+        _ => 1,
+    }
+}
+
+fn prp1(input: &mut Input) -> u64 {
+    match input.byte() {
+        0xff => 2,
+        0xfe => 0x5000_0000,
+        page => DATA + u64::from(page) * 4096 + input.pick(&[0u64, 0, 0x200, 0xffc]),
+    }
+}
+
+fn prp2(input: &mut Input) -> u64 {
+    match input.byte() {
+        0xff => 2,
+        0xfe => 0x5000_0000,
+        at if at < 64 => DATA + u64::from(at) * 4096,
+        at => LISTS + u64::from(at % 4) * 4096 + input.pick(&[0u64, 0, 8, 0xff8, 0xf80]),
+    }
+}
+
+/// An admin command that creates and deletes nothing.
+pub(super) fn admin(input: &mut Input) -> Command {
+    let opcode = input.pick(&[
+        admin::IDENTIFY,
+        admin::GET_LOG_PAGE,
+        admin::SET_FEATURES,
+        admin::GET_FEATURES,
+        admin::ABORT,
+        admin::ASYNC_EVENT_REQUEST,
+        0x80,
+    ]);
+    let cdw10 = match opcode {
+        admin::IDENTIFY => u32::from(input.pick(&[
+            cns::NAMESPACE,
+            cns::CONTROLLER,
+            cns::ACTIVE_NAMESPACES,
+            cns::DESCRIPTORS,
+            cns::CONTROLLERS,
+            0x44,
+        ])),
+        admin::GET_LOG_PAGE => {
+            const PAGES: [u8; 5] =
+                [log_page::ERROR, log_page::SMART, log_page::FIRMWARE, log_page::EFFECTS, 0x44];
+            u32::from(input.pick(&PAGES)) | u32::from(input.u16() % 2048) << 16
+        }
+        admin::SET_FEATURES | admin::GET_FEATURES => {
+            u32::from(input.byte() % (feature::ASYNC_EVENT_CONFIG + 2))
+                | input.pick(&[0u32, 0, 1, 3]) << 8
+        }
+        _ => u32::from(input.byte() % 4) | u32::from(input.byte()) << 16,
+    };
+    Command {
+        opcode,
+        nsid: input.pick(&[0, 1, 2, 3, u32::MAX]),
+        prp1: prp1(input),
+        prp2: prp2(input),
+        cdw10,
+        cdw11: feature_value(input),
+        ..Command::default()
+    }
+}
+
+fn feature_value(input: &mut Input) -> u32 {
+    match input.byte() % 4 {
+        0 => 0,
+        1 => u32::from(input.byte()),
+        2 => u32::from(input.u16()),
+        _ => input.u32(),
+    }
+}
+
+/// Whatever the bytes say.
+pub(super) fn anything(input: &mut Input) -> Command {
+    let mut entry = [0; 64];
+    entry.fill_with(|| input.byte());
+    Command::decode(&entry)
+}

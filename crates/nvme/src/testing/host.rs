@@ -1,0 +1,248 @@
+//! A host that sends commands by hand.
+
+use super::{Bench, QUEUES};
+use crate::Config;
+use std::collections::VecDeque;
+use wire::nvme::register::{
+    ACQ, AQA, ASQ, AdminQueueAttributes, CC, CSTS, Configuration, ControllerStatus, Doorbell,
+};
+use wire::nvme::{COMPLETION_ENTRY, Command, Completion, SUBMISSION_ENTRY, StatusCode, opcode};
+
+/// A queue pair of the host's.
+#[derive(Clone, Debug)]
+pub struct Pair {
+    /// Queue identifier, the same for both.
+    pub id: u16,
+    /// Entries of each.
+    pub entries: u16,
+    /// Submission tail.
+    pub tail: u16,
+    /// Completion head.
+    pub head: u16,
+    /// Phase expected at the head.
+    pub phase: bool,
+}
+
+impl Pair {
+    /// Empty queues.
+    pub fn new(id: u16, entries: u16) -> Self {
+        Self { id, entries, tail: 0, head: 0, phase: true }
+    }
+
+    /// Bus address of the submission queue.
+    pub fn sq(&self) -> u64 {
+        QUEUES + u64::from(self.id) * 0x1_0000
+    }
+
+    /// Bus address of the completion queue.
+    pub fn cq(&self) -> u64 {
+        self.sq() + 0x8000
+    }
+}
+
+/// See the module. Queues have up to 512 entries.
+pub struct Host {
+    /// The machine.
+    pub bench: Bench,
+    /// The queues, by identifier; 0 is the admin pair.
+    pub pairs: Vec<Option<Pair>>,
+    /// Completions taken but not asked for, oldest first.
+    pub done: VecDeque<Completion>,
+    next_cid: u16,
+}
+
+impl Host {
+    /// A drive that is enumerated and enabled.
+    pub fn new(config: Config) -> Self {
+        let mut host = Self::over(Bench::enumerated(config, true));
+        host.enable(32);
+        assert!(host.status().ready);
+        host
+    }
+
+    /// The same, and I/O queue pair 1 of 16 entries with vector 1.
+    pub fn with_queue(config: Config) -> Self {
+        let mut host = Self::new(config);
+        host.create(1, 16);
+        host
+    }
+
+    /// Over a bench as it is.
+    pub fn over(bench: Bench) -> Self {
+        Self { bench, pairs: vec![None; 65], done: VecDeque::new(), next_cid: 0 }
+    }
+
+    /// Programs the admin queues and sets CC.EN.
+    pub fn enable(&mut self, entries: u16) {
+        let pair = Pair::new(0, entries);
+        let size = entries - 1;
+        let sizes = AdminQueueAttributes { sq_size: size, cq_size: size };
+        self.bench.write(AQA, 4, sizes.bits().into());
+        self.bench.write(ASQ, 8, pair.sq());
+        self.bench.write(ACQ, 8, pair.cq());
+        self.clear(&pair);
+        self.pairs = vec![None; 65];
+        self.pairs[0] = Some(pair);
+        self.configure(Configuration { enable: true, ..entry_sizes() });
+    }
+
+    /// Writes CC.
+    pub fn configure(&mut self, configuration: Configuration) {
+        self.bench.write(CC, 4, configuration.bits().into());
+        self.bench.take_tlps(pcie::Ready::ALL);
+    }
+
+    /// Reads CSTS.
+    pub fn status(&mut self) -> ControllerStatus {
+        ControllerStatus::from_bits(self.bench.read(CSTS, 4) as u32)
+    }
+
+    fn clear(&mut self, pair: &Pair) {
+        self.bench.put(pair.cq(), &vec![0; usize::from(pair.entries) * COMPLETION_ENTRY]);
+    }
+
+    /// Creates a queue pair whose completion queue has the vector of its
+    /// number.
+    pub fn create(&mut self, id: u16, entries: u16) {
+        let pair = Pair::new(id, entries);
+        self.clear(&pair);
+        for command in create_commands(&pair) {
+            self.admin(command).expect_success();
+        }
+        self.pairs[usize::from(id)] = Some(pair);
+    }
+
+    /// Puts a command in a queue under a fresh identifier and yields that;
+    /// rings no doorbell.
+    pub fn put(&mut self, queue: u16, command: Command) -> u16 {
+        self.next_cid = self.next_cid.wrapping_add(1);
+        let cid = self.next_cid;
+        self.put_as(queue, Command { cid, ..command });
+        cid
+    }
+
+    /// Puts a command in a queue as it is.
+    pub fn put_as(&mut self, queue: u16, command: Command) {
+        let pair = self.pairs[usize::from(queue)].as_mut().expect("the queue exists");
+        let address = pair.sq() + u64::from(pair.tail) * SUBMISSION_ENTRY as u64;
+        pair.tail = (pair.tail + 1) % pair.entries;
+        self.bench.put(address, &command.encode());
+    }
+
+    /// Rings the tail doorbell.
+    pub fn ring(&mut self, queue: u16) {
+        let tail = self.pairs[usize::from(queue)].as_ref().expect("the queue exists").tail;
+        self.doorbell(Doorbell::SubmissionTail(queue), tail.into());
+    }
+
+    /// Writes a doorbell.
+    pub fn doorbell(&mut self, doorbell: Doorbell, value: u32) {
+        self.bench.write(doorbell.offset(0), 4, value.into());
+    }
+
+    /// Takes the completions of a queue and rings the head doorbell.
+    pub fn reap(&mut self, queue: u16) -> Vec<Completion> {
+        let done = self.peek(queue, usize::MAX);
+        if !done.is_empty() {
+            let head = self.pairs[usize::from(queue)].as_ref().expect("the queue exists").head;
+            self.doorbell(Doorbell::CompletionHead(queue), head.into());
+        }
+        done
+    }
+
+    /// Takes up to `most` completions without ringing.
+    pub fn peek(&mut self, queue: u16, most: usize) -> Vec<Completion> {
+        let mut done = Vec::new();
+        let Some(pair) = self.pairs[usize::from(queue)].as_mut() else { return done };
+        while done.len() < most {
+            let address = pair.cq() + u64::from(pair.head) * COMPLETION_ENTRY as u64;
+            let entry = self.bench.load(address, COMPLETION_ENTRY).expect("queue memory");
+            let completion = Completion::decode(entry[..].try_into().expect("16 bytes"));
+            if completion.phase != pair.phase {
+                break;
+            }
+            pair.head += 1;
+            if pair.head == pair.entries {
+                pair.head = 0;
+                pair.phase = !pair.phase;
+            }
+            done.push(completion);
+        }
+        done
+    }
+
+    /// Sends a command and waits for its completion; others are kept in
+    /// `done`.
+    ///
+    /// # Panics
+    /// If it does not come.
+    pub fn execute(&mut self, queue: u16, command: Command) -> Completion {
+        let cid = self.put(queue, command);
+        self.ring(queue);
+        self.bench.settle();
+        let mut found = None;
+        for completion in self.reap(queue) {
+            assert_eq!(completion.sq_id, queue);
+            if completion.cid == cid {
+                assert!(found.replace(completion).is_none(), "two completions");
+            } else {
+                self.done.push_back(completion);
+            }
+        }
+        found.unwrap_or_else(|| panic!("no completion of {command:?}"))
+    }
+
+    /// Sends an admin command.
+    pub fn admin(&mut self, command: Command) -> Completion {
+        self.execute(0, command)
+    }
+
+    /// Sends an I/O command to queue 1.
+    pub fn io(&mut self, command: Command) -> Completion {
+        self.execute(1, command)
+    }
+}
+
+/// What tests ask of a completion.
+pub trait Expect {
+    /// # Panics
+    /// If the command failed.
+    fn expect_success(&self) -> u32;
+    /// # Panics
+    /// If the command did not fail like this: DNR is set for what would fail
+    /// again, and the error log has more.
+    fn expect_failure(&self, code: StatusCode);
+}
+
+impl Expect for Completion {
+    fn expect_success(&self) -> u32 {
+        assert!(self.status.is_success(), "{:?}", self.status);
+        self.result
+    }
+
+    fn expect_failure(&self, code: StatusCode) {
+        assert_eq!(self.status.code, code);
+        assert!(self.status.do_not_retry && self.status.more, "{:?}", self.status);
+    }
+}
+
+/// CC's entry sizes, 64 and 16 bytes.
+pub fn entry_sizes() -> Configuration {
+    Configuration { sq_entry_size: 6, cq_entry_size: 4, ..Configuration::default() }
+}
+
+/// The commands that create a pair.
+pub fn create_commands(pair: &Pair) -> [Command; 2] {
+    let id = u32::from(pair.id);
+    let cdw10 = id | u32::from(pair.entries - 1) << 16;
+    let cq = Command {
+        opcode: opcode::admin::CREATE_CQ,
+        prp1: pair.cq(),
+        cdw10,
+        cdw11: 0b11 | id << 16,
+        ..Command::default()
+    };
+    let sq =
+        Command { opcode: opcode::admin::CREATE_SQ, prp1: pair.sq(), cdw11: 0b1 | id << 16, ..cq };
+    [cq, sq]
+}

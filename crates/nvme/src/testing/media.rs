@@ -1,0 +1,56 @@
+//! Media in plain memory.
+
+use crate::Config;
+use crate::block::{Completion, Error, Operation, Request};
+use bytes::Bytes;
+
+/// The namespaces' bytes, and a log of what was asked.
+#[derive(Debug)]
+pub struct Media {
+    /// The bytes of each namespace.
+    pub namespaces: Vec<Vec<u8>>,
+    /// Fails every request with this.
+    pub failure: Option<Error>,
+    /// Every operation so far, data left out.
+    pub log: Vec<(u32, &'static str)>,
+}
+
+impl Media {
+    /// Zeroes, as large as `config` says.
+    pub fn new(config: &Config) -> Self {
+        let bytes = |ns: &crate::NamespaceConfig| vec![0; (ns.blocks << ns.block_shift) as usize];
+        let namespaces = config.namespaces.iter().map(bytes).collect();
+        Self { namespaces, failure: None, log: Vec::new() }
+    }
+
+    /// Carries a request out.
+    ///
+    /// # Panics
+    /// If it lies outside of its namespace.
+    pub fn execute(&mut self, request: Request) -> Completion {
+        let bytes = &mut self.namespaces[request.nsid as usize - 1];
+        let range = |offset: u64, length: u64| offset as usize..(offset + length) as usize;
+        let (name, result) = match request.operation {
+            Operation::Read { offset, length } => {
+                ("read", Bytes::copy_from_slice(&bytes[range(offset, length as u64)]))
+            }
+            Operation::Write { offset, data } => {
+                if self.failure.is_none() {
+                    bytes[range(offset, data.len() as u64)].copy_from_slice(&data);
+                }
+                ("write", Bytes::new())
+            }
+            Operation::Flush => ("flush", Bytes::new()),
+            Operation::WriteZeroes { offset, length } => {
+                bytes[range(offset, length)].fill(0);
+                ("write zeroes", Bytes::new())
+            }
+            Operation::Discard { offset, length } => {
+                bytes[range(offset, length)].fill(0);
+                ("discard", Bytes::new())
+            }
+        };
+        self.log.push((request.nsid, name));
+        self.failure.map_or(Ok(result), Err)
+    }
+}

@@ -1,0 +1,301 @@
+//! Lists of operations out of bytes.
+
+use super::commands::{self, LISTS};
+use super::input::Input;
+use super::tracker::Tracker;
+use super::{Bench, DATA, Host, entry_sizes};
+use crate::block::Error;
+use crate::{Config, NamespaceConfig};
+use pcie::Ready;
+use wire::Duration;
+use wire::nvme::register::{Configuration, Doorbell, ShutdownNotice};
+use wire::tlp::Class;
+
+/// The longest list carried out.
+const MOST_OPERATIONS: usize = 2000;
+
+/// Carries out the list of operations that `bytes` spell against a controller.
+///
+/// The first byte chooses between a host that keeps the rules, whose commands
+/// must each end exactly once, and one that writes anything anywhere, which
+/// must only not break the controller's own bounds.
+///
+/// # Panics
+/// If the controller fails.
+pub fn run_operations(bytes: &[u8]) {
+    let mut input = Input(bytes);
+    let mode = input.byte();
+    let config = config(input.byte());
+    if mode & 1 == 0 {
+        Tame::new(config, mode & 2 == 0).run(input);
+    } else {
+        Wild::new(config, mode & 2 == 0).run(input);
+    }
+}
+
+/// Small limits, so that they are reached.
+fn config(choice: u8) -> Config {
+    let second = NamespaceConfig { block_shift: 12, ..NamespaceConfig::new(64) };
+    let mut config = Config::new("FUZZ", vec![NamespaceConfig::new(2048), second]);
+    config.io_queues = 4;
+    let bit = |bit: u8| choice >> bit & 1 != 0;
+    config.buffer = if bit(0) { 128 << 10 } else { 1 << 20 };
+    config.commands = if bit(1) { 2 } else { 64 };
+    config.fetch_batch = if bit(2) { 2 } else { 16 };
+    config.fetches = if bit(3) { 1 } else { 4 };
+    config.posted_backlog = if bit(4) { 0 } else { 64 << 10 };
+    config.volatile_write_cache = bit(5);
+    config.reads_in_flight = if bit(6) { 1 } else { 16 };
+    config.max_transfer_shift = if bit(7) { 2 } else { 5 };
+    config
+}
+
+fn bench(config: Config, msix: bool) -> Bench {
+    let mut bench = Bench::enumerated(config, msix);
+    // Lists of good entries, the last of each page pointing to the next.
+    for list in 0..8u64 {
+        let entry = |index: u64| match index {
+            511 => LISTS + (list + 1) % 8 * 4096,
+            _ => DATA + (index * 7 + list) % 256 * 4096,
+        };
+        let bytes: Vec<u8> = (0..512).flat_map(|index| entry(index).to_le_bytes()).collect();
+        bench.put(LISTS + list * 4096, &bytes);
+    }
+    bench
+}
+
+/// What happens around a controller, whatever its host does.
+fn happen(bench: &mut Bench, operation: u8, input: &mut Input) {
+    match operation {
+        0 => bench.take_tlps(Ready::ALL),
+        1 => bench.take_tlps(Ready::ALL.with(Class::Posted, false)),
+        2 => bench.take_tlps(Ready::ALL.with(Class::NonPosted, false)),
+        3 | 4 => {
+            if let Some(request) = bench.reads.pop_front() {
+                bench.answer_read(request, false);
+            }
+        }
+        5 => {
+            if let Some(request) = bench.reads.pop_back() {
+                bench.answer_read(request, input.byte() < 4);
+            }
+        }
+        6 => {
+            bench.serve_block();
+        }
+        7 => {
+            // Media answer in any order.
+            if let Some(request) = bench.blocks.pop_back() {
+                bench.blocks.push_front(request);
+            }
+            bench.media.failure = input.pick(&[
+                None,
+                None,
+                None,
+                None,
+                None,
+                Some(Error::Media),
+                Some(Error::ReadOnly),
+                Some(Error::NoSpace),
+                Some(Error::NotReady),
+                Some(Error::Internal),
+            ]);
+            bench.serve_block();
+            bench.media.failure = None;
+        }
+        8 => bench.settle(),
+        9 => bench.pass(Duration::from_us(input.u16().into())),
+        10 => {
+            let now = bench.now;
+            bench.controller.set_temperature(now, input.u16() % 512);
+        }
+        _ => {
+            let (now, nsid) = (bench.now, 1 + u32::from(input.byte() & 1));
+            bench.controller.set_read_only(now, nsid, input.byte() < 16);
+        }
+    }
+}
+
+/// The host that keeps the rules.
+struct Tame {
+    tracker: Tracker,
+    msix: bool,
+}
+
+impl Tame {
+    fn new(config: Config, msix: bool) -> Self {
+        let mut host = Host::over(bench(config, msix));
+        host.enable(8);
+        let mut tame = Self { tracker: Tracker::new(host), msix };
+        tame.start();
+        tame
+    }
+
+    /// Most lists are about I/O: two queue pairs are there at once.
+    fn start(&mut self) {
+        for id in if self.msix { 1..3 } else { 0..0 } {
+            self.tracker.toggle(id, 8 * id);
+        }
+        for _ in 0..2 {
+            self.tracker.host.bench.settle();
+            self.tracker.reap(0);
+        }
+    }
+
+    fn run(&mut self, mut input: Input) {
+        for _ in 0..MOST_OPERATIONS {
+            if input.is_empty() {
+                break;
+            }
+            self.step(&mut input);
+            self.tracker.host.bench.controller.check_invariants();
+            if self.tracker.host.bench.controller.is_fatal() {
+                self.reset(0);
+            }
+        }
+        self.tracker.finish();
+        self.tracker.host.bench.controller.check_invariants();
+    }
+
+    fn step(&mut self, input: &mut Input) {
+        let operation = input.byte() % 32;
+        let queue = u16::from(input.byte() % 4);
+        match operation {
+            0..=11 => happen(&mut self.tracker.host.bench, operation, input),
+            12 | 13 => {
+                let command = commands::admin(input);
+                self.tracker.send(0, command);
+            }
+            14..=24 => {
+                let command = commands::io(input);
+                if queue > 0 {
+                    self.tracker.send(queue, command);
+                }
+            }
+            25..=27 => {
+                self.tracker.reap(queue);
+            }
+            // Without MSI-X the vectors of these queues do not exist.
+            28 if queue > 0 && self.msix => {
+                self.tracker.toggle(queue, u16::from(input.byte() % 14) + 2);
+            }
+            29 => {
+                let kind = input.byte();
+                if kind < 64 {
+                    self.reset(kind);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A reset of some kind, then a fresh start.
+    fn reset(&mut self, kind: u8) {
+        let host = &mut self.tracker.host;
+        match kind % 4 {
+            0 => host.configure(entry_sizes()),
+            1 => {
+                let shutdown = ShutdownNotice::Normal;
+                host.configure(Configuration { enable: true, shutdown, ..entry_sizes() });
+                host.bench.settle();
+                host.configure(entry_sizes());
+            }
+            2 => {
+                host.bench.function_level_reset();
+                host.bench.enumerate(self.msix);
+            }
+            _ => {
+                host.bench.hot_reset();
+                host.bench.enumerate(self.msix);
+            }
+        }
+        host.bench.settle();
+        assert!(!host.status().ready);
+        host.enable(8);
+        host.bench.settle();
+        assert!(host.status().ready);
+        self.tracker.forget();
+        self.start();
+    }
+}
+
+/// The host that writes anything anywhere.
+struct Wild {
+    host: Host,
+}
+
+impl Wild {
+    fn new(config: Config, msix: bool) -> Self {
+        let mut host = Host::over(bench(config, msix));
+        host.enable(16);
+        if msix {
+            host.create(1, 16);
+            host.create(2, 4);
+        }
+        Self { host }
+    }
+
+    fn run(&mut self, mut input: Input) {
+        for _ in 0..MOST_OPERATIONS {
+            if input.is_empty() {
+                break;
+            }
+            self.step(&mut input);
+            self.host.bench.controller.check_invariants();
+        }
+        self.host.bench.settle();
+        self.host.bench.controller.check_invariants();
+    }
+
+    fn step(&mut self, input: &mut Input) {
+        let operation = input.byte() % 24;
+        let queue = u16::from(input.byte() % 3);
+        let bench = &mut self.host.bench;
+        match operation {
+            0..=11 => happen(bench, operation, input),
+            12 => {
+                let (offset, size) = (input.u16() % 0x40, input.pick(&[1, 2, 4, 8]));
+                let offset = u64::from(offset) & !(size as u64 - 1);
+                bench.write(offset, size, input.u64());
+            }
+            13 => {
+                let offset = u64::from(input.u16()) & !3;
+                bench.write(offset, 4, input.u32().into());
+            }
+            14 => {
+                let offset = u64::from(input.u16()) & !7;
+                bench.read(offset, input.pick(&[1, 2, 4, 8]));
+            }
+            15 | 16 => {
+                let value = u32::from(input.byte() % 20);
+                let doorbell = match input.byte() % 2 {
+                    0 => Doorbell::SubmissionTail(queue),
+                    _ => Doorbell::CompletionHead(queue),
+                };
+                self.host.doorbell(doorbell, value);
+            }
+            17 => {
+                let register = input.u16() & 0xffc;
+                bench.config_write(register, input.u32());
+            }
+            18 => bench.hot_reset(),
+            19 => bench.enumerate(input.byte() & 1 == 0),
+            20 => self.host.enable(16),
+            _ => self.send(queue, input),
+        }
+    }
+
+    fn send(&mut self, queue: u16, input: &mut Input) {
+        if self.host.pairs[usize::from(queue)].is_none() {
+            return;
+        }
+        let command = match input.byte() % 4 {
+            0 => commands::anything(input),
+            1 => commands::admin(input),
+            _ => commands::io(input),
+        };
+        self.host.put_as(queue, command);
+        self.host.ring(queue);
+        self.host.peek(queue, 4);
+    }
+}

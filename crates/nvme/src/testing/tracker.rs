@@ -1,0 +1,170 @@
+//! A host that keeps count: every command it sends ends exactly once.
+
+use super::{Host, Pair, create_commands};
+use std::collections::{BTreeMap, VecDeque};
+use wire::nvme::opcode::admin;
+use wire::nvme::{Command, Completion, StatusCode};
+
+/// What the host has done about an I/O queue pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Absent,
+    Creating,
+    Ready,
+    Deleting,
+}
+
+/// See the module.
+pub(super) struct Tracker {
+    pub host: Host,
+    /// Commands without a completion, by queue and identifier.
+    outstanding: BTreeMap<(u16, u16), Command>,
+    states: [State; 4],
+    /// Admin commands that wait for room in the queue.
+    todo: VecDeque<Command>,
+}
+
+impl Tracker {
+    /// Over a host whose controller is ready.
+    pub fn new(host: Host) -> Self {
+        Self {
+            host,
+            outstanding: BTreeMap::new(),
+            states: [State::Absent; 4],
+            todo: VecDeque::new(),
+        }
+    }
+
+    /// Forgets everything, as a reset does.
+    pub fn forget(&mut self) {
+        self.outstanding.clear();
+        self.states = [State::Absent; 4];
+        self.todo.clear();
+    }
+
+    /// Sends a command if the queue exists and has room.
+    pub fn send(&mut self, queue: u16, command: Command) -> bool {
+        let Some(Some(pair)) = self.host.pairs.get(usize::from(queue)) else { return false };
+        let used = self.outstanding.range((queue, 0)..=(queue, u16::MAX)).count();
+        if used >= usize::from(pair.entries) - 1 {
+            return false;
+        }
+        let cid = self.host.put(queue, command);
+        let command = Command { cid, ..command };
+        assert!(self.outstanding.insert((queue, cid), command).is_none());
+        self.host.ring(queue);
+        true
+    }
+
+    /// Begins to create or to delete a queue pair.
+    pub fn toggle(&mut self, id: u16, entries: u16) {
+        let state = &mut self.states[usize::from(id)];
+        match *state {
+            State::Absent => {
+                *state = State::Creating;
+                let pair = Pair::new(id, entries);
+                let zeroes = vec![0; usize::from(entries) * 16];
+                self.host.bench.put(pair.cq(), &zeroes);
+                self.todo.push_back(create_commands(&pair)[0]);
+            }
+            State::Ready => {
+                *state = State::Deleting;
+                self.todo.push_back(delete(admin::DELETE_SQ, id));
+            }
+            State::Creating | State::Deleting => {}
+        }
+        self.work();
+    }
+
+    fn work(&mut self) {
+        while let Some(command) = self.todo.pop_front() {
+            if !self.send(0, command) {
+                return self.todo.push_front(command);
+            }
+        }
+    }
+
+    /// Takes the completions of a queue; yields how many.
+    pub fn reap(&mut self, queue: u16) -> usize {
+        let done = self.host.reap(queue);
+        for completion in &done {
+            self.take(completion);
+        }
+        self.work();
+        done.len()
+    }
+
+    /// Takes a completion.
+    ///
+    /// # Panics
+    /// If it belongs to no command.
+    fn take(&mut self, done: &Completion) {
+        let key = (done.sq_id, done.cid);
+        let command = self.outstanding.remove(&key);
+        let command = command.unwrap_or_else(|| panic!("a completion of nothing: {done:?}"));
+        let aborted = [StatusCode::ABORT_REQUESTED, StatusCode::ABORTED_SQ_DELETION];
+        let silent = done.status.is_success() || aborted.contains(&done.status.code);
+        assert_ne!(done.status.more, silent, "{:?} of {command:?}", done.status);
+        if done.sq_id == 0 {
+            self.admin_done(&command, done.status.is_success());
+        }
+    }
+
+    fn admin_done(&mut self, command: &Command, success: bool) {
+        let id = command.cdw10 as u16;
+        let index = usize::from(id);
+        match (command.opcode, success) {
+            (admin::CREATE_CQ, true) => {
+                let pair = Pair::new(id, (command.cdw10 >> 16) as u16 + 1);
+                self.todo.push_back(create_commands(&pair)[1]);
+            }
+            // Fewer queues were allocated than this one needs.
+            (admin::CREATE_CQ, false) => self.states[index] = State::Absent,
+            (admin::CREATE_SQ, true) => {
+                self.host.pairs[index] = Some(Pair::new(id, (command.cdw10 >> 16) as u16 + 1));
+                self.states[index] = State::Ready;
+            }
+            // Its completion queue stays, and with it the pair half made.
+            (admin::CREATE_SQ, false) => self.todo.push_back(delete(admin::DELETE_CQ, id)),
+            (admin::DELETE_SQ, _) => {
+                assert!(success, "a queue could not be deleted");
+                // What was fetched has its completion; the rest never will.
+                for done in self.host.reap(id) {
+                    self.take(&done);
+                }
+                self.host.pairs[index] = None;
+                self.outstanding.retain(|(queue, _), _| *queue != id);
+                self.todo.push_back(delete(admin::DELETE_CQ, id));
+            }
+            (admin::DELETE_CQ, _) => {
+                assert!(success, "a queue could not be deleted");
+                self.states[index] = State::Absent;
+            }
+            _ => {}
+        }
+    }
+
+    /// Lets everything come to its end.
+    ///
+    /// # Panics
+    /// If a command has no completion but is no Asynchronous Event Request.
+    pub fn finish(&mut self) {
+        loop {
+            self.host.bench.settle();
+            if self.host.bench.controller.is_fatal() {
+                return;
+            }
+            if (0..4).map(|queue| self.reap(queue)).sum::<usize>() == 0 {
+                break;
+            }
+        }
+        for ((queue, _), command) in &self.outstanding {
+            let event = *queue == 0 && command.opcode == admin::ASYNC_EVENT_REQUEST;
+            assert!(event, "no completion on queue {queue}: {command:?}");
+        }
+    }
+}
+
+fn delete(opcode: u8, id: u16) -> Command {
+    Command { opcode, cdw10: id.into(), ..Command::default() }
+}

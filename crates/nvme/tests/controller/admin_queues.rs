@@ -1,0 +1,199 @@
+//! Create and delete queues, abort, commands that do not exist.
+
+use super::*;
+
+#[test]
+fn queues_are_created_used_and_deleted() {
+    let mut host = Host::with_queue(config());
+    host.io(flush(1)).expect_success();
+    let delete = |opcode| Command { opcode, cdw10: 1, ..Command::default() };
+    host.admin(delete(opcode::admin::DELETE_CQ)).expect_failure(StatusCode::INVALID_QUEUE_DELETION);
+    host.admin(delete(opcode::admin::DELETE_SQ)).expect_success();
+    host.admin(delete(opcode::admin::DELETE_SQ)).expect_failure(StatusCode::INVALID_QUEUE_ID);
+    host.admin(delete(opcode::admin::DELETE_CQ)).expect_success();
+    host.admin(delete(opcode::admin::DELETE_CQ)).expect_failure(StatusCode::INVALID_QUEUE_ID);
+    host.create(1, 8);
+    host.io(flush(1)).expect_success();
+}
+
+#[test]
+fn sixty_four_pairs_and_deep_ones() {
+    let mut host = Host::new(config());
+    for id in 1..=64 {
+        host.create(id, 512);
+    }
+    for id in 1..=64 {
+        host.execute(id, flush(1)).expect_success();
+    }
+    let [cq, _] = create_commands(&Pair::new(65, 8));
+    host.admin(cq).expect_failure(StatusCode::INVALID_QUEUE_ID);
+}
+
+#[test]
+fn bad_fields_of_the_create_commands() {
+    let mut host = Host::new(config());
+    let [cq, sq] = create_commands(&Pair::new(1, 8));
+    for (command, code) in [
+        (Command { cdw10: 7 << 16, ..cq }, StatusCode::INVALID_QUEUE_ID),
+        (Command { cdw10: 1, ..cq }, StatusCode::INVALID_QUEUE_SIZE),
+        (Command { cdw10: 1 | 4096 << 16, ..cq }, StatusCode::INVALID_QUEUE_SIZE),
+        (Command { cdw11: 0b10, ..cq }, StatusCode::INVALID_FIELD),
+        (Command { cdw11: 0b11 | 65 << 16, ..cq }, StatusCode::INVALID_INTERRUPT_VECTOR),
+        (Command { prp1: cq.prp1 + 8, ..cq }, StatusCode::INVALID_PRP_OFFSET),
+        (sq, StatusCode::COMPLETION_QUEUE_INVALID),
+        (Command { cdw11: 1, ..sq }, StatusCode::INVALID_QUEUE_ID),
+        (Command { cdw11: 1 | 65 << 16, ..sq }, StatusCode::INVALID_QUEUE_ID),
+        (Command { cdw11: 1 << 16, ..sq }, StatusCode::INVALID_FIELD),
+    ] {
+        host.admin(command).expect_failure(code);
+    }
+    host.admin(Command { cdw10: 1 | 4095 << 16, ..cq }).expect_success();
+    host.admin(cq).expect_failure(StatusCode::INVALID_QUEUE_ID);
+    host.admin(sq).expect_success();
+    host.admin(sq).expect_failure(StatusCode::INVALID_QUEUE_ID);
+}
+
+#[test]
+fn queues_need_the_entry_sizes_of_cc() {
+    let mut host = Host::new(config());
+    let [cq, _] = create_commands(&Pair::new(1, 8));
+    host.configure(wire::nvme::register::Configuration {
+        enable: true,
+        sq_entry_size: 6,
+        ..Default::default()
+    });
+    host.admin(cq).expect_failure(StatusCode::INVALID_QUEUE_SIZE);
+}
+
+#[test]
+fn unknown_opcodes_and_fields_of_every_command() {
+    let mut host = Host::with_queue(config());
+    for opcode in [0x0d, 0x10, 0x80, 0xff] {
+        let command = Command { opcode, ..Command::default() };
+        host.admin(command).expect_failure(StatusCode::INVALID_OPCODE);
+    }
+    for opcode in [0x04, 0x05, 0x0d, 0xff] {
+        let command = Command { opcode, nsid: 1, ..Command::default() };
+        host.io(command).expect_failure(StatusCode::INVALID_OPCODE);
+    }
+    host.io(Command { fuse: 1, ..flush(1) }).expect_failure(StatusCode::INVALID_FIELD);
+    host.io(Command { psdt: 1, ..flush(1) }).expect_failure(StatusCode::INVALID_FIELD);
+}
+
+#[test]
+fn an_identifier_in_use_is_a_conflict() {
+    let mut host = Host::with_queue(config());
+    host.put_as(1, Command { cid: 9, ..flush(1) });
+    host.put_as(1, Command { cid: 9, ..flush(1) });
+    host.ring(1);
+    host.bench.settle();
+    let mut codes: Vec<_> = host.reap(1).iter().map(|done| (done.cid, done.status.code)).collect();
+    codes.sort();
+    assert_eq!(codes, [(9, StatusCode::SUCCESS), (9, StatusCode::COMMAND_ID_CONFLICT)]);
+    host.put_as(1, Command { cid: 9, ..flush(1) });
+    host.ring(1);
+    host.bench.settle();
+    host.reap(1)[0].expect_success();
+}
+
+#[test]
+fn a_deleted_queue_finishes_what_the_media_work_on() {
+    let mut host = Host::with_queue(config());
+    let cid = host.put(1, flush(1));
+    host.ring(1);
+    take_entries(&mut host);
+    assert_eq!(host.bench.blocks.len(), 1);
+    let delete = Command { opcode: opcode::admin::DELETE_SQ, cdw10: 1, ..Command::default() };
+    let deletion = host.put(0, delete);
+    host.ring(0);
+    take_entries(&mut host);
+    assert!(host.reap(0).is_empty(), "the deletion waits");
+    host.bench.settle();
+    let done = host.reap(1);
+    assert_eq!((done.len(), done[0].cid), (1, cid));
+    done[0].expect_success();
+    assert_eq!(host.reap(0)[0].cid, deletion);
+}
+
+#[test]
+fn a_deleted_queue_aborts_what_was_not_begun() {
+    // Room for one transfer in the buffer: the second write waits.
+    let mut host = Host::with_queue(Config { buffer: 128 << 10, ..config() });
+    for _ in 0..2 {
+        host.put(1, write(0, 256, DATA, DATA + 0x10_0000));
+    }
+    put_list(&mut host, DATA + 0x10_0000);
+    host.ring(1);
+    take_entries(&mut host);
+    let delete = Command { opcode: opcode::admin::DELETE_SQ, cdw10: 1, ..Command::default() };
+    host.admin(delete).expect_success();
+    let codes: Vec<_> = host.reap(1).iter().map(|done| done.status.code).collect();
+    assert_eq!(codes, [StatusCode::ABORTED_SQ_DELETION, StatusCode::SUCCESS]);
+}
+
+#[test]
+fn a_queue_is_deleted_while_a_batch_is_on_its_way() {
+    let mut host = Host::with_queue(config());
+    for _ in 0..5 {
+        host.put(1, flush(1));
+    }
+    host.ring(1);
+    host.bench.take_tlps(pcie::Ready::ALL);
+    let batch = host.bench.reads.pop_front().unwrap();
+    let delete = Command { opcode: opcode::admin::DELETE_SQ, cdw10: 1, ..Command::default() };
+    host.put(0, delete);
+    host.ring(0);
+    take_entries(&mut host);
+    host.bench.answer_read(batch, false);
+    host.bench.settle();
+    let codes: Vec<_> = host.reap(1).iter().map(|done| done.status.code).collect();
+    assert_eq!(codes, [StatusCode::ABORTED_SQ_DELETION; 5]);
+    host.reap(0)[0].expect_success();
+}
+
+#[test]
+fn abort_ends_what_waits_and_nothing_else() {
+    let mut host = Host::with_queue(Config { buffer: 128 << 10, ..config() });
+    put_list(&mut host, DATA + 0x10_0000);
+    let first = host.put(1, write(0, 256, DATA, DATA + 0x10_0000));
+    let second = host.put(1, write(0, 256, DATA, DATA + 0x10_0000));
+    host.ring(1);
+    take_entries(&mut host);
+    let abort = |cid: u16| Command {
+        opcode: opcode::admin::ABORT,
+        cdw10: 1 | u32::from(cid) << 16,
+        ..Command::default()
+    };
+    host.put(0, abort(first));
+    host.put(0, abort(second));
+    host.put(0, abort(77));
+    host.ring(0);
+    take_entries(&mut host);
+    let results: Vec<_> = host.reap(0).iter().map(|done| done.expect_success()).collect();
+    assert_eq!(results, [1, 0, 1]);
+    let aborted = host.reap(1);
+    assert_eq!((aborted.len(), aborted[0].cid), (1, second));
+    assert_eq!(aborted[0].status, Status::retry(StatusCode::ABORT_REQUESTED));
+    host.bench.settle();
+    assert_eq!(host.reap(1)[0].cid, first);
+}
+
+/// A PRP list for the 31 pages after the first of a buffer at `DATA`.
+fn put_list(host: &mut Host, address: u64) {
+    let entries: Vec<u8> = (1..32u64).flat_map(|page| (DATA + page * 4096).to_le_bytes()).collect();
+    host.bench.put(address, &entries);
+}
+
+/// Answers reads of queue memory, and of nothing else.
+fn take_entries(host: &mut Host) {
+    host.bench.take_tlps(pcie::Ready::ALL);
+    let reads = std::mem::take(&mut host.bench.reads);
+    for request in reads {
+        if request.address >= nvme::testing::QUEUES {
+            host.bench.answer_read(request, false);
+        } else {
+            host.bench.reads.push_back(request);
+        }
+    }
+    host.bench.take_tlps(pcie::Ready::ALL);
+}

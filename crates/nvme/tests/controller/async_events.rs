@@ -1,0 +1,125 @@
+//! Asynchronous events.
+
+use super::*;
+use wire::nvme::register::Doorbell;
+use wire::nvme::{AsyncEvent, log_page};
+
+fn request() -> Command {
+    Command { opcode: opcode::admin::ASYNC_EVENT_REQUEST, ..Command::default() }
+}
+
+/// Puts a request in place and yields its identifier.
+fn arm(host: &mut Host) -> u16 {
+    let cid = host.put(0, request());
+    host.ring(0);
+    host.bench.settle();
+    cid
+}
+
+fn events(host: &mut Host) -> Vec<(u16, AsyncEvent)> {
+    host.bench.settle();
+    let done = host.reap(0);
+    done.iter().map(|done| (done.cid, AsyncEvent::from_bits(done.expect_success()))).collect()
+}
+
+fn read_log(host: &mut Host, id: u8, retain: bool) {
+    let log = Command {
+        opcode: opcode::admin::GET_LOG_PAGE,
+        nsid: u32::MAX,
+        prp1: DATA,
+        cdw10: u32::from(id) | 15 << 16 | u32::from(retain) << 15,
+        ..Command::default()
+    };
+    host.admin(log).expect_success();
+}
+
+#[test]
+fn bad_doorbells_are_reported_until_the_log_is_read() {
+    let mut host = Host::with_queue(config());
+    let (first, second) = (arm(&mut host), arm(&mut host));
+    host.doorbell(Doorbell::SubmissionTail(9), 1);
+    assert_eq!(events(&mut host), [(first, AsyncEvent::INVALID_DOORBELL_REGISTER)]);
+    host.doorbell(Doorbell::SubmissionTail(1), 16);
+    assert_eq!(events(&mut host), [], "masked until the log was read");
+    read_log(&mut host, log_page::ERROR, true);
+    host.doorbell(Doorbell::CompletionHead(1), 3);
+    assert_eq!(events(&mut host), []);
+    read_log(&mut host, log_page::ERROR, false);
+    host.doorbell(Doorbell::CompletionHead(1), 3);
+    assert_eq!(events(&mut host), [(second, AsyncEvent::INVALID_DOORBELL_VALUE)]);
+    host.io(flush(1)).expect_success();
+}
+
+#[test]
+fn events_wait_for_a_request() {
+    let mut host = Host::new(config());
+    host.doorbell(Doorbell::CompletionHead(0), 31);
+    assert_eq!(events(&mut host), []);
+    let cid = arm(&mut host);
+    assert_eq!(events(&mut host), [(cid, AsyncEvent::INVALID_DOORBELL_VALUE)]);
+}
+
+#[test]
+fn requests_are_limited_and_can_be_aborted() {
+    let mut host = Host::new(config());
+    let cids: Vec<u16> = (0..4).map(|_| arm(&mut host)).collect();
+    host.admin(request()).expect_failure(StatusCode::ASYNC_EVENT_LIMIT_EXCEEDED);
+    let abort = Command {
+        opcode: opcode::admin::ABORT,
+        cdw10: u32::from(cids[2]) << 16,
+        ..Command::default()
+    };
+    assert_eq!(host.admin(abort).expect_success(), 0);
+    let aborted = host.done.pop_front().unwrap();
+    assert_eq!(aborted.cid, cids[2]);
+    assert_eq!(aborted.status, Status::retry(StatusCode::ABORT_REQUESTED));
+    assert_eq!(host.admin(abort).expect_success(), 1);
+    arm(&mut host);
+    host.doorbell(Doorbell::SubmissionTail(9), 1);
+    assert_eq!(events(&mut host)[0].0, cids[0], "the oldest request reports");
+}
+
+#[test]
+fn requests_do_not_use_up_a_small_admin_queue() {
+    let mut host = Host::over(Bench::enumerated(config(), true));
+    host.enable(2);
+    for _ in 0..4 {
+        arm(&mut host);
+    }
+    host.admin(get_feature(feature::ARBITRATION, 0)).expect_success();
+}
+
+#[test]
+fn temperatures_cross_thresholds() {
+    let mut host = Host::new(config());
+    arm(&mut host);
+    let event = feature::ASYNC_EVENT_CONFIG;
+    host.admin(set_feature(feature::TEMPERATURE_THRESHOLD, 300)).expect_success();
+    assert_eq!(events(&mut host), [], "not asked for");
+    host.admin(set_feature(feature::TEMPERATURE_THRESHOLD, 350)).expect_success();
+    host.admin(set_feature(event, 0x02)).expect_success();
+    let now = host.bench.now;
+    host.bench.controller.set_temperature(now, 351);
+    assert_eq!(events(&mut host)[0].1, AsyncEvent::TEMPERATURE_THRESHOLD);
+    read_log(&mut host, log_page::SMART, false);
+    arm(&mut host);
+    host.bench.controller.set_temperature(now, 352);
+    assert_eq!(events(&mut host), [], "it was too hot before");
+    host.bench.controller.set_temperature(now, 310);
+    let under = set_feature(feature::TEMPERATURE_THRESHOLD, 1 << 20 | 312);
+    host.admin(under).expect_success();
+    let done = host.done.pop_front().or_else(|| host.reap(0).pop()).unwrap();
+    assert_eq!(AsyncEvent::from_bits(done.result), AsyncEvent::TEMPERATURE_THRESHOLD);
+}
+
+#[test]
+fn media_that_become_read_only_are_reported() {
+    let mut host = Host::new(config());
+    arm(&mut host);
+    host.admin(set_feature(feature::ASYNC_EVENT_CONFIG, 0x08)).expect_success();
+    let now = host.bench.now;
+    host.bench.controller.set_read_only(now, 1, true);
+    assert_eq!(events(&mut host), []);
+    host.bench.controller.set_read_only(now, 2, true);
+    assert_eq!(events(&mut host)[0].1, AsyncEvent::RELIABILITY);
+}

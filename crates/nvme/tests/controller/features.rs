@@ -1,0 +1,116 @@
+//! Get and Set Features.
+
+use super::*;
+
+const SUPPORTED: [(u8, u32); 10] = [
+    (feature::ARBITRATION, 4),
+    (feature::POWER_MANAGEMENT, 0),
+    (feature::TEMPERATURE_THRESHOLD, 343),
+    (feature::ERROR_RECOVERY, 0),
+    (feature::VOLATILE_WRITE_CACHE, 1),
+    (feature::NUMBER_OF_QUEUES, 63 << 16 | 63),
+    (feature::INTERRUPT_COALESCING, 0),
+    (feature::INTERRUPT_VECTOR, 0),
+    (feature::WRITE_ATOMICITY, 0),
+    (feature::ASYNC_EVENT_CONFIG, 0),
+];
+
+fn with_select(id: u8, select: u32) -> Command {
+    Command { nsid: 1, cdw10: u32::from(id) | select << 8, ..get_feature(id, 0) }
+}
+
+#[test]
+fn every_feature_has_a_default_and_capabilities() {
+    let mut host = Host::new(config());
+    for (id, default) in SUPPORTED {
+        for select in 0..3 {
+            assert_eq!(host.admin(with_select(id, select)).expect_success(), default);
+        }
+        let capabilities = host.admin(with_select(id, 3)).expect_success();
+        assert_eq!(capabilities, if id == feature::ERROR_RECOVERY { 0b110 } else { 0b100 });
+        host.admin(with_select(id, 4)).expect_failure(StatusCode::INVALID_FIELD);
+    }
+    for id in [0, 3, 0x0c, 0x80, 0xff] {
+        host.admin(get_feature(id, 0)).expect_failure(StatusCode::INVALID_FIELD);
+        host.admin(set_feature(id, 0)).expect_failure(StatusCode::INVALID_FIELD);
+    }
+}
+
+#[test]
+fn what_is_set_can_be_read_and_a_reset_brings_the_default_back() {
+    let mut host = Host::new(config());
+    for (id, value, seen) in [
+        (feature::ARBITRATION, 0x0302_01ff, 0x0302_0107),
+        (feature::POWER_MANAGEMENT, 0x20, 0x20),
+        (feature::TEMPERATURE_THRESHOLD, 350, 350),
+        (feature::VOLATILE_WRITE_CACHE, 0, 0),
+        (feature::NUMBER_OF_QUEUES, 3 << 16 | 1, 3 << 16 | 1),
+        (feature::INTERRUPT_COALESCING, 0x0a05, 0x0a05),
+        (feature::INTERRUPT_VECTOR, 0x1_0000, 0x1_0000),
+        (feature::WRITE_ATOMICITY, 1, 1),
+        (feature::ASYNC_EVENT_CONFIG, 0x1f, 0x1f),
+    ] {
+        host.admin(set_feature(id, value)).expect_success();
+        assert_eq!(host.admin(get_feature(id, 0)).expect_success(), seen, "feature {id:#x}");
+    }
+    host.configure(entry_sizes());
+    host.enable(32);
+    for (id, default) in SUPPORTED {
+        let command = Command { nsid: 1, ..get_feature(id, 0) };
+        assert_eq!(host.admin(command).expect_success(), default);
+    }
+}
+
+#[test]
+fn values_that_are_not_supported() {
+    let mut host = Host::new(config());
+    for (id, value) in [
+        (feature::POWER_MANAGEMENT, 1),
+        (feature::TEMPERATURE_THRESHOLD, 1 << 16),
+        (feature::TEMPERATURE_THRESHOLD, 2 << 20),
+        (feature::NUMBER_OF_QUEUES, 0xffff),
+        (feature::NUMBER_OF_QUEUES, 0xffff_0000),
+        (feature::INTERRUPT_VECTOR, 65),
+        (feature::ASYNC_EVENT_CONFIG, 1 << 8),
+    ] {
+        host.admin(set_feature(id, value)).expect_failure(StatusCode::INVALID_FIELD);
+    }
+    host.admin(get_feature(feature::INTERRUPT_VECTOR, 65))
+        .expect_failure(StatusCode::INVALID_FIELD);
+    let save = Command { cdw10: 1 << 31 | 1, ..set_feature(1, 0) };
+    host.admin(save).expect_failure(StatusCode::FEATURE_NOT_SAVEABLE);
+    let own = Command { nsid: 1, ..set_feature(feature::ARBITRATION, 0) };
+    host.admin(own).expect_failure(StatusCode::FEATURE_NOT_NAMESPACE_SPECIFIC);
+}
+
+#[test]
+fn error_recovery_belongs_to_a_namespace() {
+    let mut host = Host::new(config());
+    let set = |nsid, value| Command { nsid, ..set_feature(feature::ERROR_RECOVERY, value) };
+    let get = |nsid| Command { nsid, ..get_feature(feature::ERROR_RECOVERY, 0) };
+    host.admin(set(2, 7)).expect_success();
+    assert_eq!(host.admin(get(1)).expect_success(), 0);
+    assert_eq!(host.admin(get(2)).expect_success(), 7);
+    host.admin(set(u32::MAX, 9)).expect_success();
+    assert_eq!(host.admin(get(1)).expect_success(), 9);
+    host.admin(set(3, 7)).expect_failure(StatusCode::INVALID_NAMESPACE);
+    host.admin(set(1, 1 << 16)).expect_failure(StatusCode::INVALID_FIELD);
+}
+
+#[test]
+fn the_number_of_queues_binds() {
+    let mut host = Host::new(config());
+    host.admin(set_feature(feature::NUMBER_OF_QUEUES, 1 << 16 | 1)).expect_success();
+    let [cq, _] = create_commands(&Pair::new(3, 8));
+    host.admin(cq).expect_failure(StatusCode::INVALID_QUEUE_ID);
+    host.create(2, 8);
+    host.admin(set_feature(feature::NUMBER_OF_QUEUES, 0))
+        .expect_failure(StatusCode::COMMAND_SEQUENCE_ERROR);
+}
+
+#[test]
+fn a_drive_without_a_cache_has_no_such_feature() {
+    let mut host = Host::new(Config { volatile_write_cache: false, ..config() });
+    host.admin(get_feature(feature::VOLATILE_WRITE_CACHE, 0))
+        .expect_failure(StatusCode::INVALID_FIELD);
+}

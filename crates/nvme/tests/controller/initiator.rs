@@ -1,0 +1,170 @@
+//! The initiator and the controller, face to face.
+
+use super::*;
+use nvme::initiator::{self, Done, Driver, Error, Io, Op, Settings, attach};
+use pcie::software::Task;
+use pcie::{Bus, Ram};
+use std::cell::RefCell;
+use std::rc::Rc;
+use wire::Duration;
+
+const BAR: u64 = 0xe000_0000;
+const MEMORY: u64 = 0x2_0000_0000;
+
+struct Rig {
+    bench: Bench,
+    bus: Bus,
+    ram: Rc<RefCell<Ram>>,
+}
+
+impl Rig {
+    fn new(config: Config) -> Self {
+        let mut bench = Bench::enumerated(config, true);
+        let ram = Rc::new(RefCell::new(Ram::new(MEMORY, 8 << 20)));
+        bench.memory.push(ram.clone());
+        Self { bench, bus: Bus::new(), ram }
+    }
+
+    fn attach(&mut self, settings: Settings) -> Result<Driver, Error> {
+        let software = attach(self.bus.clone(), self.ram.clone(), BAR, settings);
+        let task = Task::new(&self.bus, software);
+        self.bench.run(&self.bus, task)
+    }
+
+    fn shutdown(&mut self, mut driver: Driver) -> Result<(), Error> {
+        let task = Task::new(&self.bus, async move { driver.shutdown().await });
+        self.bench.run(&self.bus, task)
+    }
+
+    fn buffer(&mut self, length: usize, offset: u64) -> u64 {
+        self.ram.borrow_mut().allocate(length + 4096, 4096).unwrap() + offset
+    }
+
+    /// Submits and waits.
+    fn io(&mut self, driver: &mut Driver, queue: usize, io: Io) -> Done {
+        let id = driver.submit(self.bench.now, queue, io).unwrap();
+        self.bench.carry(&self.bus);
+        let done = driver.reap(queue);
+        self.bench.carry(&self.bus);
+        assert_eq!((done.len(), done[0].id), (1, id));
+        done[0]
+    }
+}
+
+fn settings() -> Settings {
+    Settings { io_queues: 4, entries: 16, ..Settings::default() }
+}
+
+#[test]
+fn brings_a_drive_up_moves_blocks_and_shuts_down() {
+    let mut rig = Rig::new(config());
+    let mut driver = rig.attach(settings()).unwrap();
+    assert_eq!(driver.queues(), 4);
+    assert_eq!(driver.max_transfer(), 128 << 10);
+    assert_eq!((driver.namespaces()[0].blocks, driver.namespaces()[1].block_shift), (8192, 12));
+    rig.bench.interrupts.clear();
+    for (queue, (length, offset)) in
+        [(512, 0), (4096, 0x80), (8192, 0), (128 << 10, 0x200)].into_iter().enumerate()
+    {
+        let buffer = rig.buffer(length, offset);
+        let data = pattern(length, queue as u8);
+        rig.bench.put(buffer, &data);
+        let blocks = (length / 512) as u32;
+        let io = Io { op: Op::Write, nsid: 1, slba: 1000, blocks, buffer };
+        assert!(rig.io(&mut driver, queue, io).status.is_success());
+        rig.bench.put(buffer, &vec![0; length]);
+        let io = Io { op: Op::Read, ..io };
+        assert!(rig.io(&mut driver, queue, io).status.is_success());
+        assert!(rig.bench.load(buffer, length).unwrap() == data);
+    }
+    assert_eq!(rig.bench.interrupts, [1, 1, 2, 2, 3, 3, 4, 4]);
+    for (op, operation) in
+        [(Op::Flush, "flush"), (Op::WriteZeroes, "write zeroes"), (Op::Discard, "discard")]
+    {
+        let io = Io { op, nsid: 2, slba: 3, blocks: 2, buffer: 0 };
+        assert!(rig.io(&mut driver, 0, io).status.is_success());
+        assert_eq!(rig.bench.media.log.last(), Some(&(2, operation)));
+    }
+    let beyond = Io { op: Op::Read, nsid: 1, slba: 8192, blocks: 1, buffer: MEMORY };
+    let status = rig.io(&mut driver, 0, beyond).status;
+    assert_eq!(status.code, StatusCode::LBA_OUT_OF_RANGE);
+    assert_eq!(driver.spurious_completions(), 0);
+    rig.shutdown(driver).unwrap();
+    assert_eq!(rig.bench.media.log.last(), Some(&(2, "flush")));
+    // Once more, over a controller that is enabled.
+    rig.attach(settings()).unwrap();
+    rig.attach(settings()).unwrap();
+}
+
+#[test]
+fn one_doorbell_and_one_interrupt_for_a_batch() {
+    let mut rig = Rig::new(config());
+    let mut driver = rig.attach(settings()).unwrap();
+    rig.bench.interrupts.clear();
+    let io = Io { op: Op::Flush, nsid: 1, slba: 0, blocks: 1, buffer: 0 };
+    for _ in 0..15 {
+        driver.prepare(rig.bench.now, 0, io).unwrap();
+    }
+    assert_eq!(driver.prepare(rig.bench.now, 0, io), Err(initiator::QueueFull));
+    rig.bench.carry(&rig.bus);
+    assert_eq!(driver.outstanding(0), 15);
+    assert!(driver.reap(0).is_empty(), "nobody has rung");
+    driver.ring(0);
+    let requests = std::iter::from_fn(|| rig.bus.next_request()).count();
+    assert_eq!(requests, 1);
+    driver.ring(0);
+    assert!(rig.bus.next_request().is_none(), "nothing new");
+}
+
+#[test]
+fn rings_and_phases_wrap() {
+    let mut rig = Rig::new(config());
+    let mut driver = rig.attach(Settings { entries: 4, ..settings() }).unwrap();
+    let io = Io { op: Op::Flush, nsid: 1, slba: 0, blocks: 1, buffer: 0 };
+    for round in 0..50 {
+        let count = round % 3 + 1;
+        for _ in 0..count {
+            driver.prepare(rig.bench.now, 0, io).unwrap();
+        }
+        driver.ring(0);
+        rig.bench.carry(&rig.bus);
+        assert_eq!(driver.reap(0).len(), count);
+        rig.bench.carry(&rig.bus);
+    }
+    assert_eq!(driver.spurious_completions(), 0);
+}
+
+#[test]
+fn timeouts_are_errors() {
+    let mut rig = Rig::new(config());
+    let timeout = Duration::from_ms(7);
+    let mut driver = rig.attach(Settings { timeout, ..settings() }).unwrap();
+    let io = Io { op: Op::Flush, nsid: 1, slba: 0, blocks: 1, buffer: 0 };
+    let now = rig.bench.now;
+    let id = driver.submit(now, 2, io).unwrap();
+    assert_eq!(driver.deadline(), Some((now + timeout, 2, id)));
+    assert_eq!(driver.check_timeouts(now + timeout), Ok(()));
+    let late = now + timeout + Duration::from_ps(1);
+    assert_eq!(driver.check_timeouts(late), Err(Error::Timeout("an I/O command")));
+}
+
+#[test]
+fn drives_that_cannot_be_used() {
+    let mut rig = Rig::new(config());
+    rig.bench.config_write(0x04, 0);
+    assert_eq!(rig.attach(settings()).unwrap_err(), Error::Gone);
+    let mut rig = Rig::new(config());
+    rig.bench.config_write(0x04, 2);
+    let error = rig.attach(Settings { timeout: Duration::from_ms(1), ..settings() }).unwrap_err();
+    assert_eq!(error, Error::Timeout("Identify"));
+    let mut rig = Rig::new(config());
+    rig.ram = Rc::new(RefCell::new(Ram::new(MEMORY, 8192)));
+    assert_eq!(rig.attach(settings()).unwrap_err(), Error::OutOfMemory);
+    let mut rig = Rig::new(config());
+    let capability = rig.bench.capability(0x11);
+    rig.bench.config_write(capability, 0);
+    let Err(Error::Command(what, status)) = rig.attach(settings()) else { panic!("no MSI-X") };
+    assert_eq!(what, "Create I/O Completion Queue");
+    assert_eq!(status.code, StatusCode::INVALID_INTERRUPT_VECTOR);
+    assert!(rig.attach(Settings { interrupts: false, ..settings() }).is_ok());
+}

@@ -1,0 +1,114 @@
+//! MSI-X, coalescing, INTx and its masks.
+
+use super::*;
+use wire::Duration;
+use wire::nvme::register::{INTMC, INTMS};
+
+#[test]
+fn each_queue_has_its_vector() {
+    let mut host = Host::with_queue(config());
+    host.create(5, 8);
+    host.bench.interrupts.clear();
+    host.io(flush(1)).expect_success();
+    host.execute(5, flush(1)).expect_success();
+    host.admin(get_feature(feature::ARBITRATION, 0)).expect_success();
+    assert_eq!(host.bench.interrupts, [1, 5, 0]);
+}
+
+#[test]
+fn completions_posted_together_share_an_interrupt() {
+    let mut host = Host::with_queue(config());
+    host.bench.interrupts.clear();
+    for _ in 0..4 {
+        host.put(1, Command { opcode: 0xff, ..Command::default() });
+    }
+    host.ring(1);
+    host.bench.settle();
+    assert_eq!((host.reap(1).len(), host.bench.interrupts.len()), (4, 1));
+}
+
+#[test]
+fn queues_without_interrupts_are_silent() {
+    let mut host = Host::new(config());
+    let pair = Pair::new(1, 8);
+    let [cq, sq] = create_commands(&pair);
+    host.admin(Command { cdw11: 1, ..cq }).expect_success();
+    host.admin(sq).expect_success();
+    host.pairs[1] = Some(pair);
+    host.bench.interrupts.clear();
+    host.io(flush(1)).expect_success();
+    assert!(host.bench.interrupts.is_empty());
+}
+
+#[test]
+fn coalescing_ends_by_time_or_by_count() {
+    let mut host = Host::with_queue(config());
+    // Four completions, or 300 microseconds.
+    host.admin(set_feature(feature::INTERRUPT_COALESCING, 0x0303)).expect_success();
+    host.bench.interrupts.clear();
+    host.io(flush(1)).expect_success();
+    assert!(host.bench.interrupts.is_empty());
+    host.bench.pass(Duration::from_us(299));
+    assert!(host.bench.interrupts.is_empty());
+    host.bench.pass(Duration::from_us(1));
+    assert_eq!(host.bench.interrupts, [1]);
+    for _ in 0..4 {
+        host.io(flush(1)).expect_success();
+    }
+    assert_eq!(host.bench.interrupts, [1, 1]);
+    host.admin(set_feature(feature::INTERRUPT_VECTOR, 1 << 16 | 1)).expect_success();
+    host.io(flush(1)).expect_success();
+    assert_eq!(host.bench.interrupts, [1, 1, 0, 1]);
+}
+
+#[test]
+fn the_deadline_of_coalescing_is_told_to_the_world() {
+    use pcie::{Function, Output, Ready};
+    let mut host = Host::with_queue(config());
+    host.admin(set_feature(feature::INTERRUPT_COALESCING, 0x0303)).expect_success();
+    host.io(flush(1)).expect_success();
+    let output = host.bench.controller.poll(host.bench.now, Ready::ALL);
+    assert_eq!(output, Output::Timeout(Some(host.bench.now + Duration::from_us(300))));
+}
+
+/// A drive without MSI-X, its queue 1 created for vector 0.
+fn with_intx() -> Host {
+    let mut host = Host::over(Bench::enumerated(config(), false));
+    host.enable(32);
+    let pair = Pair::new(1, 8);
+    let [cq, sq] = create_commands(&pair);
+    host.admin(cq).expect_failure(StatusCode::INVALID_INTERRUPT_VECTOR);
+    host.admin(Command { cdw11: 0b11, ..cq }).expect_success();
+    host.admin(sq).expect_success();
+    host.pairs[1] = Some(pair);
+    host
+}
+
+#[test]
+fn the_pin_follows_the_queues_and_the_mask() {
+    let mut host = with_intx();
+    assert!(!host.bench.intx);
+    host.put(1, flush(1));
+    host.ring(1);
+    host.bench.settle();
+    assert!(host.bench.intx);
+    host.bench.write(INTMS, 4, 1);
+    assert!(!host.bench.intx);
+    assert_eq!((host.bench.read(INTMS, 4), host.bench.read(INTMC, 4)), (1, 1));
+    host.bench.write(INTMC, 4, 1);
+    assert!(host.bench.intx);
+    host.reap(1);
+    assert!(!host.bench.intx);
+    assert!(host.bench.interrupts.is_empty());
+}
+
+#[test]
+fn a_reset_takes_the_pin_back() {
+    let mut host = with_intx();
+    host.put(1, flush(1));
+    host.ring(1);
+    host.bench.settle();
+    assert!(host.bench.intx);
+    host.configure(entry_sizes());
+    assert!(!host.bench.intx);
+}

@@ -1,0 +1,226 @@
+//! Enabling, resets, shutdown, fatal errors.
+
+use super::*;
+use wire::nvme::register::{
+    ACQ, AQA, ASQ, CAP, CC, CSTS, Capabilities, Configuration, NSSR, ShutdownNotice,
+    ShutdownStatus, VS,
+};
+
+#[test]
+fn registers_after_power_on() {
+    let mut bench = Bench::enumerated(config(), false);
+    let cap = Capabilities::from_bits(bench.read(CAP, 8));
+    assert_eq!((cap.max_queue_entries, cap.contiguous_queues), (4095, true));
+    assert_eq!((cap.command_sets, cap.doorbell_stride), (1, 0));
+    assert_eq!((cap.min_page, cap.max_page, cap.subsystem_reset), (0, 4, false));
+    assert_eq!(bench.read(VS, 4), 0x0001_0400);
+    assert_eq!(bench.read(CAP + 2, 2), cap.bits() >> 16 & 0xffff);
+    for register in [CC, CSTS, AQA, NSSR, ASQ, ACQ, 0x1000, 0x38] {
+        assert_eq!(bench.read(register, 4), 0);
+    }
+    bench.write(CC, 2, 1);
+    assert_eq!((bench.read(CC, 4), bench.controller.odd_accesses()), (0, 1));
+}
+
+#[test]
+fn what_cap_does_not_offer_is_fatal() {
+    let good = Configuration { enable: true, ..entry_sizes() };
+    for bad in [
+        Configuration { command_set: 1, ..good },
+        Configuration { arbitration: 1, ..good },
+        Configuration { page: 5, ..good },
+        Configuration { page: 4, ..good }, // the queues are not aligned to it
+    ] {
+        let mut host = Host::over(Bench::enumerated(config(), true));
+        for (register, value) in [(ASQ, 0x1000u64), (ACQ, 0x2000), (AQA, 0x001f_001f)] {
+            host.bench.write(register, if register == AQA { 4 } else { 8 }, value);
+        }
+        host.configure(bad);
+        let status = host.status();
+        assert!(status.fatal && !status.ready, "{bad:?}");
+        host.configure(entry_sizes());
+        assert!(!host.status().fatal);
+        host.enable(32);
+        assert!(host.status().ready);
+    }
+    let mut host = Host::over(Bench::enumerated(config(), true));
+    host.enable(1);
+    assert!(host.status().fatal, "a queue of one entry");
+}
+
+#[test]
+fn a_controller_reset_keeps_the_admin_queue_registers() {
+    let mut host = Host::with_queue(config());
+    let (aqa, asq) = (host.bench.read(AQA, 4), host.bench.read(ASQ, 8));
+    host.bench.write(AQA, 4, 0);
+    assert_eq!(host.bench.read(AQA, 4), aqa, "may not change while enabled");
+    host.configure(entry_sizes());
+    assert!(!host.status().ready);
+    assert_eq!((host.bench.read(AQA, 4), host.bench.read(ASQ, 8)), (aqa, asq));
+    host.enable(32);
+    let delete = Command { opcode: opcode::admin::DELETE_SQ, cdw10: 1, ..Command::default() };
+    host.admin(delete).expect_failure(StatusCode::INVALID_QUEUE_ID);
+}
+
+#[test]
+fn a_reset_waits_for_the_media_and_forgets_the_commands() {
+    let mut host = Host::with_queue(config());
+    host.put(1, flush(1));
+    host.ring(1);
+    host.bench.take_tlps(pcie::Ready::ALL);
+    let fetch = host.bench.reads.pop_front().unwrap();
+    host.bench.answer_read(fetch, false);
+    host.bench.take_tlps(pcie::Ready::ALL);
+    assert_eq!(host.bench.blocks.len(), 1);
+    host.configure(entry_sizes());
+    assert!(host.status().ready, "an old write must not overtake a new one");
+    // The host does not wait and enables again.
+    host.configure(Configuration { enable: true, ..entry_sizes() });
+    host.bench.settle();
+    assert!(host.status().ready);
+    assert_eq!(host.reap(1), []);
+}
+
+#[test]
+fn a_reset_waits_for_dma() {
+    let mut host = Host::with_queue(config());
+    host.put(1, flush(1));
+    host.ring(1);
+    host.bench.take_tlps(pcie::Ready::ALL);
+    host.configure(entry_sizes());
+    assert!(host.status().ready);
+    host.bench.settle();
+    assert!(!host.status().ready);
+    assert_eq!(host.bench.media.log, []);
+}
+
+#[test]
+fn function_level_and_hot_resets_forget_everything() {
+    for hot in [false, true] {
+        let mut host = Host::with_queue(config());
+        host.put(1, flush(1));
+        host.ring(1);
+        host.bench.take_tlps(pcie::Ready::ALL);
+        let fetch = host.bench.reads.pop_front().unwrap();
+        host.bench.answer_read(fetch, false);
+        host.bench.take_tlps(pcie::Ready::ALL);
+        if hot {
+            host.bench.hot_reset();
+        } else {
+            host.bench.function_level_reset();
+        }
+        host.bench.enumerate(true);
+        assert!(!host.status().ready);
+        assert_eq!(host.bench.read(ASQ, 8), 0);
+        host.enable(32);
+        assert!(!host.status().ready, "the media still work on something");
+        assert!(host.bench.serve_block());
+        assert!(host.status().ready);
+        host.create(1, 8);
+        host.io(flush(1)).expect_success();
+    }
+}
+
+#[test]
+fn requests_the_media_have_not_seen_are_dropped_in_a_reset() {
+    let mut host = Host::with_queue(config());
+    host.put(1, write(0, 1, DATA, 0));
+    host.ring(1);
+    host.bench.settle();
+    host.bench.media.log.clear();
+    host.put(1, write(0, 1, DATA, 0));
+    host.ring(1);
+    host.bench.hot_reset();
+    host.bench.enumerate(true);
+    host.enable(32);
+    assert!(host.status().ready);
+    assert_eq!(host.bench.media.log, []);
+}
+
+fn shut_down(host: &mut Host, shutdown: ShutdownNotice) {
+    host.configure(Configuration { enable: true, shutdown, ..entry_sizes() });
+}
+
+#[test]
+fn a_shutdown_finishes_commands_and_flushes() {
+    for notice in [ShutdownNotice::Normal, ShutdownNotice::Abrupt] {
+        let mut host = Host::with_queue(config());
+        let cid = host.put(1, write(0, 1, DATA, 0));
+        host.ring(1);
+        host.bench.take_tlps(pcie::Ready::ALL);
+        shut_down(&mut host, notice);
+        assert_eq!(host.status().shutdown, ShutdownStatus::Occurring);
+        let history = |host: &Host| host.bench.controller.history(host.bench.now);
+        assert_eq!(history(&host).unsafe_shutdowns, 1);
+        host.bench.settle();
+        assert_eq!(host.status().shutdown, ShutdownStatus::Complete);
+        assert_eq!(host.bench.media.log, [(1, "write"), (1, "flush"), (2, "flush")]);
+        assert_eq!(host.reap(1)[0].cid, cid);
+        assert_eq!(history(&host).unsafe_shutdowns, 0);
+        host.configure(entry_sizes());
+        assert_eq!(host.status().shutdown, ShutdownStatus::Normal);
+        host.enable(32);
+        assert!(host.status().ready);
+        assert_eq!(history(&host).unsafe_shutdowns, 1);
+    }
+}
+
+#[test]
+fn a_reset_ends_a_shutdown() {
+    let mut host = Host::with_queue(config());
+    shut_down(&mut host, ShutdownNotice::Normal);
+    assert_eq!(host.bench.blocks.len(), 2);
+    host.configure(entry_sizes());
+    host.bench.settle();
+    let status = host.status();
+    assert_eq!((status.ready, status.shutdown), (false, ShutdownStatus::Normal));
+    host.enable(32);
+    host.admin(get_feature(feature::ARBITRATION, 0)).expect_success();
+}
+
+#[test]
+fn queues_that_cannot_be_read_are_fatal() {
+    let mut host = Host::with_queue(config());
+    host.put(1, flush(1));
+    host.ring(1);
+    host.bench.take_tlps(pcie::Ready::ALL);
+    let fetch = host.bench.reads.pop_front().unwrap();
+    host.bench.answer_read(fetch, true);
+    assert!(host.status().fatal);
+    host.put(0, get_feature(feature::ARBITRATION, 0));
+    host.ring(0);
+    host.bench.settle();
+    assert_eq!(host.reap(0), [], "nothing is fetched any more");
+    host.configure(entry_sizes());
+    assert_eq!(host.status(), Default::default());
+    host.enable(32);
+    host.create(1, 8);
+    host.io(flush(1)).expect_success();
+}
+
+#[test]
+fn without_bus_master_nothing_is_fetched() {
+    let mut host = Host::new(config());
+    host.bench.config_write(0x04, 0x0002);
+    host.put(0, get_feature(feature::ARBITRATION, 0));
+    host.ring(0);
+    host.bench.settle();
+    assert!(host.status().fatal);
+    assert!(host.bench.controller.errors().bus_master_off > 0);
+}
+
+#[test]
+fn large_memory_pages() {
+    let mut host = Host::over(Bench::enumerated(config(), true));
+    host.enable(32);
+    host.configure(entry_sizes());
+    host.configure(Configuration { enable: true, page: 3, ..entry_sizes() });
+    assert!(host.status().ready);
+    host.pairs[0] = Some(Pair::new(0, 32));
+    host.bench.put(Pair::new(0, 32).cq(), &[0; 512]);
+    host.create(1, 8);
+    let data = pattern(64 << 10, 5);
+    host.bench.put(DATA, &data);
+    host.io(write(0, 128, DATA, DATA + 0x8000)).expect_success();
+    assert!(host.bench.media.namespaces[0][..64 << 10] == data);
+}

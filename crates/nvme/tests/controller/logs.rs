@@ -1,0 +1,105 @@
+//! Get Log Page.
+
+use super::*;
+use wire::Duration;
+use wire::nvme::{CommandsSupported, ErrorLogEntry, FirmwareSlots, SmartLog, log_page};
+
+fn command(id: u8, length: usize, offset: u64) -> Command {
+    let dwords = (length / 4 - 1) as u32;
+    Command {
+        opcode: opcode::admin::GET_LOG_PAGE,
+        nsid: u32::MAX,
+        prp1: DATA,
+        prp2: DATA + 4096,
+        cdw10: u32::from(id) | dwords << 16,
+        cdw11: dwords >> 16,
+        cdw12: offset as u32,
+        cdw13: (offset >> 32) as u32,
+        ..Command::default()
+    }
+}
+
+fn page<const N: usize>(host: &mut Host, id: u8) -> [u8; N] {
+    host.admin(command(id, N, 0)).expect_success();
+    host.bench.load(DATA, N).unwrap().try_into().unwrap()
+}
+
+#[test]
+fn errors_are_logged_newest_first() {
+    let mut host = Host::with_queue(config());
+    let bad = Command { cdw12: 0, ..read(8192, 1, DATA, 0) };
+    let failed = host.io(bad);
+    failed.expect_failure(StatusCode::LBA_OUT_OF_RANGE);
+    host.admin(get_feature(0, 0)).expect_failure(StatusCode::INVALID_FIELD);
+    let log: [u8; 128] = page(&mut host, log_page::ERROR);
+    let newest = ErrorLogEntry::decode(log[..64].try_into().unwrap());
+    assert_eq!((newest.count, newest.sq_id, newest.parameter), (2, 0, 40));
+    let older = ErrorLogEntry::decode(log[64..].try_into().unwrap());
+    assert_eq!((older.count, older.sq_id, older.cid), (1, 1, failed.cid));
+    assert_eq!((older.status, older.phase), (failed.status, failed.phase));
+    assert_eq!((older.lba, older.nsid), (8192, 1));
+}
+
+#[test]
+fn smart_counts() {
+    let mut host = Host::with_queue(config());
+    host.io(write(0, 8, DATA, 0)).expect_success();
+    host.io(read(0, 16, DATA, DATA + 4096)).expect_success();
+    host.io(Command { nsid: 2, ..read(0, 1, DATA, 0) }).expect_success();
+    host.bench.media.failure = Some(block::Error::Media);
+    host.io(read(0, 1, DATA, 0));
+    host.bench.pass(Duration::from_ms(2 * 3_600_000));
+    let smart = SmartLog::decode(&page(&mut host, log_page::SMART));
+    assert_eq!((smart.host_reads, smart.host_writes), (3, 1));
+    assert_eq!((smart.data_units_read, smart.data_units_written), (1, 1));
+    assert_eq!((smart.media_errors, smart.error_log_entries), (1, 1));
+    assert_eq!((smart.power_on_hours, smart.power_cycles, smart.busy_minutes), (2, 1, 0));
+    assert_eq!((smart.temperature, smart.available_spare), (313, 100));
+    host.admin(Command { nsid: 1, ..command(log_page::SMART, 512, 0) })
+        .expect_failure(StatusCode::INVALID_FIELD);
+    let history = host.bench.controller.history(host.bench.now);
+    assert_eq!((history.units_read, history.unsafe_shutdowns), (24, 1));
+}
+
+#[test]
+fn busy_time_is_time_with_commands_outstanding() {
+    let mut host = Host::with_queue(config());
+    host.put(1, flush(1));
+    host.ring(1);
+    host.bench.take_tlps(pcie::Ready::ALL);
+    let fetch = host.bench.reads.pop_front().unwrap();
+    host.bench.answer_read(fetch, false);
+    host.bench.pass(Duration::from_ms(120_000));
+    host.bench.settle();
+    host.bench.pass(Duration::from_ms(120_000));
+    let smart = SmartLog::decode(&page(&mut host, log_page::SMART));
+    assert_eq!(smart.busy_minutes, 2);
+}
+
+#[test]
+fn firmware_and_effects() {
+    let mut host = Host::new(config());
+    let firmware = FirmwareSlots::decode(&page(&mut host, log_page::FIRMWARE));
+    assert_eq!((firmware.active, firmware.next), (1, 0));
+    assert_eq!(&firmware.revisions[0][..5], env!("CARGO_PKG_VERSION").as_bytes());
+    let effects = CommandsSupported::decode(&page(&mut host, log_page::EFFECTS));
+    let supported = |opcodes: [wire::nvme::CommandEffects; 256]| {
+        opcodes.iter().filter(|effects| effects.bits() & 1 != 0).count()
+    };
+    assert_eq!((supported(effects.admin), supported(effects.io)), (10, 5));
+}
+
+#[test]
+fn offsets_and_lengths() {
+    let mut host = Host::new(config());
+    host.bench.put(DATA, &[0xff; 512]);
+    host.admin(command(log_page::FIRMWARE, 16, 8)).expect_success();
+    let data = host.bench.load(DATA, 20).unwrap();
+    assert_eq!(&data[..5], env!("CARGO_PKG_VERSION").as_bytes());
+    assert_eq!(data[16..], [0xff; 4]);
+    host.admin(command(log_page::FIRMWARE, 16, 508)).expect_success();
+    host.admin(command(log_page::FIRMWARE, 16, 516)).expect_failure(StatusCode::INVALID_FIELD);
+    host.admin(command(log_page::FIRMWARE, 16, 6)).expect_failure(StatusCode::INVALID_FIELD);
+    host.admin(command(log_page::FIRMWARE, 1 << 20, 0)).expect_failure(StatusCode::INVALID_FIELD);
+    host.admin(command(0x7f, 16, 0)).expect_failure(StatusCode::INVALID_LOG_PAGE);
+}

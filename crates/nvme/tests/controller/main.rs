@@ -1,0 +1,61 @@
+//! The controller on a bench, command by command.
+
+mod admin_queues;
+mod async_events;
+mod features;
+mod identify;
+mod initiator;
+mod interrupts;
+mod io;
+mod lifecycle;
+mod logs;
+mod transfer;
+
+use nvme::testing::{Bench, DATA, Expect, Host, Pair, create_commands, entry_sizes};
+use nvme::{Config, NamespaceConfig, block};
+use wire::nvme::{Command, Completion, Status, StatusCode, feature, opcode};
+
+/// Two namespaces of 4 MiB and 1 MiB, the second with blocks of 4 KiB.
+fn config() -> Config {
+    let second = NamespaceConfig { block_shift: 12, ..NamespaceConfig::new(256) };
+    Config::new("SN0001", vec![NamespaceConfig::new(8192), second])
+}
+
+fn read(slba: u64, blocks: u32, prp1: u64, prp2: u64) -> Command {
+    Command {
+        opcode: opcode::nvm::READ,
+        nsid: 1,
+        prp1,
+        prp2,
+        cdw10: slba as u32,
+        cdw11: (slba >> 32) as u32,
+        cdw12: blocks - 1,
+        ..Command::default()
+    }
+}
+
+fn write(slba: u64, blocks: u32, prp1: u64, prp2: u64) -> Command {
+    Command { opcode: opcode::nvm::WRITE, ..read(slba, blocks, prp1, prp2) }
+}
+
+fn flush(nsid: u32) -> Command {
+    Command { opcode: opcode::nvm::FLUSH, nsid, ..Command::default() }
+}
+
+fn set_feature(id: u8, value: u32) -> Command {
+    Command {
+        opcode: opcode::admin::SET_FEATURES,
+        cdw10: id.into(),
+        cdw11: value,
+        ..Command::default()
+    }
+}
+
+fn get_feature(id: u8, value: u32) -> Command {
+    Command { opcode: opcode::admin::GET_FEATURES, ..set_feature(id, value) }
+}
+
+/// Bytes that differ from place to place.
+fn pattern(length: usize, seed: u8) -> Vec<u8> {
+    (0..length).map(|i| (i as u8).wrapping_mul(31) ^ (i >> 8) as u8 ^ seed).collect()
+}

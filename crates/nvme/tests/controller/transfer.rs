@@ -1,0 +1,195 @@
+//! PRPs, batches of entries, bounds on what is in flight, failing DMA.
+
+use super::*;
+use pcie::Ready;
+
+/// Scattered pages and a list of them, chained in the middle.
+fn scatter(host: &mut Host, pages: &[u64], list: u64, next: u64) {
+    let room = ((4096 - list % 4096) / 8) as usize;
+    let (first, rest) = pages.split_at(if pages.len() > room { room - 1 } else { pages.len() });
+    let mut bytes: Vec<u8> = first.iter().flat_map(|page| page.to_le_bytes()).collect();
+    if !rest.is_empty() {
+        bytes.extend(next.to_le_bytes());
+        let rest: Vec<u8> = rest.iter().flat_map(|page| page.to_le_bytes()).collect();
+        host.bench.put(next, &rest);
+    }
+    host.bench.put(list, &bytes);
+}
+
+#[test]
+fn lists_plain_and_chained_both_ways() {
+    let mut host = Host::with_queue(config());
+    let (list, next) = (DATA + 0x20_0000, DATA + 0x20_1000);
+    let pages: Vec<u64> = (0..32).map(|page| DATA + 0x10_0000 + page * 0x3000).collect();
+    // At the start of its page, in the middle, and so that it is chained.
+    for (seed, list) in [(1, list), (2, list + 0x400), (3, list + 0xf80), (4, list + 0xff8)] {
+        let data = pattern(128 << 10, seed);
+        let first = DATA + 0x200;
+        scatter(&mut host, &pages, list, next);
+        host.bench.put(first, &data[..0xe00]);
+        for (page, bytes) in pages.iter().zip(data[0xe00..].chunks(4096)) {
+            host.bench.put(*page, bytes);
+        }
+        host.io(write(256, 256, first, list)).expect_success();
+        assert!(host.bench.media.namespaces[0][128 << 10..][..128 << 10] == data);
+        host.bench.put(first, &[0; 0xe00]);
+        for page in &pages {
+            host.bench.put(*page, &[0; 4096]);
+        }
+        host.io(read(256, 256, first, list)).expect_success();
+        let mut back = host.bench.load(first, 0xe00).unwrap();
+        for page in &pages {
+            back.extend(host.bench.load(*page, 4096).unwrap());
+        }
+        assert!(back[..128 << 10] == data);
+    }
+}
+
+#[test]
+fn bad_offsets_are_refused() {
+    let mut host = Host::with_queue(config());
+    let list = DATA + 0x20_0000;
+    for command in [
+        read(0, 1, DATA + 2, 0),
+        read(0, 16, DATA, DATA + 0x1008),
+        write(0, 24, DATA, list + 4),
+        Command { opcode: opcode::nvm::DATASET_MANAGEMENT, cdw11: 4, ..write(0, 1, DATA + 1, 0) },
+    ] {
+        host.io(command).expect_failure(StatusCode::INVALID_PRP_OFFSET);
+    }
+    host.bench.put(list, &(DATA + 0x1000).to_le_bytes());
+    host.bench.put(list + 8, &(DATA + 0x2008).to_le_bytes());
+    host.io(read(0, 24, DATA, list)).expect_failure(StatusCode::INVALID_PRP_OFFSET);
+    host.io(write(0, 24, DATA, list)).expect_failure(StatusCode::INVALID_PRP_OFFSET);
+    host.io(read(0, 8, DATA, 0)).expect_success();
+}
+
+#[test]
+fn memory_that_does_not_answer_fails_the_command_only() {
+    let mut host = Host::with_queue(config());
+    let nowhere = 0x5000_0000;
+    let failed = StatusCode::DATA_TRANSFER_ERROR;
+    for command in [
+        write(0, 8, nowhere, 0),
+        write(0, 16, DATA, nowhere),
+        write(0, 24, DATA, nowhere),
+        read(0, 24, DATA, nowhere),
+    ] {
+        let status = host.io(command).status;
+        assert_eq!((status.code, status.do_not_retry, status.more), (failed, false, true));
+    }
+    host.io(read(0, 8, nowhere, 0)).expect_success();
+    assert!(host.bench.stray_writes > 0, "writes are posted: nobody knows");
+    assert!(!host.bench.controller.is_fatal());
+}
+
+#[test]
+fn entries_are_fetched_in_batches_that_respect_the_ring() {
+    let mut host = Host::with_queue(config());
+    let lengths = |host: &mut Host| -> Vec<usize> {
+        host.bench.take_tlps(Ready::ALL);
+        let lengths = host.bench.reads.iter().map(|read| read.byte_count() / 64).collect();
+        host.bench.settle();
+        assert!(host.reap(1).iter().all(|done| done.status.is_success()));
+        lengths
+    };
+    for _ in 0..10 {
+        host.put(1, flush(1));
+    }
+    host.ring(1);
+    assert_eq!(lengths(&mut host), [10]);
+    for _ in 0..10 {
+        host.put(1, flush(1));
+    }
+    host.ring(1);
+    assert_eq!(lengths(&mut host), [6, 4]);
+    host.admin(set_feature(feature::ARBITRATION, 1)).expect_success();
+    for _ in 0..6 {
+        host.put(1, flush(1));
+    }
+    host.ring(1);
+    assert_eq!(lengths(&mut host), [2, 2, 2]);
+}
+
+#[test]
+fn queues_take_turns() {
+    // Held up by the limit of one command, they alternate.
+    let mut host = Host::with_queue(Config { commands: 1, ..config() });
+    host.create(2, 16);
+    for _ in 0..3 {
+        host.put(1, flush(1));
+        host.put(2, flush(2));
+    }
+    host.ring(1);
+    host.ring(2);
+    host.bench.settle();
+    let order: Vec<u32> = host.bench.media.log.iter().map(|(nsid, _)| *nsid).collect();
+    assert_eq!(order, [1, 2, 1, 2, 1, 2]);
+}
+
+#[test]
+fn a_full_completion_queue_holds_up_its_own_commands_only() {
+    let mut host = Host::with_queue(config());
+    host.create(2, 16);
+    let [_, sq] = create_commands(&Pair::new(3, 64));
+    // Queue 3 reports to the small completion queue 2.
+    host.admin(Command { cdw11: 1 | 2 << 16, ..sq }).expect_success();
+    host.pairs[3] = Some(Pair::new(3, 64));
+    for _ in 0..40 {
+        host.put(3, flush(1));
+    }
+    host.ring(3);
+    host.bench.settle();
+    host.io(flush(2)).expect_success();
+    let mut taken = 0;
+    loop {
+        let done = host.reap(2);
+        if done.is_empty() {
+            break;
+        }
+        assert!(done.len() <= 15 && done.iter().all(|done| done.sq_id == 3));
+        taken += done.len();
+        host.bench.settle();
+    }
+    assert_eq!(taken, 40);
+}
+
+#[test]
+fn read_data_wait_for_the_link() {
+    let mut host = Host::with_queue(Config { posted_backlog: 8192, ..config() });
+    let list = DATA + 0x20_0000;
+    let entries: Vec<u8> = (1..32u64).flat_map(|page| (DATA + page * 4096).to_le_bytes()).collect();
+    host.bench.put(list, &entries);
+    for slba in 0..8 {
+        host.put(1, read(slba, 256, DATA, list));
+    }
+    host.ring(1);
+    // Everything but posted writes leaves.
+    let stuck = Ready::ALL.with(wire::tlp::Class::Posted, false);
+    for _ in 0..10 {
+        host.bench.take_tlps(stuck);
+        let reads = std::mem::take(&mut host.bench.reads);
+        reads.into_iter().for_each(|request| host.bench.answer_read(request, false));
+        while host.bench.serve_block() {}
+    }
+    let backlog = host.bench.controller.posted_backlog();
+    assert!(backlog <= 8192 + (128 << 10) + 8 * 16, "{backlog} bytes wait for the link");
+    host.bench.settle();
+    assert_eq!(host.reap(1).len(), 8);
+}
+
+#[test]
+fn the_buffer_bounds_what_is_read_from_the_media() {
+    let mut host = Host::with_queue(Config { buffer: 256 << 10, ..config() });
+    for _ in 0..10 {
+        host.put(1, read(0, 256, DATA, DATA + 0x20_0000));
+    }
+    host.ring(1);
+    host.bench.take_tlps(Ready::ALL);
+    let fetch = host.bench.reads.pop_front().unwrap();
+    host.bench.answer_read(fetch, false);
+    host.bench.take_tlps(Ready::ALL);
+    assert_eq!(host.bench.blocks.len(), 2);
+    host.bench.settle();
+    assert_eq!(host.reap(1).len(), 10);
+}

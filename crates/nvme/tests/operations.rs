@@ -1,0 +1,33 @@
+//! Lists of operations against the controller: the same entry point that is
+//! fuzzed.
+
+use nvme::testing::run_operations;
+use proptest::prelude::*;
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_host_that_keeps_the_rules_gets_one_completion_a_command(
+        choice: u8, bytes in proptest::collection::vec(any::<u8>(), 0..6000),
+    ) {
+        let list: Vec<u8> = [0, choice].into_iter().chain(bytes).collect();
+        run_operations(&list);
+    }
+
+    #[test]
+    fn a_host_that_keeps_the_rules_without_msix(
+        choice: u8, bytes in proptest::collection::vec(any::<u8>(), 0..1000),
+    ) {
+        let list: Vec<u8> = [2, choice].into_iter().chain(bytes).collect();
+        run_operations(&list);
+    }
+
+    #[test]
+    fn a_host_that_writes_anything_anywhere_breaks_nothing(
+        intx: bool, choice: u8, bytes in proptest::collection::vec(any::<u8>(), 0..6000),
+    ) {
+        let list: Vec<u8> = [1 | u8::from(intx) << 1, choice].into_iter().chain(bytes).collect();
+        run_operations(&list);
+    }
+}
