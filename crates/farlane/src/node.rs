@@ -44,8 +44,11 @@ impl NodeArgs {
     }
 }
 
-/// A Max_Payload_Size.
-fn parse_mps(text: &str) -> Result<u16, String> {
+/// A Max_Payload_Size: 128 to 4096.
+///
+/// # Errors
+/// The values that are allowed.
+pub fn parse_mps(text: &str) -> Result<u16, String> {
     match text.parse() {
         Ok(mps @ (128 | 256 | 512 | 1024 | 2048 | 4096)) => Ok(mps),
         _ => Err("128, 256, 512, 1024, 2048 or 4096".into()),

@@ -5,10 +5,11 @@
 //! to a limit; writes go one after the other.
 
 use super::MAX_DATA_XFER;
+use super::action::{Action, Token};
 use super::config::FarWrite;
 use super::connection::{Incoming, Outgoing};
 use super::msix::Window;
-use super::session::{Action, Session, Token};
+use super::session::Session;
 use bytes::Bytes;
 use pcie::Reset;
 use rustix::io::Errno;

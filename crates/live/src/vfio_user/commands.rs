@@ -1,8 +1,9 @@
 //! Commands that are answered at once: everything but accesses and resets.
 
 use super::access::Current;
+use super::action::Action;
 use super::connection::{Incoming, Outgoing};
-use super::session::{Action, Session, State};
+use super::session::{Session, State};
 use super::{MAX_DATA_XFER, MAX_MSG_FDS};
 use crate::guest::{MAX_RANGES, Rights};
 use crate::mapping::PAGE;

@@ -27,6 +27,7 @@
 //! Not here: migration, dirty-page tracking, twin sockets, ioeventfds, MSI.
 
 mod access;
+mod action;
 mod commands;
 pub mod config;
 pub mod connection;
@@ -45,11 +46,12 @@ mod tests;
 mod transfer;
 
 pub use access::ACCESS_DEADLINE;
+pub use action::{Action, Counters, Input, Token};
 pub use dma::{DMA_DEADLINE, DmaError, DmaId, DmaRead, DmaWrite, MAX_DMA};
 pub use info::{Bar, BarKind, EndpointInfo, SharedRange};
 pub use listener::BindError;
 pub use server::Server;
-pub use session::{Action, Counters, Input, Session, Token};
+pub use session::Session;
 
 /// Bytes of data we take in one region access; offered to the client as
 /// `max_data_xfer_size`.

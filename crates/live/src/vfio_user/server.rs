@@ -2,12 +2,14 @@
 //! wait on, [`service`](Server::service) when it is ready, then
 //! [`poll`](Server::poll) until it has no more to say.
 
+use super::action::{Action, Counters, Input, Token};
 use super::connection::{Closed, Connection};
-use super::dma::{DmaRead, DmaWrite};
+use super::dma::{DmaError, DmaId, DmaRead, DmaWrite};
 use super::info::EndpointInfo;
 use super::listener::{BindError, Listener};
-use super::session::{Action, Counters, Input, Session, Token};
+use super::session::Session;
 use crate::guest::Memory;
+use bytes::Bytes;
 use rustix::event::{Timespec, epoll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
@@ -201,6 +203,11 @@ impl Server {
             self.flush(now);
         }
         action
+    }
+
+    /// See [`Session::poll_dma`].
+    pub fn poll_dma(&mut self, now: Instant) -> Option<(DmaId, Result<Bytes, DmaError>)> {
+        self.session.poll_dma(now)
     }
 
     /// When [`poll`](Self::poll) is due although nothing happens.

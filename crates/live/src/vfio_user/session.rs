@@ -6,133 +6,27 @@
 //! answers is not read any further ([`Session::wants_input`]).
 
 use super::access::{ACCESS_DEADLINE, Current};
+use super::action::{Action, Counters, Input, Token};
 use super::config::Config;
 use super::connection::{Incoming, Outgoing};
-use super::dma::{Dma, DmaError, DmaId};
+use super::dma::{Dma, DmaError, DmaId, Ended};
 use super::doorbell::Doorbells;
 use super::info::EndpointInfo;
 use super::irq::{Interrupts, Source};
 use super::msix::Table;
 use crate::guest::Memory;
 use bytes::Bytes;
-use pcie::Reset;
 use rustix::io::Errno;
 use std::collections::VecDeque;
 use wire::Instant;
 use wire::vfio_user::{DEFAULT_MAX_DATA_XFER_SIZE, Kind};
 
-/// Names an action that wants [`Session::reply`].
-pub type Token = u64;
-
-/// What the host node has to do, in this order.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// A client has agreed on a version and will now use the device.
-    ClientReady,
-    /// The client has gone, and with it its memory and interrupts. Reset the
-    /// function to the state after power-on, keep its media, and reply with
-    /// no data: nothing of the next client is carried out before that. MSI-X
-    /// is off, and no DMA access of before ends with a `DmaDone`.
-    ClientGone {
-        /// For the reply.
-        token: Token,
-    },
-    /// Read `size` bytes of configuration space, within a double word.
-    ConfigRead {
-        /// For the reply, with `size` bytes.
-        token: Token,
-        /// Byte offset.
-        offset: u16,
-        /// Bytes, 1 to 4.
-        size: u8,
-    },
-    /// Write `size` bytes of configuration space, within a double word.
-    ConfigWrite {
-        /// For the reply, with no data.
-        token: Token,
-        /// Byte offset.
-        offset: u16,
-        /// Bytes, 1 to 4.
-        size: u8,
-        /// What, little endian.
-        value: u32,
-    },
-    /// Read a BAR.
-    BarRead {
-        /// For the reply, with `length` bytes.
-        token: Token,
-        /// Which BAR, 0 to 5.
-        bar: u8,
-        /// Byte offset.
-        offset: u64,
-        /// Bytes, 1 to 4096, not across a 4 KiB boundary.
-        length: usize,
-    },
-    /// Write a BAR: posted, nobody waits for it.
-    BarWrite {
-        /// Which BAR, 0 to 5.
-        bar: u8,
-        /// Byte offset.
-        offset: u64,
-        /// The bytes, 1 to 4096, not across a 4 KiB boundary.
-        data: Bytes,
-    },
-    /// Reset the function: `FunctionLevel` if the client set the FLR bit,
-    /// `Hot` for a VFIO_USER_DEVICE_RESET. Restore BARs and memory-space
-    /// enable of the far function, then reply with no data. MSI-X is off
-    /// afterwards; another `MsixEnable` follows if it is still wanted.
-    Reset {
-        /// For the reply.
-        token: Token,
-        /// Which.
-        reset: Reset,
-    },
-    /// Enable MSI-X of the far function with all vectors unmasked, or disable
-    /// it so that INTx is signalled.
-    MsixEnable(bool),
-    /// A DMA access that went by message has ended; no bytes for a write.
-    DmaDone {
-        /// As returned by `dma_read` and `dma_write`.
-        id: DmaId,
-        /// A read's bytes.
-        result: Result<Bytes, DmaError>,
-    },
-}
-
-/// What reaches a session.
-#[derive(Debug)]
-pub enum Input {
-    /// A client has connected. There was none.
-    Connected,
-    /// A message from it.
-    Message(Incoming),
-    /// It has gone.
-    Disconnected,
-}
-
-/// What a session has seen go wrong, or has done about it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Commands refused.
-    pub refused: u64,
-    /// Region accesses that were answered with all ones at their deadline.
-    pub timeouts: u64,
-    /// Writes dropped while the function was absent.
-    pub dropped_writes: u64,
-    /// DMA accesses that failed.
-    pub dma_faults: u64,
-    /// Replies to nothing.
-    pub stray_replies: u64,
-    /// Interrupts for a client that has not enabled them.
-    pub lost_interrupts: u64,
-    /// Clients turned away because there was one.
-    pub turned_away: u64,
-}
-
 /// Actions kept for an owner that does not poll.
 const MAX_ACTIONS: usize = 64;
 /// Commands kept while one is being carried out.
 const MAX_QUEUE: usize = 64;
+/// Descriptors that come with those: they are the process's, not the client's.
+const MAX_QUEUED_FDS: usize = 32;
 /// Bytes kept for a client that does not read.
 pub(super) const MAX_OUTGOING: usize = 1 << 20;
 
@@ -162,6 +56,8 @@ pub struct Session {
     /// The owner has not yet cleaned up after the client before.
     cleaning: Option<Token>,
     actions: VecDeque<Action>,
+    /// DMA that has ended; not behind the actions, for those may have to wait.
+    pub(super) ended: VecDeque<Ended>,
     outgoing: VecDeque<Outgoing>,
     pub(super) outgoing_bytes: usize,
     /// Interrupts behind DMA writes: the number of the first write that they
@@ -195,6 +91,7 @@ impl Session {
             current: None,
             cleaning: None,
             actions: VecDeque::new(),
+            ended: VecDeque::new(),
             outgoing: VecDeque::new(),
             outgoing_bytes: 0,
             held: VecDeque::new(),
@@ -223,8 +120,8 @@ impl Session {
     /// The next thing for the owner; `None` until another input, reply or
     /// [`deadline`](Self::deadline).
     pub fn poll(&mut self, now: Instant) -> Option<Action> {
-        while let Some(ended) = self.dma.expire(now) {
-            self.dma_ended(ended);
+        if let Some((id, result)) = self.poll_dma(now) {
+            return Some(Action::DmaDone { id, result });
         }
         if self.current.as_ref().is_some_and(|current| current.deadline() <= now) {
             self.counters.timeouts += 1;
@@ -232,6 +129,16 @@ impl Session {
         }
         self.advance(now);
         self.actions.pop_front()
+    }
+
+    /// The next DMA access that has ended by message. [`poll`](Self::poll)
+    /// yields them too; this is for an owner that takes no actions now, so that
+    /// the client's commands wait, but needs its DMA.
+    pub fn poll_dma(&mut self, now: Instant) -> Option<(DmaId, Result<Bytes, DmaError>)> {
+        while let Some(ended) = self.dma.expire(now) {
+            self.dma_ended(ended);
+        }
+        self.ended.pop_front()
     }
 
     /// When [`poll`](Self::poll) is due without any input.
@@ -249,7 +156,8 @@ impl Session {
 
     /// Whether another message may be handed in.
     pub fn wants_input(&self) -> bool {
-        self.queue.len() < MAX_QUEUE && self.outgoing_bytes < MAX_OUTGOING
+        let fds: usize = self.queue.iter().map(|(message, _)| message.fds.len()).sum();
+        self.queue.len() < MAX_QUEUE && fds < MAX_QUEUED_FDS && self.outgoing_bytes < MAX_OUTGOING
     }
 
     /// Answers an action. A token that is no longer waited for (its client has
@@ -301,6 +209,7 @@ impl Session {
         self.outgoing_bytes = 0;
         self.memory.clear();
         self.dma.clear();
+        self.ended.clear();
         self.held.clear();
         self.interrupts.disconnect();
         self.reset_function();

@@ -1,9 +1,10 @@
 //! For tests and fuzz targets: an endpoint to offer, and messages to throw at
 //! a session.
 
+use super::action::{Action, Input};
 use super::connection::{Incoming, MAX_PAYLOAD};
 use super::info::{Bar, BarKind, EndpointInfo, SharedRange};
-use super::session::{Action, Input, Session};
+use super::session::Session;
 use bytes::Bytes;
 use wire::vfio_user::Header;
 use wire::{Duration, Instant};

@@ -3,7 +3,7 @@
 use super::connection::Incoming;
 use super::dma::{DmaError, DmaRead, DmaWrite, Ended, MAX_DMA, Part};
 use super::irq::Source;
-use super::session::{Action, MAX_OUTGOING, Session};
+use super::session::{MAX_OUTGOING, Session};
 use crate::guest::Fault;
 use wire::Instant;
 
@@ -152,7 +152,7 @@ impl Session {
     pub(super) fn dma_ended(&mut self, ended: Option<Ended>) {
         if let Some((id, result)) = ended {
             self.counters.dma_faults += u64::from(result.is_err());
-            self.act(Action::DmaDone { id, result });
+            self.ended.push_back((id, result));
         }
         self.release_interrupts();
     }

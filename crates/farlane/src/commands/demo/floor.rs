@@ -1,12 +1,11 @@
 //! The raw round trip: 64 bytes of TCP there and back on loopback, waiting as
 //! the data path does.
 
+use crate::analyse::latency::{Latency, Summary};
 use crate::commands::Failure;
-use crate::latency::Summary;
 use live::net::{Connection, Listener};
 use live::{Clock, Poller, Waiting};
 use std::net::{Ipv4Addr, SocketAddr};
-use wire::Duration;
 
 const BYTES: usize = 64;
 
@@ -39,7 +38,7 @@ pub fn measure(clock: Clock, waiting: Waiting, n: usize) -> Result<Summary, Fail
     }
     drop(end);
     let _ = echo.join();
-    Ok(Summary::of(times.iter().copied().map(Duration::as_ns)))
+    Ok(times.into_iter().collect::<Latency>().summary())
 }
 
 struct End {

@@ -1,10 +1,16 @@
 //! Guest memory: the ranges a VMM allows a device to reach, and the copies in
 //! and out of those it shares.
 
-use crate::mapping::Mapping;
+#[cfg(test)]
+mod tests;
+mod window;
+
 use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
 use std::cell::Cell;
+use window::Window;
+
+pub use window::MAX_COPIED;
 
 /// Ranges one guest may map at once. The protocol's default is 65535; QEMU
 /// without a vIOMMU needs some ten, SPDK at most 128.
@@ -40,7 +46,7 @@ struct Range {
     last: u64,
     rights: Rights,
     /// `None` for ranges reached by message.
-    mapping: Option<Mapping>,
+    window: Option<Window>,
 }
 
 /// A piece of an access that lies in one range.
@@ -81,8 +87,8 @@ impl Memory {
     ///
     /// # Errors
     /// `EINVAL` for no bytes or a range beyond 2^64, `EEXIST` for an overlap
-    /// (specification, VFIO_USER_DMA_MAP), `ENOSPC` beyond [`MAX_RANGES`], or
-    /// what [`Mapping::new`] says.
+    /// (specification, VFIO_USER_DMA_MAP), `ENOSPC` beyond [`MAX_RANGES`] or
+    /// [`MAX_COPIED`], or what fstat and mmap say of the descriptor.
     pub fn map(
         &mut self,
         address: u64,
@@ -98,13 +104,19 @@ impl Memory {
         if self.ranges.len() >= MAX_RANGES {
             return Err(Errno::NOSPC);
         }
-        let mapping = match file {
+        let window = match file {
             None => None,
             // A mapping nobody may touch is none.
             Some(_) if !rights.read && !rights.write => None,
-            Some((fd, offset)) => Some(Mapping::new(fd, offset, size, rights.read, rights.write)?),
+            Some((fd, offset)) => Some(Window::new(fd, offset, size, rights)?),
         };
-        self.ranges.insert(at, Range { first: address, last, rights, mapping });
+        let copied = |range: &&Range| matches!(range.window, Some(Window::Copied { .. }));
+        if matches!(window, Some(Window::Copied { .. }))
+            && self.ranges.iter().filter(copied).count() >= MAX_COPIED
+        {
+            return Err(Errno::NOSPC);
+        }
+        self.ranges.insert(at, Range { first: address, last, rights, window });
         Ok(())
     }
 
@@ -162,7 +174,7 @@ impl Memory {
             }
             let room = range.last - here;
             let length = (length - at - 1).min(usize::try_from(room).unwrap_or(usize::MAX)) + 1;
-            let shared = range.mapping.is_some();
+            let shared = range.window.is_some();
             each(range, Segment { at, address: here, length, shared })?;
             at += length;
         }
@@ -193,10 +205,10 @@ impl Memory {
     /// See [`Fault`]; `into` may be partly filled then.
     pub fn read_into(&self, address: u64, into: &mut [u8]) -> Result<(), Fault> {
         self.walk(address, into.len(), false, |range, segment| {
-            let mapping = range.mapping.as_ref().ok_or(Fault::ByMessage)?;
-            let offset = (segment.address - range.first) as usize;
+            let window = range.window.as_ref().ok_or(Fault::ByMessage)?;
+            let offset = segment.address - range.first;
             let part = &mut into[segment.at..segment.at + segment.length];
-            mapping.read(offset, part).ok_or(Fault::Unmapped)
+            window.read(offset, part).ok_or(Fault::Unmapped)
         })
     }
 
@@ -210,97 +222,14 @@ impl Memory {
         let in_one = whole.is_some_and(|range| range.last - address >= bytes.len() as u64);
         if !in_one {
             self.walk(address, bytes.len(), true, |range, _| {
-                if range.mapping.is_some() { Ok(()) } else { Err(Fault::ByMessage) }
+                if range.window.is_some() { Ok(()) } else { Err(Fault::ByMessage) }
             })?;
         }
         self.walk(address, bytes.len(), true, |range, segment| {
-            let mapping = range.mapping.as_ref().ok_or(Fault::ByMessage)?;
-            let offset = (segment.address - range.first) as usize;
+            let window = range.window.as_ref().ok_or(Fault::ByMessage)?;
+            let offset = segment.address - range.first;
             let part = &bytes[segment.at..segment.at + segment.length];
-            mapping.write(offset, part).ok_or(Fault::Unmapped)
+            window.write(offset, part).ok_or(Fault::Unmapped)
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::mapping::Shared;
-    use rustix::fd::AsFd;
-
-    const BOTH: Rights = Rights { read: true, write: true };
-
-    #[test]
-    fn reads_and_writes_go_through_ranges() {
-        let ram = Shared::new("ram", 0, 0x4000).unwrap();
-        let mut memory = Memory::new();
-        let fd = ram.file.as_fd();
-        // Two ranges side by side, the second from the front of the file.
-        memory.map(0x1000, 0x1000, BOTH, Some((fd, 0x2000))).unwrap();
-        memory.map(0x2000, 0x1000, BOTH, Some((fd, 0))).unwrap();
-        memory.write(0x1ffe, &[1, 2, 3, 4]).unwrap();
-        let mut back = [0; 4];
-        memory.read_into(0x1ffe, &mut back).unwrap();
-        assert_eq!(back, [1, 2, 3, 4]);
-        let mut there = [0; 2];
-        ram.mapping.read(0x2ffe, &mut there).unwrap();
-        assert_eq!(there, [1, 2]);
-        ram.mapping.read(0, &mut there).unwrap();
-        assert_eq!(there, [3, 4]);
-        assert_eq!(memory.read_into(0x2ffe, &mut back), Err(Fault::Unmapped));
-        assert_eq!(memory.write(0xfff, &[0]), Err(Fault::Unmapped));
-        assert_eq!(memory.read_into(u64::MAX, &mut back), Err(Fault::Unmapped));
-        assert_eq!(memory.segments(0x1ff0, 32, true).unwrap().len(), 2);
-    }
-
-    #[test]
-    fn a_write_that_ends_in_a_hole_leaves_no_trace() {
-        let ram = Shared::new("ram", 0, 0x1000).unwrap();
-        let mut memory = Memory::new();
-        memory.map(0, 0x1000, BOTH, Some((ram.file.as_fd(), 0))).unwrap();
-        assert_eq!(memory.write(0xffe, &[9; 4]), Err(Fault::Unmapped));
-        assert_eq!(ram.mapping.load(0xffc), Some(0));
-    }
-
-    #[test]
-    fn rights_are_honoured() {
-        let ram = Shared::new("ram", 0, 0x3000).unwrap();
-        let fd = ram.file.as_fd();
-        let mut memory = Memory::new();
-        memory.map(0, 0x1000, Rights { read: true, write: false }, Some((fd, 0))).unwrap();
-        memory.map(0x1000, 0x1000, Rights { read: false, write: true }, Some((fd, 0))).unwrap();
-        memory.map(0x2000, 0x1000, Rights { read: false, write: false }, Some((fd, 0))).unwrap();
-        memory.map(0x3000, 0x1000, BOTH, None).unwrap();
-        assert_eq!(memory.write(0, &[0; 4]), Err(Fault::Denied));
-        assert_eq!(memory.read_into(0x1000, &mut [0; 4]), Err(Fault::Denied));
-        assert_eq!(memory.write(0x1000, &[0; 4]), Ok(()));
-        assert_eq!(memory.write(0x2000, &[0; 4]), Err(Fault::Denied));
-        assert_eq!(memory.write(0x3000, &[0; 4]), Err(Fault::ByMessage));
-        assert_eq!(memory.read_into(0xffc, &mut [0; 8]), Err(Fault::Denied));
-    }
-
-    #[test]
-    fn overlaps_and_impossible_ranges_are_refused() {
-        let mut memory = Memory::new();
-        let mut map = |address, size| memory.map(address, size, BOTH, None);
-        assert_eq!(map(0x1000, 0x1000), Ok(()));
-        assert_eq!(map(0x1fff, 1), Err(Errno::EXIST));
-        assert_eq!(map(0, 0x1001), Err(Errno::EXIST));
-        assert_eq!(map(0, u64::MAX), Err(Errno::EXIST));
-        assert_eq!(map(0, 0x1000), Ok(()));
-        assert_eq!(map(5, 0), Err(Errno::INVAL));
-        assert_eq!(map(u64::MAX, 2), Err(Errno::INVAL));
-        assert_eq!(map(u64::MAX, 1), Ok(()));
-        assert_eq!(memory.unmap(0x1000, 0x800), Err(Errno::NOENT));
-        assert_eq!(memory.unmap(0x1800, 0x800), Err(Errno::NOENT));
-        assert_eq!(memory.unmap(0x1000, 0x1000), Ok(()));
-        assert_eq!(memory.segments(u64::MAX, 1, false).unwrap().len(), 1);
-        assert_eq!(memory.segments(u64::MAX, 2, false), Err(Fault::Unmapped));
-        for page in 2..=MAX_RANGES as u64 + 1 {
-            let wanted = if memory.ranges() < MAX_RANGES { Ok(()) } else { Err(Errno::NOSPC) };
-            assert_eq!(memory.map(page * 0x1000, 0x1000, BOTH, None), wanted);
-        }
-        memory.clear();
-        assert_eq!(memory.segments(0, 1, false), Err(Fault::Unmapped));
     }
 }
