@@ -231,12 +231,15 @@ impl Endpoint {
         self.server.set_present(now, false);
     }
 
-    /// The endpoint is back, enumerated anew as `node`; `false` if it is
-    /// another kind of device than the VMM was shown.
-    pub fn found(&mut self, now: Instant, node: Node) -> bool {
-        let shape = |node: &Node| node.device().map(|device| (device.bars.clone(), device.msix));
-        if shape(&node) != shape(&self.node) || node.id != self.node.id {
-            return false;
+    /// The endpoint is back, enumerated anew as `node`.
+    ///
+    /// # Errors
+    /// If it is another device than the VMM was shown: what differs. It stays
+    /// away then, for a driver that merely resets what it knows would take its
+    /// blocks for those of the device before.
+    pub fn found(&mut self, now: Instant, node: Node) -> Result<(), String> {
+        if let Some(difference) = difference(&self.node, &node) {
+            return Err(difference);
         }
         self.node = node;
         self.present = true;
@@ -244,7 +247,7 @@ impl Endpoint {
             self.backlog.push_front(Action::MsixEnable(true));
         }
         self.server.set_present(now, true);
-        true
+        Ok(())
     }
 
     /// Whether the device may write more.
@@ -345,6 +348,26 @@ impl Endpoint {
         }
         moved
     }
+}
+
+/// How a device differs from the one that was there before, if it does. The
+/// serial number tells devices of one kind apart, as Linux does for hot-plug
+/// slots (`pciehp_device_replaced`).
+fn difference(before: &Node, after: &Node) -> Option<String> {
+    let shape = |node: &Node| node.device().map(|device| (device.bars.clone(), device.msix));
+    let serial = |node: &Node| match node.device().and_then(|device| device.serial) {
+        Some(number) => format!("serial number {number:016x}"),
+        None => "no serial number".to_owned(),
+    };
+    if before.id != after.id {
+        let [old, new] = [before, after].map(|node| format!("{:04x}:{:04x}", node.id.0, node.id.1));
+        return Some(format!("{new} instead of {old}"));
+    }
+    if shape(before) != shape(after) {
+        return Some("other BARs or interrupts".to_owned());
+    }
+    let (old, new) = (serial(before), serial(after));
+    (old != new).then(|| format!("{new} instead of {old}"))
 }
 
 /// Naturally aligned pieces of at most 8 bytes: (address, offset, size).
