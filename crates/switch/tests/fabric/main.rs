@@ -2,5 +2,6 @@
 
 mod dma;
 mod enumeration;
+mod fuzzed;
 mod tap;
 mod world;

@@ -8,6 +8,7 @@ pub mod build;
 pub mod device;
 pub mod host;
 pub mod link;
+pub mod operations;
 pub mod rng;
 
 use bytes::Bytes;
@@ -80,7 +81,7 @@ impl Fabric {
                 return;
             }
             rounds += 1;
-            assert!(rounds < 1_000_000, "the fabric does not come to rest");
+            assert!(rounds < 100_000, "the fabric does not come to rest");
         }
     }
 
@@ -172,7 +173,7 @@ impl Fabric {
                 }
                 LinkOutput::Up(_) => self.happened.push(Happened::Up(index)),
                 LinkOutput::Down(cause) => {
-                    self.links[index].upper_closes = true;
+                    self.links[index].upper_closes = self.links[index].connected;
                     self.happened.push(Happened::Down(index, cause));
                 }
                 LinkOutput::EchoReply(_) => {}
@@ -197,7 +198,7 @@ impl Fabric {
                 }
                 downstream::Output::Up(_) => {}
                 downstream::Output::Down(cause) => {
-                    self.links[index].lower_closes = true;
+                    self.links[index].lower_closes = self.links[index].connected;
                     self.happened.push(Happened::DeviceDown(index, cause));
                 }
             }
