@@ -2,6 +2,8 @@
 
 mod dma;
 mod enumeration;
+mod errors;
 mod fuzzed;
+mod p2p;
 mod tap;
 mod world;
