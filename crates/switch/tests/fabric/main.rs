@@ -7,6 +7,7 @@ mod fuzzed;
 mod interrupts;
 mod ordering;
 mod p2p;
+mod random;
 mod resets;
 mod tap;
 mod world;
