@@ -2,6 +2,7 @@
 
 pub mod analyse;
 pub mod commands;
+pub mod export;
 mod links;
 mod namespace;
 mod node;
