@@ -233,24 +233,32 @@ local function tlps(tree, tvb, root, sequence, c, way, pinfo)
         -- In a capture that begins late the first frame seen is the one due.
         if sequence ~= side.next and side.any then side.faults[key] = side.next end
         found = follow_frame(c, way, tvb, pinfo)
+        found.number = pinfo.number
         side.frames[sequence], side.any = found, true
         side.next = (sequence + 1) % 4294967296
-    elseif not pinfo.visited and side.next ~= (sequence + 1) % 4294967296 then
-        side.faults[key] = side.next
+    elseif found.number ~= pinfo.number then
+        -- It came twice; what it says was heard.
+        side.faults[key] = side.faults[key] or side.next
+        found = {}
     end
     if side.faults[key] then
         tree:add_proto_expert_info(e.sequence, "Sequence " .. sequence .. " where " .. side.faults[key] .. " is due")
     end
-    tree:add(f.tlps, #found):set_generated()
     local texts, at = {}, HEADER
-    for i, seen in ipairs(found) do
+    while at < tvb:len() do
         local length = math.min(tlp.total_length(tvb, at) or tvb:len(), tvb:len() - at)
         local one = tlp.parse(tvb, at, length)
+        local i = #texts + 1
+        local seen = found[i]
+        if seen == nil or seen.length ~= one.length or seen.fmt_type ~= one.fmt_type then
+            seen = { text = tlp.summary(one), number = pinfo.number, time = pinfo.rel_ts }
+        end
         nvme.add(tlp.add(root, one, tvb, seen, i, way), one, tvb, seen)
         texts[i] = seen.text
         at = at + length
     end
-    return #found == 0 and "no TLP in the frame" or nil, texts
+    tree:add(f.tlps, #texts):set_generated()
+    return #texts == 0 and "no TLP in the frame" or nil, texts
 end
 
 -- One whole frame.

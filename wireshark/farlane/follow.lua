@@ -190,7 +190,7 @@ return function(names, bytes, config, controller, tlp)
     --   entries, completions      queue entries that it carries
     --   unexpected, reused        what is wrong
     function follow.tlp(s, t, tvb, direction, number, time)
-        local seen = { number = number, time = time }
+        local seen = { number = number, time = time, length = t.length, fmt_type = t.fmt_type }
         local summary = tlp.summary(t)
         local dropped = direction == "up" and s.resetting > 0
         if t.kind and not dropped then

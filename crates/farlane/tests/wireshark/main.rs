@@ -4,6 +4,7 @@
 
 mod check;
 mod dumpcap;
+mod hostile;
 mod session;
 mod tshark;
 
