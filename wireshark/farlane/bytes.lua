@@ -1,6 +1,5 @@
--- Little-endian numbers in strings of bytes. Plain arithmetic, so that it runs
--- on every Lua that Wireshark ever had; 64-bit values are exact on Lua 5.4, and
--- up to 2^53 before.
+-- Little-endian numbers in strings of bytes. 64-bit values are exact: Wireshark
+-- has Lua 5.4 from version 4.4 on.
 
 local bytes = {}
 

@@ -37,6 +37,12 @@ return function(names, bytes, transfer)
         end
     end
 
+    -- Notes that a doorbell or a fetch was for a command.
+    local function serves(seen, command)
+        seen.serves = seen.serves or {}
+        table.insert(seen.serves, command)
+    end
+
     -- Sections 3.1.24 and 3.1.25; the stride is 4 << CAP.DSTRD.
     local function doorbell(c, offset, value, seen)
         local index = (offset - 0x1000) / (4 * 2 ^ (c.cap_high % 16))
@@ -57,7 +63,10 @@ return function(names, bytes, transfer)
         if cq and value < cq.entries then
             while cq.head ~= value do
                 local command = cq.posted[cq.head]
-                if command then command.head_in = seen.number end
+                if command then
+                    command.head_in = seen.number
+                    serves(seen, command)
+                end
                 cq.posted[cq.head] = nil
                 cq.head = (cq.head + 1) % cq.entries
             end
@@ -192,6 +201,8 @@ return function(names, bytes, transfer)
             for i = before, math.floor(#fetch.raw / 64) - 1 do
                 local entry = fetch.raw:sub(i * 64 + 1, i * 64 + 64)
                 local command = open(c, fetch.queue, entry, seen, fetch.bells[i])
+                serves(request, command)
+                if fetch.bells[i] then serves(fetch.bells[i], command) end
                 table.insert(seen.entries, { command = command, at = i * 64 - done })
                 table.insert(texts, "NVMe " .. command.text)
             end

@@ -187,6 +187,7 @@ return function(names, bytes, config, controller, tlp)
     --   text                      one line
     --   request, answers          the request of a completion, its packets the other way
     --   command, queue            the NVMe command it serves
+    --   serves                    commands that a doorbell or a fetch turns out to be for
     --   entries, completions      queue entries that it carries
     --   unexpected, reused        what is wrong
     function follow.tlp(s, t, tvb, direction, number, time)

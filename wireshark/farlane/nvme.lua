@@ -119,9 +119,12 @@ return function(names)
         for _, one in ipairs(seen.completions or {}) do
             add_completion(tree, one, tvb(t.data_at + one.at, 16), seen.number)
         end
+        for _, command in ipairs(seen.serves or {}) do
+            add_command(tree:add(proto, "NVMe " .. command.text), command, seen.number)
+        end
         if seen.command then
             add_command(tree:add(proto, "NVMe " .. seen.command.text), seen.command, seen.number)
-        elseif seen.queue and not seen.entries and not seen.completions then
+        elseif seen.queue and not seen.serves and not seen.entries and not seen.completions then
             tree:add(f.qid, seen.queue):set_generated()
         end
     end

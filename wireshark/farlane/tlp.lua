@@ -224,7 +224,7 @@ return function(names)
         local subtree = tree:add(proto, tvb(at, t.length), "PCIe TLP: " .. seen.text)
         if index then subtree:add(f.index, index):set_generated() end
         subtree:add(f.direction, direction == "down" and "from the host" or "from the device"):set_generated()
-        subtree:add(f.fmt_type, tvb(at, 1)):append_text(", " .. t.name)
+        subtree:add(f.fmt_type, tvb(at, 1))
         if t.header then
             subtree:add(f.fmt, tvb(at, 1))
             subtree:add(f.type, tvb(at, 1))

@@ -109,7 +109,7 @@ impl Expected {
 }
 
 /// Writes the recording as `tunnel.pcapng` (TCP) and `tlps.pcapng` (USER0).
-pub fn export(folder: &Path, recording: &Recording, expected: &Expected) -> [PathBuf; 2] {
+fn export(folder: &Path, recording: &Recording, expected: &Expected) -> [PathBuf; 2] {
     let paths = ["tunnel.pcapng", "tlps.pcapng"].map(|name| folder.join(name));
     let [tunnel, tlps] = paths.each_ref().map(|path| {
         BufWriter::new(File::create(path).unwrap_or_else(|e| panic!("{}: {e}", path.display())))
@@ -256,16 +256,15 @@ pub fn tlps(path: &Path, options: &[&str], expected: &Expected) {
     assert_eq!(decoded.packets.len(), expected.tlps.len(), "{}: packets", path.display());
 }
 
-/// Leaves a recorded connection in `folder` as two captures and compares what
-/// tshark finds in them with what the analyser finds. How many NVMe commands
-/// there are.
-#[allow(dead_code, reason = "for tests that have a recording of their own")]
-pub fn recorded(folder: &Path, recording: &Recording) -> usize {
+/// Leaves a recorded connection in `folder` as two captures, of TCP and of TLPs,
+/// and compares what tshark finds in them with what the analyser finds. What
+/// that is, and the captures.
+pub fn recorded(folder: &Path, recording: &Recording) -> (Expected, [PathBuf; 2]) {
     let expected = Expected::of(recording);
     let [as_tcp, as_tlps] = export(folder, recording, &expected);
     tunnel(&as_tcp, &[], &expected);
     tlps(&as_tlps, &[], &expected);
-    expected.commands.len()
+    (expected, [as_tcp, as_tlps])
 }
 
 /// PCIe Base 4.0, table 2-3.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::check::{self, Expected};
+use crate::check;
 use crate::drive::{BLOCK, Drive};
 use crate::dumpcap::Dumpcap;
 use crate::folder;
@@ -54,22 +54,37 @@ fn session(folder: &Path) -> (Recording, Option<PathBuf>) {
 fn a_session_is_decoded_down_to_its_commands() {
     let folder = folder::kept("wireshark");
     let (recording, real) = session(&folder);
-    let expected = Expected::of(&recording);
+    let (expected, [tunnel, tlps]) = check::recorded(&folder, &recording);
     let reads = expected.commands.iter().filter(|c| c.queue == 1 && c.opcode == 2);
     assert_eq!(reads.count(), PIECES.len());
     assert!(expected.frames > 50 && expected.tlps.len() > 1000);
 
-    let [tunnel, tlps] = check::export(&folder, &recording, &expected);
-    check::tunnel(&tunnel, &[], &expected);
     // Dissected twice: then every request knows its completions.
     check::tunnel(&tunnel, &["-2"], &expected);
-    check::tlps(&tlps, &[], &expected);
     check::tlps(&tlps, &["-2"], &expected);
     if let Some(real) = real {
         // Whatever else the port, which is any free one, is known for.
         check::tunnel(&real, &["-o", "tcp.try_heuristic_first:TRUE"], &expected);
     }
     info_column(&tlps);
+    one_command(&tlps);
+}
+
+/// Every TLP of a command is found by its queue and identifier.
+fn one_command(capture: &Path) {
+    let filter = "nvme_pcie.qid == 1 && nvme_pcie.cid == 1";
+    let names = Tshark::ready().fields(capture, &["-2"], filter, &["_ws.col.info"]);
+    let read = " LBA 0x0 +1";
+    let expected = [
+        "MWr32 4 B SQ1 tail doorbell = 2".to_owned(),
+        "MRd64 64 B SQE fetch q1".to_owned(),
+        format!("CplD 64 B SQE q1: NVMe Read cid 1{read}"),
+        format!("MWr64 512 B data +0x0: Read cid 1{read}"),
+        format!("MWr64 16 B CQE q1: Read cid 1{read} Success"),
+        "MWr32 4 B CQ1 head doorbell = 2".to_owned(),
+    ];
+    let names: Vec<_> = names.into_iter().map(|mut packet| packet[0].swap_remove(0)).collect();
+    assert_eq!(names, expected);
 }
 
 /// One line a TLP, readable.
