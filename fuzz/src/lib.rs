@@ -14,6 +14,8 @@ const TARGETS: &[(&str, fn(&[u8]))] = &[
     ("frames", frames::run),
     ("fabric", world::operations::run_operations),
     ("endpoint", endpoint::run),
+    ("nvme", nvme::testing::run_operations),
+    ("vfio_user", live::vfio_user::testing::run_messages),
 ];
 
 /// The target `name`.

@@ -16,9 +16,14 @@ use wire::{Bdf, Tag};
 /// # Errors
 /// If a file cannot be written.
 pub fn write(folder: &Path) -> io::Result<()> {
-    for (target, seeds) in
-        [("tlp", tlps()), ("frames", frames()), ("fabric", fabric()), ("endpoint", endpoint())]
-    {
+    for (target, seeds) in [
+        ("tlp", tlps()),
+        ("frames", frames()),
+        ("fabric", fabric()),
+        ("endpoint", endpoint()),
+        ("nvme", nvme()),
+        ("vfio_user", vfio_user()),
+    ] {
         let folder = folder.join(target);
         fs::create_dir_all(&folder)?;
         for (number, seed) in seeds.iter().enumerate() {
@@ -184,4 +189,30 @@ fn endpoint() -> Vec<Vec<u8>> {
     let all: Vec<u8> = some_tlps().iter().flat_map(tlp).collect();
     seeds.push([base, &enable, &all, &poll].concat());
     seeds
+}
+
+/// Lists of operations have no form that could be wrong, so any bytes will do:
+/// some for each kind of host and of controller.
+fn nvme() -> Vec<Vec<u8>> {
+    let mut rng = crate::world::rng::Rng(1);
+    (0..8u8).map(|mode| [&[mode][..], &rng.bytes(240)].concat()).collect()
+}
+
+/// Every command with a payload of its usual length, then the session's own
+/// operations.
+fn vfio_user() -> Vec<Vec<u8>> {
+    let message = |command: u8, length: u8| {
+        let mut seed = vec![7, 0, command, command, 0, length, 0, 0, 0];
+        seed.resize(seed.len() + usize::from(length), 0);
+        seed
+    };
+    let version = [&[7, 0, 1, 1, 0, 4, 0, 0, 0][..], &[0, 0, 1, 0]].concat();
+    let lengths = [4, 32, 24, 16, 16, 32, 20, 16, 20, 16, 24, 16, 0, 0, 16];
+    let all: Vec<u8> = (1..).zip(lengths).flat_map(|(c, length)| message(c, length)).collect();
+    vec![
+        [&version[..], &all].concat(),
+        [&version[..], &message(13, 0), &[1, 2, 3, 0, 0, 0x10, 0, 4, 6]].concat(),
+        [&version[..], &message(9, 16), &[1, 0], &version, &[5, 0x15]].concat(),
+        [&message(2, 32)[..], &version, &message(8, 20), &[6]].concat(),
+    ]
 }

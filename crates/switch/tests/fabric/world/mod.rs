@@ -62,6 +62,8 @@ pub struct Fabric {
     pub happened: Vec<Happened>,
     /// Host memory answers reads after a random while, in any order.
     pub slow_memory: bool,
+    /// Host memory does not answer reads at all.
+    pub stuck_memory: bool,
     host: host::Host,
     timers: Vec<Instant>,
 }
@@ -240,7 +242,7 @@ impl Fabric {
 
     /// When the next thing happens by itself.
     fn next(&self) -> Option<Instant> {
-        self.timers.iter().copied().chain(self.host.next()).min()
+        self.timers.iter().copied().chain(self.host.next(self.stuck_memory)).min()
     }
 
     /// Settles, and goes on to the next instant at which something happens,
@@ -262,6 +264,11 @@ impl Fabric {
             link.down.shape = shape;
             link.up.shape = shape;
         }
+    }
+
+    /// The script on node `node`.
+    pub fn script(&mut self, node: usize) -> &mut device::Script {
+        self.nodes[node].function_mut().script()
     }
 
     /// The DMA test function of node `node`.
