@@ -6,6 +6,7 @@
 mod cache;
 mod folder;
 mod guest;
+mod lost;
 mod node;
 mod process;
 mod qmp;

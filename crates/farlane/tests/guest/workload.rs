@@ -57,6 +57,17 @@ pub fn lost(drive: u32, limit: Duration) -> Script {
     script!("lost").argument(format!("nvme{drive}")).argument(limit.as_secs())
 }
 
+/// Waits until a drive that nobody answers for fails its reads, and the driver
+/// gave it up.
+pub fn dead(drive: u32, limit: Duration) -> Script {
+    script!("dead").argument(format!("nvme{drive}")).argument(limit.as_secs())
+}
+
+/// nvme-cli and others on a drive with three namespaces as `tools.sh` has them.
+pub fn tools(drive: u32) -> Script {
+    script!("tools").argument(format!("nvme{drive}"))
+}
+
 /// Removes a PCI function, such as `0000:01:00.0`, from the guest's tree.
 pub fn remove(function: &str) -> Script {
     script!("remove").argument(function)
