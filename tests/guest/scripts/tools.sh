@@ -138,7 +138,7 @@ unsupported() {
 file_system() {
     mkfs.ext4 -q -F "$second"
     mount -t ext4 "$second" /mnt
-    seq 300000 >/mnt/file
+    head -c 2000000 /dev/urandom >/mnt/file
     sum=$(sha256sum </mnt/file)
     umount /mnt
     fsck.ext4 -f -n "$second"
