@@ -2,10 +2,10 @@
 
 pub mod analyse;
 pub mod commands;
-pub mod latency;
 mod links;
 mod namespace;
 mod node;
+mod progress;
 mod rig;
 mod signals;
 pub mod topology;

@@ -44,12 +44,25 @@ impl NodeArgs {
     }
 }
 
-/// A Max_Payload_Size.
-fn parse_mps(text: &str) -> Result<u16, String> {
+/// A Max_Payload_Size: 128 to 4096.
+///
+/// # Errors
+/// The values that are allowed.
+pub fn parse_mps(text: &str) -> Result<u16, String> {
     match text.parse() {
         Ok(mps @ (128 | 256 | 512 | 1024 | 2048 | 4096)) => Ok(mps),
         _ => Err("128, 256, 512, 1024, 2048 or 4096".into()),
     }
+}
+
+/// Lets this process have as many descriptors as it may: a VMM hands over one
+/// for every interrupt vector of every endpoint.
+pub fn raise_descriptor_limit() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let most = rustix::process::Rlimit { current: limit.maximum, ..limit };
+    // Without it a node still serves; a client that needs more is refused.
+    let _ = setrlimit(Resource::Nofile, most);
 }
 
 /// A number that no other process has, most likely.

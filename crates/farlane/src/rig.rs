@@ -1,8 +1,9 @@
 //! A host node with the built-in initiator: enumerates, brings drives up,
 //! moves blocks. What `demo` and `bench` run.
 
+use crate::analyse::{self, Analyser, Direction, Event};
 use crate::commands::Failure;
-use live::host::{RamMemory, Record};
+use live::host::RamMemory;
 use live::{Attached, Clock, Machine, Poller};
 use nvme::initiator::{self, Done, Driver, Io, Op};
 use pcie::enumerate::{self, Hierarchy, Node};
@@ -16,6 +17,8 @@ use wire::nvme::StatusCode;
 const RAM_BASE: u64 = 0x1_0000_0000;
 /// Bytes of host memory.
 const RAM_SIZE: usize = 64 << 20;
+/// Packets that the recorder holds.
+const PACKETS: usize = 1 << 18;
 /// Class code of an NVMe I/O controller.
 const NVME: [u8; 3] = [0x01, 0x08, 0x02];
 
@@ -32,6 +35,7 @@ pub struct Rig<A> {
     machine: Machine<A>,
     memory: RamMemory,
     bus: Bus,
+    analyser: Analyser,
     /// What was found.
     pub hierarchy: Hierarchy,
     /// Every NVMe drive found, in the order of their functions.
@@ -70,11 +74,19 @@ impl<A: Attached> Rig<A> {
             let (moved, timer) = machine.pump(&mut memory)?;
             machine.wait(moved, timer)?;
         }
+        machine.probe_mut().arm(PACKETS);
         let enumeration = enumerate::enumerate(bus.clone(), settings.enumerate.clone());
         let hierarchy = machine
             .run(&mut memory, &bus, enumeration)?
             .map_err(|error| Failure(format!("enumeration failed: {error}")))?;
-        let mut rig = Self { machine, memory, bus, hierarchy, drives: Vec::new() };
+        let mut rig = Self {
+            machine,
+            memory,
+            bus,
+            analyser: Analyser::new(analyse::Settings::default()),
+            hierarchy,
+            drives: Vec::new(),
+        };
         for node in rig.hierarchy.endpoints().into_iter().cloned().collect::<Vec<_>>() {
             if node.class == NVME {
                 rig.bring_up(node, settings.driver)?;
@@ -180,19 +192,46 @@ impl<A: Attached> Rig<A> {
         address.ok_or_else(|| Failure("out of host memory".into()))
     }
 
-    /// What passes the root port while `work` runs, up to `packets`.
+    /// Runs `work` and yields the commands that ended meanwhile, as seen at
+    /// the root port. The recorder runs from power-on to
+    /// [`stop_observing`](Self::stop_observing), as the analyser wants it.
     ///
     /// # Errors
-    /// As `work`.
+    /// As `work`, or if more packets passed than the recorder holds.
     pub fn observe<T>(
         &mut self,
-        packets: usize,
         work: impl FnOnce(&mut Self) -> Result<T, Failure>,
-    ) -> Result<(T, Vec<Record>), Failure> {
-        self.machine.probe_mut().arm(packets);
-        let result = work(self);
-        let records = self.machine.probe_mut().take();
-        Ok((result?, records))
+    ) -> Result<(T, Vec<Event>), Failure> {
+        self.analyse()?;
+        let result = work(self)?;
+        let events = self.analyse()?;
+        Ok((result, events))
+    }
+
+    /// Feeds the analyser with what the recorder holds.
+    fn analyse(&mut self) -> Result<Vec<Event>, Failure> {
+        let probe = self.machine.probe_mut();
+        let full = probe.is_full();
+        let records = probe.take();
+        probe.arm(PACKETS);
+        if full {
+            return Err(Failure("more packets passed than the recorder holds".into()));
+        }
+        for record in &records {
+            let direction = if record.up { Direction::Up } else { Direction::Down };
+            self.analyser.push(record.at, direction, &record.tlp);
+        }
+        Ok(std::iter::from_fn(|| self.analyser.next_event()).collect())
+    }
+
+    /// Ends the recording.
+    pub fn stop_observing(&mut self) {
+        self.machine.probe_mut().take();
+    }
+
+    /// What the analyser could not explain.
+    pub fn analyser(&self) -> &Analyser {
+        &self.analyser
     }
 }
 

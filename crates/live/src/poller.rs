@@ -70,7 +70,8 @@ impl Poller {
     pub fn wait(&mut self, clock: &Clock, until: Option<Instant>) -> io::Result<()> {
         let now = clock.now();
         if now < self.busy_until {
-            std::hint::spin_loop();
+            // Whoever we wait for may have been put on this very core.
+            std::thread::yield_now();
             return Ok(());
         }
         let timeout = until.map(|at| {

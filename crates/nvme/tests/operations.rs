@@ -5,7 +5,7 @@ use nvme::testing::run_operations;
 use proptest::prelude::*;
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
 
     #[test]
     fn a_host_that_keeps_the_rules_gets_one_completion_a_command(

@@ -50,6 +50,9 @@ pub struct Command {
     /// Start of the head doorbell that covers the completion entry; `None` if
     /// there was none.
     pub end: Option<Instant>,
+    /// Number of TLPs that had been seen when it ended, by its head doorbell,
+    /// a reset or the end of the capture.
+    pub closed: u64,
     /// TLPs in the order of the link. Doorbells, fetches and interrupts that
     /// serve several commands stand in each of them.
     pub steps: Vec<Step>,

@@ -28,6 +28,8 @@ mod up;
 
 pub mod json;
 pub mod latency;
+pub mod replay;
+pub mod stream;
 pub mod view;
 
 pub use command::{Command, Transfer, command_name};
@@ -44,7 +46,7 @@ use wire::tlp::{Status, Tlp};
 use wire::{Bdf, Duration, Instant};
 
 /// Functions that are told apart.
-const MOST_FUNCTIONS: usize = 256;
+const MOST_FUNCTIONS: usize = 64;
 
 /// What an analyser may hold at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,7 +135,6 @@ pub struct Analyser {
     functions: BTreeMap<Bdf, Function>,
     pending: Pending,
     shared: Shared,
-    next_number: u64,
 }
 
 impl Analyser {
@@ -145,8 +146,8 @@ impl Analyser {
     /// Takes the next TLP of the link, at the time it began; times do not go
     /// back. Then take the [`next_event`](Self::next_event)s.
     pub fn push(&mut self, at: Instant, direction: Direction, tlp: &Tlp) {
-        let seen = Seen { at, number: self.next_number, direction, tlp };
-        self.next_number += 1;
+        let seen = Seen { at, number: self.shared.seen, direction, tlp };
+        self.shared.seen += 1;
         self.shared.counters.poisoned += u64::from(tlp.poisoned);
         match direction {
             Direction::Down => self.down(seen),
@@ -192,7 +193,7 @@ impl Analyser {
     /// TLPs seen so far: the number that the next one gets in
     /// [`Step::number`].
     pub fn seen(&self) -> u64 {
-        self.next_number
+        self.shared.seen
     }
 
     /// The number of the oldest TLP of commands on their way.

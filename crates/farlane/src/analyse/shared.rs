@@ -11,6 +11,8 @@ use std::collections::VecDeque;
 pub(super) struct Shared {
     pub settings: Settings,
     pub counters: Counters,
+    /// TLPs seen so far.
+    pub seen: u64,
     events: VecDeque<Event>,
     next_uid: Uid,
     open: usize,

@@ -178,26 +178,41 @@ fn units<'a>(entries: &'a [Entry<'a>]) -> Vec<Vec<&'a Entry<'a>>> {
 }
 
 /// The rows of `units`; with folding, runs of equal ones give the first and
-/// the last and say how many are between.
+/// the last and say how many are between, and so do equal TLPs within one.
 fn fold<'a>(units: &[Vec<&'a Entry<'a>>], options: Options) -> Vec<Row<'a>> {
-    let alike = |a: &Entry, b: &Entry| {
-        let shape = |step: &Step| (step.kind, step.tlp, step.bytes, step.status);
-        shape(a.step) == shape(b.step) && a.owner == b.owner
-    };
     let equal = |a: &Vec<&Entry>, b: &Vec<&Entry>| {
         a.len() == b.len() && a.iter().zip(b).all(|(a, b)| alike(a, b))
     };
     let mut rows = Vec::new();
     for run in units.chunk_by(equal) {
         if let ([first, middle @ .., last], true) = (run, options.fold && run.len() > SHORT_RUN) {
-            rows.extend(first.iter().copied().map(Row::Entry));
+            rows.extend(fold_unit(first, options));
             rows.push(Row::Repeated(middle.len(), first.len(), first[0].step.bytes));
-            rows.extend(last.iter().copied().map(Row::Entry));
+            rows.extend(fold_unit(last, options));
         } else {
-            rows.extend(run.iter().flatten().copied().map(Row::Entry));
+            rows.extend(run.iter().flat_map(|unit| fold_unit(unit, options)));
         }
     }
     rows
+}
+
+fn fold_unit<'a>(unit: &[&'a Entry<'a>], options: Options) -> Vec<Row<'a>> {
+    let mut rows = Vec::new();
+    for run in unit.chunk_by(|a, b| alike(a, b)) {
+        if let ([first, middle @ .., last], true) = (run, options.fold && run.len() > SHORT_RUN) {
+            rows.push(Row::Entry(first));
+            rows.push(Row::Repeated(middle.len(), 1, first.step.bytes));
+            rows.push(Row::Entry(last));
+        } else {
+            rows.extend(run.iter().copied().map(Row::Entry));
+        }
+    }
+    rows
+}
+
+fn alike(a: &Entry, b: &Entry) -> bool {
+    let shape = |step: &Step| (step.kind, step.tlp, step.bytes, step.status);
+    shape(a.step) == shape(b.step) && a.owner == b.owner
 }
 
 fn headline(command: &Command) -> String {
@@ -208,7 +223,8 @@ fn headline(command: &Command) -> String {
         Transfer::ToHost(bytes) => out += &format!(" of {bytes} bytes to the host"),
     }
     if let (Some(slba), Some(blocks)) = (command.slba(), command.blocks()) {
-        out += &format!(", LBA {slba} + {blocks}");
+        let s = if blocks == 1 { "" } else { "s" };
+        out += &format!(", {blocks} block{s} from LBA {slba}");
     }
     let status = match command.status {
         None => "no completion".to_owned(),

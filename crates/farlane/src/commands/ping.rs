@@ -1,7 +1,7 @@
 //! `farlane ping`: the raw round trip of a link, and of a configuration read.
 
 use super::{Failure, Outcome};
-use crate::latency::Summary;
+use crate::analyse::latency::{Latency, Summary};
 use crate::node::{NodeArgs, instance};
 use bytes::Bytes;
 use live::Clock;
@@ -187,7 +187,7 @@ impl End {
 
     fn measure(&mut self, count: u32, ask: fn(&mut Self, u32)) -> Result<Summary, Failure> {
         let warm_up = count / 10 + 1;
-        let mut times = Vec::new();
+        let mut times = Latency::new();
         for number in 0..warm_up + count {
             self.answered = None;
             let start = self.clock.now();
@@ -202,9 +202,9 @@ impl End {
                 self.turn()?;
             };
             if number >= warm_up {
-                times.push((answered - start).as_ns());
+                times.record(answered - start);
             }
         }
-        Ok(Summary::of(times))
+        Ok(times.summary())
     }
 }

@@ -41,7 +41,8 @@ impl Controller {
                 };
             }
         }
-        if new.shutdown != ShutdownNotice::None && old.shutdown == ShutdownNotice::None {
+        let asked = matches!(new.shutdown, ShutdownNotice::Normal | ShutdownNotice::Abrupt);
+        if asked && old.shutdown == ShutdownNotice::None {
             self.begin_shutdown();
         }
     }

@@ -295,8 +295,11 @@ impl Function for Controller {
 
     fn poll(&mut self, now: Instant, ready: Ready) -> Output {
         self.now = now;
-        loop {
+        // All else was done when its cause came in.
+        if !self.held.is_empty() || self.interrupts.deadline().is_some_and(|at| at <= now) {
             self.advance();
+        }
+        loop {
             match self.endpoint.poll(now, ready) {
                 Output::Timeout(timeout) => {
                     // Completion timeouts make events.
@@ -304,6 +307,7 @@ impl Function for Controller {
                         let mine = self.interrupts.deadline();
                         return Output::Timeout(timeout.into_iter().chain(mine).min());
                     }
+                    self.advance();
                 }
                 tlp => return tlp,
             }

@@ -64,8 +64,10 @@ impl Controller {
     }
 
     pub(super) fn advance_shutdown(&mut self) {
-        // Blocks of before a reset are waited for as well.
-        let drained = self.in_flight == [0; 2] && self.blocks.is_empty();
+        // Blocks of before a reset are waited for as well; commands that a
+        // fatal error has stopped will never end.
+        let ended = self.in_flight == [0; 2] || self.registers.status.fatal;
+        let drained = ended && self.blocks.is_empty();
         if self.shutdown.stage == Stage::Draining && drained {
             self.shutdown.stage = Stage::Flushing(self.namespaces.len());
             for index in 0..self.namespaces.len() {

@@ -28,6 +28,11 @@ pub(super) const BAR: u64 = 0xe000_0000;
 const MSI: u64 = 0xfee0_0000;
 /// Completions of host memory end at multiples of this (RCB).
 const READ_BOUNDARY: usize = 64;
+/// The completion timeout of the drive.
+const COMPLETION_TIMEOUT: Duration = Duration::from_ms(50);
+/// Reads of host memory that wait longer are lost: a link that stalls for
+/// that long is given up.
+const LOST_AFTER: Duration = Duration::from_ms(90);
 
 /// See the module.
 pub struct Bench {
@@ -47,10 +52,10 @@ pub struct Bench {
     pub blocks: VecDeque<Request>,
     /// Reads of host memory not answered yet.
     pub reads: VecDeque<MemoryRequest>,
+    /// When the oldest of them was sent.
+    waiting_since: Instant,
     /// DMA writes that hit no memory.
     pub stray_writes: u64,
-    /// Every TLP of the drive, short, if asked for.
-    pub trace: Option<Vec<String>>,
     answer: Option<(Status, Bytes)>,
 }
 
@@ -67,8 +72,8 @@ impl Bench {
             intx: false,
             blocks: VecDeque::new(),
             reads: VecDeque::new(),
+            waiting_since: Instant::ZERO,
             stray_writes: 0,
-            trace: None,
             answer: None,
         }
     }
@@ -194,11 +199,13 @@ impl Bench {
     }
 
     fn receive(&mut self, tlp: Tlp) {
-        if let Some(trace) = &mut self.trace {
-            trace.push(tlp.mnemonic().to_owned());
-        }
         match tlp.packet {
-            Packet::MemoryRead(request) => self.reads.push_back(request),
+            Packet::MemoryRead(request) => {
+                if self.reads.is_empty() {
+                    self.waiting_since = self.now;
+                }
+                self.reads.push_back(request);
+            }
             Packet::MemoryWrite(request) => self.store(request, &tlp.data),
             Packet::Completion(completion) => self.answer = Some((completion.status, tlp.data)),
             Packet::Message(message) => match message.code {
@@ -296,14 +303,25 @@ impl Bench {
         }
     }
 
+    /// The same, and lets what was lost time out.
+    pub fn settle_lost(&mut self) {
+        for _ in 0..3 {
+            self.settle();
+            self.pass(COMPLETION_TIMEOUT);
+        }
+        self.settle();
+    }
+
     /// Lets time pass.
     pub fn pass(&mut self, span: Duration) {
         self.now += span;
+        if self.now - self.waiting_since > LOST_AFTER {
+            self.reads.clear();
+        }
         self.take_tlps(Ready::ALL);
     }
 
-    /// Runs host software to its end; `between` may change things whenever it
-    /// waits.
+    /// Runs host software to its end.
     pub fn run<T>(&mut self, bus: &Bus, mut task: Task<T>) -> T {
         loop {
             if let Some(value) = task.poll(self.now) {

@@ -209,7 +209,7 @@ impl Tame {
                 host.bench.enumerate(self.msix);
             }
         }
-        host.bench.settle();
+        host.bench.settle_lost();
         assert!(!host.status().ready);
         host.enable(8);
         host.bench.settle();

@@ -150,7 +150,7 @@ impl Tracker {
     /// If a command has no completion but is no Asynchronous Event Request.
     pub fn finish(&mut self) {
         loop {
-            self.host.bench.settle();
+            self.host.bench.settle_lost();
             if self.host.bench.controller.is_fatal() {
                 return;
             }

@@ -199,6 +199,23 @@ fn queues_that_cannot_be_read_are_fatal() {
 }
 
 #[test]
+fn a_controller_that_has_failed_can_still_be_shut_down() {
+    let mut host = Host::with_queue(config());
+    host.put(1, flush(1));
+    host.ring(1);
+    host.bench.take_tlps(pcie::Ready::ALL);
+    let fetch = host.bench.reads.pop_front().unwrap();
+    host.bench.answer_read(fetch, true);
+    shut_down(&mut host, ShutdownNotice::Reserved);
+    assert_eq!(host.status().shutdown, ShutdownStatus::Normal);
+    shut_down(&mut host, ShutdownNotice::None);
+    shut_down(&mut host, ShutdownNotice::Abrupt);
+    host.bench.settle();
+    assert_eq!(host.status().shutdown, ShutdownStatus::Complete);
+    assert_eq!(host.bench.media.log, [(1, "flush"), (2, "flush")]);
+}
+
+#[test]
 fn without_bus_master_nothing_is_fetched() {
     let mut host = Host::new(config());
     host.bench.config_write(0x04, 0x0002);

@@ -113,7 +113,7 @@ impl Bench {
 #[test]
 fn copies_odd_ranges_and_signals() {
     let (mut bench, bar) = Bench::ready(true);
-    let source: Vec<u8> = (0..100_000u32).map(|i| (i * 7 >> 3) as u8).collect();
+    let source: Vec<u8> = (0..100_000u32).map(|i| ((i * 7) >> 3) as u8).collect();
     bench.ram.get_mut(RAM + 3, source.len()).unwrap().copy_from_slice(&source);
     let bus = bench.bus.clone();
     let to = RAM + 0x8_0001;

@@ -208,6 +208,10 @@ impl Engine {
 
     fn retire(&mut self, tag: usize, slot: usize, error: Option<DmaError>) {
         self.free_tag(tag);
+        self.end_request(slot, error);
+    }
+
+    fn end_request(&mut self, slot: usize, error: Option<DmaError>) {
         self.in_flight -= 1;
         let read = self.reads[slot].as_mut().expect("a pending tag has its read");
         read.outstanding -= 1;
@@ -288,7 +292,10 @@ impl Engine {
             match pending.slot {
                 Some(slot) => {
                     errors.completion_timeout += 1;
-                    self.retire(tag, slot, Some(DmaError::Timeout));
+                    // The completion may only be late: its tag stays out of
+                    // use for as long again, lest it answers another request.
+                    self.tags[tag] = Some(Pending { slot: None, sent: Some(now), ..pending });
+                    self.end_request(slot, Some(DmaError::Timeout));
                 }
                 None => self.free_tag(tag),
             }

@@ -199,15 +199,23 @@ fn a_completion_that_contradicts_its_request_is_malformed() {
 fn a_read_nobody_answers_times_out() {
     let mut endpoint = enabled();
     endpoint.dma_read(1, 0x1000, 64);
-    drain(&mut endpoint);
+    let late = read_request(&drain(&mut endpoint)[0]);
     let Output::Timeout(Some(at)) = endpoint.poll(Instant::ZERO, Ready::ALL) else {
         panic!("no timer");
     };
     assert_eq!(at, Instant::from_ns(50_000_000));
-    assert_eq!(endpoint.poll(at, Ready::ALL), Output::Timeout(None));
+    let free_again = Instant::from_ns(100_000_000);
+    assert_eq!(endpoint.poll(at, Ready::ALL), Output::Timeout(Some(free_again)));
     let failed = Event::ReadDone { id: 1, result: Err(DmaError::Timeout) };
     assert_eq!(endpoint.event(), Some(failed));
     assert_eq!(endpoint.errors().completion_timeout, 1);
+    // It was only late: it does not answer what was asked meanwhile.
+    endpoint.dma_read(2, 0x1000, 64);
+    let Output::Tlp(next) = endpoint.poll(at, Ready::ALL) else { panic!("no request") };
+    assert_ne!(read_request(&next).tag, late.tag);
+    complete(&mut endpoint, late, Status::Success, 64, &[0; 64]);
+    assert_eq!(endpoint.event(), None);
+    assert_eq!(endpoint.errors().unexpected_completion, 1);
 }
 
 #[test]

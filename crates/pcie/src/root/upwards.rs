@@ -23,7 +23,8 @@ impl RootComplex {
     }
 
     fn may_master(&mut self, requester: Bdf) -> bool {
-        let may = self.masters.get(&requester).copied().unwrap_or(false);
+        let known = self.masters.get(&requester).copied().unwrap_or(false);
+        let may = known && self.port.bus_master();
         self.errors.bus_master_off += u64::from(!may);
         may
     }

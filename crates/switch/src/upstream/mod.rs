@@ -155,7 +155,7 @@ impl Upstream {
             loop {
                 let ready = self.room(index);
                 let Some(tlp) = self.ports[index].tunnel.pop(ready) else { break };
-                self.from_below(index, tlp);
+                self.take_from_below(index, tlp);
             }
         }
         self.next_port = (self.next_port + 1) % count;
@@ -189,7 +189,7 @@ impl Upstream {
 impl Function for Upstream {
     fn handle(&mut self, now: Instant, input: Input) {
         match input {
-            Input::Tlp(tlp) => self.from_above(now, tlp),
+            Input::Tlp(tlp) => self.take_from_above(now, tlp),
             Input::HotReset => {
                 self.bridge.reset();
                 self.up.clear();

@@ -10,7 +10,7 @@ use wire::{Bdf, Instant, Tag};
 
 impl Upstream {
     /// A packet from the root complex.
-    pub(super) fn from_above(&mut self, _now: Instant, tlp: Tlp) {
+    pub(super) fn take_from_above(&mut self, _now: Instant, tlp: Tlp) {
         match tlp.packet {
             Packet::ConfigRead(request) | Packet::ConfigWrite(request) => {
                 self.configure(tlp, request);
@@ -126,7 +126,7 @@ impl Upstream {
 
     /// A packet from the link of downstream port `port`. The far node is not
     /// trusted: what it sends must bear an ID of its own buses.
-    pub(super) fn from_below(&mut self, port: usize, tlp: Tlp) {
+    pub(super) fn take_from_below(&mut self, port: usize, tlp: Tlp) {
         let sender = match tlp.packet {
             Packet::Completion(c) => c.completer,
             _ => bridge::requester(&tlp).unwrap_or_default(),

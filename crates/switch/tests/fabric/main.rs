@@ -2,5 +2,12 @@
 
 mod dma;
 mod enumeration;
+mod errors;
+mod fuzzed;
+mod interrupts;
+mod ordering;
+mod p2p;
+mod random;
+mod resets;
 mod tap;
 mod world;

@@ -40,6 +40,7 @@ impl Controller {
             result: 0,
             start: steps[0].at,
             end: None,
+            closed: 0,
             steps: Vec::new(),
             steps_dropped: 0,
             moved: 0,
@@ -190,6 +191,7 @@ impl Controller {
             shared.add_step(&mut open.command, step);
             open.command.end = Some(step.at);
         }
+        open.command.closed = shared.seen;
         shared.counters.lost_commands += u64::from(open.command.status.is_none());
         shared.close_command(open.command);
     }

@@ -1,14 +1,12 @@
 //! Measuring where the brief measures: at the root port.
 
+use super::segments::{self, Segment};
+use crate::analyse::latency::{Latency, Summary};
+use crate::analyse::{Command, Event, HostRequestKind};
 use crate::commands::Failure;
-use crate::latency::Summary;
 use crate::rig::{Rig, io};
 use live::Attached;
-use live::host::Record;
 use nvme::initiator::Op;
-use std::collections::BTreeMap;
-use wire::tlp::Packet;
-use wire::{Duration, Instant};
 
 /// Bytes of the commands measured.
 pub const BYTES: u32 = 4096;
@@ -22,32 +20,62 @@ pub struct Latencies {
     pub read_4k: Summary,
     /// 4 KiB write, the same.
     pub write_4k: Summary,
+    /// Where the time of the median read goes.
+    pub read_segments: Vec<Segment>,
+    /// Where the time of the median write goes.
+    pub write_segments: Vec<Segment>,
 }
 
 /// Runs each experiment `n` times on drive 0, after a warm-up.
 ///
 /// # Errors
-/// If a command fails.
-pub fn latencies<A: Attached>(rig: &mut Rig<A>, n: usize) -> Result<Latencies, Failure> {
+/// If a command fails, or is not found at the root port.
+pub fn latencies<A: Attached>(
+    rig: &mut Rig<A>,
+    n: usize,
+    mut progress: impl FnMut(&str),
+) -> Result<Latencies, Failure> {
     let buffer = rig.buffer(BYTES as usize)?;
+    progress("configuration reads");
     config_reads(rig, n / 10)?;
-    let (_, records) = rig.observe(n * 4, |rig| config_reads(rig, n))?;
-    let config_read = Summary::of(request_times(&records).into_iter().map(Duration::as_ns));
+    let ((), events) = rig.observe(|rig| config_reads(rig, n))?;
+    let reads: Latency = events
+        .iter()
+        .filter_map(|event| match event {
+            Event::Request(r) if r.kind == HostRequestKind::ConfigRead => Some(r.latency),
+            _ => None,
+        })
+        .collect();
+    expect(n, reads.count() as usize, "configuration reads")?;
     let mut both = Vec::new();
-    for op in [Op::Read, Op::Write] {
+    for (op, name) in [(Op::Read, "4 KiB reads"), (Op::Write, "4 KiB writes")] {
+        progress(name);
         commands(rig, op, buffer, n / 10)?;
-        let (_, records) = rig.observe(n * 200, |rig| commands(rig, op, buffer, n))?;
-        let doorbells = rig.drives[0].node.bar(0).map_or(0, |bar| bar.address) + 0x1000;
-        let times = command_times(&records, doorbells);
-        if times.len() != n {
-            let got = times.len();
-            return Err(Failure(format!("{got} of {n} commands found at the root port")));
-        }
-        both.push(Summary::of(times.into_iter().map(Duration::as_ns)));
+        let ((), events) = rig.observe(|rig| commands(rig, op, buffer, n))?;
+        let commands: Vec<Command> = commands_of(events).collect();
+        let times: Latency = commands.iter().filter_map(Command::duration).collect();
+        expect(n, times.count() as usize, name)?;
+        both.push((times.summary(), segments::of(&commands)));
     }
-    let write_4k = both.pop().expect("two measured");
-    let read_4k = both.pop().expect("two measured");
-    Ok(Latencies { config_read, read_4k, write_4k })
+    let (write_4k, write_segments) = both.pop().expect("two measured");
+    let (read_4k, read_segments) = both.pop().expect("two measured");
+    let config_read = reads.summary();
+    Ok(Latencies { config_read, read_4k, write_4k, read_segments, write_segments })
+}
+
+/// The finished I/O commands among events.
+pub fn commands_of(events: Vec<Event>) -> impl Iterator<Item = Command> {
+    events.into_iter().filter_map(|event| match event {
+        Event::Command(command) if !command.is_admin() => Some(*command),
+        _ => None,
+    })
+}
+
+fn expect(n: usize, got: usize, what: &str) -> Result<(), Failure> {
+    if got == n {
+        return Ok(());
+    }
+    Err(Failure(format!("{got} of {n} {what} found at the root port")))
 }
 
 fn config_reads<A: Attached>(rig: &mut Rig<A>, n: usize) -> Result<(), Failure> {
@@ -59,50 +87,23 @@ fn config_reads<A: Attached>(rig: &mut Rig<A>, n: usize) -> Result<(), Failure> 
     })
 }
 
-fn commands<A: Attached>(rig: &mut Rig<A>, op: Op, buffer: u64, n: usize) -> Result<(), Failure> {
+/// `n` commands on drive 0, one at a time.
+///
+/// # Errors
+/// If one fails.
+pub fn commands<A: Attached>(
+    rig: &mut Rig<A>,
+    op: Op,
+    buffer: u64,
+    n: usize,
+) -> Result<(), Failure> {
     let namespace = rig.drives[0].driver.namespaces()[0];
     let blocks = BYTES >> namespace.block_shift;
     let places = namespace.blocks / u64::from(blocks);
     for i in 0..n as u64 {
-        // A stride that visits all places: no caching by accident.
+        // A stride that visits all places: nothing is near what went before.
         let slba = i.wrapping_mul(7919) % places * u64::from(blocks);
         rig.one(0, io(op, namespace.nsid, slba, blocks, buffer))?;
     }
     Ok(())
-}
-
-/// Request to completion of every configuration read, by tag.
-fn request_times(records: &[Record]) -> Vec<Duration> {
-    let mut started: BTreeMap<u16, Instant> = BTreeMap::new();
-    let mut times = Vec::new();
-    for record in records {
-        match record.tlp.packet {
-            Packet::ConfigRead(request) if !record.up => {
-                started.insert(request.tag.get(), record.at);
-            }
-            Packet::Completion(c) if record.up => {
-                times.extend(started.remove(&c.tag.get()).map(|start| record.at - start));
-            }
-            _ => {}
-        }
-    }
-    times
-}
-
-/// Submission doorbell to head doorbell of every command, one at a time.
-fn command_times(records: &[Record], doorbells: u64) -> Vec<Duration> {
-    // Queue pair 1 with a stride of 4 bytes.
-    let (tail, head) = (doorbells + 8, doorbells + 12);
-    let mut start = None;
-    let mut times = Vec::new();
-    for record in records.iter().filter(|record| !record.up) {
-        match record.tlp.packet {
-            Packet::MemoryWrite(write) if write.address == tail => start = Some(record.at),
-            Packet::MemoryWrite(write) if write.address == head => {
-                times.extend(start.take().map(|start| record.at - start));
-            }
-            _ => {}
-        }
-    }
-    times
 }

@@ -3,14 +3,21 @@
 mod floor;
 mod measure;
 mod nodes;
+mod print;
+mod segments;
 mod verify;
 
 use super::{Failure, Outcome};
-use crate::latency::Summary;
+use crate::analyse::latency::Summary;
+use crate::analyse::{Command, Event};
 use crate::links::{LinksUp, PATIENCE};
+use crate::progress::Progress;
 use crate::rig::{Rig, Settings};
+use live::attached::Switch;
 use live::{Clock, NvmeDrive, Poller, Waiting};
+use measure::Latencies;
 use nodes::Node;
+use nvme::initiator::Op;
 use std::net::SocketAddr;
 use wire::Duration;
 
@@ -28,21 +35,35 @@ pub struct Args {
     /// Put a second switch behind the first
     #[arg(long)]
     cascade: bool,
-    /// Largest TLP payload
-    #[arg(long, value_name = "BYTES", default_value_t = 256)]
+    /// Largest TLP payload, 128 to 4096 bytes
+    #[arg(long, value_name = "BYTES", default_value_t = 256, value_parser = crate::node::parse_mps)]
     mps: u16,
     /// Samples of each latency
-    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(100..=100_000))]
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(100..=5_000))]
     samples: u32,
     /// Look for input this long before sleeping; 0 sleeps at once
     #[arg(long, value_name = "MICROSECONDS", default_value_t = 50)]
     spin: u64,
+    /// Print every TLP, not only the first and the last of equal ones
+    #[arg(long)]
+    unfold: bool,
 }
 
 /// Bytes of each drive.
 const DRIVE: u64 = 64 << 20;
 /// Bytes written, read back and compared on each drive.
 const VERIFIED: usize = 8 << 20;
+
+/// What the demo finds out.
+struct Findings {
+    floor: Summary,
+    direct: Latencies,
+    tunnelled: Latencies,
+    read: Command,
+    write: Command,
+    verified: u64,
+    rig: Rig<Switch>,
+}
 
 /// Runs the command.
 ///
@@ -54,9 +75,13 @@ pub fn run(args: &Args) -> Outcome {
         0 => Waiting::Block,
         us => Waiting::Spin(Duration::from_us(us)),
     };
+    let mut progress = Progress::new();
+    progress.show("raw round trips");
     let n = args.samples as usize;
-    let raw = floor::measure(clock, waiting, n)?;
-    let direct = direct(clock, waiting, args)?;
+    // In three parts, before, between and after: the machine's speed drifts.
+    let mut floor = floor::measure(clock, waiting, n / 3 + 1)?;
+    let direct = direct(clock, waiting, args, &mut progress)?;
+    progress.show("device nodes");
     let devices = (0..usize::from(args.devices))
         .map(|number| Node::device(clock, waiting, args.mps, number, DRIVE))
         .collect::<Result<Vec<_>, _>>()?;
@@ -68,34 +93,67 @@ pub fn run(args: &Args) -> Outcome {
     }
     let switch = nodes::host_switch(args.mps, &addresses);
     let poller = Poller::new(waiting)?;
-    let mut waiting_for = LinksUp::new(clock.now(), PATIENCE);
+    let mut links = LinksUp::new(clock.now(), PATIENCE);
     let mut rig = Rig::start(clock, poller, &Settings::default(), switch, |switch| {
-        waiting_for.look(clock.now(), switch)
+        links.look(clock.now(), switch)
     })?;
+    if rig.drives.len() != usize::from(args.devices) {
+        let found = rig.drives.len();
+        return Err(Failure(format!("{found} of {} drives found", args.devices)));
+    }
+    progress.show("transactions");
+    let (read, write) = transactions(&mut rig)?;
+    floor.merge(&floor::measure(clock, waiting, n / 3 + 1)?);
+    let tunnelled = measure::latencies(&mut rig, n, |what| {
+        progress.show(&format!("tunnelled: {what}"));
+    })?;
+    rig.stop_observing();
+    floor.merge(&floor::measure(clock, waiting, n / 3 + 1)?);
     let mut verified = 0;
     for drive in 0..rig.drives.len() {
+        progress.show(&format!("writing and verifying drive {drive}"));
         verified += verify::verify(&mut rig, drive, VERIFIED)?;
     }
-    let tunnelled = measure::latencies(&mut rig, n)?;
-    println!("{:#?}", rig.hierarchy);
-    println!("verified {verified}");
-    let show = |name: &str, s: &Summary| println!("{name} {s:?}");
-    show("floor", &raw);
-    for (name, l) in [("direct", &direct), ("tunnelled", &tunnelled)] {
-        show(&format!("{name} config"), &l.config_read);
-        show(&format!("{name} read"), &l.read_4k);
-        show(&format!("{name} write"), &l.write_4k);
+    progress.done();
+    let findings =
+        Findings { floor: floor.summary(), direct, tunnelled, read, write, verified, rig };
+    if args.json {
+        print::json(&findings);
+    } else {
+        print::text(&findings, args);
     }
     Ok(())
 }
 
 /// The same without switch and tunnel, nothing else.
-fn direct(clock: Clock, waiting: Waiting, args: &Args) -> Result<measure::Latencies, Failure> {
+fn direct(
+    clock: Clock,
+    waiting: Waiting,
+    args: &Args,
+    progress: &mut Progress,
+) -> Result<Latencies, Failure> {
     let namespace = crate::namespace::Namespace::ram(DRIVE);
     let mps = usize::from(args.mps);
     let drive = crate::node::drive(&[namespace], Some("FARLANE-DEMO-DIRECT"), "", mps)?;
     let poller = Poller::new(waiting)?;
     let mut rig: Rig<NvmeDrive> =
         Rig::start(clock, poller, &Settings::default(), drive, |_| Ok(true))?;
-    measure::latencies(&mut rig, args.samples as usize)
+    measure::latencies(&mut rig, args.samples as usize, |what| {
+        progress.show(&format!("direct: {what}"));
+    })
+}
+
+/// One 4 KiB read and one 4 KiB write at the root port, once everything is
+/// warm.
+fn transactions(rig: &mut Rig<Switch>) -> Result<(Command, Command), Failure> {
+    let buffer = rig.buffer(measure::BYTES as usize)?;
+    let mut last = |op| {
+        let ((), events): ((), Vec<Event>) =
+            rig.observe(|rig| measure::commands(rig, op, buffer, 8))?;
+        let command = measure::commands_of(events).last();
+        command.ok_or_else(|| Failure("no command found at the root port".into()))
+    };
+    let read = last(Op::Read)?;
+    let write = last(Op::Write)?;
+    Ok((read, write))
 }

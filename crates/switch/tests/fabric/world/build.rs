@@ -67,6 +67,7 @@ impl Plan {
             rng: Rng(self.seed),
             happened: Vec::new(),
             slow_memory: false,
+            stuck_memory: false,
             host: Host::default(),
             timers: Vec::new(),
         }
@@ -97,7 +98,7 @@ impl Plan {
     pub fn with_script(&self, ports: u8) -> Fabric {
         let mut fabric = self.build(ports);
         let script = Script::new(DmaTest::new(dma_test::Settings::default()));
-        self.add(&mut fabric, Parent::Top, 0, Device::Script(script));
+        self.add(&mut fabric, Parent::Top, 0, Device::Script(Box::new(script)));
         for port in 1..usize::from(ports) {
             self.add(&mut fabric, Parent::Top, port, dma(port as u64));
         }

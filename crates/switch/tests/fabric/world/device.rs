@@ -5,14 +5,14 @@ use pcie::{Function, Input, Output, Ready};
 use std::collections::VecDeque;
 use switch::Upstream;
 use wire::Instant;
-use wire::tlp::Tlp;
+use wire::tlp::{Class, Packet, Tlp};
 
 /// A device, a switch, or a script.
 #[derive(Debug)]
 pub enum Device {
     Dma(Box<DmaTest>),
     Switch(Box<Upstream>),
-    Script(Script),
+    Script(Box<Script>),
 }
 
 /// A function that sends what the test tells it and keeps what it gets.
@@ -22,13 +22,22 @@ pub struct Script {
     pub received: Vec<Tlp>,
     pub takes: Ready,
     pub resets: usize,
+    /// Memory reads are left without an answer.
+    pub silent: bool,
     /// A real function behind the script answers configuration requests.
     pub behind: DmaTest,
 }
 
 impl Script {
     pub fn new(behind: DmaTest) -> Self {
-        Self { send: VecDeque::new(), received: Vec::new(), takes: Ready::ALL, resets: 0, behind }
+        Self {
+            send: VecDeque::new(),
+            received: Vec::new(),
+            takes: Ready::ALL,
+            resets: 0,
+            silent: false,
+            behind,
+        }
     }
 }
 
@@ -63,7 +72,14 @@ impl Function for Device {
             Self::Switch(switch) => switch.handle(now, input),
             Self::Script(script) => {
                 match &input {
-                    Input::Tlp(tlp) => script.received.push(tlp.clone()),
+                    Input::Tlp(tlp) => {
+                        script.received.push(tlp.clone());
+                        let read = matches!(tlp.packet, Packet::MemoryRead(_));
+                        // What answers the script's own requests is the script's.
+                        if script.silent && read || tlp.class() == Class::Completion {
+                            return;
+                        }
+                    }
                     Input::HotReset => script.resets += 1,
                 }
                 script.behind.handle(now, input);

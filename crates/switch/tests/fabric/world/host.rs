@@ -15,9 +15,10 @@ pub struct Host {
 }
 
 impl Host {
-    pub fn next(&self) -> Option<Instant> {
+    pub fn next(&self, stuck: bool) -> Option<Instant> {
         let sleepers = self.sleepers.iter().map(|(at, _)| *at);
-        sleepers.chain(self.reads.iter().map(|(at, ..)| *at)).min()
+        let reads = self.reads.iter().map(|(at, ..)| *at).filter(|_| !stuck);
+        sleepers.chain(reads).min()
     }
 }
 
@@ -40,6 +41,9 @@ impl Fabric {
 
     /// Answers reads of host memory that are due.
     pub(super) fn host_memory(&mut self) -> bool {
+        if self.stuck_memory {
+            return false;
+        }
         let due: Vec<_> = self.host.reads.extract_if(.., |(at, ..)| *at <= self.now).collect();
         let moved = !due.is_empty();
         for (_, token, data) in due {

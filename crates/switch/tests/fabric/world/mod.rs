@@ -8,6 +8,7 @@ pub mod build;
 pub mod device;
 pub mod host;
 pub mod link;
+pub mod operations;
 pub mod rng;
 
 use bytes::Bytes;
@@ -61,6 +62,8 @@ pub struct Fabric {
     pub happened: Vec<Happened>,
     /// Host memory answers reads after a random while, in any order.
     pub slow_memory: bool,
+    /// Host memory does not answer reads at all.
+    pub stuck_memory: bool,
     host: host::Host,
     timers: Vec<Instant>,
 }
@@ -80,7 +83,7 @@ impl Fabric {
                 return;
             }
             rounds += 1;
-            assert!(rounds < 1_000_000, "the fabric does not come to rest");
+            assert!(rounds < 100_000, "the fabric does not come to rest");
         }
     }
 
@@ -172,7 +175,7 @@ impl Fabric {
                 }
                 LinkOutput::Up(_) => self.happened.push(Happened::Up(index)),
                 LinkOutput::Down(cause) => {
-                    self.links[index].upper_closes = true;
+                    self.links[index].upper_closes = self.links[index].connected;
                     self.happened.push(Happened::Down(index, cause));
                 }
                 LinkOutput::EchoReply(_) => {}
@@ -197,7 +200,7 @@ impl Fabric {
                 }
                 downstream::Output::Up(_) => {}
                 downstream::Output::Down(cause) => {
-                    self.links[index].lower_closes = true;
+                    self.links[index].lower_closes = self.links[index].connected;
                     self.happened.push(Happened::DeviceDown(index, cause));
                 }
             }
@@ -239,7 +242,7 @@ impl Fabric {
 
     /// When the next thing happens by itself.
     fn next(&self) -> Option<Instant> {
-        self.timers.iter().copied().chain(self.host.next()).min()
+        self.timers.iter().copied().chain(self.host.next(self.stuck_memory)).min()
     }
 
     /// Settles, and goes on to the next instant at which something happens,
@@ -261,6 +264,11 @@ impl Fabric {
             link.down.shape = shape;
             link.up.shape = shape;
         }
+    }
+
+    /// The script on node `node`.
+    pub fn script(&mut self, node: usize) -> &mut device::Script {
+        self.nodes[node].function_mut().script()
     }
 
     /// The DMA test function of node `node`.

@@ -1,0 +1,241 @@
+//! Checks a drive against its own traffic: what it was given to write must be
+//! what it gives to read.
+//!
+//! Commands that overlap in time may take effect in any order, block by block
+//! (NVM Express 1.4, section 6.4): a block that was read is wrong only if no
+//! order explains it. A write takes effect between the arrival of its entry
+//! at the drive and its completion entry; one that failed or was lost may have
+//! taken effect or not. Deallocated blocks are expected to read as zeroes, as
+//! farlane's media and Identify Namespace (DLFEAT) say.
+//!
+//! Everything that was moved is kept until [`Replay::check`]: memory is that
+//! of the capture.
+
+mod history;
+mod issued;
+#[cfg(test)]
+mod tests;
+
+pub use issued::{Difference, Issued, compare};
+
+use super::{Command, StepKind};
+use bytes::Bytes;
+use history::{History, Span, Write};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use wire::nvme::{DsmRange, opcode};
+
+/// What blocks hold before anything is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Initial {
+    /// Zeroes.
+    #[default]
+    Zero,
+    /// Anything: the first read tells, later ones must agree.
+    Unknown,
+}
+
+/// A block that was read and that no order of the writes explains.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Mismatch {
+    /// Which read: drive, queue and command, with the number of its first
+    /// packet; or the final contents.
+    pub command: String,
+    /// Namespace.
+    pub nsid: u32,
+    /// Logical block.
+    pub block: u64,
+    /// First byte that differs from what was likeliest, from the start of the
+    /// namespace.
+    pub offset: u64,
+    /// Writes that might have been the last before the read.
+    pub candidates: usize,
+}
+
+/// What a check found.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// I/O commands by name.
+    pub commands: BTreeMap<String, u64>,
+    /// Admin commands.
+    pub admin: u64,
+    /// I/O commands without a completion.
+    pub lost: u64,
+    /// I/O commands that failed.
+    pub failed: u64,
+    /// Bytes that successful reads brought to the host.
+    pub bytes_read: u64,
+    /// Bytes that successful writes brought to the drive.
+    pub bytes_written: u64,
+    /// Successful commands of which not every byte of data was seen.
+    pub incomplete: u64,
+    /// Blocks that were read, each time they were.
+    pub blocks_checked: u64,
+    /// Those of which any contents would have been right: never written.
+    pub blocks_unknown: u64,
+    /// Those that nothing explains.
+    pub blocks_wrong: u64,
+    /// The first of them.
+    pub first_mismatch: Option<Mismatch>,
+}
+
+/// A read, or the final contents.
+#[derive(Clone, Debug)]
+struct Read {
+    name: String,
+    nsid: u32,
+    span: Span,
+    slba: u64,
+    block_size: u32,
+    data: Bytes,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct Replay {
+    initial: Initial,
+    histories: BTreeMap<u32, History>,
+    reads: Vec<Read>,
+    report: Report,
+    /// Added to packet numbers, so that connections follow each other.
+    base: u64,
+    /// The highest number so far.
+    last: u64,
+}
+
+impl Replay {
+    /// Of a drive that begins like this.
+    pub fn new(initial: Initial) -> Self {
+        Self { initial, ..Self::default() }
+    }
+
+    /// What is added from now on happened on a later connection to the same
+    /// drive, whose packets are numbered from 0 again.
+    pub fn next_connection(&mut self) {
+        self.base = self.last + 1;
+    }
+
+    /// Adds a command, in any order. It must have been analysed with
+    /// [`collect_data`](super::Settings::collect_data).
+    pub fn add(&mut self, command: Command) {
+        self.last = self.last.max(self.base + command.closed);
+        if command.is_admin() {
+            self.report.admin += 1;
+            return;
+        }
+        *self.report.commands.entry(command.name().into_owned()).or_default() += 1;
+        let success = command.status.is_some_and(|status| status.is_success());
+        self.report.lost += u64::from(command.status.is_none());
+        self.report.failed += u64::from(command.status.is_some() && !success);
+        let whole = command.is_whole() && (command.transfer.bytes() == 0 || command.data.is_some());
+        if success && !whole {
+            self.report.incomplete += 1;
+            return;
+        }
+        match command.entry.opcode {
+            opcode::nvm::READ if success => self.read(command),
+            // What a failed write brought may be on the media; what it did not
+            // bring cannot be.
+            opcode::nvm::WRITE => self.write(command, success),
+            opcode::nvm::WRITE_ZEROES => self.zeroes(&command, success),
+            opcode::nvm::DATASET_MANAGEMENT if whole => self.deallocate(&command, success),
+            _ => {}
+        }
+    }
+
+    /// Adds what a namespace holds in the end: bytes from block `slba` on.
+    pub fn add_final(&mut self, nsid: u32, slba: u64, block_size: u32, data: Bytes) {
+        let (name, span) =
+            ("the final contents".to_owned(), Span { start: u64::MAX, end: u64::MAX });
+        self.reads.push(Read { name, nsid, span, slba, block_size, data });
+    }
+
+    /// When a command may have taken effect.
+    fn span(&self, command: &Command, last: StepKind) -> Span {
+        let number = |kind| command.steps.iter().rev().find(|s| s.kind == kind).map(|s| s.number);
+        let start = number(StepKind::SqeData).unwrap_or(0);
+        let end = number(last).or(number(StepKind::CqeWrite)).unwrap_or(command.closed);
+        Span { start: self.base + start, end: self.base + end }
+    }
+
+    fn read(&mut self, command: Command) {
+        let span = self.span(&command, StepKind::DataWrite);
+        let name = format!(
+            "{} queue {} command {} (packet {})",
+            command.device,
+            command.queue,
+            command.entry.cid,
+            command.steps.first().map_or(0, |step| step.number)
+        );
+        let (nsid, slba) = (command.entry.nsid, command.entry.slba());
+        let (block_size, data) =
+            (command.block_size, Bytes::from(command.data.unwrap_or_default()));
+        self.report.bytes_read += data.len() as u64;
+        let Some(block_size) = block_size else { return };
+        self.reads.push(Read { name, nsid, span, slba, block_size, data });
+    }
+
+    fn write(&mut self, command: Command, certain: bool) {
+        let span = self.span(&command, StepKind::CqeWrite);
+        let (nsid, slba, blocks) =
+            (command.entry.nsid, command.entry.slba(), command.entry.blocks());
+        let data = command.data.map(Bytes::from);
+        self.report.bytes_written +=
+            data.as_ref().filter(|_| certain).map_or(0, |data| data.len() as u64);
+        let write = Write { span, certain, slba, blocks: u64::from(blocks), data };
+        self.histories.entry(nsid).or_default().add(write);
+    }
+
+    fn zeroes(&mut self, command: &Command, certain: bool) {
+        let span = self.span(command, StepKind::CqeWrite);
+        let (slba, blocks) = (command.entry.slba(), u64::from(command.entry.blocks()));
+        let write = Write { span, certain, slba, blocks, data: None };
+        self.histories.entry(command.entry.nsid).or_default().add(write);
+    }
+
+    /// Attribute AD, bit 2 of dword 11 (section 6.7.1).
+    fn deallocate(&mut self, command: &Command, certain: bool) {
+        if command.entry.cdw11 & 4 == 0 {
+            return;
+        }
+        let span = self.span(command, StepKind::CqeWrite);
+        let history = self.histories.entry(command.entry.nsid).or_default();
+        let ranges = command.data.as_deref().unwrap_or_default();
+        for range in ranges.chunks_exact(DsmRange::LENGTH) {
+            let range = DsmRange::decode(range.try_into().expect("16 bytes"));
+            let (slba, blocks) = (range.slba, u64::from(range.blocks));
+            history.add(Write { span, certain, slba, blocks, data: None });
+        }
+    }
+
+    /// Checks every read.
+    pub fn check(mut self) -> Report {
+        self.histories.values_mut().for_each(History::sort);
+        let mut reads = std::mem::take(&mut self.reads);
+        // The first to read a block that was never written tells of it.
+        reads.sort_by_key(|read| read.span.end);
+        reads.iter().for_each(|read| self.check_read(read));
+        self.report
+    }
+
+    fn check_read(&mut self, read: &Read) {
+        let history = self.histories.entry(read.nsid).or_default();
+        let size = read.block_size.max(1) as usize;
+        for (block, bytes) in (read.slba..).zip(read.data.chunks_exact(size)) {
+            self.report.blocks_checked += 1;
+            let verdict = history.explain(block, read.span, bytes, self.initial);
+            self.report.blocks_unknown += u64::from(verdict.unknown);
+            if verdict.explained {
+                continue;
+            }
+            self.report.blocks_wrong += 1;
+            self.report.first_mismatch.get_or_insert_with(|| Mismatch {
+                command: read.name.clone(),
+                nsid: read.nsid,
+                block,
+                offset: block.saturating_mul(size as u64) + verdict.differs as u64,
+                candidates: verdict.candidates,
+            });
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! A captured connection of the tunnel: from the bytes of both directions to
+//! frames, TLPs and commands.
+//!
+//! Bytes are pushed in the order in which they passed the capture, both
+//! directions mixed. A TLP counts as seen when the last byte of its frame
+//! was: no earlier could the far side act on it. So if every piece was noted
+//! before it was passed on, causes come before their effects.
+
+use super::{Analyser, Direction, Settings};
+use bytes::{Buf, Bytes, BytesMut};
+use std::fmt;
+use std::ops::Range;
+use thiserror::Error;
+use wire::Instant;
+use wire::frame::{self, Control, HEADER, Header, Kind};
+use wire::tlp::{self, Tlp};
+
+/// What a capture holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Payload {
+    /// A TLP.
+    Tlp(Tlp),
+    /// A control frame.
+    Control(Control),
+}
+
+/// One thing that passed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// When its frame was whole.
+    pub at: Instant,
+    /// Which way it went: [`Direction::Down`] is from the host.
+    pub direction: Direction,
+    /// First byte of its frame in the stream of its direction.
+    pub offset: u64,
+    /// Sequence number of its frame; 0 on control frames.
+    pub sequence: u32,
+    /// What it is.
+    pub payload: Payload,
+}
+
+/// What is wrong with a stream.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Fault {
+    /// The bytes are no frame.
+    #[error("{0}")]
+    Frame(#[from] frame::Malformed),
+    /// The bytes in a frame are no TLP.
+    #[error("TLP {index} of the frame: {fault}")]
+    Tlp {
+        /// Which TLP of the frame, from 0.
+        index: usize,
+        /// What is wrong with it.
+        fault: tlp::Malformed,
+    },
+    /// A frame is missing or came twice.
+    #[error("frame {got} where frame {expected} should follow")]
+    Sequence {
+        /// The number that was due.
+        expected: u32,
+        /// The number that came.
+        got: u32,
+    },
+    /// More is acknowledged than had passed.
+    #[error("acknowledges frames up to {acknowledged}, but {sent} had passed")]
+    Acknowledged {
+        /// What the header says.
+        acknowledged: u32,
+        /// Frames that had passed the other way.
+        sent: u32,
+    },
+    /// A frame before this side's greeting.
+    #[error("a frame before the greeting")]
+    NoGreeting,
+    /// A frame of TLPs has none.
+    #[error("a frame without TLPs")]
+    Empty,
+    /// The stream ends in a frame.
+    #[error("the stream ends inside of a frame of which {have} bytes are there")]
+    Truncated {
+        /// Bytes of the frame.
+        have: usize,
+    },
+}
+
+/// A fault and where it is.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub struct DecodeError {
+    /// Which stream.
+    pub direction: Direction,
+    /// First byte of the frame in that stream.
+    pub offset: u64,
+    /// What is wrong.
+    pub fault: Fault,
+}
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let direction = match self.direction {
+            Direction::Down => "host to device",
+            Direction::Up => "device to host",
+        };
+        write!(f, "{direction}, byte {}: {}", self.offset, self.fault)
+    }
+}
+
+/// One direction.
+#[derive(Debug, Default)]
+struct Side {
+    /// Bytes of a frame that is not whole.
+    bytes: BytesMut,
+    /// Where they begin.
+    offset: u64,
+    greeted: bool,
+    next_sequence: u32,
+    acknowledged: u32,
+}
+
+/// Cuts the streams of one connection into frames and TLPs. Holds at most one
+/// frame a direction.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    down: Side,
+    up: Side,
+}
+
+impl Decoder {
+    /// A connection on which nothing passed yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the next bytes of a direction, which passed at `at`, and hands
+    /// what they complete to `sink`.
+    ///
+    /// # Errors
+    /// The first fault; what was before it has been handed out, and nothing
+    /// more can be decoded.
+    pub fn push(
+        &mut self,
+        at: Instant,
+        direction: Direction,
+        bytes: &[u8],
+        mut sink: impl FnMut(Item),
+    ) -> Result<(), DecodeError> {
+        let (side, other) = match direction {
+            Direction::Down => (&mut self.down, &self.up),
+            Direction::Up => (&mut self.up, &self.down),
+        };
+        side.bytes.extend_from_slice(bytes);
+        let sent = other.next_sequence;
+        loop {
+            let offset = side.offset;
+            let item = |sequence, payload| Item { at, direction, offset, sequence, payload };
+            match side.next_frame(sent, |sequence, payload| sink(item(sequence, payload))) {
+                Ok(true) => {}
+                Ok(false) => return Ok(()),
+                Err(fault) => return Err(DecodeError { direction, offset, fault }),
+            }
+        }
+    }
+
+    /// Whether both streams end at the end of a frame, as they do when both
+    /// nodes end on purpose.
+    ///
+    /// # Errors
+    /// [`Fault::Truncated`] for the first stream that does not.
+    pub fn finish(&self) -> Result<(), DecodeError> {
+        for (direction, side) in [(Direction::Down, &self.down), (Direction::Up, &self.up)] {
+            if !side.bytes.is_empty() {
+                let fault = Fault::Truncated { have: side.bytes.len() };
+                return Err(DecodeError { direction, offset: side.offset, fault });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Side {
+    /// Takes a frame off the front; `false` if none is whole.
+    fn next_frame(&mut self, sent: u32, sink: impl FnMut(u32, Payload)) -> Result<bool, Fault> {
+        let Some(head) = self.bytes.first_chunk::<HEADER>() else { return Ok(false) };
+        let header = Header::decode(*head)?;
+        let length = HEADER + usize::from(header.length);
+        if self.bytes.len() < length {
+            return Ok(false);
+        }
+        let mut payload = self.bytes.split_to(length).freeze();
+        payload.advance(HEADER);
+        self.frame(header, sent, payload, sink)?;
+        self.offset += length as u64;
+        Ok(true)
+    }
+
+    fn frame(
+        &mut self,
+        header: Header,
+        sent: u32,
+        payload: Bytes,
+        mut sink: impl FnMut(u32, Payload),
+    ) -> Result<(), Fault> {
+        let acknowledged = header.acknowledged;
+        let ahead = acknowledged.wrapping_sub(self.acknowledged);
+        if ahead > sent.wrapping_sub(self.acknowledged) {
+            return Err(Fault::Acknowledged { acknowledged, sent });
+        }
+        self.acknowledged = acknowledged;
+        if header.kind == Kind::Tlps {
+            return self.tlps(header.sequence, payload, sink);
+        }
+        let control = Control::decode(header.kind, &payload)?;
+        let greets = matches!(control, Control::Hello(_) | Control::Reject { .. });
+        if !greets && !self.greeted {
+            return Err(Fault::NoGreeting);
+        }
+        self.greeted = true;
+        sink(header.sequence, Payload::Control(control));
+        Ok(())
+    }
+
+    fn tlps(
+        &mut self,
+        sequence: u32,
+        mut payload: Bytes,
+        mut sink: impl FnMut(u32, Payload),
+    ) -> Result<(), Fault> {
+        if !self.greeted {
+            return Err(Fault::NoGreeting);
+        }
+        if sequence != self.next_sequence {
+            return Err(Fault::Sequence { expected: self.next_sequence, got: sequence });
+        }
+        if payload.is_empty() {
+            return Err(Fault::Empty);
+        }
+        self.next_sequence = sequence.wrapping_add(1);
+        for index in 0.. {
+            if payload.is_empty() {
+                break;
+            }
+            let tlp = Tlp::decode(&mut payload).map_err(|fault| Fault::Tlp { index, fault })?;
+            sink(sequence, Payload::Tlp(tlp));
+        }
+        Ok(())
+    }
+}
+
+/// Bytes that were captured at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    /// When; before they were passed on.
+    pub at: Instant,
+    /// Which way they went.
+    pub direction: Direction,
+    /// Which bytes of that direction's stream they are.
+    pub bytes: Range<usize>,
+}
+
+/// From a captured connection to commands: a [`Decoder`] before an
+/// [`Analyser`], with hot resets taken into account.
+#[derive(Debug, Default)]
+pub struct LinkAnalyser {
+    decoder: Decoder,
+    /// What the commands are taken from.
+    pub analyser: Analyser,
+    /// Hot resets that the device has not done yet.
+    resetting: u32,
+}
+
+impl LinkAnalyser {
+    /// For a connection on which nothing passed yet.
+    pub fn new(settings: Settings) -> Self {
+        Self { analyser: Analyser::new(settings), ..Self::default() }
+    }
+
+    /// Takes the next bytes; then take the analyser's events.
+    ///
+    /// # Errors
+    /// As [`Decoder::push`].
+    pub fn push(
+        &mut self,
+        at: Instant,
+        direction: Direction,
+        bytes: &[u8],
+    ) -> Result<(), DecodeError> {
+        let Self { decoder, analyser, resetting } = self;
+        decoder.push(at, direction, bytes, |item| match item.payload {
+            // Sent before the reset and thrown away by the host.
+            Payload::Tlp(_) if direction == Direction::Up && *resetting > 0 => {}
+            Payload::Tlp(tlp) => analyser.push(item.at, direction, &tlp),
+            Payload::Control(Control::Reset) => {
+                *resetting += 1;
+                analyser.link_reset();
+            }
+            Payload::Control(Control::ResetDone) => *resetting = resetting.saturating_sub(1),
+            Payload::Control(_) => {}
+        })
+    }
+
+    /// Takes a whole capture: the streams of both directions and the order in
+    /// which their bytes passed. `sink` gets every event.
+    ///
+    /// # Errors
+    /// As [`Decoder::push`]; bytes that a chunk names and that are not there
+    /// count as the stream's end.
+    pub fn run(
+        &mut self,
+        down: &[u8],
+        up: &[u8],
+        chunks: impl IntoIterator<Item = Chunk>,
+        mut sink: impl FnMut(super::Event),
+    ) -> Result<(), DecodeError> {
+        for Chunk { at, direction, bytes } in chunks {
+            let stream = if direction == Direction::Down { down } else { up };
+            let end = bytes.end.min(stream.len());
+            let piece = stream.get(bytes.start..end).unwrap_or_default();
+            let result = self.push(at, direction, piece);
+            while let Some(event) = self.analyser.next_event() {
+                sink(event);
+            }
+            result?;
+        }
+        Ok(())
+    }
+
+    /// The capture is over: ends the commands on their way, to be taken as
+    /// events.
+    ///
+    /// # Errors
+    /// As [`Decoder::finish`].
+    pub fn finish(&mut self) -> Result<(), DecodeError> {
+        self.analyser.finish();
+        self.decoder.finish()
+    }
+}

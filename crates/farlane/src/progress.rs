@@ -1,0 +1,39 @@
+//! What is going on, on one line of a terminal; nothing in a pipe.
+
+use std::io::{IsTerminal, Write, stderr};
+
+/// See the module.
+pub struct Progress {
+    shown: bool,
+    terminal: bool,
+}
+
+impl Progress {
+    /// Shows nothing yet.
+    pub fn new() -> Self {
+        Self { shown: false, terminal: stderr().is_terminal() }
+    }
+
+    /// Replaces the line.
+    pub fn show(&mut self, what: &str) {
+        if self.terminal {
+            eprint!("\r\x1b[K{what} …");
+            let _ = stderr().flush();
+            self.shown = true;
+        }
+    }
+
+    /// Clears the line.
+    pub fn done(&mut self) {
+        if std::mem::take(&mut self.shown) {
+            eprint!("\r\x1b[K");
+            let _ = stderr().flush();
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.done();
+    }
+}

@@ -1,0 +1,7 @@
+//! The program as its user meets it: exit status, one line of error, the
+//! machine interface.
+
+mod demo;
+mod mistakes;
+mod nodes;
+mod process;

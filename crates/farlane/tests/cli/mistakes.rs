@@ -1,0 +1,144 @@
+//! Bad input gets one clear line and the right exit status.
+
+use crate::process::{Node, one_line, run};
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::path::PathBuf;
+
+fn scratch(name: &str) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("cli");
+    std::fs::create_dir_all(&folder).unwrap();
+    folder.join(name)
+}
+
+/// The command fails with status 1 and one line that contains every part.
+#[track_caller]
+fn fails(arguments: &[&str], parts: &[&str]) {
+    let output = run(arguments);
+    assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+    let line = one_line(&output);
+    assert!(line.starts_with("farlane: "), "{line}");
+    parts.iter().for_each(|part| assert!(line.contains(part), "no '{part}' in: {line}"));
+    assert!(output.stdout.is_empty());
+}
+
+fn device_fails(namespace: &str, parts: &[&str]) {
+    fails(&["device", "--listen", "127.0.0.1:0", "--namespace", namespace], parts);
+}
+
+#[test]
+fn disk_files() {
+    let missing = scratch("missing.img");
+    let _ = std::fs::remove_file(&missing);
+    let missing = missing.display().to_string();
+    device_fails(&format!("file={missing}"), &[&missing, "cannot open", "No such file"]);
+    let odd = scratch("odd.img");
+    std::fs::write(&odd, [0; 1000]).unwrap();
+    let odd = odd.display().to_string();
+    device_fails(&format!("file={odd}"), &[&odd, "1000 bytes", "blocks of 512"]);
+    device_fails(&format!("file={odd},size=512"), &[&odd, "refusing to cut"]);
+    device_fails(&format!("file={odd},size=4096,ro"), &[&odd, "read-only"]);
+    let folder = scratch("");
+    let folder = folder.display().to_string();
+    device_fails(&format!("file={folder}"), &[&folder, "directory"]);
+    let full = scratch("full.img");
+    let full = full.display().to_string();
+    device_fails(&format!("file={full},size=4000000T"), &[&full, "cannot reserve"]);
+    let _ = std::fs::remove_file(full);
+    device_fails("ram=1000", &["ram=1000", "blocks of 512"]);
+}
+
+#[test]
+fn a_file_belongs_to_one_node() {
+    let path = scratch("shared.img");
+    let namespace = format!("file={},size=1M", path.display());
+    let (_node, _) = Node::device(&namespace);
+    device_fails(&namespace, &["shared.img", "in use by another process"]);
+}
+
+#[test]
+fn a_read_only_file_is_refused_for_writing() {
+    // Not even root writes to a file of this file system.
+    device_fails("file=/proc/version", &["/proc/version"]);
+}
+
+#[test]
+fn addresses() {
+    let (_node, address) = Node::device("ram=1M");
+    let arguments = ["device", "--listen", &address, "--namespace", "ram=1M"];
+    fails(&arguments, &["cannot listen on", &address, "in use"]);
+    let arguments = ["device", "--listen", "0.0.0.0:0", "--namespace", "ram=1M"];
+    fails(&arguments, &["0.0.0.0:0", "--insecure"]);
+    fails(&["host", "--connect", "192.0.2.1:4420", "--vfio-user", "/tmp/x"], &["--insecure"]);
+    fails(&["ping", "nonsense"], &["'nonsense'"]);
+}
+
+#[test]
+fn nobody_there() {
+    // Bound and closed again: nobody listens on it.
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let folder = scratch("nobody");
+    let folder = folder.to_str().unwrap();
+    let arguments = ["host", "--connect", &address, "--vfio-user", folder, "--wait", "1"];
+    fails(&arguments, &["no link to", &address, "refused"]);
+    fails(&["ping", &address], &[&address, "refused"]);
+}
+
+/// A peer that answers the greeting with `reply`.
+fn stranger(reply: &'static [u8]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        while let Ok((mut stream, _)) = listener.accept() {
+            let _ = stream.write_all(reply);
+            let _ = stream.read(&mut [0; 4096]);
+        }
+    });
+    address
+}
+
+#[test]
+fn peers_of_another_kind() {
+    let folder = scratch("stranger");
+    let folder = folder.to_str().unwrap();
+    let newer = stranger(b"\x00\x0c\x01\x00\0\0\0\0\0\0\0\0FARLANE\0\x00\x09\x02\x00");
+    let arguments = ["host", "--connect", &newer, "--vfio-user", folder];
+    fails(&arguments, &[&newer, "version mismatch", "speaks 1", "far side 9"]);
+    let web = stranger(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+    fails(&["host", "--connect", &web, "--vfio-user", folder], &[&web, "malformed frame"]);
+}
+
+#[test]
+fn a_device_survives_strangers() {
+    let (node, address) = Node::device("ram=1M");
+    let mut newer = std::net::TcpStream::connect(&address).unwrap();
+    newer.write_all(b"\x00\x0c\x01\x00\0\0\0\0\0\0\0\0FARLANE\0\x00\x09\x01\x00").unwrap();
+    node.line("version mismatch");
+    let mut reply = Vec::new();
+    newer.read_to_end(&mut reply).unwrap();
+    assert_eq!(reply.get(2), Some(&2), "told why: a Reject frame");
+    let mut web = std::net::TcpStream::connect(&address).unwrap();
+    web.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    node.line("malformed frame");
+    // Connections that say nothing take nobody's place.
+    let silent: Vec<_> = (0..40).map(|_| std::net::TcpStream::connect(&address)).collect();
+    let ping = run(&["ping", &address, "--count", "10"]);
+    assert!(ping.status.success(), "{}", String::from_utf8_lossy(&ping.stderr));
+    assert_eq!(silent.len(), 40);
+}
+
+#[test]
+fn wrong_usage_is_status_2() {
+    for arguments in [
+        &["device"][..],
+        &["device", "--namespace", "ram=1M,colour=red"],
+        &["device", "--namespace", "ram=lots"],
+        &["demo", "--mps", "300"],
+        &["demo", "--samples", "5"],
+        &["fly"],
+    ] {
+        let output = run(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(output.stdout.is_empty() && !output.stderr.is_empty());
+    }
+}

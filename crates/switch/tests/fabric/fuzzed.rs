@@ -1,0 +1,13 @@
+//! The operation lists that fuzzing uses, from random bytes.
+
+use crate::world::operations::run_operations;
+use proptest::prelude::*;
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn whatever_happens_the_host_gets_its_answers(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        run_operations(&bytes);
+    }
+}

@@ -1,0 +1,283 @@
+//! Who may pass whom: PCIe Base 4.0, table 2-40, across the wire.
+
+use crate::world::build::Plan;
+use crate::world::link::Shape;
+use crate::world::{Fabric, Happened, RAM};
+use bytes::Bytes;
+use pcie::dma_test::register;
+use pcie::enumerate::Node;
+use pcie::software::Task;
+use pcie::{OrderedQueue, Ready};
+use proptest::prelude::*;
+use switch::tunnel::{Input, Output, Settings, Tunnel};
+use wire::frame::{Grant, Role};
+use wire::tlp::{Attributes, Class, Completion, MemoryRequest, Packet, Status, Tlp};
+use wire::{Bdf, Duration, Instant, Tag};
+
+fn write(requester: Bdf, number: u32) -> Tlp {
+    let address = RAM + u64::from(number % 1024) * 4;
+    let request = MemoryRequest::for_bytes(requester, Tag::default(), address, 4).unwrap();
+    Tlp::memory_write(request, Bytes::copy_from_slice(&number.to_le_bytes()))
+}
+
+fn read(requester: Bdf, tag: u16) -> Tlp {
+    let request = MemoryRequest::for_bytes(requester, Tag::truncate(tag), RAM, 4).unwrap();
+    Tlp::memory_read(request)
+}
+
+/// A scripted device whose link has two non-posted credits each way.
+fn narrow() -> (Fabric, Node) {
+    let plan = Plan {
+        shape: Shape::ROUGH,
+        tunnel: |settings| settings.window[1] = Grant { headers: 2, data: 2 },
+        ..Plan::default()
+    };
+    let mut fabric = plan.with_script(1);
+    let node = fabric.enumerate().endpoints()[0].clone();
+    fabric.enable(&node, 1);
+    fabric.happened.clear();
+    fabric.script(0).received.clear();
+    (fabric, node)
+}
+
+/// Starts `count` register reads that nobody waits for.
+fn reads(fabric: &mut Fabric, address: u64, count: usize) -> Vec<Task<u64>> {
+    let start = |_| {
+        let bus = fabric.bus.clone();
+        let mut task = Task::new(&fabric.bus.clone(), async move { bus.read(address, 4).await });
+        assert_eq!(task.poll(fabric.now), None);
+        task
+    };
+    (0..count).map(start).collect()
+}
+
+#[test]
+fn requests_stuck_on_the_way_down_hold_up_nothing_else() {
+    let (mut fabric, node) = narrow();
+    let bar = node.bar(0).unwrap().address + register::RAM;
+    fabric.script(0).takes = Ready::ALL.with(Class::NonPosted, false);
+    let mut waiting = reads(&mut fabric, bar, 50);
+    fabric.pass(Duration::from_ms(1));
+    for number in 0..100u64 {
+        fabric.bus.write(bar + number * 4, 4, number);
+        // A read of the device's own: its completion must come down too.
+        fabric.script(0).send.push_back(read(node.bdf, number as u16));
+        fabric.script(0).send.push_back(write(node.bdf, number as u32));
+    }
+    fabric.pass(Duration::from_ms(10));
+    let of = |fabric: &mut Fabric, class: Class| {
+        fabric.script(0).received.iter().filter(|tlp| tlp.class() == class).count()
+    };
+    assert_eq!(of(&mut fabric, Class::NonPosted), 0, "stuck");
+    assert_eq!(of(&mut fabric, Class::Posted), 100);
+    assert_eq!(of(&mut fabric, Class::Completion), 100);
+    assert_eq!(fabric.count(|h| matches!(h, Happened::Written(..))), 100);
+    assert!(waiting.iter_mut().all(|task| task.poll(fabric.now).is_none()));
+    fabric.script(0).takes = Ready::ALL;
+    fabric.pass(Duration::from_ms(10));
+    // What was asked before the writes may be answered after them: strongly
+    // ordered is only what the reads may not pass.
+    assert!(waiting.iter_mut().all(|task| task.poll(fabric.now) == Some(0)));
+}
+
+#[test]
+fn requests_stuck_on_the_way_up_hold_up_nothing_else() {
+    let (mut fabric, node) = narrow();
+    let bar = node.bar(0).unwrap().address + register::RAM;
+    fabric.stuck_memory = true;
+    for number in 0..3000 {
+        fabric.script(0).send.push_back(read(node.bdf, number));
+    }
+    fabric.pass(Duration::from_ms(50));
+    assert!(!fabric.script(0).send.is_empty() || !fabric.root.ready().has(Class::NonPosted));
+    assert!(!fabric.root.ready().has(Class::NonPosted), "the root complex is full");
+    fabric.script(0).send.clear();
+    for number in 0..100 {
+        fabric.script(0).send.push_back(write(node.bdf, number));
+    }
+    fabric.pass(Duration::from_ms(10));
+    assert_eq!(fabric.count(|h| matches!(h, Happened::Written(..))), 100);
+    let before = fabric.now;
+    assert_eq!(fabric.read(bar, 4), 0, "the host's own reads are answered");
+    assert!(fabric.now.since(before) < Duration::from_ms(1));
+    let asked = fabric.script(0).received.len();
+    fabric.stuck_memory = false;
+    fabric.pass(Duration::from_ms(100));
+    assert!(fabric.script(0).received.len() > asked + 1000, "and the rest goes on");
+}
+
+#[test]
+fn a_read_pushes_the_writes_before_it() {
+    let mut fabric = Plan { shape: Shape::ROUGH, ..Plan::default() }.with_script(1);
+    let node = fabric.enumerate().endpoints()[0].clone();
+    fabric.enable(&node, 1);
+    let bar = node.bar(0).unwrap().address + register::RAM;
+    for round in 0..50u64 {
+        // Down: a register read answers with what was written just before.
+        fabric.bus.write(bar, 4, round);
+        assert_eq!(fabric.read(bar, 4), round);
+        // Up: a completion comes behind the device's earlier writes.
+        let written = |h: &Happened| matches!(h, Happened::Written(..));
+        let before = fabric.count(written);
+        fabric.script(0).send.extend((0..20).map(|number| write(node.bdf, number)));
+        fabric.read(bar, 4);
+        assert_eq!(fabric.count(written), before + 20);
+    }
+}
+
+fn numbered(class: Class, relaxed: bool, number: u32) -> Tlp {
+    let tag = Tag::truncate(number as u16 & 0x3ff);
+    let mut tlp = match class {
+        Class::Posted => write(Bdf::new(3, 0, 0), number),
+        Class::NonPosted => read(Bdf::new(3, 0, 0), number as u16),
+        Class::Completion => Tlp::completion(Completion {
+            completer: Bdf::new(3, 0, 0),
+            requester: Bdf::default(),
+            tag,
+            status: Status::UnsupportedRequest,
+            byte_count: 4,
+            lower_address: 0,
+            byte_count_modified: false,
+        }),
+    };
+    tlp.attributes = Attributes { relaxed, ..Attributes::default() };
+    if let Packet::MemoryWrite(request) = &mut tlp.packet {
+        request.tag = tag;
+    }
+    tlp
+}
+
+/// The number that [`numbered`] gave.
+fn number(tlp: &Tlp) -> u16 {
+    match tlp.packet {
+        Packet::MemoryRead(r) | Packet::MemoryWrite(r) => r.tag.get(),
+        Packet::Completion(c) => c.tag.get(),
+        _ => panic!("none of ours"),
+    }
+}
+
+/// Checks the order in which `taken` came out against the order of numbers.
+fn lawful(taken: &[Tlp]) -> Result<(), TestCaseError> {
+    for (at, later) in taken.iter().enumerate() {
+        for earlier in &taken[..at] {
+            if number(earlier) < number(later) {
+                continue;
+            }
+            // `earlier` came out first and had been put in behind `later`.
+            let passed = (earlier.class(), later.class());
+            let allowed = match passed {
+                (_, Class::Posted) => {
+                    earlier.class() == Class::Completion && earlier.attributes.relaxed
+                }
+                (one, other) => one != other,
+            };
+            prop_assert!(allowed, "{passed:?} {} {}", number(earlier), number(later));
+        }
+    }
+    Ok(())
+}
+
+fn ready(mask: u8) -> Ready {
+    Class::ALL
+        .into_iter()
+        .fold(Ready::NONE, |all, class| all.with(class, mask >> class.index() & 1 != 0))
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Push(Class, bool),
+    Pop(u8),
+    Carry(usize),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let class = prop_oneof![Just(Class::Posted), Just(Class::NonPosted), Just(Class::Completion)];
+    prop::collection::vec(
+        prop_oneof![
+            3 => (class, any::<bool>()).prop_map(|(class, relaxed)| Step::Push(class, relaxed)),
+            2 => (0u8..8).prop_map(Step::Pop),
+            1 => (1usize..500).prop_map(Step::Carry),
+        ],
+        1..300,
+    )
+}
+
+/// Carries what one end sends to the other, in pieces.
+fn carry(ends: &mut [Tunnel; 2], piece: usize) {
+    loop {
+        let mut quiet = true;
+        for from in 0..2 {
+            ends[from].handle(Instant::ZERO, Input::CanTransmit { bytes: 1 << 16 });
+            while let Output::Transmit(bytes) = ends[from].poll(Instant::ZERO) {
+                quiet = false;
+                for part in bytes.chunks(piece) {
+                    let part = Bytes::copy_from_slice(part);
+                    ends[1 - from].handle(Instant::ZERO, Input::Received(part));
+                }
+            }
+        }
+        if quiet {
+            return;
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn the_queue_keeps_the_rules(steps in steps()) {
+        let (mut queue, mut taken, mut pushed) = (OrderedQueue::default(), Vec::new(), 0);
+        for step in steps {
+            match step {
+                Step::Push(class, relaxed) => {
+                    queue.push(numbered(class, relaxed, pushed));
+                    pushed += 1;
+                }
+                Step::Pop(mask) => taken.extend(queue.pop(ready(mask))),
+                Step::Carry(_) => {}
+            }
+        }
+        while let Some(tlp) = queue.pop(Ready::ALL) {
+            taken.push(tlp);
+        }
+        prop_assert_eq!(taken.len(), pushed as usize);
+        lawful(&taken)?;
+    }
+
+    /// Through a tunnel with little credit, taken out by a receiver that is
+    /// choosy: everything arrives once, and in a lawful order.
+    #[test]
+    fn the_tunnel_keeps_the_rules(steps in steps(), headers in 1u32..8) {
+        let end = |role| {
+            let mut settings = Settings::new(role, 1);
+            settings.window = [Grant { headers, data: 256 }; 3];
+            Tunnel::new(settings)
+        };
+        let mut ends = [end(Role::Host), end(Role::Device)];
+        for end in &mut ends {
+            end.handle(Instant::ZERO, Input::Connected);
+        }
+        carry(&mut ends, 1000);
+        prop_assert!(ends.iter().all(Tunnel::is_up));
+        let (mut taken, mut pushed) = (Vec::new(), 0);
+        for step in steps {
+            match step {
+                Step::Push(class, relaxed) => {
+                    ends[0].push(numbered(class, relaxed, pushed));
+                    pushed += 1;
+                }
+                Step::Pop(mask) => taken.extend(ends[1].pop(ready(mask))),
+                Step::Carry(piece) => carry(&mut ends, piece),
+            }
+        }
+        for _ in 0..pushed {
+            carry(&mut ends, 1000);
+            while let Some(tlp) = ends[1].pop(Ready::ALL) {
+                taken.push(tlp);
+            }
+        }
+        prop_assert_eq!(taken.len(), pushed as usize);
+        lawful(&taken)?;
+    }
+}

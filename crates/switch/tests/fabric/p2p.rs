@@ -1,0 +1,75 @@
+//! Endpoint to endpoint: refused unless allowed, and then routed by the switch.
+
+use crate::world::build::Plan;
+use crate::world::link::Shape;
+use crate::world::rng::Rng;
+use crate::world::{Fabric, Happened, RAM};
+use pcie::dma_test::register;
+use wire::Duration;
+
+fn bars(fabric: &mut Fabric) -> Vec<u64> {
+    let hierarchy = fabric.enumerate();
+    for node in hierarchy.endpoints() {
+        fabric.enable(node, 1);
+    }
+    fabric.happened.clear();
+    hierarchy.endpoints().iter().map(|node| node.bar(0).unwrap().address).collect()
+}
+
+#[test]
+fn without_p2p_the_root_complex_refuses() {
+    let mut fabric = Plan::default().with_devices(2);
+    let bars = bars(&mut fabric);
+    let peer = bars[1] + register::RAM;
+    assert_eq!(fabric.copy(bars[0], peer, RAM, 64), Err(Some(1)));
+    assert_eq!(fabric.happened[0], Happened::Refused(peer), "redirected to the root");
+    assert_eq!(fabric.copy(bars[0], RAM, peer, 64), Ok(()), "a posted write is refused silently");
+    fabric.pass(Duration::from_ms(1));
+    assert!(fabric.dma(1).ram().iter().all(|byte| *byte == 0));
+    assert_eq!(fabric.count(|h| matches!(h, Happened::Refused(_))), 2);
+}
+
+#[test]
+fn with_p2p_the_switch_routes() {
+    let mut fabric = Plan { p2p: true, shape: Shape::ROUGH, ..Plan::default() }.with_devices(2);
+    let bars = bars(&mut fabric);
+    // One's source in the other's BAR, and the other way round. Its own BAR
+    // it reaches by no bus, so it goes by host memory.
+    let peer = bars[1] + register::RAM;
+    for seed in 0..10 {
+        let noise = Rng(seed).bytes(3001);
+        fabric.memory(1, noise.len()).copy_from_slice(&noise);
+        assert_eq!(fabric.copy(bars[0], RAM + 1, peer + 2, 3001), Ok(()));
+        assert_eq!(fabric.copy(bars[0], peer + 2, RAM + 0x10_0003, 3001), Ok(()));
+        assert!(fabric.memory(0x10_0003, noise.len()) == noise);
+        assert!(fabric.dma(1).ram()[2..3003] == noise);
+    }
+    assert_eq!(fabric.count(|h| matches!(h, Happened::Refused(_))), 0);
+}
+
+#[test]
+fn with_p2p_two_cascaded_switches_route() {
+    let mut fabric = Plan { p2p: true, shape: Shape::ROUGH, ..Plan::default() }.cascade();
+    let bars = bars(&mut fabric);
+    // Devices 1 and 2 share the second switch, device 0 hangs off the first.
+    for (who, peer) in [(1, 2), (2, 1), (0, 1), (2, 0)] {
+        let noise = Rng(who as u64).bytes(2000);
+        fabric.memory(0, noise.len()).copy_from_slice(&noise);
+        let there = bars[peer] + register::RAM + 0x101;
+        assert_eq!(fabric.copy(bars[who], RAM, there, 2000), Ok(()), "{who} to {peer}");
+        assert_eq!(fabric.copy(bars[who], there, RAM + 0x10_0001, 2000), Ok(()), "{peer} to {who}");
+        assert!(fabric.memory(0x10_0001, noise.len()) == noise, "{who} and {peer}");
+    }
+    assert_eq!(fabric.count(|h| matches!(h, Happened::Refused(_))), 0);
+}
+
+#[test]
+fn a_peer_that_is_gone_is_an_unsupported_request_at_once() {
+    let mut fabric = Plan { p2p: true, ..Plan::default() }.with_devices(2);
+    let bars = bars(&mut fabric);
+    fabric.disconnect(1);
+    fabric.pass(Duration::from_ms(1));
+    let before = fabric.now;
+    assert_eq!(fabric.copy(bars[0], bars[1] + register::RAM, RAM, 64), Err(Some(1)));
+    assert!(fabric.now.since(before) < Duration::from_ms(1));
+}

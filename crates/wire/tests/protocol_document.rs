@@ -1,0 +1,115 @@
+//! `docs/protocol.md` and the codec say the same: every example in the
+//! document is built here from its meaning.
+
+use bytes::Bytes;
+use std::collections::BTreeMap;
+use wire::frame::{Control, Grant, HEADER, Header, Hello, Kind, Reject, Role};
+use wire::tlp::{MemoryRequest, Tlp};
+use wire::{Bdf, Tag};
+
+const DOCUMENT: &str = include_str!("../../../docs/protocol.md");
+
+/// The fenced blocks "```frame NAME", as bytes without comments.
+fn examples() -> BTreeMap<String, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut lines = DOCUMENT.lines();
+    while let Some(line) = lines.next() {
+        let Some(name) = line.strip_prefix("```frame ") else { continue };
+        let text: String = lines
+            .by_ref()
+            .take_while(|line| *line != "```")
+            .flat_map(|line| line.split(';').next())
+            .flat_map(str::split_whitespace)
+            .collect();
+        let byte = |at| u8::from_str_radix(&text[at..at + 2], 16).expect("hexadecimal");
+        let bytes = (0..text.len()).step_by(2).map(byte).collect();
+        assert!(found.insert(name.to_owned(), bytes).is_none(), "two examples {name}");
+    }
+    found
+}
+
+fn frame(kind: Kind, sequence: u32, acknowledged: u32, payload: &[u8]) -> Vec<u8> {
+    let header = Header { length: payload.len() as u16, kind, sequence, acknowledged };
+    [&header.encode()[..], payload].concat()
+}
+
+fn control(control: Control, acknowledged: u32) -> Vec<u8> {
+    let mut payload = Vec::new();
+    control.encode(&mut payload);
+    assert_eq!(Control::decode(control.kind(), &payload), Ok(control));
+    frame(control.kind(), 0, acknowledged, &payload)
+}
+
+fn grants(pairs: [(u32, u32); 3]) -> [Grant; 3] {
+    pairs.map(|(headers, data)| Grant { headers, data })
+}
+
+fn hello() -> Control {
+    Control::Hello(Hello {
+        version: 1,
+        role: Role::Host,
+        max_payload: 4096,
+        instance: 0x1122_3344_5566_7788,
+        credits: grants([(1024, 65_536), (1024, 1024), (1, u32::MAX)]),
+    })
+}
+
+fn tlps() -> Vec<u8> {
+    let request = |requester, tag, address, length| {
+        MemoryRequest::for_bytes(requester, Tag::truncate(tag), address, length).expect("one page")
+    };
+    let doorbell = request(Bdf::new(0, 0, 0), 0, 0xfe80_1008, 4);
+    let fetch = request(Bdf::new(3, 0, 0), 5, 0x1_2345_6000, 64);
+    let mut payload = Vec::new();
+    Tlp::memory_write(doorbell, Bytes::from_static(&[1, 0, 0, 0])).encode(&mut payload);
+    Tlp::memory_read(fetch).encode(&mut payload);
+    frame(Kind::Tlps, 5, 9, &payload)
+}
+
+fn meanings() -> BTreeMap<String, Vec<u8>> {
+    let credits = grants([(1280, 66_560), (1024, 1025), (1024, 65_536)]);
+    let header = Header {
+        length: 0x1234,
+        kind: Kind::Tlps,
+        sequence: 0x0102_0304,
+        acknowledged: 0xa0b0_c0d0,
+    };
+    let examples = [
+        ("header-alone", header.encode().to_vec()),
+        ("hello", control(hello(), 0)),
+        ("reject", control(Control::Reject { reason: Reject::Busy, version: 1 }, 0)),
+        ("tlps", tlps()),
+        ("credits", control(Control::Credits(credits), 6)),
+        ("acknowledge", control(Control::Acknowledge, 64)),
+        ("echo", control(Control::Echo(7), 0)),
+        ("echo-reply", control(Control::EchoReply(7), 0)),
+        ("reset", control(Control::Reset, 17)),
+        ("reset-done", control(Control::ResetDone, 18)),
+        ("goodbye", control(Control::Goodbye, 17)),
+    ];
+    examples.into_iter().map(|(name, bytes)| (name.to_owned(), bytes)).collect()
+}
+
+#[test]
+fn examples_are_what_the_codec_makes() {
+    let (written, meant) = (examples(), meanings());
+    let names = |map: &BTreeMap<String, Vec<u8>>| map.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(&written), names(&meant));
+    for (name, bytes) in &meant {
+        assert_eq!(&written[name], bytes, "example {name}");
+    }
+}
+
+#[test]
+fn the_tables_name_every_kind_and_the_version() {
+    for kind in 0..=9u8 {
+        let name = format!("{:?}", Kind::from_byte(kind).expect("kinds 0 to 9"));
+        let name = if name == "Tlps" { "TLPs".to_owned() } else { name };
+        assert!(DOCUMENT.contains(&format!("| {kind} | {name} |")), "kind {kind} {name}");
+    }
+    assert!(Kind::from_byte(10).is_err());
+    assert!(
+        DOCUMENT.starts_with(&format!("# The tunnel protocol, version {}\n", wire::frame::VERSION))
+    );
+    assert!(DOCUMENT.contains(&format!("a header of {HEADER} bytes")));
+}

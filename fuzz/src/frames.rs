@@ -1,0 +1,101 @@
+//! A tunnel end that has greeted, and a far side that says anything.
+
+use crate::world::operations::Source;
+use bytes::Bytes;
+use pcie::Ready;
+use switch::tunnel::{Input, Output, Settings, Tunnel};
+use wire::frame::{Control, HEADER, Header, Hello, Kind, Role};
+use wire::tlp::{MemoryRequest, Tlp};
+use wire::{Bdf, Duration, Instant, Tag};
+
+/// A frame's bytes.
+pub fn frame(kind: Kind, sequence: u32, acknowledged: u32, payload: &[u8]) -> Vec<u8> {
+    let header = Header { length: payload.len() as u16, kind, sequence, acknowledged };
+    let mut out = header.encode().to_vec();
+    out.extend_from_slice(payload);
+    out
+}
+
+/// A greeting's bytes.
+pub fn hello(role: Role) -> Vec<u8> {
+    let settings = Settings::new(role, 7);
+    let hello = Hello {
+        version: wire::frame::VERSION,
+        role,
+        max_payload: settings.max_payload,
+        instance: settings.instance,
+        credits: settings.window,
+    };
+    let mut payload = Vec::new();
+    Control::Hello(hello).encode(&mut payload);
+    frame(Kind::Hello, 0, 0, &payload)
+}
+
+pub fn run(data: &[u8]) {
+    let mut source = Source(data);
+    let how = source.byte();
+    let (own, far) =
+        if how & 1 == 0 { (Role::Device, Role::Host) } else { (Role::Host, Role::Device) };
+    let mut end = Tunnel::new(Settings::new(own, 1));
+    let mut now = Instant::ZERO;
+    end.handle(now, Input::Connected);
+    if how & 2 == 0 {
+        end.handle(now, Input::Received(Bytes::from(hello(far))));
+    }
+    while !source.0.is_empty() {
+        match source.byte() {
+            0 => end.handle(now, Input::CanTransmit { bytes: source.word() as usize }),
+            1 => {
+                let ready = end.ready();
+                let write = MemoryRequest::for_bytes(Bdf::new(1, 0, 0), Tag::default(), 0x1000, 64);
+                let write = Tlp::memory_write(write.expect("a page"), Bytes::from(vec![1; 64]));
+                if ready.has(write.class()) {
+                    end.push(write);
+                }
+            }
+            2 => {
+                let taken = end.pop(Ready::ALL);
+                assert!(taken.is_none() || end.is_up(), "a TLP without a link");
+            }
+            3 => end.reset(),
+            4 => end.echo(1),
+            5 => now += Duration::from_us(source.word().into()),
+            6 => end.goodbye(),
+            length => {
+                let piece = source.take(usize::from(length));
+                end.handle(now, Input::Received(Bytes::from(piece)));
+            }
+        }
+        drain(&mut end, now);
+    }
+}
+
+/// Takes every output; what is sent must be whole frames.
+fn drain(end: &mut Tunnel, now: Instant) {
+    for _ in 0..1000 {
+        match end.poll(now) {
+            Output::Timeout(_) => return,
+            Output::Reset => end.reset_done(),
+            Output::Transmit(bytes) => check(&bytes),
+            _ => {}
+        }
+    }
+    panic!("the tunnel does not come to rest");
+}
+
+fn check(mut bytes: &[u8]) {
+    while let Some((head, rest)) = bytes.split_first_chunk::<HEADER>() {
+        let header = Header::decode(*head).expect("our own header");
+        let (payload, rest) = rest.split_at(usize::from(header.length));
+        if header.kind == Kind::Tlps {
+            let mut payload = Bytes::copy_from_slice(payload);
+            while !payload.is_empty() {
+                Tlp::decode(&mut payload).expect("our own TLP");
+            }
+        } else {
+            Control::decode(header.kind, payload).expect("our own control frame");
+        }
+        bytes = rest;
+    }
+    assert!(bytes.is_empty(), "half a frame");
+}
