@@ -4,6 +4,7 @@
 //! runs in the guest is in `tests/guest/scripts`.
 
 mod cache;
+mod capture;
 mod folder;
 mod guest;
 mod lost;

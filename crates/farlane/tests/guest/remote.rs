@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use crate::capture;
 use crate::folder;
 use crate::guest::{Guest, Memory};
 use crate::node::{DeviceNode, HostNode};
@@ -20,7 +21,8 @@ fn namespace(disk: &Path) -> String {
 #[test]
 fn remote_drive_keeps_files() {
     let folder = folder::kept("remote");
-    let namespace = namespace(&folder.join("disk.img"));
+    let disk = folder.join("disk.img");
+    let namespace = namespace(&disk);
 
     let device = DeviceNode::start(&folder, "first-device", &[&namespace]);
     let relay = Relay::start(device.address(), &folder.join("first-capture"));
@@ -33,16 +35,7 @@ fn remote_drive_keeps_files() {
     guest.power_off();
     assert!(host.stop().success());
     assert!(device.stop().success());
-    let recordings = relay.finish();
-    for recording in &recordings {
-        println!(
-            "{} commands; captured {} bytes to the device, {} to the host, {} chunks",
-            commands.len(),
-            recording.to_target.len(),
-            recording.to_client.len(),
-            recording.chunks.len(),
-        );
-    }
+    capture::check(&relay.finish(), &commands, &disk);
 
     let device = DeviceNode::start(&folder, "second-device", &[&namespace]);
     let host = HostNode::start(&folder, "second-host", &[device.address()], &[]);
