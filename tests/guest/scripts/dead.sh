@@ -1,13 +1,20 @@
-# Reads of a drive that nobody answers for fail, and its driver gives it up.
-# Arguments: the controller (nvme0), seconds to wait.
-controller=$1
-seconds=$2
+# Reads of drives that nobody answers for fail, and their drivers give them up.
+# Arguments: seconds to wait, then the controllers (nvme0 …).
+seconds=$1
+shift
 
 fails() {
-    for disk in /dev/"$controller"n*; do
-        timeout "$seconds" dd if="$disk" of=/dev/null bs=4096 count=1 iflag=direct && die "went through"
+    readers=
+    for disk in "$@"; do
+        timeout "$seconds" dd if="/dev/${disk}n1" of=/dev/null bs=4096 count=1 iflag=direct &
+        readers="$readers $!"
     done
-    test "$(cat "/sys/class/nvme/$controller/state")" = dead
+    for reader in $readers; do
+        wait "$reader" && die "went through"
+    done
+    for disk in "$@"; do
+        test "$(cat "/sys/class/nvme/$disk/state")" = dead
+    done
 }
 
-step "reads of $controller fail" fails
+step "reads fail: $*" fails "$@"

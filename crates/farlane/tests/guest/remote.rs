@@ -64,9 +64,7 @@ fn remote_drives_from_two_nodes() {
 
     // A host node that ends takes its drives along, but not the guest.
     assert!(host.stop().success());
-    for drive in [0, 1] {
-        guest.run(&workload::dead(drive, Duration::from_secs(40)));
-    }
+    guest.run(&workload::dead(&[0, 1], Duration::from_secs(40)));
     for device in devices {
         assert!(device.stop().success());
     }

@@ -57,10 +57,12 @@ pub fn lost(drive: u32, limit: Duration) -> Script {
     script!("lost").argument(format!("nvme{drive}")).argument(limit.as_secs())
 }
 
-/// Waits until a drive that nobody answers for fails its reads, and the driver
-/// gave it up.
-pub fn dead(drive: u32, limit: Duration) -> Script {
-    script!("dead").argument(format!("nvme{drive}")).argument(limit.as_secs())
+/// Waits until reads of drives that nobody answers for have failed, and their
+/// drivers gave them up.
+pub fn dead(drives: &[u32], limit: Duration) -> Script {
+    drives.iter().fold(script!("dead").argument(limit.as_secs()), |script, drive| {
+        script.argument(format!("nvme{drive}"))
+    })
 }
 
 /// nvme-cli and others on a drive with three namespaces as `tools.sh` has them.
