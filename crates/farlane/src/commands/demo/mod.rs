@@ -1,8 +1,6 @@
 //! `farlane demo`: the main job on one machine, without privileges.
 
-mod floor;
 mod measure;
-mod nodes;
 mod print;
 mod segments;
 mod verify;
@@ -10,13 +8,14 @@ mod verify;
 use super::{Failure, Outcome};
 use crate::analyse::latency::Summary;
 use crate::analyse::{Command, Event};
+use crate::floor;
 use crate::links::{LinksUp, PATIENCE};
+use crate::local::{self, Node};
 use crate::progress::Progress;
 use crate::rig::{Rig, Settings};
 use live::attached::Switch;
 use live::{Clock, NvmeDrive, Poller, Waiting};
 use measure::Latencies;
-use nodes::Node;
 use nvme::initiator::Op;
 use std::net::SocketAddr;
 use wire::Duration;
@@ -78,7 +77,8 @@ pub fn run(args: &Args) -> Outcome {
     let mut progress = Progress::new();
     progress.show("raw round trips");
     let n = args.samples as usize;
-    let floor = floor::measure(clock, waiting, n)?;
+    // In three parts, before, between and after: the machine's speed drifts.
+    let mut floor = floor::measure(clock, waiting, n / 3 + 1)?;
     let direct = direct(clock, waiting, args, &mut progress)?;
     progress.show("device nodes");
     let devices = (0..usize::from(args.devices))
@@ -90,7 +90,7 @@ pub fn run(args: &Args) -> Outcome {
         switches.push(Node::switch(clock, waiting, args.mps, addresses.clone())?);
         addresses = switches.iter().map(Node::address).collect();
     }
-    let switch = nodes::host_switch(args.mps, &addresses);
+    let switch = local::host_switch(args.mps, &addresses);
     let poller = Poller::new(waiting)?;
     let mut links = LinksUp::new(clock.now(), PATIENCE);
     let mut rig = Rig::start(clock, poller, &Settings::default(), switch, |switch| {
@@ -102,17 +102,20 @@ pub fn run(args: &Args) -> Outcome {
     }
     progress.show("transactions");
     let (read, write) = transactions(&mut rig)?;
+    floor.merge(&floor::measure(clock, waiting, n / 3 + 1)?);
     let tunnelled = measure::latencies(&mut rig, n, |what| {
         progress.show(&format!("tunnelled: {what}"));
     })?;
     rig.stop_observing();
+    floor.merge(&floor::measure(clock, waiting, n / 3 + 1)?);
     let mut verified = 0;
     for drive in 0..rig.drives.len() {
         progress.show(&format!("writing and verifying drive {drive}"));
         verified += verify::verify(&mut rig, drive, VERIFIED)?;
     }
     progress.done();
-    let findings = Findings { floor, direct, tunnelled, read, write, verified, rig };
+    let findings =
+        Findings { floor: floor.summary(), direct, tunnelled, read, write, verified, rig };
     if args.json {
         print::json(&findings);
     } else {
