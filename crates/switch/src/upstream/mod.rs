@@ -106,12 +106,7 @@ impl Upstream {
                 LinkOutput::Down(cause)
             }
             tunnel::Output::EchoReply(number) => LinkOutput::EchoReply(number),
-            // Only a host resets, so this peer does not know its place; the
-            // answer keeps it from waiting.
-            tunnel::Output::Reset => {
-                link.tunnel.reset_done();
-                LinkOutput::Timeout(Some(now))
-            }
+            tunnel::Output::Reset => unreachable!("a reset from below closes the link"),
             tunnel::Output::Timeout(at) => LinkOutput::Timeout(at),
         }
     }
