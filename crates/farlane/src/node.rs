@@ -55,6 +55,16 @@ pub fn parse_mps(text: &str) -> Result<u16, String> {
     }
 }
 
+/// Lets this process have as many descriptors as it may: a VMM hands over one
+/// for every interrupt vector of every endpoint.
+pub fn raise_descriptor_limit() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let most = rustix::process::Rlimit { current: limit.maximum, ..limit };
+    // Without it a node still serves; a client that needs more is refused.
+    let _ = setrlimit(Resource::Nofile, most);
+}
+
 /// A number that no other process has, most likely.
 pub fn instance() -> u64 {
     RandomState::new().build_hasher().finish()

@@ -131,6 +131,19 @@ impl Config {
         assert!((1..=64).contains(&self.fetch_batch) && self.fetches >= 1);
     }
 
+    /// The PCIe device serial number: another one for a drive with other
+    /// namespaces, so that a host can tell that a drive came back as another.
+    fn device_serial(&self) -> u64 {
+        let mut name = self.serial.clone().into_bytes();
+        for namespace in &self.namespaces {
+            name.push(0);
+            name.extend(namespace.blocks.to_le_bytes());
+            name.extend([namespace.block_shift, u8::from(namespace.read_only)]);
+            name.extend(namespace.uuid.unwrap_or_default());
+        }
+        fingerprint(&name) as u64
+    }
+
     pub(crate) fn endpoint(&self) -> EndpointConfig {
         EndpointConfig {
             vendor: VENDOR,
@@ -138,7 +151,7 @@ impl Config {
             subsystem: (VENDOR, DEVICE),
             class: CLASS,
             revision: 1,
-            serial: fingerprint(self.serial.as_bytes()) as u64,
+            serial: self.device_serial(),
             bar0_size: BAR0,
             vectors: self.io_queues + 1,
             max_payload: self.max_payload,
@@ -163,5 +176,15 @@ mod tests {
     fn the_fingerprint_is_fnv_1a() {
         // The published test value for "a".
         assert_eq!(fingerprint(b"a"), 0xd228_cb69_6f1a_8caf_7891_2b70_4e4a_8964);
+    }
+
+    #[test]
+    fn another_size_is_another_device() {
+        let serial = |name: &str, blocks| {
+            Config::new(name, vec![NamespaceConfig::new(blocks)]).endpoint().serial
+        };
+        assert_eq!(serial("A", 100), serial("A", 100));
+        assert_ne!(serial("A", 100), serial("A", 200));
+        assert_ne!(serial("A", 100), serial("B", 100));
     }
 }

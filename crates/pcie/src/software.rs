@@ -115,6 +115,11 @@ impl Bus {
         self.0.borrow_mut().requests.pop_front()
     }
 
+    /// Requests that the world has not taken yet.
+    pub fn queued(&self) -> usize {
+        self.0.borrow().requests.len()
+    }
+
     /// For the world: the value read, all ones for a read that failed, and
     /// anything for a write that is done.
     pub fn answer(&self, id: RequestId, value: u64) {

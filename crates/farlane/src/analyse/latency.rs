@@ -56,6 +56,14 @@ impl Latency {
         self.sum += u128::from(ns);
     }
 
+    /// Adds the samples of `other`.
+    pub fn merge(&mut self, other: &Self) {
+        self.histogram.add(&other.histogram).expect("equal bounds");
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+        self.sum += other.sum;
+    }
+
     /// Samples so far.
     pub fn count(&self) -> u64 {
         self.histogram.len()

@@ -46,7 +46,7 @@ use wire::tlp::{Status, Tlp};
 use wire::{Bdf, Duration, Instant};
 
 /// Functions that are told apart.
-const MOST_FUNCTIONS: usize = 256;
+const MOST_FUNCTIONS: usize = 64;
 
 /// What an analyser may hold at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

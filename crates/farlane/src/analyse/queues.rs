@@ -7,9 +7,11 @@ use std::ops::Range;
 use wire::nvme::{COMPLETION_ENTRY, SUBMISSION_ENTRY};
 
 /// Queues of one kind that a controller may have here.
-const MOST_QUEUES: usize = 1024;
-/// Doorbells of one queue whose entries are not fetched.
-const MOST_DOORBELLS: usize = 4096;
+const MOST_QUEUES: usize = 256;
+/// Doorbells of all queues whose entries are not fetched; a few of each queue
+/// are always kept.
+const MOST_DOORBELLS: usize = 1 << 16;
+const FEW_DOORBELLS: usize = 64;
 /// Completion entries of one queue that the host has not taken.
 const MOST_WAITING: usize = 65_536;
 
@@ -39,7 +41,7 @@ impl SubmissionQueue {
     }
 
     /// The host wrote `value` to the tail doorbell.
-    pub fn ring(&mut self, value: u32, step: Step, counters: &mut Counters) {
+    fn ring(&mut self, value: u32, step: Step, counters: &mut Counters) {
         let entries = u64::from(self.entries);
         if u64::from(value) >= entries {
             counters.bad_doorbells += 1;
@@ -56,8 +58,12 @@ impl SubmissionQueue {
             return;
         }
         self.doorbells.push_back((self.tail, step));
-        if self.doorbells.len() > MOST_DOORBELLS {
-            self.doorbells.pop_front();
+    }
+
+    /// Forgets the oldest doorbell.
+    fn forget_doorbell(&mut self, counters: &mut Counters) {
+        if let Some((end, _)) = self.doorbells.pop_front() {
+            self.fetched = end;
             counters.dropped += 1;
         }
     }
@@ -189,6 +195,19 @@ impl Queues {
         }
         self.places.insert(queue.range().start, (queue.range().end, Place::Completion(id)));
         self.completion.insert(id, queue);
+        true
+    }
+
+    /// The host wrote `value` to the tail doorbell of `id`; `false` if there
+    /// is no such queue.
+    pub fn ring(&mut self, id: u16, value: u32, step: Step, counters: &mut Counters) -> bool {
+        let Some(queue) = self.submission.get_mut(&id) else { return false };
+        queue.ring(value, step, counters);
+        if queue.doorbells.len() > FEW_DOORBELLS {
+            let all: usize = self.submission.values().map(|queue| queue.doorbells.len()).sum();
+            let queue = self.submission.get_mut(&id).filter(|_| all > MOST_DOORBELLS);
+            queue.into_iter().for_each(|queue| queue.forget_doorbell(counters));
+        }
         true
     }
 

@@ -1,7 +1,9 @@
-//! A child process of a test: never outlives it, and is waited for with a deadline.
+//! A child process of a test: never outlives it, not even if the test itself is
+//! killed, and is waited for with a deadline.
 
+use std::io::Write;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -13,6 +15,7 @@ use crate::transcript::Transcript;
 pub struct Process {
     name: String,
     child: Child,
+    guard: Guard,
     /// What it writes to its standard output.
     pub stdout: Transcript,
     /// What it writes to its standard error.
@@ -38,6 +41,7 @@ impl Process {
                 &folder.join(format!("{name}.err")),
             ),
             name: name.to_owned(),
+            guard: Guard::of(&child),
             child,
         }
     }
@@ -53,6 +57,8 @@ impl Process {
         let limit_spec = Timespec::try_from(limit).unwrap();
         let ready = poll(&mut [PollFd::new(&end, PollFlags::IN)], Some(&limit_spec));
         assert_eq!(ready, Ok(1), "{} still runs after {limit:?}", self.name);
+        // First the guard: afterwards the number may be another process's.
+        self.guard.dismiss();
         let status = self.child.wait().unwrap();
         self.stdout.wait_for_end(limit);
         self.stderr.wait_for_end(limit);
@@ -62,6 +68,16 @@ impl Process {
     /// Whether it has not ended.
     pub fn is_running(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
+    }
+
+    /// Stops it where it is, as a machine that hangs, until [`Self::resume`].
+    pub fn suspend(&self) {
+        kill_process(self.pid(), Signal::STOP).expect("stop a child");
+    }
+
+    /// Lets it go on.
+    pub fn resume(&self) {
+        kill_process(self.pid(), Signal::CONT).expect("continue a child");
     }
 
     /// Ctrl-C, and the wait for its end.
@@ -74,6 +90,7 @@ impl Process {
     pub fn kill(&mut self) {
         // It may have ended already.
         let _ = self.child.kill();
+        self.guard.dismiss();
         let _ = self.child.wait();
     }
 
@@ -88,6 +105,36 @@ impl Drop for Process {
         if std::thread::panicking() {
             self.stdout.print_tail(10);
             self.stderr.print_tail(30);
+        }
+    }
+}
+
+/// A shell that kills a child as soon as a pipe from the test closes, which it
+/// also does when the test is killed.
+struct Guard {
+    shell: Child,
+    pipe: Option<ChildStdin>,
+}
+
+impl Guard {
+    fn of(child: &Child) -> Self {
+        let mut shell = Command::new("sh")
+            .args(["-c", "read -r dismissed || kill -KILL \"$1\"", "guard"])
+            .arg(child.id().to_string())
+            .stdin(Stdio::piped())
+            .spawn()
+            .expect("sh");
+        let pipe = shell.stdin.take();
+        Self { shell, pipe }
+    }
+
+    /// Lets the child be.
+    fn dismiss(&mut self) {
+        if let Some(mut pipe) = self.pipe.take() {
+            // A guard that was killed itself does no harm any more.
+            let _ = pipe.write_all(b"dismissed\n");
+            drop(pipe);
+            let _ = self.shell.wait();
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use super::Fetched;
 use crate::vfio_user::{
-    Action, Bar, BarKind, BindError, DmaError, DmaRead, DmaWrite, EndpointInfo, Server,
+    Action, Bar, BarKind, BindError, DmaError, DmaId, DmaRead, DmaWrite, EndpointInfo, Server,
     SharedRange, Token,
 };
 use bytes::Bytes;
@@ -24,6 +24,10 @@ enum Deferred {
     Interrupt(u16),
 }
 
+/// Actions and bus requests that wait before the client has to.
+const MOST_ACTIONS: usize = 64;
+/// Register reads in flight.
+const MOST_READS: usize = 32;
 /// Bytes of deferred writes above which the device has to wait.
 const MOST_DEFERRED: usize = 16 << 20;
 
@@ -38,7 +42,9 @@ pub struct Endpoint {
     settings: Settings,
     present: bool,
     msix: bool,
-    running: Option<Task<Reply>>,
+    running: Vec<Task<Reply>>,
+    /// What runs are reads.
+    reading: bool,
     backlog: VecDeque<Action>,
     reads: BTreeMap<u64, ReadToken>,
     deferred: VecDeque<Deferred>,
@@ -94,7 +100,8 @@ impl Endpoint {
             settings,
             present: true,
             msix: false,
-            running: None,
+            running: Vec::new(),
+            reading: false,
             backlog: VecDeque::new(),
             reads: BTreeMap::new(),
             deferred: VecDeque::new(),
@@ -127,7 +134,15 @@ impl Endpoint {
         let mut moved = false;
         loop {
             let mut again = false;
-            while let Some(action) = self.server.poll(now) {
+            while let Some((id, result)) = self.server.poll_dma(now) {
+                again = true;
+                self.dma_done(id, result);
+            }
+            // A client that asks faster than the far side answers waits in
+            // its socket.
+            while self.backlog.len() < MOST_ACTIONS
+                && let Some(action) = self.server.poll(now)
+            {
                 again = true;
                 self.sort(action);
             }
@@ -143,31 +158,50 @@ impl Endpoint {
     /// it, nor it for an access.
     fn sort(&mut self, action: Action) {
         match action {
-            Action::DmaDone { id, result } => {
-                if let Some(token) = self.reads.remove(&id) {
-                    self.faults += u64::from(result.is_err());
-                    self.answers.push((token, result.ok()));
-                }
-            }
+            Action::DmaDone { id, result } => self.dma_done(id, result),
             action => self.backlog.push_back(action),
         }
     }
 
-    /// Runs what is running, and starts what is next.
+    fn dma_done(&mut self, id: DmaId, result: Result<Bytes, DmaError>) {
+        if let Some(token) = self.reads.remove(&id) {
+            self.faults += u64::from(result.is_err());
+            self.answers.push((token, result.ok()));
+        }
+    }
+
+    /// Runs what is running, and starts what is next: reads side by side,
+    /// everything else alone, so that the order is the VMM's.
     fn work(&mut self, now: Instant) -> bool {
         let mut moved = self.retry(now);
         loop {
-            if let Some(task) = &mut self.running {
-                let Some(reply) = task.poll(now) else { return moved };
-                self.running = None;
-                if let Some((token, data)) = reply {
-                    self.server.reply(now, token, Ok(&data));
+            let mut running = std::mem::take(&mut self.running);
+            running.retain_mut(|task| match task.poll(now) {
+                None => true,
+                Some(reply) => {
+                    moved = true;
+                    if let Some((token, data)) = reply {
+                        self.server.reply(now, token, Ok(&data));
+                    }
+                    false
                 }
+            });
+            self.running = running;
+            if !self.may_start() {
+                return moved;
             }
             let Some(action) = self.backlog.pop_front() else { return moved };
             moved = true;
+            self.reading = is_read(&action);
             self.start(action);
         }
+    }
+
+    fn may_start(&self) -> bool {
+        let beside = self.reading
+            && self.running.len() < MOST_READS
+            && self.backlog.front().is_some_and(is_read);
+        (self.running.is_empty() || beside) && self.bus.queued() < MOST_ACTIONS
     }
 
     fn start(&mut self, action: Action) {
@@ -200,8 +234,13 @@ impl Endpoint {
             }
             Action::Reset { token, .. } => self.reset(token),
             Action::ClientGone { token } => {
-                self.reads.clear();
-                self.deferred.clear();
+                // The device still waits for what nobody will answer now.
+                let pending = std::mem::take(&mut self.reads).into_values();
+                let deferred = self.deferred.drain(..).filter_map(|deferred| match deferred {
+                    Deferred::Read { token, .. } => Some(token),
+                    Deferred::Write { .. } | Deferred::Interrupt(_) => None,
+                });
+                self.answers.extend(pending.chain(deferred).map(|token| (token, None)));
                 self.deferred_bytes = 0;
                 self.reset(token);
             }
@@ -209,7 +248,7 @@ impl Endpoint {
     }
 
     fn begin(&mut self, software: impl Future<Output = Reply> + 'static) {
-        self.running = Some(Task::new(&self.bus, software));
+        self.running.push(Task::new(&self.bus, software));
     }
 
     fn reset(&mut self, token: Token) {
@@ -231,12 +270,15 @@ impl Endpoint {
         self.server.set_present(now, false);
     }
 
-    /// The endpoint is back, enumerated anew as `node`; `false` if it is
-    /// another kind of device than the VMM was shown.
-    pub fn found(&mut self, now: Instant, node: Node) -> bool {
-        let shape = |node: &Node| node.device().map(|device| (device.bars.clone(), device.msix));
-        if shape(&node) != shape(&self.node) || node.id != self.node.id {
-            return false;
+    /// The endpoint is back, enumerated anew as `node`.
+    ///
+    /// # Errors
+    /// If it is another device than the VMM was shown: what differs. It stays
+    /// away then, for a driver that merely resets what it knows would take its
+    /// blocks for those of the device before.
+    pub fn found(&mut self, now: Instant, node: Node) -> Result<(), String> {
+        if let Some(difference) = difference(&self.node, &node) {
+            return Err(difference);
         }
         self.node = node;
         self.present = true;
@@ -244,7 +286,7 @@ impl Endpoint {
             self.backlog.push_front(Action::MsixEnable(true));
         }
         self.server.set_present(now, true);
-        true
+        Ok(())
     }
 
     /// Whether the device may write more.
@@ -345,6 +387,30 @@ impl Endpoint {
         }
         moved
     }
+}
+
+/// How a device differs from the one that was there before, if it does. The
+/// serial number tells devices of one kind apart, as Linux does for hot-plug
+/// slots (`pciehp_device_replaced`).
+fn difference(before: &Node, after: &Node) -> Option<String> {
+    let shape = |node: &Node| node.device().map(|device| (device.bars.clone(), device.msix));
+    let serial = |node: &Node| match node.device().and_then(|device| device.serial) {
+        Some(number) => format!("serial number {number:016x}"),
+        None => "no serial number".to_owned(),
+    };
+    if before.id != after.id {
+        let [old, new] = [before, after].map(|node| format!("{:04x}:{:04x}", node.id.0, node.id.1));
+        return Some(format!("{new} instead of {old}"));
+    }
+    if shape(before) != shape(after) {
+        return Some("other BARs or interrupts".to_owned());
+    }
+    let (old, new) = (serial(before), serial(after));
+    (old != new).then(|| format!("{new} instead of {old}"))
+}
+
+fn is_read(action: &Action) -> bool {
+    matches!(action, Action::ConfigRead { .. } | Action::BarRead { .. })
 }
 
 /// Naturally aligned pieces of at most 8 bytes: (address, offset, size).

@@ -158,7 +158,9 @@ impl<A: Attached> Machine<A> {
     fn take_requests(&mut self, now: Instant) -> bool {
         let mut moved = false;
         for (index, bus) in self.buses.iter().enumerate() {
-            while let Some((id, request)) = bus.next_request() {
+            while self.root.takes_requests()
+                && let Some((id, request)) = bus.next_request()
+            {
                 moved = true;
                 match request {
                     Request::Sleep(span) => self.sleeps.push((now + span, index, id)),

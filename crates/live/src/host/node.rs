@@ -292,11 +292,19 @@ impl HostNode {
                 continue;
             }
             let same = found.iter().find(|node| node.bdf == endpoint.node.bdf);
-            if same.is_some_and(|node| endpoint.found(now, node.clone())) {
-                tell(HostEvent::Back(number));
-            } else {
-                let why = format!("endpoint {number} is not what it was; start the host again");
-                tell(HostEvent::Changed(port, why));
+            let result = match same {
+                Some(node) => endpoint.found(now, node.clone()),
+                None => Err("nothing there".to_owned()),
+            };
+            match result {
+                Ok(()) => tell(HostEvent::Back(number)),
+                Err(why) => tell(HostEvent::Changed(
+                    port,
+                    format!(
+                        "endpoint {number} has changed and stays detached: {why}; bring the one \
+                         before back, or start the host again to use this one"
+                    ),
+                )),
             }
         }
     }

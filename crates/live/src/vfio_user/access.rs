@@ -142,7 +142,7 @@ impl Session {
         let done = match &mut current.job {
             // Too late already when its turn came: the owner is stuck.
             Job::Read(read) if !self.present || current.deadline <= now => {
-                read.reply[FRONT + read.next..].fill(0xff);
+                self.fill_absent(read, read.next, read.reply.len() - FRONT);
                 read.next = read.reply.len() - FRONT;
                 read.flying.is_empty()
             }
@@ -211,6 +211,17 @@ impl Session {
             read.next += size;
         }
         read.next == length && read.flying.is_empty()
+    }
+
+    /// Answers bytes `from..to` of a read as if nobody were there.
+    fn fill_absent(&self, read: &mut Read, from: usize, to: usize) {
+        let offset = read.request.offset + from as u64;
+        let part = &mut read.reply[FRONT + from..FRONT + to];
+        if read.request.region == region_index::CONFIG {
+            self.config.absent(offset, part);
+        } else {
+            part.fill(0xff);
+        }
     }
 
     /// What answers a BAR access, and how many bytes of it.
@@ -315,10 +326,10 @@ impl Session {
         let Some(mut current) = self.current.take() else { return };
         match &mut current.job {
             Job::Read(read) => {
-                for (_, at, size) in read.flying.drain(..) {
-                    read.reply[FRONT + at..FRONT + at + size].fill(0xff);
+                for (_, at, size) in std::mem::take(&mut read.flying) {
+                    self.fill_absent(read, at, at + size);
                 }
-                read.reply[FRONT + read.next..].fill(0xff);
+                self.fill_absent(read, read.next, read.reply.len() - FRONT);
             }
             Job::Write(write) => {
                 self.counters.dropped_writes += write.rest.len() as u64;

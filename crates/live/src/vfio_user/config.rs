@@ -11,6 +11,8 @@
 //!   reads back what was written and gates nothing: a VMM hides disabled BARs
 //!   from its guest itself, and SPDK never sets the bit before it uses BAR 0;
 //! - interrupt line, built-in self test, the multi-function bit;
+//! - the interrupt pin, which is constant: an absent function keeps it, see
+//!   [`Config::absent`];
 //! - MSI-X message control: the far MSI-X is the host node's;
 //! - in the PCI Express capability the payload and request sizes, extended and
 //!   phantom tags and 10-bit tags, which the far hierarchy negotiated; and
@@ -39,6 +41,7 @@ const BAR0: usize = 0x10;
 const ROM: usize = 0x30;
 const CAPABILITIES: usize = 0x34;
 const INTERRUPT_LINE: usize = 0x3c;
+const INTERRUPT_PIN: usize = 0x3d;
 // Capability IDs (PCI Code and ID Assignment, section 2 and 3).
 const CAP_POWER: u8 = 0x01;
 const CAP_MSI: u8 = 0x05;
@@ -135,6 +138,7 @@ impl Config {
         self.shade(HEADER_TYPE, 0x80, 0, 0);
         self.shade(BIST, 0xff, 0, 0);
         self.shade(INTERRUPT_LINE, 0xff, 0xff, 0xff);
+        self.shade(INTERRUPT_PIN, 0xff, info.config[INTERRUPT_PIN], 0);
         for at in (BAR0..BAR0 + 24).chain(ROM..ROM + 4) {
             self.shade(at, 0xff, 0, 0);
         }
@@ -258,6 +262,18 @@ impl Config {
         let mut out = [0; 4];
         out[..usize::from(size)].copy_from_slice(&self.shadow[range]);
         Some(out)
+    }
+
+    /// What an absent function shows: all ones, but for its interrupt pin.
+    /// QEMU reads the pin when the guest gives MSI-X up, as a driver does with a
+    /// lost drive, to set INTx up anew; from all ones it makes an error and
+    /// leaves INTx dead for the time after the function is back.
+    pub fn absent(&self, offset: u64, bytes: &mut [u8]) {
+        bytes.fill(0xff);
+        let pin = (INTERRUPT_PIN as u64).checked_sub(offset).map(|at| at as usize);
+        if let Some(byte) = pin.and_then(|at| bytes.get_mut(at)) {
+            *byte = self.initial[INTERRUPT_PIN];
+        }
     }
 
     /// Puts the shadowed bits over bytes read from the far function.

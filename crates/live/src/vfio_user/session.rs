@@ -282,7 +282,9 @@ impl Session {
     }
 
     /// Asks the VMM to unplug the device (QEMU: as if by `device_del`); false
-    /// if it takes no such request.
+    /// if it takes no such request. QEMU 10.1 to 11.1 aborts when any
+    /// vfio-user device with MSI-X is unplugged: its `vfio_user_msix_teardown`
+    /// takes a memory region out of a BAR that is already taken apart.
     pub fn request_unplug(&self) -> bool {
         self.interrupts.request_unplug()
     }

@@ -200,6 +200,12 @@ impl RootComplex {
         Output::Timeout(self.pending.values().map(|pending| pending.deadline).min())
     }
 
+    /// Whether more requests of the host should be handed in now: they wait
+    /// here for tags and room, and the host in front of them.
+    pub fn takes_requests(&self) -> bool {
+        self.waiting.len() < MOST_QUEUED
+    }
+
     /// Which packets from below are taken now: reads wait while others wait
     /// for host memory or completions pile up.
     pub fn ready(&self) -> Ready {

@@ -133,25 +133,21 @@ impl Controller {
         let (index, value) = (place / stride, value & 0xffff);
         let queue = u16::try_from(index / 2).ok().filter(|_| place.is_multiple_of(stride));
         let known = match queue {
+            None => false,
             Some(id) if index.is_multiple_of(2) => {
                 let step = seen.step(StepKind::SqDoorbell, address, 4, None);
-                self.queues
-                    .submission
-                    .get_mut(&id)
-                    .map(|queue| queue.ring(value, step, &mut shared.counters))
+                self.queues.ring(id, value, step, &mut shared.counters)
             }
             Some(id) => {
                 let step = seen.step(StepKind::CqDoorbell, address, 4, None);
-                let taken = self
-                    .queues
-                    .completion
-                    .get_mut(&id)
-                    .map(|queue| queue.take(value, &mut shared.counters));
-                taken.map(|uids| uids.into_iter().for_each(|uid| self.finish(uid, step, shared)))
+                let queue = self.queues.completion.get_mut(&id);
+                let taken = queue.map(|queue| queue.take(value, &mut shared.counters));
+                let known = taken.is_some();
+                taken.into_iter().flatten().for_each(|uid| self.finish(uid, step, shared));
+                known
             }
-            None => None,
         };
-        shared.counters.bad_doorbells += u64::from(known.is_none());
+        shared.counters.bad_doorbells += u64::from(!known);
     }
 
     /// The host writes a double word of the MSI-X table.

@@ -1,7 +1,7 @@
 //! The raw round trip: 64 bytes of TCP there and back on loopback, waiting as
 //! the data path does.
 
-use crate::analyse::latency::{Latency, Summary};
+use crate::analyse::latency::Latency;
 use crate::commands::Failure;
 use live::net::{Connection, Listener};
 use live::{Clock, Poller, Waiting};
@@ -9,11 +9,11 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 const BYTES: usize = 64;
 
-/// Measures `n` round trips.
+/// Measures `n` round trips, after a warm-up.
 ///
 /// # Errors
 /// If loopback does not work.
-pub fn measure(clock: Clock, waiting: Waiting, n: usize) -> Result<Summary, Failure> {
+pub fn measure(clock: Clock, waiting: Waiting, n: usize) -> Result<Latency, Failure> {
     let listener = Listener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
     let address = listener.address()?;
     let echo = std::thread::spawn(move || echo(clock, waiting, &listener));
@@ -25,7 +25,7 @@ pub fn measure(clock: Clock, waiting: Waiting, n: usize) -> Result<Summary, Fail
     poller.add(&connection, false)?;
     let mut end = End { clock, poller, connection };
     let warm_up = n / 10;
-    let mut times = Vec::with_capacity(n);
+    let mut times = Latency::new();
     for round in 0..warm_up + n {
         let start = clock.now();
         end.connection.send(vec![0; BYTES])?;
@@ -33,12 +33,12 @@ pub fn measure(clock: Clock, waiting: Waiting, n: usize) -> Result<Summary, Fail
             return Err(Failure("the echo of the round trip measurement ended early".into()));
         }
         if round >= warm_up {
-            times.push(clock.now() - start);
+            times.record(clock.now() - start);
         }
     }
     drop(end);
     let _ = echo.join();
-    Ok(times.into_iter().collect::<Latency>().summary())
+    Ok(times)
 }
 
 struct End {

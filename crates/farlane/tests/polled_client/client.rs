@@ -1,0 +1,237 @@
+//! The vfio-user side of the client: blocking, one message at a time.
+
+use std::fs::File;
+use std::io::Read;
+use std::mem::MaybeUninit;
+use std::os::unix::fs::FileExt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::MemfdFlags;
+use rustix::io::{IoSlice, IoSliceMut};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recv, recvmsg, sendmsg,
+};
+
+/// No reply may take longer.
+const LIMIT: Duration = Duration::from_secs(10);
+const HEADER: usize = 16;
+/// SPDK's buffer for a reply.
+const LARGEST_REPLY: usize = 4096;
+
+// VFIO_USER_* commands.
+const VERSION: u16 = 1;
+const DMA_MAP: u16 = 2;
+const DMA_UNMAP: u16 = 3;
+const GET_INFO: u16 = 4;
+const GET_REGION_INFO: u16 = 5;
+const REGION_READ: u16 = 9;
+const REGION_WRITE: u16 = 10;
+
+/// Region numbers of a PCI device.
+pub const BAR0: u32 = 0;
+pub const CONFIG: u32 = 7;
+
+/// What the client asks of the doorbells (NVMe 1.4, section 3.1): mappable, and
+/// the area begins above the registers.
+const DOORBELLS: u64 = 0x1000;
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())
+}
+
+/// Memory of the client's process that the device reaches. Its file is read and
+/// written instead of mapped: the same pages, and no unsafe code.
+pub struct Memory {
+    file: File,
+    /// Where the client would have it mapped: what the device knows it by.
+    pub address: u64,
+    pub size: u64,
+}
+
+impl Memory {
+    pub fn new(address: u64, size: u64) -> Self {
+        let fd = rustix::fs::memfd_create("client", MemfdFlags::CLOEXEC).unwrap();
+        let file = File::from(fd);
+        file.set_len(size).unwrap();
+        Self { file, address, size }
+    }
+
+    pub fn store(&self, at: u64, bytes: &[u8]) {
+        self.file.write_all_at(bytes, at).unwrap();
+    }
+
+    pub fn load(&self, at: u64, length: usize) -> Vec<u8> {
+        let mut bytes = vec![0; length];
+        self.file.read_exact_at(&mut bytes, at).unwrap();
+        bytes
+    }
+}
+
+/// The page that is polled.
+pub struct Doorbells {
+    file: File,
+    offset: u64,
+}
+
+impl Doorbells {
+    /// A store to doorbell `index`, an aligned double word.
+    pub fn store(&self, index: u64, value: u32) {
+        self.file.write_all_at(&value.to_le_bytes(), self.offset + index * 4).unwrap();
+    }
+}
+
+/// A connection.
+pub struct Client(UnixStream);
+
+impl Client {
+    /// Connects and does what SPDK does before it looks at the device.
+    pub fn attach(socket: &Path) -> Self {
+        let stream = UnixStream::connect(socket).unwrap();
+        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        let client = Self(stream);
+        // Major 0, minor 1, nothing else.
+        let (version, _) = client.exchange(VERSION, &[0, 0, 1, 0], &[]);
+        assert_eq!(version[..2], [0, 0], "major version");
+        let mut request = vec![0; 16];
+        request[0] = 16;
+        let (info, _) = client.exchange(GET_INFO, &request, &[]);
+        assert_eq!(u32_at(&info, 4) & 2, 2, "a PCI device");
+        let regions = u32_at(&info, 8);
+        assert!((8..=10).contains(&regions), "{regions} regions");
+        for region in 0..regions {
+            client.region(region);
+        }
+        client
+    }
+
+    fn exchange(
+        &self,
+        command: u16,
+        payload: &[u8],
+        fds: &[BorrowedFd<'_>],
+    ) -> (Vec<u8>, Vec<OwnedFd>) {
+        let mut message = vec![0; HEADER];
+        message[2..4].copy_from_slice(&command.to_le_bytes());
+        message[4..8].copy_from_slice(&((HEADER + payload.len()) as u32).to_le_bytes());
+        message.extend_from_slice(payload);
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        if !fds.is_empty() {
+            assert!(control.push(SendAncillaryMessage::ScmRights(fds)));
+        }
+        let sent = sendmsg(&self.0, &[IoSlice::new(&message)], &mut control, SendFlags::NOSIGNAL);
+        assert_eq!(sent, Ok(message.len()));
+        self.receive(command)
+    }
+
+    /// The header in one read, the payload in another: a reply that was sent in
+    /// pieces would be cut.
+    fn receive(&self, command: u16) -> (Vec<u8>, Vec<OwnedFd>) {
+        let mut header = [0; HEADER];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(8))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let mut slices = [IoSliceMut::new(&mut header)];
+        let read = recvmsg(&self.0, &mut slices, &mut control, RecvFlags::CMSG_CLOEXEC).unwrap();
+        assert_eq!(read.bytes, HEADER);
+        let mut fds = Vec::new();
+        for message in control.drain() {
+            if let RecvAncillaryMessage::ScmRights(some) = message {
+                fds.extend(some);
+            }
+        }
+        assert_eq!(header[..2], [0, 0], "message number");
+        assert_eq!(header[2..4], command.to_le_bytes(), "a reply to another command");
+        let flags = u32_at(&header, 8);
+        assert_eq!(flags & 0xf, 1, "a reply: this client answers no command of a server");
+        assert_eq!(flags & 1 << 5, 0, "command {command}: errno {}", u32_at(&header, 12));
+        let mut payload = vec![0; u32_at(&header, 4) as usize - HEADER];
+        assert!(payload.len() <= LARGEST_REPLY);
+        if !payload.is_empty() {
+            assert_eq!((&self.0).read(&mut payload).unwrap(), payload.len(), "in one read");
+        }
+        (payload, fds)
+    }
+
+    fn region(&self, index: u32) -> (Vec<u8>, Vec<OwnedFd>) {
+        // As large as the buffer for the reply.
+        let mut request = vec![0; LARGEST_REPLY - HEADER];
+        let size = request.len() as u32;
+        request[..4].copy_from_slice(&size.to_le_bytes());
+        request[8..12].copy_from_slice(&index.to_le_bytes());
+        let (info, fds) = self.exchange(GET_REGION_INFO, &request, &[]);
+        assert_eq!(u32_at(&info, 8), index);
+        (info, fds)
+    }
+
+    /// The doorbell page, which this client cannot do without.
+    pub fn doorbells(&self) -> Doorbells {
+        let (info, mut fds) = self.region(BAR0);
+        // Readable, writable, mappable, with capabilities.
+        assert_eq!(u32_at(&info, 4) & 0xf, 0xf, "flags of BAR 0");
+        let capability = u32_at(&info, 12) as usize;
+        // VFIO_REGION_INFO_CAP_SPARSE_MMAP, version 1.
+        assert_eq!(u32_at(&info, capability), 1 | 1 << 16);
+        assert_eq!(u32_at(&info, capability + 8), 1, "areas");
+        let area = u64_at(&info, capability + 16);
+        let size = u64_at(&info, capability + 24);
+        assert!(area == DOORBELLS && size >= 0x1000, "{size:#x} bytes at {area:#x}");
+        let file = File::from(fds.pop().expect("a descriptor of BAR 0"));
+        Doorbells { file, offset: u64_at(&info, 24) + area }
+    }
+
+    fn access(region: u32, offset: u64, count: usize) -> Vec<u8> {
+        let mut payload = offset.to_le_bytes().to_vec();
+        payload.extend(region.to_le_bytes());
+        payload.extend((count as u32).to_le_bytes());
+        payload
+    }
+
+    /// Reads a register of up to 8 bytes.
+    pub fn read(&self, region: u32, offset: u64, count: usize) -> u64 {
+        let request = Self::access(region, offset, count);
+        let (reply, _) = self.exchange(REGION_READ, &request, &[]);
+        assert_eq!(reply[..16], request[..]);
+        let mut value = [0; 8];
+        value[..count].copy_from_slice(&reply[16..]);
+        u64::from_le_bytes(value)
+    }
+
+    /// Writes a register of up to 8 bytes.
+    pub fn write(&self, region: u32, offset: u64, count: usize, value: u64) {
+        let mut request = Self::access(region, offset, count);
+        request.extend_from_slice(&value.to_le_bytes()[..count]);
+        self.exchange(REGION_WRITE, &request, &[]);
+    }
+
+    fn dma(&self, command: u16, front: [u32; 2], range: &[u64], memory: &Memory) {
+        let mut payload = Vec::new();
+        front.iter().for_each(|word| payload.extend(word.to_le_bytes()));
+        range.iter().for_each(|word| payload.extend(word.to_le_bytes()));
+        self.exchange(command, &payload, &[memory.file.as_fd()]);
+    }
+
+    /// Lets the device reach memory.
+    pub fn map(&self, memory: &Memory) {
+        // Readable and writable.
+        self.dma(DMA_MAP, [32, 3], &[0, memory.address, memory.size], memory);
+    }
+
+    /// And no longer; its descriptor comes along here, too.
+    pub fn unmap(&self, memory: &Memory) {
+        self.dma(DMA_UNMAP, [24, 0], &[memory.address, memory.size], memory);
+    }
+
+    /// The server has sent nothing that was not asked for.
+    pub fn is_quiet(&self) -> bool {
+        let ready = recv(&self.0, &mut [0; 1][..], RecvFlags::DONTWAIT | RecvFlags::PEEK);
+        ready.err() == Some(rustix::io::Errno::AGAIN)
+    }
+}

@@ -1,0 +1,222 @@
+//! The NVMe side of the client: one admin and one I/O queue pair, polled.
+
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::client::{BAR0, CONFIG, Client, Doorbells, Memory};
+
+/// Bytes of a block.
+pub const BLOCK: usize = 512;
+const PAGE: usize = 4096;
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// A virtual address as a process has them: far above 4 GiB.
+const ADDRESS: u64 = 0x7f5a_c400_0000;
+const SIZE: u64 = 1 << 20;
+// What lies where in the memory.
+const ADMIN: u64 = 0;
+const IO: u64 = 0x4000;
+const PRP_LIST: u64 = 0x8000;
+const DATA: u64 = 0x1_0000;
+
+// Registers (NVMe 1.4, section 3.1).
+const CAP: u64 = 0x00;
+const CC: u64 = 0x14;
+const CSTS: u64 = 0x1c;
+const AQA: u64 = 0x24;
+const ASQ: u64 = 0x28;
+const ACQ: u64 = 0x30;
+
+/// A submission queue entry's fields that are used here.
+#[derive(Clone, Copy, Default)]
+struct Command {
+    opcode: u8,
+    namespace: u32,
+    prp: [u64; 2],
+    cdw10: [u32; 3],
+}
+
+/// A pair of queues of 8 entries each.
+struct Queue {
+    id: u16,
+    sq: u64,
+    cq: u64,
+    tail: u16,
+    head: u16,
+    phase: bool,
+    commands: u16,
+}
+
+impl Queue {
+    const DEPTH: u16 = 8;
+
+    fn new(id: u16, at: u64) -> Self {
+        let (sq, cq) = (at, at + 0x1000);
+        Self { id, sq, cq, tail: 0, head: 0, phase: true, commands: 0 }
+    }
+
+    /// Carries one command out; what it returns in dword 0.
+    fn run(&mut self, memory: &Memory, doorbells: &Doorbells, command: Command) -> u32 {
+        let number = self.commands;
+        self.commands += 1;
+        let mut entry = Vec::new();
+        entry.extend((u32::from(command.opcode) | u32::from(number) << 16).to_le_bytes());
+        entry.extend(command.namespace.to_le_bytes());
+        entry.extend([0; 16]);
+        command.prp.iter().for_each(|prp| entry.extend(prp.to_le_bytes()));
+        command.cdw10.iter().for_each(|word| entry.extend(word.to_le_bytes()));
+        entry.resize(64, 0);
+        memory.store(self.sq + u64::from(self.tail) * 64, &entry);
+        self.tail = (self.tail + 1) % Self::DEPTH;
+        doorbells.store(u64::from(self.id) * 2, self.tail.into());
+
+        let deadline = Instant::now() + LIMIT;
+        let completion = loop {
+            let entry = memory.load(self.cq + u64::from(self.head) * 16, 16);
+            if (entry[14] & 1 == 1) == self.phase {
+                break entry;
+            }
+            assert!(Instant::now() < deadline, "no completion of {:#x}", command.opcode);
+            thread::yield_now();
+        };
+        self.head = (self.head + 1) % Self::DEPTH;
+        self.phase ^= self.head == 0;
+        doorbells.store(u64::from(self.id) * 2 + 1, self.head.into());
+        assert_eq!(completion[12..14], number.to_le_bytes(), "command identifier");
+        let status = u16::from_le_bytes([completion[14], completion[15]]) >> 1;
+        assert_eq!(status, 0, "status of {:#x}", command.opcode);
+        u32::from_le_bytes(completion[..4].try_into().unwrap())
+    }
+}
+
+/// An attached drive.
+pub struct Drive {
+    client: Client,
+    memory: Memory,
+    doorbells: Doorbells,
+    admin: Queue,
+    io: Queue,
+}
+
+impl Drive {
+    /// Connects and brings the controller up.
+    pub fn attach(socket: &Path) -> Self {
+        let client = Client::attach(socket);
+        // Bus master and no INTx; memory space and the BARs are left alone.
+        let command = client.read(CONFIG, 4, 2);
+        client.write(CONFIG, 4, 2, command | 0x404);
+        let doorbells = client.doorbells();
+        let memory = Memory::new(ADDRESS, SIZE);
+        client.map(&memory);
+        let mut drive =
+            Self { client, memory, doorbells, admin: Queue::new(0, ADMIN), io: Queue::new(1, IO) };
+        drive.enable();
+        drive.create_queues();
+        drive
+    }
+
+    fn enable(&self) {
+        let client = &self.client;
+        assert_ne!(client.read(BAR0, CAP, 8), u64::MAX);
+        client.write(BAR0, CC, 4, 0);
+        self.wait_ready(false);
+        let entries = u64::from(Queue::DEPTH - 1);
+        client.write(BAR0, AQA, 4, entries << 16 | entries);
+        client.write(BAR0, ASQ, 8, ADDRESS + self.admin.sq);
+        client.write(BAR0, ACQ, 8, ADDRESS + self.admin.cq);
+        // Entries of 64 and 16 bytes, enabled.
+        client.write(BAR0, CC, 4, 4 << 20 | 6 << 16 | 1);
+        self.wait_ready(true);
+    }
+
+    fn wait_ready(&self, ready: bool) {
+        let deadline = Instant::now() + LIMIT;
+        while (self.client.read(BAR0, CSTS, 4) & 1 == 1) != ready {
+            assert!(Instant::now() < deadline, "CSTS.RDY stays {}", !ready);
+        }
+    }
+
+    fn administer(&mut self, command: Command) -> u32 {
+        self.admin.run(&self.memory, &self.doorbells, command)
+    }
+
+    fn create_queues(&mut self) {
+        // Number of Queues: one of each kind.
+        self.administer(Command { opcode: 0x09, cdw10: [7, 0, 0], ..Command::default() });
+        let size = u32::from(Queue::DEPTH - 1) << 16;
+        let id = u32::from(self.io.id);
+        let (sq, cq) = (ADDRESS + self.io.sq, ADDRESS + self.io.cq);
+        // Contiguous, and without interrupts.
+        let cdw10 = [size | id, 1, 0];
+        self.administer(Command { opcode: 0x05, prp: [cq, 0], cdw10, ..Command::default() });
+        let cdw10 = [size | id, id << 16 | 1, 0];
+        self.administer(Command { opcode: 0x01, prp: [sq, 0], cdw10, ..Command::default() });
+    }
+
+    /// Blocks of a namespace, after a look at the controller.
+    pub fn identify_namespace(&mut self, namespace: u32) -> u64 {
+        let prp = [ADDRESS + DATA, 0];
+        self.administer(Command { opcode: 0x06, prp, cdw10: [1, 0, 0], ..Command::default() });
+        let model = self.memory.load(DATA + 24, 40);
+        assert!(model.starts_with(b"farlane"), "{}", String::from_utf8_lossy(&model));
+        self.administer(Command { opcode: 0x06, namespace, prp, ..Command::default() });
+        u64::from_le_bytes(self.memory.load(DATA, 8).try_into().unwrap())
+    }
+
+    /// The pointers to data of that size, with a list if it needs one.
+    fn pointers(&self, bytes: usize) -> [u64; 2] {
+        let data = ADDRESS + DATA;
+        let more: Vec<u64> = (1..bytes.div_ceil(PAGE)).map(|n| data + (n * PAGE) as u64).collect();
+        match more[..] {
+            [] => [data, 0],
+            [second] => [data, second],
+            _ => {
+                let list: Vec<u8> = more.iter().flat_map(|page| page.to_le_bytes()).collect();
+                self.memory.store(PRP_LIST, &list);
+                [data, ADDRESS + PRP_LIST]
+            }
+        }
+    }
+
+    fn transfer(&mut self, opcode: u8, block: u64, bytes: usize) {
+        let blocks = (bytes / BLOCK) as u32;
+        let command = Command {
+            opcode,
+            namespace: 1,
+            prp: self.pointers(bytes),
+            cdw10: [block as u32, (block >> 32) as u32, blocks - 1],
+        };
+        self.io.run(&self.memory, &self.doorbells, command);
+    }
+
+    /// Writes whole blocks.
+    pub fn write(&mut self, block: u64, data: &[u8]) {
+        self.memory.store(DATA, data);
+        self.transfer(0x01, block, data.len());
+    }
+
+    /// Reads whole blocks.
+    pub fn read(&mut self, block: u64, blocks: usize) -> Vec<u8> {
+        // So that nothing old can pass for what was read.
+        self.memory.store(DATA, &vec![0xee; blocks * BLOCK]);
+        self.transfer(0x02, block, blocks * BLOCK);
+        self.memory.load(DATA, blocks * BLOCK)
+    }
+
+    /// Goes in good order.
+    pub fn detach(mut self) {
+        let id = u32::from(self.io.id);
+        for opcode in [0x00, 0x04] {
+            self.administer(Command { opcode, cdw10: [id, 0, 0], ..Command::default() });
+        }
+        let client = &self.client;
+        client.write(BAR0, CC, 4, 4 << 20 | 6 << 16 | 1 << 14 | 1);
+        let deadline = Instant::now() + LIMIT;
+        while client.read(BAR0, CSTS, 4) >> 2 & 3 != 2 {
+            assert!(Instant::now() < deadline, "no end of the shutdown");
+        }
+        client.unmap(&self.memory);
+        assert!(client.is_quiet());
+    }
+}
