@@ -136,6 +136,13 @@ impl Upstream {
         self.ports[port].bridge.secondary()
     }
 
+    /// The buses below downstream port `port`, for
+    /// [`forget_masters`](pcie::RootComplex::forget_masters) when its link is
+    /// lost.
+    pub fn buses(&self, port: usize) -> std::ops::RangeInclusive<u8> {
+        self.ports[port].bridge.buses()
+    }
+
     /// What went wrong, the upstream port first, then each downstream port.
     pub fn errors(&self) -> Vec<Errors> {
         std::iter::once(self.errors).chain(self.ports.iter().map(|port| port.errors)).collect()

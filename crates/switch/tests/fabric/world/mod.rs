@@ -175,6 +175,9 @@ impl Fabric {
                 }
                 LinkOutput::Up(_) => self.happened.push(Happened::Up(index)),
                 LinkOutput::Down(cause) => {
+                    if self.links[index].parent == Parent::Top {
+                        self.root.forget_masters(self.top.buses(port));
+                    }
                     self.links[index].upper_closes = self.links[index].connected;
                     self.happened.push(Happened::Down(index, cause));
                 }
