@@ -2,7 +2,9 @@
 
 pub mod analyse;
 pub mod commands;
+mod floor;
 mod links;
+mod local;
 mod namespace;
 mod node;
 mod progress;

@@ -55,6 +55,15 @@ pub fn parse_mps(text: &str) -> Result<u16, String> {
     }
 }
 
+/// Downstream ports for that many links.
+///
+/// # Errors
+/// If a switch has not so many.
+pub fn port_count(links: usize) -> Result<u8, Failure> {
+    let ports = u8::try_from(links).ok().filter(|ports| (1..=32).contains(ports));
+    ports.ok_or_else(|| Failure(format!("--connect {links} times: a switch has 1 to 32 links")))
+}
+
 /// Lets this process have as many descriptors as it may: a VMM hands over one
 /// for every interrupt vector of every endpoint.
 pub fn raise_descriptor_limit() {

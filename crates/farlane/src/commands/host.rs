@@ -2,7 +2,7 @@
 
 use super::{Failure, Outcome};
 use crate::links::LinksUp;
-use crate::node::{NodeArgs, raise_descriptor_limit};
+use crate::node::{NodeArgs, port_count, raise_descriptor_limit};
 use crate::signals::Stop;
 use live::Clock;
 use live::attached::Switch;
@@ -58,8 +58,7 @@ pub fn run(args: &Args) -> Outcome {
         .iter()
         .map(|text| resolve_local(text, args.node.insecure))
         .collect::<Result<Vec<_>, _>>()?;
-    let ports = u8::try_from(peers.len()).ok().filter(|ports| *ports <= 32);
-    let ports = ports.ok_or_else(|| Failure("more than 32 links".into()))?;
+    let ports = port_count(peers.len())?;
     raise_descriptor_limit();
     let stop = Stop::on_signals()?;
     let mps = usize::from(args.node.mps);

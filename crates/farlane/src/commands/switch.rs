@@ -1,9 +1,9 @@
 //! `farlane switch`: a second switch behind the first.
 
-use super::{Failure, Outcome};
+use super::Outcome;
 use crate::commands::device::tell;
 use crate::links::{PATIENCE, wait_for_links};
-use crate::node::NodeArgs;
+use crate::node::{NodeArgs, port_count};
 use crate::signals::Stop;
 use live::attached::Switch;
 use live::links::Links;
@@ -45,7 +45,7 @@ pub fn run(args: &Args) -> Outcome {
     let stop = Stop::on_signals()?;
     let listener = Listener::bind(address)?;
     let upstream = Upstream::new(switch::upstream::Settings {
-        ports: u8::try_from(peers.len()).map_err(|_| Failure("more than 32 links".into()))?,
+        ports: port_count(peers.len())?,
         max_payload: usize::from(args.node.mps),
         p2p: args.p2p,
         tunnel: args.node.tunnel(Role::Host),
