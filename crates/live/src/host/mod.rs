@@ -20,8 +20,8 @@ use pcie::{Input, Output};
 use std::io;
 use std::ops::RangeInclusive;
 use switch::upstream::next_timer;
+use wire::Instant;
 use wire::tlp::Class;
-use wire::{Bdf, Instant};
 
 /// Requests of several buses share the root complex: the bus is in the upper
 /// bits of the name.
