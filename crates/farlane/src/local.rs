@@ -46,7 +46,7 @@ impl Node {
                 let mps = usize::from(max_payload);
                 drive(&[Namespace::ram(size)], Some(&serial), "", mps).map_err(|error| error.0)
             },
-            |_| Ok(()),
+            |_, _| Ok(()),
         )
     }
 
@@ -61,7 +61,9 @@ impl Node {
         devices: Vec<SocketAddr>,
     ) -> Result<Self, Failure> {
         let make = move || Ok(host_switch(max_payload, &devices));
-        Self::start(clock, waiting, max_payload, make, |node| wait_for_links(node, PATIENCE))
+        Self::start(clock, waiting, max_payload, make, |node, stop| {
+            wait_for_links(node, PATIENCE, stop)
+        })
     }
 
     fn start<A: Attached>(
@@ -69,7 +71,7 @@ impl Node {
         waiting: Waiting,
         max_payload: u16,
         make: impl FnOnce() -> Result<A, String> + Send + 'static,
-        ready: impl FnOnce(&mut DeviceNode<A>) -> Result<(), Failure> + Send + 'static,
+        ready: impl FnOnce(&mut DeviceNode<A>, &Stop) -> Result<(), Failure> + Send + 'static,
     ) -> Result<Self, Failure> {
         let stop = Stop::manual()?;
         let handle = stop.handle()?;
@@ -110,16 +112,16 @@ fn serve<A: Attached>(
     max_payload: u16,
     stop: &Stop,
     make: impl FnOnce() -> Result<A, String>,
-    ready: impl FnOnce(&mut DeviceNode<A>) -> Result<(), Failure>,
+    ready: impl FnOnce(&mut DeviceNode<A>, &Stop) -> Result<(), Failure>,
     announce: impl FnOnce(SocketAddr),
 ) -> Result<(), Failure> {
     let attached = make()?;
     let listener = Listener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
     let settings = link_end(Role::Device, max_payload);
     let mut node = DeviceNode::new(clock, Poller::new(waiting)?, listener, settings, attached)?;
-    ready(&mut node)?;
+    ready(&mut node, stop)?;
     announce(node.address()?);
-    Ok(node.run(stop.fd(), || stop.is_set(), |_| {})?)
+    Ok(node.run(stop.fd(), || stop.wanted(), |_| {})?)
 }
 
 /// A link inside this process cannot be lost, but one end may have to wait

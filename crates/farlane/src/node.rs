@@ -3,7 +3,7 @@
 use crate::commands::Failure;
 use crate::namespace::Namespace;
 use clap::Args;
-use live::{NvmeDrive, Poller, Waiting};
+use live::{NvmeDrive, Poller, Report, Waiting};
 use nvme::{Config, Controller};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
@@ -72,6 +72,11 @@ pub fn raise_descriptor_limit() {
     let most = rustix::process::Rlimit { current: limit.maximum, ..limit };
     // Without it a node still serves; a client that needs more is refused.
     let _ = setrlimit(Resource::Nofile, most);
+}
+
+/// Counters on stderr, a line each.
+pub fn print_report(report: &Report) {
+    report.iter().for_each(|(name, counters)| eprintln!("{name}: {counters}"));
 }
 
 /// A number that no other process has, most likely.

@@ -2,7 +2,7 @@
 
 use super::{Failure, Outcome};
 use crate::links::LinksUp;
-use crate::node::{NodeArgs, port_count, raise_descriptor_limit};
+use crate::node::{NodeArgs, port_count, print_report, raise_descriptor_limit};
 use crate::signals::Stop;
 use live::Clock;
 use live::attached::Switch;
@@ -20,7 +20,9 @@ use wire::frame::Role;
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  \
     farlane host --connect 192.0.2.7:4420 --insecure --vfio-user /tmp/farlane\n\n\
-    Endpoint N is offered on DIR/N/cntrl; the QEMU options are printed on stdout.")]
+    Endpoint N is offered on DIR/N/cntrl; the QEMU options are printed on stdout.\n\
+    Ctrl-C tells the nodes and ends; a second one ends at once. Counters of errors\n\
+    and traffic are printed at the end, and on SIGUSR1.")]
 pub struct Args {
     /// Device or switch nodes, one a downstream port
     #[arg(long = "connect", value_name = "ADDR", required = true)]
@@ -92,10 +94,8 @@ pub fn run(args: &Args) -> Outcome {
     )?;
     print_options(&node.sockets());
     eprintln!("ready");
-    node.run(stop.fd(), || stop.is_set(), tell)?;
-    for (name, errors) in node.errors() {
-        eprintln!("{name}: errors: {errors}");
-    }
+    node.run(stop.fd(), || stop.wanted(), tell)?;
+    print_report(&node.report());
     Ok(())
 }
 
@@ -126,5 +126,6 @@ fn tell(event: HostEvent) {
         HostEvent::LinkUp(port) => eprintln!("port {port}: link up"),
         HostEvent::Back(number) => eprintln!("endpoint {number}: attached again"),
         HostEvent::Changed(port, why) => eprintln!("port {port}: {why}"),
+        HostEvent::Report(report) => print_report(&report),
     }
 }
