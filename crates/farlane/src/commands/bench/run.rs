@@ -174,7 +174,9 @@ impl<A: Attached> Station<A> {
             self.rig.turn()?;
             let done = self.rig.reap(0);
             let now = clock.now();
-            let mut again = false;
+            // All of them before the first new one, which may take over an
+            // identifier.
+            let mut free = Vec::new();
             for done in done {
                 if done.status.code != StatusCode::SUCCESS {
                     return Err(Failure(format!("{}: {}", case.name(), done.status.code)));
@@ -182,12 +184,12 @@ impl<A: Attached> Station<A> {
                 let Some((since, slot)) = open.remove(&done.id.get()) else { continue };
                 latency.record(now - since);
                 commands += 1;
-                if now < end {
-                    self.submit(case, slot, now, &mut open)?;
-                    again = true;
-                }
+                free.push(slot);
             }
-            if again {
+            if now < end && !free.is_empty() {
+                for slot in free {
+                    self.submit(case, slot, now, &mut open)?;
+                }
                 self.rig.drives[0].driver.ring(0);
             }
             let timeouts = self.rig.drives[0].driver.check_timeouts(now);
