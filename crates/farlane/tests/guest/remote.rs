@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::capture;
 use crate::folder;
 use crate::guest::{Guest, Memory};
-use crate::node::{DeviceNode, HostNode};
+use crate::node::{DeviceNode, HostNode, SwitchNode};
 use crate::relay::Relay;
 use crate::workload;
 
@@ -76,13 +76,18 @@ fn remote_drive_without_shared_memory() {
     let folder = folder::kept("private");
     let namespace = namespace(&folder.join("disk.img"));
     let device = DeviceNode::start(&folder, "device", &[&namespace]);
-    let host = HostNode::start(&folder, "host", &[device.address()], &[]);
+    // Behind a second switch, for the same boot.
+    let switch = SwitchNode::start(&folder, "switch", &[device.address()]);
+    let host = HostNode::start(&folder, "host", &[switch.address()], &[]);
     let mut guest = Guest::builder("private/guest")
         .memory(Memory::Private)
         .device(host.endpoint(0, json!({})).to_string())
         .start();
     workload::briefly(&mut guest, 0);
     guest.power_off();
+    assert!(host.stop().success());
+    assert!(switch.stop().success());
+    assert!(device.stop().success());
 }
 
 #[test]

@@ -247,10 +247,10 @@ impl HostNode {
                     tell(HostEvent::LinkDown(port, cause));
                     self.rescans.retain(|(rescanned, _)| *rescanned != port);
                     let gone = self.guests.endpoints.iter_mut().filter(|e| e.port == port);
-                    for endpoint in gone {
-                        endpoint.lost(now);
-                        self.machine.forget_master(endpoint.node.bdf);
-                    }
+                    gone.for_each(|endpoint| endpoint.lost(now));
+                    // Whatever comes back masters the bus only when told to.
+                    let buses = self.machine.attached().upstream().buses(port);
+                    self.machine.forget_masters(buses);
                 }
                 LinkEvent::Up(port, _) => {
                     tell(HostEvent::LinkUp(port));

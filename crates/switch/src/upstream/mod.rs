@@ -112,12 +112,7 @@ impl Upstream {
                 LinkOutput::Down(cause)
             }
             tunnel::Output::EchoReply(number) => LinkOutput::EchoReply(number),
-            // Only a host resets, so this peer does not know its place; the
-            // answer keeps it from waiting.
-            tunnel::Output::Reset => {
-                link.tunnel.reset_done();
-                LinkOutput::Timeout(Some(now))
-            }
+            tunnel::Output::Reset => unreachable!("a reset from below closes the link"),
             tunnel::Output::Timeout(at) => LinkOutput::Timeout(at),
         }
     }
@@ -145,6 +140,13 @@ impl Upstream {
     /// The bus right below downstream port `port`.
     pub fn secondary(&self, port: usize) -> u8 {
         self.ports[port].bridge.secondary()
+    }
+
+    /// The buses below downstream port `port`, for
+    /// [`forget_masters`](pcie::RootComplex::forget_masters) when its link is
+    /// lost.
+    pub fn buses(&self, port: usize) -> std::ops::RangeInclusive<u8> {
+        self.ports[port].bridge.buses()
     }
 
     /// What went wrong, the upstream port first, then each downstream port.
