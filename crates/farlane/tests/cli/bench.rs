@@ -12,6 +12,7 @@ fn the_document_and_the_page_have_every_run() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(document["schema"], 1);
+    crate::json_document::every_key_is_described(&document);
     assert_eq!(document["floor"]["wait"], "spin");
     for figure in ["tcp_pingpong_64b_p50_ns", "tcp_stream_bytes_per_s"] {
         assert!(document["floor"][figure].as_u64().unwrap() > 0, "{figure}");

@@ -36,7 +36,7 @@ fn described() -> BTreeSet<&'static str> {
 }
 
 #[track_caller]
-fn every_key_is_described(document: &Value) {
+pub fn every_key_is_described(document: &Value) {
     let mut found = BTreeSet::new();
     keys(document, &mut found);
     let described = described();
