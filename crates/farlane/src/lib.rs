@@ -3,7 +3,9 @@
 pub mod analyse;
 pub mod commands;
 pub mod export;
+mod floor;
 mod links;
+mod local;
 mod namespace;
 mod node;
 mod progress;

@@ -17,9 +17,11 @@ pub mod media;
 pub mod net;
 pub mod poller;
 pub mod vfio_user;
+mod wanted;
 
-pub use attached::{Attached, NvmeDrive};
+pub use attached::{Attached, NvmeDrive, Report};
 pub use clock::Clock;
 pub use device::DeviceNode;
 pub use host::Machine;
 pub use poller::{Poller, Waiting};
+pub use wanted::Wanted;

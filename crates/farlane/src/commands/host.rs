@@ -2,7 +2,7 @@
 
 use super::{Failure, Outcome};
 use crate::links::LinksUp;
-use crate::node::{NodeArgs, raise_descriptor_limit};
+use crate::node::{NodeArgs, port_count, print_report, raise_descriptor_limit};
 use crate::signals::Stop;
 use live::Clock;
 use live::attached::Switch;
@@ -20,7 +20,9 @@ use wire::frame::Role;
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  \
     farlane host --connect 192.0.2.7:4420 --insecure --vfio-user /tmp/farlane\n\n\
-    Endpoint N is offered on DIR/N/cntrl; the QEMU options are printed on stdout.")]
+    Endpoint N is offered on DIR/N/cntrl; the QEMU options are printed on stdout.\n\
+    Ctrl-C tells the nodes and ends; a second one ends at once. Counters of errors\n\
+    and traffic are printed at the end, and on SIGUSR1.")]
 pub struct Args {
     /// Device or switch nodes, one a downstream port
     #[arg(long = "connect", value_name = "ADDR", required = true)]
@@ -38,6 +40,10 @@ pub struct Args {
     /// Largest read request of endpoints
     #[arg(long, value_name = "BYTES", default_value_t = 4096)]
     mrrs: usize,
+    /// Guard every TLP with an end-to-end CRC: one that does not fit closes
+    /// its link and is counted
+    #[arg(long)]
+    ecrc: bool,
     /// How long to wait for the nodes at the start
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     wait: u64,
@@ -58,8 +64,7 @@ pub fn run(args: &Args) -> Outcome {
         .iter()
         .map(|text| resolve_local(text, args.node.insecure))
         .collect::<Result<Vec<_>, _>>()?;
-    let ports = u8::try_from(peers.len()).ok().filter(|ports| *ports <= 32);
-    let ports = ports.ok_or_else(|| Failure("more than 32 links".into()))?;
+    let ports = port_count(peers.len())?;
     raise_descriptor_limit();
     let stop = Stop::on_signals()?;
     let mps = usize::from(args.node.mps);
@@ -74,12 +79,13 @@ pub fn run(args: &Args) -> Outcome {
     let settings = enumerate::Settings {
         max_payload: mps,
         max_read_request: args.mrrs,
+        ecrc: args.ecrc,
         ..enumerate::Settings::default()
     };
     let mut node = HostNode::start(
         clock,
         args.node.poller()?,
-        root::Settings { max_payload: mps, ..root::Settings::default() },
+        root::Settings { max_payload: mps, ecrc: args.ecrc, ..root::Settings::default() },
         settings,
         Switch::new(upstream, Links::new(&peers)),
         &args.vfio_user,
@@ -93,10 +99,8 @@ pub fn run(args: &Args) -> Outcome {
     )?;
     print_options(&node.sockets());
     eprintln!("ready");
-    node.run(stop.fd(), || stop.is_set(), tell)?;
-    for (name, errors) in node.errors() {
-        eprintln!("{name}: errors: {errors}");
-    }
+    node.run(stop.fd(), || stop.wanted(), tell)?;
+    print_report(&node.report());
     Ok(())
 }
 
@@ -127,5 +131,6 @@ fn tell(event: HostEvent) {
         HostEvent::LinkUp(port) => eprintln!("port {port}: link up"),
         HostEvent::Back(number) => eprintln!("endpoint {number}: attached again"),
         HostEvent::Changed(port, why) => eprintln!("port {port}: {why}"),
+        HostEvent::Report(report) => print_report(&report),
     }
 }

@@ -1,7 +1,9 @@
 //! The program as its user meets it: exit status, one line of error, the
 //! machine interface.
 
+mod bench;
 mod demo;
+mod json_document;
 mod mistakes;
 mod nodes;
 mod process;

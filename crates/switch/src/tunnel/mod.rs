@@ -100,6 +100,9 @@ pub enum Cause {
     Goodbye,
     /// Nothing was heard for the loss limit.
     Lost,
+    /// The far side is alive, but took no posted request or completion for
+    /// the loss limit.
+    Stuck,
     /// Versions differ: ours and theirs.
     Version(u16, u16),
     /// The far side turned the greeting down.
@@ -120,6 +123,7 @@ impl fmt::Display for Cause {
             Self::Disconnected => f.write_str("the connection was closed"),
             Self::Goodbye => f.write_str("the far side closed the link"),
             Self::Lost => f.write_str("nothing heard from the far side within the limit"),
+            Self::Stuck => f.write_str("the far side takes nothing any more"),
             Self::Version(ours, theirs) => write!(
                 f,
                 "protocol version mismatch: this side speaks {ours}, the far side {theirs}"
@@ -162,6 +166,23 @@ pub struct Counters {
     pub tlps_received: u64,
     /// Bytes received, headers included.
     pub bytes_received: u64,
+    /// Posted TLPs that waited to be sent when the link went down.
+    pub posted_lost: u64,
+}
+
+impl fmt::Display for Counters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "sent {} TLPs in {} frames, {} bytes; received {} TLPs in {} frames, {} bytes",
+            self.tlps_sent,
+            self.frames_sent,
+            self.bytes_sent,
+            self.tlps_received,
+            self.frames_received,
+            self.bytes_received
+        )
+    }
 }
 
 /// See the module.
@@ -182,6 +203,8 @@ pub struct Tunnel {
     unacknowledged_frames: u32,
     last_sent: Instant,
     last_heard: Instant,
+    /// Since when posted requests or completions wait and none leaves.
+    stuck: Option<Instant>,
     /// Resets asked for and not done: TLPs of before are dropped until then.
     resetting: u32,
     /// The far side wants a reset: what it sent behind that waits until the
@@ -208,6 +231,7 @@ impl Tunnel {
             unacknowledged_frames: 0,
             last_sent: Instant::ZERO,
             last_heard: Instant::ZERO,
+            stuck: None,
             resetting: 0,
             reset_wanted: false,
             counters: Counters::default(),
@@ -266,7 +290,7 @@ impl Tunnel {
             return;
         }
         self.state = State::Closing;
-        self.queue.clear();
+        self.counters.posted_lost += self.queue.clear() as u64;
         self.receiver.clear();
         self.outputs.push_back(Output::Down(cause));
     }

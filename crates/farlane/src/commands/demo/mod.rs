@@ -1,8 +1,6 @@
 //! `farlane demo`: the main job on one machine, without privileges.
 
-mod floor;
 mod measure;
-mod nodes;
 mod print;
 mod segments;
 mod verify;
@@ -10,13 +8,14 @@ mod verify;
 use super::{Failure, Outcome};
 use crate::analyse::latency::Summary;
 use crate::analyse::{Command, Event};
+use crate::floor;
 use crate::links::{LinksUp, PATIENCE};
+use crate::local::{self, Node};
 use crate::progress::Progress;
 use crate::rig::{Rig, Settings};
 use live::attached::Switch;
 use live::{Clock, NvmeDrive, Poller, Waiting};
 use measure::Latencies;
-use nodes::Node;
 use nvme::initiator::Op;
 use std::net::SocketAddr;
 use wire::Duration;
@@ -91,7 +90,7 @@ pub fn run(args: &Args) -> Outcome {
         switches.push(Node::switch(clock, waiting, args.mps, addresses.clone())?);
         addresses = switches.iter().map(Node::address).collect();
     }
-    let switch = nodes::host_switch(args.mps, &addresses);
+    let switch = local::host_switch(args.mps, &addresses);
     let poller = Poller::new(waiting)?;
     let mut links = LinksUp::new(clock.now(), PATIENCE);
     let mut rig = Rig::start(clock, poller, &Settings::default(), switch, |switch| {
