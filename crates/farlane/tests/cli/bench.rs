@@ -25,10 +25,10 @@ fn the_document_and_the_page_have_every_run() {
         for name in ["mps", "bs", "iodepth", "iops", "bytes_per_s", "p50_ns", "cpu_ns_per_io"] {
             assert!(number(name) > 0.0, "{name}: {run}");
         }
-        // Little's law: commands in flight are what was asked for, within the
-        // ramps at both ends.
+        // Little's law, with the median for the mean: no positive distribution
+        // has a median above twice its mean.
         let in_flight = number("iops") * number("p50_ns") / 1e9;
-        assert!(in_flight <= number("iodepth") * 1.5, "{run}");
+        assert!(in_flight <= number("iodepth") * 2.1, "{run}");
     }
     let html = std::fs::read_to_string(page).unwrap();
     assert_eq!(html.matches("<svg").count(), 8);
