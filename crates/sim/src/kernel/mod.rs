@@ -1,0 +1,220 @@
+//! The event kernel: which component runs next, and when.
+//!
+//! Every component has at most one armed wake-up; re-arming moves it, so
+//! cancelled timers leave nothing behind and memory does not grow with time.
+//! Wake-ups come in the total order of (time, sequence of arming). What
+//! happens is mixed into a running [`Digest`]: the same plan and seed give the
+//! same digest on every machine.
+
+mod digest;
+mod rng;
+mod wakes;
+
+pub use digest::Digest;
+pub use rng::Rng;
+pub(crate) use rng::mix;
+
+use thiserror::Error;
+use wakes::Wakes;
+use wire::Instant;
+
+/// Names a component of the kernel that it was added to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Component(u32);
+
+impl Component {
+    /// Its number, from 0 in the order of [`Kernel::add`].
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// How far a simulation may go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Wake-ups at most.
+    pub events: u64,
+    /// No wake-up later than this.
+    pub time: Instant,
+}
+
+impl Default for Limits {
+    /// Ten thousand million wake-ups, one virtual hour.
+    fn default() -> Self {
+        Self { events: 10_000_000_000, time: Instant::from_ns(3_600_000_000_000) }
+    }
+}
+
+/// Which limit ended a simulation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum LimitReached {
+    /// The number of events.
+    #[error("the limit of {limit} events was reached at {at}")]
+    Events {
+        /// The limit.
+        limit: u64,
+        /// Virtual time.
+        at: Instant,
+    },
+    /// Virtual time.
+    #[error("the limit of {limit} of virtual time was reached after {events} events")]
+    Time {
+        /// The limit.
+        limit: Instant,
+        /// Events so far.
+        events: u64,
+    },
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Kernel {
+    seed: u64,
+    limits: Limits,
+    now: Instant,
+    events: u64,
+    wakes: Wakes,
+    digest: Digest,
+}
+
+impl Kernel {
+    /// A kernel at time zero without components.
+    pub fn new(seed: u64, limits: Limits) -> Self {
+        let mut digest = Digest::default();
+        digest.word(seed);
+        Self { seed, limits, now: Instant::ZERO, events: 0, wakes: Wakes::default(), digest }
+    }
+
+    /// Adds a component, without a wake-up.
+    pub fn add(&mut self) -> Component {
+        Component(self.wakes.add())
+    }
+
+    /// Random numbers for the component `name`: they depend on the seed and
+    /// the name alone, so that adding a component changes nothing for others.
+    pub fn rng(&self, name: &str) -> Rng {
+        Rng::for_component(self.seed, name)
+    }
+
+    /// Arms the wake-up of a component at `at`, whatever it was before; never
+    /// earlier than now.
+    pub fn arm(&mut self, component: Component, at: Instant) {
+        self.wakes.arm(component.0, at.max(self.now).as_ps());
+    }
+
+    /// Arms the wake-up of a component at `at` unless it is armed for earlier.
+    pub fn arm_by(&mut self, component: Component, at: Instant) {
+        let at = at.max(self.now).as_ps();
+        if self.wakes.armed(component.0).is_none_or(|armed| armed > at) {
+            self.wakes.arm(component.0, at);
+        }
+    }
+
+    /// Arms the wake-up at `at`, or disarms it.
+    pub fn arm_or_disarm(&mut self, component: Component, at: Option<Instant>) {
+        match at {
+            Some(at) => self.arm(component, at),
+            None => self.wakes.disarm(component.0),
+        }
+    }
+
+    /// Takes the next wake-up and goes to its time; `None` if none is armed.
+    ///
+    /// # Errors
+    /// If a limit is reached; the wake-up stays armed.
+    pub fn next(&mut self) -> Result<Option<Component>, LimitReached> {
+        let Some((at, component)) = self.wakes.first() else { return Ok(None) };
+        if self.events >= self.limits.events {
+            return Err(LimitReached::Events { limit: self.limits.events, at: self.now });
+        }
+        if at > self.limits.time.as_ps() {
+            return Err(LimitReached::Time { limit: self.limits.time, events: self.events });
+        }
+        assert!(at >= self.now.as_ps(), "time goes forward");
+        self.wakes.disarm(component);
+        self.now = Instant::from_ps(at);
+        self.events += 1;
+        self.digest.word(at);
+        self.digest.word(u64::from(component));
+        Ok(Some(Component(component)))
+    }
+
+    /// The time of the next wake-up.
+    pub fn next_time(&self) -> Option<Instant> {
+        self.wakes.first().map(|(at, _)| Instant::from_ps(at))
+    }
+
+    /// Virtual time.
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// Wake-ups so far.
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// The digest, to mix in what happened.
+    pub fn digest_mut(&mut self) -> &mut Digest {
+        &mut self.digest
+    }
+
+    /// The digest of everything so far.
+    pub fn digest(&self) -> u64 {
+        self.digest.value()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ns: u64) -> Instant {
+        Instant::from_ns(ns)
+    }
+
+    #[test]
+    fn order_is_time_then_arming() {
+        let mut kernel = Kernel::new(1, Limits::default());
+        let c: Vec<_> = (0..4).map(|_| kernel.add()).collect();
+        kernel.arm(c[2], at(5));
+        kernel.arm(c[0], at(5));
+        kernel.arm(c[1], at(3));
+        kernel.arm(c[3], at(1));
+        kernel.arm(c[3], at(9));
+        kernel.arm_by(c[1], at(4));
+        let order: Vec<_> =
+            std::iter::from_fn(|| kernel.next().unwrap().map(|c| (kernel.now(), c.index())))
+                .collect();
+        assert_eq!(order, [(at(3), 1), (at(5), 2), (at(5), 0), (at(9), 3)]);
+        assert_eq!(kernel.events(), 4);
+    }
+
+    #[test]
+    fn limits_are_errors_and_keep_the_wake_up() {
+        let mut kernel = Kernel::new(1, Limits { events: 2, time: at(100) });
+        let c = kernel.add();
+        kernel.arm(c, at(101));
+        let limit = LimitReached::Time { limit: at(100), events: 0 };
+        assert_eq!(kernel.next(), Err(limit));
+        assert_eq!(kernel.next_time(), Some(at(101)));
+        for ns in [10, 20] {
+            kernel.arm(c, at(ns));
+            assert_eq!(kernel.next(), Ok(Some(c)));
+        }
+        kernel.arm(c, at(30));
+        assert_eq!(kernel.next(), Err(LimitReached::Events { limit: 2, at: at(20) }));
+    }
+
+    #[test]
+    fn a_wake_up_of_the_past_is_one_of_now() {
+        let mut kernel = Kernel::new(1, Limits::default());
+        let c = kernel.add();
+        kernel.arm(c, at(10));
+        kernel.next().unwrap();
+        kernel.arm(c, at(3));
+        assert_eq!(kernel.next_time(), Some(at(10)));
+        kernel.arm_or_disarm(c, None);
+        assert_eq!(kernel.next(), Ok(None));
+    }
+}

@@ -1,0 +1,196 @@
+//! The host's side of the distributed switch: the unchanged upstream port with
+//! its mirrored downstream ports, between a PCIe link and the network.
+
+use super::{Context, earliest};
+use crate::kernel::Component;
+use crate::measure::{Mark, Point, Segment, Stamp};
+use crate::pcie::Link;
+use crate::transport::{End, Stream, Transport};
+use pcie::{Function, Input, Output};
+use switch::tunnel;
+use switch::upstream::{LinkOutput, Upstream};
+use wire::Instant;
+use wire::tlp::{Class, Packet, Tlp};
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct SwitchNode {
+    upstream: Upstream,
+    max_payload: usize,
+    /// First link of this switch among those of the world.
+    pub first: usize,
+    connected: bool,
+    /// Lengths of the links' queues before a TLP came.
+    lengths: Vec<usize>,
+    /// Links that are up.
+    pub up: usize,
+    /// Links that went down.
+    pub lost: u64,
+}
+
+/// What the switch works with.
+pub(crate) struct Around<'a> {
+    pub transports: &'a mut [Transport],
+    pub streams: &'a mut [[Stream; 2]],
+    pub link: &'a mut Link,
+    /// The root complex.
+    pub above: Component,
+    /// The device nodes' ends.
+    pub far: &'a [Component],
+}
+
+impl SwitchNode {
+    pub fn new(settings: switch::upstream::Settings, first: usize) -> Self {
+        let max_payload = settings.max_payload;
+        let upstream = Upstream::new(settings);
+        Self { upstream, max_payload, first, connected: false, lengths: Vec::new(), up: 0, lost: 0 }
+    }
+
+    /// Its links.
+    pub fn links(&self) -> std::ops::Range<usize> {
+        self.first..self.first + self.upstream.links()
+    }
+
+    /// What went wrong: upstream port, then downstream ports.
+    pub fn errors(&self) -> Vec<pcie::Errors> {
+        self.upstream.errors()
+    }
+
+    /// Does what can be done now; yields when to be woken.
+    pub fn run(&mut self, around: &mut Around, context: &mut Context) -> Option<Instant> {
+        let now = context.now;
+        if !self.connected {
+            self.connected = true;
+            for port in 0..self.upstream.links() {
+                self.upstream.handle_link(now, port, tunnel::Input::Connected);
+            }
+        }
+        self.from_network(around, context);
+        self.from_above(around, context);
+        let mut timers = None;
+        loop {
+            let sent = self.to_network(around, context, &mut timers);
+            let rose = self.to_above(around, context);
+            if !sent && !rose {
+                break;
+            }
+        }
+        if let Some(at) = around.link.up.next_arrival() {
+            context.kernel.arm_by(around.above, at);
+        }
+        for (transport, far) in around.transports.iter().zip(around.far) {
+            timers = earliest([timers, transport.next(now, End::Host)]);
+            if let Some(at) = transport.next_arrival(End::Device) {
+                context.kernel.arm_by(*far, at);
+            }
+        }
+        earliest([timers, around.link.down.next_arrival(), around.link.up.next_ready(now)])
+    }
+
+    fn point(&self, port: usize) -> Point {
+        Point::TunnelHost((self.first + port) as u16)
+    }
+
+    fn from_network(&mut self, around: &mut Around, context: &mut Context) {
+        let now = context.now;
+        for port in 0..self.upstream.links() {
+            while let Some(arrived) = around.transports[port].receive(now, End::Host) {
+                context.happened(0x3000 + port as u64, &arrived.bytes);
+                context.observe_stream(self.point(port), false, &arrived.bytes);
+                let stream = &mut around.streams[port][1];
+                stream.received(now, arrived.bytes.len(), &arrived.way, context.marks);
+                self.upstream.handle_link(now, port, tunnel::Input::Received(arrived.bytes));
+            }
+        }
+    }
+
+    /// TLPs of the root complex. Where each of them went is seen by the queue
+    /// that grew.
+    fn from_above(&mut self, around: &mut Around, context: &mut Context) {
+        let now = context.now;
+        around.link.arrive_down(now);
+        while let Some(received) = around.link.take_down(now, self.upstream.ready()) {
+            context.delivered(&received.tlp);
+            context.marks.advance(received.stamp, now, Segment::Pcie);
+            let class = received.tlp.class();
+            let ports = 0..self.upstream.links();
+            self.lengths.clear();
+            self.lengths.extend(ports.clone().map(|port| self.upstream.tunnel(port).queue().len()));
+            self.upstream.handle(now, Input::Tlp(received.tlp));
+            let length = |port: usize| self.upstream.tunnel(port).queue().len();
+            let port = ports.into_iter().find(|port| length(*port) > self.lengths[*port]);
+            match port {
+                Some(port) => around.streams[port][0].queued(class, received.stamp),
+                None => {
+                    context.marks.remove(received.stamp);
+                }
+            }
+        }
+    }
+
+    /// Frames leave; whether any did.
+    fn to_network(
+        &mut self,
+        around: &mut Around,
+        context: &mut Context,
+        timers: &mut Option<Instant>,
+    ) -> bool {
+        let now = context.now;
+        let mut moved = false;
+        for port in 0..self.upstream.links() {
+            loop {
+                let bytes = around.transports[port].room(now, End::Host);
+                self.upstream.handle_link(now, port, tunnel::Input::CanTransmit { bytes });
+                match self.upstream.poll_link(now, port) {
+                    LinkOutput::Transmit(bytes) => {
+                        context.observe_stream(self.point(port), true, &bytes);
+                        around.streams[port][0].transmitted(now, &bytes, context.marks);
+                        around.transports[port].send(now, End::Host, bytes);
+                        moved = true;
+                    }
+                    LinkOutput::Up(_) => self.up += 1,
+                    LinkOutput::Down(_) => {
+                        self.up -= 1;
+                        self.lost += 1;
+                        around.streams[port].iter_mut().for_each(|s| s.clear(context.marks));
+                    }
+                    LinkOutput::EchoReply(_) => {}
+                    LinkOutput::Timeout(at) => {
+                        *timers = earliest([*timers, at]);
+                        break;
+                    }
+                }
+            }
+        }
+        moved
+    }
+
+    fn to_above(&mut self, around: &mut Around, context: &mut Context) -> bool {
+        let now = context.now;
+        let mut moved = false;
+        loop {
+            let ready = around.link.up.ready(now, self.max_payload);
+            let Output::Tlp(tlp) = self.upstream.poll(now, ready) else { return moved };
+            let stamp = self.stamp_of(&tlp, around.streams);
+            let stamp = stamp.unwrap_or_else(|| context.marks.insert(Mark::new(now)));
+            around.link.up.send(now, tlp, stamp);
+            moved = true;
+        }
+    }
+
+    /// The mark of a TLP that came over one of the links.
+    fn stamp_of(&self, tlp: &Tlp, streams: &mut [[Stream; 2]]) -> Option<Stamp> {
+        let sender = match tlp.packet {
+            Packet::Completion(c) => c.completer,
+            Packet::MemoryRead(r) | Packet::MemoryWrite(r) => r.requester,
+            Packet::Message(m) => m.requester,
+            Packet::ConfigRead(_) | Packet::ConfigWrite(_) => return None,
+        };
+        let ports = 0..self.upstream.links();
+        let port = ports
+            .into_iter()
+            .find(|port| self.upstream.buses(*port).contains(&sender.bus()) && sender.bus() != 0)?;
+        let class: Class = tlp.class();
+        streams[port][1].delivered(class)
+    }
+}

@@ -1,0 +1,105 @@
+//! The parameters of the NVMe/TSN brief (MLE, "Latency Analysis for
+//! NVMe/TSN", section 3) in one table. The topologies differ in the transport
+//! alone. `docs/model.md` says where each number comes from.
+
+use super::config::{Attached, Config, HostConfig, PortConfig, SwitchConfig};
+use crate::drive::{DriveConfig, Timing};
+use crate::kernel::Limits;
+use crate::node::RootConfig;
+use crate::pcie::{Buffer, Generation, LinkConfig, PortLatency};
+use crate::transport::TransportConfig;
+use crate::workload::{Notice, SoftwareConfig, Workload};
+use wire::Duration;
+
+/// DMA reads that the brief's drive keeps in flight: its one free property.
+pub const READS_IN_FLIGHT: usize = 2;
+
+/// The root port's pipelines.
+const ROOT_PORT: PortLatency =
+    PortLatency { transmit: Duration::from_ns(50), receive: Duration::from_ns(50) };
+/// The drive's pipelines: what is left of the 280 ns of a configuration read.
+const ENDPOINT: PortLatency =
+    PortLatency { transmit: Duration::from_ns(134), receive: Duration::from_ns(134) };
+/// The switch's ports: PCIe block and encapsulation in the FPGA.
+const SWITCH_PORT: PortLatency =
+    PortLatency { transmit: Duration::from_ns(134), receive: Duration::from_ns(134) };
+/// Ten centimetres of trace and connector.
+const PROPAGATION: Duration = Duration::from_ns(1);
+
+impl RootConfig {
+    /// AMD Ryzen 3200G as the brief saw it: completions of 128 bytes.
+    pub const BRIEF: Self = Self {
+        max_payload: 256,
+        completion_size: 128,
+        completion_timeout: Duration::from_ms(50),
+        mmio: Duration::from_ns(100),
+        memory_read: Duration::from_ns(200),
+        memory: 64 << 20,
+    };
+}
+
+impl SoftwareConfig {
+    /// Linux with an otherwise idle CPU.
+    pub const BRIEF: Self = Self {
+        submit: Duration::from_ns(1_500),
+        notice: Notice::Interrupt { latency: Duration::from_ns(40_000) },
+        complete: Duration::from_ns(1_500),
+        max_payload: 256,
+        max_read_request: 512,
+    };
+}
+
+/// PCIe Gen2 with 4 lanes between `top` and `bottom`.
+const fn gen2(top: PortLatency, bottom: PortLatency) -> LinkConfig {
+    LinkConfig {
+        generation: Generation::Gen2,
+        width: 4,
+        propagation: PROPAGATION,
+        top,
+        bottom,
+        buffer: Buffer { headers: [64; 3], data: [1024, 64, 1024] },
+    }
+}
+
+impl Config {
+    /// The brief's drive directly attached.
+    pub fn brief_direct(workload: Workload) -> Self {
+        Self::brief(workload, gen2(ROOT_PORT, ENDPOINT), Attached::Direct(drive("970PRO-0")))
+    }
+
+    /// The brief's drive behind a tunnel over `transport`.
+    pub fn brief_tunnel(workload: Workload, transport: TransportConfig) -> Self {
+        let port =
+            PortConfig { transport, link: gen2(SWITCH_PORT, ENDPOINT), drive: drive("970PRO-0") };
+        let switch = SwitchConfig::new(256, vec![port]);
+        Self::brief(workload, gen2(ROOT_PORT, SWITCH_PORT), Attached::Switch(switch))
+    }
+
+    fn brief(workload: Workload, link: LinkConfig, attached: Attached) -> Self {
+        let host = HostConfig {
+            root: RootConfig::BRIEF,
+            software: SoftwareConfig::BRIEF,
+            workload,
+            link,
+            attached,
+        };
+        Self { seed: 1, limits: Limits::default(), hosts: vec![host] }
+    }
+}
+
+impl SwitchConfig {
+    /// A switch with the timers of the live world.
+    pub fn new(max_payload: usize, ports: Vec<PortConfig>) -> Self {
+        Self {
+            max_payload,
+            keepalive: Duration::from_ms(100),
+            loss_limit: Duration::from_ms(800),
+            max_frame: 32 << 10,
+            ports,
+        }
+    }
+}
+
+fn drive(serial: &str) -> DriveConfig {
+    DriveConfig::new(serial, Timing::SAMSUNG_970_PRO).as_in_the_brief(READS_IN_FLIGHT)
+}
