@@ -62,7 +62,8 @@ fn a_tlp_takes_pipeline_wire_and_pipeline() {
 #[test]
 fn credits_hold_back_and_return() {
     let mut marks = Marks::default();
-    let mut link = Link::new(&GEN2_X4);
+    let long = LinkConfig { propagation: Duration::from_ns(1000), ..GEN2_X4 };
+    let mut link = Link::new(&long);
     let mut now = Instant::ZERO;
     for _ in 0..2 {
         assert!(link.down.ready(now, 256).has(Class::Posted));
@@ -76,8 +77,8 @@ fn credits_hold_back_and_return() {
     link.arrive_down(arrives);
     assert!(link.take_down(arrives, ::pcie::Ready::ALL).is_some());
     let back = link.down.next_ready(arrives).unwrap();
-    // ACK and UpdateFC of 4 ns each, then the way up: 30 + 1 + 20.
-    assert_eq!(back, arrives + Duration::from_ns(8 + 51));
+    // ACK and UpdateFC of 4 ns each, then the way up: 30 + 1000 + 20.
+    assert_eq!(back, arrives + Duration::from_ns(8 + 1050));
     assert!(!link.down.ready(arrives, 256).has(Class::Posted));
     assert!(link.down.ready(back, 256).has(Class::Posted));
 }
