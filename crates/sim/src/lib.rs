@@ -1,1 +1,4 @@
-//! The world of virtual time. Empty until the simulator issue.
+//! The world of virtual time.
+
+pub mod ethernet;
+pub mod tcp;
