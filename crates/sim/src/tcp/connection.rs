@@ -56,8 +56,6 @@ impl Connection {
         let mut socket =
             tcp::Socket::new(buffer(config.receive_buffer), buffer(config.send_buffer));
         socket.set_congestion_control(tcp::CongestionControl::Reno);
-        // As live sets TCP_NODELAY: what the tunnel hands over leaves at once.
-        socket.set_nagle_enabled(false);
         socket.set_ack_delay(config.ack_delay.map(clock::span));
         socket.set_timeout(config.user_timeout.map(clock::span));
         socket.set_keep_alive(config.keep_alive.map(clock::span));
@@ -84,6 +82,15 @@ impl Connection {
 
     pub fn socket_mut(&mut self) -> &mut tcp::Socket<'static> {
         self.set.get_mut(self.handle)
+    }
+
+    /// What the tunnel hands over leaves at once, as live sets TCP_NODELAY.
+    /// But while there is a full segment to send, the stack shall not cut it
+    /// to what the congestion window has left (RFC 9293, 3.8.6.2.1: the
+    /// sender's silly window syndrome). Nagle's rule does just that.
+    pub fn avoid_silly_segments(&mut self, mss: usize) {
+        let full = self.unsent() >= mss as u64;
+        self.socket_mut().set_nagle_enabled(full);
     }
 
     /// Whether a segment is for this connection.

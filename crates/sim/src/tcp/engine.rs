@@ -8,6 +8,9 @@ use super::segment::Segment;
 use super::{Host, Output, SocketId, clock};
 use crate::ethernet::{Frame, Residence};
 
+/// IPv4 and TCP headers without options, bytes (RFC 791, RFC 9293, 3.1).
+const HEADERS: usize = 40;
+
 impl Host {
     /// Shows the stack a frame and tells owners what came of it.
     pub(super) fn receive(&mut self, now: Instant, frame: Frame) {
@@ -60,6 +63,7 @@ impl Host {
     fn ask(&mut self, now: Instant, index: usize) -> bool {
         let time = clock::to_stack(now);
         let connection = &mut self.connections[index];
+        connection.avoid_silly_segments(self.config.mtu - HEADERS);
         let result = self.interface.poll_egress(time, &mut self.device, &mut connection.set);
         if result != PollResult::None || self.device.made.is_some() {
             connection.dirty = true;

@@ -4,7 +4,7 @@
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 use bytes::Bytes;
-use sim::ethernet::{Bridge, Cable, Frame, Mac, Nic, Rate, bridge, cable, nic, port};
+use sim::ethernet::{Bridge, Cable, Frame, Mac, Nic, Rate, Transmission, bridge, cable, nic, port};
 use sim::tcp::{self, Host, Output, SocketId};
 use wire::{Duration, Instant};
 
@@ -91,6 +91,7 @@ pub struct World {
     pub to_send: Bytes,
     pub sent: usize,
     pub log: Log,
+    moved: u64,
 }
 
 impl World {
@@ -130,6 +131,7 @@ impl World {
             to_send: data,
             sent: 0,
             log: Log::default(),
+            moved: 0,
         }
     }
 
@@ -144,22 +146,14 @@ impl World {
     }
 
     fn step(&mut self, limit: Instant) -> bool {
-        let mut wake: Option<Instant> = None;
-        let mut note = |at: Option<Instant>| {
-            if let Some(at) = at {
-                wake = Some(wake.map_or(at, |wake: Instant| wake.min(at)));
+        // Machines hand things to each other at once: until nothing moves.
+        let wake = loop {
+            let before = self.moved;
+            let wake = self.poll_all();
+            if self.moved == before {
+                break wake;
             }
         };
-        for node in 0..2 {
-            note(self.poll_cable(node));
-            note(self.poll_last(node));
-        }
-        note(self.poll_bridge());
-        for node in 0..2 {
-            note(self.poll_nic(node));
-            note(self.poll_host(node));
-            note(self.poll_nic(node));
-        }
         match wake {
             Some(at) if at <= limit => {
                 self.now = self.now.max(at);
@@ -170,17 +164,33 @@ impl World {
         }
     }
 
+    fn poll_all(&mut self) -> Option<Instant> {
+        let mut wakes = vec![self.poll_bridge()];
+        for node in 0..2 {
+            wakes.push(self.poll_cable(node));
+            wakes.push(self.poll_last(node));
+            wakes.push(self.poll_nic(node));
+            wakes.push(self.poll_host(node));
+        }
+        wakes.into_iter().flatten().min()
+    }
+
     fn poll_cable(&mut self, node: usize) -> Option<Instant> {
         loop {
             match self.cables[node].poll(self.now) {
                 cable::Output::Timeout(at) => return at,
-                cable::Output::Deliver(transmission) => match &mut self.bridge {
-                    Some((bridge, _)) => {
-                        bridge.handle(self.now, bridge::Input::Frame { port: node, transmission });
-                    }
-                    None => self.nics[1 - node].handle(self.now, nic::Input::FromLine(transmission)),
-                },
+                cable::Output::Deliver(transmission) => self.from_cable(node, transmission),
             }
+        }
+    }
+
+    fn from_cable(&mut self, node: usize, transmission: Transmission) {
+        self.moved += 1;
+        match &mut self.bridge {
+            Some((bridge, _)) => {
+                bridge.handle(self.now, bridge::Input::Frame { port: node, transmission });
+            }
+            None => self.nics[1 - node].handle(self.now, nic::Input::FromLine(transmission)),
         }
     }
 
@@ -190,6 +200,7 @@ impl World {
             match bridge.poll(self.now) {
                 bridge::Output::Timeout(at) => return at,
                 bridge::Output::Transmit { port, transmission } => {
+                    self.moved += 1;
                     cables[port].handle(self.now, cable::Input::Transmission(transmission));
                 }
             }
@@ -203,6 +214,7 @@ impl World {
             match cables[node].poll(self.now) {
                 cable::Output::Timeout(at) => return at,
                 cable::Output::Deliver(transmission) => {
+                    self.moved += 1;
                     self.nics[node].handle(self.now, nic::Input::FromLine(transmission));
                 }
             }
@@ -215,6 +227,7 @@ impl World {
                 nic::Output::Timeout(at) => return at,
                 nic::Output::ToHost(frame) => self.to_host(node, frame),
                 nic::Output::Transmit(transmission) => {
+                    self.moved += 1;
                     let (start, end) = (transmission.start.as_ps(), transmission.end.as_ps());
                     let (id, length) = (transmission.frame.id, transmission.frame.length());
                     self.log.line.push((node, start, end, id, length));
@@ -225,6 +238,7 @@ impl World {
     }
 
     fn to_host(&mut self, node: usize, frame: Frame) {
+        self.moved += 1;
         assert_eq!(frame.residence.until(), self.now);
         self.hosts[node].handle(self.now, tcp::Input::Frame(frame));
     }
@@ -237,6 +251,7 @@ impl World {
             match self.hosts[node].poll(self.now) {
                 Output::Timeout(at) => return at,
                 Output::Transmit(frame) => {
+                    self.moved += 1;
                     self.nics[node].handle(self.now, nic::Input::FromHost(frame));
                 }
                 Output::Connected(_) => self.log.connected += 1,
