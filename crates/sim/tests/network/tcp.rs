@@ -1,8 +1,8 @@
 //! TCP over interface, cable and bridge.
 
 use bytes::Bytes;
-use sim::ethernet::{Random, Rate, bridge, cable, nic, port, random};
-use wire::{Duration, Instant};
+use sim::ethernet::{Random, Rate, bridge, port};
+use wire::Instant;
 
 use crate::world::{Plan, World};
 
