@@ -1,5 +1,6 @@
 //! The brief's experiments on a terminal: `cargo run --release --example brief`.
 
+use sim::ethernet::Rate;
 use sim::measure::Segment;
 use sim::transport::{PipeConfig, TransportConfig};
 use sim::workload::Workload;
@@ -18,6 +19,7 @@ fn main() {
     for workload in [reads, dd(false), dd(true)] {
         show("direct", Config::brief_direct(workload.clone()));
         show("pipe", Config::brief_tunnel(workload.clone(), gigabit.clone()));
+        show("tcp", Config::brief_tcp(workload.clone(), Rate::G1));
     }
 }
 

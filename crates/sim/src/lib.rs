@@ -2,10 +2,13 @@
 //! controller over modelled links, networks and drives.
 
 pub mod drive;
+pub mod ethernet;
 pub mod kernel;
 pub mod measure;
+pub mod network;
 pub mod node;
 pub mod pcie;
+pub mod tcp;
 pub mod transport;
 pub mod workload;
 pub mod world;

@@ -4,6 +4,7 @@
 use super::{Context, DriveNode, earliest};
 use crate::kernel::Component;
 use crate::measure::{Point, Segment};
+use crate::network::Network;
 use crate::pcie::Link;
 use crate::transport::{End, Stream, Transport};
 use pcie::{Function, Input, OrderedQueue, Output, Ready};
@@ -59,6 +60,7 @@ pub(crate) struct DeviceNode {
 /// What a device node's end works with.
 pub(crate) struct Around<'a> {
     pub transport: &'a mut Transport,
+    pub network: &'a mut Network,
     /// What goes down and what comes up.
     pub streams: &'a mut [Stream; 2],
     pub link: &'a mut Link,
@@ -79,13 +81,13 @@ impl DeviceNode {
     /// Does what can be done now; yields when to be woken.
     pub fn run(&mut self, around: Around, context: &mut Context) -> Option<Instant> {
         let now = context.now;
-        let Around { transport, streams, link, drive, below, far } = around;
+        let Around { transport, network, streams, link, drive, below, far } = around;
         let [down, up] = streams;
-        if !self.connected {
+        if !self.connected && transport.is_connected(End::Device, network) {
             self.connected = true;
             self.downstream.handle(now, tunnel::Input::Connected);
         }
-        while let Some(arrived) = transport.receive(now, End::Device) {
+        while let Some(arrived) = transport.receive(now, End::Device, network) {
             context.happened(0x2000 + u64::from(self.number), &arrived.bytes);
             context.observe_stream(Point::TunnelDevice(self.number), false, &arrived.bytes);
             down.received(now, arrived.bytes.len(), &arrived.way, context.marks);
@@ -93,13 +95,13 @@ impl DeviceNode {
         }
         self.from_below(link, up, context);
         let timer = loop {
-            let bytes = transport.room(now, End::Device);
+            let bytes = transport.room(now, End::Device, network);
             self.downstream.handle(now, tunnel::Input::CanTransmit { bytes });
             match self.downstream.poll(now) {
                 downstream::Output::Transmit(bytes) => {
                     context.observe_stream(Point::TunnelDevice(self.number), true, &bytes);
                     up.transmitted(now, &bytes, context.marks);
-                    transport.send(now, End::Device, bytes);
+                    transport.send(now, End::Device, bytes, network, context.kernel);
                 }
                 downstream::Output::Up(_) => {}
                 downstream::Output::Down(_) => {

@@ -4,6 +4,7 @@
 use super::{Context, earliest};
 use crate::kernel::Component;
 use crate::measure::{Mark, Point, Segment, Stamp};
+use crate::network::Network;
 use crate::pcie::Link;
 use crate::transport::{End, Stream, Transport};
 use pcie::{Function, Input, Output};
@@ -19,7 +20,7 @@ pub(crate) struct SwitchNode {
     max_payload: usize,
     /// First link of this switch among those of the world.
     pub first: usize,
-    connected: bool,
+    connected: Vec<bool>,
     /// Lengths of the links' queues before a TLP came.
     lengths: Vec<usize>,
     /// Links that are up.
@@ -31,6 +32,7 @@ pub(crate) struct SwitchNode {
 /// What the switch works with.
 pub(crate) struct Around<'a> {
     pub transports: &'a mut [Transport],
+    pub network: &'a mut Network,
     pub streams: &'a mut [[Stream; 2]],
     pub link: &'a mut Link,
     /// The root complex.
@@ -42,8 +44,9 @@ pub(crate) struct Around<'a> {
 impl SwitchNode {
     pub fn new(settings: switch::upstream::Settings, first: usize) -> Self {
         let max_payload = settings.max_payload;
+        let connected = vec![false; usize::from(settings.ports)];
         let upstream = Upstream::new(settings);
-        Self { upstream, max_payload, first, connected: false, lengths: Vec::new(), up: 0, lost: 0 }
+        Self { upstream, max_payload, first, connected, lengths: Vec::new(), up: 0, lost: 0 }
     }
 
     /// Its links.
@@ -59,9 +62,9 @@ impl SwitchNode {
     /// Does what can be done now; yields when to be woken.
     pub fn run(&mut self, around: &mut Around, context: &mut Context) -> Option<Instant> {
         let now = context.now;
-        if !self.connected {
-            self.connected = true;
-            for port in 0..self.upstream.links() {
+        for port in 0..self.upstream.links() {
+            let stands = around.transports[port].is_connected(End::Host, around.network);
+            if stands && !std::mem::replace(&mut self.connected[port], true) {
                 self.upstream.handle_link(now, port, tunnel::Input::Connected);
             }
         }
@@ -94,7 +97,9 @@ impl SwitchNode {
     fn from_network(&mut self, around: &mut Around, context: &mut Context) {
         let now = context.now;
         for port in 0..self.upstream.links() {
-            while let Some(arrived) = around.transports[port].receive(now, End::Host) {
+            while let Some(arrived) =
+                around.transports[port].receive(now, End::Host, around.network)
+            {
                 context.happened(0x3000 + port as u64, &arrived.bytes);
                 context.observe_stream(self.point(port), false, &arrived.bytes);
                 let stream = &mut around.streams[port][1];
@@ -139,13 +144,14 @@ impl SwitchNode {
         let mut moved = false;
         for port in 0..self.upstream.links() {
             loop {
-                let bytes = around.transports[port].room(now, End::Host);
+                let bytes = around.transports[port].room(now, End::Host, around.network);
                 self.upstream.handle_link(now, port, tunnel::Input::CanTransmit { bytes });
                 match self.upstream.poll_link(now, port) {
                     LinkOutput::Transmit(bytes) => {
                         context.observe_stream(self.point(port), true, &bytes);
                         around.streams[port][0].transmitted(now, &bytes, context.marks);
-                        around.transports[port].send(now, End::Host, bytes);
+                        let transport = &mut around.transports[port];
+                        transport.send(now, End::Host, bytes, around.network, context.kernel);
                         moved = true;
                     }
                     LinkOutput::Up(_) => self.up += 1,

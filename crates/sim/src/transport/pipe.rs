@@ -13,7 +13,8 @@ pub struct PipeConfig {
     pub byte: Duration,
     /// From the last bit sent to its receiver.
     pub latency: Duration,
-    /// Bytes of the stream in one packet at most.
+    /// Bytes of the stream in one packet at most: at least the largest TLP
+    /// and 12 bytes.
     pub segment: usize,
     /// Bytes of wire that each packet takes beside.
     pub overhead: usize,
@@ -76,7 +77,7 @@ impl Pipe {
             (packet.sent, Segment::Serialisation),
             (packet.arrives, Segment::Propagation),
         ];
-        Some(Arrived { bytes: packet.bytes, way: steps.to_vec() })
+        Some(Arrived::over_pipe(packet.bytes, steps))
     }
 
     pub fn next_arrival(&self, end: End) -> Option<Instant> {

@@ -5,13 +5,17 @@ use super::{Error, Kind, Places, World};
 use crate::drive::DriveConfig;
 use crate::kernel::{Component, Kernel};
 use crate::measure::{Marks, Tracker};
+use crate::network::Network;
 use crate::node::{DeviceNode, DriveNode, HostNode, SwitchNode};
 use crate::pcie::Link;
-use crate::transport::Transport;
+use crate::transport::{Pipe, Transport, TransportConfig};
 use crate::workload::Software;
 use switch::tunnel;
 use wire::Instant;
 use wire::frame::Role;
+
+/// TCP port of the first link; the others follow.
+const FIRST_PORT: u16 = 4420;
 
 pub(super) fn build(config: &Config) -> Result<World, Error> {
     check(config)?;
@@ -28,6 +32,7 @@ pub(super) fn build(config: &Config) -> Result<World, Error> {
         switch_hosts: Vec::new(),
         transports: Vec::new(),
         streams: Vec::new(),
+        network: Network::default(),
         devices: Vec::new(),
         device_components: Vec::new(),
         device_links: Vec::new(),
@@ -38,6 +43,10 @@ pub(super) fn build(config: &Config) -> Result<World, Error> {
         drive_above: Vec::new(),
         base: None,
     };
+    let network = &config.network;
+    let stations = (0..network.stations.len()).map(|n| world.add(Kind::Station(n))).collect();
+    let bridges: Vec<_> = (0..network.bridges.len()).map(|n| world.add(Kind::Bridge(n))).collect();
+    world.network = Network::new(network, stations, &bridges).map_err(Error::Config)?;
     for (number, host) in config.hosts.iter().enumerate() {
         world.add_host(number, host);
     }
@@ -54,6 +63,9 @@ fn check(config: &Config) -> Result<(), Error> {
             && !(1..=32).contains(&switch.ports.len())
         {
             return fail(format!("host {number}: a switch has 1 to 32 ports"));
+        }
+        if let Attached::Switch(switch) = &host.attached {
+            check_ports(config, number, switch)?;
         }
         if host.root.memory < 1 << 20 || host.root.memory > 3 << 30 {
             return fail(format!("host {number}: memory of 1 MiB to 3 GiB"));
@@ -72,6 +84,34 @@ fn check(config: &Config) -> Result<(), Error> {
         }
         if !(1..=1024).contains(&drive.reads_in_flight) {
             return fail(format!("drive {number}: reads_in_flight is 1 to 1024"));
+        }
+    }
+    Ok(())
+}
+
+/// Bytes that the largest TLP needs in the stream, with its frame's header.
+fn largest_frame(max_payload: usize) -> usize {
+    wire::frame::HEADER + 16 + max_payload + 4
+}
+
+fn check_ports(config: &Config, host: usize, switch: &SwitchConfig) -> Result<(), Error> {
+    for (number, port) in switch.ports.iter().enumerate() {
+        let fail = |what: &str| Err(Error::Config(format!("host {host}, port {number}: {what}")));
+        let room = match &port.transport {
+            TransportConfig::Pipe(pipe) => pipe.segment,
+            TransportConfig::Tcp(tcp) => {
+                let known = |station: &usize| *station < config.network.stations.len();
+                if !tcp.stations.iter().all(known) || tcp.stations[0] == tcp.stations[1] {
+                    return fail("its stations are two of the network");
+                }
+                if tcp.priority > 7 {
+                    return fail("priority is 0 to 7");
+                }
+                tcp.burst
+            }
+        };
+        if room < largest_frame(switch.max_payload) {
+            return fail("the transport takes less at once than the largest TLP needs");
         }
     }
     Ok(())
@@ -157,10 +197,11 @@ impl World {
         self.switch_hosts.push(host);
         for (number, port) in config.ports.iter().enumerate() {
             let link = self.transports.len();
-            self.transports.push(Transport::new(&port.transport));
             self.streams.push(Default::default());
             let device = self.add(Kind::Device(link));
             self.devices.push(DeviceNode::new(link as u16, settings(Role::Device)));
+            let transport = self.transport(&port.transport, link, [component, device]);
+            self.transports.push(transport);
             self.device_components.push(device);
             self.device_links.push(Link::new(&port.link));
             self.device_switches.push(index);
@@ -168,5 +209,21 @@ impl World {
             self.add_drive(host, number as u16, queues, &port.drive, Some(link));
         }
         (component, Some(index))
+    }
+
+    fn transport(
+        &mut self,
+        config: &TransportConfig,
+        link: usize,
+        owners: [Component; 2],
+    ) -> Transport {
+        match config {
+            TransportConfig::Pipe(pipe) => Transport::Pipe(Box::new(Pipe::new(*pipe))),
+            TransportConfig::Tcp(tcp) => {
+                let port = FIRST_PORT + link as u16;
+                let places = self.network.open(tcp.stations, port, tcp.priority, owners);
+                Transport::Tcp { places, burst: tcp.burst }
+            }
+        }
     }
 }

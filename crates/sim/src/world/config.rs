@@ -2,6 +2,7 @@
 
 use crate::drive::DriveConfig;
 use crate::kernel::Limits;
+use crate::network::NetworkConfig;
 use crate::node::RootConfig;
 use crate::pcie::LinkConfig;
 use crate::transport::TransportConfig;
@@ -10,7 +11,7 @@ use wire::Duration;
 
 /// Everything that makes a simulation: the same value gives the same run, bit
 /// for bit.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Config {
     /// Seed of all randomness.
     pub seed: u64,
@@ -18,10 +19,13 @@ pub struct Config {
     pub limits: Limits,
     /// The hosts.
     pub hosts: Vec<HostConfig>,
+    /// The network between them and the device nodes; empty if no transport
+    /// needs it.
+    pub network: NetworkConfig,
 }
 
 /// A host with what hangs off its root port.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct HostConfig {
     /// Root complex and memory.
     pub root: RootConfig,
@@ -36,7 +40,7 @@ pub struct HostConfig {
 }
 
 /// What is below a root port.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Attached {
     /// A drive: the tunnel left out, nothing else.
     Direct(DriveConfig),
@@ -45,7 +49,7 @@ pub enum Attached {
 }
 
 /// The distributed switch.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct SwitchConfig {
     /// Largest payload supported in bytes.
     pub max_payload: usize,
@@ -60,7 +64,7 @@ pub struct SwitchConfig {
 }
 
 /// A downstream port on a device node, and its drive.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct PortConfig {
     /// How the two halves of the switch reach each other.
     pub transport: TransportConfig,

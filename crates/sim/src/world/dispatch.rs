@@ -40,6 +40,7 @@ impl World {
                 let host = self.switch_hosts[switch];
                 let around = device::Around {
                     transport: &mut self.transports[link],
+                    network: &mut self.network,
                     streams: &mut self.streams[link],
                     link: &mut self.device_links[link],
                     drive: &mut self.drives[drive],
@@ -48,6 +49,14 @@ impl World {
                 };
                 let mut context = context!(self, host);
                 self.devices[link].run(around, &mut context)
+            }
+            Kind::Station(station) => {
+                let mut context = context!(self, 0);
+                self.network.run_station(station, &mut context)
+            }
+            Kind::Bridge(bridge) => {
+                let mut context = context!(self, 0);
+                self.network.run_bridge(bridge, &mut context)
             }
             Kind::Drive(drive) => {
                 let (host, above) = self.drive_above[drive];
@@ -70,6 +79,7 @@ impl World {
         let count = links.len();
         let mut around = switch::Around {
             transports: &mut self.transports[links.clone()],
+            network: &mut self.network,
             streams: &mut self.streams[links.clone()],
             link: &mut self.root_links[host],
             above: self.places[host].host,

@@ -13,6 +13,7 @@ pub use report::{HostReport, LinkReport, Report, TunnelReport};
 
 use crate::kernel::{Component, Kernel, LimitReached};
 use crate::measure::{Load, Marks, Observer, Tracker};
+use crate::network::Network;
 use crate::node::{DeviceNode, DriveNode, HostNode, SwitchNode};
 use crate::pcie::Link;
 use crate::transport::{End, Stream, Transport};
@@ -54,6 +55,8 @@ enum Kind {
     Switch(usize),
     Device(usize),
     Drive(usize),
+    Station(usize),
+    Bridge(usize),
 }
 
 /// Where a host's parts are.
@@ -81,6 +84,7 @@ pub struct World {
     /// end and the link below it.
     transports: Vec<Transport>,
     streams: Vec<[Stream; 2]>,
+    network: Network,
     devices: Vec<DeviceNode>,
     device_components: Vec<Component>,
     device_links: Vec<Link>,
@@ -166,6 +170,11 @@ impl World {
         roots.chain(switches).chain(drives).collect()
     }
 
+    /// TCP segments with data that were sent again.
+    pub fn retransmitted(&self) -> u64 {
+        self.network.retransmitted()
+    }
+
     fn loads(&self) -> Vec<(String, Load)> {
         let mut loads = Vec::new();
         for (number, link) in self.root_links.iter().enumerate() {
@@ -183,6 +192,7 @@ impl World {
                 }
             }
         }
+        loads.extend(self.network.loads());
         loads
     }
 

@@ -4,10 +4,12 @@
 
 use super::config::{Attached, Config, HostConfig, PortConfig, SwitchConfig};
 use crate::drive::{DriveConfig, Timing};
+use crate::ethernet::Rate;
 use crate::kernel::Limits;
+use crate::network::{CableConfig, NetworkConfig, Place, StationConfig};
 use crate::node::RootConfig;
 use crate::pcie::{Buffer, Generation, LinkConfig, PortLatency};
-use crate::transport::TransportConfig;
+use crate::transport::{TcpConfig, TransportConfig};
 use crate::workload::{Notice, SoftwareConfig, Workload};
 use wire::Duration;
 
@@ -23,6 +25,26 @@ const ENDPOINT: PortLatency =
 /// The switch's ports: PCIe block and encapsulation in the FPGA.
 const SWITCH_PORT: PortLatency =
     PortLatency { transmit: Duration::from_ns(134), receive: Duration::from_ns(134) };
+/// A link's connection: frames of TLPs no longer than a segment.
+const TCP: TcpConfig = TcpConfig { stations: [0, 1], priority: 0, burst: 1460 };
+/// Two metres.
+const CABLE: Duration = Duration::from_ns(10);
+
+/// An FPGA with a TCP engine: its pipelines are what is left of the 6020 ns of
+/// a tunnelled configuration read.
+fn station(rate: Rate) -> StationConfig {
+    StationConfig {
+        rate,
+        tx_delay: Duration::from_ns(900),
+        rx_delay: Duration::from_ns(900),
+        tx_ring: 2,
+        tagging: None,
+        gates: None,
+        ack_delay: None,
+        traffic: Vec::new(),
+    }
+}
+
 /// Ten centimetres of trace and connector.
 const PROPAGATION: Duration = Duration::from_ns(1);
 
@@ -75,6 +97,18 @@ impl Config {
         Self::brief(workload, gen2(ROOT_PORT, SWITCH_PORT), Attached::Switch(switch))
     }
 
+    /// The brief's drive behind a tunnel over TCP, over one cable.
+    pub fn brief_tcp(workload: Workload, rate: Rate) -> Self {
+        let mut config = Self::brief_tunnel(workload, TransportConfig::Tcp(TCP));
+        let cable = CableConfig::new(Place::Station(0), Place::Station(1), CABLE);
+        config.network = NetworkConfig {
+            stations: vec![station(rate), station(rate)],
+            bridges: Vec::new(),
+            cables: vec![cable],
+        };
+        config
+    }
+
     fn brief(workload: Workload, link: LinkConfig, attached: Attached) -> Self {
         let host = HostConfig {
             root: RootConfig::BRIEF,
@@ -83,7 +117,8 @@ impl Config {
             link,
             attached,
         };
-        Self { seed: 1, limits: Limits::default(), hosts: vec![host] }
+        let network = NetworkConfig::default();
+        Self { seed: 1, limits: Limits::default(), hosts: vec![host], network }
     }
 }
 
