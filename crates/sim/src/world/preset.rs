@@ -21,7 +21,7 @@ const ROOT_PORT: PortLatency =
     PortLatency { transmit: Duration::from_ns(50), receive: Duration::from_ns(50) };
 /// The drive's pipelines: what is left of the 280 ns of a configuration read.
 const ENDPOINT: PortLatency =
-    PortLatency { transmit: Duration::from_ns(134), receive: Duration::from_ns(134) };
+    PortLatency { transmit: Duration::from_ns(130), receive: Duration::from_ns(130) };
 /// The switch's ports: PCIe block and encapsulation in the FPGA.
 const SWITCH_PORT: PortLatency =
     PortLatency { transmit: Duration::from_ns(134), receive: Duration::from_ns(134) };
@@ -64,7 +64,7 @@ impl SoftwareConfig {
     /// Linux with an otherwise idle CPU.
     pub const BRIEF: Self = Self {
         submit: Duration::from_ns(1_500),
-        notice: Notice::Interrupt { latency: Duration::from_ns(40_000) },
+        notice: Notice::Interrupt { latency: Duration::from_ns(40_070) },
         complete: Duration::from_ns(1_500),
         max_payload: 256,
         max_read_request: 512,
