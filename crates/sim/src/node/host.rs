@@ -231,7 +231,7 @@ impl HostNode {
     fn send(&mut self, link: &mut Link, tlp: Tlp, context: &mut Context) {
         let now = context.now;
         let ack = link.down.tlp_time(&tlp) + link.down.propagation() + link.up.dllp_time();
-        let start = now + link.down.transmit();
+        let start = link.down.next_start(now);
         if let Packet::ConfigRead(read) = tlp.packet {
             self.asked.insert(read.tag.get(), start);
         }

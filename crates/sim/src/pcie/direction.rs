@@ -40,8 +40,12 @@ pub struct Direction {
     transmit: Duration,
     propagation: Duration,
     receive: Duration,
-    /// When the transmitter is free.
+    /// When the transmitter takes the next TLP.
     free: Instant,
+    /// When the wire is silent: DLLPs included, which go before the next TLP.
+    silent: Instant,
+    /// A class waits for credits.
+    starved: bool,
     flying: VecDeque<InFlight>,
     received: OrderedQueue,
     /// What belongs to the packets in `received`, by class.
@@ -68,6 +72,8 @@ impl Direction {
             propagation,
             receive,
             free: Instant::ZERO,
+            silent: Instant::ZERO,
+            starved: false,
             flying: VecDeque::new(),
             received: OrderedQueue::default(),
             beside: Default::default(),
@@ -99,11 +105,13 @@ impl Direction {
             return Ready::NONE;
         }
         let need = max_payload.div_ceil(16) as u32;
-        Class::ALL.into_iter().fold(Ready::NONE, |ready, class| {
+        let ready = Class::ALL.into_iter().fold(Ready::NONE, |ready, class| {
             let left = self.left[class.index()];
             let data = if class == Class::NonPosted { 1 } else { need };
             ready.with(class, left.headers > 0 && left.data >= data)
-        })
+        });
+        self.starved = ready != Ready::ALL;
+        ready
     }
 
     /// Sends a TLP of a class that is ready. Yields when its first bit is on
@@ -115,11 +123,13 @@ impl Direction {
         left.data -= tlp.data_credits();
         let bytes = Self::wire_bytes(&tlp);
         let span = self.rate.duration(bytes);
-        self.free = now + span;
+        let begin = self.silent.max(now);
+        self.free = begin + span;
+        self.silent = self.free;
         self.load.busy = self.load.busy + span;
         self.load.packets += 1;
         self.load.bytes += bytes as u64;
-        let start = now + self.transmit;
+        let start = begin + self.transmit;
         let started = start + self.propagation;
         let arrives = started + span + self.receive;
         self.flying.push_back(InFlight { arrives, started, stamp, tlp });
@@ -130,11 +140,11 @@ impl Direction {
     /// Yields when it has left.
     pub(super) fn send_dllp(&mut self, now: Instant) -> Instant {
         let span = self.rate.duration(DLLP);
-        self.free = self.free.max(now) + span;
+        self.silent = self.silent.max(now) + span;
         self.load.busy = self.load.busy + span;
         self.load.bytes += DLLP as u64;
         self.dllps += 1;
-        self.free
+        self.silent
     }
 
     /// Puts the next TLP that has arrived into the receiver's buffer.
@@ -176,7 +186,7 @@ impl Direction {
         if self.free > now {
             return Some(self.free);
         }
-        self.returns.front().map(|(at, ..)| *at)
+        self.returns.front().filter(|_| self.starved).map(|(at, ..)| *at)
     }
 
     /// Whether the transmitter sends.
@@ -199,9 +209,9 @@ impl Direction {
         self.rate.duration(Self::wire_bytes(tlp))
     }
 
-    /// The transmitter's pipeline.
-    pub fn transmit(&self) -> Duration {
-        self.transmit
+    /// When the first bit of a TLP that is sent now is on the wire.
+    pub fn next_start(&self, now: Instant) -> Instant {
+        self.silent.max(now) + self.transmit
     }
 
     /// How long light takes.
