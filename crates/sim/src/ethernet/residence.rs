@@ -25,14 +25,8 @@ impl Segment {
     pub const COUNT: usize = 6;
 
     /// All, in the order of their numbers.
-    pub const ALL: [Self; Self::COUNT] = [
-        Self::Nic,
-        Self::Queue,
-        Self::Gate,
-        Self::Serialisation,
-        Self::Propagation,
-        Self::Bridge,
-    ];
+    pub const ALL: [Self; Self::COUNT] =
+        [Self::Nic, Self::Queue, Self::Gate, Self::Serialisation, Self::Propagation, Self::Bridge];
 
     /// Its name in reports.
     pub const fn name(self) -> &'static str {

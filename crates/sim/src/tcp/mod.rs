@@ -30,8 +30,8 @@ use wire::{Duration, Instant};
 
 use self::connection::Connection;
 use self::device::Device;
-use self::neighbours::Neighbours;
 pub use self::neighbours::MAX_NEIGHBOURS;
+use self::neighbours::Neighbours;
 use crate::ethernet::{Frame, Mac, Residence, frame};
 
 /// Sockets of a host.
@@ -125,7 +125,6 @@ pub enum Input {
 
 /// What a host has to say.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::large_enum_variant, reason = "the large variants are the common ones")]
 pub enum Output {
     /// A frame for the network interface, without tag.
     Transmit(Frame),

@@ -25,9 +25,7 @@ fn picoseconds_a_byte() {
 #[test]
 fn serialisation_times() {
     let (short, full) = (frame_of(54), frame_of(14 + 1500));
-    let times = Rate::ALL.map(|rate| {
-        (short.duration(rate).as_ps(), full.duration(rate).as_ps())
-    });
+    let times = Rate::ALL.map(|rate| (short.duration(rate).as_ps(), full.duration(rate).as_ps()));
     assert_eq!(
         times,
         [

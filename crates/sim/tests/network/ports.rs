@@ -54,8 +54,7 @@ fn back_to_back_frames_pay_the_gap() {
 fn higher_queues_first() {
     let mut port = Port::new(Config::new(Rate::G1));
     let order = [2u8, 7, 0, 5, 7, 1];
-    let offers =
-        (0..6).map(|id| (Instant::ZERO, frame(id, order[id as usize], 64, Instant::ZERO)));
+    let offers = (0..6).map(|id| (Instant::ZERO, frame(id, order[id as usize], 64, Instant::ZERO)));
     let sent = run(&mut port, offers.collect());
     let ids: Vec<_> = sent.iter().map(|sent| sent.frame.id).collect();
     assert_eq!(ids, [1, 4, 3, 0, 5, 2]);
@@ -86,10 +85,7 @@ fn full_queues_drop_and_count() {
 }
 
 fn gated(guard: Guard) -> Config {
-    let entry = |states, us| Entry {
-        states: GateStates(states),
-        interval: Duration::from_us(us),
-    };
+    let entry = |states, us| Entry { states: GateStates(states), interval: Duration::from_us(us) };
     // Queue 7 for 20 of 100 us, the rest for the others.
     let list = GateControlList::of_entries(Instant::ZERO, &[entry(0x80, 20), entry(0x7f, 80)]);
     let mut config = Config::new(Rate::G1);
@@ -121,10 +117,10 @@ fn guard_by_length_or_by_the_largest_frame() {
 fn a_frame_that_never_fits_is_dropped() {
     let list = GateControlList::of_entries(
         Instant::ZERO,
-        &[Entry { states: GateStates(1), interval: Duration::from_us(12) }, Entry {
-            states: GateStates(2),
-            interval: Duration::from_us(88),
-        }],
+        &[
+            Entry { states: GateStates(1), interval: Duration::from_us(12) },
+            Entry { states: GateStates(2), interval: Duration::from_us(88) },
+        ],
     );
     let mut config = Config::new(Rate::G1);
     config.gates = Some(Gates::new(list.unwrap(), Clock::default()));
@@ -204,6 +200,11 @@ proptest! {
             let waited = residence.spent(Segment::Gate) + residence.spent(Segment::Queue);
             prop_assert_eq!(waited, residence.total());
         }
+        // Little's law: what the port integrated is what the frames waited.
+        // (A frame dropped from the head of its queue would differ; there is
+        // none unless a window changes its length.)
+        let waited = sent.iter().map(|sent| u128::from(sent.frame.residence.total().as_ps()));
+        prop_assert_eq!(port.occupancy(), waited.sum::<u128>());
         for pair in sent.windows(2) {
             prop_assert!(pair[1].start >= pair[0].end + rate.duration(12));
         }
