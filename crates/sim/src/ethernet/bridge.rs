@@ -63,7 +63,6 @@ pub enum Input {
 
 /// What a bridge has to say.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::large_enum_variant, reason = "the large variant is the common one")]
 pub enum Output {
     /// A transmission starts now.
     Transmit {

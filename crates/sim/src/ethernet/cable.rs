@@ -57,7 +57,6 @@ pub enum Input {
 
 /// What a cable has to say.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::large_enum_variant, reason = "the large variant is the common one")]
 pub enum Output {
     /// The receiver may look at a frame; `start` and `end` are at its side.
     Deliver(Transmission),

@@ -58,7 +58,6 @@ pub enum Input {
 
 /// What an interface has to say.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::large_enum_variant, reason = "the large variant is the common one")]
 pub enum Output {
     /// A transmission starts now. There is room for a frame more.
     Transmit(Transmission),

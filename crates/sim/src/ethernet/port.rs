@@ -65,7 +65,6 @@ pub enum Input {
 
 /// What a port has to say.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::large_enum_variant, reason = "the large variant is the common one")]
 pub enum Output {
     /// A transmission starts now; its end is known.
     Transmit(Transmission),
@@ -114,6 +113,23 @@ pub struct Port {
     /// When the line is free again.
     free_at: Instant,
     counters: Counters,
+    occupancy: Occupancy,
+}
+
+/// The time that frames were queued, summed over all of them.
+#[derive(Clone, Copy, Debug, Default)]
+struct Occupancy {
+    frames: u64,
+    since: Instant,
+    frame_ps: u128,
+}
+
+impl Occupancy {
+    fn change(&mut self, now: Instant, change: i64) {
+        self.frame_ps += u128::from(self.frames) * u128::from(now.since(self.since).as_ps());
+        self.since = now;
+        self.frames = self.frames.checked_add_signed(change).expect("frames are counted");
+    }
 }
 
 impl Port {
@@ -129,6 +145,7 @@ impl Port {
             waiting: 0,
             free_at: Instant::ZERO,
             counters: Counters::default(),
+            occupancy: Occupancy::default(),
         }
     }
 
@@ -144,7 +161,14 @@ impl Port {
 
     /// Frames queued.
     pub fn queued_frames(&self) -> usize {
-        self.queues.iter().map(|queue| queue.frames.len()).sum()
+        self.occupancy.frames as usize
+    }
+
+    /// Frames queued, integrated over time until the last change, in frame
+    /// picoseconds. Divided by the time it is the mean length of the queues,
+    /// and by Little's law the frames' rate times their mean wait.
+    pub fn occupancy(&self) -> u128 {
+        self.occupancy.frame_ps
     }
 
     /// Bytes queued in `queue`, header to FCS.
@@ -171,6 +195,7 @@ impl Port {
         }
         queue.bytes = bytes;
         queue.frames.push_back(Queued { frame, duration, gate_until });
+        self.occupancy.change(now, 1);
         self.waiting |= 1 << index;
     }
 
@@ -216,12 +241,13 @@ impl Port {
             if let Some(start) = self.gate_permits(index, now, duration) {
                 return Some(start);
             }
-            self.take(index);
+            self.take(index, now);
             self.counters.never_fits += 1;
         }
     }
 
-    fn take(&mut self, index: usize) -> Queued {
+    fn take(&mut self, index: usize, now: Instant) -> Queued {
+        self.occupancy.change(now, -1);
         let queue = &mut self.queues[index];
         let queued = queue.frames.pop_front().expect("a frame waits");
         queue.bytes -= queued.frame.length();
@@ -232,7 +258,7 @@ impl Port {
     }
 
     fn start(&mut self, index: usize, now: Instant) -> Transmission {
-        let Queued { mut frame, duration, gate_until } = self.take(index);
+        let Queued { mut frame, duration, gate_until } = self.take(index, now);
         frame.residence.book(Segment::Gate, gate_until.min(now));
         frame.residence.book(Segment::Queue, now);
         let rate = self.config.rate;

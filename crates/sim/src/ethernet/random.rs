@@ -45,7 +45,7 @@ impl Random {
     /// A number below `bound`, by multiplication (Lemire, "Fast random integer
     /// generation in an interval", 2019; its bias is below 2^-64 * `bound`).
     pub fn below(&mut self, bound: u64) -> u64 {
-        (u128::from(self.bits()) * u128::from(bound) >> 64) as u64
+        ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
     }
 
     /// Whether something of this chance happens. No number is drawn for what
@@ -64,7 +64,7 @@ impl Random {
         // -ln(u) = -log2(u) * ln 2, both in 32 fractional bits.
         const LN_2: u128 = 2_977_044_472;
         let bits = u128::from(minus_log2(self.bits() | 1));
-        (u128::from(mean) * (bits * LN_2 >> 32) >> 32) as u64
+        ((u128::from(mean) * ((bits * LN_2) >> 32)) >> 32) as u64
     }
 
     /// A number of about normal distribution with mean 0: the sum of twelve
@@ -76,7 +76,7 @@ impl Random {
             sum += (bits >> 32) as i64 + (bits & 0xffff_ffff) as i64;
         }
         let centred = sum - 6 * (1i64 << 32);
-        (i128::from(centred) * i128::from(sigma) >> 32) as i64
+        ((i128::from(centred) * i128::from(sigma)) >> 32) as i64
     }
 }
 
@@ -87,7 +87,7 @@ fn minus_log2(x: u64) -> u64 {
     let mut mantissa = u128::from(x << zeros);
     let mut fraction = 0u64;
     for _ in 0..32 {
-        mantissa = mantissa * mantissa >> 63;
+        mantissa = (mantissa * mantissa) >> 63;
         fraction <<= 1;
         if mantissa >> 64 != 0 {
             mantissa >>= 1;

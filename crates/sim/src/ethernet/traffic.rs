@@ -44,7 +44,6 @@ pub struct Config {
 
 /// What a source has to say.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::large_enum_variant, reason = "the large variant is the common one")]
 pub enum Output {
     /// A frame, now. Who has no room for it drops and counts it.
     Frame(Frame),

@@ -125,7 +125,6 @@ pub enum Input {
 
 /// What a host has to say.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::large_enum_variant, reason = "the large variants are the common ones")]
 pub enum Output {
     /// A frame for the network interface, without tag.
     Transmit(Frame),

@@ -200,6 +200,11 @@ proptest! {
             let waited = residence.spent(Segment::Gate) + residence.spent(Segment::Queue);
             prop_assert_eq!(waited, residence.total());
         }
+        // Little's law: what the port integrated is what the frames waited.
+        // (A frame dropped from the head of its queue would differ; there is
+        // none unless a window changes its length.)
+        let waited = sent.iter().map(|sent| u128::from(sent.frame.residence.total().as_ps()));
+        prop_assert_eq!(port.occupancy(), waited.sum::<u128>());
         for pair in sent.windows(2) {
             prop_assert!(pair[1].start >= pair[0].end + rate.duration(12));
         }

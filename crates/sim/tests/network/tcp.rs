@@ -1,6 +1,7 @@
 //! TCP over interface, cable and bridge.
 
 use bytes::Bytes;
+use proptest::prelude::*;
 use sim::ethernet::cable::Faults;
 use sim::ethernet::random::Probability;
 use sim::ethernet::{Random, Rate, bridge, nic, port};
@@ -16,10 +17,18 @@ fn data(length: usize) -> Bytes {
 
 /// Runs a transfer and checks that what arrived is what was sent.
 fn transfer(plan: &Plan, length: usize, limit_ms: u64) -> World {
-    let mut world = World::new(plan, data(length));
+    exchange(plan, [length, 0], limit_ms)
+}
+
+/// The same in both directions at once.
+fn exchange(plan: &Plan, lengths: [usize; 2], limit_ms: u64) -> World {
+    let mut world = World::new(plan, lengths.map(data));
     world.run(Instant::from_ns(limit_ms * 1_000_000));
-    assert_eq!(world.log.received.len(), length, "not everything arrived: {:?}", world.now);
-    assert!(world.log.received == world.to_send, "other bytes arrived");
+    for (node, &length) in lengths.iter().enumerate() {
+        let received = &world.log.received[1 - node];
+        assert_eq!(received.len(), length, "from {node}, at {}", world.now);
+        assert!(*received == world.to_send[node], "other bytes arrived from {node}");
+    }
     assert_eq!(world.log.connected, 2);
     world
 }
@@ -102,7 +111,7 @@ fn everything_arrives_exactly_once_under_faults() {
         };
         let mut world = transfer(&faulty_plan(plan, seed * 2), 1 << 20, 60_000);
         world.settle(Instant::from_ns(90_000_000_000));
-        assert_eq!(world.log.received.len(), 1 << 20, "bytes after the last one");
+        assert_eq!(world.log.received[1].len(), 1 << 20, "bytes after the last one");
         nothing_vanishes(&world);
         let counters = world.cables[0].counters();
         assert!(counters.lost > 0 && counters.corrupted > 0 && counters.cut > 0, "{counters:?}");
@@ -189,4 +198,47 @@ fn closing_is_said_once_on_both_sides() {
     world.hosts[1].handle(world.now, sim::tcp::Input::Abort(world.sockets[1]));
     world.settle(Instant::from_ns(10_000_000_000));
     assert_eq!(world.log.closed, 2);
+}
+
+fn any_plan() -> impl Strategy<Value = Plan> {
+    let faults = (any::<u64>(), 0u32..150_000, 0u32..50_000, 0u32..200_000);
+    let host = (1usize..20, prop::option::of(1u64..2_000), 2_000usize..100_000);
+    let rate = prop::sample::select(Rate::ALL.to_vec());
+    (rate, 0..3, faults, host).prop_map(|(rate, kind, (seed, loss, corruption, delay), host)| {
+        let mut plan = match kind {
+            0 => Plan::new(rate),
+            1 => Plan::bridged(rate, bridge::Mode::StoreAndForward),
+            _ => Plan::bridged(rate, bridge::Mode::CutThrough),
+        };
+        for (index, cable) in plan.cables.iter_mut().enumerate() {
+            cable.faults = Faults {
+                seed: seed ^ index as u64,
+                loss: ppm(loss),
+                corruption: ppm(corruption),
+                delay: ppm(delay),
+                delay_up_to: Duration::from_us(200),
+                cuts: Vec::new(),
+            };
+        }
+        plan.tx_ring = host.0;
+        plan.ack_delay = host.1.map(Duration::from_us);
+        plan.buffers = host.2;
+        plan
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// Whatever the line does, however small buffers and rings are: both
+    /// streams arrive whole, and every frame is accounted for.
+    #[test]
+    fn both_ways_over_any_line(
+        plan in any_plan(),
+        lengths in [0usize..60_000, 0usize..60_000],
+    ) {
+        let mut world = exchange(&plan, lengths, 600_000);
+        world.settle(Instant::from_ns(u64::MAX / 1_000));
+        nothing_vanishes(&world);
+    }
 }

@@ -11,7 +11,7 @@ use wire::{Duration, Instant};
 pub const PORT: u16 = 4420;
 
 /// What the world is made of.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Plan {
     pub rate: Rate,
     /// Two cables (there, back), or four with a bridge: to it, from it, each
@@ -22,6 +22,8 @@ pub struct Plan {
     pub tx_ring: usize,
     pub tagging: Option<nic::Tagging>,
     pub ack_delay: Option<Duration>,
+    /// Bytes that a socket holds in each direction.
+    pub buffers: usize,
     pub gates: Option<tsn::Gates>,
 }
 
@@ -36,6 +38,7 @@ impl Plan {
             tx_ring: 16,
             tagging: None,
             ack_delay: None,
+            buffers: 256 << 10,
             gates: None,
         }
     }
@@ -66,14 +69,14 @@ pub fn ip(node: usize) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, 0, node as u8 + 1)
 }
 
-/// One byte stream from node 0 to node 1, as it went.
+/// Byte streams between node 0 and node 1, as they went.
 #[derive(Default, Debug, Clone, PartialEq, Eq)]
 pub struct Log {
     /// Every transmission at a node: node, start, end, frame id, length.
     pub line: Vec<(usize, u64, u64, u64, usize)>,
-    /// What node 1 got.
-    pub received: Vec<u8>,
-    /// When node 1 got its last byte.
+    /// What each node got.
+    pub received: [Vec<u8>; 2],
+    /// When a node got the last byte.
     pub last: Instant,
     pub connected: usize,
     pub closed: usize,
@@ -88,17 +91,20 @@ pub struct World {
     pub cables: [Cable; 2],
     pub bridge: Option<(Bridge, [Cable; 2])>,
     pub sockets: [SocketId; 2],
-    pub to_send: Bytes,
-    pub sent: usize,
+    /// What each node sends.
+    pub to_send: [Bytes; 2],
+    pub sent: [usize; 2],
     pub log: Log,
     moved: u64,
 }
 
 impl World {
-    pub fn new(plan: &Plan, data: Bytes) -> Self {
+    pub fn new(plan: &Plan, data: [Bytes; 2]) -> Self {
         let mut hosts = [0, 1].map(|node| {
             let mut config = tcp::Config::new(mac(node), ip(node));
             config.ack_delay = plan.ack_delay;
+            config.receive_buffer = plan.buffers;
+            config.send_buffer = plan.buffers;
             Host::new(config)
         });
         hosts[0].add_neighbour(mac(1), ip(1));
@@ -129,7 +135,7 @@ impl World {
             }),
             sockets: [connecting, listening],
             to_send: data,
-            sent: 0,
+            sent: [0; 2],
             log: Log::default(),
             moved: 0,
         }
@@ -137,7 +143,11 @@ impl World {
 
     /// Runs until everything has arrived, or until `limit`.
     pub fn run(&mut self, limit: Instant) {
-        while self.log.received.len() < self.to_send.len() && self.step(limit) {}
+        while !self.is_done() && self.step(limit) {}
+    }
+
+    fn is_done(&self) -> bool {
+        (0..2).all(|node| self.log.received[1 - node].len() >= self.to_send[node].len())
     }
 
     /// Runs until nothing happens any more, or until `limit`.
@@ -179,12 +189,12 @@ impl World {
         loop {
             match self.cables[node].poll(self.now) {
                 cable::Output::Timeout(at) => return at,
-                cable::Output::Deliver(transmission) => self.from_cable(node, transmission),
+                cable::Output::Deliver(transmission) => self.carried(node, transmission),
             }
         }
     }
 
-    fn from_cable(&mut self, node: usize, transmission: Transmission) {
+    fn carried(&mut self, node: usize, transmission: Transmission) {
         self.moved += 1;
         match &mut self.bridge {
             Some((bridge, _)) => {
@@ -225,7 +235,7 @@ impl World {
         loop {
             match self.nics[node].poll(self.now) {
                 nic::Output::Timeout(at) => return at,
-                nic::Output::ToHost(frame) => self.to_host(node, frame),
+                nic::Output::ToHost(frame) => self.received(node, frame),
                 nic::Output::Transmit(transmission) => {
                     self.moved += 1;
                     let (start, end) = (transmission.start.as_ps(), transmission.end.as_ps());
@@ -237,7 +247,7 @@ impl World {
         }
     }
 
-    fn to_host(&mut self, node: usize, frame: Frame) {
+    fn received(&mut self, node: usize, frame: Frame) {
         self.moved += 1;
         assert_eq!(frame.residence.until(), self.now);
         self.hosts[node].handle(self.now, tcp::Input::Frame(frame));
@@ -260,24 +270,25 @@ impl World {
                 Output::Received { socket, data, residence, .. } => {
                     assert_eq!(socket, self.sockets[node]);
                     assert_eq!(residence.until(), self.now);
-                    self.log.received.extend_from_slice(&data);
+                    self.log.received[node].extend_from_slice(&data);
                     self.log.last = self.now;
                 }
             }
         }
     }
 
-    /// Node 0 writes whatever its socket takes.
+    /// A node writes whatever its socket takes.
     fn write(&mut self, node: usize) {
-        if node == 1 || self.sent == self.to_send.len() {
+        let left = self.to_send[node].len() - self.sent[node];
+        if left == 0 {
             return;
         }
-        let socket = self.sockets[0];
-        let free = self.hosts[0].free_to_send(socket).min(self.to_send.len() - self.sent);
-        if free > 0 {
-            let data = self.to_send.slice(self.sent..self.sent + free);
-            self.sent += free;
-            self.hosts[0].handle(self.now, tcp::Input::Send { socket, data });
+        let socket = self.sockets[node];
+        let take = self.hosts[node].free_to_send(socket).min(left);
+        if take > 0 {
+            let data = self.to_send[node].slice(self.sent[node]..self.sent[node] + take);
+            self.sent[node] += take;
+            self.hosts[node].handle(self.now, tcp::Input::Send { socket, data });
         }
     }
 }

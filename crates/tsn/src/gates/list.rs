@@ -51,7 +51,9 @@ pub enum ListError {
         ps: u64,
     },
     /// An entry does not end within the cycle.
-    #[error("entry {entry} ends {end_ns} ns after the cycle's start, the cycle lasts {cycle_ns} ns")]
+    #[error(
+        "entry {entry} ends {end_ns} ns after the cycle's start, the cycle lasts {cycle_ns} ns"
+    )]
     BeyondCycle {
         /// The entry.
         entry: usize,
