@@ -4,6 +4,7 @@
 use crate::links::Links;
 use crate::media::Media;
 use crate::poller::Poller;
+use crate::trace::Tracer;
 use nvme::Controller;
 use nvme::block::Error;
 use pcie::{Function, Input, Output, Ready};
@@ -31,6 +32,9 @@ pub trait Attached: Function {
     /// # Errors
     /// If data could not be made durable.
     fn close(&mut self) -> io::Result<()>;
+
+    /// What records here; whoever it is attached to records with it too.
+    fn tracer(&self) -> Tracer;
 }
 
 /// What [`Attached::service`] found.
@@ -46,12 +50,20 @@ pub struct Activity {
 pub struct NvmeDrive {
     controller: Controller,
     media: Vec<Box<dyn Media>>,
+    tracer: Tracer,
 }
 
 impl NvmeDrive {
     /// A drive; `media` are namespaces 1, 2, ….
     pub fn new(controller: Controller, media: Vec<Box<dyn Media>>) -> Self {
-        Self { controller, media }
+        Self { controller, media, tracer: Tracer::off() }
+    }
+
+    /// The same, with what passes it recorded.
+    #[must_use]
+    pub fn traced(mut self, tracer: Tracer) -> Self {
+        self.tracer = tracer;
+        self
     }
 
     /// The controller.
@@ -121,6 +133,10 @@ impl Attached for NvmeDrive {
     fn close(&mut self) -> io::Result<()> {
         self.media.iter_mut().try_for_each(|media| media.close())
     }
+
+    fn tracer(&self) -> Tracer {
+        self.tracer.clone()
+    }
 }
 
 /// A switch with the connections of its links.
@@ -177,5 +193,9 @@ impl Attached for Switch {
     fn close(&mut self) -> io::Result<()> {
         self.links.close(&mut self.upstream);
         Ok(())
+    }
+
+    fn tracer(&self) -> Tracer {
+        self.links.tracer()
     }
 }

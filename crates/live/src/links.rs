@@ -3,6 +3,7 @@
 use crate::attached::Activity;
 use crate::net::Connection;
 use crate::poller::Poller;
+use crate::trace::Tracer;
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::io;
@@ -11,6 +12,7 @@ use switch::Upstream;
 use switch::tunnel::{Cause, Input};
 use switch::upstream::LinkOutput;
 use wire::frame::Hello;
+use wire::trace::Tap;
 use wire::{Duration, Instant};
 
 /// Pause between attempts to connect.
@@ -52,6 +54,7 @@ struct Link {
 pub struct Links {
     links: Vec<Link>,
     events: VecDeque<LinkEvent>,
+    tracer: Tracer,
 }
 
 impl Links {
@@ -62,7 +65,20 @@ impl Links {
             state: State::Waiting(Instant::ZERO),
             up: false,
         };
-        Self { links: peers.iter().map(link).collect(), events: VecDeque::new() }
+        let links = peers.iter().map(link).collect();
+        Self { links, events: VecDeque::new(), tracer: Tracer::off() }
+    }
+
+    /// The same, with what passes them recorded.
+    #[must_use]
+    pub fn traced(mut self, tracer: Tracer) -> Self {
+        self.tracer = tracer;
+        self
+    }
+
+    /// What records.
+    pub fn tracer(&self) -> Tracer {
+        self.tracer.clone()
     }
 
     /// The next event.
@@ -86,6 +102,9 @@ impl Links {
         poller: &Poller,
     ) -> io::Result<Activity> {
         let mut all = Activity::default();
+        if let Some(number) = self.tracer.echo_due(now) {
+            (0..self.links.len()).for_each(|index| upstream.echo(index, number));
+        }
         for index in 0..self.links.len() {
             let one = self.service_link(now, index, upstream, poller)?;
             all.moved |= one.moved;
@@ -123,6 +142,7 @@ impl Links {
                     };
                     poller.modify(&connection, false)?;
                     link.state = State::Open(connection, false);
+                    self.tracer.connected(Tap::link(index));
                     upstream.handle_link(now, index, Input::Connected);
                     return Ok(Activity { moved: true, timer: None });
                 }
@@ -155,9 +175,11 @@ impl Links {
         let State::Open(connection, watched) = &mut link.state else {
             return Ok(Activity::default());
         };
+        let tap = Tap::link(index);
         let mut moved = false;
         let mut gone = receive(connection, |bytes| {
             moved = true;
+            self.tracer.stream(tap, true, &bytes);
             upstream.handle_link(now, index, Input::Received(bytes));
         });
         gone |= connection.flush().is_err();
@@ -167,6 +189,7 @@ impl Links {
             match upstream.poll_link(now, index) {
                 LinkOutput::Transmit(bytes) => {
                     moved = true;
+                    self.tracer.stream(tap, false, &bytes);
                     gone |= connection.send(bytes).is_err();
                 }
                 LinkOutput::Up(hello) => {
@@ -176,11 +199,14 @@ impl Links {
                 }
                 LinkOutput::EchoReply(number) => {
                     moved = true;
-                    self.events.push_back(LinkEvent::Echo(index, number));
+                    if !self.tracer.is_mine(number) {
+                        self.events.push_back(LinkEvent::Echo(index, number));
+                    }
                 }
                 LinkOutput::Down(cause) => {
                     // What is queued (a reject, a goodbye) still goes out.
                     if let LinkOutput::Transmit(bytes) = upstream.poll_link(now, index) {
+                        self.tracer.stream(tap, false, &bytes);
                         let _ = connection.send(bytes);
                     }
                     self.close_link(now, index, upstream, cause);
@@ -207,6 +233,7 @@ impl Links {
         upstream.handle_link(now, index, Input::Disconnected);
         let link = &mut self.links[index];
         link.state = State::Waiting(now + RETRY);
+        self.tracer.down(Tap::link(index), &cause);
         let was_up = std::mem::take(&mut link.up);
         self.events.push_back(if was_up {
             LinkEvent::Down(index, cause)
@@ -223,6 +250,7 @@ impl Links {
             let State::Open(connection, _) = &mut link.state else { continue };
             upstream.handle_link(Instant::ZERO, index, Input::CanTransmit { bytes: 1 << 16 });
             while let LinkOutput::Transmit(bytes) = upstream.poll_link(Instant::ZERO, index) {
+                self.tracer.stream(Tap::link(index), false, &bytes);
                 let _ = connection.send(bytes);
             }
         }

@@ -1,5 +1,5 @@
 //! The vocabulary of farlane: units, PCIe transaction-layer packets, NVMe
-//! structures, the tunnel's frames, vfio-user messages.
+//! structures, the tunnel's frames, vfio-user messages, trace files.
 //!
 //! Everything here is a view over bytes or a validated value. Nothing here
 //! behaves, waits, allocates a queue or knows what time it is.
@@ -9,6 +9,7 @@ pub mod id;
 pub mod nvme;
 pub mod time;
 pub mod tlp;
+pub mod trace;
 pub mod vfio_user;
 
 pub use id::{Bdf, Tag};

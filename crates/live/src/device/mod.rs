@@ -7,6 +7,7 @@ use crate::clock::Clock;
 use crate::links::receive;
 use crate::net::{Connection, Listener};
 use crate::poller::Poller;
+use crate::trace::{Tapped, Tracer};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
@@ -14,6 +15,7 @@ use switch::downstream::{Downstream, Output};
 use switch::tunnel::{Cause, Input, Settings};
 use visitors::Visitors;
 use wire::Instant;
+use wire::trace::Tap;
 
 /// What a device node tells its user.
 #[derive(Clone, Debug)]
@@ -31,10 +33,11 @@ pub struct DeviceNode<A> {
     clock: Clock,
     poller: Poller,
     listener: Listener,
-    downstream: Downstream<A>,
+    downstream: Downstream<Tapped<A>>,
     host: Option<(Connection, bool)>,
     visitors: Visitors,
     settings: Settings,
+    tracer: Tracer,
 }
 
 impl<A: Attached> DeviceNode<A> {
@@ -51,14 +54,17 @@ impl<A: Attached> DeviceNode<A> {
     ) -> io::Result<Self> {
         poller.add(&listener, false)?;
         attached.watch(&poller)?;
+        let tracer = attached.tracer();
+        let tapped = Tapped::new(attached, tracer.clone());
         Ok(Self {
             clock,
             poller,
             listener,
-            downstream: Downstream::new(settings, attached),
+            downstream: Downstream::new(settings, tapped),
             host: None,
             visitors: Visitors::default(),
             settings,
+            tracer,
         })
     }
 
@@ -72,7 +78,7 @@ impl<A: Attached> DeviceNode<A> {
 
     /// What is attached.
     pub fn attached_mut(&mut self) -> &mut A {
-        self.downstream.function_mut()
+        &mut self.downstream.function_mut().inner
     }
 
     /// One look at everything that does not concern a host: before
@@ -134,6 +140,8 @@ impl<A: Attached> DeviceNode<A> {
         }
         if let Some((connection, greeting)) = self.visitors.service(now, self.host.is_none(), tell)
         {
+            self.tracer.connected(Tap::UPLINK);
+            self.tracer.stream(Tap::UPLINK, false, &greeting);
             self.downstream.handle(now, Input::Connected);
             self.downstream.handle(now, Input::Received(greeting));
             self.host = Some((connection, false));
@@ -155,10 +163,11 @@ impl<A: Attached> DeviceNode<A> {
     /// Bytes between the host's connection and the tunnel.
     fn carry(&mut self, now: Instant, tell: &mut impl FnMut(DeviceEvent)) -> io::Result<bool> {
         let Some((connection, _)) = &mut self.host else { return Ok(false) };
-        let downstream = &mut self.downstream;
+        let (downstream, tracer) = (&mut self.downstream, &self.tracer);
         let mut moved = false;
         let mut gone = receive(connection, |bytes| {
             moved = true;
+            tracer.stream(Tap::UPLINK, false, &bytes);
             downstream.handle(now, Input::Received(bytes));
         });
         gone |= connection.flush().is_err();
@@ -197,10 +206,12 @@ impl<A: Attached> DeviceNode<A> {
     ) -> io::Result<bool> {
         match (output, &mut self.host) {
             (Output::Transmit(bytes), Some((connection, _))) => {
+                self.tracer.stream(Tap::UPLINK, true, &bytes);
                 return Ok(connection.send(bytes).is_err());
             }
             (Output::Up(_), Some((connection, _))) => tell(DeviceEvent::HostUp(connection.peer())),
             (Output::Down(cause), Some((connection, _))) => {
+                self.tracer.down(Tap::UPLINK, &cause);
                 tell(DeviceEvent::HostDown(connection.peer(), cause));
                 self.downstream.handle(now, Input::Disconnected);
                 self.host = None;
@@ -217,6 +228,7 @@ impl<A: Attached> DeviceNode<A> {
         if let Some((connection, _)) = &mut self.host {
             self.downstream.handle(now, Input::CanTransmit { bytes: 1 << 20 });
             while let Output::Transmit(bytes) = self.downstream.poll(now) {
+                self.tracer.stream(Tap::UPLINK, true, &bytes);
                 if connection.send(bytes).is_err() {
                     break;
                 }

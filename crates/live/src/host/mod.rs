@@ -49,6 +49,7 @@ impl<A: Attached> Machine<A> {
         attached: A,
     ) -> io::Result<Self> {
         attached.watch(&poller)?;
+        let probe = Probe::new(attached.tracer());
         Ok(Self {
             clock,
             poller,
@@ -56,7 +57,7 @@ impl<A: Attached> Machine<A> {
             attached,
             buses: Vec::new(),
             sleeps: Vec::new(),
-            probe: Probe::default(),
+            probe,
         })
     }
 

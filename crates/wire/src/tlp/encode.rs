@@ -15,6 +15,19 @@ impl Tlp {
     /// If the payload's length contradicts the header: that is our own bug.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let start = out.len();
+        self.encode_header(out);
+        out.put_slice(&self.data);
+        if self.digest {
+            let crc = ecrc(&out[start..]);
+            out.put_slice(&crc);
+        }
+    }
+
+    /// Appends the header alone.
+    ///
+    /// # Panics
+    /// As [`encode`](Self::encode).
+    pub fn encode_header(&self, out: &mut Vec<u8>) {
         self.check();
         self.encode_common(out);
         match self.packet {
@@ -49,11 +62,6 @@ impl Tlp {
                 out.put_u8(m.code);
                 out.put_slice(&m.body);
             }
-        }
-        out.put_slice(&self.data);
-        if self.digest {
-            let crc = ecrc(&out[start..]);
-            out.put_slice(&crc);
         }
     }
 
