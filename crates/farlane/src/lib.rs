@@ -2,10 +2,13 @@
 
 pub mod analyse;
 pub mod commands;
+mod floor;
 mod links;
+mod local;
 mod namespace;
 mod node;
 mod progress;
 mod rig;
 mod signals;
 pub mod topology;
+mod trace_to;

@@ -1,6 +1,7 @@
 //! Waiting for the links of a switch to come up.
 
 use crate::commands::Failure;
+use crate::signals::Stop;
 use live::DeviceNode;
 use live::attached::Switch;
 use live::links::LinkEvent;
@@ -55,10 +56,17 @@ impl LinksUp {
 /// Waits until every link of a switch node is up.
 ///
 /// # Errors
-/// As [`LinksUp::look`].
-pub fn wait_for_links(node: &mut DeviceNode<Switch>, patience: Duration) -> Result<(), Failure> {
+/// As [`LinksUp::look`], and when it is time to stop.
+pub fn wait_for_links(
+    node: &mut DeviceNode<Switch>,
+    patience: Duration,
+    stop: &Stop,
+) -> Result<(), Failure> {
     let mut links = LinksUp::new(node.clock().now(), patience);
     loop {
+        if stop.is_set() {
+            return Err(Failure("interrupted".into()));
+        }
         let now = node.clock().now();
         if links.look(now, node.attached_mut())? {
             return Ok(());

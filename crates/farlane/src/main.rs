@@ -1,7 +1,7 @@
 //! The `farlane` program: see `farlane --help`.
 
 use clap::{Parser, Subcommand};
-use farlane::commands::{demo, device, host, ping, switch};
+use farlane::commands::{bench, demo, device, host, ping, switch};
 use std::process::ExitCode;
 
 /// A PCIe endpoint, first of all an NVMe drive, on the far side of an
@@ -26,6 +26,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Demo(demo::Args),
+    Bench(bench::Args),
     Device(device::Args),
     Host(host::Args),
     Switch(switch::Args),
@@ -35,6 +36,7 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Demo(args) => demo::run(&args),
+        Command::Bench(args) => bench::run(&args),
         Command::Device(args) => device::run(&args),
         Command::Host(args) => host::run(&args),
         Command::Switch(args) => switch::run(&args),

@@ -3,7 +3,7 @@
 use crate::commands::Failure;
 use crate::namespace::Namespace;
 use clap::Args;
-use live::{NvmeDrive, Poller, Waiting};
+use live::{NvmeDrive, Poller, Report, Waiting};
 use nvme::{Config, Controller};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
@@ -55,6 +55,15 @@ pub fn parse_mps(text: &str) -> Result<u16, String> {
     }
 }
 
+/// Downstream ports for that many links.
+///
+/// # Errors
+/// If a switch has not so many.
+pub fn port_count(links: usize) -> Result<u8, Failure> {
+    let ports = u8::try_from(links).ok().filter(|ports| (1..=32).contains(ports));
+    ports.ok_or_else(|| Failure(format!("--connect {links} times: a switch has 1 to 32 links")))
+}
+
 /// Lets this process have as many descriptors as it may: a VMM hands over one
 /// for every interrupt vector of every endpoint.
 pub fn raise_descriptor_limit() {
@@ -63,6 +72,11 @@ pub fn raise_descriptor_limit() {
     let most = rustix::process::Rlimit { current: limit.maximum, ..limit };
     // Without it a node still serves; a client that needs more is refused.
     let _ = setrlimit(Resource::Nofile, most);
+}
+
+/// Counters on stderr, a line each.
+pub fn print_report(report: &Report) {
+    report.iter().for_each(|(name, counters)| eprintln!("{name}: {counters}"));
 }
 
 /// A number that no other process has, most likely.

@@ -1,7 +1,9 @@
 //! Ctrl-C and SIGTERM end a node in order; a second one ends it at once.
+//! SIGUSR1 asks for its counters.
 
-use signal_hook::consts::{SIGINT, SIGTERM};
-use std::io;
+use live::Wanted;
+use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
+use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -11,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(Debug)]
 pub struct Stop {
     flag: Arc<AtomicBool>,
+    report: Arc<AtomicBool>,
     wake: UnixStream,
     waker: UnixStream,
 }
@@ -24,10 +27,10 @@ impl Stop {
         let (wake, waker) = UnixStream::pair()?;
         wake.set_nonblocking(true)?;
         waker.set_nonblocking(true)?;
-        Ok(Self { flag: Arc::default(), wake, waker })
+        Ok(Self { flag: Arc::default(), report: Arc::default(), wake, waker })
     }
 
-    /// One that SIGINT and SIGTERM set off.
+    /// One that SIGINT and SIGTERM set off, and that hears SIGUSR1.
     ///
     /// # Errors
     /// If the signals cannot be handled.
@@ -38,10 +41,26 @@ impl Stop {
             signal_hook::flag::register(signal, stop.flag.clone())?;
             signal_hook::low_level::pipe::register(signal, stop.waker.try_clone()?)?;
         }
+        signal_hook::flag::register(SIGUSR1, stop.report.clone())?;
+        signal_hook::low_level::pipe::register(SIGUSR1, stop.waker.try_clone()?)?;
         Ok(stop)
     }
 
-    /// Readable once it is time.
+    /// What is wanted of a node now. Each report is wanted once.
+    pub fn wanted(&self) -> Wanted {
+        if self.is_set() {
+            return Wanted::Stop;
+        }
+        if !self.report.swap(false, Ordering::SeqCst) {
+            return Wanted::Serve;
+        }
+        // Emptied behind that: a signal in between leaves its flag, not a
+        // descriptor that is readable for ever.
+        while matches!((&self.wake).read(&mut [0; 64]), Ok(bytes) if bytes > 0) {}
+        Wanted::Report
+    }
+
+    /// Readable once something else than going on is wanted.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.wake.as_fd()
     }

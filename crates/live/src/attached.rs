@@ -1,7 +1,7 @@
 //! What can hang below a port in the live world: a function together with
 //! the I/O it needs.
 
-use crate::links::Links;
+use crate::links::{LinkEvent, Links};
 use crate::media::Media;
 use crate::poller::Poller;
 use crate::trace::Tracer;
@@ -27,6 +27,21 @@ pub trait Attached: Function {
     /// As `epoll_ctl(2)`.
     fn watch(&self, poller: &Poller) -> io::Result<()>;
 
+    /// Takes no new work from now on; whether all that was taken is done.
+    fn drain(&mut self) -> bool {
+        true
+    }
+
+    /// What its user should know and has not been told.
+    fn news(&mut self) -> Option<String> {
+        None
+    }
+
+    /// What was counted: of what, and how much.
+    fn report(&self) -> Report {
+        Report::new()
+    }
+
     /// Ends in order: says goodbye, makes data durable.
     ///
     /// # Errors
@@ -36,6 +51,9 @@ pub trait Attached: Function {
     /// What records here; whoever it is attached to records with it too.
     fn tracer(&self) -> Tracer;
 }
+
+/// Counters for a user: what they are of, and what they say.
+pub type Report = Vec<(String, String)>;
 
 /// What [`Attached::service`] found.
 #[derive(Clone, Copy, Debug, Default)]
@@ -130,6 +148,15 @@ impl Attached for NvmeDrive {
             .try_for_each(|fd| poller.add(fd, false))
     }
 
+    fn drain(&mut self) -> bool {
+        self.controller.stop_fetching();
+        self.controller.is_drained()
+    }
+
+    fn report(&self) -> Report {
+        vec![("endpoint".into(), format!("errors: {}", self.controller.errors()))]
+    }
+
     fn close(&mut self) -> io::Result<()> {
         self.media.iter_mut().try_for_each(|media| media.close())
     }
@@ -149,6 +176,13 @@ impl Switch {
     /// A switch; `links` has one connection a downstream port.
     pub fn new(upstream: Upstream, links: Links) -> Self {
         Self { upstream, links }
+    }
+
+    /// The same, with what passes its links recorded.
+    #[must_use]
+    pub fn traced(mut self, tracer: Tracer) -> Self {
+        self.links = self.links.traced(tracer);
+        self
     }
 
     /// The switch itself.
@@ -188,6 +222,31 @@ impl Attached for Switch {
 
     fn watch(&self, _poller: &Poller) -> io::Result<()> {
         Ok(())
+    }
+
+    fn news(&mut self) -> Option<String> {
+        while let Some(event) = self.links.event() {
+            match event {
+                LinkEvent::Up(port, _) => return Some(format!("port {port}: link up")),
+                LinkEvent::Down(port, cause) => {
+                    return Some(format!("port {port}: link down: {cause}"));
+                }
+                // Another attempt follows by itself.
+                LinkEvent::Failed(..) | LinkEvent::Echo(..) => {}
+            }
+        }
+        None
+    }
+
+    fn report(&self) -> Report {
+        let errors = self.upstream.errors();
+        let mut lines = vec![("upstream port".into(), format!("errors: {}", errors[0]))];
+        for (port, errors) in errors[1..].iter().enumerate() {
+            let counters = self.upstream.tunnel(port).counters();
+            lines
+                .push((format!("downstream port {port}"), format!("{counters}; errors: {errors}")));
+        }
+        lines
     }
 
     fn close(&mut self) -> io::Result<()> {

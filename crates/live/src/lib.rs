@@ -18,10 +18,12 @@ pub mod net;
 pub mod poller;
 pub mod trace;
 pub mod vfio_user;
+mod wanted;
 
-pub use attached::{Attached, NvmeDrive};
+pub use attached::{Attached, NvmeDrive, Report};
 pub use clock::Clock;
 pub use device::DeviceNode;
 pub use host::Machine;
 pub use poller::{Poller, Waiting};
 pub use trace::Tracer;
+pub use wanted::Wanted;

@@ -17,6 +17,12 @@ use wire::{Duration, Instant};
 
 /// Pause between attempts to connect.
 const RETRY: Duration = Duration::from_ms(200);
+/// How long TCP may take to connect. The kernel alone would try for minutes,
+/// with ever longer pauses, and so miss a node that is back.
+const CONNECTING: Duration = Duration::from_ms(2_000);
+/// Reads from one connection before the others have their turn: a far side
+/// that never stops sending may not starve them.
+const MOST_READS: usize = 16;
 
 /// What happened to a link.
 #[derive(Clone, Debug)]
@@ -36,8 +42,8 @@ pub enum LinkEvent {
 enum State {
     /// Try again at this time.
     Waiting(Instant),
-    /// TCP is on its way.
-    Connecting(Connection),
+    /// TCP is on its way, since then.
+    Connecting(Connection, Instant),
     /// The tunnel has it; the flag is what epoll watches for.
     Open(Connection, bool),
 }
@@ -128,14 +134,15 @@ impl Links {
             State::Waiting(_) => match Connection::connect(link.peer) {
                 Ok(connection) => {
                     poller.add(&connection, true)?;
-                    link.state = State::Connecting(connection);
+                    link.state = State::Connecting(connection, now);
                 }
                 Err(error) => self.fail(now, index, &error),
             },
-            State::Connecting(connection) => match connection.established() {
-                Ok(false) => {}
+            State::Connecting(connection, since) => match connection.established() {
+                Ok(false) if now < *since + CONNECTING => {}
+                Ok(false) => self.fail(now, index, &io::ErrorKind::TimedOut.into()),
                 Ok(true) => {
-                    let State::Connecting(connection) =
+                    let State::Connecting(connection, _) =
                         std::mem::replace(&mut link.state, State::Waiting(now))
                     else {
                         unreachable!("matched above");
@@ -152,7 +159,8 @@ impl Links {
         }
         let timer = match &self.links[index].state {
             State::Waiting(at) => Some(*at),
-            _ => None,
+            State::Connecting(_, since) => Some(*since + CONNECTING),
+            State::Open(..) => None,
         };
         Ok(Activity { moved: false, timer })
     }
@@ -160,7 +168,20 @@ impl Links {
     fn fail(&mut self, now: Instant, index: usize, error: &io::Error) {
         let link = &mut self.links[index];
         link.state = State::Waiting(now + RETRY);
-        self.events.push_back(LinkEvent::Failed(index, format!("{}: {error}", link.peer), false));
+        let event = LinkEvent::Failed(index, format!("{}: {error}", link.peer), false);
+        self.tell(event);
+    }
+
+    /// Queues an event. Attempts fail as long as nobody is there, so of those
+    /// in a row only the latest is kept.
+    fn tell(&mut self, event: LinkEvent) {
+        if let (LinkEvent::Failed(index, ..), Some(LinkEvent::Failed(last, ..))) =
+            (&event, self.events.back())
+            && index == last
+        {
+            self.events.pop_back();
+        }
+        self.events.push_back(event);
     }
 
     /// Input first, then output while there is room.
@@ -235,12 +256,13 @@ impl Links {
         link.state = State::Waiting(now + RETRY);
         self.tracer.down(Tap::link(index), &cause);
         let was_up = std::mem::take(&mut link.up);
-        self.events.push_back(if was_up {
+        let event = if was_up {
             LinkEvent::Down(index, cause)
         } else {
             let passing = matches!(cause, Cause::Disconnected | Cause::Lost | Cause::Goodbye);
             LinkEvent::Failed(index, format!("{}: {cause}", link.peer), !passing)
-        });
+        };
+        self.tell(event);
     }
 
     /// Says goodbye on every link.
@@ -257,9 +279,10 @@ impl Links {
     }
 }
 
-/// Drains a connection into `take`; whether it is gone.
+/// Takes what a connection has, within reason, into `take`; whether it is
+/// gone.
 pub(crate) fn receive(connection: &mut Connection, mut take: impl FnMut(Bytes)) -> bool {
-    loop {
+    for _ in 0..MOST_READS {
         match connection.receive() {
             Ok(Some(bytes)) if bytes.is_empty() => return true,
             Ok(Some(bytes)) => {
@@ -274,4 +297,5 @@ pub(crate) fn receive(connection: &mut Connection, mut take: impl FnMut(Bytes)) 
             Err(_) => return true,
         }
     }
+    false
 }

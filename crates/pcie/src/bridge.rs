@@ -3,6 +3,7 @@
 
 use crate::config::{self, ConfigSpace, PcieCapability, PcieKind, command, register};
 use bytes::Bytes;
+use std::ops::RangeInclusive;
 use wire::Bdf;
 use wire::tlp::{Completion, ConfigRequest, Packet, Status, Tlp};
 
@@ -79,10 +80,14 @@ impl Bridge {
         self.config.u8(register::SECONDARY_BUS)
     }
 
+    /// Every bus below; 0 to 0 or so before software has set them.
+    pub fn buses(&self) -> RangeInclusive<u8> {
+        self.secondary()..=self.config.u8(register::SUBORDINATE_BUS)
+    }
+
     /// Whether `bus` lies below.
     pub fn claims_bus(&self, bus: u8) -> bool {
-        let (low, high) = (self.secondary(), self.config.u8(register::SUBORDINATE_BUS));
-        low != 0 && (low..=high).contains(&bus)
+        self.secondary() != 0 && self.buses().contains(&bus)
     }
 
     /// Whether a memory address lies below and memory space is enabled.

@@ -15,6 +15,8 @@ pub struct Errors {
     pub unexpected_completion: u64,
     /// Packets that are none, or that contradict their request.
     pub malformed: u64,
+    /// Packets whose ECRC does not fit them.
+    pub ecrc: u64,
     /// Packets with the EP bit set.
     pub poisoned: u64,
     /// Requester or completer IDs that cannot come from this port (ACS source
@@ -28,13 +30,14 @@ pub struct Errors {
 
 impl Errors {
     /// Names and values, in a fixed order.
-    pub fn list(&self) -> [(&'static str, u64); 9] {
+    pub fn list(&self) -> [(&'static str, u64); 10] {
         [
             ("unsupported_request", self.unsupported_request),
             ("completer_abort", self.completer_abort),
             ("completion_timeout", self.completion_timeout),
             ("unexpected_completion", self.unexpected_completion),
             ("malformed", self.malformed),
+            ("ecrc", self.ecrc),
             ("poisoned", self.poisoned),
             ("acs_violation", self.acs_violation),
             ("bus_master_off", self.bus_master_off),

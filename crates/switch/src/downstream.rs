@@ -1,9 +1,10 @@
 //! The device node's end of a link, and the function below it.
 
-use crate::tunnel::{self, Cause, Settings, Tunnel};
-use pcie::{Function, Input, Output as FunctionOutput};
+use crate::tunnel::{self, Cause, Counters, Settings, Tunnel};
+use pcie::{Errors, Function, Input, Output as FunctionOutput};
 use wire::Instant;
 use wire::frame::{Hello, Reject};
+use wire::tlp::Malformed;
 
 /// What the device node's end wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,12 +24,13 @@ pub enum Output {
 pub struct Downstream<F> {
     tunnel: Tunnel,
     function: F,
+    errors: Errors,
 }
 
 impl<F: Function> Downstream<F> {
     /// An end without a connection.
     pub fn new(settings: Settings, function: F) -> Self {
-        Self { tunnel: Tunnel::new(settings), function }
+        Self { tunnel: Tunnel::new(settings), function, errors: Errors::default() }
     }
 
     /// Takes what the network brings.
@@ -47,6 +49,7 @@ impl<F: Function> Downstream<F> {
                     return Output::Up(hello);
                 }
                 tunnel::Output::Down(cause) => {
+                    count_down(&mut self.errors, &cause, self.tunnel.counters());
                     self.function.handle(now, Input::HotReset);
                     return Output::Down(cause);
                 }
@@ -95,10 +98,25 @@ impl<F: Function> Downstream<F> {
         &self.tunnel
     }
 
+    /// What went wrong on the link so far.
+    pub fn errors(&self) -> &Errors {
+        &self.errors
+    }
+
     /// Tells the host that this end closes on purpose.
     pub fn goodbye(&mut self) {
         self.tunnel.goodbye();
     }
+}
+
+/// Counts why a link went down, and what was lost with it.
+pub(crate) fn count_down(errors: &mut Errors, cause: &Cause, counters: Counters) {
+    match cause {
+        Cause::Tlp(Malformed::Digest) => errors.ecrc += 1,
+        Cause::Tlp(_) => errors.malformed += 1,
+        _ => {}
+    }
+    errors.dropped_link_down += counters.posted_lost;
 }
 
 /// The earlier of two timers.

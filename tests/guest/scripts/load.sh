@@ -8,12 +8,14 @@ start() {
     echo $! >/tmp/load.pid
 }
 
-# At least 100 writes done.
-running() {
+writes() {
     set -- $(cat "/sys/block/$namespace/stat")
-    test "$5" -ge 100
+    echo "$5"
 }
+# At least 100 writes done.
+running() { test $(($(writes) - before)) -ge 100; }
 
 step "drive there" until_true 10 test -b "/dev/$namespace"
+before=$(writes)
 step "start a load" start
 step "load runs" until_true 20 running

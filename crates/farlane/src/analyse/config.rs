@@ -42,9 +42,16 @@ impl Shadow {
         if at + 4 > self.value.len() {
             return;
         }
+        // The size of the MSI-X table (PCIe Base 4.0, section 7.7.2.2) is
+        // constant, whatever software puts there when it sets Enable.
+        let constant = if write && self.capability(pcie::config::capability::MSIX) == Some(at) {
+            [0xff, 0xff, 0xff, 0x07]
+        } else {
+            [0; 4]
+        };
         for (i, byte) in dword.to_le_bytes().into_iter().enumerate() {
             if enables >> i & 1 != 0 {
-                self.value[at + i] = byte;
+                self.value[at + i] = self.value[at + i] & constant[i] | byte & !constant[i];
                 self.known[at + i] = true;
             }
         }
@@ -166,5 +173,23 @@ impl Shadow {
             bar.value = 0;
             bar.sizing = false;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn enabling_msix_does_not_change_its_size() {
+        let mut shadow = Shadow::default();
+        shadow.store(0x10, 0xf, 0xe000_0000, false);
+        shadow.store(0x34, 1, 0x40, false);
+        shadow.store(0x40, 0xf, 0x0040_0011, false);
+        shadow.store(0x44, 0xf, 0x2000, false);
+        let table = Some(0xe000_2000..0xe000_2000 + 65 * 16);
+        assert_eq!(shadow.msix_table(), table);
+        shadow.store(0x40, 0b1100, 0x8000_0000, true);
+        assert_eq!(shadow.msix_table(), table);
     }
 }

@@ -2,19 +2,23 @@
 
 use super::{Failure, Outcome};
 use crate::namespace::Namespace;
-use crate::node::{NodeArgs, drive};
+use crate::node::{NodeArgs, drive, instance, print_report};
 use crate::signals::Stop;
+use crate::trace_to::TraceArgs;
 use live::device::DeviceEvent;
 use live::net::{Listener, resolve_local};
 use live::{Clock, DeviceNode};
 use wire::frame::Role;
+use wire::trace::NodeRole;
 
 /// Serve an NVMe drive to one host
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
     farlane device --namespace ram=256M\n  \
     farlane device --listen 0.0.0.0:4420 --insecure --namespace file=disk.img,size=10G\n\n\
-    Ctrl-C makes the data durable and ends; a second one ends at once.")]
+    Ctrl-C finishes what is under way, makes the data durable and ends; a second\n\
+    one ends at once. Counters of errors and traffic are printed at the end, and\n\
+    on SIGUSR1.")]
 pub struct Args {
     /// Where to listen; port 0 takes any free one
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:4420")]
@@ -29,6 +33,8 @@ pub struct Args {
     serial: Option<String>,
     #[command(flatten)]
     node: NodeArgs,
+    #[command(flatten)]
+    trace: TraceArgs,
 }
 
 fn parse_serial(text: &str) -> Result<String, String> {
@@ -51,9 +57,15 @@ pub fn run(args: &Args) -> Outcome {
     let drive = drive(&args.namespaces, args.serial.as_deref(), &args.listen, mps)?;
     let listener = Listener::bind(address)?;
     let settings = args.node.tunnel(Role::Device);
-    let mut node = DeviceNode::new(Clock::start(), args.node.poller()?, listener, settings, drive)?;
+    let clock = Clock::start();
+    let tracer = args.trace.open(NodeRole::Device, instance(), clock)?;
+    let drive = drive.traced(tracer.clone());
+    let mut node = DeviceNode::new(clock, args.node.poller()?, listener, settings, drive)?;
     eprintln!("listening on {}", node.address()?);
-    node.run(stop.fd(), || stop.is_set(), tell).map_err(Failure::from)?;
+    let ran = node.run(stop.fd(), || stop.wanted(), tell);
+    args.trace.close(&tracer)?;
+    ran.map_err(Failure::from)?;
+    print_report(&node.report());
     eprintln!("data are on the media; bye");
     Ok(())
 }
@@ -64,5 +76,7 @@ pub(crate) fn tell(event: DeviceEvent) {
         DeviceEvent::HostUp(peer) => eprintln!("host {peer} attached"),
         DeviceEvent::HostDown(peer, cause) => eprintln!("host {peer} gone: {cause}"),
         DeviceEvent::TurnedAway(peer, cause) => eprintln!("turned {peer} away: {cause}"),
+        DeviceEvent::Attached(news) => eprintln!("{news}"),
+        DeviceEvent::Report(report) => print_report(&report),
     }
 }

@@ -2,8 +2,9 @@
 
 use super::{Failure, Outcome};
 use crate::links::LinksUp;
-use crate::node::{NodeArgs, raise_descriptor_limit};
+use crate::node::{NodeArgs, instance, port_count, print_report, raise_descriptor_limit};
 use crate::signals::Stop;
+use crate::trace_to::TraceArgs;
 use live::Clock;
 use live::attached::Switch;
 use live::host::{HostEvent, HostNode};
@@ -15,12 +16,15 @@ use std::path::{Path, PathBuf};
 use switch::Upstream;
 use wire::Duration;
 use wire::frame::Role;
+use wire::trace::NodeRole;
 
 /// Offer remote endpoints to QEMU and other vfio-user clients
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  \
     farlane host --connect 192.0.2.7:4420 --insecure --vfio-user /tmp/farlane\n\n\
-    Endpoint N is offered on DIR/N/cntrl; the QEMU options are printed on stdout.")]
+    Endpoint N is offered on DIR/N/cntrl; the QEMU options are printed on stdout.\n\
+    Ctrl-C tells the nodes and ends; a second one ends at once. Counters of errors\n\
+    and traffic are printed at the end, and on SIGUSR1.")]
 pub struct Args {
     /// Device or switch nodes, one a downstream port
     #[arg(long = "connect", value_name = "ADDR", required = true)]
@@ -43,6 +47,8 @@ pub struct Args {
     wait: u64,
     #[command(flatten)]
     node: NodeArgs,
+    #[command(flatten)]
+    trace: TraceArgs,
 }
 
 /// Runs the command.
@@ -58,8 +64,7 @@ pub fn run(args: &Args) -> Outcome {
         .iter()
         .map(|text| resolve_local(text, args.node.insecure))
         .collect::<Result<Vec<_>, _>>()?;
-    let ports = u8::try_from(peers.len()).ok().filter(|ports| *ports <= 32);
-    let ports = ports.ok_or_else(|| Failure("more than 32 links".into()))?;
+    let ports = port_count(peers.len())?;
     raise_descriptor_limit();
     let stop = Stop::on_signals()?;
     let mps = usize::from(args.node.mps);
@@ -70,6 +75,7 @@ pub fn run(args: &Args) -> Outcome {
         tunnel: args.node.tunnel(Role::Host),
     });
     let clock = Clock::start();
+    let tracer = args.trace.open(NodeRole::Host, instance(), clock)?;
     let mut links = LinksUp::new(clock.now(), Duration::from_ms(args.wait * 1000));
     let settings = enumerate::Settings {
         max_payload: mps,
@@ -81,7 +87,7 @@ pub fn run(args: &Args) -> Outcome {
         args.node.poller()?,
         root::Settings { max_payload: mps, ..root::Settings::default() },
         settings,
-        Switch::new(upstream, Links::new(&peers)),
+        Switch::new(upstream, Links::new(&peers).traced(tracer.clone())),
         &args.vfio_user,
         args.mmap_doorbells,
         |switch, now| {
@@ -93,10 +99,10 @@ pub fn run(args: &Args) -> Outcome {
     )?;
     print_options(&node.sockets());
     eprintln!("ready");
-    node.run(stop.fd(), || stop.is_set(), tell)?;
-    for (name, errors) in node.errors() {
-        eprintln!("{name}: errors: {errors}");
-    }
+    let ran = node.run(stop.fd(), || stop.wanted(), tell);
+    args.trace.close(&tracer)?;
+    ran?;
+    print_report(&node.report());
     Ok(())
 }
 
@@ -127,5 +133,6 @@ fn tell(event: HostEvent) {
         HostEvent::LinkUp(port) => eprintln!("port {port}: link up"),
         HostEvent::Back(number) => eprintln!("endpoint {number}: attached again"),
         HostEvent::Changed(port, why) => eprintln!("port {port}: {why}"),
+        HostEvent::Report(report) => print_report(&report),
     }
 }

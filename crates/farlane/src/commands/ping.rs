@@ -5,7 +5,7 @@ use crate::analyse::latency::{Latency, Summary};
 use crate::node::{NodeArgs, instance};
 use bytes::Bytes;
 use live::Clock;
-use live::net::{Connection, resolve};
+use live::net::{Connection, resolve_local};
 use switch::tunnel::{Cause, Input, Output, Settings, Tunnel};
 use wire::frame::{Reject, Role};
 use wire::tlp::{ConfigKind, ConfigRequest, Packet, Tlp};
@@ -13,7 +13,9 @@ use wire::{Bdf, Duration, Instant, Tag};
 
 /// Measure the round trip to a node: of the link, and of a configuration read
 #[derive(clap::Args, Debug)]
-#[command(after_help = "Example:\n  farlane ping 127.0.0.1:4420 --count 1000 --json")]
+#[command(after_help = "Example:\n  farlane ping 127.0.0.1:4420 --count 1000 --json\n\n\
+    For the configuration read it takes the host's place for a moment; while a\n\
+    host is attached only the link is measured, and stderr says so.")]
 pub struct Args {
     /// The node
     #[arg(value_name = "ADDR")]
@@ -98,8 +100,7 @@ struct End {
 impl End {
     fn connect(args: &Args, role: Role) -> Result<Self, Failure> {
         let name = args.address.clone();
-        // Nothing is served here, so any address may be asked.
-        let address = resolve(&args.address)?;
+        let address = resolve_local(&args.address, args.node.insecure)?;
         let clock = Clock::start();
         let mut poller = args.node.poller()?;
         let connection = Connection::connect(address)?;

@@ -1,22 +1,26 @@
 //! `farlane switch`: a second switch behind the first.
 
-use super::{Failure, Outcome};
+use super::Outcome;
 use crate::commands::device::tell;
 use crate::links::{PATIENCE, wait_for_links};
-use crate::node::NodeArgs;
+use crate::node::{NodeArgs, instance, port_count, print_report};
 use crate::signals::Stop;
+use crate::trace_to::TraceArgs;
 use live::attached::Switch;
 use live::links::Links;
 use live::net::{Listener, resolve_local};
 use live::{Clock, DeviceNode};
 use switch::Upstream;
 use wire::frame::Role;
+use wire::trace::NodeRole;
 
 /// Put a switch between one host and several device nodes
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  \
     farlane switch --listen 127.0.0.1:4421 --connect 127.0.0.1:4420\n  \
-    farlane host --connect 127.0.0.1:4421 --vfio-user /tmp/farlane")]
+    farlane host --connect 127.0.0.1:4421 --vfio-user /tmp/farlane\n\n\
+    Ctrl-C tells both sides and ends; a second one ends at once. Counters of errors\n\
+    and traffic are printed at the end, and on SIGUSR1.")]
 pub struct Args {
     /// Where to listen for the host; port 0 takes any free one
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:4421")]
@@ -29,6 +33,8 @@ pub struct Args {
     p2p: bool,
     #[command(flatten)]
     node: NodeArgs,
+    #[command(flatten)]
+    trace: TraceArgs,
 }
 
 /// Runs the command.
@@ -45,17 +51,21 @@ pub fn run(args: &Args) -> Outcome {
     let stop = Stop::on_signals()?;
     let listener = Listener::bind(address)?;
     let upstream = Upstream::new(switch::upstream::Settings {
-        ports: u8::try_from(peers.len()).map_err(|_| Failure("more than 32 links".into()))?,
+        ports: port_count(peers.len())?,
         max_payload: usize::from(args.node.mps),
         p2p: args.p2p,
         tunnel: args.node.tunnel(Role::Host),
     });
-    let switch = Switch::new(upstream, Links::new(&peers));
+    let clock = Clock::start();
+    let tracer = args.trace.open(NodeRole::Switch, instance(), clock)?;
+    let switch = Switch::new(upstream, Links::new(&peers).traced(tracer.clone()));
     let settings = args.node.tunnel(Role::Device);
-    let mut node =
-        DeviceNode::new(Clock::start(), args.node.poller()?, listener, settings, switch)?;
-    wait_for_links(&mut node, PATIENCE)?;
+    let mut node = DeviceNode::new(clock, args.node.poller()?, listener, settings, switch)?;
+    wait_for_links(&mut node, PATIENCE, &stop)?;
     eprintln!("listening on {}", node.address()?);
-    node.run(stop.fd(), || stop.is_set(), tell)?;
+    let ran = node.run(stop.fd(), || stop.wanted(), tell);
+    args.trace.close(&tracer)?;
+    ran?;
+    print_report(&node.report());
     Ok(())
 }

@@ -2,6 +2,7 @@
 //! machine interface.
 
 mod demo;
+mod json_document;
 mod mistakes;
 mod nodes;
 mod process;

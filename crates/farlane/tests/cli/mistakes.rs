@@ -71,6 +71,19 @@ fn addresses() {
     fails(&arguments, &["0.0.0.0:0", "--insecure"]);
     fails(&["host", "--connect", "192.0.2.1:4420", "--vfio-user", "/tmp/x"], &["--insecure"]);
     fails(&["ping", "nonsense"], &["'nonsense'"]);
+    fails(&["ping", "192.0.2.1:4420"], &["192.0.2.1:4420", "--insecure"]);
+}
+
+#[test]
+fn a_switch_has_at_most_32_links() {
+    for command in ["switch", "host"] {
+        let mut arguments = vec![command];
+        (0..33).for_each(|_| arguments.extend(["--connect", "127.0.0.1:1"]));
+        if command == "host" {
+            arguments.extend(["--vfio-user", "/tmp/x"]);
+        }
+        fails(&arguments, &["33", "32 links"]);
+    }
 }
 
 #[test]

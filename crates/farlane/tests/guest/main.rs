@@ -4,8 +4,10 @@
 //! runs in the guest is in `tests/guest/scripts`.
 
 mod cache;
+mod capture;
 mod folder;
 mod guest;
+mod lost;
 mod node;
 mod process;
 mod qmp;

@@ -19,6 +19,15 @@ fn farlane(subcommand: &str) -> Command {
     command
 }
 
+/// Starts a node that says where it listens.
+fn listening(mut command: Command, name: &str, folder: &Path) -> (Process, SocketAddr) {
+    let mut process = Process::start(&mut command, name, folder);
+    let line = process.stderr.wait_for("listening on ", LIMIT);
+    let (_, address) = line.split_once("listening on ").unwrap();
+    let address = address.parse().unwrap_or_else(|e| panic!("{line}: {e}"));
+    (process, address)
+}
+
 /// A process that runs `farlane device`; ends with its owner.
 pub struct DeviceNode {
     /// The process, to look at what it says or to end it.
@@ -41,10 +50,37 @@ impl DeviceNode {
         for namespace in namespaces {
             command.arg("--namespace").arg(namespace);
         }
-        let mut process = Process::start(&mut command, name, folder);
-        let line = process.stderr.wait_for("listening on ", LIMIT);
-        let (_, address) = line.split_once("listening on ").unwrap();
-        let address = address.parse().unwrap_or_else(|e| panic!("{line}: {e}"));
+        let (process, address) = listening(command, name, folder);
+        Self { process, address }
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Ends it in good order.
+    pub fn stop(mut self) -> ExitStatus {
+        self.process.interrupt(LIMIT)
+    }
+}
+
+/// A process that runs `farlane switch`; ends with its owner.
+pub struct SwitchNode {
+    process: Process,
+    address: SocketAddr,
+}
+
+impl SwitchNode {
+    /// Starts one on any free port of loopback, in front of `devices`, and waits
+    /// until it listens.
+    pub fn start(folder: &Path, name: &str, devices: &[SocketAddr]) -> Self {
+        let mut command = farlane("switch");
+        command.args(["--listen", "127.0.0.1:0"]);
+        for device in devices {
+            command.arg("--connect").arg(device.to_string());
+        }
+        let (process, address) = listening(command, name, folder);
         Self { process, address }
     }
 

@@ -1,6 +1,5 @@
 //! QEMU's machine protocol, as far as tests need it.
 
-use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -13,14 +12,13 @@ const LIMIT: Duration = Duration::from_secs(30);
 /// A connection that commands can be sent on.
 pub struct Qmp {
     stream: BufReader<UnixStream>,
-    events: VecDeque<Value>,
 }
 
 impl Qmp {
     /// Greets QEMU.
     pub fn greet(stream: UnixStream) -> Self {
         stream.set_read_timeout(Some(LIMIT)).unwrap();
-        let mut qmp = Self { stream: BufReader::new(stream), events: VecDeque::new() };
+        let mut qmp = Self { stream: BufReader::new(stream) };
         let greeting = qmp.receive();
         assert!(greeting.get("QMP").is_some(), "QMP greeting: {greeting}");
         qmp.execute("qmp_capabilities", json!({})).unwrap();
@@ -39,21 +37,7 @@ impl Qmp {
             if let Some(error) = reply.get("error") {
                 return Err(error["desc"].as_str().unwrap_or("no description").into());
             }
-            self.events.push_back(reply);
-        }
-    }
-
-    /// The data of the next event of that name, waited for if need be; the
-    /// events before it are dropped.
-    pub fn wait_for(&mut self, event: &str) -> Value {
-        loop {
-            let message = match self.events.pop_front() {
-                Some(message) => message,
-                None => self.receive(),
-            };
-            if message["event"] == event {
-                return message["data"].clone();
-            }
+            // Else an event, which no test waits for.
         }
     }
 

@@ -1,20 +1,18 @@
 //! A stock guest on drives behind farlane: device nodes and a host node in
 //! processes of their own, joined by TCP.
 
+use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
 use serde_json::json;
 
+use crate::capture;
 use crate::folder;
 use crate::guest::{Guest, Memory};
-use crate::node::{DeviceNode, HostNode};
+use crate::node::{DeviceNode, HostNode, SwitchNode};
 use crate::relay::Relay;
 use crate::workload;
-
-/// What the host node says when a device node is lost, and when it is back.
-const LINK_DOWN: &str = "link down";
-const LINK_UP: &str = "link up";
 
 fn namespace(disk: &Path) -> String {
     format!("file={},size=128M", disk.display())
@@ -23,7 +21,8 @@ fn namespace(disk: &Path) -> String {
 #[test]
 fn remote_drive_keeps_files() {
     let folder = folder::kept("remote");
-    let namespace = namespace(&folder.join("disk.img"));
+    let disk = folder.join("disk.img");
+    let namespace = namespace(&disk);
 
     let device = DeviceNode::start(&folder, "first-device", &[&namespace]);
     let relay = Relay::start(device.address(), &folder.join("first-capture"));
@@ -36,16 +35,7 @@ fn remote_drive_keeps_files() {
     guest.power_off();
     assert!(host.stop().success());
     assert!(device.stop().success());
-    let recordings = relay.finish();
-    for recording in &recordings {
-        println!(
-            "{} commands; captured {} bytes to the device, {} to the host, {} chunks",
-            commands.len(),
-            recording.to_target.len(),
-            recording.to_client.len(),
-            recording.chunks.len(),
-        );
-    }
+    capture::check(&relay.finish(), &commands, &disk);
 
     let device = DeviceNode::start(&folder, "second-device", &[&namespace]);
     let host = HostNode::start(&folder, "second-host", &[device.address()], &[]);
@@ -66,10 +56,18 @@ fn remote_drives_from_two_nodes() {
     let addresses = devices.each_ref().map(DeviceNode::address);
     let host = HostNode::start(&folder, "host", &addresses, &[]);
     let mut guest = Guest::builder("two/guest")
+        .kernel("nvme_core.io_timeout=5")
         .device(host.endpoint(0, json!({})).to_string())
         .device(host.endpoint(1, json!({})).to_string())
         .start();
     workload::two_drives(&mut guest);
+
+    // A host node that ends takes its drives along, but not the guest.
+    assert!(host.stop().success());
+    guest.run(&workload::dead(&[0, 1], Duration::from_secs(40)));
+    for device in devices {
+        assert!(device.stop().success());
+    }
     guest.power_off();
 }
 
@@ -78,49 +76,51 @@ fn remote_drive_without_shared_memory() {
     let folder = folder::kept("private");
     let namespace = namespace(&folder.join("disk.img"));
     let device = DeviceNode::start(&folder, "device", &[&namespace]);
-    let host = HostNode::start(&folder, "host", &[device.address()], &[]);
+    // Behind a second switch, for the same boot.
+    let switch = SwitchNode::start(&folder, "switch", &[device.address()]);
+    let host = HostNode::start(&folder, "host", &[switch.address()], &[]);
     let mut guest = Guest::builder("private/guest")
         .memory(Memory::Private)
         .device(host.endpoint(0, json!({})).to_string())
         .start();
     workload::briefly(&mut guest, 0);
     guest.power_off();
+    assert!(host.stop().success());
+    assert!(switch.stop().success());
+    assert!(device.stop().success());
 }
 
 #[test]
-fn remote_drive_is_lost_and_found() {
-    let folder = folder::kept("lost");
+fn remote_drive_with_mapped_doorbells() {
+    let folder = folder::kept("mapped");
     let namespace = namespace(&folder.join("disk.img"));
-    let mut device = DeviceNode::start(&folder, "device", &[&namespace]);
-    let mut host = HostNode::start(&folder, "host", &[device.address()], &[]);
-    let mut guest = Guest::builder("lost/guest")
-        .kernel("nvme_core.io_timeout=5")
+    let device = DeviceNode::start(&folder, "device", &[&namespace]);
+    let host = HostNode::start(&folder, "host", &[device.address()], &["--mmap-doorbells"]);
+    let mut guest =
+        Guest::builder("mapped/guest").device(host.endpoint(0, json!({})).to_string()).start();
+    // QEMU made the page the guest's memory: doorbells no longer reach QEMU.
+    let tree = guest.qmp("human-monitor-command", json!({"command-line": "info mtree"}));
+    assert!(tree.as_str().unwrap().contains("BAR 0 mmaps[0]"), "{tree}");
+    workload::briefly(&mut guest, 0);
+    guest.power_off();
+}
+
+#[test]
+fn remote_drive_and_stock_tools() {
+    let folder = folder::kept("tools");
+    let [first, second, third] = ["first", "second", "third"].map(|name| folder.join(name));
+    fs::write(&third, vec![b'Z'; 4 << 20]).unwrap();
+    let namespaces = [
+        format!("file={},size=64M", first.display()),
+        format!("file={},size=64M,block=4096", second.display()),
+        format!("file={},ro", third.display()),
+    ];
+    let device = DeviceNode::start(&folder, "device", &namespaces.each_ref().map(|n| &n[..]));
+    let host = HostNode::start(&folder, "host", &[device.address()], &[]);
+    let mut guest = Guest::builder("tools/guest")
         .kernel(workload::RELAXED)
-        .root_port("rp")
-        .device(host.endpoint(0, json!({"bus": "rp", "id": "drive"})).to_string())
+        .device(host.endpoint(0, json!({})).to_string())
         .start();
-
-    guest.run(&workload::load(0));
-    device.process.kill();
-    let output = guest.run(&workload::status_register("0000:01:00.0", u32::MAX));
-    // Of which the guest's shell takes some tenths.
-    assert!(output.elapsed < Duration::from_secs(1));
-    host.process.stderr.wait_for(LINK_DOWN, Duration::from_secs(1));
-    guest.run(&workload::lost(0, Duration::from_secs(40)));
-    assert!(host.process.is_running());
-    guest.run(&workload::remove("0000:01:00.0"));
-
-    let _device = DeviceNode::start_at(device.address(), &folder, "again", &[&namespace]);
-    host.process.stderr.wait_for(LINK_UP, Duration::from_secs(10));
-    guest.run(&workload::rescan());
-    guest.run(&workload::attached(1));
-    workload::briefly(&mut guest, 0);
-
-    guest.qmp("device_del", json!({"id": "drive"}));
-    guest.qmp_event("DEVICE_DELETED");
-    guest.run(&workload::attached(0));
-    guest.qmp("device_add", host.endpoint(0, json!({"bus": "rp", "id": "anew"})));
-    guest.run(&workload::attached(1));
-    workload::briefly(&mut guest, 0);
+    guest.run(&workload::tools(0));
     guest.power_off();
 }

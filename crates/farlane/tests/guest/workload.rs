@@ -57,6 +57,19 @@ pub fn lost(drive: u32, limit: Duration) -> Script {
     script!("lost").argument(format!("nvme{drive}")).argument(limit.as_secs())
 }
 
+/// Waits until reads of drives that nobody answers for have failed, and their
+/// drivers gave them up.
+pub fn dead(drives: &[u32], limit: Duration) -> Script {
+    drives.iter().fold(script!("dead").argument(limit.as_secs()), |script, drive| {
+        script.argument(format!("nvme{drive}"))
+    })
+}
+
+/// nvme-cli and others on a drive with three namespaces as `tools.sh` has them.
+pub fn tools(drive: u32) -> Script {
+    script!("tools").argument(format!("nvme{drive}"))
+}
+
 /// Removes a PCI function, such as `0000:01:00.0`, from the guest's tree.
 pub fn remove(function: &str) -> Script {
     script!("remove").argument(function)

@@ -2,20 +2,21 @@
 
 mod visitors;
 
-use crate::attached::Attached;
+use crate::attached::{Attached, Report};
 use crate::clock::Clock;
 use crate::links::receive;
 use crate::net::{Connection, Listener};
 use crate::poller::Poller;
 use crate::trace::{Tapped, Tracer};
+use crate::wanted::Wanted;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use switch::downstream::{Downstream, Output};
 use switch::tunnel::{Cause, Input, Settings};
 use visitors::Visitors;
-use wire::Instant;
 use wire::trace::Tap;
+use wire::{Duration, Instant};
 
 /// What a device node tells its user.
 #[derive(Clone, Debug)]
@@ -26,7 +27,14 @@ pub enum DeviceEvent {
     HostDown(SocketAddr, Cause),
     /// Somebody was turned away, or did not speak the protocol.
     TurnedAway(SocketAddr, Cause),
+    /// Something about what is attached.
+    Attached(String),
+    /// What was counted, as asked for.
+    Report(Report),
 }
+
+/// How long work already taken may go on after the node was asked to stop.
+const DRAIN: Duration = Duration::from_ms(1_000);
 
 /// See the module.
 pub struct DeviceNode<A> {
@@ -91,7 +99,7 @@ impl<A: Attached> DeviceNode<A> {
         let now = self.clock.now();
         let active = self.downstream.function_mut().service(now, &self.poller)?;
         if !active.moved {
-            let soon = now + wire::Duration::from_ms(20);
+            let soon = now + Duration::from_ms(20);
             self.poller
                 .wait(&self.clock, switch::upstream::next_timer([active.timer, Some(soon)]))?;
         }
@@ -103,28 +111,64 @@ impl<A: Attached> DeviceNode<A> {
         &self.clock
     }
 
-    /// Serves until `stopped` says so; `stop` becomes readable then. Ends in
-    /// order: the host is told, data are durable.
+    /// Serves until `wanted` says otherwise; `wake` becomes readable when it
+    /// does. Ends in order: commands under way are finished, the host is told,
+    /// data are durable.
     ///
     /// # Errors
     /// If data could not be made durable, or the kernel refuses to wait.
     pub fn run(
         &mut self,
-        stop: BorrowedFd<'_>,
-        mut stopped: impl FnMut() -> bool,
+        wake: BorrowedFd<'_>,
+        mut wanted: impl FnMut() -> Wanted,
         mut tell: impl FnMut(DeviceEvent),
     ) -> io::Result<()> {
-        self.poller.add(stop, false)?;
-        while !stopped() {
-            let (moved, timer) = self.turn(&mut tell)?;
-            if moved {
-                self.poller.busy(self.clock.now());
-            } else {
-                self.poller.wait(&self.clock, timer)?;
+        self.poller.add(wake, false)?;
+        loop {
+            match wanted() {
+                Wanted::Serve => {}
+                Wanted::Report => tell(DeviceEvent::Report(self.report())),
+                Wanted::Stop => break,
             }
+            self.step(None, &mut tell)?;
         }
-        self.poller.remove(stop);
+        self.poller.remove(wake);
+        let until = self.clock.now() + DRAIN;
+        while !self.is_drained() && self.clock.now() < until {
+            self.step(Some(until), &mut tell)?;
+        }
         self.close()
+    }
+
+    /// What was counted: of the link since its host came, of the rest since
+    /// the start.
+    pub fn report(&self) -> Report {
+        let (counters, errors) = (self.downstream.tunnel().counters(), self.downstream.errors());
+        let mut lines = vec![("link".to_owned(), format!("{counters}; errors: {errors}"))];
+        lines.extend(self.downstream.function().report());
+        lines
+    }
+
+    /// One look at everything, then a wait if nothing happened.
+    fn step(
+        &mut self,
+        until: Option<Instant>,
+        tell: &mut impl FnMut(DeviceEvent),
+    ) -> io::Result<()> {
+        let (moved, timer) = self.turn(tell)?;
+        if moved {
+            self.poller.busy(self.clock.now());
+            return Ok(());
+        }
+        self.poller.wait(&self.clock, switch::upstream::next_timer([timer, until]))
+    }
+
+    /// Whether the host has had everything that it asked for.
+    fn is_drained(&mut self) -> bool {
+        let Some((connection, _)) = &mut self.host else { return true };
+        let sent = connection.room() > 0;
+        let done = self.downstream.function_mut().drain();
+        done && sent && self.downstream.tunnel().queue().is_empty()
     }
 
     /// One look at everything.
@@ -156,6 +200,9 @@ impl<A: Attached> DeviceNode<A> {
                 None
             }
         };
+        while let Some(news) = self.downstream.function_mut().news() {
+            tell(DeviceEvent::Attached(news));
+        }
         let timers = [active.timer, link, self.visitors.timer()];
         Ok((moved, switch::upstream::next_timer(timers)))
     }
@@ -221,7 +268,7 @@ impl<A: Attached> DeviceNode<A> {
         Ok(false)
     }
 
-    /// Finishes what the host has asked for, tells it, makes data durable.
+    /// Tells the host, makes data durable.
     fn close(&mut self) -> io::Result<()> {
         let now = self.clock.now();
         self.downstream.goodbye();

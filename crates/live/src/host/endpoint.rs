@@ -37,6 +37,8 @@ pub struct Endpoint {
     pub port: usize,
     /// The function.
     pub node: Node,
+    /// The wire of the root port that carries its interrupts, 0 for INTA.
+    pub wire: u8,
     server: Server,
     bus: Bus,
     settings: Settings,
@@ -95,6 +97,7 @@ impl Endpoint {
         Ok(Self {
             port,
             node,
+            wire: 0,
             server: Server::bind(directory, number, info)?,
             bus,
             settings,

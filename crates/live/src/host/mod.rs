@@ -18,9 +18,10 @@ use pcie::root::{self, ReadToken, RootComplex};
 use pcie::software::{Bus, Request, RequestId, Task};
 use pcie::{Input, Output};
 use std::io;
+use std::ops::RangeInclusive;
 use switch::upstream::next_timer;
+use wire::Instant;
 use wire::tlp::Class;
-use wire::{Bdf, Instant};
 
 /// Requests of several buses share the root complex: the bus is in the upper
 /// bits of the name.
@@ -245,8 +246,8 @@ impl<A: Attached> Machine<A> {
         self.attached.close()
     }
 
-    /// Forgets what a function was allowed: it has been reset.
-    pub fn forget_master(&mut self, function: Bdf) {
-        self.root.forget_master(function);
+    /// Forgets what the functions on `buses` were allowed: they are gone.
+    pub fn forget_masters(&mut self, buses: RangeInclusive<u8>) {
+        self.root.forget_masters(buses);
     }
 }

@@ -2,10 +2,11 @@
 
 use super::endpoint::{Endpoint, describe};
 use super::{Fetched, Machine, Memory};
-use crate::attached::Switch;
+use crate::attached::{Attached, Report, Switch};
 use crate::clock::Clock;
 use crate::links::LinkEvent;
 use crate::poller::Poller;
+use crate::wanted::Wanted;
 use pcie::enumerate::{self, Hierarchy, Node, Settings};
 use pcie::root::{self, ReadToken};
 use pcie::software::{Bus, Task};
@@ -33,6 +34,8 @@ pub enum HostEvent {
     Back(usize),
     /// What is behind a link now is not what it was.
     Changed(usize, String),
+    /// What was counted, as asked for.
+    Report(Report),
 }
 
 /// The endpoints, as the root complex reaches their guests.
@@ -70,9 +73,8 @@ impl Memory for Guests {
     }
 
     fn wire(&mut self, wire: u8, level: bool) {
-        // The switch swizzles by the number of the downstream port (PCIe Base
-        // 4.0, section 2.2.8.1); ports that share a wire share interrupts.
-        for endpoint in self.endpoints.iter_mut().filter(|e| e.port % 4 == usize::from(wire)) {
+        // Endpoints that share a wire share its interrupts.
+        for endpoint in self.endpoints.iter_mut().filter(|endpoint| endpoint.wire == wire) {
             endpoint.server_mut().set_intx(level);
         }
     }
@@ -145,22 +147,23 @@ impl HostNode {
     }
 
     fn offer(&mut self, directory: &Path, doorbells: bool) -> io::Result<()> {
-        let found: Vec<(usize, Node)> = self
+        let found: Vec<(usize, (Node, u8))> = self
             .ports()
             .iter()
             .enumerate()
-            .flat_map(|(port, node)| endpoints(node).into_iter().map(move |node| (port, node)))
+            .flat_map(|(port, node)| endpoints(node, 0).into_iter().map(move |found| (port, found)))
             .collect();
         if found.is_empty() {
             return Err(io::Error::other("no endpoint found behind any link"));
         }
-        for (number, (port, node)) in found.into_iter().enumerate() {
+        for (number, (port, (node, wire))) in found.into_iter().enumerate() {
             let bus = self.machine.new_bus();
             let describing = describe(bus.clone(), node.clone(), doorbells);
             let info = self.machine.run(&mut self.guests, &bus, describing)?;
             let settings = self.settings.clone();
-            let endpoint = Endpoint::offer(directory, number, port, node, info, bus, settings)
+            let mut endpoint = Endpoint::offer(directory, number, port, node, info, bus, settings)
                 .map_err(io::Error::other)?;
+            endpoint.wire = wire;
             self.machine.poller().add(endpoint.server(), false)?;
             self.guests.endpoints.push(endpoint);
             self.connected.push(false);
@@ -173,18 +176,24 @@ impl HostNode {
         self.guests.endpoints.iter().map(|e| e.server().path().to_owned()).collect()
     }
 
-    /// Serves until `stopped` says so; `stop` becomes readable then.
+    /// Serves until `wanted` says otherwise; `wake` becomes readable when it
+    /// does.
     ///
     /// # Errors
     /// What the node cannot go on with.
     pub fn run(
         &mut self,
-        stop: BorrowedFd<'_>,
-        mut stopped: impl FnMut() -> bool,
+        wake: BorrowedFd<'_>,
+        mut wanted: impl FnMut() -> Wanted,
         mut tell: impl FnMut(HostEvent),
     ) -> io::Result<()> {
-        self.machine.poller().add(stop, false)?;
-        while !stopped() {
+        self.machine.poller().add(wake, false)?;
+        loop {
+            match wanted() {
+                Wanted::Serve => {}
+                Wanted::Report => tell(HostEvent::Report(self.report())),
+                Wanted::Stop => break,
+            }
             let (mut moved, mut timer) = self.machine.pump(&mut self.guests)?;
             let now = self.machine.clock().now();
             moved |= self.look_at_links(now, &mut tell)?;
@@ -238,10 +247,10 @@ impl HostNode {
                     tell(HostEvent::LinkDown(port, cause));
                     self.rescans.retain(|(rescanned, _)| *rescanned != port);
                     let gone = self.guests.endpoints.iter_mut().filter(|e| e.port == port);
-                    for endpoint in gone {
-                        endpoint.lost(now);
-                        self.machine.forget_master(endpoint.node.bdf);
-                    }
+                    gone.for_each(|endpoint| endpoint.lost(now));
+                    // Whatever comes back masters the bus only when told to.
+                    let buses = self.machine.attached().upstream().buses(port);
+                    self.machine.forget_masters(buses);
                 }
                 LinkEvent::Up(port, _) => {
                     tell(HostEvent::LinkUp(port));
@@ -286,7 +295,8 @@ impl HostNode {
         children: &[Node],
         tell: &mut impl FnMut(HostEvent),
     ) {
-        let found: Vec<Node> = children.iter().flat_map(endpoints).collect();
+        let found: Vec<Node> =
+            children.iter().flat_map(|child| endpoints(child, 0)).map(|(node, _)| node).collect();
         for (number, endpoint) in self.guests.endpoints.iter_mut().enumerate() {
             if endpoint.port != port {
                 continue;
@@ -309,22 +319,16 @@ impl HostNode {
         }
     }
 
-    /// What went wrong: the root complex, the upstream port, each downstream
-    /// port, each endpoint's DMA.
-    pub fn errors(&self) -> Vec<(String, String)> {
-        let mut lines = vec![("root port".to_owned(), self.machine.root().errors().to_string())];
-        let switch = self.machine.attached().upstream();
-        for (index, errors) in switch.errors().iter().enumerate() {
-            let name = match index {
-                0 => "upstream port".to_owned(),
-                n => format!("downstream port {}", n - 1),
-            };
-            lines.push((name, errors.to_string()));
-        }
+    /// What was counted: errors of the root port, of the switch and of each
+    /// endpoint's DMA, and what the links carried.
+    pub fn report(&self) -> Report {
+        let root = format!("errors: {}", self.machine.root().errors());
+        let mut lines = vec![("root port".to_owned(), root)];
+        lines.extend(self.machine.attached().report());
         for (number, endpoint) in self.guests.endpoints.iter().enumerate() {
             let faults = match endpoint.faults() {
-                0 => "none".to_owned(),
-                n => format!("{n} accesses outside mapped memory"),
+                0 => "errors: none".to_owned(),
+                n => format!("errors: {n} accesses outside mapped memory"),
             };
             lines.push((format!("endpoint {number} DMA"), faults));
         }
@@ -332,10 +336,61 @@ impl HostNode {
     }
 }
 
-/// The endpoints in a subtree.
-fn endpoints(node: &Node) -> Vec<Node> {
+/// The endpoints in a subtree, each with the wire of the root port (0 for
+/// INTA) on which its INTA arrives, if one at the top arrives on `wire`: every
+/// switch on the way turns it by the number of the downstream port (PCIe Base
+/// 4.0, section 2.2.8.1).
+fn endpoints(node: &Node, wire: u8) -> Vec<(Node, u8)> {
     match node.device() {
-        Some(_) => vec![node.clone()],
-        None => node.children().iter().flat_map(endpoints).collect(),
+        Some(_) => vec![(node.clone(), wire)],
+        None => {
+            let wire = (wire + node.bdf.device()) % 4;
+            node.children().iter().flat_map(|child| endpoints(child, wire)).collect()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pcie::enumerate::{Device, Kind, Port};
+
+    fn node(device: u8, kind: Kind) -> Node {
+        Node {
+            bdf: Bdf::new(1, device, 0),
+            id: (1, 2),
+            class: [0; 3],
+            capabilities: Vec::new(),
+            pcie: None,
+            max_payload_supported: 128,
+            max_payload: 128,
+            kind,
+        }
+    }
+
+    fn bridge(device: u8, children: Vec<Node>) -> Node {
+        let port = Port {
+            port_type: 6,
+            slot: None,
+            link_up: true,
+            secondary: 0,
+            subordinate: 0,
+            window: 0..0,
+            children,
+        };
+        node(device, Kind::Bridge(port))
+    }
+
+    #[test]
+    fn every_switch_on_the_way_turns_the_interrupt_wires() {
+        let endpoint =
+            || node(0, Kind::Endpoint(Device { bars: Vec::new(), msix: None, serial: None }));
+        let second = bridge(0, vec![bridge(1, vec![endpoint()]), bridge(2, vec![endpoint()])]);
+        let wires = |port: &Node| -> Vec<u8> {
+            endpoints(port, 0).into_iter().map(|(_, wire)| wire).collect()
+        };
+        assert_eq!(wires(&bridge(3, vec![endpoint()])), [3]);
+        assert_eq!(wires(&bridge(5, vec![endpoint()])), [1]);
+        assert_eq!(wires(&bridge(3, vec![second])), [0, 1], "behind a second switch");
     }
 }

@@ -7,9 +7,9 @@ use nvme::block::{Completion, Error, Operation, Request};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, Seek, SeekFrom};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -40,7 +40,7 @@ impl FileMedia {
             io::Error::new(error.kind(), format!("{}: {what}: {error}", path.display()))
         };
         let create = size.is_some() && !read_only;
-        let file = OpenOptions::new()
+        let mut file = OpenOptions::new()
             .read(true)
             .write(!read_only)
             .create(create)
@@ -49,7 +49,14 @@ impl FileMedia {
             .map_err(|error| named("cannot open", error))?;
         flock(&file, FlockOperation::NonBlockingLockExclusive)
             .map_err(|error| named("in use by another process", error.into()))?;
-        let length = file.metadata().map_err(|error| named("cannot stat", error))?.len();
+        let kind = file.metadata().map_err(|error| named("cannot stat", error))?.file_type();
+        if !kind.is_file() && !kind.is_block_device() {
+            let why = "neither a regular file nor a block device";
+            return Err(io::Error::other(format!("{}: {why}", path.display())));
+        }
+        // Block devices have no length but where they end.
+        let length =
+            file.seek(SeekFrom::End(0)).map_err(|error| named("cannot find its end", error))?;
         let size = match size {
             Some(size) if size < length => {
                 let why =
@@ -65,9 +72,8 @@ impl FileMedia {
                 if size > length {
                     // Space is taken now, so that a full disk shows here and
                     // not as a failed write of the guest.
-                    fallocate(&file, FallocateFlags::empty(), 0, size).map_err(|error| {
-                        named(&format!("cannot reserve {size} bytes"), error.into())
-                    })?;
+                    reserve(&file, size)
+                        .map_err(|error| named(&format!("cannot reserve {size} bytes"), error))?;
                 }
                 size
             }
@@ -98,6 +104,15 @@ impl FileMedia {
             })
             .collect();
         Ok(Self { file, size, read_only, requests: Some(requests), done, signal, workers })
+    }
+}
+
+/// Makes a file `size` bytes long, and takes the space where the file system
+/// can do that: those over a network often cannot.
+fn reserve(file: &File, size: u64) -> io::Result<()> {
+    match fallocate(file, FallocateFlags::empty(), 0, size) {
+        Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => file.set_len(size),
+        result => Ok(result?),
     }
 }
 
@@ -237,6 +252,45 @@ mod tests {
     }
 
     #[test]
+    fn faults_of_the_file_are_statuses_of_commands() {
+        let path = scratch("faults");
+        let mut media = FileMedia::open(&path, Some(1 << 20), false).unwrap();
+        // Somebody cuts the file while it is served.
+        OpenOptions::new().write(true).open(&path).unwrap().set_len(6144).unwrap();
+        let read = |offset| Operation::Read { offset, length: 4096 };
+        assert_eq!(run(&mut media, read(4096)), Err(Error::Media), "half of it is there");
+        assert_eq!(run(&mut media, read(65536)), Err(Error::Media), "nothing of it is");
+        assert_eq!(run(&mut media, read(0)), Ok(Bytes::from(vec![0; 4096])));
+        let data = Bytes::from(vec![7; 4096]);
+        run(&mut media, Operation::Write { offset: 65536, data: data.clone() }).unwrap();
+        assert_eq!(run(&mut media, read(65536)), Ok(data));
+        run(&mut media, Operation::Discard { offset: 65536, length: 4096 }).unwrap();
+        run(&mut media, Operation::Flush).unwrap();
+        media.close().unwrap();
+        assert!(
+            matches!(
+                media.start(Request { id: 1, nsid: 1, operation: Operation::Flush }),
+                Some(Err(Error::Internal))
+            ),
+            "closed"
+        );
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn a_full_disk_is_capacity_exceeded() {
+        // Every write to it fails with ENOSPC.
+        let full = OpenOptions::new().read(true).write(true).open("/dev/full").unwrap();
+        let mut media = FileMedia::start(full, 1 << 20, false).unwrap();
+        let write = Operation::Write { offset: 0, data: Bytes::from(vec![1; 512]) };
+        assert_eq!(run(&mut media, write), Err(Error::NoSpace));
+        let zeroes = Operation::WriteZeroes { offset: 0, length: 512 };
+        assert_eq!(run(&mut media, zeroes), Err(Error::NoSpace));
+        // It cannot be flushed either, and the host hears of it.
+        assert_eq!(run(&mut media, Operation::Flush), Err(Error::Media));
+    }
+
+    #[test]
     fn mistakes_name_the_file() {
         let path = scratch("missing");
         let missing = FileMedia::open(&path, None, false).unwrap_err().to_string();
@@ -244,6 +298,10 @@ mod tests {
         std::fs::write(&path, vec![0; 4096]).unwrap();
         let cut = FileMedia::open(&path, Some(512), false).unwrap_err().to_string();
         assert!(cut.contains("refusing to cut"), "{cut}");
+        let folder = FileMedia::open(&std::env::temp_dir(), None, true).unwrap_err().to_string();
+        assert!(folder.contains("neither a regular file"), "{folder}");
+        let endless = FileMedia::open(Path::new("/dev/zero"), None, true).unwrap_err().to_string();
+        assert!(endless.contains("neither a regular file"), "{endless}");
         std::fs::remove_file(path).unwrap();
     }
 }

@@ -4,10 +4,7 @@ use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 
 /// Turns `HOST:PORT` into an address.
-///
-/// # Errors
-/// A sentence that names the text.
-pub fn resolve(text: &str) -> io::Result<SocketAddr> {
+fn resolve(text: &str) -> io::Result<SocketAddr> {
     let invalid = |why: String| io::Error::new(io::ErrorKind::InvalidInput, why);
     let mut found = text
         .to_socket_addrs()
@@ -15,8 +12,8 @@ pub fn resolve(text: &str) -> io::Result<SocketAddr> {
     found.next().ok_or_else(|| invalid(format!("'{text}' has no address")))
 }
 
-/// The same, refusing anything but loopback unless `insecure` is set: links
-/// are neither authenticated nor encrypted.
+/// Turns `HOST:PORT` into an address, refusing anything but loopback unless
+/// `insecure` is set: links are neither authenticated nor encrypted.
 ///
 /// # Errors
 /// A sentence that names the address and the option.

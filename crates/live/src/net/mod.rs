@@ -3,5 +3,5 @@
 mod address;
 mod connection;
 
-pub use address::{resolve, resolve_local};
+pub use address::resolve_local;
 pub use connection::{Connection, Listener};

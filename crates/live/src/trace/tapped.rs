@@ -1,7 +1,7 @@
 //! A function with a tap at its port.
 
 use super::Tracer;
-use crate::attached::{Activity, Attached};
+use crate::attached::{Activity, Attached, Report};
 use crate::poller::Poller;
 use pcie::{Function, Input, Output, Ready};
 use std::io;
@@ -50,6 +50,18 @@ impl<A: Attached> Attached for Tapped<A> {
 
     fn watch(&self, poller: &Poller) -> io::Result<()> {
         self.inner.watch(poller)
+    }
+
+    fn drain(&mut self) -> bool {
+        self.inner.drain()
+    }
+
+    fn news(&mut self) -> Option<String> {
+        self.inner.news()
+    }
+
+    fn report(&self) -> Report {
+        self.inner.report()
     }
 
     fn close(&mut self) -> io::Result<()> {

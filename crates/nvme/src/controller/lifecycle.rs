@@ -143,6 +143,9 @@ impl Controller {
 
     /// Whether commands may be fetched.
     pub(super) fn accepts_commands(&self) -> bool {
-        self.phase == Phase::Ready && !self.registers.status.fatal && self.shutdown.is_idle()
+        self.phase == Phase::Ready
+            && !self.registers.status.fatal
+            && self.shutdown.is_idle()
+            && !self.stopped
     }
 }

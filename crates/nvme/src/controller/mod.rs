@@ -101,6 +101,8 @@ pub struct Controller {
     block_requests: VecDeque<block::Request>,
     /// Accesses to registers that were no whole double words.
     odd_accesses: u64,
+    /// The node is about to end: commands under way are the last.
+    stopped: bool,
 }
 
 impl Controller {
@@ -138,6 +140,7 @@ impl Controller {
             blocks: Slots::default(),
             block_requests: VecDeque::new(),
             odd_accesses: 0,
+            stopped: false,
             config,
         }
     }
@@ -157,6 +160,18 @@ impl Controller {
         self.now = now;
         self.block_done(Key::from_u64(id), result);
         self.advance();
+    }
+
+    /// Fetches no commands from now on: those under way are finished, for a
+    /// node that ends in order.
+    pub fn stop_fetching(&mut self) {
+        self.stopped = true;
+    }
+
+    /// Whether every command that was fetched has been completed, and the
+    /// link has taken what that wrote.
+    pub fn is_drained(&self) -> bool {
+        self.in_flight == [0; 2] && self.blocks.is_empty() && self.posted_backlog() == 0
     }
 
     /// Whether CSTS.RDY is set.

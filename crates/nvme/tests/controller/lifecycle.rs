@@ -216,6 +216,23 @@ fn a_controller_that_has_failed_can_still_be_shut_down() {
 }
 
 #[test]
+fn a_node_that_ends_finishes_what_it_has_begun_and_begins_nothing() {
+    let mut host = Host::with_queue(config());
+    let begun = host.put(1, write(0, 8, DATA, 0));
+    host.ring(1);
+    host.bench.take_tlps(pcie::Ready::ALL);
+    assert!(!host.bench.controller.is_drained(), "the entry is being fetched");
+    host.bench.controller.stop_fetching();
+    host.put(1, write(8, 8, DATA, 0));
+    host.ring(1);
+    host.bench.settle();
+    assert!(host.bench.controller.is_drained());
+    let done = host.reap(1);
+    assert_eq!(done.iter().map(|done| done.cid).collect::<Vec<_>>(), [begun]);
+    assert_eq!(host.bench.media.log, [(1, "write")]);
+}
+
+#[test]
 fn without_bus_master_nothing_is_fetched() {
     let mut host = Host::new(config());
     host.bench.config_write(0x04, 0x0002);

@@ -185,7 +185,9 @@ impl RootComplex {
             return;
         };
         let value = if tlp.poisoned || c.status != Status::Success {
-            self.count_failure(tlp.poisoned, c.status);
+            if tlp.poisoned || !probes(&pending.request) {
+                self.count_failure(tlp.poisoned, c.status);
+            }
             None
         } else {
             match extract(&pending.request, c, &tlp.data) {
@@ -218,6 +220,13 @@ impl RootComplex {
             self.outputs.push_back(Output::Answer(pending.id, None));
         }
     }
+}
+
+/// Whether this reads a vendor ID: how software asks whether a function is
+/// there, so that a refusal is an answer and no error (PCIe Base 4.0, section
+/// 2.3.2, implementation note).
+fn probes(request: &Request) -> bool {
+    matches!(request, Request::ConfigRead { offset: 0, .. })
 }
 
 fn masked(value: u64, size: u8) -> u64 {

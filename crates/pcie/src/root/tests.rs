@@ -105,6 +105,17 @@ fn an_endpoint_is_found_sized_and_enabled() {
 }
 
 #[test]
+fn looking_where_nobody_is_counts_as_no_error() {
+    let (mut bench, _) = Bench::enumerated();
+    for (device, offset, errors) in [(1, 0, 0), (1, 4, 1)] {
+        let (bus, nobody) = (bench.bus.clone(), Bdf::new(1, device, 0));
+        let read = bench.run(async move { bus.config_read(nobody, offset, 4).await });
+        assert_eq!(read, !0);
+        assert_eq!(bench.root.errors().unsupported_request, errors, "register {offset:#x}");
+    }
+}
+
+#[test]
 fn memory_is_read_in_completions_that_end_at_boundaries() {
     let (mut bench, hierarchy) = Bench::enumerated();
     let bdf = hierarchy.endpoints()[0].bdf;
@@ -144,6 +155,31 @@ fn a_device_without_bus_master_reaches_nothing_even_if_it_lies() {
     bench.settle();
     assert!(bench.outputs.is_empty());
     assert_eq!(bench.root.errors().bus_master_off, 1);
+}
+
+#[test]
+fn interrupts_are_whole_double_words_and_nothing_reads_their_window() {
+    let (mut bench, hierarchy) = Bench::enumerated();
+    let bdf = hierarchy.endpoints()[0].bdf;
+    let bus = bench.bus.clone();
+    bench.run(async move { enumerate::enable_bus_master(&bus, bdf, true).await });
+    let request = |bytes| {
+        wire::tlp::MemoryRequest::for_bytes(bdf, wire::Tag::default(), MSI_WINDOW.start, bytes)
+            .unwrap()
+    };
+    for bytes in [2, 8, 64] {
+        let data = Bytes::from(vec![1; request(bytes).length()]);
+        bench.root.handle(bench.now, Input::Tlp(Tlp::memory_write(request(bytes), data)));
+    }
+    bench.root.handle(bench.now, Input::Tlp(Tlp::memory_read(request(4))));
+    let Output::Tlp(answer) = bench.root.poll(bench.now, Ready::ALL) else {
+        panic!("nobody answers the read");
+    };
+    let wire::tlp::Packet::Completion(answer) = answer.packet else { panic!("no completion") };
+    assert_eq!(answer.status, wire::tlp::Status::UnsupportedRequest);
+    bench.settle();
+    assert!(bench.outputs.is_empty(), "{:?}", bench.outputs);
+    assert_eq!(bench.root.errors().unsupported_request, 4);
 }
 
 #[test]

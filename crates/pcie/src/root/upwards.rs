@@ -34,6 +34,12 @@ impl RootComplex {
             self.below.extend(bridge::refuse(ROOT_PORT, &tlp));
             return;
         }
+        // Nothing can be read there (Intel SDM volume 3, section 11.11.1).
+        if MSI_WINDOW.contains(&request.address) {
+            self.errors.unsupported_request += 1;
+            self.below.extend(bridge::refuse(ROOT_PORT, &tlp));
+            return;
+        }
         let (requester, address) = (request.requester, request.first_byte());
         let length = request.byte_count();
         let token = ReadToken { tlp: Box::new(tlp), epoch: self.epoch };
@@ -51,9 +57,15 @@ impl RootComplex {
         }
         let requester = request.requester;
         if MSI_WINDOW.contains(&request.address) {
-            let data =
-                tlp.data.get(..4).map_or(0, |b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));
-            self.outputs.push_back(Output::Interrupt { requester, data });
+            // One whole double word (PCIe Base 4.0, section 6.1.4); by the
+            // 4 KiB rule nothing lies half inside.
+            match <[u8; 4]>::try_from(&tlp.data[..]) {
+                Ok(data) if request.first_be == 0xf => {
+                    let data = u32::from_le_bytes(data);
+                    self.outputs.push_back(Output::Interrupt { requester, data });
+                }
+                _ => self.errors.unsupported_request += 1,
+            }
             return;
         }
         for (start, data) in split::enabled_runs(&request, &tlp.data) {

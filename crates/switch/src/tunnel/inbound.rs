@@ -114,6 +114,9 @@ impl Tunnel {
                 self.control.push_back(Control::EchoReply(number));
             }
             Control::EchoReply(number) => self.outputs.push_back(Output::EchoReply(number)),
+            Control::Reset if self.settings.role != Role::Device => {
+                return Err(Cause::Violation("a reset from below"));
+            }
             Control::Reset => {
                 if self.outputs.len() > 64 {
                     return Err(Cause::Violation("resets faster than they can be done"));

@@ -162,6 +162,23 @@ pub struct Counters {
     pub tlps_received: u64,
     /// Bytes received, headers included.
     pub bytes_received: u64,
+    /// Posted TLPs that waited to be sent when the link went down.
+    pub posted_lost: u64,
+}
+
+impl fmt::Display for Counters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "sent {} TLPs in {} frames, {} bytes; received {} TLPs in {} frames, {} bytes",
+            self.tlps_sent,
+            self.frames_sent,
+            self.bytes_sent,
+            self.tlps_received,
+            self.frames_received,
+            self.bytes_received
+        )
+    }
 }
 
 /// See the module.
@@ -266,7 +283,7 @@ impl Tunnel {
             return;
         }
         self.state = State::Closing;
-        self.queue.clear();
+        self.counters.posted_lost += self.queue.clear() as u64;
         self.receiver.clear();
         self.outputs.push_back(Output::Down(cause));
     }

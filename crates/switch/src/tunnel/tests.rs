@@ -211,6 +211,14 @@ fn resets_may_follow_each_other() {
 }
 
 #[test]
+fn only_the_host_resets() {
+    let mut link = Link::up();
+    link.ends[1].reset();
+    link.settle(1000);
+    assert_eq!(link.down_cause(0), Some(&Cause::Violation("a reset from below")));
+}
+
+#[test]
 fn packets_do_not_overtake_a_reset_that_finds_no_room() {
     let mut link = Link::up();
     link.ends[0].echo(1);

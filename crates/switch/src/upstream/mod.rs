@@ -2,11 +2,13 @@
 //! downstream port, so that a dead device node leaves a port that reports
 //! link-down instead of taking its port along.
 
+mod asked;
 mod port;
 mod route;
 
-use crate::downstream::earlier;
+use crate::downstream::{count_down, earlier};
 use crate::tunnel::{self, Cause, Settings as TunnelSettings};
+use asked::Asked;
 use pcie::config::PcieKind;
 use pcie::{Bridge, Errors, Function, Input, OrderedQueue, Output, Ready};
 use port::Port;
@@ -57,6 +59,7 @@ pub struct Upstream {
     id: Bdf,
     ports: Vec<Port>,
     up: OrderedQueue,
+    asked: Asked,
     next_port: usize,
     wires: [bool; 4],
     errors: Errors,
@@ -78,6 +81,7 @@ impl Upstream {
             id: Bdf::default(),
             ports,
             up: OrderedQueue::default(),
+            asked: Asked::default(),
             next_port: 0,
             wires: [false; 4],
             errors: Errors::default(),
@@ -102,16 +106,13 @@ impl Upstream {
             }
             tunnel::Output::Down(cause) => {
                 link.bridge.set_link(false);
+                count_down(&mut link.errors, &cause, link.tunnel.counters());
+                self.asked.forget(port);
                 self.set_wire(port, [false; 4]);
                 LinkOutput::Down(cause)
             }
             tunnel::Output::EchoReply(number) => LinkOutput::EchoReply(number),
-            // Only a host resets, so this peer does not know its place; the
-            // answer keeps it from waiting.
-            tunnel::Output::Reset => {
-                link.tunnel.reset_done();
-                LinkOutput::Timeout(Some(now))
-            }
+            tunnel::Output::Reset => unreachable!("a reset from below closes the link"),
             tunnel::Output::Timeout(at) => LinkOutput::Timeout(at),
         }
     }
@@ -139,6 +140,13 @@ impl Upstream {
     /// The bus right below downstream port `port`.
     pub fn secondary(&self, port: usize) -> u8 {
         self.ports[port].bridge.secondary()
+    }
+
+    /// The buses below downstream port `port`, for
+    /// [`forget_masters`](pcie::RootComplex::forget_masters) when its link is
+    /// lost.
+    pub fn buses(&self, port: usize) -> std::ops::RangeInclusive<u8> {
+        self.ports[port].bridge.buses()
     }
 
     /// What went wrong, the upstream port first, then each downstream port.
@@ -193,6 +201,7 @@ impl Function for Upstream {
             Input::HotReset => {
                 self.bridge.reset();
                 self.up.clear();
+                self.asked = Asked::default();
                 self.wires = [false; 4];
                 for port in &mut self.ports {
                     port.wires = [false; 4];

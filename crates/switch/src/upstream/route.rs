@@ -43,6 +43,7 @@ impl Upstream {
 
     fn send(&mut self, port: usize, tlp: Tlp) {
         let id = self.port_id(port);
+        self.asked.note(port, &tlp);
         let refused = self.ports[port].send(id, tlp);
         self.up.extend(refused);
     }
@@ -53,7 +54,9 @@ impl Upstream {
     }
 
     fn refuse(&mut self, tlp: &Tlp) {
-        self.errors.unsupported_request += 1;
+        // Reading a vendor ID asks whether somebody is there: no is no error.
+        let probe = matches!(tlp.packet, Packet::ConfigRead(read) if read.register == 0);
+        self.errors.unsupported_request += u64::from(!probe);
         self.up.extend(bridge::refuse(self.id, tlp));
     }
 
@@ -149,6 +152,10 @@ impl Upstream {
                 }
             }
             Packet::Completion(c) => {
+                if !self.asked.answers(port, c, tlp.data.len()) {
+                    self.ports[port].errors.unexpected_completion += 1;
+                    return;
+                }
                 match self.port_of_bus(c.requester.bus()).filter(|_| self.settings.p2p) {
                     Some(peer) => self.send(peer, tlp),
                     None => self.up.push(tlp),
@@ -165,6 +172,7 @@ impl Upstream {
 
     fn peer_to_peer(&mut self, from: usize, to: usize, tlp: Tlp) {
         let (from_id, to_id) = (self.port_id(from), self.port_id(to));
+        self.asked.note(to, &tlp);
         if let Some(refusal) = self.ports[to].send(to_id, tlp) {
             self.ports[from].send(from_id, refusal);
         }

@@ -1,13 +1,15 @@
 //! Everything that can be refused, lost or broken, and that it is counted.
 
 use crate::world::build::Plan;
-use crate::world::{Fabric, Happened, RAM};
+use crate::world::device::{Device, Script};
+use crate::world::{Fabric, Happened, Parent, RAM};
 use bytes::Bytes;
 use pcie::Errors;
 use pcie::config::command;
-use pcie::dma_test::{MAGIC, register};
+use pcie::dma_test::{self, DmaTest, MAGIC, register};
 use pcie::enumerate::Node;
 use pcie::root::ROOT_PORT;
+use pcie::software::Task;
 use switch::tunnel::Cause;
 use wire::tlp::{Completion, MemoryRequest, Packet, Status, Tlp};
 use wire::{Bdf, Duration, Tag};
@@ -61,8 +63,7 @@ fn a_completer_abort_and_a_read_without_answer() {
     let (mut fabric, nodes) = ready(Plan::default().with_script(1));
     fabric.script(0).silent = true;
     let (bus, at) = (fabric.bus.clone(), bar(&nodes[0]));
-    let mut task =
-        pcie::software::Task::new(&fabric.bus.clone(), async move { bus.read(at, 4).await });
+    let mut task = Task::new(&fabric.bus.clone(), async move { bus.read(at, 4).await });
     assert_eq!(task.poll(fabric.now), None);
     fabric.pass(Duration::from_ms(1));
     let asked = fabric.script(0).received.last().unwrap().clone();
@@ -76,7 +77,7 @@ fn a_completer_abort_and_a_read_without_answer() {
     // The same completion again is for nobody.
     fabric.script(0).send.push_back(abort);
     fabric.pass(Duration::from_ms(1));
-    assert_eq!(fabric.root.errors().unexpected_completion, 1);
+    assert_eq!(fabric.top.errors()[1].unexpected_completion, 1);
 
     let before = fabric.now;
     assert_eq!(fabric.read(at, 4), 0xffff_ffff, "nobody answers");
@@ -107,6 +108,7 @@ fn a_device_whose_read_is_not_answered_gives_up_and_a_late_answer_harms_nobody()
 #[test]
 fn a_malformed_packet_closes_its_link_alone() {
     let (mut fabric, nodes) = ready(Plan::default().with_script(2));
+    let before = fabric.top.errors();
     // LN set: the first double word of the TLP behind the frame header.
     fabric.links[0].up.spoil = Some(12 + 1);
     fabric.script(0).send.push_back(write(nodes[0].bdf, RAM));
@@ -114,6 +116,7 @@ fn a_malformed_packet_closes_its_link_alone() {
     let down = |h: &Happened| matches!(h, Happened::Down(0, Cause::Tlp(_)));
     assert_eq!(fabric.count(down), 1, "{:?}", fabric.happened);
     assert_eq!(fabric.count(|h| matches!(h, Happened::Down(1, _))), 0);
+    assert_eq!(grown(&fabric, 1, &before, |e| e.malformed), 1);
     let before = fabric.now;
     assert_eq!(fabric.read(bar(&nodes[0]), 4), 0xffff_ffff);
     assert_eq!(fabric.config(nodes[0].bdf, 0, 4), !0);
@@ -192,6 +195,38 @@ fn borrowed_requester_ids_are_refused_and_counted() {
 }
 
 #[test]
+fn a_device_cannot_answer_in_the_place_of_another() {
+    let plan = Plan::default();
+    let mut fabric = plan.build(2);
+    for port in 0..2 {
+        let script = Script::new(DmaTest::new(dma_test::Settings::default()));
+        plan.add(&mut fabric, Parent::Top, port, Device::Script(Box::new(script)));
+    }
+    fabric.connect_all();
+    let (mut fabric, nodes) = ready(fabric);
+    fabric.script(1).silent = true;
+    let (bus, at) = (fabric.bus.clone(), bar(&nodes[1]));
+    let mut task = Task::new(&fabric.bus.clone(), async move { bus.read(at, 4).await });
+    assert_eq!(task.poll(fabric.now), None);
+    fabric.pass(Duration::from_ms(1));
+    let asked = fabric.script(1).received.last().unwrap().clone();
+    let answer = |completer| {
+        let host = Bdf::new(0, 0, 0);
+        let mut answer = pcie::bridge::answer(completer, host, &asked, Status::Success);
+        answer.data = Bytes::from_static(&[0x66; 4]);
+        answer
+    };
+    // The tag is known, the completer is the forger's own: all looks well.
+    fabric.script(0).send.push_back(answer(nodes[0].bdf));
+    fabric.pass(Duration::from_ms(1));
+    assert_eq!(task.poll(fabric.now), None, "nobody has answered yet");
+    assert_eq!(fabric.top.errors()[1].unexpected_completion, 1);
+    fabric.script(1).send.push_back(answer(nodes[1].bdf));
+    fabric.pass(Duration::from_ms(1));
+    assert_eq!(task.poll(fabric.now), Some(0x6666_6666), "who was asked answers");
+}
+
+#[test]
 fn devices_send_no_configuration_requests() {
     let (mut fabric, nodes) = ready(Plan::default().with_script(2));
     let before = fabric.top.errors();
@@ -238,6 +273,7 @@ fn a_digest_survives_the_way_and_guards_it() {
     fabric.pass(Duration::from_us(10));
     let digest = Cause::Tlp(wire::tlp::Malformed::Digest);
     assert_eq!(fabric.count(|h| *h == Happened::Down(0, digest.clone())), 1);
+    assert_eq!(fabric.top.errors()[1].ecrc, 1);
     assert_eq!(fabric.memory(0, 4), [1, 2, 3, 4]);
 }
 

@@ -289,3 +289,24 @@ fn a_restarted_device_node_is_a_fresh_device() {
     assert_eq!(again[0].device().unwrap().serial, Some(5));
     works_too(&mut fabric, &again[0]);
 }
+
+#[test]
+fn a_device_that_comes_back_masters_the_bus_only_when_it_is_told_to_again() {
+    let mut fabric = Plan::default().with_script(1);
+    let nodes = endpoints(&fabric.enumerate());
+    fabric.enable(&nodes[0], 1);
+    let request = wire::tlp::MemoryRequest::for_bytes(nodes[0].bdf, wire::Tag::default(), RAM, 4);
+    let write = wire::tlp::Tlp::memory_write(request.unwrap(), bytes::Bytes::from_static(&[1; 4]));
+    let written = |h: &Happened| matches!(h, Happened::Written(..));
+    fabric.script(0).send.push_back(write.clone());
+    fabric.pass(Duration::from_ms(1));
+    assert_eq!(fabric.count(written), 1);
+    fabric.disconnect(0);
+    fabric.pass(Duration::from_ms(1));
+    fabric.connect(0);
+    fabric.pass(Duration::from_ms(1));
+    fabric.script(0).send.push_back(write);
+    fabric.pass(Duration::from_ms(1));
+    assert_eq!(fabric.count(written), 1, "it lies about its bus master bit");
+    assert_eq!(fabric.root.errors().bus_master_off, 1);
+}

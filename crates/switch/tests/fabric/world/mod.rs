@@ -69,8 +69,8 @@ pub struct Fabric {
 }
 
 impl Fabric {
-    /// Moves everything that can move at this instant.
-    pub fn settle(&mut self) {
+    /// Moves everything that can move at this instant; whether anything did.
+    pub fn settle(&mut self) -> bool {
         let mut rounds = 0;
         loop {
             self.timers.clear();
@@ -80,7 +80,7 @@ impl Fabric {
                 | self.move_top()
                 | self.move_links();
             if !moved {
-                return;
+                return rounds > 0;
             }
             rounds += 1;
             assert!(rounds < 100_000, "the fabric does not come to rest");
@@ -175,6 +175,9 @@ impl Fabric {
                 }
                 LinkOutput::Up(_) => self.happened.push(Happened::Up(index)),
                 LinkOutput::Down(cause) => {
+                    if self.links[index].parent == Parent::Top {
+                        self.root.forget_masters(self.top.buses(port));
+                    }
                     self.links[index].upper_closes = self.links[index].connected;
                     self.happened.push(Happened::Down(index, cause));
                 }

@@ -81,3 +81,38 @@ fn echo(clock: Clock, waiting: Waiting, listener: &Listener) -> Result<(), Failu
     }
     Ok(())
 }
+
+/// Bytes of one write of the stream.
+const STREAM_WRITE: usize = 128 << 10;
+
+/// One-way TCP stream on loopback in 128 KiB writes: bytes a second over
+/// `span`.
+///
+/// # Errors
+/// If loopback does not work.
+pub fn stream(clock: Clock, span: wire::Duration) -> Result<u64, Failure> {
+    use std::io::{Read, Write};
+    let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let mut sender = std::net::TcpStream::connect(listener.local_addr()?)?;
+    let (mut receiver, _) = listener.accept()?;
+    let reader = std::thread::spawn(move || {
+        let mut buffer = vec![0; STREAM_WRITE * 2];
+        let mut total = 0u64;
+        while let Ok(bytes) = receiver.read(&mut buffer) {
+            if bytes == 0 {
+                break;
+            }
+            total += bytes as u64;
+        }
+        total
+    });
+    let data = vec![0x5a; STREAM_WRITE];
+    let start = clock.now();
+    while clock.now() < start + span {
+        sender.write_all(&data)?;
+    }
+    drop(sender);
+    let total = reader.join().map_err(|_| Failure("the reader panicked".into()))?;
+    let elapsed = (clock.now() - start).as_ns().max(1);
+    Ok((u128::from(total) * 1_000_000_000 / u128::from(elapsed)) as u64)
+}

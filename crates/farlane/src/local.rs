@@ -1,4 +1,4 @@
-//! The far side of the demo: device nodes, and a switch node for a cascade,
+//! The far side in this process: device nodes, and a switch node for a cascade,
 //! each in a thread of this process, on loopback.
 
 use crate::commands::Failure;
@@ -6,6 +6,7 @@ use crate::links::{PATIENCE, wait_for_links};
 use crate::namespace::Namespace;
 use crate::node::{drive, instance};
 use crate::signals::{Stop, StopHandle};
+use crate::trace_to::TraceArgs;
 use live::attached::{Attached, Switch};
 use live::links::Links;
 use live::net::Listener;
@@ -15,7 +16,9 @@ use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 use switch::Upstream;
 use switch::tunnel::Settings;
+use wire::Duration;
 use wire::frame::Role;
+use wire::trace::NodeRole;
 
 /// A node in a thread; ends with the value.
 pub struct Node {
@@ -36,6 +39,21 @@ impl Node {
         number: usize,
         size: u64,
     ) -> Result<Self, Failure> {
+        Self::device_traced(clock, waiting, max_payload, number, size, TraceArgs::default())
+    }
+
+    /// The same, recording what it sees.
+    ///
+    /// # Errors
+    /// As [`device`](Self::device).
+    pub fn device_traced(
+        clock: Clock,
+        waiting: Waiting,
+        max_payload: u16,
+        number: usize,
+        size: u64,
+        trace: TraceArgs,
+    ) -> Result<Self, Failure> {
         Self::start(
             clock,
             waiting,
@@ -43,9 +61,11 @@ impl Node {
             move || {
                 let serial = format!("FARLANE-DEMO-{number}");
                 let mps = usize::from(max_payload);
-                drive(&[Namespace::ram(size)], Some(&serial), "", mps).map_err(|error| error.0)
+                let made = drive(&[Namespace::ram(size)], Some(&serial), "", mps);
+                let tracer = trace.open(NodeRole::Device, instance(), clock);
+                Ok(made.map_err(|error| error.0)?.traced(tracer.map_err(|error| error.0)?))
             },
-            |_| Ok(()),
+            |_, _| Ok(()),
         )
     }
 
@@ -58,9 +78,15 @@ impl Node {
         waiting: Waiting,
         max_payload: u16,
         devices: Vec<SocketAddr>,
+        trace: TraceArgs,
     ) -> Result<Self, Failure> {
-        let make = move || Ok(host_switch(max_payload, &devices));
-        Self::start(clock, waiting, max_payload, make, |node| wait_for_links(node, PATIENCE))
+        let make = move || {
+            let tracer = trace.open(NodeRole::Switch, instance(), clock);
+            Ok(host_switch(max_payload, &devices).traced(tracer.map_err(|error| error.0)?))
+        };
+        Self::start(clock, waiting, max_payload, make, |node, stop| {
+            wait_for_links(node, PATIENCE, stop)
+        })
     }
 
     fn start<A: Attached>(
@@ -68,7 +94,7 @@ impl Node {
         waiting: Waiting,
         max_payload: u16,
         make: impl FnOnce() -> Result<A, String> + Send + 'static,
-        ready: impl FnOnce(&mut DeviceNode<A>) -> Result<(), Failure> + Send + 'static,
+        ready: impl FnOnce(&mut DeviceNode<A>, &Stop) -> Result<(), Failure> + Send + 'static,
     ) -> Result<Self, Failure> {
         let stop = Stop::manual()?;
         let handle = stop.handle()?;
@@ -109,21 +135,31 @@ fn serve<A: Attached>(
     max_payload: u16,
     stop: &Stop,
     make: impl FnOnce() -> Result<A, String>,
-    ready: impl FnOnce(&mut DeviceNode<A>) -> Result<(), Failure>,
+    ready: impl FnOnce(&mut DeviceNode<A>, &Stop) -> Result<(), Failure>,
     announce: impl FnOnce(SocketAddr),
 ) -> Result<(), Failure> {
     let attached = make()?;
+    let tracer = attached.tracer();
     let listener = Listener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
-    let settings = Settings { max_payload, ..Settings::new(Role::Device, instance()) };
+    let settings = link_end(Role::Device, max_payload);
     let mut node = DeviceNode::new(clock, Poller::new(waiting)?, listener, settings, attached)?;
-    ready(&mut node)?;
+    ready(&mut node, stop)?;
     announce(node.address()?);
-    Ok(node.run(stop.fd(), || stop.is_set(), |_| {})?)
+    node.run(stop.fd(), || stop.wanted(), |_| {})?;
+    tracer.finish()?;
+    Ok(())
+}
+
+/// A link inside this process cannot be lost, but one end may have to wait
+/// long for its turn while something else is measured.
+fn link_end(role: Role, max_payload: u16) -> Settings {
+    let loss_limit = Duration::from_ms(600_000);
+    Settings { max_payload, loss_limit, ..Settings::new(role, instance()) }
 }
 
 /// The switch of a host node, with a link to each of `devices`.
 pub fn host_switch(max_payload: u16, devices: &[SocketAddr]) -> Switch {
-    let tunnel = Settings { max_payload, ..Settings::new(Role::Host, instance()) };
+    let tunnel = link_end(Role::Host, max_payload);
     let upstream = Upstream::new(switch::upstream::Settings {
         ports: devices.len() as u8,
         max_payload: usize::from(max_payload),

@@ -1,0 +1,54 @@
+//! What is measured.
+
+use nvme::initiator::Op;
+
+/// With or without the tunnel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Path {
+    /// The controller right below the root port.
+    Direct,
+    /// Through switch, tunnel and loopback TCP.
+    Tunnelled,
+}
+
+/// One workload, in fio's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Case {
+    /// `randread`, `randwrite`, `read` or `write`.
+    pub rw: &'static str,
+    /// Read or write.
+    pub op: Op,
+    /// Anywhere, or one after the other.
+    pub random: bool,
+    /// Bytes a command.
+    pub bs: u32,
+    /// Commands in flight.
+    pub iodepth: usize,
+}
+
+impl Case {
+    /// As a row is named.
+    pub fn name(&self) -> String {
+        format!("{} {} KiB QD{}", self.rw, self.bs >> 10, self.iodepth)
+    }
+}
+
+const fn random(op: Op, rw: &'static str, iodepth: usize) -> Case {
+    Case { rw, op, random: true, bs: 4096, iodepth }
+}
+
+const fn sequential(op: Op, rw: &'static str) -> Case {
+    Case { rw, op, random: false, bs: 128 << 10, iodepth: 8 }
+}
+
+/// All workloads.
+pub const CASES: [Case; 8] = [
+    random(Op::Read, "randread", 1),
+    random(Op::Read, "randread", 8),
+    random(Op::Read, "randread", 32),
+    random(Op::Write, "randwrite", 1),
+    random(Op::Write, "randwrite", 8),
+    random(Op::Write, "randwrite", 32),
+    sequential(Op::Read, "read"),
+    sequential(Op::Write, "write"),
+];

@@ -1,0 +1,113 @@
+//! `farlane bench`: direct and tunnelled beside the raw floor, in one run.
+
+mod case;
+mod cpu;
+mod print;
+mod run;
+
+use super::Outcome;
+use crate::analyse::latency::Latency;
+use crate::progress::Progress;
+use case::{CASES, Case, Path};
+use live::Waiting;
+use run::Bench;
+use wire::Duration;
+
+/// Measure throughput and latency, direct and tunnelled, beside raw TCP
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n  farlane bench --quick\n  \
+    farlane bench --spin 0 --json\n  farlane bench --html bench.html\n\n\
+    Rounds are interleaved: floor, then every case on every path, and again.\n\
+    Figures are medians over the rounds.")]
+pub struct Args {
+    /// Fewer and shorter rounds: ends within 45 s
+    #[arg(long)]
+    quick: bool,
+    /// Rounds
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: Option<u32>,
+    /// One JSON document instead of a table; docs/json.md describes it
+    #[arg(long)]
+    json: bool,
+    /// Also write a self-contained page with the distributions
+    #[arg(long, value_name = "FILE")]
+    html: Option<std::path::PathBuf>,
+    /// Look for input this long before sleeping; 0 sleeps at once
+    #[arg(long, value_name = "MICROSECONDS", default_value_t = 50)]
+    spin: u64,
+    /// Payload sizes to measure at
+    #[arg(long, value_name = "BYTES", value_delimiter = ',', default_value = "256,4096",
+          value_parser = crate::node::parse_mps)]
+    mps: Vec<u16>,
+}
+
+/// One path at one payload size, one case: every round.
+pub(crate) struct Series {
+    path: Path,
+    mps: u16,
+    case: Case,
+    rounds: Vec<run::Round>,
+    latency: Latency,
+}
+
+/// The floor, every round.
+#[derive(Default)]
+pub(crate) struct Floor {
+    latency: Latency,
+    ping_pong_p50: Vec<u64>,
+    stream: Vec<u64>,
+}
+
+/// Everything measured.
+pub(crate) struct Results {
+    waiting: Waiting,
+    floor: Floor,
+    series: Vec<Series>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// One line for the user.
+pub fn run(args: &Args) -> Outcome {
+    let waiting = match args.spin {
+        0 => Waiting::Block,
+        us => Waiting::Spin(Duration::from_us(us)),
+    };
+    let rounds = args.rounds.unwrap_or(if args.quick { 3 } else { 7 });
+    let span = Duration::from_ms(if args.quick { 150 } else { 500 });
+    let mut progress = Progress::new();
+    let mut bench = Bench::new(waiting, &args.mps)?;
+    let mut results = Results { waiting, floor: Floor::default(), series: series(&args.mps) };
+    for round in 1..=rounds {
+        progress.show(&format!("round {round} of {rounds}: raw TCP"));
+        bench.floor(span, &mut results.floor)?;
+        for series in &mut results.series {
+            let (path, mps, name) = (series.path, series.mps, series.case.name());
+            let what = format!("round {round} of {rounds}: {path:?} MPS {mps} {name}");
+            progress.show(&what.to_lowercase());
+            let done = bench.round(path, mps, series.case, span, &mut series.latency)?;
+            series.rounds.push(done);
+        }
+    }
+    progress.done();
+    if args.json {
+        print::json(&results);
+    } else {
+        print::table(&results);
+    }
+    Ok(())
+}
+
+fn series(mps: &[u16]) -> Vec<Series> {
+    let mut all = Vec::new();
+    for mps in mps {
+        for case in CASES {
+            for path in [Path::Direct, Path::Tunnelled] {
+                let latency = Latency::new();
+                all.push(Series { path, mps: *mps, case, rounds: Vec::new(), latency });
+            }
+        }
+    }
+    all
+}

@@ -1,0 +1,166 @@
+//! Results for people and for machines.
+
+use super::case::Path;
+use super::run::Round;
+use super::{Results, Series};
+use live::Waiting;
+use serde::Serialize;
+
+/// Version of the document.
+const SCHEMA: u32 = 1;
+
+#[derive(Serialize)]
+struct Document {
+    schema: u32,
+    floor: FloorEntry,
+    runs: Vec<Run>,
+}
+
+#[derive(Serialize)]
+struct FloorEntry {
+    wait: &'static str,
+    tcp_pingpong_64b_p50_ns: u64,
+    tcp_stream_bytes_per_s: u64,
+}
+
+#[derive(Serialize)]
+struct Run {
+    path: &'static str,
+    mps: u16,
+    rw: &'static str,
+    bs: u32,
+    iodepth: usize,
+    rounds: usize,
+    iops: f64,
+    iops_min: f64,
+    iops_max: f64,
+    bytes_per_s: f64,
+    p50_ns: u64,
+    p99_ns: u64,
+    cpu_ns_per_io: f64,
+    host_cpu_ns_per_io: f64,
+    device_cpu_ns_per_io: f64,
+    floor_round_trips: f64,
+    floor_stream_share: f64,
+}
+
+/// Median, smallest and largest.
+fn spread(values: impl Iterator<Item = f64>) -> (f64, f64, f64) {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    match (values.first(), values.last()) {
+        (Some(low), Some(high)) => (values[values.len() / 2], *low, *high),
+        _ => (0.0, 0.0, 0.0),
+    }
+}
+
+fn median(values: &[u64]) -> u64 {
+    spread(values.iter().map(|value| *value as f64)).0 as u64
+}
+
+fn path_name(path: Path) -> &'static str {
+    match path {
+        Path::Direct => "direct",
+        Path::Tunnelled => "tunnelled",
+    }
+}
+
+fn round2(value: f64) -> f64 {
+    (value * 100.0).round() / 100.0
+}
+
+fn document(results: &Results) -> Document {
+    let floor = FloorEntry {
+        wait: match results.waiting {
+            Waiting::Block => "block",
+            Waiting::Spin(_) => "spin",
+        },
+        tcp_pingpong_64b_p50_ns: median(&results.floor.ping_pong_p50),
+        tcp_stream_bytes_per_s: median(&results.floor.stream),
+    };
+    let runs = results.series.iter().map(|series| run(series, &floor)).collect();
+    Document { schema: SCHEMA, floor, runs }
+}
+
+fn run(series: &Series, floor: &FloorEntry) -> Run {
+    let of = |field: fn(&Round) -> f64| spread(series.rounds.iter().map(field));
+    let (iops, iops_min, iops_max) = of(|round| round.iops);
+    let (bytes_per_s, ..) = of(|round| round.bytes_per_s);
+    let (p50, ..) = of(|round| round.p50_ns as f64);
+    let (p99, ..) = of(|round| round.p99_ns as f64);
+    let (host, ..) = of(|round| round.host_cpu_ns);
+    let (device, ..) = of(|round| round.device_cpu_ns);
+    Run {
+        path: path_name(series.path),
+        mps: series.mps,
+        rw: series.case.rw,
+        bs: series.case.bs,
+        iodepth: series.case.iodepth,
+        rounds: series.rounds.len(),
+        iops: iops.round(),
+        iops_min: iops_min.round(),
+        iops_max: iops_max.round(),
+        bytes_per_s: bytes_per_s.round(),
+        p50_ns: p50 as u64,
+        p99_ns: p99 as u64,
+        cpu_ns_per_io: (host + device).round(),
+        host_cpu_ns_per_io: host.round(),
+        device_cpu_ns_per_io: device.round(),
+        floor_round_trips: round2(p50 / floor.tcp_pingpong_64b_p50_ns.max(1) as f64),
+        floor_stream_share: round2(bytes_per_s / floor.tcp_stream_bytes_per_s.max(1) as f64),
+    }
+}
+
+/// One JSON document on stdout.
+pub fn json(results: &Results) {
+    let text = serde_json::to_string_pretty(&document(results)).expect("plain keys");
+    println!("{text}");
+}
+
+/// A table on stdout.
+pub fn table(results: &Results) {
+    let document = document(results);
+    let floor = &document.floor;
+    println!(
+        "floor ({}): 64-byte TCP round trip p50 {:.2} us; one-way TCP stream {:.0} MB/s",
+        floor.wait,
+        floor.tcp_pingpong_64b_p50_ns as f64 / 1e3,
+        floor.tcp_stream_bytes_per_s as f64 / 1e6,
+    );
+    println!(
+        "{:<9} {:>4} {:<22} {:>9} {:>19} {:>8} {:>9} {:>9} {:>6} {:>7} {:>9} {:>9}",
+        "path",
+        "MPS",
+        "workload",
+        "IOPS",
+        "min-max",
+        "MB/s",
+        "p50 us",
+        "p99 us",
+        "RTTs",
+        "stream",
+        "host ns",
+        "device ns",
+    );
+    for (run, series) in document.runs.iter().zip(&results.series) {
+        println!(
+            "{:<9} {:>4} {:<22} {:>9.0} {:>19} {:>8.0} {:>9.2} {:>9.2} {:>6.2} {:>6.0}% {:>9.0} {:>9.0}",
+            run.path,
+            run.mps,
+            series.case.name(),
+            run.iops,
+            format!("{:.0}-{:.0}", run.iops_min, run.iops_max),
+            run.bytes_per_s / 1e6,
+            run.p50_ns as f64 / 1e3,
+            run.p99_ns as f64 / 1e3,
+            run.floor_round_trips,
+            run.floor_stream_share * 100.0,
+            run.host_cpu_ns_per_io,
+            run.device_cpu_ns_per_io,
+        );
+    }
+    println!(
+        "RTTs: p50 in floor round trips; stream: share of the raw stream; \
+         host and device ns: CPU time a command on each side"
+    );
+}

@@ -1,0 +1,229 @@
+//! The machines that are measured, and one round of one case.
+
+use super::Floor;
+use super::case::{Case, Path};
+use super::cpu::CpuTime;
+use crate::analyse::latency::Latency;
+use crate::commands::Failure;
+use crate::links::{LinksUp, PATIENCE};
+use crate::local::{Node, host_switch};
+use crate::namespace::Namespace;
+use crate::rig::{Rig, Settings, io};
+use crate::{floor, node};
+use live::attached::Switch;
+use live::{Attached, Clock, NvmeDrive, Poller, Waiting};
+use nvme::initiator;
+use std::collections::BTreeMap;
+use wire::nvme::StatusCode;
+use wire::{Duration, Instant};
+
+/// Bytes of each drive.
+const DRIVE: u64 = 256 << 20;
+
+/// What one round of one case came to.
+#[derive(Clone, Copy, Debug)]
+pub struct Round {
+    /// Commands a second.
+    pub iops: f64,
+    /// Bytes a second.
+    pub bytes_per_s: f64,
+    /// Median latency, submission to completion as the driver sees it.
+    pub p50_ns: u64,
+    /// 99th percentile of the same.
+    pub p99_ns: u64,
+    /// CPU time of the host node per command.
+    pub host_cpu_ns: f64,
+    /// CPU time of the device node per command.
+    pub device_cpu_ns: f64,
+}
+
+struct Station<A> {
+    mps: u16,
+    rig: Rig<A>,
+    buffers: Vec<u64>,
+    next: u64,
+}
+
+/// See the module.
+pub struct Bench {
+    clock: Clock,
+    waiting: Waiting,
+    direct: Vec<Station<NvmeDrive>>,
+    tunnelled: Vec<Station<Switch>>,
+    _nodes: Vec<Node>,
+}
+
+impl Bench {
+    /// Machines for every payload size, with and without a tunnel.
+    ///
+    /// # Errors
+    /// If one does not come up.
+    pub fn new(waiting: Waiting, sizes: &[u16]) -> Result<Self, Failure> {
+        let clock = Clock::start();
+        let (mut direct, mut tunnelled, mut nodes) = (Vec::new(), Vec::new(), Vec::new());
+        let settings = Settings {
+            driver: initiator::Settings { entries: 256, ..initiator::Settings::default() },
+            ..Settings::default()
+        };
+        for mps in sizes.iter().copied() {
+            let drive =
+                node::drive(&[Namespace::ram(DRIVE)], Some("FARLANE-BENCH"), "", usize::from(mps))?;
+            let poller = Poller::new(waiting)?;
+            let rig = Rig::start(clock, poller, &settings, drive, |_| Ok(true))?;
+            direct.push(Station::new(mps, rig)?);
+            let far = Node::device(clock, waiting, mps, 0, DRIVE)?;
+            let switch = host_switch(mps, &[far.address()]);
+            let mut links = LinksUp::new(clock.now(), PATIENCE);
+            let poller = Poller::new(waiting)?;
+            let rig = Rig::start(clock, poller, &settings, switch, |switch| {
+                links.look(clock.now(), switch)
+            })?;
+            tunnelled.push(Station::new(mps, rig)?);
+            nodes.push(far);
+        }
+        Ok(Self { clock, waiting, direct, tunnelled, _nodes: nodes })
+    }
+
+    /// One round of the raw floor.
+    ///
+    /// # Errors
+    /// If loopback does not work.
+    pub fn floor(&self, span: Duration, floor: &mut Floor) -> Result<(), Failure> {
+        let latency = floor::measure(self.clock, self.waiting, 2000)?;
+        floor.ping_pong_p50.push(latency.summary().p50_ns);
+        floor.latency.merge(&latency);
+        floor.stream.push(floor::stream(self.clock, span)?);
+        Ok(())
+    }
+
+    /// One round of one case, for `span`, after a warm-up of a tenth.
+    ///
+    /// # Errors
+    /// If a command fails.
+    pub fn round(
+        &mut self,
+        path: Path,
+        mps: u16,
+        case: Case,
+        span: Duration,
+        latency: &mut Latency,
+    ) -> Result<Round, Failure> {
+        match path {
+            Path::Direct => {
+                let station = self.direct.iter_mut().find(|station| station.mps == mps);
+                station.expect("made for every size").round(case, span, latency)
+            }
+            Path::Tunnelled => {
+                let station = self.tunnelled.iter_mut().find(|station| station.mps == mps);
+                station.expect("made for every size").round(case, span, latency)
+            }
+        }
+    }
+}
+
+impl<A: Attached> Station<A> {
+    fn new(mps: u16, mut rig: Rig<A>) -> Result<Self, Failure> {
+        rig.stop_observing();
+        let buffers = (0..32).map(|_| rig.buffer(128 << 10)).collect::<Result<_, _>>()?;
+        Ok(Self { mps, rig, buffers, next: 1 })
+    }
+
+    fn round(
+        &mut self,
+        case: Case,
+        span: Duration,
+        latency: &mut Latency,
+    ) -> Result<Round, Failure> {
+        let mut scratch = Latency::new();
+        self.load(case, Duration::from_ns(span.as_ns() / 10), &mut scratch)?;
+        let mut own = Latency::new();
+        let cpu = CpuTime::now();
+        let (commands, elapsed) = self.load(case, span, &mut own)?;
+        let (host, device) = CpuTime::now().since(cpu);
+        latency.merge(&own);
+        let summary = own.summary();
+        let per_second = 1e9 / elapsed.as_ns().max(1) as f64;
+        let each = |ns: u64| ns as f64 / commands.max(1) as f64;
+        Ok(Round {
+            iops: commands as f64 * per_second,
+            bytes_per_s: commands as f64 * f64::from(case.bs) * per_second,
+            p50_ns: summary.p50_ns,
+            p99_ns: summary.p99_ns,
+            host_cpu_ns: each(host),
+            device_cpu_ns: each(device),
+        })
+    }
+
+    /// Keeps `iodepth` commands in flight for `span`, then lets them end.
+    fn load(
+        &mut self,
+        case: Case,
+        span: Duration,
+        latency: &mut Latency,
+    ) -> Result<(u64, Duration), Failure> {
+        let clock = *self.rig.machine_mut().clock();
+        let start = clock.now();
+        let end = start + span;
+        let mut open: BTreeMap<u16, (Instant, usize)> = BTreeMap::new();
+        for slot in 0..case.iodepth {
+            self.submit(case, slot, clock.now(), &mut open)?;
+        }
+        self.rig.drives[0].driver.ring(0);
+        let mut commands = 0;
+        while !open.is_empty() {
+            self.rig.turn()?;
+            let done = self.rig.reap(0);
+            let now = clock.now();
+            // All of them before the first new one, which may take over an
+            // identifier.
+            let mut free = Vec::new();
+            for done in done {
+                if done.status.code != StatusCode::SUCCESS {
+                    return Err(Failure(format!("{}: {}", case.name(), done.status.code)));
+                }
+                let Some((since, slot)) = open.remove(&done.id.get()) else { continue };
+                latency.record(now - since);
+                commands += 1;
+                free.push(slot);
+            }
+            if now < end && !free.is_empty() {
+                for slot in free {
+                    self.submit(case, slot, now, &mut open)?;
+                }
+                self.rig.drives[0].driver.ring(0);
+            }
+            let timeouts = self.rig.drives[0].driver.check_timeouts(now);
+            timeouts.map_err(|error| Failure(format!("{}: {error}", case.name())))?;
+        }
+        Ok((commands, clock.now() - start))
+    }
+
+    fn submit(
+        &mut self,
+        case: Case,
+        slot: usize,
+        now: Instant,
+        open: &mut BTreeMap<u16, (Instant, usize)>,
+    ) -> Result<(), Failure> {
+        let driver = &mut self.rig.drives[0].driver;
+        let namespace = driver.namespaces()[0];
+        let blocks = case.bs >> namespace.block_shift;
+        let places = namespace.blocks / u64::from(blocks);
+        let place = if case.random {
+            // xorshift64: cheap, and no two runs differ.
+            self.next ^= self.next << 13;
+            self.next ^= self.next >> 7;
+            self.next ^= self.next << 17;
+            self.next % places
+        } else {
+            self.next = self.next.wrapping_add(1);
+            self.next % places
+        };
+        let slba = place * u64::from(blocks);
+        let command = io(case.op, namespace.nsid, slba, blocks, self.buffers[slot]);
+        let id =
+            driver.prepare(now, 0, command).map_err(|_| Failure("the queue is full".into()))?;
+        open.insert(id.get(), (now, slot));
+        Ok(())
+    }
+}

@@ -1,0 +1,105 @@
+//! Device nodes that die, hang, and come back while a guest runs.
+//!
+//! QMP `device_del` is not used: QEMU from 10.1 on aborts whenever a vfio-user
+//! device with MSI-X is unplugged, lost or not (`vfio_user_msix_teardown` in
+//! hw/vfio-user/pci.c takes the PBA out of a BAR that is already taken apart).
+//! What the guest does itself, remove and rescan, does not end the device.
+
+use std::fs::File;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::folder;
+use crate::guest::Guest;
+use crate::node::{DeviceNode, HostNode};
+use crate::workload;
+
+/// What the host node says when a device node is lost, when it is back, when its
+/// drive is, and when that is another one.
+const LINK_DOWN: &str = "link down";
+const LINK_UP: &str = "link up";
+const ATTACHED: &str = "attached again";
+const CHANGED: &str = "has changed";
+
+/// Where the drive is that gets lost; the other is nvme1.
+const FUNCTION: &str = "0000:01:00.0";
+const SIZE: u64 = 64 << 20;
+
+fn namespace(disk: &Path, size: u64) -> String {
+    format!("file={},size={size}", disk.display())
+}
+
+#[test]
+fn remote_drive_is_lost_and_found() {
+    let folder = folder::kept("lost");
+    let [disk, other] = ["disk.img", "other.img"].map(|name| folder.join(name));
+    let mut device = DeviceNode::start(&folder, "device", &[&namespace(&disk, SIZE)]);
+    let other = DeviceNode::start(&folder, "other", &[&namespace(&other, SIZE)]);
+    let addresses = [device.address(), other.address()];
+    let mut host = HostNode::start(&folder, "host", &addresses, &[]);
+    let mut guest = Guest::builder("lost/guest")
+        .kernel("nvme_core.io_timeout=5")
+        .kernel(workload::RELAXED)
+        .root_port("rp0")
+        .root_port("rp1")
+        .device(host.endpoint(0, json!({"bus": "rp0"})).to_string())
+        .start();
+    guest.run(&workload::attached(1));
+    guest.qmp("device_add", host.endpoint(1, json!({"bus": "rp1", "id": "other"})));
+    guest.run(&workload::attached(2));
+
+    // It dies.
+    guest.run(&workload::load(0));
+    device.process.kill();
+    let output = guest.run(&workload::status_register(FUNCTION, u32::MAX));
+    // Of which the guest's shell takes some tenths.
+    assert!(output.elapsed < Duration::from_secs(1));
+    host.process.stderr.wait_for(LINK_DOWN, Duration::from_secs(1));
+    // The other drive goes on meanwhile.
+    workload::briefly(&mut guest, 1);
+    guest.run(&workload::lost(0, Duration::from_secs(40)));
+    assert!(host.process.is_running());
+    guest.run(&workload::remove(FUNCTION));
+
+    // It comes back larger: that is another drive.
+    let address = device.address();
+    let larger = namespace(&disk, SIZE + (32 << 20));
+    let device = DeviceNode::start_at(address, &folder, "larger", &[&larger]);
+    host.process.stderr.wait_for(CHANGED, Duration::from_secs(10));
+    guest.run(&workload::rescan());
+    guest.run(&workload::attached(1));
+    assert!(device.stop().success());
+    host.process.stderr.wait_for(LINK_DOWN, Duration::from_secs(1));
+    File::options().write(true).open(&disk).unwrap().set_len(SIZE).unwrap();
+
+    // It comes back as it was.
+    let device = DeviceNode::start_at(address, &folder, "again", &[&namespace(&disk, SIZE)]);
+    host.process.stderr.wait_for(LINK_UP, Duration::from_secs(10));
+    host.process.stderr.wait_for(ATTACHED, Duration::from_secs(1));
+    guest.run(&workload::rescan());
+    guest.run(&workload::attached(2));
+    workload::briefly(&mut guest, 0);
+
+    // It hangs: what is on its way then takes the link-loss limit, 800 ms.
+    guest.run(&workload::load(0));
+    device.process.suspend();
+    let output = guest.run(&workload::status_register(FUNCTION, u32::MAX));
+    assert!(output.elapsed < Duration::from_millis(1500));
+    host.process.stderr.wait_for(LINK_DOWN, Duration::from_secs(1));
+    let output = guest.run(&workload::status_register(FUNCTION, u32::MAX));
+    assert!(output.elapsed < Duration::from_millis(700));
+    guest.run(&workload::lost(0, Duration::from_secs(40)));
+    device.process.resume();
+    host.process.stderr.wait_for(ATTACHED, Duration::from_secs(10));
+    guest.run(&workload::remove(FUNCTION));
+    guest.run(&workload::rescan());
+    guest.run(&workload::attached(2));
+    for drive in [0, 1] {
+        guest.run(&workload::transfer(drive, 1));
+    }
+    guest.power_off();
+    assert!(host.stop().success());
+    assert!(device.stop().success());
+}
