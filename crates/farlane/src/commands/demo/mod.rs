@@ -2,7 +2,6 @@
 
 mod measure;
 mod print;
-mod segments;
 mod verify;
 
 use super::{Failure, Outcome};
