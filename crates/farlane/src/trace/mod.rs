@@ -4,12 +4,14 @@
 //! [`Run::analyse`] goes through the TLPs of the point nearest to the host,
 //! and [`Run::journey`] tells when each of them was at the other points.
 
+pub mod chart;
 mod clock;
 mod decode;
 mod file;
 mod index;
 mod journey;
 mod path;
+pub mod perfetto;
 mod run;
 mod select;
 mod stats;

@@ -73,6 +73,12 @@ impl Run {
             let index = Index::new(&file)?;
             nodes.push(Node { file, index, parent: None });
         }
+        // From the host on, so that they are told in this order.
+        nodes.sort_by_key(|node: &Node| match node.file.header.role {
+            NodeRole::Host => 0,
+            NodeRole::Switch => 1,
+            NodeRole::Device => 2,
+        });
         for child in 0..nodes.len() {
             nodes[child].parent = find_parent(&nodes, child)?;
         }

@@ -6,9 +6,12 @@ mod print;
 use super::{Failure, Outcome};
 use crate::analyse::{Command, Counters, Event};
 use crate::trace::{
-    Found, Leg, Opcode, Run, Selection, Span, Statistics, Troubles, parse_time, path,
+    Found, Leg, Opcode, Run, Selection, Span, Statistics, Troubles, chart, parse_time, path,
+    perfetto,
 };
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
 use wire::Bdf;
 
 /// Show what nodes recorded: commands, TLPs, where the time goes
@@ -17,7 +20,9 @@ use wire::Bdf;
     farlane demo --trace run.trace\n  \
     farlane trace run.trace run.trace.device0 --opcode read --limit 1\n  \
     farlane trace run.trace --list --from 20ms --to 30ms\n  \
-    farlane trace run.trace run.trace.device0 --stats --json\n\n\
+    farlane trace run.trace run.trace.device0 --stats --json\n  \
+    farlane trace run.trace run.trace.device0 --command 7 --svg read.svg\n  \
+    farlane trace run.trace run.trace.device0 --perfetto run.json --limit 0\n\n\
     Traces of one run are brought onto one timeline: the clock of the node nearest\n\
     to the host, whose TLPs are shown. Times are since that node's start.\n\
     docs/trace.md describes the files, docs/json.md the document.")]
@@ -67,6 +72,12 @@ pub struct Args {
     /// Print every TLP, not only the first and the last of equal ones
     #[arg(long)]
     unfold: bool,
+    /// Also draw the first command shown as a sequence diagram
+    #[arg(long, value_name = "OUT.SVG")]
+    svg: Option<PathBuf>,
+    /// Also write the commands that fit for Perfetto, as Chrome trace events
+    #[arg(long, value_name = "OUT.JSON")]
+    perfetto: Option<PathBuf>,
     /// One JSON document instead of text; docs/json.md describes it
     #[arg(long)]
     json: bool,
@@ -120,6 +131,9 @@ impl Args {
     }
 
     fn limit(&self) -> usize {
+        if self.svg.is_some() && self.limit.is_none() {
+            return 1;
+        }
         let many = self.list || self.json;
         self.limit.unwrap_or(match (self.stats, many) {
             (true, _) => 0,
@@ -135,6 +149,9 @@ impl Args {
 /// One line for the user.
 pub fn run(args: &Args) -> Outcome {
     let report = collect(args)?;
+    if let Some(path) = &args.svg {
+        draw(&report, path)?;
+    }
     if args.json {
         json::print(&report)
     } else {
@@ -143,11 +160,31 @@ pub fn run(args: &Args) -> Outcome {
     }
 }
 
+/// The sequence diagram of the first command shown.
+fn draw(report: &Report, path: &Path) -> Outcome {
+    let shown = report.shown.first().ok_or_else(|| Failure("no command fits".into()))?;
+    let svg = chart::chart(&report.run, &shown.command);
+    std::fs::write(path, svg).map_err(|error| cannot_write(path, &error))
+}
+
+type Perfetto = (perfetto::Writer<BufWriter<File>>, PathBuf);
+
+fn begin_perfetto(path: &Path) -> Result<Perfetto, Failure> {
+    let file = File::create(path).map_err(|error| cannot_write(path, &error))?;
+    let writer = perfetto::Writer::new(BufWriter::new(file));
+    Ok((writer.map_err(|error| cannot_write(path, &error))?, path.to_owned()))
+}
+
+fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
+    Failure(format!("cannot write {}: {error}", path.display()))
+}
+
 fn collect(args: &Args) -> Result<Report, Failure> {
     let run = Run::open(&args.files)?;
     let (selection, limit) = (args.selection(), args.limit());
     let (mut shown, mut wanted, mut all) = (Vec::new(), 0, 0);
     let (mut statistics, mut troubles) = (Statistics::default(), Troubles::default());
+    let mut perfetto = args.perfetto.as_deref().map(begin_perfetto).transpose()?;
     let (counters, unreadable) = run.analyse(|found, counters| {
         troubles.look(&found);
         if let Found::Tlp(_, _, tlp, _) = &found {
@@ -161,10 +198,16 @@ fn collect(args: &Args) -> Result<Report, Failure> {
         wanted += 1;
         let path = path(&run, &command);
         statistics.add(&command, &path);
+        if let Some((writer, _)) = &mut perfetto {
+            writer.add(all, &command, &path);
+        }
         if shown.len() < limit {
             shown.push(Shown { number: all, command: *command, path });
         }
     })?;
     troubles.count(&counters, "the end of the trace");
+    if let Some((writer, path)) = perfetto {
+        writer.finish().map_err(|error| cannot_write(&path, &error))?;
+    }
     Ok(Report { run, shown, wanted, all, statistics, troubles, counters, unreadable })
 }
