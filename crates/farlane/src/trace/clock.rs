@@ -9,11 +9,10 @@
 
 use serde::Serialize;
 
-/// Nanoseconds that a window has at least, if one offset does not explain
-/// everything: clocks drift.
-const WINDOW: u64 = 1_000_000_000;
-/// Windows at most.
-const MOST_WINDOWS: u64 = 1000;
+/// Clocks that differ more in their rate are no clocks: parts of one.
+const MOST_DRIFT: f64 = 1e-3;
+/// Steps of the search for the rate; each leaves two thirds.
+const STEPS: usize = 80;
 
 /// A bound of the offset, by when it was found.
 #[derive(Clone, Copy, Debug)]
@@ -27,106 +26,80 @@ pub(super) struct Bound {
 }
 
 /// The offset of one clock against another.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Offset {
-    /// The parent's time and the child's time less it, in nanoseconds; between
-    /// the points it is interpolated. One point: the offset is constant.
-    points: Vec<(u64, i64)>,
+    /// The child's time less the parent's, in nanoseconds, at `since_ns`.
+    pub offset_ns: i64,
+    /// A time of the parent's clock.
+    pub since_ns: u64,
+    /// What the child's clock gains, in nanoseconds a second; 0 unless one
+    /// offset does not explain everything.
+    pub drift_ns_per_s: f64,
     /// It may be wrong by this many nanoseconds either way.
     pub uncertainty_ns: u64,
     /// Frames and echoes it was taken from.
     pub samples: u64,
-    /// Whether the clocks were seen to drift.
-    pub drifts: bool,
     /// Whether nothing explains all bounds: some times cannot be right.
     pub contradictory: bool,
 }
 
 impl Offset {
-    /// No offset: the same clock.
-    pub fn none() -> Self {
-        Self {
-            points: vec![(0, 0)],
-            uncertainty_ns: 0,
-            samples: 0,
-            drifts: false,
-            contradictory: false,
-        }
-    }
-
     /// From bounds; `None` if they are all of one direction.
     pub(super) fn estimate(bounds: &[Bound]) -> Option<Self> {
-        let (least, most) = extremes(bounds)?;
-        let samples = bounds.len() as u64;
-        if least <= most {
-            let (middle, half) = middle(least, most);
-            let points = vec![(0, middle)];
-            let uncertainty_ns = half;
-            return Some(Self {
-                points,
-                uncertainty_ns,
-                samples,
-                drifts: false,
-                contradictory: false,
-            });
+        let since = bounds.iter().map(|bound| bound.at).min()?;
+        let mut rate = 0.0;
+        let (mut least, mut most) = extremes(bounds, since, rate)?;
+        if least > most {
+            rate = steepest(bounds, since);
+            (least, most) = extremes(bounds, since, rate)?;
         }
-        Some(Self { samples, ..Self::piecewise(bounds, (least, most)) })
-    }
-
-    /// An offset for each window, for clocks that drift.
-    fn piecewise(bounds: &[Bound], (least, most): (i64, i64)) -> Self {
-        let (first, last) = bounds
-            .iter()
-            .fold((u64::MAX, 0), |(first, last), bound| (first.min(bound.at), last.max(bound.at)));
-        let width = ((last - first) / MOST_WINDOWS).max(WINDOW);
-        let mut windows: std::collections::BTreeMap<u64, Vec<Bound>> = Default::default();
-        for bound in bounds {
-            windows.entry((bound.at - first) / width).or_default().push(*bound);
-        }
-        let (mut points, mut uncertainty_ns, mut contradictory) = (Vec::new(), 0, false);
-        for (window, bounds) in windows {
-            let Some((least, most)) = extremes(&bounds) else { continue };
-            let (middle, half) = middle(least.min(most), least.max(most));
-            contradictory |= least > most;
-            uncertainty_ns = uncertainty_ns.max(half);
-            points.push((first + window * width + width / 2, middle));
-        }
-        if points.is_empty() {
-            let (middle, half) = middle(most, least);
-            (points, uncertainty_ns, contradictory) = (vec![(0, middle)], half, true);
-        }
-        Self { points, uncertainty_ns, samples: 0, drifts: true, contradictory }
+        let width = most.abs_diff(least);
+        Some(Self {
+            offset_ns: least.min(most) + (width / 2) as i64,
+            since_ns: since,
+            drift_ns_per_s: rate * 1e9,
+            uncertainty_ns: width.div_ceil(2),
+            samples: bounds.len() as u64,
+            contradictory: least > most,
+        })
     }
 
     /// The parent's time when the child's clock shows `at`, in nanoseconds.
     pub fn to_parent(&self, at: i64) -> i64 {
-        at - self.at(at)
+        let plain = at.saturating_sub(self.offset_ns);
+        let rate = self.drift_ns_per_s / 1e9;
+        let since = plain.saturating_sub(self.since_ns as i64) as f64;
+        plain.saturating_sub((since * rate / (1.0 + rate)).round() as i64)
     }
+}
 
-    /// The offset in nanoseconds near the child's time `at`.
-    pub fn at(&self, at: i64) -> i64 {
-        let time = |index: usize| self.points[index].0 as i64 + self.points[index].1;
-        let next = self.points.partition_point(|(t, offset)| *t as i64 + offset <= at);
-        if next == 0 || next == self.points.len() {
-            return self.points[next.saturating_sub(1)].1;
+/// The rate that leaves the bounds furthest apart. Their distance is concave
+/// in it: the least of straight lines.
+fn steepest(bounds: &[Bound], since: u64) -> f64 {
+    let width = |rate| extremes(bounds, since, rate).map_or(0, |(least, most)| most - least);
+    let (mut low, mut high) = (-MOST_DRIFT, MOST_DRIFT);
+    for _ in 0..STEPS {
+        let third = (high - low) / 3.0;
+        if width(low + third) < width(high - third) {
+            low += third;
+        } else {
+            high -= third;
         }
-        let (from, to) = (self.points[next - 1].1, self.points[next].1);
-        let span = i128::from(time(next) - time(next - 1)).max(1);
-        let part = i128::from(at - time(next - 1)) * i128::from(to - from) / span;
-        from + part as i64
     }
+    (low + high) / 2.0
 }
 
-/// The greatest lower and the least upper bound.
-fn extremes(bounds: &[Bound]) -> Option<(i64, i64)> {
-    let least = bounds.iter().filter(|bound| !bound.most).map(|bound| bound.offset).max()?;
-    let most = bounds.iter().filter(|bound| bound.most).map(|bound| bound.offset).min()?;
-    Some((least, most))
-}
-
-fn middle(least: i64, most: i64) -> (i64, u64) {
-    let width = most.abs_diff(least);
-    (least + (width / 2) as i64, width.div_ceil(2))
+/// The greatest lower and the least upper bound of the offset at `since`, if
+/// the child's clock gains `rate`.
+fn extremes(bounds: &[Bound], since: u64, rate: f64) -> Option<(i64, i64)> {
+    let level = |bound: &Bound| {
+        let gained = (bound.at - since) as f64 * rate;
+        bound.offset.saturating_sub(gained.round() as i64)
+    };
+    let of = |most| bounds.iter().filter(move |bound| bound.most == most).map(level);
+    // Far apart, but never so far that their difference overflows.
+    let sane = |offset: i64| offset.clamp(i64::MIN / 4, i64::MAX / 4);
+    Some((sane(of(false).max()?), sane(of(true).min()?)))
 }
 
 #[cfg(test)]
@@ -152,21 +125,39 @@ mod tests {
     fn a_constant_offset_is_found_to_its_uncertainty() {
         for offset in [0, 123_456_789, -5_000_000_000] {
             let found = Offset::estimate(&bounds(offset, 0, 8_000)).unwrap();
-            assert!(found.at(0).abs_diff(offset) <= found.uncertainty_ns, "{found:?}");
+            assert!(found.offset_ns.abs_diff(offset) <= found.uncertainty_ns, "{found:?}");
             assert!((7_900..8_200).contains(&found.uncertainty_ns), "{found:?}");
-            assert!(!found.drifts && !found.contradictory);
-            assert_eq!(found.to_parent(1_000_000 + found.at(0)), 1_000_000);
+            assert!(found.drift_ns_per_s == 0.0 && !found.contradictory);
+            assert_eq!(found.to_parent(1_000_000 + found.offset_ns), 1_000_000);
         }
     }
 
     #[test]
     fn drift_is_followed() {
-        let found = Offset::estimate(&bounds(1_000_000, 50, 8_000)).unwrap();
-        assert!(found.drifts && !found.contradictory, "{found:?}");
-        // 50 ppm of a window of 1 s are 50 us.
-        assert!(found.uncertainty_ns < 60_000, "{found:?}");
-        let at = 5_000_000_000 + 1_000_000 + 250_000;
-        assert!(found.to_parent(at).abs_diff(5_000_000_000) < 60_000, "{found:?}");
+        for ppm in [50, -30] {
+            let found = Offset::estimate(&bounds(1_000_000, ppm, 8_000)).unwrap();
+            assert!(!found.contradictory, "{found:?}");
+            assert!((found.drift_ns_per_s - ppm as f64 * 1e3).abs() < 2_000.0, "{found:?}");
+            assert!(found.uncertainty_ns < 9_000, "{found:?}");
+            for at in [0, 5_000_000_000, 9_900_000_000] {
+                let theirs = at + 1_000_000 + at * ppm / 1_000_000;
+                assert!(found.to_parent(theirs).abs_diff(at) < 9_000, "{found:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_is_said() {
+        let mut all = bounds(0, 0, 5_000);
+        all.push(Bound { at: 7, offset: -40_000, most: true });
+        all.push(Bound { at: 5_000_000_000, offset: -90_000, most: true });
+        all.push(Bound { at: 9_000_000_000, offset: -40_000, most: true });
+        assert!(Offset::estimate(&all).unwrap().contradictory);
+        all.push(Bound { at: u64::MAX, offset: i64::MIN, most: true });
+        all.push(Bound { at: 1, offset: i64::MAX, most: false });
+        let wild = Offset::estimate(&all).unwrap();
+        wild.to_parent(i64::MIN);
+        wild.to_parent(i64::MAX);
     }
 
     #[test]

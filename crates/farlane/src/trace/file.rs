@@ -15,6 +15,10 @@ const MOST_BAD: u32 = 1000;
 /// Bytes of a file's header at most.
 const MOST_HEADER: usize = 4096;
 
+/// Times beyond 73 years count as that: differences of times and clocks then
+/// fit into their numbers.
+const LATEST: u64 = 1 << 61;
+
 /// What a file holds, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Item<'a> {
@@ -124,7 +128,7 @@ impl TraceFile {
     /// One line that names the file.
     pub fn read(&self, mut sink: impl FnMut(Item<'_>)) -> Result<u64, Failure> {
         let mut bytes = Vec::new();
-        let (mut expected, mut bad) = (0, 0);
+        let (mut expected, mut bad, mut last) = (0, 0, 0);
         for Place { offset, chunk, have } in &self.chunks {
             if chunk.number != expected {
                 sink(Item::Gap(None));
@@ -137,7 +141,11 @@ impl TraceFile {
             let read = read_at(&self.file, offset + CHUNK_HEADER as u64, &mut bytes);
             read.map_err(|error| Failure(format!("{}: {error}", self.path.display())))?;
             let mut records = Records::new(chunk.start_ns, &bytes);
-            records.by_ref().for_each(|timed| sink(Item::Record(timed)));
+            for Timed { at_ns, record } in records.by_ref() {
+                // Damage may say otherwise, but time does not go back.
+                last = at_ns.clamp(last, LATEST);
+                sink(Item::Record(Timed { at_ns: last, record }));
+            }
             bad += records.bad();
         }
         Ok(bad)

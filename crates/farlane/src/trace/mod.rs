@@ -15,6 +15,8 @@ pub mod perfetto;
 mod run;
 mod select;
 mod stats;
+#[cfg(test)]
+mod tests;
 mod trouble;
 
 pub use clock::Offset;

@@ -151,7 +151,7 @@ impl Way {
     /// Goes on to `to`; clocks of different nodes may disagree a little, so
     /// that time never goes back here, and never beyond the end.
     fn leg(&mut self, lane: Lane, step: StepKind, to: i64) {
-        let to = to.clamp(self.now, self.end);
+        let to = to.min(self.end).max(self.now);
         match self.legs.last_mut() {
             Some(last) if last.lane == lane && last.step == step => last.to_ns = to,
             _ => self.legs.push(Leg { lane, step, from_ns: self.now, to_ns: to }),

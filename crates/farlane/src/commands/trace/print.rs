@@ -65,14 +65,17 @@ fn nodes(run: &Run) -> String {
         );
         if let Some(parent) = &node.parent {
             let clock = &parent.clock;
-            let drift = if clock.drifts { ", drifting" } else { "" };
+            let drift = match clock.drift_ns_per_s.round() {
+                0.0 => String::new(),
+                gain => format!(", gaining {gain:+} ns/s"),
+            };
             let bad =
                 if clock.contradictory { ", CONTRADICTORY: some times are wrong" } else { "" };
             out += &format!(
                 "        on {} of {}; clock {:+} ns against it, +/- {} ns, from {} frames{drift}{bad}\n",
                 parent.tap,
                 run.nodes[parent.node].file.header.role,
-                clock.at(0),
+                clock.offset_ns,
                 run.uncertainty_ns(number),
                 clock.samples,
             );
