@@ -6,3 +6,4 @@ mod json_document;
 mod mistakes;
 mod nodes;
 mod process;
+mod trace;

@@ -203,7 +203,7 @@ impl<A: Attached> DeviceNode<A> {
         while let Some(news) = self.downstream.function_mut().news() {
             tell(DeviceEvent::Attached(news));
         }
-        let timers = [active.timer, link, self.visitors.timer()];
+        let timers = [active.timer, link, self.visitors.timer(), self.tracer.tick(now)];
         Ok((moved, switch::upstream::next_timer(timers)))
     }
 

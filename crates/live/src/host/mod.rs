@@ -120,7 +120,7 @@ impl<A: Attached> Machine<A> {
         let late = if active.moved { self.upwards(now, memory, &mut moved) } else { None };
         let asleep = self.sleeps.iter().map(|(at, _, _)| *at).min();
         moved |= active.moved;
-        Ok((moved, next_timer([down, up, late, active.timer, asleep])))
+        Ok((moved, next_timer([down, up, late, active.timer, asleep, self.probe.tick(now)])))
     }
 
     /// Waits until something may have happened; `moved` says that something

@@ -47,6 +47,11 @@ impl Probe {
         self.room == 0
     }
 
+    /// As [`Tracer::tick`].
+    pub(super) fn tick(&self, now: Instant) -> Option<Instant> {
+        self.tracer.tick(now)
+    }
+
     pub(super) fn record(&mut self, clock: &Clock, up: bool, tlp: &Tlp) {
         self.tracer.tlp(Tap::ROOT_PORT, up, tlp);
         if self.room > 0 {

@@ -109,6 +109,12 @@ impl Tracer {
         }
     }
 
+    /// Writes out what has waited long enough. Yields when to call again at
+    /// the latest, so that a node that is killed loses little.
+    pub fn tick(&self, now: Instant) -> Option<Instant> {
+        self.0.as_ref().and_then(|shared| shared.recorder.borrow_mut().tick(now))
+    }
+
     /// The number of an echo to send on every link now, if one is due.
     pub fn echo_due(&self, now: Instant) -> Option<u64> {
         let shared = self.0.as_ref().filter(|shared| now >= shared.next_echo.get())?;

@@ -177,6 +177,16 @@ impl Recorder {
         Some(delta)
     }
 
+    /// As [`Tracer::tick`](super::Tracer::tick).
+    pub fn tick(&mut self, now: Instant) -> Option<Instant> {
+        let due = Instant::from_ns(self.start_ns) + FLUSH;
+        if self.buffer.len() <= CHUNK_HEADER || now >= due && self.hand_over() {
+            return None;
+        }
+        // If the writer is behind, the next record or turn will do.
+        (now < due).then_some(due)
+    }
+
     /// Gives the chunk to the writer; `false` if the writer has not handed
     /// any memory back.
     fn hand_over(&mut self) -> bool {
