@@ -6,7 +6,7 @@ use super::file::{Item, TraceFile};
 use crate::commands::Failure;
 use std::collections::{HashMap, VecDeque};
 use wire::frame::{Control, Kind};
-use wire::trace::{LinkState, NodeRole, Record, Tap};
+use wire::trace::{HEAD, LinkState, NodeRole, Record, Tap};
 
 /// TLPs at the port of a node that are looked at; what follows is left out.
 const MOST_TLPS: usize = 16 << 20;
@@ -42,8 +42,9 @@ pub struct Frame {
     pub tlps: u32,
     /// Which greeting of the link it follows.
     pub(super) connection: u32,
-    /// The slot of its first TLP.
+    /// The slot of its first TLP, and of how many it has one.
     pub(super) first: u32,
+    pub(super) kept: u32,
 }
 
 /// A greeting of a link.
@@ -126,8 +127,6 @@ struct Link {
     ours: Option<u64>,
     theirs: Option<u64>,
     connection: Option<u32>,
-    /// TLPs of the frame that is not whole, by direction.
-    open: [Vec<Key>; 2],
 }
 
 #[derive(Debug, Default)]
@@ -198,14 +197,13 @@ impl Builder {
         let (first, last) = self.index.span.unwrap_or((at, at));
         self.index.span = Some((first.min(at), last.max(at)));
         match timed.record {
-            Record::Tlp { tap, up, bytes, .. } if tap.is_link() => {
-                self.links.entry(tap).or_default().open[usize::from(up)].push(key(bytes));
-            }
             Record::Tlp { up, bytes, .. } => self.port(at, up, key(bytes)),
-            Record::Frame { tap, up, sequence, bytes, tlps } => {
-                let frame =
-                    Frame { at, tap, up, sequence, bytes, tlps, connection: NONE, first: NONE };
-                self.frame(frame);
+            Record::Frame { tap, up, sequence, bytes, tlps, heads } => {
+                let connection = self.links.get(&tap).and_then(|link| link.connection);
+                let (connection, first) = (connection.unwrap_or(NONE), self.index.slots.len());
+                let (first, kept) = (first as u32, (heads.len() / HEAD) as u32);
+                let frame = Frame { at, tap, up, sequence, bytes, tlps, connection, first, kept };
+                self.frame(frame, heads);
             }
             Record::Control { tap, up, kind, payload } => {
                 self.control(at, tap, up, kind, payload);
@@ -225,7 +223,6 @@ impl Builder {
     fn forget(&mut self) {
         self.from_link.clear();
         self.from_port.clear();
-        self.links.values_mut().for_each(|link| link.open = Default::default());
     }
 
     fn port(&mut self, at: u64, up: bool, key: Key) {
@@ -247,32 +244,24 @@ impl Builder {
         self.index.port.push(PortTlp { at, slots });
     }
 
-    fn frame(&mut self, mut frame: Frame) {
-        let Frame { tap, up, sequence, tlps, .. } = frame;
-        let link = self.links.entry(tap).or_default();
-        let keys = std::mem::take(&mut link.open[usize::from(up)]);
-        frame.connection = link.connection.unwrap_or(NONE);
-        if keys.len() != tlps as usize || self.index.slots.len() + keys.len() >= NONE as usize {
-            // Some of its TLPs are missing.
+    fn frame(&mut self, frame: Frame, heads: &[u8]) {
+        let Frame { tap, up, sequence, connection, .. } = frame;
+        if self.index.slots.len() + heads.len() / HEAD >= NONE as usize {
             return;
         }
         let number = self.index.frames.len() as u32;
-        frame.first = self.index.slots.len() as u32;
-        for key in &keys {
-            let slot = self.index.slots.len() as u32;
+        for head in heads.chunks_exact(HEAD) {
+            let (key, slot) = (key(head), self.index.slots.len() as u32);
             let mut port = NONE;
             if !is_sent(tap, up) {
-                self.from_link.put(up, side(tap), *key, slot);
-            } else if let Some(tlp) = self.from_port.take(up, side(tap), *key) {
+                self.from_link.put(up, side(tap), key, slot);
+            } else if let Some(tlp) = self.from_port.take(up, side(tap), key) {
                 port = tlp;
                 self.index.port[tlp as usize].slots[side(tap)] = slot;
             }
             self.index.slots.push((number, port));
         }
-        let link = &mut self.links.entry(tap).or_default().open[usize::from(up)];
-        *link = keys;
-        link.clear();
-        self.index.by_frame.insert((tap, frame.connection, up, sequence), number);
+        self.index.by_frame.insert((tap, connection, up, sequence), number);
         self.index.frames.push(frame);
     }
 

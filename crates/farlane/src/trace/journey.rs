@@ -86,7 +86,7 @@ impl Run {
             let found = other.index.frame(tap, *connection, frame.up, frame.sequence);
             let Some(found) = found else { continue };
             let theirs = &other.index.frames[found as usize];
-            if theirs.tlps != frame.tlps {
+            if theirs.tlps != frame.tlps || place >= theirs.kept {
                 continue;
             }
             let (_, port) = other.index.slots[(theirs.first + place) as usize];

@@ -19,7 +19,7 @@ use wire::{Duration, Instant};
 /// Bytes of a chunk; rings below eight of them have smaller ones.
 const CHUNK: usize = 256 << 10;
 /// The smallest chunk holds the longest record several times.
-const SMALLEST: usize = 16 << 10;
+const SMALLEST: usize = 32 << 10;
 /// Chunks in memory: 2 MiB.
 const CHUNKS: usize = 8;
 /// A chunk waits this long at most while anything happens.
@@ -112,7 +112,8 @@ impl Recorder {
             _ => usize::MAX,
         });
         let room = record_room(tlp.wire_length());
-        if let Some(delta) = self.begin(room) {
+        let now = self.clock.now();
+        if let Some(delta) = self.begin(now, room) {
             encode_tlp(tap, up, tlp, keep, delta, &mut self.buffer);
         }
     }
@@ -126,15 +127,17 @@ impl Recorder {
                 self.links.len() - 1
             }
         };
+        // All of it passes at once: one look at the clock will do.
+        let now = self.clock.now();
         let mut scanner = std::mem::take(&mut self.links[at].1[usize::from(up)]);
         scanner.feed(bytes, |piece| {
-            self.record(match piece {
-                Piece::Tlp { length, head: bytes } => Record::Tlp { tap, up, length, bytes },
-                Piece::Frame { sequence, bytes, tlps } => {
-                    Record::Frame { tap, up, sequence, bytes, tlps }
+            let record = match piece {
+                Piece::Frame { sequence, bytes, tlps, heads } => {
+                    Record::Frame { tap, up, sequence, bytes, tlps, heads }
                 }
                 Piece::Control { kind, payload } => Record::Control { tap, up, kind, payload },
-            });
+            };
+            self.record(now, record);
         });
         self.links[at].1[usize::from(up)] = scanner;
     }
@@ -142,28 +145,30 @@ impl Recorder {
     /// A link begins anew, or ends.
     pub fn link(&mut self, tap: Tap, state: LinkState<'_>) {
         self.links.retain(|(link, _)| *link != tap);
-        self.record(Record::Link { tap, state });
+        let now = self.clock.now();
+        self.record(now, Record::Link { tap, state });
     }
 
-    fn record(&mut self, record: Record<'_>) {
+    fn record(&mut self, now: Instant, record: Record<'_>) {
         let bytes = match record {
             Record::Tlp { bytes, .. } | Record::Unknown { bytes, .. } => bytes.len(),
+            Record::Frame { heads, .. } => heads.len(),
             Record::Control { payload, .. } => payload.len(),
             Record::Link { state: LinkState::Down(why), .. } => why.len(),
-            _ => 0,
+            Record::Link { .. } => 0,
         };
-        if let Some(delta) = self.begin(record_room(bytes)) {
+        if let Some(delta) = self.begin(now, record_room(bytes)) {
             record.encode(delta, &mut self.buffer);
         }
     }
 
     /// Room for a record that is about to be written: the time since the one
     /// before it, in nanoseconds; `None` if it is lost.
-    fn begin(&mut self, room: usize) -> Option<u64> {
-        let now = self.clock.now();
+    fn begin(&mut self, now: Instant, room: usize) -> Option<u64> {
         let fits = self.lost_now == 0 && self.buffer.len() + room <= self.most;
         let due = now > Instant::from_ns(self.start_ns) + FLUSH && self.buffer.len() > CHUNK_HEADER;
-        if (!fits || due) && !self.hand_over() && !fits {
+        let handed_over = (!fits || due) && self.hand_over();
+        if !fits && !handed_over {
             self.lost_now += 1;
             self.lost += 1;
             return None;
@@ -229,7 +234,9 @@ impl Drop for Recorder {
 }
 
 fn fresh(most: usize) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(most);
+    // Touched, so that no page is missing when it is needed.
+    let mut bytes = vec![1; most];
+    bytes.clear();
     bytes.resize(CHUNK_HEADER, 0);
     bytes
 }

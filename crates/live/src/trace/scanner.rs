@@ -3,7 +3,7 @@
 
 use wire::frame::{self, Kind};
 use wire::tlp::total_length;
-use wire::trace::HEAD;
+use wire::trace::{HEAD, MOST_HEADS};
 
 /// Bytes kept of a control frame's payload: all of every known one.
 const MOST_CONTROL: usize = 64;
@@ -13,10 +13,8 @@ const SHORTEST: usize = 12;
 /// What was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Piece<'a> {
-    /// A TLP with its length on the wire and its first bytes.
-    Tlp { length: u16, head: &'a [u8] },
-    /// The end of the frame that these TLPs are in.
-    Frame { sequence: u32, bytes: u32, tlps: u32 },
+    /// A frame of TLPs with the beginnings of the first ones.
+    Frame { sequence: u32, bytes: u32, tlps: u32, heads: &'a [u8] },
     /// A control frame.
     Control { kind: u8, payload: &'a [u8] },
 }
@@ -44,12 +42,14 @@ pub(super) struct Scanner {
     sequence: u32,
     bytes: u32,
     tlps: u32,
+    heads: Vec<u8>,
 }
 
 impl Default for Scanner {
     fn default() -> Self {
         let (held, state) = ([0; MOST_CONTROL], State::Header);
-        Self { state, held, have: 0, left: 0, sequence: 0, bytes: 0, tlps: 0 }
+        let heads = Vec::new();
+        Self { state, held, have: 0, left: 0, sequence: 0, bytes: 0, tlps: 0, heads }
     }
 }
 
@@ -85,6 +85,10 @@ impl Scanner {
                     self.skip_control();
                 }
                 State::Tlp => {
+                    if self.have == 0 && self.whole(&mut bytes) {
+                        self.next_item(&mut sink);
+                        continue;
+                    }
                     if !self.hold(&mut bytes, SHORTEST) {
                         return;
                     }
@@ -96,7 +100,7 @@ impl Scanner {
                     if !self.hold(&mut bytes, length.min(HEAD)) {
                         return;
                     }
-                    self.tlp(length, &mut sink);
+                    self.tlp(length);
                 }
             }
         }
@@ -123,20 +127,43 @@ impl Scanner {
             self.sequence = header.sequence;
             self.bytes = (self.left + frame::HEADER) as u32;
             self.tlps = 0;
+            self.heads.clear();
             self.next_item(sink);
         } else {
             self.state = State::Control { kind: header.kind as u8 };
         }
     }
 
-    fn tlp(&mut self, length: usize, sink: &mut impl FnMut(Piece<'_>)) {
-        let head = &self.held[..length.min(HEAD)];
-        sink(Piece::Tlp { length: length as u16, head });
-        let skip = length - head.len();
-        self.tlps += 1;
+    /// Takes a TLP that is there as a whole, which is the rule.
+    fn whole(&mut self, bytes: &mut &[u8]) -> bool {
+        let Some(length) = total_length(bytes) else { return false };
+        if length > bytes.len() || length > self.left {
+            return false;
+        }
+        self.keep(&bytes[..length.min(HEAD)]);
+        *bytes = &bytes[length..];
+        self.left -= length;
+        true
+    }
+
+    /// The head of a TLP is held.
+    fn tlp(&mut self, length: usize) {
+        let held = self.held;
+        let head = &held[..length.min(HEAD)];
+        self.keep(head);
         self.left -= length;
         self.have = 0;
-        self.state = State::Skip(skip);
+        self.state = State::Skip(length - head.len());
+    }
+
+    fn keep(&mut self, head: &[u8]) {
+        if (self.tlps as usize) < MOST_HEADS {
+            self.heads.extend_from_slice(head);
+            if head.len() < HEAD {
+                self.heads.resize((self.tlps as usize + 1) * HEAD, 0);
+            }
+        }
+        self.tlps += 1;
     }
 
     /// What follows a TLP.
@@ -148,8 +175,9 @@ impl Scanner {
         };
         if self.left == 0 && self.tlps > 0 {
             let Self { sequence, bytes, tlps, .. } = *self;
-            sink(Piece::Frame { sequence, bytes, tlps });
+            sink(Piece::Frame { sequence, bytes, tlps, heads: &self.heads });
             self.tlps = 0;
+            self.heads.clear();
         }
     }
 
@@ -205,14 +233,17 @@ mod tests {
     #[test]
     fn everything_is_found() {
         let found = found(&[&stream()]);
-        assert_eq!(found.len(), 8, "{found:#?}");
+        assert_eq!(found.len(), 4, "{found:#?}");
         assert_eq!(found[0], "Control { kind: 4, payload: [] }");
-        assert!(found[1].starts_with("Tlp { length: 268, head: [64, 0, 0, 64, 1"));
-        assert!(found[2].starts_with("Tlp { length: 12, "));
-        assert!(found[3].starts_with("Tlp { length: 16, "));
-        assert_eq!(found[4], "Frame { sequence: 9, bytes: 308, tlps: 3 }");
-        assert_eq!(found[5], "Control { kind: 5, payload: [0, 0, 0, 0, 0, 0, 0, 7] }");
-        assert_eq!(found[7], "Frame { sequence: 10, bytes: 280, tlps: 1 }");
+        let heads = found[1].strip_prefix("Frame { sequence: 9, bytes: 308, tlps: 3, heads: [");
+        let heads = heads.expect("the frame").trim_end_matches("] }");
+        let heads: Vec<u8> = heads.split(", ").map(|byte| byte.parse().unwrap()).collect();
+        assert_eq!(heads.len(), 3 * HEAD);
+        assert_eq!((heads[0], heads[3], heads[12]), (0x40, 64, 0xab), "MWr of 64 DW");
+        assert_eq!((heads[16], heads[28..32].to_vec()), (0, vec![0; 4]), "MRd has no more");
+        assert_eq!((heads[32], heads[35], heads[44]), (0x40, 1, 0xcd), "MWr of 1 DW");
+        assert_eq!(found[2], "Control { kind: 5, payload: [0, 0, 0, 0, 0, 0, 0, 7] }");
+        assert!(found[3].starts_with("Frame { sequence: 10, bytes: 280, tlps: 1, "));
     }
 
     #[test]

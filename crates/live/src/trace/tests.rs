@@ -3,7 +3,6 @@
 use super::{Settings, Tracer};
 use crate::clock::Clock;
 use bytes::Bytes;
-use std::path::PathBuf;
 use wire::tlp::{MemoryRequest, Tlp};
 use wire::trace::{CHUNK_HEADER, ChunkHeader, Header, NodeRole, Record, Records, Tap};
 use wire::{Bdf, Tag};
@@ -14,8 +13,7 @@ fn tlp(number: u64) -> Tlp {
 }
 
 fn record(name: &str, ring: Option<u64>, snap: Option<u16>, tlps: u64) -> (Vec<u8>, u64) {
-    let path = PathBuf::from(std::env::temp_dir())
-        .join(format!("farlane-trace-{}-{name}", std::process::id()));
+    let path = std::env::temp_dir().join(format!("farlane-trace-{}-{name}", std::process::id()));
     let settings = Settings { path: path.clone(), ring, snap };
     let tracer = Tracer::create(&settings, NodeRole::Host, 7, Clock::start()).unwrap();
     for number in 0..tlps {

@@ -15,4 +15,6 @@ mod varint;
 
 pub use chunk::{CHUNK_HEADER, ChunkHeader, MOST_CHUNK, SYNC};
 pub use header::{Header, MAGIC, Malformed, NodeRole, VERSION};
-pub use record::{HEAD, LinkState, Record, Records, Tap, Timed, encode_tlp, record_room};
+pub use record::{
+    HEAD, LinkState, MOST_HEADS, Record, Records, Tap, Timed, encode_tlp, record_room,
+};

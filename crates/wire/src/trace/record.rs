@@ -4,9 +4,11 @@ use super::varint;
 use crate::tlp::{MAX_TLP, Tlp};
 use std::fmt;
 
-/// Bytes kept of a TLP at a link: its header and the first double word of its
-/// payload. The whole of it is in the record of the port.
-pub const HEAD: usize = 20;
+/// Bytes kept of a TLP in a frame: its first 16, or 12 and zeroes if it has no
+/// more. The whole of it is in the record of the port.
+pub const HEAD: usize = 16;
+/// TLPs of a frame of which that is kept.
+pub const MOST_HEADS: usize = 1024;
 
 /// Where something was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -70,7 +72,7 @@ pub enum LinkState<'a> {
 /// One thing that a node saw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Record<'a> {
-    /// A TLP passed.
+    /// A TLP passed a port.
     Tlp {
         /// Where.
         tap: Tap,
@@ -81,9 +83,7 @@ pub enum Record<'a> {
         /// Its first bytes, or all.
         bytes: &'a [u8],
     },
-    /// A frame of TLPs was handed to the network, or had come whole. The
-    /// TLPs in it are the records of its link and direction since the frame
-    /// before.
+    /// A frame of TLPs was handed to the network, or had come whole.
     Frame {
         /// Which link.
         tap: Tap,
@@ -95,6 +95,8 @@ pub enum Record<'a> {
         bytes: u32,
         /// TLPs in it.
         tlps: u32,
+        /// The beginnings of its first TLPs, [`HEAD`] bytes each.
+        heads: &'a [u8],
     },
     /// A control frame was handed to the network, or had come whole.
     Control {
@@ -148,11 +150,12 @@ impl Record<'_> {
                 varint::put(out, u64::from(length));
                 out.extend_from_slice(bytes);
             }
-            Self::Frame { tap, up, sequence, bytes, tlps } => {
+            Self::Frame { tap, up, sequence, bytes, tlps, heads } => {
                 put_tap(out, tap, up);
                 varint::put(out, u64::from(sequence));
                 varint::put(out, u64::from(bytes));
                 varint::put(out, u64::from(tlps));
+                out.extend_from_slice(heads);
             }
             Self::Control { tap, up, kind, payload } => {
                 put_tap(out, tap, up);
@@ -187,8 +190,8 @@ impl Record<'_> {
         let number = |value: u32| varint::length(u64::from(value));
         match *self {
             Self::Tlp { length, bytes, .. } => 1 + number(u32::from(length)) + bytes.len(),
-            Self::Frame { sequence, bytes, tlps, .. } => {
-                1 + number(sequence) + number(bytes) + number(tlps)
+            Self::Frame { sequence, bytes, tlps, heads, .. } => {
+                1 + number(sequence) + number(bytes) + number(tlps) + heads.len()
             }
             Self::Control { payload, .. } => 2 + payload.len(),
             Self::Link { state: LinkState::Connected, .. } => 2,
@@ -201,22 +204,32 @@ impl Record<'_> {
 /// Appends the record of a TLP that passed `tap`, `delta_ns` after the record
 /// before; of its payload at most `keep` bytes.
 pub fn encode_tlp(tap: Tap, up: bool, tlp: &Tlp, keep: usize, delta_ns: u64, out: &mut Vec<u8>) {
-    let total = tlp.wire_length();
-    let kept =
-        if keep >= tlp.data.len() { total } else { tlp.header_length() + keep.min(tlp.data.len()) };
-    let length = varint::length(delta_ns) + 1 + varint::length(total as u64) + kept;
-    out.push(TLP);
-    varint::put(out, length as u64);
-    varint::put(out, delta_ns);
-    put_tap(out, tap, up);
-    varint::put(out, total as u64);
-    if kept == total {
-        tlp.encode(out);
-    } else {
-        tlp.encode_header(out);
-        out.extend_from_slice(&tlp.data[..keep]);
+    let (total, whole) = (tlp.wire_length(), keep >= tlp.data.len());
+    if whole && tlp.digest {
+        let mut bytes = Vec::with_capacity(total);
+        tlp.encode(&mut bytes);
+        let record = Record::Tlp { tap, up, length: total as u16, bytes: &bytes };
+        return record.encode(delta_ns, out);
     }
+    let data = &tlp.data[..keep.min(tlp.data.len())];
+    let kept = tlp.header_length() + data.len();
+    let length = varint::length(delta_ns) + 1 + varint::length(total as u64) + kept;
+    // In one piece: this is what recording costs.
+    let mut head = [0; FRONT];
+    let mut front = varint::Front::new(&mut head);
+    front.byte(TLP);
+    front.number(length as u64);
+    front.number(delta_ns);
+    front.byte(tap.0 | if up { UP } else { 0 });
+    front.number(total as u64);
+    let at = front.length();
+    head[at..at + 16].copy_from_slice(&tlp.header());
+    out.extend_from_slice(&head[..at + tlp.header_length()]);
+    out.extend_from_slice(data);
 }
+
+/// Room for all of a TLP's record but its payload.
+const FRONT: usize = 1 + 5 + varint::LONGEST + 1 + 3 + 16;
 
 fn put_tap(out: &mut Vec<u8>, tap: Tap, up: bool) {
     out.push(tap.0 | if up { UP } else { 0 });
@@ -302,7 +315,10 @@ fn decode(kind: u8, body: &[u8]) -> Option<Record<'_>> {
         }
         FRAME => {
             let (sequence, bytes) = (number(&mut rest)?, number(&mut rest)?);
-            Some(Record::Frame { tap, up, sequence, bytes, tlps: number(&mut rest)? })
+            let tlps = number(&mut rest)?;
+            let (count, odd) = (rest.len() / HEAD, rest.len() % HEAD);
+            let fits = odd == 0 && count <= MOST_HEADS && count <= tlps as usize;
+            fits.then_some(Record::Frame { tap, up, sequence, bytes, tlps, heads: rest })
         }
         CONTROL => {
             let (kind, payload) = rest.split_first()?;

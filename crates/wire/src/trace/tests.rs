@@ -11,7 +11,17 @@ fn records() -> Vec<(u64, Record<'static>)> {
     vec![
         (0, Record::Link { tap: Tap::link(0), state: LinkState::Connected }),
         (300, Record::Tlp { tap: Tap::ROOT_PORT, up: false, length: 16, bytes: tlp }),
-        (5, Record::Frame { tap: Tap::link(0), up: false, sequence: 5, bytes: 28, tlps: 1 }),
+        (
+            5,
+            Record::Frame {
+                tap: Tap::link(0),
+                up: false,
+                sequence: 5,
+                bytes: 28,
+                tlps: 1,
+                heads: tlp,
+            },
+        ),
         (1, Record::Control { tap: Tap::UPLINK, up: true, kind: 6, payload: &[0; 8] }),
         (70_000, Record::Link { tap: Tap::link(1), state: LinkState::Down("lost") }),
         (0, Record::Unknown { kind: 200, bytes: b"later" }),
@@ -58,7 +68,7 @@ fn the_bytes_of_records() {
     let golden = [
         "0403000301",
         "0114ac02001040000001000000 0ffe80100801000000",
-        "02050503051c01",
+        "02150503051c01 40000001000000 0ffe80100801000000",
         "030b018206 0000000000000000",
         "0409f0a204046c6f7374",
         "c806006c61746572",
@@ -127,19 +137,20 @@ fn a_tlp_is_cut_to_what_is_kept() {
 proptest! {
     #[test]
     fn tlps_and_frames_come_back(
-        delta: u64, port in 0usize..64, up: bool, payload in proptest::collection::vec(any::<u8>(), 12..600),
-        more in 0usize..3000, sequence: u32, bytes: u32, tlps: u32,
+        delta: u64, port in 0usize..64, up: bool, heads in 0usize..40, payload in proptest::collection::vec(any::<u8>(), 12..600),
+        more in 0usize..3000, sequence: u32, bytes: u32, tlps in 40u32..,
     ) {
         let tap = Tap::link(port);
         let length = (payload.len() + more).min(MAX_TLP) as u16;
         let tlp = Record::Tlp { tap, up, length, bytes: &payload };
-        let frame = Record::Frame { tap, up, sequence, bytes, tlps };
+        let heads = vec![payload[0]; heads * HEAD];
+        let frame = Record::Frame { tap, up, sequence, bytes, tlps, heads: &heads };
         let mut out = Vec::new();
         tlp.encode(delta, &mut out);
         prop_assert!(out.len() <= record_room(payload.len()));
         let first = out.len();
         frame.encode(0, &mut out);
-        prop_assert!(out.len() - first <= record_room(0));
+        prop_assert!(out.len() - first <= record_room(heads.len()));
         let found: Vec<_> = Records::new(0, &out).map(|timed| timed.record).collect();
         prop_assert_eq!(found, vec![tlp, frame]);
     }

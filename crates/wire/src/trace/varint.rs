@@ -17,6 +17,35 @@ pub(super) fn put(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
+/// Fills a small array from its front.
+pub(super) struct Front<'a> {
+    bytes: &'a mut [u8],
+    at: usize,
+}
+
+impl<'a> Front<'a> {
+    pub fn new(bytes: &'a mut [u8]) -> Self {
+        Self { bytes, at: 0 }
+    }
+
+    pub fn byte(&mut self, byte: u8) {
+        self.bytes[self.at] = byte;
+        self.at += 1;
+    }
+
+    pub fn number(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.byte(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.byte(value as u8);
+    }
+
+    pub fn length(&self) -> usize {
+        self.at
+    }
+}
+
 /// Takes a number off the front of `bytes`; `None` if it is cut off or has
 /// more than 64 bits.
 pub(super) fn take(bytes: &mut &[u8]) -> Option<u64> {

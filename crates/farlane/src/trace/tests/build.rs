@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use wire::frame::{Control, Grant, Hello, Role};
 use wire::trace::{
-    CHUNK_HEADER, ChunkHeader, Header, LinkState, NodeRole, Record, Tap, encode_tlp,
+    CHUNK_HEADER, ChunkHeader, HEAD, Header, LinkState, NodeRole, Record, Tap, encode_tlp,
 };
 use wire::{Bdf, Duration};
 
@@ -18,7 +18,7 @@ pub const OFFSET: u64 = 1_234_567;
 const NODE: u64 = 1_000;
 const NETWORK: u64 = 5_000;
 /// Records of a chunk.
-const CHUNK: usize = 40;
+const CHUNK: usize = 25;
 
 /// Files of one run in a folder that goes with the value.
 pub struct Traces {
@@ -176,6 +176,9 @@ pub fn traces_of(instance: u64, work: impl FnOnce(&mut Bench, &mut Drive)) -> Tr
 
 fn frame(file: &mut File, at: u64, tap: Tap, up: bool, sequence: u32, tlp: &wire::tlp::Tlp) {
     let length = tlp.wire_length() as u32;
-    file.add(at, |out| encode_tlp(tap, up, tlp, 4, 0, out));
-    file.record(at, Record::Frame { tap, up, sequence, bytes: length + 12, tlps: 1 });
+    let mut heads = Vec::new();
+    tlp.encode(&mut heads);
+    heads.resize(HEAD, 0);
+    let frame = Record::Frame { tap, up, sequence, bytes: length + 12, tlps: 1, heads: &heads };
+    file.record(at, frame);
 }

@@ -62,8 +62,8 @@ fn a_chunk_that_is_missing_or_damaged_is_a_gap() {
     let whole = std::fs::read(&traces.host).unwrap();
     let chunks = chunks(&whole);
     assert!(chunks.len() > 8);
-    // One of the bring-up's, so that everything after it is there.
-    let missing = chunks[chunks.len() / 2].clone();
+    // Behind the bring-up, without which nothing is understood.
+    let missing = chunks[chunks.len() - 2].clone();
     let without = [&whole[..missing.start], &whole[missing.end..]].concat();
     let mut damaged = whole.clone();
     damaged[missing.start + CHUNK_HEADER + 7] ^= 0x10;
@@ -72,7 +72,7 @@ fn a_chunk_that_is_missing_or_damaged_is_a_gap() {
         let path = traces.file(name, &bytes);
         let (commands, gaps) = read(&path).unwrap();
         assert_eq!(gaps, 1, "{name}");
-        assert!(commands < all && commands + 3 >= all, "{name}: {commands} of {all}");
+        assert!(commands < all && commands + 2 >= all, "{name}: {commands} of {all}");
         let file = TraceFile::open(&path).unwrap();
         assert_eq!(file.damaged, if name == "damaged" { missing.len() as u64 } else { 0 });
     }
