@@ -125,6 +125,10 @@ struct Near {
 
 impl Near {
     fn start(max_payload: u16, far: &[&Far]) -> Self {
+        Self::start_with(max_payload, far, false)
+    }
+
+    fn start_with(max_payload: u16, far: &[&Far], ecrc: bool) -> Self {
         let peers: Vec<SocketAddr> = far.iter().map(|far| far.address).collect();
         let upstream = Upstream::new(switch::upstream::Settings {
             ports: peers.len() as u8,
@@ -133,7 +137,7 @@ impl Near {
             tunnel: Settings { max_payload, ..Settings::new(Role::Host, 8) },
         });
         let settings =
-            root::Settings { max_payload: max_payload.into(), ..root::Settings::default() };
+            root::Settings { max_payload: max_payload.into(), ecrc, ..root::Settings::default() };
         let poller = Poller::new(Waiting::Block).unwrap();
         let switch = Switch::new(upstream, Links::new(&peers));
         let mut machine = Machine::new(Clock::start(), poller, settings, switch).unwrap();
@@ -143,7 +147,8 @@ impl Near {
             let (moved, timer) = machine.pump(&mut memory).unwrap();
             machine.wait(moved, timer).unwrap();
         }
-        let found = enumerate::enumerate(bus.clone(), enumerate::Settings::default());
+        let settings = enumerate::Settings { ecrc, ..enumerate::Settings::default() };
+        let found = enumerate::enumerate(bus.clone(), settings);
         let hierarchy = machine.run(&mut memory, &bus, found).unwrap().unwrap();
         let nodes = hierarchy.endpoints().into_iter().cloned().collect();
         Self { machine, memory, bus, nodes }
@@ -249,5 +254,25 @@ fn payloads_are_what_both_sides_take_and_no_more() {
             _ => None,
         });
         assert_eq!(requests.max(), Some(4096), "read requests have a limit of their own");
+    }
+}
+
+#[test]
+fn every_packet_is_guarded_where_the_host_wants_it() {
+    for ecrc in [false, true] {
+        let mut far = Far::start(512);
+        let mut near = Near::start_with(512, &[&far], ecrc);
+        near.enable(0, 1);
+        near.machine.probe_mut().arm(1 << 16);
+        let data = pattern(10_001, 3);
+        near.fill(1, &data);
+        assert_eq!(near.copy(0, RAM + 1, RAM + 0x10_0001, 10_001), Ok(()));
+        assert!(near.memory(0x10_0001, 10_001) == data);
+        let records = near.machine.probe_mut().take();
+        assert!(records.iter().any(|record| record.up) && records.iter().any(|record| !record.up));
+        assert!(records.iter().all(|record| record.tlp.digest == ecrc));
+        drop(near);
+        let report = far.stop().expect("it ran");
+        assert!(report.iter().all(|(_, counters)| counters.contains("none")), "{report:?}");
     }
 }

@@ -90,6 +90,12 @@ impl Aggregate {
         self.waits
     }
 
+    /// Whether something waits that every receiver has to take sooner or
+    /// later, whatever it waits for itself (PCIe Base 4.0, section 2.4.1).
+    pub fn holds_what_must_go(&self) -> bool {
+        self.queue.len(Class::Posted) + self.queue.len(Class::Completion) > 0
+    }
+
     /// TLPs waiting.
     pub fn len(&self) -> usize {
         Class::ALL.into_iter().map(|class| self.queue.len(class)).sum()

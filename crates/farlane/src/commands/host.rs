@@ -42,6 +42,10 @@ pub struct Args {
     /// Largest read request of endpoints
     #[arg(long, value_name = "BYTES", default_value_t = 4096)]
     mrrs: usize,
+    /// Guard every TLP with an end-to-end CRC: one that does not fit closes
+    /// its link and is counted
+    #[arg(long)]
+    ecrc: bool,
     /// How long to wait for the nodes at the start
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     wait: u64,
@@ -80,12 +84,13 @@ pub fn run(args: &Args) -> Outcome {
     let settings = enumerate::Settings {
         max_payload: mps,
         max_read_request: args.mrrs,
+        ecrc: args.ecrc,
         ..enumerate::Settings::default()
     };
     let mut node = HostNode::start(
         clock,
         args.node.poller()?,
-        root::Settings { max_payload: mps, ..root::Settings::default() },
+        root::Settings { max_payload: mps, ecrc: args.ecrc, ..root::Settings::default() },
         settings,
         Switch::new(upstream, Links::new(&peers).traced(tracer.clone())),
         &args.vfio_user,

@@ -1,6 +1,7 @@
 //! The program as its user meets it: exit status, one line of error, the
 //! machine interface.
 
+mod bench;
 mod demo;
 mod json_document;
 mod mistakes;

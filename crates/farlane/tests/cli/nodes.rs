@@ -44,6 +44,37 @@ fn ctrl_c_leaves_the_data_on_the_media() {
 }
 
 #[test]
+fn counters_are_shown_on_request_and_at_the_end() {
+    let (mut device, address) = Node::device("ram=16M");
+    assert!(run(&["ping", &address, "--count", "10"]).status.success());
+    device.signal(rustix::process::Signal::USR1);
+    let link = device.line("link: sent");
+    assert!(!link.contains("received 0 TLPs") && link.contains("errors: none"), "{link}");
+    device.line("endpoint: errors: none");
+    assert!(run(&["ping", &address, "--count", "10"]).status.success(), "it serves on");
+    device.signal(rustix::process::Signal::USR1);
+    device.line("endpoint: errors: none");
+    assert!(device.interrupt().success());
+    device.line("link: sent");
+    device.line("data are on the media");
+}
+
+#[test]
+fn a_switch_node_tells_of_its_links_and_counts() {
+    let (mut device, address) = Node::device("ram=16M");
+    let arguments = ["switch", "--listen", "127.0.0.1:0", "--connect", &address];
+    let mut switch = Node::start(&arguments);
+    switch.line("listening on");
+    assert!(device.interrupt().success());
+    switch.line("port 0: link down");
+    let _again = Node::start(&["device", "--listen", &address, "--namespace", "ram=16M"]);
+    switch.line("port 0: link up");
+    assert!(switch.interrupt().success());
+    switch.line("upstream port: errors: none");
+    switch.line("downstream port 0: sent");
+}
+
+#[test]
 fn the_host_prints_the_exact_qemu_options() {
     let (_device, address) = Node::device("ram=16M");
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("options");

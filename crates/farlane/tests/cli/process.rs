@@ -90,10 +90,15 @@ impl Node {
         self.child.id()
     }
 
+    /// Sends it a signal.
+    pub fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, signal).expect("it runs");
+    }
+
     /// Ctrl-C, and how it ends.
     pub fn interrupt(&mut self) -> ExitStatus {
-        let pid = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it runs");
+        self.signal(rustix::process::Signal::INT);
         wait(&mut self.child)
     }
 }

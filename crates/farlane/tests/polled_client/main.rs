@@ -32,6 +32,35 @@ fn pattern(seed: u64, bytes: usize) -> Vec<u8> {
 }
 
 #[test]
+fn what_was_written_before_ctrl_c_is_in_the_file() {
+    let folder = folder::kept("interrupted");
+    let disk = folder.join("disk.img");
+    let namespace = format!("file={},size=16M", disk.display());
+    let device = DeviceNode::start(&folder, "device", &[&namespace]);
+    let address = device.address();
+    let options = ["--mmap-doorbells", "--ecrc"];
+    let host = HostNode::start(&folder, "host", &[address], &options);
+    let mut drive = Drive::attach(&host.socket(0));
+    let data = pattern(5, 256 * BLOCK);
+    drive.write(1000, &data);
+    // Neither a flush nor a shutdown comes before the end.
+    assert!(device.stop().success());
+    let bytes = std::fs::read(&disk).unwrap();
+    assert_eq!(bytes.len(), 16 << 20);
+    assert!(bytes[1000 * BLOCK..][..data.len()] == data, "the file is not what was written");
+    drop(drive);
+    // The same file again, under the same name, for the host that waits.
+    let device = DeviceNode::start_at(address, &folder, "again", &[&namespace]);
+    let mut host = host;
+    let limit = std::time::Duration::from_secs(20);
+    host.process.stderr.wait_for("endpoint 0: attached again", limit);
+    let mut drive = Drive::attach(&host.socket(0));
+    assert!(drive.read(1000, 256) == data);
+    drive.detach();
+    assert!(host.stop().success() && device.stop().success());
+}
+
+#[test]
 fn a_polled_client_reads_what_it_wrote() {
     let folder = folder::kept("polled");
     let device = DeviceNode::start(&folder, "device", &["ram=16M"]);

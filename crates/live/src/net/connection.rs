@@ -48,8 +48,14 @@ impl Connection {
         stream.set_nonblocking(true)?;
         stream.set_nodelay(true)?;
         SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT)?;
-        let input = BytesMut::with_capacity(READ);
-        Ok(Self { stream, peer, input, output: Vec::new(), written: 0, unchecked: 0 })
+        Ok(Self {
+            stream,
+            peer,
+            input: BytesMut::new(),
+            output: Vec::new(),
+            written: 0,
+            unchecked: 0,
+        })
     }
 
     /// Whether the connection stands: `None` while that is not known.
@@ -77,16 +83,13 @@ impl Connection {
     /// # Errors
     /// As `recv(2)`.
     pub fn receive(&mut self) -> io::Result<Option<Bytes>> {
-        if self.input.capacity() < READ / 4 {
-            self.input = BytesMut::with_capacity(READ);
+        // Zeroed once, then cut off piece by piece: nothing is cleared for a
+        // read, nothing is copied after it.
+        if self.input.len() < READ / 4 {
+            self.input = BytesMut::zeroed(READ);
         }
-        let start = self.input.len();
-        self.input.resize(self.input.capacity(), 0);
-        let result = self.stream.read(&mut self.input[start..]);
-        let got = *result.as_ref().unwrap_or(&0);
-        self.input.truncate(start + got);
-        match result {
-            Ok(_) => Ok(Some(self.input.split().freeze())),
+        match self.stream.read(&mut self.input) {
+            Ok(bytes) => Ok(Some(self.input.split_to(bytes).freeze())),
             Err(error) if would_block(&error) => Ok(None),
             Err(error) => Err(error),
         }

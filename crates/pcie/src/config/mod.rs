@@ -2,8 +2,10 @@
 //! capabilities that functions and bridges are built of.
 
 mod capabilities;
+mod error_reporting;
 
 pub use capabilities::{PcieCapability, PcieKind, add_msix, add_power_management};
+pub use error_reporting::ErrorReporting;
 
 /// Standard registers (PCI Local Bus 3.0, section 6.1; PCIe Base 4.0, 7.5.1).
 #[allow(missing_docs)]
@@ -48,6 +50,7 @@ pub mod capability {
     pub const POWER_MANAGEMENT: u8 = 0x01;
     pub const MSIX: u8 = 0x11;
     pub const PCIE: u8 = 0x10;
+    pub const EXT_ERROR_REPORTING: u16 = 0x0001;
     pub const EXT_SERIAL_NUMBER: u16 = 0x0003;
 }
 

@@ -8,7 +8,9 @@ mod requests;
 #[cfg(test)]
 mod tests;
 
-use crate::config::{self, ConfigSpace, PcieCapability, PcieKind, command, register};
+use crate::config::{
+    self, ConfigSpace, ErrorReporting, PcieCapability, PcieKind, command, register,
+};
 use crate::errors::Errors;
 use crate::function::{Input, Output, Ready, Reset};
 use crate::ordering::OrderedQueue;
@@ -114,6 +116,7 @@ pub struct Endpoint {
     settings: EndpointConfig,
     config: ConfigSpace,
     pcie: PcieCapability,
+    reporting: ErrorReporting,
     msix_capability: u16,
     msix: Msix,
     id: Bdf,
@@ -137,12 +140,13 @@ impl Endpoint {
         assert!(u64::from(settings.vectors) * 16 <= settings.bar0_size / 4, "MSI-X beyond BAR 0");
         assert!(settings.read_request.is_power_of_two() && settings.read_request <= 4096);
         assert!((1..=1024).contains(&settings.reads_in_flight));
-        let (config, pcie, msix_capability) = build_config(&settings);
+        let Built { config, pcie, reporting, msix_capability } = build_config(&settings);
         Self {
             msix: Msix::new(settings.vectors),
             settings,
             config,
             pcie,
+            reporting,
             msix_capability,
             id: Bdf::default(),
             engine: Engine::default(),
@@ -188,7 +192,8 @@ impl Endpoint {
         {
             self.out.push(request);
         }
-        if let Some(tlp) = self.out.pop(ready) {
+        if let Some(mut tlp) = self.out.pop(ready) {
+            tlp.digest = self.reporting.generates_ecrc(&self.config);
             if let Packet::MemoryRead(request) = tlp.packet {
                 self.engine.sent(now, request.tag);
             }
@@ -343,7 +348,10 @@ impl Endpoint {
     }
 
     fn reset(&mut self, reset: Reset) {
-        (self.config, self.pcie, self.msix_capability) = build_config(&self.settings);
+        let built = build_config(&self.settings);
+        (self.config, self.pcie) = (built.config, built.pcie);
+        (self.reporting, self.msix_capability) = (built.reporting, built.msix_capability);
+        self.reporting.forget(&self.errors);
         self.msix = Msix::new(self.settings.vectors);
         self.engine.reset();
         self.out.clear();
@@ -367,7 +375,15 @@ fn whole_double_words(bytes: &Bytes, request: MemoryRequest) -> Bytes {
     payload.freeze()
 }
 
-fn build_config(settings: &EndpointConfig) -> (ConfigSpace, PcieCapability, u16) {
+/// Configuration space after power-on, and where its structures are.
+struct Built {
+    config: ConfigSpace,
+    pcie: PcieCapability,
+    reporting: ErrorReporting,
+    msix_capability: u16,
+}
+
+fn build_config(settings: &EndpointConfig) -> Built {
     let mut config = ConfigSpace::default();
     config.set_u16(register::VENDOR, settings.vendor);
     config.set_u16(register::DEVICE, settings.device);
@@ -384,10 +400,11 @@ fn build_config(settings: &EndpointConfig) -> (ConfigSpace, PcieCapability, u16)
     config.set(register::INTERRUPT_PIN, &[1]);
     config::add_power_management(&mut config);
     let (table, pba) = (settings.bar0_size / 2, settings.bar0_size / 4 * 3);
-    let msix = config::add_msix(&mut config, settings.vectors, table as u32, pba as u32);
+    let msix_capability = config::add_msix(&mut config, settings.vectors, table as u32, pba as u32);
     let pcie = PcieCapability::add(&mut config, PcieKind::Endpoint, settings.max_payload);
     pcie.set_link(&mut config, true);
     let serial = config.add_extended(config::capability::EXT_SERIAL_NUMBER, 1, 12);
     config.set(serial + 4, &settings.serial.to_le_bytes());
-    (config, pcie, msix)
+    let reporting = ErrorReporting::add(&mut config);
+    Built { config, pcie, reporting, msix_capability }
 }

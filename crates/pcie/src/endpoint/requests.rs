@@ -40,6 +40,7 @@ impl Endpoint {
             self.answer_config(tlp, request, Status::UnsupportedRequest, Bytes::new());
             return;
         }
+        self.reporting.show(&mut self.config, &self.errors);
         let value = self.config.read(request.register);
         let data = Bytes::copy_from_slice(&value.to_le_bytes());
         self.answer_config(tlp, request, Status::Success, data);
@@ -66,6 +67,8 @@ impl Endpoint {
             // Section 6.6.2: Max_Payload_Size survives.
             self.pcie.set_max_payload(&mut self.config, payload);
         } else {
+            // What is cleared is what was there to be read.
+            self.reporting.show(&mut self.config, &self.errors);
             self.config.write(request.register, request.first_be, value);
             self.config_changed(request.register);
         }

@@ -327,3 +327,53 @@ fn clearing_bus_master_ends_a_read_that_is_under_way() {
     assert_eq!(endpoint.event(), Some(failed(1)));
     assert_eq!(drain(&mut endpoint).len(), 1, "the configuration completion alone");
 }
+
+fn config_read(endpoint: &mut Endpoint, register: u16) -> u32 {
+    let request = ConfigRequest {
+        kind: ConfigKind::Type0,
+        requester: HOST,
+        tag: Tag::default(),
+        target: ID,
+        register,
+        first_be: 0xf,
+    };
+    endpoint.handle(Instant::ZERO, Input::Tlp(Tlp::new(Packet::ConfigRead(request), Bytes::new())));
+    let answer = drain(endpoint).pop().expect("an answer");
+    u32::from_le_bytes(answer.data[..].try_into().unwrap())
+}
+
+#[test]
+fn errors_show_in_advanced_error_reporting_until_they_are_cleared() {
+    let mut endpoint = enabled();
+    // Behind the serial number.
+    let at = 0x10c;
+    assert_eq!(config_read(&mut endpoint, at), 0x0002_0001);
+    assert_eq!(config_read(&mut endpoint, at + 4), 0);
+    let outside = MemoryRequest::for_bytes(HOST, Tag::truncate(6), BAR + 0x4000, 4).unwrap();
+    endpoint.handle(Instant::ZERO, Input::Tlp(Tlp::memory_read(outside)));
+    complete(&mut endpoint, outside, Status::Success, 4, &[0; 4]);
+    drain(&mut endpoint);
+    let (unsupported, unexpected) = (1 << 20, 1 << 16);
+    assert_eq!(config_read(&mut endpoint, at + 4), unsupported | unexpected);
+    endpoint.handle(Instant::ZERO, config_write(at + 4, unexpected));
+    assert_eq!(config_read(&mut endpoint, at + 4), unsupported);
+    endpoint.handle(Instant::ZERO, Input::HotReset);
+    assert_eq!(config_read(&mut endpoint, at + 4), 0);
+    assert_eq!(endpoint.errors().total(), 2, "counters go on counting");
+}
+
+#[test]
+fn software_has_every_packet_guarded() {
+    let mut endpoint = enabled();
+    let control = 0x10c + 0x18;
+    assert_eq!(config_read(&mut endpoint, control), 1 << 5 | 1 << 7, "capable, and off");
+    endpoint.handle(Instant::ZERO, config_write(control, 1 << 6 | 1 << 8));
+    endpoint.dma_write(0x1000, Bytes::from_static(&[1; 8]));
+    endpoint.dma_read(1, 0x2000, 8);
+    let out = drain(&mut endpoint);
+    assert_eq!(out.len(), 3, "an answer, a write, a read");
+    assert!(out.iter().all(|tlp| tlp.digest), "{out:?}");
+    endpoint.handle(Instant::ZERO, Input::HotReset);
+    assert_ne!(config_read(&mut endpoint, 0), 0);
+    assert!(!endpoint.reporting.generates_ecrc(&endpoint.config));
+}

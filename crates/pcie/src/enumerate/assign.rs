@@ -1,7 +1,8 @@
 //! Cutting windows and setting registers.
 
+use super::scan::extended;
 use super::{Device, Kind, Node, Port, Settings};
-use crate::config::{command, register};
+use crate::config::{ErrorReporting, capability, command, register};
 use crate::software::Bus;
 use std::fmt;
 use std::future::Future;
@@ -145,12 +146,25 @@ pub async fn program(bus: &Bus, node: &Node, settings: &Settings) {
                     bus.config_write(node.bdf, at + 4, 4, (bar.address >> 32) as u32).await;
                 }
             }
+            if settings.ecrc {
+                enable_ecrc(bus, node.bdf).await;
+            }
             command(bus, node.bdf, command::MEMORY_SPACE | command::INTX_DISABLE).await;
         }
         Kind::Bridge(port) => {
             window(bus, node.bdf, port).await;
             command(bus, node.bdf, command::MEMORY_SPACE | command::BUS_MASTER).await;
         }
+    }
+}
+
+/// Has an endpoint guard what it sends and check what it gets, if it can.
+async fn enable_ecrc(bus: &Bus, bdf: Bdf) {
+    let Some(at) = extended(bus, bdf, capability::EXT_ERROR_REPORTING).await else { return };
+    let at = at + ErrorReporting::CONTROL;
+    let control = bus.config_read(bdf, at, 4).await;
+    if control & ErrorReporting::ECRC_CAPABLE == ErrorReporting::ECRC_CAPABLE {
+        bus.config_write(bdf, at, 4, control | ErrorReporting::ECRC_ENABLE).await;
     }
 }
 

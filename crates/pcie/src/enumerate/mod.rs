@@ -25,6 +25,8 @@ pub struct Settings {
     pub max_payload: usize,
     /// Max_Read_Request_Size in bytes.
     pub max_read_request: usize,
+    /// Endpoints that can are told to guard what they send with an ECRC.
+    pub ecrc: bool,
     /// Room kept below each empty slot for what may be plugged in later.
     pub hotplug_window: u64,
     /// Bus numbers kept below each empty slot.
@@ -38,6 +40,7 @@ impl Default for Settings {
             window: 0xe000_0000..0xf000_0000,
             max_payload: 4096,
             max_read_request: 4096,
+            ecrc: false,
             hotplug_window: 4 << 20,
             hotplug_buses: 4,
         }

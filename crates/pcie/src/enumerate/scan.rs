@@ -194,18 +194,23 @@ async fn bars(bus: &Bus, bdf: Bdf) -> Vec<Bar> {
     bars
 }
 
-/// Walks the extended capabilities for the serial number.
 async fn serial(bus: &Bus, bdf: Bdf) -> Option<u64> {
+    let at = extended(bus, bdf, capability::EXT_SERIAL_NUMBER).await?;
+    let low = bus.config_read(bdf, at + 4, 4).await;
+    let high = bus.config_read(bdf, at + 8, 4).await;
+    Some(u64::from(low) | u64::from(high) << 32)
+}
+
+/// Walks the extended capabilities for the first one with this ID.
+pub(super) async fn extended(bus: &Bus, bdf: Bdf, id: u16) -> Option<u16> {
     let mut at = 0x100;
     for _ in 0..64 {
         let header = bus.config_read(bdf, at, 4).await;
         if header == 0 || header == !0 {
             return None;
         }
-        if header as u16 == capability::EXT_SERIAL_NUMBER {
-            let low = bus.config_read(bdf, at + 4, 4).await;
-            let high = bus.config_read(bdf, at + 8, 4).await;
-            return Some(u64::from(low) | u64::from(high) << 32);
+        if header as u16 == id {
+            return Some(at);
         }
         at = (header >> 20) as u16 & 0xffc;
         if at < 0x100 {

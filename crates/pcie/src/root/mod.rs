@@ -35,6 +35,8 @@ pub struct Settings {
     pub completion_size: usize,
     /// How long a request of the host waits for its completion.
     pub completion_timeout: Duration,
+    /// Guards every packet with an ECRC.
+    pub ecrc: bool,
 }
 
 impl Default for Settings {
@@ -45,6 +47,7 @@ impl Default for Settings {
             max_payload: 4096,
             completion_size: 4096,
             completion_timeout: Duration::from_ms(900),
+            ecrc: false,
         }
     }
 }
@@ -190,7 +193,8 @@ impl RootComplex {
         if let Some(output) = self.outputs.pop_front() {
             return output;
         }
-        if let Some(tlp) = self.below.pop(ready) {
+        if let Some(mut tlp) = self.below.pop(ready) {
+            tlp.digest = self.settings.ecrc;
             return Output::Tlp(tlp);
         }
         self.expire(now);

@@ -100,6 +100,9 @@ pub enum Cause {
     Goodbye,
     /// Nothing was heard for the loss limit.
     Lost,
+    /// The far side is alive, but took no posted request or completion for
+    /// the loss limit.
+    Stuck,
     /// Versions differ: ours and theirs.
     Version(u16, u16),
     /// The far side turned the greeting down.
@@ -120,6 +123,7 @@ impl fmt::Display for Cause {
             Self::Disconnected => f.write_str("the connection was closed"),
             Self::Goodbye => f.write_str("the far side closed the link"),
             Self::Lost => f.write_str("nothing heard from the far side within the limit"),
+            Self::Stuck => f.write_str("the far side takes nothing any more"),
             Self::Version(ours, theirs) => write!(
                 f,
                 "protocol version mismatch: this side speaks {ours}, the far side {theirs}"
@@ -199,6 +203,8 @@ pub struct Tunnel {
     unacknowledged_frames: u32,
     last_sent: Instant,
     last_heard: Instant,
+    /// Since when posted requests or completions wait and none leaves.
+    stuck: Option<Instant>,
     /// Resets asked for and not done: TLPs of before are dropped until then.
     resetting: u32,
     /// The far side wants a reset: what it sent behind that waits until the
@@ -225,6 +231,7 @@ impl Tunnel {
             unacknowledged_frames: 0,
             last_sent: Instant::ZERO,
             last_heard: Instant::ZERO,
+            stuck: None,
             resetting: 0,
             reset_wanted: false,
             counters: Counters::default(),

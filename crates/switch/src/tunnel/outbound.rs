@@ -2,7 +2,7 @@
 
 use super::{Cause, Output, State, Tunnel};
 use wire::Instant;
-use wire::frame::{self, Control, Header, Kind};
+use wire::frame::{self, Control, Header, Kind, Role};
 
 /// Frames received without any acknowledgement on the way back.
 const ACKNOWLEDGE_AFTER: u32 = 64;
@@ -37,7 +37,8 @@ impl Tunnel {
                 // What waits for room is a sign of life to come.
                 let quiet = self.control.is_empty();
                 let alive = quiet.then(|| self.last_sent + self.settings.keepalive);
-                Some(alive.map_or(lost, |alive| lost.min(alive)))
+                let stuck = self.stuck.map(|since| since + self.settings.loss_limit);
+                [alive, stuck].into_iter().flatten().chain([lost]).min()
             }
         }
     }
@@ -47,14 +48,25 @@ impl Tunnel {
         if !matches!(self.state, State::Greeting | State::Up) {
             return;
         }
+        self.watch_progress(now);
         if now >= self.last_heard + self.settings.loss_limit {
             self.close(Cause::Lost);
+        } else if self.stuck.is_some_and(|since| now >= since + self.settings.loss_limit) {
+            self.close(Cause::Stuck);
         } else if self.state == State::Up
             && now >= self.last_sent + self.settings.keepalive
             && self.control.is_empty()
         {
             self.control.push_back(Control::Acknowledge);
         }
+    }
+
+    /// A device that takes nothing any more would hold up the traffic of all
+    /// the others in front of it, so its host watches. A device does not: its
+    /// host may have guests that stand still.
+    fn watch_progress(&mut self, now: Instant) {
+        let waits = self.settings.role == Role::Host && self.queue.holds_what_must_go();
+        self.stuck = if waits { self.stuck.or(Some(now)) } else { None };
     }
 
     /// Control frames first, then one frame of TLPs.
@@ -101,6 +113,7 @@ impl Tunnel {
             out.truncate(start);
             return;
         }
+        self.stuck = None;
         let sequence = self.next_sequence;
         self.next_sequence = sequence.wrapping_add(1);
         self.write_header(out, start, Kind::Tlps, sequence);

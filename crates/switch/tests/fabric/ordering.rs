@@ -9,7 +9,7 @@ use pcie::enumerate::Node;
 use pcie::software::Task;
 use pcie::{OrderedQueue, Ready};
 use proptest::prelude::*;
-use switch::tunnel::{Input, Output, Settings, Tunnel};
+use switch::tunnel::{Cause, Input, Output, Settings, Tunnel};
 use wire::frame::{Grant, Role};
 use wire::tlp::{Attributes, Class, Completion, MemoryRequest, Packet, Status, Tlp};
 use wire::{Bdf, Duration, Instant, Tag};
@@ -78,6 +78,28 @@ fn requests_stuck_on_the_way_down_hold_up_nothing_else() {
     // What was asked before the writes may be answered after them: strongly
     // ordered is only what the reads may not pass.
     assert!(waiting.iter_mut().all(|task| task.poll(fabric.now) == Some(0)));
+}
+
+#[test]
+fn a_device_that_takes_nothing_loses_its_link_and_frees_the_others() {
+    let mut fabric = Plan::default().with_script(2);
+    let hierarchy = fabric.enumerate();
+    let nodes: Vec<Node> = hierarchy.endpoints().into_iter().cloned().collect();
+    let [stuck, other] = [0, 1].map(|n: usize| nodes[n].bar(0).unwrap().address);
+    fabric.script(0).takes = Ready::NONE;
+    // More than its window and the queue before it hold.
+    for _ in 0..8000 {
+        fabric.bus.write(stuck + register::RAM, 4, 1);
+    }
+    fabric.bus.write(other + register::RAM, 4, 0x55);
+    fabric.pass(Duration::from_ms(700));
+    let down = |h: &Happened| matches!(h, Happened::Down(..));
+    assert_eq!(fabric.count(down), 0, "it has some time");
+    fabric.pass(Duration::from_ms(200));
+    assert_eq!(fabric.count(|h| *h == Happened::Down(0, Cause::Stuck)), 1);
+    assert_eq!(fabric.count(down), 1);
+    assert_eq!(fabric.read(other + register::RAM, 4), 0x55, "the other has its write");
+    assert!(fabric.top.errors()[1].dropped_link_down > 4000, "what was lost is counted");
 }
 
 #[test]

@@ -2,10 +2,11 @@
 
 mod case;
 mod cpu;
+mod html;
 mod print;
 mod run;
 
-use super::Outcome;
+use super::{Failure, Outcome};
 use crate::analyse::latency::Latency;
 use crate::progress::Progress;
 use case::{CASES, Case, Path};
@@ -91,10 +92,15 @@ pub fn run(args: &Args) -> Outcome {
         }
     }
     progress.done();
+    let document = print::document(&results);
     if args.json {
-        print::json(&results);
+        print::json(&document);
     } else {
-        print::table(&results);
+        print::table(&results, &document);
+    }
+    if let Some(path) = &args.html {
+        std::fs::write(path, html::page(&results, &document))
+            .map_err(|error| Failure(format!("{}: {error}", path.display())))?;
     }
     Ok(())
 }

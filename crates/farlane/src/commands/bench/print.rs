@@ -9,39 +9,42 @@ use serde::Serialize;
 /// Version of the document.
 const SCHEMA: u32 = 1;
 
+/// The document of `--json`; docs/json.md describes it.
 #[derive(Serialize)]
-struct Document {
+pub struct Document {
     schema: u32,
-    floor: FloorEntry,
-    runs: Vec<Run>,
+    pub floor: FloorEntry,
+    pub runs: Vec<Run>,
 }
 
+/// The raw floor of the run.
 #[derive(Serialize)]
-struct FloorEntry {
-    wait: &'static str,
-    tcp_pingpong_64b_p50_ns: u64,
-    tcp_stream_bytes_per_s: u64,
+pub struct FloorEntry {
+    pub wait: &'static str,
+    pub tcp_pingpong_64b_p50_ns: u64,
+    pub tcp_stream_bytes_per_s: u64,
 }
 
+/// One path at one payload size, one workload.
 #[derive(Serialize)]
-struct Run {
-    path: &'static str,
-    mps: u16,
-    rw: &'static str,
-    bs: u32,
-    iodepth: usize,
-    rounds: usize,
-    iops: f64,
-    iops_min: f64,
-    iops_max: f64,
-    bytes_per_s: f64,
-    p50_ns: u64,
-    p99_ns: u64,
-    cpu_ns_per_io: f64,
-    host_cpu_ns_per_io: f64,
-    device_cpu_ns_per_io: f64,
-    floor_round_trips: f64,
-    floor_stream_share: f64,
+pub struct Run {
+    pub path: &'static str,
+    pub mps: u16,
+    pub rw: &'static str,
+    pub bs: u32,
+    pub iodepth: usize,
+    pub rounds: usize,
+    pub iops: f64,
+    pub iops_min: f64,
+    pub iops_max: f64,
+    pub bytes_per_s: f64,
+    pub p50_ns: u64,
+    pub p99_ns: u64,
+    pub cpu_ns_per_io: f64,
+    pub host_cpu_ns_per_io: f64,
+    pub device_cpu_ns_per_io: f64,
+    pub floor_round_trips: f64,
+    pub floor_stream_share: f64,
 }
 
 /// Median, smallest and largest.
@@ -69,7 +72,8 @@ fn round2(value: f64) -> f64 {
     (value * 100.0).round() / 100.0
 }
 
-fn document(results: &Results) -> Document {
+/// Medians and ratios of what was measured.
+pub fn document(results: &Results) -> Document {
     let floor = FloorEntry {
         wait: match results.waiting {
             Waiting::Block => "block",
@@ -112,14 +116,13 @@ fn run(series: &Series, floor: &FloorEntry) -> Run {
 }
 
 /// One JSON document on stdout.
-pub fn json(results: &Results) {
-    let text = serde_json::to_string_pretty(&document(results)).expect("plain keys");
+pub fn json(document: &Document) {
+    let text = serde_json::to_string_pretty(document).expect("plain keys");
     println!("{text}");
 }
 
 /// A table on stdout.
-pub fn table(results: &Results) {
-    let document = document(results);
+pub fn table(results: &Results, document: &Document) {
     let floor = &document.floor;
     println!(
         "floor ({}): 64-byte TCP round trip p50 {:.2} us; one-way TCP stream {:.0} MB/s",

@@ -1,0 +1,3 @@
+//! What was recorded, in the formats of other programs.
+
+pub mod pcapng;

@@ -1,0 +1,71 @@
+//! Captures for Wireshark and tshark; `wireshark/farlane.lua` decodes both
+//! kinds, see `docs/wireshark.md`.
+//!
+//! [`TlpFile`]: TLPs as they passed one or several taps, each in a packet of
+//! link type USER0 behind a pseudo header of 4 bytes:
+//!
+//! | offset | bytes | field | meaning |
+//! | --- | --- | --- | --- |
+//! | 0 | 1 | version | 1 |
+//! | 1 | 1 | tap | where it was seen, see [`Tap`] |
+//! | 2 | 1 | direction | 0 from the host, 1 from the device |
+//! | 3 | 1 | flags | reserved, 0 |
+//! | 4 | | TLP | in the bytes of PCIe Base 4.0, chapter 2: header, payload, ECRC |
+//!
+//! [`TcpFile`]: a connection of the tunnel as TCP segments on Ethernet, made
+//! from the bytes that a relay recorded. It is what a capture on the wire would
+//! show to programs that know only TCP, where nobody may capture; the
+//! segments are made up, their bytes, order and times are not.
+
+mod segment;
+mod tcp;
+#[cfg(test)]
+mod tests;
+mod tlp;
+
+pub use tcp::{Connection, TcpFile};
+pub use tlp::{PSEUDO_HEADER, Tap, TlpFile};
+
+use std::io::{self, Write};
+use wire::pcapng::{Interface, Packet, Section};
+
+/// Who wrote the file.
+const APPLICATION: &str = concat!("farlane ", env!("CARGO_PKG_VERSION"));
+
+/// Blocks on their way into a file, one at a time.
+struct Blocks<W> {
+    file: W,
+    block: Vec<u8>,
+    /// The beginning of the world in nanoseconds since 1970.
+    epoch_ns: u64,
+}
+
+impl<W: Write> Blocks<W> {
+    fn begin(file: W, epoch_ns: u64) -> io::Result<Self> {
+        let mut blocks = Self { file, block: Vec::new(), epoch_ns };
+        let section = Section { application: APPLICATION, comment: "" };
+        blocks.put(|block| section.encode(block))?;
+        Ok(blocks)
+    }
+
+    fn interface(&mut self, interface: Interface<'_>) -> io::Result<()> {
+        self.put(|block| interface.encode(block))
+    }
+
+    /// A packet, its time counted from the beginning of the world.
+    fn packet(&mut self, at: wire::Instant, packet: Packet<'_>) -> io::Result<()> {
+        let at_ns = self.epoch_ns.saturating_add(at.as_ns());
+        self.put(|block| Packet { at_ns, ..packet }.encode(block))
+    }
+
+    fn put(&mut self, encode: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
+        self.block.clear();
+        encode(&mut self.block);
+        self.file.write_all(&self.block)
+    }
+
+    fn finish(mut self) -> io::Result<W> {
+        self.file.flush()?;
+        Ok(self.file)
+    }
+}

@@ -1,0 +1,210 @@
+//! Connections that are wrong: what is wrong is said, and nothing breaks.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use farlane::analyse::Direction;
+use farlane::analyse::stream::Chunk;
+use farlane::export::pcapng::{Connection, TcpFile};
+use wire::frame::{Control, Grant, Header, Hello, Kind, Role, VERSION};
+use wire::tlp::{Completion, MemoryRequest, Status, Tlp};
+use wire::{Bdf, Instant, Tag};
+
+use crate::folder;
+use crate::tshark::Tshark;
+
+/// Both streams of a connection, and who wrote what when.
+#[derive(Default)]
+struct Streams {
+    down: Vec<u8>,
+    up: Vec<u8>,
+    chunks: Vec<Chunk>,
+}
+
+impl Streams {
+    /// Greetings have passed.
+    fn greeted() -> Self {
+        let mut streams = Self::default();
+        for (direction, role) in [(Direction::Down, Role::Host), (Direction::Up, Role::Device)] {
+            let credits = [Grant { headers: 1024, data: 65_536 }; 3];
+            let hello = Hello { version: VERSION, role, max_payload: 4096, instance: 1, credits };
+            let mut payload = Vec::new();
+            Control::Hello(hello).encode(&mut payload);
+            streams.frame(direction, Kind::Hello, 0, 0, &payload);
+        }
+        streams
+    }
+
+    fn bytes(&mut self, direction: Direction, bytes: &[u8]) {
+        let stream = if direction == Direction::Down { &mut self.down } else { &mut self.up };
+        let start = stream.len();
+        stream.extend_from_slice(bytes);
+        let at = Instant::from_ns(1000 * self.chunks.len() as u64);
+        self.chunks.push(Chunk { at, direction, bytes: start..stream.len() });
+    }
+
+    fn frame(
+        &mut self,
+        direction: Direction,
+        kind: Kind,
+        sequence: u32,
+        acknowledged: u32,
+        payload: &[u8],
+    ) {
+        let header = Header { length: payload.len() as u16, kind, sequence, acknowledged };
+        self.bytes(direction, &[&header.encode()[..], payload].concat());
+    }
+
+    fn tlp(&mut self, direction: Direction, sequence: u32, tlp: &Tlp) {
+        let mut payload = Vec::new();
+        tlp.encode(&mut payload);
+        self.frame(direction, Kind::Tlps, sequence, 0, &payload);
+    }
+
+    fn write(&self, folder: &Path, name: &str) -> PathBuf {
+        let path = folder.join(name);
+        let connection = Connection {
+            host: "192.0.2.1:50000".parse().unwrap(),
+            device: "192.0.2.2:40001".parse().unwrap(),
+        };
+        let mut file = TcpFile::begin(File::create(&path).unwrap(), 0).unwrap();
+        file.connection(connection, &self.down, &self.up, &self.chunks).unwrap();
+        file.finish().unwrap();
+        path
+    }
+}
+
+/// What tshark says is wrong; an error in the script itself is a failure.
+fn complaints(capture: &Path, options: &[&str]) -> Vec<String> {
+    let fields = ["_ws.expert.message", "_ws.lua.error"];
+    let packets = Tshark::ready().fields(capture, options, "farlane", &fields);
+    assert!(!packets.is_empty(), "{}: nothing is decoded", capture.display());
+    let errors: Vec<_> = packets.iter().flat_map(|packet| &packet[1]).collect();
+    assert!(errors.is_empty(), "{}: {errors:?}", capture.display());
+    packets.into_iter().flat_map(|mut packet| packet.swap_remove(0)).collect()
+}
+
+fn read(tag: u16) -> MemoryRequest {
+    let tag = Tag::new(tag).unwrap();
+    MemoryRequest::for_bytes(Bdf::new(3, 0, 0), tag, 0x1_2345_6000, 64).unwrap()
+}
+
+fn answer(tag: u16, status: Status) -> Tlp {
+    Tlp::completion(Completion {
+        completer: Bdf::new(0, 0, 0),
+        requester: Bdf::new(3, 0, 0),
+        tag: Tag::new(tag).unwrap(),
+        status,
+        byte_count: 64,
+        lower_address: 0,
+        byte_count_modified: false,
+    })
+}
+
+#[test]
+fn what_is_wrong_is_said() {
+    use Direction::{Down, Up};
+    let folder = folder::kept("wireshark-wrong");
+    let said = |name: &str, wrong: &dyn Fn(&mut Streams)| {
+        let mut streams = Streams::greeted();
+        wrong(&mut streams);
+        let capture = streams.write(&folder, name);
+        let once = complaints(&capture, &[]);
+        assert_eq!(complaints(&capture, &["-2"]), once, "{name}, dissected twice");
+        once
+    };
+    assert_eq!(said("nothing", &|_| {}), [""; 0]);
+    let ask = |streams: &mut Streams| streams.tlp(Up, 0, &Tlp::memory_read(read(5)));
+    let refused = |status| {
+        said("refused", &|streams| {
+            ask(streams);
+            streams.tlp(Down, 0, &answer(5, status));
+        })
+    };
+    assert_eq!(refused(Status::UnsupportedRequest), ["Unsupported Request"]);
+    assert_eq!(refused(Status::CompleterAbort), ["Completer Abort"]);
+    let unasked = said("unasked", &|streams| {
+        ask(streams);
+        streams.tlp(Down, 0, &answer(6, Status::UnsupportedRequest));
+    });
+    assert_eq!(unasked, ["Unsupported Request", "Completion of no known request"]);
+    let reused = said("reused", &|streams| {
+        ask(streams);
+        streams.tlp(Up, 1, &Tlp::memory_read(read(5)));
+    });
+    assert_eq!(reused, ["Tag of a request that is still open"]);
+    let gap = said("gap", &|streams| {
+        ask(streams);
+        streams.tlp(Up, 2, &Tlp::memory_read(read(6)));
+        streams.tlp(Up, 3, &Tlp::memory_read(read(7)));
+    });
+    assert_eq!(gap, ["Sequence 2 where 1 is due"]);
+    let twice = said("twice", &|streams| {
+        ask(streams);
+        ask(streams);
+    });
+    assert_eq!(twice, ["Sequence 0 where 1 is due"]);
+    let ahead = said("ahead", &|streams| streams.frame(Down, Kind::Acknowledge, 0, 1, &[]));
+    assert_eq!(ahead, ["Acknowledges frames that were never sent"]);
+    let kind = said("kind", &|streams| streams.bytes(Up, &[0, 0, 77, 0, 0, 0, 0, 0, 0, 0, 0, 0]));
+    assert_eq!(kind, ["Malformed frame: undefined kind"]);
+    let flags = said("flags", &|streams| streams.bytes(Up, &[0, 0, 4, 1, 0, 0, 0, 0, 0, 0, 0, 0]));
+    assert_eq!(flags, ["Malformed frame: flags are set"]);
+    let length = said("length", &|streams| streams.frame(Down, Kind::Echo, 0, 0, &[0; 7]));
+    assert_eq!(length, ["Malformed frame: a length that does not fit the kind"]);
+    let empty = said("empty", &|streams| streams.frame(Down, Kind::Tlps, 0, 0, &[]));
+    assert_eq!(empty, ["Malformed frame: no TLP in the frame"]);
+    let malformed = |head: &[u8], what: &str| {
+        let said = said("tlp", &|streams| streams.frame(Down, Kind::Tlps, 0, 0, head));
+        assert_eq!(said, [format!("Malformed TLP: {what}")]);
+    };
+    malformed(&[0x02; 12], "LN, TH or AT is set");
+    malformed(&[0x1f, 0, 0, 1, 0, 0, 0, 15, 0, 0, 0, 0], "Fmt/Type is reserved or not carried");
+    malformed(&[0x40, 0, 0, 9, 0, 0, 0, 255, 0, 0, 0, 0], "12 bytes where the header announces 48");
+    malformed(&[0x00, 0, 0, 1, 0, 0, 0, 255, 0, 0, 0, 0], "byte enables that the length forbids");
+    malformed(&[0x00, 0, 0, 2, 0, 0, 0, 255, 0, 0, 0x0f, 0xfc], "crosses a 4 KiB boundary");
+    malformed(&[0x00, 0], "too short");
+}
+
+/// Any bytes after the greetings, whole frames or not, do no harm.
+#[test]
+fn hostile_bytes_do_no_harm() {
+    let folder = folder::kept("wireshark-hostile");
+    let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut random = move |below: u64| {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        seed % below
+    };
+    let mut streams = Streams::greeted();
+    for sequence in 0..3000 {
+        let direction = if random(2) == 0 { Direction::Down } else { Direction::Up };
+        let length = random(120) as usize;
+        let mut payload: Vec<u8> = (0..length).map(|_| random(256) as u8).collect();
+        // Often a TLP that looks like one.
+        if let Some(first) = payload.first_mut() {
+            *first =
+                [0x00, 0x20, 0x40, 0x60, 0x04, 0x44, 0x0a, 0x4a, 0x30, *first][random(10) as usize];
+        }
+        if length > 4 {
+            payload[1] &= 0x70;
+            payload[2] = 0;
+            payload[3] %= 8;
+        }
+        let kind = Kind::from_byte(random(14) as u8).unwrap_or(Kind::Tlps);
+        // Mostly the number that is due.
+        let sequence = if random(9) == 0 { random(3000) as u32 } else { sequence };
+        streams.frame(direction, kind, sequence, random(9) as u32, &payload);
+    }
+    let capture = streams.write(&folder, "hostile");
+    assert!(complaints(&capture, &["-2"]).len() > 1000);
+    // A stream that begins anywhere: its port says whose it is.
+    let cut = Streams { down: streams.down.split_off(100_000), ..streams };
+    let chunks =
+        [Chunk { at: Instant::ZERO, direction: Direction::Down, bytes: 0..cut.down.len() }];
+    let late = Streams { chunks: chunks.to_vec(), up: Vec::new(), ..cut }.write(&folder, "late");
+    let text = Tshark::ready().run(&late, &["-d", "tcp.port==40001,farlane", "-V"]);
+    assert!(text.contains("Malformed frame") && !text.contains("Lua Error"));
+    fs::remove_dir_all(&folder).unwrap();
+}

@@ -1,0 +1,28 @@
+//! Captures of the tunnel, decoded by tshark with `wireshark/farlane.lua` and
+//! compared with what the analyser finds in the same bytes: `cargo test --test
+//! wireshark`. tshark comes from `tests/wireshark/fetch`.
+
+mod check;
+mod dumpcap;
+mod hostile;
+mod session;
+mod tshark;
+
+#[path = "../polled_client/client.rs"]
+mod client;
+#[path = "../polled_client/drive.rs"]
+mod drive;
+#[path = "../guest/folder.rs"]
+#[allow(dead_code, reason = "the guest tests use the rest of it")]
+mod folder;
+#[path = "../guest/node.rs"]
+#[allow(dead_code, reason = "the guest tests use the rest of it")]
+mod node;
+#[path = "../guest/process.rs"]
+#[allow(dead_code, reason = "the guest tests use the rest of it")]
+mod process;
+#[path = "../guest/relay.rs"]
+mod relay;
+#[path = "../guest/transcript.rs"]
+#[allow(dead_code, reason = "the guest tests use the rest of it")]
+mod transcript;

@@ -1,0 +1,98 @@
+//! Runs tshark with farlane's dissector.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+/// tshark and what belongs to it.
+pub struct Tshark {
+    folder: PathBuf,
+}
+
+impl Tshark {
+    /// The cache, filled first if it is not.
+    ///
+    /// # Panics
+    ///
+    /// When it cannot be filled: a test that cannot run has failed.
+    pub fn ready() -> &'static Self {
+        static TSHARK: OnceLock<Tshark> = OnceLock::new();
+        TSHARK.get_or_init(|| {
+            let script = repository().join("tests/wireshark/fetch");
+            let output = Command::new(&script).current_dir(repository()).output();
+            output_of("tests/wireshark/fetch", output.as_ref().ok());
+            let folder = match std::env::var_os("FARLANE_GUEST_CACHE") {
+                Some(folder) => repository().join(folder),
+                None => repository().join(".cache/guest"),
+            };
+            Self { folder }
+        })
+    }
+
+    /// Its capture program.
+    pub fn dumpcap(&self) -> Command {
+        Command::new(self.folder.join("dumpcap"))
+    }
+
+    /// What it prints about a capture. Its preferences are the default ones,
+    /// not those of whoever runs the test.
+    pub fn run(&self, capture: &Path, options: &[&str]) -> String {
+        let script = repository().join("wireshark/farlane.lua");
+        let output = Command::new(self.folder.join("tshark"))
+            .env("HOME", "/nonexistent")
+            .env_remove("XDG_CONFIG_HOME")
+            .arg("-X")
+            .arg(format!("lua_script:{}", script.display()))
+            .arg("-n")
+            .arg("-r")
+            .arg(capture)
+            .args(options)
+            .output();
+        let text = output_of("tshark", output.as_ref().ok());
+        // A script that does not load is no error to tshark.
+        let errors = String::from_utf8_lossy(&output.unwrap().stderr).into_owned();
+        let errors: Vec<&str> =
+            errors.lines().filter(|line| !line.starts_with("Running as user")).collect();
+        assert!(errors.is_empty(), "tshark: {}", errors.join("\n"));
+        text
+    }
+
+    /// The values of fields: a row for each packet that passes `filter`, in it
+    /// the values of each field in their order.
+    pub fn fields(
+        &self,
+        capture: &Path,
+        options: &[&str],
+        filter: &str,
+        fields: &[&str],
+    ) -> Vec<Vec<Vec<String>>> {
+        let mut all = options.to_vec();
+        all.extend(["-Y", filter, "-T", "fields", "-E", "separator=/t", "-E", "aggregator=;"]);
+        fields.iter().for_each(|field| all.extend(["-e", field]));
+        let text = self.run(capture, &all);
+        let values =
+            |cell: &str| cell.split(';').filter(|v| !v.is_empty()).map(str::to_owned).collect();
+        text.lines().map(|line| line.split('\t').map(values).collect()).collect()
+    }
+}
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn output_of(program: &str, output: Option<&Output>) -> String {
+    let output = output.unwrap_or_else(|| panic!("{program} cannot be started"));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program}: {}\n{text}{errors}", output.status);
+    text
+}
+
+/// A number as tshark prints it, decimal or hexadecimal.
+pub fn number(text: &str) -> u64 {
+    let parsed = match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    parsed.unwrap_or_else(|error| panic!("{text}: {error}"))
+}
