@@ -5,6 +5,7 @@
 use super::config::{Attached, Config, HostConfig, PortConfig, SwitchConfig};
 use crate::drive::{DriveConfig, Timing};
 use crate::ethernet::Rate;
+use crate::ethernet::nic::Tagging;
 use crate::kernel::Limits;
 use crate::network::{CableConfig, NetworkConfig, Place, StationConfig};
 use crate::node::RootConfig;
@@ -31,17 +32,33 @@ const TCP: TcpConfig = TcpConfig { stations: [0, 1], priority: 0, burst: 1460 };
 const CABLE: Duration = Duration::from_ns(10);
 
 /// An FPGA with a TCP engine: its pipelines are what is left of the 6020 ns of
-/// a tunnelled configuration read.
-fn station(rate: Rate) -> StationConfig {
+/// a configuration read over TCP, evenly divided.
+const TCP_PIPELINE: Duration = Duration::from_ns(894);
+/// The same with a TSN core's buffers, of the 7091 ns over TSN.
+const TSN_PIPELINE: Duration = Duration::from_ns(1_146);
+
+/// A node of the brief. Two frames ahead of the wire keep it busy; what waits
+/// behind them is aggregated.
+fn station(rate: Rate, pipeline: Duration, tagging: Option<Tagging>) -> StationConfig {
     StationConfig {
         rate,
-        tx_delay: Duration::from_ns(900),
-        rx_delay: Duration::from_ns(900),
+        tx_delay: pipeline,
+        rx_delay: pipeline,
         tx_ring: 2,
-        tagging: None,
+        tagging,
         gates: None,
         ack_delay: None,
         traffic: Vec::new(),
+    }
+}
+
+/// Two stations and a cable.
+fn point_to_point(station: StationConfig) -> NetworkConfig {
+    let cable = CableConfig::new(Place::Station(0), Place::Station(1), CABLE);
+    NetworkConfig {
+        stations: vec![station.clone(), station],
+        bridges: Vec::new(),
+        cables: vec![cable],
     }
 }
 
@@ -64,7 +81,7 @@ impl SoftwareConfig {
     /// Linux with an otherwise idle CPU.
     pub const BRIEF: Self = Self {
         submit: Duration::from_ns(1_500),
-        notice: Notice::Interrupt { latency: Duration::from_ns(40_070) },
+        notice: Notice::Interrupt { latency: Duration::from_ns(40_130) },
         complete: Duration::from_ns(1_500),
         max_payload: 256,
         max_read_request: 512,
@@ -100,12 +117,15 @@ impl Config {
     /// The brief's drive behind a tunnel over TCP, over one cable.
     pub fn brief_tcp(workload: Workload, rate: Rate) -> Self {
         let mut config = Self::brief_tunnel(workload, TransportConfig::Tcp(TCP));
-        let cable = CableConfig::new(Place::Station(0), Place::Station(1), CABLE);
-        config.network = NetworkConfig {
-            stations: vec![station(rate), station(rate)],
-            bridges: Vec::new(),
-            cables: vec![cable],
-        };
+        config.network = point_to_point(station(rate, TCP_PIPELINE, None));
+        config
+    }
+
+    /// The same over TSN, as the brief built it: TSN cores in both nodes, tags,
+    /// one cable, no gate that closes.
+    pub fn brief_tsn(workload: Workload, rate: Rate) -> Self {
+        let mut config = Self::brief_tunnel(workload, TransportConfig::Tcp(TCP));
+        config.network = point_to_point(station(rate, TSN_PIPELINE, Some(Tagging::vlan(1))));
         config
     }
 
