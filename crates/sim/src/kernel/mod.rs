@@ -14,9 +14,15 @@ pub use digest::Digest;
 pub use rng::Rng;
 pub(crate) use rng::mix;
 
+use std::collections::VecDeque;
 use thiserror::Error;
 use wakes::Wakes;
 use wire::Instant;
+
+/// Takes the first item of a queue if it is due.
+pub(crate) fn pop_if<T>(queue: &mut VecDeque<T>, due: impl FnOnce(&T) -> bool) -> Option<T> {
+    if queue.front().is_some_and(due) { queue.pop_front() } else { None }
+}
 
 /// Names a component of the kernel that it was added to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -122,7 +128,7 @@ impl Kernel {
     ///
     /// # Errors
     /// If a limit is reached; the wake-up stays armed.
-    pub fn next(&mut self) -> Result<Option<Component>, LimitReached> {
+    pub fn pop(&mut self) -> Result<Option<Component>, LimitReached> {
         let Some((at, component)) = self.wakes.first() else { return Ok(None) };
         if self.events >= self.limits.events {
             return Err(LimitReached::Events { limit: self.limits.events, at: self.now });
@@ -184,7 +190,7 @@ mod tests {
         kernel.arm(c[3], at(9));
         kernel.arm_by(c[1], at(4));
         let order: Vec<_> =
-            std::iter::from_fn(|| kernel.next().unwrap().map(|c| (kernel.now(), c.index())))
+            std::iter::from_fn(|| kernel.pop().unwrap().map(|c| (kernel.now(), c.index())))
                 .collect();
         assert_eq!(order, [(at(3), 1), (at(5), 2), (at(5), 0), (at(9), 3)]);
         assert_eq!(kernel.events(), 4);
@@ -196,14 +202,14 @@ mod tests {
         let c = kernel.add();
         kernel.arm(c, at(101));
         let limit = LimitReached::Time { limit: at(100), events: 0 };
-        assert_eq!(kernel.next(), Err(limit));
+        assert_eq!(kernel.pop(), Err(limit));
         assert_eq!(kernel.next_time(), Some(at(101)));
         for ns in [10, 20] {
             kernel.arm(c, at(ns));
-            assert_eq!(kernel.next(), Ok(Some(c)));
+            assert_eq!(kernel.pop(), Ok(Some(c)));
         }
         kernel.arm(c, at(30));
-        assert_eq!(kernel.next(), Err(LimitReached::Events { limit: 2, at: at(20) }));
+        assert_eq!(kernel.pop(), Err(LimitReached::Events { limit: 2, at: at(20) }));
     }
 
     #[test]
@@ -211,10 +217,10 @@ mod tests {
         let mut kernel = Kernel::new(1, Limits::default());
         let c = kernel.add();
         kernel.arm(c, at(10));
-        kernel.next().unwrap();
+        kernel.pop().unwrap();
         kernel.arm(c, at(3));
         assert_eq!(kernel.next_time(), Some(at(10)));
         kernel.arm_or_disarm(c, None);
-        assert_eq!(kernel.next(), Ok(None));
+        assert_eq!(kernel.pop(), Ok(None));
     }
 }

@@ -93,7 +93,7 @@ impl DeviceNode {
             down.received(now, arrived.bytes.len(), &arrived.way, context.marks);
             self.downstream.handle(now, tunnel::Input::Received(arrived.bytes));
         }
-        self.from_below(link, up, context);
+        self.receive_below(link, up, context);
         let timer = loop {
             let bytes = transport.room(now, End::Device, network);
             self.downstream.handle(now, tunnel::Input::CanTransmit { bytes });
@@ -110,7 +110,7 @@ impl DeviceNode {
                 }
                 downstream::Output::Timeout(at) => {
                     // A place in the port makes room for what waits above.
-                    if !self.to_below(link, down, context) {
+                    if !self.send_below(link, down, context) {
                         break at;
                     }
                 }
@@ -131,7 +131,7 @@ impl DeviceNode {
     }
 
     /// What the drive has sent goes to the tunnel.
-    fn from_below(&mut self, link: &mut Link, up: &mut Stream, context: &mut Context) {
+    fn receive_below(&mut self, link: &mut Link, up: &mut Stream, context: &mut Context) {
         let now = context.now;
         link.arrive_up(now);
         loop {
@@ -149,7 +149,7 @@ impl DeviceNode {
     }
 
     /// What came out of the tunnel goes to the drive; whether anything did.
-    fn to_below(&mut self, link: &mut Link, down: &mut Stream, context: &mut Context) -> bool {
+    fn send_below(&mut self, link: &mut Link, down: &mut Stream, context: &mut Context) -> bool {
         let now = context.now;
         let mut moved = false;
         loop {

@@ -1,7 +1,7 @@
 //! A host: the unchanged root complex, its memory and its software.
 
 use super::{Context, earliest};
-use crate::kernel::Component;
+use crate::kernel::{Component, pop_if};
 use crate::measure::{Latency, Point, Segment};
 use crate::pcie::Link;
 use crate::workload::Software;
@@ -113,7 +113,7 @@ impl HostNode {
         context: &mut Context,
     ) -> Option<Instant> {
         let now = context.now;
-        self.from_below(link, context);
+        self.receive_below(link, context);
         self.memory_done(now);
         self.answers_come(now);
         let (software, timer) = loop {
@@ -141,7 +141,7 @@ impl HostNode {
         ])
     }
 
-    fn from_below(&mut self, link: &mut Link, context: &mut Context) {
+    fn receive_below(&mut self, link: &mut Link, context: &mut Context) {
         let now = context.now;
         link.arrive_up(now);
         while let Some(received) = link.take_up(now, self.root.ready()) {
@@ -162,7 +162,7 @@ impl HostNode {
     }
 
     fn memory_done(&mut self, now: Instant) {
-        while let Some((_, token, address, length)) = self.reads.pop_front_if(|(at, ..)| *at <= now)
+        while let Some((_, token, address, length)) = pop_if(&mut self.reads, |(at, ..)| *at <= now)
         {
             let data = self.ram.borrow().get(address, length).map(Bytes::copy_from_slice);
             self.faults += u64::from(data.is_none());
@@ -171,7 +171,7 @@ impl HostNode {
     }
 
     fn answers_come(&mut self, now: Instant) {
-        while let Some((_, id, value)) = self.answers.pop_front_if(|(at, ..)| *at <= now) {
+        while let Some((_, id, value)) = pop_if(&mut self.answers, |(at, ..)| *at <= now) {
             self.bus.answer(id, value);
         }
         while let Some(entry) = self.sleeps.first_entry()
@@ -192,7 +192,7 @@ impl HostNode {
             }
         }
         while self.root.takes_requests()
-            && let Some((_, id, request)) = self.requests.pop_front_if(|(at, ..)| *at <= now)
+            && let Some((_, id, request)) = pop_if(&mut self.requests, |(at, ..)| *at <= now)
         {
             self.root.handle(now, root::Input::Request(id, request));
         }

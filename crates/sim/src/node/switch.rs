@@ -68,13 +68,14 @@ impl SwitchNode {
                 self.upstream.handle_link(now, port, tunnel::Input::Connected);
             }
         }
-        self.from_network(around, context);
-        self.from_above(around, context);
+        self.receive_network(around, context);
+        self.receive_above(around, context);
         let mut timers = None;
         loop {
-            let sent = self.to_network(around, context, &mut timers);
-            let rose = self.to_above(around, context);
-            if !sent && !rose {
+            // Taking TLPs out of the tunnels returns credits, which are sent.
+            self.send_above(around, context);
+            self.send_network(around, context, &mut timers);
+            if !self.send_above(around, context) {
                 break;
             }
         }
@@ -94,7 +95,7 @@ impl SwitchNode {
         Point::TunnelHost((self.first + port) as u16)
     }
 
-    fn from_network(&mut self, around: &mut Around, context: &mut Context) {
+    fn receive_network(&mut self, around: &mut Around, context: &mut Context) {
         let now = context.now;
         for port in 0..self.upstream.links() {
             while let Some(arrived) =
@@ -111,7 +112,7 @@ impl SwitchNode {
 
     /// TLPs of the root complex. Where each of them went is seen by the queue
     /// that grew.
-    fn from_above(&mut self, around: &mut Around, context: &mut Context) {
+    fn receive_above(&mut self, around: &mut Around, context: &mut Context) {
         let now = context.now;
         around.link.arrive_down(now);
         while let Some(received) = around.link.take_down(now, self.upstream.ready()) {
@@ -133,15 +134,14 @@ impl SwitchNode {
         }
     }
 
-    /// Frames leave; whether any did.
-    fn to_network(
+    /// Frames leave.
+    fn send_network(
         &mut self,
         around: &mut Around,
         context: &mut Context,
         timers: &mut Option<Instant>,
-    ) -> bool {
+    ) {
         let now = context.now;
-        let mut moved = false;
         for port in 0..self.upstream.links() {
             loop {
                 let bytes = around.transports[port].room(now, End::Host, around.network);
@@ -152,7 +152,6 @@ impl SwitchNode {
                         around.streams[port][0].transmitted(now, &bytes, context.marks);
                         let transport = &mut around.transports[port];
                         transport.send(now, End::Host, bytes, around.network, context.kernel);
-                        moved = true;
                     }
                     LinkOutput::Up(_) => self.up += 1,
                     LinkOutput::Down(_) => {
@@ -168,10 +167,9 @@ impl SwitchNode {
                 }
             }
         }
-        moved
     }
 
-    fn to_above(&mut self, around: &mut Around, context: &mut Context) -> bool {
+    fn send_above(&mut self, around: &mut Around, context: &mut Context) -> bool {
         let now = context.now;
         let mut moved = false;
         loop {

@@ -1,6 +1,7 @@
 //! A wire of its own for each direction.
 
 use super::{Arrived, End};
+use crate::kernel::pop_if;
 use crate::measure::{Load, Segment};
 use bytes::Bytes;
 use std::collections::VecDeque;
@@ -71,7 +72,7 @@ impl Pipe {
 
     pub fn receive(&mut self, now: Instant, end: End) -> Option<Arrived> {
         let way = &mut self.ways[1 - end as usize];
-        let packet = way.flying.pop_front_if(|packet| packet.arrives <= now)?;
+        let packet = pop_if(&mut way.flying, |packet| packet.arrives <= now)?;
         let steps = [
             (packet.started, Segment::EgressQueue),
             (packet.sent, Segment::Serialisation),

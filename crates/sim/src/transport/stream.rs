@@ -2,6 +2,7 @@
 //! account of time alone. TLPs of a class never overtake each other, neither
 //! in the queues of the switch nor in the stream.
 
+use crate::kernel::pop_if;
 use crate::measure::{Marks, Segment, Stamp};
 use std::collections::VecDeque;
 use wire::Instant;
@@ -73,7 +74,7 @@ impl Stream {
     ) {
         self.received_bytes += bytes as u64;
         while let Some((_, class, stamp)) =
-            self.sent.pop_front_if(|(end, ..)| *end <= self.received_bytes)
+            pop_if(&mut self.sent, |(end, ..)| *end <= self.received_bytes)
         {
             for (at, segment) in way {
                 marks.advance(stamp, *at, *segment);

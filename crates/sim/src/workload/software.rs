@@ -135,9 +135,7 @@ impl Software {
                     Some(Ok(drives)) => self.begin(now, drives, tracker),
                 },
                 Stage::Asking { task, left, since } => {
-                    if task.poll(now).is_none() {
-                        return None;
-                    }
+                    task.poll(now)?;
                     self.round_trips.record(now - *since);
                     let left = *left - 1;
                     self.stage = self.pause(now, left);

@@ -145,7 +145,7 @@ impl World {
 
     /// Lets the next component run.
     fn step(&mut self) -> Result<(), Error> {
-        let Some(component) = self.kernel.next()? else {
+        let Some(component) = self.kernel.pop()? else {
             let host = self.hosts.iter().position(|host| !host.software.is_done());
             return Err(Error::Stuck { at: self.kernel.now(), host: host.unwrap_or(0) });
         };
