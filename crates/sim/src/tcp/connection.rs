@@ -42,6 +42,8 @@ pub(super) struct Connection {
     sent: u64,
     /// Sequence number of the first byte.
     first: u32,
+    /// A FIN was sent.
+    finished: bool,
     /// The owner found no room and waits.
     starved: bool,
     /// Something happened: the stack is to be asked for frames.
@@ -70,6 +72,7 @@ impl Connection {
             written: 0,
             sent: 0,
             first: 0,
+            finished: false,
             starved: false,
             dirty: true,
             wake: None,
@@ -156,13 +159,20 @@ impl Connection {
             self.first = segment.sequence.wrapping_add(1);
             return true;
         }
+        let finishes = segment.fin && !self.finished;
+        self.finished |= segment.fin;
         let end = segment.sequence.wrapping_add(segment.length as u32);
         let known = self.first.wrapping_add(self.sent as u32);
         let new = end.wrapping_sub(known) as i32;
         if new > 0 {
             self.sent = (self.sent + new as u64).min(self.written);
         }
-        new > 0
+        new > 0 || finishes
+    }
+
+    /// The sequence number after everything that was sent so far.
+    pub fn next_sequence(&self) -> u32 {
+        self.first.wrapping_add(self.sent as u32).wrapping_add(u32::from(self.finished))
     }
 
     /// What happened since it was asked last.

@@ -18,7 +18,7 @@ pub(super) struct Device {
     /// The frame that the stack is to look at next.
     pub received: Option<Bytes>,
     /// The frame that it made.
-    pub made: Option<Bytes>,
+    pub made: Option<Vec<u8>>,
     /// Frames that wait for the network to take them.
     pub waiting: usize,
     /// Answers that were dropped.
@@ -71,7 +71,7 @@ impl phy::RxToken for Received {
 }
 
 pub(super) struct Made<'a> {
-    made: &'a mut Option<Bytes>,
+    made: &'a mut Option<Vec<u8>>,
     fits: bool,
     dropped: &'a mut u64,
 }
@@ -81,7 +81,7 @@ impl phy::TxToken for Made<'_> {
         let mut bytes = vec![0; length];
         let result = f(&mut bytes);
         if self.fits {
-            *self.made = Some(bytes.into());
+            *self.made = Some(bytes);
         } else {
             *self.dropped += 1;
         }

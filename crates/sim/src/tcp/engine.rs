@@ -109,21 +109,37 @@ impl Host {
 
     /// Makes a [`Frame`] of what the stack made.
     fn take_made(&mut self, now: Instant, index: Option<usize>) {
-        let Some(bytes) = self.device.made.take() else { return };
+        let Some(mut bytes) = self.device.made.take() else { return };
         let mut priority = 0;
         if let Some(index) = index {
-            let connection = &mut self.connections[index];
-            priority = connection.priority;
-            if let Some(segment) = Segment::parse(&bytes)
-                && (segment.syn || segment.length > 0)
-            {
-                self.counters.data_segments += 1;
-                self.counters.retransmitted += u64::from(!connection.note(&segment));
+            priority = self.connections[index].priority;
+            if let Some(segment) = Segment::parse(&bytes) {
+                self.note(index, segment, &mut bytes);
             }
         }
         let id = self.config.first_frame + self.frames_made;
         self.frames_made += 1;
-        self.made.push_back(Frame::new(id, bytes, priority, now));
+        self.made.push_back(Frame::new(id, bytes.into(), priority, now));
+    }
+
+    /// Takes note of a segment of a connection, and mends it.
+    ///
+    /// After a timeout smoltcp forgets what it had sent, and acknowledges with
+    /// the sequence number of what it sends again. If its peer has that data
+    /// already, it drops the acknowledgement as old (RFC 9293, 3.10.7.4); when
+    /// both sides do that, they never get out of it. Acknowledgements carry
+    /// the number after everything that was sent, as in other stacks.
+    fn note(&mut self, index: usize, mut segment: Segment, bytes: &mut [u8]) {
+        let connection = &mut self.connections[index];
+        if segment.is_pure_ack() {
+            let next = connection.next_sequence();
+            if segment.sequence != next {
+                segment.set_sequence(bytes, next);
+            }
+        } else if !segment.rst {
+            self.counters.data_segments += 1;
+            self.counters.retransmitted += u64::from(!connection.note(&segment));
+        }
     }
 
     /// The connection that a segment belongs to, else one that waits for it.

@@ -157,7 +157,7 @@ pub struct Counters {
     pub received: u64,
     /// Frames made.
     pub sent: u64,
-    /// Segments made that carried data or SYN.
+    /// Segments made that carried data, SYN or FIN.
     pub data_segments: u64,
     /// Those of them whose bytes had all been sent before.
     pub retransmitted: u64,

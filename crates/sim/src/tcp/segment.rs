@@ -13,8 +13,12 @@ pub(super) struct Segment {
     pub destination_port: u16,
     pub sequence: u32,
     pub syn: bool,
+    pub fin: bool,
+    pub rst: bool,
     /// Payload bytes.
     pub length: usize,
+    /// Where the TCP header begins in the frame.
+    header: usize,
 }
 
 impl Segment {
@@ -38,8 +42,33 @@ impl Segment {
             source_port: u16::from_be_bytes([tcp[0], tcp[1]]),
             destination_port: u16::from_be_bytes([tcp[2], tcp[3]]),
             sequence: u32::from_be_bytes([tcp[4], tcp[5], tcp[6], tcp[7]]),
+            fin: tcp[13] & 1 != 0,
             syn: tcp[13] & 2 != 0,
+            rst: tcp[13] & 4 != 0,
             length: tcp.len().checked_sub(data)?,
+            header: HEADER + header,
         })
+    }
+
+    /// Whether it does nothing but acknowledge.
+    pub fn is_pure_ack(&self) -> bool {
+        !(self.syn || self.fin || self.rst) && self.length == 0
+    }
+
+    /// Gives the segment in `frame` another sequence number, and the checksum
+    /// that goes with it (RFC 1624, equation 3).
+    pub fn set_sequence(&mut self, frame: &mut [u8], sequence: u32) {
+        let tcp = &mut frame[self.header..];
+        let mut sum = u32::from(!u16::from_be_bytes([tcp[16], tcp[17]]));
+        for half in [self.sequence >> 16, self.sequence & 0xffff] {
+            sum += !half & 0xffff;
+        }
+        sum += (sequence >> 16) + (sequence & 0xffff);
+        while sum > 0xffff {
+            sum = (sum & 0xffff) + (sum >> 16);
+        }
+        tcp[4..8].copy_from_slice(&sequence.to_be_bytes());
+        tcp[16..18].copy_from_slice(&(!(sum as u16)).to_be_bytes());
+        self.sequence = sequence;
     }
 }

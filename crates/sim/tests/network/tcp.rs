@@ -228,7 +228,7 @@ fn any_plan() -> impl Strategy<Value = Plan> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(256))]
 
     /// Whatever the line does, however small buffers and rings are: both
     /// streams arrive whole, and every frame is accounted for.
@@ -241,4 +241,30 @@ proptest! {
         world.settle(Instant::from_ns(u64::MAX / 1_000));
         nothing_vanishes(&world);
     }
+}
+
+/// Both sides have all data, but not their acknowledgements, and time out. Each
+/// takes the other's acknowledgement for an old one, unless it carries the
+/// sequence number after everything that was sent. Found by the test above.
+#[test]
+fn two_timeouts_at_once() {
+    let mut plan = Plan::new(Rate::G50);
+    for (cable, seed) in
+        plan.cables.iter_mut().zip([548_779_472_368_900_357, 548_779_472_368_900_356])
+    {
+        let parts = |parts| Probability::from_parts_per_trillion(parts).expect("below one");
+        cable.faults = Faults {
+            seed,
+            loss: parts(100_557_000_000),
+            corruption: parts(34_267_000_000),
+            delay: parts(104_101_000_000),
+            delay_up_to: Duration::from_us(200),
+            cuts: Vec::new(),
+        };
+    }
+    plan.tx_ring = 2;
+    plan.buffers = 11_438;
+    let mut world = exchange(&plan, [12_038, 15_819], 10_000);
+    world.settle(Instant::from_ns(u64::MAX / 1_000));
+    assert!(world.now < Instant::from_ns(10_000_000), "still talking at {}", world.now);
 }

@@ -159,6 +159,7 @@ impl World {
         // Machines hand things to each other at once: until nothing moves.
         let wake = loop {
             let before = self.moved;
+            assert!(before < 100_000_000, "no progress at {}", self.now);
             let wake = self.poll_all();
             if self.moved == before {
                 break wake;
@@ -168,6 +169,7 @@ impl World {
             Some(at) if at <= limit => {
                 self.now = self.now.max(at);
                 self.log.events += 1;
+                assert!(self.log.events < 10_000_000, "it never ends, at {}", self.now);
                 true
             }
             _ => false,
