@@ -7,10 +7,10 @@ mod segments;
 mod track;
 
 pub use latency::{Latency, Summary};
-pub use observer::{Observer, Point};
+pub use observer::{CommandRecord, Observer, Point};
 pub(crate) use segments::{Mark, Marks, Stamp};
 pub use segments::{SEGMENTS, Segment, Split};
-pub(crate) use track::{CommandKey, Tracker};
+pub(crate) use track::{CommandKey, Submission, Tracker};
 
 use wire::Duration;
 

@@ -1,5 +1,6 @@
 //! What may be watched from outside: the hook for traces and captures.
 
+use super::Split;
 use wire::Instant;
 use wire::tlp::Tlp;
 
@@ -18,6 +19,31 @@ pub enum Point {
     Wire(u16),
 }
 
+/// An NVMe command that is over for its host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CommandRecord {
+    /// Number of the host.
+    pub host: u16,
+    /// Drive of that host.
+    pub drive: u16,
+    /// Submission queue.
+    pub queue: u16,
+    /// Command identifier.
+    pub id: u16,
+    /// From the host's memory to the drive.
+    pub write: bool,
+    /// First byte on the drive.
+    pub offset: u64,
+    /// Bytes.
+    pub length: u64,
+    /// When the application asked for it, and when it has its answer.
+    pub since: Instant,
+    /// See `since`.
+    pub until: Instant,
+    /// Where the time between went.
+    pub split: Split,
+}
+
 /// Watches a simulation; it can change nothing.
 pub trait Observer {
     /// A TLP whose first byte passes `point`; `up` towards the root complex.
@@ -30,6 +56,16 @@ pub trait Observer {
     /// the stream has them.
     fn stream(&mut self, at: Instant, point: Point, sent: bool, bytes: &[u8]) {
         let _ = (at, point, sent, bytes);
+    }
+
+    /// A tunnel link came up or went down.
+    fn link(&mut self, at: Instant, point: Point, up: bool) {
+        let _ = (at, point, up);
+    }
+
+    /// A command is over. Those of a host come in the order of their ends.
+    fn command(&mut self, record: &CommandRecord) {
+        let _ = record;
     }
 
     /// An Ethernet frame, without its FCS, starts on a wire.

@@ -1,6 +1,6 @@
 //! Follows every command through the system by the TLPs that serve it.
 
-use super::{Latency, Mark, Segment, Split};
+use super::{CommandRecord, Latency, Mark, Segment, Split};
 use nvme::initiator::QueueMemory;
 use std::collections::{BTreeMap, VecDeque};
 use wire::nvme::{COMPLETION_ENTRY, Completion, SUBMISSION_ENTRY};
@@ -16,9 +16,25 @@ pub(crate) struct CommandKey {
     pub id: u16,
 }
 
+/// A command as its host submits it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Submission {
+    pub key: CommandKey,
+    /// When the application asked for it.
+    pub since: Instant,
+    pub write: bool,
+    /// First byte on the drive.
+    pub offset: u64,
+    /// Bus address of the data.
+    pub buffer: u64,
+    pub length: u64,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Command {
     mark: Mark,
+    write: bool,
+    length: u64,
     /// Start of the submission doorbell at the root port.
     rung: Instant,
     offset: u64,
@@ -84,6 +100,9 @@ pub(crate) struct Tracker {
     /// Sum of the splits of all commands, and how many.
     pub split: Split,
     pub commands: u64,
+    /// Commands that are over, for an observer, if there is one.
+    pub keep: bool,
+    pub over: Vec<CommandRecord>,
     /// Sum of the commands' times, for the check that the split is exact.
     pub total: Duration,
 }
@@ -133,24 +152,16 @@ impl Tracker {
         self.drives.iter().position(|drive| drive.function == function).map(|at| at as u16)
     }
 
-    /// A command was put into its queue; the application asked for it at
-    /// `since`.
-    pub fn submit(
-        &mut self,
-        key: CommandKey,
-        since: Instant,
-        now: Instant,
-        offset: u64,
-        buffer: u64,
-        length: u64,
-    ) {
+    /// A command was put into its queue.
+    pub fn submit(&mut self, now: Instant, submission: Submission) {
+        let Submission { key, since, write, offset, buffer, length } = submission;
         let mut mark = Mark::new(since);
         mark.advance(now, Segment::HostSoftware);
         let Some(queue) = self.queue(key.drive, key.queue) else { return };
         queue.slots[usize::from(queue.tail)] = key.id;
         queue.tail = (queue.tail + 1) % queue.entries;
         queue.unrung.push(key.id);
-        let command = Command { mark, rung: now, offset, buffer, completed: false };
+        let command = Command { mark, write, length, rung: now, offset, buffer, completed: false };
         queue.commands[usize::from(key.id)] = Some(command);
         self.regions.insert(buffer, (buffer + length, Region::Data(key)));
         self.offsets.insert((key.drive, offset), key);
@@ -368,19 +379,33 @@ impl Tracker {
     }
 
     /// The host has taken the completion entry: its head doorbell comes next,
-    /// and the application has its answer at `now`. The command's time, split.
-    pub fn finish(&mut self, now: Instant, key: CommandKey) -> Option<Split> {
-        let queue = self.queue(key.drive, key.queue)?;
-        let mut command = queue.commands.get_mut(usize::from(key.id))?.take()?;
+    /// and the application has its answer at `now`.
+    pub fn finish(&mut self, now: Instant, key: CommandKey) {
+        let Some(queue) = self.queue(key.drive, key.queue) else { return };
+        let found = queue.commands.get_mut(usize::from(key.id)).and_then(Option::take);
+        let Some(mut command) = found else { return };
         command.mark.advance(now, Segment::HostSoftware);
         queue.unheaded.push(command.rung);
         self.regions.remove(&command.buffer);
         self.offsets.remove(&(key.drive, command.offset));
-        let split = command.mark.split;
+        let Mark { start, split, .. } = command.mark;
         self.split.merge(&split);
         self.commands += 1;
-        self.total = self.total + (now - command.mark.start);
-        Some(split)
+        self.total = self.total + (now - start);
+        if self.keep {
+            self.over.push(CommandRecord {
+                host: 0,
+                drive: key.drive,
+                queue: key.queue,
+                id: key.id,
+                write: command.write,
+                offset: command.offset,
+                length: command.length,
+                since: start,
+                until: now,
+                split,
+            });
+        }
     }
 }
 

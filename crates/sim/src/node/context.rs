@@ -1,7 +1,7 @@
 //! What every node of a world shares.
 
 use crate::kernel::Kernel;
-use crate::measure::{Marks, Observer, Point, Tracker};
+use crate::measure::{CommandRecord, Marks, Observer, Point, Tracker};
 use wire::Instant;
 use wire::tlp::{Packet, Tlp};
 
@@ -36,6 +36,22 @@ impl Context<'_> {
     pub fn observe(&mut self, at: Instant, point: Point, up: bool, tlp: &Tlp) {
         if let Some(observer) = self.observer {
             observer.tlp(at, point, up, tlp);
+        }
+    }
+
+    pub fn observe_link(&mut self, point: Point, up: bool) {
+        if let Some(observer) = self.observer {
+            observer.link(self.now, point, up);
+        }
+    }
+
+    /// The commands of the host that are over.
+    pub fn observe_commands(&mut self, host: u16) {
+        if let Some(observer) = self.observer {
+            self.tracker.keep = true;
+            for record in self.tracker.over.drain(..) {
+                observer.command(&CommandRecord { host, ..record });
+            }
         }
     }
 

@@ -103,8 +103,11 @@ impl DeviceNode {
                     up.transmitted(now, &bytes, context.marks);
                     transport.send(now, End::Device, bytes, network, context.kernel);
                 }
-                downstream::Output::Up(_) => {}
+                downstream::Output::Up(_) => {
+                    context.observe_link(Point::TunnelDevice(self.number), true);
+                }
                 downstream::Output::Down(_) => {
+                    context.observe_link(Point::TunnelDevice(self.number), false);
                     down.clear(context.marks);
                     up.clear(context.marks);
                 }

@@ -128,6 +128,7 @@ impl HostNode {
         if let Some(at) = link.down.next_arrival() {
             context.kernel.arm_by(below, at);
         }
+        context.observe_commands(self.number);
         earliest([
             timer,
             software,

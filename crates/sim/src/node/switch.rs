@@ -153,10 +153,14 @@ impl SwitchNode {
                         let transport = &mut around.transports[port];
                         transport.send(now, End::Host, bytes, around.network, context.kernel);
                     }
-                    LinkOutput::Up(_) => self.up += 1,
+                    LinkOutput::Up(_) => {
+                        self.up += 1;
+                        context.observe_link(self.point(port), true);
+                    }
                     LinkOutput::Down(_) => {
                         self.up -= 1;
                         self.lost += 1;
+                        context.observe_link(self.point(port), false);
                         around.streams[port].iter_mut().for_each(|s| s.clear(context.marks));
                     }
                     LinkOutput::EchoReply(_) => {}

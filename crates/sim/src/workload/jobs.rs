@@ -4,7 +4,7 @@ use super::boot::Attached;
 use super::{Fio, Notice, Rw, SoftwareConfig};
 use crate::drive::{fill, matches};
 use crate::kernel::Rng;
-use crate::measure::{CommandKey, Latency, Tracker};
+use crate::measure::{CommandKey, Latency, Submission, Tracker};
 use nvme::initiator::{Io, Op};
 use pcie::Ram;
 use std::cell::RefCell;
@@ -229,7 +229,7 @@ impl Jobs {
                 blocks: (part.length / BLOCK) as u32,
                 buffer,
             };
-            let since = place.since;
+            let (since, write) = (place.since, place.write);
             let driver = &mut self.drives[part.drive].driver;
             let id = driver.prepare(now, queue, io).expect("a queue holds its job's commands");
             let owners = &mut self.owners[part.drive][queue];
@@ -240,7 +240,9 @@ impl Jobs {
             owners[index] = (number, slot);
             let key =
                 CommandKey { drive: part.drive as u16, queue: queue as u16 + 1, id: id.get() };
-            tracker.submit(key, since, now, part.offset, buffer, part.length);
+            let Part { offset, length, .. } = *part;
+            let submission = Submission { key, since, write, offset, buffer, length };
+            tracker.submit(now, submission);
             self.drives[part.drive].driver.ring(queue);
         }
         let place = &mut self.jobs[number].slots[slot];

@@ -67,6 +67,15 @@ struct Places {
     below: Component,
 }
 
+/// What had passed when the workloads began: it does not count.
+#[derive(Clone, Debug)]
+struct Base {
+    at: Instant,
+    loads: Vec<Load>,
+    /// Frames and TLPs of every tunnel link and direction.
+    tunnels: Vec<(u64, u64)>,
+}
+
 /// See the module.
 pub struct World {
     kernel: Kernel,
@@ -94,8 +103,7 @@ pub struct World {
     drive_components: Vec<Component>,
     /// Which host a drive belongs to, and the tunnel link above it.
     drive_above: Vec<(usize, Option<usize>)>,
-    /// What had passed every wire when the workloads began.
-    base: Option<(Instant, Vec<Load>)>,
+    base: Option<Base>,
 }
 
 impl World {
@@ -200,32 +208,37 @@ impl World {
     fn note_begin(&mut self) {
         if self.base.is_none() && self.hosts.iter().any(|host| host.software.began.is_some()) {
             let loads = self.loads().into_iter().map(|(_, load)| load).collect();
-            self.base = Some((self.kernel.now(), loads));
+            let tunnels = self.tunnels().map(|(_, carried)| carried).collect();
+            self.base = Some(Base { at: self.kernel.now(), loads, tunnels });
         }
+    }
+
+    /// Frames and TLPs of every tunnel link and direction.
+    fn tunnels(&self) -> impl Iterator<Item = (String, (u64, u64))> {
+        self.streams.iter().enumerate().flat_map(|(number, pair)| {
+            ["down", "up"].into_iter().zip(pair).map(move |(way, stream)| {
+                (format!("link {number} {way}"), (stream.frames, stream.tlps))
+            })
+        })
     }
 
     /// What has been measured so far.
     pub fn report(&self) -> Report {
         let now = self.kernel.now();
-        let (began, base) = match &self.base {
-            Some((began, base)) => (*began, base.clone()),
-            None => (Instant::ZERO, Vec::new()),
-        };
+        let nothing = Base { at: Instant::ZERO, loads: Vec::new(), tunnels: Vec::new() };
+        let base = self.base.as_ref().unwrap_or(&nothing);
         let links = self.loads().into_iter().enumerate().map(|(at, (name, load))| {
-            let before = base.get(at).copied().unwrap_or_default();
+            let before = base.loads.get(at).copied().unwrap_or_default();
             let load = Load {
                 busy: load.busy - before.busy,
                 packets: load.packets - before.packets,
                 bytes: load.bytes - before.bytes,
             };
-            LinkReport { name, load, utilisation_ppm: load.utilisation_ppm(now - began) }
+            LinkReport { name, load, utilisation_ppm: load.utilisation_ppm(now - base.at) }
         });
-        let streams = self.streams.iter().enumerate().flat_map(|(number, pair)| {
-            ["down", "up"].into_iter().zip(pair).map(move |(way, stream)| TunnelReport {
-                name: format!("link {number} {way}"),
-                frames: stream.frames,
-                tlps: stream.tlps,
-            })
+        let tunnels = self.tunnels().enumerate().map(|(at, (name, (frames, tlps)))| {
+            let before = base.tunnels.get(at).copied().unwrap_or_default();
+            TunnelReport { name, frames: frames - before.0, tlps: tlps - before.1 }
         });
         Report {
             digest: self.kernel.digest(),
@@ -233,7 +246,7 @@ impl World {
             time: now,
             hosts: (0..self.hosts.len()).map(|host| self.host_report(host)).collect(),
             links: links.collect(),
-            tunnels: streams.collect(),
+            tunnels: tunnels.collect(),
         }
     }
 

@@ -69,7 +69,7 @@ pub struct LinkReport {
     pub utilisation_ppm: u64,
 }
 
-/// What one direction of a tunnel link carried, from its beginning.
+/// What one direction of a tunnel link carried while the workloads ran.
 #[derive(Clone, Debug)]
 pub struct TunnelReport {
     /// Its name.

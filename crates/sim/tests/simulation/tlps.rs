@@ -2,7 +2,7 @@
 
 use crate::worlds::*;
 use sim::ethernet::Rate;
-use sim::measure::{Observer, Point};
+use sim::measure::{CommandRecord, Observer, Point};
 use sim::workload::{Rw, Workload};
 use sim::{Config, World};
 use std::cell::RefCell;
@@ -18,6 +18,8 @@ struct Seen {
     sent: Vec<u8>,
     received: Vec<u8>,
     frames: usize,
+    commands: Vec<CommandRecord>,
+    up: usize,
 }
 
 struct Watch(Rc<RefCell<Seen>>);
@@ -53,6 +55,16 @@ impl Observer for Watch {
             (Point::TunnelHost(_), false) => seen.received.extend_from_slice(bytes),
             _ => {}
         }
+    }
+
+    fn command(&mut self, record: &CommandRecord) {
+        assert_eq!(record.split.total(), record.until - record.since, "{record:?}");
+        self.0.borrow_mut().commands.push(*record);
+    }
+
+    fn link(&mut self, _: Instant, _: Point, up: bool) {
+        assert!(up, "no link goes down");
+        self.0.borrow_mut().up += 1;
     }
 
     fn frame(&mut self, _: Instant, _: Point, bytes: &[u8]) {
@@ -98,4 +110,8 @@ fn every_tlp_passes_once_and_in_order() {
 fn frames_can_be_captured() {
     let seen = watch(&Config::brief_tsn(Workload::Fio(fio(Rw::Read, 4096, 1)), Rate::G1));
     assert!(seen.frames > 64);
+    assert_eq!(seen.up, 2, "both ends of the link");
+    let offsets: Vec<u64> = seen.commands.iter().map(|command| command.offset).collect();
+    assert_eq!(offsets, (0..64).map(|block| block * 4096).collect::<Vec<_>>());
+    assert!(seen.commands.iter().all(|command| !command.write && command.length == 4096));
 }
