@@ -72,6 +72,10 @@ pub enum LimitReached {
     },
 }
 
+/// Wake-ups at one instant: more mean that components wake each other without
+/// getting anywhere.
+const MOST_AT_ONCE: u64 = 1_000_000;
+
 /// See the module.
 #[derive(Debug)]
 pub struct Kernel {
@@ -79,6 +83,8 @@ pub struct Kernel {
     limits: Limits,
     now: Instant,
     events: u64,
+    /// Events when time went forward last.
+    events_before: u64,
     wakes: Wakes,
     digest: Digest,
 }
@@ -88,7 +94,15 @@ impl Kernel {
     pub fn new(seed: u64, limits: Limits) -> Self {
         let mut digest = Digest::default();
         digest.word(seed);
-        Self { seed, limits, now: Instant::ZERO, events: 0, wakes: Wakes::default(), digest }
+        Self {
+            seed,
+            limits,
+            now: Instant::ZERO,
+            events: 0,
+            events_before: 0,
+            wakes: Wakes::default(),
+            digest,
+        }
     }
 
     /// Adds a component, without a wake-up.
@@ -138,8 +152,16 @@ impl Kernel {
         }
         assert!(at >= self.now.as_ps(), "time goes forward");
         self.wakes.disarm(component);
-        self.now = Instant::from_ps(at);
+        if at > self.now.as_ps() {
+            self.events_before = self.events;
+            self.now = Instant::from_ps(at);
+        }
         self.events += 1;
+        assert!(
+            self.events - self.events_before <= MOST_AT_ONCE,
+            "time stands still at {}: component {component} and others wake each other",
+            self.now
+        );
         self.digest.word(at);
         self.digest.word(u64::from(component));
         Ok(Some(Component(component)))

@@ -172,6 +172,11 @@ impl Marks {
         }
     }
 
+    /// TLPs that have a mark now.
+    pub fn in_use(&self) -> usize {
+        self.marks.len() - self.free.len()
+    }
+
     pub fn advance(&mut self, stamp: Stamp, to: Instant, segment: Segment) {
         self.marks[stamp.0 as usize].advance(to, segment);
     }

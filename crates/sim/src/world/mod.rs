@@ -178,6 +178,11 @@ impl World {
         roots.chain(switches).chain(drives).collect()
     }
 
+    /// TLPs on links and in tunnels now.
+    pub fn tlps_in_flight(&self) -> usize {
+        self.marks.in_use()
+    }
+
     /// TCP segments with data that were sent again.
     pub fn retransmitted(&self) -> u64 {
         self.network.retransmitted()

@@ -1,11 +1,11 @@
 //! What no network may break: latency, utilisation, Little's law.
 
 use crate::worlds::*;
-use sim::Config;
 use sim::drive::Timing;
 use sim::ethernet::Rate;
 use sim::workload::{Fio, Rw, Workload};
-use wire::Duration;
+use sim::{Config, World};
+use wire::{Duration, Instant};
 
 #[test]
 fn a_configuration_read_takes_its_way() {
@@ -90,4 +90,26 @@ fn the_null_drive_leaves_the_way_alone() {
     // The write buffer's 4.0 us and 0.46 us; what meets on the wire differs by
     // a DLLP.
     assert!((brief - null).abs_diff(4_460) <= 10, "{brief} {null}");
+}
+
+/// What a world holds is what is on its way, however long it has run.
+#[test]
+fn nothing_piles_up() {
+    for over_tcp in [true, false] {
+        let work = Fio { runtime: Some(Duration::from_ms(50)), ..fio(Rw::RandRw, 4096, 8) };
+        let config = match over_tcp {
+            true => Config::brief_tcp(Workload::Fio(work), Rate::G1),
+            false => Config::brief_tunnel(Workload::Fio(work), pipe()),
+        };
+        let mut world = World::new(&config).expect("a valid plan");
+        let mut most = 0;
+        let mut at = Instant::ZERO;
+        while !world.run_until(at).expect("it ends") {
+            most = most.max(world.tlps_in_flight());
+            at += Duration::from_us(500);
+        }
+        // 8 commands of 16 TLPs of data, with their requests.
+        assert!((1..400).contains(&most), "{most}");
+        assert!(world.tlps_in_flight() <= 4, "{} at the end", world.tlps_in_flight());
+    }
 }
