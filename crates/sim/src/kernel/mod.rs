@@ -86,6 +86,8 @@ pub struct Kernel {
     /// Events when time went forward last.
     events_before: u64,
     wakes: Wakes,
+    /// The component whose wake-up was taken, and is still in `wakes`.
+    running: Option<u32>,
     digest: Digest,
 }
 
@@ -101,6 +103,7 @@ impl Kernel {
             events: 0,
             events_before: 0,
             wakes: Wakes::default(),
+            running: None,
             digest,
         }
     }
@@ -119,14 +122,20 @@ impl Kernel {
     /// Arms the wake-up of a component at `at`, whatever it was before; never
     /// earlier than now.
     pub fn arm(&mut self, component: Component, at: Instant) {
-        self.wakes.arm(component.0, at.max(self.now).as_ps());
+        let at = at.max(self.now).as_ps();
+        if self.running == Some(component.0) {
+            self.running = None;
+            self.wakes.move_to(component.0, at);
+        } else {
+            self.wakes.arm(component.0, at);
+        }
     }
 
     /// Arms the wake-up of a component at `at` unless it is armed for earlier.
     pub fn arm_by(&mut self, component: Component, at: Instant) {
-        let at = at.max(self.now).as_ps();
-        if self.wakes.armed(component.0).is_none_or(|armed| armed > at) {
-            self.wakes.arm(component.0, at);
+        let armed = self.wakes.armed(component.0).filter(|_| self.running != Some(component.0));
+        if armed.is_none_or(|armed| armed > at.max(self.now).as_ps()) {
+            self.arm(component, at);
         }
     }
 
@@ -134,7 +143,10 @@ impl Kernel {
     pub fn arm_or_disarm(&mut self, component: Component, at: Option<Instant>) {
         match at {
             Some(at) => self.arm(component, at),
-            None => self.wakes.disarm(component.0),
+            None => {
+                self.running = self.running.filter(|running| *running != component.0);
+                self.wakes.disarm(component.0);
+            }
         }
     }
 
@@ -143,6 +155,7 @@ impl Kernel {
     /// # Errors
     /// If a limit is reached; the wake-up stays armed.
     pub fn pop(&mut self) -> Result<Option<Component>, LimitReached> {
+        self.forget_running();
         let Some((at, component)) = self.wakes.first() else { return Ok(None) };
         if self.events >= self.limits.events {
             return Err(LimitReached::Events { limit: self.limits.events, at: self.now });
@@ -151,7 +164,8 @@ impl Kernel {
             return Err(LimitReached::Time { limit: self.limits.time, events: self.events });
         }
         assert!(at >= self.now.as_ps(), "time goes forward");
-        self.wakes.disarm(component);
+        // Its place is kept: most components arm themselves again.
+        self.running = Some(component);
         if at > self.now.as_ps() {
             self.events_before = self.events;
             self.now = Instant::from_ps(at);
@@ -167,8 +181,16 @@ impl Kernel {
         Ok(Some(Component(component)))
     }
 
+    /// The wake-up that was taken last, unless it was armed again.
+    fn forget_running(&mut self) {
+        if let Some(component) = self.running.take() {
+            self.wakes.disarm(component);
+        }
+    }
+
     /// The time of the next wake-up.
-    pub fn next_time(&self) -> Option<Instant> {
+    pub fn next_time(&mut self) -> Option<Instant> {
+        self.forget_running();
         self.wakes.first().map(|(at, _)| Instant::from_ps(at))
     }
 

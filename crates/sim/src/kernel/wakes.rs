@@ -43,10 +43,14 @@ impl Wakes {
             self.rise(self.heap.len() - 1);
             return;
         }
-        let place = place as usize;
-        if self.heap[place].at == at {
-            return;
+        if self.heap[place as usize].at != at {
+            self.move_to(component, at);
         }
+    }
+
+    /// Moves one that is armed behind all others of that time.
+    pub fn move_to(&mut self, component: u32, at: u64) {
+        let place = self.places[component as usize] as usize;
         self.sequence += 1;
         self.heap[place] = Wake { at, sequence: self.sequence, component };
         let place = self.rise(place);

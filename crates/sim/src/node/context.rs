@@ -26,6 +26,12 @@ impl Context<'_> {
         }
     }
 
+    /// Bytes of a stream were delivered; what they hold is in the digest of
+    /// frames or TLPs.
+    pub fn arrived(&mut self, kind: u64, bytes: usize) {
+        self.kernel.digest_mut().word(kind << 32 | bytes as u64);
+    }
+
     /// Something else was delivered.
     pub fn happened(&mut self, kind: u64, bytes: &[u8]) {
         let digest = self.kernel.digest_mut();

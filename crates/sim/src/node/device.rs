@@ -88,7 +88,7 @@ impl DeviceNode {
             self.downstream.handle(now, tunnel::Input::Connected);
         }
         while let Some(arrived) = transport.receive(now, End::Device, network) {
-            context.happened(0x2000 + u64::from(self.number), &arrived.bytes);
+            context.arrived(0x2000 + u64::from(self.number), arrived.bytes.len());
             context.observe_stream(Point::TunnelDevice(self.number), false, &arrived.bytes);
             down.received(now, arrived.bytes.len(), &arrived.way, context.marks);
             self.downstream.handle(now, tunnel::Input::Received(arrived.bytes));

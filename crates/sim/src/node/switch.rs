@@ -101,7 +101,7 @@ impl SwitchNode {
             while let Some(arrived) =
                 around.transports[port].receive(now, End::Host, around.network)
             {
-                context.happened(0x3000 + port as u64, &arrived.bytes);
+                context.arrived(0x3000 + port as u64, arrived.bytes.len());
                 context.observe_stream(self.point(port), false, &arrived.bytes);
                 let stream = &mut around.streams[port][1];
                 stream.received(now, arrived.bytes.len(), &arrived.way, context.marks);
