@@ -12,3 +12,5 @@ mod progress;
 mod rig;
 mod signals;
 pub mod topology;
+pub mod trace;
+mod trace_to;

@@ -6,6 +6,7 @@ use crate::links::{PATIENCE, wait_for_links};
 use crate::namespace::Namespace;
 use crate::node::{drive, instance};
 use crate::signals::{Stop, StopHandle};
+use crate::trace_to::TraceArgs;
 use live::attached::{Attached, Switch};
 use live::links::Links;
 use live::net::Listener;
@@ -17,6 +18,7 @@ use switch::Upstream;
 use switch::tunnel::Settings;
 use wire::Duration;
 use wire::frame::Role;
+use wire::trace::NodeRole;
 
 /// A node in a thread; ends with the value.
 pub struct Node {
@@ -37,6 +39,21 @@ impl Node {
         number: usize,
         size: u64,
     ) -> Result<Self, Failure> {
+        Self::device_traced(clock, waiting, max_payload, number, size, TraceArgs::default())
+    }
+
+    /// The same, recording what it sees.
+    ///
+    /// # Errors
+    /// As [`device`](Self::device).
+    pub fn device_traced(
+        clock: Clock,
+        waiting: Waiting,
+        max_payload: u16,
+        number: usize,
+        size: u64,
+        trace: TraceArgs,
+    ) -> Result<Self, Failure> {
         Self::start(
             clock,
             waiting,
@@ -44,7 +61,9 @@ impl Node {
             move || {
                 let serial = format!("FARLANE-DEMO-{number}");
                 let mps = usize::from(max_payload);
-                drive(&[Namespace::ram(size)], Some(&serial), "", mps).map_err(|error| error.0)
+                let made = drive(&[Namespace::ram(size)], Some(&serial), "", mps);
+                let tracer = trace.open(NodeRole::Device, instance(), clock);
+                Ok(made.map_err(|error| error.0)?.traced(tracer.map_err(|error| error.0)?))
             },
             |_, _| Ok(()),
         )
@@ -59,8 +78,12 @@ impl Node {
         waiting: Waiting,
         max_payload: u16,
         devices: Vec<SocketAddr>,
+        trace: TraceArgs,
     ) -> Result<Self, Failure> {
-        let make = move || Ok(host_switch(max_payload, &devices));
+        let make = move || {
+            let tracer = trace.open(NodeRole::Switch, instance(), clock);
+            Ok(host_switch(max_payload, &devices).traced(tracer.map_err(|error| error.0)?))
+        };
         Self::start(clock, waiting, max_payload, make, |node, stop| {
             wait_for_links(node, PATIENCE, stop)
         })
@@ -116,12 +139,15 @@ fn serve<A: Attached>(
     announce: impl FnOnce(SocketAddr),
 ) -> Result<(), Failure> {
     let attached = make()?;
+    let tracer = attached.tracer();
     let listener = Listener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
     let settings = link_end(Role::Device, max_payload);
     let mut node = DeviceNode::new(clock, Poller::new(waiting)?, listener, settings, attached)?;
     ready(&mut node, stop)?;
     announce(node.address()?);
-    Ok(node.run(stop.fd(), || stop.wanted(), |_| {})?)
+    node.run(stop.fd(), || stop.wanted(), |_| {})?;
+    tracer.finish()?;
+    Ok(())
 }
 
 /// A link inside this process cannot be lost, but one end may have to wait

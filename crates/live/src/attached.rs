@@ -4,6 +4,7 @@
 use crate::links::{LinkEvent, Links};
 use crate::media::Media;
 use crate::poller::Poller;
+use crate::trace::Tracer;
 use nvme::Controller;
 use nvme::block::Error;
 use pcie::{Function, Input, Output, Ready};
@@ -46,6 +47,11 @@ pub trait Attached: Function {
     /// # Errors
     /// If data could not be made durable.
     fn close(&mut self) -> io::Result<()>;
+
+    /// What records here; whoever it is attached to records with it too.
+    fn tracer(&self) -> Tracer {
+        Tracer::off()
+    }
 }
 
 /// Counters for a user: what they are of, and what they say.
@@ -64,12 +70,20 @@ pub struct Activity {
 pub struct NvmeDrive {
     controller: Controller,
     media: Vec<Box<dyn Media>>,
+    tracer: Tracer,
 }
 
 impl NvmeDrive {
     /// A drive; `media` are namespaces 1, 2, ….
     pub fn new(controller: Controller, media: Vec<Box<dyn Media>>) -> Self {
-        Self { controller, media }
+        Self { controller, media, tracer: Tracer::off() }
+    }
+
+    /// The same, with what passes it recorded.
+    #[must_use]
+    pub fn traced(mut self, tracer: Tracer) -> Self {
+        self.tracer = tracer;
+        self
     }
 
     /// The controller.
@@ -148,6 +162,10 @@ impl Attached for NvmeDrive {
     fn close(&mut self) -> io::Result<()> {
         self.media.iter_mut().try_for_each(|media| media.close())
     }
+
+    fn tracer(&self) -> Tracer {
+        self.tracer.clone()
+    }
 }
 
 /// A switch with the connections of its links.
@@ -160,6 +178,13 @@ impl Switch {
     /// A switch; `links` has one connection a downstream port.
     pub fn new(upstream: Upstream, links: Links) -> Self {
         Self { upstream, links }
+    }
+
+    /// The same, with what passes its links recorded.
+    #[must_use]
+    pub fn traced(mut self, tracer: Tracer) -> Self {
+        self.links = self.links.traced(tracer);
+        self
     }
 
     /// The switch itself.
@@ -229,5 +254,9 @@ impl Attached for Switch {
     fn close(&mut self) -> io::Result<()> {
         self.links.close(&mut self.upstream);
         Ok(())
+    }
+
+    fn tracer(&self) -> Tracer {
+        self.links.tracer()
     }
 }

@@ -16,6 +16,7 @@ pub mod mapping;
 pub mod media;
 pub mod net;
 pub mod poller;
+pub mod trace;
 pub mod vfio_user;
 mod wanted;
 
@@ -24,4 +25,5 @@ pub use clock::Clock;
 pub use device::DeviceNode;
 pub use host::Machine;
 pub use poller::{Poller, Waiting};
+pub use trace::Tracer;
 pub use wanted::Wanted;

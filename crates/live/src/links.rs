@@ -3,6 +3,7 @@
 use crate::attached::Activity;
 use crate::net::Connection;
 use crate::poller::Poller;
+use crate::trace::Tracer;
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::io;
@@ -11,6 +12,7 @@ use switch::Upstream;
 use switch::tunnel::{Cause, Input};
 use switch::upstream::LinkOutput;
 use wire::frame::Hello;
+use wire::trace::Tap;
 use wire::{Duration, Instant};
 
 /// Pause between attempts to connect.
@@ -58,6 +60,7 @@ struct Link {
 pub struct Links {
     links: Vec<Link>,
     events: VecDeque<LinkEvent>,
+    tracer: Tracer,
 }
 
 impl Links {
@@ -68,7 +71,20 @@ impl Links {
             state: State::Waiting(Instant::ZERO),
             up: false,
         };
-        Self { links: peers.iter().map(link).collect(), events: VecDeque::new() }
+        let links = peers.iter().map(link).collect();
+        Self { links, events: VecDeque::new(), tracer: Tracer::off() }
+    }
+
+    /// The same, with what passes them recorded.
+    #[must_use]
+    pub fn traced(mut self, tracer: Tracer) -> Self {
+        self.tracer = tracer;
+        self
+    }
+
+    /// What records.
+    pub fn tracer(&self) -> Tracer {
+        self.tracer.clone()
     }
 
     /// The next event.
@@ -92,6 +108,9 @@ impl Links {
         poller: &Poller,
     ) -> io::Result<Activity> {
         let mut all = Activity::default();
+        if let Some(number) = self.tracer.echo_due(now) {
+            (0..self.links.len()).for_each(|index| upstream.echo(index, number));
+        }
         for index in 0..self.links.len() {
             let one = self.service_link(now, index, upstream, poller)?;
             all.moved |= one.moved;
@@ -130,6 +149,7 @@ impl Links {
                     };
                     poller.modify(&connection, false)?;
                     link.state = State::Open(connection, false);
+                    self.tracer.connected(Tap::link(index));
                     upstream.handle_link(now, index, Input::Connected);
                     return Ok(Activity { moved: true, timer: None });
                 }
@@ -164,7 +184,8 @@ impl Links {
         self.events.push_back(event);
     }
 
-    /// Input first, then output while there is room.
+    /// Output first, for it may have waited for this; then input, and what
+    /// that makes room for.
     fn carry(
         &mut self,
         now: Instant,
@@ -172,23 +193,57 @@ impl Links {
         upstream: &mut Upstream,
         poller: &Poller,
     ) -> io::Result<Activity> {
-        let link = &mut self.links[index];
-        let State::Open(connection, watched) = &mut link.state else {
-            return Ok(Activity::default());
+        let before = self.transmit(now, index, upstream);
+        let State::Open(connection, _) = &mut self.links[index].state else {
+            return Ok(Activity { moved: true, timer: Some(now + RETRY) });
         };
-        let mut moved = false;
-        let mut gone = receive(connection, |bytes| {
-            moved = true;
+        let (tap, tracer) = (Tap::link(index), &self.tracer);
+        let mut received = false;
+        let gone = receive(connection, |bytes| {
+            received = true;
+            tracer.stream(tap, true, &bytes);
             upstream.handle_link(now, index, Input::Received(bytes));
         });
-        gone |= connection.flush().is_err();
-        let timer = loop {
+        if gone {
+            upstream.handle_link(now, index, Input::Disconnected);
+        }
+        let after = if received || gone {
+            self.transmit(now, index, upstream)
+        } else {
+            Activity::default()
+        };
+        let State::Open(connection, watched) = &mut self.links[index].state else {
+            return Ok(Activity { moved: true, timer: Some(now + RETRY) });
+        };
+        if *watched != connection.is_full() {
+            *watched = !*watched;
+            poller.modify(&*connection, *watched)?;
+        }
+        let moved = received || before.moved || after.moved;
+        Ok(Activity { moved, timer: if received { after.timer } else { before.timer } })
+    }
+
+    /// What the tunnel wants, while there is room.
+    fn transmit(&mut self, now: Instant, index: usize, upstream: &mut Upstream) -> Activity {
+        let link = &mut self.links[index];
+        let State::Open(connection, _) = &mut link.state else {
+            return Activity::default();
+        };
+        let tap = Tap::link(index);
+        let mut moved = false;
+        let mut gone = connection.flush().is_err();
+        loop {
+            if gone {
+                gone = false;
+                upstream.handle_link(now, index, Input::Disconnected);
+            }
             let room = connection.room();
             upstream.handle_link(now, index, Input::CanTransmit { bytes: room });
             match upstream.poll_link(now, index) {
                 LinkOutput::Transmit(bytes) => {
                     moved = true;
-                    gone |= connection.send(bytes).is_err();
+                    self.tracer.stream(tap, false, &bytes);
+                    gone = connection.send(bytes).is_err();
                 }
                 LinkOutput::Up(hello) => {
                     moved = true;
@@ -197,37 +252,29 @@ impl Links {
                 }
                 LinkOutput::EchoReply(number) => {
                     moved = true;
-                    self.events.push_back(LinkEvent::Echo(index, number));
+                    if !self.tracer.is_mine(number) {
+                        self.events.push_back(LinkEvent::Echo(index, number));
+                    }
                 }
                 LinkOutput::Down(cause) => {
                     // What is queued (a reject, a goodbye) still goes out.
                     if let LinkOutput::Transmit(bytes) = upstream.poll_link(now, index) {
+                        self.tracer.stream(tap, false, &bytes);
                         let _ = connection.send(bytes);
                     }
                     self.close_link(now, index, upstream, cause);
-                    return Ok(Activity { moved: true, timer: Some(now + RETRY) });
+                    return Activity { moved: true, timer: Some(now + RETRY) };
                 }
-                LinkOutput::Timeout(at) => break at,
+                LinkOutput::Timeout(at) => return Activity { moved, timer: at },
             }
-        };
-        if gone {
-            upstream.handle_link(now, index, Input::Disconnected);
-            if let LinkOutput::Down(cause) = upstream.poll_link(now, index) {
-                self.close_link(now, index, upstream, cause);
-            }
-            return Ok(Activity { moved: true, timer: Some(now + RETRY) });
         }
-        if *watched != connection.is_full() {
-            *watched = !*watched;
-            poller.modify(&*connection, *watched)?;
-        }
-        Ok(Activity { moved, timer })
     }
 
     fn close_link(&mut self, now: Instant, index: usize, upstream: &mut Upstream, cause: Cause) {
         upstream.handle_link(now, index, Input::Disconnected);
         let link = &mut self.links[index];
         link.state = State::Waiting(now + RETRY);
+        self.tracer.down(Tap::link(index), &cause);
         let was_up = std::mem::take(&mut link.up);
         let event = if was_up {
             LinkEvent::Down(index, cause)
@@ -245,6 +292,7 @@ impl Links {
             let State::Open(connection, _) = &mut link.state else { continue };
             upstream.handle_link(Instant::ZERO, index, Input::CanTransmit { bytes: 1 << 16 });
             while let LinkOutput::Transmit(bytes) = upstream.poll_link(Instant::ZERO, index) {
+                self.tracer.stream(Tap::link(index), false, &bytes);
                 let _ = connection.send(bytes);
             }
         }

@@ -1,5 +1,6 @@
 //! The vocabulary of farlane: units, PCIe transaction-layer packets, NVMe
-//! structures, the tunnel's frames, vfio-user messages, capture files.
+//! structures, the tunnel's frames, vfio-user messages, trace and capture
+//! files.
 //!
 //! Everything here is a view over bytes or a validated value. Nothing here
 //! behaves, waits, allocates a queue or knows what time it is.
@@ -10,6 +11,7 @@ pub mod nvme;
 pub mod pcapng;
 pub mod time;
 pub mod tlp;
+pub mod trace;
 pub mod vfio_user;
 
 pub use id::{Bdf, Tag};

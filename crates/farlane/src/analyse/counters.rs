@@ -29,6 +29,8 @@ pub struct Counters {
     pub config_retries: u64,
     /// Poisoned TLPs; their payload is not believed.
     pub poisoned: u64,
+    /// Requests without an answer when the capture ended.
+    pub unanswered: u64,
     /// Requests whose tag was used again before an answer came.
     pub reused_tags: u64,
     /// Doorbells without a queue, with a value outside it, or that ring for

@@ -29,6 +29,7 @@ mod up;
 pub mod json;
 pub mod latency;
 pub mod replay;
+pub mod segments;
 pub mod stream;
 pub mod view;
 
@@ -176,8 +177,33 @@ impl Analyser {
         all.into_iter().for_each(|function| self.reset_function(function));
     }
 
+    /// Everything behind downstream port `port` of the first switch was reset.
+    pub fn port_reset(&mut self, port: u8) {
+        // The root port does not show, so the first bridge is the upstream
+        // port.
+        let mut bridges = self.functions.iter().filter(|(_, f)| f.shadow.is_bridge());
+        let inside = bridges.next().and_then(|(_, upstream)| upstream.shadow.buses());
+        let Some((inside, _)) = inside else { return self.link_reset() };
+        let port = self.functions.get(&Bdf::new(inside, port, 0));
+        if let Some(buses) = port.and_then(|port| port.shadow.buses()) {
+            self.reset_bus(buses);
+        }
+    }
+
+    /// TLPs are missing here: commands on their way end as they are, and
+    /// queues go on from where they are next seen.
+    pub fn gap(&mut self) {
+        self.pending = Pending::default();
+        for function in self.functions.values_mut() {
+            if let Some(controller) = &mut function.controller {
+                controller.gap(&mut self.shared);
+            }
+        }
+    }
+
     /// The capture is over: commands on their way end as they are.
     pub fn finish(&mut self) {
+        self.shared.counters.unanswered += self.pending.len() as u64;
         for function in self.functions.values_mut() {
             if let Some(controller) = &mut function.controller {
                 controller.close_all(&mut self.shared);

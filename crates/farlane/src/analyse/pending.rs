@@ -100,6 +100,11 @@ impl Pending {
         self.entries.insert(key, Entry { order: self.next, waiting });
     }
 
+    /// Requests that wait.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
     /// Forgets what a device asked for.
     pub fn forget(&mut self, device: Bdf) {
         self.entries.retain(|(direction, requester, _), _| {

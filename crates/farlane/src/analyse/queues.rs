@@ -28,12 +28,15 @@ pub(super) struct SubmissionQueue {
     fetched: u64,
     /// Doorbells with the position right after what they ring for.
     doorbells: VecDeque<(u64, Step)>,
+    /// TLPs are missing: the tail is not known until a doorbell is seen, and
+    /// what was fetched not until an entry is.
+    lost: (bool, bool),
 }
 
 impl SubmissionQueue {
     pub fn new(base: u64, entries: u32) -> Self {
         let doorbells = VecDeque::new();
-        Self { base, entries: entries.max(2), tail: 0, fetched: 0, doorbells }
+        Self { base, entries: entries.max(2), tail: 0, fetched: 0, doorbells, lost: (false, false) }
     }
 
     fn range(&self) -> Range<u64> {
@@ -45,6 +48,13 @@ impl SubmissionQueue {
         let entries = u64::from(self.entries);
         if u64::from(value) >= entries {
             counters.bad_doorbells += 1;
+            return;
+        }
+        if std::mem::take(&mut self.lost.0) {
+            // It rings for one entry or more: the first fetch will tell.
+            self.tail = (self.tail / entries + 2) * entries + u64::from(value);
+            self.fetched = self.tail - 1;
+            self.doorbells.push_back((self.tail, step));
             return;
         }
         let more = (u64::from(value) + entries - self.tail % entries) % entries;
@@ -76,6 +86,10 @@ impl SubmissionQueue {
         if index >= entries || !offset.is_multiple_of(SUBMISSION_ENTRY as u64) {
             return None;
         }
+        if std::mem::take(&mut self.lost.1) {
+            let behind = (self.tail + entries - 1 - index) % entries + 1;
+            self.fetched = self.tail.saturating_sub(behind);
+        }
         let skip = (index + entries - self.fetched % entries) % entries;
         let position = self.fetched + skip;
         if position >= self.tail {
@@ -102,6 +116,8 @@ pub(super) struct CompletionQueue {
     /// MSI-X vector; `None` if interrupts are off.
     pub vector: Option<u16>,
     head: u32,
+    /// TLPs are missing: the head is not known until it is seen.
+    lost: bool,
     /// Indices of entries that the host has not taken, and whose they are.
     waiting: VecDeque<(u32, Uid)>,
     /// How many of them an interrupt told about, from the front.
@@ -111,7 +127,8 @@ pub(super) struct CompletionQueue {
 impl CompletionQueue {
     pub fn new(base: u64, entries: u32, vector: Option<u16>) -> Self {
         let waiting = VecDeque::new();
-        Self { base, entries: entries.max(2), vector, head: 0, waiting, signalled: 0 }
+        let entries = entries.max(2);
+        Self { base, entries, vector, head: 0, lost: false, waiting, signalled: 0 }
     }
 
     fn range(&self) -> Range<u64> {
@@ -140,6 +157,11 @@ impl CompletionQueue {
         if value >= self.entries {
             counters.bad_doorbells += 1;
             return Vec::new();
+        }
+        if std::mem::take(&mut self.lost) {
+            // What was seen since then is what it can take.
+            let first = self.waiting.front().map_or(value, |(index, _)| index % self.entries);
+            self.head = first;
         }
         let distance = |to: u32, from: u32| (to + self.entries - from) % self.entries;
         let taken = distance(value, self.head);
@@ -209,6 +231,19 @@ impl Queues {
             queue.into_iter().for_each(|queue| queue.forget_doorbell(counters));
         }
         true
+    }
+
+    /// TLPs are missing.
+    pub fn gap(&mut self) {
+        for queue in self.submission.values_mut() {
+            queue.doorbells.clear();
+            queue.lost = (true, true);
+        }
+        for queue in self.completion.values_mut() {
+            queue.waiting.clear();
+            queue.signalled = 0;
+            queue.lost = true;
+        }
     }
 
     pub fn remove_submission(&mut self, id: u16) {

@@ -2,12 +2,14 @@
 
 use super::{Failure, Outcome};
 use crate::namespace::Namespace;
-use crate::node::{NodeArgs, drive, print_report};
+use crate::node::{NodeArgs, drive, instance, print_report};
 use crate::signals::Stop;
+use crate::trace_to::TraceArgs;
 use live::device::DeviceEvent;
 use live::net::{Listener, resolve_local};
 use live::{Clock, DeviceNode};
 use wire::frame::Role;
+use wire::trace::NodeRole;
 
 /// Serve an NVMe drive to one host
 #[derive(clap::Args, Debug)]
@@ -31,6 +33,8 @@ pub struct Args {
     serial: Option<String>,
     #[command(flatten)]
     node: NodeArgs,
+    #[command(flatten)]
+    trace: TraceArgs,
 }
 
 fn parse_serial(text: &str) -> Result<String, String> {
@@ -53,9 +57,14 @@ pub fn run(args: &Args) -> Outcome {
     let drive = drive(&args.namespaces, args.serial.as_deref(), &args.listen, mps)?;
     let listener = Listener::bind(address)?;
     let settings = args.node.tunnel(Role::Device);
-    let mut node = DeviceNode::new(Clock::start(), args.node.poller()?, listener, settings, drive)?;
+    let clock = Clock::start();
+    let tracer = args.trace.open(NodeRole::Device, instance(), clock)?;
+    let drive = drive.traced(tracer.clone());
+    let mut node = DeviceNode::new(clock, args.node.poller()?, listener, settings, drive)?;
     eprintln!("listening on {}", node.address()?);
-    node.run(stop.fd(), || stop.wanted(), tell).map_err(Failure::from)?;
+    let ran = node.run(stop.fd(), || stop.wanted(), tell);
+    args.trace.close(&tracer)?;
+    ran.map_err(Failure::from)?;
     print_report(&node.report());
     eprintln!("data are on the media; bye");
     Ok(())

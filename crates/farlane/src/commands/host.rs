@@ -2,8 +2,9 @@
 
 use super::{Failure, Outcome};
 use crate::links::LinksUp;
-use crate::node::{NodeArgs, port_count, print_report, raise_descriptor_limit};
+use crate::node::{NodeArgs, instance, port_count, print_report, raise_descriptor_limit};
 use crate::signals::Stop;
+use crate::trace_to::TraceArgs;
 use live::Clock;
 use live::attached::Switch;
 use live::host::{HostEvent, HostNode};
@@ -15,6 +16,7 @@ use std::path::{Path, PathBuf};
 use switch::Upstream;
 use wire::Duration;
 use wire::frame::Role;
+use wire::trace::NodeRole;
 
 /// Offer remote endpoints to QEMU and other vfio-user clients
 #[derive(clap::Args, Debug)]
@@ -49,6 +51,8 @@ pub struct Args {
     wait: u64,
     #[command(flatten)]
     node: NodeArgs,
+    #[command(flatten)]
+    trace: TraceArgs,
 }
 
 /// Runs the command.
@@ -75,6 +79,7 @@ pub fn run(args: &Args) -> Outcome {
         tunnel: args.node.tunnel(Role::Host),
     });
     let clock = Clock::start();
+    let tracer = args.trace.open(NodeRole::Host, instance(), clock)?;
     let mut links = LinksUp::new(clock.now(), Duration::from_ms(args.wait * 1000));
     let settings = enumerate::Settings {
         max_payload: mps,
@@ -87,7 +92,7 @@ pub fn run(args: &Args) -> Outcome {
         args.node.poller()?,
         root::Settings { max_payload: mps, ecrc: args.ecrc, ..root::Settings::default() },
         settings,
-        Switch::new(upstream, Links::new(&peers)),
+        Switch::new(upstream, Links::new(&peers).traced(tracer.clone())),
         &args.vfio_user,
         args.mmap_doorbells,
         |switch, now| {
@@ -99,7 +104,9 @@ pub fn run(args: &Args) -> Outcome {
     )?;
     print_options(&node.sockets());
     eprintln!("ready");
-    node.run(stop.fd(), || stop.wanted(), tell)?;
+    let ran = node.run(stop.fd(), || stop.wanted(), tell);
+    args.trace.close(&tracer)?;
+    ran?;
     print_report(&node.report());
     Ok(())
 }

@@ -6,6 +6,7 @@ pub mod device;
 pub mod host;
 pub mod ping;
 pub mod switch;
+pub mod trace;
 
 use std::fmt;
 

@@ -3,14 +3,16 @@
 use super::Outcome;
 use crate::commands::device::tell;
 use crate::links::{PATIENCE, wait_for_links};
-use crate::node::{NodeArgs, port_count, print_report};
+use crate::node::{NodeArgs, instance, port_count, print_report};
 use crate::signals::Stop;
+use crate::trace_to::TraceArgs;
 use live::attached::Switch;
 use live::links::Links;
 use live::net::{Listener, resolve_local};
 use live::{Clock, DeviceNode};
 use switch::Upstream;
 use wire::frame::Role;
+use wire::trace::NodeRole;
 
 /// Put a switch between one host and several device nodes
 #[derive(clap::Args, Debug)]
@@ -31,6 +33,8 @@ pub struct Args {
     p2p: bool,
     #[command(flatten)]
     node: NodeArgs,
+    #[command(flatten)]
+    trace: TraceArgs,
 }
 
 /// Runs the command.
@@ -52,13 +56,16 @@ pub fn run(args: &Args) -> Outcome {
         p2p: args.p2p,
         tunnel: args.node.tunnel(Role::Host),
     });
-    let switch = Switch::new(upstream, Links::new(&peers));
+    let clock = Clock::start();
+    let tracer = args.trace.open(NodeRole::Switch, instance(), clock)?;
+    let switch = Switch::new(upstream, Links::new(&peers).traced(tracer.clone()));
     let settings = args.node.tunnel(Role::Device);
-    let mut node =
-        DeviceNode::new(Clock::start(), args.node.poller()?, listener, settings, switch)?;
+    let mut node = DeviceNode::new(clock, args.node.poller()?, listener, settings, switch)?;
     wait_for_links(&mut node, PATIENCE, &stop)?;
     eprintln!("listening on {}", node.address()?);
-    node.run(stop.fd(), || stop.wanted(), tell)?;
+    let ran = node.run(stop.fd(), || stop.wanted(), tell);
+    args.trace.close(&tracer)?;
+    ran?;
     print_report(&node.report());
     Ok(())
 }

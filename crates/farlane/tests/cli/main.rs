@@ -7,3 +7,4 @@ mod json_document;
 mod mistakes;
 mod nodes;
 mod process;
+mod trace;

@@ -7,6 +7,7 @@ use crate::clock::Clock;
 use crate::links::receive;
 use crate::net::{Connection, Listener};
 use crate::poller::Poller;
+use crate::trace::{Tapped, Tracer};
 use crate::wanted::Wanted;
 use std::io;
 use std::net::SocketAddr;
@@ -14,6 +15,7 @@ use std::os::fd::BorrowedFd;
 use switch::downstream::{Downstream, Output};
 use switch::tunnel::{Cause, Input, Settings};
 use visitors::Visitors;
+use wire::trace::Tap;
 use wire::{Duration, Instant};
 
 /// What a device node tells its user.
@@ -33,16 +35,21 @@ pub enum DeviceEvent {
 
 /// How long work already taken may go on after the node was asked to stop.
 const DRAIN: Duration = Duration::from_ms(1_000);
+/// A node that does not sleep looks for new connections this often: looking
+/// costs as much as a small message.
+const ACCEPT: Duration = Duration::from_ms(1);
 
 /// See the module.
 pub struct DeviceNode<A> {
     clock: Clock,
     poller: Poller,
     listener: Listener,
-    downstream: Downstream<A>,
+    downstream: Downstream<Tapped<A>>,
     host: Option<(Connection, bool)>,
     visitors: Visitors,
+    accept_at: Instant,
     settings: Settings,
+    tracer: Tracer,
 }
 
 impl<A: Attached> DeviceNode<A> {
@@ -59,14 +66,18 @@ impl<A: Attached> DeviceNode<A> {
     ) -> io::Result<Self> {
         poller.add(&listener, false)?;
         attached.watch(&poller)?;
+        let tracer = attached.tracer();
+        let tapped = Tapped::new(attached, tracer.clone());
         Ok(Self {
             clock,
             poller,
             listener,
-            downstream: Downstream::new(settings, attached),
+            downstream: Downstream::new(settings, tapped),
             host: None,
             visitors: Visitors::default(),
+            accept_at: Instant::ZERO,
             settings,
+            tracer,
         })
     }
 
@@ -80,7 +91,7 @@ impl<A: Attached> DeviceNode<A> {
 
     /// What is attached.
     pub fn attached_mut(&mut self) -> &mut A {
-        self.downstream.function_mut()
+        &mut self.downstream.function_mut().inner
     }
 
     /// One look at everything that does not concern a host: before
@@ -154,7 +165,10 @@ impl<A: Attached> DeviceNode<A> {
             self.poller.busy(self.clock.now());
             return Ok(());
         }
-        self.poller.wait(&self.clock, switch::upstream::next_timer([timer, until]))
+        if self.poller.wait(&self.clock, switch::upstream::next_timer([timer, until]))? {
+            self.accept_at = Instant::ZERO;
+        }
+        Ok(())
     }
 
     /// Whether the host has had everything that it asked for.
@@ -171,13 +185,11 @@ impl<A: Attached> DeviceNode<A> {
         let mut moved = self.carry(now, tell)?;
         let active = self.downstream.function_mut().service(now, &self.poller)?;
         moved |= active.moved;
-        while let Some(connection) = self.listener.accept() {
-            self.poller.add(&connection, false)?;
-            self.visitors.welcome(now, connection, self.settings);
-            moved = true;
-        }
+        moved |= self.accept(now)?;
         if let Some((connection, greeting)) = self.visitors.service(now, self.host.is_none(), tell)
         {
+            self.tracer.connected(Tap::UPLINK);
+            self.tracer.stream(Tap::UPLINK, false, &greeting);
             self.downstream.handle(now, Input::Connected);
             self.downstream.handle(now, Input::Received(greeting));
             self.host = Some((connection, false));
@@ -195,17 +207,32 @@ impl<A: Attached> DeviceNode<A> {
         while let Some(news) = self.downstream.function_mut().news() {
             tell(DeviceEvent::Attached(news));
         }
-        let timers = [active.timer, link, self.visitors.timer()];
+        let timers = [active.timer, link, self.visitors.timer(), self.tracer.tick(now)];
         Ok((moved, switch::upstream::next_timer(timers)))
+    }
+
+    fn accept(&mut self, now: Instant) -> io::Result<bool> {
+        if now < self.accept_at {
+            return Ok(false);
+        }
+        self.accept_at = now + ACCEPT;
+        let mut moved = false;
+        while let Some(connection) = self.listener.accept() {
+            self.poller.add(&connection, false)?;
+            self.visitors.welcome(now, connection, self.settings);
+            moved = true;
+        }
+        Ok(moved)
     }
 
     /// Bytes between the host's connection and the tunnel.
     fn carry(&mut self, now: Instant, tell: &mut impl FnMut(DeviceEvent)) -> io::Result<bool> {
         let Some((connection, _)) = &mut self.host else { return Ok(false) };
-        let downstream = &mut self.downstream;
+        let (downstream, tracer) = (&mut self.downstream, &self.tracer);
         let mut moved = false;
         let mut gone = receive(connection, |bytes| {
             moved = true;
+            tracer.stream(Tap::UPLINK, false, &bytes);
             downstream.handle(now, Input::Received(bytes));
         });
         gone |= connection.flush().is_err();
@@ -244,10 +271,12 @@ impl<A: Attached> DeviceNode<A> {
     ) -> io::Result<bool> {
         match (output, &mut self.host) {
             (Output::Transmit(bytes), Some((connection, _))) => {
+                self.tracer.stream(Tap::UPLINK, true, &bytes);
                 return Ok(connection.send(bytes).is_err());
             }
             (Output::Up(_), Some((connection, _))) => tell(DeviceEvent::HostUp(connection.peer())),
             (Output::Down(cause), Some((connection, _))) => {
+                self.tracer.down(Tap::UPLINK, &cause);
                 tell(DeviceEvent::HostDown(connection.peer(), cause));
                 self.downstream.handle(now, Input::Disconnected);
                 self.host = None;
@@ -264,6 +293,7 @@ impl<A: Attached> DeviceNode<A> {
         if let Some((connection, _)) = &mut self.host {
             self.downstream.handle(now, Input::CanTransmit { bytes: 1 << 20 });
             while let Output::Transmit(bytes) = self.downstream.poll(now) {
+                self.tracer.stream(Tap::UPLINK, true, &bytes);
                 if connection.send(bytes).is_err() {
                     break;
                 }

@@ -50,6 +50,7 @@ impl<A: Attached> Machine<A> {
         attached: A,
     ) -> io::Result<Self> {
         attached.watch(&poller)?;
+        let probe = Probe::new(attached.tracer());
         Ok(Self {
             clock,
             poller,
@@ -57,7 +58,7 @@ impl<A: Attached> Machine<A> {
             attached,
             buses: Vec::new(),
             sleeps: Vec::new(),
-            probe: Probe::default(),
+            probe,
         })
     }
 
@@ -119,7 +120,7 @@ impl<A: Attached> Machine<A> {
         let late = if active.moved { self.upwards(now, memory, &mut moved) } else { None };
         let asleep = self.sleeps.iter().map(|(at, _, _)| *at).min();
         moved |= active.moved;
-        Ok((moved, next_timer([down, up, late, active.timer, asleep])))
+        Ok((moved, next_timer([down, up, late, active.timer, asleep, self.probe.tick(now)])))
     }
 
     /// Waits until something may have happened; `moved` says that something
@@ -132,7 +133,8 @@ impl<A: Attached> Machine<A> {
             self.poller.busy(self.clock.now());
             return Ok(());
         }
-        self.poller.wait(&self.clock, timer)
+        self.poller.wait(&self.clock, timer)?;
+        Ok(())
     }
 
     /// Runs a piece of host software to its end.

@@ -1,8 +1,10 @@
 //! A protocol analyser at the root port: where the brief measures.
 
 use crate::clock::Clock;
+use crate::trace::Tracer;
 use wire::Instant;
 use wire::tlp::Tlp;
+use wire::trace::Tap;
 
 /// One packet as it passed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,14 +17,19 @@ pub struct Record {
     pub tlp: Tlp,
 }
 
-/// Records packets while it is armed.
+/// Records packets while it is armed, and into a trace.
 #[derive(Debug, Default)]
 pub struct Probe {
     records: Vec<Record>,
     room: usize,
+    tracer: Tracer,
 }
 
 impl Probe {
+    pub(super) fn new(tracer: Tracer) -> Self {
+        Self { tracer, ..Self::default() }
+    }
+
     /// Records up to `packets` from now on, in place of what it holds.
     pub fn arm(&mut self, packets: usize) {
         self.records = Vec::with_capacity(packets.min(1 << 16));
@@ -40,7 +47,13 @@ impl Probe {
         self.room == 0
     }
 
+    /// As [`Tracer::tick`].
+    pub(super) fn tick(&self, now: Instant) -> Option<Instant> {
+        self.tracer.tick(now)
+    }
+
     pub(super) fn record(&mut self, clock: &Clock, up: bool, tlp: &Tlp) {
+        self.tracer.tlp(Tap::ROOT_PORT, up, tlp);
         if self.room > 0 {
             self.room -= 1;
             self.records.push(Record { at: clock.now(), up, tlp: tlp.clone() });

@@ -15,41 +15,7 @@ impl Tlp {
     /// If the payload's length contradicts the header: that is our own bug.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let start = out.len();
-        self.check();
-        self.encode_common(out);
-        match self.packet {
-            Packet::MemoryRead(r) | Packet::MemoryWrite(r) => {
-                out.put_u16(r.requester.bits());
-                out.put_u8(r.tag.get() as u8);
-                out.put_u8(r.last_be << 4 | r.first_be);
-                if r.address >> 32 != 0 {
-                    out.put_u64(r.address);
-                } else {
-                    out.put_u32(r.address as u32);
-                }
-            }
-            Packet::ConfigRead(c) | Packet::ConfigWrite(c) => {
-                out.put_u16(c.requester.bits());
-                out.put_u8(c.tag.get() as u8);
-                out.put_u8(c.first_be);
-                out.put_u16(c.target.bits());
-                out.put_u16(c.register & 0xffc);
-            }
-            Packet::Completion(c) => {
-                out.put_u16(c.completer.bits());
-                let bcm = u16::from(c.byte_count_modified) << 12;
-                out.put_u16(u16::from(c.status.bits()) << 13 | bcm | c.byte_count & 0xfff);
-                out.put_u16(c.requester.bits());
-                out.put_u8(c.tag.get() as u8);
-                out.put_u8(c.lower_address & 0x7f);
-            }
-            Packet::Message(m) => {
-                out.put_u16(m.requester.bits());
-                out.put_u8(m.tag.get() as u8);
-                out.put_u8(m.code);
-                out.put_slice(&m.body);
-            }
-        }
+        out.put_slice(&self.header()[..self.header_length()]);
         out.put_slice(&self.data);
         if self.digest {
             let crc = ecrc(&out[start..]);
@@ -57,8 +23,54 @@ impl Tlp {
         }
     }
 
-    /// The first double word.
-    fn encode_common(&self, out: &mut Vec<u8>) {
+    /// The header: its first [`header_length`](Self::header_length) bytes are
+    /// what goes on the wire.
+    ///
+    /// # Panics
+    /// As [`encode`](Self::encode).
+    pub fn header(&self) -> [u8; 16] {
+        self.check();
+        let [second, third, fourth] = self.words();
+        let mut bytes = [0; 16];
+        let words = [self.first_word(), second, third, fourth];
+        for (bytes, word) in bytes.chunks_exact_mut(4).zip(words) {
+            bytes.copy_from_slice(&word.to_be_bytes());
+        }
+        bytes
+    }
+
+    /// The double words behind the first.
+    fn words(&self) -> [u32; 3] {
+        let word = |high: u16, low: u16| u32::from(high) << 16 | u32::from(low);
+        let bytes = |high: u8, low: u8| u16::from_be_bytes([high, low]);
+        match self.packet {
+            Packet::MemoryRead(r) | Packet::MemoryWrite(r) => {
+                let enables = r.last_be << 4 | r.first_be;
+                let second = word(r.requester.bits(), bytes(r.tag.get() as u8, enables));
+                match r.address >> 32 {
+                    0 => [second, r.address as u32, 0],
+                    high => [second, high as u32, r.address as u32],
+                }
+            }
+            Packet::ConfigRead(c) | Packet::ConfigWrite(c) => {
+                let second = word(c.requester.bits(), bytes(c.tag.get() as u8, c.first_be));
+                [second, word(c.target.bits(), c.register & 0xffc), 0]
+            }
+            Packet::Completion(c) => {
+                let bcm = u16::from(c.byte_count_modified) << 12;
+                let count = u16::from(c.status.bits()) << 13 | bcm | c.byte_count & 0xfff;
+                let last = bytes(c.tag.get() as u8, c.lower_address & 0x7f);
+                [word(c.completer.bits(), count), word(c.requester.bits(), last), 0]
+            }
+            Packet::Message(m) => {
+                let [a, b, c, d, e, f, g, h] = m.body;
+                let second = word(m.requester.bits(), bytes(m.tag.get() as u8, m.code));
+                [second, u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h])]
+            }
+        }
+    }
+
+    fn first_word(&self) -> u32 {
         let data = if self.data.is_empty() { 0 } else { WITH_DATA };
         let wide = if self.header_length() == 16 { FOUR_DW } else { 0 };
         let (kind, tag, length_dw) = match self.packet {
@@ -71,19 +83,15 @@ impl Tlp {
         };
         let tag = tag.get();
         let attr = self.attributes.bits();
-        out.put_u8(data | wide | kind);
-        out.put_u8(
-            ((tag >> 9) as u8) << 7
-                | (self.tc & 7) << 4
-                | ((tag >> 8) as u8 & 1) << 3
-                | (attr >> 2) << 2,
-        );
-        out.put_u16(
-            u16::from(self.digest) << 15
-                | u16::from(self.poisoned) << 14
-                | u16::from(attr & 3) << 12
-                | length_dw & 0x3ff,
-        );
+        let second = ((tag >> 9) as u8) << 7
+            | (self.tc & 7) << 4
+            | ((tag >> 8) as u8 & 1) << 3
+            | (attr >> 2) << 2;
+        let rest = u16::from(self.digest) << 15
+            | u16::from(self.poisoned) << 14
+            | u16::from(attr & 3) << 12
+            | length_dw & 0x3ff;
+        u32::from(data | wide | kind) << 24 | u32::from(second) << 16 | u32::from(rest)
     }
 
     fn check(&self) {

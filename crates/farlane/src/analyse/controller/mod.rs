@@ -168,6 +168,16 @@ impl Controller {
         shared.emit(super::Event::Reset { device: self.device });
     }
 
+    /// TLPs are missing: what was on its way is not known any more.
+    pub fn gap(&mut self, shared: &mut Shared) {
+        // Not lost by the drive, but by the capture.
+        let lost = shared.counters.lost_commands;
+        self.close_all(shared);
+        shared.counters.lost_commands = lost;
+        self.generation += 1;
+        self.queues.gap();
+    }
+
     /// Whether `fetch` was begun since the last reset.
     fn is_current(&self, fetch: &Fetch) -> bool {
         fetch.generation == self.generation

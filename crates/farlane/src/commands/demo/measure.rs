@@ -1,7 +1,7 @@
 //! Measuring where the brief measures: at the root port.
 
-use super::segments::{self, Segment};
 use crate::analyse::latency::{Latency, Summary};
+use crate::analyse::segments::{self, Segment};
 use crate::analyse::{Command, Event, HostRequestKind};
 use crate::commands::Failure;
 use crate::rig::{Rig, io};

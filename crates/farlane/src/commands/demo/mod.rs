@@ -2,7 +2,6 @@
 
 mod measure;
 mod print;
-mod segments;
 mod verify;
 
 use super::{Failure, Outcome};
@@ -13,12 +12,14 @@ use crate::links::{LinksUp, PATIENCE};
 use crate::local::{self, Node};
 use crate::progress::Progress;
 use crate::rig::{Rig, Settings};
+use crate::trace_to::TraceArgs;
 use live::attached::Switch;
 use live::{Clock, NvmeDrive, Poller, Waiting};
 use measure::Latencies;
 use nvme::initiator::Op;
 use std::net::SocketAddr;
 use wire::Duration;
+use wire::trace::NodeRole;
 
 /// Show it all on this machine: topology, transactions, latencies
 #[derive(clap::Args, Debug)]
@@ -46,6 +47,9 @@ pub struct Args {
     /// Print every TLP, not only the first and the last of equal ones
     #[arg(long)]
     unfold: bool,
+    /// Device nodes and a switch node have files of their own: FILE.device0, …
+    #[command(flatten)]
+    trace: TraceArgs,
 }
 
 /// Bytes of each drive.
@@ -82,15 +86,25 @@ pub fn run(args: &Args) -> Outcome {
     let direct = direct(clock, waiting, args, &mut progress)?;
     progress.show("device nodes");
     let devices = (0..usize::from(args.devices))
-        .map(|number| Node::device(clock, waiting, args.mps, number, DRIVE))
+        .map(|number| {
+            let trace = args.trace.beside(&format!("device{number}"));
+            Node::device_traced(clock, waiting, args.mps, number, DRIVE, trace)
+        })
         .collect::<Result<Vec<_>, _>>()?;
     let mut addresses: Vec<SocketAddr> = devices.iter().map(Node::address).collect();
     let mut switches = Vec::new();
     if args.cascade {
-        switches.push(Node::switch(clock, waiting, args.mps, addresses.clone())?);
+        switches.push(Node::switch(
+            clock,
+            waiting,
+            args.mps,
+            addresses.clone(),
+            args.trace.beside("switch"),
+        )?);
         addresses = switches.iter().map(Node::address).collect();
     }
-    let switch = local::host_switch(args.mps, &addresses);
+    let tracer = args.trace.open(NodeRole::Host, crate::node::instance(), clock)?;
+    let switch = local::host_switch(args.mps, &addresses).traced(tracer.clone());
     let poller = Poller::new(waiting)?;
     let mut links = LinksUp::new(clock.now(), PATIENCE);
     let mut rig = Rig::start(clock, poller, &Settings::default(), switch, |switch| {
@@ -114,6 +128,7 @@ pub fn run(args: &Args) -> Outcome {
         verified += verify::verify(&mut rig, drive, VERIFIED)?;
     }
     progress.done();
+    args.trace.close(&tracer)?;
     let findings =
         Findings { floor: floor.summary(), direct, tunnelled, read, write, verified, rig };
     if args.json {

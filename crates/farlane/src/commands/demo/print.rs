@@ -1,10 +1,10 @@
 //! What the demo found, for people and for machines.
 
 use super::measure::Latencies;
-use super::segments::Segment;
 use super::{Args, Findings};
 use crate::analyse::json::Transaction;
 use crate::analyse::latency::{Pair, Summary, table};
+use crate::analyse::segments::Segment;
 use crate::analyse::view::{self, Options};
 use crate::topology;
 use serde::Serialize;

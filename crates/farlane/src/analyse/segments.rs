@@ -1,0 +1,81 @@
+//! Where the time of a command goes, as seen at one point.
+
+use super::{Command, Step, StepKind, Transfer};
+use serde::Serialize;
+use wire::Instant;
+
+/// One part of a command: from the end of the part before.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Segment {
+    /// What passes.
+    pub segment: &'static str,
+    /// Nanoseconds.
+    pub ns: u64,
+}
+
+/// A part of a command with the TLP that ends it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// What passes until then.
+    pub segment: &'static str,
+    /// The step that ends it.
+    pub step: Step,
+}
+
+/// The segments of the command whose length is the median: they add up to it.
+pub fn of(commands: &[Command]) -> Vec<Segment> {
+    let mut order: Vec<&Command> = commands.iter().filter(|c| c.duration().is_some()).collect();
+    order.sort_by_key(|command| command.duration());
+    order.get(order.len() / 2).map_or_else(Vec::new, |command| split(command))
+}
+
+/// The segments of a command: they add up to its duration exactly, or, if it
+/// has none, to the time until the last mark that was seen.
+pub fn split(command: &Command) -> Vec<Segment> {
+    // Differences of whole nanoseconds since the start, so that they add up.
+    let ns = |at: Instant| at.since(command.start).as_ns();
+    let mut before = 0;
+    let mut segments = Vec::new();
+    for mark in marks(command) {
+        let at = ns(mark.step.at);
+        segments.push(Segment { segment: mark.segment, ns: at - before });
+        before = at;
+    }
+    segments
+}
+
+/// The marks between the segments of a command, in order; times do not go
+/// back.
+pub fn marks(command: &Command) -> Vec<Mark> {
+    let first = |kind: StepKind| command.steps.iter().find(|step| step.kind == kind);
+    let last = |kind: StepKind| command.steps.iter().rev().find(|step| step.kind == kind);
+    let fetch = ("doorbell to entry fetch: a round trip", first(StepKind::SqeFetch));
+    let cqe = first(StepKind::CqeWrite);
+    let middle = match command.transfer {
+        Transfer::ToDevice(_) => vec![
+            ("entry sent to first data request: a round trip", first(StepKind::DataRead)),
+            ("all data requested and sent", last(StepKind::DataCompletion)),
+            ("data sent to completion entry: a round trip", cqe),
+        ],
+        Transfer::ToHost(_) => vec![
+            ("entry sent to first data: a round trip", first(StepKind::DataWrite)),
+            ("data written", last(StepKind::DataWrite)),
+            ("last data to completion entry", cqe),
+        ],
+        Transfer::None => vec![("entry sent to completion entry: a round trip", cqe)],
+    };
+    let end = command.end.and(last(StepKind::CqDoorbell));
+    let rest = [
+        ("completion entry to MSI-X", last(StepKind::MsiX)),
+        ("MSI-X to head doorbell: host software", end),
+    ];
+    let all = std::iter::once(fetch).chain(middle).chain(rest);
+    let mut before = command.start;
+    let mut marks = Vec::new();
+    for (segment, step) in all {
+        let Some(step) = step.filter(|step| step.at >= before) else { continue };
+        before = step.at;
+        marks.push(Mark { segment, step: *step });
+    }
+    marks
+}

@@ -1,0 +1,117 @@
+//! The document of `--json`.
+
+use super::{Report, Shown};
+use crate::analyse::Counters;
+use crate::analyse::json::Transaction;
+use crate::analyse::segments::{self, Segment};
+use crate::commands::{Failure, Outcome};
+use crate::trace::{Kind, LaneTime, Leg, Offset, Run, Troubles, by_lane};
+use serde::Serialize;
+use std::io::Write;
+
+/// Version of the document.
+const SCHEMA: u32 = 1;
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: u32,
+    nodes: Vec<Node<'a>>,
+    commands: Vec<Entry<'a>>,
+    /// Commands that fit the filters, and commands there are.
+    selected: u64,
+    total: u64,
+    stats: Vec<Kind>,
+    counters: &'a Counters,
+    unreadable: u64,
+    #[serde(flatten)]
+    troubles: &'a Troubles,
+}
+
+#[derive(Serialize)]
+struct Node<'a> {
+    file: String,
+    role: String,
+    instance: String,
+    start_unix_ns: u64,
+    /// Of the first and the last record, by its own clock.
+    span_ns: Option<(u64, u64)>,
+    tlps: usize,
+    frames: usize,
+    lost: u64,
+    gaps: u64,
+    cut: bool,
+    damaged_bytes: u64,
+    /// Index of the node on the host's side.
+    parent: Option<usize>,
+    link: Option<usize>,
+    clock: Option<&'a Offset>,
+    /// How wrong its times may be on the timeline.
+    uncertainty_ns: u64,
+}
+
+#[derive(Serialize)]
+struct Entry<'a> {
+    number: u64,
+    start_ns: u64,
+    #[serde(flatten)]
+    transaction: Transaction,
+    segments: Vec<Segment>,
+    lanes: Vec<LaneTime>,
+    path: &'a [Leg],
+}
+
+fn node(run: &Run, number: usize) -> Node<'_> {
+    let node = &run.nodes[number];
+    let parent = node.parent.as_ref();
+    Node {
+        file: node.file.path.display().to_string(),
+        role: node.file.header.role.to_string(),
+        instance: format!("{:016x}", node.file.header.instance),
+        start_unix_ns: node.file.header.start_unix_ns,
+        span_ns: node.index.span,
+        tlps: node.index.tlps(),
+        frames: node.index.frames().len(),
+        lost: node.index.lost,
+        gaps: node.index.gaps,
+        cut: node.file.cut,
+        damaged_bytes: node.file.damaged,
+        parent: parent.map(|parent| parent.node),
+        link: parent.and_then(|parent| parent.tap.port()),
+        clock: parent.map(|parent| &parent.clock),
+        uncertainty_ns: run.uncertainty_ns(number),
+    }
+}
+
+fn entry(shown: &Shown) -> Entry<'_> {
+    let lanes = by_lane(&shown.path).into_iter().map(|(lane, ns)| LaneTime { lane, ns });
+    Entry {
+        number: shown.number,
+        start_ns: shown.command.start.as_ns(),
+        transaction: Transaction::from(&shown.command),
+        segments: segments::split(&shown.command),
+        lanes: lanes.collect(),
+        path: &shown.path,
+    }
+}
+
+/// One JSON document on stdout.
+///
+/// # Errors
+/// If nobody takes it.
+pub fn print(report: &Report) -> Outcome {
+    let document = Document {
+        schema: SCHEMA,
+        nodes: (0..report.run.nodes.len()).map(|number| node(&report.run, number)).collect(),
+        commands: report.shown.iter().map(entry).collect(),
+        selected: report.wanted,
+        total: report.all,
+        stats: report.statistics.kinds(),
+        counters: &report.counters,
+        unreadable: report.unreadable,
+        troubles: &report.troubles,
+    };
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    serde_json::to_writer_pretty(&mut out, &document).map_err(|e| Failure(e.to_string()))?;
+    writeln!(out)?;
+    Ok(out.flush()?)
+}

@@ -1,0 +1,213 @@
+//! `farlane trace`: what the nodes of a run recorded, for people and machines.
+
+mod json;
+mod print;
+
+use super::{Failure, Outcome};
+use crate::analyse::{Command, Counters, Event};
+use crate::trace::{
+    Found, Leg, Opcode, Run, Selection, Span, Statistics, Troubles, chart, parse_time, path,
+    perfetto,
+};
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+use wire::Bdf;
+
+/// Show what nodes recorded: commands, TLPs, where the time goes
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    farlane demo --trace run.trace\n  \
+    farlane trace run.trace run.trace.device0 --opcode read --limit 1\n  \
+    farlane trace run.trace --list --from 20ms --to 30ms\n  \
+    farlane trace run.trace run.trace.device0 --stats --json\n  \
+    farlane trace run.trace run.trace.device0 --command 7 --svg read.svg\n  \
+    farlane trace run.trace run.trace.device0 --perfetto run.json --limit 0\n\n\
+    Traces of one run are brought onto one timeline: the clock of the node nearest\n\
+    to the host, whose TLPs are shown. Times are since that node's start.\n\
+    docs/trace.md describes the files, docs/json.md the document.")]
+pub struct Args {
+    /// Traces of one run: of a host, and of device and switch nodes
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    /// Commands by their number in the list: N, N..M or N+COUNT
+    #[arg(long, value_name = "N")]
+    command: Option<Span>,
+    /// Commands of this drive, bb:dd.f
+    #[arg(long, value_name = "BDF", value_parser = parse_bdf)]
+    drive: Option<Bdf>,
+    /// Commands of this submission queue; 0 is the admin queue
+    #[arg(long, value_name = "N")]
+    queue: Option<u16>,
+    /// Commands with this identifier
+    #[arg(long, value_name = "N")]
+    cid: Option<u16>,
+    /// Commands with this opcode or name: 0x02, read, write-zeroes, identify
+    #[arg(long, value_name = "OPCODE")]
+    opcode: Option<Opcode>,
+    /// Commands that touch these logical blocks: N, N..M or N+COUNT
+    #[arg(long, value_name = "LBA")]
+    lba: Option<Span>,
+    /// Commands with a TLP that touches these bus addresses
+    #[arg(long, value_name = "ADDRESS")]
+    address: Option<Span>,
+    /// Commands with a TLP of this tag
+    #[arg(long, value_name = "N")]
+    tag: Option<u16>,
+    /// Commands that were not over before this time: 1.5s, 20ms, 300us
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    from: Option<u64>,
+    /// Commands that had begun by this time
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    to: Option<u64>,
+    /// One line a command instead of its TLPs
+    #[arg(long)]
+    list: bool,
+    /// Latencies by type of command instead of single commands
+    #[arg(long, conflicts_with = "list")]
+    stats: bool,
+    /// Commands shown at most [default: 4; with --list and --json 1000]
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+    /// Print every TLP, not only the first and the last of equal ones
+    #[arg(long)]
+    unfold: bool,
+    /// Also draw the first command shown as a sequence diagram
+    #[arg(long, value_name = "OUT.SVG")]
+    svg: Option<PathBuf>,
+    /// Also write the commands that fit for Perfetto, as Chrome trace events
+    #[arg(long, value_name = "OUT.JSON")]
+    perfetto: Option<PathBuf>,
+    /// One JSON document instead of text; docs/json.md describes it
+    #[arg(long)]
+    json: bool,
+}
+
+fn parse_bdf(text: &str) -> Result<Bdf, String> {
+    let parts = || {
+        let (bus, rest) = text.split_once(':')?;
+        let (device, function) = rest.split_once('.')?;
+        let number = |text, most| u8::from_str_radix(text, 16).ok().filter(|n| *n <= most);
+        Some(Bdf::new(number(bus, 255)?, number(device, 31)?, number(function, 7)?))
+    };
+    parts().ok_or_else(|| format!("'{text}' is not bb:dd.f"))
+}
+
+/// A command that is shown.
+struct Shown {
+    /// Its number, from 1.
+    number: u64,
+    command: Command,
+    path: Vec<Leg>,
+}
+
+/// What there is to show.
+struct Report {
+    run: Run,
+    shown: Vec<Shown>,
+    /// Commands that were wanted, and commands there are.
+    wanted: u64,
+    all: u64,
+    statistics: Statistics,
+    troubles: Troubles,
+    counters: Counters,
+    unreadable: u64,
+}
+
+impl Args {
+    fn selection(&self) -> Selection {
+        Selection {
+            command: self.command.clone(),
+            drive: self.drive,
+            queue: self.queue,
+            cid: self.cid,
+            opcode: self.opcode.clone(),
+            lba: self.lba.clone(),
+            address: self.address.clone(),
+            tag: self.tag,
+            from_ns: self.from,
+            to_ns: self.to,
+        }
+    }
+
+    fn limit(&self) -> usize {
+        if self.svg.is_some() && self.limit.is_none() {
+            return 1;
+        }
+        let many = self.list || self.json;
+        self.limit.unwrap_or(match (self.stats, many) {
+            (true, _) => 0,
+            (false, true) => 1000,
+            (false, false) => 4,
+        })
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// One line for the user.
+pub fn run(args: &Args) -> Outcome {
+    let report = collect(args)?;
+    if let Some(path) = &args.svg {
+        draw(&report, path)?;
+    }
+    if args.json {
+        json::print(&report)
+    } else {
+        print::text(&report, args);
+        Ok(())
+    }
+}
+
+/// The sequence diagram of the first command shown.
+fn draw(report: &Report, path: &Path) -> Outcome {
+    let shown = report.shown.first().ok_or_else(|| Failure("no command fits".into()))?;
+    let svg = chart::chart(&report.run, &shown.command);
+    std::fs::write(path, svg).map_err(|error| cannot_write(path, &error))
+}
+
+type Perfetto = (perfetto::Writer<BufWriter<File>>, PathBuf);
+
+fn begin_perfetto(path: &Path) -> Result<Perfetto, Failure> {
+    let file = File::create(path).map_err(|error| cannot_write(path, &error))?;
+    let writer = perfetto::Writer::new(BufWriter::new(file));
+    Ok((writer.map_err(|error| cannot_write(path, &error))?, path.to_owned()))
+}
+
+fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
+    Failure(format!("cannot write {}: {error}", path.display()))
+}
+
+fn collect(args: &Args) -> Result<Report, Failure> {
+    let run = Run::open(&args.files)?;
+    let (selection, limit) = (args.selection(), args.limit());
+    let (mut shown, mut wanted, mut all) = (Vec::new(), 0, 0);
+    let (mut statistics, mut troubles) = (Statistics::default(), Troubles::default());
+    let mut perfetto = args.perfetto.as_deref().map(begin_perfetto).transpose()?;
+    let (counters, unreadable) = run.analyse(|found, counters| {
+        troubles.look(&found);
+        if let Found::Tlp(_, _, tlp, _) = &found {
+            troubles.count(counters, tlp.mnemonic());
+        }
+        let Found::Event(Event::Command(command)) = found else { return };
+        all += 1;
+        if !selection.has(all, &command) {
+            return;
+        }
+        wanted += 1;
+        let path = path(&run, &command);
+        statistics.add(&command, &path);
+        if let Some((writer, _)) = &mut perfetto {
+            writer.add(all, &command, &path);
+        }
+        if shown.len() < limit {
+            shown.push(Shown { number: all, command: *command, path });
+        }
+    })?;
+    troubles.count(&counters, "the end of the trace");
+    if let Some((writer, path)) = perfetto {
+        writer.finish().map_err(|error| cannot_write(&path, &error))?;
+    }
+    Ok(Report { run, shown, wanted, all, statistics, troubles, counters, unreadable })
+}

@@ -1,0 +1,170 @@
+//! Text on stdout. Lines have at most 100 columns where names allow.
+
+use super::{Args, Report, Shown};
+use crate::analyse::Command;
+use crate::analyse::segments::{self, Segment};
+use crate::analyse::view::{self, Options};
+use crate::trace::{Run, by_lane};
+use wire::Duration;
+use wire::trace::NodeRole;
+
+/// Everything.
+pub fn text(report: &Report, args: &Args) {
+    print!("{}", nodes(&report.run));
+    let options = Options { fold: !args.unfold };
+    if args.stats {
+        heading("Statistics, medians of segments and lanes below each type");
+        print!("{}", report.statistics.table());
+    } else if args.list {
+        heading("Commands, in the order in which they ended");
+        println!("{HEAD}");
+        report.shown.iter().for_each(|shown| println!("{}", line(shown)));
+    } else {
+        for shown in &report.shown {
+            heading(&format!("NVMe transaction view of command {}", shown.number));
+            print!("{}", view::transaction(&shown.command, options));
+            print!("{}", breakdown(shown));
+        }
+        if !report.shown.is_empty() {
+            heading("Link view");
+            let commands: Vec<&Command> = report.shown.iter().map(|s| &s.command).collect();
+            print!("{}", view::link(&commands, options));
+        }
+    }
+    println!();
+    if !args.stats && (report.shown.len() as u64) < report.wanted {
+        let more = report.wanted - report.shown.len() as u64;
+        println!("{more} more of {} commands that fit; --limit shows more", report.wanted);
+    } else {
+        println!("{} of {} commands", report.wanted, report.all);
+    }
+    heading("What stands out");
+    print!("{}", report.troubles.text());
+    if report.unreadable > 0 {
+        println!("! {:>6}  TLPs that cannot be read", report.unreadable);
+    }
+}
+
+fn heading(text: &str) {
+    println!("\n{text}\n{}", "-".repeat(text.chars().count()));
+}
+
+/// What each file is.
+fn nodes(run: &Run) -> String {
+    let mut out = String::new();
+    for (number, node) in run.nodes.iter().enumerate() {
+        let (first, last) = node.index.span.unwrap_or_default();
+        let span = Duration::from_ns(last - first);
+        let port = if node.file.header.role == NodeRole::Host { "root port" } else { "function" };
+        out += &format!(
+            "{:<7} {}: {span}, {} TLPs at the {port}, {} frames\n",
+            node.file.header.role,
+            node.file.path.display(),
+            node.index.tlps(),
+            node.index.frames().len(),
+        );
+        if let Some(parent) = &node.parent {
+            let clock = &parent.clock;
+            let drift = match clock.drift_ns_per_s.round() {
+                0.0 => String::new(),
+                gain => format!(", gaining {gain:+} ns/s"),
+            };
+            let bad =
+                if clock.contradictory { ", CONTRADICTORY: some times are wrong" } else { "" };
+            out += &format!(
+                "        on {} of {}; clock {:+} ns against it, +/- {} ns, from {} frames{drift}{bad}\n",
+                parent.tap,
+                run.nodes[parent.node].file.header.role,
+                clock.offset_ns,
+                run.uncertainty_ns(number),
+                clock.samples,
+            );
+        }
+        out += &flaws(node);
+    }
+    out
+}
+
+fn flaws(node: &crate::trace::Node) -> String {
+    let mut out = String::new();
+    let mut flaw = |there: bool, text: String| {
+        if there {
+            out += &format!("      ! {text}\n");
+        }
+    };
+    flaw(node.file.cut, "cut off in the middle: its node was killed".into());
+    flaw(node.file.damaged > 0, format!("{} bytes are damaged", node.file.damaged));
+    flaw(node.index.bad > 0, format!("{} records make no sense", node.index.bad));
+    flaw(node.index.beyond > 0, format!("{} TLPs at its end are left out", node.index.beyond));
+    let (gaps, lost) = (node.index.gaps, node.index.lost);
+    flaw(gaps > 0, format!("records are missing in {gaps} places, {lost} of them counted"));
+    out
+}
+
+const HEAD: &str = "       #      start us     total us  drive    queue:cid    command                \
+                    LBA         blocks";
+
+/// One command in one line; `!` if something is wrong with it.
+fn line(shown: &Shown) -> String {
+    let command = &shown.command;
+    let total = command.duration().map_or("-".into(), |total| micros(total.as_ns()));
+    let number = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), |v| v.to_string());
+    let trouble = trouble(command);
+    let mark = if trouble.is_empty() { ' ' } else { '!' };
+    let text = format!(
+        "{mark}{:>7} {:>13} {total:>12}  {:<8} {:<12} {:<22} {:<11} {:<6} {trouble}",
+        shown.number,
+        micros(command.start.as_ns()),
+        command.device.to_string(),
+        format!("{}:{}", command.queue, command.entry.cid),
+        command.name(),
+        number(command.slba()),
+        number(command.blocks().map(u64::from)),
+    );
+    text.trim_end().to_owned()
+}
+
+/// What is wrong with a command, if anything.
+fn trouble(command: &Command) -> String {
+    let mut all = Vec::new();
+    match command.status {
+        None => all.push("no completion".to_owned()),
+        Some(status) if !status.is_success() => all.push(status.code.to_string()),
+        Some(_) if !command.is_whole() => {
+            all.push(format!("{} of {} bytes seen", command.moved, command.transfer.bytes()));
+        }
+        Some(_) => {}
+    }
+    let bad = |step: &&crate::analyse::Step| step.status != wire::tlp::Status::Success;
+    if let Some(step) = command.steps.iter().find(bad) {
+        all.push(format!("{} {:?}", step.kind, step.status));
+    }
+    all.join(", ")
+}
+
+/// Where the time goes.
+fn breakdown(shown: &Shown) -> String {
+    let segments = segments::split(&shown.command);
+    let total: u64 = segments.iter().map(|segment| segment.ns).sum();
+    let share = |ns: u64| ns * 100 / total.max(1);
+    let mut out = String::new();
+    for Segment { segment, ns } in &segments {
+        out += &format!("{:>14} us {:>3} %  {segment}\n", micros(*ns), share(*ns));
+    }
+    let ended = if shown.command.end.is_some() { "" } else { ", no head doorbell" };
+    out += &format!("{:>14} us 100 %  total{ended}\n", micros(total));
+    let lanes = by_lane(&shown.path);
+    if !lanes.is_empty() {
+        let lanes = lanes.iter().map(|(lane, ns)| format!("{lane} {}", micros(*ns)));
+        out += &format!("  by lane, in us: {}\n", lanes.collect::<Vec<_>>().join(" + "));
+    }
+    let trouble = trouble(&shown.command);
+    if !trouble.is_empty() {
+        out += &format!("! {trouble}\n");
+    }
+    out
+}
+
+fn micros(ns: u64) -> String {
+    format!("{}.{:03}", ns / 1000, ns % 1000)
+}

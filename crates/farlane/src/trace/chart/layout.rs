@@ -1,0 +1,128 @@
+//! Where things go: columns, the scale, labels that do not overlap.
+
+use super::Column;
+use crate::trace::journey::Station;
+use crate::trace::path::Lane;
+use std::collections::BTreeSet;
+
+/// Where the first column begins; before it is the time axis.
+pub(super) const LEFT: f64 = 74.0;
+/// Where time begins.
+pub(super) const TOP: f64 = 118.0;
+/// Height of the whole time.
+pub(super) const HEIGHT: f64 = 640.0;
+/// Pixels between the lines of labels.
+pub(super) const LINE: f64 = 15.0;
+
+/// The columns of a diagram in which these stations were seen.
+pub(super) fn columns(stations: impl Iterator<Item = Station>) -> Vec<Column> {
+    let seen: BTreeSet<Station> = stations.collect();
+    use Station::{DownstreamLink, Function, RootPort, SwitchLink, SwitchUplink, UpstreamLink};
+    let switch = seen.contains(&SwitchUplink) || seen.contains(&SwitchLink);
+    let all = |needed: &[Station]| needed.iter().all(|station| seen.contains(station));
+    let labels = 236.0;
+    let lanes: Vec<(Lane, f64, bool)> = if switch {
+        vec![
+            (Lane::Host, labels, all(&[RootPort])),
+            (Lane::Upstream, 72.0, all(&[RootPort, UpstreamLink])),
+            (Lane::Network, 150.0, all(&[UpstreamLink, SwitchUplink])),
+            (Lane::Switch, 72.0, all(&[SwitchUplink, SwitchLink])),
+            (Lane::Network, 150.0, all(&[SwitchLink, DownstreamLink])),
+            (Lane::Downstream, 84.0, all(&[DownstreamLink, Function])),
+            (Lane::Drive, labels, all(&[Function])),
+        ]
+    } else {
+        vec![
+            (Lane::Host, labels, all(&[RootPort])),
+            (Lane::Upstream, 88.0, all(&[RootPort, UpstreamLink])),
+            (Lane::Network, 190.0, all(&[UpstreamLink, DownstreamLink])),
+            (Lane::Downstream, 88.0, all(&[DownstreamLink, Function])),
+            (Lane::Drive, labels, all(&[Function])),
+        ]
+    };
+    let mut left = LEFT;
+    let column = |(lane, width, seen)| {
+        let column = Column { lane, left, right: left + width, seen };
+        left += width;
+        column
+    };
+    lanes.into_iter().map(column).collect()
+}
+
+/// Where a station is.
+pub(super) fn x(columns: &[Column], station: Station) -> f64 {
+    let last = columns.len() - 1;
+    match station {
+        Station::RootPort => columns[1].left,
+        Station::UpstreamLink => columns[2].left,
+        Station::SwitchUplink => columns[2].right,
+        Station::SwitchPort => (columns[3].left + columns[3].right) / 2.0,
+        Station::SwitchLink => columns[3].right,
+        Station::DownstreamLink => columns[last - 1].left,
+        Station::Function => columns[last].left,
+    }
+}
+
+/// Moves labels apart: where each is wanted, in any order, to where it gets,
+/// `line` apart at least, between `top` and `bottom` if they fit there.
+pub(super) fn spread(wanted: &[f64], line: f64, top: f64, bottom: f64) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..wanted.len()).collect();
+    order.sort_by(|a, b| wanted[*a].total_cmp(&wanted[*b]));
+    let mut places = wanted.to_vec();
+    let mut least = top;
+    for index in &order {
+        places[*index] = places[*index].max(least);
+        least = places[*index] + line;
+    }
+    let mut most = bottom.max(top + line * wanted.len().saturating_sub(1) as f64);
+    for index in order.iter().rev() {
+        places[*index] = places[*index].min(most);
+        most = places[*index] - line;
+    }
+    places
+}
+
+/// Which of `wanted`, in rising order, have nothing in the `line` before them.
+pub(super) fn thin(wanted: &[f64], line: f64) -> Vec<bool> {
+    let mut before = f64::NEG_INFINITY;
+    let free = |at: &f64| at - std::mem::replace(&mut before, *at) >= line;
+    wanted.iter().map(free).collect()
+}
+
+/// A step of an axis: 1, 2 or 5 times a power of ten, about `parts` in
+/// `span`.
+pub(super) fn tick(span: f64, parts: f64) -> f64 {
+    let rough = (span / parts).max(1.0);
+    let power = 10f64.powf(rough.log10().floor());
+    let factor = [1.0, 2.0, 5.0].into_iter().find(|factor| factor * power >= rough);
+    factor.unwrap_or(10.0) * power
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_apart_and_inside() {
+        let places = spread(&[10.0, 12.0, 11.0, 100.0], 15.0, 0.0, 100.0);
+        assert_eq!(places, [10.0, 40.0, 25.0, 100.0]);
+        let places = spread(&[98.0, 99.0, 100.0], 15.0, 0.0, 100.0);
+        assert_eq!(places, [70.0, 85.0, 100.0]);
+        let places = spread(&[5.0; 10], 15.0, 0.0, 100.0);
+        assert!(places.windows(2).all(|pair| (pair[1] - pair[0]).abs() >= 15.0), "{places:?}");
+        assert!(spread(&[], 15.0, 0.0, 100.0).is_empty());
+    }
+
+    #[test]
+    fn what_has_no_room_is_left_out() {
+        assert_eq!(thin(&[0.0, 5.0, 19.0, 20.0, 40.0], 14.0), [true, false, true, false, true]);
+    }
+
+    #[test]
+    fn ticks_are_round() {
+        assert_eq!(tick(168_414.0, 10.0), 20_000.0);
+        assert_eq!(tick(99.0, 10.0), 10.0);
+        assert_eq!(tick(0.0, 10.0), 1.0);
+        assert_eq!(tick(3e9, 10.0), 500_000_000.0);
+    }
+}

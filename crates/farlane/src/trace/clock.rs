@@ -1,0 +1,170 @@
+//! How far the clocks of two nodes are apart, from nothing but the frames
+//! that passed between them: nothing arrives before it was sent.
+//!
+//! A frame from the parent to the child says that the child's clock is ahead
+//! by its journey's time less at most; one the other way says how much at
+//! least. The best of both directions bound the offset; its middle is taken.
+//! That is exact if the shortest journeys take equally long both ways, and
+//! never wrong by more than the uncertainty.
+
+use serde::Serialize;
+
+/// Clocks that differ more in their rate are no clocks: parts of one.
+const MOST_DRIFT: f64 = 1e-3;
+/// Steps of the search for the rate; each leaves two thirds.
+const STEPS: usize = 80;
+
+/// A bound of the offset, by when it was found.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bound {
+    /// The parent's time in nanoseconds.
+    pub at: u64,
+    /// The child's time less the parent's.
+    pub offset: i64,
+    /// Whether the offset is at most this; at least, if not.
+    pub most: bool,
+}
+
+/// The offset of one clock against another.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Offset {
+    /// The child's time less the parent's, in nanoseconds, at `since_ns`.
+    pub offset_ns: i64,
+    /// A time of the parent's clock.
+    pub since_ns: u64,
+    /// What the child's clock gains, in nanoseconds a second; 0 unless one
+    /// offset does not explain everything.
+    pub drift_ns_per_s: f64,
+    /// It may be wrong by this many nanoseconds either way.
+    pub uncertainty_ns: u64,
+    /// Frames and echoes it was taken from.
+    pub samples: u64,
+    /// Whether nothing explains all bounds: some times cannot be right.
+    pub contradictory: bool,
+}
+
+impl Offset {
+    /// From bounds; `None` if they are all of one direction.
+    pub(super) fn estimate(bounds: &[Bound]) -> Option<Self> {
+        let since = bounds.iter().map(|bound| bound.at).min()?;
+        let mut rate = 0.0;
+        let (mut least, mut most) = extremes(bounds, since, rate)?;
+        if least > most {
+            rate = steepest(bounds, since);
+            (least, most) = extremes(bounds, since, rate)?;
+        }
+        let width = most.abs_diff(least);
+        Some(Self {
+            offset_ns: least.min(most) + (width / 2) as i64,
+            since_ns: since,
+            drift_ns_per_s: rate * 1e9,
+            uncertainty_ns: width.div_ceil(2),
+            samples: bounds.len() as u64,
+            contradictory: least > most,
+        })
+    }
+
+    /// The parent's time when the child's clock shows `at`, in nanoseconds.
+    pub fn to_parent(&self, at: i64) -> i64 {
+        let plain = at.saturating_sub(self.offset_ns);
+        let rate = self.drift_ns_per_s / 1e9;
+        let since = plain.saturating_sub(self.since_ns as i64) as f64;
+        plain.saturating_sub((since * rate / (1.0 + rate)).round() as i64)
+    }
+}
+
+/// The rate that leaves the bounds furthest apart. Their distance is concave
+/// in it: the least of straight lines.
+fn steepest(bounds: &[Bound], since: u64) -> f64 {
+    let width = |rate| extremes(bounds, since, rate).map_or(0, |(least, most)| most - least);
+    let (mut low, mut high) = (-MOST_DRIFT, MOST_DRIFT);
+    for _ in 0..STEPS {
+        let third = (high - low) / 3.0;
+        if width(low + third) < width(high - third) {
+            low += third;
+        } else {
+            high -= third;
+        }
+    }
+    (low + high) / 2.0
+}
+
+/// The greatest lower and the least upper bound of the offset at `since`, if
+/// the child's clock gains `rate`.
+fn extremes(bounds: &[Bound], since: u64, rate: f64) -> Option<(i64, i64)> {
+    let level = |bound: &Bound| {
+        let gained = (bound.at - since) as f64 * rate;
+        bound.offset.saturating_sub(gained.round() as i64)
+    };
+    let of = |most| bounds.iter().filter(move |bound| bound.most == most).map(level);
+    // Far apart, but never so far that their difference overflows.
+    let sane = |offset: i64| offset.clamp(i64::MIN / 4, i64::MAX / 4);
+    Some((sane(of(false).max()?), sane(of(true).min()?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Frames both ways over a network of `delay` and more, between clocks
+    /// that differ by `offset` at the start and drift apart.
+    fn bounds(offset: i64, drift_ppm: i64, delay: i64) -> Vec<Bound> {
+        let mut all = Vec::new();
+        for i in 0..2000i64 {
+            let at = i * 5_000_000;
+            let theirs = |at: i64| at + offset + at * drift_ppm / 1_000_000;
+            let journey = delay + (i * 7919) % 5_000;
+            all.push(Bound { at: at as u64, offset: theirs(at + journey) - at, most: true });
+            let arrival = at + journey + 100;
+            all.push(Bound { at: arrival as u64, offset: theirs(at) + 100 - arrival, most: false });
+        }
+        all
+    }
+
+    #[test]
+    fn a_constant_offset_is_found_to_its_uncertainty() {
+        for offset in [0, 123_456_789, -5_000_000_000] {
+            let found = Offset::estimate(&bounds(offset, 0, 8_000)).unwrap();
+            assert!(found.offset_ns.abs_diff(offset) <= found.uncertainty_ns, "{found:?}");
+            assert!((7_900..8_200).contains(&found.uncertainty_ns), "{found:?}");
+            assert!(found.drift_ns_per_s == 0.0 && !found.contradictory);
+            assert_eq!(found.to_parent(1_000_000 + found.offset_ns), 1_000_000);
+        }
+    }
+
+    #[test]
+    fn drift_is_followed() {
+        for ppm in [50, -30] {
+            let found = Offset::estimate(&bounds(1_000_000, ppm, 8_000)).unwrap();
+            assert!(!found.contradictory, "{found:?}");
+            assert!((found.drift_ns_per_s - ppm as f64 * 1e3).abs() < 2_000.0, "{found:?}");
+            assert!(found.uncertainty_ns < 9_000, "{found:?}");
+            for at in [0, 5_000_000_000, 9_900_000_000] {
+                let theirs = at + 1_000_000 + at * ppm / 1_000_000;
+                assert!(found.to_parent(theirs).abs_diff(at) < 9_000, "{found:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_is_said() {
+        let mut all = bounds(0, 0, 5_000);
+        all.push(Bound { at: 7, offset: -40_000, most: true });
+        all.push(Bound { at: 5_000_000_000, offset: -90_000, most: true });
+        all.push(Bound { at: 9_000_000_000, offset: -40_000, most: true });
+        assert!(Offset::estimate(&all).unwrap().contradictory);
+        all.push(Bound { at: u64::MAX, offset: i64::MIN, most: true });
+        all.push(Bound { at: 1, offset: i64::MAX, most: false });
+        let wild = Offset::estimate(&all).unwrap();
+        wild.to_parent(i64::MIN);
+        wild.to_parent(i64::MAX);
+    }
+
+    #[test]
+    fn one_direction_says_nothing() {
+        let mut all = bounds(0, 0, 5);
+        all.retain(|bound| bound.most);
+        assert_eq!(Offset::estimate(&all), None);
+        assert_eq!(Offset::estimate(&[]), None);
+    }
+}

@@ -1,0 +1,30 @@
+//! Trace files read back: what one or several nodes saw, on one timeline.
+//!
+//! [`Run`] opens the files of one run and brings their clocks together;
+//! [`Run::analyse`] goes through the TLPs of the point nearest to the host,
+//! and [`Run::journey`] tells when each of them was at the other points.
+
+pub mod chart;
+mod clock;
+mod decode;
+mod file;
+mod index;
+mod journey;
+mod path;
+pub mod perfetto;
+mod run;
+mod select;
+mod stats;
+#[cfg(test)]
+mod tests;
+mod trouble;
+
+pub use clock::Offset;
+pub use file::{Item, TraceFile};
+pub use index::{Frame, Index};
+pub use journey::{Point, Station};
+pub use path::{Lane, Leg, by_lane, path};
+pub use run::{Found, Node, Parent, Run};
+pub use select::{Opcode, Selection, Span, parse_time};
+pub use stats::{Kind, LaneTime, Statistics};
+pub use trouble::{Trouble, Troubles};

@@ -1,0 +1,190 @@
+//! The way a command takes through the lanes, and the time in each.
+//!
+//! Of TLPs that follow each other the same way only the last is followed to
+//! the other side: what it waits for is done where they come from. The legs
+//! of a path follow each other without gaps, so that they add up to the
+//! command's total.
+
+use super::journey::{Point, Station};
+use super::run::Run;
+use crate::analyse::{Command, Direction, Step, StepKind, Transfer};
+use serde::Serialize;
+use std::fmt;
+
+/// Where time passes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Lane {
+    /// Above the root port: software, memory.
+    Host,
+    /// Between root port and network, on the host node.
+    Upstream,
+    /// Between two nodes.
+    Network,
+    /// In a switch node.
+    Switch,
+    /// Between network and drive, on the device node.
+    Downstream,
+    /// In the drive.
+    Drive,
+    /// Where no trace was written.
+    NotObserved,
+}
+
+impl Lane {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::Host,
+        Self::Upstream,
+        Self::Network,
+        Self::Switch,
+        Self::Downstream,
+        Self::Drive,
+        Self::NotObserved,
+    ];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Host => "host",
+            Self::Upstream => "upstream",
+            Self::Network => "network",
+            Self::Switch => "switch",
+            Self::Downstream => "downstream",
+            Self::Drive => "drive",
+            Self::NotObserved => "not observed",
+        }
+    }
+
+    /// What is between two points that follow each other.
+    pub(super) const fn between(near: Station, far: Station) -> Self {
+        use Station::{
+            DownstreamLink, Function, RootPort, SwitchLink, SwitchPort, SwitchUplink, UpstreamLink,
+        };
+        match (near, far) {
+            (RootPort, UpstreamLink) => Self::Upstream,
+            (UpstreamLink, SwitchUplink | DownstreamLink)
+            | (SwitchLink, SwitchUplink | DownstreamLink) => Self::Network,
+            (SwitchUplink, SwitchPort) | (SwitchPort, SwitchLink) => Self::Switch,
+            (DownstreamLink, Function) => Self::Downstream,
+            _ => Self::NotObserved,
+        }
+    }
+}
+
+impl fmt::Display for Lane {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A part of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Leg {
+    /// Where.
+    pub lane: Lane,
+    /// The TLP on its way, or waited for.
+    pub step: StepKind,
+    /// Its beginning on the timeline, in nanoseconds.
+    pub from_ns: i64,
+    /// Its end.
+    pub to_ns: i64,
+}
+
+/// The TLPs that a command waits for, in order.
+fn chain(command: &Command) -> Vec<Step> {
+    use StepKind::{
+        CqDoorbell, CqeWrite, DataCompletion, DataRead, DataWrite, MsiX, SqDoorbell, SqeData,
+        SqeFetch,
+    };
+    let first = |kind| command.steps.iter().find(|step| step.kind == kind);
+    let last = |kind| command.steps.iter().rev().find(|step| step.kind == kind);
+    let data = match command.transfer {
+        Transfer::ToDevice(_) => [first(DataRead), last(DataCompletion)],
+        Transfer::ToHost(_) => [first(DataWrite), last(DataWrite)],
+        Transfer::None => [None, None],
+    };
+    let all = [first(SqDoorbell), first(SqeFetch), first(SqeData)].into_iter().chain(data).chain([
+        first(CqeWrite),
+        last(MsiX),
+        command.end.and(last(CqDoorbell)),
+    ]);
+    let mut chain: Vec<Step> = Vec::new();
+    for step in all.flatten() {
+        if chain.last().is_none_or(|before| before.number < step.number) {
+            chain.push(*step);
+        }
+    }
+    chain
+}
+
+/// The path of a command from its doorbell to its head doorbell, or as far as
+/// it came.
+pub fn path(run: &Run, command: &Command) -> Vec<Leg> {
+    let chain = chain(command);
+    let (Some(first), Some(end)) = (chain.first(), chain.last()) else { return Vec::new() };
+    let mut way =
+        Way { legs: Vec::new(), now: first.at.as_ns() as i64, end: end.at.as_ns() as i64 };
+    for (i, step) in chain.iter().enumerate() {
+        let mut points = run.journey(step.number);
+        let crosses = chain.get(i + 1).is_some_and(|next| next.direction != step.direction);
+        if step.direction == Direction::Up {
+            points.reverse();
+        }
+        let Some(start) = points.first() else { continue };
+        way.wait(step, start);
+        if crosses || (i + 1 == chain.len() && step.direction == Direction::Up) {
+            way.cross(step, &points);
+        }
+    }
+    way.legs.retain(|leg| leg.from_ns < leg.to_ns);
+    way.legs
+}
+
+struct Way {
+    legs: Vec<Leg>,
+    now: i64,
+    end: i64,
+}
+
+impl Way {
+    /// Goes on to `to`; clocks of different nodes may disagree a little, so
+    /// that time never goes back here, and never beyond the end.
+    fn leg(&mut self, lane: Lane, step: StepKind, to: i64) {
+        let to = to.min(self.end).max(self.now);
+        match self.legs.last_mut() {
+            Some(last) if last.lane == lane && last.step == step => last.to_ns = to,
+            _ => self.legs.push(Leg { lane, step, from_ns: self.now, to_ns: to }),
+        }
+        self.now = to;
+    }
+
+    /// Until `step` leaves where it comes from.
+    fn wait(&mut self, step: &Step, start: &Point) {
+        let lane = match start.station {
+            Station::RootPort => Lane::Host,
+            Station::Function => Lane::Drive,
+            _ => Lane::NotObserved,
+        };
+        self.leg(lane, step.kind, start.at);
+    }
+
+    fn cross(&mut self, step: &Step, points: &[Point]) {
+        for pair in points.windows(2) {
+            let (near, far) = match step.direction {
+                Direction::Down => (pair[0].station, pair[1].station),
+                Direction::Up => (pair[1].station, pair[0].station),
+            };
+            self.leg(Lane::between(near, far), step.kind, pair[1].at);
+        }
+    }
+}
+
+/// Nanoseconds of a path by lane, lanes without time left out.
+pub fn by_lane(path: &[Leg]) -> Vec<(Lane, u64)> {
+    let sum = |lane| {
+        let legs = path.iter().filter(|leg: &&Leg| leg.lane == lane);
+        legs.map(|leg| leg.to_ns.abs_diff(leg.from_ns)).sum::<u64>()
+    };
+    Lane::ALL.into_iter().map(|lane| (lane, sum(lane))).filter(|(_, ns)| *ns > 0).collect()
+}

@@ -1,0 +1,153 @@
+//! Latencies by type of command.
+
+use super::path::{Lane, Leg, by_lane};
+use crate::analyse::latency::{Latency, Summary};
+use crate::analyse::segments::{self, Segment};
+use crate::analyse::{Command, Transfer};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use wire::Duration;
+
+/// Types that are told apart; further ones are counted together.
+const MOST_KINDS: usize = 256;
+
+/// All commands of one type.
+#[derive(Clone, Debug, Default)]
+struct Group {
+    latency: Latency,
+    segments: Vec<(&'static str, Latency)>,
+    lanes: BTreeMap<Lane, Latency>,
+    failed: u64,
+    lost: u64,
+}
+
+/// What the commands of a type took.
+#[derive(Clone, Debug, Serialize)]
+pub struct Kind {
+    /// The type: name and bytes.
+    pub kind: String,
+    /// Totals of those that ended.
+    pub latency: Summary,
+    /// Those that failed.
+    pub failed: u64,
+    /// Those without a completion entry.
+    pub lost: u64,
+    /// The median of each segment; medians do not add up.
+    pub segments_p50: Vec<Segment>,
+    /// The median time in each lane.
+    pub lanes_p50: Vec<LaneTime>,
+}
+
+/// Time in a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct LaneTime {
+    /// Where.
+    pub lane: Lane,
+    /// Nanoseconds.
+    pub ns: u64,
+}
+
+/// See the module.
+#[derive(Clone, Debug, Default)]
+pub struct Statistics {
+    groups: BTreeMap<String, Group>,
+}
+
+/// What a command is: its name and how much it moves.
+pub fn kind(command: &Command) -> String {
+    let name = command.name();
+    match command.transfer {
+        Transfer::None => name.into_owned(),
+        Transfer::ToDevice(bytes) | Transfer::ToHost(bytes) => format!("{name} {}", size(bytes)),
+    }
+}
+
+/// Bytes in the largest unit in which they are a whole number.
+pub(super) fn size(bytes: u64) -> String {
+    match bytes {
+        bytes if bytes > 0 && bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
+        bytes if bytes > 0 && bytes.is_multiple_of(1 << 10) => format!("{} KiB", bytes >> 10),
+        bytes => format!("{bytes} B"),
+    }
+}
+
+impl Statistics {
+    /// Takes a command, and its path if there is one.
+    pub fn add(&mut self, command: &Command, path: &[Leg]) {
+        let mut name = kind(command);
+        if self.groups.len() >= MOST_KINDS && !self.groups.contains_key(&name) {
+            name = "other".to_owned();
+        }
+        let group = self.groups.entry(name).or_default();
+        group.lost += u64::from(command.status.is_none());
+        group.failed += u64::from(command.status.is_some_and(|status| !status.is_success()));
+        let Some(total) = command.duration() else { return };
+        group.latency.record(total);
+        for Segment { segment, ns } in segments::split(command) {
+            let known = group.segments.iter_mut().find(|(name, _)| *name == segment);
+            let span = Duration::from_ns(ns);
+            match known {
+                Some((_, latency)) => latency.record(span),
+                None => group.segments.push((segment, [span].into_iter().collect())),
+            }
+        }
+        for (lane, ns) in by_lane(path) {
+            group.lanes.entry(lane).or_default().record(Duration::from_ns(ns));
+        }
+    }
+
+    /// By type.
+    pub fn kinds(&self) -> Vec<Kind> {
+        let kind = |(name, group): (&String, &Group)| Kind {
+            kind: name.clone(),
+            latency: group.latency.summary(),
+            failed: group.failed,
+            lost: group.lost,
+            segments_p50: group
+                .segments
+                .iter()
+                .map(|(segment, latency)| Segment { segment, ns: latency.quantile_ns(0.5) })
+                .collect(),
+            lanes_p50: group
+                .lanes
+                .iter()
+                .map(|(lane, latency)| LaneTime { lane: *lane, ns: latency.quantile_ns(0.5) })
+                .collect(),
+        };
+        self.groups.iter().map(kind).collect()
+    }
+
+    /// As a table, in microseconds.
+    pub fn table(&self) -> String {
+        let kinds = self.kinds();
+        let name = |kind: &Kind| kind.kind.chars().count();
+        let width = kinds.iter().map(name).max().unwrap_or(0).max(7);
+        let mut out = format!(
+            "{:width$} {:>8} {:>10} {:>10} {:>10} {:>7} {:>6}\n",
+            "command", "n", "p50 us", "p99 us", "max us", "failed", "lost"
+        );
+        for Kind { kind, latency, failed, lost, segments_p50, lanes_p50 } in &kinds {
+            let [p50, p99, max] = [latency.p50_ns, latency.p99_ns, latency.max_ns].map(micros);
+            let n = latency.n;
+            let _ = writeln!(
+                out,
+                "{kind:width$} {n:>8} {p50:>10} {p99:>10} {max:>10} {failed:>7} {lost:>6}"
+            );
+            for Segment { segment, ns } in segments_p50 {
+                let _ = writeln!(out, "{:width$} {:>8} {:>10}  {segment}", "", "", micros(*ns));
+            }
+            if !lanes_p50.is_empty() {
+                let lanes = lanes_p50.iter().map(|at| format!("{} {}", at.lane, micros(at.ns)));
+                let lanes = lanes.collect::<Vec<_>>().join(", ");
+                let _ = writeln!(out, "{:width$} {:>8} by lane: {lanes}", "", "");
+            }
+        }
+        out
+    }
+}
+
+/// Microseconds with three decimals.
+pub(super) fn micros(ns: u64) -> String {
+    format!("{}.{:03}", ns / 1000, ns % 1000)
+}

@@ -1,0 +1,184 @@
+//! A host's and a device's trace of the same traffic: a node takes 1 us, the
+//! network 5 us, and the device's clock is ahead.
+
+use crate::analyse::tests::{Bench, Drive, io};
+use crate::analyse::{Direction, Settings};
+use crate::trace::Run;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use wire::frame::{Control, Grant, Hello, Role};
+use wire::trace::{
+    CHUNK_HEADER, ChunkHeader, HEAD, Header, LinkState, NodeRole, Record, Tap, encode_tlp,
+};
+use wire::{Bdf, Duration};
+
+/// Nanoseconds by which the device's clock is ahead.
+pub const OFFSET: u64 = 1_234_567;
+/// In a node, and on the network.
+const NODE: u64 = 1_000;
+const NETWORK: u64 = 5_000;
+/// Records of a chunk.
+const CHUNK: usize = 25;
+
+/// Files of one run in a folder that goes with the value.
+pub struct Traces {
+    pub folder: PathBuf,
+    pub host: PathBuf,
+    pub device: PathBuf,
+    pub bench: Bench,
+}
+
+impl Drop for Traces {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+impl Traces {
+    /// Both, on one timeline.
+    pub fn run(&self) -> Run {
+        Run::open(&[self.device.clone(), self.host.clone()]).unwrap()
+    }
+
+    /// A file of the folder with these bytes.
+    pub fn file(&self, name: &str, bytes: &[u8]) -> PathBuf {
+        let path = self.folder.join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path
+    }
+}
+
+/// What a node records: at its time, in order.
+struct File {
+    role: NodeRole,
+    records: Vec<(u64, Vec<u8>)>,
+}
+
+impl File {
+    fn add(&mut self, at: u64, record: impl FnOnce(&mut Vec<u8>)) {
+        let mut bytes = Vec::new();
+        record(&mut bytes);
+        self.records.push((at, bytes));
+    }
+
+    fn record(&mut self, at: u64, record: Record<'_>) {
+        self.add(at, |out| record.encode(0, out));
+    }
+
+    fn write(mut self, path: &Path, instance: u64) {
+        self.records.sort_by_key(|(at, _)| *at);
+        let clock = "made by hand".to_owned();
+        let (role, ring, snap, start_unix_ns) = (self.role, false, 0, 1_700_000_000_000_000_000);
+        let mut out = Vec::new();
+        Header { role, ring, instance, start_unix_ns, snap, clock }.encode(&mut out);
+        for (number, records) in self.records.chunks(CHUNK).enumerate() {
+            let (start, mut last) = (records[0].0, records[0].0);
+            let mut bytes = Vec::new();
+            for (at, record) in records {
+                bytes.extend(with_delta(record, at - last));
+                last = *at;
+            }
+            out.extend(ChunkHeader::new(number as u32, 0, start, &bytes).encode());
+            out.extend(bytes);
+        }
+        assert!(out.len() > CHUNK_HEADER);
+        std::fs::write(path, out).unwrap();
+    }
+}
+
+/// A record that was written without time, with one.
+fn with_delta(record: &[u8], delta: u64) -> Vec<u8> {
+    // Kind, length as a number of one or two bytes, time 0.
+    let long = record[1] & 0x80 != 0;
+    let body = &record[if long { 4 } else { 3 }..];
+    let number = |mut value: u64| {
+        let mut bytes = Vec::new();
+        while value >= 0x80 {
+            bytes.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        bytes.push(value as u8);
+        bytes
+    };
+    let delta = number(delta);
+    [&record[..1], &number((delta.len() + body.len()) as u64), &delta, body].concat()
+}
+
+fn hello(role: Role, instance: u64) -> Vec<u8> {
+    let credits = [Grant { headers: 64, data: 1024 }; 3];
+    let hello = Hello { version: 1, role, max_payload: 256, instance, credits };
+    let mut payload = Vec::new();
+    Control::Hello(hello).encode(&mut payload);
+    payload
+}
+
+/// Both sides of the greeting of host `host` and device `device`.
+fn greet(node: &mut File, tap: Tap, at: u64, (host, device): (u64, u64)) {
+    let (down, up) = (hello(Role::Host, host), hello(Role::Device, device));
+    node.record(at, Record::Link { tap, state: LinkState::Connected });
+    node.record(at, Record::Control { tap, up: false, kind: 1, payload: &down });
+    node.record(at, Record::Control { tap, up: true, kind: 1, payload: &up });
+}
+
+/// A read and a write of 4 KiB after enumeration and bring-up.
+pub fn traces() -> Traces {
+    traces_of(41, |bench, drive| {
+        let entry = io(2, 18, 4096, 8, 0x10_0000, 0);
+        let index = bench.submit(drive, 1, &[entry]);
+        bench.fetch(drive, 1, index, &[entry]);
+        bench.write_host(drive, 0x10_0000, &[5; 4096]);
+        bench.complete(drive, 1, 1, 18, 0);
+        bench.take(drive, 1, 1);
+        let entry = io(1, 17, 64, 8, 0x12_3456_7000, 0);
+        let index = bench.submit(drive, 1, &[entry]);
+        bench.fetch(drive, 1, index, &[entry]);
+        bench.read_host(drive, 0x12_3456_7000, &[7; 4096]);
+        bench.complete(drive, 1, 1, 17, 0x280);
+        bench.take(drive, 1, 1);
+    })
+}
+
+/// Traces of `work`, of nodes that are told from others by `instance`.
+pub fn traces_of(instance: u64, work: impl FnOnce(&mut Bench, &mut Drive)) -> Traces {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let mut bench = Bench::new(Settings::default());
+    bench.gap = Duration::from_us(20);
+    let mut drive = Drive::new(Bdf::new(3, 0, 0), 0xe000_0000, 0x1_0000);
+    bench.enumerate(&drive);
+    bench.bring_up(&mut drive, 1, 9);
+    work(&mut bench, &mut drive);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let name = format!("farlane-traces-{}-{number}", std::process::id());
+    let folder = std::env::temp_dir().join(name);
+    std::fs::create_dir_all(&folder).unwrap();
+    let (host, device) = (folder.join("host"), folder.join("device"));
+    let mut near = File { role: NodeRole::Host, records: Vec::new() };
+    let mut far = File { role: NodeRole::Device, records: Vec::new() };
+    greet(&mut near, Tap::link(0), 0, (instance, instance + 1));
+    greet(&mut far, Tap::UPLINK, OFFSET, (instance, instance + 1));
+    let mut sequences = [0, 0];
+    for (at, direction, tlp) in &bench.tlps {
+        let (at, up) = (at.as_ns(), *direction == Direction::Up);
+        let sequence = sequences[usize::from(up)];
+        sequences[usize::from(up)] += 1;
+        // Upwards the root port is last.
+        let step = |late: u64| if up { at - late } else { at + late };
+        near.add(at, |out| encode_tlp(Tap::ROOT_PORT, up, tlp, 4096, 0, out));
+        frame(&mut near, step(NODE), Tap::link(0), up, sequence, tlp);
+        frame(&mut far, step(NODE + NETWORK) + OFFSET, Tap::UPLINK, up, sequence, tlp);
+        let at = step(2 * NODE + NETWORK) + OFFSET;
+        far.add(at, |out| encode_tlp(Tap::FUNCTION, up, tlp, 4096, 0, out));
+    }
+    near.write(&host, instance);
+    far.write(&device, instance + 1);
+    Traces { folder, host, device, bench }
+}
+
+fn frame(file: &mut File, at: u64, tap: Tap, up: bool, sequence: u32, tlp: &wire::tlp::Tlp) {
+    let length = tlp.wire_length() as u32;
+    let mut heads = Vec::new();
+    tlp.encode(&mut heads);
+    heads.resize(HEAD, 0);
+    let frame = Record::Frame { tap, up, sequence, bytes: length + 12, tlps: 1, heads: &heads };
+    file.record(at, frame);
+}

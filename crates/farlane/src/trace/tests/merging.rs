@@ -1,0 +1,102 @@
+//! Several traces on one timeline.
+
+use super::{OFFSET, Traces, traces};
+use crate::analyse::{Command, Event};
+use crate::trace::path::by_lane;
+use crate::trace::{Found, Lane, Run, Station, path};
+
+fn commands(run: &Run) -> Vec<Command> {
+    let mut commands = Vec::new();
+    let done = run.analyse(|found, _| {
+        if let Found::Event(Event::Command(command)) = found {
+            commands.push(*command);
+        }
+    });
+    assert_eq!(done.unwrap().1, 0, "every TLP can be read");
+    commands
+}
+
+#[test]
+fn the_same_commands_are_found_in_files() {
+    let traces = traces();
+    let run = traces.run();
+    assert_eq!(commands(&run), traces.bench.commands);
+    let device = Run::open(std::slice::from_ref(&traces.device)).unwrap();
+    let seen = commands(&device);
+    assert_eq!(seen.len(), traces.bench.commands.len(), "a device's trace will do");
+    assert_eq!(seen.last().unwrap().entry, traces.bench.commands.last().unwrap().entry);
+}
+
+#[test]
+fn the_offset_of_the_clocks_is_found() {
+    let run = traces().run();
+    let [host, device] = &run.nodes[..] else { panic!("two nodes") };
+    assert!(host.parent.is_none() && run.root == 0, "the host comes first");
+    let clock = &device.parent.as_ref().unwrap().clock;
+    assert_eq!((clock.offset_ns, clock.uncertainty_ns), (OFFSET as i64, 5_000));
+    assert!(clock.drift_ns_per_s == 0.0 && !clock.contradictory);
+    assert_eq!(run.uncertainty_ns(1), 5_000);
+    assert_eq!(run.timeline(1, OFFSET + 77), 77);
+}
+
+#[test]
+fn a_tlp_is_followed_from_the_host_to_the_drive() {
+    let run = traces().run();
+    let commands = commands(&run);
+    let read = commands.iter().find(|command| command.entry.cid == 18).unwrap();
+    let start = read.start.as_ns() as i64;
+    let stations =
+        [Station::RootPort, Station::UpstreamLink, Station::DownstreamLink, Station::Function];
+    for step in &read.steps {
+        let journey = run.journey(step.number);
+        assert!(journey.iter().map(|point| point.station).eq(stations), "{journey:?}");
+        let at = step.at.as_ns() as i64;
+        let late = [0, 1_000, 6_000, 7_000].map(|late| {
+            if step.direction == crate::analyse::Direction::Up { at - late } else { at + late }
+        });
+        assert!(journey.iter().map(|point| point.at).eq(late), "{journey:?}");
+    }
+    assert_eq!(run.journey(read.steps[0].number)[0].at, start);
+    assert!(run.journey(u64::MAX >> 32).is_empty());
+}
+
+#[test]
+fn lanes_add_up_to_the_command() {
+    let run = traces().run();
+    for command in commands(&run) {
+        let legs = path(&run, &command);
+        let total = command.duration().unwrap().as_ns();
+        let sum: u64 = by_lane(&legs).iter().map(|(_, ns)| ns).sum();
+        assert_eq!(sum, total, "{}", command.name());
+        assert_eq!(legs.first().unwrap().from_ns, command.start.as_ns() as i64);
+        assert!(legs.windows(2).all(|pair| pair[0].to_ns == pair[1].from_ns), "{legs:?}");
+        let segments = crate::analyse::segments::split(&command);
+        assert_eq!(segments.iter().map(|segment| segment.ns).sum::<u64>(), total);
+    }
+    let commands = commands(&run);
+    let read = commands.iter().find(|command| command.entry.cid == 18).unwrap();
+    // Doorbell, fetch, entry and interrupt cross.
+    let lanes = by_lane(&path(&run, read));
+    let get = |lane| lanes.iter().find(|(found, _)| *found == lane).unwrap().1;
+    assert_eq!((get(Lane::Upstream), get(Lane::Network)), (4_000, 20_000));
+    assert_eq!((get(Lane::Downstream), get(Lane::Host)), (4_000, 40_000));
+}
+
+#[test]
+fn without_the_device_its_side_is_not_observed() {
+    let traces = traces();
+    let run = Run::open(std::slice::from_ref(&traces.host)).unwrap();
+    let commands = commands(&run);
+    let lanes: Vec<Lane> =
+        by_lane(&path(&run, &commands[0])).into_iter().map(|(lane, _)| lane).collect();
+    assert_eq!(lanes, [Lane::Host, Lane::Upstream, Lane::NotObserved]);
+}
+
+#[test]
+fn traces_of_different_runs_are_refused() {
+    let (one, other): (Traces, Traces) = (traces(), super::build::traces_of(91, |_, _| {}));
+    let error = Run::open(&[one.host.clone(), other.device.clone()]).unwrap_err().to_string();
+    assert!(error.contains("not of one run") && error.contains("host"), "{error}");
+    let error = Run::open(&[one.host.clone(), one.host.clone()]).unwrap_err().to_string();
+    assert!(error.contains("not of one run"), "{error}");
+}

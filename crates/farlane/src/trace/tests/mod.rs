@@ -1,0 +1,9 @@
+//! Traces made by hand, with journeys that are known.
+
+mod build;
+mod charts;
+mod files;
+mod merging;
+mod reports;
+
+use build::{OFFSET, Traces, traces};

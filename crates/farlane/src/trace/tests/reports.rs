@@ -1,0 +1,151 @@
+//! Filters, statistics, what stands out, Perfetto.
+
+use super::traces;
+use crate::analyse::{Command, Event};
+use crate::trace::perfetto::Writer;
+use crate::trace::{Found, Run, Selection, Statistics, Troubles, path};
+use serde_json::Value;
+
+fn commands(run: &Run) -> (Vec<Command>, Troubles) {
+    let (mut commands, mut troubles) = (Vec::new(), Troubles::default());
+    let (counters, _) = run
+        .analyse(|found, counters| {
+            troubles.look(&found);
+            if let Found::Tlp(_, _, tlp, _) = &found {
+                troubles.count(counters, tlp.mnemonic());
+            }
+            if let Found::Event(Event::Command(command)) = found {
+                commands.push(*command);
+            }
+        })
+        .unwrap();
+    troubles.count(&counters, "the end");
+    (commands, troubles)
+}
+
+/// The identifiers of I/O commands that a selection has.
+fn selected(commands: &[Command], selection: &Selection) -> Vec<u16> {
+    let numbered = commands.iter().zip(1..);
+    numbered
+        .filter(|(command, number)| !command.is_admin() && selection.has(*number, command))
+        .map(|(command, _)| command.entry.cid)
+        .collect()
+}
+
+#[test]
+fn filters_narrow_down() {
+    let run = traces().run();
+    let (commands, _) = commands(&run);
+    let has = |selection: Selection| selected(&commands, &selection);
+    let none = Selection::default;
+    assert_eq!(has(none()), [18, 17]);
+    assert_eq!(has(Selection { opcode: Some("write".parse().unwrap()), ..none() }), [17]);
+    assert_eq!(has(Selection { opcode: Some("0x02".parse().unwrap()), ..none() }), [18]);
+    assert_eq!(has(Selection { cid: Some(17), ..none() }), [17]);
+    assert_eq!(has(Selection { queue: Some(2), ..none() }), [0; 0]);
+    assert_eq!(has(Selection { lba: Some("4100+1".parse().unwrap()), ..none() }), [18]);
+    assert_eq!(has(Selection { lba: Some("4104".parse().unwrap()), ..none() }), [0; 0]);
+    assert_eq!(has(Selection { address: Some("0x100f00".parse().unwrap()), ..none() }), [18]);
+    let number = commands.len() as u64;
+    let last = Some(crate::trace::Span(number..=number));
+    assert_eq!(has(Selection { command: last, ..none() }), [17]);
+    let tag = commands.last().unwrap().steps.iter().find_map(|step| step.tag).unwrap();
+    assert_eq!(has(Selection { tag: Some(tag.get()), ..none() }), [17]);
+    let start = commands.last().unwrap().start.as_ns();
+    assert_eq!(has(Selection { from_ns: Some(start), ..none() }), [17]);
+    assert_eq!(has(Selection { to_ns: Some(start - 1), ..none() }), [18]);
+    assert_eq!(has(Selection { drive: Some(wire::Bdf::new(9, 0, 0)), ..none() }), [0; 0]);
+}
+
+#[test]
+fn statistics_are_by_type() {
+    let run = traces().run();
+    let (commands, _) = commands(&run);
+    let mut statistics = Statistics::default();
+    commands.iter().for_each(|command| statistics.add(command, &path(&run, command)));
+    let kinds = statistics.kinds();
+    let names: Vec<&str> = kinds.iter().map(|kind| kind.kind.as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "Create I/O Completion Queue",
+            "Create I/O Submission Queue",
+            "Identify 4 KiB",
+            "Read 4 KiB",
+            "Write 4 KiB"
+        ]
+    );
+    let write = &kinds[4];
+    assert_eq!((write.latency.n, write.failed, write.lost), (1, 1, 0));
+    assert_eq!(write.segments_p50.len(), 6);
+    assert!(statistics.table().lines().all(|line| line.chars().count() <= 130));
+}
+
+#[test]
+fn trouble_stands_out() {
+    let run = traces().run();
+    let (_, troubles) = commands(&run);
+    let names: Vec<_> = troubles.troubles.keys().copied().collect();
+    assert_eq!(names, ["command failed"], "{}", troubles.text());
+    assert!(troubles.text().contains("Write queue 1 command 17: WRITE_FAULT"));
+    let traces = super::build::traces_of(3, |bench, drive| {
+        // Nobody asked for it, nobody answers, and nobody knows it.
+        bench.ask_host(drive, 0x77_0000, 64);
+        bench.write_host(drive, 0x66_0000, &[0; 64]);
+        bench.post(drive, 1, 1, 999, 0);
+        let entry = crate::analyse::tests::io(2, 5, 8, 1, 0x10_0000, 0);
+        let index = bench.submit(drive, 1, &[entry]);
+        bench.fetch(drive, 1, index, &[entry]);
+    });
+    let (_, troubles) = commands(&traces.run());
+    let count = |start: &str| {
+        let found = troubles.troubles.iter().find(|(name, _)| name.starts_with(start));
+        found.map_or(0, |(_, trouble)| trouble.count)
+    };
+    assert_eq!(count("orphan"), 2, "{}", troubles.text());
+    assert_eq!(count("request without a completion"), 1);
+    assert_eq!(count("completion entry of an unknown"), 1);
+    assert_eq!(count("command without a completion"), 1);
+    let (at, packet, what) = &troubles.troubles.values().last().unwrap().places[0];
+    assert!(*at > 0 && *packet > 0 && !what.is_empty());
+}
+
+#[test]
+fn perfetto_gets_slices_that_nest() {
+    let run = traces().run();
+    let (commands, _) = commands(&run);
+    let mut out = Vec::new();
+    let mut writer = Writer::new(&mut out).unwrap();
+    for (command, number) in commands.iter().zip(1..) {
+        writer.add(number, command, &path(&run, command));
+    }
+    writer.finish().unwrap();
+    let document: Value = serde_json::from_slice(&out).unwrap();
+    let events = document["traceEvents"].as_array().unwrap();
+    let slices: Vec<&Value> = events.iter().filter(|event| event["ph"] == "X").collect();
+    let ns = |value: &Value| (value.as_f64().unwrap() * 1000.0).round() as i64;
+    let whole: Vec<_> = slices.iter().filter(|slice| slice["args"]["cid"].is_u64()).collect();
+    assert_eq!(whole.len(), commands.len());
+    for command in whole {
+        let (start, length) = (ns(&command["ts"]), ns(&command["dur"]));
+        let parts = slices.iter().filter(|slice| {
+            slice["tid"] == command["tid"]
+                && slice["pid"] == command["pid"]
+                && slice["args"]["cid"].is_null()
+                && (start..start + length).contains(&ns(&slice["ts"]))
+        });
+        assert_eq!(parts.map(|slice| ns(&slice["dur"])).sum::<i64>(), length);
+    }
+    // Nothing overlaps on a lane's track.
+    let mut names: Vec<&str> = events
+        .iter()
+        .filter(|event| event["name"] == "thread_name" && event["pid"] == 1)
+        .map(|event| event["args"]["name"].as_str().unwrap())
+        .collect();
+    names.sort_unstable();
+    assert_eq!(names, ["downstream", "drive", "host", "network", "upstream"], "one at a time");
+    let depths = events.iter().filter(|event| event["ph"] == "C");
+    let depths: Vec<i64> =
+        depths.map(|event| event["args"]["commands"].as_i64().unwrap()).collect();
+    assert_eq!((depths.iter().max(), depths.last()), (Some(&1), Some(&0)));
+}

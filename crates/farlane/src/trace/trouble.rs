@@ -1,0 +1,195 @@
+//! What should not be in a trace, and where it is.
+
+use super::run::Found;
+use crate::analyse::{Counters, Event, HostRequestKind};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use wire::nvme::opcode::admin::ASYNC_EVENT_REQUEST;
+use wire::tlp::Status;
+use wire::trace::LinkState;
+
+/// Places that are remembered of each kind.
+const PLACES: usize = 5;
+
+/// One kind of trouble.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Trouble {
+    /// How often.
+    pub count: u64,
+    /// The first times, in nanoseconds, each with the number of the packet at
+    /// hand and what it was.
+    pub places: Vec<(u64, u64, String)>,
+}
+
+/// All trouble by kind.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Troubles {
+    /// What needs an explanation.
+    pub troubles: BTreeMap<&'static str, Trouble>,
+    /// What happens in every run.
+    pub notes: BTreeMap<&'static str, Trouble>,
+    #[serde(skip)]
+    before: Counters,
+    /// The packet at hand.
+    #[serde(skip)]
+    last: (u64, u64),
+}
+
+type Count = fn(&Counters) -> u64;
+
+/// Counters of the analyser that stand for trouble.
+const WATCHED: [(&str, Count); 18] = [
+    ("orphan: a memory request that nothing explains", |c| c.orphans),
+    ("unexpected completion", |c| c.unexpected_completions),
+    ("completer abort (CA)", |c| c.completer_aborts),
+    ("poisoned TLP", |c| c.poisoned),
+    ("request without a completion (timeout)", |c| c.unanswered),
+    ("tag used again before its completion", |c| c.reused_tags),
+    ("bad doorbell", |c| c.bad_doorbells),
+    ("submission entry passed over", |c| c.skipped_entries),
+    ("completion entry of an unknown command", |c| c.unknown_completions),
+    ("completion entry acknowledged but never seen", |c| c.unseen_completions),
+    ("command identifier used twice", |c| c.reused_ids),
+    ("data transferred once more (retry)", |c| c.repeated_transfers),
+    ("configuration retry (CRS)", |c| c.config_retries),
+    ("pointers that are not followed (SGL segments)", |c| c.unfollowed_pointers),
+    ("forgotten by the analyser: too much at once", |c| c.dropped),
+    ("unsupported request (UR)", |c| c.unsupported_requests),
+    ("interrupt without a completion entry", |c| c.idle_interrupts),
+    ("controller reset", |c| c.resets),
+];
+
+/// Those of them that happen in every run.
+const NORMAL: [&str; 2] = ["interrupt without a completion entry", "controller reset"];
+const UR: &str = "unsupported request (UR)";
+const ABSENT: &str = "configuration read of an absent function (UR)";
+
+impl Troubles {
+    /// Looks at what an analysis found.
+    pub fn look(&mut self, found: &Found<'_>) {
+        match found {
+            Found::Tlp(number, _, _, at) => self.last = (*at, *number),
+            Found::Gap(lost) => {
+                let what = lost.map_or("an unknown number of records".to_owned(), |lost| {
+                    format!("{lost} records")
+                });
+                self.add("records missing in the trace", 1, &what);
+            }
+            Found::Link(_, LinkState::Connected, _) => {}
+            Found::Link(tap, LinkState::Down(why), at) => {
+                self.last.0 = *at;
+                self.add("link down", 1, &format!("{tap}: {why}"));
+            }
+            Found::Reset(tap, at) => {
+                self.last.0 = *at;
+                self.note("hot reset", 1, &tap.to_string());
+            }
+            Found::Event(Event::Request(request)) => {
+                let absent = request.status == Status::UnsupportedRequest
+                    && request.kind == HostRequestKind::ConfigRead;
+                if absent {
+                    self.forgive(request.target.map_or_else(String::new, |bdf| bdf.to_string()));
+                }
+            }
+            Found::Event(Event::Command(command)) => {
+                if command.status.is_none() {
+                    let what = format!("queue {} command {}", command.queue, command.entry.cid);
+                    if command.is_admin() && command.entry.opcode == ASYNC_EVENT_REQUEST {
+                        return self.note("Asynchronous Event Request that waits", 1, &what);
+                    }
+                    let what = format!("{} {what}", command.name());
+                    self.add("command without a completion entry", 1, &what);
+                }
+                let failed = command.status.filter(|status| !status.is_success());
+                if let Some(status) = failed {
+                    let what = format!(
+                        "{} queue {} command {}: {}",
+                        command.name(),
+                        command.queue,
+                        command.entry.cid,
+                        status.code
+                    );
+                    self.add("command failed", 1, &what);
+                }
+            }
+            Found::Event(Event::Reset { .. }) => {}
+        }
+    }
+
+    /// Takes what the analyser counts now, after each TLP. Yields what is new.
+    pub fn count(&mut self, now: &Counters, tlp: &str) -> Vec<&'static str> {
+        let before = std::mem::replace(&mut self.before, *now);
+        let mut fresh = Vec::new();
+        for (name, counter) in WATCHED {
+            let more = counter(now).saturating_sub(counter(&before));
+            if more == 0 {
+                continue;
+            }
+            if NORMAL.contains(&name) {
+                self.note(name, more, tlp);
+            } else {
+                self.add(name, more, tlp);
+                fresh.push(name);
+            }
+        }
+        fresh
+    }
+
+    /// What looked like trouble was none.
+    fn forgive(&mut self, target: String) {
+        if let Some(trouble) = self.troubles.get_mut(UR) {
+            trouble.count -= 1;
+            let last = self.last;
+            trouble.places.retain(|(at, number, _)| (*at, *number) != last);
+            if trouble.count == 0 {
+                self.troubles.remove(UR);
+            }
+            self.note(ABSENT, 1, &target);
+        }
+    }
+
+    fn add(&mut self, name: &'static str, more: u64, what: &str) {
+        put(&mut self.troubles, self.last, name, more, what);
+    }
+
+    fn note(&mut self, name: &'static str, more: u64, what: &str) {
+        put(&mut self.notes, self.last, name, more, what);
+    }
+
+    /// As text.
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        if self.troubles.is_empty() {
+            out += "nothing: every TLP is explained\n";
+        }
+        for (name, trouble) in &self.troubles {
+            let _ = writeln!(out, "! {:>6}  {name}", trouble.count);
+            for (at, number, what) in &trouble.places {
+                let at = super::stats::micros(*at);
+                let _ = writeln!(out, "            at {at} us, packet {number}: {what}");
+            }
+            if trouble.count > trouble.places.len() as u64 {
+                let _ = writeln!(out, "            ...");
+            }
+        }
+        for (name, note) in &self.notes {
+            let _ = writeln!(out, "  {:>6}  {name} (normal)", note.count);
+        }
+        out
+    }
+}
+
+fn put(
+    all: &mut BTreeMap<&'static str, Trouble>,
+    (at, number): (u64, u64),
+    name: &'static str,
+    more: u64,
+    what: &str,
+) {
+    let trouble = all.entry(name).or_default();
+    trouble.count += more;
+    if trouble.places.len() < PLACES {
+        trouble.places.push((at, number, what.to_owned()));
+    }
+}

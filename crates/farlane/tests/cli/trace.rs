@@ -1,0 +1,228 @@
+//! `--trace` and `farlane trace`: files of real runs, with every option.
+
+use crate::process::{Node, one_line, run};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+fn scratch(name: &str) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("trace").join(name);
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+fn text(path: &Path) -> String {
+    path.to_str().unwrap().to_owned()
+}
+
+/// What a command that succeeds says on stdout, and nothing on stderr.
+#[track_caller]
+fn says(arguments: &[&str]) -> String {
+    let output = run(arguments);
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success() && errors.is_empty(), "{arguments:?}: {errors}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[track_caller]
+fn json(arguments: &[&str]) -> Value {
+    serde_json::from_str(&says(arguments)).expect("one JSON document")
+}
+
+/// Traces of a demo: of the host, the switch and the device.
+struct Demo {
+    folder: PathBuf,
+    files: [String; 3],
+}
+
+fn demo() -> Demo {
+    let folder = scratch("demo");
+    let host = text(&folder.join("run.trace"));
+    let to = format!("{host},snap=512");
+    // It may say that the disk is too slow for everything to be kept.
+    let output = run(&["demo", "--samples", "100", "--cascade", "--trace", &to]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let files = [host.clone(), format!("{host}.switch"), format!("{host}.device0")];
+    Demo { folder, files }
+}
+
+#[test]
+fn a_demo_leaves_traces_that_every_option_takes() {
+    let demo = demo();
+    let [host, switch, device] = demo.files.each_ref().map(String::as_str);
+    the_document_adds_up(&json(&["trace", device, switch, host, "--json"]));
+    texts(host, switch, device);
+    filters(host);
+    pictures(&demo);
+    let alone = json(&["trace", device, "--json", "--limit", "1"]);
+    assert_eq!(alone["nodes"][0]["role"], "device");
+    assert!(alone["total"].as_u64() > Some(200), "a device's trace will do");
+}
+
+/// Times add up; the clock of one process differs from itself by nothing.
+fn the_document_adds_up(document: &Value) {
+    let nodes = document["nodes"].as_array().unwrap();
+    let roles: Vec<&str> = nodes.iter().map(|node| node["role"].as_str().unwrap()).collect();
+    assert_eq!(roles, ["host", "switch", "device"]);
+    for node in &nodes[1..] {
+        let clock = &node["clock"];
+        let offset = clock["offset_ns"].as_i64().unwrap().unsigned_abs();
+        let wrong = clock["uncertainty_ns"].as_u64().unwrap();
+        assert!(offset <= wrong && wrong < 1_000_000, "{clock}");
+        assert_eq!((&clock["contradictory"], &node["cut"]), (&false.into(), &false.into()));
+    }
+    assert_eq!(document["unreadable"], 0);
+    let lost: u64 = nodes.iter().map(|node| node["lost"].as_u64().unwrap()).sum();
+    if lost == 0 {
+        assert_eq!(document["troubles"], serde_json::json!({}));
+    }
+    let commands = document["commands"].as_array().unwrap();
+    assert!(commands.len() > 200);
+    let mut whole = 0;
+    for command in commands {
+        let Some(total) = command["duration_ns"].as_u64() else { continue };
+        for list in ["segments", "lanes"] {
+            let parts = command[list].as_array().unwrap();
+            let sum: u64 = parts.iter().map(|part| part["ns"].as_u64().unwrap()).sum();
+            assert_eq!(sum, total, "{list} of {command:#}");
+        }
+        let lanes = command["lanes"].as_array().unwrap();
+        whole += usize::from(lanes.iter().all(|lane| lane["lane"] != "not_observed"));
+    }
+    assert!(whole * 10 > commands.len() * 9 || lost > 0, "{whole} of {}", commands.len());
+}
+
+fn texts(host: &str, switch: &str, device: &str) {
+    let shown = says(&["trace", host, switch, device, "--opcode", "write", "--limit", "2"]);
+    for part in [
+        "NVMe transaction view of command",
+        "Link view",
+        "data completion",
+        "by lane, in us: host",
+        "+ switch",
+        "What stands out",
+        "+/-",
+        "100 %  total",
+    ] {
+        assert!(shown.contains(part), "no {part} in {shown}");
+    }
+    let shown = says(&["trace", host, "--stats"]);
+    assert!(shown.contains("Read 4 KiB") && shown.contains("Write 128 KiB"), "{shown}");
+    assert!(shown.contains("doorbell to entry fetch"));
+    let list = says(&["trace", host, "--list", "--limit", "5"]);
+    assert!(list.contains("Identify") && list.contains("more of"), "{list}");
+}
+
+fn filters(host: &str) {
+    let all = json(&["trace", host, "--json", "--limit", "10"]);
+    let total = all["total"].as_u64().unwrap();
+    let some = |more: &[&str]| {
+        let document = json(&[&["trace", host, "--json"], more].concat());
+        assert_eq!(document["total"].as_u64(), Some(total));
+        let selected = document["selected"].as_u64().unwrap();
+        assert!(selected < total, "{more:?}");
+        (selected, document["commands"].as_array().unwrap().clone())
+    };
+    let (admin, commands) = some(&["--queue", "0"]);
+    assert!(admin >= 3 && commands.iter().all(|command| command["queue"] == 0));
+    let (reads, _) = some(&["--opcode", "read"]);
+    let (writes, _) = some(&["--opcode", "0x01", "--queue", "1"]);
+    assert!(reads > 100 && writes > 100);
+    let (one, commands) = some(&["--command", "5"]);
+    assert_eq!((one, &commands[0]["number"]), (1, &5.into()));
+    let (_, commands) = some(&["--lba", "8+8", "--opcode", "read"]);
+    assert!(commands.iter().all(|command| command["slba"].as_u64().unwrap() <= 15));
+    let address = commands[0]["steps"][0]["address"].to_string();
+    assert!(some(&["--address", &address]).0 > 100, "the doorbell of the queue");
+    let tag = commands[0]["steps"][1]["tag"].to_string();
+    assert!(some(&["--tag", &tag]).0 > 0);
+    let start = commands[0]["start_ns"].as_u64().unwrap();
+    let at = format!("{start}ns");
+    let (during, _) = some(&["--from", &at, "--to", &at]);
+    assert!((1..100).contains(&during));
+    assert_eq!(some(&["--cid", "65535"]).0, 0);
+    let (_, none) = some(&["--drive", "7f:00.0"]);
+    assert!(none.is_empty());
+}
+
+fn pictures(demo: &Demo) {
+    let [host, switch, device] = demo.files.each_ref().map(String::as_str);
+    let svg = text(&demo.folder.join("read.svg"));
+    says(&["trace", host, switch, device, "--opcode", "read", "--svg", &svg]);
+    let picture = std::fs::read_to_string(&svg).unwrap();
+    assert!(picture.starts_with("<svg ") && picture.contains("frame-label"));
+    for lane in ["host", "upstream", "network", "switch", "downstream", "drive"] {
+        assert!(picture.contains(&format!(">{lane}</text>")), "no {lane}");
+    }
+    let out = text(&demo.folder.join("perfetto.json"));
+    says(&["trace", host, switch, device, "--perfetto", &out, "--limit", "0"]);
+    let events: Value = serde_json::from_slice(&std::fs::read(&out).unwrap()).unwrap();
+    let events = events["traceEvents"].as_array().unwrap();
+    let phases = |phase: &str| events.iter().filter(|event| event["ph"] == phase).count();
+    assert!(phases("X") > 2000 && phases("C") > 400 && phases("M") > 5);
+}
+
+#[test]
+fn a_killed_node_leaves_a_trace() {
+    let folder = scratch("killed");
+    let file = text(&folder.join("device.trace"));
+    let arguments =
+        ["device", "--listen", "127.0.0.1:0", "--namespace", "ram=1M", "--trace", &file];
+    let node = Node::start(&arguments);
+    let address = node.line("listening on ").replace("listening on ", "");
+    says(&["ping", &address, "--count", "50"]);
+    // What happened is written out after a tenth of a second.
+    std::thread::sleep(Duration::from_millis(400));
+    drop(node);
+    let document = json(&["trace", &file, "--json"]);
+    let device = &document["nodes"][0];
+    assert_eq!((&device["role"], &device["parent"]), (&"device".into(), &Value::Null));
+    // Reads that ping makes as a host, and their completions.
+    assert_eq!(device["tlps"], 2 * (50 + 6));
+    assert_eq!(document["counters"]["config"], 50 + 6);
+}
+
+#[test]
+fn ctrl_c_closes_a_trace_and_a_ring_stays_small() {
+    let folder = scratch("ring");
+    let file = text(&folder.join("device.trace"));
+    let to = format!("{file},ring=128K");
+    let arguments = ["device", "--listen", "127.0.0.1:0", "--namespace", "ram=1M", "--trace", &to];
+    let mut node = Node::start(&arguments);
+    let address = node.line("listening on ").replace("listening on ", "");
+    says(&["ping", &address, "--count", "20000"]);
+    assert!(node.interrupt().success());
+    let size = std::fs::metadata(&file).unwrap().len();
+    assert!((200_000..300_000).contains(&size), "{size} bytes");
+    let document = json(&["trace", &file, "--json"]);
+    assert_eq!(document["nodes"][0]["gaps"], 1, "the middle is missing");
+    assert!(document["troubles"]["records missing in the trace"]["count"] == 1);
+}
+
+#[test]
+fn mistakes_are_named() {
+    let folder = scratch("mistakes");
+    let other = text(&folder.join("other"));
+    std::fs::write(&other, "no trace").unwrap();
+    for (arguments, parts) in [
+        (&["trace", &other][..], &[other.as_str(), "not a farlane trace"][..]),
+        (&["trace", "/nowhere/x"], &["/nowhere/x", "No such file"]),
+        (&["demo", "--trace", "/nowhere/x"], &["cannot write /nowhere/x", "No such file"]),
+    ] {
+        let output = run(arguments);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        let line = one_line(&output);
+        parts.iter().for_each(|part| assert!(line.contains(part), "no '{part}' in: {line}"));
+    }
+    for arguments in [
+        &["trace"][..],
+        &["trace", "x", "--from", "5"],
+        &["trace", "x", "--lba", "9..8"],
+        &["trace", "x", "--drive", "3"],
+        &["trace", "x", "--list", "--stats"],
+        &["demo", "--trace", "x,ring=1"],
+    ] {
+        assert_eq!(run(arguments).status.code(), Some(2), "{arguments:?}");
+    }
+}

@@ -1,0 +1,140 @@
+//! Recording what passes a node into a file: `docs/trace.md`.
+//!
+//! A [`Tracer`] is handed to whatever sees TLPs or bytes of links. Recording
+//! is an append to memory that was there before; a thread writes it out. A
+//! node never waits for it: what does not fit is lost and counted in the
+//! file.
+
+mod recorder;
+mod scanner;
+mod tapped;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+pub use tapped::Tapped;
+
+use crate::clock::Clock;
+use recorder::Recorder;
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::path::PathBuf;
+use std::rc::Rc;
+use wire::tlp::Tlp;
+use wire::trace::{LinkState, NodeRole, Tap};
+use wire::{Duration, Instant};
+
+/// Pause between the echoes that tell how the clocks of two nodes differ.
+const ECHO: Duration = Duration::from_ms(100);
+/// Set in the numbers of these echoes; the rest is the sender's time in ns.
+const ECHO_MARK: u64 = 1 << 63;
+
+/// Where and how to record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// The file; what it held is gone.
+    pub path: PathBuf,
+    /// Keep only about this many bytes of the end, beside the beginning.
+    pub ring: Option<u64>,
+    /// Bytes kept of the payload of each TLP. Without it all, but for what
+    /// devices write: 256.
+    pub snap: Option<u16>,
+}
+
+/// What became of a trace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Bytes written, each time they were.
+    pub bytes: u64,
+    /// Records that were lost, for the file was too slow.
+    pub lost: u64,
+}
+
+#[derive(Debug)]
+struct Shared {
+    recorder: RefCell<Recorder>,
+    next_echo: Cell<Instant>,
+}
+
+/// Records, or does nothing. Clones record into the same file.
+#[derive(Clone, Debug, Default)]
+pub struct Tracer(Option<Rc<Shared>>);
+
+impl Tracer {
+    /// One that does nothing.
+    pub fn off() -> Self {
+        Self::default()
+    }
+
+    /// One that records with the times of `clock`. `instance` is a number
+    /// that no other trace has.
+    ///
+    /// # Errors
+    /// If the file cannot be written, or there is no thread to be had.
+    pub fn create(
+        settings: &Settings,
+        role: NodeRole,
+        instance: u64,
+        clock: Clock,
+    ) -> io::Result<Self> {
+        let recorder = RefCell::new(Recorder::create(settings, role, instance, clock)?);
+        Ok(Self(Some(Rc::new(Shared { recorder, next_echo: Cell::new(Instant::ZERO) }))))
+    }
+
+    /// A TLP passes `tap`, `up` if towards the host.
+    pub fn tlp(&self, tap: Tap, up: bool, tlp: &Tlp) {
+        if let Some(shared) = &self.0 {
+            shared.recorder.borrow_mut().tlp(tap, up, tlp);
+        }
+    }
+
+    /// Bytes of link `tap` came, or are about to be handed to the network.
+    pub fn stream(&self, tap: Tap, up: bool, bytes: &[u8]) {
+        if let Some(shared) = &self.0 {
+            shared.recorder.borrow_mut().stream(tap, up, bytes);
+        }
+    }
+
+    /// The TCP connection of link `tap` stands.
+    pub fn connected(&self, tap: Tap) {
+        if let Some(shared) = &self.0 {
+            shared.recorder.borrow_mut().link(tap, LinkState::Connected);
+        }
+    }
+
+    /// Link `tap` is gone.
+    pub fn down(&self, tap: Tap, why: impl ToString) {
+        if let Some(shared) = &self.0 {
+            shared.recorder.borrow_mut().link(tap, LinkState::Down(&why.to_string()));
+        }
+    }
+
+    /// Writes out what has waited long enough. Yields when to call again at
+    /// the latest, so that a node that is killed loses little.
+    pub fn tick(&self, now: Instant) -> Option<Instant> {
+        self.0.as_ref().and_then(|shared| shared.recorder.borrow_mut().tick(now))
+    }
+
+    /// The number of an echo to send on every link now, if one is due.
+    pub fn echo_due(&self, now: Instant) -> Option<u64> {
+        let shared = self.0.as_ref().filter(|shared| now >= shared.next_echo.get())?;
+        shared.next_echo.set(now + ECHO);
+        Some(now.as_ns() | ECHO_MARK)
+    }
+
+    /// Whether an echo was the tracer's.
+    pub fn is_mine(&self, number: u64) -> bool {
+        self.0.is_some() && number & ECHO_MARK != 0
+    }
+
+    /// Closes the file; later records go nowhere.
+    ///
+    /// # Errors
+    /// What went wrong with the file, ever.
+    pub fn finish(&self) -> io::Result<Report> {
+        match &self.0 {
+            Some(shared) => shared.recorder.borrow_mut().finish(),
+            None => Ok(Report::default()),
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! Records in memory until the writer takes them.
+
+use super::scanner::{Piece, Scanner};
+use super::writer::{self, Chunk, Place};
+use super::{Report, Settings};
+use crate::clock::Clock;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::SystemTime;
+use wire::tlp::{Packet, Tlp};
+use wire::trace::{
+    CHUNK_HEADER, Header, LinkState, NodeRole, Record, Tap, encode_tlp, record_room,
+};
+use wire::{Duration, Instant};
+
+/// Bytes of a chunk; rings below eight of them have smaller ones.
+const CHUNK: usize = 256 << 10;
+/// The smallest chunk holds the longest record several times.
+const SMALLEST: usize = 32 << 10;
+/// Chunks in memory: 2 MiB.
+const CHUNKS: usize = 8;
+/// A chunk waits this long at most while anything happens.
+const FLUSH: Duration = Duration::from_ms(100);
+/// Bytes at the front of a ring that are kept: without the enumeration and
+/// the creation of the queues nobody can tell what the TLPs mean.
+const HEAD: u64 = 1 << 20;
+/// Payload kept of what a device writes, unless it was said: every NVMe
+/// structure is told by less.
+const WRITES: usize = 256;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Recorder {
+    clock: Clock,
+    snap: Option<usize>,
+    /// The chunk that is filled, with room for its header.
+    buffer: Vec<u8>,
+    most: usize,
+    start_ns: u64,
+    last_ns: u64,
+    /// Lost before this chunk, and since it is full.
+    lost_before: u32,
+    lost_now: u32,
+    lost: u64,
+    full: Option<SyncSender<Chunk>>,
+    empty: Receiver<Vec<u8>>,
+    thread: Option<JoinHandle<io::Result<u64>>>,
+    /// Both directions, down first.
+    links: Vec<(Tap, [Scanner; 2])>,
+}
+
+impl Recorder {
+    /// Begins a file.
+    ///
+    /// # Errors
+    /// As `open(2)` and `write(2)`.
+    pub fn create(
+        settings: &Settings,
+        role: NodeRole,
+        instance: u64,
+        clock: Clock,
+    ) -> io::Result<Self> {
+        let file = File::create(&settings.path)?;
+        let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let header = Header {
+            role,
+            ring: settings.ring.is_some(),
+            instance,
+            start_unix_ns: (unix.as_nanos() as u64).saturating_sub(clock.now().as_ns()),
+            snap: settings.snap.unwrap_or(0),
+            clock: "CLOCK_MONOTONIC, nanoseconds since the node's start".into(),
+        };
+        let mut bytes = Vec::new();
+        header.encode(&mut bytes);
+        file.write_all_at(&bytes, 0)?;
+        let next = bytes.len() as u64;
+        let ring = settings.ring.map(|size| (next + HEAD.min(size), size));
+        let most = settings.ring.map_or(CHUNK, |size| CHUNK.min(size as usize / 8).max(SMALLEST));
+        let (full, chunks) = sync_channel(CHUNKS);
+        let (back, empty) = sync_channel(CHUNKS);
+        for _ in 1..CHUNKS {
+            let _ = back.try_send(fresh(most));
+        }
+        let place = Place { next, ring };
+        let thread = std::thread::Builder::new()
+            .name("trace".into())
+            .spawn(move || writer::write(&file, place, &chunks, &back))?;
+        Ok(Self {
+            clock,
+            snap: settings.snap.map(usize::from),
+            buffer: fresh(most),
+            most,
+            start_ns: 0,
+            last_ns: 0,
+            lost_before: 0,
+            lost_now: 0,
+            lost: 0,
+            full: Some(full),
+            empty,
+            thread: Some(thread),
+            links: Vec::new(),
+        })
+    }
+
+    /// A TLP passes.
+    pub fn tlp(&mut self, tap: Tap, up: bool, tlp: &Tlp) {
+        let keep = self.snap.unwrap_or(match tlp.packet {
+            Packet::MemoryWrite(_) if up => WRITES,
+            _ => usize::MAX,
+        });
+        let room = record_room(tlp.wire_length());
+        let now = self.clock.now();
+        if let Some(delta) = self.begin(now, room) {
+            encode_tlp(tap, up, tlp, keep, delta, &mut self.buffer);
+        }
+    }
+
+    /// Bytes of a link pass.
+    pub fn stream(&mut self, tap: Tap, up: bool, bytes: &[u8]) {
+        let at = match self.links.iter().position(|(link, _)| *link == tap) {
+            Some(at) => at,
+            None => {
+                self.links.push((tap, Default::default()));
+                self.links.len() - 1
+            }
+        };
+        // All of it passes at once: one look at the clock will do.
+        let now = self.clock.now();
+        let mut scanner = std::mem::take(&mut self.links[at].1[usize::from(up)]);
+        scanner.feed(bytes, |piece| {
+            let record = match piece {
+                Piece::Frame { sequence, bytes, tlps, heads } => {
+                    Record::Frame { tap, up, sequence, bytes, tlps, heads }
+                }
+                Piece::Control { kind, payload } => Record::Control { tap, up, kind, payload },
+            };
+            self.record(now, record);
+        });
+        self.links[at].1[usize::from(up)] = scanner;
+    }
+
+    /// A link begins anew, or ends.
+    pub fn link(&mut self, tap: Tap, state: LinkState<'_>) {
+        self.links.retain(|(link, _)| *link != tap);
+        let now = self.clock.now();
+        self.record(now, Record::Link { tap, state });
+    }
+
+    fn record(&mut self, now: Instant, record: Record<'_>) {
+        let bytes = match record {
+            Record::Tlp { bytes, .. } | Record::Unknown { bytes, .. } => bytes.len(),
+            Record::Frame { heads, .. } => heads.len(),
+            Record::Control { payload, .. } => payload.len(),
+            Record::Link { state: LinkState::Down(why), .. } => why.len(),
+            Record::Link { .. } => 0,
+        };
+        if let Some(delta) = self.begin(now, record_room(bytes)) {
+            record.encode(delta, &mut self.buffer);
+        }
+    }
+
+    /// Room for a record that is about to be written: the time since the one
+    /// before it, in nanoseconds; `None` if it is lost.
+    fn begin(&mut self, now: Instant, room: usize) -> Option<u64> {
+        let fits = self.lost_now == 0 && self.buffer.len() + room <= self.most;
+        let due = now > Instant::from_ns(self.start_ns) + FLUSH && self.buffer.len() > CHUNK_HEADER;
+        let handed_over = (!fits || due) && self.hand_over();
+        if !fits && !handed_over {
+            self.lost_now += 1;
+            self.lost += 1;
+            return None;
+        }
+        let now = now.as_ns();
+        if self.buffer.len() == CHUNK_HEADER {
+            (self.start_ns, self.last_ns) = (now, now);
+        }
+        let delta = now.saturating_sub(self.last_ns);
+        self.last_ns = self.last_ns.max(now);
+        Some(delta)
+    }
+
+    /// As [`Tracer::tick`](super::Tracer::tick).
+    pub fn tick(&mut self, now: Instant) -> Option<Instant> {
+        let due = Instant::from_ns(self.start_ns) + FLUSH;
+        if self.buffer.len() <= CHUNK_HEADER || now >= due && self.hand_over() {
+            return None;
+        }
+        // If the writer is behind, the next record or turn will do.
+        (now < due).then_some(due)
+    }
+
+    /// Gives the chunk to the writer; `false` if the writer has not handed
+    /// any memory back.
+    fn hand_over(&mut self) -> bool {
+        let Ok(mut next) = self.empty.try_recv() else { return false };
+        next.clear();
+        next.resize(CHUNK_HEADER, 0);
+        let bytes = std::mem::replace(&mut self.buffer, next);
+        let chunk = Chunk { start_ns: self.start_ns, lost: self.lost_before, bytes };
+        self.lost_before = std::mem::take(&mut self.lost_now);
+        // There is room for as many as there are.
+        self.full.as_ref().is_some_and(|full| full.try_send(chunk).is_ok())
+    }
+
+    /// Writes out what is left. Later records go nowhere.
+    ///
+    /// # Errors
+    /// What went wrong with the file, ever.
+    pub fn finish(&mut self) -> io::Result<Report> {
+        let Some(full) = self.full.take() else { return Ok(Report::default()) };
+        let bytes = std::mem::take(&mut self.buffer);
+        self.most = 0;
+        if bytes.len() > CHUNK_HEADER {
+            let chunk = Chunk { start_ns: self.start_ns, lost: self.lost_before, bytes };
+            let _ = full.send(chunk);
+        }
+        drop(full);
+        let written = self.thread.take().map(JoinHandle::join);
+        let bytes = match written {
+            Some(Ok(result)) => result?,
+            _ => 0,
+        };
+        Ok(Report { bytes, lost: self.lost })
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        let _ = self.finish();
+    }
+}
+
+fn fresh(most: usize) -> Vec<u8> {
+    // Touched, so that no page is missing when it is needed.
+    let mut bytes = vec![1; most];
+    bytes.clear();
+    bytes.resize(CHUNK_HEADER, 0);
+    bytes
+}

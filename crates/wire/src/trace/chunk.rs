@@ -1,0 +1,73 @@
+//! Chunks: pieces of a trace that can be read without the others.
+
+use bytes::{Buf, BufMut};
+
+/// The first bytes of every chunk.
+pub const SYNC: [u8; 4] = *b"FLCK";
+/// Bytes of a chunk's header.
+pub const CHUNK_HEADER: usize = 32;
+/// Bytes of records in a chunk at most.
+pub const MOST_CHUNK: usize = 1 << 20;
+
+/// The header of a chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChunkHeader {
+    /// Bytes of records that follow.
+    pub length: u32,
+    /// Chunks of a trace are numbered from 0.
+    pub number: u32,
+    /// Records that were lost right before this chunk, for nobody wrote them
+    /// out in time.
+    pub lost: u32,
+    /// Time of the node's clock, in nanoseconds, from which the records count.
+    pub start_ns: u64,
+    /// CRC-32 of the records.
+    pub records_crc: u32,
+}
+
+impl ChunkHeader {
+    /// For `records`.
+    pub fn new(number: u32, lost: u32, start_ns: u64, records: &[u8]) -> Self {
+        let (length, records_crc) = (records.len() as u32, crc32fast::hash(records));
+        Self { length, number, lost, start_ns, records_crc }
+    }
+
+    /// The bytes, with a CRC-32 of their own at the end.
+    pub fn encode(&self) -> [u8; CHUNK_HEADER] {
+        let mut bytes = [0; CHUNK_HEADER];
+        let mut out = &mut bytes[..];
+        out.put_slice(&SYNC);
+        out.put_u32(self.length);
+        out.put_u32(self.number);
+        out.put_u32(self.lost);
+        out.put_u64(self.start_ns);
+        out.put_u32(self.records_crc);
+        let crc = crc32fast::hash(&bytes[..CHUNK_HEADER - 4]);
+        bytes[CHUNK_HEADER - 4..].copy_from_slice(&crc.to_be_bytes());
+        bytes
+    }
+
+    /// A header; `None` if the bytes are none.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let bytes = bytes.get(..CHUNK_HEADER)?;
+        let mut rest = bytes.strip_prefix(&SYNC)?;
+        let crc = crc32fast::hash(&bytes[..CHUNK_HEADER - 4]);
+        if bytes[CHUNK_HEADER - 4..] != crc.to_be_bytes() {
+            return None;
+        }
+        let (length, number, lost) = (rest.get_u32(), rest.get_u32(), rest.get_u32());
+        let (start_ns, records_crc) = (rest.get_u64(), rest.get_u32());
+        (length as usize <= MOST_CHUNK).then_some(Self {
+            length,
+            number,
+            lost,
+            start_ns,
+            records_crc,
+        })
+    }
+
+    /// Whether these are the records, whole.
+    pub fn covers(&self, records: &[u8]) -> bool {
+        records.len() == self.length as usize && crc32fast::hash(records) == self.records_crc
+    }
+}

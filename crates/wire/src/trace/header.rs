@@ -1,0 +1,121 @@
+//! The beginning of a file.
+
+use bytes::{Buf, BufMut};
+use std::fmt;
+use thiserror::Error;
+
+/// The first bytes of every trace file.
+pub const MAGIC: [u8; 8] = *b"FLTRACE\0";
+/// Version of the format.
+pub const VERSION: u16 = 1;
+/// Bytes before the description of the clock.
+const FIXED: usize = 40;
+
+/// Which node wrote a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum NodeRole {
+    /// The host node: root complex and upstream port.
+    Host = 1,
+    /// A device node: downstream port and drive.
+    Device = 2,
+    /// A switch node: a device to its host, a host to its devices.
+    Switch = 3,
+}
+
+impl fmt::Display for NodeRole {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Host => "host",
+            Self::Device => "device",
+            Self::Switch => "switch",
+        })
+    }
+}
+
+/// What is known before anything passed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Who wrote it.
+    pub role: NodeRole,
+    /// Whether the file is a ring: its middle may be missing.
+    pub ring: bool,
+    /// A number that no other trace has.
+    pub instance: u64,
+    /// Nanoseconds from the beginning of 1970 (UTC) to time 0 of the trace,
+    /// by the node's wall clock, which may be wrong.
+    pub start_unix_ns: u64,
+    /// Payload bytes kept of a TLP at most; 0 if that differs by kind.
+    pub snap: u16,
+    /// What clock the times are of, for people.
+    pub clock: String,
+}
+
+/// Why bytes do not begin a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Malformed {
+    /// They begin differently.
+    #[error("not a farlane trace")]
+    Magic,
+    /// A version of the future.
+    #[error("a trace of version {0}; this program reads version {VERSION}")]
+    Version(u16),
+    /// The file ends in its header.
+    #[error("a trace that ends inside of its header")]
+    Short,
+    /// An undefined role, or lengths that contradict each other.
+    #[error("a trace with a damaged header")]
+    Field,
+}
+
+impl Header {
+    /// Appends the header. A clock description above 1000 bytes is cut.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let mut end = self.clock.len().min(1000);
+        while !self.clock.is_char_boundary(end) {
+            end -= 1;
+        }
+        out.put_slice(&MAGIC);
+        out.put_u16(VERSION);
+        out.put_u16((FIXED + end) as u16);
+        out.put_u8(self.role as u8);
+        out.put_u8(u8::from(self.ring));
+        out.put_u16(self.snap);
+        out.put_u64(self.instance);
+        out.put_u64(self.start_unix_ns);
+        out.put_u64(0);
+        out.put_slice(&self.clock.as_bytes()[..end]);
+    }
+
+    /// The header at the front of `bytes`, and its length in bytes.
+    ///
+    /// # Errors
+    /// [`Malformed`] says what is wrong.
+    pub fn decode(bytes: &[u8]) -> Result<(Self, usize), Malformed> {
+        let have = bytes.len().min(MAGIC.len());
+        if bytes[..have] != MAGIC[..have] {
+            return Err(Malformed::Magic);
+        }
+        let mut rest = bytes.get(MAGIC.len()..FIXED).ok_or(Malformed::Short)?;
+        let version = rest.get_u16();
+        if version != VERSION {
+            return Err(Malformed::Version(version));
+        }
+        let length = usize::from(rest.get_u16());
+        let role = match rest.get_u8() {
+            1 => NodeRole::Host,
+            2 => NodeRole::Device,
+            3 => NodeRole::Switch,
+            _ => return Err(Malformed::Field),
+        };
+        let ring = rest.get_u8() & 1 != 0;
+        let snap = rest.get_u16();
+        let (instance, start_unix_ns) = (rest.get_u64(), rest.get_u64());
+        if length < FIXED {
+            return Err(Malformed::Field);
+        }
+        let clock = bytes.get(FIXED..length).ok_or(Malformed::Short)?;
+        let clock = String::from_utf8_lossy(clock).into_owned();
+        Ok((Self { role, ring, instance, start_unix_ns, snap, clock }, length))
+    }
+}

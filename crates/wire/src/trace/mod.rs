@@ -1,0 +1,20 @@
+//! Trace files: what a node saw, with the time. `docs/trace.md` specifies the
+//! bytes.
+//!
+//! A file is a [`Header`], then [chunks](ChunkHeader) that stand for
+//! themselves: each has a number, a checksum and the time at its start, so
+//! that a file can be a ring and may be cut off anywhere. A chunk is a row of
+//! [`Record`]s, each with kind and length: what is unknown can be skipped.
+
+mod chunk;
+mod header;
+mod record;
+#[cfg(test)]
+mod tests;
+mod varint;
+
+pub use chunk::{CHUNK_HEADER, ChunkHeader, MOST_CHUNK, SYNC};
+pub use header::{Header, MAGIC, Malformed, NodeRole, VERSION};
+pub use record::{
+    HEAD, LinkState, MOST_HEADS, Record, Records, Tap, Timed, encode_tlp, record_room,
+};

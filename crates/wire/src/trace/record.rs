@@ -1,0 +1,337 @@
+//! Records: one thing that a node saw.
+
+use super::varint;
+use crate::tlp::{MAX_TLP, Tlp};
+use std::fmt;
+
+/// Bytes kept of a TLP in a frame: its first 16, or 12 and zeroes if it has no
+/// more. The whole of it is in the record of the port.
+pub const HEAD: usize = 16;
+/// TLPs of a frame of which that is kept.
+pub const MOST_HEADS: usize = 1024;
+
+/// Where something was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Tap(u8);
+
+impl Tap {
+    /// Below the root port, on the host node.
+    pub const ROOT_PORT: Self = Self(0);
+    /// Between the tunnel and the function that a device or switch node
+    /// serves.
+    pub const FUNCTION: Self = Self(1);
+    /// A device or switch node's link to its host.
+    pub const UPLINK: Self = Self(2);
+    /// The first link to a device node.
+    const FIRST_LINK: u8 = 3;
+    /// Links to device nodes that can be told apart.
+    const LINKS: u8 = 64;
+
+    /// A host or switch node's link below downstream port `port`, 0 to 63;
+    /// further ones count as 63.
+    pub const fn link(port: usize) -> Self {
+        let most = Self::LINKS as usize - 1;
+        Self(Self::FIRST_LINK + if port < most { port as u8 } else { most as u8 })
+    }
+
+    /// The downstream port of a link to a device node.
+    pub fn port(self) -> Option<usize> {
+        self.0.checked_sub(Self::FIRST_LINK).map(usize::from)
+    }
+
+    /// Whether it is a link, not a port.
+    pub const fn is_link(self) -> bool {
+        self.0 >= Self::UPLINK.0
+    }
+
+    const fn from_bits(bits: u8) -> Option<Self> {
+        if bits < Self::FIRST_LINK + Self::LINKS { Some(Self(bits)) } else { None }
+    }
+}
+
+impl fmt::Display for Tap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (*self, self.port()) {
+            (Self::ROOT_PORT, _) => f.pad("root port"),
+            (Self::FUNCTION, _) => f.pad("function"),
+            (_, Some(port)) => f.pad(&format!("link {port}")),
+            _ => f.pad("link to the host"),
+        }
+    }
+}
+
+/// What became of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkState<'a> {
+    /// A TCP connection stands; the greeting follows.
+    Connected,
+    /// The link is gone, and why.
+    Down(&'a str),
+}
+
+/// One thing that a node saw.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Record<'a> {
+    /// A TLP passed a port.
+    Tlp {
+        /// Where.
+        tap: Tap,
+        /// Towards the host.
+        up: bool,
+        /// Its length in bytes on the wire: header, payload, ECRC.
+        length: u16,
+        /// Its first bytes, or all.
+        bytes: &'a [u8],
+    },
+    /// A frame of TLPs was handed to the network, or had come whole.
+    Frame {
+        /// Which link.
+        tap: Tap,
+        /// Towards the host.
+        up: bool,
+        /// Its sequence number.
+        sequence: u32,
+        /// Its bytes, header included.
+        bytes: u32,
+        /// TLPs in it.
+        tlps: u32,
+        /// The beginnings of its first TLPs, [`HEAD`] bytes each.
+        heads: &'a [u8],
+    },
+    /// A control frame was handed to the network, or had come whole.
+    Control {
+        /// Which link.
+        tap: Tap,
+        /// Towards the host.
+        up: bool,
+        /// Its kind, see [`crate::frame::Kind`].
+        kind: u8,
+        /// Its payload.
+        payload: &'a [u8],
+    },
+    /// A link came up or went down.
+    Link {
+        /// Which link.
+        tap: Tap,
+        /// How it is now.
+        state: LinkState<'a>,
+    },
+    /// A kind that this version does not know.
+    Unknown {
+        /// The kind.
+        kind: u8,
+        /// What follows the time.
+        bytes: &'a [u8],
+    },
+}
+
+const TLP: u8 = 1;
+const FRAME: u8 = 2;
+const CONTROL: u8 = 3;
+const LINK: u8 = 4;
+const UP: u8 = 0x80;
+
+/// Bytes that a record with `bytes` of contents takes at most.
+pub const fn record_room(bytes: usize) -> usize {
+    // Kind, length, time, tap, two to three numbers.
+    bytes + 1 + 5 + varint::LONGEST + 1 + 15
+}
+
+impl Record<'_> {
+    /// Appends the record, `delta_ns` after the one before in its chunk.
+    pub fn encode(&self, delta_ns: u64, out: &mut Vec<u8>) {
+        let length = varint::length(delta_ns) + self.length();
+        out.push(self.kind());
+        varint::put(out, length as u64);
+        varint::put(out, delta_ns);
+        match *self {
+            Self::Tlp { tap, up, length, bytes } => {
+                put_tap(out, tap, up);
+                varint::put(out, u64::from(length));
+                out.extend_from_slice(bytes);
+            }
+            Self::Frame { tap, up, sequence, bytes, tlps, heads } => {
+                put_tap(out, tap, up);
+                varint::put(out, u64::from(sequence));
+                varint::put(out, u64::from(bytes));
+                varint::put(out, u64::from(tlps));
+                out.extend_from_slice(heads);
+            }
+            Self::Control { tap, up, kind, payload } => {
+                put_tap(out, tap, up);
+                out.push(kind);
+                out.extend_from_slice(payload);
+            }
+            Self::Link { tap, state: LinkState::Connected } => {
+                put_tap(out, tap, false);
+                out.push(1);
+            }
+            Self::Link { tap, state: LinkState::Down(why) } => {
+                put_tap(out, tap, false);
+                out.push(0);
+                out.extend_from_slice(why.as_bytes());
+            }
+            Self::Unknown { bytes, .. } => out.extend_from_slice(bytes),
+        }
+    }
+
+    fn kind(&self) -> u8 {
+        match self {
+            Self::Tlp { .. } => TLP,
+            Self::Frame { .. } => FRAME,
+            Self::Control { .. } => CONTROL,
+            Self::Link { .. } => LINK,
+            Self::Unknown { kind, .. } => *kind,
+        }
+    }
+
+    /// Bytes behind the time.
+    fn length(&self) -> usize {
+        let number = |value: u32| varint::length(u64::from(value));
+        match *self {
+            Self::Tlp { length, bytes, .. } => 1 + number(u32::from(length)) + bytes.len(),
+            Self::Frame { sequence, bytes, tlps, heads, .. } => {
+                1 + number(sequence) + number(bytes) + number(tlps) + heads.len()
+            }
+            Self::Control { payload, .. } => 2 + payload.len(),
+            Self::Link { state: LinkState::Connected, .. } => 2,
+            Self::Link { state: LinkState::Down(why), .. } => 2 + why.len(),
+            Self::Unknown { bytes, .. } => bytes.len(),
+        }
+    }
+}
+
+/// Appends the record of a TLP that passed `tap`, `delta_ns` after the record
+/// before; of its payload at most `keep` bytes.
+pub fn encode_tlp(tap: Tap, up: bool, tlp: &Tlp, keep: usize, delta_ns: u64, out: &mut Vec<u8>) {
+    let (total, whole) = (tlp.wire_length(), keep >= tlp.data.len());
+    if whole && tlp.digest {
+        let mut bytes = Vec::with_capacity(total);
+        tlp.encode(&mut bytes);
+        let record = Record::Tlp { tap, up, length: total as u16, bytes: &bytes };
+        return record.encode(delta_ns, out);
+    }
+    let data = &tlp.data[..keep.min(tlp.data.len())];
+    let kept = tlp.header_length() + data.len();
+    let length = varint::length(delta_ns) + 1 + varint::length(total as u64) + kept;
+    // In one piece: this is what recording costs.
+    let mut head = [0; FRONT];
+    let mut front = varint::Front::new(&mut head);
+    front.byte(TLP);
+    front.number(length as u64);
+    front.number(delta_ns);
+    front.byte(tap.0 | if up { UP } else { 0 });
+    front.number(total as u64);
+    let at = front.length();
+    head[at..at + 16].copy_from_slice(&tlp.header());
+    out.extend_from_slice(&head[..at + tlp.header_length()]);
+    out.extend_from_slice(data);
+}
+
+/// Room for all of a TLP's record but its payload.
+const FRONT: usize = 1 + 5 + varint::LONGEST + 1 + 3 + 16;
+
+fn put_tap(out: &mut Vec<u8>, tap: Tap, up: bool) {
+    out.push(tap.0 | if up { UP } else { 0 });
+}
+
+/// A record with its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timed<'a> {
+    /// Nanoseconds of the node's clock.
+    pub at_ns: u64,
+    /// What was seen.
+    pub record: Record<'a>,
+}
+
+/// The records of a chunk, whole ones only. What makes no sense is passed
+/// over and counted.
+#[derive(Clone, Debug)]
+pub struct Records<'a> {
+    rest: &'a [u8],
+    at_ns: u64,
+    bad: u64,
+}
+
+impl<'a> Records<'a> {
+    /// Of a chunk that begins at `start_ns`.
+    pub const fn new(start_ns: u64, records: &'a [u8]) -> Self {
+        Self { rest: records, at_ns: start_ns, bad: 0 }
+    }
+
+    /// Records passed over so far.
+    pub const fn bad(&self) -> u64 {
+        self.bad
+    }
+
+    /// Bytes behind the last whole record.
+    pub const fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    fn take(&mut self) -> Option<(u8, &'a [u8])> {
+        let (kind, mut rest) = self.rest.split_first()?;
+        let length = usize::try_from(varint::take(&mut rest)?).ok()?;
+        if length > rest.len() {
+            return None;
+        }
+        let (body, rest) = rest.split_at(length);
+        self.rest = rest;
+        Some((*kind, body))
+    }
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = Timed<'a>;
+
+    fn next(&mut self) -> Option<Timed<'a>> {
+        loop {
+            let (kind, mut body) = self.take()?;
+            let record = varint::take(&mut body).and_then(|delta| {
+                self.at_ns = self.at_ns.saturating_add(delta);
+                decode(kind, body)
+            });
+            match record {
+                Some(record) => return Some(Timed { at_ns: self.at_ns, record }),
+                None => self.bad += 1,
+            }
+        }
+    }
+}
+
+fn decode(kind: u8, body: &[u8]) -> Option<Record<'_>> {
+    if !matches!(kind, TLP | FRAME | CONTROL | LINK) {
+        return Some(Record::Unknown { kind, bytes: body });
+    }
+    let (first, mut rest) = body.split_first()?;
+    let (tap, up) = (Tap::from_bits(first & !UP)?, first & UP != 0);
+    let number = |rest: &mut &[u8]| u32::try_from(varint::take(rest)?).ok();
+    match kind {
+        TLP => {
+            let length = u16::try_from(number(&mut rest)?).ok()?;
+            let fits = (12..=MAX_TLP).contains(&usize::from(length));
+            let kept = (12..=usize::from(length)).contains(&rest.len());
+            (fits && kept).then_some(Record::Tlp { tap, up, length, bytes: rest })
+        }
+        FRAME => {
+            let (sequence, bytes) = (number(&mut rest)?, number(&mut rest)?);
+            let tlps = number(&mut rest)?;
+            let (count, odd) = (rest.len() / HEAD, rest.len() % HEAD);
+            let fits = odd == 0 && count <= MOST_HEADS && count <= tlps as usize;
+            fits.then_some(Record::Frame { tap, up, sequence, bytes, tlps, heads: rest })
+        }
+        CONTROL => {
+            let (kind, payload) = rest.split_first()?;
+            Some(Record::Control { tap, up, kind: *kind, payload })
+        }
+        _ => {
+            let (state, why) = rest.split_first()?;
+            let state = match state {
+                0 => LinkState::Down(std::str::from_utf8(why).ok()?),
+                1 => LinkState::Connected,
+                _ => return None,
+            };
+            Some(Record::Link { tap, state })
+        }
+    }
+}

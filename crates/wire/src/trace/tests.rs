@@ -1,0 +1,166 @@
+//! Golden vectors, round trips, hostile bytes.
+
+use super::*;
+use crate::tlp::{MAX_TLP, MemoryRequest, Tlp};
+use crate::{Bdf, Tag};
+use bytes::Bytes;
+use proptest::prelude::*;
+
+fn records() -> Vec<(u64, Record<'static>)> {
+    let tlp: &[u8] = &[0x40, 0, 0, 1, 0, 0, 0, 0xf, 0xfe, 0x80, 0x10, 8, 1, 0, 0, 0];
+    vec![
+        (0, Record::Link { tap: Tap::link(0), state: LinkState::Connected }),
+        (300, Record::Tlp { tap: Tap::ROOT_PORT, up: false, length: 16, bytes: tlp }),
+        (
+            5,
+            Record::Frame {
+                tap: Tap::link(0),
+                up: false,
+                sequence: 5,
+                bytes: 28,
+                tlps: 1,
+                heads: tlp,
+            },
+        ),
+        (1, Record::Control { tap: Tap::UPLINK, up: true, kind: 6, payload: &[0; 8] }),
+        (70_000, Record::Link { tap: Tap::link(1), state: LinkState::Down("lost") }),
+        (0, Record::Unknown { kind: 200, bytes: b"later" }),
+    ]
+}
+
+fn header() -> Header {
+    Header {
+        role: NodeRole::Host,
+        ring: true,
+        instance: 0x1122_3344_5566_7788,
+        start_unix_ns: 1_700_000_000_000_000_000,
+        snap: 256,
+        clock: "monotonic".into(),
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[test]
+fn the_bytes_of_a_header() {
+    let mut out = Vec::new();
+    header().encode(&mut out);
+    assert_eq!(
+        hex(&out),
+        "464c545241434500000100310101010011223344556677881797\
+         9cfe362a00000000000000000000"
+            .to_owned()
+            + &hex(b"monotonic")
+    );
+    assert_eq!(Header::decode(&out), Ok((header(), out.len())));
+    assert_eq!(Header::decode(&out[..20]), Err(Malformed::Short));
+    assert_eq!(Header::decode(b"PK\x03\x04"), Err(Malformed::Magic));
+    out[9] = 2;
+    assert_eq!(Header::decode(&out), Err(Malformed::Version(2)));
+}
+
+#[test]
+fn the_bytes_of_records() {
+    let mut out = Vec::new();
+    records().iter().for_each(|(delta, record)| record.encode(*delta, &mut out));
+    let golden = [
+        "0403000301",
+        "0114ac02001040000001000000 0ffe80100801000000",
+        "02150503051c01 40000001000000 0ffe80100801000000",
+        "030b018206 0000000000000000",
+        "0409f0a204046c6f7374",
+        "c806006c61746572",
+    ];
+    // The state of a link that is down is a zero byte before the reason.
+    let golden = golden.concat().replace(' ', "").replace("f0a204046c", "f0a20404006c");
+    assert_eq!(hex(&out), golden);
+}
+
+#[test]
+fn what_is_written_is_read() {
+    let mut out = Vec::new();
+    let mut expected = Vec::new();
+    let mut at_ns = 1_000;
+    for (delta, record) in records() {
+        record.encode(delta, &mut out);
+        at_ns += delta;
+        expected.push(Timed { at_ns, record });
+    }
+    let mut reader = Records::new(1_000, &out);
+    assert_eq!(reader.by_ref().collect::<Vec<_>>(), expected);
+    assert_eq!((reader.bad(), reader.rest().len()), (0, 0));
+    // Cut anywhere, all whole records are there.
+    for end in 0..out.len() {
+        let found: Vec<_> = Records::new(1_000, &out[..end]).collect();
+        assert_eq!(found, expected[..found.len()], "cut at {end}");
+    }
+}
+
+#[test]
+fn chunks_know_their_records() {
+    let chunk = ChunkHeader::new(7, 2, 1 << 40, b"records");
+    let bytes = chunk.encode();
+    assert_eq!(ChunkHeader::decode(&bytes), Some(chunk));
+    assert!(chunk.covers(b"records") && !chunk.covers(b"recorde") && !chunk.covers(b"record"));
+    for bit in 0..CHUNK_HEADER * 8 {
+        let mut bad = bytes;
+        bad[bit / 8] ^= 1 << (bit % 8);
+        assert_eq!(ChunkHeader::decode(&bad), None, "bit {bit}");
+    }
+    assert_eq!(ChunkHeader::decode(&bytes[..31]), None);
+}
+
+#[test]
+fn taps_have_names() {
+    let names = [Tap::ROOT_PORT, Tap::FUNCTION, Tap::UPLINK, Tap::link(3)].map(|t| t.to_string());
+    assert_eq!(names, ["root port", "function", "link to the host", "link 3"]);
+    assert_eq!((Tap::link(99).port(), Tap::UPLINK.port()), (Some(63), None));
+}
+
+#[test]
+fn a_tlp_is_cut_to_what_is_kept() {
+    let request = MemoryRequest::for_bytes(Bdf::new(3, 0, 0), Tag::default(), 0x1_0000_0000, 64);
+    let tlp = Tlp::memory_write(request.unwrap(), Bytes::from(vec![9; 64]));
+    for (keep, kept) in [(0, 16), (20, 36), (64, 80), (4096, 80)] {
+        let mut out = Vec::new();
+        encode_tlp(Tap::FUNCTION, true, &tlp, keep, 7, &mut out);
+        let found: Vec<_> = Records::new(0, &out).collect();
+        let [Timed { at_ns: 7, record: Record::Tlp { tap, up, length, bytes } }] = found[..] else {
+            panic!("{found:?}");
+        };
+        assert_eq!((tap, up, length, bytes.len()), (Tap::FUNCTION, true, 80, kept));
+    }
+}
+
+proptest! {
+    #[test]
+    fn tlps_and_frames_come_back(
+        delta: u64, port in 0usize..64, up: bool, heads in 0usize..40, payload in proptest::collection::vec(any::<u8>(), 12..600),
+        more in 0usize..3000, sequence: u32, bytes: u32, tlps in 40u32..,
+    ) {
+        let tap = Tap::link(port);
+        let length = (payload.len() + more).min(MAX_TLP) as u16;
+        let tlp = Record::Tlp { tap, up, length, bytes: &payload };
+        let heads = vec![payload[0]; heads * HEAD];
+        let frame = Record::Frame { tap, up, sequence, bytes, tlps, heads: &heads };
+        let mut out = Vec::new();
+        tlp.encode(delta, &mut out);
+        prop_assert!(out.len() <= record_room(payload.len()));
+        let first = out.len();
+        frame.encode(0, &mut out);
+        prop_assert!(out.len() - first <= record_room(heads.len()));
+        let found: Vec<_> = Records::new(0, &out).map(|timed| timed.record).collect();
+        prop_assert_eq!(found, vec![tlp, frame]);
+    }
+
+    #[test]
+    fn hostile_bytes_are_read_to_some_end(bytes in proptest::collection::vec(any::<u8>(), 0..2000)) {
+        let mut reader = Records::new(u64::MAX - 5, &bytes);
+        let found = reader.by_ref().count() as u64 + reader.bad();
+        prop_assert!(found as usize <= bytes.len() / 2);
+        let _ = Header::decode(&bytes);
+        let _ = ChunkHeader::decode(&bytes);
+    }
+}

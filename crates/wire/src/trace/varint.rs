@@ -1,0 +1,66 @@
+//! Numbers in as few bytes as they need: LEB128, low seven bits first.
+
+/// Bytes of the longest number.
+pub(super) const LONGEST: usize = 10;
+
+/// Bytes that `value` takes.
+pub(super) const fn length(value: u64) -> usize {
+    let bits = 64 - (value | 1).leading_zeros() as usize;
+    bits.div_ceil(7)
+}
+
+pub(super) fn put(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// Fills a small array from its front.
+pub(super) struct Front<'a> {
+    bytes: &'a mut [u8],
+    at: usize,
+}
+
+impl<'a> Front<'a> {
+    pub fn new(bytes: &'a mut [u8]) -> Self {
+        Self { bytes, at: 0 }
+    }
+
+    pub fn byte(&mut self, byte: u8) {
+        self.bytes[self.at] = byte;
+        self.at += 1;
+    }
+
+    pub fn number(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.byte(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.byte(value as u8);
+    }
+
+    pub fn length(&self) -> usize {
+        self.at
+    }
+}
+
+/// Takes a number off the front of `bytes`; `None` if it is cut off or has
+/// more than 64 bits.
+pub(super) fn take(bytes: &mut &[u8]) -> Option<u64> {
+    let mut value = 0u64;
+    for (i, byte) in bytes.iter().enumerate().take(LONGEST) {
+        let bits = u64::from(byte & 0x7f);
+        let shifted = bits << (7 * i);
+        if shifted >> (7 * i) != bits {
+            return None;
+        }
+        value |= shifted;
+        if byte & 0x80 == 0 {
+            *bytes = &bytes[i + 1..];
+            return Some(value);
+        }
+    }
+    None
+}
