@@ -1,9 +1,10 @@
 //! A network interface: pipelines of a fixed delay on both ways, the 802.1Q
-//! tag, a bounded transmit ring.
+//! tag, a bounded transmit ring for each queue.
 //!
-//! The ring is what pushes back: [`Nic::room`] says how many frames the host
-//! may hand over now, so that its TCP window waits in the host, where it can
-//! still be aggregated, and not here.
+//! The rings are what pushes back: [`Nic::room_for`] says how many frames of a
+//! priority the host may hand over now, so that its TCP window waits in the
+//! host, where it can still be aggregated, and not here. A ring that waits for
+//! its gate blocks no other.
 
 use std::collections::VecDeque;
 
@@ -41,7 +42,8 @@ pub struct Config {
     pub tx_delay: Duration,
     /// From the last bit received to the host.
     pub rx_delay: Duration,
-    /// Frames that the transmit ring holds, pipeline and queues together.
+    /// Frames that the transmit ring of each queue holds, those in the pipeline
+    /// counted.
     pub tx_ring: usize,
     /// Tags on what is sent. What is received loses its tag in any case.
     pub tagging: Option<Tagging>,
@@ -50,7 +52,7 @@ pub struct Config {
 /// What an interface is given.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// A frame of the host, at most [`Nic::room`] of them.
+    /// A frame of the host, at most [`Nic::room_for`] its priority.
     FromHost(Frame),
     /// A whole frame from the line.
     FromLine(Transmission),
@@ -86,6 +88,8 @@ pub struct Nic {
     config: Config,
     port: Port,
     tx: VecDeque<(Instant, Frame)>,
+    /// Frames in `tx`, by queue.
+    in_pipeline: [usize; QUEUES],
     rx: VecDeque<(Instant, Frame)>,
     counters: Counters,
 }
@@ -100,14 +104,32 @@ impl Nic {
             config,
             port: Port::new(port),
             tx: VecDeque::new(),
+            in_pipeline: [0; QUEUES],
             rx: VecDeque::new(),
             counters: Counters::default(),
         }
     }
 
-    /// How many frames the host may hand over now.
+    /// How many frames the host may hand over now, whatever their priority.
     pub fn room(&self) -> usize {
-        self.config.tx_ring - self.tx.len() - self.port.queued_frames()
+        let rooms = (0..QUEUES).map(|queue| self.room_in(queue));
+        rooms.min().expect("there are queues")
+    }
+
+    /// How many frames of a priority (of the host, 0 to 7) it may hand over.
+    pub fn room_for(&self, priority: u8) -> usize {
+        self.room_in(self.port.queue_of(self.tag(priority)))
+    }
+
+    fn room_in(&self, queue: usize) -> usize {
+        self.config.tx_ring - self.in_pipeline[queue] - self.port.queued_frames_in(queue)
+    }
+
+    fn tag(&self, priority: u8) -> Option<Tag> {
+        self.config.tagging.map(|tagging| Tag {
+            pcp: tagging.pcp_of_priority[usize::from(priority)],
+            vid: tagging.vid,
+        })
     }
 
     /// What was counted.
@@ -127,11 +149,10 @@ impl Nic {
     pub fn handle(&mut self, now: Instant, input: Input) {
         match input {
             Input::FromHost(mut frame) => {
-                assert!(self.room() > 0, "the transmit ring is full");
-                frame.tag = self.config.tagging.map(|tagging| Tag {
-                    pcp: tagging.pcp_of_priority[usize::from(frame.priority)],
-                    vid: tagging.vid,
-                });
+                frame.tag = self.tag(frame.priority);
+                let queue = self.port.queue_of(frame.tag);
+                assert!(self.room_in(queue) > 0, "the transmit ring is full");
+                self.in_pipeline[queue] += 1;
                 self.tx.push_back((now + self.config.tx_delay, frame));
             }
             Input::FromLine(transmission) => self.receive(now, transmission.frame),
@@ -140,8 +161,8 @@ impl Nic {
 
     /// The next transmission or frame for the host, or when to ask again.
     pub fn poll(&mut self, now: Instant) -> Output {
-        while let Some((due, frame)) = pop_due(&mut self.tx, now) {
-            let mut frame = frame;
+        while let Some((due, mut frame)) = pop_due(&mut self.tx, now) {
+            self.in_pipeline[self.port.queue_of(frame.tag)] -= 1;
             frame.residence.book(Segment::Nic, due);
             self.port.handle(now, port::Input::Frame(frame));
         }

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use tsn::{Gates, QUEUES};
 use wire::{Duration, Instant};
 
-use super::frame::{self, FCS, Frame, GAP, HEADER, PREAMBLE, Transmission};
+use super::frame::{self, FCS, Frame, GAP, HEADER, PREAMBLE, Tag, Transmission};
 use super::{Rate, Segment};
 
 /// How a port decides whether a frame still fits into an open window.
@@ -164,6 +164,17 @@ impl Port {
         self.occupancy.frames as usize
     }
 
+    /// Frames queued in `queue`.
+    pub fn queued_frames_in(&self, queue: usize) -> usize {
+        self.queues[queue].frames.len()
+    }
+
+    /// The queue of frames with this tag.
+    pub fn queue_of(&self, tag: Option<Tag>) -> usize {
+        let priority = tag.map_or(0, |tag| tag.pcp);
+        usize::from(self.config.queue_of_priority[usize::from(priority)])
+    }
+
     /// Frames queued, integrated over time until the last change, in frame
     /// picoseconds. Divided by the time it is the mean length of the queues,
     /// and by Little's law the frames' rate times their mean wait.
@@ -180,8 +191,7 @@ impl Port {
     pub fn handle(&mut self, now: Instant, input: Input) {
         let Input::Frame(frame) = input;
         self.counters.offered += 1;
-        let priority = frame.tag.map_or(0, |tag| tag.pcp);
-        let index = usize::from(self.config.queue_of_priority[usize::from(priority)]);
+        let index = self.queue_of(frame.tag);
         let duration = frame.duration(self.config.rate);
         let Some(gate_until) = self.gate_permits(index, now, duration) else {
             self.counters.never_fits += 1;

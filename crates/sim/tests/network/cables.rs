@@ -119,6 +119,37 @@ fn an_interface_delays_and_tags() {
     assert_eq!(nic.room(), 2);
 }
 
+/// A ring that waits for its gate blocks no other.
+#[test]
+fn rings_are_by_queue() {
+    let entry =
+        |states| tsn::Entry { states: tsn::GateStates(states), interval: Duration::from_us(100) };
+    let list = tsn::GateControlList::of_entries(Instant::ZERO, &[entry(0x40), entry(0x01)]);
+    let mut port = port::Config::new(Rate::G1);
+    port.gates = Some(tsn::Gates::new(list.unwrap(), tsn::Clock::default()));
+    let mut nic = Nic::new(nic::Config {
+        mac: Mac::local(2),
+        port,
+        tx_delay: Duration::ZERO,
+        rx_delay: Duration::ZERO,
+        tx_ring: 2,
+        tagging: Some(nic::Tagging::vlan(7)),
+    });
+    for (id, priority) in [(0, 0), (1, 0), (2, 6)] {
+        let mut frame = frame(id, Instant::ZERO);
+        frame.priority = priority;
+        nic.handle(Instant::ZERO, nic::Input::FromHost(frame));
+    }
+    assert_eq!((nic.room_for(0), nic.room_for(6), nic.room_for(3)), (0, 1, 2));
+    assert_eq!(nic.room(), 0);
+    let nic::Output::Transmit(first) = nic.poll(Instant::ZERO) else { panic!("its gate is open") };
+    assert_eq!((first.frame.id, nic.room_for(6), nic.room_for(0)), (2, 2, 0));
+    let opens = Instant::from_ns(100_000);
+    assert_eq!(nic.poll(first.end + Duration::from_ns(96)), nic::Output::Timeout(Some(opens)));
+    let nic::Output::Transmit(second) = nic.poll(opens) else { panic!("its gate is open") };
+    assert_eq!((second.frame.id, nic.room_for(0)), (0, 1));
+}
+
 #[test]
 fn an_interface_checks_what_it_receives() {
     let mut nic = interface(None);

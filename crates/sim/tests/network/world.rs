@@ -9,6 +9,7 @@ use sim::tcp::{self, Host, Output, SocketId};
 use wire::{Duration, Instant};
 
 pub const PORT: u16 = 4420;
+pub const PRIORITY: u8 = 3;
 
 /// What the world is made of.
 #[derive(Clone, Debug)]
@@ -109,8 +110,8 @@ impl World {
         });
         hosts[0].add_neighbour(mac(1), ip(1));
         hosts[1].add_neighbour(mac(0), ip(0));
-        let listening = hosts[1].listen(PORT, 3);
-        let connecting = hosts[0].connect(SocketAddrV4::new(ip(1), PORT), 3);
+        let listening = hosts[1].listen(PORT, PRIORITY);
+        let connecting = hosts[0].connect(SocketAddrV4::new(ip(1), PORT), PRIORITY);
         let nics = [0, 1].map(|node| {
             let mut port = port::Config::new(plan.rate);
             port.gates = plan.gates.clone();
@@ -258,7 +259,7 @@ impl World {
     fn poll_host(&mut self, node: usize) -> Option<Instant> {
         loop {
             self.write(node);
-            let frames = self.nics[node].room();
+            let frames = self.nics[node].room_for(PRIORITY);
             self.hosts[node].handle(self.now, tcp::Input::CanTransmit { frames });
             match self.hosts[node].poll(self.now) {
                 Output::Timeout(at) => return at,
