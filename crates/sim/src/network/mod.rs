@@ -33,6 +33,9 @@ struct Station {
     nic: Nic,
     sources: Vec<Source>,
     sockets: Vec<Socket>,
+    /// Priorities of its frames: those of its sockets, and 0 of what the stack
+    /// answers to nobody.
+    priorities: Vec<u8>,
     /// Cables from and to it, if it is connected.
     cables: Option<(usize, usize)>,
     /// Frames of background traffic for which the interface had no room.
@@ -103,6 +106,7 @@ impl Network {
                 nic: Nic::new(station.nic(number)),
                 sources: sources.map(|(n, t)| Source::new(t.source(number, n))).collect(),
                 sockets: Vec::new(),
+                priorities: vec![0],
                 cables: ends(&|cable| cable.a == place, &|cable| cable.b == place),
                 traffic_dropped: 0,
             }
@@ -135,7 +139,10 @@ impl Network {
         let remote = SocketAddrV4::new(config::ip(stations[1]), port);
         let connecting = self.stations[stations[0]].host.connect(remote, priority);
         let mut place = |end: usize, id| {
-            let sockets = &mut self.stations[stations[end]].sockets;
+            let Station { sockets, priorities, .. } = &mut self.stations[stations[end]];
+            if !priorities.contains(&priority) {
+                priorities.push(priority);
+            }
             sockets.push(Socket {
                 id,
                 owner: owners[end],
@@ -264,7 +271,7 @@ impl Station {
         for source in &mut self.sources {
             loop {
                 match source.poll(now) {
-                    traffic::Output::Frame(frame) if self.nic.room() > 0 => {
+                    traffic::Output::Frame(frame) if self.nic.room_for(frame.priority) > 0 => {
                         self.nic.handle(now, nic::Input::FromHost(frame));
                     }
                     traffic::Output::Frame(_) => self.traffic_dropped += 1,
@@ -297,7 +304,8 @@ impl Station {
             }
         };
         let host_wake = loop {
-            let frames = self.nic.room();
+            let rooms = self.priorities.iter().map(|priority| self.nic.room_for(*priority));
+            let frames = rooms.min().expect("there is one at least");
             self.host.handle(now, tcp::Input::CanTransmit { frames });
             match self.host.poll(now) {
                 tcp::Output::Transmit(frame) => {
