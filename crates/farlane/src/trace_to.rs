@@ -14,8 +14,8 @@ use wire::trace::NodeRole;
 pub struct TraceArgs {
     /// Record every TLP and frame into FILE, for `farlane trace`; with ring
     /// only the beginning and about the last SIZE bytes; with snap only so
-    /// much of each payload (without it all, but 256 bytes of what drives
-    /// write)
+    /// much of each payload (without it all of the first 512 KiB, and then
+    /// all but 64 bytes of what drives write)
     #[arg(long, value_name = "FILE[,ring=SIZE][,snap=BYTES]")]
     trace: Option<TraceTo>,
 }
