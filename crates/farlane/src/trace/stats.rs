@@ -97,6 +97,11 @@ impl Statistics {
         }
     }
 
+    /// Totals of the commands of a type, as [`kind`] names it.
+    pub fn latency(&self, kind: &str) -> Option<&Latency> {
+        self.groups.get(kind).map(|group| &group.latency)
+    }
+
     /// By type.
     pub fn kinds(&self) -> Vec<Kind> {
         let kind = |(name, group): (&String, &Group)| Kind {

@@ -38,6 +38,9 @@ pub fn text(report: &Report, args: &Args) {
     } else {
         println!("{} of {} commands", report.wanted, report.all);
     }
+    if let Some(captured) = report.captured {
+        println!("{} TLPs in the capture, {} of them cut", captured.tlps, captured.cut);
+    }
     heading("What stands out");
     print!("{}", report.troubles.text());
     if report.unreadable > 0 {
@@ -86,12 +89,13 @@ fn nodes(run: &Run) -> String {
 }
 
 fn flaws(node: &crate::trace::Node) -> String {
-    let mut out = String::new();
-    let mut flaw = |there: bool, text: String| {
-        if there {
-            out += &format!("      ! {text}\n");
-        }
-    };
+    flaws_of(node).iter().map(|text| format!("      ! {text}\n")).collect()
+}
+
+/// What is wrong with a file.
+pub(super) fn flaws_of(node: &crate::trace::Node) -> Vec<String> {
+    let mut out = Vec::new();
+    let mut flaw = |there: bool, text: String| out.extend(there.then_some(text));
     flaw(node.file.cut, "cut off in the middle: its node was killed".into());
     flaw(node.file.damaged > 0, format!("{} bytes are damaged", node.file.damaged));
     flaw(node.index.bad > 0, format!("{} records make no sense", node.index.bad));
