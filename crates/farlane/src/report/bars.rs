@@ -90,7 +90,7 @@ impl Stack {
         let names: String =
             self.bars.iter().map(|bar| format!("<th>{}</th>", escape(&bar.name))).collect();
         let mut out = format!(
-            "<div class=\"scroll\"><table><thead><tr><th class=\"l\"></th>{names}</tr></thead><tbody>"
+            "<div class=\"scroll\"><table class=\"parts\"><thead><tr><th class=\"l\"></th>{names}</tr></thead><tbody>"
         );
         for (number, part) in self.parts.iter().enumerate() {
             let values = self.bars.iter().map(|bar| bar.parts.get(number).copied().unwrap_or(0));

@@ -20,12 +20,13 @@ table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.875r
 th,td{padding:.28rem .75rem;text-align:right;border-bottom:1px solid var(--line)}\
 th{color:var(--soft);font-weight:600;vertical-align:bottom}td.l,th.l{text-align:left}\
 td.l:first-child,th.l:first-child{padding-left:0}tbody tr:last-child td{border-bottom:0}\
-td.wrap{white-space:normal;min-width:16rem}\
+td.wrap{white-space:normal;min-width:16rem}.parts td.l{white-space:normal}\
 .figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,27rem),1fr));gap:1.6rem 2.2rem}\
 figure{margin:0;min-width:0;break-inside:avoid}figcaption{font-weight:600;margin-bottom:.35rem}\
 figcaption small{display:block;font-weight:400;font-size:.85rem}\
 svg.plot{display:block;width:100%;height:auto;max-width:34rem}\
 svg.plot text{font:11px system-ui,-apple-system,'Segoe UI',Helvetica,Arial,sans-serif;fill:#5b6875}\
+svg.plot .mark{fill:#1c2733;stroke:#fff;stroke-width:3px;paint-order:stroke}\
 .key{list-style:none;display:flex;flex-wrap:wrap;gap:.15rem 1.1rem;padding:0;margin:.3rem 0 0;font-size:.85rem}\
 .swatch{display:inline-block;width:.8em;height:.8em;border-radius:.15em;margin-right:.45em;\
 vertical-align:-.05em;print-color-adjust:exact;-webkit-print-color-adjust:exact}\

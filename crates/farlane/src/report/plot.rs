@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 /// The whole picture, and the room for labels around the plot.
 const SIZE: (f64, f64) = (440.0, 250.0);
-const LEFT: f64 = 46.0;
+const LEFT: f64 = 58.0;
 const RIGHT: f64 = 14.0;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 40.0;
@@ -82,7 +82,7 @@ impl Axis {
     }
 
     /// 0 to 1: where a value is.
-    fn place(&self, value: f64) -> f64 {
+    pub(super) fn place(&self, value: f64) -> f64 {
         let (low, high) = self.range;
         match self.scale {
             Scale::Linear => (value - low) / (high - low),
@@ -92,7 +92,7 @@ impl Axis {
     }
 
     /// Round values, a few.
-    fn ticks(&self) -> Vec<f64> {
+    pub(super) fn ticks(&self) -> Vec<f64> {
         let (low, high) = self.range;
         match self.scale {
             Scale::Linear => {
@@ -200,7 +200,7 @@ impl Plot {
             out,
             "<path d=\"M{LEFT} {TOP}V{bottom}H{right}\" fill=\"none\" stroke=\"#5b6875\"/>\
              <text x=\"{right}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>\
-             <text transform=\"translate(10 {:.1}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
+             <text transform=\"translate(11 {:.1}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
             SIZE.1 - 7.0,
             escape(&self.x.label),
             (TOP + bottom) / 2.0,
@@ -232,7 +232,7 @@ impl Plot {
                 out,
                 "<path d=\"M{at:.1} {TOP}V{}\" stroke=\"#1c2733\" stroke-dasharray=\"3 3\"/>\
                  <text x=\"{:.1}\" y=\"{top:.1}\" text-anchor=\"{anchor}\" \
-                 style=\"fill:#1c2733\">{}</text>",
+                 class=\"mark\">{}</text>",
                 SIZE.1 - BOTTOM,
                 at + shift,
                 escape(name)

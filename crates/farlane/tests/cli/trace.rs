@@ -55,6 +55,8 @@ fn a_demo_leaves_traces_that_every_option_takes() {
     texts(host, switch, device);
     filters(host);
     pictures(&demo);
+    report(&demo);
+    capture(&demo);
     let alone = json(&["trace", device, "--json", "--limit", "1"]);
     assert_eq!(alone["nodes"][0]["role"], "device");
     assert!(alone["total"].as_u64() > Some(200), "a device's trace will do");
@@ -161,6 +163,43 @@ fn pictures(demo: &Demo) {
     let events = events["traceEvents"].as_array().unwrap();
     let phases = |phase: &str| events.iter().filter(|event| event["ph"] == phase).count();
     assert!(phases("X") > 2000 && phases("C") > 400 && phases("M") > 5);
+}
+
+fn report(demo: &Demo) {
+    let [host, switch, device] = demo.files.each_ref().map(String::as_str);
+    let out = text(&demo.folder.join("report.html"));
+    says(&["trace", host, switch, device, "--html", &out, "--stats"]);
+    let page = std::fs::read_to_string(&out).unwrap();
+    assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"));
+    let document = json(&["trace", host, switch, device, "--json", "--limit", "0"]);
+    for kind in document["stats"].as_array().unwrap() {
+        let (name, n) = (kind["kind"].as_str().unwrap(), &kind["latency"]["n"]);
+        let row = format!("<td class=\"l\">{name}</td><td>{n}</td>");
+        assert!(page.contains(&row), "no row {row}");
+    }
+    for part in ["Distributions", "where the time passes", "The median", "The worst", "± "] {
+        assert!(page.contains(part), "no {part}");
+    }
+    assert!(page.matches("class=\"sequence\"").count() == 2 && !page.contains("NaN"));
+    for outside in ["<script", "src=", "href=", "@import", "https:"] {
+        assert!(!page.contains(outside), "{outside} leads outside");
+    }
+    let out = text(&demo.folder.join("none.html"));
+    says(&["trace", host, "--html", &out, "--queue", "77"]);
+    let page = std::fs::read_to_string(&out).unwrap();
+    assert!(page.contains("0 of ") && page.contains("What stands out"), "nothing fits");
+}
+
+fn capture(demo: &Demo) {
+    let host = demo.files[0].as_str();
+    let out = text(&demo.folder.join("run.pcapng"));
+    let shown = says(&["trace", host, "--pcapng", &out, "--from", "0", "--limit", "0"]);
+    let document = json(&["trace", host, "--json", "--limit", "0"]);
+    let line = format!("{} TLPs in the capture, 0 of them cut", document["nodes"][0]["tlps"]);
+    assert!(shown.contains(&line), "no '{line}' in {shown}");
+    assert_eq!(std::fs::read(&out).unwrap()[..4], [0x0a, 0x0d, 0x0d, 0x0a]);
+    let error = run(&["trace", host, "--pcapng", "/nowhere/x"]);
+    assert!(one_line(&error).contains("cannot write /nowhere/x"));
 }
 
 #[test]

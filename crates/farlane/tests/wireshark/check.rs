@@ -132,7 +132,7 @@ fn export(folder: &Path, recording: &Recording, expected: &Expected) -> [PathBuf
 }
 
 /// What is asked of tshark, in this order.
-const FIELDS: [&str; 19] = [
+const FIELDS: [&str; 20] = [
     "frame.number",
     "farlane.kind",
     "pcie_tlp.fmt_type",
@@ -152,6 +152,7 @@ const FIELDS: [&str; 19] = [
     "_ws.expert.severity",
     "_ws.expert.message",
     "_ws.malformed",
+    "pcie_tlp.cut",
 ];
 
 /// tshark's expert severity from which it shows in yellow or red.
@@ -254,6 +255,19 @@ pub fn tunnel(path: &Path, options: &[&str], expected: &Expected) {
 pub fn tlps(path: &Path, options: &[&str], expected: &Expected) {
     let decoded = compare(path, options, expected);
     assert_eq!(decoded.packets.len(), expected.tlps.len(), "{}: packets", path.display());
+}
+
+/// Compares the NVMe commands in a capture of TLPs that passed another point:
+/// configuration requests are others there. Yields the bytes that each packet
+/// does not have.
+pub fn commands(path: &Path, expected: &Expected) -> Vec<u64> {
+    let packets = Tshark::ready().fields(path, &[], "farlane_tap", &FIELDS);
+    let decoded = Decoded { packets };
+    let name = path.display();
+    assert!(decoded.all("_ws.malformed").is_empty(), "{name}: malformed packets");
+    assert_eq!(decoded.commands(), expected.commands, "{name}: commands");
+    assert_eq!(decoded.ends(), expected.ends, "{name}: completion entries");
+    decoded.all("pcie_tlp.cut").into_iter().map(number).collect()
 }
 
 /// Leaves a recorded connection in `folder` as two captures, of TCP and of TLPs,

@@ -38,7 +38,7 @@ pub fn page(report: &Report, gathered: Gathered) -> Result<String, Failure> {
         "From the submission queue doorbell to the completion queue head doorbell, both at the \
          point nearest to the host that was recorded. Every command counts.",
     );
-    page.table(&latencies(report));
+    page.table(&latencies(report, &types));
     distributions(&mut page, report, &types, shown);
     breakdown(&mut page, report, shown, &found);
     if let Some((name, main)) = shown.first() {
@@ -82,7 +82,8 @@ fn overview(page: &mut Page, report: &Report) {
     }
 }
 
-fn latencies(report: &Report) -> Table {
+/// In the order of `types`; what never ended comes last.
+fn latencies(report: &Report, types: &[(String, Type)]) -> Table {
     use Align::{Left, Right};
     let mut table = Table::new(&[
         ("command", Left),
@@ -95,7 +96,10 @@ fn latencies(report: &Report) -> Table {
         ("failed", Right),
         ("lost", Right),
     ]);
-    for kind in report.statistics.kinds() {
+    let mut kinds = report.statistics.kinds();
+    let place = |name: &str| types.iter().position(|(known, _)| known == name);
+    kinds.sort_by_cached_key(|kind| place(&kind.kind).unwrap_or(types.len()));
+    for kind in kinds {
         let latency = kind.latency;
         let span = |ns: u64| if latency.n == 0 { "–".to_owned() } else { time(ns as f64) };
         let [min, median, mean, p99, max] =
