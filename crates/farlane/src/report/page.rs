@@ -101,6 +101,15 @@ impl Page {
         let _ = writeln!(self.out, "<div class=\"scroll\">{}</div>", table.html());
     }
 
+    /// A table for those who ask for it; not printed.
+    pub fn more(&mut self, summary: &str, table: &Table) {
+        let (summary, table) = (escape(summary), table.html());
+        let _ = writeln!(
+            self.out,
+            "<details><summary>{summary}</summary><div class=\"scroll\">{table}</div></details>"
+        );
+    }
+
     /// Figures side by side where there is room: caption, a line below it, and
     /// the picture.
     pub fn figures(&mut self, figures: &[(String, String, String)]) {

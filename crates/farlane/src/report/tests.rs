@@ -34,6 +34,7 @@ fn a_page_is_closed_and_refers_to_nothing() {
     let mut table = Table::new(&[("name", Align::Left), ("value", Align::Right)]);
     table.row(vec!["<script>".into(), "1".into()]);
     page.table(&table);
+    page.more("2 more", &table);
     let samples = samples();
     let plot = distribution("all", &[("x".into(), &samples), ("y".into(), &samples)]);
     page.figures(&[("caption".into(), String::new(), plot.html())]);

@@ -1,5 +1,6 @@
 //! `--trace` and `farlane trace`: files of real runs, with every option.
 
+use crate::json_document::every_key_is_described;
 use crate::process::{Node, one_line, run};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -51,7 +52,9 @@ fn demo() -> Demo {
 fn a_demo_leaves_traces_that_every_option_takes() {
     let demo = demo();
     let [host, switch, device] = demo.files.each_ref().map(String::as_str);
-    the_document_adds_up(&json(&["trace", device, switch, host, "--json"]));
+    let document = json(&["trace", device, switch, host, "--json"]);
+    the_document_adds_up(&document);
+    every_key_is_described(&document);
     texts(host, switch, device);
     filters(host);
     pictures(&demo);
@@ -59,6 +62,8 @@ fn a_demo_leaves_traces_that_every_option_takes() {
     capture(&demo);
     let alone = json(&["trace", device, "--json", "--limit", "1"]);
     assert_eq!(alone["nodes"][0]["role"], "device");
+    sums_are_exact(&json(&["trace", device, "--json"]));
+    sums_are_exact(&json(&["trace", switch, "--json"]));
     assert!(alone["total"].as_u64() > Some(200), "a device's trace will do");
 }
 
@@ -81,18 +86,24 @@ fn the_document_adds_up(document: &Value) {
     }
     let commands = document["commands"].as_array().unwrap();
     assert!(commands.len() > 200);
+    sums_are_exact(document);
     let mut whole = 0;
-    for command in commands {
+    for command in commands.iter().filter(|command| command["duration_ns"].is_u64()) {
+        let lanes = command["lanes"].as_array().unwrap();
+        whole += usize::from(lanes.iter().all(|lane| lane["lane"] != "not_observed"));
+    }
+    assert!(whole * 10 > commands.len() * 9 || lost > 0, "{whole} of {}", commands.len());
+}
+
+fn sums_are_exact(document: &Value) {
+    for command in document["commands"].as_array().unwrap() {
         let Some(total) = command["duration_ns"].as_u64() else { continue };
         for list in ["segments", "lanes"] {
             let parts = command[list].as_array().unwrap();
             let sum: u64 = parts.iter().map(|part| part["ns"].as_u64().unwrap()).sum();
             assert_eq!(sum, total, "{list} of {command:#}");
         }
-        let lanes = command["lanes"].as_array().unwrap();
-        whole += usize::from(lanes.iter().all(|lane| lane["lane"] != "not_observed"));
     }
-    assert!(whole * 10 > commands.len() * 9 || lost > 0, "{whole} of {}", commands.len());
 }
 
 fn texts(host: &str, switch: &str, device: &str) {

@@ -49,8 +49,7 @@ fn remote_drive_keeps_files() {
     capture::check(&recordings, &commands, &disk);
     // The same run as Wireshark sees it, and as the nodes recorded it.
     let [recording] = &recordings[..] else { panic!("{} connections", recordings.len()) };
-    let (expected, _) = check::recorded(&folder, recording);
-    traces.check(&expected);
+    check::recorded(&folder, recording, |expected| traces.check(expected));
 
     let device = DeviceNode::start(&folder, "second-device", &[&namespace]);
     let host = HostNode::start(&folder, "second-host", &[device.address()], &[]);

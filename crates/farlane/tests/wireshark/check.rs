@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::net::SocketAddrV4;
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use farlane::analyse::stream::{Chunk, Item, LinkAnalyser, Payload};
 use farlane::analyse::{self, Event, Settings};
@@ -271,13 +272,22 @@ pub fn commands(path: &Path, expected: &Expected) -> Vec<u64> {
 }
 
 /// Leaves a recorded connection in `folder` as two captures, of TCP and of TLPs,
-/// and compares what tshark finds in them with what the analyser finds. What
-/// that is, and the captures.
-pub fn recorded(folder: &Path, recording: &Recording) -> (Expected, [PathBuf; 2]) {
+/// and compares what tshark finds in them with what the analyser finds; `also`
+/// does so with more, at the same time. What it finds, and the captures.
+pub fn recorded(
+    folder: &Path,
+    recording: &Recording,
+    also: impl FnOnce(&Expected),
+) -> (Expected, [PathBuf; 2]) {
     let expected = Expected::of(recording);
     let [as_tcp, as_tlps] = export(folder, recording, &expected);
-    tunnel(&as_tcp, &[], &expected);
-    tlps(&as_tlps, &[], &expected);
+    Tshark::ready();
+    thread::scope(|scope| {
+        // tshark takes one core.
+        scope.spawn(|| tunnel(&as_tcp, &[], &expected));
+        scope.spawn(|| tlps(&as_tlps, &[], &expected));
+        also(&expected);
+    });
     (expected, [as_tcp, as_tlps])
 }
 

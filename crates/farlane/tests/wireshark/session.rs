@@ -65,7 +65,7 @@ fn session(folder: &Path) -> Session {
 fn a_session_is_decoded_down_to_its_commands() {
     let folder = folder::kept("wireshark");
     let (recording, real, traces) = session(&folder);
-    let (expected, [tunnel, tlps]) = check::recorded(&folder, &recording);
+    let (expected, [tunnel, tlps]) = check::recorded(&folder, &recording, |_| {});
     let reads = expected.commands.iter().filter(|c| c.queue == 1 && c.opcode == 2);
     assert_eq!(reads.count(), PIECES.len());
     assert!(expected.frames > 50 && expected.tlps.len() > 1000);
@@ -105,7 +105,6 @@ fn comments(capture: &Path) {
     let fields = ["frame.comment", "_ws.col.info"];
     let filter = "frame.comment contains \"Read \"";
     let packets = Tshark::ready().fields(capture, &["-2"], filter, &fields);
-    assert!(packets.len() > 200, "{}", packets.len());
     let mut compared = 0;
     for packet in &packets {
         let [comment, info] = [&packet[0][0], &packet[1][0]];
@@ -116,7 +115,8 @@ fn comments(capture: &Path) {
             compared += 1;
         }
     }
-    assert!(compared > 200, "{compared}");
+    // One for each block, page or piece of 4096 bytes that was read.
+    assert!(compared > 20, "{compared}");
 }
 
 /// Every TLP of a command is found by its queue and identifier.

@@ -16,6 +16,8 @@ use wire::Duration;
 /// Types with pictures of their own, and lines in the common plot.
 const MOST_TYPES: usize = 4;
 const MOST_LINES: usize = 6;
+/// Rows of the table that are always seen.
+const MOST_ROWS: usize = 20;
 /// Points of a time series.
 const BINS: u64 = 60;
 
@@ -38,7 +40,7 @@ pub fn page(report: &Report, gathered: Gathered) -> Result<String, Failure> {
         "From the submission queue doorbell to the completion queue head doorbell, both at the \
          point nearest to the host that was recorded. Every command counts.",
     );
-    page.table(&latencies(report, &types));
+    latencies(&mut page, report, &types);
     distributions(&mut page, report, &types, shown);
     breakdown(&mut page, report, shown, &found);
     if let Some((name, main)) = shown.first() {
@@ -70,7 +72,7 @@ fn overview(page: &mut Page, report: &Report) {
     if !frames.is_empty() {
         tiles.push(tile(format!("{:.2}", carried as f64 / frames.len() as f64), "TLPs a frame"));
     }
-    let name = "things that stand out".to_owned();
+    let name = "to look at, see below".to_owned();
     tiles.push(Tile { value: troubles.to_string(), name, bad: troubles > 0 });
     page.tiles(&tiles);
     if report.wanted < report.all {
@@ -83,9 +85,9 @@ fn overview(page: &mut Page, report: &Report) {
 }
 
 /// In the order of `types`; what never ended comes last.
-fn latencies(report: &Report, types: &[(String, Type)]) -> Table {
+fn latencies(page: &mut Page, report: &Report, types: &[(String, Type)]) {
     use Align::{Left, Right};
-    let mut table = Table::new(&[
+    let empty = Table::new(&[
         ("command", Left),
         ("n", Right),
         ("min", Right),
@@ -99,7 +101,8 @@ fn latencies(report: &Report, types: &[(String, Type)]) -> Table {
     let mut kinds = report.statistics.kinds();
     let place = |name: &str| types.iter().position(|(known, _)| known == name);
     kinds.sort_by_cached_key(|kind| place(&kind.kind).unwrap_or(types.len()));
-    for kind in kinds {
+    let [mut table, mut more] = [empty.clone(), empty];
+    for (place, kind) in kinds.iter().enumerate() {
         let latency = kind.latency;
         let span = |ns: u64| if latency.n == 0 { "–".to_owned() } else { time(ns as f64) };
         let [min, median, mean, p99, max] =
@@ -107,9 +110,13 @@ fn latencies(report: &Report, types: &[(String, Type)]) -> Table {
                 .map(span);
         let (n, failed, lost) = (latency.n, kind.failed, kind.lost);
         let [n, failed, lost] = [n, failed, lost].map(|count| count.to_string());
-        table.row(vec![kind.kind, n, min, median, mean, p99, max, failed, lost]);
+        let row = vec![kind.kind.clone(), n, min, median, mean, p99, max, failed, lost];
+        if place < MOST_ROWS { table.row(row) } else { more.row(row) }
     }
-    table
+    page.table(&table);
+    if kinds.len() > MOST_ROWS {
+        page.more(&format!("{} more types", kinds.len() - MOST_ROWS), &more);
+    }
 }
 
 fn distributions(

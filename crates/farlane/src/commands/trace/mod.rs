@@ -175,8 +175,12 @@ pub fn run(args: &Args) -> Outcome {
     if args.json {
         json::print(&report)
     } else {
-        print::text(&report, args);
-        Ok(())
+        let mut out = BufWriter::new(std::io::stdout().lock());
+        match print::text(&report, args, &mut out) {
+            // Who reads it has seen enough.
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+            done => Ok(done?),
+        }
     }
 }
 
