@@ -211,7 +211,7 @@ impl Analyser {
         self.shared.counters.unanswered += self.pending.len() as u64;
         for function in self.functions.values_mut() {
             if let Some(controller) = &mut function.controller {
-                controller.close_all(&mut self.shared);
+                controller.end(&mut self.shared);
             }
         }
     }

@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use wire::Duration;
 
-/// Types that are told apart; further ones are counted together.
-const MOST_KINDS: usize = 256;
+/// Types that are told apart, each with up to 3 MiB of distributions; further
+/// ones are counted together.
+const MOST_KINDS: usize = 64;
 
 /// All commands of one type.
 #[derive(Clone, Debug, Default)]

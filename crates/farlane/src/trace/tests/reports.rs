@@ -5,7 +5,7 @@ use crate::analyse::{Command, Event};
 use crate::trace::perfetto::Writer;
 use crate::trace::{Found, Run, Selection, Statistics, Troubles, path};
 use serde_json::Value;
-use wire::trace::{ChunkHeader, LinkState, Record, Tap};
+use wire::trace::{CHUNK_HEADER, ChunkHeader, Header, LinkState, Record, Tap};
 
 fn commands(run: &Run) -> (Vec<Command>, Troubles) {
     let (mut commands, mut troubles) = (Vec::new(), Troubles::default());
@@ -119,13 +119,23 @@ fn a_lost_device_stands_out() {
         bench.fetch(drive, 1, index, &[entry]);
         bench.write_host(drive, 0x10_0000, &[5; 512]);
         bench.write_host(drive, 0x10_0000, &[5; 512]);
+        // And two more that nobody fetches any more.
+        bench.submit(drive, 1, &[entry, entry]);
     });
     let mut bytes = std::fs::read(&traces.host).unwrap();
+    let (_, mut at) = Header::decode(&bytes).unwrap();
+    let mut next = 0;
+    while let Some(chunk) = ChunkHeader::decode(&bytes[at..]) {
+        (at, next) = (at + CHUNK_HEADER + chunk.length as usize, chunk.number + 1);
+        if at == bytes.len() {
+            break;
+        }
+    }
     let mut records = Vec::new();
     let state = LinkState::Down("silent for 800 ms");
     Record::Link { tap: Tap::link(0), state }.encode(0, &mut records);
     let end = traces.bench.tlps.last().unwrap().0.as_ns() + 800_000_000;
-    bytes.extend(ChunkHeader::new(u32::MAX - 1, 3, end, &records).encode());
+    bytes.extend(ChunkHeader::new(next, 0, end, &records).encode());
     bytes.extend(records);
     let (commands, troubles) = commands(&Run::open(&[traces.file("lost", &bytes)]).unwrap());
     let last = commands.last().unwrap();
@@ -138,7 +148,7 @@ fn a_lost_device_stands_out() {
             ("command without a completion entry", 1),
             ("data transferred once more (retry)", 2),
             ("link down", 1),
-            ("records missing in the trace", 2),
+            ("submission entry rung for and never fetched (timeout)", 2),
         ]
     );
     let down = &troubles.troubles["link down"].places[0];
