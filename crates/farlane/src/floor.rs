@@ -58,7 +58,7 @@ impl End {
                     got += bytes.len();
                     self.poller.busy(self.clock.now());
                 }
-                None => self.poller.wait(&self.clock, None)?,
+                None => drop(self.poller.wait(&self.clock, None)?),
             }
         }
         Ok(true)
@@ -71,7 +71,7 @@ fn echo(clock: Clock, waiting: Waiting, listener: &Listener) -> Result<(), Failu
     let connection = loop {
         match listener.accept() {
             Some(connection) => break connection,
-            None => poller.wait(&clock, None)?,
+            None => drop(poller.wait(&clock, None)?),
         }
     };
     poller.add(&connection, false)?;

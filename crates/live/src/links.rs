@@ -184,7 +184,8 @@ impl Links {
         self.events.push_back(event);
     }
 
-    /// Input first, then output while there is room.
+    /// Output first, for it may have waited for this; then input, and what
+    /// that makes room for.
     fn carry(
         &mut self,
         now: Instant,
@@ -192,26 +193,57 @@ impl Links {
         upstream: &mut Upstream,
         poller: &Poller,
     ) -> io::Result<Activity> {
+        let before = self.transmit(now, index, upstream);
+        let State::Open(connection, _) = &mut self.links[index].state else {
+            return Ok(Activity { moved: true, timer: Some(now + RETRY) });
+        };
+        let (tap, tracer) = (Tap::link(index), &self.tracer);
+        let mut received = false;
+        let gone = receive(connection, |bytes| {
+            received = true;
+            tracer.stream(tap, true, &bytes);
+            upstream.handle_link(now, index, Input::Received(bytes));
+        });
+        if gone {
+            upstream.handle_link(now, index, Input::Disconnected);
+        }
+        let after = if received || gone {
+            self.transmit(now, index, upstream)
+        } else {
+            Activity::default()
+        };
+        let State::Open(connection, watched) = &mut self.links[index].state else {
+            return Ok(Activity { moved: true, timer: Some(now + RETRY) });
+        };
+        if *watched != connection.is_full() {
+            *watched = !*watched;
+            poller.modify(&*connection, *watched)?;
+        }
+        let moved = received || before.moved || after.moved;
+        Ok(Activity { moved, timer: if received { after.timer } else { before.timer } })
+    }
+
+    /// What the tunnel wants, while there is room.
+    fn transmit(&mut self, now: Instant, index: usize, upstream: &mut Upstream) -> Activity {
         let link = &mut self.links[index];
-        let State::Open(connection, watched) = &mut link.state else {
-            return Ok(Activity::default());
+        let State::Open(connection, _) = &mut link.state else {
+            return Activity::default();
         };
         let tap = Tap::link(index);
         let mut moved = false;
-        let mut gone = receive(connection, |bytes| {
-            moved = true;
-            self.tracer.stream(tap, true, &bytes);
-            upstream.handle_link(now, index, Input::Received(bytes));
-        });
-        gone |= connection.flush().is_err();
-        let timer = loop {
+        let mut gone = connection.flush().is_err();
+        loop {
+            if gone {
+                gone = false;
+                upstream.handle_link(now, index, Input::Disconnected);
+            }
             let room = connection.room();
             upstream.handle_link(now, index, Input::CanTransmit { bytes: room });
             match upstream.poll_link(now, index) {
                 LinkOutput::Transmit(bytes) => {
                     moved = true;
                     self.tracer.stream(tap, false, &bytes);
-                    gone |= connection.send(bytes).is_err();
+                    gone = connection.send(bytes).is_err();
                 }
                 LinkOutput::Up(hello) => {
                     moved = true;
@@ -231,23 +263,11 @@ impl Links {
                         let _ = connection.send(bytes);
                     }
                     self.close_link(now, index, upstream, cause);
-                    return Ok(Activity { moved: true, timer: Some(now + RETRY) });
+                    return Activity { moved: true, timer: Some(now + RETRY) };
                 }
-                LinkOutput::Timeout(at) => break at,
+                LinkOutput::Timeout(at) => return Activity { moved, timer: at },
             }
-        };
-        if gone {
-            upstream.handle_link(now, index, Input::Disconnected);
-            if let LinkOutput::Down(cause) = upstream.poll_link(now, index) {
-                self.close_link(now, index, upstream, cause);
-            }
-            return Ok(Activity { moved: true, timer: Some(now + RETRY) });
         }
-        if *watched != connection.is_full() {
-            *watched = !*watched;
-            poller.modify(&*connection, *watched)?;
-        }
-        Ok(Activity { moved, timer })
     }
 
     fn close_link(&mut self, now: Instant, index: usize, upstream: &mut Upstream, cause: Cause) {

@@ -64,15 +64,16 @@ impl Poller {
 
     /// Returns when some descriptor is ready or `until` has come; at once
     /// while spinning. What is ready is not said: nodes look at all they have.
+    /// Says whether it asked the kernel, or only spun.
     ///
     /// # Errors
     /// As `epoll_wait(2)`; interruption by a signal is none.
-    pub fn wait(&mut self, clock: &Clock, until: Option<Instant>) -> io::Result<()> {
+    pub fn wait(&mut self, clock: &Clock, until: Option<Instant>) -> io::Result<bool> {
         let now = clock.now();
         if now < self.busy_until {
             // Whoever we wait for may have been put on this very core.
             std::thread::yield_now();
-            return Ok(());
+            return Ok(false);
         }
         let timeout = until.map(|at| {
             let ns = (at - now).as_ns().saturating_add(1) as i64;
@@ -80,7 +81,7 @@ impl Poller {
         });
         self.events.clear();
         match epoll::wait(&self.epoll, spare_capacity(&mut self.events), timeout.as_ref()) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(true),
             Err(error) => Err(error.into()),
         }
     }

@@ -35,6 +35,9 @@ pub enum DeviceEvent {
 
 /// How long work already taken may go on after the node was asked to stop.
 const DRAIN: Duration = Duration::from_ms(1_000);
+/// A node that does not sleep looks for new connections this often: looking
+/// costs as much as a small message.
+const ACCEPT: Duration = Duration::from_ms(1);
 
 /// See the module.
 pub struct DeviceNode<A> {
@@ -44,6 +47,7 @@ pub struct DeviceNode<A> {
     downstream: Downstream<Tapped<A>>,
     host: Option<(Connection, bool)>,
     visitors: Visitors,
+    accept_at: Instant,
     settings: Settings,
     tracer: Tracer,
 }
@@ -71,6 +75,7 @@ impl<A: Attached> DeviceNode<A> {
             downstream: Downstream::new(settings, tapped),
             host: None,
             visitors: Visitors::default(),
+            accept_at: Instant::ZERO,
             settings,
             tracer,
         })
@@ -160,7 +165,10 @@ impl<A: Attached> DeviceNode<A> {
             self.poller.busy(self.clock.now());
             return Ok(());
         }
-        self.poller.wait(&self.clock, switch::upstream::next_timer([timer, until]))
+        if self.poller.wait(&self.clock, switch::upstream::next_timer([timer, until]))? {
+            self.accept_at = Instant::ZERO;
+        }
+        Ok(())
     }
 
     /// Whether the host has had everything that it asked for.
@@ -177,11 +185,7 @@ impl<A: Attached> DeviceNode<A> {
         let mut moved = self.carry(now, tell)?;
         let active = self.downstream.function_mut().service(now, &self.poller)?;
         moved |= active.moved;
-        while let Some(connection) = self.listener.accept() {
-            self.poller.add(&connection, false)?;
-            self.visitors.welcome(now, connection, self.settings);
-            moved = true;
-        }
+        moved |= self.accept(now)?;
         if let Some((connection, greeting)) = self.visitors.service(now, self.host.is_none(), tell)
         {
             self.tracer.connected(Tap::UPLINK);
@@ -205,6 +209,20 @@ impl<A: Attached> DeviceNode<A> {
         }
         let timers = [active.timer, link, self.visitors.timer(), self.tracer.tick(now)];
         Ok((moved, switch::upstream::next_timer(timers)))
+    }
+
+    fn accept(&mut self, now: Instant) -> io::Result<bool> {
+        if now < self.accept_at {
+            return Ok(false);
+        }
+        self.accept_at = now + ACCEPT;
+        let mut moved = false;
+        while let Some(connection) = self.listener.accept() {
+            self.poller.add(&connection, false)?;
+            self.visitors.welcome(now, connection, self.settings);
+            moved = true;
+        }
+        Ok(moved)
     }
 
     /// Bytes between the host's connection and the tunnel.

@@ -133,7 +133,8 @@ impl<A: Attached> Machine<A> {
             self.poller.busy(self.clock.now());
             return Ok(());
         }
-        self.poller.wait(&self.clock, timer)
+        self.poller.wait(&self.clock, timer)?;
+        Ok(())
     }
 
     /// Runs a piece of host software to its end.

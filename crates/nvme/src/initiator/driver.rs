@@ -118,10 +118,10 @@ impl Driver {
     }
 
     /// [`Error::Timeout`] if a command should have been done before `now`.
-    pub fn check_timeouts(&self, now: Instant) -> Result<(), Error> {
-        match self.deadline() {
-            Some((when, ..)) if when < now => Err(Error::Timeout("an I/O command")),
-            _ => Ok(()),
+    pub fn check_timeouts(&mut self, now: Instant) -> Result<(), Error> {
+        match self.queues.iter_mut().any(|queue| queue.pair.is_late(now)) {
+            true => Err(Error::Timeout("an I/O command")),
+            false => Ok(()),
         }
     }
 

@@ -86,6 +86,8 @@ pub(super) struct QueuePair {
     free: Vec<u16>,
     /// When each command in use has to be done.
     deadlines: Vec<Option<Instant>>,
+    /// Not after the first of them: what it takes to look is paid rarely.
+    soonest: Option<Instant>,
     /// Completions of commands that nobody submitted.
     spurious: u64,
 }
@@ -106,6 +108,7 @@ impl QueuePair {
             // A full ring would look empty: one entry stays free.
             free: (0..entries - 1).rev().collect(),
             deadlines: vec![None; usize::from(entries - 1)],
+            soonest: None,
             spurious: 0,
         })
     }
@@ -130,6 +133,7 @@ impl QueuePair {
         let id = self.next_id()?;
         self.free.pop();
         self.deadlines[usize::from(id.0)] = Some(deadline);
+        self.soonest = Some(self.soonest.map_or(deadline, |soonest| soonest.min(deadline)));
         let address = self.sq_base + u64::from(self.sq_tail) * SUBMISSION_ENTRY as u64;
         host.put(address, &Command { cid: id.0, ..command }.encode());
         self.sq_tail = (self.sq_tail + 1) % self.entries;
@@ -185,6 +189,15 @@ impl QueuePair {
     /// Commands that are not done.
     pub fn outstanding(&self) -> usize {
         self.deadlines.len() - self.free.len()
+    }
+
+    /// Whether a command should have been done before `now`.
+    pub fn is_late(&mut self, now: Instant) -> bool {
+        if self.soonest.is_none_or(|soonest| now <= soonest) {
+            return false;
+        }
+        self.soonest = self.first_deadline().map(|(deadline, _)| deadline);
+        self.soonest.is_some_and(|soonest| soonest < now)
     }
 
     /// The first command that has to be done, and when.

@@ -3,7 +3,7 @@
 use nvme::initiator::Op;
 
 /// With or without the tunnel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Path {
     /// The controller right below the root port.
     Direct,
@@ -52,3 +52,12 @@ pub const CASES: [Case; 8] = [
     sequential(Op::Read, "read"),
     sequential(Op::Write, "write"),
 ];
+
+/// A queue depth that some workload has.
+///
+/// # Errors
+/// With those there are.
+pub fn parse_depth(text: &str) -> Result<usize, String> {
+    let depth = text.parse().ok().filter(|n| CASES.iter().any(|case| case.iodepth == *n));
+    depth.ok_or_else(|| format!("no workload has a depth of '{text}': 1, 8 or 32"))
+}

@@ -17,7 +17,8 @@ use wire::Duration;
 /// Measure throughput and latency, direct and tunnelled, beside raw TCP
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  farlane bench --quick\n  \
-    farlane bench --spin 0 --json\n  farlane bench --html bench.html\n\n\
+    farlane bench --spin 0 --json\n  farlane bench --html bench.html\n  \
+    farlane bench --rw randread --iodepth 1 --path tunnelled --mps 4096\n\n\
     Rounds are interleaved: floor, then every case on every path, and again.\n\
     Figures are medians over the rounds.")]
 pub struct Args {
@@ -40,6 +41,24 @@ pub struct Args {
     #[arg(long, value_name = "BYTES", value_delimiter = ',', default_value = "256,4096",
           value_parser = crate::node::parse_mps)]
     mps: Vec<u16>,
+    /// Only these workloads
+    #[arg(long, value_delimiter = ',',
+          value_parser = ["randread", "randwrite", "read", "write"])]
+    rw: Vec<String>,
+    /// Only workloads with so many commands in flight: 1, 8 or 32
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = case::parse_depth)]
+    iodepth: Vec<usize>,
+    /// Only this way to the drive
+    #[arg(long)]
+    path: Option<Path>,
+}
+
+impl Args {
+    fn wants(&self, path: Path, case: &Case) -> bool {
+        self.path.is_none_or(|only| only == path)
+            && (self.rw.is_empty() || self.rw.iter().any(|rw| rw == case.rw))
+            && (self.iodepth.is_empty() || self.iodepth.contains(&case.iodepth))
+    }
 }
 
 /// One path at one payload size, one case: every round.
@@ -78,8 +97,11 @@ pub fn run(args: &Args) -> Outcome {
     let rounds = args.rounds.unwrap_or(if args.quick { 3 } else { 7 });
     let span = Duration::from_ms(if args.quick { 150 } else { 500 });
     let mut progress = Progress::new();
+    let mut results = Results { waiting, floor: Floor::default(), series: series(args) };
+    if results.series.is_empty() {
+        return Err(Failure("no workload fits --rw, --iodepth and --path together".into()));
+    }
     let mut bench = Bench::new(waiting, &args.mps)?;
-    let mut results = Results { waiting, floor: Floor::default(), series: series(&args.mps) };
     for round in 1..=rounds {
         progress.show(&format!("round {round} of {rounds}: raw TCP"));
         bench.floor(span, &mut results.floor)?;
@@ -105,11 +127,14 @@ pub fn run(args: &Args) -> Outcome {
     Ok(())
 }
 
-fn series(mps: &[u16]) -> Vec<Series> {
+fn series(args: &Args) -> Vec<Series> {
     let mut all = Vec::new();
-    for mps in mps {
+    for mps in &args.mps {
         for case in CASES {
             for path in [Path::Direct, Path::Tunnelled] {
+                if !args.wants(path, &case) {
+                    continue;
+                }
                 let latency = Latency::new();
                 all.push(Series { path, mps: *mps, case, rounds: Vec::new(), latency });
             }
