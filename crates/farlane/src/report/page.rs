@@ -18,7 +18,7 @@ p{max-width:46rem;margin:.5em 0}.soft,figcaption small{color:var(--soft)}.bad{co
 .scroll{overflow-x:auto;margin:.6rem 0}\
 table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.875rem;white-space:nowrap}\
 th,td{padding:.28rem .75rem;text-align:right;border-bottom:1px solid var(--line)}\
-th{color:var(--soft);font-weight:600;vertical-align:bottom}td.l,th.l{text-align:left}\
+th{color:var(--soft);font-weight:600;vertical-align:bottom;white-space:normal}td.l,th.l{text-align:left}\
 td.l:first-child,th.l:first-child{padding-left:0}tbody tr:last-child td{border-bottom:0}\
 td.wrap{white-space:normal;min-width:16rem}.parts td.l{white-space:normal}\
 .figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,27rem),1fr));gap:1.6rem 2.2rem}\

@@ -196,7 +196,7 @@ fn breakdown(
             let number = this.at(share)?.number;
             Some((rank, number, found.get(&number)?))
         });
-        let picked: Vec<(&str, u64, &Command)> = picked.collect();
+        let picked: Vec<Ranked<'_>> = picked.collect();
         let numbers: Vec<String> =
             picked.iter().map(|(rank, number, _)| format!("{rank}: command {number}")).collect();
         let note = numbers.join(", ");
@@ -223,10 +223,13 @@ fn breakdown(
     page.stacks(&stacks);
 }
 
+/// A rank, and the command that has it.
+type Ranked<'a> = (&'static str, u64, &'a Command);
+
 fn stack(
     title: String,
     note: &str,
-    picked: &[(&str, u64, &Command)],
+    picked: &[Ranked<'_>],
     split: impl Fn(&Command) -> Vec<(String, u64)>,
 ) -> Stack {
     let all: Vec<Vec<(String, u64)>> = picked.iter().map(|(.., command)| split(command)).collect();
@@ -236,7 +239,7 @@ fn stack(
             parts.push(name.clone());
         }
     }
-    let bar = |((rank, _, command), split): (&(&str, u64, &Command), &Vec<(String, u64)>)| {
+    let bar = |((rank, _, command), split): (&Ranked<'_>, &Vec<(String, u64)>)| {
         let value = |part: &String| {
             split.iter().filter(|(name, _)| name == part).map(|(_, ns)| ns).sum::<u64>()
         };
