@@ -81,6 +81,11 @@ impl TraceArgs {
         Failure(format!("cannot write {}: {error}", path.unwrap_or_default()))
     }
 
+    /// Into a ring of about `size` bytes.
+    pub fn ring(path: PathBuf, size: u64) -> Self {
+        Self { trace: Some(TraceTo(Settings { path, ring: Some(size), snap: None })) }
+    }
+
     /// The same for another node of this process: `.name` is appended to the
     /// file.
     #[must_use]

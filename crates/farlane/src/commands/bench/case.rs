@@ -41,6 +41,9 @@ const fn sequential(op: Op, rw: &'static str) -> Case {
     Case { rw, op, random: false, bs: 128 << 10, iodepth: 8 }
 }
 
+/// What fills a drive before it is measured.
+pub const FILL: Case = sequential(Op::Write, "write");
+
 /// All workloads.
 pub const CASES: [Case; 8] = [
     random(Op::Read, "randread", 1),

@@ -4,6 +4,7 @@ mod case;
 mod cpu;
 mod html;
 mod print;
+mod recording;
 mod run;
 
 use super::{Failure, Outcome};
@@ -48,6 +49,9 @@ pub struct Args {
     /// Only workloads with so many commands in flight: 1, 8 or 32
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = case::parse_depth)]
     iodepth: Vec<usize>,
+    /// Also measure in so many pairs of rounds what recording a trace costs
+    #[arg(long, value_name = "PAIRS", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    recording: Option<u32>,
     /// Only this way to the drive
     #[arg(long)]
     path: Option<Path>,
@@ -83,6 +87,7 @@ pub(crate) struct Results {
     waiting: Waiting,
     floor: Floor,
     series: Vec<Series>,
+    recording: Vec<recording::Cost>,
 }
 
 /// Runs the command.
@@ -97,7 +102,8 @@ pub fn run(args: &Args) -> Outcome {
     let rounds = args.rounds.unwrap_or(if args.quick { 3 } else { 7 });
     let span = Duration::from_ms(if args.quick { 150 } else { 500 });
     let mut progress = Progress::new();
-    let mut results = Results { waiting, floor: Floor::default(), series: series(args) };
+    let mut results =
+        Results { waiting, floor: Floor::default(), series: series(args), recording: Vec::new() };
     if results.series.is_empty() {
         return Err(Failure("no workload fits --rw, --iodepth and --path together".into()));
     }
@@ -112,6 +118,10 @@ pub fn run(args: &Args) -> Outcome {
             let done = bench.round(path, mps, series.case, span, &mut series.latency)?;
             series.rounds.push(done);
         }
+    }
+    drop(bench);
+    if let Some(pairs) = args.recording {
+        results.recording = recording::measure(waiting, args.mps[0], pairs, span, &mut progress)?;
     }
     progress.done();
     let document = print::document(&results);

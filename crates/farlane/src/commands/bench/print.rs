@@ -1,6 +1,7 @@
 //! Results for people and for machines.
 
 use super::case::Path;
+use super::recording::Cost;
 use super::run::Round;
 use super::{Results, Series};
 use live::Waiting;
@@ -15,6 +16,22 @@ pub struct Document {
     schema: u32,
     pub floor: FloorEntry,
     pub runs: Vec<Run>,
+    /// Only if asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub recording: Vec<Recording>,
+}
+
+/// What recording costs one command at a time.
+#[derive(Serialize)]
+pub struct Recording {
+    pub mps: u16,
+    pub rw: &'static str,
+    pub pairs: usize,
+    pub p50_without_ns: u64,
+    pub p50_with_ns: u64,
+    pub cost_percent: f64,
+    pub cost_percent_q1: f64,
+    pub cost_percent_q3: f64,
 }
 
 /// The raw floor of the run.
@@ -83,7 +100,26 @@ pub fn document(results: &Results) -> Document {
         tcp_stream_bytes_per_s: median(&results.floor.stream),
     };
     let runs = results.series.iter().map(|series| run(series, &floor)).collect();
-    Document { schema: SCHEMA, floor, runs }
+    let recording = results.recording.iter().map(recording).collect();
+    Document { schema: SCHEMA, floor, runs, recording }
+}
+
+/// Medians over the pairs, and quartiles of what the pairs say.
+fn recording(cost: &Cost) -> Recording {
+    let each = |(without, with): &(u64, u64)| *with as f64 / (*without).max(1) as f64 - 1.0;
+    let mut costs: Vec<f64> = cost.pairs.iter().map(|pair| 100.0 * each(pair)).collect();
+    costs.sort_by(f64::total_cmp);
+    let quartile = |n: usize| round2(costs[(costs.len() - 1) * n / 4]);
+    Recording {
+        mps: cost.mps,
+        rw: cost.case.rw,
+        pairs: cost.pairs.len(),
+        p50_without_ns: median(&cost.pairs.iter().map(|pair| pair.0).collect::<Vec<_>>()),
+        p50_with_ns: median(&cost.pairs.iter().map(|pair| pair.1).collect::<Vec<_>>()),
+        cost_percent: quartile(2),
+        cost_percent_q1: quartile(1),
+        cost_percent_q3: quartile(3),
+    }
 }
 
 fn run(series: &Series, floor: &FloorEntry) -> Run {
@@ -166,4 +202,18 @@ pub fn table(results: &Results, document: &Document) {
         "RTTs: p50 in floor round trips; stream: share of the raw stream; \
          host and device ns: CPU time a command on each side"
     );
+    for cost in &document.recording {
+        println!(
+            "recording a trace, MPS {}, {} 4 KiB QD1: p50 {:.2} us without, {:.2} us with: \
+             {:+.1} % (median of {} pairs, quartiles {:+.1} to {:+.1} %)",
+            cost.mps,
+            cost.rw,
+            cost.p50_without_ns as f64 / 1e3,
+            cost.p50_with_ns as f64 / 1e3,
+            cost.cost_percent,
+            cost.pairs,
+            cost.cost_percent_q1,
+            cost.cost_percent_q3,
+        );
+    }
 }

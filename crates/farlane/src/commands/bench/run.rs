@@ -1,7 +1,7 @@
 //! The machines that are measured, and one round of one case.
 
 use super::Floor;
-use super::case::{Case, Path};
+use super::case::{Case, FILL, Path};
 use super::cpu::CpuTime;
 use crate::analyse::latency::Latency;
 use crate::commands::Failure;
@@ -9,16 +9,18 @@ use crate::links::{LinksUp, PATIENCE};
 use crate::local::{Node, host_switch};
 use crate::namespace::Namespace;
 use crate::rig::{Rig, Settings, io};
+use crate::trace_to::TraceArgs;
 use crate::{floor, node};
 use live::attached::Switch;
 use live::{Attached, Clock, NvmeDrive, Poller, Waiting};
 use nvme::initiator;
 use std::collections::BTreeMap;
 use wire::nvme::StatusCode;
+use wire::trace::NodeRole;
 use wire::{Duration, Instant};
 
-/// Bytes of each drive.
-const DRIVE: u64 = 256 << 20;
+/// Bytes of each drive: small enough to be written before it is measured.
+const DRIVE: u64 = 64 << 20;
 
 /// What one round of one case came to.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +39,8 @@ pub struct Round {
     pub device_cpu_ns: f64,
 }
 
-struct Station<A> {
+/// A machine, its drive, and the buffers of its load.
+pub struct Station<A> {
     mps: u16,
     rig: Rig<A>,
     buffers: Vec<u64>,
@@ -53,6 +56,33 @@ pub struct Bench {
     _nodes: Vec<Node>,
 }
 
+fn settings() -> Settings {
+    Settings {
+        driver: initiator::Settings { entries: 256, ..initiator::Settings::default() },
+        ..Settings::default()
+    }
+}
+
+/// A machine with a drive in a node of its own; both record into `trace`.
+///
+/// # Errors
+/// If one does not come up.
+pub fn tunnelled(
+    clock: Clock,
+    waiting: Waiting,
+    mps: u16,
+    trace: &TraceArgs,
+) -> Result<(Station<Switch>, Node), Failure> {
+    let far = Node::device_traced(clock, waiting, mps, 0, DRIVE, trace.beside("device0"))?;
+    let tracer = trace.open(NodeRole::Host, node::instance(), clock)?;
+    let switch = host_switch(mps, &[far.address()]).traced(tracer);
+    let mut links = LinksUp::new(clock.now(), PATIENCE);
+    let poller = Poller::new(waiting)?;
+    let rig =
+        Rig::start(clock, poller, &settings(), switch, |switch| links.look(clock.now(), switch))?;
+    Ok((Station::new(mps, rig)?, far))
+}
+
 impl Bench {
     /// Machines for every payload size, with and without a tunnel.
     ///
@@ -60,28 +90,18 @@ impl Bench {
     /// If one does not come up.
     pub fn new(waiting: Waiting, sizes: &[u16]) -> Result<Self, Failure> {
         let clock = Clock::start();
-        let (mut direct, mut tunnelled, mut nodes) = (Vec::new(), Vec::new(), Vec::new());
-        let settings = Settings {
-            driver: initiator::Settings { entries: 256, ..initiator::Settings::default() },
-            ..Settings::default()
-        };
+        let (mut direct, mut through, mut nodes) = (Vec::new(), Vec::new(), Vec::new());
         for mps in sizes.iter().copied() {
             let drive =
                 node::drive(&[Namespace::ram(DRIVE)], Some("FARLANE-BENCH"), "", usize::from(mps))?;
             let poller = Poller::new(waiting)?;
-            let rig = Rig::start(clock, poller, &settings, drive, |_| Ok(true))?;
+            let rig = Rig::start(clock, poller, &settings(), drive, |_| Ok(true))?;
             direct.push(Station::new(mps, rig)?);
-            let far = Node::device(clock, waiting, mps, 0, DRIVE)?;
-            let switch = host_switch(mps, &[far.address()]);
-            let mut links = LinksUp::new(clock.now(), PATIENCE);
-            let poller = Poller::new(waiting)?;
-            let rig = Rig::start(clock, poller, &settings, switch, |switch| {
-                links.look(clock.now(), switch)
-            })?;
-            tunnelled.push(Station::new(mps, rig)?);
+            let (station, far) = tunnelled(clock, waiting, mps, &TraceArgs::default())?;
+            through.push(station);
             nodes.push(far);
         }
-        Ok(Self { clock, waiting, direct, tunnelled, _nodes: nodes })
+        Ok(Self { clock, waiting, direct, tunnelled: through, _nodes: nodes })
     }
 
     /// One round of the raw floor.
@@ -121,24 +141,49 @@ impl Bench {
     }
 }
 
+/// How long a load goes on.
+#[derive(Clone, Copy)]
+enum Until {
+    After(Duration),
+    Commands(u64),
+}
+
+impl Until {
+    fn goes_on(self, elapsed: Duration, commands: u64) -> bool {
+        match self {
+            Self::After(span) => elapsed < span,
+            Self::Commands(count) => commands < count,
+        }
+    }
+}
+
 impl<A: Attached> Station<A> {
     fn new(mps: u16, mut rig: Rig<A>) -> Result<Self, Failure> {
         rig.stop_observing();
         let buffers = (0..32).map(|_| rig.buffer(128 << 10)).collect::<Result<_, _>>()?;
-        Ok(Self { mps, rig, buffers, next: 1 })
+        let mut station = Self { mps, rig, buffers, next: 1 };
+        // Memory that was never written is neither read nor written as the
+        // rest is.
+        let drive = DRIVE / u64::from(FILL.bs);
+        station.load(FILL, Until::Commands(drive), &mut Latency::new())?;
+        Ok(station)
     }
 
-    fn round(
+    /// One round of one case, for `span`, after a warm-up of a tenth.
+    ///
+    /// # Errors
+    /// If a command fails.
+    pub fn round(
         &mut self,
         case: Case,
         span: Duration,
         latency: &mut Latency,
     ) -> Result<Round, Failure> {
         let mut scratch = Latency::new();
-        self.load(case, Duration::from_ns(span.as_ns() / 10), &mut scratch)?;
+        self.load(case, Until::After(Duration::from_ns(span.as_ns() / 10)), &mut scratch)?;
         let mut own = Latency::new();
         let cpu = CpuTime::now();
-        let (commands, elapsed) = self.load(case, span, &mut own)?;
+        let (commands, elapsed) = self.load(case, Until::After(span), &mut own)?;
         let (host, device) = CpuTime::now().since(cpu);
         latency.merge(&own);
         let summary = own.summary();
@@ -154,16 +199,15 @@ impl<A: Attached> Station<A> {
         })
     }
 
-    /// Keeps `iodepth` commands in flight for `span`, then lets them end.
+    /// Keeps `iodepth` commands in flight, then lets them end.
     fn load(
         &mut self,
         case: Case,
-        span: Duration,
+        until: Until,
         latency: &mut Latency,
     ) -> Result<(u64, Duration), Failure> {
         let clock = *self.rig.machine_mut().clock();
         let start = clock.now();
-        let end = start + span;
         let mut open: BTreeMap<u16, (Instant, usize)> = BTreeMap::new();
         for slot in 0..case.iodepth {
             self.submit(case, slot, clock.now(), &mut open)?;
@@ -186,7 +230,7 @@ impl<A: Attached> Station<A> {
                 commands += 1;
                 free.push(slot);
             }
-            if now < end && !free.is_empty() {
+            if until.goes_on(now - start, commands) && !free.is_empty() {
                 for slot in free {
                     self.submit(case, slot, now, &mut open)?;
                 }
