@@ -137,6 +137,23 @@ fn what_was_cut_is_told() {
 }
 
 #[test]
+fn entries_that_were_cut_are_no_commands() {
+    let traces = traces_of(61, |bench, drive| {
+        let entry = |cid| crate::analyse::tests::io(2, cid, 8, 1, 0x10_0000, 0);
+        let index = bench.submit(drive, 1, &[entry(300), entry(301)]);
+        bench.fetch(drive, 1, index, &[entry(300), entry(301)]);
+    });
+    let path = traces.file("short", &rewritten(&traces, 64, usize::MAX));
+    let mut io = Vec::new();
+    let done = Run::open(&[path]).unwrap().analyse(|found, _| {
+        if let Found::Event(Event::Command(command)) = found {
+            io.extend((command.queue != 0).then_some(command.entry.cid));
+        }
+    });
+    assert_eq!((io, done.unwrap().0.blank_entries), (vec![300], 1));
+}
+
+#[test]
 fn a_gap_is_told_where_it_is() {
     let traces = traces_of(71, |bench, drive| {
         for cid in 0..30 {
