@@ -12,6 +12,7 @@ mod progress;
 pub mod report;
 mod rig;
 mod signals;
+pub mod simulate;
 pub mod topology;
 pub mod trace;
 mod trace_to;

@@ -44,6 +44,18 @@ pub struct Offset {
 }
 
 impl Offset {
+    /// Of two nodes that have one clock; frames are not asked.
+    pub(super) const fn none(samples: u64) -> Self {
+        Self {
+            offset_ns: 0,
+            since_ns: 0,
+            drift_ns_per_s: 0.0,
+            uncertainty_ns: 0,
+            samples,
+            contradictory: false,
+        }
+    }
+
     /// From bounds; `None` if they are all of one direction.
     pub(super) fn estimate(bounds: &[Bound]) -> Option<Self> {
         let since = bounds.iter().map(|bound| bound.at).min()?;

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use wire::frame::Kind;
 use wire::tlp::Tlp;
-use wire::trace::{LinkState, NodeRole, Record, Tap};
+use wire::trace::{LinkState, NodeRole, Record, Tap, VIRTUAL_CLOCK};
 
 /// A node and what it saw.
 #[derive(Debug)]
@@ -241,7 +241,11 @@ fn find_parent(nodes: &[Node], child: usize) -> Result<Option<Parent>, Failure> 
         let connections = pairs.iter().map(|(_, theirs, ours)| (*theirs, *ours)).collect();
         let theirs = pairs.iter().map(|(_, theirs, ours)| (*ours, *theirs)).collect();
         let bounds = bounds(&nodes[node].index, &nodes[child].index, tap, &theirs);
-        let clock = Offset::estimate(&bounds).ok_or_else(|| {
+        let clock = match one_clock(&nodes[node], &nodes[child]) {
+            true => Some(Offset::none(bounds.len() as u64)),
+            false => Offset::estimate(&bounds),
+        };
+        let clock = clock.ok_or_else(|| {
             let name = |node: usize| nodes[node].file.path.display().to_string();
             Failure(format!(
                 "{} and {} have no frames of both directions in common: how their clocks differ \
@@ -253,6 +257,14 @@ fn find_parent(nodes: &[Node], child: usize) -> Result<Option<Parent>, Failure> 
         return Ok(Some(Parent { node, tap, clock, connections }));
     }
     Ok(None)
+}
+
+/// Whether both are nodes of one simulation: virtual time needs no estimate.
+fn one_clock(a: &Node, b: &Node) -> bool {
+    let header = |node: &Node| {
+        (node.file.header.clock == VIRTUAL_CLOCK).then_some(node.file.header.start_unix_ns)
+    };
+    header(a).is_some() && header(a) == header(b)
 }
 
 /// Connections that are the same one: link of the parent, parent's number,

@@ -12,6 +12,7 @@ mod tapped;
 mod tests;
 mod writer;
 
+pub use scanner::{Piece, Scanner};
 pub use tapped::Tapped;
 
 use crate::clock::Clock;

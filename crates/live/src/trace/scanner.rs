@@ -12,11 +12,25 @@ const SHORTEST: usize = 12;
 
 /// What was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Piece<'a> {
+pub enum Piece<'a> {
     /// A frame of TLPs with the beginnings of the first ones.
-    Frame { sequence: u32, bytes: u32, tlps: u32, heads: &'a [u8] },
+    Frame {
+        /// Its sequence number.
+        sequence: u32,
+        /// Its bytes, header included.
+        bytes: u32,
+        /// TLPs in it.
+        tlps: u32,
+        /// The beginnings of its first TLPs, [`HEAD`] bytes each.
+        heads: &'a [u8],
+    },
     /// A control frame.
-    Control { kind: u8, payload: &'a [u8] },
+    Control {
+        /// Its kind, see [`wire::frame::Kind`].
+        kind: u8,
+        /// Its payload, or the beginning of it.
+        payload: &'a [u8],
+    },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +47,7 @@ enum State {
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Scanner {
+pub struct Scanner {
     state: State,
     held: [u8; MOST_CONTROL],
     have: usize,

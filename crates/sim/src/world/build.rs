@@ -15,7 +15,7 @@ use wire::Instant;
 use wire::frame::Role;
 
 /// TCP port of the first link; the others follow.
-const FIRST_PORT: u16 = 4420;
+pub const FIRST_PORT: u16 = 4420;
 
 pub(super) fn build(config: &Config) -> Result<World, Error> {
     check(config)?;
@@ -180,18 +180,20 @@ impl World {
     ) -> (Component, Option<usize>) {
         let index = self.switches.len();
         let component = self.add(Kind::Switch(index));
-        let settings = |role| tunnel::Settings {
+        // Each end of a link greets with a number of its own, as live nodes do:
+        // traces are brought together by it.
+        let settings = |role, instance| tunnel::Settings {
             max_payload: config.max_payload as u16,
             keepalive: config.keepalive,
             loss_limit: config.loss_limit,
             max_frame: config.max_frame,
-            ..tunnel::Settings::new(role, 1)
+            ..tunnel::Settings::new(role, instance)
         };
         let upstream = switch::upstream::Settings {
             ports: config.ports.len() as u8,
             max_payload: config.max_payload,
             p2p: false,
-            tunnel: settings(Role::Host),
+            tunnel: settings(Role::Host, host as u64 + 1),
         };
         self.switches.push(SwitchNode::new(upstream, self.transports.len()));
         self.switch_hosts.push(host);
@@ -199,7 +201,8 @@ impl World {
             let link = self.transports.len();
             self.streams.push(Default::default());
             let device = self.add(Kind::Device(link));
-            self.devices.push(DeviceNode::new(link as u16, settings(Role::Device)));
+            self.devices
+                .push(DeviceNode::new(link as u16, settings(Role::Device, 1 << 32 | link as u64)));
             let transport = self.transport(&port.transport, link, [component, device]);
             self.transports.push(transport);
             self.device_components.push(device);

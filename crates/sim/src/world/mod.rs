@@ -7,6 +7,7 @@ mod dispatch;
 mod preset;
 mod report;
 
+pub use build::FIRST_PORT;
 pub use config::{Attached, Config, HostConfig, PortConfig, SwitchConfig};
 pub use preset::READS_IN_FLIGHT;
 pub use report::{HostReport, LinkReport, Report, TunnelReport};

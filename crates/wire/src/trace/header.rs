@@ -8,6 +8,9 @@ use thiserror::Error;
 pub const MAGIC: [u8; 8] = *b"FLTRACE\0";
 /// Version of the format.
 pub const VERSION: u16 = 1;
+/// The clock's description in traces of a simulation: files that say so and
+/// begin at the same time have one clock, exactly.
+pub const VIRTUAL_CLOCK: &str = "virtual time of a simulation, the same in all its nodes";
 /// Bytes before the description of the clock.
 const FIXED: usize = 40;
 

@@ -14,7 +14,7 @@ mod tests;
 mod varint;
 
 pub use chunk::{CHUNK_HEADER, ChunkHeader, MOST_CHUNK, SYNC};
-pub use header::{Header, MAGIC, Malformed, NodeRole, VERSION};
+pub use header::{Header, MAGIC, Malformed, NodeRole, VERSION, VIRTUAL_CLOCK};
 pub use record::{
     HEAD, LinkState, MOST_HEADS, Record, Records, Tap, Timed, encode_tlp, record_room,
 };

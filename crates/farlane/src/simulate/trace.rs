@@ -1,0 +1,313 @@
+//! The trace files of a simulation: the same records as those of live nodes
+//! (`docs/trace.md`), in virtual time.
+
+use super::places::{Links, place_of_link};
+use crate::commands::Failure;
+use live::trace::{Piece, Scanner};
+use sim::Config;
+use sim::measure::{Observer, Point};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use wire::Instant;
+use wire::tlp::{Packet, Tlp};
+use wire::trace::{
+    CHUNK_HEADER, ChunkHeader, Header, LinkState, NodeRole, Record, Tap, VIRTUAL_CLOCK, encode_tlp,
+    record_room,
+};
+
+/// Bytes of a chunk, its header included.
+const CHUNK: usize = 1 << 20;
+/// As live nodes do: so many bytes of TLPs are kept whole, and of what a drive
+/// writes after that so many bytes of payload.
+const WHOLE: usize = 512 << 10;
+const WRITES: usize = 64;
+/// A TLP is told when the port takes it, with the earlier time at which its
+/// first byte passed; one behind a closed gate much later. So many records
+/// are held back at least, and those of the last millisecond, to be put in
+/// order; but never more than the most.
+const HELD: usize = 4096;
+const MOST_HELD: usize = 1 << 16;
+const WINDOW_PS: u64 = 1_000_000_000;
+
+/// What waits to be written.
+#[derive(Debug)]
+enum Held {
+    Tlp { tap: Tap, up: bool, tlp: Tlp },
+    Frame { tap: Tap, up: bool, sequence: u32, bytes: u32, tlps: u32, heads: Vec<u8> },
+    Control { tap: Tap, up: bool, kind: u8, payload: Vec<u8> },
+    Connected(Tap),
+    Lost(Tap),
+}
+
+/// The file of one node.
+struct Node {
+    path: PathBuf,
+    out: BufWriter<File>,
+    failed: Option<io::Error>,
+    number: u32,
+    whole: usize,
+    buffer: Vec<u8>,
+    start_ns: u64,
+    last_ns: u64,
+    held: BTreeMap<(u64, u64), Held>,
+    told: u64,
+    newest_ps: u64,
+    late: u64,
+    /// Links that stand: both directions, down first.
+    links: Vec<(Tap, [Scanner; 2])>,
+}
+
+/// See the module.
+pub struct TraceFiles {
+    nodes: Vec<Node>,
+    /// By host, and by link.
+    hosts: Vec<usize>,
+    devices: Vec<usize>,
+    links: Links,
+}
+
+impl TraceFiles {
+    /// Begins the files of all nodes: `path` for the first host,
+    /// `path.device0` and so on for the device nodes below it, and
+    /// `path.host1`, `path.host1.device0` and so on for further hosts.
+    ///
+    /// # Errors
+    /// One line that names the file.
+    pub fn create(config: &Config, path: &Path) -> Result<Self, Failure> {
+        let links = place_of_link(config);
+        let beside = |path: &Path, name: String| {
+            let mut path = path.to_owned().into_os_string();
+            path.push(name);
+            PathBuf::from(path)
+        };
+        let mut files = Self { nodes: Vec::new(), hosts: Vec::new(), devices: Vec::new(), links };
+        for host in 0..config.hosts.len() {
+            let of_host = match host {
+                0 => path.to_owned(),
+                _ => beside(path, format!(".host{host}")),
+            };
+            let node = files.add(&of_host, NodeRole::Host)?;
+            files.hosts.push(node);
+            let ports = files.links.iter().filter(|(of, _)| *of == host).count();
+            for port in 0..ports {
+                let name = beside(&of_host, format!(".device{port}"));
+                let node = files.add(&name, NodeRole::Device)?;
+                files.devices.push(node);
+            }
+        }
+        Ok(files)
+    }
+
+    fn add(&mut self, path: &Path, role: NodeRole) -> Result<usize, Failure> {
+        let node = Node::create(path, role, self.nodes.len() as u64 + 1)?;
+        self.nodes.push(node);
+        Ok(self.nodes.len() - 1)
+    }
+
+    /// The files of one host and its device nodes.
+    pub fn paths(&self, host: usize) -> Vec<PathBuf> {
+        let devices = self.devices.iter().zip(&self.links).filter(|(_, (of, _))| *of == host);
+        let nodes = std::iter::once(self.hosts[host]).chain(devices.map(|(node, _)| *node));
+        nodes.map(|node| self.nodes[node].path.clone()).collect()
+    }
+
+    /// Writes what is held back and closes the files. Yields how many records
+    /// came too late to be put in order and have the time of the one before.
+    ///
+    /// # Errors
+    /// The first one of any file, ever.
+    pub fn finish(&mut self) -> Result<u64, Failure> {
+        for node in &mut self.nodes {
+            node.finish();
+            if let Some(error) = node.failed.take() {
+                return Err(cannot_write(&node.path, &error));
+            }
+        }
+        Ok(self.nodes.iter().map(|node| node.late).sum())
+    }
+
+    /// The node of an end of a link, its name for the link, and whether what
+    /// it sends goes up.
+    fn end(&self, point: Point) -> Option<(usize, Tap, bool)> {
+        match point {
+            Point::TunnelHost(link) => {
+                let (host, port) = *self.links.get(usize::from(link))?;
+                Some((self.hosts[host], Tap::link(port), false))
+            }
+            Point::TunnelDevice(link) => {
+                Some((*self.devices.get(usize::from(link))?, Tap::UPLINK, true))
+            }
+            _ => None,
+        }
+    }
+}
+
+pub(super) fn cannot_write(path: &Path, error: &io::Error) -> Failure {
+    Failure(format!("cannot write {}: {error}", path.display()))
+}
+
+impl Observer for TraceFiles {
+    fn tlp(&mut self, at: Instant, point: Point, up: bool, tlp: &Tlp) {
+        let (node, tap) = match point {
+            Point::RootPort(host) => (self.hosts[usize::from(host)], Tap::ROOT_PORT),
+            Point::DevicePort(link) => (self.devices[usize::from(link)], Tap::FUNCTION),
+            _ => return,
+        };
+        self.nodes[node].hold(at, Held::Tlp { tap, up, tlp: tlp.clone() });
+    }
+
+    fn stream(&mut self, at: Instant, point: Point, sent: bool, bytes: &[u8]) {
+        if let Some((node, tap, sends_up)) = self.end(point) {
+            self.nodes[node].stream(at, tap, sent == sends_up, bytes);
+        }
+    }
+
+    fn link(&mut self, at: Instant, point: Point, up: bool) {
+        if let Some((node, tap, _)) = self.end(point).filter(|_| !up) {
+            let node = &mut self.nodes[node];
+            node.links.retain(|(link, _)| *link != tap);
+            node.hold(at, Held::Lost(tap));
+        }
+    }
+}
+
+impl Node {
+    fn create(path: &Path, role: NodeRole, instance: u64) -> Result<Self, Failure> {
+        let header = Header {
+            role,
+            ring: false,
+            instance,
+            start_unix_ns: 0,
+            snap: 0,
+            clock: VIRTUAL_CLOCK.into(),
+        };
+        let mut bytes = Vec::new();
+        header.encode(&mut bytes);
+        let file = File::create(path).map_err(|error| cannot_write(path, &error))?;
+        let mut out = BufWriter::new(file);
+        let failed = out.write_all(&bytes).err();
+        Ok(Self {
+            path: path.to_owned(),
+            out,
+            failed,
+            number: 0,
+            whole: WHOLE,
+            buffer: vec![0; CHUNK_HEADER],
+            start_ns: 0,
+            last_ns: 0,
+            held: BTreeMap::new(),
+            told: 0,
+            newest_ps: 0,
+            late: 0,
+            links: Vec::new(),
+        })
+    }
+
+    fn stream(&mut self, at: Instant, tap: Tap, up: bool, bytes: &[u8]) {
+        let known = self.links.iter().position(|(link, _)| *link == tap);
+        let place = known.unwrap_or_else(|| {
+            // The connection stands since something passes.
+            self.hold(at, Held::Connected(tap));
+            self.links.push((tap, Default::default()));
+            self.links.len() - 1
+        });
+        let mut scanner = std::mem::take(&mut self.links[place].1[usize::from(up)]);
+        scanner.feed(bytes, |piece| {
+            let held = match piece {
+                Piece::Frame { sequence, bytes, tlps, heads } => {
+                    Held::Frame { tap, up, sequence, bytes, tlps, heads: heads.to_vec() }
+                }
+                Piece::Control { kind, payload } => {
+                    Held::Control { tap, up, kind, payload: payload.to_vec() }
+                }
+            };
+            self.hold(at, held);
+        });
+        self.links[place].1[usize::from(up)] = scanner;
+    }
+
+    fn hold(&mut self, at: Instant, held: Held) {
+        self.told += 1;
+        self.newest_ps = self.newest_ps.max(at.as_ps());
+        self.held.insert((at.as_ps(), self.told), held);
+        while self.held.len() > HELD
+            && let Some(((at, _), _)) = self.held.first_key_value()
+            && (at + WINDOW_PS < self.newest_ps || self.held.len() > MOST_HELD)
+        {
+            self.write_first();
+        }
+    }
+
+    fn write_first(&mut self) {
+        let Some(((at, _), held)) = self.held.pop_first() else { return };
+        let at = at / 1000;
+        let room = record_room(match &held {
+            Held::Tlp { tlp, .. } => tlp.wire_length(),
+            Held::Frame { heads, .. } => heads.len(),
+            Held::Control { payload, .. } => payload.len(),
+            Held::Connected(_) | Held::Lost(_) => 16,
+        });
+        if self.buffer.len() + room > CHUNK {
+            self.write_chunk();
+        }
+        if self.buffer.len() == CHUNK_HEADER {
+            self.start_ns = at.max(self.last_ns);
+            self.last_ns = self.start_ns;
+        }
+        self.late += u64::from(at < self.last_ns);
+        let delta = at.saturating_sub(self.last_ns);
+        self.last_ns += delta;
+        self.encode(&held, delta);
+    }
+
+    fn encode(&mut self, held: &Held, delta: u64) {
+        let record = match held {
+            Held::Tlp { tap, up, tlp } => {
+                let keep = match tlp.packet {
+                    Packet::MemoryWrite(_) if *up && self.whole == 0 => WRITES,
+                    _ => usize::MAX,
+                };
+                self.whole = self.whole.saturating_sub(tlp.wire_length());
+                return encode_tlp(*tap, *up, tlp, keep, delta, &mut self.buffer);
+            }
+            Held::Frame { tap, up, sequence, bytes, tlps, heads } => Record::Frame {
+                tap: *tap,
+                up: *up,
+                sequence: *sequence,
+                bytes: *bytes,
+                tlps: *tlps,
+                heads,
+            },
+            Held::Control { tap, up, kind, payload } => {
+                Record::Control { tap: *tap, up: *up, kind: *kind, payload }
+            }
+            Held::Connected(tap) => Record::Link { tap: *tap, state: LinkState::Connected },
+            Held::Lost(tap) => Record::Link { tap: *tap, state: LinkState::Down("link lost") },
+        };
+        record.encode(delta, &mut self.buffer);
+    }
+
+    fn write_chunk(&mut self) {
+        let header = ChunkHeader::new(self.number, 0, self.start_ns, &self.buffer[CHUNK_HEADER..]);
+        self.buffer[..CHUNK_HEADER].copy_from_slice(&header.encode());
+        self.number += 1;
+        if self.failed.is_none() {
+            self.failed = self.out.write_all(&self.buffer).err();
+        }
+        self.buffer.truncate(CHUNK_HEADER);
+    }
+
+    fn finish(&mut self) {
+        while !self.held.is_empty() {
+            self.write_first();
+        }
+        if self.buffer.len() > CHUNK_HEADER {
+            self.write_chunk();
+        }
+        if self.failed.is_none() {
+            self.failed = self.out.flush().err();
+        }
+    }
+}
