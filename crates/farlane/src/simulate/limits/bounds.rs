@@ -1,0 +1,86 @@
+//! What closed gates can do, by arithmetic alone.
+
+use super::{Assumptions, Event, Row};
+use crate::simulate::places::{self, Egress};
+use sim::Config;
+use sim::ethernet::frame::{FCS, HEADER, MTU, PREAMBLE, TAG};
+use wire::Duration;
+
+const SOURCE: &str = "PCIe Base 4.0, 2.8 and 7.5.3.16; IEEE 802.1Q-2022, 8.6.8.4";
+
+/// Two rows if there are gates: the longest closed span of any of them, and
+/// the waits of a request and its answer on the worst link.
+pub(super) fn rows(config: &Config, assumed: &Assumptions) -> Vec<Row> {
+    let ways: Vec<(usize, [Vec<Egress<'_>>; 2])> = places::ports(config)
+        .enumerate()
+        .map(|(link, (_, _, port))| (link, places::ways(config, port)))
+        .collect();
+    let gated = ways.iter().flat_map(|(_, ways)| ways.iter().flatten());
+    if !gated.clone().any(|egress| egress.gates.is_some()) {
+        return Vec::new();
+    }
+    let closed = gated.map(longest_closed).max_by_key(rank);
+    let both = ways.iter().map(|(link, ways)| round_trip(*link, ways)).max_by_key(rank);
+    let row = |name: &str, found: Option<(Option<Duration>, String)>| {
+        let (span, what) = found.unwrap_or((Some(Duration::ZERO), "no gates".into()));
+        let event = |span| Event { at: None, span, what: what.clone() };
+        let limit = assumed.completion_timeout.earliest;
+        let worst = event(span.unwrap_or(Duration::from_ps(u64::MAX)));
+        Row {
+            name: name.into(),
+            limit,
+            latest: assumed.completion_timeout.latest,
+            first: (worst.span > limit).then(|| worst.clone()),
+            worst: Some(worst),
+            planned: true,
+            endless: span.is_none(),
+            source: SOURCE,
+        }
+    };
+    vec![
+        row("closed gate, and a frame behind it", closed),
+        row("closed gates on the way of a request and its answer", both),
+    ]
+}
+
+/// Endless waits are the longest.
+fn rank(found: &(Option<Duration>, String)) -> u64 {
+    found.0.map_or(u64::MAX, Duration::as_ps)
+}
+
+/// The largest frame with a tag, preamble included.
+fn largest(egress: &Egress<'_>) -> Duration {
+    egress.rate.duration(PREAMBLE + HEADER + TAG + MTU + FCS)
+}
+
+fn longest_closed(egress: &Egress<'_>) -> (Option<Duration>, String) {
+    let name = format!("queue {} of {}", egress.queue, places::name(egress.place));
+    let Some(gates) = egress.gates else { return (Some(Duration::ZERO), name) };
+    match gates.longest_closed(egress.queue) {
+        Some(span) if longest_wait(egress).is_some() => (Some(span + largest(egress)), name),
+        Some(_) => (None, format!("{name}: no window holds the largest frame")),
+        None => (None, format!("{name} never opens")),
+    }
+}
+
+/// The longest wait of the largest frame for its gate.
+fn longest_wait(egress: &Egress<'_>) -> Option<Duration> {
+    match egress.gates {
+        Some(gates) => gates.list().longest_wait(egress.queue, largest(egress)),
+        None => Some(Duration::ZERO),
+    }
+}
+
+/// Every gate of both directions in its worst phase, one after the other.
+fn round_trip(link: usize, ways: &[Vec<Egress<'_>>; 2]) -> (Option<Duration>, String) {
+    let mut sum = Duration::ZERO;
+    for egress in ways.iter().flatten() {
+        let Some(wait) = longest_wait(egress) else {
+            let place = places::name(egress.place);
+            return (None, format!("link {link}: queue {} of {place}", egress.queue));
+        };
+        sum = sum + wait + largest(egress);
+    }
+    let gates = ways.iter().flatten().filter(|egress| egress.gates.is_some()).count();
+    (Some(sum), format!("link {link}: {gates} gates, each in its worst phase"))
+}

@@ -1,0 +1,69 @@
+//! The rows as text.
+
+use super::{Row, Verdict};
+use crate::report::time;
+
+/// A time in picoseconds, with its sign.
+pub(in crate::simulate) fn signed(ps: i128) -> String {
+    let sign = if ps < 0 { "-" } else { "" };
+    format!("{sign}{}", time(ps.unsigned_abs() as f64 / 1000.0))
+}
+
+/// What is printed of a row: limit, worst, margin, factor, verdict, event.
+pub(in crate::simulate) fn cells(row: &Row) -> [String; 6] {
+    let none = || "–".to_owned();
+    let ns = |duration: wire::Duration| time(duration.as_ns() as f64);
+    let limit = match row.limit == row.latest {
+        true => ns(row.limit),
+        false => format!("{}–{}", ns(row.limit), ns(row.latest)),
+    };
+    let worst = match &row.worst {
+        _ if row.endless => "for ever".to_owned(),
+        Some(event) => ns(event.span),
+        None => none(),
+    };
+    let margin = row.margin_ps().filter(|_| !row.endless).map_or_else(none, signed);
+    let factor = row.factor().filter(|_| !row.endless);
+    let factor = factor.map_or_else(none, |factor| match factor {
+        factor if factor < 10.0 => format!("{factor:.2}"),
+        factor => format!("{factor:.0}"),
+    });
+    let verdict = match row.verdict() {
+        Verdict::Holds => "holds",
+        Verdict::AtRisk => "AT RISK",
+        Verdict::Breaks => "BREAKS",
+    };
+    let event = match (&row.first, &row.worst) {
+        (Some(first), _) => format!("first: {}", first.words()),
+        (None, Some(worst)) => format!("none; longest {}", worst.words()),
+        (None, None) => "none; nothing waited".to_owned(),
+    };
+    [limit, worst, margin, factor, verdict.to_owned(), event]
+}
+
+/// A table for a terminal, a line a limit.
+pub fn text(rows: &[Row]) -> String {
+    let head = ["limit", "at", "worst", "margin", "factor", "", "beyond the limit"];
+    let mut lines = vec![head.map(str::to_owned)];
+    lines.extend(rows.iter().map(|row| {
+        let [limit, worst, margin, factor, verdict, event] = cells(row);
+        [row.name.clone(), limit, worst, margin, factor, verdict, event]
+    }));
+    let width = |column: usize| lines.iter().map(|l| l[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..head.len()).map(width).collect();
+    let mut out = String::new();
+    for line in &lines {
+        let mut words = String::new();
+        for (column, cell) in line.iter().enumerate() {
+            let pad = " ".repeat(widths[column] - cell.chars().count());
+            match column {
+                0 => words += &format!("{cell}{pad}"),
+                1..=4 => words += &format!("  {pad}{cell}"),
+                _ => words += &format!("  {cell}{pad}"),
+            }
+        }
+        out += words.trim_end();
+        out.push('\n');
+    }
+    out
+}
