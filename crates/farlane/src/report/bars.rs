@@ -107,3 +107,31 @@ impl Stack {
         out + "</tbody></table></div>"
     }
 }
+
+/// Bars from 0 to 1: what each is, its value as text, and the value.
+pub fn shares(title: &str, bars: &[(String, String, f64)]) -> String {
+    const BAR: f64 = 9.0;
+    const ROW: f64 = 31.0;
+    let height = ROW * bars.len() as f64;
+    let mut out = format!(
+        "<svg class=\"plot\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{}\">",
+        escape(title)
+    );
+    for (row, (name, text, share)) in bars.iter().enumerate() {
+        let top = ROW * row as f64;
+        let width = share.clamp(0.0, 1.0) * WIDTH;
+        let _ = write!(
+            out,
+            "<text x=\"0\" y=\"{0:.1}\" class=\"mark\">{1}</text>\
+             <text x=\"{WIDTH}\" y=\"{0:.1}\" text-anchor=\"end\">{2}</text>\
+             <rect x=\"0\" y=\"{3:.1}\" width=\"{WIDTH}\" height=\"{BAR}\" fill=\"#e3e8ec\"/>\
+             <rect x=\"0\" y=\"{3:.1}\" width=\"{width:.2}\" height=\"{BAR}\" fill=\"{4}\"/>",
+            top + 12.0,
+            escape(name),
+            escape(text),
+            top + 16.0,
+            colour(0)
+        );
+    }
+    out + "</svg>"
+}

@@ -10,15 +10,18 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-pub use bars::{Bar, Stack};
+pub use bars::{Bar, Stack, shares};
 pub use page::{Page, Tile};
 pub use plot::{Axis, Plot, Scale, Series, distribution, histogram};
 pub use table::{Align, Table};
 
 /// Colours of series and segments, told apart by colour-blind readers as well
-/// (M. Okabe and K. Ito, "Color Universal Design", 2008).
-const COLOURS: [&str; 7] =
-    ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6b6b6b"];
+/// (M. Okabe and K. Ito, "Color Universal Design", 2008); further ones after
+/// P. Tol, "Colour Schemes", 2021, muted.
+const COLOURS: [&str; 15] = [
+    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6b6b6b", "#882255",
+    "#999933", "#332288", "#44aa99", "#aa4499", "#117733", "#b5651d", "#88a0b0",
+];
 
 /// The colour of the series or segment with this number.
 fn colour(number: usize) -> &'static str {

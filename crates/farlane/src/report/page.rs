@@ -139,6 +139,11 @@ impl Page {
             writeln!(self.out, "<details><summary>{summary}</summary><pre>{text}</pre></details>");
     }
 
+    /// Text as it was written; it is printed.
+    pub fn preformatted(&mut self, text: &str) {
+        let _ = writeln!(self.out, "<pre>{}</pre>", escape(text));
+    }
+
     /// The whole page.
     pub fn finish(mut self, foot: &str) -> String {
         let _ = write!(self.out, "<footer>{}</footer>\n</body>\n</html>\n", escape(foot));

@@ -27,5 +27,5 @@ pub use journey::{Point, Station};
 pub use path::{Lane, Leg, by_lane, path};
 pub use run::{Found, Node, Parent, Run};
 pub use select::{Opcode, Selection, Span, parse_time};
-pub use stats::{Kind, LaneTime, Statistics, kind};
+pub use stats::{Kind, LaneTime, Statistics, kind, size};
 pub use trouble::{Trouble, Troubles};

@@ -65,7 +65,7 @@ pub fn kind(command: &Command) -> String {
 }
 
 /// Bytes in the largest unit in which they are a whole number.
-pub(super) fn size(bytes: u64) -> String {
+pub fn size(bytes: u64) -> String {
     match bytes {
         bytes if bytes > 0 && bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
         bytes if bytes > 0 && bytes.is_multiple_of(1 << 10) => format!("{} KiB", bytes >> 10),

@@ -23,19 +23,19 @@
 //! [`WireFile`]: the frames of a simulated network, of which nothing is made
 //! up.
 
+mod ethernet;
 mod segment;
 mod tcp;
 #[cfg(test)]
 mod tests;
 mod tlp;
-mod wire;
 
+pub use ethernet::WireFile;
 pub use tcp::{Connection, TcpFile};
-pub use self::wire::WireFile;
 pub use tlp::{PSEUDO_HEADER, Tap, TlpFile};
 
 use std::io::{self, Write};
-use ::wire::pcapng::{Interface, Packet, Section};
+use wire::pcapng::{Interface, Packet, Section};
 
 /// Who wrote the file.
 const APPLICATION: &str = concat!("farlane ", env!("CARGO_PKG_VERSION"));
@@ -61,7 +61,7 @@ impl<W: Write> Blocks<W> {
     }
 
     /// A packet, its time counted from the beginning of the world.
-    fn packet(&mut self, at: ::wire::Instant, packet: Packet<'_>) -> io::Result<()> {
+    fn packet(&mut self, at: wire::Instant, packet: Packet<'_>) -> io::Result<()> {
         let at_ns = self.epoch_ns.saturating_add(at.as_ns());
         self.put(|block| Packet { at_ns, ..packet }.encode(block))
     }

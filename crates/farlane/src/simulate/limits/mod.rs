@@ -9,6 +9,7 @@ mod bounds;
 mod print;
 mod waits;
 
+pub(super) use print::cells;
 pub use print::text;
 pub use waits::Waits;
 

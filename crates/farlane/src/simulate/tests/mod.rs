@@ -1,5 +1,8 @@
 //! Outputs of the brief's worlds.
 
+mod captures;
+mod limits;
+mod pages;
 mod traces;
 
 use sim::ethernet::Rate;

@@ -44,6 +44,7 @@ pub(super) fn svg(chart: &Chart) -> String {
     text(&mut out, 18.0, 28.0, "title", "start", &chart.title);
     text(&mut out, 18.0, 46.0, "small", "start", &chart.subtitle);
     chart.columns.iter().for_each(|column| lane(&mut out, column));
+    shades(&mut out, chart);
     axis(&mut out, chart, right - RIGHT);
     stations(&mut out, chart);
     chart.bands.iter().for_each(|band| frame(&mut out, chart, band));
@@ -123,6 +124,24 @@ fn lane(out: &mut String, column: &Column) {
         );
     }
     text(out, middle, TOP - 36.0, "lane", "middle", lane.name());
+}
+
+/// Closed gates: at the left of the network's columns those on the way from
+/// the host, at the right those on the way back.
+fn shades(out: &mut String, chart: &Chart) {
+    for column in chart.columns.iter().filter(|column| column.lane == Lane::Network) {
+        for shade in &chart.shades {
+            let width = (column.right - column.left) / 2.0;
+            let x = if shade.up { column.left + width } else { column.left };
+            let (top, bottom) = (y(chart, shade.from), y(chart, shade.to));
+            let _ = writeln!(
+                out,
+                "<rect class=\"closed\" x=\"{x:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" \
+                 height=\"{:.1}\" fill=\"#8a97a3\" fill-opacity=\".38\"/>",
+                bottom - top
+            );
+        }
+    }
 }
 
 /// Time: ticks and grid, from the start of the command.
@@ -318,6 +337,17 @@ fn legend(out: &mut String, chart: &Chart, at: f64) {
             x + 34.0
         );
         text(out, x + 40.0, at + 4.0, "legend", "start", "frame of the tunnel");
+        x += 60.0 + width("frame of the tunnel", 11.0);
+    }
+    if !chart.shades.is_empty() {
+        let _ = writeln!(
+            out,
+            "<rect x=\"{x:.1}\" y=\"{:.1}\" width=\"34\" height=\"10\" fill=\"#8a97a3\" \
+             fill-opacity=\".38\"/>",
+            at - 5.0
+        );
+        let words = "gate closed: left from the host, right from the drive";
+        text(out, x + 40.0, at + 4.0, "legend", "start", words);
     }
 }
 

@@ -50,6 +50,17 @@ struct Band {
     up: bool,
 }
 
+/// A time at which nothing may pass one way: a gate on the way is closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shade {
+    /// From when to when, in nanoseconds on the timeline.
+    pub from: i64,
+    /// See `from`.
+    pub to: i64,
+    /// Towards the host.
+    pub up: bool,
+}
+
 /// What is drawn.
 #[derive(Clone, Debug)]
 struct Chart {
@@ -59,6 +70,7 @@ struct Chart {
     columns: Vec<Column>,
     groups: Vec<Group>,
     bands: Vec<Band>,
+    shades: Vec<Shade>,
     /// Times shown, in nanoseconds since the start of the command.
     first: i64,
     last: i64,
@@ -68,7 +80,17 @@ struct Chart {
 
 /// The diagram of `command`, a whole SVG document.
 pub fn chart(run: &Run, command: &Command) -> String {
-    draw::svg(&Chart::new(run, command))
+    chart_shaded(run, command, Vec::new())
+}
+
+/// The same with times at which gates are closed.
+pub fn chart_shaded(run: &Run, command: &Command, shades: Vec<Shade>) -> String {
+    let mut chart = Chart::new(run, command);
+    let start = command.start.as_ns() as i64;
+    let own = |time: i64| (time - start).clamp(chart.first, chart.last);
+    let shades = shades.into_iter().map(|s| Shade { from: own(s.from), to: own(s.to), ..s });
+    chart.shades = shades.filter(|shade| shade.from < shade.to).collect();
+    draw::svg(&chart)
 }
 
 impl Chart {
@@ -83,7 +105,8 @@ impl Chart {
         let (title, subtitle) = titles(command);
         let footer = footer(run, command);
         let total = command.duration().map(|total| total.as_ns() as i64);
-        Self { title, subtitle, footer, columns, groups, bands, first, last, total }
+        let shades = Vec::new();
+        Self { title, subtitle, footer, columns, groups, bands, shades, first, last, total }
     }
 
     /// The middle line between two columns that a station is.

@@ -1,0 +1,61 @@
+//! Captures of simulated wires; what tshark says of them is in
+//! `tests/wireshark`.
+
+use super::{Folder, PRIORITY, gated, mixed};
+use crate::simulate::limits::Assumptions;
+use crate::simulate::{Outputs, Wanted};
+use sim::{Config, World};
+use wire::Duration;
+
+fn word(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
+}
+
+#[test]
+fn frames_of_all_wires_are_in_order_with_their_tags() {
+    let config = gated(mixed(2), Duration::from_us(300), Duration::from_us(500));
+    let folder = Folder::new();
+    let path = folder.join("wires.pcapng");
+    let wanted = Wanted { pcapng: Some(path.clone()), ..Wanted::default() };
+    let mut outputs = Outputs::begin(&config, &wanted, Assumptions::default()).unwrap();
+    let mut world = World::new(&config).unwrap();
+    world.observe(outputs.observer());
+    let report = world.run().unwrap();
+    outputs.close(&config, world.now()).unwrap();
+    let bytes = std::fs::read(&path).unwrap();
+    let (mut at, mut interfaces, mut frames, mut last) = (0, 0, [0u64; 4], 0);
+    while at < bytes.len() {
+        let (kind, length) = (word(&bytes, at), word(&bytes, at + 4) as usize);
+        let block = &bytes[at..at + length];
+        match kind {
+            1 => interfaces += 1,
+            6 => {
+                let time = u64::from(word(block, 12)) << 32 | u64::from(word(block, 16));
+                assert!(time >= last);
+                last = time;
+                frames[word(block, 8) as usize] += 1;
+                assert_eq!(block[28 + 12..28 + 14], [0x81, 0x00], "a tag");
+                assert!([0, PRIORITY].contains(&(block[28 + 14] >> 5)));
+            }
+            _ => assert_eq!(kind, 0x0a0d_0d0a),
+        }
+        at += length;
+    }
+    assert_eq!(interfaces, 4, "two cables, both ways");
+    assert!(last <= report.time.as_ns());
+    // As many as the links carried since the workload began, and those before.
+    let names = ["station 0 to bridge 0 port 0", "bridge 0 port 0 to station 0"];
+    for (wire, name) in names.into_iter().enumerate() {
+        let link = report.links.iter().find(|link| link.name == name).unwrap();
+        assert!(frames[wire] > link.load.packets, "{name}: {frames:?}");
+    }
+}
+
+#[test]
+fn without_ethernet_there_is_nothing_to_capture() {
+    let config = Config::brief_direct(mixed(1));
+    let folder = Folder::new();
+    let wanted = Wanted { pcapng: Some(folder.join("x.pcapng")), ..Wanted::default() };
+    let failure = Outputs::begin(&config, &wanted, Assumptions::default()).err().unwrap();
+    assert!(failure.0.contains("no Ethernet"), "{failure}");
+}

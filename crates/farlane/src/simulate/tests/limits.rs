@@ -1,0 +1,136 @@
+//! Margins of plans, and plans that have none.
+
+use super::{gated, mixed, tcp};
+use crate::simulate::limits::{
+    Assumptions, CompletionTimeout, Document, Row, Verdict, before, flagged, text,
+};
+use crate::simulate::{Outputs, Wanted};
+use sim::ethernet::Rate;
+use sim::world::Attached;
+use sim::{Config, World};
+use wire::{Duration, Instant};
+
+fn rows(config: &Config) -> Vec<Row> {
+    let mut outputs = Outputs::begin(config, &Wanted::default(), Assumptions::default()).unwrap();
+    let mut world = World::new(config).unwrap();
+    world.observe(outputs.observer());
+    world.run().unwrap();
+    outputs.close(config, world.now()).unwrap()
+}
+
+fn row<'a>(rows: &'a [Row], name: &str) -> &'a Row {
+    rows.iter().find(|row| row.name.starts_with(name)).unwrap_or_else(|| panic!("no {name}"))
+}
+
+fn worst(rows: &[Row], name: &str) -> u64 {
+    row(rows, name).worst.as_ref().unwrap_or_else(|| panic!("{name} waited")).span.as_ns()
+}
+
+#[test]
+fn ordinary_plans_have_margins() {
+    let tsn = Config::brief_tsn(mixed(4), Rate::G1);
+    for config in [Config::brief_direct(mixed(4)), tcp(4), tsn] {
+        let rows = rows(&config);
+        assert_eq!(flagged(&rows).count(), 0, "{}", text(&rows));
+        let io = row(&rows, "I/O timeout");
+        assert!(io.margin_ps().unwrap() > 0 && io.factor().unwrap() > 1000.0);
+        assert_eq!(io.limit, Duration::from_ms(30_000));
+        assert!(io.first.is_none() && io.worst.is_some());
+    }
+}
+
+#[test]
+fn what_was_seen_is_what_happened() {
+    let config = tcp(1);
+    let rows = rows(&config);
+    // A read over the tunnel: there and back is 6 us and what it serialises.
+    for name in ["completion timeout of the drive", "completion timeout of the root"] {
+        let ns = worst(&rows, name);
+        assert!((6_000..60_000).contains(&ns), "{name}: {ns} ns");
+    }
+    // The acknowledgement of a segment: there and back as well.
+    let rtt = worst(&rows, "TCP retransmission, Linux");
+    assert!((5_000..100_000).contains(&rtt), "{rtt} ns");
+    assert_eq!(rtt, worst(&rows, "TCP retransmission, as simulated"));
+    // Commands of the run: a write takes 137 us at the root port.
+    assert!((100_000..300_000).contains(&worst(&rows, "I/O timeout")));
+    assert!(worst(&rows, "admin timeout") > 6_000);
+    assert!(worst(&rows, "link lost") < 800_000_000);
+}
+
+#[test]
+fn gates_that_stay_closed_are_flagged_before_anything_runs() {
+    let config = gated(mixed(1), Duration::from_ms(1), Duration::from_ms(61));
+    let rows = before(&config, &Assumptions::default());
+    let closed = row(&rows, "closed gate,");
+    assert!(closed.planned);
+    assert_eq!(closed.verdict(), Verdict::Breaks, "{}", text(&rows));
+    // 60 ms and the largest frame: 1530 bytes at 8 ns.
+    let span = closed.worst.as_ref().unwrap().span;
+    assert_eq!(span, Duration::from_ns(60_000_000 + 1530 * 8));
+    assert_eq!(closed.first.as_ref().unwrap().what.split(" of ").next(), Some("queue 3"));
+    assert!(closed.margin_ps().unwrap() < 0);
+    assert!(text(&rows).contains("BREAKS"));
+    // Twice there and twice back.
+    let both = row(&rows, "closed gates on").worst.as_ref().unwrap().span;
+    assert!(both > Duration::from_ms(240) && both < Duration::from_ms(241), "{both}");
+}
+
+#[test]
+fn a_range_has_two_ends() {
+    let config = gated(mixed(1), Duration::from_ms(10), Duration::from_ms(30));
+    let verdict = |range: &str| {
+        let completion_timeout = CompletionTimeout::named(range).unwrap();
+        let assumed = Assumptions { completion_timeout, ..Assumptions::default() };
+        row(&before(&config, &assumed), "closed gate,").verdict()
+    };
+    assert_eq!(verdict("50us-50ms"), Verdict::AtRisk, "20 ms");
+    assert_eq!(verdict("50us-100us"), Verdict::Breaks);
+    assert_eq!(verdict("1ms-10ms"), Verdict::Breaks);
+    assert_eq!(verdict("16ms-55ms"), Verdict::AtRisk);
+    assert_eq!(verdict("65ms-210ms"), Verdict::Holds);
+    assert!(CompletionTimeout::named("1ms").is_none());
+}
+
+#[test]
+fn gates_that_hold_no_frame_are_endless() {
+    let config = gated(mixed(1), Duration::from_us(5), Duration::from_us(500));
+    let rows = before(&config, &Assumptions::default());
+    assert!(rows.iter().all(|row| row.endless && row.verdict() == Verdict::Breaks));
+    assert!(text(&rows).contains("for ever"), "{}", text(&rows));
+}
+
+#[test]
+fn a_wait_behind_a_gate_is_seen() {
+    let config = gated(mixed(1), Duration::from_us(500), Duration::from_ms(16));
+    let rows = rows(&config);
+    let drive = row(&rows, "completion timeout of the drive");
+    assert_eq!(drive.verdict(), Verdict::AtRisk, "{}", text(&rows));
+    let (first, longest) = (drive.first.as_ref().unwrap(), drive.worst.as_ref().unwrap());
+    assert!(first.span > Duration::from_ms(10) && first.at <= longest.at);
+    assert!(first.what.starts_with("MRd"), "{}", first.what);
+    // What was seen is within what the plan allows.
+    assert!(longest.span < row(&rows, "closed gates on").worst.as_ref().unwrap().span);
+    let document = serde_json::to_value(Document::from(drive)).unwrap();
+    assert_eq!(document["verdict"], "at_risk");
+    assert!(document["margin_ns"].as_i64().unwrap() < 0);
+}
+
+#[test]
+fn what_never_ends_counts_until_the_end() {
+    let mut config = tcp(1);
+    // The cable is cut for good in the middle of the work.
+    let cut = (Instant::from_ns(3_000_000), Instant::from_ns(u64::MAX / 2000));
+    config.network.cables[0].faults.iter_mut().for_each(|faults| faults.cuts = vec![cut]);
+    config.limits.time = Instant::ZERO + Duration::from_ms(2_000);
+    let mut outputs = Outputs::begin(&config, &Wanted::default(), Assumptions::default()).unwrap();
+    let mut world = World::new(&config).unwrap();
+    world.observe(outputs.observer());
+    world.run().unwrap_err();
+    let rows = outputs.close(&config, world.now()).unwrap();
+    let silence = row(&rows, "link lost by silence");
+    assert_eq!(silence.verdict(), Verdict::Breaks, "{}", text(&rows));
+    let Attached::Switch(switch) = &config.hosts[0].attached else { panic!("a switch") };
+    assert!(silence.worst.as_ref().unwrap().span >= switch.loss_limit);
+    assert!(flagged(&rows).count() >= 2, "{}", text(&rows));
+}

@@ -1,0 +1,105 @@
+//! Reports of simulations.
+
+use super::{Folder, gated, mixed, tcp};
+use crate::simulate::limits::Assumptions;
+use crate::simulate::{Outputs, Wanted};
+use sim::workload::Workload;
+use sim::world::Report;
+use sim::{Config, World};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use wire::Duration;
+
+fn written(config: &Config, path: &Path) -> (Report, String) {
+    let wanted = Wanted { report: Some(path.to_owned()), ..Wanted::default() };
+    let mut outputs = Outputs::begin(config, &wanted, Assumptions::default()).unwrap();
+    let mut world = World::new(config).unwrap();
+    world.observe(outputs.observer());
+    let report = world.run().unwrap();
+    let limits = outputs.close(config, world.now()).unwrap();
+    let plan = "# as tests have it\nseed = 1 # <one>\n";
+    outputs.report(config, &report, &limits, ("test.toml", plan)).unwrap();
+    (report, std::fs::read_to_string(path).unwrap())
+}
+
+fn page(config: &Config) -> (Report, String) {
+    let folder = Folder::new();
+    written(config, &folder.join("report.html"))
+}
+
+fn gates() -> Config {
+    gated(mixed(4), Duration::from_us(300), Duration::from_us(500))
+}
+
+#[test]
+fn everything_is_on_it() {
+    let (report, html) = page(&gates());
+    let digest = format!("{:016x}", report.digest);
+    for words in [
+        "Topology",
+        "station 0",
+        "bridge 0",
+        "970PRO-0",
+        "1Gb/s",
+        "Latency of read",
+        "Throughput",
+        "p99.9",
+        "gate wait",
+        "station 0 to bridge 0 port 0",
+        "cycle 500 µs",
+        "The median read",
+        "The worst",
+        "class=\"closed\"",
+        "Will the drive fall off the bus?",
+        "I/O timeout of the driver",
+        "seed = 1 # &lt;one&gt;",
+        &digest,
+    ] {
+        assert!(html.contains(words), "no {words}");
+    }
+    for outside in ["http:", "https:", "<script", "src=", "@import", "NaN", "inf"] {
+        assert!(!html.replace("http://www.w3.org/2000/svg", "").contains(outside), "{outside}");
+    }
+    assert_eq!(html, page(&gates()).1, "the same plan, the same page");
+}
+
+#[test]
+fn plans_of_all_kinds_have_a_page() {
+    let reads = Workload::ConfigReads { count: 20, gap: Duration::from_us(1) };
+    let mut two = tcp(2);
+    two.hosts.push(two.hosts[0].clone());
+    for config in [Config::brief_direct(mixed(2)), Config::brief_direct(reads), two] {
+        let (_, html) = page(&config);
+        assert!(html.contains("</html>") && !html.contains("NaN"));
+        assert!(!html.contains("<h2>Gates</h2>"));
+    }
+}
+
+/// Kept for people to look at, if there is a browser.
+#[test]
+fn it_can_be_looked_at() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target/reports");
+    std::fs::create_dir_all(&folder).unwrap();
+    let folder = folder.canonicalize().unwrap();
+    let path = folder.join("simulation.html");
+    written(&gates(), &path);
+    for (width, height) in [(1000, 9000), (400, 14000)] {
+        let picture = folder.join(format!("simulation-{width}.png"));
+        let _ = std::fs::remove_file(&picture);
+        let profile = Folder::new();
+        let browser = Command::new("chromium")
+            .args(["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"])
+            .arg(format!("--user-data-dir={}", profile.0.display()))
+            .arg(format!("--window-size={width},{height}"))
+            .arg(format!("--screenshot={}", picture.display()))
+            .arg(format!("file://{}", path.display()))
+            .output();
+        let Ok(output) = browser else {
+            eprintln!("NO SCREENSHOT: chromium is not installed; look at {}", path.display());
+            return;
+        };
+        let errors = String::from_utf8_lossy(&output.stderr);
+        let bytes = std::fs::read(&picture).unwrap_or_else(|_| panic!("no picture: {errors}"));
+        assert!(bytes.starts_with(b"\x89PNG") && bytes.len() > 50_000, "{} bytes", bytes.len());
+    }
+}
