@@ -8,6 +8,7 @@ mod links;
 mod local;
 mod namespace;
 mod node;
+pub mod plan;
 mod progress;
 pub mod report;
 mod rig;

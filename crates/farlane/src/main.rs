@@ -1,7 +1,7 @@
 //! The `farlane` program: see `farlane --help`.
 
 use clap::{Parser, Subcommand};
-use farlane::commands::{bench, demo, device, host, ping, switch, trace};
+use farlane::commands::{bench, demo, device, host, ping, sim, switch, trace};
 use std::process::ExitCode;
 
 /// A PCIe endpoint, first of all an NVMe drive, on the far side of an
@@ -31,6 +31,7 @@ enum Command {
     Host(host::Args),
     Switch(switch::Args),
     Ping(ping::Args),
+    Sim(sim::Args),
     Trace(trace::Args),
 }
 
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
         Command::Host(args) => host::run(&args),
         Command::Switch(args) => switch::run(&args),
         Command::Ping(args) => ping::run(&args),
+        Command::Sim(args) => sim::run(&args),
         Command::Trace(args) => trace::run(&args),
     };
     match result {

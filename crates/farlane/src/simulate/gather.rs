@@ -32,7 +32,7 @@ pub struct Piece {
 
 /// Commands by the time of their end.
 #[derive(Clone, Debug)]
-pub struct Series {
+pub struct Timeline {
     /// Where the first piece begins, and how long each is.
     pub start: Instant,
     /// See `start`.
@@ -41,7 +41,7 @@ pub struct Series {
     pub pieces: Vec<Piece>,
 }
 
-impl Series {
+impl Timeline {
     fn new(start: Instant) -> Self {
         Self { start, width: Duration::from_us(1), pieces: Vec::new() }
     }
@@ -86,8 +86,7 @@ pub struct Kind {
     samples: BTreeMap<u64, CommandRecord>,
     /// The longest.
     pub worst: CommandRecord,
-    /// How it went over time.
-    pub series: Series,
+    series: Timeline,
 }
 
 impl Kind {
@@ -96,7 +95,7 @@ impl Kind {
             latency: Latency::new(),
             samples: BTreeMap::new(),
             worst: *first,
-            series: Series::new(first.since),
+            series: Timeline::new(first.since),
         }
     }
 
@@ -109,6 +108,16 @@ impl Kind {
             self.worst = *record;
         }
         self.series.add(record);
+    }
+
+    /// How it went over time: several commands a piece, if there are many.
+    pub fn timeline(&self) -> Timeline {
+        let mut timeline = self.series.clone();
+        let most = (self.latency.count() as usize / 4).clamp(8, POINTS);
+        while timeline.pieces.len() > most {
+            timeline.halve();
+        }
+        timeline
     }
 
     /// A command that took as long as `share` of all at most, to three digits.

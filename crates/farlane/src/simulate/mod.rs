@@ -15,4 +15,5 @@ pub mod trace;
 mod watch;
 
 pub use outputs::{Outputs, Wanted};
+pub use page::Words;
 pub use watch::{All, Shared};

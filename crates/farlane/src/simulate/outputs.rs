@@ -3,7 +3,7 @@
 use super::capture::Capture;
 use super::gather::Gathered;
 use super::limits::{self, Assumptions, Row, Waits};
-use super::page::{Subject, page};
+use super::page::{Subject, Words, page};
 use super::trace::{TraceFiles, cannot_write};
 use super::{All, Shared};
 use crate::commands::{Failure, Outcome};
@@ -94,13 +94,18 @@ impl Outputs {
         Box::new(All(all))
     }
 
-    /// Closes the files at the end of virtual time. Yields every limit with
-    /// what was seen.
+    /// Closes the files at the end of virtual time, with the workloads `done`
+    /// or not. Yields every limit with what was seen.
     ///
     /// # Errors
     /// One line that names a file which could not be written.
-    pub fn close(&mut self, config: &Config, now: Instant) -> Result<Vec<Row>, Failure> {
-        self.waits.0.borrow_mut().finish(now);
+    pub fn close(
+        &mut self,
+        config: &Config,
+        now: Instant,
+        done: bool,
+    ) -> Result<Vec<Row>, Failure> {
+        self.waits.0.borrow_mut().finish(now, done);
         if let Some(trace) = &self.trace {
             trace.0.borrow_mut().finish()?;
         }
@@ -110,8 +115,7 @@ impl Outputs {
         Ok(limits::after(config, &self.assumed, &self.waits.0.borrow()))
     }
 
-    /// Writes the report, if one is wanted. `title` names the plan, `plan` is
-    /// its text.
+    /// Writes the report, if one is wanted.
     ///
     /// # Errors
     /// One line that names the file.
@@ -120,7 +124,7 @@ impl Outputs {
         config: &Config,
         report: &Report,
         limits: &[Row],
-        (title, plan): (&str, &str),
+        words: &Words<'_>,
     ) -> Outcome {
         let (Some(path), Some(gathered)) = (&self.page, &self.gathered) else { return Ok(()) };
         let traces = self.trace.as_ref().map(|trace| {
@@ -129,8 +133,7 @@ impl Outputs {
         });
         let traces: Vec<Vec<PathBuf>> = traces.unwrap_or_default();
         let subject = Subject {
-            title,
-            plan,
+            words,
             config,
             report,
             gathered: &gathered.0.borrow(),

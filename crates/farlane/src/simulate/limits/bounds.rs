@@ -1,6 +1,6 @@
 //! What closed gates can do, by arithmetic alone.
 
-use super::{Assumptions, Event, Row};
+use super::{Assumptions, Event, NEVER, Row};
 use crate::simulate::places::{self, Egress};
 use sim::Config;
 use sim::ethernet::frame::{FCS, HEADER, MTU, PREAMBLE, TAG};
@@ -25,12 +25,12 @@ pub(super) fn rows(config: &Config, assumed: &Assumptions) -> Vec<Row> {
         let (span, what) = found.unwrap_or((Some(Duration::ZERO), "no gates".into()));
         let event = |span| Event { at: None, span, what: what.clone() };
         let limit = assumed.completion_timeout.earliest;
-        let worst = event(span.unwrap_or(Duration::from_ps(u64::MAX)));
+        let worst = event(span.unwrap_or(NEVER));
         Row {
             name: name.into(),
             limit,
             latest: assumed.completion_timeout.latest,
-            first: (worst.span > limit).then(|| worst.clone()),
+            first: (worst.span >= limit).then(|| worst.clone()),
             worst: Some(worst),
             planned: true,
             endless: span.is_none(),

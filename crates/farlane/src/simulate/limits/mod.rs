@@ -59,6 +59,9 @@ impl CompletionTimeout {
     }
 }
 
+/// The end of a range that has none.
+pub(super) const NEVER: Duration = Duration::from_ps(u64::MAX);
+
 /// What the systems around the tunnel do when they have waited too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Assumptions {
@@ -142,12 +145,18 @@ impl Row {
         Some(self.limit.as_ps() as f64 / worst.span.as_ps().max(1) as f64)
     }
 
+    /// In a line.
+    pub fn sentence(&self) -> String {
+        let [limit, worst, _, _, verdict, event] = cells(self);
+        format!("{}: {worst} against {limit}: {verdict}; {event}", self.name)
+    }
+
     /// What it means.
     pub fn verdict(&self) -> Verdict {
         match &self.worst {
             _ if self.endless => Verdict::Breaks,
-            Some(worst) if worst.span > self.latest => Verdict::Breaks,
-            Some(worst) if worst.span > self.limit => Verdict::AtRisk,
+            Some(worst) if worst.span >= self.latest => Verdict::Breaks,
+            Some(worst) if worst.span >= self.limit => Verdict::AtRisk,
             _ => Verdict::Holds,
         }
     }
@@ -175,7 +184,7 @@ pub fn flagged(rows: &[Row]) -> impl Iterator<Item = &Row> {
 pub struct Document {
     limit: String,
     limit_ns: u64,
-    latest_ns: u64,
+    latest_ns: Option<u64>,
     worst_ns: Option<u64>,
     margin_ns: Option<i64>,
     factor: Option<f64>,
@@ -191,7 +200,7 @@ impl From<&Row> for Document {
         Self {
             limit: row.name.clone(),
             limit_ns: row.limit.as_ns(),
-            latest_ns: row.latest.as_ns(),
+            latest_ns: (row.latest != NEVER).then(|| row.latest.as_ns()),
             worst_ns: row.worst.as_ref().map(|event| event.span.as_ns()),
             margin_ns: row.margin_ps().map(|ps| (ps / 1000) as i64),
             factor: row.factor(),

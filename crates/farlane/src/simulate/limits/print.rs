@@ -1,6 +1,6 @@
 //! The rows as text.
 
-use super::{Row, Verdict};
+use super::{NEVER, Row, Verdict};
 use crate::report::time;
 
 /// A time in picoseconds, with its sign.
@@ -13,9 +13,9 @@ pub(in crate::simulate) fn signed(ps: i128) -> String {
 pub(in crate::simulate) fn cells(row: &Row) -> [String; 6] {
     let none = || "–".to_owned();
     let ns = |duration: wire::Duration| time(duration.as_ns() as f64);
-    let limit = match row.limit == row.latest {
-        true => ns(row.limit),
-        false => format!("{}–{}", ns(row.limit), ns(row.latest)),
+    let limit = match row.latest {
+        latest if latest == row.limit || latest == NEVER => ns(row.limit),
+        latest => format!("{}–{}", ns(row.limit), ns(latest)),
     };
     let worst = match &row.worst {
         _ if row.endless => "for ever".to_owned(),

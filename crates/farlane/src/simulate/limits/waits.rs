@@ -1,7 +1,7 @@
 //! An observer that times what somebody waits for.
 
 use super::acks::Acks;
-use super::{Assumptions, Event, Row};
+use super::{Assumptions, Event, NEVER, Row};
 use crate::analyse::{Analyser, Direction, Event as Found, Settings};
 use sim::Config;
 use sim::measure::{CommandRecord, Observer, Point};
@@ -38,7 +38,7 @@ impl Meter {
     pub fn add(&mut self, since: Instant, until: Instant, what: impl FnOnce() -> String) {
         let span = until.since(since);
         let longest = self.longest.as_ref().is_none_or(|longest| span > longest.span);
-        let first = span > self.limit && self.first.is_none();
+        let first = span >= self.limit && self.first.is_none();
         if !longest && !first {
             return;
         }
@@ -76,6 +76,8 @@ pub struct Waits {
     heard: BTreeMap<Point, Instant>,
     /// Of the hosts, until their first I/O command is over.
     booting: Vec<Option<(Box<Analyser>, Instant)>>,
+    /// When the last command of each host ended.
+    ended: Vec<Instant>,
     acks: Acks,
     drive: Meter,
     root: Meter,
@@ -105,6 +107,7 @@ impl Waits {
             requests: BTreeMap::new(),
             heard: BTreeMap::new(),
             booting: hosts.map(|_| Some((analyser(), Instant::ZERO))).collect(),
+            ended: vec![Instant::ZERO; config.hosts.len()],
             acks: Acks::new(config),
             drive: Meter::new(
                 "completion timeout of the drive",
@@ -119,17 +122,21 @@ impl Waits {
             io: Meter::new("I/O timeout of the driver", both(assumed.io_timeout), IO),
             admin: Meter::new("admin timeout of the driver", both(assumed.admin_timeout), ADMIN),
             rto: Meter::new("TCP retransmission, Linux", both(assumed.rto_min), RTO),
-            sim_rto: Meter::new(
-                "TCP retransmission, as simulated",
-                (sim_rto, Duration::from_ps(u64::MAX)),
-                SIM_RTO,
-            ),
+            sim_rto: Meter::new("TCP retransmission, as simulated", (sim_rto, NEVER), SIM_RTO),
             silence: Meter::new("link lost by silence", both(loss), LOSS),
         }
     }
 
-    /// Nothing happens any more: what is under way has waited until now.
-    pub fn finish(&mut self, now: Instant) {
+    /// Nothing happens any more: what is under way has waited until now. If
+    /// the workloads are not `done`, commands are, since the last one ended at
+    /// the latest.
+    pub fn finish(&mut self, now: Instant, done: bool) {
+        for (host, since) in self.ended.iter().enumerate().filter(|_| !done) {
+            if *since > Instant::ZERO {
+                let what = || format!("commands of host {host}, never answered");
+                self.io.add(*since, now, what);
+            }
+        }
         for ((point, requester, tag), (since, kind)) in std::mem::take(&mut self.requests) {
             let meter = if matches!(point, Point::RootPort(host) if !self.direct[usize::from(host)])
             {
@@ -235,6 +242,7 @@ impl Observer for Waits {
     fn command(&mut self, record: &CommandRecord) {
         if let Some(booting) = self.booting.get_mut(usize::from(record.host)) {
             *booting = None;
+            self.ended[usize::from(record.host)] = record.until;
         }
         self.io.add(record.since, record.until, || {
             let kind = if record.write { "Write" } else { "Read" };

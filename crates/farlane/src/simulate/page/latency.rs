@@ -1,11 +1,11 @@
 //! Latency, throughput and where the time goes.
 
-use super::{Subject, rate};
+use super::Subject;
 use crate::analyse::latency::Latency;
 use crate::report::{
     Align, Axis, Bar, Page, Plot, Scale, Series, Stack, Table, distribution, histogram, time,
 };
-use crate::simulate::gather::{Gathered, Kind};
+use crate::simulate::gather::{Kind, Piece, Timeline};
 use sim::measure::{Segment, Summary};
 use wire::Duration;
 
@@ -17,20 +17,23 @@ const RANKS: [(f64, &str); 5] =
     [(0.5, "p50"), (0.9, "p90"), (0.99, "p99"), (0.999, "p99.9"), (1.0, "max")];
 
 /// What commands are called.
-pub(super) fn name(hosts: usize, host: u16, write: bool) -> String {
+pub(super) fn name(subject: &Subject<'_>, host: u16, write: bool) -> String {
     let kind = if write { "write" } else { "read" };
-    if hosts > 1 { format!("{kind} of host {host}") } else { kind.to_owned() }
+    match subject.report.hosts.len() {
+        1 => kind.to_owned(),
+        _ => (subject.words.named)(&format!("{kind} of host {host}")),
+    }
 }
 
 type Named<'a> = (String, &'a Kind);
 
-fn named<'a>(gathered: &'a Gathered, hosts: usize) -> Vec<Named<'a>> {
-    let all = gathered.kinds.iter();
-    all.map(|((host, write), kind)| (name(hosts, *host, *write), kind)).collect()
+fn named<'a>(subject: &Subject<'a>) -> Vec<Named<'a>> {
+    let all = subject.gathered.kinds.iter();
+    all.map(|((host, write), kind)| (name(subject, *host, *write), kind)).collect()
 }
 
 pub(super) fn sections(page: &mut Page, subject: &Subject<'_>) {
-    let kinds = named(subject.gathered, subject.report.hosts.len());
+    let kinds = named(subject);
     page.section("Latency");
     page.text(
         "Commands from the application's call to its answer; at the root port from the submission \
@@ -71,9 +74,10 @@ fn table(page: &mut Page, subject: &Subject<'_>) {
         table.row(row);
     };
     for (number, host) in subject.report.hosts.iter().enumerate() {
-        add(format!("host {number}: application"), host.latency.summary());
-        add(format!("host {number}: root port"), host.root_port.summary());
-        add(format!("host {number}: configuration reads"), host.config_reads.summary());
+        let name = (subject.words.named)(&format!("host {number}"));
+        add(format!("{name}: application"), host.latency.summary());
+        add(format!("{name}: root port"), host.root_port.summary());
+        add(format!("{name}: configuration reads"), host.config_reads.summary());
     }
     page.table(&table);
 }
@@ -121,25 +125,23 @@ fn distributions(page: &mut Page, kinds: &[Named<'_>]) {
 fn over_time(page: &mut Page, kinds: &[Named<'_>]) {
     page.section("Over time");
     let mut figures = Vec::new();
-    for (name, kind) in kinds.iter().take(MOST_PICTURES) {
-        let width = time(kind.series.width.as_ns() as f64);
-        let note = format!("mean and worst of each {width}");
-        figures.push((format!("Latency of {name}"), note, latency_over_time(name, kind).html()));
+    let lines: Vec<(&str, Timeline)> =
+        kinds.iter().take(MOST_LINES).map(|(name, kind)| (&name[..], kind.timeline())).collect();
+    for (name, line) in lines.iter().take(MOST_PICTURES) {
+        let note = format!("mean and worst of each {}", time(line.width.as_ns() as f64));
+        figures.push((format!("Latency of {name}"), note, latency_over_time(name, line).html()));
     }
-    let plot = throughput_over_time(&kinds[..kinds.len().min(MOST_LINES)]);
-    figures.push(("Throughput".to_owned(), String::new(), plot.html()));
+    figures.push(("Throughput".to_owned(), String::new(), throughput_over_time(&lines).html()));
     page.figures(&figures);
 }
 
-fn clock(kinds: &[Named<'_>]) -> Axis {
-    let of = |kind: &Kind| {
-        let start = kind.series.start.as_ns() as f64;
-        let width = kind.series.width.as_ns() as f64;
-        (start, start + width * kind.series.pieces.len().max(1) as f64)
-    };
-    let spans: Vec<(f64, f64)> = kinds.iter().map(|(_, kind)| of(kind)).collect();
-    let first = spans.iter().map(|(first, _)| *first).fold(f64::MAX, f64::min);
-    let last = spans.iter().map(|(_, last)| *last).fold(0.0, f64::max);
+fn clock<'a>(lines: impl Iterator<Item = &'a Timeline>) -> Axis {
+    let (mut first, mut last) = (f64::MAX, 0f64);
+    for line in lines {
+        let start = line.start.as_ns() as f64;
+        first = first.min(start);
+        last = last.max(start + line.width.as_ns() as f64 * line.pieces.len() as f64);
+    }
     Axis {
         label: "simulated time".to_owned(),
         scale: Scale::Linear,
@@ -148,41 +150,43 @@ fn clock(kinds: &[Named<'_>]) -> Axis {
     }
 }
 
-/// A line through the middles of the pieces.
-fn line(kind: &Kind, name: &str, value: impl Fn(&crate::simulate::gather::Piece) -> f64) -> Series {
-    let series = &kind.series;
+/// A line through the middles of the pieces that have a value.
+fn line(series: &Timeline, name: &str, value: impl Fn(&Piece) -> Option<f64>) -> Series {
     let width = series.width.as_ns() as f64;
     let middle = |at: usize| series.start.as_ns() as f64 + width * (at as f64 + 0.5);
-    let pieces = series.pieces.iter().enumerate().filter(|(_, piece)| piece.count > 0);
-    let points = pieces.map(|(at, piece)| (middle(at), value(piece))).collect();
+    let pieces = series.pieces.iter().enumerate();
+    let points = pieces.filter_map(|(at, piece)| Some((middle(at), value(piece)?))).collect();
     Series { name: name.to_owned(), points }
 }
 
-fn latency_over_time(name: &str, kind: &Kind) -> Plot {
-    let mean = line(kind, "mean", |p| (p.sum_ps / u128::from(p.count) / 1000) as f64);
-    let worst = line(kind, "worst", |piece| piece.worst.as_ns() as f64);
+fn latency_over_time(name: &str, series: &Timeline) -> Plot {
+    let mean = line(series, "mean", |piece| {
+        piece.sum_ps.checked_div(u128::from(piece.count)).map(|ps| (ps / 1000) as f64)
+    });
+    let worst =
+        line(series, "worst", |piece| (piece.count > 0).then(|| piece.worst.as_ns() as f64));
     let values = || mean.points.iter().chain(&worst.points).map(|(_, ns)| *ns);
     let (least, most) = (values().fold(f64::MAX, f64::min), values().fold(0.0, f64::max));
     let y = Axis::times("latency", least * 0.9, most * 1.1);
-    let mut plot = Plot::new(name, clock(&[(name.to_owned(), kind)]), y);
+    let mut plot = Plot::new(name, clock(std::iter::once(series)), y);
     plot.series = vec![mean, worst];
     plot
 }
 
-fn throughput_over_time(kinds: &[Named<'_>]) -> Plot {
-    let of = |(name, kind): &Named<'_>| {
-        let seconds = kind.series.width.as_ps() as f64 / 1e12;
-        line(kind, name, |piece| piece.bytes as f64 / seconds)
+fn throughput_over_time(lines: &[(&str, Timeline)]) -> Plot {
+    let of = |(name, series): &(&str, Timeline)| {
+        let seconds = series.width.as_ps() as f64 / 1e12;
+        line(series, name, |piece| Some(piece.bytes as f64 / seconds))
     };
-    let series: Vec<Series> = kinds.iter().map(of).collect();
+    let series: Vec<Series> = lines.iter().map(of).collect();
     let values = series.iter().flat_map(|series| &series.points).map(|(_, value)| *value);
     let y = Axis {
-        label: String::new(),
+        label: "MB/s".to_owned(),
         scale: Scale::Linear,
-        format: rate,
+        format: |rate| format!("{}", (rate / 1e4).round() / 100.0),
         range: (0.0, values.fold(1.0, f64::max) * 1.05),
     };
-    let mut plot = Plot::new("throughput", clock(kinds), y);
+    let mut plot = Plot::new("throughput", clock(lines.iter().map(|(_, line)| line)), y);
     plot.series = series;
     plot
 }

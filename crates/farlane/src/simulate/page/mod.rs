@@ -17,12 +17,21 @@ use std::path::PathBuf;
 /// Gate charts at most.
 const MOST_CHARTS: usize = 8;
 
-/// What a page is about.
-pub struct Subject<'a> {
+/// What people call things.
+pub struct Words<'a> {
     /// The plan's name.
     pub title: &'a str,
     /// The plan as it was written; empty if there is none.
     pub plan: &'a str,
+    /// Puts the plan's names for `host 0`, `link 0`, `station 0` and
+    /// `bridge 0` into a text.
+    pub named: &'a dyn Fn(&str) -> String,
+}
+
+/// What a page is about.
+pub struct Subject<'a> {
+    /// What people call things.
+    pub words: &'a Words<'a>,
     /// What was simulated.
     pub config: &'a Config,
     /// What it came to.
@@ -42,23 +51,23 @@ pub struct Subject<'a> {
 /// # Errors
 /// If the traces cannot be read.
 pub fn page(subject: &Subject<'_>) -> Result<String, Failure> {
-    let mut page = Page::new(&format!("Simulation of {}", subject.title));
+    let mut page = Page::new(&format!("Simulation of {}", subject.words.title));
     overview(&mut page, subject);
     page.section("Topology");
-    let (svg, width) = topology::svg(subject.config);
+    let (svg, width) = topology::svg(subject.config, subject.words.named);
     if width > 560.0 {
         page.wide("", "", &svg.replace("class=\"plot\"", ""));
     } else {
         page.figures(&[(String::new(), String::new(), svg)]);
     }
     latency::sections(&mut page, subject);
-    links(&mut page, subject.report);
+    links(&mut page, subject);
     gate_charts(&mut page, subject);
     sequence_diagrams(&mut page, subject)?;
     limits(&mut page, subject);
-    if !subject.plan.is_empty() {
+    if !subject.words.plan.is_empty() {
         page.section("The plan");
-        page.preformatted(subject.plan);
+        page.preformatted(subject.words.plan);
     }
     let version = env!("CARGO_PKG_VERSION");
     Ok(page.finish(&format!(
@@ -71,7 +80,7 @@ pub fn page(subject: &Subject<'_>) -> Result<String, Failure> {
 /// Bytes per second, readable.
 fn rate(bytes: f64) -> String {
     match bytes {
-        b if b < 1e6 => format!("{:.1} kB/s", b / 1e3),
+        b if b < 1e6 => format!("{:.0} kB/s", b / 1e3),
         b if b < 1e9 => format!("{:.1} MB/s", b / 1e6),
         b => format!("{:.2} GB/s", b / 1e9),
     }
@@ -86,7 +95,7 @@ fn overview(page: &mut Page, subject: &Subject<'_>) {
         tiles.push(tile(commands.to_string(), "NVMe commands"));
     }
     if let Some(((host, write), kind)) = gathered.main() {
-        let name = latency::name(report.hosts.len(), host, write);
+        let name = latency::name(subject, host, write);
         let summary = kind.latency.summary();
         tiles.push(tile(time(summary.p50_ns as f64), &format!("median {name}")));
         tiles.push(tile(time(summary.max_ns as f64), &format!("worst {name}")));
@@ -104,11 +113,12 @@ fn overview(page: &mut Page, subject: &Subject<'_>) {
     let flagged = limits.iter().filter(|row| row.verdict() != Verdict::Holds).count();
     let value = format!("{} of {}", limits.len() - flagged, limits.len());
     tiles.push(Tile { value, name: "limits hold, see below".into(), bad: flagged > 0 });
-    tiles.push(tile(format!("{:016x}", report.digest), "digest"));
     page.tiles(&tiles);
+    page.note(&format!("Seed {}, digest {:016x}.", subject.config.seed, report.digest));
 }
 
-fn links(page: &mut Page, report: &Report) {
+fn links(page: &mut Page, subject: &Subject<'_>) {
+    let Subject { report, words, .. } = subject;
     page.section("Links");
     page.text("How much of the time each direction was busy while the workloads ran.");
     let busy = report.links.iter().filter(|link| link.load.packets > 0);
@@ -117,7 +127,7 @@ fn links(page: &mut Page, report: &Report) {
             let share = link.utilisation_ppm as f64 / 1e6;
             let text = format!("{:.1} %", share * 100.0);
             let packets = link.load.packets;
-            (link.name.clone(), format!("{text} · {packets} packets"), share)
+            ((words.named)(&link.name), format!("{text} · {packets} packets"), share)
         })
         .collect();
     page.figures(&[(String::new(), String::new(), shares("utilisation", &bars))]);
@@ -134,7 +144,7 @@ fn links(page: &mut Page, report: &Report) {
     for tunnel in &report.tunnels {
         let each = tunnel.tlps as f64 / tunnel.frames.max(1) as f64;
         let numbers = [tunnel.frames.to_string(), tunnel.tlps.to_string(), format!("{each:.2}")];
-        table.row(std::iter::once(tunnel.name.clone()).chain(numbers).collect());
+        table.row(std::iter::once((words.named)(&tunnel.name)).chain(numbers).collect());
     }
     page.table(&table);
 }
@@ -152,7 +162,7 @@ fn gate_charts(page: &mut Page, subject: &Subject<'_>) {
     let chart = |cycle: &crate::simulate::gather::Cycle| {
         let length = time(cycle.gates.list().cycle_time().as_ns() as f64);
         let small = format!("cycle {length}, {} frames", cycle.frames);
-        (places::name(cycle.place), small, gates::svg(cycle))
+        ((subject.words.named)(&places::name(cycle.place)), small, gates::svg(cycle))
     };
     let charts: Vec<_> = cycles.values().take(MOST_CHARTS).map(chart).collect();
     page.figures(&charts);
@@ -175,7 +185,7 @@ fn sequence_diagrams(page: &mut Page, subject: &Subject<'_>) -> Result<(), Failu
          application waits before and after that is not in it.",
         if gated { " Grey is when a gate on the way is closed." } else { "" }
     ));
-    let name = latency::name(subject.report.hosts.len(), host, write);
+    let name = latency::name(subject, host, write);
     for ((rank, record), svg) in wanted.iter().zip(diagrams) {
         let span = time(record.until.since(record.since).as_ns() as f64);
         let small = format!("{span} for the application");
@@ -195,22 +205,27 @@ fn limits(page: &mut Page, subject: &Subject<'_>) {
          up at its lower end, and have at its upper end; the margin is to the lower end.",
     );
     let mut table = Table::new(&[
-        ("limit", Left),
+        ("limit", Wrap),
         ("at", Right),
         ("worst case", Right),
         ("margin", Right),
         ("factor", Right),
         ("", Left),
         ("first event beyond it", Wrap),
-        ("source", Wrap),
     ]);
+    let mut sources = std::collections::BTreeSet::new();
     for row in subject.limits {
         let mut cells = vec![row.name.clone()];
         cells.extend(super::limits::cells(row));
-        cells.push(row.source.to_owned());
+        if let Some(event) = cells.last_mut() {
+            *event = (subject.words.named)(event);
+        }
+        sources.insert(row.source);
         table.row(cells);
     }
     page.table(&table);
+    let sources: Vec<&str> = sources.into_iter().collect();
+    page.note(&format!("Sources: {}.", sources.join("; ")));
     let again = subject.waits.sent_again();
     page.note(&format!(
         "The simulated TCP runs on a clock a thousand times as fast as its timers were made for: \

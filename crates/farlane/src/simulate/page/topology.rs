@@ -11,9 +11,9 @@ use sim::world::Attached;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-const BOX: (f64, f64) = (124.0, 40.0);
+const BOX: (f64, f64) = (136.0, 40.0);
 const GAP: f64 = 20.0;
-const LEVEL: f64 = 104.0;
+const LEVEL: f64 = 84.0;
 const LEAST: f64 = 420.0;
 
 /// A box of the picture.
@@ -34,8 +34,14 @@ struct Picture {
 }
 
 /// The picture and its width.
-pub(super) fn svg(config: &Config) -> (String, f64) {
-    Picture::new(config).svg()
+pub(super) fn svg(config: &Config, named: &dyn Fn(&str) -> String) -> (String, f64) {
+    let mut picture = Picture::new(config);
+    for (node, name, _) in picture.levels.iter_mut().flatten() {
+        if !matches!(node, Node::Drive(..)) {
+            *name = named(name);
+        }
+    }
+    picture.svg()
 }
 
 fn pcie(link: &LinkConfig) -> String {

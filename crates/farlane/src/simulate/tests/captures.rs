@@ -21,7 +21,7 @@ fn frames_of_all_wires_are_in_order_with_their_tags() {
     let mut world = World::new(&config).unwrap();
     world.observe(outputs.observer());
     let report = world.run().unwrap();
-    outputs.close(&config, world.now()).unwrap();
+    outputs.close(&config, world.now(), true).unwrap();
     let bytes = std::fs::read(&path).unwrap();
     let (mut at, mut interfaces, mut frames, mut last) = (0, 0, [0u64; 4], 0);
     while at < bytes.len() {

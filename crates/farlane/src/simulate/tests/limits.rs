@@ -15,7 +15,7 @@ fn rows(config: &Config) -> Vec<Row> {
     let mut world = World::new(config).unwrap();
     world.observe(outputs.observer());
     world.run().unwrap();
-    outputs.close(config, world.now()).unwrap()
+    outputs.close(config, world.now(), true).unwrap()
 }
 
 fn row<'a>(rows: &'a [Row], name: &str) -> &'a Row {
@@ -127,10 +127,11 @@ fn what_never_ends_counts_until_the_end() {
     let mut world = World::new(&config).unwrap();
     world.observe(outputs.observer());
     world.run().unwrap_err();
-    let rows = outputs.close(&config, world.now()).unwrap();
+    let rows = outputs.close(&config, world.now(), false).unwrap();
     let silence = row(&rows, "link lost by silence");
     assert_eq!(silence.verdict(), Verdict::Breaks, "{}", text(&rows));
     let Attached::Switch(switch) = &config.hosts[0].attached else { panic!("a switch") };
     assert!(silence.worst.as_ref().unwrap().span >= switch.loss_limit);
-    assert!(flagged(&rows).count() >= 2, "{}", text(&rows));
+    let io = row(&rows, "I/O timeout").worst.as_ref().unwrap();
+    assert!(io.span > Duration::from_ms(1_900) && io.what.contains("never"), "{}", text(&rows));
 }

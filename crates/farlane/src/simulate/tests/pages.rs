@@ -2,7 +2,7 @@
 
 use super::{Folder, gated, mixed, tcp};
 use crate::simulate::limits::Assumptions;
-use crate::simulate::{Outputs, Wanted};
+use crate::simulate::{Outputs, Wanted, Words};
 use sim::workload::Workload;
 use sim::world::Report;
 use sim::{Config, World};
@@ -16,9 +16,10 @@ fn written(config: &Config, path: &Path) -> (Report, String) {
     let mut world = World::new(config).unwrap();
     world.observe(outputs.observer());
     let report = world.run().unwrap();
-    let limits = outputs.close(config, world.now()).unwrap();
+    let limits = outputs.close(config, world.now(), true).unwrap();
     let plan = "# as tests have it\nseed = 1 # <one>\n";
-    outputs.report(config, &report, &limits, ("test.toml", plan)).unwrap();
+    let words = Words { title: "test.toml", plan, named: &str::to_owned };
+    outputs.report(config, &report, &limits, &words).unwrap();
     (report, std::fs::read_to_string(path).unwrap())
 }
 

@@ -1,0 +1,275 @@
+//! The document of `--json`, from which the tables are printed as well.
+
+use super::watch::{Commands, in_ns, split_in_ns};
+use crate::plan::Planned;
+use crate::simulate::limits;
+use serde::Serialize;
+use sim::measure::{SEGMENTS, Segment};
+use sim::world::Report;
+use std::collections::BTreeMap;
+
+/// Version of the document.
+const SCHEMA: u32 = 1;
+
+/// One simulation.
+#[derive(Clone, Debug, Serialize)]
+pub struct Document {
+    pub schema: u32,
+    pub plan: String,
+    /// Keys that the sweep has set.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub set: BTreeMap<String, String>,
+    pub seed: u64,
+    pub digest: String,
+    pub events: u64,
+    pub time_ns: u64,
+    pub latency_ns: Latency,
+    pub iops: u64,
+    pub bytes_per_s: u64,
+    pub hosts: Vec<Host>,
+    pub segments: Option<Segments>,
+    pub links: Vec<Link>,
+    pub tunnels: Vec<Tunnel>,
+    /// Waits against the limits of real systems; not in sweeps.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<limits::Document>,
+    /// The same as a table.
+    #[serde(skip)]
+    pub limits_text: String,
+    /// Further seeds.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub runs: Vec<Run>,
+}
+
+/// Samples of one latency, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Latency {
+    pub n: u64,
+    pub min: u64,
+    pub mean: u64,
+    pub p50: u64,
+    pub p90: u64,
+    pub p99: u64,
+    pub p99_9: u64,
+    pub max: u64,
+    pub jitter: u64,
+}
+
+/// A host.
+#[derive(Clone, Debug, Serialize)]
+pub struct Host {
+    pub host: String,
+    pub latency_ns: Latency,
+    pub root_port_ns: Latency,
+    pub config_read_ns: Latency,
+    pub commands: u64,
+    pub bytes: u64,
+    pub span_ns: u64,
+    pub iops: u64,
+    pub bytes_per_s: u64,
+    pub verified_blocks: u64,
+    pub mismatches: u64,
+    pub failures: u64,
+}
+
+/// Where the time of commands went.
+#[derive(Clone, Debug, Serialize)]
+pub struct Segments {
+    pub mean: Vec<Part>,
+    pub median: Vec<Part>,
+    pub p99: Vec<Part>,
+    pub total_ns: Totals,
+}
+
+/// Sums of the parts.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Totals {
+    pub mean: u64,
+    pub median: u64,
+    pub p99: u64,
+}
+
+/// The time in one segment.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Part {
+    pub segment: &'static str,
+    pub ns: u64,
+}
+
+/// One direction of a link or wire.
+#[derive(Clone, Debug, Serialize)]
+pub struct Link {
+    pub link: String,
+    pub utilisation_ppm: u64,
+    pub packets: u64,
+    pub bytes: u64,
+    pub busy_ns: u64,
+}
+
+/// One direction of a tunnel.
+#[derive(Clone, Debug, Serialize)]
+pub struct Tunnel {
+    pub tunnel: String,
+    pub frames: u64,
+    pub tlps: u64,
+    pub tlps_per_frame: f64,
+}
+
+/// Another seed.
+#[derive(Clone, Debug, Serialize)]
+pub struct Run {
+    pub seed: u64,
+    pub digest: String,
+    pub events: u64,
+    pub latency_ns: Latency,
+    pub iops: u64,
+    pub bytes_per_s: u64,
+}
+
+impl From<sim::measure::Summary> for Latency {
+    fn from(s: sim::measure::Summary) -> Self {
+        Self {
+            n: s.n,
+            min: s.min_ns,
+            mean: s.mean_ns,
+            p50: s.p50_ns,
+            p90: s.p90_ns,
+            p99: s.p99_ns,
+            p99_9: s.p99_9_ns,
+            max: s.max_ns,
+            jitter: s.jitter_ns,
+        }
+    }
+}
+
+/// The transfers of all hosts as one.
+fn together(report: &Report) -> Latency {
+    let all: Vec<_> = report.hosts.iter().map(|host| &host.latency).collect();
+    let [first, rest @ ..] = &all[..] else { return Latency::default() };
+    let mut latency = Latency::from(first.summary());
+    let mut histogram = first.histogram().clone();
+    let mut sum = first.sum_ps();
+    let mut steps = u128::from(latency.jitter) * u128::from(latency.n.saturating_sub(1));
+    for other in rest {
+        let summary = other.summary();
+        if summary.n == 0 {
+            continue;
+        }
+        let none = latency.n == 0;
+        latency.min = if none { summary.min_ns } else { latency.min.min(summary.min_ns) };
+        latency.max = latency.max.max(summary.max_ns);
+        latency.n += summary.n;
+        histogram.add(other.histogram()).expect("equal bounds");
+        sum += other.sum_ps();
+        steps += u128::from(summary.jitter_ns) * u128::from(summary.n - 1);
+    }
+    if !rest.is_empty() && latency.n > 0 {
+        let at = |quantile| histogram.value_at_quantile(quantile).clamp(latency.min, latency.max);
+        let pairs = u128::from(latency.n).saturating_sub(all.len() as u128).max(1);
+        latency = Latency {
+            mean: (sum / u128::from(latency.n) / 1000) as u64,
+            p50: at(0.5),
+            p90: at(0.9),
+            p99: at(0.99),
+            p99_9: at(0.999),
+            jitter: (steps / pairs) as u64,
+            ..latency
+        };
+    }
+    latency
+}
+
+fn per_second(count: u64, span_ns: u64) -> u64 {
+    (u128::from(count) * 1_000_000_000 / u128::from(span_ns.max(1))) as u64
+}
+
+fn parts(ns: [u64; SEGMENTS]) -> Vec<Part> {
+    let all = Segment::ALL.iter().zip(ns).filter(|(_, ns)| *ns > 0);
+    all.map(|(segment, ns)| Part { segment: segment.name(), ns }).collect()
+}
+
+fn segments(commands: &Commands) -> Option<Segments> {
+    let median = split_in_ns(&commands.all.example(500)?.split);
+    let p99 = split_in_ns(&commands.all.example(990)?.split);
+    let mean = in_ns(commands.sums, commands.count);
+    let total = |ns: [u64; SEGMENTS]| ns.iter().sum();
+    let total_ns = Totals { mean: total(mean), median: total(median), p99: total(p99) };
+    Some(Segments { mean: parts(mean), median: parts(median), p99: parts(p99), total_ns })
+}
+
+impl Document {
+    /// What a simulation came to.
+    pub fn new(plan: &str, planned: &Planned, report: &Report, commands: &Commands) -> Self {
+        let hosts = report.hosts.iter().zip(&planned.hosts).map(|(host, name)| {
+            let span_ns = host.span.as_ns();
+            Host {
+                host: name.clone(),
+                latency_ns: host.latency.summary().into(),
+                root_port_ns: host.root_port.summary().into(),
+                config_read_ns: host.config_reads.summary().into(),
+                commands: host.commands,
+                bytes: host.bytes,
+                span_ns,
+                iops: per_second(host.latency.count(), span_ns),
+                bytes_per_s: host.throughput(),
+                verified_blocks: host.verified,
+                mismatches: host.mismatches,
+                failures: host.failures,
+            }
+        });
+        let hosts: Vec<Host> = hosts.collect();
+        let links = report.links.iter().map(|link| Link {
+            link: planned.link_name(&link.name),
+            utilisation_ppm: link.utilisation_ppm,
+            packets: link.load.packets,
+            bytes: link.load.bytes,
+            busy_ns: link.load.busy.as_ns(),
+        });
+        let tunnels = report.tunnels.iter().map(|tunnel| {
+            let hundredths = tunnel.tlps * 100 / tunnel.frames.max(1);
+            Tunnel {
+                tunnel: planned.link_name(&tunnel.name),
+                frames: tunnel.frames,
+                tlps: tunnel.tlps,
+                tlps_per_frame: hundredths as f64 / 100.0,
+            }
+        });
+        Self {
+            schema: SCHEMA,
+            plan: plan.to_owned(),
+            set: BTreeMap::new(),
+            seed: planned.config.seed,
+            digest: format!("{:016x}", report.digest),
+            events: report.events,
+            time_ns: report.time.as_ns(),
+            latency_ns: together(report),
+            iops: hosts.iter().map(|host| host.iops).sum(),
+            bytes_per_s: hosts.iter().map(|host| host.bytes_per_s).sum(),
+            hosts,
+            segments: segments(commands),
+            links: links.collect(),
+            tunnels: tunnels.collect(),
+            limits: Vec::new(),
+            limits_text: String::new(),
+            runs: Vec::new(),
+        }
+    }
+
+    /// With every limit.
+    pub fn with_limits(self, planned: &Planned, rows: &[limits::Row]) -> Self {
+        let limits_text = planned.link_name(&limits::text(rows));
+        Self { limits: rows.iter().map(limits::Document::from).collect(), limits_text, ..self }
+    }
+
+    /// The same as one of several runs.
+    pub fn as_run(&self) -> Run {
+        Run {
+            seed: self.seed,
+            digest: self.digest.clone(),
+            events: self.events,
+            latency_ns: self.latency_ns,
+            iops: self.iops,
+            bytes_per_s: self.bytes_per_s,
+        }
+    }
+}

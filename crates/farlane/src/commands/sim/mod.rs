@@ -1,0 +1,146 @@
+//! `farlane sim`: a plan run in virtual time.
+
+mod document;
+mod pool;
+mod print;
+mod sweep;
+mod watch;
+
+use super::{Failure, Outcome};
+use crate::plan::{Plan, Planned};
+use crate::simulate::Wanted;
+use crate::simulate::limits::{self, Assumptions, CompletionTimeout};
+use document::Document;
+use std::path::PathBuf;
+use watch::Watched;
+pub use watch::{Pace, simulate};
+
+/// Run a plan in virtual time: latencies, links, where the time goes
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n  farlane sim plans/tcp.toml\n  \
+    farlane sim plans/tsn.toml --json\n  \
+    farlane sim plans/tcp.toml --sweep link.rate=1G,10G,25G --sweep drive.mps=128,256,512\n\n\
+    docs/plan.md describes every key of a plan.")]
+pub struct Args {
+    /// The plan
+    #[arg(value_name = "PLAN")]
+    plan: PathBuf,
+    /// One JSON document instead of tables; docs/json.md describes it
+    #[arg(long)]
+    json: bool,
+    /// Record what every node sees, for `farlane trace`: FILE of the first
+    /// host, FILE.device0 and so on of its device nodes, FILE.host1 and so on
+    #[arg(long, value_name = "FILE", conflicts_with = "sweep")]
+    trace: Option<PathBuf>,
+    /// Capture the frames of all wires, for Wireshark
+    #[arg(long, value_name = "OUT.PCAPNG", conflicts_with = "sweep")]
+    pcapng: Option<PathBuf>,
+    /// Also write a report: one page with topology, distributions, segments,
+    /// links, gates, sequence diagrams and limits
+    #[arg(long, value_name = "OUT.HTML", conflicts_with = "sweep")]
+    report: Option<PathBuf>,
+    /// Completion timeout of the drive, a range of Device Control 2:
+    /// 50us-50ms, 50us-100us, 1ms-10ms, 16ms-55ms, 65ms-210ms, 260ms-900ms,
+    /// 1s-3.5s, 4s-13s, 17s-64s
+    #[arg(long, value_name = "RANGE", default_value = "50us-50ms", value_parser = range)]
+    completion_timeout: CompletionTimeout,
+    /// Seed of all randomness, instead of the plan's
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Simulations, each with the next seed, instead of the plan's number
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    runs: Option<u64>,
+    /// Set a key of the plan, by its dotted path
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Try several values of a key; with several of these every combination
+    #[arg(long, value_name = "KEY=VALUE,…")]
+    sweep: Vec<String>,
+    /// Also write a self-contained page with the sweep's table and plot
+    #[arg(long, value_name = "FILE", requires = "sweep")]
+    html: Option<PathBuf>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// One line for the user.
+pub fn run(args: &Args) -> Outcome {
+    let mut plan = Plan::read(&args.plan)?;
+    for text in &args.set {
+        let (key, value) = text
+            .split_once('=')
+            .ok_or_else(|| Failure(format!("--set {text}: expected KEY=VALUE")))?;
+        plan = plan.with(key, value, "--set").map_err(|error| Failure(error.to_string()))?;
+    }
+    if !args.sweep.is_empty() {
+        return sweep::run(args, &plan);
+    }
+    let planned = built(args, &plan)?;
+    let name = args.plan.display().to_string();
+    let assumed =
+        Assumptions { completion_timeout: args.completion_timeout, ..Assumptions::default() };
+    warn(&name, &planned, &assumed);
+    let wanted = Wanted {
+        trace: args.trace.clone(),
+        pcapng: args.pcapng.clone(),
+        report: args.report.clone(),
+    };
+    let text = if args.set.is_empty() { text_of(args)? } else { text_of(args)? + &set_too(args) };
+    let wanted = Watched { wanted, assumed, text };
+    let mut documents = pool::run_all(&name, &seeds(args, &planned), Some(&wanted))?;
+    let mut document = documents.remove(0);
+    document.runs = documents.iter().map(Document::as_run).collect();
+    if args.json {
+        print(&document)
+    } else {
+        print!("{}", print::text(&document));
+        Ok(())
+    }
+}
+
+fn range(text: &str) -> Result<CompletionTimeout, String> {
+    let names = CompletionTimeout::ALL.map(|range| range.name);
+    let unknown = || format!("'{text}' is none of {}", names.join(", "));
+    CompletionTimeout::named(text).ok_or_else(unknown)
+}
+
+/// Says before anything runs what gates alone will break.
+fn warn(name: &str, planned: &Planned, assumed: &Assumptions) {
+    for row in limits::flagged(&limits::before(&planned.config, assumed)) {
+        eprintln!("farlane: {name}: {}", planned.link_name(&row.sentence()));
+    }
+}
+
+/// The plan as it was written.
+fn text_of(args: &Args) -> Result<String, Failure> {
+    let text = std::fs::read_to_string(&args.plan);
+    text.map_err(|error| Failure(format!("{}: {error}", args.plan.display())))
+}
+
+fn set_too(args: &Args) -> String {
+    args.set.iter().map(|text| format!("\n# --set {text}")).collect()
+}
+
+/// The configuration, with the seed of the command line.
+fn built(args: &Args, plan: &Plan) -> Result<Planned, Failure> {
+    let mut planned = plan.build().map_err(|error| Failure(error.to_string()))?;
+    if let Some(seed) = args.seed {
+        planned.config.seed = seed;
+    }
+    Ok(planned)
+}
+
+fn seeds(args: &Args, planned: &Planned) -> Vec<Planned> {
+    let run = |number| {
+        let mut one = planned.clone();
+        one.config.seed = one.config.seed.wrapping_add(number);
+        one
+    };
+    (0..args.runs.unwrap_or(planned.runs)).map(run).collect()
+}
+
+fn print(value: &impl serde::Serialize) -> Outcome {
+    println!("{}", serde_json::to_string_pretty(value).expect("plain keys"));
+    Ok(())
+}

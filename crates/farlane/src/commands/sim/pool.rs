@@ -1,0 +1,88 @@
+//! Several simulations at once, one a thread: none of them knows of another.
+
+use super::document::Document;
+use super::watch::{Pace, Watched, watched};
+use crate::plan::Planned;
+use crate::progress::Progress;
+use sim::workload::Workload;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+/// Runs all of them, the first with what is `wanted`; documents come in the
+/// order of the plans.
+///
+/// # Errors
+/// That of the first plan that has one.
+pub fn run_all(
+    name: &str,
+    plans: &[Planned],
+    wanted: Option<&Watched>,
+) -> Result<Vec<Document>, String> {
+    let next = AtomicUsize::new(0);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let paces: Vec<Arc<Pace>> = plans.iter().map(|_| Arc::default()).collect();
+    let commands: Option<u64> = plans.iter().map(expected).sum();
+    let mut progress = Progress::new();
+    let mut done: Vec<Option<Result<Document, String>>> = vec![None; plans.len()];
+    std::thread::scope(|scope| {
+        let (send, receive) = channel();
+        for _ in 0..cores.min(plans.len()) {
+            let (send, next, paces) = (send.clone(), &next, &paces);
+            scope.spawn(move || {
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(plan) = plans.get(at) else { break };
+                    let wanted = wanted.filter(|_| at == 0);
+                    let result = watched(name, plan, &paces[at], wanted);
+                    let document = result.map(|(report, commands, limits)| {
+                        Document::new(name, plan, &report, &commands).with_limits(plan, &limits)
+                    });
+                    if send.send((at, document)).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        drop(send);
+        loop {
+            match receive.recv_timeout(Duration::from_millis(100)) {
+                Ok((at, document)) => done[at] = Some(document),
+                Err(RecvTimeoutError::Timeout) => progress.show(&state(&paces, commands, &done)),
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+    });
+    progress.done();
+    done.into_iter().map(|document| document.expect("every plan was run")).collect()
+}
+
+/// Commands that a plan comes to, if it says so.
+fn expected(plan: &Planned) -> Option<u64> {
+    let of = |workload: &Workload| match workload {
+        Workload::Fio(fio) if fio.runtime.is_some() => None,
+        Workload::Fio(fio) => Some(fio.size / fio.bs as u64 * fio.numjobs as u64),
+        Workload::Dd { count, .. } => Some(*count),
+        Workload::ConfigReads { .. } => None,
+    };
+    plan.config.hosts.iter().map(|host| of(&host.workload)).sum()
+}
+
+fn state<T>(paces: &[Arc<Pace>], wanted: Option<u64>, done: &[Option<T>]) -> String {
+    let sum = |of: fn(&Pace) -> u64| paces.iter().map(|pace| of(pace)).sum::<u64>();
+    let commands = sum(|pace| pace.commands.load(Ordering::Relaxed));
+    let ns = sum(|pace| pace.ns.load(Ordering::Relaxed));
+    let mut text = format!("{}.{:01} ms of virtual time", ns / 1_000_000, ns / 100_000 % 10);
+    text += &match wanted {
+        Some(wanted) if wanted > 0 => {
+            format!(", {} % of the commands", (commands * 100 / wanted).min(100))
+        }
+        _ => format!(", {commands} commands"),
+    };
+    if done.len() > 1 {
+        let over = done.iter().flatten().count();
+        text += &format!(", {over} of {} simulations done", done.len());
+    }
+    text
+}

@@ -1,0 +1,143 @@
+//! Results for people.
+
+use super::document::{Document, Latency, Part};
+
+/// Nanoseconds as microseconds with three decimals.
+pub fn us(ns: u64) -> String {
+    format!("{}.{:03}", ns / 1000, ns % 1000)
+}
+
+fn row(name: &str, width: usize, latency: &Latency) -> String {
+    let Latency { n, min, mean, p50, p90, p99, p99_9, max, jitter } = *latency;
+    let times = [min, mean, p50, p90, p99, p99_9, max, jitter];
+    let cells: String = times.iter().map(|ns| format!(" {:>10}", us(*ns))).collect();
+    format!("{name:<width$} {n:>8}{cells}\n")
+}
+
+/// The whole text.
+pub fn text(document: &Document) -> String {
+    let mut out = format!(
+        "{}: seed {}, {} us of virtual time, {} events, digest {}\n\n",
+        document.plan,
+        document.seed,
+        us(document.time_ns),
+        document.events,
+        document.digest
+    );
+    out += &latencies(document);
+    for host in &document.hosts {
+        if host.bytes > 0 {
+            out += &format!(
+                "\n{}: {} IOPS, {} MB/s; {} blocks compared, {} wrong; {} commands failed",
+                host.host,
+                host.iops,
+                host.bytes_per_s / 1_000_000,
+                host.verified_blocks,
+                host.mismatches,
+                host.failures
+            );
+        }
+    }
+    out += "\n";
+    out += &segments(document);
+    out += &links(document);
+    if !document.limits.is_empty() {
+        out += "\nWill the drive fall off the bus?\n";
+        out += &document.limits_text;
+    }
+    if !document.runs.is_empty() {
+        out += &runs(document);
+    }
+    out
+}
+
+fn latencies(document: &Document) -> String {
+    let names = document.hosts.iter().map(|host| host.host.chars().count() + 13);
+    let width = names.max().unwrap_or(0).max(20);
+    let heads = ["min", "mean", "p50", "p90", "p99", "p99.9", "max", "jitter"];
+    let cells: String = heads.iter().map(|head| format!(" {head:>10}")).collect();
+    let mut out = format!("{:<width$} {:>8}{cells}\n", "latency in us", "n");
+    for host in &document.hosts {
+        let rows = [
+            ("application", &host.latency_ns),
+            ("root port", &host.root_port_ns),
+            ("config read", &host.config_read_ns),
+        ];
+        for (what, latency) in rows.into_iter().filter(|(_, latency)| latency.n > 0) {
+            out += &row(&format!("{} {what}", host.host), width, latency);
+        }
+    }
+    if document.hosts.len() > 1 {
+        out += &row("all hosts", width, &document.latency_ns);
+    }
+    out
+}
+
+fn segments(document: &Document) -> String {
+    let Some(segments) = &document.segments else { return String::new() };
+    let mut out = String::from(
+        "\nWhere the time of a command goes, in us\n\
+         segment                mean         median            p99\n",
+    );
+    let of = |parts: &[Part], name| {
+        parts.iter().find(|part| part.segment == name).map_or(0, |part| part.ns)
+    };
+    let columns = [&segments.mean, &segments.median, &segments.p99];
+    let totals = segments.total_ns;
+    let totals = [totals.mean, totals.median, totals.p99];
+    for segment in sim::measure::Segment::ALL {
+        let ns = columns.map(|parts| of(parts, segment.name()));
+        if ns.iter().any(|ns| *ns > 0) {
+            out += &format!("{:<15}", segment.name());
+            for (ns, total) in ns.iter().zip(totals) {
+                out += &format!(" {:>9} {:>2} %", us(*ns), ns * 100 / total.max(1));
+            }
+            out.push('\n');
+        }
+    }
+    out += &format!("{:<15}", "total");
+    totals.iter().for_each(|total| out += &format!(" {:>9}     ", us(*total)));
+    format!("{}\n", out.trim_end())
+}
+
+fn links(document: &Document) -> String {
+    let names = document.links.iter().map(|link| link.link.chars().count());
+    let width = names.max().unwrap_or(0).max(16);
+    let mut out =
+        format!("\n{:<width$} {:>12} {:>9} {:>12}\n", "link", "utilisation", "packets", "bytes");
+    for link in &document.links {
+        let percent =
+            format!("{}.{:02} %", link.utilisation_ppm / 10_000, link.utilisation_ppm / 100 % 100);
+        out += &format!(
+            "{:<width$} {percent:>12} {:>9} {:>12}\n",
+            link.link, link.packets, link.bytes
+        );
+    }
+    if !document.tunnels.is_empty() {
+        out += &format!(
+            "\n{:<width$} {:>12} {:>9} {:>12}\n",
+            "tunnel", "frames", "TLPs", "TLPs/frame"
+        );
+    }
+    for tunnel in &document.tunnels {
+        out += &format!(
+            "{:<width$} {:>12} {:>9} {:>12.2}\n",
+            tunnel.tunnel, tunnel.frames, tunnel.tlps, tunnel.tlps_per_frame
+        );
+    }
+    out
+}
+
+fn runs(document: &Document) -> String {
+    let heads = ["mean", "p50", "p99", "max"];
+    let cells: String = heads.iter().map(|head| format!(" {head:>10}")).collect();
+    let mut out = format!("\n{:>8}{cells} {:>10} {:>16}\n", "seed", "MB/s", "digest");
+    for run in std::iter::once(&document.as_run()).chain(&document.runs) {
+        let latency = run.latency_ns;
+        let times = [latency.mean, latency.p50, latency.p99, latency.max];
+        let cells: String = times.iter().map(|ns| format!(" {:>10}", us(*ns))).collect();
+        let rate = run.bytes_per_s / 1_000_000;
+        out += &format!("{:>8}{cells} {rate:>10} {:>16}\n", run.seed, run.digest);
+    }
+    out
+}

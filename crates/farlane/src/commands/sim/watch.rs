@@ -1,0 +1,207 @@
+//! Running a simulation, with observers.
+
+use crate::plan::Planned;
+use crate::simulate::limits::{Assumptions, Row};
+use crate::simulate::{Outputs, Wanted, Words};
+use sim::measure::{CommandRecord, Observer, Point, SEGMENTS, Segment, Split};
+use sim::world::Report;
+use sim::{Config, World};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use wire::tlp::Tlp;
+use wire::{Duration, Instant};
+
+/// Several observers as one.
+struct All(Vec<Box<dyn Observer>>);
+
+impl Observer for All {
+    fn tlp(&mut self, at: Instant, point: Point, up: bool, tlp: &Tlp) {
+        self.0.iter_mut().for_each(|one| one.tlp(at, point, up, tlp));
+    }
+    fn stream(&mut self, at: Instant, point: Point, sent: bool, bytes: &[u8]) {
+        self.0.iter_mut().for_each(|one| one.stream(at, point, sent, bytes));
+    }
+    fn link(&mut self, at: Instant, point: Point, up: bool) {
+        self.0.iter_mut().for_each(|one| one.link(at, point, up));
+    }
+    fn command(&mut self, record: &CommandRecord) {
+        self.0.iter_mut().for_each(|one| one.command(record));
+    }
+    fn frame(&mut self, at: Instant, point: Point, bytes: &[u8]) {
+        self.0.iter_mut().for_each(|one| one.frame(at, point, bytes));
+    }
+}
+
+/// How far a simulation is, for another thread to look at.
+#[derive(Debug, Default)]
+pub struct Pace {
+    /// Commands that are over.
+    pub commands: AtomicU64,
+    /// Virtual time in nanoseconds.
+    pub ns: AtomicU64,
+}
+
+/// Builds the world of `config`, lets `observers` watch it, and runs it to its
+/// end; `pace` follows.
+///
+/// # Errors
+/// One line that says why it did not end.
+pub fn simulate(
+    config: &Config,
+    observers: Vec<Box<dyn Observer>>,
+    pace: &Pace,
+) -> Result<Report, String> {
+    /// Virtual time between two looks at the pace.
+    const STEP: Duration = Duration::from_us(500);
+    let mut world = World::new(config).map_err(|error| error.to_string())?;
+    world.observe(Box::new(All(observers)));
+    let mut until = Instant::ZERO + STEP;
+    while !world.run_until(until).map_err(|error| error.to_string())? {
+        pace.ns.store(until.as_ns(), Ordering::Relaxed);
+        until = until + STEP;
+    }
+    Ok(world.report())
+}
+
+/// Commands by how long they took, an example of each length kept: memory is
+/// bounded, whatever their number.
+#[derive(Debug, Default)]
+pub struct Lengths {
+    /// To 12 significant bits: how many, and the first one.
+    by_length: BTreeMap<u64, (u64, CommandRecord)>,
+    count: u64,
+}
+
+impl Lengths {
+    fn add(&mut self, record: &CommandRecord) {
+        let ps = (record.until - record.since).as_ps();
+        let drop = (64 - ps.leading_zeros()).saturating_sub(12);
+        let entry = self.by_length.entry(ps >> drop << drop).or_insert((0, *record));
+        entry.0 += 1;
+        self.count += 1;
+    }
+
+    /// A command of this quantile, in parts of 1000.
+    pub fn example(&self, quantile: u64) -> Option<&CommandRecord> {
+        let rank = (self.count * quantile).div_ceil(1000).max(1);
+        let mut seen = 0;
+        self.by_length.values().find_map(|(count, record)| {
+            seen += count;
+            (seen >= rank).then_some(record)
+        })
+    }
+}
+
+/// What the commands of all hosts were like.
+#[derive(Debug, Default)]
+pub struct Commands {
+    /// All of them.
+    pub all: Lengths,
+    /// Their time by segment, in picoseconds.
+    pub sums: [u128; SEGMENTS],
+    /// How many there were.
+    pub count: u64,
+}
+
+/// Counts commands as they end.
+struct Watch {
+    commands: Rc<RefCell<Commands>>,
+    pace: Arc<Pace>,
+}
+
+impl Observer for Watch {
+    fn command(&mut self, record: &CommandRecord) {
+        let mut commands = self.commands.borrow_mut();
+        commands.all.add(record);
+        commands.count += 1;
+        for (sum, segment) in commands.sums.iter_mut().zip(Segment::ALL) {
+            *sum += u128::from(record.split.get(segment).as_ps());
+        }
+        self.pace.commands.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Picoseconds by segment in nanoseconds; the parts sum exactly to the total,
+/// since each is the difference of two sums.
+pub fn in_ns(ps: [u128; SEGMENTS], count: u64) -> [u64; SEGMENTS] {
+    let mut sum = 0;
+    let mut before = 0;
+    ps.map(|ps| {
+        sum += ps;
+        let now = (sum / u128::from(count.max(1)) / 1000) as u64;
+        let part = now - before;
+        before = now;
+        part
+    })
+}
+
+/// The same for one command.
+pub fn split_in_ns(split: &Split) -> [u64; SEGMENTS] {
+    in_ns(Segment::ALL.map(|segment| split.get(segment).as_ps().into()), 1)
+}
+
+/// What is wanted of a simulation beside its document.
+pub struct Watched {
+    pub wanted: Wanted,
+    pub assumed: Assumptions,
+    /// The plan as it was written.
+    pub text: String,
+}
+
+/// Runs a simulation and keeps what the commands were like; limits only if
+/// something is `wanted`.
+///
+/// # Errors
+/// As [`simulate`], and those of files.
+pub fn watched(
+    name: &str,
+    plan: &Planned,
+    pace: &Arc<Pace>,
+    wanted: Option<&Watched>,
+) -> Result<(Report, Commands, Vec<Row>), String> {
+    let config = &plan.config;
+    let commands = Rc::new(RefCell::new(Commands::default()));
+    let watch = Watch { commands: commands.clone(), pace: pace.clone() };
+    let begin = |watched: &Watched| Outputs::begin(config, &watched.wanted, watched.assumed);
+    let mut outputs = wanted.map(begin).transpose().map_err(|failure| failure.0)?;
+    let mut observers: Vec<Box<dyn Observer>> = vec![Box::new(watch)];
+    observers.extend(outputs.iter().map(Outputs::observer));
+    let result = simulate(config, observers, pace);
+    let mut limits = Vec::new();
+    if let (Some(outputs), Some(watched)) = (&mut outputs, wanted) {
+        let reached = Instant::from_ns(pace.ns.load(Ordering::Relaxed));
+        let now = result.as_ref().map_or(reached, |report| report.time);
+        limits = outputs.close(config, now, result.is_ok()).map_err(|failure| failure.0)?;
+        match &result {
+            Ok(report) => {
+                let named = |text: &str| plan.link_name(text);
+                let words = Words { title: name, plan: &watched.text, named: &named };
+                outputs.report(config, report, &limits, &words).map_err(|failure| failure.0)?;
+            }
+            // Why it did not end may be among them.
+            Err(_) => eprint!("{}", crate::simulate::limits::text(&limits)),
+        }
+    }
+    let report = result?;
+    let commands = Rc::try_unwrap(commands).expect("the world is gone").into_inner();
+    Ok((report, commands, limits))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_sum_to_the_total_whatever_is_rounded() {
+        let mut ps = [333u128; SEGMENTS];
+        ps[3] = 1_999_999;
+        let total: u128 = ps.iter().sum();
+        for count in [1, 3, 7] {
+            let parts = in_ns(ps, count);
+            assert_eq!(parts.iter().sum::<u64>(), (total / u128::from(count) / 1000) as u64);
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! Hosts, their drives and where those are.
+
+use super::attached::{self, Pcie};
+use super::network::Layout;
+use super::section::{Section, unknown};
+use super::value::Origin;
+use super::{Defaults, PlanError, keys, units, workload};
+use sim::Config;
+use sim::drive::DriveConfig;
+use sim::ethernet::Rate;
+use sim::node::RootConfig;
+use sim::pcie::LinkConfig;
+use sim::transport::{TcpConfig, TransportConfig};
+use sim::workload::{Notice, SoftwareConfig, Workload};
+use sim::world::{Attached, HostConfig, PortConfig, SwitchConfig};
+use wire::Duration;
+
+/// Names of transports.
+pub const TRANSPORTS: [&str; 3] = ["direct", "tcp", "tsn"];
+
+/// What a TCP segment carries: 1500 bytes less the headers of IP and TCP.
+const SEGMENT: usize = 1460;
+
+/// Any workload: for tables that are taken from the brief's configuration.
+fn any() -> Workload {
+    Workload::ConfigReads { count: 1, gap: Duration::ZERO }
+}
+
+/// The PCIe links of the brief: below the root port, below the switch.
+pub fn brief_links() -> (LinkConfig, LinkConfig) {
+    let config = Config::brief_tcp(any(), Rate::G1);
+    let Attached::Switch(switch) = &config.hosts[0].attached else { unreachable!("a tunnel") };
+    (config.hosts[0].link, switch.ports[0].link)
+}
+
+/// A node of the brief.
+pub fn brief_station(tsn: bool, rate: Rate) -> sim::network::StationConfig {
+    let config = if tsn { Config::brief_tsn(any(), rate) } else { Config::brief_tcp(any(), rate) };
+    config.network.stations[0].clone()
+}
+
+/// A drive, or several of a kind.
+pub struct DrivePlan<'a> {
+    pub name: String,
+    pub section: Section<'a>,
+    pub config: DriveConfig,
+    pub count: usize,
+}
+
+/// A host.
+pub struct HostPlan<'a> {
+    pub name: String,
+    pub section: Section<'a>,
+    pub transport: &'a str,
+    /// Which of the drives are its own.
+    pub drives: Vec<usize>,
+}
+
+/// Hosts and drives, and who has which.
+pub struct Built<'a> {
+    pub hosts: Vec<HostPlan<'a>>,
+    pub drives: Vec<DrivePlan<'a>>,
+}
+
+impl<'a> Built<'a> {
+    pub fn new(root: &Section<'a>, defaults: &Defaults<'a>) -> Result<Self, PlanError> {
+        let transport = root.word("transport", &TRANSPORTS)?.unwrap_or("tcp");
+        let mut drives = root.named("drives", keys::DRIVES, &defaults.drive)?;
+        if drives.is_empty() {
+            drives.push(("drive".into(), defaults.drive.clone()));
+        }
+        let drives = drives
+            .into_iter()
+            .map(|(name, section)| {
+                if !name.is_ascii() || name.is_empty() {
+                    return Err(section.origin.fail("a drive's name has ASCII letters only"));
+                }
+                let (config, count) = attached::drive(&section)?;
+                Ok(DrivePlan { name, section, config, count })
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut hosts = root.named("hosts", keys::HOSTS, &defaults.host)?;
+        if hosts.is_empty() {
+            hosts.push(("host".into(), defaults.host.clone()));
+        }
+        let alone = hosts.len() == 1;
+        let mut free: Vec<bool> = vec![true; drives.len()];
+        let mut plans = Vec::new();
+        for (name, section) in hosts {
+            let own = drives_of(&section, &drives, alone, &mut free)?;
+            let transport = section.word("transport", &TRANSPORTS)?.unwrap_or(transport);
+            let host = HostPlan { name, section, transport, drives: own };
+            let copies: usize = host.drives.iter().map(|drive| drives[*drive].count).sum();
+            let most = if host.transport == "direct" { 1 } else { 32 };
+            if !(1..=most).contains(&copies) {
+                let what = format!(
+                    "host '{}' has {copies} drives: with transport {} it has 1 to {most}",
+                    host.name, host.transport
+                );
+                return Err(host.section.place("drives").fail(what));
+            }
+            plans.push(host);
+        }
+        if let Some(left) = free.iter().position(|free| *free) {
+            let drive = &drives[left];
+            return Err(drive.section.origin.fail(format!("no host has drive '{}'", drive.name)));
+        }
+        Ok(Self { hosts: plans, drives })
+    }
+
+    /// A name for each drive behind a tunnel, copies counted.
+    pub fn drive_names(&self) -> Vec<String> {
+        let tunnelled = self.hosts.iter().filter(|host| host.transport != "direct");
+        tunnelled.flat_map(|host| host.drives.iter()).flat_map(|drive| self.names(*drive)).collect()
+    }
+
+    fn names(&self, drive: usize) -> Vec<String> {
+        let DrivePlan { name, count, .. } = &self.drives[drive];
+        match count {
+            1 => vec![name.clone()],
+            _ => (0..*count).map(|copy| format!("{name}.{copy}")).collect(),
+        }
+    }
+
+    pub fn finish(
+        &mut self,
+        root: &Section<'a>,
+        defaults: &Defaults<'a>,
+        network: &Layout,
+    ) -> Result<Vec<HostConfig>, PlanError> {
+        let pcie = Pcie::read(&defaults.pcie)?;
+        let standard = root.table("workload", keys::WORKLOAD)?;
+        let mut made = Vec::new();
+        for (number, host) in self.hosts.iter().enumerate() {
+            let own = host.section.table("workload", keys::WORKLOAD)?;
+            let given = if own.is_there() { &own } else { &standard };
+            let workload = workload::read(given)?;
+            let mut drives = Vec::new();
+            for drive in &host.drives {
+                let DrivePlan { config, section, .. } = &self.drives[*drive];
+                for name in self.names(*drive) {
+                    let serial = serial(&name, drives.len());
+                    drives.push((DriveConfig { serial, ..config.clone() }, section));
+                }
+            }
+            fits(&workload, given, &drives)?;
+            let largest = drives.iter().map(|(drive, ..)| drive.max_payload).max();
+            let mps = pcie.mps.or(largest).unwrap_or(256);
+            let attached = if host.transport == "direct" {
+                Attached::Direct(drives.remove(0).0)
+            } else {
+                let ports = drives
+                    .into_iter()
+                    .map(|(drive, section)| {
+                        let node = network.node_of(section)?;
+                        let transport = tcp(host, defaults, network, number, node, mps)?;
+                        Ok(PortConfig { transport, link: pcie.below_switch(), drive })
+                    })
+                    .collect::<Result<_, _>>()?;
+                Attached::Switch(switch(&defaults.link, mps, ports)?)
+            };
+            made.push(HostConfig {
+                root: root_complex(&host.section, mps, pcie.rcb)?,
+                software: software(&host.section, mps, pcie.mrrs)?,
+                workload,
+                link: pcie.below_root(host.transport == "direct"),
+                attached,
+            });
+        }
+        Ok(made)
+    }
+}
+
+/// Up to 20 characters, unlike those of the host's other drives.
+fn serial(name: &str, number: usize) -> String {
+    format!("{}-{number}", &name[..name.len().min(16)])
+}
+
+/// The drives that a host names; all, if it is the only one.
+fn drives_of(
+    section: &Section,
+    drives: &[DrivePlan],
+    alone: bool,
+    free: &mut [bool],
+) -> Result<Vec<usize>, PlanError> {
+    let names: Vec<&str> = drives.iter().map(|drive| drive.name.as_str()).collect();
+    let Some(wanted) = section.list("drives", |text| Ok(text.to_owned()))? else {
+        if alone {
+            free.fill(false);
+            return Ok((0..drives.len()).collect());
+        }
+        let what = format!("[{}] needs drives, some of: {}", section.name, names.join(", "));
+        return Err(section.origin.fail(what));
+    };
+    let take = |(name, origin): &(String, Origin)| {
+        let Some(at) = names.iter().position(|known| known == name) else {
+            return Err(origin.fail(unknown("drive", name, &names)));
+        };
+        if !std::mem::replace(&mut free[at], false) {
+            return Err(origin.fail(format!("drive '{name}' belongs to a host already")));
+        }
+        Ok(at)
+    };
+    wanted.iter().map(take).collect()
+}
+
+/// Whether a workload fits the drives: what else a run would find out late.
+fn fits(
+    workload: &Workload,
+    section: &Section,
+    drives: &[(DriveConfig, &Section)],
+) -> Result<(), PlanError> {
+    let least = drives.iter().map(|(drive, ..)| drive.size).min().unwrap_or(0);
+    let (needed, key) = match workload {
+        Workload::Fio(fio) => {
+            let whole = fio.size / fio.bs as u64 * fio.bs as u64 * fio.numjobs as u64;
+            match fio.stripe as u64 {
+                0 => (whole, "size"),
+                stripe => (whole.div_ceil(stripe * drives.len() as u64) * stripe, "size"),
+            }
+        }
+        Workload::Dd { bs, count, .. } => (*bs as u64 * count, "count"),
+        Workload::ConfigReads { .. } => (0, "configreads"),
+    };
+    if needed > least {
+        let what = format!(
+            "the workload needs {needed} bytes of each drive, the smallest has {least}; \
+             drive.size sets it"
+        );
+        return Err(section.place(key).fail(what));
+    }
+    Ok(())
+}
+
+fn tcp(
+    host: &HostPlan,
+    defaults: &Defaults,
+    network: &Layout,
+    number: usize,
+    node: usize,
+    mps: usize,
+) -> Result<TransportConfig, PlanError> {
+    let own = host.section.number("priority", 0, 7)?;
+    let priority = match own {
+        Some(priority) => priority,
+        None => defaults.link.number("priority", 0, 7)?.unwrap_or(0),
+    };
+    let least = wire::frame::HEADER + 16 + mps + 4;
+    let burst = defaults.link.parsed("burst", units::size)?.map(|burst| burst as usize);
+    let burst = burst.unwrap_or(SEGMENT.max(least));
+    if burst < least {
+        let what = format!("burst: the largest TLP needs {least} bytes at MPS {mps}");
+        return Err(defaults.link.place("burst").fail(what));
+    }
+    let stations = [network.station_of_host(number), node];
+    Ok(TransportConfig::Tcp(TcpConfig { stations, priority: priority as u8, burst }))
+}
+
+fn switch(link: &Section, mps: usize, ports: Vec<PortConfig>) -> Result<SwitchConfig, PlanError> {
+    let standard = SwitchConfig::new(mps, ports);
+    let max_frame = link.parsed("max_frame", units::size)?.map(|bytes| bytes as usize);
+    Ok(SwitchConfig {
+        keepalive: link.parsed("keepalive", units::time)?.unwrap_or(standard.keepalive),
+        loss_limit: link.parsed("loss_limit", units::time)?.unwrap_or(standard.loss_limit),
+        max_frame: max_frame.unwrap_or(standard.max_frame),
+        ..standard
+    })
+}
+
+fn root_complex(section: &Section, mps: usize, rcb: usize) -> Result<RootConfig, PlanError> {
+    let standard = RootConfig::BRIEF;
+    let time = |key, standard| Ok(section.parsed(key, units::time)?.unwrap_or(standard));
+    let memory = section.parsed("memory", units::size)?.unwrap_or(standard.memory as u64);
+    if !(1 << 20..=3 << 30).contains(&memory) {
+        return Err(section.place("memory").fail("memory: 1MiB to 3GiB"));
+    }
+    Ok(RootConfig {
+        max_payload: mps,
+        completion_size: rcb,
+        completion_timeout: time("completion_timeout", standard.completion_timeout)?,
+        mmio: time("mmio", standard.mmio)?,
+        memory_read: time("memory_read", standard.memory_read)?,
+        memory: memory as usize,
+    })
+}
+
+fn software(section: &Section, mps: usize, mrrs: usize) -> Result<SoftwareConfig, PlanError> {
+    let standard = SoftwareConfig::BRIEF;
+    let interrupt = section.parsed("interrupt", units::time)?;
+    let polling = section.parsed("polling", units::time)?;
+    let notice = match (interrupt, polling) {
+        (Some(_), Some(_)) => {
+            let place = section.place("polling");
+            return Err(place.fail("a host has interrupt or polling, not both"));
+        }
+        (_, Some(interval)) if interval == Duration::ZERO => {
+            return Err(section.place("polling").fail("polling: an interval above 0"));
+        }
+        (_, Some(interval)) => Notice::Polling { interval },
+        (Some(latency), None) => Notice::Interrupt { latency },
+        (None, None) => standard.notice,
+    };
+    Ok(SoftwareConfig {
+        submit: section.parsed("submit", units::time)?.unwrap_or(standard.submit),
+        notice,
+        complete: section.parsed("complete", units::time)?.unwrap_or(standard.complete),
+        max_payload: mps,
+        max_read_request: mrrs,
+    })
+}

@@ -1,0 +1,186 @@
+//! Every key that a plan may have; docs/plan.md describes each.
+
+/// Of the plan itself.
+pub const ROOT: &[&str] = &[
+    "transport",
+    "seed",
+    "runs",
+    "limits",
+    "workload",
+    "host",
+    "hosts",
+    "pcie",
+    "link",
+    "drive",
+    "drives",
+    "nodes",
+    "bridges",
+    "cables",
+    "schedules",
+    "traffic",
+];
+/// `[limits]`.
+pub const LIMITS: &[&str] = &["events", "time"];
+/// `[workload]` and `[hosts.NAME.workload]`.
+pub const WORKLOAD: &[&str] = &[
+    "rw",
+    "rwmixread",
+    "bs",
+    "iodepth",
+    "numjobs",
+    "size",
+    "runtime",
+    "rate",
+    "stripe",
+    "dd",
+    "count",
+    "configreads",
+    "gap",
+];
+/// `[host]`.
+pub const HOST: &[&str] = &[
+    "mmio",
+    "memory_read",
+    "memory",
+    "completion_timeout",
+    "submit",
+    "complete",
+    "interrupt",
+    "polling",
+];
+/// `[hosts.NAME]`: those of `[host]`, and these.
+pub const HOSTS: &[&str] = &[
+    "mmio",
+    "memory_read",
+    "memory",
+    "completion_timeout",
+    "submit",
+    "complete",
+    "interrupt",
+    "polling",
+    "transport",
+    "drives",
+    "workload",
+    "priority",
+    "link",
+];
+/// `[pcie]`.
+pub const PCIE: &[&str] = &[
+    "generation",
+    "width",
+    "propagation",
+    "mps",
+    "mrrs",
+    "rcb",
+    "root_port",
+    "switch_port",
+    "drive_port",
+];
+/// `[link]`.
+pub const LINK: &[&str] = &[
+    "rate",
+    "propagation",
+    "loss",
+    "corruption",
+    "delay",
+    "delay_up_to",
+    "cuts",
+    "tx_delay",
+    "rx_delay",
+    "tx_ring",
+    "ack_delay",
+    "vlan",
+    "schedule",
+    "clock_offset",
+    "clock_drift",
+    "priority",
+    "burst",
+    "keepalive",
+    "loss_limit",
+    "max_frame",
+];
+/// `[hosts.NAME.link]` and `[nodes.NAME]`: those of `[link]` that a station has.
+pub const STATION: &[&str] = &[
+    "tx_delay",
+    "rx_delay",
+    "tx_ring",
+    "ack_delay",
+    "vlan",
+    "schedule",
+    "clock_offset",
+    "clock_drift",
+];
+/// `[cables.NAME]`.
+pub const CABLE: &[&str] =
+    &["a", "b", "rate", "propagation", "loss", "corruption", "delay", "delay_up_to", "cuts"];
+/// `[bridges.NAME]`.
+pub const BRIDGE: &[&str] = &["mode", "delay", "jitter", "schedule", "clock_offset", "clock_drift"];
+/// `[schedules.NAME]`.
+pub const SCHEDULE: &[&str] = &["base", "cycle", "entries"];
+/// `[traffic.NAME]`.
+pub const TRAFFIC: &[&str] = &["from", "to", "length", "interval", "pattern", "priority"];
+/// `[drive]`.
+pub const DRIVE: &[&str] = &[
+    "preset",
+    "size",
+    "mps",
+    "dma_read",
+    "reads_in_flight",
+    "count",
+    "firmware_read",
+    "firmware_read_large",
+    "write_base",
+    "write_4k",
+    "channels",
+    "dies",
+    "channel_rate",
+    "read_lsb",
+    "read_msb",
+    "program",
+    "page",
+    "write_buffer",
+    "variation",
+];
+/// `[drives.NAME]`: those of `[drive]`, and this.
+pub const DRIVES: &[&str] = &[
+    "preset",
+    "size",
+    "mps",
+    "dma_read",
+    "reads_in_flight",
+    "count",
+    "firmware_read",
+    "firmware_read_large",
+    "write_base",
+    "write_4k",
+    "channels",
+    "dies",
+    "channel_rate",
+    "read_lsb",
+    "read_msb",
+    "program",
+    "page",
+    "write_buffer",
+    "variation",
+    "node",
+];
+
+/// Every table, as it is headed in a plan, with its keys.
+pub const TABLES: [(&str, &[&str]); 16] = [
+    ("", ROOT),
+    ("limits", LIMITS),
+    ("workload", WORKLOAD),
+    ("host", HOST),
+    ("hosts.NAME", HOSTS),
+    ("hosts.NAME.link", STATION),
+    ("pcie", PCIE),
+    ("link", LINK),
+    ("nodes.NAME", STATION),
+    ("cables.NAME", CABLE),
+    ("bridges.NAME", BRIDGE),
+    ("schedules.NAME", SCHEDULE),
+    ("traffic.NAME", TRAFFIC),
+    ("drive", DRIVE),
+    ("drives.NAME", DRIVES),
+    ("hosts.NAME.workload", WORKLOAD),
+];

@@ -1,0 +1,175 @@
+//! A simulation in one file, `plan.toml`: docs/plan.md describes every key.
+
+mod attached;
+mod check;
+mod host;
+pub mod keys;
+mod network;
+mod schedule;
+mod section;
+#[cfg(test)]
+mod tests;
+mod units;
+mod value;
+mod workload;
+
+pub use value::Origin;
+
+use section::Section;
+use sim::Config;
+use sim::kernel::Limits;
+use std::fmt;
+use std::path::Path;
+use value::Value;
+use wire::Instant;
+
+/// What is wrong with a plan, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanError {
+    /// The place.
+    pub origin: Origin,
+    /// The mistake, with what is allowed.
+    pub what: String,
+}
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.origin {
+            Origin::File { file, line, column } => {
+                write!(f, "{file}:{line}:{column}: {}", self.what)
+            }
+            Origin::Option(option) => write!(f, "{option}: {}", self.what),
+        }
+    }
+}
+
+/// A plan whose keys may still be set to something else.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    value: Value,
+}
+
+/// What a plan comes to.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    /// The simulation.
+    pub config: Config,
+    /// Names of the hosts, in the order of the configuration.
+    pub hosts: Vec<String>,
+    /// Names of the links below device ports, in their order.
+    pub drives: Vec<String>,
+    /// Names of the stations.
+    pub stations: Vec<String>,
+    /// Names of the bridges.
+    pub bridges: Vec<String>,
+    /// Simulations to run, each with the next seed.
+    pub runs: u64,
+}
+
+impl Plan {
+    /// Reads a plan; `file` is what errors call it.
+    ///
+    /// # Errors
+    /// Where the text is no TOML.
+    pub fn parse(file: &str, text: &str) -> Result<Self, PlanError> {
+        Ok(Self { value: value::parse(file, text)? })
+    }
+
+    /// Reads a plan from a file.
+    ///
+    /// # Errors
+    /// One line for the user.
+    pub fn read(path: &Path) -> Result<Self, String> {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|error| format!("{name}: {error}"))?;
+        Self::parse(&name, &text).map_err(|error| error.to_string())
+    }
+
+    /// The same plan with the key at a dotted path set to something else, by
+    /// an option such as `--sweep`.
+    ///
+    /// # Errors
+    /// If something on the way is no table.
+    pub fn with(&self, path: &str, text: &str, option: &str) -> Result<Self, PlanError> {
+        let mut plan = self.clone();
+        plan.value.set(path, text, option)?;
+        Ok(plan)
+    }
+
+    /// The simulation it describes.
+    ///
+    /// # Errors
+    /// The first mistake or contradiction, with its place.
+    pub fn build(&self) -> Result<Planned, PlanError> {
+        let root = Section::root(&self.value, keys::ROOT)?;
+        let defaults = Defaults::read(&root)?;
+        let limits = root.table("limits", keys::LIMITS)?;
+        let mut built = host::Built::new(&root, &defaults)?;
+        let network = network::Layout::read(&root, &defaults, &built)?;
+        let hosts = built.finish(&root, &defaults, &network)?;
+        let standard = Limits::default();
+        let time = limits.parsed("time", units::time)?;
+        let config = Config {
+            seed: root.number("seed", 0, i64::MAX as u64)?.unwrap_or(1),
+            limits: Limits {
+                events: limits.number("events", 1, i64::MAX as u64)?.unwrap_or(standard.events),
+                time: time.map_or(standard.time, |time| Instant::from_ps(time.as_ps())),
+            },
+            hosts,
+            network: network.config.clone(),
+        };
+        check::gates(&config, &network)?;
+        Ok(Planned {
+            config,
+            hosts: built.hosts.iter().map(|host| host.name.clone()).collect(),
+            drives: built.drive_names(),
+            stations: network.stations.clone(),
+            bridges: network.bridges.clone(),
+            runs: root.number("runs", 1, 10_000)?.unwrap_or(1),
+        })
+    }
+}
+
+/// Tables that hold for everything of their kind.
+pub(crate) struct Defaults<'a> {
+    pcie: Section<'a>,
+    link: Section<'a>,
+    host: Section<'a>,
+    drive: Section<'a>,
+}
+
+impl<'a> Defaults<'a> {
+    fn read(root: &Section<'a>) -> Result<Self, PlanError> {
+        Ok(Self {
+            pcie: root.table("pcie", keys::PCIE)?,
+            link: root.table("link", keys::LINK)?,
+            host: root.table("host", keys::HOST)?,
+            drive: root.table("drive", keys::DRIVE)?,
+        })
+    }
+}
+
+impl Planned {
+    /// A link or wire of a report by the names of the plan.
+    pub fn link_name(&self, name: &str) -> String {
+        let words: Vec<&str> = name.split(' ').collect();
+        let pick = |names: &[String], number: &str| {
+            number.parse().ok().and_then(|n: usize| names.get(n).cloned())
+        };
+        let mut out: Vec<String> = Vec::new();
+        let mut at = 0;
+        while at < words.len() {
+            let next = words.get(at + 1).copied().unwrap_or("");
+            let named = match words[at] {
+                "host" => pick(&self.hosts, next),
+                "link" => pick(&self.drives, next),
+                "station" => pick(&self.stations, next),
+                "bridge" => pick(&self.bridges, next),
+                _ => None,
+            };
+            at += if named.is_some() { 2 } else { 1 };
+            out.push(named.unwrap_or_else(|| words[at - 1].to_owned()));
+        }
+        out.join(" ")
+    }
+}

@@ -1,0 +1,1 @@
+//! Plans: what they come to, and what is wrong with them.

@@ -1,0 +1,133 @@
+//! Numbers with units: every one is written out, none is guessed.
+
+use sim::ethernet::random::Probability;
+use wire::{Duration, Instant};
+
+/// What a text may be, and what it is.
+type Parsed<T> = Result<T, &'static str>;
+
+/// Splits `12.5us` into 12500 of the last of `units` that fits; units in
+/// thousandths of nothing: the number times the unit's weight must be whole.
+fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_')?;
+    let (number, unit) = text.split_at(digits);
+    let (_, weight) = units.iter().find(|(name, _)| *name == unit.trim_start())?;
+    let number = number.replace('_', "");
+    let (whole, fraction) = number.split_once('.').unwrap_or((&number, ""));
+    if whole.is_empty() || fraction.len() > 12 {
+        return None;
+    }
+    let whole: u128 = whole.parse().ok()?;
+    let part: u128 = if fraction.is_empty() { 0 } else { fraction.parse().ok()? };
+    let scale = 10u128.pow(fraction.len() as u32);
+    let product = whole.checked_mul(scale)?.checked_add(part)?.checked_mul((*weight).into())?;
+    (product % scale == 0).then(|| u64::try_from(product / scale).ok())?
+}
+
+const TIMES: [(&str, u64); 5] =
+    [("ps", 1), ("ns", 1_000), ("us", 1_000_000), ("ms", 1_000_000_000), ("s", 1_000_000_000_000)];
+
+const SIZES: [(&str, u64); 7] = [
+    ("B", 1),
+    ("kB", 1_000),
+    ("MB", 1_000_000),
+    ("GB", 1_000_000_000),
+    ("KiB", 1 << 10),
+    ("MiB", 1 << 20),
+    ("GiB", 1 << 30),
+];
+
+/// Bits a second count in bits: eight of them are a byte.
+const RATES: [(&str, u64); 7] = [
+    ("B/s", 8),
+    ("kB/s", 8_000),
+    ("MB/s", 8_000_000),
+    ("GB/s", 8_000_000_000),
+    ("KiB/s", 8 << 10),
+    ("MiB/s", 8 << 20),
+    ("GiB/s", 8 << 30),
+];
+
+const BIT_RATES: [(&str, u64); 3] = [("kb/s", 1_000), ("Mb/s", 1_000_000), ("Gb/s", 1_000_000_000)];
+
+/// A time.
+pub fn time(text: &str) -> Parsed<Duration> {
+    let ps = scaled(text, &TIMES).ok_or("a time such as 250ns: ps, ns, us, ms or s")?;
+    Ok(Duration::from_ps(ps))
+}
+
+/// A time with a sign, in picoseconds.
+pub fn signed_time(text: &str) -> Parsed<i64> {
+    let (sign, rest) = match text.strip_prefix('-') {
+        Some(rest) => (-1, rest),
+        None => (1, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let ps = scaled(rest, &TIMES).and_then(|ps| i64::try_from(ps).ok());
+    ps.map(|ps| sign * ps).ok_or("a time such as -250ns: ps, ns, us, ms or s")
+}
+
+/// Bytes.
+pub fn size(text: &str) -> Parsed<u64> {
+    scaled(text, &SIZES).ok_or("a size such as 4KiB: B, kB, MB, GB, KiB, MiB or GiB")
+}
+
+/// Bytes a second.
+pub fn byte_rate(text: &str) -> Parsed<u64> {
+    let bits = scaled(text, &RATES).or_else(|| scaled(text, &BIT_RATES));
+    bits.map(|bits| bits / 8).ok_or("a rate such as 800MB/s or 6.4Gb/s")
+}
+
+/// A chance: `0.1%`, `20ppm`, `3ppb`.
+pub fn chance(text: &str) -> Parsed<Probability> {
+    let units = [("%", 10_000_000_000), ("ppm", 1_000_000), ("ppb", 1_000)];
+    let parts = scaled(text, &units);
+    parts
+        .and_then(Probability::from_parts_per_trillion)
+        .ok_or("a share of at most 100% such as 0.1%, 20ppm or 3ppb")
+}
+
+/// A drift in parts per billion: `10ppm`, `-250ppb`.
+pub fn drift(text: &str) -> Parsed<i32> {
+    let (sign, rest) = match text.strip_prefix('-') {
+        Some(rest) => (-1, rest),
+        None => (1, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let most = tsn::Clock::MAX_DRIFT_PPB;
+    let ppb = scaled(rest, &[("ppb", 1), ("ppm", 1_000)]).and_then(|ppb| i32::try_from(ppb).ok());
+    ppb.filter(|ppb| *ppb <= most)
+        .map(|ppb| sign * ppb)
+        .ok_or("a drift of at most 1000ppm such as 10ppm or -250ppb")
+}
+
+/// From when to when: `10ms..12ms`.
+pub fn span(text: &str) -> Parsed<(Instant, Instant)> {
+    let ends = text.split_once("..").and_then(|(from, to)| {
+        let at = |text: &str| time(text.trim()).ok().map(|span| Instant::from_ps(span.as_ps()));
+        Some((at(from)?, at(to)?)).filter(|(from, to)| from < to)
+    });
+    ends.ok_or("a span of time such as 10ms..12ms")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_with_units_are_exact() {
+        assert_eq!(time("250ns"), Ok(Duration::from_ns(250)));
+        assert_eq!(time("1.5us"), Ok(Duration::from_ns(1_500)));
+        assert_eq!(time("0.001 ns"), Ok(Duration::from_ps(1)));
+        assert_eq!(signed_time("-250ns"), Ok(-250_000));
+        assert_eq!(size("4KiB"), Ok(4096));
+        assert_eq!(byte_rate("6.4Gb/s"), Ok(800_000_000));
+        assert_eq!(byte_rate("800MB/s"), Ok(800_000_000));
+        assert_eq!(drift("-10ppm"), Ok(-10_000));
+        assert_eq!(Ok(Probability::from_ppm(1000).unwrap()), chance("0.1%"));
+        assert_eq!(span("1us..2us"), Ok((Instant::from_ns(1_000), Instant::from_ns(2_000))));
+        for bad in ["", "5", "ns", "1.5", "0.0001ps", "1 m", "-1ns", "99999999999999s", "1e3ns"] {
+            assert!(time(bad).is_err(), "{bad}");
+        }
+        assert!(size("0.3B").is_err() && chance("101%").is_err() && span("2us..1us").is_err());
+        assert!(drift("2000ppm").is_err());
+    }
+}

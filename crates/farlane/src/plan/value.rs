@@ -1,0 +1,172 @@
+//! A plan's values, each with the place where it stands.
+
+use super::PlanError;
+use toml::de::{DeTable, DeValue};
+
+/// Where a value or key stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// In a file.
+    File {
+        /// Its name.
+        file: String,
+        /// From 1.
+        line: usize,
+        /// From 1, in characters.
+        column: usize,
+    },
+    /// In an option of the command line: this one.
+    Option(String),
+}
+
+impl Origin {
+    /// A mistake here.
+    pub fn fail(&self, what: impl Into<String>) -> PlanError {
+        PlanError { origin: self.clone(), what: what.into() }
+    }
+}
+
+/// What a value is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Kind {
+    /// Text.
+    Text(String),
+    /// A whole number.
+    Integer(i64),
+    /// An array.
+    List(Vec<Value>),
+    /// A table, in the order of the file.
+    Table(Vec<Entry>),
+    /// Anything else TOML has: its name.
+    Other(&'static str),
+}
+
+/// See the module.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Value {
+    /// Its place.
+    pub origin: Origin,
+    /// What it is.
+    pub kind: Kind,
+}
+
+/// A key of a table, with its value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// The key.
+    pub key: String,
+    /// The place of the key.
+    pub origin: Origin,
+    /// What it is set to.
+    pub value: Value,
+}
+
+struct Source<'a> {
+    file: &'a str,
+    text: &'a str,
+}
+
+impl Source<'_> {
+    fn at(&self, offset: usize) -> Origin {
+        let mut offset = offset.min(self.text.len());
+        while !self.text.is_char_boundary(offset) {
+            offset -= 1;
+        }
+        let before = &self.text[..offset];
+        let start = before.rfind('\n').map_or(0, |at| at + 1);
+        Origin::File {
+            file: self.file.to_owned(),
+            line: before.matches('\n').count() + 1,
+            column: before[start..].chars().count() + 1,
+        }
+    }
+
+    fn value(&self, offset: usize, value: &DeValue) -> Value {
+        let origin = self.at(offset);
+        let kind = match value {
+            DeValue::String(text) => Kind::Text(text.to_string()),
+            DeValue::Integer(number) => {
+                match i64::from_str_radix(number.as_str(), number.radix()) {
+                    Ok(number) => Kind::Integer(number),
+                    Err(_) => Kind::Other("number that is too large"),
+                }
+            }
+            DeValue::Array(items) => {
+                let item =
+                    |item: &toml::Spanned<DeValue>| self.value(item.span().start, item.get_ref());
+                Kind::List(items.iter().map(item).collect())
+            }
+            DeValue::Table(table) => Kind::Table(self.table(table)),
+            other => Kind::Other(other.type_str()),
+        };
+        Value { origin, kind }
+    }
+
+    fn table(&self, table: &DeTable) -> Vec<Entry> {
+        let mut entries: Vec<_> = table
+            .iter()
+            .map(|(key, value)| {
+                let start = key.span().start;
+                let value = self.value(value.span().start, value.get_ref());
+                let key = key.get_ref().to_string();
+                (start, Entry { key, origin: self.at(start), value })
+            })
+            .collect();
+        entries.sort_by_key(|(start, _)| *start);
+        entries.into_iter().map(|(_, entry)| entry).collect()
+    }
+}
+
+/// Reads TOML.
+///
+/// # Errors
+/// Where the text is none.
+pub fn parse(file: &str, text: &str) -> Result<Value, PlanError> {
+    let source = Source { file, text };
+    let table = DeTable::parse(text).map_err(|error| {
+        let at = error.span().map_or(0, |span| span.start);
+        source.at(at).fail(error.message().lines().collect::<Vec<_>>().join(", "))
+    })?;
+    Ok(Value { origin: source.at(0), kind: Kind::Table(source.table(table.get_ref())) })
+}
+
+impl Value {
+    /// Sets the key at a dotted path, as an option of the command line does.
+    ///
+    /// # Errors
+    /// If something on the way is no table.
+    pub fn set(&mut self, path: &str, text: &str, option: &str) -> Result<(), PlanError> {
+        let origin = Origin::Option(format!("{option} {path}={text}"));
+        let (first, rest) = match path.split_once('.') {
+            Some((first, rest)) => (first, Some(rest)),
+            None => (path, None),
+        };
+        let Kind::Table(entries) = &mut self.kind else {
+            return Err(origin.fail(format!("there is no table above '{first}'")));
+        };
+        let at = match entries.iter().position(|entry| entry.key == first) {
+            Some(at) => at,
+            None => {
+                let value = Value { origin: origin.clone(), kind: Kind::Table(Vec::new()) };
+                entries.push(Entry { key: first.to_owned(), origin: origin.clone(), value });
+                entries.len() - 1
+            }
+        };
+        let entry = &mut entries[at];
+        match rest {
+            Some(rest) => entry.value.set(rest, text, option).map_err(|error| PlanError {
+                origin: Origin::Option(format!("{option} {path}={text}")),
+                ..error
+            }),
+            None => {
+                let kind = match text.parse() {
+                    Ok(number) => Kind::Integer(number),
+                    Err(_) => Kind::Text(text.to_owned()),
+                };
+                entry.origin = origin.clone();
+                entry.value = Value { origin, kind };
+                Ok(())
+            }
+        }
+    }
+}

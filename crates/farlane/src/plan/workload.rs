@@ -1,0 +1,86 @@
+//! What a host does, in fio's words.
+
+use super::section::Section;
+use super::{PlanError, units};
+use sim::workload::{Fio, Rw, Workload};
+use wire::Duration;
+
+const RW: [&str; 6] = ["read", "write", "randread", "randwrite", "randrw", "rw"];
+const KINDS: [&str; 3] = ["rw", "dd", "configreads"];
+
+/// Reads `[workload]`.
+pub fn read(section: &Section) -> Result<Workload, PlanError> {
+    let given: Vec<&str> = KINDS.into_iter().filter(|key| section.find(key).is_some()).collect();
+    let [kind] = given[..] else {
+        let what = match given[..] {
+            [] => format!("[{}] needs one of {}", section.name, KINDS.join(", ")),
+            _ => format!("[{}] has {} together: it takes one", section.name, given.join(" and ")),
+        };
+        let origin = given.last().map_or(section.origin.clone(), |key| section.place(key));
+        return Err(origin.fail(what));
+    };
+    let only: &[&str] = match kind {
+        "dd" => &["dd", "bs", "count"],
+        "configreads" => &["configreads", "gap"],
+        _ => &["rw", "rwmixread", "bs", "iodepth", "numjobs", "size", "runtime", "rate", "stripe"],
+    };
+    for key in super::keys::WORKLOAD.iter().filter(|key| !only.contains(key)) {
+        if let Some(entry) = section.find(key) {
+            let what = format!("{key} means nothing with {kind}, which takes {}", only.join(", "));
+            return Err(entry.origin.fail(what));
+        }
+    }
+    match kind {
+        "dd" => Ok(Workload::Dd {
+            write: section.word("dd", &["read", "write"])? == Some("write"),
+            bs: bs(section)?,
+            count: section.number("count", 1, 1 << 32)?.unwrap_or(100),
+        }),
+        "configreads" => Ok(Workload::ConfigReads {
+            count: section.number("configreads", 1, 1 << 32)?.unwrap_or(1),
+            gap: section.parsed("gap", units::time)?.unwrap_or(Duration::from_us(10)),
+        }),
+        _ => fio(section),
+    }
+}
+
+fn bs(section: &Section) -> Result<usize, PlanError> {
+    let bs = section.parsed("bs", units::size)?.unwrap_or(4096);
+    if bs == 0 || bs % 512 != 0 || bs > 1 << 30 {
+        return Err(section.place("bs").fail("bs: a multiple of 512B, at most 1GiB"));
+    }
+    Ok(bs as usize)
+}
+
+fn fio(section: &Section) -> Result<Workload, PlanError> {
+    let rw = match section.word("rw", &RW)?.unwrap_or("read") {
+        "read" => Rw::Read,
+        "write" => Rw::Write,
+        "randread" => Rw::RandRead,
+        "randwrite" => Rw::RandWrite,
+        "randrw" => Rw::RandRw,
+        _ => Rw::Rw,
+    };
+    let bs = bs(section)?;
+    let depth = section.number("iodepth", 1, 1023)?.unwrap_or(1);
+    let fio = Fio {
+        rwmixread: section.number("rwmixread", 0, 100)?.unwrap_or(50) as u8,
+        numjobs: section.number("numjobs", 1, 64)?.unwrap_or(1) as usize,
+        size: section.parsed("size", units::size)?.unwrap_or((1 << 20).max(bs as u64 * depth)),
+        runtime: section.parsed("runtime", units::time)?,
+        rate: section.parsed("rate", units::byte_rate)?,
+        stripe: section.parsed("stripe", units::size)?.unwrap_or(0) as usize,
+        ..Fio::new(rw, bs, depth as usize)
+    };
+    let fail = |key: &str, what: String| Err(section.place(key).fail(what));
+    if fio.size / (bs as u64) < depth {
+        return fail("size", format!("size: {} bytes are less than iodepth × bs", fio.size));
+    }
+    if fio.rate == Some(0) {
+        return fail("rate", "rate: at least 1B/s".into());
+    }
+    if !fio.stripe.is_multiple_of(512) {
+        return fail("stripe", "stripe: a multiple of 512B".into());
+    }
+    Ok(Workload::Fio(fio))
+}
