@@ -1,1 +1,16 @@
-//! The world of virtual time. Empty until the simulator issue.
+//! The world of virtual time: the unchanged root complex, switch and NVMe
+//! controller over modelled links, networks and drives.
+
+pub mod drive;
+pub mod ethernet;
+pub mod kernel;
+pub mod measure;
+pub mod network;
+pub mod node;
+pub mod pcie;
+pub mod tcp;
+pub mod transport;
+pub mod workload;
+pub mod world;
+
+pub use world::{Config, World};

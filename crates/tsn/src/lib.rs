@@ -1,1 +1,25 @@
-//! Time-Sensitive Networking models. Empty until the simulator needs them.
+//! Time-Sensitive Networking: when a frame may leave.
+//!
+//! - [`gates`]: gate control lists (IEEE 802.1Q-2022, 8.6.8.4 and 8.6.9,
+//!   formerly 802.1Qbv): open or closed at a time, the earliest start of a
+//!   frame, the longest time a queue stays closed.
+//! - [`clock`]: a node's clock, with offset and drift against true time.
+//! - [`taprio`]: the same list as a command for Linux.
+//!
+//! Everything is arithmetic on values; nothing here waits or keeps state.
+//!
+//! Not implemented: credit-based and cyclic shapers (802.1Qav, Qch), frame
+//! preemption (Qbu), replication (CB), the clock servo of 802.1AS, the change
+//! from one list to the next at run time (the cycle extension is kept and
+//! exported, since a bridge needs it, but has no effect on a list that runs).
+
+pub mod clock;
+pub mod gates;
+pub mod taprio;
+
+pub use clock::{Clock, LocalTime};
+pub use gates::{Entry, GateControlList, GateStates, Gates, ListError};
+
+/// Queues of a port, which is also the number of priorities and the most
+/// traffic classes (IEEE 802.1Q-2022, 8.6.6).
+pub const QUEUES: usize = 8;

@@ -26,6 +26,17 @@ pub struct NamespaceInfo {
     pub read_only: bool,
 }
 
+/// Where a queue pair lies in host memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueMemory {
+    /// Bus address of the submission queue.
+    pub submission: u64,
+    /// Bus address of the completion queue.
+    pub completion: u64,
+    /// Entries of each.
+    pub entries: u16,
+}
+
 /// A queue pair, and a piece of memory for the PRP list of each command.
 #[derive(Debug)]
 pub(super) struct IoQueue {
@@ -68,6 +79,12 @@ impl Driver {
     /// with vector number + 1.
     pub fn queues(&self) -> usize {
         self.queues.len()
+    }
+
+    /// Where queue `queue` lies in host memory, for observers.
+    pub fn queue_memory(&self, queue: usize) -> QueueMemory {
+        let pair = &self.queues[queue].pair;
+        QueueMemory { submission: pair.sq_base, completion: pair.cq_base, entries: pair.size() + 1 }
     }
 
     /// Puts a command in a queue and rings the doorbell.

@@ -13,7 +13,7 @@ mod prp_list;
 mod queue;
 
 pub use attach::attach;
-pub use driver::{Driver, NamespaceInfo};
+pub use driver::{Driver, NamespaceInfo, QueueMemory};
 pub use queue::{CommandId, Done, QueueFull};
 
 use wire::Duration;

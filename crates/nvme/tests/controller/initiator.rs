@@ -55,6 +55,23 @@ fn settings() -> Settings {
     Settings { io_queues: 4, entries: 16, ..Settings::default() }
 }
 
+/// The entry lies where an observer is told that the queue is.
+#[test]
+fn queue_memory_is_where_the_entries_are() {
+    let mut rig = Rig::new(config());
+    let mut driver = rig.attach(settings()).unwrap();
+    let places = driver.queue_memory(1);
+    assert_eq!(places.entries, 16);
+    assert_ne!(places, driver.queue_memory(0));
+    let io = Io { op: Op::Flush, nsid: 1, slba: 0, blocks: 0, buffer: 0 };
+    let id = rig.io(&mut driver, 1, io).id;
+    let entry: [u8; 64] = rig.bench.load(places.submission, 64).unwrap().try_into().unwrap();
+    let command = wire::nvme::Command::decode(&entry);
+    assert_eq!((command.opcode, command.cid), (wire::nvme::opcode::nvm::FLUSH, id.get()));
+    let entry: [u8; 16] = rig.bench.load(places.completion, 16).unwrap().try_into().unwrap();
+    assert_eq!(wire::nvme::Completion::decode(&entry).cid, id.get());
+}
+
 #[test]
 fn brings_a_drive_up_moves_blocks_and_shuts_down() {
     let mut rig = Rig::new(config());

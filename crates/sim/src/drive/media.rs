@@ -1,0 +1,162 @@
+//! When the media have done what they are asked.
+
+use super::Timing;
+use crate::kernel::Rng;
+use std::collections::VecDeque;
+use wire::{Duration, Instant};
+
+/// What an access costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// Firmware, first.
+    pub firmware: Duration,
+    /// Then dies, channels or the write buffer, waiting for them included.
+    pub media: Duration,
+}
+
+/// Dies, channels and the write buffer of a drive.
+#[derive(Debug)]
+pub struct Media {
+    timing: Timing,
+    rng: Rng,
+    /// When each die is free.
+    dies: Vec<Instant>,
+    channels: Vec<Instant>,
+    /// Bytes in the write buffer, and when those that are being programmed
+    /// leave it.
+    buffered: u64,
+    leaving: VecDeque<(Instant, u64)>,
+    /// Bytes not being programmed yet.
+    gathered: u64,
+    next_die: usize,
+}
+
+impl Media {
+    /// Idle media.
+    ///
+    /// # Panics
+    /// If the table has no channel or die, or pages that are no power of two
+    /// from 4096 bytes.
+    pub fn new(timing: Timing, rng: Rng) -> Self {
+        assert!(timing.channels > 0 && timing.luns > 0, "a drive has dies");
+        assert!(timing.page.is_power_of_two() && timing.page >= 4096, "pages of 4 KiB or more");
+        assert!(
+            timing.write_buffer == 0 || timing.write_buffer >= timing.page as u64,
+            "the write buffer holds a page"
+        );
+        let dies = usize::from(timing.channels) * usize::from(timing.luns);
+        Self {
+            timing,
+            rng,
+            dies: vec![Instant::ZERO; dies],
+            channels: vec![Instant::ZERO; usize::from(timing.channels)],
+            buffered: 0,
+            leaving: VecDeque::new(),
+            gathered: 0,
+            next_die: 0,
+        }
+    }
+
+    fn transfer(&self, bytes: u64) -> Duration {
+        if self.timing.channel_rate == 0 {
+            return Duration::ZERO;
+        }
+        let ps = u128::from(bytes) * 1_000_000_000_000;
+        Duration::from_ps(ps.div_ceil(u128::from(self.timing.channel_rate)) as u64)
+    }
+
+    /// Reads; every page on its die at once, then over its channel.
+    pub fn read(&mut self, now: Instant, offset: u64, length: usize) -> Access {
+        let firmware = match length {
+            0..=4096 => self.timing.firmware_read,
+            _ => self.timing.firmware_read_large,
+        };
+        let start = now + firmware;
+        let mut done = start;
+        let page = self.timing.page as u64;
+        let end = offset + length as u64;
+        let mut at = offset;
+        while at < end {
+            let unit = at / page;
+            let bytes = ((unit + 1) * page).min(end) - at;
+            done = done.max(self.read_page(start, unit, bytes));
+            at += bytes;
+        }
+        Access { firmware, media: done - start }
+    }
+
+    fn read_page(&mut self, start: Instant, unit: u64, bytes: u64) -> Instant {
+        let count = self.dies.len() as u64;
+        let die = (unit % count) as usize;
+        let channel = die % self.channels.len();
+        let msb = (unit / count) & 1 == 1;
+        let sense = if msb { self.timing.read_msb } else { self.timing.read_lsb };
+        let varied = Duration::from_ps(self.rng.below(self.timing.variation.as_ps()));
+        let sensed = start.max(self.dies[die]) + sense + varied;
+        self.dies[die] = sensed;
+        let done = sensed.max(self.channels[channel]) + self.transfer(bytes);
+        self.channels[channel] = done;
+        done
+    }
+
+    /// Writes into the buffer, which programs whole pages behind it.
+    pub fn write(&mut self, now: Instant, length: usize) -> Access {
+        let blocks = (length as u64).div_ceil(4096);
+        let cost = Duration::from_ps(self.timing.write_4k.as_ps() * blocks);
+        let firmware = self.timing.write_base;
+        let begun = self.make_room(now, length as u64);
+        let done = begun + firmware + cost;
+        self.program(done);
+        Access { firmware, media: (begun - now) + cost }
+    }
+
+    /// When the buffer has room for `bytes` more; takes it.
+    fn make_room(&mut self, now: Instant, bytes: u64) -> Instant {
+        if self.timing.write_buffer == 0 {
+            return now;
+        }
+        let mut at = now;
+        loop {
+            while let Some((leaves, gone)) = self.leaving.front().copied() {
+                if leaves > at {
+                    break;
+                }
+                self.leaving.pop_front();
+                self.buffered -= gone;
+            }
+            if self.buffered + bytes <= self.timing.write_buffer {
+                break;
+            }
+            // A transfer larger than the buffer passes through it.
+            let Some((leaves, _)) = self.leaving.front() else { break };
+            at = *leaves;
+        }
+        self.buffered += bytes;
+        self.gathered += bytes;
+        at
+    }
+
+    fn program(&mut self, now: Instant) {
+        let page = self.timing.page as u64;
+        while self.timing.write_buffer > 0 && self.gathered >= page {
+            self.gathered -= page;
+            let die = self.next_die;
+            self.next_die = (die + 1) % self.dies.len();
+            let channel = die % self.channels.len();
+            let there = now.max(self.channels[channel]) + self.transfer(page);
+            self.channels[channel] = there;
+            let done = there.max(self.dies[die]) + self.timing.program;
+            self.dies[die] = done;
+            // Dies end out of turn; the buffer is given back in turn.
+            let last = self.leaving.back().map_or(done, |(at, _)| done.max(*at));
+            self.leaving.push_back((last, page));
+        }
+    }
+
+    /// Flush, Write Zeroes, Discard: firmware alone. A flush does not wait for
+    /// programming: the buffer of such drives counts as durable or is not
+    /// modelled.
+    pub fn other(&self) -> Access {
+        Access { firmware: self.timing.write_base, media: Duration::ZERO }
+    }
+}

@@ -1,0 +1,88 @@
+//! Drives: how long their media take, and what is on them.
+
+mod media;
+mod pattern;
+mod preset;
+mod store;
+#[cfg(test)]
+mod tests;
+
+pub use media::{Access, Media};
+pub use pattern::{fill, matches};
+pub use store::Store;
+
+use wire::Duration;
+
+/// The timing of a drive's media as a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timing {
+    /// Firmware, for a read of up to 4 KiB.
+    pub firmware_read: Duration,
+    /// Firmware, for a longer read.
+    pub firmware_read_large: Duration,
+    /// Write buffer: a write costs this much,
+    pub write_base: Duration,
+    /// and this much for each 4 KiB begun.
+    pub write_4k: Duration,
+    /// Flash channels.
+    pub channels: u16,
+    /// Dies a channel.
+    pub luns: u16,
+    /// Bytes per second of a channel; 0 for no transfer time.
+    pub channel_rate: u64,
+    /// Sensing a page whose bits are the first of their cells.
+    pub read_lsb: Duration,
+    /// Sensing a page whose bits are the last of their cells.
+    pub read_msb: Duration,
+    /// Programming a page.
+    pub program: Duration,
+    /// Bytes that lie on one die before the next one takes over, and that are
+    /// programmed at once.
+    pub page: usize,
+    /// Bytes of the write buffer; 0 for no limit, and no programming.
+    pub write_buffer: u64,
+    /// Added to each sensing: uniform from zero to this, from the drive's
+    /// seeded stream.
+    pub variation: Duration,
+}
+
+/// A drive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DriveConfig {
+    /// Serial number, unlike that of any other drive of the host; up to 20
+    /// ASCII characters.
+    pub serial: String,
+    /// Bytes: a multiple of 4096.
+    pub size: u64,
+    /// The media.
+    pub timing: Timing,
+    /// The drive's own limit for one read request in bytes, below MRRS: a
+    /// power of two, 128 to 4096.
+    pub read_request: usize,
+    /// DMA reads in flight, 1 to 1024.
+    pub reads_in_flight: usize,
+    /// Max_Payload_Size supported in bytes: 128 to 4096.
+    pub max_payload: usize,
+}
+
+impl DriveConfig {
+    /// A drive of 64 MiB with these media.
+    pub fn new(serial: impl Into<String>, timing: Timing) -> Self {
+        Self {
+            serial: serial.into(),
+            size: 64 << 20,
+            timing,
+            read_request: 512,
+            reads_in_flight: 32,
+            max_payload: 512,
+        }
+    }
+
+    /// The same drive on MPS 256 that reads host memory as the brief's Samsung
+    /// 970 Pro does: 256 bytes a request (MLE, "Latency Analysis for
+    /// NVMe/TSN", section 2.2), `reads_in_flight` of them.
+    #[must_use]
+    pub fn as_in_the_brief(self, reads_in_flight: usize) -> Self {
+        Self { read_request: 256, reads_in_flight, max_payload: 256, ..self }
+    }
+}

@@ -1,0 +1,80 @@
+//! The bytes of a drive, sparse: what was never written is computed.
+
+use super::pattern::fill;
+use bytes::{Bytes, BytesMut};
+use std::collections::BTreeMap;
+
+/// Bytes kept together.
+const PAGE: usize = 4096;
+
+/// See the module. Memory grows with the distinct pages written, never with
+/// time.
+#[derive(Debug)]
+pub struct Store {
+    seed: u64,
+    pages: BTreeMap<u64, Box<[u8; PAGE]>>,
+}
+
+impl Store {
+    /// A drive that holds version 0 of the pattern of `seed`.
+    pub fn new(seed: u64) -> Self {
+        Self { seed, pages: BTreeMap::new() }
+    }
+
+    /// The seed of its pattern.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// Reads `length` bytes; offset and length are multiples of 8.
+    pub fn read(&self, offset: u64, length: usize) -> Bytes {
+        let mut out = BytesMut::zeroed(length);
+        for (page, inside, range) in pieces(offset, length) {
+            let place = &mut out[range.clone()];
+            match self.pages.get(&page) {
+                Some(bytes) => place.copy_from_slice(&bytes[inside..inside + range.len()]),
+                None => fill(self.seed, page * PAGE as u64 + inside as u64, 0, place),
+            }
+        }
+        out.freeze()
+    }
+
+    /// Writes bytes; offset and length are multiples of 8.
+    pub fn write(&mut self, offset: u64, data: &[u8]) {
+        let seed = self.seed;
+        for (page, inside, range) in pieces(offset, data.len()) {
+            let bytes = self.pages.entry(page).or_insert_with(|| {
+                let mut bytes = Box::new([0; PAGE]);
+                if range.len() < PAGE {
+                    fill(seed, page * PAGE as u64, 0, &mut bytes[..]);
+                }
+                bytes
+            });
+            bytes[inside..inside + range.len()].copy_from_slice(&data[range]);
+        }
+    }
+
+    /// Pages that were written.
+    pub fn pages(&self) -> usize {
+        self.pages.len()
+    }
+}
+
+/// (page, offset in it, range of the transfer).
+fn pieces(
+    offset: u64,
+    length: usize,
+) -> impl Iterator<Item = (u64, usize, std::ops::Range<usize>)> {
+    let mut done = 0;
+    std::iter::from_fn(move || {
+        if done == length {
+            return None;
+        }
+        let at = offset + done as u64;
+        let inside = (at % PAGE as u64) as usize;
+        let piece = (PAGE - inside).min(length - done);
+        let range = done..done + piece;
+        done += piece;
+        Some((at / PAGE as u64, inside, range))
+    })
+}

@@ -1,0 +1,271 @@
+//! A bridge: n ports, store-and-forward or cut-through.
+//!
+//! Store-and-forward: a frame whose FCS is right goes to its output queue the
+//! bridge's delay after its last bit. Cut-through: the delay after its header,
+//! wrong frames too, since nobody has seen their FCS yet; if the output is
+//! busy or closed it queues there. To a faster output nothing can be cut
+//! through, since the line would run dry: such frames are stored.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use wire::{Duration, Instant};
+
+use super::frame::{Frame, Mac, Transmission};
+use super::{Port, Random, Segment, port};
+
+/// When a frame is forwarded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// After its last bit. Cables to it deliver [`super::cable::Delivery::Whole`].
+    #[default]
+    StoreAndForward,
+    /// After its header. Cables to it deliver
+    /// [`super::cable::Delivery::Header`].
+    CutThrough,
+}
+
+/// A bridge's parameters.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Its ports.
+    pub ports: Vec<port::Config>,
+    /// When a frame is forwarded.
+    pub mode: Mode,
+    /// From the moment that `mode` names to the output queue.
+    pub delay: Duration,
+    /// Standard deviation of that delay. A frame is never early by more than
+    /// the delay itself, and frames from one port to another stay in order.
+    pub jitter: Duration,
+    /// Seed of the jitter.
+    pub seed: u64,
+    /// Where addresses are, by port. Others are learned if `learns`.
+    pub addresses: Vec<(Mac, usize)>,
+    /// Whether source addresses are learned (IEEE 802.1Q-2022, 8.7). Entries
+    /// do not age.
+    pub learns: bool,
+}
+
+/// Addresses that a bridge learns at most.
+pub const MAX_ADDRESSES: usize = 8192;
+
+/// What a bridge is given.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// A frame at a port: whole, or its header, see [`Mode`].
+    Frame {
+        /// The port.
+        port: usize,
+        /// The frame.
+        transmission: Transmission,
+    },
+}
+
+/// What a bridge has to say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// A transmission starts now.
+    Transmit {
+        /// At this port.
+        port: usize,
+        /// The transmission.
+        transmission: Transmission,
+    },
+    /// Nothing before this time.
+    Timeout(Option<Instant>),
+}
+
+/// What a bridge counted; its ports count besides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Frames received.
+    pub received: u64,
+    /// Frames dropped by the FCS check.
+    pub fcs_errors: u64,
+    /// Frames that were for the port they came from.
+    pub filtered: u64,
+    /// Frames given to output ports; a flooded one counts for each.
+    pub forwarded: u64,
+    /// Frames sent to all ports, since nobody knows where their destination
+    /// is or it is a group.
+    pub flooded: u64,
+    /// Frames to ports that were not stored whole first.
+    pub cut_through: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Egress {
+    port: Port,
+    /// When to poll it.
+    wake: Option<Instant>,
+}
+
+/// A frame in the bridge's pipeline.
+#[derive(Clone, Debug)]
+struct Ready {
+    at: Instant,
+    sequence: u64,
+    port: usize,
+    frame: Frame,
+}
+
+/// The state machine.
+#[derive(Clone, Debug)]
+pub struct Bridge {
+    config: Config,
+    outputs: Vec<Egress>,
+    addresses: BTreeMap<Mac, usize>,
+    random: Random,
+    pipeline: BinaryHeap<Reverse<Ready>>,
+    sequence: u64,
+    /// When the last frame from one port to another was ready.
+    last: Vec<Instant>,
+    counters: Counters,
+}
+
+impl Bridge {
+    /// An idle bridge.
+    ///
+    /// # Panics
+    /// If an address is at a port that does not exist.
+    pub fn new(config: Config) -> Self {
+        let ports = config.ports.len();
+        assert!(config.addresses.iter().all(|&(_, port)| port < ports), "an unknown port");
+        let output = |config: &port::Config| Egress { port: Port::new(config.clone()), wake: None };
+        Self {
+            outputs: config.ports.iter().map(output).collect(),
+            addresses: config.addresses.iter().copied().collect(),
+            random: Random::new(config.seed),
+            pipeline: BinaryHeap::new(),
+            sequence: 0,
+            last: vec![Instant::ZERO; ports * ports],
+            counters: Counters::default(),
+            config,
+        }
+    }
+
+    /// What was counted.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// A port, for its counters.
+    pub fn port(&self, index: usize) -> &Port {
+        &self.outputs[index].port
+    }
+
+    /// Frames in the pipeline.
+    pub fn in_pipeline(&self) -> usize {
+        self.pipeline.len()
+    }
+
+    /// Takes a frame.
+    pub fn handle(&mut self, now: Instant, input: Input) {
+        let Input::Frame { port: from, transmission } = input;
+        self.counters.received += 1;
+        if transmission.frame.corrupt && self.config.mode == Mode::StoreAndForward {
+            self.counters.fcs_errors += 1;
+            return;
+        }
+        self.learn(transmission.frame.source(), from);
+        match self.addresses.get(&transmission.frame.destination()) {
+            Some(&to) if to == from => self.counters.filtered += 1,
+            Some(&to) => self.enter(now, from, to, transmission),
+            None => {
+                self.counters.flooded += 1;
+                for to in (0..self.outputs.len()).filter(|&to| to != from) {
+                    self.enter(now, from, to, transmission.clone());
+                }
+            }
+        }
+    }
+
+    /// The next transmission, or when to ask again.
+    pub fn poll(&mut self, now: Instant) -> Output {
+        self.move_ready(now);
+        let mut wake = self.pipeline.peek().map(|Reverse(ready)| ready.at);
+        for (index, output) in self.outputs.iter_mut().enumerate() {
+            if output.wake.is_some_and(|at| at <= now) {
+                match output.port.poll(now) {
+                    port::Output::Transmit(transmission) => {
+                        return Output::Transmit { port: index, transmission };
+                    }
+                    port::Output::Timeout(at) => output.wake = at,
+                }
+            }
+            if let Some(at) = output.wake {
+                wake = Some(wake.map_or(at, |wake| wake.min(at)));
+            }
+        }
+        Output::Timeout(wake)
+    }
+
+    fn learn(&mut self, source: Mac, from: usize) {
+        if self.config.learns && !source.is_group() && self.addresses.len() < MAX_ADDRESSES {
+            self.addresses.entry(source).or_insert(from);
+        }
+    }
+
+    /// Puts a frame into the pipeline.
+    fn enter(&mut self, now: Instant, from: usize, to: usize, transmission: Transmission) {
+        let Transmission { mut frame, end, rate, .. } = transmission;
+        let faster = self.outputs[to].port.rate() > rate;
+        let cut = self.config.mode == Mode::CutThrough && !faster;
+        self.counters.cut_through += u64::from(cut);
+        let known = if cut { now } else { end.max(now) };
+        if known > now {
+            // The rest of the frame still has to come in.
+            frame.residence.book(Segment::Serialisation, known);
+        }
+        let last = &mut self.last[from * self.outputs.len() + to];
+        let at = (known + jittered(&mut self.random, &self.config)).max(*last);
+        *last = at;
+        self.sequence += 1;
+        self.pipeline.push(Reverse(Ready { at, sequence: self.sequence, port: to, frame }));
+    }
+
+    /// Moves frames that are through the pipeline to their queues.
+    fn move_ready(&mut self, now: Instant) {
+        while let Some(Reverse(ready)) = self.pipeline.peek()
+            && ready.at <= now
+        {
+            let Some(Reverse(Ready { at, port, mut frame, .. })) = self.pipeline.pop() else {
+                break;
+            };
+            frame.residence.book(Segment::Bridge, at);
+            self.counters.forwarded += 1;
+            let output = &mut self.outputs[port];
+            output.port.handle(now, port::Input::Frame(frame));
+            output.wake = Some(now);
+        }
+    }
+}
+
+/// The bridge's delay for one frame.
+fn jittered(random: &mut Random, config: &Config) -> Duration {
+    if config.jitter == Duration::ZERO {
+        return config.delay;
+    }
+    let jitter = random.normal(config.jitter.as_ps());
+    Duration::from_ps(config.delay.as_ps().saturating_add_signed(jitter))
+}
+
+impl Ord for Ready {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.at, self.sequence).cmp(&(other.at, other.sequence))
+    }
+}
+
+impl PartialOrd for Ready {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Ready {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Ready {}

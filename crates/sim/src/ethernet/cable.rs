@@ -1,0 +1,199 @@
+//! One direction of a cable: propagation, and what goes wrong on the way.
+
+use std::collections::VecDeque;
+
+use wire::{Duration, Instant};
+
+use super::frame::{HEADER, PREAMBLE, TAG, Transmission};
+use super::random::Probability;
+use super::{Random, Segment};
+
+/// What a cable does to frames besides carrying them. Drawn from the cable's
+/// own seed, so that one cable's faults do not depend on another's traffic.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Faults {
+    /// Seed of everything drawn here.
+    pub seed: u64,
+    /// A frame vanishes.
+    pub loss: Probability,
+    /// A frame arrives with wrong bits; its receiver's FCS check drops it.
+    pub corruption: Probability,
+    /// A frame takes longer,
+    pub delay: Probability,
+    /// by up to this, evenly distributed. Order is kept.
+    pub delay_up_to: Duration,
+    /// The cable is cut from the first time until the second: what is on it
+    /// then, even in part, is lost.
+    pub cuts: Vec<(Instant, Instant)>,
+}
+
+/// When the receiver looks at a frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Delivery {
+    /// After its last bit: network interfaces, store-and-forward bridges.
+    #[default]
+    Whole,
+    /// After preamble, header and tag: cut-through bridges.
+    Header,
+}
+
+/// A cable's parameters.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Config {
+    /// From one end to the other; about 5 ns a metre in copper and glass.
+    pub propagation: Duration,
+    /// When the receiver looks at a frame.
+    pub delivery: Delivery,
+    /// What goes wrong.
+    pub faults: Faults,
+}
+
+/// What a cable is given.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// A transmission that starts now.
+    Transmission(Transmission),
+}
+
+/// What a cable has to say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// The receiver may look at a frame; `start` and `end` are at its side.
+    Deliver(Transmission),
+    /// Nothing before this time.
+    Timeout(Option<Instant>),
+}
+
+/// What a cable counted. Frames in = `delivered` + `lost` + `cut` + those on
+/// the way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Frames given to the cable.
+    pub offered: u64,
+    /// Frames handed over, corrupt ones among them.
+    pub delivered: u64,
+    /// Frames that vanished.
+    pub lost: u64,
+    /// Frames whose bits were turned over.
+    pub corrupted: u64,
+    /// Frames that took longer.
+    pub delayed: u64,
+    /// Frames that were on the cable when it was cut, or sent into it.
+    pub cut: u64,
+}
+
+#[derive(Clone, Debug)]
+struct OnTheWay {
+    due: Instant,
+    /// How long the way is for this frame.
+    takes: Duration,
+    transmission: Transmission,
+}
+
+/// The state machine. What it holds is bounded by what its line can carry in
+/// the time a frame takes.
+#[derive(Clone, Debug)]
+pub struct Cable {
+    config: Config,
+    random: Random,
+    on_the_way: VecDeque<OnTheWay>,
+    /// When the last bit of the last frame arrives: no frame overtakes.
+    last_end: Instant,
+    counters: Counters,
+}
+
+impl Cable {
+    /// An empty cable.
+    pub fn new(config: Config) -> Self {
+        let random = Random::new(config.faults.seed);
+        Self {
+            config,
+            random,
+            on_the_way: VecDeque::new(),
+            last_end: Instant::ZERO,
+            counters: Counters::default(),
+        }
+    }
+
+    /// What was counted.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Frames on the way.
+    pub fn on_the_way(&self) -> usize {
+        self.on_the_way.len()
+    }
+
+    /// When the next frame arrives.
+    pub fn next(&self) -> Option<Instant> {
+        self.on_the_way.front().map(|front| front.due)
+    }
+
+    /// Takes a transmission at its start.
+    pub fn handle(&mut self, now: Instant, input: Input) {
+        let Input::Transmission(mut transmission) = input;
+        assert_eq!(transmission.start, now, "a transmission is handed over when it starts");
+        self.counters.offered += 1;
+        // Everything is drawn for every frame, so that one fault does not
+        // shift the others.
+        let faults = &self.config.faults;
+        let lost = self.random.happens(faults.loss);
+        let corrupt = self.random.happens(faults.corruption);
+        let extra = match self.random.happens(faults.delay) {
+            true => Duration::from_ps(self.random.below(faults.delay_up_to.as_ps() + 1)),
+            false => Duration::ZERO,
+        };
+        let takes = self.config.propagation + extra;
+        let takes = takes.max(self.last_end.since(transmission.start));
+        if self.is_cut(transmission.start, transmission.end + takes) {
+            self.counters.cut += 1;
+            return;
+        }
+        if lost {
+            self.counters.lost += 1;
+            return;
+        }
+        self.counters.delayed += u64::from(takes > self.config.propagation);
+        if corrupt {
+            self.counters.corrupted += 1;
+            transmission.frame.corrupt = true;
+        }
+        transmission.start += takes;
+        transmission.end += takes;
+        self.last_end = transmission.end;
+        let due = self.due(&transmission);
+        self.on_the_way.push_back(OnTheWay { due, takes, transmission });
+    }
+
+    /// The next frame that has arrived, or when to ask again.
+    pub fn poll(&mut self, now: Instant) -> Output {
+        match self.on_the_way.front() {
+            None => return Output::Timeout(None),
+            Some(front) if now < front.due => return Output::Timeout(Some(front.due)),
+            Some(_) => {}
+        }
+        let OnTheWay { due, takes, mut transmission } =
+            self.on_the_way.pop_front().expect("looked at");
+        let on_line = due.since(Instant::ZERO) - takes;
+        let residence = &mut transmission.frame.residence;
+        residence.book(Segment::Serialisation, Instant::ZERO + on_line);
+        residence.book(Segment::Propagation, due);
+        self.counters.delivered += 1;
+        Output::Deliver(transmission)
+    }
+
+    fn due(&self, transmission: &Transmission) -> Instant {
+        match self.config.delivery {
+            Delivery::Whole => transmission.end,
+            Delivery::Header => {
+                let tag = if transmission.frame.tag.is_some() { TAG } else { 0 };
+                transmission.start + transmission.rate.duration(PREAMBLE + HEADER + tag)
+            }
+        }
+    }
+
+    fn is_cut(&self, start: Instant, end: Instant) -> bool {
+        self.config.faults.cuts.iter().any(|&(from, until)| start < until && end > from)
+    }
+}

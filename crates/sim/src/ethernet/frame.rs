@@ -1,0 +1,160 @@
+//! Frames, and how long they are on the line.
+
+use std::fmt;
+
+use bytes::Bytes;
+use wire::{Duration, Instant};
+
+use super::{Rate, Residence};
+
+/// Preamble and start frame delimiter, bytes (IEEE 802.3-2022, 3.1.1).
+pub const PREAMBLE: usize = 8;
+/// Destination, source and EtherType, bytes (3.1.1).
+pub const HEADER: usize = 14;
+/// An 802.1Q tag, bytes (IEEE 802.1Q-2022, 9.3).
+pub const TAG: usize = 4;
+/// Frame check sequence, bytes (IEEE 802.3-2022, 3.1.1).
+pub const FCS: usize = 4;
+/// Gap between two frames, bytes (interPacketGap of 96 bits, 4.4.2).
+pub const GAP: usize = 12;
+/// The shortest frame, header to FCS, bytes (minFrameSize of 512 bits, 4.4.2).
+pub const MINIMUM: usize = 64;
+/// The usual largest payload, bytes (maxBasicDataSize, 4.2.7.1).
+pub const MTU: usize = 1500;
+
+/// The EtherType of an 802.1Q tag: the TPID of a customer VLAN (IEEE
+/// 802.1Q-2022, table 9-1).
+const TPID: u16 = 0x8100;
+
+/// A MAC address.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Mac(pub [u8; 6]);
+
+impl Mac {
+    /// To all.
+    pub const BROADCAST: Self = Self([0xff; 6]);
+
+    /// A locally administered unicast address with `number` in its last four
+    /// bytes.
+    pub const fn local(number: u32) -> Self {
+        let [a, b, c, d] = number.to_be_bytes();
+        Self([0x02, 0, a, b, c, d])
+    }
+
+    /// Whether it is a group address (IEEE 802-2014, 8.2.2: the I/G bit).
+    pub const fn is_group(self) -> bool {
+        self.0[0] & 1 != 0
+    }
+}
+
+impl fmt::Display for Mac {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b, c, d, e, g] = self.0;
+        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
+    }
+}
+
+/// An 802.1Q tag; the drop-eligible bit is 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Tag {
+    /// Priority code point, 0 to 7.
+    pub pcp: u8,
+    /// VLAN, 0 (priority only) to 4094.
+    pub vid: u16,
+}
+
+impl Tag {
+    /// Tag control information (IEEE 802.1Q-2022, 9.6).
+    pub const fn control(self) -> u16 {
+        (self.pcp as u16) << 13 | self.vid
+    }
+}
+
+/// A frame: real bytes, and what the simulator knows about them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// Unique, and the same on every hop.
+    pub id: u64,
+    /// Destination to end of payload, without tag, padding and FCS.
+    pub bytes: Bytes,
+    /// The tag, kept apart so that no hop copies bytes.
+    pub tag: Option<Tag>,
+    /// The sender's priority, 0 to 7 (Linux: `SO_PRIORITY`), of which the
+    /// network interface makes a tag.
+    pub priority: u8,
+    /// Bits were turned over: the frame check sequence will not match.
+    pub corrupt: bool,
+    /// Where its time went.
+    pub residence: Residence,
+}
+
+impl Frame {
+    /// A frame made at `now`.
+    ///
+    /// # Panics
+    /// If `bytes` are no whole header.
+    pub fn new(id: u64, bytes: Bytes, priority: u8, now: Instant) -> Self {
+        assert!(bytes.len() >= HEADER, "a frame of {} bytes", bytes.len());
+        Self { id, bytes, tag: None, priority, corrupt: false, residence: Residence::new(now) }
+    }
+
+    /// Who it is for.
+    pub fn destination(&self) -> Mac {
+        Mac(self.bytes[..6].try_into().expect("six bytes"))
+    }
+
+    /// Who it is from.
+    pub fn source(&self) -> Mac {
+        Mac(self.bytes[6..12].try_into().expect("six bytes"))
+    }
+
+    /// Header to FCS with tag and padding, in bytes.
+    pub fn length(&self) -> usize {
+        length(self.bytes.len(), self.tag.is_some())
+    }
+
+    /// Preamble to FCS, in bytes: what the line is busy with, gap apart.
+    pub fn line_length(&self) -> usize {
+        PREAMBLE + self.length()
+    }
+
+    /// How long the line is busy with it, from the first bit of the preamble
+    /// to the last of the FCS.
+    pub fn duration(&self, rate: Rate) -> Duration {
+        rate.duration(self.line_length())
+    }
+
+    /// Appends the frame as a capture has it: with tag and padding, without
+    /// FCS.
+    pub fn capture(&self, out: &mut Vec<u8>) {
+        let start = out.len();
+        match self.tag {
+            None => out.extend_from_slice(&self.bytes),
+            Some(tag) => {
+                out.extend_from_slice(&self.bytes[..12]);
+                out.extend_from_slice(&TPID.to_be_bytes());
+                out.extend_from_slice(&tag.control().to_be_bytes());
+                out.extend_from_slice(&self.bytes[12..]);
+            }
+        }
+        out.resize(out.len().max(start + MINIMUM - FCS), 0);
+    }
+}
+
+/// Header to FCS of a frame with `untagged` bytes, tag and FCS not counted.
+pub(super) fn length(untagged: usize, tagged: bool) -> usize {
+    (untagged + if tagged { TAG } else { 0 } + FCS).max(MINIMUM)
+}
+
+/// A frame on a line: from its first bit to its last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transmission {
+    /// The frame.
+    pub frame: Frame,
+    /// When the preamble's first bit is here.
+    pub start: Instant,
+    /// When the FCS's last bit has been here.
+    pub end: Instant,
+    /// How fast.
+    pub rate: Rate,
+}

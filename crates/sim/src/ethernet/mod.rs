@@ -1,0 +1,37 @@
+//! Ethernet in virtual time: ports, cables, bridges, network interfaces and
+//! background traffic.
+//!
+//! ```text
+//! host -> Nic (pipeline, tag, Port) -> Cable -> Bridge (Port) -> Cable -> Nic -> host
+//! ```
+//!
+//! Each is a state machine under the one contract: `handle(now, Input)`, then
+//! `poll(now)` until it yields `Timeout`. A frame costs few events: it leaves
+//! a [`Port`] when its transmission starts, with its end already known, and
+//! leaves a [`Cable`] when the receiver may look at it.
+//!
+//! Every frame carries its [`Residence`]: picoseconds by segment, which sum
+//! exactly to the time since the frame was made.
+//!
+//! Not modelled: preemption, flow control by pause frames, half duplex, the
+//! forward error correction of the fast rates (its latency is a parameter of
+//! the network interface), link training.
+
+pub mod bridge;
+pub mod cable;
+pub mod frame;
+pub mod nic;
+pub mod port;
+pub mod random;
+pub mod rate;
+pub mod residence;
+pub mod traffic;
+
+pub use bridge::Bridge;
+pub use cable::Cable;
+pub use frame::{Frame, Mac, Tag, Transmission};
+pub use nic::Nic;
+pub use port::Port;
+pub use random::Random;
+pub use rate::Rate;
+pub use residence::{Residence, Segment};

@@ -1,0 +1,205 @@
+//! A network interface: pipelines of a fixed delay on both ways, the 802.1Q
+//! tag, a bounded transmit ring for each queue.
+//!
+//! The rings are what pushes back: [`Nic::room_for`] says how many frames of a
+//! priority the host may hand over now, so that its TCP window waits in the
+//! host, where it can still be aggregated, and not here. A ring that waits for
+//! its gate blocks no other.
+
+use std::collections::VecDeque;
+
+use tsn::QUEUES;
+use wire::{Duration, Instant};
+
+use super::frame::{Frame, Mac, Tag, Transmission};
+use super::{Port, Segment, port};
+
+/// The tags that an interface puts on what it sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tagging {
+    /// VLAN of all frames; 0: a priority tag only.
+    pub vid: u16,
+    /// The priority code point of each priority of the host (Linux:
+    /// `egress-qos-map`).
+    pub pcp_of_priority: [u8; QUEUES],
+}
+
+impl Tagging {
+    /// Priorities as they are, in the VLAN `vid`.
+    pub const fn vlan(vid: u16) -> Self {
+        Self { vid, pcp_of_priority: [0, 1, 2, 3, 4, 5, 6, 7] }
+    }
+}
+
+/// An interface's parameters.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Its address: frames for others are dropped.
+    pub mac: Mac,
+    /// Its port. The queues' limits are not used: the ring bounds them.
+    pub port: port::Config,
+    /// From the host to the port.
+    pub tx_delay: Duration,
+    /// From the last bit received to the host.
+    pub rx_delay: Duration,
+    /// Frames that the transmit ring of each queue holds, those in the pipeline
+    /// counted.
+    pub tx_ring: usize,
+    /// Tags on what is sent. What is received loses its tag in any case.
+    pub tagging: Option<Tagging>,
+}
+
+/// What an interface is given.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// A frame of the host, at most [`Nic::room_for`] its priority.
+    FromHost(Frame),
+    /// A whole frame from the line.
+    FromLine(Transmission),
+}
+
+/// What an interface has to say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// A transmission starts now. There is room for a frame more.
+    Transmit(Transmission),
+    /// A frame for the host, without tag.
+    ToHost(Frame),
+    /// Nothing before this time.
+    Timeout(Option<Instant>),
+}
+
+/// What an interface counted; its port counts besides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Frames from the line.
+    pub received: u64,
+    /// Those dropped by the FCS check.
+    pub fcs_errors: u64,
+    /// Those dropped because they were for somebody else.
+    pub not_for_us: u64,
+    /// Frames for the host.
+    pub to_host: u64,
+}
+
+/// The state machine.
+#[derive(Clone, Debug)]
+pub struct Nic {
+    config: Config,
+    port: Port,
+    tx: VecDeque<(Instant, Frame)>,
+    /// Frames in `tx`, by queue.
+    in_pipeline: [usize; QUEUES],
+    rx: VecDeque<(Instant, Frame)>,
+    counters: Counters,
+}
+
+impl Nic {
+    /// An idle interface.
+    pub fn new(config: Config) -> Self {
+        let mut port = config.port.clone();
+        port.queue_frames = config.tx_ring;
+        port.queue_bytes = usize::MAX;
+        Self {
+            config,
+            port: Port::new(port),
+            tx: VecDeque::new(),
+            in_pipeline: [0; QUEUES],
+            rx: VecDeque::new(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// How many frames the host may hand over now, whatever their priority.
+    pub fn room(&self) -> usize {
+        let rooms = (0..QUEUES).map(|queue| self.room_in(queue));
+        rooms.min().expect("there are queues")
+    }
+
+    /// How many frames of a priority (of the host, 0 to 7) it may hand over.
+    pub fn room_for(&self, priority: u8) -> usize {
+        self.room_in(self.port.queue_of(self.tag(priority)))
+    }
+
+    fn room_in(&self, queue: usize) -> usize {
+        self.config.tx_ring - self.in_pipeline[queue] - self.port.queued_frames_in(queue)
+    }
+
+    fn tag(&self, priority: u8) -> Option<Tag> {
+        self.config.tagging.map(|tagging| Tag {
+            pcp: tagging.pcp_of_priority[usize::from(priority)],
+            vid: tagging.vid,
+        })
+    }
+
+    /// What was counted.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Its port, for the counters.
+    pub fn port(&self) -> &Port {
+        &self.port
+    }
+
+    /// Takes a frame.
+    ///
+    /// # Panics
+    /// If the host hands over a frame without room.
+    pub fn handle(&mut self, now: Instant, input: Input) {
+        match input {
+            Input::FromHost(mut frame) => {
+                frame.tag = self.tag(frame.priority);
+                let queue = self.port.queue_of(frame.tag);
+                assert!(self.room_in(queue) > 0, "the transmit ring is full");
+                self.in_pipeline[queue] += 1;
+                self.tx.push_back((now + self.config.tx_delay, frame));
+            }
+            Input::FromLine(transmission) => self.receive(now, transmission.frame),
+        }
+    }
+
+    /// The next transmission or frame for the host, or when to ask again.
+    pub fn poll(&mut self, now: Instant) -> Output {
+        while let Some((due, mut frame)) = pop_due(&mut self.tx, now) {
+            self.in_pipeline[self.port.queue_of(frame.tag)] -= 1;
+            frame.residence.book(Segment::Nic, due);
+            self.port.handle(now, port::Input::Frame(frame));
+        }
+        let mut wake = match self.port.poll(now) {
+            port::Output::Transmit(transmission) => return Output::Transmit(transmission),
+            port::Output::Timeout(wake) => wake,
+        };
+        if let Some((due, mut frame)) = pop_due(&mut self.rx, now) {
+            frame.residence.book(Segment::Nic, due);
+            frame.tag = None;
+            self.counters.to_host += 1;
+            return Output::ToHost(frame);
+        }
+        for queue in [&self.tx, &self.rx] {
+            if let Some(&(due, _)) = queue.front() {
+                wake = Some(wake.map_or(due, |wake| wake.min(due)));
+            }
+        }
+        Output::Timeout(wake)
+    }
+
+    fn receive(&mut self, now: Instant, frame: Frame) {
+        self.counters.received += 1;
+        let destination = frame.destination();
+        if frame.corrupt {
+            self.counters.fcs_errors += 1;
+        } else if destination != self.config.mac && !destination.is_group() {
+            self.counters.not_for_us += 1;
+        } else {
+            self.rx.push_back((now + self.config.rx_delay, frame));
+        }
+    }
+}
+
+fn pop_due(queue: &mut VecDeque<(Instant, Frame)>, now: Instant) -> Option<(Instant, Frame)> {
+    match queue.front() {
+        Some(&(due, _)) if due <= now => queue.pop_front(),
+        _ => None,
+    }
+}

@@ -1,0 +1,289 @@
+//! The sending side of a line: eight queues, strict priority, gates.
+//!
+//! A frame starts when the line is free, its gate is open for as long as it
+//! lasts, and no higher queue has a frame that may start. The line is free a
+//! gap after the last bit of the frame before. What a gate has to hold is
+//! preamble to FCS; the gap after it is silence.
+
+use std::collections::VecDeque;
+
+use tsn::{Gates, QUEUES};
+use wire::{Duration, Instant};
+
+use super::frame::{self, FCS, Frame, GAP, HEADER, PREAMBLE, Tag, Transmission};
+use super::{Rate, Segment};
+
+/// How a port decides whether a frame still fits into an open window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Guard {
+    /// By the frame's own length (IEEE 802.1Q-2022, 8.6.8.4).
+    #[default]
+    FrameLength,
+    /// As if each frame had this payload (bytes) and a tag: what equipment
+    /// does that knows only the MTU.
+    MaximumFrame(usize),
+}
+
+/// A port's parameters.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The line's rate.
+    pub rate: Rate,
+    /// When each queue may send; `None`: always.
+    pub gates: Option<Gates>,
+    /// Whether a frame fits before its gate closes.
+    pub guard: Guard,
+    /// Frames that each queue holds.
+    pub queue_frames: usize,
+    /// Bytes (header to FCS) that each queue holds.
+    pub queue_bytes: usize,
+    /// The queue of each priority code point; a frame without tag has 0.
+    pub queue_of_priority: [u8; QUEUES],
+}
+
+impl Config {
+    /// A port with the priorities' own queues, without gates, with room for
+    /// 1024 frames or 512 KiB in each queue.
+    pub fn new(rate: Rate) -> Self {
+        Self {
+            rate,
+            gates: None,
+            guard: Guard::FrameLength,
+            queue_frames: 1024,
+            queue_bytes: 512 << 10,
+            queue_of_priority: [0, 1, 2, 3, 4, 5, 6, 7],
+        }
+    }
+}
+
+/// What a port is given.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// A frame to send.
+    Frame(Frame),
+}
+
+/// What a port has to say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// A transmission starts now; its end is known.
+    Transmit(Transmission),
+    /// Nothing before this time.
+    Timeout(Option<Instant>),
+}
+
+/// What a port counted. Frames in = `sent` + all drops + those still queued.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Frames given to the port.
+    pub offered: u64,
+    /// Transmissions begun.
+    pub sent: u64,
+    /// Bytes from preamble to FCS of these.
+    pub sent_bytes: u64,
+    /// Frames dropped because their queue was full.
+    pub full: [u64; QUEUES],
+    /// Frames dropped because no window of their queue is long enough.
+    pub never_fits: u64,
+    /// How long the line was busy with preamble to FCS.
+    pub busy: Duration,
+}
+
+#[derive(Clone, Debug)]
+struct Queued {
+    frame: Frame,
+    duration: Duration,
+    /// When the gate alone would have let it go.
+    gate_until: Instant,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Queue {
+    frames: VecDeque<Queued>,
+    bytes: usize,
+}
+
+/// The state machine.
+#[derive(Clone, Debug)]
+pub struct Port {
+    config: Config,
+    queues: [Queue; QUEUES],
+    /// Bit n: queue n is not empty.
+    waiting: u8,
+    /// When the line is free again.
+    free_at: Instant,
+    counters: Counters,
+    occupancy: Occupancy,
+}
+
+/// The time that frames were queued, summed over all of them.
+#[derive(Clone, Copy, Debug, Default)]
+struct Occupancy {
+    frames: u64,
+    since: Instant,
+    frame_ps: u128,
+}
+
+impl Occupancy {
+    fn change(&mut self, now: Instant, change: i64) {
+        self.frame_ps += u128::from(self.frames) * u128::from(now.since(self.since).as_ps());
+        self.since = now;
+        self.frames = self.frames.checked_add_signed(change).expect("frames are counted");
+    }
+}
+
+impl Port {
+    /// A port with empty queues.
+    ///
+    /// # Panics
+    /// If the configuration names a queue that does not exist.
+    pub fn new(config: Config) -> Self {
+        assert!(config.queue_of_priority.iter().all(|&queue| usize::from(queue) < QUEUES));
+        Self {
+            config,
+            queues: Default::default(),
+            waiting: 0,
+            free_at: Instant::ZERO,
+            counters: Counters::default(),
+            occupancy: Occupancy::default(),
+        }
+    }
+
+    /// The line's rate.
+    pub fn rate(&self) -> Rate {
+        self.config.rate
+    }
+
+    /// What was counted.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Frames queued.
+    pub fn queued_frames(&self) -> usize {
+        self.occupancy.frames as usize
+    }
+
+    /// Frames queued in `queue`.
+    pub fn queued_frames_in(&self, queue: usize) -> usize {
+        self.queues[queue].frames.len()
+    }
+
+    /// The queue of frames with this tag.
+    pub fn queue_of(&self, tag: Option<Tag>) -> usize {
+        let priority = tag.map_or(0, |tag| tag.pcp);
+        usize::from(self.config.queue_of_priority[usize::from(priority)])
+    }
+
+    /// Frames queued, integrated over time until the last change, in frame
+    /// picoseconds. Divided by the time it is the mean length of the queues,
+    /// and by Little's law the frames' rate times their mean wait.
+    pub fn occupancy(&self) -> u128 {
+        self.occupancy.frame_ps
+    }
+
+    /// Bytes queued in `queue`, header to FCS.
+    pub fn queued_bytes(&self, queue: usize) -> usize {
+        self.queues[queue].bytes
+    }
+
+    /// Takes a frame.
+    pub fn handle(&mut self, now: Instant, input: Input) {
+        let Input::Frame(frame) = input;
+        self.counters.offered += 1;
+        let index = self.queue_of(frame.tag);
+        let duration = frame.duration(self.config.rate);
+        let Some(gate_until) = self.gate_permits(index, now, duration) else {
+            self.counters.never_fits += 1;
+            return;
+        };
+        let queue = &mut self.queues[index];
+        let bytes = queue.bytes + frame.length();
+        if queue.frames.len() >= self.config.queue_frames || bytes > self.config.queue_bytes {
+            self.counters.full[index] += 1;
+            return;
+        }
+        queue.bytes = bytes;
+        queue.frames.push_back(Queued { frame, duration, gate_until });
+        self.occupancy.change(now, 1);
+        self.waiting |= 1 << index;
+    }
+
+    /// The next transmission, or when to ask again.
+    pub fn poll(&mut self, now: Instant) -> Output {
+        if self.waiting == 0 {
+            return Output::Timeout(None);
+        }
+        if now < self.free_at {
+            return Output::Timeout(Some(self.free_at));
+        }
+        let mut wake: Option<Instant> = None;
+        let waiting = self.waiting;
+        for index in (0..QUEUES).rev().filter(|index| waiting >> index & 1 != 0) {
+            match self.head_permitted(index, now) {
+                Some(start) if start == now => return Output::Transmit(self.start(index, now)),
+                Some(start) => wake = Some(wake.map_or(start, |wake| wake.min(start))),
+                None => {}
+            }
+        }
+        Output::Timeout(wake)
+    }
+
+    /// When the gate of `index` lets a transmission go.
+    fn gate_permits(&self, index: usize, now: Instant, duration: Duration) -> Option<Instant> {
+        let Some(gates) = &self.config.gates else { return Some(now) };
+        let needed = match self.config.guard {
+            Guard::FrameLength => duration,
+            Guard::MaximumFrame(payload) => {
+                let longest = PREAMBLE + frame::length(HEADER + payload, true);
+                duration.max(self.config.rate.duration(longest))
+            }
+        };
+        gates.earliest_start(index, now, needed)
+    }
+
+    /// The same for the first frame of a queue. Windows of a drifting clock
+    /// may be a picosecond shorter than the one that was looked at first: a
+    /// frame that does not fit after all goes, else it would block the queue.
+    fn head_permitted(&mut self, index: usize, now: Instant) -> Option<Instant> {
+        loop {
+            let duration = self.queues[index].frames.front()?.duration;
+            if let Some(start) = self.gate_permits(index, now, duration) {
+                return Some(start);
+            }
+            self.take(index, now);
+            self.counters.never_fits += 1;
+        }
+    }
+
+    fn take(&mut self, index: usize, now: Instant) -> Queued {
+        self.occupancy.change(now, -1);
+        let queue = &mut self.queues[index];
+        let queued = queue.frames.pop_front().expect("a frame waits");
+        queue.bytes -= queued.frame.length();
+        if queue.frames.is_empty() {
+            self.waiting &= !(1 << index);
+        }
+        queued
+    }
+
+    fn start(&mut self, index: usize, now: Instant) -> Transmission {
+        let Queued { mut frame, duration, gate_until } = self.take(index, now);
+        frame.residence.book(Segment::Gate, gate_until.min(now));
+        frame.residence.book(Segment::Queue, now);
+        let rate = self.config.rate;
+        let end = now + duration;
+        self.free_at = end + rate.duration(GAP);
+        self.counters.sent += 1;
+        self.counters.sent_bytes += frame.line_length() as u64;
+        self.counters.busy = self.counters.busy + duration;
+        Transmission { frame, start: now, end, rate }
+    }
+}
+
+/// Payload bytes a second that frames of `payload` bytes (IP packet) reach at
+/// most on a line: headers, FCS, preamble and gap taken off.
+pub fn goodput(rate: Rate, payload: usize, useful: usize) -> u64 {
+    let line = PREAMBLE + (HEADER + payload + FCS).max(frame::MINIMUM) + GAP;
+    (u128::from(rate.bits_per_second()) / 8 * useful as u128 / line as u128) as u64
+}

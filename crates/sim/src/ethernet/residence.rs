@@ -1,0 +1,90 @@
+//! Where a frame's time went.
+
+use wire::{Duration, Instant};
+
+/// What a frame spent time on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Segment {
+    /// In the pipelines of network interfaces.
+    Nic,
+    /// In an egress queue, behind other frames.
+    Queue,
+    /// In an egress queue, for a gate to open.
+    Gate,
+    /// On a line, bit after bit. What a cut-through bridge does not wait for
+    /// is not counted.
+    Serialisation,
+    /// On the way through cables, with what a fault plan delays.
+    Propagation,
+    /// In the pipelines of bridges.
+    Bridge,
+}
+
+impl Segment {
+    /// How many there are.
+    pub const COUNT: usize = 6;
+
+    /// All, in the order of their numbers.
+    pub const ALL: [Self; Self::COUNT] =
+        [Self::Nic, Self::Queue, Self::Gate, Self::Serialisation, Self::Propagation, Self::Bridge];
+
+    /// Its name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Nic => "nic",
+            Self::Queue => "queue",
+            Self::Gate => "gate",
+            Self::Serialisation => "serialisation",
+            Self::Propagation => "propagation",
+            Self::Bridge => "bridge",
+        }
+    }
+}
+
+/// A frame's account: every picosecond since it was made, booked to one
+/// segment, over all hops. The sum of the segments is the time from
+/// [`Self::born`] to [`Self::until`], always.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Residence {
+    born: Instant,
+    until: Instant,
+    spent: [Duration; Segment::COUNT],
+}
+
+impl Residence {
+    /// The account of a frame made at `born`.
+    pub fn new(born: Instant) -> Self {
+        Self { born, until: born, spent: [Duration::ZERO; Segment::COUNT] }
+    }
+
+    /// Books the time since the last entry to `segment`.
+    ///
+    /// # Panics
+    /// If time ran backwards.
+    pub fn book(&mut self, segment: Segment, until: Instant) {
+        assert!(until >= self.until, "{segment:?} until {until}, already at {}", self.until);
+        let spent = &mut self.spent[segment as usize];
+        *spent = *spent + until.since(self.until);
+        self.until = until;
+    }
+
+    /// When the frame was made.
+    pub fn born(&self) -> Instant {
+        self.born
+    }
+
+    /// Up to when time has been booked.
+    pub fn until(&self) -> Instant {
+        self.until
+    }
+
+    /// The time spent on `segment`.
+    pub fn spent(&self, segment: Segment) -> Duration {
+        self.spent[segment as usize]
+    }
+
+    /// The sum of all segments.
+    pub fn total(&self) -> Duration {
+        self.until.since(self.born)
+    }
+}

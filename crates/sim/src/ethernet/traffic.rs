@@ -1,0 +1,162 @@
+//! Background traffic: frames that nobody waits for, but everybody meets.
+
+use bytes::Bytes;
+use wire::{Duration, Instant};
+
+use super::frame::{FCS, Frame, HEADER, MINIMUM, Mac};
+use super::{Random, Rate};
+
+/// The EtherType of background frames: local experimental 1 (IEEE 802-2014,
+/// table 3).
+pub const ETHER_TYPE: u16 = 0x88b5;
+
+/// When frames are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pattern {
+    /// One every interval.
+    Periodic(Duration),
+    /// A Poisson process with this mean interval.
+    Poisson(Duration),
+}
+
+/// A source's parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// From whom.
+    pub source: Mac,
+    /// To whom.
+    pub destination: Mac,
+    /// Bytes a frame, header to FCS, without tag.
+    pub length: usize,
+    /// Priority, 0 to 7.
+    pub priority: u8,
+    /// When.
+    pub pattern: Pattern,
+    /// The first frame, or for a Poisson process its beginning.
+    pub start: Instant,
+    /// No frame at this time or after it.
+    pub stop: Option<Instant>,
+    /// Seed of a Poisson process.
+    pub seed: u64,
+    /// Of the frames' ids: the first is this one.
+    pub first_id: u64,
+}
+
+/// What a source has to say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// A frame, now. Who has no room for it drops and counts it.
+    Frame(Frame),
+    /// Nothing before this time.
+    Timeout(Option<Instant>),
+}
+
+/// Makes frames.
+#[derive(Clone, Debug)]
+pub struct Source {
+    config: Config,
+    bytes: Bytes,
+    random: Random,
+    next: Option<Instant>,
+    made: u64,
+}
+
+impl Source {
+    /// A source.
+    ///
+    /// # Panics
+    /// If the length is below the minimum frame or the interval is zero.
+    pub fn new(config: Config) -> Self {
+        assert!(config.length >= MINIMUM, "a frame of {} bytes", config.length);
+        let (Pattern::Periodic(interval) | Pattern::Poisson(interval)) = config.pattern;
+        assert!(interval > Duration::ZERO, "no interval");
+        let mut bytes = vec![0; config.length - FCS];
+        bytes[..6].copy_from_slice(&config.destination.0);
+        bytes[6..12].copy_from_slice(&config.source.0);
+        bytes[12..HEADER].copy_from_slice(&ETHER_TYPE.to_be_bytes());
+        let mut source = Self {
+            bytes: bytes.into(),
+            random: Random::new(config.seed),
+            next: None,
+            made: 0,
+            config,
+        };
+        let start = source.config.start;
+        let first = match source.config.pattern {
+            Pattern::Periodic(_) => start,
+            Pattern::Poisson(_) => start + source.interval(),
+        };
+        source.next = source.within(first);
+        source
+    }
+
+    /// Frames made.
+    pub fn made(&self) -> u64 {
+        self.made
+    }
+
+    /// The next frame, or when to ask again.
+    pub fn poll(&mut self, now: Instant) -> Output {
+        match self.next {
+            Some(at) if at <= now => {
+                let id = self.config.first_id + self.made;
+                self.made += 1;
+                let interval = self.interval();
+                self.next = self.within(at + interval);
+                Output::Frame(Frame::new(id, self.bytes.clone(), self.config.priority, now))
+            }
+            next => Output::Timeout(next),
+        }
+    }
+
+    fn interval(&mut self) -> Duration {
+        match self.config.pattern {
+            Pattern::Periodic(interval) => interval,
+            Pattern::Poisson(mean) => Duration::from_ps(self.random.exponential(mean.as_ps())),
+        }
+    }
+
+    fn within(&self, at: Instant) -> Option<Instant> {
+        self.config.stop.is_none_or(|stop| at < stop).then_some(at)
+    }
+}
+
+/// The interval at which frames of `length` bytes (header to FCS) make
+/// `bits_per_second` on a line, preamble and gap counted, tag not. `None` for
+/// no traffic.
+pub fn interval_of(bits_per_second: u64, length: usize) -> Option<Duration> {
+    let line = super::frame::PREAMBLE + length + super::frame::GAP;
+    let ps = u128::from(line as u64 * 8) * 1_000_000_000_000;
+    let interval = ps.checked_div(u128::from(bits_per_second))?;
+    Some(Duration::from_ps(interval as u64))
+}
+
+/// The largest frame's interval at a full line of `rate`: what a source needs
+/// to keep it busy.
+pub fn saturating(rate: Rate, length: usize) -> Duration {
+    rate.duration(super::frame::PREAMBLE + length + super::frame::GAP)
+}
+
+/// Takes frames and counts them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sink {
+    /// Frames taken.
+    pub frames: u64,
+    /// Bytes of these, header to FCS.
+    pub bytes: u64,
+    /// The sum of their times on the way.
+    pub total: Duration,
+    /// The longest of these.
+    pub longest: Duration,
+}
+
+impl Sink {
+    /// Takes a frame.
+    pub fn handle(&mut self, now: Instant, frame: &Frame) {
+        let latency = now.since(frame.residence.born());
+        self.frames += 1;
+        self.bytes += frame.length() as u64;
+        self.total = self.total + latency;
+        self.longest = self.longest.max(latency);
+    }
+}

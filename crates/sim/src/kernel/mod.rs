@@ -1,0 +1,270 @@
+//! The event kernel: which component runs next, and when.
+//!
+//! Every component has at most one armed wake-up; re-arming moves it, so
+//! cancelled timers leave nothing behind and memory does not grow with time.
+//! Wake-ups come in the total order of (time, sequence of arming). What
+//! happens is mixed into a running [`Digest`]: the same plan and seed give the
+//! same digest on every machine.
+
+mod digest;
+mod rng;
+mod wakes;
+
+pub use digest::Digest;
+pub use rng::Rng;
+pub(crate) use rng::mix;
+
+use std::collections::VecDeque;
+use thiserror::Error;
+use wakes::Wakes;
+use wire::Instant;
+
+/// Takes the first item of a queue if it is due.
+pub(crate) fn pop_if<T>(queue: &mut VecDeque<T>, due: impl FnOnce(&T) -> bool) -> Option<T> {
+    if queue.front().is_some_and(due) { queue.pop_front() } else { None }
+}
+
+/// Names a component of the kernel that it was added to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Component(u32);
+
+impl Component {
+    /// Its number, from 0 in the order of [`Kernel::add`].
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// How far a simulation may go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Wake-ups at most.
+    pub events: u64,
+    /// No wake-up later than this.
+    pub time: Instant,
+}
+
+impl Default for Limits {
+    /// Ten thousand million wake-ups, one virtual hour.
+    fn default() -> Self {
+        Self { events: 10_000_000_000, time: Instant::from_ns(3_600_000_000_000) }
+    }
+}
+
+/// Which limit ended a simulation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum LimitReached {
+    /// The number of events.
+    #[error("the limit of {limit} events was reached at {at}")]
+    Events {
+        /// The limit.
+        limit: u64,
+        /// Virtual time.
+        at: Instant,
+    },
+    /// Virtual time.
+    #[error("the limit of {limit} of virtual time was reached after {events} events")]
+    Time {
+        /// The limit.
+        limit: Instant,
+        /// Events so far.
+        events: u64,
+    },
+}
+
+/// Wake-ups at one instant: more mean that components wake each other without
+/// getting anywhere.
+const MOST_AT_ONCE: u64 = 1_000_000;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Kernel {
+    seed: u64,
+    limits: Limits,
+    now: Instant,
+    events: u64,
+    /// Events when time went forward last.
+    events_before: u64,
+    wakes: Wakes,
+    /// The component whose wake-up was taken, and is still in `wakes`.
+    running: Option<u32>,
+    digest: Digest,
+}
+
+impl Kernel {
+    /// A kernel at time zero without components.
+    pub fn new(seed: u64, limits: Limits) -> Self {
+        let mut digest = Digest::default();
+        digest.word(seed);
+        Self {
+            seed,
+            limits,
+            now: Instant::ZERO,
+            events: 0,
+            events_before: 0,
+            wakes: Wakes::default(),
+            running: None,
+            digest,
+        }
+    }
+
+    /// Adds a component, without a wake-up.
+    pub fn add(&mut self) -> Component {
+        Component(self.wakes.add())
+    }
+
+    /// Random numbers for the component `name`: they depend on the seed and
+    /// the name alone, so that adding a component changes nothing for others.
+    pub fn rng(&self, name: &str) -> Rng {
+        Rng::for_component(self.seed, name)
+    }
+
+    /// Arms the wake-up of a component at `at`, whatever it was before; never
+    /// earlier than now.
+    pub fn arm(&mut self, component: Component, at: Instant) {
+        let at = at.max(self.now).as_ps();
+        if self.running == Some(component.0) {
+            self.running = None;
+            self.wakes.move_to(component.0, at);
+        } else {
+            self.wakes.arm(component.0, at);
+        }
+    }
+
+    /// Arms the wake-up of a component at `at` unless it is armed for earlier.
+    pub fn arm_by(&mut self, component: Component, at: Instant) {
+        let armed = self.wakes.armed(component.0).filter(|_| self.running != Some(component.0));
+        if armed.is_none_or(|armed| armed > at.max(self.now).as_ps()) {
+            self.arm(component, at);
+        }
+    }
+
+    /// Arms the wake-up at `at`, or disarms it.
+    pub fn arm_or_disarm(&mut self, component: Component, at: Option<Instant>) {
+        match at {
+            Some(at) => self.arm(component, at),
+            None => {
+                self.running = self.running.filter(|running| *running != component.0);
+                self.wakes.disarm(component.0);
+            }
+        }
+    }
+
+    /// Takes the next wake-up and goes to its time; `None` if none is armed.
+    ///
+    /// # Errors
+    /// If a limit is reached; the wake-up stays armed.
+    pub fn pop(&mut self) -> Result<Option<Component>, LimitReached> {
+        self.forget_running();
+        let Some((at, component)) = self.wakes.first() else { return Ok(None) };
+        if self.events >= self.limits.events {
+            return Err(LimitReached::Events { limit: self.limits.events, at: self.now });
+        }
+        if at > self.limits.time.as_ps() {
+            return Err(LimitReached::Time { limit: self.limits.time, events: self.events });
+        }
+        assert!(at >= self.now.as_ps(), "time goes forward");
+        // Its place is kept: most components arm themselves again.
+        self.running = Some(component);
+        if at > self.now.as_ps() {
+            self.events_before = self.events;
+            self.now = Instant::from_ps(at);
+        }
+        self.events += 1;
+        assert!(
+            self.events - self.events_before <= MOST_AT_ONCE,
+            "time stands still at {}: component {component} and others wake each other",
+            self.now
+        );
+        self.digest.word(at);
+        self.digest.word(u64::from(component));
+        Ok(Some(Component(component)))
+    }
+
+    /// The wake-up that was taken last, unless it was armed again.
+    fn forget_running(&mut self) {
+        if let Some(component) = self.running.take() {
+            self.wakes.disarm(component);
+        }
+    }
+
+    /// The time of the next wake-up.
+    pub fn next_time(&mut self) -> Option<Instant> {
+        self.forget_running();
+        self.wakes.first().map(|(at, _)| Instant::from_ps(at))
+    }
+
+    /// Virtual time.
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// Wake-ups so far.
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// The digest, to mix in what happened.
+    pub fn digest_mut(&mut self) -> &mut Digest {
+        &mut self.digest
+    }
+
+    /// The digest of everything so far.
+    pub fn digest(&self) -> u64 {
+        self.digest.value()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ns: u64) -> Instant {
+        Instant::from_ns(ns)
+    }
+
+    #[test]
+    fn order_is_time_then_arming() {
+        let mut kernel = Kernel::new(1, Limits::default());
+        let c: Vec<_> = (0..4).map(|_| kernel.add()).collect();
+        kernel.arm(c[2], at(5));
+        kernel.arm(c[0], at(5));
+        kernel.arm(c[1], at(3));
+        kernel.arm(c[3], at(1));
+        kernel.arm(c[3], at(9));
+        kernel.arm_by(c[1], at(4));
+        let order: Vec<_> =
+            std::iter::from_fn(|| kernel.pop().unwrap().map(|c| (kernel.now(), c.index())))
+                .collect();
+        assert_eq!(order, [(at(3), 1), (at(5), 2), (at(5), 0), (at(9), 3)]);
+        assert_eq!(kernel.events(), 4);
+    }
+
+    #[test]
+    fn limits_are_errors_and_keep_the_wake_up() {
+        let mut kernel = Kernel::new(1, Limits { events: 2, time: at(100) });
+        let c = kernel.add();
+        kernel.arm(c, at(101));
+        let limit = LimitReached::Time { limit: at(100), events: 0 };
+        assert_eq!(kernel.pop(), Err(limit));
+        assert_eq!(kernel.next_time(), Some(at(101)));
+        for ns in [10, 20] {
+            kernel.arm(c, at(ns));
+            assert_eq!(kernel.pop(), Ok(Some(c)));
+        }
+        kernel.arm(c, at(30));
+        assert_eq!(kernel.pop(), Err(LimitReached::Events { limit: 2, at: at(20) }));
+    }
+
+    #[test]
+    fn a_wake_up_of_the_past_is_one_of_now() {
+        let mut kernel = Kernel::new(1, Limits::default());
+        let c = kernel.add();
+        kernel.arm(c, at(10));
+        kernel.pop().unwrap();
+        kernel.arm(c, at(3));
+        assert_eq!(kernel.next_time(), Some(at(10)));
+        kernel.arm_or_disarm(c, None);
+        assert_eq!(kernel.pop(), Ok(None));
+    }
+}

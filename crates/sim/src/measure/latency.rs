@@ -1,0 +1,125 @@
+//! Latencies: how many, how long, how far they spread. Every sample counts.
+
+use hdrhistogram::Histogram;
+use wire::Duration;
+
+/// Longer spans count as this long in percentiles: one hour.
+const LONGEST_NS: u64 = 3_600_000_000_000;
+
+/// Samples of one measurement.
+#[derive(Clone, Debug)]
+pub struct Latency {
+    /// Three significant digits.
+    histogram: Histogram<u64>,
+    min_ps: u64,
+    max_ps: u64,
+    sum_ps: u128,
+    last_ps: Option<u64>,
+    /// Sum of the differences between neighbours.
+    steps_ps: u128,
+}
+
+/// What samples amount to, in nanoseconds; all zero if there are none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Samples.
+    pub n: u64,
+    /// The shortest.
+    pub min_ns: u64,
+    /// Arithmetic mean.
+    pub mean_ns: u64,
+    /// Median, to three significant digits.
+    pub p50_ns: u64,
+    /// 90th percentile, to three significant digits.
+    pub p90_ns: u64,
+    /// 99th percentile, to three significant digits.
+    pub p99_ns: u64,
+    /// 99.9th percentile, to three significant digits.
+    pub p99_9_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+    /// Mean difference between neighbouring samples (packet delay variation
+    /// as in RFC 3393, without the smoothing of RFC 3550).
+    pub jitter_ns: u64,
+}
+
+impl Default for Latency {
+    fn default() -> Self {
+        Self {
+            histogram: Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("fixed bounds"),
+            min_ps: u64::MAX,
+            max_ps: 0,
+            sum_ps: 0,
+            last_ps: None,
+            steps_ps: 0,
+        }
+    }
+}
+
+impl Latency {
+    /// Adds a sample.
+    pub fn record(&mut self, span: Duration) {
+        let ps = span.as_ps();
+        self.histogram.saturating_record(span.as_ns());
+        self.min_ps = self.min_ps.min(ps);
+        self.max_ps = self.max_ps.max(ps);
+        self.sum_ps += u128::from(ps);
+        if let Some(last) = self.last_ps.replace(ps) {
+            self.steps_ps += u128::from(last.abs_diff(ps));
+        }
+    }
+
+    /// Samples so far.
+    pub fn count(&self) -> u64 {
+        self.histogram.len()
+    }
+
+    /// Sum of all samples in picoseconds.
+    pub fn sum_ps(&self) -> u128 {
+        self.sum_ps
+    }
+
+    /// All samples, for reports that keep the distribution.
+    pub fn histogram(&self) -> &Histogram<u64> {
+        &self.histogram
+    }
+
+    /// The usual numbers.
+    pub fn summary(&self) -> Summary {
+        let n = self.count();
+        if n == 0 {
+            return Summary::default();
+        }
+        let (min_ns, max_ns) = (self.min_ps / 1000, self.max_ps / 1000);
+        let at = |quantile| self.histogram.value_at_quantile(quantile).clamp(min_ns, max_ns);
+        Summary {
+            n,
+            min_ns,
+            mean_ns: (self.sum_ps / u128::from(n) / 1000) as u64,
+            p50_ns: at(0.5),
+            p90_ns: at(0.9),
+            p99_ns: at(0.99),
+            p99_9_ns: at(0.999),
+            max_ns,
+            jitter_ns: (self.steps_ps / u128::from(n.max(2) - 1) / 1000) as u64,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_known_samples() {
+        let mut latency = Latency::default();
+        assert_eq!(latency.summary(), Summary::default());
+        (1..=1000).for_each(|us| latency.record(Duration::from_us(us)));
+        let s = latency.summary();
+        assert_eq!((s.n, s.min_ns, s.max_ns, s.mean_ns), (1000, 1_000, 1_000_000, 500_500));
+        assert_eq!(s.jitter_ns, 1_000);
+        let near = |value: u64, want: u64| value.abs_diff(want) * 1000 <= want;
+        assert!(near(s.p50_ns, 500_000) && near(s.p90_ns, 900_000), "{s:?}");
+        assert!(near(s.p99_ns, 990_000) && near(s.p99_9_ns, 999_000), "{s:?}");
+    }
+}

@@ -1,0 +1,34 @@
+//! Measurement: latencies, where the time of a command goes, how busy links
+//! are, and what an observer may watch.
+
+mod latency;
+mod observer;
+mod segments;
+mod track;
+
+pub use latency::{Latency, Summary};
+pub use observer::{CommandRecord, Observer, Point};
+pub(crate) use segments::{Mark, Marks, Stamp};
+pub use segments::{SEGMENTS, Segment, Split};
+pub(crate) use track::{CommandKey, Submission, Tracker};
+
+use wire::Duration;
+
+/// What passed one direction of a link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Load {
+    /// Time during which the wire was busy.
+    pub busy: Duration,
+    /// Packets or frames.
+    pub packets: u64,
+    /// Bytes on the wire, framing included.
+    pub bytes: u64,
+}
+
+impl Load {
+    /// Share of `span` during which the wire was busy, in parts per million.
+    pub fn utilisation_ppm(&self, span: Duration) -> u64 {
+        let span = u128::from(span.as_ps().max(1));
+        (u128::from(self.busy.as_ps()) * 1_000_000 / span) as u64
+    }
+}

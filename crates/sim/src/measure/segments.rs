@@ -1,0 +1,213 @@
+//! Where time goes: a command's time is split over segments that sum to it
+//! exactly, because every step only ever moves one mark forward.
+
+use wire::{Duration, Instant};
+
+/// A part of the system in which a command spends time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Segment {
+    /// Host software: submission, interrupt handling, completion.
+    HostSoftware,
+    /// The root complex and host memory answer a device's read.
+    HostMemory,
+    /// PCIe links: serialisation, propagation, port pipelines, waiting for
+    /// the wire or credits.
+    Pcie,
+    /// TLPs wait in the tunnel until the network takes them.
+    TunnelQueue,
+    /// TCP: waiting for the window, or for earlier bytes of the stream.
+    Tcp,
+    /// Pipelines of network interfaces.
+    Nic,
+    /// Frames wait behind other frames.
+    EgressQueue,
+    /// Frames wait for their gate.
+    GateWait,
+    /// Bits on the wire.
+    Serialisation,
+    /// Light in the cable.
+    Propagation,
+    /// Bridges: forwarding.
+    Bridge,
+    /// The controller: between what it gets and what it sends, waiting for a
+    /// free DMA read or its link included.
+    Controller,
+    /// The drive's firmware.
+    Firmware,
+    /// Flash or write buffer: dies and channels.
+    Media,
+    /// From the completion entry in host memory to the interrupt behind it.
+    Interrupt,
+}
+
+/// Number of segments.
+pub const SEGMENTS: usize = 15;
+
+impl Segment {
+    /// All, in the order of declaration.
+    pub const ALL: [Self; SEGMENTS] = [
+        Self::HostSoftware,
+        Self::HostMemory,
+        Self::Pcie,
+        Self::TunnelQueue,
+        Self::Tcp,
+        Self::Nic,
+        Self::EgressQueue,
+        Self::GateWait,
+        Self::Serialisation,
+        Self::Propagation,
+        Self::Bridge,
+        Self::Controller,
+        Self::Firmware,
+        Self::Media,
+        Self::Interrupt,
+    ];
+
+    /// A short name for tables and documents.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::HostSoftware => "host_software",
+            Self::HostMemory => "host_memory",
+            Self::Pcie => "pcie",
+            Self::TunnelQueue => "tunnel_queue",
+            Self::Tcp => "tcp",
+            Self::Nic => "nic",
+            Self::EgressQueue => "egress_queue",
+            Self::GateWait => "gate_wait",
+            Self::Serialisation => "serialisation",
+            Self::Propagation => "propagation",
+            Self::Bridge => "bridge",
+            Self::Controller => "controller",
+            Self::Firmware => "firmware",
+            Self::Media => "media",
+            Self::Interrupt => "interrupt",
+        }
+    }
+}
+
+/// Picoseconds by segment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Split([u64; SEGMENTS]);
+
+impl Split {
+    /// The time spent in one segment.
+    pub const fn get(&self, segment: Segment) -> Duration {
+        Duration::from_ps(self.0[segment as usize])
+    }
+
+    /// The time of all segments.
+    pub fn total(&self) -> Duration {
+        Duration::from_ps(self.0.iter().sum())
+    }
+
+    /// Adds time to a segment.
+    pub fn add(&mut self, segment: Segment, span: Duration) {
+        self.0[segment as usize] += span.as_ps();
+    }
+
+    /// Adds another split.
+    pub fn merge(&mut self, other: &Self) {
+        self.0.iter_mut().zip(other.0).for_each(|(sum, part)| *sum += part);
+    }
+}
+
+/// A point on its way through the system.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Mark {
+    pub start: Instant,
+    pub last: Instant,
+    pub split: Split,
+}
+
+impl Mark {
+    pub fn new(now: Instant) -> Self {
+        Self { start: now, last: now, split: Split::default() }
+    }
+
+    /// Everything since the last step was `segment`. A time that has been
+    /// accounted for already changes nothing.
+    pub fn advance(&mut self, to: Instant, segment: Segment) {
+        if to > self.last {
+            self.split.add(segment, to - self.last);
+            self.last = to;
+        }
+    }
+
+    /// What `journey` did from its start on: if it began before the last step,
+    /// only its end counts.
+    pub fn follow(&mut self, journey: &Self, before: Segment) {
+        self.advance(journey.start, before);
+        if journey.start == self.last {
+            self.split.merge(&journey.split);
+            self.last = journey.last;
+        } else {
+            self.advance(journey.last, before);
+        }
+    }
+}
+
+/// Names the mark of a TLP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp(u32);
+
+/// The marks of all TLPs on their way.
+#[derive(Debug, Default)]
+pub(crate) struct Marks {
+    marks: Vec<Mark>,
+    free: Vec<u32>,
+}
+
+impl Marks {
+    pub fn insert(&mut self, mark: Mark) -> Stamp {
+        match self.free.pop() {
+            Some(at) => {
+                self.marks[at as usize] = mark;
+                Stamp(at)
+            }
+            None => {
+                self.marks.push(mark);
+                Stamp(self.marks.len() as u32 - 1)
+            }
+        }
+    }
+
+    /// TLPs that have a mark now.
+    pub fn in_use(&self) -> usize {
+        self.marks.len() - self.free.len()
+    }
+
+    pub fn advance(&mut self, stamp: Stamp, to: Instant, segment: Segment) {
+        self.marks[stamp.0 as usize].advance(to, segment);
+    }
+
+    pub fn remove(&mut self, stamp: Stamp) -> Mark {
+        self.free.push(stamp.0);
+        self.marks[stamp.0 as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_happens_the_split_sums_to_the_time() {
+        let at = Instant::from_ns;
+        let mut mark = Mark::new(at(10));
+        mark.advance(at(20), Segment::Pcie);
+        mark.advance(at(15), Segment::Nic);
+        let mut journey = Mark::new(at(30));
+        journey.advance(at(35), Segment::Nic);
+        mark.follow(&journey, Segment::Controller);
+        assert_eq!(mark.split.get(Segment::Controller), Duration::from_ns(10));
+        assert_eq!(mark.split.get(Segment::Nic), Duration::from_ns(5));
+        // One that began before: its end counts alone.
+        let mut early = Mark::new(at(31));
+        early.advance(at(40), Segment::Bridge);
+        mark.follow(&early, Segment::Interrupt);
+        assert_eq!(mark.split.get(Segment::Interrupt), Duration::from_ns(5));
+        assert_eq!(mark.split.total(), at(40) - at(10));
+        assert_eq!(Segment::ALL.map(|s| s as usize), std::array::from_fn(|i| i));
+    }
+}

@@ -1,0 +1,416 @@
+//! Follows every command through the system by the TLPs that serve it.
+
+use super::{CommandRecord, Latency, Mark, Segment, Split};
+use nvme::initiator::QueueMemory;
+use std::collections::{BTreeMap, VecDeque};
+use wire::nvme::{COMPLETION_ENTRY, Completion, SUBMISSION_ENTRY};
+use wire::tlp::{Packet, Tlp};
+use wire::{Bdf, Duration, Instant};
+
+/// Names a command: drive of the host, queue (1 is the first I/O queue),
+/// command identifier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct CommandKey {
+    pub drive: u16,
+    pub queue: u16,
+    pub id: u16,
+}
+
+/// A command as its host submits it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Submission {
+    pub key: CommandKey,
+    /// When the application asked for it.
+    pub since: Instant,
+    pub write: bool,
+    /// First byte on the drive.
+    pub offset: u64,
+    /// Bus address of the data.
+    pub buffer: u64,
+    pub length: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Command {
+    mark: Mark,
+    write: bool,
+    length: u64,
+    /// Start of the submission doorbell at the root port.
+    rung: Instant,
+    offset: u64,
+    buffer: u64,
+    /// The completion entry is in host memory.
+    completed: bool,
+}
+
+#[derive(Debug)]
+struct Queue {
+    entries: u16,
+    /// The command of each submission entry.
+    slots: Vec<u16>,
+    tail: u16,
+    commands: Vec<Option<Command>>,
+    /// In the queue; the doorbell is not on its way.
+    unrung: Vec<u16>,
+    /// On their way with a doorbell.
+    ringing: VecDeque<Vec<u16>>,
+    /// Taken by the host, whose head doorbell is to come: submission doorbells
+    /// at the root port.
+    unheaded: Vec<Instant>,
+}
+
+/// What lies at an address of host memory.
+#[derive(Clone, Copy, Debug)]
+enum Region {
+    Submission { queue: u16 },
+    Completion { drive: u16, queue: u16 },
+    Data(CommandKey),
+}
+
+#[derive(Clone, Debug)]
+enum Purpose {
+    Fetch { queue: u16, first: u16, count: u16 },
+    Data { key: CommandKey, base: Box<Mark> },
+}
+
+#[derive(Debug)]
+struct Read {
+    purpose: Purpose,
+    mark: Mark,
+}
+
+#[derive(Debug)]
+struct Drive {
+    function: Bdf,
+    doorbells: u64,
+    queues: Vec<Queue>,
+    /// DMA reads under way, by tag.
+    reads: Vec<Option<Read>>,
+}
+
+/// The commands of one host.
+#[derive(Debug, Default)]
+pub(crate) struct Tracker {
+    drives: Vec<Drive>,
+    regions: BTreeMap<u64, (u64, Region)>,
+    /// Which command works at a byte of a drive.
+    offsets: BTreeMap<(u16, u64), CommandKey>,
+    /// Submission doorbell to acknowledged head doorbell, at the root port.
+    pub root_port: Latency,
+    /// Sum of the splits of all commands, and how many.
+    pub split: Split,
+    pub commands: u64,
+    /// Commands that are over, for an observer, if there is one.
+    pub keep: bool,
+    pub over: Vec<CommandRecord>,
+    /// Sum of the commands' times, for the check that the split is exact.
+    pub total: Duration,
+}
+
+const NOBODY: u16 = u16::MAX;
+
+impl Tracker {
+    /// Adds a drive whose function and doorbells are there.
+    pub fn add_drive(&mut self, function: Bdf, bar0: u64, queues: &[QueueMemory]) {
+        let drive = self.drives.len() as u16;
+        let mut tracked = Vec::new();
+        for (number, places) in (1..).zip(queues) {
+            let sq_end = places.submission + u64::from(places.entries) * SUBMISSION_ENTRY as u64;
+            let cq_end = places.completion + u64::from(places.entries) * COMPLETION_ENTRY as u64;
+            let queue = number;
+            self.regions.insert(places.submission, (sq_end, Region::Submission { queue }));
+            self.regions.insert(places.completion, (cq_end, Region::Completion { drive, queue }));
+            tracked.push(Queue {
+                entries: places.entries,
+                slots: vec![NOBODY; usize::from(places.entries)],
+                tail: 0,
+                commands: vec![None; usize::from(places.entries)],
+                unrung: Vec::new(),
+                ringing: VecDeque::new(),
+                unheaded: Vec::new(),
+            });
+        }
+        let doorbells = bar0 + 0x1000;
+        let reads = Vec::new();
+        self.drives.push(Drive { function, doorbells, queues: tracked, reads });
+    }
+
+    fn queue(&mut self, drive: u16, queue: u16) -> Option<&mut Queue> {
+        self.drives.get_mut(usize::from(drive))?.queues.get_mut(usize::from(queue).checked_sub(1)?)
+    }
+
+    fn command(&mut self, key: CommandKey) -> Option<&mut Command> {
+        self.queue(key.drive, key.queue)?.commands.get_mut(usize::from(key.id))?.as_mut()
+    }
+
+    fn region(&self, address: u64) -> Option<(u64, Region)> {
+        let (start, (end, region)) = self.regions.range(..=address).next_back()?;
+        (address < *end).then_some((address - start, *region))
+    }
+
+    fn drive_of(&self, function: Bdf) -> Option<u16> {
+        self.drives.iter().position(|drive| drive.function == function).map(|at| at as u16)
+    }
+
+    /// A command was put into its queue.
+    pub fn submit(&mut self, now: Instant, submission: Submission) {
+        let Submission { key, since, write, offset, buffer, length } = submission;
+        let mut mark = Mark::new(since);
+        mark.advance(now, Segment::HostSoftware);
+        let Some(queue) = self.queue(key.drive, key.queue) else { return };
+        queue.slots[usize::from(queue.tail)] = key.id;
+        queue.tail = (queue.tail + 1) % queue.entries;
+        queue.unrung.push(key.id);
+        let command = Command { mark, write, length, rung: now, offset, buffer, completed: false };
+        queue.commands[usize::from(key.id)] = Some(command);
+        self.regions.insert(buffer, (buffer + length, Region::Data(key)));
+        self.offsets.insert((key.drive, offset), key);
+    }
+
+    /// (drive, queue, whether it is a completion head doorbell).
+    fn doorbell(&self, address: u64) -> Option<(u16, u16, bool)> {
+        for (number, drive) in (0..).zip(&self.drives) {
+            if let Some(offset) = address.checked_sub(drive.doorbells)
+                && offset < (drive.queues.len() as u64 + 1) * 8
+            {
+                return Some((number, (offset / 8) as u16, offset & 4 != 0));
+            }
+        }
+        None
+    }
+
+    /// A TLP starts at the root port, on the wire from `start`; `ack` after
+    /// that its acknowledgement is there.
+    pub fn leaves_root(&mut self, now: Instant, start: Instant, ack: Duration, tlp: &Tlp) -> Mark {
+        match tlp.packet {
+            Packet::MemoryWrite(request) => {
+                if let Some((drive, queue, head)) = self.doorbell(request.address) {
+                    self.doorbell_leaves(now, start, ack, drive, queue, head);
+                }
+            }
+            Packet::Completion(c) => {
+                if let Some(read) = self.read(c.requester, c.tag.get()) {
+                    let mut mark = read.mark;
+                    mark.advance(now, Segment::HostMemory);
+                    return mark;
+                }
+            }
+            _ => {}
+        }
+        Mark::new(now)
+    }
+
+    fn doorbell_leaves(
+        &mut self,
+        now: Instant,
+        start: Instant,
+        ack: Duration,
+        drive: u16,
+        queue: u16,
+        head: bool,
+    ) {
+        let Some(queue) = self.queue(drive, queue) else { return };
+        if head {
+            let done = std::mem::take(&mut queue.unheaded);
+            done.into_iter().for_each(|rung| self.root_port.record((start + ack) - rung));
+            return;
+        }
+        let rung = std::mem::take(&mut queue.unrung);
+        for id in &rung {
+            if let Some(command) = &mut queue.commands[usize::from(*id)] {
+                command.mark.advance(now, Segment::HostSoftware);
+                command.rung = start;
+            }
+        }
+        queue.ringing.push_back(rung);
+    }
+
+    fn read(&mut self, requester: Bdf, tag: u16) -> Option<&mut Read> {
+        let drive = self.drive_of(requester)?;
+        self.drives[usize::from(drive)].reads.get_mut(usize::from(tag))?.as_mut()
+    }
+
+    /// A TLP has come from below to the root complex.
+    pub fn reaches_root(&mut self, tlp: &Tlp, mark: Mark) {
+        match tlp.packet {
+            Packet::MemoryRead(request) => {
+                if let Some(read) = self.read(request.requester, request.tag.get()) {
+                    read.mark = mark;
+                }
+            }
+            Packet::MemoryWrite(request) => {
+                if let Some((_, Region::Completion { drive, queue })) = self.region(request.address)
+                    && let Some(id) = entry_id(tlp)
+                    && let Some(command) = self.command(CommandKey { drive, queue, id })
+                {
+                    command.mark.follow(&mark, Segment::Controller);
+                    command.completed = true;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// An interrupt of a queue has come.
+    pub fn interrupted(&mut self, now: Instant, drive: u16, queue: u16) {
+        if let Some(queue) = self.queue(drive, queue) {
+            for command in queue.commands.iter_mut().flatten().filter(|c| c.completed) {
+                command.mark.advance(now, Segment::Interrupt);
+            }
+        }
+    }
+
+    /// A TLP has come to drive `drive`.
+    pub fn reaches_drive(&mut self, drive: u16, tlp: &Tlp, mark: Mark) {
+        match tlp.packet {
+            Packet::MemoryWrite(request) => {
+                if let Some((at, queue, false)) = self.doorbell(request.address)
+                    && at == drive
+                    && let Some(queue) = self.queue(drive, queue)
+                {
+                    for id in queue.ringing.pop_front().unwrap_or_default() {
+                        if let Some(command) = &mut queue.commands[usize::from(id)] {
+                            command.mark.follow(&mark, Segment::HostSoftware);
+                        }
+                    }
+                }
+            }
+            Packet::Completion(c) if usize::from(c.byte_count) <= tlp.data.len() => {
+                let slot = self.drives.get_mut(usize::from(drive));
+                let read = slot.and_then(|d| d.reads.get_mut(usize::from(c.tag.get())));
+                if let Some(read) = read.and_then(Option::take) {
+                    self.read_done(drive, read.purpose, mark);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn read_done(&mut self, drive: u16, purpose: Purpose, mark: Mark) {
+        match purpose {
+            Purpose::Fetch { queue, first, count } => {
+                self.for_entries(drive, queue, first, count, |command| {
+                    command.mark.follow(&mark, Segment::Controller);
+                });
+            }
+            Purpose::Data { key, mut base } => {
+                base.follow(&mark, Segment::Controller);
+                if let Some(command) = self.command(key) {
+                    command.mark = *base;
+                }
+            }
+        }
+    }
+
+    fn for_entries(
+        &mut self,
+        drive: u16,
+        queue: u16,
+        first: u16,
+        count: u16,
+        mut each: impl FnMut(&mut Command),
+    ) {
+        let Some(queue) = self.queue(drive, queue) else { return };
+        for at in first..first + count {
+            let id = queue.slots.get(usize::from(at)).copied().unwrap_or(NOBODY);
+            if let Some(Some(command)) = queue.commands.get_mut(usize::from(id)) {
+                each(command);
+            }
+        }
+    }
+
+    /// A TLP leaves drive `drive`.
+    pub fn leaves_drive(&mut self, now: Instant, drive: u16, tlp: &Tlp) -> Mark {
+        match tlp.packet {
+            Packet::MemoryRead(request) => {
+                let purpose = match self.region(request.address) {
+                    Some((offset, Region::Submission { queue })) => {
+                        let first = (offset / SUBMISSION_ENTRY as u64) as u16;
+                        let count = (request.length() / SUBMISSION_ENTRY) as u16;
+                        self.for_entries(drive, queue, first, count, |command| {
+                            command.mark.advance(now, Segment::Controller);
+                        });
+                        Some(Purpose::Fetch { queue, first, count })
+                    }
+                    Some((_, Region::Data(key))) => self.command(key).map(|command| {
+                        let mut base = Box::new(command.mark);
+                        base.advance(now, Segment::Controller);
+                        Purpose::Data { key, base }
+                    }),
+                    _ => None,
+                };
+                if let (Some(purpose), Some(drive)) =
+                    (purpose, self.drives.get_mut(usize::from(drive)))
+                {
+                    let tag = usize::from(request.tag.get());
+                    if drive.reads.len() <= tag {
+                        drive.reads.resize_with(tag + 1, || None);
+                    }
+                    drive.reads[tag] = Some(Read { purpose, mark: Mark::new(now) });
+                }
+            }
+            Packet::MemoryWrite(request) => {
+                if let Some((_, Region::Completion { drive, queue })) = self.region(request.address)
+                    && let Some(id) = entry_id(tlp)
+                    && let Some(command) = self.command(CommandKey { drive, queue, id })
+                {
+                    command.mark.advance(now, Segment::Controller);
+                }
+            }
+            _ => {}
+        }
+        Mark::new(now)
+    }
+
+    /// The controller has asked its media.
+    pub fn media_asked(&mut self, now: Instant, drive: u16, offset: u64) -> Option<CommandKey> {
+        let key = *self.offsets.get(&(drive, offset))?;
+        self.command(key)?.mark.advance(now, Segment::Controller);
+        Some(key)
+    }
+
+    /// The media have answered.
+    pub fn media_done(&mut self, now: Instant, key: CommandKey, firmware: Duration) {
+        if let Some(command) = self.command(key) {
+            let first = (command.mark.last + firmware).min(now);
+            command.mark.advance(first, Segment::Firmware);
+            command.mark.advance(now, Segment::Media);
+        }
+    }
+
+    /// The host has taken the completion entry: its head doorbell comes next,
+    /// and the application has its answer at `now`.
+    pub fn finish(&mut self, now: Instant, key: CommandKey) {
+        let Some(queue) = self.queue(key.drive, key.queue) else { return };
+        let found = queue.commands.get_mut(usize::from(key.id)).and_then(Option::take);
+        let Some(mut command) = found else { return };
+        command.mark.advance(now, Segment::HostSoftware);
+        queue.unheaded.push(command.rung);
+        self.regions.remove(&command.buffer);
+        self.offsets.remove(&(key.drive, command.offset));
+        let Mark { start, split, .. } = command.mark;
+        self.split.merge(&split);
+        self.commands += 1;
+        self.total = self.total + (now - start);
+        if self.keep {
+            self.over.push(CommandRecord {
+                host: 0,
+                drive: key.drive,
+                queue: key.queue,
+                id: key.id,
+                write: command.write,
+                offset: command.offset,
+                length: command.length,
+                since: start,
+                until: now,
+                split,
+            });
+        }
+    }
+}
+
+/// The command identifier in a completion entry.
+fn entry_id(tlp: &Tlp) -> Option<u16> {
+    let entry: &[u8; COMPLETION_ENTRY] = tlp.data.first_chunk()?;
+    Some(Completion::decode(entry).cid)
+}

@@ -1,0 +1,250 @@
+//! A network in plain data.
+
+use super::Way;
+use crate::ethernet::cable::{self, Delivery, Faults};
+use crate::ethernet::nic::Tagging;
+use crate::ethernet::traffic::{self, Pattern};
+use crate::ethernet::{Cable, Mac, Rate, bridge, nic, port};
+use crate::kernel::Component;
+use crate::measure::Load;
+use crate::tcp;
+use std::net::Ipv4Addr;
+use wire::{Duration, Instant};
+
+/// Stations, bridges and the cables between them.
+#[derive(Clone, Debug, Default)]
+pub struct NetworkConfig {
+    /// Computers and device nodes.
+    pub stations: Vec<StationConfig>,
+    /// Bridges.
+    pub bridges: Vec<BridgeConfig>,
+    /// Cables; the network has no loops.
+    pub cables: Vec<CableConfig>,
+}
+
+/// A TCP host with one network interface.
+#[derive(Clone, Debug)]
+pub struct StationConfig {
+    /// Rate of its interface.
+    pub rate: Rate,
+    /// From the TCP host to the port: pipelines of encapsulation, TCP engine
+    /// and MAC.
+    pub tx_delay: Duration,
+    /// From the last bit received to the TCP host.
+    pub rx_delay: Duration,
+    /// Frames that the interface takes before the one on the wire has left:
+    /// what waits behind them can still be aggregated.
+    pub tx_ring: usize,
+    /// 802.1Q tags on what it sends.
+    pub tagging: Option<Tagging>,
+    /// When each of its queues may send.
+    pub gates: Option<tsn::Gates>,
+    /// How long an acknowledgement waits for data to travel with; `None`: not
+    /// at all.
+    pub ack_delay: Option<Duration>,
+    /// Background traffic that it sends.
+    pub traffic: Vec<TrafficConfig>,
+}
+
+/// Background traffic of a station.
+#[derive(Clone, Debug)]
+pub struct TrafficConfig {
+    /// The station it is for.
+    pub to: usize,
+    /// Bytes a frame, header to FCS, without tag.
+    pub length: usize,
+    /// Priority, 0 to 7.
+    pub priority: u8,
+    /// When frames are sent.
+    pub pattern: Pattern,
+    /// Seed of a Poisson process.
+    pub seed: u64,
+}
+
+/// A bridge.
+#[derive(Clone, Debug)]
+pub struct BridgeConfig {
+    /// Its ports.
+    pub ports: Vec<port::Config>,
+    /// When a frame is forwarded.
+    pub mode: bridge::Mode,
+    /// From the moment that `mode` names to the output queue.
+    pub delay: Duration,
+    /// Standard deviation of that delay.
+    pub jitter: Duration,
+}
+
+/// An end of a cable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A station's interface.
+    Station(usize),
+    /// A port of a bridge.
+    Bridge(usize, usize),
+}
+
+/// A cable.
+#[derive(Clone, Debug)]
+pub struct CableConfig {
+    /// One end.
+    pub a: Place,
+    /// The other.
+    pub b: Place,
+    /// From one to the other.
+    pub propagation: Duration,
+    /// What goes wrong from `a` to `b`, and back.
+    pub faults: [Faults; 2],
+}
+
+impl CableConfig {
+    /// A faultless cable.
+    pub fn new(a: Place, b: Place, propagation: Duration) -> Self {
+        Self { a, b, propagation, faults: Default::default() }
+    }
+}
+
+/// The address of a station.
+pub(super) fn mac(station: usize) -> Mac {
+    Mac::local(station as u32 + 1)
+}
+
+/// 10.0.0.1 and so on.
+pub(super) fn ip(station: usize) -> Ipv4Addr {
+    Ipv4Addr::from_bits(0x0a00_0001 + station as u32)
+}
+
+impl StationConfig {
+    pub(super) fn tcp(&self, number: usize) -> tcp::Config {
+        // One unsent byte fills a socket: what waits for the network waits in
+        // the tunnel, where it is aggregated.
+        let config = tcp::Config::new(mac(number), ip(number));
+        tcp::Config { ack_delay: self.ack_delay, low_water: 1, ..config }
+    }
+
+    pub(super) fn nic(&self, number: usize) -> nic::Config {
+        nic::Config {
+            mac: mac(number),
+            port: port::Config { gates: self.gates.clone(), ..port::Config::new(self.rate) },
+            tx_delay: self.tx_delay,
+            rx_delay: self.rx_delay,
+            tx_ring: self.tx_ring,
+            tagging: self.tagging,
+        }
+    }
+}
+
+impl TrafficConfig {
+    pub(super) fn source(&self, station: usize, number: usize) -> traffic::Config {
+        traffic::Config {
+            source: mac(station),
+            destination: mac(self.to),
+            length: self.length,
+            priority: self.priority,
+            pattern: self.pattern,
+            start: Instant::ZERO,
+            stop: None,
+            seed: self.seed,
+            first_id: 1 << 63 | (station as u64) << 48 | (number as u64) << 40,
+        }
+    }
+}
+
+impl BridgeConfig {
+    pub(super) fn machine(&self, number: usize, addresses: Vec<(Mac, usize)>) -> bridge::Config {
+        bridge::Config {
+            ports: self.ports.clone(),
+            mode: self.mode,
+            delay: self.delay,
+            jitter: self.jitter,
+            seed: number as u64,
+            addresses,
+            learns: false,
+        }
+    }
+}
+
+/// Contradictions, in words.
+pub(super) fn check(config: &NetworkConfig) -> Result<(), String> {
+    let mut used = Vec::new();
+    for (number, cable) in config.cables.iter().enumerate() {
+        for place in [cable.a, cable.b] {
+            let known = match place {
+                Place::Station(station) => station < config.stations.len(),
+                Place::Bridge(bridge, port) => {
+                    config.bridges.get(bridge).is_some_and(|bridge| port < bridge.ports.len())
+                }
+            };
+            if !known {
+                return Err(format!("cable {number}: there is no {place:?}"));
+            }
+            if used.contains(&place) {
+                return Err(format!("cable {number}: {place:?} has a cable already"));
+            }
+            used.push(place);
+        }
+        if rate(config, cable.a) != rate(config, cable.b) {
+            return Err(format!("cable {number}: its ends have different rates"));
+        }
+    }
+    for (number, station) in config.stations.iter().enumerate() {
+        if station.tx_ring == 0 {
+            return Err(format!("station {number}: tx_ring is at least 1"));
+        }
+        let known = |traffic: &TrafficConfig| traffic.to < config.stations.len();
+        if !station.traffic.iter().all(known) {
+            return Err(format!("station {number}: traffic for a station that is not there"));
+        }
+    }
+    Ok(())
+}
+
+fn rate(config: &NetworkConfig, place: Place) -> Rate {
+    match place {
+        Place::Station(station) => config.stations[station].rate,
+        Place::Bridge(bridge, port) => config.bridges[bridge].ports[port].rate,
+    }
+}
+
+/// Both directions of every cable: 2n from a to b.
+pub(super) fn ways(
+    config: &NetworkConfig,
+    stations: &[Component],
+    bridges: &[Component],
+) -> Vec<Way> {
+    let component = |place| match place {
+        Place::Station(station) => stations[station],
+        Place::Bridge(bridge, _) => bridges[bridge],
+    };
+    let delivery = |place| match place {
+        Place::Bridge(bridge, _) if config.bridges[bridge].mode == bridge::Mode::CutThrough => {
+            Delivery::Header
+        }
+        _ => Delivery::Whole,
+    };
+    let way = |cable: &CableConfig, from: Place, to: Place, faults: &Faults| Way {
+        cable: Cable::new(cable::Config {
+            propagation: cable.propagation,
+            delivery: delivery(to),
+            faults: faults.clone(),
+        }),
+        to: component(to),
+        name: format!("{} to {}", name(from), name(to)),
+        load: Load::default(),
+        observed: Vec::new(),
+    };
+    config
+        .cables
+        .iter()
+        .flat_map(|cable| {
+            let CableConfig { a, b, faults, .. } = cable;
+            [way(cable, *a, *b, &faults[0]), way(cable, *b, *a, &faults[1])]
+        })
+        .collect()
+}
+
+fn name(place: Place) -> String {
+    match place {
+        Place::Station(station) => format!("station {station}"),
+        Place::Bridge(bridge, port) => format!("bridge {bridge} port {port}"),
+    }
+}

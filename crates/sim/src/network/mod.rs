@@ -1,0 +1,340 @@
+//! The network between nodes: stations (a TCP host with its interface),
+//! bridges, cables, background traffic.
+
+mod config;
+mod routes;
+
+pub use config::{BridgeConfig, CableConfig, NetworkConfig, Place, StationConfig, TrafficConfig};
+
+use crate::ethernet::traffic::Source;
+use crate::ethernet::{Bridge, Cable, Nic, bridge, cable, nic, traffic};
+use crate::kernel::Component;
+use crate::measure::{Load, Point};
+use crate::node::{Context, earliest};
+use crate::tcp::{self, Host, SocketId};
+use crate::transport::Arrived;
+use bytes::Bytes;
+use std::collections::VecDeque;
+use std::net::SocketAddrV4;
+use wire::{Duration, Instant};
+
+/// One end of a connection.
+#[derive(Debug)]
+struct Socket {
+    id: SocketId,
+    /// The node that uses it.
+    owner: Component,
+    connected: bool,
+    inbox: VecDeque<Arrived>,
+}
+
+struct Station {
+    host: Host,
+    nic: Nic,
+    sources: Vec<Source>,
+    sockets: Vec<Socket>,
+    /// Priorities of its frames: those of its sockets, and 0 of what the stack
+    /// answers to nobody.
+    priorities: Vec<u8>,
+    /// Cables from and to it, if it is connected.
+    cables: Option<(usize, usize)>,
+    /// Frames of background traffic for which the interface had no room.
+    traffic_dropped: u64,
+}
+
+/// One direction of a cable, with whom it leads to.
+struct Way {
+    cable: Cable,
+    to: Component,
+    name: String,
+    load: Load,
+    observed: Vec<u8>,
+}
+
+struct Switching {
+    bridge: Bridge,
+    /// By port: cables from and to it.
+    cables: Vec<Option<(usize, usize)>>,
+}
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Network {
+    stations: Vec<Station>,
+    bridges: Vec<Switching>,
+    ways: Vec<Way>,
+    station_components: Vec<Component>,
+}
+
+/// One end of a link over TCP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SocketPlace {
+    station: usize,
+    socket: usize,
+}
+
+impl Network {
+    /// Builds the network; components come from `add`, stations first.
+    pub fn new(
+        config: &NetworkConfig,
+        stations: Vec<Component>,
+        bridges: &[Component],
+    ) -> Result<Self, String> {
+        config::check(config)?;
+        let ways = config::ways(config, &stations, bridges);
+        let ends = |from: &dyn Fn(&CableConfig) -> bool, to: &dyn Fn(&CableConfig) -> bool| {
+            config.cables.iter().enumerate().find_map(|(number, cable)| {
+                // Direction 2n goes from a to b.
+                if from(cable) {
+                    Some((2 * number + 1, 2 * number))
+                } else if to(cable) {
+                    Some((2 * number, 2 * number + 1))
+                } else {
+                    None
+                }
+            })
+        };
+        let made = config.stations.iter().enumerate().map(|(number, station)| {
+            let place = Place::Station(number);
+            let mut host = Host::new(station.tcp(number));
+            for (other, _) in config.stations.iter().enumerate().filter(|(at, _)| *at != number) {
+                host.add_neighbour(config::mac(other), config::ip(other));
+            }
+            let sources = station.traffic.iter().enumerate();
+            Station {
+                host,
+                nic: Nic::new(station.nic(number)),
+                sources: sources.map(|(n, t)| Source::new(t.source(number, n))).collect(),
+                sockets: Vec::new(),
+                priorities: vec![0],
+                cables: ends(&|cable| cable.a == place, &|cable| cable.b == place),
+                traffic_dropped: 0,
+            }
+        });
+        let made = made.collect();
+        let switching = config.bridges.iter().enumerate().map(|(number, bridge)| {
+            let cables = (0..bridge.ports.len()).map(|port| {
+                let place = Place::Bridge(number, port);
+                ends(&|cable| cable.a == place, &|cable| cable.b == place)
+            });
+            let addresses = routes::addresses(config, number);
+            Switching {
+                cables: cables.collect(),
+                bridge: Bridge::new(bridge.machine(number, addresses)),
+            }
+        });
+        let bridges = switching.collect();
+        Ok(Self { stations: made, bridges, ways, station_components: stations })
+    }
+
+    /// Opens a connection between two stations; its ends belong to `owners`.
+    pub fn open(
+        &mut self,
+        stations: [usize; 2],
+        port: u16,
+        priority: u8,
+        owners: [Component; 2],
+    ) -> [SocketPlace; 2] {
+        let listening = self.stations[stations[1]].host.listen(port, priority);
+        let remote = SocketAddrV4::new(config::ip(stations[1]), port);
+        let connecting = self.stations[stations[0]].host.connect(remote, priority);
+        let mut place = |end: usize, id| {
+            let Station { sockets, priorities, .. } = &mut self.stations[stations[end]];
+            if !priorities.contains(&priority) {
+                priorities.push(priority);
+            }
+            sockets.push(Socket {
+                id,
+                owner: owners[end],
+                connected: false,
+                inbox: VecDeque::new(),
+            });
+            SocketPlace { station: stations[end], socket: sockets.len() - 1 }
+        };
+        [place(0, connecting), place(1, listening)]
+    }
+
+    pub fn is_connected(&self, place: SocketPlace) -> bool {
+        self.stations[place.station].sockets[place.socket].connected
+    }
+
+    pub fn free(&mut self, place: SocketPlace) -> usize {
+        let station = &mut self.stations[place.station];
+        station.host.free_to_send(station.sockets[place.socket].id)
+    }
+
+    /// Sends bytes; the station runs next.
+    pub fn send(&mut self, now: Instant, place: SocketPlace, data: Bytes) -> Component {
+        let station = &mut self.stations[place.station];
+        let socket = station.sockets[place.socket].id;
+        station.host.handle(now, tcp::Input::Send { socket, data });
+        self.station_components[place.station]
+    }
+
+    pub fn receive(&mut self, place: SocketPlace) -> Option<Arrived> {
+        self.stations[place.station].sockets[place.socket].inbox.pop_front()
+    }
+
+    /// Every direction of every cable, with what passed.
+    pub fn loads(&self) -> impl Iterator<Item = (String, Load)> {
+        self.ways.iter().map(|way| (way.name.clone(), way.load))
+    }
+
+    /// Data segments sent again so far.
+    pub fn retransmitted(&self) -> u64 {
+        self.stations.iter().map(|station| station.host.counters().retransmitted).sum()
+    }
+
+    /// A station's turn.
+    pub fn run_station(&mut self, number: usize, context: &mut Context) -> Option<Instant> {
+        let now = context.now;
+        let station = &mut self.stations[number];
+        let mut wake = None;
+        if let Some((from, _)) = station.cables {
+            loop {
+                match self.ways[from].cable.poll(now) {
+                    cable::Output::Deliver(transmission) => {
+                        context.happened(0x4000 + number as u64, &transmission.frame.bytes);
+                        station.nic.handle(now, nic::Input::FromLine(transmission));
+                    }
+                    cable::Output::Timeout(at) => break wake = earliest([wake, at]),
+                }
+            }
+        }
+        wake = earliest([wake, station.traffic(now)]);
+        loop {
+            let (moved, at) = station.turn(now, &mut self.ways, context);
+            if !moved {
+                return earliest([wake, at]);
+            }
+        }
+    }
+
+    /// A bridge's turn.
+    pub fn run_bridge(&mut self, number: usize, context: &mut Context) -> Option<Instant> {
+        let now = context.now;
+        let Switching { bridge, cables } = &mut self.bridges[number];
+        let mut wake = None;
+        for (port, cable) in cables.iter().enumerate() {
+            let Some((from, _)) = cable else { continue };
+            loop {
+                match self.ways[*from].cable.poll(now) {
+                    cable::Output::Deliver(transmission) => {
+                        context.happened(0x5000 + number as u64, &transmission.frame.bytes);
+                        bridge.handle(now, bridge::Input::Frame { port, transmission });
+                    }
+                    cable::Output::Timeout(at) => break wake = earliest([wake, at]),
+                }
+            }
+        }
+        loop {
+            match bridge.poll(now) {
+                bridge::Output::Transmit { port, transmission } => {
+                    if let Some((_, to)) = cables[port] {
+                        self.ways[to].carry(now, to, transmission, context);
+                    }
+                }
+                bridge::Output::Timeout(at) => return earliest([wake, at]),
+            }
+        }
+    }
+}
+
+impl Way {
+    fn carry(
+        &mut self,
+        now: Instant,
+        number: usize,
+        transmission: crate::ethernet::Transmission,
+        context: &mut Context,
+    ) {
+        let span: Duration = transmission.end - transmission.start;
+        self.load.busy = self.load.busy + span;
+        self.load.packets += 1;
+        self.load.bytes += transmission.frame.line_length() as u64;
+        if let Some(observer) = context.observer {
+            self.observed.clear();
+            transmission.frame.capture(&mut self.observed);
+            observer.frame(now, Point::Wire(number as u16), &self.observed);
+        }
+        self.cable.handle(now, cable::Input::Transmission(transmission));
+        if let Some(at) = self.cable.next() {
+            context.kernel.arm_by(self.to, at);
+        }
+    }
+}
+
+impl Station {
+    /// Background traffic that is due.
+    fn traffic(&mut self, now: Instant) -> Option<Instant> {
+        let mut wake = None;
+        for source in &mut self.sources {
+            loop {
+                match source.poll(now) {
+                    traffic::Output::Frame(frame) if self.nic.room_for(frame.priority) > 0 => {
+                        self.nic.handle(now, nic::Input::FromHost(frame));
+                    }
+                    traffic::Output::Frame(_) => self.traffic_dropped += 1,
+                    traffic::Output::Timeout(at) => break wake = earliest([wake, at]),
+                }
+            }
+        }
+        wake
+    }
+
+    /// Interface and TCP host once each; whether anything moved between them.
+    fn turn(
+        &mut self,
+        now: Instant,
+        ways: &mut [Way],
+        context: &mut Context,
+    ) -> (bool, Option<Instant>) {
+        let mut moved = false;
+        let nic_wake = loop {
+            match self.nic.poll(now) {
+                nic::Output::Transmit(transmission) => {
+                    if let Some((_, to)) = self.cables {
+                        ways[to].carry(now, to, transmission, context);
+                    }
+                }
+                nic::Output::ToHost(frame) => {
+                    self.host.handle(now, tcp::Input::Frame(frame));
+                }
+                nic::Output::Timeout(at) => break at,
+            }
+        };
+        let host_wake = loop {
+            let rooms = self.priorities.iter().map(|priority| self.nic.room_for(*priority));
+            let frames = rooms.min().expect("there is one at least");
+            self.host.handle(now, tcp::Input::CanTransmit { frames });
+            match self.host.poll(now) {
+                tcp::Output::Transmit(frame) => {
+                    self.nic.handle(now, nic::Input::FromHost(frame));
+                    moved = true;
+                }
+                tcp::Output::Timeout(at) => break at,
+                event => self.tell(now, event, context),
+            }
+        };
+        (moved, earliest([nic_wake, host_wake]))
+    }
+
+    /// The owner of a socket hears what happened.
+    fn tell(&mut self, now: Instant, event: tcp::Output, context: &mut Context) {
+        let id = match &event {
+            tcp::Output::Connected(id) | tcp::Output::Writable(id) | tcp::Output::Closed(id) => *id,
+            tcp::Output::Received { socket, .. } => *socket,
+            tcp::Output::Transmit(_) | tcp::Output::Timeout(_) => return,
+        };
+        let Some(socket) = self.sockets.iter_mut().find(|socket| socket.id == id) else { return };
+        match event {
+            tcp::Output::Connected(_) => socket.connected = true,
+            tcp::Output::Closed(_) => socket.connected = false,
+            tcp::Output::Received { data, residence, .. } => {
+                socket.inbox.push_back(Arrived::over_tcp(data, &residence));
+            }
+            _ => {}
+        }
+        context.kernel.arm_by(socket.owner, now);
+    }
+}

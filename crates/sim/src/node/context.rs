@@ -1,0 +1,97 @@
+//! What every node of a world shares.
+
+use crate::kernel::Kernel;
+use crate::measure::{CommandRecord, Marks, Observer, Point, Tracker};
+use wire::Instant;
+use wire::tlp::{Packet, Tlp};
+
+/// Borrowed from the world for one dispatch.
+pub(crate) struct Context<'a> {
+    pub now: Instant,
+    pub kernel: &'a mut Kernel,
+    pub marks: &'a mut Marks,
+    pub tracker: &'a mut Tracker,
+    pub observer: &'a mut Option<Box<dyn Observer>>,
+}
+
+impl Context<'_> {
+    /// A TLP was delivered to the component that runs.
+    pub fn delivered(&mut self, tlp: &Tlp) {
+        let digest = self.kernel.digest_mut();
+        let [a, b] = header_words(tlp);
+        digest.word(a);
+        digest.word(b);
+        if !tlp.data.is_empty() {
+            digest.bytes(&tlp.data);
+        }
+    }
+
+    /// Bytes of a stream were delivered; what they hold is in the digest of
+    /// frames or TLPs.
+    pub fn arrived(&mut self, kind: u64, bytes: usize) {
+        self.kernel.digest_mut().word(kind << 32 | bytes as u64);
+    }
+
+    /// Something else was delivered.
+    pub fn happened(&mut self, kind: u64, bytes: &[u8]) {
+        let digest = self.kernel.digest_mut();
+        digest.word(kind);
+        digest.bytes(bytes);
+    }
+
+    pub fn observe(&mut self, at: Instant, point: Point, up: bool, tlp: &Tlp) {
+        if let Some(observer) = self.observer {
+            observer.tlp(at, point, up, tlp);
+        }
+    }
+
+    pub fn observe_link(&mut self, point: Point, up: bool) {
+        if let Some(observer) = self.observer {
+            observer.link(self.now, point, up);
+        }
+    }
+
+    /// The commands of the host that are over.
+    pub fn observe_commands(&mut self, host: u16) {
+        if let Some(observer) = self.observer {
+            self.tracker.keep = true;
+            for record in self.tracker.over.drain(..) {
+                observer.command(&CommandRecord { host, ..record });
+            }
+        }
+    }
+
+    pub fn observe_stream(&mut self, point: Point, sent: bool, bytes: &[u8]) {
+        if let Some(observer) = self.observer {
+            observer.stream(self.now, point, sent, bytes);
+        }
+    }
+}
+
+/// What a header says, for the digest.
+fn header_words(tlp: &Tlp) -> [u64; 2] {
+    let common = |kind: u64, id: u64, tag: u64, rest: u64| kind << 56 | id << 40 | tag << 24 | rest;
+    match tlp.packet {
+        Packet::MemoryRead(r) | Packet::MemoryWrite(r) => {
+            let kind = 1 + u64::from(matches!(tlp.packet, Packet::MemoryWrite(_)));
+            let enables = u64::from(r.first_be) << 4 | u64::from(r.last_be);
+            let rest = u64::from(r.length_dw) << 8 | enables;
+            [common(kind, r.requester.bits().into(), r.tag.get().into(), rest), r.address]
+        }
+        Packet::ConfigRead(c) | Packet::ConfigWrite(c) => {
+            let kind = 3 + u64::from(matches!(tlp.packet, Packet::ConfigWrite(_)));
+            let target = u64::from(c.target.bits()) << 16 | u64::from(c.register);
+            let enables = u64::from(c.first_be);
+            [common(kind, c.requester.bits().into(), c.tag.get().into(), enables), target]
+        }
+        Packet::Completion(c) => {
+            let rest = u64::from(c.lower_address) << 3 | u64::from(c.status.bits());
+            let id = u64::from(c.completer.bits()) << 16 | u64::from(c.byte_count);
+            [common(5, c.requester.bits().into(), c.tag.get().into(), rest), id]
+        }
+        Packet::Message(m) => {
+            let id = m.requester.bits().into();
+            [common(6, id, m.tag.get().into(), m.code.into()), u64::from_be_bytes(m.body)]
+        }
+    }
+}

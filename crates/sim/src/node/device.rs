@@ -1,0 +1,170 @@
+//! A device node's end of a link: the unchanged downstream switch port, with a
+//! PCIe link below it.
+
+use super::{Context, DriveNode, earliest};
+use crate::kernel::Component;
+use crate::measure::{Point, Segment};
+use crate::network::Network;
+use crate::pcie::Link;
+use crate::transport::{End, Stream, Transport};
+use pcie::{Function, Input, OrderedQueue, Output, Ready};
+use switch::downstream::{self, Downstream};
+use switch::tunnel;
+use wire::Instant;
+use wire::tlp::{Class, Tlp};
+
+/// TLPs of each class that wait between the tunnel and the link below: those
+/// beyond stay in the tunnel, which returns no credits for them.
+const MOST: usize = 8;
+
+/// What the downstream port takes for its function: the near end of the link.
+#[derive(Debug, Default)]
+struct Port {
+    down: OrderedQueue,
+    up: OrderedQueue,
+    reset: bool,
+}
+
+impl Function for Port {
+    fn handle(&mut self, _: Instant, input: Input) {
+        match input {
+            Input::Tlp(tlp) => self.down.push(tlp),
+            Input::HotReset => {
+                self.down.clear();
+                self.up.clear();
+                self.reset = true;
+            }
+        }
+    }
+
+    fn poll(&mut self, _: Instant, ready: Ready) -> Output {
+        self.up.pop(ready).map_or(Output::Timeout(None), Output::Tlp)
+    }
+
+    fn ready(&self) -> Ready {
+        Class::ALL
+            .into_iter()
+            .fold(Ready::NONE, |ready, class| ready.with(class, self.down.len(class) < MOST))
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct DeviceNode {
+    number: u16,
+    downstream: Downstream<Port>,
+    max_payload: usize,
+    connected: bool,
+}
+
+/// What a device node's end works with.
+pub(crate) struct Around<'a> {
+    pub transport: &'a mut Transport,
+    pub network: &'a mut Network,
+    /// What goes down and what comes up.
+    pub streams: &'a mut [Stream; 2],
+    pub link: &'a mut Link,
+    pub drive: &'a mut DriveNode,
+    /// The drive.
+    pub below: Component,
+    /// The host's switch.
+    pub far: Component,
+}
+
+impl DeviceNode {
+    pub fn new(number: u16, settings: tunnel::Settings) -> Self {
+        let max_payload = usize::from(settings.max_payload);
+        let downstream = Downstream::new(settings, Port::default());
+        Self { number, downstream, max_payload, connected: false }
+    }
+
+    /// Does what can be done now; yields when to be woken.
+    pub fn run(&mut self, around: Around, context: &mut Context) -> Option<Instant> {
+        let now = context.now;
+        let Around { transport, network, streams, link, drive, below, far } = around;
+        let [down, up] = streams;
+        if !self.connected && transport.is_connected(End::Device, network) {
+            self.connected = true;
+            self.downstream.handle(now, tunnel::Input::Connected);
+        }
+        while let Some(arrived) = transport.receive(now, End::Device, network) {
+            context.arrived(0x2000 + u64::from(self.number), arrived.bytes.len());
+            context.observe_stream(Point::TunnelDevice(self.number), false, &arrived.bytes);
+            down.received(now, arrived.bytes.len(), &arrived.way, context.marks);
+            self.downstream.handle(now, tunnel::Input::Received(arrived.bytes));
+        }
+        self.receive_below(link, up, context);
+        let timer = loop {
+            let bytes = transport.room(now, End::Device, network);
+            self.downstream.handle(now, tunnel::Input::CanTransmit { bytes });
+            match self.downstream.poll(now) {
+                downstream::Output::Transmit(bytes) => {
+                    context.observe_stream(Point::TunnelDevice(self.number), true, &bytes);
+                    up.transmitted(now, &bytes, context.marks);
+                    transport.send(now, End::Device, bytes, network, context.kernel);
+                }
+                downstream::Output::Up(_) => {
+                    context.observe_link(Point::TunnelDevice(self.number), true);
+                }
+                downstream::Output::Down(_) => {
+                    context.observe_link(Point::TunnelDevice(self.number), false);
+                    down.clear(context.marks);
+                    up.clear(context.marks);
+                }
+                downstream::Output::Timeout(at) => {
+                    // A place in the port makes room for what waits above.
+                    if !self.send_below(link, down, context) {
+                        break at;
+                    }
+                }
+            }
+        };
+        if std::mem::take(&mut self.downstream.function_mut().reset) {
+            drive.hot_reset(now);
+        }
+        if let Some(at) = link.down.next_arrival() {
+            context.kernel.arm_by(below, at);
+        }
+        if let Some(at) = transport.next_arrival(End::Host) {
+            context.kernel.arm_by(far, at);
+        }
+        let network = transport.next(now, End::Device);
+        let wire = link.down.next_ready(now);
+        earliest([timer, network, link.up.next_arrival(), wire])
+    }
+
+    /// What the drive has sent goes to the tunnel.
+    fn receive_below(&mut self, link: &mut Link, up: &mut Stream, context: &mut Context) {
+        let now = context.now;
+        link.arrive_up(now);
+        loop {
+            let port = self.downstream.function();
+            let room = |class| port.up.len(class) < MOST;
+            let ready = Class::ALL.into_iter().fold(Ready::NONE, |r, c| r.with(c, room(c)));
+            let Some(received) = link.take_up(now, ready) else { return };
+            let point = Point::DevicePort(self.number);
+            context.delivered(&received.tlp);
+            context.observe(received.started, point, true, &received.tlp);
+            context.marks.advance(received.stamp, now, Segment::Pcie);
+            up.queued(received.tlp.class(), received.stamp);
+            self.downstream.function_mut().up.push(received.tlp);
+        }
+    }
+
+    /// What came out of the tunnel goes to the drive; whether anything did.
+    fn send_below(&mut self, link: &mut Link, down: &mut Stream, context: &mut Context) -> bool {
+        let now = context.now;
+        let mut moved = false;
+        loop {
+            let ready = link.down.ready(now, self.max_payload);
+            let tlp: Option<Tlp> = self.downstream.function_mut().down.pop(ready);
+            let Some(tlp) = tlp else { return moved };
+            let stamp = down.delivered(tlp.class());
+            let stamp =
+                stamp.unwrap_or_else(|| context.marks.insert(crate::measure::Mark::new(now)));
+            let start = link.down.send(now, tlp.clone(), stamp);
+            context.observe(start, Point::DevicePort(self.number), false, &tlp);
+            moved = true;
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! A drive: the unchanged NVMe controller, with timed media.
+
+use super::{Context, earliest};
+use crate::drive::{DriveConfig, Media, Store};
+use crate::kernel::{Component, Rng};
+use crate::measure::{CommandKey, Segment};
+use crate::pcie::Link;
+use bytes::Bytes;
+use nvme::block::{Operation, Request};
+use nvme::{Config, Controller, NamespaceConfig};
+use pcie::{Function, Input, Output};
+use std::collections::BTreeMap;
+use wire::{Duration, Instant};
+
+/// Block size as a power of two: 512 bytes.
+const BLOCK_SHIFT: u8 = 9;
+
+#[derive(Debug)]
+struct Pending {
+    request: Request,
+    firmware: Duration,
+    key: Option<CommandKey>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct DriveNode {
+    /// Number among the drives of its host.
+    number: u16,
+    controller: Controller,
+    max_payload: usize,
+    media: Media,
+    store: Store,
+    /// By the time at which the media are done.
+    pending: BTreeMap<(Instant, u64), Pending>,
+    sequence: u64,
+    /// Block requests so far.
+    pub requests: u64,
+}
+
+impl DriveNode {
+    pub fn new(config: &DriveConfig, number: u16, queues: u16, rng: Rng, seed: u64) -> Self {
+        let namespace = NamespaceConfig {
+            block_shift: BLOCK_SHIFT,
+            ..NamespaceConfig::new(config.size >> BLOCK_SHIFT)
+        };
+        let controller = Controller::new(
+            Instant::ZERO,
+            Config {
+                io_queues: queues,
+                max_payload: config.max_payload,
+                read_request: config.read_request,
+                reads_in_flight: config.reads_in_flight,
+                ..Config::new(config.serial.clone(), vec![namespace])
+            },
+        );
+        Self {
+            number,
+            controller,
+            max_payload: config.max_payload,
+            media: Media::new(config.timing, rng),
+            store: Store::new(seed),
+            pending: BTreeMap::new(),
+            sequence: 0,
+            requests: 0,
+        }
+    }
+
+    /// The seed of what the drive holds.
+    pub fn pattern(&self) -> u64 {
+        self.store.seed()
+    }
+
+    /// The link above was reset.
+    pub fn hot_reset(&mut self, now: Instant) {
+        self.controller.handle(now, Input::HotReset);
+    }
+
+    /// Errors that the drive counted on PCIe.
+    pub fn errors(&self) -> &pcie::Errors {
+        self.controller.errors()
+    }
+
+    /// Does what can be done now; yields when to be woken.
+    pub fn run(
+        &mut self,
+        link: &mut Link,
+        above: Component,
+        context: &mut Context,
+    ) -> Option<Instant> {
+        let now = context.now;
+        link.arrive_down(now);
+        while let Some(received) = link.take_down(now, self.controller.ready()) {
+            context.delivered(&received.tlp);
+            let mut mark = context.marks.remove(received.stamp);
+            mark.advance(now, Segment::Pcie);
+            context.tracker.reaches_drive(self.number, &received.tlp, mark);
+            self.controller.handle(now, Input::Tlp(received.tlp));
+            self.ask_media(context);
+        }
+        self.media_done(context);
+        let timer = loop {
+            let ready = link.up.ready(now, self.max_payload);
+            match self.controller.poll(now, ready) {
+                Output::Tlp(tlp) => {
+                    let mark = context.tracker.leaves_drive(now, self.number, &tlp);
+                    let stamp = context.marks.insert(mark);
+                    link.up.send(now, tlp, stamp);
+                }
+                Output::Timeout(at) => break at,
+            }
+        };
+        self.ask_media(context);
+        if let Some(at) = link.up.next_arrival() {
+            context.kernel.arm_by(above, at);
+        }
+        let media = self.pending.first_key_value().map(|((at, _), _)| *at);
+        earliest([timer, media, link.down.next_arrival(), link.up.next_ready(now)])
+    }
+
+    fn ask_media(&mut self, context: &mut Context) {
+        let now = context.now;
+        while let Some(request) = self.controller.poll_block() {
+            self.requests += 1;
+            let (access, offset) = match &request.operation {
+                Operation::Read { offset, length } => {
+                    (self.media.read(now, *offset, *length), Some(*offset))
+                }
+                Operation::Write { offset, data } => {
+                    (self.media.write(now, data.len()), Some(*offset))
+                }
+                _ => (self.media.other(), None),
+            };
+            let key = offset.and_then(|at| context.tracker.media_asked(now, self.number, at));
+            let done = now + access.firmware + access.media;
+            self.sequence += 1;
+            let pending = Pending { request, firmware: access.firmware, key };
+            self.pending.insert((done, self.sequence), pending);
+        }
+    }
+
+    fn media_done(&mut self, context: &mut Context) {
+        let now = context.now;
+        while let Some(entry) = self.pending.first_entry()
+            && entry.key().0 <= now
+        {
+            let Pending { request, firmware, key } = entry.remove();
+            if let Some(key) = key {
+                context.tracker.media_done(now, key, firmware);
+            }
+            let data = match request.operation {
+                Operation::Read { offset, length } => self.store.read(offset, length),
+                Operation::Write { offset, data } => {
+                    self.store.write(offset, &data);
+                    Bytes::new()
+                }
+                Operation::WriteZeroes { offset, length } => {
+                    self.store.write(offset, &vec![0; length as usize]);
+                    Bytes::new()
+                }
+                Operation::Flush | Operation::Discard { .. } => Bytes::new(),
+            };
+            context.happened(0x1000 + u64::from(self.number), &data);
+            self.controller.complete_block(now, request.id, Ok(data));
+            self.ask_media(context);
+        }
+    }
+}

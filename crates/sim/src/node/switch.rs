@@ -1,0 +1,204 @@
+//! The host's side of the distributed switch: the unchanged upstream port with
+//! its mirrored downstream ports, between a PCIe link and the network.
+
+use super::{Context, earliest};
+use crate::kernel::Component;
+use crate::measure::{Mark, Point, Segment, Stamp};
+use crate::network::Network;
+use crate::pcie::Link;
+use crate::transport::{End, Stream, Transport};
+use pcie::{Function, Input, Output};
+use switch::tunnel;
+use switch::upstream::{LinkOutput, Upstream};
+use wire::Instant;
+use wire::tlp::{Class, Packet, Tlp};
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct SwitchNode {
+    upstream: Upstream,
+    max_payload: usize,
+    /// First link of this switch among those of the world.
+    pub first: usize,
+    connected: Vec<bool>,
+    /// Lengths of the links' queues before a TLP came.
+    lengths: Vec<usize>,
+    /// Links that are up.
+    pub up: usize,
+    /// Links that went down.
+    pub lost: u64,
+}
+
+/// What the switch works with.
+pub(crate) struct Around<'a> {
+    pub transports: &'a mut [Transport],
+    pub network: &'a mut Network,
+    pub streams: &'a mut [[Stream; 2]],
+    pub link: &'a mut Link,
+    /// The root complex.
+    pub above: Component,
+    /// The device nodes' ends.
+    pub far: &'a [Component],
+}
+
+impl SwitchNode {
+    pub fn new(settings: switch::upstream::Settings, first: usize) -> Self {
+        let max_payload = settings.max_payload;
+        let connected = vec![false; usize::from(settings.ports)];
+        let upstream = Upstream::new(settings);
+        Self { upstream, max_payload, first, connected, lengths: Vec::new(), up: 0, lost: 0 }
+    }
+
+    /// Its links.
+    pub fn links(&self) -> std::ops::Range<usize> {
+        self.first..self.first + self.upstream.links()
+    }
+
+    /// What went wrong: upstream port, then downstream ports.
+    pub fn errors(&self) -> Vec<pcie::Errors> {
+        self.upstream.errors()
+    }
+
+    /// Does what can be done now; yields when to be woken.
+    pub fn run(&mut self, around: &mut Around, context: &mut Context) -> Option<Instant> {
+        let now = context.now;
+        for port in 0..self.upstream.links() {
+            let stands = around.transports[port].is_connected(End::Host, around.network);
+            if stands && !std::mem::replace(&mut self.connected[port], true) {
+                self.upstream.handle_link(now, port, tunnel::Input::Connected);
+            }
+        }
+        self.receive_network(around, context);
+        self.receive_above(around, context);
+        let mut timers = None;
+        loop {
+            // Taking TLPs out of the tunnels returns credits, which are sent.
+            self.send_above(around, context);
+            self.send_network(around, context, &mut timers);
+            if !self.send_above(around, context) {
+                break;
+            }
+        }
+        if let Some(at) = around.link.up.next_arrival() {
+            context.kernel.arm_by(around.above, at);
+        }
+        for (transport, far) in around.transports.iter().zip(around.far) {
+            timers = earliest([timers, transport.next(now, End::Host)]);
+            if let Some(at) = transport.next_arrival(End::Device) {
+                context.kernel.arm_by(*far, at);
+            }
+        }
+        earliest([timers, around.link.down.next_arrival(), around.link.up.next_ready(now)])
+    }
+
+    fn point(&self, port: usize) -> Point {
+        Point::TunnelHost((self.first + port) as u16)
+    }
+
+    fn receive_network(&mut self, around: &mut Around, context: &mut Context) {
+        let now = context.now;
+        for port in 0..self.upstream.links() {
+            while let Some(arrived) =
+                around.transports[port].receive(now, End::Host, around.network)
+            {
+                context.arrived(0x3000 + port as u64, arrived.bytes.len());
+                context.observe_stream(self.point(port), false, &arrived.bytes);
+                let stream = &mut around.streams[port][1];
+                stream.received(now, arrived.bytes.len(), &arrived.way, context.marks);
+                self.upstream.handle_link(now, port, tunnel::Input::Received(arrived.bytes));
+            }
+        }
+    }
+
+    /// TLPs of the root complex. Where each of them went is seen by the queue
+    /// that grew.
+    fn receive_above(&mut self, around: &mut Around, context: &mut Context) {
+        let now = context.now;
+        around.link.arrive_down(now);
+        while let Some(received) = around.link.take_down(now, self.upstream.ready()) {
+            context.delivered(&received.tlp);
+            context.marks.advance(received.stamp, now, Segment::Pcie);
+            let class = received.tlp.class();
+            let ports = 0..self.upstream.links();
+            self.lengths.clear();
+            self.lengths.extend(ports.clone().map(|port| self.upstream.tunnel(port).queue().len()));
+            self.upstream.handle(now, Input::Tlp(received.tlp));
+            let length = |port: usize| self.upstream.tunnel(port).queue().len();
+            let port = ports.into_iter().find(|port| length(*port) > self.lengths[*port]);
+            match port {
+                Some(port) => around.streams[port][0].queued(class, received.stamp),
+                None => {
+                    context.marks.remove(received.stamp);
+                }
+            }
+        }
+    }
+
+    /// Frames leave.
+    fn send_network(
+        &mut self,
+        around: &mut Around,
+        context: &mut Context,
+        timers: &mut Option<Instant>,
+    ) {
+        let now = context.now;
+        for port in 0..self.upstream.links() {
+            loop {
+                let bytes = around.transports[port].room(now, End::Host, around.network);
+                self.upstream.handle_link(now, port, tunnel::Input::CanTransmit { bytes });
+                match self.upstream.poll_link(now, port) {
+                    LinkOutput::Transmit(bytes) => {
+                        context.observe_stream(self.point(port), true, &bytes);
+                        around.streams[port][0].transmitted(now, &bytes, context.marks);
+                        let transport = &mut around.transports[port];
+                        transport.send(now, End::Host, bytes, around.network, context.kernel);
+                    }
+                    LinkOutput::Up(_) => {
+                        self.up += 1;
+                        context.observe_link(self.point(port), true);
+                    }
+                    LinkOutput::Down(_) => {
+                        self.up -= 1;
+                        self.lost += 1;
+                        context.observe_link(self.point(port), false);
+                        around.streams[port].iter_mut().for_each(|s| s.clear(context.marks));
+                    }
+                    LinkOutput::EchoReply(_) => {}
+                    LinkOutput::Timeout(at) => {
+                        *timers = earliest([*timers, at]);
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    fn send_above(&mut self, around: &mut Around, context: &mut Context) -> bool {
+        let now = context.now;
+        let mut moved = false;
+        loop {
+            let ready = around.link.up.ready(now, self.max_payload);
+            let Output::Tlp(tlp) = self.upstream.poll(now, ready) else { return moved };
+            let stamp = self.stamp_of(&tlp, around.streams);
+            let stamp = stamp.unwrap_or_else(|| context.marks.insert(Mark::new(now)));
+            around.link.up.send(now, tlp, stamp);
+            moved = true;
+        }
+    }
+
+    /// The mark of a TLP that came over one of the links.
+    fn stamp_of(&self, tlp: &Tlp, streams: &mut [[Stream; 2]]) -> Option<Stamp> {
+        let sender = match tlp.packet {
+            Packet::Completion(c) => c.completer,
+            Packet::MemoryRead(r) | Packet::MemoryWrite(r) => r.requester,
+            Packet::Message(m) => m.requester,
+            Packet::ConfigRead(_) | Packet::ConfigWrite(_) => return None,
+        };
+        let ports = 0..self.upstream.links();
+        let port = ports
+            .into_iter()
+            .find(|port| self.upstream.buses(*port).contains(&sender.bus()) && sender.bus() != 0)?;
+        let class: Class = tlp.class();
+        streams[port][1].delivered(class)
+    }
+}

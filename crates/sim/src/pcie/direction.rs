@@ -1,0 +1,221 @@
+//! One direction of a link: transmitter, wire, receiver.
+
+use super::{Buffer, DLLP, FRAMING, Rate};
+use crate::measure::{Load, Stamp};
+use ::pcie::{OrderedQueue, Ready};
+use std::collections::VecDeque;
+use wire::tlp::{Class, Tlp};
+use wire::{Duration, Instant};
+
+/// A TLP that came over a link.
+#[derive(Debug)]
+pub struct Received {
+    /// What came.
+    pub tlp: Tlp,
+    /// When its first bit reached the receiver's end of the wire.
+    pub started: Instant,
+    pub(crate) stamp: Stamp,
+}
+
+#[derive(Debug)]
+struct InFlight {
+    /// In the receiver's transaction layer.
+    arrives: Instant,
+    started: Instant,
+    stamp: Stamp,
+    tlp: Tlp,
+}
+
+/// Credits: what has been used, and how much of it may be.
+#[derive(Clone, Copy, Debug, Default)]
+struct Credits {
+    headers: u32,
+    data: u32,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Direction {
+    rate: Rate,
+    transmit: Duration,
+    propagation: Duration,
+    receive: Duration,
+    /// When the transmitter takes the next TLP.
+    free: Instant,
+    /// When the wire is silent: DLLPs included, which go before the next TLP.
+    silent: Instant,
+    /// A class waits for credits.
+    starved: bool,
+    flying: VecDeque<InFlight>,
+    received: OrderedQueue,
+    /// What belongs to the packets in `received`, by class.
+    beside: [VecDeque<(Instant, Stamp)>; 3],
+    left: [Credits; 3],
+    /// Credits on their way back: when, class, data.
+    returns: VecDeque<(Instant, Class, u32)>,
+    load: Load,
+    dllps: u64,
+}
+
+impl Direction {
+    pub(super) fn new(
+        rate: Rate,
+        transmit: Duration,
+        propagation: Duration,
+        receive: Duration,
+        buffer: Buffer,
+    ) -> Self {
+        let left = |class| Credits { headers: buffer.headers[class], data: buffer.data[class] };
+        Self {
+            rate,
+            transmit,
+            propagation,
+            receive,
+            free: Instant::ZERO,
+            silent: Instant::ZERO,
+            starved: false,
+            flying: VecDeque::new(),
+            received: OrderedQueue::default(),
+            beside: Default::default(),
+            left: std::array::from_fn(left),
+            returns: VecDeque::new(),
+            load: Load::default(),
+            dllps: 0,
+        }
+    }
+
+    /// Bytes of a TLP on the wire.
+    pub fn wire_bytes(tlp: &Tlp) -> usize {
+        tlp.wire_length() + FRAMING
+    }
+
+    /// Which classes the transmitter takes now: none while it sends; else
+    /// those with credits for a packet of `max_payload` bytes.
+    pub fn ready(&mut self, now: Instant, max_payload: usize) -> Ready {
+        while let Some((at, class, data)) = self.returns.front().copied() {
+            if at > now {
+                break;
+            }
+            self.returns.pop_front();
+            let left = &mut self.left[class.index()];
+            left.headers += 1;
+            left.data += data;
+        }
+        if now < self.free {
+            return Ready::NONE;
+        }
+        let need = max_payload.div_ceil(16) as u32;
+        let ready = Class::ALL.into_iter().fold(Ready::NONE, |ready, class| {
+            let left = self.left[class.index()];
+            let data = if class == Class::NonPosted { 1 } else { need };
+            ready.with(class, left.headers > 0 && left.data >= data)
+        });
+        self.starved = ready != Ready::ALL;
+        ready
+    }
+
+    /// Sends a TLP of a class that is ready. Yields when its first bit is on
+    /// the wire.
+    pub(crate) fn send(&mut self, now: Instant, tlp: Tlp, stamp: Stamp) -> Instant {
+        debug_assert!(now >= self.free, "the transmitter is busy");
+        let left = &mut self.left[tlp.class().index()];
+        left.headers -= 1;
+        left.data -= tlp.data_credits();
+        let bytes = Self::wire_bytes(&tlp);
+        let span = self.rate.duration(bytes);
+        let begin = self.silent.max(now);
+        self.free = begin + span;
+        self.silent = self.free;
+        self.load.busy = self.load.busy + span;
+        self.load.packets += 1;
+        self.load.bytes += bytes as u64;
+        let start = begin + self.transmit;
+        let started = start + self.propagation;
+        let arrives = started + span + self.receive;
+        self.flying.push_back(InFlight { arrives, started, stamp, tlp });
+        start
+    }
+
+    /// Sends a DLLP as soon as the transmitter is free, before the next TLP.
+    /// Yields when it has left.
+    pub(super) fn send_dllp(&mut self, now: Instant) -> Instant {
+        let span = self.rate.duration(DLLP);
+        self.silent = self.silent.max(now) + span;
+        self.load.busy = self.load.busy + span;
+        self.load.bytes += DLLP as u64;
+        self.dllps += 1;
+        self.silent
+    }
+
+    /// Puts the next TLP that has arrived into the receiver's buffer.
+    pub(super) fn land(&mut self, now: Instant) -> bool {
+        if self.flying.front().is_none_or(|next| next.arrives > now) {
+            return false;
+        }
+        let next = self.flying.pop_front().expect("looked at above");
+        self.beside[next.tlp.class().index()].push_back((next.started, next.stamp));
+        self.received.push(next.tlp);
+        true
+    }
+
+    pub(super) fn pop(&mut self, ready: Ready) -> Option<Received> {
+        let tlp = self.received.pop(ready)?;
+        let beside = self.beside[tlp.class().index()].pop_front();
+        let (started, stamp) = beside.expect("pushed together");
+        Some(Received { tlp, started, stamp })
+    }
+
+    pub(super) fn give_back(&mut self, at: Instant, class: Class, data: u32) {
+        // DLLPs share one wire: they arrive in order.
+        self.returns.push_back((at, class, data));
+    }
+
+    /// From a port's transaction layer to the other's, without serialisation.
+    pub(super) fn way(&self) -> Duration {
+        self.transmit + self.propagation + self.receive
+    }
+
+    /// When the next TLP arrives.
+    pub fn next_arrival(&self) -> Option<Instant> {
+        self.flying.front().map(|next| next.arrives)
+    }
+
+    /// When the transmitter may take more than at `now`: it is free then, or
+    /// credits come back.
+    pub fn next_ready(&self, now: Instant) -> Option<Instant> {
+        if self.free > now {
+            return Some(self.free);
+        }
+        self.returns.front().filter(|_| self.starved).map(|(at, ..)| *at)
+    }
+
+    /// Whether the transmitter sends.
+    pub fn is_busy(&self, now: Instant) -> bool {
+        now < self.free
+    }
+
+    /// What has passed, DLLPs included in time and bytes.
+    pub fn load(&self) -> Load {
+        self.load
+    }
+
+    /// How long a DLLP takes from its first bit sent to its last received.
+    pub fn dllp_time(&self) -> Duration {
+        self.rate.duration(DLLP) + self.propagation
+    }
+
+    /// How long a TLP takes on the wire.
+    pub fn tlp_time(&self, tlp: &Tlp) -> Duration {
+        self.rate.duration(Self::wire_bytes(tlp))
+    }
+
+    /// When the first bit of a TLP that is sent now is on the wire.
+    pub fn next_start(&self, now: Instant) -> Instant {
+        self.silent.max(now) + self.transmit
+    }
+
+    /// How long light takes.
+    pub fn propagation(&self) -> Duration {
+        self.propagation
+    }
+}

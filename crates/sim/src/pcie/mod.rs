@@ -1,0 +1,129 @@
+//! PCIe links: serialisation at the lane rate, framing, ACK and flow-control
+//! DLLPs, credits, and the pipelines of the ports.
+
+mod direction;
+mod rate;
+#[cfg(test)]
+mod tests;
+
+pub use direction::{Direction, Received};
+pub use rate::{Generation, Rate};
+
+use wire::tlp::Class;
+use wire::{Duration, Instant};
+
+/// Bytes of a DLLP on the wire: 2 framing, 4 content, 2 CRC (PCIe Base 4.0,
+/// sections 3.4.1 and 4.2.1.2).
+pub const DLLP: usize = 8;
+
+/// What the physical and data link layers add to a TLP: STP and END 2 bytes,
+/// sequence number 2, LCRC 4 (PCIe Base 4.0, sections 3.6.1 and 4.2.1.2;
+/// R. Neugebauer et al., "Understanding PCIe performance for end host
+/// networking", SIGCOMM 2018, section 3).
+pub const FRAMING: usize = 8;
+
+/// The pipelines of one port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PortLatency {
+    /// From a TLP's choice in the transaction layer to its first bit on the
+    /// wire.
+    pub transmit: Duration,
+    /// From a TLP's last bit to the transaction layer.
+    pub receive: Duration,
+}
+
+/// What a receiver can hold: flow-control credits by class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Buffer {
+    /// Header credits, one a TLP: posted, non-posted, completion.
+    pub headers: [u32; 3],
+    /// Data credits of 16 bytes each (PCIe Base 4.0, section 2.6.1).
+    pub data: [u32; 3],
+}
+
+impl Default for Buffer {
+    /// 64 TLPs and 16 KiB of payload each for posted and completions, 64
+    /// non-posted: enough not to throttle short links.
+    fn default() -> Self {
+        Self { headers: [64; 3], data: [1024, 64, 1024] }
+    }
+}
+
+/// A PCIe link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkConfig {
+    /// Signalling rate and encoding.
+    pub generation: Generation,
+    /// Lanes: 1, 2, 4, 8 or 16.
+    pub width: u8,
+    /// One way, connector to connector.
+    pub propagation: Duration,
+    /// The downstream port: nearer to the root complex.
+    pub top: PortLatency,
+    /// The upstream port or endpoint.
+    pub bottom: PortLatency,
+    /// What each receiver holds.
+    pub buffer: Buffer,
+}
+
+/// A link with what is on its way.
+#[derive(Debug)]
+pub struct Link {
+    /// Towards the endpoint.
+    pub down: Direction,
+    /// Towards the root complex.
+    pub up: Direction,
+}
+
+impl Link {
+    /// An idle link.
+    pub fn new(config: &LinkConfig) -> Self {
+        let rate = Rate::new(config.generation, config.width);
+        let way = |from: PortLatency, to: PortLatency| {
+            Direction::new(rate, from.transmit, config.propagation, to.receive, config.buffer)
+        };
+        Self { down: way(config.top, config.bottom), up: way(config.bottom, config.top) }
+    }
+
+    /// Takes what has arrived going down from the wire; every TLP is
+    /// acknowledged by a DLLP on the way back.
+    pub fn arrive_down(&mut self, now: Instant) {
+        arrive(now, &mut self.down, &mut self.up);
+    }
+
+    /// The same, going up.
+    pub fn arrive_up(&mut self, now: Instant) {
+        arrive(now, &mut self.up, &mut self.down);
+    }
+
+    /// Hands over the next TLP that went down, of a class in `ready`; its
+    /// credits go back.
+    pub fn take_down(&mut self, now: Instant, ready: ::pcie::Ready) -> Option<Received> {
+        take(now, ready, &mut self.down, &mut self.up)
+    }
+
+    /// The same, going up.
+    pub fn take_up(&mut self, now: Instant, ready: ::pcie::Ready) -> Option<Received> {
+        take(now, ready, &mut self.up, &mut self.down)
+    }
+}
+
+fn arrive(now: Instant, direction: &mut Direction, back: &mut Direction) {
+    while direction.land(now) {
+        back.send_dllp(now);
+    }
+}
+
+fn take(
+    now: Instant,
+    ready: ::pcie::Ready,
+    direction: &mut Direction,
+    back: &mut Direction,
+) -> Option<Received> {
+    let received = direction.pop(ready)?;
+    // UpdateFC: the transmitter learns of it when the DLLP has come through.
+    let sent = back.send_dllp(now);
+    let class: Class = received.tlp.class();
+    direction.give_back(sent + back.way(), class, received.tlp.data_credits());
+    Some(received)
+}

@@ -1,0 +1,69 @@
+//! How long bytes take on a link, exactly.
+
+use wire::Duration;
+
+/// Generation of PCIe: signalling rate and encoding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Generation {
+    /// 2.5 GT/s, 8b/10b.
+    Gen1,
+    /// 5 GT/s, 8b/10b.
+    Gen2,
+    /// 8 GT/s, 128b/130b.
+    Gen3,
+    /// 16 GT/s, 128b/130b.
+    Gen4,
+    /// 32 GT/s, 128b/130b.
+    Gen5,
+}
+
+impl Generation {
+    /// Megatransfers per second and lane (PCIe Base 5.0, section 1.1).
+    pub const fn transfers(self) -> u64 {
+        match self {
+            Self::Gen1 => 2_500,
+            Self::Gen2 => 5_000,
+            Self::Gen3 => 8_000,
+            Self::Gen4 => 16_000,
+            Self::Gen5 => 32_000,
+        }
+    }
+
+    /// Encoded bits for how many data bits (PCIe Base 5.0, sections 4.2.1 and
+    /// 4.2.2).
+    pub const fn encoding(self) -> (u64, u64) {
+        match self {
+            Self::Gen1 | Self::Gen2 => (10, 8),
+            _ => (130, 128),
+        }
+    }
+}
+
+/// Bytes into time: a fraction of picoseconds a byte, rounded up for whole
+/// packets alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate {
+    numerator: u64,
+    denominator: u64,
+}
+
+impl Rate {
+    /// Of a link.
+    ///
+    /// # Panics
+    /// If `width` is not 1, 2, 4, 8 or 16.
+    pub fn new(generation: Generation, width: u8) -> Self {
+        assert!(matches!(width, 1 | 2 | 4 | 8 | 16), "a link has 1, 2, 4, 8 or 16 lanes");
+        let (encoded, data) = generation.encoding();
+        Self {
+            // 8 bits; a transfer lasts 10^6 / megatransfers picoseconds.
+            numerator: 8 * encoded * 1_000_000,
+            denominator: data * generation.transfers() * u64::from(width),
+        }
+    }
+
+    /// How long `bytes` take.
+    pub const fn duration(self, bytes: usize) -> Duration {
+        Duration::from_ps((bytes as u64 * self.numerator).div_ceil(self.denominator))
+    }
+}

@@ -1,0 +1,84 @@
+use super::*;
+use crate::measure::{Mark, Marks};
+use bytes::Bytes;
+use wire::tlp::{MemoryRequest, Tlp};
+use wire::{Bdf, Tag};
+
+const GEN2_X4: LinkConfig = LinkConfig {
+    generation: Generation::Gen2,
+    width: 4,
+    propagation: Duration::from_ns(1),
+    top: PortLatency { transmit: Duration::from_ns(10), receive: Duration::from_ns(20) },
+    bottom: PortLatency { transmit: Duration::from_ns(30), receive: Duration::from_ns(40) },
+    buffer: Buffer { headers: [2; 3], data: [32; 3] },
+};
+
+fn write(bytes: usize) -> Tlp {
+    let request = MemoryRequest::for_bytes(Bdf::default(), Tag::default(), 0x1000, bytes).unwrap();
+    Tlp::memory_write(request, Bytes::from(vec![0; bytes]))
+}
+
+#[test]
+fn rates_are_those_of_the_specification() {
+    // Gb/s per lane after encoding: 2, 4, 7.877, 15.754, 31.508.
+    let kilobyte = |generation| Rate::new(generation, 1).duration(1024).as_ps();
+    assert_eq!(kilobyte(Generation::Gen1), 4_096_000);
+    assert_eq!(kilobyte(Generation::Gen2), 2_048_000);
+    assert_eq!(kilobyte(Generation::Gen3), 1_040_000);
+    assert_eq!(kilobyte(Generation::Gen4), 520_000);
+    assert_eq!(kilobyte(Generation::Gen5), 260_000);
+    assert_eq!(Rate::new(Generation::Gen3, 16).duration(1).as_ps(), 64, "rounded up");
+}
+
+#[test]
+fn framing_is_that_of_pcie_bench() {
+    // MWr with a 3 DW header: 20 bytes; 4 DW: 24.
+    assert_eq!(Direction::wire_bytes(&write(4)), 20 + 4);
+    let request = MemoryRequest::for_bytes(Bdf::default(), Tag::default(), 1 << 40, 4).unwrap();
+    assert_eq!(Direction::wire_bytes(&Tlp::memory_read(request)), 24);
+}
+
+#[test]
+fn a_tlp_takes_pipeline_wire_and_pipeline() {
+    let mut marks = Marks::default();
+    let mut link = Link::new(&GEN2_X4);
+    let now = Instant::from_ns(100);
+    let stamp = marks.insert(Mark::new(now));
+    let start = link.down.send(now, write(100), stamp);
+    assert_eq!(start, Instant::from_ns(110));
+    // 120 bytes of 0.5 ns.
+    assert!(link.down.is_busy(Instant::from_ns(159)));
+    assert_eq!(link.down.next_ready(now), Some(Instant::from_ns(160)));
+    let arrives = Instant::from_ns(100 + 10 + 1 + 60 + 40);
+    assert_eq!(link.down.next_arrival(), Some(arrives));
+    link.arrive_down(arrives);
+    // The ACK takes 8 bytes of the way back.
+    assert_eq!(link.up.load().bytes, 8);
+    let got = link.take_down(arrives, ::pcie::Ready::ALL).unwrap();
+    assert_eq!(got.started, Instant::from_ns(111));
+    assert_eq!(link.up.load().busy, Duration::from_ns(8), "and the UpdateFC as many");
+}
+
+#[test]
+fn credits_hold_back_and_return() {
+    let mut marks = Marks::default();
+    let long = LinkConfig { propagation: Duration::from_ns(1000), ..GEN2_X4 };
+    let mut link = Link::new(&long);
+    let mut now = Instant::ZERO;
+    for _ in 0..2 {
+        assert!(link.down.ready(now, 256).has(Class::Posted));
+        let stamp = marks.insert(Mark::new(now));
+        link.down.send(now, write(256), stamp);
+        now = link.down.next_ready(now).unwrap();
+    }
+    assert!(!link.down.ready(now, 256).has(Class::Posted), "no header credits");
+    assert!(link.down.ready(now, 256).has(Class::NonPosted), "of this class alone");
+    let arrives = link.down.next_arrival().unwrap();
+    link.arrive_down(arrives);
+    assert!(link.take_down(arrives, ::pcie::Ready::ALL).is_some());
+    let back = link.down.next_ready(arrives).unwrap();
+    // ACK and UpdateFC of 4 ns each, then the way up: 30 + 1000 + 20.
+    assert_eq!(back, arrives + Duration::from_ns(8 + 1050));
+    assert!(!link.down.ready(arrives, 256).has(Class::Posted));
+    assert!(link.down.ready(back, 256).has(Class::Posted));
+}

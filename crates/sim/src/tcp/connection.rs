@@ -1,0 +1,206 @@
+//! One socket: smoltcp's, and what a host has to know besides.
+
+use bytes::Bytes;
+use smoltcp::iface::{SocketHandle, SocketSet};
+use smoltcp::socket::tcp;
+use wire::Instant;
+
+use super::clock;
+use super::segment::Segment;
+use super::{Config, SocketId};
+
+/// Where a connection stands, as its owner was told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Opening,
+    Open,
+    /// Closed has been said; the stack may have a FIN or RST to send yet.
+    Closed,
+}
+
+/// What happened to a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Event {
+    Connected,
+    Received(Bytes),
+    Writable,
+    Closed,
+}
+
+/// Each socket is in a set of its own, so that the host decides whose turn it
+/// is, and looks at none that has nothing to do.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub id: SocketId,
+    pub priority: u8,
+    pub set: SocketSet<'static>,
+    handle: SocketHandle,
+    phase: Phase,
+    /// Bytes that the owner wrote.
+    written: u64,
+    /// Bytes of these that were sent at least once.
+    sent: u64,
+    /// Sequence number of the first byte.
+    first: u32,
+    /// A FIN was sent.
+    finished: bool,
+    /// The owner found no room and waits.
+    starved: bool,
+    /// Something happened: the stack is to be asked for frames.
+    pub dirty: bool,
+    /// When the stack is to be asked next.
+    pub wake: Option<Instant>,
+}
+
+impl Connection {
+    pub fn new(id: SocketId, priority: u8, config: &Config) -> Self {
+        let buffer = |bytes| tcp::SocketBuffer::new(vec![0; bytes]);
+        let mut socket =
+            tcp::Socket::new(buffer(config.receive_buffer), buffer(config.send_buffer));
+        socket.set_congestion_control(tcp::CongestionControl::Reno);
+        socket.set_ack_delay(config.ack_delay.map(clock::span));
+        socket.set_timeout(config.user_timeout.map(clock::span));
+        socket.set_keep_alive(config.keep_alive.map(clock::span));
+        let mut set = SocketSet::new(Vec::with_capacity(1));
+        let handle = set.add(socket);
+        Self {
+            id,
+            priority,
+            set,
+            handle,
+            phase: Phase::Opening,
+            written: 0,
+            sent: 0,
+            first: 0,
+            finished: false,
+            starved: false,
+            dirty: true,
+            wake: None,
+        }
+    }
+
+    pub fn socket(&self) -> &tcp::Socket<'static> {
+        self.set.get(self.handle)
+    }
+
+    pub fn socket_mut(&mut self) -> &mut tcp::Socket<'static> {
+        self.set.get_mut(self.handle)
+    }
+
+    /// What the tunnel hands over leaves at once, as live sets TCP_NODELAY.
+    /// But while there is a full segment to send, the stack shall not cut it
+    /// to what the congestion window has left (RFC 9293, 3.8.6.2.1: the
+    /// sender's silly window syndrome). Nagle's rule does just that.
+    pub fn avoid_silly_segments(&mut self, mss: usize) {
+        let full = self.unsent() >= mss as u64;
+        self.socket_mut().set_nagle_enabled(full);
+    }
+
+    /// Whether a segment is for this connection.
+    pub fn is_peer(&self, segment: &Segment) -> bool {
+        let socket = self.socket();
+        let (Some(local), Some(remote)) = (socket.local_endpoint(), socket.remote_endpoint())
+        else {
+            return false;
+        };
+        local.port == segment.destination_port
+            && remote.port == segment.source_port
+            && remote.addr == segment.source.into()
+    }
+
+    /// Whether it waits for a connection to this port.
+    pub fn listens(&self, port: u16) -> bool {
+        self.socket().is_listening() && self.socket().listen_endpoint().port == port
+    }
+
+    /// Whether nothing is left to do for it.
+    pub fn is_gone(&self) -> bool {
+        // An aborted socket forgets its peer only after its RST.
+        self.phase == Phase::Closed
+            && self.socket().state() == tcp::State::Closed
+            && self.socket().remote_endpoint().is_none()
+    }
+
+    /// Bytes written and never sent so far.
+    pub fn unsent(&self) -> u64 {
+        self.written - self.sent
+    }
+
+    /// Room for the owner's bytes; remembers that there was none.
+    pub fn free_to_send(&mut self, low_water: usize) -> usize {
+        let free = self.free(low_water);
+        self.starved = free == 0;
+        free
+    }
+
+    fn free(&self, low_water: usize) -> usize {
+        let socket = self.socket();
+        if self.phase != Phase::Open || !socket.may_send() || self.unsent() >= low_water as u64 {
+            return 0;
+        }
+        socket.send_capacity() - socket.send_queue()
+    }
+
+    pub fn send(&mut self, data: &[u8]) {
+        if self.phase != Phase::Open || !self.socket().may_send() {
+            // The peer closed it while the owner wrote.
+            return;
+        }
+        let taken = self.socket_mut().send_slice(data).expect("it may send");
+        assert_eq!(taken, data.len(), "more was written than there was room");
+        self.written += taken as u64;
+        self.dirty = true;
+    }
+
+    /// Takes note of a segment that was sent; says whether there was anything
+    /// new in it.
+    pub fn note(&mut self, segment: &Segment) -> bool {
+        if segment.syn {
+            self.first = segment.sequence.wrapping_add(1);
+            return true;
+        }
+        let finishes = segment.fin && !self.finished;
+        self.finished |= segment.fin;
+        let end = segment.sequence.wrapping_add(segment.length as u32);
+        let known = self.first.wrapping_add(self.sent as u32);
+        let new = end.wrapping_sub(known) as i32;
+        if new > 0 {
+            self.sent = (self.sent + new as u64).min(self.written);
+        }
+        new > 0 || finishes
+    }
+
+    /// The sequence number after everything that was sent so far.
+    pub fn next_sequence(&self) -> u32 {
+        self.first.wrapping_add(self.sent as u32).wrapping_add(u32::from(self.finished))
+    }
+
+    /// What happened since it was asked last.
+    pub fn event(&mut self, low_water: usize) -> Option<Event> {
+        use tcp::State::{CloseWait, Closed, Established, TimeWait};
+        let state = self.socket().state();
+        if self.phase == Phase::Opening && matches!(state, Established | CloseWait) {
+            self.phase = Phase::Open;
+            return Some(Event::Connected);
+        }
+        if self.socket().can_recv() {
+            let read = |bytes: &mut [u8]| (bytes.len(), Bytes::copy_from_slice(bytes));
+            let data = self.socket_mut().recv(read).expect("there is data");
+            self.dirty = true;
+            return Some(Event::Received(data));
+        }
+        if self.phase != Phase::Closed && matches!(state, CloseWait | Closed | TimeWait) {
+            // What the peer began is completed: nobody here speaks into a
+            // connection of which the other half is closed.
+            self.phase = Phase::Closed;
+            self.socket_mut().close();
+            self.dirty = true;
+            return Some(Event::Closed);
+        }
+        if self.starved && self.free(low_water) > 0 {
+            self.starved = false;
+            return Some(Event::Writable);
+        }
+        None
+    }
+}

@@ -1,0 +1,324 @@
+//! A TCP/IP host in virtual time, by smoltcp: real segments in real frames,
+//! Reno (RFC 5681), retransmission, window scaling. The stack's clock runs
+//! faster than true time, see [`clock`].
+//!
+//! Transmit is a pull: the host makes a frame only if the network interface
+//! has room ([`Input::CanTransmit`]); until then data wait in the socket. And
+//! a socket takes data only while little of what it has is unsent
+//! ([`Host::free_to_send`]); until then data wait where they can still be
+//! aggregated.
+//!
+//! Not implemented by smoltcp: selective acknowledgements are understood as
+//! far as the sender's duplicate count, not used to fill gaps; no time
+//! stamps; the initial window is 2048 bytes (Linux: ten segments), so that a
+//! connection needs some round trips until it is fast.
+
+pub mod clock;
+mod connection;
+mod device;
+mod engine;
+mod neighbours;
+mod segment;
+
+use std::collections::VecDeque;
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+use bytes::Bytes;
+use smoltcp::iface::{self, Interface, SocketSet};
+use smoltcp::wire::{EthernetAddress, HardwareAddress, IpCidr};
+use wire::{Duration, Instant};
+
+use self::connection::Connection;
+use self::device::Device;
+pub use self::neighbours::MAX_NEIGHBOURS;
+use self::neighbours::Neighbours;
+use crate::ethernet::{Frame, Mac, Residence, frame};
+
+/// Sockets of a host.
+pub const MAX_SOCKETS: usize = 256;
+
+/// The first ephemeral port (RFC 6335, section 6).
+const EPHEMERAL: u16 = 49_152;
+
+/// A host's parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Its Ethernet address.
+    pub mac: Mac,
+    /// Its IPv4 address.
+    pub ip: Ipv4Addr,
+    /// Length of the network's prefix. All peers are in this network.
+    pub prefix: u8,
+    /// The largest IP packet, in bytes.
+    pub mtu: usize,
+    /// How long an acknowledgement may wait for data to travel with; `None`:
+    /// every segment is acknowledged at once. In any case what exceeds one
+    /// full segment is.
+    pub ack_delay: Option<Duration>,
+    /// Bytes that a socket holds for its owner; the window it offers.
+    pub receive_buffer: usize,
+    /// Bytes that a socket holds until they are acknowledged.
+    pub send_buffer: usize,
+    /// Unsent bytes from which on a socket takes no more (Linux:
+    /// `TCP_NOTSENT_LOWAT`).
+    pub low_water: usize,
+    /// How long sent data may stay without acknowledgement before the
+    /// connection is given up; `None`: for ever.
+    pub user_timeout: Option<Duration>,
+    /// How long a connection may be silent before it is probed.
+    pub keep_alive: Option<Duration>,
+    /// Seed of initial sequence numbers.
+    pub seed: u64,
+    /// Of the frames' ids: the first is this one.
+    pub first_frame: u64,
+}
+
+impl Config {
+    /// A host with address `ip` in a /8 network, MTU 1500, immediate
+    /// acknowledgements, buffers of 256 KiB, and 16 KiB of unsent data as in
+    /// the live world. Frame ids begin at the IP address times 2^32.
+    pub fn new(mac: Mac, ip: Ipv4Addr) -> Self {
+        Self {
+            mac,
+            ip,
+            prefix: 8,
+            mtu: frame::MTU,
+            ack_delay: None,
+            receive_buffer: 256 << 10,
+            send_buffer: 256 << 10,
+            low_water: 16 << 10,
+            user_timeout: None,
+            keep_alive: None,
+            seed: u64::from(ip.to_bits()),
+            first_frame: u64::from(ip.to_bits()) << 32,
+        }
+    }
+}
+
+/// A socket of a host. Never used twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SocketId(pub u32);
+
+/// What a host is given.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// A frame from the network interface, without tag.
+    Frame(Frame),
+    /// How many frames the network interface takes now.
+    CanTransmit {
+        /// That number; it replaces what was said before.
+        frames: usize,
+    },
+    /// Bytes to send, at most [`Host::free_to_send`]. Lost if the peer has
+    /// closed the connection.
+    Send {
+        /// On this connection.
+        socket: SocketId,
+        /// The bytes.
+        data: Bytes,
+    },
+    /// The owner is done with a socket: what was sent is still delivered.
+    Close(SocketId),
+    /// The connection is to be reset.
+    Abort(SocketId),
+}
+
+/// What a host has to say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// A frame for the network interface, without tag.
+    Transmit(Frame),
+    /// A connection was established, by either side.
+    Connected(SocketId),
+    /// Bytes of the peer, in order.
+    Received {
+        /// On this connection.
+        socket: SocketId,
+        /// The bytes.
+        data: Bytes,
+        /// The frame that brought them; if it filled a gap, the last of them.
+        frame: u64,
+        /// Where that frame's time went.
+        residence: Residence,
+    },
+    /// A connection whose owner found no room has some again.
+    Writable(SocketId),
+    /// A connection is over: closed by either side, reset or given up. Said
+    /// once; the id is no longer known.
+    Closed(SocketId),
+    /// Nothing before this time.
+    Timeout(Option<Instant>),
+}
+
+/// What a host counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Frames received.
+    pub received: u64,
+    /// Frames made.
+    pub sent: u64,
+    /// Segments made that carried data, SYN or FIN.
+    pub data_segments: u64,
+    /// Those of them whose bytes had all been sent before.
+    pub retransmitted: u64,
+    /// Answers of the stack that were dropped because the interface took
+    /// nothing.
+    pub dropped: u64,
+}
+
+/// The state machine.
+pub struct Host {
+    config: Config,
+    interface: Interface,
+    device: Device,
+    neighbours: Neighbours,
+    connections: Vec<Connection>,
+    /// Nobody's: for frames that are for no socket.
+    nobody: SocketSet<'static>,
+    /// Whose turn it is to send.
+    turn: usize,
+    /// Frames made that the network interface has not taken: at most one of a
+    /// socket, and answers.
+    made: VecDeque<Frame>,
+    /// Frames that the network interface takes now.
+    room: usize,
+    /// What the owners of sockets have not been told.
+    events: VecDeque<Output>,
+    next_socket: u32,
+    next_port: u16,
+    frames_made: u64,
+    counters: Counters,
+}
+
+impl Host {
+    /// A host without sockets. Nothing is sent before
+    /// [`Input::CanTransmit`].
+    pub fn new(config: Config) -> Self {
+        let mut device = Device::new(config.mtu);
+        let address = HardwareAddress::Ethernet(EthernetAddress(config.mac.0));
+        let mut interface_config = iface::Config::new(address);
+        interface_config.random_seed = config.seed;
+        let start = clock::to_stack(Instant::ZERO);
+        let mut interface = Interface::new(interface_config, &mut device, start);
+        interface.update_ip_addrs(|addresses| {
+            let address = IpCidr::new(config.ip.into(), config.prefix);
+            addresses.push(address).expect("the first address");
+        });
+        Self {
+            interface,
+            device,
+            neighbours: Neighbours::default(),
+            connections: Vec::new(),
+            nobody: SocketSet::new(Vec::new()),
+            turn: 0,
+            made: VecDeque::new(),
+            room: 0,
+            events: VecDeque::new(),
+            next_socket: 0,
+            next_port: EPHEMERAL,
+            frames_made: 0,
+            counters: Counters::default(),
+            config,
+        }
+    }
+
+    /// Makes an address known, so that no ARP request is sent for it.
+    ///
+    /// # Panics
+    /// With more than [`MAX_NEIGHBOURS`].
+    pub fn add_neighbour(&mut self, mac: Mac, ip: Ipv4Addr) {
+        self.neighbours.add((self.config.mac, self.config.ip), (mac, ip));
+    }
+
+    /// Waits for one connection to `port`. Its frames have `priority`, 0 to 7.
+    /// For several connections call it several times.
+    pub fn listen(&mut self, port: u16, priority: u8) -> SocketId {
+        let mut connection = self.new_connection(priority);
+        connection.socket_mut().listen(port).expect("a new socket, a port");
+        let id = connection.id;
+        self.connections.push(connection);
+        id
+    }
+
+    /// Connects to a peer. Frames have `priority`, 0 to 7.
+    pub fn connect(&mut self, remote: SocketAddrV4, priority: u8) -> SocketId {
+        let mut connection = self.new_connection(priority);
+        let port = self.next_port;
+        self.next_port = port.checked_add(1).unwrap_or(EPHEMERAL);
+        connection
+            .socket_mut()
+            .connect(self.interface.context(), remote, port)
+            .expect("a new socket, addresses and ports");
+        let id = connection.id;
+        self.connections.push(connection);
+        id
+    }
+
+    fn new_connection(&mut self, priority: u8) -> Connection {
+        assert!(self.connections.len() < MAX_SOCKETS, "more than {MAX_SOCKETS} sockets");
+        assert!(priority < 8, "priority {priority}");
+        let id = SocketId(self.next_socket);
+        self.next_socket += 1;
+        Connection::new(id, priority, &self.config)
+    }
+
+    /// How many bytes a socket takes now: nothing while it has as much unsent
+    /// as the low-water mark, else what fits in its buffer. If it is nothing,
+    /// [`Output::Writable`] follows.
+    pub fn free_to_send(&mut self, socket: SocketId) -> usize {
+        let low_water = self.config.low_water;
+        self.find(socket).map_or(0, |connection| connection.free_to_send(low_water))
+    }
+
+    /// Bytes that a socket has taken and never sent.
+    pub fn unsent(&self, socket: SocketId) -> u64 {
+        let found = self.connections.iter().find(|connection| connection.id == socket);
+        found.map_or(0, Connection::unsent)
+    }
+
+    /// What was counted.
+    pub fn counters(&self) -> Counters {
+        Counters { dropped: self.device.dropped, ..self.counters }
+    }
+
+    /// Takes an input.
+    pub fn handle(&mut self, now: Instant, input: Input) {
+        match input {
+            Input::Frame(frame) => self.receive(now, frame),
+            Input::CanTransmit { frames } => self.room = frames,
+            Input::Send { socket, data } => {
+                if let Some(connection) = self.find(socket) {
+                    connection.send(&data);
+                }
+            }
+            Input::Close(socket) => self.end(socket, |connection| connection.socket_mut().close()),
+            Input::Abort(socket) => self.end(socket, |connection| connection.socket_mut().abort()),
+        }
+    }
+
+    /// The next output.
+    pub fn poll(&mut self, now: Instant) -> Output {
+        loop {
+            if let Some(event) = self.events.pop_front() {
+                return event;
+            }
+            if self.room == 0 {
+                // Timers only make frames: they can wait for room.
+                return Output::Timeout(None);
+            }
+            if let Some(frame) = self.made.pop_front() {
+                self.room -= 1;
+                self.counters.sent += 1;
+                return Output::Transmit(frame);
+            }
+            if !self.run(now) {
+                let wakes = self.connections.iter().filter_map(|connection| connection.wake);
+                return Output::Timeout(wakes.min());
+            }
+        }
+    }
+
+    fn find(&mut self, socket: SocketId) -> Option<&mut Connection> {
+        self.connections.iter_mut().find(|connection| connection.id == socket)
+    }
+}

@@ -1,0 +1,162 @@
+//! What carries a link's byte stream between two nodes.
+
+mod pipe;
+mod stream;
+
+pub(crate) use pipe::Pipe;
+pub use pipe::PipeConfig;
+pub(crate) use stream::Stream;
+
+use crate::ethernet::{Residence, Segment as FrameSegment};
+use crate::kernel::Kernel;
+use crate::measure::{Load, Segment};
+use crate::network::{Network, SocketPlace};
+use bytes::Bytes;
+use wire::Instant;
+
+/// How the stream of one link is carried.
+#[derive(Clone, Debug)]
+pub enum TransportConfig {
+    /// A wire of its own: rate and latency, no protocol, no loss.
+    Pipe(PipeConfig),
+    /// A TCP connection between two stations of the network.
+    Tcp(TcpConfig),
+}
+
+/// A TCP connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TcpConfig {
+    /// The station of the host, and that of the device node.
+    pub stations: [usize; 2],
+    /// Priority of its frames, 0 to 7.
+    pub priority: u8,
+    /// Bytes that the tunnel may hand over when nothing in the socket is
+    /// unsent: at least the largest TLP and 12 bytes. A segment's payload (1460)
+    /// makes a frame of TLPs a frame on the wire.
+    pub burst: usize,
+}
+
+/// An end of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    Host = 0,
+    Device = 1,
+}
+
+/// Steps of a way.
+const STEPS: usize = 7;
+
+/// Bytes that came, with the way of those that came last: when each step
+/// ended.
+#[derive(Debug)]
+pub(crate) struct Arrived {
+    pub bytes: Bytes,
+    pub way: [(Instant, Segment); STEPS],
+}
+
+impl Arrived {
+    /// Over a wire of its own.
+    pub fn over_pipe(bytes: Bytes, steps: [(Instant, Segment); 3]) -> Self {
+        let mut way = [(Instant::ZERO, Segment::Tcp); STEPS];
+        way[..3].copy_from_slice(&steps);
+        Self { bytes, way }
+    }
+
+    /// In a frame that spent its time so. The order in which its parts are
+    /// told is not that in which they happened, their lengths are.
+    pub fn over_tcp(bytes: Bytes, residence: &Residence) -> Self {
+        let mut at = residence.born();
+        let mut way = [(at, Segment::Tcp); STEPS];
+        for (step, segment) in way[1..].iter_mut().zip(FrameSegment::ALL) {
+            at += residence.spent(segment);
+            *step = (at, of_frame(segment));
+        }
+        Self { bytes, way }
+    }
+}
+
+const fn of_frame(segment: FrameSegment) -> Segment {
+    match segment {
+        FrameSegment::Nic => Segment::Nic,
+        FrameSegment::Queue => Segment::EgressQueue,
+        FrameSegment::Gate => Segment::GateWait,
+        FrameSegment::Serialisation => Segment::Serialisation,
+        FrameSegment::Propagation => Segment::Propagation,
+        FrameSegment::Bridge => Segment::Bridge,
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) enum Transport {
+    Pipe(Box<Pipe>),
+    Tcp { places: [SocketPlace; 2], burst: usize },
+}
+
+impl Transport {
+    /// Whether the connection stands, seen from `end`.
+    pub fn is_connected(&self, end: End, network: &Network) -> bool {
+        match self {
+            Self::Pipe(_) => true,
+            Self::Tcp { places, .. } => network.is_connected(places[end as usize]),
+        }
+    }
+
+    /// Bytes that `end` may send now.
+    pub fn room(&self, now: Instant, end: End, network: &mut Network) -> usize {
+        match self {
+            Self::Pipe(pipe) => pipe.room(now, end),
+            Self::Tcp { places, burst } => network.free(places[end as usize]).min(*burst),
+        }
+    }
+
+    /// Sends bytes for which there is room.
+    pub fn send(
+        &mut self,
+        now: Instant,
+        end: End,
+        bytes: Vec<u8>,
+        network: &mut Network,
+        kernel: &mut Kernel,
+    ) {
+        match self {
+            Self::Pipe(pipe) => pipe.send(now, end, bytes.into()),
+            Self::Tcp { places, .. } => {
+                let station = network.send(now, places[end as usize], bytes.into());
+                kernel.arm_by(station, now);
+            }
+        }
+    }
+
+    /// What has arrived at `end`.
+    pub fn receive(&mut self, now: Instant, end: End, network: &mut Network) -> Option<Arrived> {
+        match self {
+            Self::Pipe(pipe) => pipe.receive(now, end),
+            Self::Tcp { places, .. } => network.receive(places[end as usize]),
+        }
+    }
+
+    /// When `end` should look again by itself: a network wakes it.
+    pub fn next(&self, now: Instant, end: End) -> Option<Instant> {
+        match self {
+            Self::Pipe(pipe) => pipe.next(now, end),
+            Self::Tcp { .. } => None,
+        }
+    }
+
+    /// When something arrives at `end`, if nobody else wakes it.
+    pub fn next_arrival(&self, end: End) -> Option<Instant> {
+        match self {
+            Self::Pipe(pipe) => pipe.next_arrival(end),
+            Self::Tcp { .. } => None,
+        }
+    }
+
+    /// What `end` has sent over a wire of its own.
+    pub fn load(&self, end: End) -> Option<Load> {
+        match self {
+            Self::Pipe(pipe) => Some(pipe.load(end)),
+            Self::Tcp { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,393 @@
+//! Jobs: commands in flight, CPU time, data that are checked.
+
+use super::boot::Attached;
+use super::{Fio, Notice, Rw, SoftwareConfig};
+use crate::drive::{fill, matches};
+use crate::kernel::Rng;
+use crate::measure::{CommandKey, Latency, Submission, Tracker};
+use nvme::initiator::{Io, Op};
+use pcie::Ram;
+use std::cell::RefCell;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::rc::Rc;
+use wire::{Duration, Instant};
+
+/// Bytes of a block of our drives.
+const BLOCK: u64 = 512;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Action {
+    /// The CPU has prepared the command of a slot.
+    Submit { job: usize, slot: usize },
+    /// The handler of a queue starts.
+    Notice { drive: usize, queue: usize },
+    /// The application has its answer.
+    Complete { job: usize, slot: usize },
+    /// A rate allows the next command.
+    Issue { job: usize, slot: usize },
+}
+
+/// One piece of a transfer on one drive.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    drive: usize,
+    offset: u64,
+    /// In the slot's buffer.
+    at: u64,
+    length: u64,
+}
+
+#[derive(Debug)]
+struct Slot {
+    buffer: u64,
+    since: Instant,
+    chunk: u64,
+    write: bool,
+    version: u32,
+    busy: bool,
+    parts: Vec<Part>,
+    left: usize,
+}
+
+#[derive(Debug)]
+struct Job {
+    drives: Vec<usize>,
+    queue: usize,
+    /// First byte of its part of the drives.
+    base: u64,
+    cpu: Instant,
+    rng: Rng,
+    slots: Vec<Slot>,
+    chunks: u64,
+    next: u64,
+    issued: u64,
+    /// When the rate allows the next command.
+    paced: Instant,
+    versions: BTreeMap<u64, u32>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Jobs {
+    fio: Fio,
+    config: SoftwareConfig,
+    end: Option<Instant>,
+    drives: Vec<Attached>,
+    /// Seed of what each drive holds.
+    patterns: Vec<u64>,
+    ram: Rc<RefCell<Ram>>,
+    jobs: Vec<Job>,
+    actions: BinaryHeap<Reverse<(Instant, u64, Action)>>,
+    sequence: u64,
+    /// A notice is on its way: by drive and queue.
+    noticed: Vec<Vec<bool>>,
+    /// Slots by drive, queue and command identifier.
+    owners: Vec<Vec<Vec<(usize, usize)>>>,
+    in_flight: usize,
+    pub latency: Latency,
+    pub bytes: u64,
+    pub failures: u64,
+    /// Blocks read that held something else than they should.
+    pub mismatches: u64,
+    pub verified: u64,
+}
+
+impl Jobs {
+    /// Ready to start at `now`; `None` if memory does not suffice.
+    pub(super) fn new(
+        now: Instant,
+        fio: Fio,
+        config: SoftwareConfig,
+        drives: Vec<Attached>,
+        patterns: Vec<u64>,
+        ram: Rc<RefCell<Ram>>,
+        rng: &Rng,
+    ) -> Option<Self> {
+        let mut jobs = Vec::new();
+        for number in 0..fio.numjobs {
+            jobs.push(Job::new(number, &fio, drives.len(), &ram, rng.clone())?);
+        }
+        let queues = drives.iter().map(|drive| drive.driver.queues());
+        let noticed = queues.clone().map(|queues| vec![false; queues]).collect();
+        let owners = queues.map(|queues| vec![Vec::new(); queues]).collect();
+        Some(Self {
+            end: fio.runtime.map(|span| now + span),
+            fio,
+            config,
+            drives,
+            patterns,
+            ram,
+            jobs,
+            actions: BinaryHeap::new(),
+            sequence: 0,
+            noticed,
+            owners,
+            in_flight: 0,
+            latency: Latency::default(),
+            bytes: 0,
+            failures: 0,
+            mismatches: 0,
+            verified: 0,
+        })
+    }
+
+    pub fn start(&mut self, now: Instant) {
+        for job in 0..self.jobs.len() {
+            for slot in 0..self.jobs[job].slots.len() {
+                self.issue(now, job, slot);
+            }
+        }
+    }
+
+    pub fn is_done(&self) -> bool {
+        self.in_flight == 0 && self.actions.is_empty()
+    }
+
+    pub fn next(&self) -> Option<Instant> {
+        self.actions.peek().map(|Reverse((at, ..))| *at)
+    }
+
+    fn act(&mut self, at: Instant, action: Action) {
+        self.sequence += 1;
+        self.actions.push(Reverse((at, self.sequence, action)));
+    }
+
+    /// A completion entry of queue `queue` (from 0) is announced.
+    pub fn announced(&mut self, now: Instant, drive: usize, queue: usize) {
+        let Some(noticed) = self.noticed.get_mut(drive).and_then(|d| d.get_mut(queue)) else {
+            return;
+        };
+        if std::mem::replace(noticed, true) {
+            return;
+        }
+        let at = match self.config.notice {
+            Notice::Interrupt { latency } => now + latency,
+            Notice::Polling { interval } => {
+                let step = interval.as_ps().max(1);
+                Instant::from_ps(now.as_ps().div_ceil(step) * step)
+            }
+        };
+        self.act(at, Action::Notice { drive, queue });
+    }
+
+    /// Does what is due.
+    pub fn run(&mut self, now: Instant, tracker: &mut Tracker) {
+        while let Some(Reverse((at, _, action))) = self.actions.peek().copied()
+            && at <= now
+        {
+            self.actions.pop();
+            match action {
+                Action::Issue { job, slot } => self.issue(now, job, slot),
+                Action::Submit { job, slot } => self.submit(now, job, slot, tracker),
+                Action::Notice { drive, queue } => self.notice(now, drive, queue, tracker),
+                Action::Complete { job, slot } => self.complete(now, job, slot),
+            }
+        }
+    }
+
+    /// The application asks for its next transfer, if it has one.
+    fn issue(&mut self, now: Instant, number: usize, slot: usize) {
+        let job = &mut self.jobs[number];
+        let over = match self.end {
+            Some(end) => now >= end,
+            None => job.issued >= job.chunks,
+        };
+        if over {
+            return;
+        }
+        if let Some(rate) = self.fio.rate {
+            if job.paced > now {
+                let at = job.paced;
+                return self.act(at, Action::Issue { job: number, slot });
+            }
+            let ps = self.fio.bs as u128 * 1_000_000_000_000 / u128::from(rate.max(1));
+            job.paced = job.paced.max(now) + Duration::from_ps(ps as u64);
+        }
+        job.choose(&self.fio, slot, now);
+        job.cpu = job.cpu.max(now) + self.config.submit;
+        let at = job.cpu;
+        self.in_flight += 1;
+        self.act(at, Action::Submit { job: number, slot });
+    }
+
+    fn submit(&mut self, now: Instant, number: usize, slot: usize, tracker: &mut Tracker) {
+        let queue = self.jobs[number].queue;
+        let parts = std::mem::take(&mut self.jobs[number].slots[slot].parts);
+        for part in &parts {
+            let place = &self.jobs[number].slots[slot];
+            let buffer = place.buffer + part.at;
+            if place.write {
+                let mut ram = self.ram.borrow_mut();
+                let bytes = ram.get_mut(buffer, part.length as usize).expect("our own buffer");
+                fill(self.patterns[part.drive], part.offset, place.version, bytes);
+            }
+            let io = Io {
+                op: if place.write { Op::Write } else { Op::Read },
+                nsid: 1,
+                slba: part.offset / BLOCK,
+                blocks: (part.length / BLOCK) as u32,
+                buffer,
+            };
+            let (since, write) = (place.since, place.write);
+            let driver = &mut self.drives[part.drive].driver;
+            let id = driver.prepare(now, queue, io).expect("a queue holds its job's commands");
+            let owners = &mut self.owners[part.drive][queue];
+            let index = usize::from(id.get());
+            if owners.len() <= index {
+                owners.resize(index + 1, (usize::MAX, 0));
+            }
+            owners[index] = (number, slot);
+            let key =
+                CommandKey { drive: part.drive as u16, queue: queue as u16 + 1, id: id.get() };
+            let Part { offset, length, .. } = *part;
+            let submission = Submission { key, since, write, offset, buffer, length };
+            tracker.submit(now, submission);
+            self.drives[part.drive].driver.ring(queue);
+        }
+        let place = &mut self.jobs[number].slots[slot];
+        place.left = parts.len();
+        place.parts = parts;
+    }
+
+    fn notice(&mut self, now: Instant, drive: usize, queue: usize, tracker: &mut Tracker) {
+        // Queue n is served by the CPU of job n.
+        let cpu = self.jobs[queue].cpu;
+        if cpu > now {
+            return self.act(cpu, Action::Notice { drive, queue });
+        }
+        self.noticed[drive][queue] = false;
+        for done in self.drives[drive].driver.reap(queue) {
+            let (number, slot) = self.owners[drive][queue][usize::from(done.id.get())];
+            let job = &mut self.jobs[number];
+            job.cpu = job.cpu.max(now) + self.config.complete;
+            let at = job.cpu;
+            let key =
+                CommandKey { drive: drive as u16, queue: queue as u16 + 1, id: done.id.get() };
+            tracker.finish(at, key);
+            self.failures += u64::from(!done.status.is_success());
+            let place = &mut self.jobs[number].slots[slot];
+            place.left -= 1;
+            if place.left == 0 {
+                self.act(at, Action::Complete { job: number, slot });
+            }
+        }
+    }
+
+    fn complete(&mut self, now: Instant, number: usize, slot: usize) {
+        let job = &mut self.jobs[number];
+        let place = &mut job.slots[slot];
+        place.busy = false;
+        self.in_flight -= 1;
+        self.latency.record(now - place.since);
+        self.bytes += self.fio.bs as u64;
+        if !place.write {
+            let ram = self.ram.borrow();
+            for part in &place.parts {
+                let bytes = ram.get(place.buffer + part.at, part.length as usize);
+                let bytes = bytes.expect("our own buffer");
+                let right = matches(self.patterns[part.drive], part.offset, place.version, bytes);
+                self.mismatches += u64::from(!right);
+                self.verified += part.length / BLOCK;
+            }
+        }
+        self.issue(now, number, slot);
+    }
+}
+
+impl Job {
+    fn new(
+        number: usize,
+        fio: &Fio,
+        drives: usize,
+        ram: &Rc<RefCell<Ram>>,
+        mut rng: Rng,
+    ) -> Option<Self> {
+        let mut slots = Vec::new();
+        for _ in 0..fio.iodepth {
+            slots.push(Slot {
+                buffer: ram.borrow_mut().allocate(fio.bs, 4096)?,
+                since: Instant::ZERO,
+                chunk: 0,
+                write: false,
+                version: 0,
+                busy: false,
+                parts: Vec::new(),
+                left: 0,
+            });
+        }
+        (0..number).for_each(|_| {
+            rng.next_u64();
+        });
+        let drives = match fio.stripe {
+            0 => vec![number % drives],
+            _ => (0..drives).collect(),
+        };
+        Some(Self {
+            drives,
+            queue: number,
+            base: number as u64 * (fio.size / fio.bs as u64 * fio.bs as u64),
+            cpu: Instant::ZERO,
+            rng: Rng::new(rng.next_u64()),
+            slots,
+            chunks: fio.size / fio.bs as u64,
+            next: 0,
+            issued: 0,
+            paced: Instant::ZERO,
+            versions: BTreeMap::new(),
+        })
+    }
+
+    /// Chooses what a slot does next.
+    fn choose(&mut self, fio: &Fio, slot: usize, now: Instant) {
+        let random = matches!(fio.rw, Rw::RandRead | Rw::RandWrite | Rw::RandRw);
+        let mut chunk = if random { self.rng.below(self.chunks) } else { self.next };
+        // No two commands at the same place: what they would read or leave
+        // there is not defined.
+        while self.slots.iter().any(|other| other.busy && other.chunk == chunk) {
+            chunk = (chunk + 1) % self.chunks;
+        }
+        if !random {
+            self.next = (chunk + 1) % self.chunks;
+        }
+        let write = match fio.rw {
+            Rw::Read | Rw::RandRead => false,
+            Rw::Write | Rw::RandWrite => true,
+            Rw::Rw | Rw::RandRw => self.rng.below(100) >= u64::from(fio.rwmixread),
+        };
+        let version = if write {
+            let version = self.versions.entry(chunk).or_default();
+            *version += 1;
+            *version
+        } else {
+            self.versions.get(&chunk).copied().unwrap_or(0)
+        };
+        self.issued += 1;
+        let start = self.base + chunk * fio.bs as u64;
+        let mut parts = std::mem::take(&mut self.slots[slot].parts);
+        self.cut(fio, start, &mut parts);
+        let place = &mut self.slots[slot];
+        (place.chunk, place.write, place.version) = (chunk, write, version);
+        (place.since, place.busy, place.parts) = (now, true, parts);
+    }
+
+    /// Where a transfer lies on the drives.
+    fn cut(&self, fio: &Fio, start: u64, parts: &mut Vec<Part>) {
+        parts.clear();
+        let bs = fio.bs as u64;
+        if fio.stripe == 0 || self.drives.len() == 1 {
+            parts.push(Part { drive: self.drives[0], offset: start, at: 0, length: bs });
+            return;
+        }
+        let (stripe, drives) = (fio.stripe as u64, self.drives.len() as u64);
+        let mut at = 0;
+        while at < bs {
+            let place = start + at;
+            let (unit, inside) = (place / stripe, place % stripe);
+            let length = (stripe - inside).min(bs - at);
+            let drive = self.drives[(unit % drives) as usize];
+            parts.push(Part { drive, offset: unit / drives * stripe + inside, at, length });
+            at += length;
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! What hosts do: fio's and dd's words, and configuration reads.
+
+mod boot;
+pub(crate) mod jobs;
+mod software;
+
+pub use boot::BootError;
+pub(crate) use software::Software;
+
+use wire::Duration;
+
+/// What a host does once its drives are up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Workload {
+    /// Reads or writes blocks as fio does.
+    Fio(Fio),
+    /// Reads or writes blocks in order, one at a time, as
+    /// `dd bs=BS count=COUNT iflag=direct` does.
+    Dd {
+        /// To the drive.
+        write: bool,
+        /// Bytes a block: a multiple of 512.
+        bs: usize,
+        /// Blocks.
+        count: u64,
+    },
+    /// Reads the vendor ID of the first drive, as lspci does (MLE, "Latency
+    /// Analysis for NVMe/TSN", section 4.1).
+    ConfigReads {
+        /// Reads.
+        count: u64,
+        /// Pause between an answer and the next read.
+        gap: Duration,
+    },
+}
+
+/// The kind of I/O, as fio's `rw`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rw {
+    /// Sequential reads.
+    Read,
+    /// Sequential writes.
+    Write,
+    /// Random reads.
+    RandRead,
+    /// Random writes.
+    RandWrite,
+    /// Random reads and writes.
+    RandRw,
+    /// Sequential reads and writes.
+    Rw,
+}
+
+/// fio's job file in plain data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fio {
+    /// Kind of I/O.
+    pub rw: Rw,
+    /// Reads of 100 commands, where both occur.
+    pub rwmixread: u8,
+    /// Bytes a command: a multiple of 512.
+    pub bs: usize,
+    /// Commands in flight a job.
+    pub iodepth: usize,
+    /// Jobs; each has a queue pair, a CPU and a part of the drive of its own.
+    pub numjobs: usize,
+    /// Bytes of the part of the drive that a job works in, and, without
+    /// `runtime`, how much it moves. Bytes beyond the last whole block of `bs`
+    /// are left.
+    pub size: u64,
+    /// Goes on for this long instead.
+    pub runtime: Option<Duration>,
+    /// Bytes per second and job at most.
+    pub rate: Option<u64>,
+    /// Bytes on one drive before the next one's turn, if the host has several
+    /// (RAID0); a multiple of 512. 0 gives each job one drive: job n drive n
+    /// modulo the number of drives.
+    pub stripe: usize,
+}
+
+impl Fio {
+    /// `rw` with blocks of `bs` bytes, `iodepth` of them, one job, 1 MiB.
+    pub fn new(rw: Rw, bs: usize, iodepth: usize) -> Self {
+        Self {
+            rw,
+            rwmixread: 50,
+            bs,
+            iodepth,
+            numjobs: 1,
+            size: 1 << 20,
+            runtime: None,
+            rate: None,
+            stripe: 0,
+        }
+    }
+}
+
+/// How the host learns of completions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// By an interrupt: from the MSI-X write to the handler's first
+    /// instruction.
+    Interrupt {
+        /// That time: waking an idle CPU included.
+        latency: Duration,
+    },
+    /// By polling: it looks at multiples of this time.
+    Polling {
+        /// Pause between two looks.
+        interval: Duration,
+    },
+}
+
+/// What host software costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SoftwareConfig {
+    /// From the application's call to the doorbell write, CPU time.
+    pub submit: Duration,
+    /// How completions are noticed.
+    pub notice: Notice,
+    /// From taking a completion entry to the application, CPU time.
+    pub complete: Duration,
+    /// MPS limit of enumeration in bytes.
+    pub max_payload: usize,
+    /// Max_Read_Request_Size in bytes.
+    pub max_read_request: usize,
+}
+
+impl Workload {
+    /// As fio's words.
+    pub(crate) fn fio(&self) -> Option<Fio> {
+        match self {
+            Self::Fio(fio) => Some(fio.clone()),
+            Self::Dd { write, bs, count } => {
+                let rw = if *write { Rw::Write } else { Rw::Read };
+                Some(Fio { size: *bs as u64 * count, ..Fio::new(rw, *bs, 1) })
+            }
+            Self::ConfigReads { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! From configuration to components.
+
+use super::config::{Attached, Config, HostConfig, SwitchConfig};
+use super::{Error, Kind, Places, World};
+use crate::drive::DriveConfig;
+use crate::kernel::{Component, Kernel};
+use crate::measure::{Marks, Tracker};
+use crate::network::Network;
+use crate::node::{DeviceNode, DriveNode, HostNode, SwitchNode};
+use crate::pcie::Link;
+use crate::transport::{Pipe, Transport, TransportConfig};
+use crate::workload::Software;
+use switch::tunnel;
+use wire::Instant;
+use wire::frame::Role;
+
+/// TCP port of the first link; the others follow.
+const FIRST_PORT: u16 = 4420;
+
+pub(super) fn build(config: &Config) -> Result<World, Error> {
+    check(config)?;
+    let mut world = World {
+        kernel: Kernel::new(config.seed, config.limits),
+        marks: Marks::default(),
+        observer: None,
+        kinds: Vec::new(),
+        places: Vec::new(),
+        hosts: Vec::new(),
+        trackers: Vec::new(),
+        root_links: Vec::new(),
+        switches: Vec::new(),
+        switch_hosts: Vec::new(),
+        transports: Vec::new(),
+        streams: Vec::new(),
+        network: Network::default(),
+        devices: Vec::new(),
+        device_components: Vec::new(),
+        device_links: Vec::new(),
+        device_switches: Vec::new(),
+        device_drives: Vec::new(),
+        drives: Vec::new(),
+        drive_components: Vec::new(),
+        drive_above: Vec::new(),
+        base: None,
+    };
+    let network = &config.network;
+    let stations = (0..network.stations.len()).map(|n| world.add(Kind::Station(n))).collect();
+    let bridges: Vec<_> = (0..network.bridges.len()).map(|n| world.add(Kind::Bridge(n))).collect();
+    world.network = Network::new(network, stations, &bridges).map_err(Error::Config)?;
+    for (number, host) in config.hosts.iter().enumerate() {
+        world.add_host(number, host);
+    }
+    Ok(world)
+}
+
+fn check(config: &Config) -> Result<(), Error> {
+    let fail = |what: String| Err(Error::Config(what));
+    if config.hosts.is_empty() {
+        return fail("no host".into());
+    }
+    for (number, host) in config.hosts.iter().enumerate() {
+        if let Attached::Switch(switch) = &host.attached
+            && !(1..=32).contains(&switch.ports.len())
+        {
+            return fail(format!("host {number}: a switch has 1 to 32 ports"));
+        }
+        if let Attached::Switch(switch) = &host.attached {
+            check_ports(config, number, switch)?;
+        }
+        if host.root.memory < 1 << 20 || host.root.memory > 3 << 30 {
+            return fail(format!("host {number}: memory of 1 MiB to 3 GiB"));
+        }
+        let size = host.root.completion_size;
+        if !size.is_power_of_two() || !(64..=4096).contains(&size) {
+            return fail(format!("host {number}: completion_size is a power of two, 64 to 4096"));
+        }
+    }
+    for (number, drive) in config.drives().enumerate() {
+        if drive.size == 0 || !drive.size.is_multiple_of(4096) {
+            return fail(format!("drive {number}: its size is a multiple of 4096"));
+        }
+        if !drive.read_request.is_power_of_two() || !(128..=4096).contains(&drive.read_request) {
+            return fail(format!("drive {number}: read_request is a power of two, 128 to 4096"));
+        }
+        if !(1..=1024).contains(&drive.reads_in_flight) {
+            return fail(format!("drive {number}: reads_in_flight is 1 to 1024"));
+        }
+    }
+    Ok(())
+}
+
+/// Bytes that the largest TLP needs in the stream, with its frame's header.
+fn largest_frame(max_payload: usize) -> usize {
+    wire::frame::HEADER + 16 + max_payload + 4
+}
+
+fn check_ports(config: &Config, host: usize, switch: &SwitchConfig) -> Result<(), Error> {
+    for (number, port) in switch.ports.iter().enumerate() {
+        let fail = |what: &str| Err(Error::Config(format!("host {host}, port {number}: {what}")));
+        let room = match &port.transport {
+            TransportConfig::Pipe(pipe) => pipe.segment,
+            TransportConfig::Tcp(tcp) => {
+                let known = |station: &usize| *station < config.network.stations.len();
+                if !tcp.stations.iter().all(known) || tcp.stations[0] == tcp.stations[1] {
+                    return fail("its stations are two of the network");
+                }
+                if tcp.priority > 7 {
+                    return fail("priority is 0 to 7");
+                }
+                tcp.burst
+            }
+        };
+        if room < largest_frame(switch.max_payload) {
+            return fail("the transport takes less at once than the largest TLP needs");
+        }
+    }
+    Ok(())
+}
+
+impl World {
+    fn add(&mut self, kind: Kind) -> Component {
+        let component = self.kernel.add();
+        self.kinds.push(kind);
+        self.kernel.arm(component, Instant::ZERO);
+        component
+    }
+
+    fn add_host(&mut self, number: usize, config: &HostConfig) {
+        let host = self.add(Kind::Host(number));
+        self.root_links.push(Link::new(&config.link));
+        self.trackers.push(Tracker::default());
+        let first = self.drives.len();
+        let queues = config.workload.fio().map_or(1, |fio| fio.numjobs.clamp(1, 64) as u16);
+        let (below, switch) = match &config.attached {
+            Attached::Direct(drive) => (self.add_drive(number, 0, queues, drive, None), None),
+            Attached::Switch(switch) => self.add_switch(number, queues, switch),
+        };
+        let drives = first..self.drives.len();
+        let patterns = self.drives[drives.clone()].iter().map(DriveNode::pattern).collect();
+        let (bus, ram) = HostNode::parts(&config.root);
+        let rng = self.kernel.rng(&format!("host {number}"));
+        let mut software = Software::new(
+            config.software,
+            config.workload.clone(),
+            bus.clone(),
+            ram.clone(),
+            rng,
+            patterns,
+        );
+        if switch.is_none() {
+            software.boot();
+        }
+        self.hosts.push(HostNode::new(number as u16, config.root, bus, ram, software));
+        self.places.push(Places { host, below });
+    }
+
+    fn add_drive(
+        &mut self,
+        host: usize,
+        number: u16,
+        queues: u16,
+        config: &DriveConfig,
+        above: Option<usize>,
+    ) -> Component {
+        let index = self.drives.len();
+        let component = self.add(Kind::Drive(index));
+        let mut rng = self.kernel.rng(&format!("drive {index}"));
+        let seed = rng.next_u64();
+        self.drives.push(DriveNode::new(config, number, queues, rng, seed));
+        self.drive_components.push(component);
+        self.drive_above.push((host, above));
+        component
+    }
+
+    fn add_switch(
+        &mut self,
+        host: usize,
+        queues: u16,
+        config: &SwitchConfig,
+    ) -> (Component, Option<usize>) {
+        let index = self.switches.len();
+        let component = self.add(Kind::Switch(index));
+        let settings = |role| tunnel::Settings {
+            max_payload: config.max_payload as u16,
+            keepalive: config.keepalive,
+            loss_limit: config.loss_limit,
+            max_frame: config.max_frame,
+            ..tunnel::Settings::new(role, 1)
+        };
+        let upstream = switch::upstream::Settings {
+            ports: config.ports.len() as u8,
+            max_payload: config.max_payload,
+            p2p: false,
+            tunnel: settings(Role::Host),
+        };
+        self.switches.push(SwitchNode::new(upstream, self.transports.len()));
+        self.switch_hosts.push(host);
+        for (number, port) in config.ports.iter().enumerate() {
+            let link = self.transports.len();
+            self.streams.push(Default::default());
+            let device = self.add(Kind::Device(link));
+            self.devices.push(DeviceNode::new(link as u16, settings(Role::Device)));
+            let transport = self.transport(&port.transport, link, [component, device]);
+            self.transports.push(transport);
+            self.device_components.push(device);
+            self.device_links.push(Link::new(&port.link));
+            self.device_switches.push(index);
+            self.device_drives.push(self.drives.len());
+            self.add_drive(host, number as u16, queues, &port.drive, Some(link));
+        }
+        (component, Some(index))
+    }
+
+    fn transport(
+        &mut self,
+        config: &TransportConfig,
+        link: usize,
+        owners: [Component; 2],
+    ) -> Transport {
+        match config {
+            TransportConfig::Pipe(pipe) => Transport::Pipe(Box::new(Pipe::new(*pipe))),
+            TransportConfig::Tcp(tcp) => {
+                let port = FIRST_PORT + link as u16;
+                let places = self.network.open(tcp.stations, port, tcp.priority, owners);
+                Transport::Tcp { places, burst: tcp.burst }
+            }
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! A world in plain data.
+
+use crate::drive::DriveConfig;
+use crate::kernel::Limits;
+use crate::network::NetworkConfig;
+use crate::node::RootConfig;
+use crate::pcie::LinkConfig;
+use crate::transport::TransportConfig;
+use crate::workload::{SoftwareConfig, Workload};
+use wire::Duration;
+
+/// Everything that makes a simulation: the same value gives the same run, bit
+/// for bit.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Seed of all randomness.
+    pub seed: u64,
+    /// How far it may go.
+    pub limits: Limits,
+    /// The hosts.
+    pub hosts: Vec<HostConfig>,
+    /// The network between them and the device nodes; empty if no transport
+    /// needs it.
+    pub network: NetworkConfig,
+}
+
+/// A host with what hangs off its root port.
+#[derive(Clone, Debug)]
+pub struct HostConfig {
+    /// Root complex and memory.
+    pub root: RootConfig,
+    /// The software's costs.
+    pub software: SoftwareConfig,
+    /// What it does.
+    pub workload: Workload,
+    /// The link below the root port.
+    pub link: LinkConfig,
+    /// What is there.
+    pub attached: Attached,
+}
+
+/// What is below a root port.
+#[derive(Clone, Debug)]
+pub enum Attached {
+    /// A drive: the tunnel left out, nothing else.
+    Direct(DriveConfig),
+    /// The distributed switch.
+    Switch(SwitchConfig),
+}
+
+/// The distributed switch.
+#[derive(Clone, Debug)]
+pub struct SwitchConfig {
+    /// Largest payload supported in bytes.
+    pub max_payload: usize,
+    /// Keepalive of idle links.
+    pub keepalive: Duration,
+    /// A link on which nothing was heard is lost after this.
+    pub loss_limit: Duration,
+    /// Bytes of TLPs in a tunnel frame at most.
+    pub max_frame: usize,
+    /// Its downstream ports, 1 to 32.
+    pub ports: Vec<PortConfig>,
+}
+
+/// A downstream port on a device node, and its drive.
+#[derive(Clone, Debug)]
+pub struct PortConfig {
+    /// How the two halves of the switch reach each other.
+    pub transport: TransportConfig,
+    /// The link below the port.
+    pub link: LinkConfig,
+    /// The drive there.
+    pub drive: DriveConfig,
+}
+
+impl Config {
+    /// All drives, host by host in the order of ports.
+    pub fn drives(&self) -> impl Iterator<Item = &DriveConfig> {
+        self.hosts.iter().flat_map(|host| match &host.attached {
+            Attached::Direct(drive) => vec![drive],
+            Attached::Switch(switch) => switch.ports.iter().map(|port| &port.drive).collect(),
+        })
+    }
+}

@@ -1,0 +1,97 @@
+//! Which component gets what for its turn.
+
+use super::{Error, Kind, World};
+use crate::kernel::Component;
+use crate::node::{Context, device, switch};
+
+/// The context of a turn, borrowed from the world field by field.
+macro_rules! context {
+    ($world:ident, $host:expr) => {
+        Context {
+            now: $world.kernel.now(),
+            kernel: &mut $world.kernel,
+            marks: &mut $world.marks,
+            tracker: &mut $world.trackers[$host],
+            observer: &mut $world.observer,
+        }
+    };
+}
+
+impl World {
+    pub(super) fn dispatch(&mut self, component: Component) -> Result<(), Error> {
+        let next = match self.kinds[component.index()] {
+            Kind::Host(host) => {
+                let below = self.places[host].below;
+                let waited = self.hosts[host].software.began.is_none();
+                let mut context = context!(self, host);
+                let next = self.hosts[host].run(&mut self.root_links[host], below, &mut context);
+                if waited {
+                    if let Some(error) = self.hosts[host].software.failure() {
+                        return Err(Error::Boot { host, error: error.clone() });
+                    }
+                    self.note_begin();
+                }
+                next
+            }
+            Kind::Switch(switch) => self.run_switch(switch),
+            Kind::Device(link) => {
+                let drive = self.device_drives[link];
+                let switch = self.device_switches[link];
+                let host = self.switch_hosts[switch];
+                let around = device::Around {
+                    transport: &mut self.transports[link],
+                    network: &mut self.network,
+                    streams: &mut self.streams[link],
+                    link: &mut self.device_links[link],
+                    drive: &mut self.drives[drive],
+                    below: self.drive_components[drive],
+                    far: self.places[host].below,
+                };
+                let mut context = context!(self, host);
+                self.devices[link].run(around, &mut context)
+            }
+            Kind::Station(station) => {
+                let mut context = context!(self, 0);
+                self.network.run_station(station, &mut context)
+            }
+            Kind::Bridge(bridge) => {
+                let mut context = context!(self, 0);
+                self.network.run_bridge(bridge, &mut context)
+            }
+            Kind::Drive(drive) => {
+                let (host, above) = self.drive_above[drive];
+                let (link, above) = match above {
+                    None => (&mut self.root_links[host], self.places[host].host),
+                    Some(link) => (&mut self.device_links[link], self.device_components[link]),
+                };
+                let mut context = context!(self, host);
+                self.drives[drive].run(link, above, &mut context)
+            }
+        };
+        // Others may have armed it while it ran: never for its own past.
+        self.kernel.arm_or_disarm(component, next);
+        Ok(())
+    }
+
+    fn run_switch(&mut self, switch: usize) -> Option<wire::Instant> {
+        let host = self.switch_hosts[switch];
+        let links = self.switches[switch].links();
+        let count = links.len();
+        let mut around = switch::Around {
+            transports: &mut self.transports[links.clone()],
+            network: &mut self.network,
+            streams: &mut self.streams[links.clone()],
+            link: &mut self.root_links[host],
+            above: self.places[host].host,
+            far: &self.device_components[links],
+        };
+        let mut context = context!(self, host);
+        let next = self.switches[switch].run(&mut around, &mut context);
+        if self.switches[switch].up == count && self.hosts[host].software.is_waiting() {
+            self.hosts[host].software.boot();
+            let component = self.places[host].host;
+            self.kernel.arm_by(component, self.kernel.now());
+        }
+        next
+    }
+}

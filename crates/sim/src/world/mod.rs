@@ -1,0 +1,277 @@
+//! A world: nodes, links and networks put together, and run to the end of
+//! their workloads.
+
+mod build;
+mod config;
+mod dispatch;
+mod preset;
+mod report;
+
+pub use config::{Attached, Config, HostConfig, PortConfig, SwitchConfig};
+pub use preset::READS_IN_FLIGHT;
+pub use report::{HostReport, LinkReport, Report, TunnelReport};
+
+use crate::kernel::{Component, Kernel, LimitReached};
+use crate::measure::{Load, Marks, Observer, Tracker};
+use crate::network::Network;
+use crate::node::{DeviceNode, DriveNode, HostNode, SwitchNode};
+use crate::pcie::Link;
+use crate::transport::{End, Stream, Transport};
+use crate::workload::BootError;
+use thiserror::Error;
+use wire::Instant;
+
+/// Why a simulation did not end well.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Error {
+    /// A limit was reached.
+    #[error(transparent)]
+    Limit(#[from] LimitReached),
+    /// A host did not come up.
+    #[error("host {host}: {error}")]
+    Boot {
+        /// Number of the host.
+        host: usize,
+        /// Why.
+        error: BootError,
+    },
+    /// Nothing can happen any more, and the workloads are not done.
+    #[error("at {at} nothing can happen any more, and host {host} is not done")]
+    Stuck {
+        /// When.
+        at: Instant,
+        /// Number of the first host that is not done.
+        host: usize,
+    },
+    /// The configuration contradicts itself.
+    #[error("{0}")]
+    Config(String),
+}
+
+/// What a component is; the number counts its kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Host(usize),
+    Switch(usize),
+    Device(usize),
+    Drive(usize),
+    Station(usize),
+    Bridge(usize),
+}
+
+/// Where a host's parts are.
+#[derive(Clone, Debug)]
+struct Places {
+    host: Component,
+    /// The switch or the drive below the root port.
+    below: Component,
+}
+
+/// What had passed when the workloads began: it does not count.
+#[derive(Clone, Debug)]
+struct Base {
+    at: Instant,
+    loads: Vec<Load>,
+    /// Frames and TLPs of every tunnel link and direction.
+    tunnels: Vec<(u64, u64)>,
+}
+
+/// See the module.
+pub struct World {
+    kernel: Kernel,
+    marks: Marks,
+    observer: Option<Box<dyn Observer>>,
+    kinds: Vec<Kind>,
+    places: Vec<Places>,
+    hosts: Vec<HostNode>,
+    trackers: Vec<Tracker>,
+    /// Below the root ports, by host.
+    root_links: Vec<Link>,
+    switches: Vec<SwitchNode>,
+    switch_hosts: Vec<usize>,
+    /// By tunnel link: transport, the streams down and up, the device node's
+    /// end and the link below it.
+    transports: Vec<Transport>,
+    streams: Vec<[Stream; 2]>,
+    network: Network,
+    devices: Vec<DeviceNode>,
+    device_components: Vec<Component>,
+    device_links: Vec<Link>,
+    device_switches: Vec<usize>,
+    device_drives: Vec<usize>,
+    drives: Vec<DriveNode>,
+    drive_components: Vec<Component>,
+    /// Which host a drive belongs to, and the tunnel link above it.
+    drive_above: Vec<(usize, Option<usize>)>,
+    base: Option<Base>,
+}
+
+impl World {
+    /// Puts a world together.
+    ///
+    /// # Errors
+    /// [`Error::Config`] if it contradicts itself.
+    pub fn new(config: &Config) -> Result<Self, Error> {
+        build::build(config)
+    }
+
+    /// Lets somebody watch.
+    pub fn observe(&mut self, observer: Box<dyn Observer>) {
+        self.observer = Some(observer);
+    }
+
+    /// Runs until every workload is done.
+    ///
+    /// # Errors
+    /// If a limit is reached, a host does not come up, or nothing can happen
+    /// any more.
+    pub fn run(&mut self) -> Result<Report, Error> {
+        while !self.is_done() {
+            self.step()?;
+        }
+        Ok(self.report())
+    }
+
+    /// Runs until every workload is done or `until` is reached; whether they
+    /// are done.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn run_until(&mut self, until: Instant) -> Result<bool, Error> {
+        while !self.is_done() {
+            if self.kernel.next_time().is_some_and(|at| at > until) {
+                return Ok(false);
+            }
+            self.step()?;
+        }
+        Ok(true)
+    }
+
+    fn is_done(&self) -> bool {
+        self.hosts.iter().all(|host| host.software.is_done())
+    }
+
+    /// Lets the next component run.
+    fn step(&mut self) -> Result<(), Error> {
+        let Some(component) = self.kernel.pop()? else {
+            let host = self.hosts.iter().position(|host| !host.software.is_done());
+            return Err(Error::Stuck { at: self.kernel.now(), host: host.unwrap_or(0) });
+        };
+        self.dispatch(component)
+    }
+
+    /// Virtual time.
+    pub fn now(&self) -> Instant {
+        self.kernel.now()
+    }
+
+    /// Wake-ups so far.
+    pub fn events(&self) -> u64 {
+        self.kernel.events()
+    }
+
+    /// Every error counted in a root complex, switch or drive.
+    pub fn errors(&self) -> Vec<pcie::Errors> {
+        let roots = self.hosts.iter().map(|host| *host.errors());
+        let switches = self.switches.iter().flat_map(SwitchNode::errors);
+        let drives = self.drives.iter().map(|drive| *drive.errors());
+        roots.chain(switches).chain(drives).collect()
+    }
+
+    /// TLPs on links and in tunnels now.
+    pub fn tlps_in_flight(&self) -> usize {
+        self.marks.in_use()
+    }
+
+    /// TCP segments with data that were sent again.
+    pub fn retransmitted(&self) -> u64 {
+        self.network.retransmitted()
+    }
+
+    fn loads(&self) -> Vec<(String, Load)> {
+        let mut loads = Vec::new();
+        for (number, link) in self.root_links.iter().enumerate() {
+            loads.push((format!("host {number} root port down"), link.down.load()));
+            loads.push((format!("host {number} root port up"), link.up.load()));
+        }
+        for (number, link) in self.device_links.iter().enumerate() {
+            loads.push((format!("link {number} device port down"), link.down.load()));
+            loads.push((format!("link {number} device port up"), link.up.load()));
+        }
+        for (number, transport) in self.transports.iter().enumerate() {
+            for (end, name) in [(End::Host, "down"), (End::Device, "up")] {
+                if let Some(load) = transport.load(end) {
+                    loads.push((format!("link {number} network {name}"), load));
+                }
+            }
+        }
+        loads.extend(self.network.loads());
+        loads
+    }
+
+    /// The workloads begin: what passed before does not count.
+    fn note_begin(&mut self) {
+        if self.base.is_none() && self.hosts.iter().any(|host| host.software.began.is_some()) {
+            let loads = self.loads().into_iter().map(|(_, load)| load).collect();
+            let tunnels = self.tunnels().map(|(_, carried)| carried).collect();
+            self.base = Some(Base { at: self.kernel.now(), loads, tunnels });
+        }
+    }
+
+    /// Frames and TLPs of every tunnel link and direction.
+    fn tunnels(&self) -> impl Iterator<Item = (String, (u64, u64))> {
+        self.streams.iter().enumerate().flat_map(|(number, pair)| {
+            ["down", "up"].into_iter().zip(pair).map(move |(way, stream)| {
+                (format!("link {number} {way}"), (stream.frames, stream.tlps))
+            })
+        })
+    }
+
+    /// What has been measured so far.
+    pub fn report(&self) -> Report {
+        let now = self.kernel.now();
+        let nothing = Base { at: Instant::ZERO, loads: Vec::new(), tunnels: Vec::new() };
+        let base = self.base.as_ref().unwrap_or(&nothing);
+        let links = self.loads().into_iter().enumerate().map(|(at, (name, load))| {
+            let before = base.loads.get(at).copied().unwrap_or_default();
+            let load = Load {
+                busy: load.busy - before.busy,
+                packets: load.packets - before.packets,
+                bytes: load.bytes - before.bytes,
+            };
+            LinkReport { name, load, utilisation_ppm: load.utilisation_ppm(now - base.at) }
+        });
+        let tunnels = self.tunnels().enumerate().map(|(at, (name, (frames, tlps)))| {
+            let before = base.tunnels.get(at).copied().unwrap_or_default();
+            TunnelReport { name, frames: frames - before.0, tlps: tlps - before.1 }
+        });
+        Report {
+            digest: self.kernel.digest(),
+            events: self.kernel.events(),
+            time: now,
+            hosts: (0..self.hosts.len()).map(|host| self.host_report(host)).collect(),
+            links: links.collect(),
+            tunnels: tunnels.collect(),
+        }
+    }
+
+    fn host_report(&self, number: usize) -> HostReport {
+        let (host, tracker) = (&self.hosts[number], &self.trackers[number]);
+        let began = host.software.began.unwrap_or(self.kernel.now());
+        let ended = host.software.ended.unwrap_or(self.kernel.now());
+        let jobs = host.software.jobs();
+        HostReport {
+            latency: jobs.map_or_else(|| host.software.round_trips.clone(), |j| j.latency.clone()),
+            root_port: tracker.root_port.clone(),
+            config_reads: host.config_reads.clone(),
+            split: tracker.split,
+            commands: tracker.commands,
+            total: tracker.total,
+            bytes: jobs.map_or(0, |jobs| jobs.bytes),
+            verified: jobs.map_or(0, |jobs| jobs.verified),
+            mismatches: jobs.map_or(0, |jobs| jobs.mismatches),
+            failures: jobs.map_or(0, |jobs| jobs.failures),
+            span: ended - began,
+        }
+    }
+}

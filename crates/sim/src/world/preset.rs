@@ -1,0 +1,160 @@
+//! The parameters of the NVMe/TSN brief (MLE, "Latency Analysis for
+//! NVMe/TSN", section 3) in one table. The topologies differ in the transport
+//! alone. `docs/model.md` says where each number comes from.
+
+use super::config::{Attached, Config, HostConfig, PortConfig, SwitchConfig};
+use crate::drive::{DriveConfig, Timing};
+use crate::ethernet::Rate;
+use crate::ethernet::nic::Tagging;
+use crate::kernel::Limits;
+use crate::network::{CableConfig, NetworkConfig, Place, StationConfig};
+use crate::node::RootConfig;
+use crate::pcie::{Buffer, Generation, LinkConfig, PortLatency};
+use crate::transport::{TcpConfig, TransportConfig};
+use crate::workload::{Notice, SoftwareConfig, Workload};
+use wire::Duration;
+
+/// DMA reads that the brief's drive keeps in flight: its one free property.
+pub const READS_IN_FLIGHT: usize = 2;
+
+/// The root port's pipelines.
+const ROOT_PORT: PortLatency =
+    PortLatency { transmit: Duration::from_ns(50), receive: Duration::from_ns(50) };
+/// The drive's pipelines: what is left of the 280 ns of a configuration read.
+const ENDPOINT: PortLatency =
+    PortLatency { transmit: Duration::from_ns(130), receive: Duration::from_ns(130) };
+/// The switch's ports: PCIe block and encapsulation in the FPGA.
+const SWITCH_PORT: PortLatency =
+    PortLatency { transmit: Duration::from_ns(134), receive: Duration::from_ns(134) };
+/// A link's connection: frames of TLPs no longer than a segment.
+const TCP: TcpConfig = TcpConfig { stations: [0, 1], priority: 0, burst: 1460 };
+/// Two metres.
+const CABLE: Duration = Duration::from_ns(10);
+
+/// An FPGA with a TCP engine: its pipelines are what is left of the 6020 ns of
+/// a configuration read over TCP, evenly divided.
+const TCP_PIPELINE: Duration = Duration::from_ns(894);
+/// The same with a TSN core's buffers, of the 7091 ns over TSN.
+const TSN_PIPELINE: Duration = Duration::from_ns(1_146);
+
+/// A node of the brief. Two frames ahead of the wire keep it busy; what waits
+/// behind them is aggregated.
+fn station(rate: Rate, pipeline: Duration, tagging: Option<Tagging>) -> StationConfig {
+    StationConfig {
+        rate,
+        tx_delay: pipeline,
+        rx_delay: pipeline,
+        tx_ring: 2,
+        tagging,
+        gates: None,
+        ack_delay: None,
+        traffic: Vec::new(),
+    }
+}
+
+/// Two stations and a cable.
+fn point_to_point(station: StationConfig) -> NetworkConfig {
+    let cable = CableConfig::new(Place::Station(0), Place::Station(1), CABLE);
+    NetworkConfig {
+        stations: vec![station.clone(), station],
+        bridges: Vec::new(),
+        cables: vec![cable],
+    }
+}
+
+/// Ten centimetres of trace and connector.
+const PROPAGATION: Duration = Duration::from_ns(1);
+
+impl RootConfig {
+    /// AMD Ryzen 3200G as the brief saw it: completions of 128 bytes.
+    pub const BRIEF: Self = Self {
+        max_payload: 256,
+        completion_size: 128,
+        completion_timeout: Duration::from_ms(50),
+        mmio: Duration::from_ns(100),
+        memory_read: Duration::from_ns(200),
+        memory: 64 << 20,
+    };
+}
+
+impl SoftwareConfig {
+    /// Linux with an otherwise idle CPU.
+    pub const BRIEF: Self = Self {
+        submit: Duration::from_ns(1_500),
+        notice: Notice::Interrupt { latency: Duration::from_ns(40_130) },
+        complete: Duration::from_ns(1_500),
+        max_payload: 256,
+        max_read_request: 512,
+    };
+}
+
+/// PCIe Gen2 with 4 lanes between `top` and `bottom`.
+const fn gen2(top: PortLatency, bottom: PortLatency) -> LinkConfig {
+    LinkConfig {
+        generation: Generation::Gen2,
+        width: 4,
+        propagation: PROPAGATION,
+        top,
+        bottom,
+        buffer: Buffer { headers: [64; 3], data: [1024, 64, 1024] },
+    }
+}
+
+impl Config {
+    /// The brief's drive directly attached.
+    pub fn brief_direct(workload: Workload) -> Self {
+        Self::brief(workload, gen2(ROOT_PORT, ENDPOINT), Attached::Direct(drive("970PRO-0")))
+    }
+
+    /// The brief's drive behind a tunnel over `transport`.
+    pub fn brief_tunnel(workload: Workload, transport: TransportConfig) -> Self {
+        let port =
+            PortConfig { transport, link: gen2(SWITCH_PORT, ENDPOINT), drive: drive("970PRO-0") };
+        let switch = SwitchConfig::new(256, vec![port]);
+        Self::brief(workload, gen2(ROOT_PORT, SWITCH_PORT), Attached::Switch(switch))
+    }
+
+    /// The brief's drive behind a tunnel over TCP, over one cable.
+    pub fn brief_tcp(workload: Workload, rate: Rate) -> Self {
+        let mut config = Self::brief_tunnel(workload, TransportConfig::Tcp(TCP));
+        config.network = point_to_point(station(rate, TCP_PIPELINE, None));
+        config
+    }
+
+    /// The same over TSN, as the brief built it: TSN cores in both nodes, tags,
+    /// one cable, no gate that closes.
+    pub fn brief_tsn(workload: Workload, rate: Rate) -> Self {
+        let mut config = Self::brief_tunnel(workload, TransportConfig::Tcp(TCP));
+        config.network = point_to_point(station(rate, TSN_PIPELINE, Some(Tagging::vlan(1))));
+        config
+    }
+
+    fn brief(workload: Workload, link: LinkConfig, attached: Attached) -> Self {
+        let host = HostConfig {
+            root: RootConfig::BRIEF,
+            software: SoftwareConfig::BRIEF,
+            workload,
+            link,
+            attached,
+        };
+        let network = NetworkConfig::default();
+        Self { seed: 1, limits: Limits::default(), hosts: vec![host], network }
+    }
+}
+
+impl SwitchConfig {
+    /// A switch with the timers of the live world.
+    pub fn new(max_payload: usize, ports: Vec<PortConfig>) -> Self {
+        Self {
+            max_payload,
+            keepalive: Duration::from_ms(100),
+            loss_limit: Duration::from_ms(800),
+            max_frame: 32 << 10,
+            ports,
+        }
+    }
+}
+
+fn drive(serial: &str) -> DriveConfig {
+    DriveConfig::new(serial, Timing::SAMSUNG_970_PRO).as_in_the_brief(READS_IN_FLIGHT)
+}

@@ -1,0 +1,81 @@
+//! What a simulation came to.
+
+use crate::measure::{Latency, Load, Split};
+use wire::{Duration, Instant};
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// Of everything that happened.
+    pub digest: u64,
+    /// Wake-ups of components.
+    pub events: u64,
+    /// Virtual time at the end.
+    pub time: Instant,
+    /// By host.
+    pub hosts: Vec<HostReport>,
+    /// Every direction of every link and wire.
+    pub links: Vec<LinkReport>,
+    /// Every tunnel link and direction.
+    pub tunnels: Vec<TunnelReport>,
+}
+
+/// What a host measured.
+#[derive(Clone, Debug)]
+pub struct HostReport {
+    /// The application's transfers: from its call to its answer.
+    pub latency: Latency,
+    /// Commands at the root port: from the start of the submission doorbell to
+    /// the acknowledgement of the completion head doorbell, as in the brief
+    /// (MLE, "Latency Analysis for NVMe/TSN", section 4.2.1).
+    pub root_port: Latency,
+    /// Configuration reads at the root port: from the start of the request to
+    /// the start of its completion (section 4.1.1).
+    pub config_reads: Latency,
+    /// Where the time of all NVMe commands went, in sum.
+    pub split: Split,
+    /// NVMe commands.
+    pub commands: u64,
+    /// Their time in sum: equal to the total of `split`.
+    pub total: Duration,
+    /// Bytes moved by the application.
+    pub bytes: u64,
+    /// Blocks that were compared, those that were wrong, commands that failed.
+    pub verified: u64,
+    /// Transfers that brought other bytes than were written there.
+    pub mismatches: u64,
+    /// Commands with an error status.
+    pub failures: u64,
+    /// How long the workload ran.
+    pub span: Duration,
+}
+
+impl HostReport {
+    /// Bytes per second.
+    pub fn throughput(&self) -> u64 {
+        let ps = u128::from(self.span.as_ps().max(1));
+        (u128::from(self.bytes) * 1_000_000_000_000 / ps) as u64
+    }
+}
+
+/// What passed one direction of a link or wire while the workloads ran.
+#[derive(Clone, Debug)]
+pub struct LinkReport {
+    /// Its name.
+    pub name: String,
+    /// Time, packets, bytes.
+    pub load: Load,
+    /// Share of the time during which it was busy, in parts per million.
+    pub utilisation_ppm: u64,
+}
+
+/// What one direction of a tunnel link carried while the workloads ran.
+#[derive(Clone, Debug)]
+pub struct TunnelReport {
+    /// Its name.
+    pub name: String,
+    /// Frames with TLPs.
+    pub frames: u64,
+    /// The TLPs in them.
+    pub tlps: u64,
+}

@@ -1,0 +1,249 @@
+//! Bridges: latency, learning, order; background traffic through them.
+
+use bytes::Bytes;
+use sim::ethernet::bridge::{Config, Input, Mode, Output};
+use sim::ethernet::traffic::{self, Pattern, Sink, Source};
+use sim::ethernet::{Bridge, Frame, Mac, Rate, Segment, Tag, Transmission, port};
+use wire::{Duration, Instant};
+
+const DELAY: Duration = Duration::from_ns(700);
+
+fn bridge(mode: Mode, rates: &[Rate]) -> Config {
+    Config {
+        ports: rates.iter().map(|&rate| port::Config::new(rate)).collect(),
+        mode,
+        delay: DELAY,
+        jitter: Duration::ZERO,
+        seed: 1,
+        addresses: (0..rates.len()).map(|port| (Mac::local(port as u32), port)).collect(),
+        learns: false,
+    }
+}
+
+fn frame(id: u64, from: u32, to: u32, pcp: u8, length: usize) -> Frame {
+    let mut bytes = vec![0; length - 8];
+    bytes[..6].copy_from_slice(&Mac::local(to).0);
+    bytes[6..12].copy_from_slice(&Mac::local(from).0);
+    let mut frame = Frame::new(id, Bytes::from(bytes), pcp, Instant::ZERO);
+    frame.tag = Some(Tag { pcp, vid: 0 });
+    frame
+}
+
+/// A frame that begins to arrive at `start`, as a cable hands it over.
+fn arriving(mut frame: Frame, start: Instant, rate: Rate, mode: Mode) -> (Instant, Transmission) {
+    let end = start + frame.duration(rate);
+    let at = match mode {
+        Mode::StoreAndForward => end,
+        Mode::CutThrough => start + rate.duration(8 + 18),
+    };
+    frame.residence.book(Segment::Queue, start);
+    frame.residence.book(Segment::Serialisation, at);
+    (at, Transmission { frame, start, end, rate })
+}
+
+/// Hands over what arrives in time and returns what leaves.
+fn run(
+    bridge: &mut Bridge,
+    mut arriving: Vec<(Instant, usize, Transmission)>,
+) -> Vec<(usize, Transmission)> {
+    arriving.sort_by_key(|(at, ..)| *at);
+    let mut arriving = arriving.into_iter().peekable();
+    let mut now = Instant::ZERO;
+    let mut left = Vec::new();
+    loop {
+        while let Some((_, port, transmission)) = arriving.next_if(|(at, ..)| *at <= now) {
+            bridge.handle(now, Input::Frame { port, transmission });
+        }
+        match bridge.poll(now) {
+            Output::Transmit { port, transmission } => left.push((port, transmission)),
+            Output::Timeout(wake) => {
+                assert!(wake.is_none_or(|at| at > now), "no progress at {now}");
+                let next = arriving.peek().map(|(at, ..)| *at);
+                match wake.into_iter().chain(next).min() {
+                    Some(at) => now = at,
+                    None => return left,
+                }
+            }
+        }
+    }
+}
+
+fn one(mode: Mode, rates: [Rate; 2], length: usize) -> Transmission {
+    let (at, transmission) =
+        arriving(frame(0, 0, 1, 0, length), Instant::from_ns(100), rates[0], mode);
+    let mut left = run(&mut Bridge::new(bridge(mode, &rates)), vec![(at, 0, transmission)]);
+    assert_eq!(left.len(), 1);
+    assert_eq!(left[0].0, 1);
+    left.remove(0).1
+}
+
+#[test]
+fn latency_of_both_modes() {
+    use Mode::{CutThrough, StoreAndForward};
+    let start = Instant::from_ns(100);
+    for length in [64, 512, 1522] {
+        let whole = Rate::G1.duration(8 + length);
+        let header = Rate::G1.duration(8 + 18);
+        assert_eq!(one(StoreAndForward, [Rate::G1; 2], length).start, start + whole + DELAY);
+        assert_eq!(one(CutThrough, [Rate::G1; 2], length).start, start + header + DELAY);
+        // Nothing is cut through to a faster line, all to a slower one.
+        let faster = one(CutThrough, [Rate::G1, Rate::G10], length);
+        assert_eq!(faster.start, start + whole + DELAY);
+        assert_eq!(faster.frame.residence.spent(Segment::Serialisation), whole);
+        let slower = one(CutThrough, [Rate::G1, Rate::M100], length);
+        assert_eq!(slower.start, start + header + DELAY);
+        let sent = one(CutThrough, [Rate::G1; 2], length);
+        assert_eq!(sent.frame.residence.spent(Segment::Bridge), DELAY);
+        assert_eq!(sent.frame.residence.until(), sent.start);
+    }
+}
+
+#[test]
+fn a_busy_output_queues_what_would_be_cut_through() {
+    let mut config = bridge(Mode::CutThrough, &[Rate::G1; 3]);
+    config.delay = Duration::ZERO;
+    let inputs = [(0, 0u32, 1522), (1, 1, 64)].map(|(port, from, length)| {
+        let frame = frame(port as u64, from, 2, 0, length);
+        let (at, transmission) = arriving(frame, Instant::ZERO, Rate::G1, Mode::CutThrough);
+        (at, port, transmission)
+    });
+    let left = run(&mut Bridge::new(config), inputs.to_vec());
+    assert_eq!(left[1].1.start, left[0].1.end + Duration::from_ns(96));
+}
+
+/// Wrong frames are dropped where their FCS is seen, and pass where not.
+#[test]
+fn corrupt_frames() {
+    for (mode, passed) in [(Mode::StoreAndForward, 0), (Mode::CutThrough, 1)] {
+        let mut bad = frame(0, 0, 1, 0, 100);
+        bad.corrupt = true;
+        let (at, transmission) = arriving(bad, Instant::ZERO, Rate::G1, mode);
+        let mut bridge = Bridge::new(bridge(mode, &[Rate::G1; 2]));
+        let left = run(&mut bridge, vec![(at, 0, transmission)]);
+        assert_eq!(left.len(), passed);
+        assert_eq!(bridge.counters().fcs_errors, 1 - passed as u64);
+        assert!(left.iter().all(|(_, sent)| sent.frame.corrupt));
+    }
+}
+
+#[test]
+fn addresses_are_learned() {
+    let mut config = bridge(Mode::StoreAndForward, &[Rate::G1; 3]);
+    config.addresses.clear();
+    config.learns = true;
+    let mut bridge = Bridge::new(config);
+    let mut deliver = |id, from, to, at_us: u64| {
+        let start = Instant::from_ns(at_us * 1_000);
+        let (at, transmission) =
+            arriving(frame(id, from, to, 0, 64), start, Rate::G1, Mode::StoreAndForward);
+        let left = run(&mut bridge, vec![(at, from as usize, transmission)]);
+        left.iter().map(|(port, _)| *port).collect::<Vec<_>>()
+    };
+    assert_eq!(deliver(0, 0, 1, 0), [1, 2], "unknown: to all others");
+    assert_eq!(deliver(1, 1, 0, 100), [0], "learned");
+    assert_eq!(deliver(2, 2, 1, 200), [1]);
+    assert_eq!(bridge.counters().flooded, 1);
+    assert_eq!(bridge.counters().forwarded, 4);
+}
+
+/// Jitter has the spread it is given and keeps the order of a flow.
+#[test]
+fn jitter() {
+    const COUNT: u64 = 2_000;
+    let mut config = bridge(Mode::StoreAndForward, &[Rate::G10; 2]);
+    config.delay = Duration::from_ns(4_388);
+    config.jitter = Duration::from_ps(24_500);
+    let inputs = |_| {
+        (0..COUNT)
+            .map(|id| {
+                let start = Instant::from_ns(id * 1_000);
+                let frame = frame(id, 0, 1, 0, 64);
+                let (at, transmission) = arriving(frame, start, Rate::G10, Mode::StoreAndForward);
+                (at, 0, transmission)
+            })
+            .collect::<Vec<_>>()
+    };
+    let [left, again] = [0, 1].map(|run_| run(&mut Bridge::new(config.clone()), inputs(run_)));
+    assert!(left == again, "two runs differ");
+    let delays: Vec<i64> = left
+        .iter()
+        .map(|(_, sent)| sent.frame.residence.spent(Segment::Bridge).as_ps() as i64 - 4_388_000)
+        .collect();
+    assert!(left.is_sorted_by_key(|(_, sent)| sent.frame.id));
+    let mean = delays.iter().sum::<i64>() / COUNT as i64;
+    let variance = delays.iter().map(|delay| delay * delay).sum::<i64>() / COUNT as i64;
+    assert!(mean.abs() < 2_000, "{mean} ps");
+    // Sigma within 8 %: 24.5 ns squared, in square picoseconds.
+    assert!((510_000_000..700_000_000).contains(&variance), "{variance}");
+}
+
+fn source(port: u32, pattern: Pattern, length: usize) -> Source {
+    Source::new(traffic::Config {
+        source: Mac::local(port),
+        destination: Mac::local(2),
+        length,
+        priority: port as u8,
+        pattern,
+        start: Instant::ZERO,
+        stop: Some(Instant::from_ns(10_000_000)),
+        seed: 3,
+        first_id: u64::from(port) << 32,
+    })
+}
+
+/// A source's frames as they arrive at a bridge, with the priority's tag.
+fn arrivals(source: &mut Source, port: usize) -> Vec<(Instant, usize, Transmission)> {
+    let mut now = Instant::ZERO;
+    let mut frames = Vec::new();
+    loop {
+        match source.poll(now) {
+            traffic::Output::Timeout(None) => return frames,
+            traffic::Output::Timeout(Some(at)) => now = at,
+            traffic::Output::Frame(mut frame) => {
+                assert_eq!(frame.residence.born(), now);
+                frame.tag = Some(Tag { pcp: frame.priority, vid: 0 });
+                let (at, transmission) = arriving(frame, now, Rate::G1, Mode::StoreAndForward);
+                frames.push((at, port, transmission));
+            }
+        }
+    }
+}
+
+/// Overload by the lower priority: the higher waits for one frame at most, the
+/// lower fills its queue, and every frame is accounted for.
+#[test]
+fn strict_priority_under_overload() {
+    let full = traffic::saturating(Rate::G1, 1522);
+    let mut low = source(0, Pattern::Periodic(full), 1518);
+    let mut high = source(1, Pattern::Poisson(Duration::from_us(40)), 1000);
+    let mut inputs = arrivals(&mut low, 0);
+    let high_frames = arrivals(&mut high, 1);
+    // 250 expected, standard deviation 16.
+    assert!((200..300).contains(&high_frames.len()), "{}", high_frames.len());
+    inputs.extend(high_frames);
+    let mut config = bridge(Mode::StoreAndForward, &[Rate::G1; 3]);
+    config.ports[2].queue_bytes = 20_000;
+    let mut bridge = Bridge::new(config);
+    let left = run(&mut bridge, inputs);
+    let mut sinks = [Sink::default(); 2];
+    for (port, sent) in &left {
+        assert_eq!(*port, 2);
+        let flow = usize::from(sent.frame.tag.unwrap().pcp);
+        sinks[flow].handle(sent.end, &sent.frame);
+    }
+    let counters = bridge.port(2).counters();
+    assert!(counters.full[0] > 100 && counters.full[1] == 0, "{counters:?}");
+    assert_eq!(sinks[0].frames + counters.full[0], low.made());
+    assert_eq!(sinks[1].frames, high.made());
+    assert_eq!(sinks[0].bytes, sinks[0].frames * 1522);
+    // One frame in the way, frames of its own kind that came together, itself.
+    let waited: Vec<_> = left
+        .iter()
+        .filter(|(_, sent)| sent.frame.priority == 1)
+        .map(|(_, sent)| sent.frame.residence.spent(Segment::Queue))
+        .collect();
+    let one = Rate::G1.duration(8 + 1522 + 12);
+    let short = waited.iter().filter(|&&wait| wait <= one).count();
+    assert!(short * 10 > waited.len() * 7, "{short} of {}", waited.len());
+    assert!(sinks[0].longest > Duration::from_us(100));
+}

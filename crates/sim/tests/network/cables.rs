@@ -1,0 +1,176 @@
+//! Cables and interfaces.
+
+use bytes::Bytes;
+use sim::ethernet::cable::{Config, Counters, Delivery, Faults, Input, Output};
+use sim::ethernet::random::Probability;
+use sim::ethernet::{Cable, Frame, Mac, Nic, Rate, Segment, Tag, Transmission, nic, port};
+use wire::{Duration, Instant};
+
+fn frame(id: u64, now: Instant) -> Frame {
+    let mut bytes = vec![0; 60];
+    bytes[..6].copy_from_slice(&Mac::local(2).0);
+    Frame::new(id, Bytes::from(bytes), 6, now)
+}
+
+fn transmission(id: u64, at_ns: u64) -> Transmission {
+    let start = Instant::from_ns(at_ns);
+    let frame = frame(id, start);
+    let end = start + frame.duration(Rate::G1);
+    Transmission { frame, start, end, rate: Rate::G1 }
+}
+
+/// Sends frames a microsecond apart; what arrives, and when.
+fn carry(config: Config, count: u64) -> (Vec<(Instant, Transmission)>, Counters) {
+    let mut cable = Cable::new(config);
+    let mut arrived = Vec::new();
+    let mut poll = |cable: &mut Cable, until: Instant| {
+        while let Output::Timeout(Some(at)) = cable.poll(Instant::ZERO)
+            && at <= until
+        {
+            let Output::Deliver(transmission) = cable.poll(at) else { panic!("due at {at}") };
+            arrived.push((at, transmission));
+        }
+    };
+    for id in 0..count {
+        let transmission = transmission(id, id * 1_000);
+        poll(&mut cable, transmission.start);
+        cable.handle(transmission.start, Input::Transmission(transmission));
+    }
+    poll(&mut cable, Instant::from_ns(u64::MAX / 1_000));
+    assert_eq!(cable.on_the_way(), 0);
+    (arrived, cable.counters())
+}
+
+#[test]
+fn whole_or_header() {
+    let propagation = Duration::from_ns(500);
+    for (delivery, at) in [(Delivery::Whole, 576 + 500), (Delivery::Header, (8 + 14) * 8 + 500)] {
+        let config = Config { propagation, delivery, faults: Faults::default() };
+        let (arrived, _) = carry(config, 1);
+        let (when, transmission) = &arrived[0];
+        assert_eq!(*when, Instant::from_ns(at));
+        assert_eq!(transmission.start, Instant::from_ns(500));
+        assert_eq!(transmission.end, Instant::from_ns(1_076));
+        let residence = transmission.frame.residence;
+        assert_eq!(residence.spent(Segment::Propagation), propagation);
+        assert_eq!(residence.spent(Segment::Serialisation), Duration::from_ns(at - 500));
+    }
+}
+
+#[test]
+fn faults_are_counted_and_keep_order() {
+    let faults = Faults {
+        seed: 5,
+        loss: Probability::from_ppm(100_000).unwrap(),
+        corruption: Probability::from_ppm(50_000).unwrap(),
+        delay: Probability::from_ppm(200_000).unwrap(),
+        delay_up_to: Duration::from_us(20),
+        // Frame 100 begins 100 ns before the cut, frame 199 within it.
+        cuts: vec![(Instant::from_ns(100_100), Instant::from_ns(199_900))],
+    };
+    let propagation = Duration::from_ns(50);
+    let config = Config { propagation, faults: faults.clone(), ..Default::default() };
+    let (arrived, counters) = carry(config.clone(), 1_000);
+    assert_eq!(counters.offered, 1_000);
+    assert_eq!(counters.delivered, arrived.len() as u64);
+    assert_eq!(counters.delivered + counters.lost + counters.cut, 1_000);
+    assert!(counters.cut >= 100, "{counters:?}");
+    assert!((60..130).contains(&counters.lost), "{counters:?}");
+    let corrupt = arrived.iter().filter(|(_, transmission)| transmission.frame.corrupt).count();
+    assert_eq!(corrupt as u64, counters.corrupted);
+    assert!((25..75).contains(&corrupt), "{counters:?}");
+    assert!(arrived.is_sorted_by_key(|(_, transmission)| transmission.frame.id));
+    let mut last = Instant::ZERO;
+    for (when, transmission) in &arrived {
+        assert!(transmission.start >= last, "two frames at once");
+        last = transmission.end;
+        assert!(*when >= Instant::from_ns(transmission.frame.id * 1_000 + 626));
+        assert_eq!(transmission.frame.residence.until(), *when);
+        assert!(!(100..200).contains(&transmission.frame.id), "{}", transmission.frame.id);
+    }
+    assert!(arrived == carry(config, 1_000).0, "two runs differ");
+    let always = Faults { loss: Probability::ALWAYS, ..Faults::default() };
+    let config = Config { propagation, faults: always, ..Default::default() };
+    assert_eq!(carry(config, 10).1.lost, 10);
+}
+
+fn interface(tagging: Option<nic::Tagging>) -> Nic {
+    Nic::new(nic::Config {
+        mac: Mac::local(2),
+        port: port::Config::new(Rate::G1),
+        tx_delay: Duration::from_ns(300),
+        rx_delay: Duration::from_ns(200),
+        tx_ring: 2,
+        tagging,
+    })
+}
+
+#[test]
+fn an_interface_delays_and_tags() {
+    let mut nic = interface(Some(nic::Tagging::vlan(7)));
+    nic.handle(Instant::ZERO, nic::Input::FromHost(frame(0, Instant::ZERO)));
+    assert_eq!(nic.room(), 1);
+    let at = Instant::from_ns(300);
+    assert_eq!(nic.poll(Instant::ZERO), nic::Output::Timeout(Some(at)));
+    let nic::Output::Transmit(transmission) = nic.poll(at) else { panic!("due") };
+    assert_eq!(transmission.frame.tag, Some(Tag { pcp: 6, vid: 7 }));
+    assert_eq!(transmission.end, at + Duration::from_ns((8 + 68) * 8));
+    assert_eq!(transmission.frame.residence.spent(Segment::Nic), Duration::from_ns(300));
+    assert_eq!(nic.room(), 2);
+}
+
+/// A ring that waits for its gate blocks no other.
+#[test]
+fn rings_are_by_queue() {
+    let entry =
+        |states| tsn::Entry { states: tsn::GateStates(states), interval: Duration::from_us(100) };
+    let list = tsn::GateControlList::of_entries(Instant::ZERO, &[entry(0x40), entry(0x01)]);
+    let mut port = port::Config::new(Rate::G1);
+    port.gates = Some(tsn::Gates::new(list.unwrap(), tsn::Clock::default()));
+    let mut nic = Nic::new(nic::Config {
+        mac: Mac::local(2),
+        port,
+        tx_delay: Duration::ZERO,
+        rx_delay: Duration::ZERO,
+        tx_ring: 2,
+        tagging: Some(nic::Tagging::vlan(7)),
+    });
+    for (id, priority) in [(0, 0), (1, 0), (2, 6)] {
+        let mut frame = frame(id, Instant::ZERO);
+        frame.priority = priority;
+        nic.handle(Instant::ZERO, nic::Input::FromHost(frame));
+    }
+    assert_eq!((nic.room_for(0), nic.room_for(6), nic.room_for(3)), (0, 1, 2));
+    assert_eq!(nic.room(), 0);
+    let nic::Output::Transmit(first) = nic.poll(Instant::ZERO) else { panic!("its gate is open") };
+    assert_eq!((first.frame.id, nic.room_for(6), nic.room_for(0)), (2, 2, 0));
+    let opens = Instant::from_ns(100_000);
+    assert_eq!(nic.poll(first.end + Duration::from_ns(96)), nic::Output::Timeout(Some(opens)));
+    let nic::Output::Transmit(second) = nic.poll(opens) else { panic!("its gate is open") };
+    assert_eq!((second.frame.id, nic.room_for(0)), (0, 1));
+}
+
+#[test]
+fn an_interface_checks_what_it_receives() {
+    let mut nic = interface(None);
+    let mut good = transmission(0, 0);
+    good.frame.tag = Some(Tag { pcp: 1, vid: 1 });
+    let mut corrupt = transmission(1, 0);
+    corrupt.frame.corrupt = true;
+    let mut foreign = transmission(2, 0);
+    foreign.frame.bytes = vec![0; 60].into();
+    let mut broadcast = transmission(3, 0);
+    broadcast.frame.bytes = vec![0xff; 60].into();
+    for input in [good, corrupt, foreign, broadcast] {
+        nic.handle(Instant::ZERO, nic::Input::FromLine(input));
+    }
+    let mut ids = Vec::new();
+    while let nic::Output::ToHost(frame) = nic.poll(Instant::from_ns(200)) {
+        assert_eq!(frame.tag, None);
+        ids.push(frame.id);
+    }
+    assert_eq!(ids, [0, 3]);
+    let counters = nic.counters();
+    assert_eq!((counters.received, counters.to_host), (4, 2));
+    assert_eq!((counters.fcs_errors, counters.not_for_us), (1, 1));
+}

@@ -1,0 +1,115 @@
+//! Frames: their bytes, their time on the line.
+
+use bytes::Bytes;
+use sim::ethernet::{Frame, Mac, Random, Rate, Residence, Segment, Tag, frame, port, traffic};
+use wire::{Duration, Instant};
+
+fn frame_of(untagged: usize) -> Frame {
+    Frame::new(1, vec![0; untagged].into(), 0, Instant::ZERO)
+}
+
+#[test]
+fn picoseconds_a_byte() {
+    let expected = [80_000, 8_000, 3_200, 800, 320, 160, 80];
+    assert_eq!(Rate::ALL.map(Rate::ps_per_byte), expected);
+    let bits = [1, 10, 25, 100, 250, 500, 1_000].map(|hundreds| hundreds * 100_000_000);
+    assert_eq!(Rate::ALL.map(Rate::bits_per_second), bits);
+    assert_eq!("2.5G".parse(), Ok(Rate::G2_5));
+    assert_eq!(
+        "40G".parse::<Rate>().unwrap_err().to_string(),
+        "no Ethernet rate: \"40G\"; there are 100M, 1G, 2.5G, 10G, 25G, 50G, 100G"
+    );
+}
+
+/// Preamble to FCS of the shortest and of a full frame, in picoseconds.
+#[test]
+fn serialisation_times() {
+    let (short, full) = (frame_of(54), frame_of(14 + 1500));
+    let times = Rate::ALL.map(|rate| (short.duration(rate).as_ps(), full.duration(rate).as_ps()));
+    assert_eq!(
+        times,
+        [
+            (5_760_000, 122_080_000),
+            (576_000, 12_208_000),
+            (230_400, 4_883_200),
+            (57_600, 1_220_800),
+            (23_040, 488_320),
+            (11_520, 244_160),
+            (5_760, 122_080),
+        ]
+    );
+    let mut tagged = frame_of(14 + 1500);
+    tagged.tag = Some(Tag { pcp: 6, vid: 1 });
+    assert_eq!(tagged.duration(Rate::G1), Duration::from_ns(12_240));
+    // A tag counts towards the minimum.
+    let mut tagged = frame_of(14 + 42);
+    tagged.tag = Some(Tag { pcp: 6, vid: 1 });
+    assert_eq!(tagged.length(), frame::MINIMUM);
+    // 1460 useful bytes of 1538.
+    assert_eq!(port::goodput(Rate::G1, 1500, 1460), 118_660_598);
+}
+
+#[test]
+fn captures_have_tag_and_padding() {
+    let mut bytes = Mac::local(2).0.to_vec();
+    bytes.extend(Mac::local(1).0);
+    bytes.extend([0x88, 0xb5, 0xaa, 0xbb]);
+    let mut frame = Frame::new(1, Bytes::from(bytes), 5, Instant::ZERO);
+    let mut plain = vec![0xee];
+    frame.capture(&mut plain);
+    assert_eq!(plain.len(), 1 + 60);
+    assert_eq!(plain[..17], *b"\xee\x02\0\0\0\0\x02\x02\0\0\0\0\x01\x88\xb5\xaa\xbb");
+    assert!(plain[17..].iter().all(|&byte| byte == 0));
+    frame.tag = Some(Tag { pcp: 5, vid: 0x123 });
+    let mut tagged = Vec::new();
+    frame.capture(&mut tagged);
+    assert_eq!(tagged.len(), 60);
+    assert_eq!(tagged[12..20], *b"\x81\x00\xa1\x23\x88\xb5\xaa\xbb");
+    assert_eq!(frame.destination(), Mac::local(2));
+    assert_eq!(frame.source().to_string(), "02:00:00:00:00:01");
+}
+
+#[test]
+fn residence_sums_exactly() {
+    let mut residence = Residence::new(Instant::from_ps(5));
+    let mut now = 5;
+    let mut random = Random::new(3);
+    for step in 0..100 {
+        now += random.below(1_000);
+        residence.book(Segment::ALL[step % Segment::COUNT], Instant::from_ps(now));
+    }
+    let sum: u64 = Segment::ALL.iter().map(|&segment| residence.spent(segment).as_ps()).sum();
+    assert_eq!(sum, now - 5);
+    assert_eq!(residence.total().as_ps(), sum);
+}
+
+/// Mean and spread of what is drawn: of a million numbers, within a few
+/// standard errors.
+#[test]
+fn distributions() {
+    const COUNT: u64 = 1_000_000;
+    let mut random = Random::new(42);
+    let sum: u64 = (0..COUNT).map(|_| random.exponential(1_000_000)).sum();
+    let mean = sum / COUNT;
+    assert!((997_000..1_003_000).contains(&mean), "exponential mean {mean}");
+    let above = (0..COUNT).filter(|_| random.exponential(1_000) > 2_000).count();
+    // e^-2 = 0.13534.
+    assert!((134_000..136_700).contains(&above), "{above} above twice the mean");
+    let (mut sum, mut squares) = (0i64, 0i128);
+    for _ in 0..COUNT {
+        let value = random.normal(10_000);
+        sum += value;
+        squares += i128::from(value) * i128::from(value);
+    }
+    let (mean, variance) = (sum / COUNT as i64, squares / i128::from(COUNT));
+    assert!(mean.abs() < 40, "normal mean {mean}");
+    assert!((99_400_000..100_600_000).contains(&variance), "normal variance {variance}");
+}
+
+#[test]
+fn loads() {
+    // Full frames at 1 Gb/s: one every 12.304 us.
+    assert_eq!(traffic::interval_of(1_000_000_000, 1518), Some(Duration::from_ns(12_304)));
+    assert_eq!(traffic::interval_of(0, 1518), None);
+    assert_eq!(traffic::saturating(Rate::G10, 64), Duration::from_ps(67_200));
+}

@@ -1,0 +1,220 @@
+//! Ports: order, gaps, gates, drops.
+
+use bytes::Bytes;
+use proptest::prelude::*;
+use sim::ethernet::port::{Config, Guard, Input, Output};
+use sim::ethernet::{Frame, Port, Rate, Segment, Tag, Transmission};
+use tsn::{Clock, Entry, GateControlList, GateStates, Gates};
+use wire::{Duration, Instant};
+
+fn frame(id: u64, pcp: u8, length: usize, now: Instant) -> Frame {
+    let mut frame = Frame::new(id, Bytes::from(vec![0; length - 8]), pcp, now);
+    frame.tag = Some(Tag { pcp, vid: 0 });
+    assert_eq!(frame.length(), length);
+    frame
+}
+
+/// Offers frames at their times and returns what was sent.
+fn run(port: &mut Port, mut offers: Vec<(Instant, Frame)>) -> Vec<Transmission> {
+    offers.sort_by_key(|(at, _)| *at);
+    let mut offers = offers.into_iter().peekable();
+    let mut sent = Vec::new();
+    let mut now = Instant::ZERO;
+    loop {
+        while let Some((_, frame)) = offers.next_if(|(at, _)| *at <= now) {
+            port.handle(now, Input::Frame(frame));
+        }
+        match port.poll(now) {
+            Output::Transmit(transmission) => sent.push(transmission),
+            Output::Timeout(wake) => {
+                assert!(wake.is_none_or(|at| at > now), "no progress at {now}");
+                let next = offers.peek().map(|(at, _)| *at);
+                match wake.into_iter().chain(next).min() {
+                    Some(at) => now = at,
+                    None => return sent,
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn back_to_back_frames_pay_the_gap() {
+    let mut port = Port::new(Config::new(Rate::G1));
+    let offers = (0..3).map(|id| (Instant::ZERO, frame(id, 0, 64, Instant::ZERO))).collect();
+    let sent = run(&mut port, offers);
+    let times: Vec<_> = sent.iter().map(|sent| (sent.start.as_ns(), sent.end.as_ns())).collect();
+    // 8 + 64 bytes of 8 ns, then 12 of silence.
+    assert_eq!(times, [(0, 576), (672, 1_248), (1_344, 1_920)]);
+    assert_eq!(sent[2].frame.residence.spent(Segment::Queue), Duration::from_ns(1_344));
+    assert_eq!(port.counters().busy, Duration::from_ns(3 * 576));
+}
+
+#[test]
+fn higher_queues_first() {
+    let mut port = Port::new(Config::new(Rate::G1));
+    let order = [2u8, 7, 0, 5, 7, 1];
+    let offers = (0..6).map(|id| (Instant::ZERO, frame(id, order[id as usize], 64, Instant::ZERO)));
+    let sent = run(&mut port, offers.collect());
+    let ids: Vec<_> = sent.iter().map(|sent| sent.frame.id).collect();
+    assert_eq!(ids, [1, 4, 3, 0, 5, 2]);
+}
+
+/// A frame that is being sent is not interrupted.
+#[test]
+fn a_lower_frame_on_the_line_is_finished_first() {
+    let mut port = Port::new(Config::new(Rate::G1));
+    let later = Instant::from_ns(1);
+    let offers =
+        vec![(Instant::ZERO, frame(0, 0, 1522, Instant::ZERO)), (later, frame(1, 7, 64, later))];
+    let sent = run(&mut port, offers);
+    assert_eq!(sent[1].start, sent[0].end + Duration::from_ns(96));
+}
+
+#[test]
+fn full_queues_drop_and_count() {
+    let mut config = Config::new(Rate::G1);
+    config.queue_frames = 4;
+    let mut port = Port::new(config);
+    for id in 0..6 {
+        port.handle(Instant::ZERO, Input::Frame(frame(id, 3, 64, Instant::ZERO)));
+    }
+    port.handle(Instant::ZERO, Input::Frame(frame(6, 4, 64, Instant::ZERO)));
+    assert_eq!(port.counters().full, [0, 0, 0, 2, 0, 0, 0, 0]);
+    assert_eq!((port.queued_frames(), port.queued_bytes(3)), (5, 4 * 64));
+}
+
+fn gated(guard: Guard) -> Config {
+    let entry = |states, us| Entry { states: GateStates(states), interval: Duration::from_us(us) };
+    // Queue 7 for 20 of 100 us, the rest for the others.
+    let list = GateControlList::of_entries(Instant::ZERO, &[entry(0x80, 20), entry(0x7f, 80)]);
+    let mut config = Config::new(Rate::G1);
+    config.gates = Some(Gates::new(list.unwrap(), Clock::default()));
+    config.guard = guard;
+    config
+}
+
+#[test]
+fn guard_by_length_or_by_the_largest_frame() {
+    // At 99 us, 576 ns fit before the gate closes, a full frame would not.
+    let at = Instant::from_ns(99_000);
+    for (guard, start) in [(Guard::FrameLength, 99_000), (Guard::MaximumFrame(1500), 120_000)] {
+        let sent = run(&mut Port::new(gated(guard)), vec![(at, frame(0, 1, 64, at))]);
+        assert_eq!(sent[0].start, Instant::from_ns(start), "{guard:?}");
+        let gate = sent[0].frame.residence.spent(Segment::Gate);
+        assert_eq!(gate, Duration::from_ns(start - 99_000));
+    }
+    // To the last picosecond: 12.240 us before the gate closes.
+    for (ps, start) in [(87_760_000, 87_760_000), (87_760_001, 120_000_000)] {
+        let at = Instant::from_ps(ps);
+        let mut port = Port::new(gated(Guard::FrameLength));
+        let sent = run(&mut port, vec![(at, frame(0, 1, 1522, at))]);
+        assert_eq!(sent[0].start, Instant::from_ps(start));
+    }
+}
+
+#[test]
+fn a_frame_that_never_fits_is_dropped() {
+    let list = GateControlList::of_entries(
+        Instant::ZERO,
+        &[
+            Entry { states: GateStates(1), interval: Duration::from_us(12) },
+            Entry { states: GateStates(2), interval: Duration::from_us(88) },
+        ],
+    );
+    let mut config = Config::new(Rate::G1);
+    config.gates = Some(Gates::new(list.unwrap(), Clock::default()));
+    let mut port = Port::new(config);
+    let offers = vec![
+        (Instant::ZERO, frame(0, 0, 1522, Instant::ZERO)),
+        (Instant::ZERO, frame(1, 0, 1000, Instant::ZERO)),
+        (Instant::ZERO, frame(2, 5, 64, Instant::ZERO)),
+    ];
+    assert_eq!(run(&mut port, offers).len(), 1);
+    assert_eq!(port.counters().never_fits, 2);
+}
+
+fn any_gates() -> impl Strategy<Value = Gates> {
+    let entries = prop::collection::vec((any::<u8>(), 1u64..40_000), 1..6);
+    let clock = (-1_000_000_000i64..1_000_000_000, -200_000i32..200_000);
+    (entries, 0u64..1_000_000, clock).prop_map(|(entries, base, (offset, drift))| {
+        let entries: Vec<_> = entries
+            .iter()
+            .map(|&(states, ns)| Entry {
+                states: GateStates(states),
+                interval: Duration::from_ns(ns),
+            })
+            .collect();
+        let list = GateControlList::of_entries(Instant::from_ns(base), &entries).unwrap();
+        Gates::new(list, Clock::new(offset, drift).unwrap())
+    })
+}
+
+/// Whether the gate is open from `start` to `end`, asked at both ends and at
+/// every change between them.
+fn open_throughout(gates: &Gates, queue: usize, start: Instant, end: Instant) -> bool {
+    let last = Instant::from_ps(end.as_ps() - 1);
+    gates.is_open(queue, start)
+        && gates.is_open(queue, last)
+        && gates.next_change(queue, start).is_none_or(|change| change >= end)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    /// No frame is on the line outside its window, frames do not overlap, each
+    /// queue keeps its order, nothing is lost without being counted, and every
+    /// picosecond is booked.
+    #[test]
+    fn gates_hold(
+        gates in any_gates(),
+        rate in prop::sample::select(Rate::ALL.to_vec()),
+        offers in prop::collection::vec((0u64..300_000, 0u8..8, 64usize..1522), 1..60),
+        frames in 1usize..20,
+    ) {
+        let mut config = Config::new(rate);
+        config.gates = Some(gates.clone());
+        config.queue_frames = frames;
+        let mut port = Port::new(config);
+        let offers: Vec<_> = offers
+            .iter()
+            .enumerate()
+            .map(|(id, &(at, pcp, length))| {
+                let at = Instant::from_ns(at);
+                (at, frame(id as u64, pcp, length, at))
+            })
+            .collect();
+        let sent = run(&mut port, offers.clone());
+        let counters = port.counters();
+        let dropped = counters.never_fits + counters.full.iter().sum::<u64>();
+        prop_assert_eq!(counters.offered, offers.len() as u64);
+        prop_assert_eq!(counters.sent + dropped, counters.offered);
+        prop_assert_eq!(counters.sent, sent.len() as u64);
+        prop_assert_eq!(port.queued_frames(), 0);
+        for sent in &sent {
+            let queue = usize::from(sent.frame.tag.unwrap().pcp);
+            prop_assert!(open_throughout(&gates, queue, sent.start, sent.end));
+            prop_assert_eq!(sent.end, sent.start + sent.frame.duration(rate));
+            let residence = sent.frame.residence;
+            prop_assert_eq!(residence.until(), sent.start);
+            let waited = residence.spent(Segment::Gate) + residence.spent(Segment::Queue);
+            prop_assert_eq!(waited, residence.total());
+        }
+        // Little's law: what the port integrated is what the frames waited.
+        // (A frame dropped from the head of its queue would differ; there is
+        // none unless a window changes its length.)
+        let waited = sent.iter().map(|sent| u128::from(sent.frame.residence.total().as_ps()));
+        prop_assert_eq!(port.occupancy(), waited.sum::<u128>());
+        for pair in sent.windows(2) {
+            prop_assert!(pair[1].start >= pair[0].end + rate.duration(12));
+        }
+        for queue in 0..8 {
+            let born: Vec<_> = sent
+                .iter()
+                .filter(|sent| sent.frame.tag.unwrap().pcp == queue)
+                .map(|sent| sent.frame.residence.born())
+                .collect();
+            prop_assert!(born.is_sorted());
+        }
+    }
+}

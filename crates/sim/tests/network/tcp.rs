@@ -1,0 +1,270 @@
+//! TCP over interface, cable and bridge.
+
+use bytes::Bytes;
+use proptest::prelude::*;
+use sim::ethernet::cable::Faults;
+use sim::ethernet::random::Probability;
+use sim::ethernet::{Random, Rate, bridge, nic, port};
+use tsn::{Clock, Entry, GateControlList, GateStates, Gates};
+use wire::{Duration, Instant};
+
+use crate::world::{Plan, World};
+
+fn data(length: usize) -> Bytes {
+    let mut random = Random::new(length as u64);
+    (0..length).map(|_| random.bits() as u8).collect()
+}
+
+/// Runs a transfer and checks that what arrived is what was sent.
+fn transfer(plan: &Plan, length: usize, limit_ms: u64) -> World {
+    exchange(plan, [length, 0], limit_ms)
+}
+
+/// The same in both directions at once.
+fn exchange(plan: &Plan, lengths: [usize; 2], limit_ms: u64) -> World {
+    let mut world = World::new(plan, lengths.map(data));
+    world.run(Instant::from_ns(limit_ms * 1_000_000));
+    for (node, &length) in lengths.iter().enumerate() {
+        let received = &world.log.received[1 - node];
+        assert_eq!(received.len(), length, "from {node}, at {}", world.now);
+        assert!(*received == world.to_send[node], "other bytes arrived from {node}");
+    }
+    assert_eq!(world.log.connected, 2);
+    world
+}
+
+#[test]
+fn throughput_is_near_the_limit_and_never_above() {
+    for (rate, megabytes) in [(Rate::G1, 2), (Rate::G10, 8), (Rate::G100, 16)] {
+        for plan in [Plan::new(rate), Plan::bridged(rate, bridge::Mode::StoreAndForward)] {
+            let length = megabytes << 20;
+            let world = transfer(&plan, length, 1_000);
+            let ps = world.log.last.as_ps();
+            let reached = (length as u128 * 1_000_000_000_000 / u128::from(ps)) as u64;
+            let limit = port::goodput(rate, 1500, 1460);
+            assert!(reached <= limit, "{rate}: {reached} above {limit}");
+            assert!(reached * 10 >= limit * 9, "{rate}: {reached} of {limit}");
+            assert_eq!(world.hosts[0].counters().retransmitted, 0);
+        }
+    }
+}
+
+/// Frames in = frames out + counted drops, on every machine of the way.
+fn nothing_vanishes(world: &World) {
+    for node in 0..2 {
+        let cable = world.cables[node].counters();
+        let nic = world.nics[node].counters();
+        let port = world.nics[node].port().counters();
+        assert_eq!(port.offered, port.sent + port.full.iter().sum::<u64>() + port.never_fits);
+        assert_eq!(world.hosts[node].counters().sent, port.offered);
+        assert_eq!(cable.offered, port.sent);
+        assert_eq!(cable.offered, cable.delivered + cable.lost + cable.cut);
+        assert_eq!(nic.received, nic.to_host + nic.fcs_errors + nic.not_for_us);
+        assert_eq!(world.hosts[node].counters().received, nic.to_host);
+        let from = world.cables[1 - node].counters();
+        match &world.bridge {
+            None => assert_eq!(nic.received, from.delivered),
+            Some((bridge, cables)) => {
+                assert_eq!(nic.received, cables[node].counters().delivered);
+                assert_eq!(cables[node].counters().offered, bridge.port(node).counters().sent);
+            }
+        }
+    }
+    if let Some((bridge, _)) = &world.bridge {
+        let counters = bridge.counters();
+        let delivered: u64 = world.cables.iter().map(|cable| cable.counters().delivered).sum();
+        assert_eq!(counters.received, delivered);
+        assert_eq!(counters.received, counters.forwarded + counters.fcs_errors + counters.filtered);
+    }
+}
+
+fn ppm(parts: u32) -> Probability {
+    Probability::from_ppm(parts).expect("below a million")
+}
+
+fn faulty(seed: u64) -> Faults {
+    Faults {
+        seed,
+        loss: ppm(20_000),
+        corruption: ppm(10_000),
+        delay: ppm(50_000),
+        delay_up_to: Duration::from_us(30),
+        cuts: vec![(Instant::from_ns(3_000_000), Instant::from_ns(9_000_000))],
+    }
+}
+
+fn faulty_plan(plan: Plan, seed: u64) -> Plan {
+    let mut plan = plan;
+    for (index, cable) in plan.cables.iter_mut().enumerate() {
+        cable.faults = faulty(seed + index as u64);
+    }
+    plan
+}
+
+#[test]
+fn everything_arrives_exactly_once_under_faults() {
+    let modes = [bridge::Mode::StoreAndForward, bridge::Mode::CutThrough];
+    for seed in 0..12 {
+        let plan = match seed % 3 {
+            0 => Plan::new(Rate::G1),
+            n => Plan::bridged(Rate::G1, modes[n as usize - 1]),
+        };
+        let mut world = transfer(&faulty_plan(plan, seed * 2), 1 << 20, 60_000);
+        world.settle(Instant::from_ns(90_000_000_000));
+        assert_eq!(world.log.received[1].len(), 1 << 20, "bytes after the last one");
+        nothing_vanishes(&world);
+        let counters = world.cables[0].counters();
+        assert!(counters.lost > 0 && counters.corrupted > 0 && counters.cut > 0, "{counters:?}");
+        assert!(counters.delayed > 0);
+        assert!(world.hosts[0].counters().retransmitted > 0);
+    }
+}
+
+#[test]
+fn nothing_vanishes_without_faults() {
+    for mode in [bridge::Mode::StoreAndForward, bridge::Mode::CutThrough] {
+        let mut world = transfer(&Plan::bridged(Rate::G10, mode), 1 << 20, 1_000);
+        world.settle(Instant::from_ns(1_000_000_000));
+        nothing_vanishes(&world);
+        assert_eq!(world.hosts[0].counters().retransmitted, 0);
+        assert_eq!(world.hosts[0].unsent(world.sockets[0]), 0);
+    }
+}
+
+#[test]
+fn two_runs_are_equal() {
+    let plan = faulty_plan(Plan::bridged(Rate::G1, bridge::Mode::StoreAndForward), 99);
+    let [one, two] = [0, 1].map(|_| transfer(&plan, 300_000, 60_000).log);
+    assert!(one == two, "two runs of one plan differ");
+    let other = faulty_plan(Plan::bridged(Rate::G1, bridge::Mode::StoreAndForward), 100);
+    assert!(transfer(&other, 300_000, 60_000).log != one, "another seed changes nothing");
+}
+
+/// No frame of a connection is on the line while the gate is closed, and all
+/// of them have the priority's tag.
+#[test]
+fn a_connection_through_gates() {
+    let entry = |states, us| Entry { states: GateStates(states), interval: Duration::from_us(us) };
+    let list = GateControlList::of_entries(Instant::ZERO, &[entry(8, 40), entry(0x7f ^ 8, 160)]);
+    let gates = Gates::new(list.unwrap(), Clock::new(123_456, 50_000).unwrap());
+    let mut plan = Plan::new(Rate::G1);
+    plan.tagging = Some(nic::Tagging::vlan(10));
+    plan.gates = Some(gates.clone());
+    let world = transfer(&plan, 200_000, 1_000);
+    for &(_, start, end, _, length) in &world.log.line {
+        assert!(gates.is_open(3, Instant::from_ps(start)));
+        let change = gates.next_change(3, Instant::from_ps(start)).unwrap();
+        assert!(change >= Instant::from_ps(end));
+        assert!((64..=1522).contains(&length));
+    }
+    assert!(world.log.last > Instant::from_ns(5 * 1_600_000), "faster than its share");
+}
+
+/// Delayed acknowledgements: fewer frames back, the same bytes.
+#[test]
+fn acknowledgements_at_once_or_later() {
+    let at_once = transfer(&Plan::new(Rate::G1), 1 << 20, 1_000);
+    let mut plan = Plan::new(Rate::G1);
+    plan.ack_delay = Some(Duration::from_us(40));
+    let later = transfer(&plan, 1 << 20, 1_000);
+    let acknowledgements = |world: &World| world.hosts[1].counters().sent;
+    let (segments, sent) = (1_048_576 / 1460, acknowledgements(&at_once));
+    assert!(sent.abs_diff(segments) < 20, "{sent} for {segments} segments");
+    assert!(acknowledgements(&later) < segments * 6 / 10, "{}", acknowledgements(&later));
+}
+
+/// The transmit ring pushes back: never more frames in it than it holds, and
+/// what does not fit waits in the socket.
+#[test]
+fn a_short_ring_costs_nothing() {
+    let mut plan = Plan::new(Rate::G1);
+    plan.nic_delay = Duration::ZERO;
+    plan.tx_ring = 1;
+    let world = transfer(&plan, 1 << 20, 1_000);
+    let reached = (1u128 << 20) * 1_000_000_000_000 / u128::from(world.log.last.as_ps());
+    assert!(reached as u64 * 10 >= port::goodput(Rate::G1, 1500, 1460) * 9, "{reached}");
+}
+
+#[test]
+fn closing_is_said_once_on_both_sides() {
+    let mut world = transfer(&Plan::new(Rate::G1), 10_000, 1_000);
+    let socket = world.sockets[0];
+    world.hosts[0].handle(world.now, sim::tcp::Input::Close(socket));
+    world.settle(Instant::from_ns(10_000_000_000));
+    assert_eq!(world.log.closed, 2);
+    assert_eq!(world.hosts[0].free_to_send(socket), 0);
+    // A reset is one as well.
+    let mut world = transfer(&Plan::new(Rate::G1), 10_000, 1_000);
+    world.hosts[1].handle(world.now, sim::tcp::Input::Abort(world.sockets[1]));
+    world.settle(Instant::from_ns(10_000_000_000));
+    assert_eq!(world.log.closed, 2);
+}
+
+fn any_plan() -> impl Strategy<Value = Plan> {
+    let faults = (any::<u64>(), 0u32..150_000, 0u32..50_000, 0u32..200_000);
+    let host = (1usize..20, prop::option::of(1u64..2_000), 2_000usize..100_000);
+    let rate = prop::sample::select(Rate::ALL.to_vec());
+    (rate, 0..3, faults, host).prop_map(|(rate, kind, (seed, loss, corruption, delay), host)| {
+        let mut plan = match kind {
+            0 => Plan::new(rate),
+            1 => Plan::bridged(rate, bridge::Mode::StoreAndForward),
+            _ => Plan::bridged(rate, bridge::Mode::CutThrough),
+        };
+        for (index, cable) in plan.cables.iter_mut().enumerate() {
+            cable.faults = Faults {
+                seed: seed ^ index as u64,
+                loss: ppm(loss),
+                corruption: ppm(corruption),
+                delay: ppm(delay),
+                delay_up_to: Duration::from_us(200),
+                cuts: Vec::new(),
+            };
+        }
+        plan.tx_ring = host.0;
+        plan.ack_delay = host.1.map(Duration::from_us);
+        plan.buffers = host.2;
+        plan
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    /// Whatever the line does, however small buffers and rings are: both
+    /// streams arrive whole, and every frame is accounted for.
+    #[test]
+    fn both_ways_over_any_line(
+        plan in any_plan(),
+        lengths in [0usize..60_000, 0usize..60_000],
+    ) {
+        let mut world = exchange(&plan, lengths, 600_000);
+        world.settle(Instant::from_ns(u64::MAX / 1_000));
+        nothing_vanishes(&world);
+    }
+}
+
+/// Both sides have all data, but not their acknowledgements, and time out. Each
+/// takes the other's acknowledgement for an old one, unless it carries the
+/// sequence number after everything that was sent. Found by the test above.
+#[test]
+fn two_timeouts_at_once() {
+    let mut plan = Plan::new(Rate::G50);
+    for (cable, seed) in
+        plan.cables.iter_mut().zip([548_779_472_368_900_357, 548_779_472_368_900_356])
+    {
+        let parts = |parts| Probability::from_parts_per_trillion(parts).expect("below one");
+        cable.faults = Faults {
+            seed,
+            loss: parts(100_557_000_000),
+            corruption: parts(34_267_000_000),
+            delay: parts(104_101_000_000),
+            delay_up_to: Duration::from_us(200),
+            cuts: Vec::new(),
+        };
+    }
+    plan.tx_ring = 2;
+    plan.buffers = 11_438;
+    let mut world = exchange(&plan, [12_038, 15_819], 10_000);
+    world.settle(Instant::from_ns(u64::MAX / 1_000));
+    assert!(world.now < Instant::from_ns(10_000_000), "still talking at {}", world.now);
+}

@@ -1,0 +1,115 @@
+//! What no network may break: latency, utilisation, Little's law.
+
+use crate::worlds::*;
+use sim::drive::Timing;
+use sim::ethernet::Rate;
+use sim::workload::{Fio, Rw, Workload};
+use sim::{Config, World};
+use wire::{Duration, Instant};
+
+#[test]
+fn a_configuration_read_takes_its_way() {
+    let reads = Workload::ConfigReads { count: 10, gap: Duration::from_us(5) };
+    for rate in [Rate::M100, Rate::G1, Rate::G10, Rate::G100] {
+        let report = run(&Config::brief_tcp(reads.clone(), rate));
+        let least = report.hosts[0].config_reads.summary().min_ns;
+        // Request and completion: 12 bytes of frame and TLP each, 4 of data,
+        // 40 of IP and TCP, 18 of Ethernet, preamble.
+        let line = rate.duration(8 + 18 + 40 + 12 + 12) + rate.duration(8 + 18 + 40 + 12 + 16);
+        let ways = Duration::from_ns(2 * 10 + 4);
+        assert!(least >= (line + ways).as_ns(), "{rate:?}: {least} ns");
+    }
+}
+
+#[test]
+fn a_faster_network_is_never_slower() {
+    let dd = Workload::Dd { write: false, bs: 4096, count: 20 };
+    let mean = |rate| run(&Config::brief_tcp(dd.clone(), rate)).hosts[0].latency.summary().mean_ns;
+    let means: Vec<_> = [Rate::G1, Rate::G10, Rate::G25, Rate::G50, Rate::G100].map(mean).to_vec();
+    assert!(means.is_sorted_by(|slower, faster| slower >= faster), "{means:?}");
+    let direct = run(&Config::brief_direct(dd)).hosts[0].latency.summary().mean_ns;
+    assert!(direct < *means.last().expect("five rates"));
+}
+
+#[test]
+fn a_busy_wire_is_busy_and_no_more() {
+    let work = Fio { runtime: Some(Duration::from_ms(20)), ..fio(Rw::Read, 4096, 32) };
+    let report = run(&Config::brief_tcp(Workload::Fio(work), Rate::G1));
+    check(&report);
+    let wire = report.links.iter().find(|link| link.name == "station 1 to station 0");
+    let wire = wire.expect("the way of the data");
+    assert!((950_000..=1_000_000).contains(&wire.utilisation_ppm), "{wire:?}");
+    // What the application gets is less than what the wire carries.
+    let bytes = report.hosts[0].throughput();
+    assert!(bytes < 125_000_000 * 1460 / 1538 && bytes > 100_000_000, "{bytes} bytes/s");
+}
+
+/// L = λW for the commands in flight: a closed loop keeps `iodepth` there.
+#[test]
+fn littles_law() {
+    for iodepth in [1, 4, 16] {
+        let work = Fio { runtime: Some(Duration::from_ms(30)), ..fio(Rw::RandRead, 4096, iodepth) };
+        let report = run(&Config::brief_tcp(Workload::Fio(work), Rate::G10));
+        let host = &report.hosts[0];
+        let in_flight = host.latency.sum_ps() * 1000 / u128::from(host.span.as_ps());
+        let want = iodepth as u128 * 1000;
+        assert!(in_flight.abs_diff(want) * 20 <= want, "{in_flight} of {want} thousandths");
+    }
+}
+
+#[test]
+fn depth_hides_latency_until_the_wire_is_full() {
+    let throughput = |iodepth| {
+        let work = Fio { runtime: Some(Duration::from_ms(10)), ..fio(Rw::Read, 4096, iodepth) };
+        run(&Config::brief_tcp(Workload::Fio(work), Rate::G1)).hosts[0].throughput()
+    };
+    let (one, four, sixteen) = (throughput(1), throughput(4), throughput(16));
+    // Reads in order meet on one die: four at a time are not four times one.
+    assert!(four > 2 * one && sixteen > four, "{one} {four} {sixteen}");
+}
+
+#[test]
+fn a_rate_holds() {
+    let rate = 10_000_000;
+    let work =
+        Fio { runtime: Some(Duration::from_ms(20)), rate: Some(rate), ..fio(Rw::Read, 4096, 4) };
+    let config = Config::brief_tunnel(Workload::Fio(work), pipe());
+    let got = run(&config).hosts[0].throughput();
+    assert!(got <= rate * 102 / 100 && got >= rate * 95 / 100, "{got}");
+}
+
+#[test]
+fn the_null_drive_leaves_the_way_alone() {
+    let dd = Workload::Dd { write: true, bs: 4096, count: 10 };
+    let mut config = Config::brief_direct(dd);
+    let brief = run(&config).hosts[0].root_port.summary().mean_ns;
+    if let sim::world::Attached::Direct(drive) = &mut config.hosts[0].attached {
+        drive.timing = Timing::NULL;
+    }
+    let null = run(&config).hosts[0].root_port.summary().mean_ns;
+    // The write buffer's 4.0 us and 0.46 us; what meets on the wire differs by
+    // a DLLP.
+    assert!((brief - null).abs_diff(4_460) <= 10, "{brief} {null}");
+}
+
+/// What a world holds is what is on its way, however long it has run.
+#[test]
+fn nothing_piles_up() {
+    for over_tcp in [true, false] {
+        let work = Fio { runtime: Some(Duration::from_ms(50)), ..fio(Rw::RandRw, 4096, 8) };
+        let config = match over_tcp {
+            true => Config::brief_tcp(Workload::Fio(work), Rate::G1),
+            false => Config::brief_tunnel(Workload::Fio(work), pipe()),
+        };
+        let mut world = World::new(&config).expect("a valid plan");
+        let mut most = 0;
+        let mut at = Instant::ZERO;
+        while !world.run_until(at).expect("it ends") {
+            most = most.max(world.tlps_in_flight());
+            at += Duration::from_us(500);
+        }
+        // 8 commands of 16 TLPs of data, with their requests.
+        assert!((1..400).contains(&most), "{most}");
+        assert!(world.tlps_in_flight() <= 4, "{} at the end", world.tlps_in_flight());
+    }
+}

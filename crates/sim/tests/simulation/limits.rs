@@ -1,0 +1,77 @@
+//! Limits and contradictions are errors that say which.
+
+use crate::worlds::*;
+use sim::kernel::{LimitReached, Limits};
+use sim::workload::{BootError, Fio, Rw, Workload};
+use sim::world::{Attached, Error};
+use sim::{Config, World};
+use wire::{Duration, Instant};
+
+fn small() -> Config {
+    Config::brief_direct(Workload::Fio(fio(Rw::Read, 4096, 2)))
+}
+
+fn error(config: &Config) -> Error {
+    match World::new(config) {
+        Ok(mut world) => world.run().expect_err("a limit"),
+        Err(error) => error,
+    }
+}
+
+#[test]
+fn events() {
+    let plan = Config { limits: Limits { events: 1000, ..Limits::default() }, ..small() };
+    let got = error(&plan);
+    assert!(matches!(got, Error::Limit(LimitReached::Events { limit: 1000, .. })), "{got}");
+}
+
+#[test]
+fn time() {
+    let limit = Instant::from_ns(200_000);
+    let plan = Config { limits: Limits { time: limit, ..Limits::default() }, ..small() };
+    let got = error(&plan);
+    assert!(matches!(&got, Error::Limit(LimitReached::Time { limit: at, .. }) if *at == limit));
+    assert!(got.to_string().contains("200.000us"), "{got}");
+}
+
+#[test]
+fn workloads_that_do_not_fit() {
+    let base = fio(Rw::Read, 4096, 2);
+    for (work, word) in [
+        (Fio { bs: 1000, ..base.clone() }, "bs"),
+        (Fio { size: 1 << 30, ..base.clone() }, "size"),
+        (Fio { iodepth: 0, ..base.clone() }, "iodepth"),
+        (Fio { size: 4096, ..base.clone() }, "iodepth"),
+        (Fio { bs: 1 << 20, size: 4 << 20, ..base }, "transfer"),
+    ] {
+        let got = error(&Config::brief_direct(Workload::Fio(work)));
+        let Error::Boot { host: 0, error: BootError::Workload(what) } = got else {
+            panic!("{got}")
+        };
+        assert!(what.contains(word), "{what}");
+    }
+}
+
+#[test]
+fn plans_that_contradict_themselves() {
+    let mut none = small();
+    none.hosts.clear();
+    assert!(matches!(error(&none), Error::Config(_)));
+    let mut drive = small();
+    if let Attached::Direct(drive) = &mut drive.hosts[0].attached {
+        drive.read_request = 100;
+    }
+    assert!(error(&drive).to_string().contains("read_request"));
+    let nowhere = Config::brief_tunnel(small().hosts[0].workload.clone(), tcp([0, 1]));
+    assert!(error(&nowhere).to_string().contains("stations"));
+}
+
+#[test]
+fn a_cut_cable_ends_in_an_error_and_not_in_silence() {
+    let mut plan = Config::brief_tcp(small().hosts[0].workload.clone(), sim::ethernet::Rate::G1);
+    for faults in &mut plan.network.cables[0].faults {
+        faults.cuts = vec![(Instant::ZERO, Instant::from_ns(u64::MAX / 2000))];
+    }
+    plan.limits.time = Instant::ZERO + Duration::from_ms(500);
+    assert!(matches!(error(&plan), Error::Limit(LimitReached::Time { .. })));
+}

@@ -1,0 +1,9 @@
+//! Whole simulations: what every plan has to hold.
+
+mod laws;
+mod limits;
+mod plans;
+mod prediction;
+mod random;
+mod tlps;
+mod worlds;

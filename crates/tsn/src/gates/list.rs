@@ -1,0 +1,200 @@
+//! The list itself, validated.
+
+use thiserror::Error;
+use wire::{Duration, Instant};
+
+use super::windows::Windows;
+use crate::QUEUES;
+
+/// Which queues' gates are open: bit n is queue n.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct GateStates(pub u8);
+
+impl GateStates {
+    /// All gates are open.
+    pub const ALL: Self = Self(0xff);
+
+    /// Whether the gate of `queue` is open.
+    pub const fn is_open(self, queue: usize) -> bool {
+        self.0 >> queue & 1 != 0
+    }
+}
+
+/// An entry of a list: SetGateStates, and for how long (IEEE 802.1Q-2022,
+/// table 8-7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The gates during the interval.
+    pub states: GateStates,
+    /// How long; a whole number of nanoseconds, as TimeInterval (12.29.1.2.3).
+    pub interval: Duration,
+}
+
+/// What is wrong with a list. Entries are counted from 1.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ListError {
+    /// There is none.
+    #[error("a gate control list needs at least one entry")]
+    NoEntries,
+    /// More than [`GateControlList::MAX_ENTRIES`].
+    #[error("{0} entries, at most {max} are possible", max = GateControlList::MAX_ENTRIES)]
+    TooManyEntries(usize),
+    /// An interval of nothing.
+    #[error("entry {0}: the interval is zero")]
+    EmptyInterval(usize),
+    /// An interval that is no whole number of nanoseconds.
+    #[error("entry {entry}: the interval of {ps} ps is no whole number of nanoseconds")]
+    Fraction {
+        /// The entry.
+        entry: usize,
+        /// Its interval.
+        ps: u64,
+    },
+    /// An entry does not end within the cycle.
+    #[error(
+        "entry {entry} ends {end_ns} ns after the cycle's start, the cycle lasts {cycle_ns} ns"
+    )]
+    BeyondCycle {
+        /// The entry.
+        entry: usize,
+        /// When it ends.
+        end_ns: u64,
+        /// The cycle time.
+        cycle_ns: u64,
+    },
+    /// The cycle time is zero, no whole number of nanoseconds or above
+    /// [`GateControlList::MAX_CYCLE`].
+    #[error("cycle time of {ps} ps: it is 1 ns to {max} ns, whole nanoseconds",
+            max = GateControlList::MAX_CYCLE.as_ns())]
+    Cycle {
+        /// The cycle time.
+        ps: u64,
+    },
+    /// The base time or the extension is no whole number of nanoseconds.
+    #[error("{what} of {ps} ps is no whole number of nanoseconds")]
+    Field {
+        /// Which of them.
+        what: &'static str,
+        /// Its value.
+        ps: u64,
+    },
+}
+
+/// A validated list, with every queue's windows worked out.
+#[derive(Clone, Debug)]
+pub struct GateControlList {
+    entries: Vec<Entry>,
+    base: Instant,
+    cycle: Duration,
+    extension: Duration,
+    windows: [Windows; QUEUES],
+}
+
+impl GateControlList {
+    /// The most entries a list has; switches take 64 to 1024.
+    pub const MAX_ENTRIES: usize = 4096;
+
+    /// The longest cycle, as Linux's `taprio` has it (INT_MAX nanoseconds).
+    pub const MAX_CYCLE: Duration = Duration::from_ns(i32::MAX as u64);
+
+    /// A list that begins a cycle at `base` on the node's clock, and then
+    /// every `cycle`.
+    ///
+    /// # Errors
+    /// Which entry or time is wrong, and how.
+    pub fn new(base: Instant, cycle: Duration, entries: &[Entry]) -> Result<Self, ListError> {
+        if entries.is_empty() {
+            return Err(ListError::NoEntries);
+        }
+        if entries.len() > Self::MAX_ENTRIES {
+            return Err(ListError::TooManyEntries(entries.len()));
+        }
+        if !whole(cycle) || cycle == Duration::ZERO || cycle > Self::MAX_CYCLE {
+            return Err(ListError::Cycle { ps: cycle.as_ps() });
+        }
+        if !whole(Duration::from_ps(base.as_ps())) {
+            return Err(ListError::Field { what: "base time", ps: base.as_ps() });
+        }
+        check_entries(cycle, entries)?;
+        let windows = std::array::from_fn(|queue| Windows::new(queue, base, cycle, entries));
+        let extension = Duration::ZERO;
+        Ok(Self { entries: entries.to_vec(), base, cycle, extension, windows })
+    }
+
+    /// A list whose cycle is the sum of its intervals.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn of_entries(base: Instant, entries: &[Entry]) -> Result<Self, ListError> {
+        check_intervals(entries)?;
+        let cycle = entries.iter().fold(Duration::ZERO, |sum, entry| sum + entry.interval);
+        Self::new(base, cycle, entries)
+    }
+
+    /// The same list with a cycle extension: how much longer a cycle may last
+    /// before another list takes over (8.6.9.1.1).
+    ///
+    /// # Errors
+    /// [`ListError::Field`] if it is no whole number of nanoseconds.
+    pub fn with_extension(mut self, extension: Duration) -> Result<Self, ListError> {
+        if !whole(extension) {
+            return Err(ListError::Field { what: "cycle extension", ps: extension.as_ps() });
+        }
+        self.extension = extension;
+        Ok(self)
+    }
+
+    /// The entries.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// When a cycle begins, on the node's clock.
+    pub fn base_time(&self) -> Instant {
+        self.base
+    }
+
+    /// How long a cycle lasts.
+    pub fn cycle_time(&self) -> Duration {
+        self.cycle
+    }
+
+    /// How much longer the last cycle before a change may last.
+    pub fn cycle_extension(&self) -> Duration {
+        self.extension
+    }
+
+    pub(super) fn windows(&self, queue: usize) -> &Windows {
+        &self.windows[queue]
+    }
+}
+
+fn check_intervals(entries: &[Entry]) -> Result<(), ListError> {
+    for (index, entry) in entries.iter().enumerate() {
+        if entry.interval == Duration::ZERO {
+            return Err(ListError::EmptyInterval(index + 1));
+        }
+        if !whole(entry.interval) {
+            let ps = entry.interval.as_ps();
+            return Err(ListError::Fraction { entry: index + 1, ps });
+        }
+    }
+    Ok(())
+}
+
+fn check_entries(cycle: Duration, entries: &[Entry]) -> Result<(), ListError> {
+    check_intervals(entries)?;
+    let mut end = Duration::ZERO;
+    for (index, entry) in entries.iter().enumerate() {
+        end = end + entry.interval;
+        if end > cycle {
+            let (end_ns, cycle_ns) = (end.as_ns(), cycle.as_ns());
+            return Err(ListError::BeyondCycle { entry: index + 1, end_ns, cycle_ns });
+        }
+    }
+    Ok(())
+}
+
+fn whole(duration: Duration) -> bool {
+    duration.as_ps().is_multiple_of(1_000)
+}

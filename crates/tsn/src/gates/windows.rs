@@ -1,0 +1,118 @@
+//! The open windows of one queue within a cycle.
+
+use wire::{Duration, Instant};
+
+use super::Entry;
+use crate::LocalTime;
+
+/// Open spans, in order, within a cycle that begins at `base`. Neighbouring
+/// open entries are one window; a window that reaches over the end of the
+/// cycle is one as well, its end then lies beyond the cycle.
+#[derive(Clone, Debug)]
+pub(super) struct Windows {
+    base: i64,
+    cycle: i64,
+    /// Start and end in picoseconds; the start lies within the cycle.
+    open: Vec<(i64, i64)>,
+}
+
+impl Windows {
+    pub fn new(queue: usize, base: Instant, cycle: Duration, entries: &[Entry]) -> Self {
+        let cycle = cycle.as_ps() as i64;
+        // Only where it lies within a cycle matters.
+        let base = (base.as_ps() % cycle as u64) as i64;
+        let mut open: Vec<(i64, i64)> = Vec::new();
+        let mut start = 0;
+        for (index, entry) in entries.iter().enumerate() {
+            let mut end = start + entry.interval.as_ps() as i64;
+            if index + 1 == entries.len() {
+                end = cycle;
+            }
+            if entry.states.is_open(queue) {
+                match open.last_mut() {
+                    Some(last) if last.1 == start => last.1 = end,
+                    _ => open.push((start, end)),
+                }
+            }
+            start = end;
+        }
+        Self { base, cycle, open: join_ends(open, cycle) }
+    }
+
+    pub fn len(&self) -> usize {
+        self.open.len()
+    }
+
+    pub fn always_open(&self) -> bool {
+        self.open.first().is_some_and(|&(start, end)| end - start == self.cycle)
+    }
+
+    pub fn is_open(&self, at: LocalTime) -> bool {
+        self.next(at).is_some_and(|(opens, _)| opens <= at)
+    }
+
+    /// The window that `at` lies in, else the next one.
+    pub fn next(&self, at: LocalTime) -> Option<(LocalTime, LocalTime)> {
+        if self.open.is_empty() {
+            return None;
+        }
+        if self.always_open() {
+            return Some((LocalTime::from_ps(i64::MIN), LocalTime::from_ps(i64::MAX)));
+        }
+        let phase = (at.as_ps() - self.base).rem_euclid(self.cycle);
+        let cycle_start = at.as_ps() - phase;
+        let window = |(start, end): (i64, i64), cycle_start: i64| {
+            (LocalTime::from_ps(cycle_start + start), LocalTime::from_ps(cycle_start + end))
+        };
+        // The last window may have begun in the cycle before.
+        let last = self.open[self.open.len() - 1];
+        if phase < last.1 - self.cycle {
+            return Some(window(last, cycle_start - self.cycle));
+        }
+        let index = self.open.partition_point(|&(_, end)| end <= phase);
+        Some(match self.open.get(index) {
+            Some(&found) => window(found, cycle_start),
+            None => window(self.open[0], cycle_start + self.cycle),
+        })
+    }
+
+    pub fn next_change(&self, after: LocalTime) -> Option<LocalTime> {
+        if self.always_open() {
+            return None;
+        }
+        let (opens, closes) = self.next(after)?;
+        Some(if opens > after { opens } else { closes })
+    }
+
+    pub fn longest_closed(&self) -> Option<Duration> {
+        self.longest_wait(Duration::ZERO)
+    }
+
+    /// The longest wait of a transmission: over windows into which it does not
+    /// fit at all, and from the last moment at which it fitted.
+    pub fn longest_wait(&self, duration: Duration) -> Option<Duration> {
+        if self.always_open() {
+            return Some(Duration::ZERO);
+        }
+        let needed = i64::try_from(duration.as_ps()).ok()?;
+        let fits: Vec<_> =
+            self.open.iter().filter(|(start, end)| end - start >= needed).copied().collect();
+        let first = *fits.first()?;
+        let next = fits.iter().skip(1).copied().chain([(first.0 + self.cycle, 0)]);
+        let longest = fits.iter().zip(next).map(|(this, next)| next.0 - (this.1 - needed)).max()?;
+        Some(Duration::from_ps(longest as u64))
+    }
+}
+
+/// Makes one window of one at the end of a cycle and one at its start.
+fn join_ends(mut open: Vec<(i64, i64)>, cycle: i64) -> Vec<(i64, i64)> {
+    let joined = match (open.first(), open.last()) {
+        (Some(first), Some(last)) => open.len() > 1 && first.0 == 0 && last.1 == cycle,
+        _ => false,
+    };
+    if joined {
+        let (_, first_end) = open.remove(0);
+        open.last_mut().expect("two windows, one gone").1 = cycle + first_end;
+    }
+    open
+}

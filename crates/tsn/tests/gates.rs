@@ -1,0 +1,210 @@
+//! Gate control lists against a reference that steps through nanoseconds.
+
+use proptest::prelude::*;
+use tsn::{Clock, Entry, GateControlList, GateStates, Gates, ListError, LocalTime, taprio};
+use wire::{Duration, Instant};
+
+fn entry(states: u8, ns: u64) -> Entry {
+    Entry { states: GateStates(states), interval: Duration::from_ns(ns) }
+}
+
+fn local(ns: u64) -> LocalTime {
+    LocalTime::from_ps(ns as i64 * 1_000)
+}
+
+#[test]
+fn errors_name_the_entry() {
+    let new = |cycle, entries: &[Entry]| {
+        GateControlList::new(Instant::ZERO, Duration::from_ps(cycle), entries)
+            .expect_err("it is wrong")
+            .to_string()
+    };
+    assert_eq!(new(1_000, &[]), "a gate control list needs at least one entry");
+    assert_eq!(new(9_000, &[entry(1, 5), entry(2, 0)]), "entry 2: the interval is zero");
+    let fraction = Entry { states: GateStates(1), interval: Duration::from_ps(1_500) };
+    assert_eq!(
+        new(9_000, &[fraction]),
+        "entry 1: the interval of 1500 ps is no whole number of nanoseconds"
+    );
+    assert_eq!(
+        new(9_000, &[entry(1, 5), entry(2, 5)]),
+        "entry 2 ends 10 ns after the cycle's start, the cycle lasts 9 ns"
+    );
+    assert_eq!(
+        new(0, &[entry(1, 5)]),
+        "cycle time of 0 ps: it is 1 ns to 2147483647 ns, whole nanoseconds"
+    );
+    assert_eq!(
+        GateControlList::of_entries(Instant::from_ps(1), &[entry(1, 5)]).unwrap_err(),
+        ListError::Field { what: "base time", ps: 1 }
+    );
+}
+
+#[test]
+fn a_window_over_the_end_of_the_cycle_is_one() {
+    // Queue 0 is open for the last 3 us and the first 2 us of 10 us.
+    let list = GateControlList::of_entries(
+        Instant::from_ns(1_000),
+        &[entry(1, 2_000), entry(2, 5_000), entry(1, 3_000)],
+    )
+    .unwrap();
+    assert_eq!(
+        list.earliest_start(0, local(8_000), Duration::from_ns(5_000)),
+        Some(local(8_000)),
+        "all five microseconds fit"
+    );
+    assert_eq!(
+        list.earliest_start(0, local(8_001), Duration::from_ns(5_000)),
+        Some(local(18_000)),
+        "a nanosecond too late"
+    );
+    assert_eq!(list.earliest_start(0, local(0), Duration::from_ns(5_001)), None);
+    assert_eq!(list.earliest_start(2, local(0), Duration::ZERO), None);
+    assert_eq!(list.longest_closed(0), Some(Duration::from_ns(5_000)));
+    assert_eq!(list.longest_closed(1), Some(Duration::from_ns(5_000)));
+    assert_eq!(list.longest_closed(2), None);
+    assert_eq!(list.longest_wait(0, Duration::from_ns(4_000)), Some(Duration::from_ns(9_000)));
+    assert_eq!(list.next_change(0, local(8_000)), Some(local(13_000)));
+    assert_eq!(list.next_change(2, local(8_000)), None);
+}
+
+/// The last entry holds until the cycle ends.
+#[test]
+fn the_last_entry_fills_the_cycle() {
+    let cycle = Duration::from_ns(1_000);
+    let list = GateControlList::new(Instant::ZERO, cycle, &[entry(2, 100), entry(1, 1)]).unwrap();
+    assert!(!list.is_open(0, local(99)) && list.is_open(0, local(100)));
+    assert!(list.is_open(0, local(999)) && !list.is_open(0, local(1_000)));
+}
+
+#[test]
+fn taprio_commands() {
+    let entries = [entry(0x01, 300_000), entry(0x82, 300_000), entry(0xff, 400_000)];
+    let list =
+        GateControlList::of_entries(Instant::from_ns(1_528_743_495_910_289), &entries).unwrap();
+    let options = taprio::Options { device: "eth0", offload: false };
+    assert_eq!(
+        taprio::command(&list, &options),
+        "tc qdisc replace dev eth0 parent root handle 100 taprio num_tc 8 \
+         map 0 1 2 3 4 5 6 7 0 0 0 0 0 0 0 0 queues 1@0 1@1 1@2 1@3 1@4 1@5 1@6 1@7 \
+         base-time 1528743495910289 sched-entry S 01 300000 sched-entry S 82 300000 \
+         sched-entry S ff 400000 cycle-time 1000000 flags 0x0 clockid CLOCK_TAI"
+    );
+    let list = list.with_extension(Duration::from_us(5)).unwrap();
+    let command = taprio::command(&list, &taprio::Options { device: "sw0p2", offload: true });
+    assert!(
+        command.ends_with("cycle-time 1000000 cycle-time-extension 5000 flags 0x2"),
+        "{command}"
+    );
+}
+
+/// A cycle of up to some 60 ns, of which the last entry may fill a part.
+fn lists() -> impl Strategy<Value = GateControlList> {
+    let entries = prop::collection::vec((any::<u8>(), 1u64..12), 1..6);
+    (entries, 0u64..200, 0u64..10).prop_map(|(entries, base, rest)| {
+        let entries: Vec<_> = entries.iter().map(|&(states, ns)| entry(states, ns)).collect();
+        let sum = entries.iter().fold(Duration::ZERO, |sum, entry| sum + entry.interval);
+        let cycle = sum + Duration::from_ns(rest);
+        GateControlList::new(Instant::from_ns(base), cycle, &entries).expect("valid")
+    })
+}
+
+/// The gates at a local nanosecond, read off the entries.
+fn states(list: &GateControlList, at_ns: i64) -> GateStates {
+    let cycle = list.cycle_time().as_ns() as i64;
+    let mut phase = (at_ns - list.base_time().as_ns() as i64).rem_euclid(cycle);
+    for entry in list.entries() {
+        if phase < entry.interval.as_ns() as i64 {
+            return entry.states;
+        }
+        phase -= entry.interval.as_ns() as i64;
+    }
+    list.entries()[list.entries().len() - 1].states
+}
+
+/// Steps from `now` until `duration` nanoseconds in a row are open.
+fn stepped(list: &GateControlList, queue: usize, now: i64, duration: i64) -> Option<i64> {
+    let cycle = list.cycle_time().as_ns() as i64;
+    // A frame of no length still needs an open gate.
+    let open = |start| (start..start + duration.max(1)).all(|at| states(list, at).is_open(queue));
+    (now..now + 2 * cycle).find(|&start| open(start))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn as_the_stepping_reference(
+        list in lists(),
+        queue in 0usize..8,
+        now in 0i64..400,
+        duration in 0i64..80,
+    ) {
+        let at = LocalTime::from_ps(now * 1_000);
+        prop_assert_eq!(list.is_open(queue, at), states(&list, now).is_open(queue));
+        let found = list.earliest_start(queue, at, Duration::from_ns(duration as u64));
+        let expected = stepped(&list, queue, now, duration);
+        prop_assert_eq!(found.map(|at| at.as_ps()), expected.map(|ns| ns * 1_000));
+
+        let change = (now + 1..now + 1 + list.cycle_time().as_ns() as i64)
+            .find(|&at| states(&list, at).is_open(queue) != states(&list, at - 1).is_open(queue));
+        let found = list.next_change(queue, at);
+        prop_assert_eq!(found.map(|at| at.as_ps()), change.map(|ns| ns * 1_000));
+    }
+
+    #[test]
+    fn longest_closed_and_wait(list in lists(), queue in 0usize..8, duration in 0i64..40) {
+        let cycle = list.cycle_time().as_ns() as i64;
+        let wait = (0..cycle)
+            .map(|now| stepped(&list, queue, now, duration).map(|start| start - now))
+            .collect::<Option<Vec<_>>>()
+            .map(|waits| waits.into_iter().max().expect("a cycle"));
+        let found = list.longest_wait(queue, Duration::from_ns(duration as u64));
+        // The reference sees whole nanoseconds: the worst one lies just after
+        // the last moment at which the transmission fitted.
+        match (found, wait) {
+            (None, None) => {}
+            (Some(found), Some(wait)) => {
+                let found = found.as_ns() as i64;
+                let expected = if duration == 0 || wait == 0 { wait } else { wait + 1 };
+                prop_assert_eq!(found, expected);
+            }
+            other => prop_assert!(false, "{:?}", other),
+        }
+    }
+
+    /// Through a clock: the answer lies in an open window, in true time, and
+    /// there is no earlier one.
+    #[test]
+    fn through_a_clock(
+        list in lists(),
+        queue in 0usize..8,
+        now in 0u64..200_000,
+        duration in 1u64..12_000,
+        offset in -100_000i64..100_000,
+        drift in -1_000_000i32..=1_000_000,
+    ) {
+        let clock = Clock::new(offset, drift).expect("in range");
+        let gates = Gates::new(list.clone(), clock);
+        let (now, duration) = (Instant::from_ps(now), Duration::from_ps(duration));
+        let open_for = |start: Instant| {
+            let end = clock.local(Instant::from_ps((start + duration).as_ps() - 1)).as_ps();
+            (clock.local(start).as_ps()..=end)
+                .step_by(250)
+                .chain([end])
+                .all(|ps| states(&list, ps.div_euclid(1_000)).is_open(queue))
+        };
+        let found = gates.earliest_start(queue, now, duration);
+        let until = found.unwrap_or(now + Duration::from_ns(150));
+        let mut at = now;
+        while at < until {
+            prop_assert!(!open_for(at), "{:?} is earlier", at);
+            at += Duration::from_ps(if at + Duration::from_ps(997) < until { 997 } else { 1 }
+                .min(until.since(at).as_ps()));
+        }
+        if let Some(start) = found {
+            prop_assert!(open_for(start));
+            prop_assert!(gates.permits(queue, start, duration));
+        }
+    }
+}
