@@ -374,7 +374,7 @@ function tap.dissector(tvb, pinfo, root)
     local way = tvb(2, 1):uint() == 0 and "down" or "up"
     local here_ = tvb(1, 1):uint()
     taps[here_] = taps[here_] or { link = follow.new(), found = {} }
-    local one = tlp.parse(tvb, 4, tvb:len() - 4)
+    local one = tlp.parse(tvb, 4, tvb:reported_len() - 4, tvb:len() - 4)
     local found = taps[here_].found
     found[pinfo.number] = found[pinfo.number]
         or follow.tlp(taps[here_].link, one, tvb, way, pinfo.number, pinfo.rel_ts)

@@ -4,6 +4,7 @@ mod endpoint;
 mod frames;
 pub mod seeds;
 mod tlp;
+mod trace;
 #[allow(dead_code)]
 #[path = "../../crates/switch/tests/fabric/world/mod.rs"]
 mod world;
@@ -16,6 +17,7 @@ const TARGETS: &[(&str, fn(&[u8]))] = &[
     ("endpoint", endpoint::run),
     ("nvme", nvme::testing::run_operations),
     ("vfio_user", live::vfio_user::testing::run_messages),
+    ("trace", trace::run),
 ];
 
 /// The target `name`.

@@ -23,6 +23,7 @@ pub fn write(folder: &Path) -> io::Result<()> {
         ("endpoint", endpoint()),
         ("nvme", nvme()),
         ("vfio_user", vfio_user()),
+        ("trace", crate::trace::seeds()),
     ] {
         let folder = folder.join(target);
         fs::create_dir_all(&folder)?;

@@ -275,14 +275,14 @@ return function(names, bytes, transfer)
                 return table.concat(texts, ", ")
             end
         end
-        local one = find(c, address, #raw, true)
+        local one = find(c, address, t.bytes, true)
         if one then
             seen.command = one.command
             local offset = one.offset + address - one.first
             if one.command.data then keep(one.command, offset, raw) end
             return string.format("data +0x%x: %s", offset, one.command.text)
         end
-        if #raw == 4 then
+        if #raw == 4 and t.bytes == 4 then
             local data = u32(raw, 0)
             for vector, entry in pairs(c.vectors) do
                 if entry[3] == data and entry[2] * 4294967296 + entry[1] == address then

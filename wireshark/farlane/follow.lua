@@ -195,7 +195,7 @@ return function(names, bytes, config, controller, tlp)
         local summary = tlp.summary(t)
         local dropped = direction == "up" and s.resetting > 0
         if t.kind and not dropped then
-            local raw = t.data_length > 0 and tvb(t.data_at, t.data_length):raw() or ""
+            local raw = t.data_kept > 0 and tvb(t.data_at, t.data_kept):raw() or ""
             local meaning = (direction == "down" and from_host or from_device)(s, t, raw, seen)
             if meaning then summary = summary .. " " .. meaning end
         elseif dropped then

@@ -34,6 +34,7 @@ return function(names)
         payload = ProtoField.bytes("pcie_tlp.payload", "Payload"),
         ecrc = ProtoField.uint32("pcie_tlp.ecrc", "ECRC", base.HEX),
         index = ProtoField.uint16("pcie_tlp.index", "Number in the frame"),
+        cut = ProtoField.uint16("pcie_tlp.cut", "Bytes that were not captured"),
         direction = ProtoField.string("pcie_tlp.direction", "Direction"),
         request_in = ProtoField.framenum("pcie_tlp.request_in", "Request in", base.NONE, frametype.REQUEST),
         completion_in = ProtoField.framenum("pcie_tlp.completion_in", "Completion in", base.NONE, frametype.RESPONSE),
@@ -128,14 +129,20 @@ return function(names)
     end
 
     -- The TLP of `length` bytes at `at`: a table with `name`; `kind` is missing
-    -- and `fault` says why if it is malformed.
-    function tlp.parse(tvb, at, length)
-        local t = { at = at, length = length, fmt_type = tvb(at, 1):uint() }
+    -- and `fault` says why if it is malformed. Of a capture that was cut only
+    -- the first `kept` bytes are there.
+    function tlp.parse(tvb, at, length, kept)
+        kept = math.min(kept or length, length)
+        local t = { at = at, length = length, kept = kept, fmt_type = tvb(at, 1):uint() }
         t.name = names.fmt_type[t.fmt_type] or string.format("TLP 0x%02x", t.fmt_type)
         local need = tlp.total_length(tvb, at)
         if need == nil or need > length then
             t.fault = need and string.format("%d bytes where the header announces %d", length, need)
                 or "too short"
+            return t
+        end
+        if kept < (tvb(at, 1):bitfield(2, 1) == 1 and 16 or 12) then
+            t.fault = "cut off in the header"
             return t
         end
         t.has_data = tvb(at, 1):bitfield(1, 1) == 1
@@ -146,6 +153,8 @@ return function(names)
         t.poisoned = tvb(at + 2, 1):bitfield(1, 1) == 1
         t.data_at = at + t.header
         t.data_length = t.has_data and t.dw * 4 or 0
+        -- Bytes of it that are there.
+        t.data_kept = math.min(t.data_length, kept - t.header)
         local tag_at = t.name:sub(1, 3) == "Cpl" and 10 or 6
         t.tag = tvb(at + 1, 1):bitfield(0, 1) * 512 + tvb(at + 1, 1):bitfield(4, 1) * 256
             + tvb(at + tag_at, 1):uint()
@@ -221,7 +230,7 @@ return function(names)
     -- subtree.
     function tlp.add(tree, t, tvb, seen, index, direction)
         local at = t.at
-        local subtree = tree:add(proto, tvb(at, t.length), "PCIe TLP: " .. seen.text)
+        local subtree = tree:add(proto, tvb(at, t.kept), "PCIe TLP: " .. seen.text)
         if index then subtree:add(f.index, index):set_generated() end
         subtree:add(f.direction, direction == "down" and "from the host" or "from the device"):set_generated()
         subtree:add(f.fmt_type, tvb(at, 1))
@@ -240,8 +249,10 @@ return function(names)
         if t.kind == "Cpl" then add_completion(subtree, t, tvb)
         elseif t.kind then add_request(subtree, t, tvb) end
         if t.fault then subtree:add_proto_expert_info(e.malformed, "Malformed TLP: " .. t.fault) end
-        if t.kind and t.data_length > 0 then subtree:add(f.payload, tvb(t.data_at, t.data_length)) end
-        if t.kind and t.digest then subtree:add(f.ecrc, tvb(at + t.length - 4, 4)) end
+        if t.kind and t.data_kept > 0 then subtree:add(f.payload, tvb(t.data_at, t.data_kept)) end
+        if t.kept < t.length then
+            subtree:add(f.cut, t.length - t.kept):set_generated()
+        elseif t.kind and t.digest then subtree:add(f.ecrc, tvb(at + t.length - 4, 4)) end
         if seen.request then
             subtree:add(f.request_in, seen.request.number):set_generated()
             local time = seen.time - seen.request.time

@@ -9,6 +9,7 @@ mod local;
 mod namespace;
 mod node;
 mod progress;
+pub mod report;
 mod rig;
 mod signals;
 pub mod topology;

@@ -28,25 +28,12 @@ pub struct Node {
 }
 
 impl Node {
-    /// A device node with a drive of `size` bytes of RAM.
+    /// A device node with a drive of `size` bytes of RAM, recording what it
+    /// sees.
     ///
     /// # Errors
     /// If it does not start.
     pub fn device(
-        clock: Clock,
-        waiting: Waiting,
-        max_payload: u16,
-        number: usize,
-        size: u64,
-    ) -> Result<Self, Failure> {
-        Self::device_traced(clock, waiting, max_payload, number, size, TraceArgs::default())
-    }
-
-    /// The same, recording what it sees.
-    ///
-    /// # Errors
-    /// As [`device`](Self::device).
-    pub fn device_traced(
         clock: Clock,
         waiting: Waiting,
         max_payload: u16,

@@ -14,8 +14,8 @@ use wire::trace::NodeRole;
 pub struct TraceArgs {
     /// Record every TLP and frame into FILE, for `farlane trace`; with ring
     /// only the beginning and about the last SIZE bytes; with snap only so
-    /// much of each payload (without it all, but 256 bytes of what drives
-    /// write)
+    /// much of each payload (without it all of the first 512 KiB, and then
+    /// all but 64 bytes of what drives write)
     #[arg(long, value_name = "FILE[,ring=SIZE][,snap=BYTES]")]
     trace: Option<TraceTo>,
 }
@@ -49,8 +49,9 @@ fn ring(size: &str) -> Result<u64, String> {
 }
 
 fn snap(bytes: &str) -> Result<u16, String> {
-    let bytes = bytes.parse().ok().filter(|bytes| (1..=4096).contains(bytes));
-    bytes.ok_or_else(|| "snap is 1 to 4096 bytes".to_owned())
+    // Below 64 not even a submission queue entry would be whole.
+    let bytes = bytes.parse().ok().filter(|bytes| (64..=4096).contains(bytes));
+    bytes.ok_or_else(|| "snap is 64 to 4096 bytes".to_owned())
 }
 
 impl TraceArgs {
@@ -107,7 +108,7 @@ mod tests {
         let TraceTo(all) = "a/b.trace,ring=1M,snap=64".parse().unwrap();
         assert_eq!((all.ring, all.snap), (Some(1 << 20), Some(64)));
         assert_eq!(all.path, PathBuf::from("a/b.trace"));
-        for wrong in ["", ",ring=1M", "x,ring=1K", "x,snap=0", "x,snap=5000", "x,colour=red"] {
+        for wrong in ["", ",ring=1M", "x,ring=1K", "x,snap=63", "x,snap=5000", "x,colour=red"] {
             assert!(wrong.parse::<TraceTo>().is_err(), "{wrong}");
         }
     }

@@ -38,6 +38,12 @@ pub struct Counters {
     pub bad_doorbells: u64,
     /// Submission entries passed over by the drive's fetches.
     pub skipped_entries: u64,
+    /// Submission entries that the host rang for and the drive had not fetched
+    /// at a reset or the end of the capture.
+    pub unfetched_entries: u64,
+    /// Submission entries of nothing but zeroes, which are no command: they lie
+    /// behind what a capture kept of their TLP.
+    pub blank_entries: u64,
     /// Completion entries whose command is not known.
     pub unknown_completions: u64,
     /// Completion entries that the host acknowledged without their having

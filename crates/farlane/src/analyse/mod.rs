@@ -156,6 +156,11 @@ impl Analyser {
         }
     }
 
+    /// A TLP passed that nobody can read: it has its number, and that is all.
+    pub fn skip(&mut self) {
+        self.shared.seen += 1;
+    }
+
     /// The next thing found, in the order in which they ended.
     pub fn next_event(&mut self) -> Option<Event> {
         self.shared.next_event()
@@ -206,7 +211,7 @@ impl Analyser {
         self.shared.counters.unanswered += self.pending.len() as u64;
         for function in self.functions.values_mut() {
             if let Some(controller) = &mut function.controller {
-                controller.close_all(&mut self.shared);
+                controller.end(&mut self.shared);
             }
         }
     }

@@ -70,6 +70,11 @@ impl SubmissionQueue {
         self.doorbells.push_back((self.tail, step));
     }
 
+    /// Entries that were rung for and not fetched, as far as that is known.
+    fn unfetched(&self) -> u64 {
+        if self.lost == (false, false) { self.tail - self.fetched } else { 0 }
+    }
+
     /// Forgets the oldest doorbell.
     fn forget_doorbell(&mut self, counters: &mut Counters) {
         if let Some((end, _)) = self.doorbells.pop_front() {
@@ -197,6 +202,11 @@ pub(super) struct Queues {
 }
 
 impl Queues {
+    /// Entries that were rung for and not fetched.
+    pub fn unfetched(&self) -> u64 {
+        self.submission.values().map(SubmissionQueue::unfetched).sum()
+    }
+
     /// Adds a queue in the place of one with its number. `false` if there are
     /// too many.
     pub fn add_submission(&mut self, id: u16, queue: SubmissionQueue) -> bool {

@@ -47,7 +47,7 @@ pub struct TraceFile {
     pub cut: bool,
     /// Bytes that are no chunk, or a damaged one.
     pub damaged: u64,
-    file: File,
+    source: Source,
     chunks: Vec<Place>,
 }
 
@@ -59,15 +59,28 @@ impl TraceFile {
     pub fn open(path: &Path) -> Result<Self, Failure> {
         let failed = |why: String| Failure(format!("{}: {why}", path.display()));
         let file = File::open(path).map_err(|error| failed(error.to_string()))?;
+        Self::read_from(path, Source::File(file))
+    }
+
+    /// The same for bytes in memory; `path` is what they are called.
+    ///
+    /// # Errors
+    /// One line that names them.
+    pub fn of_bytes(path: &Path, bytes: Vec<u8>) -> Result<Self, Failure> {
+        Self::read_from(path, Source::Memory(bytes))
+    }
+
+    fn read_from(path: &Path, source: Source) -> Result<Self, Failure> {
+        let failed = |why: String| Failure(format!("{}: {why}", path.display()));
         let mut head = vec![0; MOST_HEADER];
-        let have = read_at(&file, 0, &mut head).map_err(|error| failed(error.to_string()))?;
+        let have = source.read_at(0, &mut head).map_err(|error| failed(error.to_string()))?;
         let (header, at) = Header::decode(&head[..have]).map_err(|e| failed(e.to_string()))?;
         let mut trace = Self {
             path: path.to_owned(),
             header,
             cut: false,
             damaged: 0,
-            file,
+            source,
             chunks: Vec::new(),
         };
         trace.find_chunks(at as u64).map_err(|error| failed(error.to_string()))?;
@@ -81,14 +94,14 @@ impl TraceFile {
         let mut bytes = Vec::new();
         loop {
             let mut head = [0; CHUNK_HEADER];
-            let have = read_at(&self.file, at, &mut head)?;
+            let have = self.source.read_at(at, &mut head)?;
             if have == 0 || bad > MOST_BAD {
                 return Ok(());
             }
             let found = ChunkHeader::decode(&head[..have]);
             if let Some(chunk) = found {
                 bytes.resize(chunk.length as usize, 0);
-                let have = read_at(&self.file, at + CHUNK_HEADER as u64, &mut bytes)?;
+                let have = self.source.read_at(at + CHUNK_HEADER as u64, &mut bytes)?;
                 let cut = have < bytes.len();
                 if cut || chunk.covers(&bytes) {
                     self.cut |= cut;
@@ -109,7 +122,7 @@ impl TraceFile {
     fn next_sync(&self, mut at: u64) -> io::Result<u64> {
         let mut window = vec![0; WINDOW];
         loop {
-            let have = read_at(&self.file, at, &mut window)?;
+            let have = self.source.read_at(at, &mut window)?;
             let found = window[..have].windows(SYNC.len()).position(|bytes| bytes == SYNC);
             if let Some(position) = found {
                 return Ok(at + position as u64);
@@ -138,7 +151,7 @@ impl TraceFile {
             }
             expected = chunk.number.wrapping_add(1);
             bytes.resize(*have as usize, 0);
-            let read = read_at(&self.file, offset + CHUNK_HEADER as u64, &mut bytes);
+            let read = self.source.read_at(offset + CHUNK_HEADER as u64, &mut bytes);
             read.map_err(|error| Failure(format!("{}: {error}", self.path.display())))?;
             let mut records = Records::new(chunk.start_ns, &bytes);
             for Timed { at_ns, record } in records.by_ref() {
@@ -152,16 +165,37 @@ impl TraceFile {
     }
 }
 
-/// Reads until `bytes` are full or the file ends.
-fn read_at(file: &File, offset: u64, bytes: &mut [u8]) -> io::Result<usize> {
-    let mut have = 0;
-    while have < bytes.len() {
-        match file.read_at(&mut bytes[have..], offset + have as u64) {
-            Ok(0) => break,
-            Ok(more) => have += more,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+/// Where the bytes are.
+#[derive(Debug)]
+enum Source {
+    File(File),
+    Memory(Vec<u8>),
+}
+
+impl Source {
+    /// Reads until `bytes` are full or the file ends.
+    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<usize> {
+        let mut have = 0;
+        while have < bytes.len() {
+            match self.read_some(offset + have as u64, &mut bytes[have..]) {
+                Ok(0) => break,
+                Ok(more) => have += more,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(have)
+    }
+
+    fn read_some(&self, offset: u64, bytes: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::File(file) => file.read_at(bytes, offset),
+            Self::Memory(all) => {
+                let start = usize::try_from(offset).unwrap_or(all.len()).min(all.len());
+                let length = bytes.len().min(all.len() - start);
+                bytes[..length].copy_from_slice(&all[start..start + length]);
+                Ok(length)
+            }
         }
     }
-    Ok(have)
 }

@@ -197,7 +197,7 @@ impl Builder {
         let (first, last) = self.index.span.unwrap_or((at, at));
         self.index.span = Some((first.min(at), last.max(at)));
         match timed.record {
-            Record::Tlp { up, bytes, .. } => self.port(at, up, key(bytes)),
+            Record::Tlp { tap, up, bytes, .. } if !tap.is_link() => self.port(at, up, key(bytes)),
             Record::Frame { tap, up, sequence, bytes, tlps, heads } => {
                 let connection = self.links.get(&tap).and_then(|link| link.connection);
                 let (connection, first) = (connection.unwrap_or(NONE), self.index.slots.len());
@@ -215,7 +215,7 @@ impl Builder {
                     self.forget();
                 }
             }
-            Record::Unknown { .. } => {}
+            Record::Tlp { .. } | Record::Unknown { .. } => {}
         }
     }
 

@@ -35,6 +35,11 @@ pub struct Point {
 }
 
 impl Run {
+    /// The port of the root node, at which commands are seen.
+    pub(super) fn station(&self) -> Station {
+        stations(self.root().file.header.role).1
+    }
+
     /// The points that the TLP with this number at the root node's port
     /// passed and at which it was seen, from the host to the drive.
     pub fn journey(&self, number: u64) -> Vec<Point> {

@@ -4,6 +4,7 @@
 //! [`Run::analyse`] goes through the TLPs of the point nearest to the host,
 //! and [`Run::journey`] tells when each of them was at the other points.
 
+pub mod capture;
 pub mod chart;
 mod clock;
 mod decode;
@@ -26,5 +27,5 @@ pub use journey::{Point, Station};
 pub use path::{Lane, Leg, by_lane, path};
 pub use run::{Found, Node, Parent, Run};
 pub use select::{Opcode, Selection, Span, parse_time};
-pub use stats::{Kind, LaneTime, Statistics};
+pub use stats::{Kind, LaneTime, Statistics, kind};
 pub use trouble::{Trouble, Troubles};

@@ -135,6 +135,10 @@ pub fn path(run: &Run, command: &Command) -> Vec<Leg> {
         way.wait(step, start);
         if crosses || (i + 1 == chain.len() && step.direction == Direction::Up) {
             way.cross(step, &points);
+        } else if i + 1 == chain.len() {
+            // The end is where the command is seen.
+            let seen = points.iter().position(|point| point.station == run.station());
+            way.cross(step, &points[..=seen.unwrap_or(0)]);
         }
     }
     way.legs.retain(|leg| leg.from_ns < leg.to_ns);

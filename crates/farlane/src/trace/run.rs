@@ -67,9 +67,17 @@ impl Run {
     /// One line for the user: a file that is no trace, or traces that do not
     /// belong together.
     pub fn open(paths: &[PathBuf]) -> Result<Self, Failure> {
+        let files = paths.iter().map(|path| TraceFile::open(path));
+        Self::of(files.collect::<Result<_, _>>()?)
+    }
+
+    /// Brings the traces of one run together.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn of(files: Vec<TraceFile>) -> Result<Self, Failure> {
         let mut nodes = Vec::new();
-        for path in paths {
-            let file = TraceFile::open(path)?;
+        for file in files {
             let index = Index::new(&file)?;
             nodes.push(Node { file, index, parent: None });
         }
@@ -192,13 +200,14 @@ impl Pass {
         bytes: &[u8],
         sink: &mut impl FnMut(Found<'_>, &Counters),
     ) {
-        let number = self.analyser.seen() + self.unreadable;
+        let number = self.analyser.seen();
         if number >= self.most {
             return;
         }
         let Some(tlp) = decode::tlp(length, bytes) else {
             // Numbers stay those of the index.
             self.unreadable += 1;
+            self.analyser.skip();
             return;
         };
         let direction = if up { Direction::Up } else { Direction::Down };

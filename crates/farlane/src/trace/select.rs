@@ -48,7 +48,10 @@ impl Span {
 /// # Errors
 /// The forms that are understood.
 pub fn parse_time(text: &str) -> Result<u64, String> {
-    let wrong = || format!("'{text}' is no time: use 1.5s, 20ms, 300us or 4000ns");
+    if text == "0" {
+        return Ok(0);
+    }
+    let wrong = || format!("'{text}' is no time: use 1.5s, 20ms, 300us, 4000ns or 0");
     let (digits, scale) = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)]
         .into_iter()
         .find_map(|(unit, scale)| text.strip_suffix(unit).map(|digits| (digits, scale)))
@@ -161,7 +164,8 @@ mod tests {
         assert!(!Span(10..=19).meets(5, 5) && !Span(10..=19).meets(20, 1));
         assert_eq!(parse_time("1.5ms"), Ok(1_500_000));
         assert_eq!(parse_time("2s"), Ok(2_000_000_000));
-        for wrong in ["", "5", "ms", "-1s", "1h", "NaNs", "infs"] {
+        assert_eq!((parse_time("0"), parse_time("0ms")), (Ok(0), Ok(0)));
+        for wrong in ["", "5", "00", "-0", "0 x", "ms", "-1s", "1h", "NaNs", "infs"] {
             assert!(parse_time(wrong).is_err(), "{wrong}");
         }
     }

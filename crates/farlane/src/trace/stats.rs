@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use wire::Duration;
 
-/// Types that are told apart; further ones are counted together.
-const MOST_KINDS: usize = 256;
+/// Types that are told apart, each with up to 3 MiB of distributions; further
+/// ones are counted together.
+const MOST_KINDS: usize = 64;
 
 /// All commands of one type.
 #[derive(Clone, Debug, Default)]
@@ -95,6 +96,11 @@ impl Statistics {
         for (lane, ns) in by_lane(path) {
             group.lanes.entry(lane).or_default().record(Duration::from_ns(ns));
         }
+    }
+
+    /// Totals of the commands of a type, as [`kind`] names it.
+    pub fn latency(&self, kind: &str) -> Option<&Latency> {
+        self.groups.get(kind).map(|group| &group.latency)
     }
 
     /// By type.

@@ -39,7 +39,7 @@ pub struct Troubles {
 type Count = fn(&Counters) -> u64;
 
 /// Counters of the analyser that stand for trouble.
-const WATCHED: [(&str, Count); 18] = [
+const WATCHED: [(&str, Count); 20] = [
     ("orphan: a memory request that nothing explains", |c| c.orphans),
     ("unexpected completion", |c| c.unexpected_completions),
     ("completer abort (CA)", |c| c.completer_aborts),
@@ -48,6 +48,8 @@ const WATCHED: [(&str, Count); 18] = [
     ("tag used again before its completion", |c| c.reused_tags),
     ("bad doorbell", |c| c.bad_doorbells),
     ("submission entry passed over", |c| c.skipped_entries),
+    ("submission entry rung for and never fetched (timeout)", |c| c.unfetched_entries),
+    ("submission entry that was not recorded (cut)", |c| c.blank_entries),
     ("completion entry of an unknown command", |c| c.unknown_completions),
     ("completion entry acknowledged but never seen", |c| c.unseen_completions),
     ("command identifier used twice", |c| c.reused_ids),

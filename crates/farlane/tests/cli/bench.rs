@@ -31,7 +31,7 @@ fn the_document_and_the_page_have_every_run() {
         assert!(in_flight <= number("iodepth") * 2.1, "{run}");
     }
     let html = std::fs::read_to_string(page).unwrap();
-    assert_eq!(html.matches("<svg").count(), 8);
+    assert_eq!(html.matches("<svg class=\"plot\"").count(), 8);
     assert_eq!(html.matches("<polyline").count(), runs.len());
     assert!(!html.contains("NaN") && !html.contains("src=") && !html.contains("href="));
 }

@@ -1,5 +1,6 @@
 //! `--trace` and `farlane trace`: files of real runs, with every option.
 
+use crate::json_document::every_key_is_described;
 use crate::process::{Node, one_line, run};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -51,12 +52,18 @@ fn demo() -> Demo {
 fn a_demo_leaves_traces_that_every_option_takes() {
     let demo = demo();
     let [host, switch, device] = demo.files.each_ref().map(String::as_str);
-    the_document_adds_up(&json(&["trace", device, switch, host, "--json"]));
+    let document = json(&["trace", device, switch, host, "--json"]);
+    the_document_adds_up(&document);
+    every_key_is_described(&document);
     texts(host, switch, device);
     filters(host);
     pictures(&demo);
+    report(&demo);
+    capture(&demo);
     let alone = json(&["trace", device, "--json", "--limit", "1"]);
     assert_eq!(alone["nodes"][0]["role"], "device");
+    sums_are_exact(&json(&["trace", device, "--json"]));
+    sums_are_exact(&json(&["trace", switch, "--json"]));
     assert!(alone["total"].as_u64() > Some(200), "a device's trace will do");
 }
 
@@ -79,18 +86,24 @@ fn the_document_adds_up(document: &Value) {
     }
     let commands = document["commands"].as_array().unwrap();
     assert!(commands.len() > 200);
+    sums_are_exact(document);
     let mut whole = 0;
-    for command in commands {
+    for command in commands.iter().filter(|command| command["duration_ns"].is_u64()) {
+        let lanes = command["lanes"].as_array().unwrap();
+        whole += usize::from(lanes.iter().all(|lane| lane["lane"] != "not_observed"));
+    }
+    assert!(whole * 10 > commands.len() * 9 || lost > 0, "{whole} of {}", commands.len());
+}
+
+fn sums_are_exact(document: &Value) {
+    for command in document["commands"].as_array().unwrap() {
         let Some(total) = command["duration_ns"].as_u64() else { continue };
         for list in ["segments", "lanes"] {
             let parts = command[list].as_array().unwrap();
             let sum: u64 = parts.iter().map(|part| part["ns"].as_u64().unwrap()).sum();
             assert_eq!(sum, total, "{list} of {command:#}");
         }
-        let lanes = command["lanes"].as_array().unwrap();
-        whole += usize::from(lanes.iter().all(|lane| lane["lane"] != "not_observed"));
     }
-    assert!(whole * 10 > commands.len() * 9 || lost > 0, "{whole} of {}", commands.len());
 }
 
 fn texts(host: &str, switch: &str, device: &str) {
@@ -161,6 +174,43 @@ fn pictures(demo: &Demo) {
     let events = events["traceEvents"].as_array().unwrap();
     let phases = |phase: &str| events.iter().filter(|event| event["ph"] == phase).count();
     assert!(phases("X") > 2000 && phases("C") > 400 && phases("M") > 5);
+}
+
+fn report(demo: &Demo) {
+    let [host, switch, device] = demo.files.each_ref().map(String::as_str);
+    let out = text(&demo.folder.join("report.html"));
+    says(&["trace", host, switch, device, "--html", &out, "--stats"]);
+    let page = std::fs::read_to_string(&out).unwrap();
+    assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"));
+    let document = json(&["trace", host, switch, device, "--json", "--limit", "0"]);
+    for kind in document["stats"].as_array().unwrap() {
+        let (name, n) = (kind["kind"].as_str().unwrap(), &kind["latency"]["n"]);
+        let row = format!("<td class=\"l\">{name}</td><td>{n}</td>");
+        assert!(page.contains(&row), "no row {row}");
+    }
+    for part in ["Distributions", "where the time passes", "The median", "The worst", "± "] {
+        assert!(page.contains(part), "no {part}");
+    }
+    assert!(page.matches("class=\"sequence\"").count() == 2 && !page.contains("NaN"));
+    for outside in ["<script", "src=", "href=", "@import", "https:"] {
+        assert!(!page.contains(outside), "{outside} leads outside");
+    }
+    let out = text(&demo.folder.join("none.html"));
+    says(&["trace", host, "--html", &out, "--queue", "77"]);
+    let page = std::fs::read_to_string(&out).unwrap();
+    assert!(page.contains("0 of ") && page.contains("What stands out"), "nothing fits");
+}
+
+fn capture(demo: &Demo) {
+    let host = demo.files[0].as_str();
+    let out = text(&demo.folder.join("run.pcapng"));
+    let shown = says(&["trace", host, "--pcapng", &out, "--from", "0", "--limit", "0"]);
+    let document = json(&["trace", host, "--json", "--limit", "0"]);
+    let line = format!("{} TLPs in the capture, 0 of them cut", document["nodes"][0]["tlps"]);
+    assert!(shown.contains(&line), "no '{line}' in {shown}");
+    assert_eq!(std::fs::read(&out).unwrap()[..4], [0x0a, 0x0d, 0x0d, 0x0a]);
+    let error = run(&["trace", host, "--pcapng", "/nowhere/x"]);
+    assert!(one_line(&error).contains("cannot write /nowhere/x"));
 }
 
 #[test]

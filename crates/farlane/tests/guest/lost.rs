@@ -14,6 +14,7 @@ use serde_json::json;
 use crate::folder;
 use crate::guest::Guest;
 use crate::node::{DeviceNode, HostNode};
+use crate::traced;
 use crate::workload;
 
 /// What the host node says when a device node is lost, when it is back, when its
@@ -35,10 +36,15 @@ fn namespace(disk: &Path, size: u64) -> String {
 fn remote_drive_is_lost_and_found() {
     let folder = folder::kept("lost");
     let [disk, other] = ["disk.img", "other.img"].map(|name| folder.join(name));
-    let mut device = DeviceNode::start(&folder, "device", &[&namespace(&disk, SIZE)]);
+    let traces = ["host", "lost", "again"].map(|name| folder.join(format!("{name}.trace")));
+    let [host_trace, lost_trace, again_trace] = traces.each_ref().map(|t| t.to_str().unwrap());
+    let recording = ["--trace", lost_trace];
+    let any = "127.0.0.1:0".parse().unwrap();
+    let drive = namespace(&disk, SIZE);
+    let mut device = DeviceNode::start_with(any, &folder, "device", &[&drive], &recording);
     let other = DeviceNode::start(&folder, "other", &[&namespace(&other, SIZE)]);
     let addresses = [device.address(), other.address()];
-    let mut host = HostNode::start(&folder, "host", &addresses, &[]);
+    let mut host = HostNode::start(&folder, "host", &addresses, &["--trace", host_trace]);
     let mut guest = Guest::builder("lost/guest")
         .kernel("nvme_core.io_timeout=5")
         .kernel(workload::RELAXED)
@@ -75,7 +81,8 @@ fn remote_drive_is_lost_and_found() {
     File::options().write(true).open(&disk).unwrap().set_len(SIZE).unwrap();
 
     // It comes back as it was.
-    let device = DeviceNode::start_at(address, &folder, "again", &[&namespace(&disk, SIZE)]);
+    let recording = ["--trace", again_trace];
+    let device = DeviceNode::start_with(address, &folder, "again", &[&drive], &recording);
     host.process.stderr.wait_for(LINK_UP, Duration::from_secs(10));
     host.process.stderr.wait_for(ATTACHED, Duration::from_secs(1));
     guest.run(&workload::rescan());
@@ -102,4 +109,5 @@ fn remote_drive_is_lost_and_found() {
     guest.power_off();
     assert!(host.stop().success());
     assert!(device.stop().success());
+    traced::losses_stand_out(&traces);
 }

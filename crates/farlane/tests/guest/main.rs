@@ -16,5 +16,13 @@ mod relay;
 mod remote;
 mod script;
 mod trace;
+mod traced;
 mod transcript;
 mod workload;
+
+#[path = "../wireshark/check.rs"]
+#[allow(dead_code, reason = "the Wireshark tests use the rest of it")]
+mod check;
+#[path = "../wireshark/tshark.rs"]
+#[allow(dead_code, reason = "the Wireshark tests use the rest of it")]
+mod tshark;

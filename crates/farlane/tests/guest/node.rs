@@ -40,16 +40,28 @@ impl DeviceNode {
     /// `name` tells its logs in `folder` from those of others; each of
     /// `namespaces` is a value of `--namespace`.
     pub fn start(folder: &Path, name: &str, namespaces: &[&str]) -> Self {
-        Self::start_at("127.0.0.1:0".parse().unwrap(), folder, name, namespaces)
+        Self::start_with("127.0.0.1:0".parse().unwrap(), folder, name, namespaces, &[])
     }
 
     /// Starts one on that address, for instance that of one which was killed.
     pub fn start_at(address: SocketAddr, folder: &Path, name: &str, namespaces: &[&str]) -> Self {
+        Self::start_with(address, folder, name, namespaces, &[])
+    }
+
+    /// Starts one that records what passes, with `--trace` or other `options`.
+    pub fn start_with(
+        address: SocketAddr,
+        folder: &Path,
+        name: &str,
+        namespaces: &[&str],
+        options: &[&str],
+    ) -> Self {
         let mut command = farlane("device");
         command.arg("--listen").arg(address.to_string());
         for namespace in namespaces {
             command.arg("--namespace").arg(namespace);
         }
+        command.args(options);
         let (process, address) = listening(command, name, folder);
         Self { process, address }
     }

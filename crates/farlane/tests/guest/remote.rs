@@ -8,10 +8,12 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::capture;
+use crate::check;
 use crate::folder;
 use crate::guest::{Guest, Memory};
 use crate::node::{DeviceNode, HostNode, SwitchNode};
 use crate::relay::Relay;
+use crate::traced::Traces;
 use crate::workload;
 
 fn namespace(disk: &Path) -> String {
@@ -24,9 +26,17 @@ fn remote_drive_keeps_files() {
     let disk = folder.join("disk.img");
     let namespace = namespace(&disk);
 
-    let device = DeviceNode::start(&folder, "first-device", &[&namespace]);
+    let traces = Traces::new(&folder);
+    let [host_options, device_options] = traces.options();
+    let device = DeviceNode::start_with(
+        "127.0.0.1:0".parse().unwrap(),
+        &folder,
+        "first-device",
+        &[&namespace],
+        &device_options,
+    );
     let relay = Relay::start(device.address(), &folder.join("first-capture"));
-    let host = HostNode::start(&folder, "first-host", &[relay.address()], &[]);
+    let host = HostNode::start(&folder, "first-host", &[relay.address()], &host_options);
     let mut guest = Guest::builder("remote/first-guest")
         .device(host.endpoint(0, json!({})).to_string())
         .start();
@@ -35,7 +45,11 @@ fn remote_drive_keeps_files() {
     guest.power_off();
     assert!(host.stop().success());
     assert!(device.stop().success());
-    capture::check(&relay.finish(), &commands, &disk);
+    let recordings = relay.finish();
+    capture::check(&recordings, &commands, &disk);
+    // The same run as Wireshark sees it, and as the nodes recorded it.
+    let [recording] = &recordings[..] else { panic!("{} connections", recordings.len()) };
+    check::recorded(&folder, recording, |expected| traces.check(expected));
 
     let device = DeviceNode::start(&folder, "second-device", &[&namespace]);
     let host = HostNode::start(&folder, "second-host", &[device.address()], &[]);

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::net::SocketAddrV4;
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use farlane::analyse::stream::{Chunk, Item, LinkAnalyser, Payload};
 use farlane::analyse::{self, Event, Settings};
@@ -132,7 +133,7 @@ fn export(folder: &Path, recording: &Recording, expected: &Expected) -> [PathBuf
 }
 
 /// What is asked of tshark, in this order.
-const FIELDS: [&str; 19] = [
+const FIELDS: [&str; 20] = [
     "frame.number",
     "farlane.kind",
     "pcie_tlp.fmt_type",
@@ -152,6 +153,7 @@ const FIELDS: [&str; 19] = [
     "_ws.expert.severity",
     "_ws.expert.message",
     "_ws.malformed",
+    "pcie_tlp.cut",
 ];
 
 /// tshark's expert severity from which it shows in yellow or red.
@@ -256,14 +258,36 @@ pub fn tlps(path: &Path, options: &[&str], expected: &Expected) {
     assert_eq!(decoded.packets.len(), expected.tlps.len(), "{}: packets", path.display());
 }
 
+/// Compares the NVMe commands in a capture of TLPs that passed another point:
+/// configuration requests are others there. Yields the bytes that each packet
+/// does not have.
+pub fn commands(path: &Path, expected: &Expected) -> Vec<u64> {
+    let packets = Tshark::ready().fields(path, &[], "farlane_tap", &FIELDS);
+    let decoded = Decoded { packets };
+    let name = path.display();
+    assert!(decoded.all("_ws.malformed").is_empty(), "{name}: malformed packets");
+    assert_eq!(decoded.commands(), expected.commands, "{name}: commands");
+    assert_eq!(decoded.ends(), expected.ends, "{name}: completion entries");
+    decoded.all("pcie_tlp.cut").into_iter().map(number).collect()
+}
+
 /// Leaves a recorded connection in `folder` as two captures, of TCP and of TLPs,
-/// and compares what tshark finds in them with what the analyser finds. What
-/// that is, and the captures.
-pub fn recorded(folder: &Path, recording: &Recording) -> (Expected, [PathBuf; 2]) {
+/// and compares what tshark finds in them with what the analyser finds; `also`
+/// does so with more, at the same time. What it finds, and the captures.
+pub fn recorded(
+    folder: &Path,
+    recording: &Recording,
+    also: impl FnOnce(&Expected),
+) -> (Expected, [PathBuf; 2]) {
     let expected = Expected::of(recording);
     let [as_tcp, as_tlps] = export(folder, recording, &expected);
-    tunnel(&as_tcp, &[], &expected);
-    tlps(&as_tlps, &[], &expected);
+    Tshark::ready();
+    thread::scope(|scope| {
+        // tshark takes one core.
+        scope.spawn(|| tunnel(&as_tcp, &[], &expected));
+        scope.spawn(|| tlps(&as_tlps, &[], &expected));
+        also(&expected);
+    });
     (expected, [as_tcp, as_tlps])
 }
 

@@ -1,6 +1,7 @@
 //! Two processes and a client between them and the recorder.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::check;
 use crate::drive::{BLOCK, Drive};
@@ -14,10 +15,19 @@ use wire::frame::HEADER;
 /// One block, one page, across pages, with a PRP list.
 const PIECES: [(u64, usize); 5] = [(0, 1), (8, 8), (100, 9), (1000, 128), (32_767, 1)];
 
-/// Writes and reads through the tunnel; what passed, and the capture of the same
-/// connection on loopback if the machine allows one.
-fn session(folder: &Path) -> (Recording, Option<PathBuf>) {
-    let device = DeviceNode::start(folder, "device", &["ram=16M"]);
+/// What passed, the capture of the same connection on loopback, and what host and
+/// device recorded.
+type Session = (Recording, Option<PathBuf>, [PathBuf; 2]);
+
+/// Writes and reads through the tunnel.
+fn session(folder: &Path) -> Session {
+    let traces = ["host.trace", "device.trace"].map(|name| folder.join(name));
+    let [host_trace, device_trace] = traces.each_ref().map(|path| path.display().to_string());
+    // All of the host's TLPs, of the device's only the beginnings.
+    let (whole, short) = (format!("{host_trace},snap=4096"), format!("{device_trace},snap=64"));
+    let any = "127.0.0.1:0".parse().unwrap();
+    let options = ["--trace", &short];
+    let device = DeviceNode::start_with(any, folder, "device", &["ram=16M"], &options);
     let relay = Relay::start(device.address(), &folder.join("relay"));
     let capture = folder.join("loopback.pcapng");
     let dumpcap = match Dumpcap::start(folder, device.address().port(), &capture) {
@@ -27,7 +37,8 @@ fn session(folder: &Path) -> (Recording, Option<PathBuf>) {
             None
         }
     };
-    let host = HostNode::start(folder, "host", &[relay.address()], &["--mmap-doorbells"]);
+    let options = ["--mmap-doorbells", "--trace", &whole];
+    let host = HostNode::start(folder, "host", &[relay.address()], &options);
     let mut drive = Drive::attach(&host.socket(0));
     assert_eq!(drive.identify_namespace(1), (16 << 20) / BLOCK as u64);
     for (at, blocks) in PIECES {
@@ -47,14 +58,14 @@ fn session(folder: &Path) -> (Recording, Option<PathBuf>) {
         dumpcap.stop(&sent[sent.len() - HEADER..]);
         capture
     });
-    (recording, real)
+    (recording, real, traces)
 }
 
 #[test]
 fn a_session_is_decoded_down_to_its_commands() {
     let folder = folder::kept("wireshark");
-    let (recording, real) = session(&folder);
-    let (expected, [tunnel, tlps]) = check::recorded(&folder, &recording);
+    let (recording, real, traces) = session(&folder);
+    let (expected, [tunnel, tlps]) = check::recorded(&folder, &recording, |_| {});
     let reads = expected.commands.iter().filter(|c| c.queue == 1 && c.opcode == 2);
     assert_eq!(reads.count(), PIECES.len());
     assert!(expected.frames > 50 && expected.tlps.len() > 1000);
@@ -68,6 +79,44 @@ fn a_session_is_decoded_down_to_its_commands() {
     }
     info_column(&tlps);
     one_command(&tlps);
+    let [host, device] = traces;
+    let whole = check::commands(&exported(&host), &expected);
+    assert_eq!(whole.len(), 0, "nothing was cut");
+    let cut = check::commands(&exported(&device), &expected);
+    // Data and PRP lists, of which 64 bytes are kept.
+    assert!(cut.len() > 20 && cut.contains(&(512 - 64)), "{} packets are cut", cut.len());
+    comments(&exported(&host));
+}
+
+/// A trace as `farlane trace --pcapng` exports it.
+fn exported(trace: &Path) -> PathBuf {
+    let out = trace.with_extension("pcapng");
+    let output = Command::new(env!("CARGO_BIN_EXE_farlane"))
+        .args(["trace", "--limit", "0", "--pcapng"])
+        .args([&out, trace])
+        .output()
+        .expect("farlane");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    out
+}
+
+/// farlane's comments and the dissector say the same of every TLP.
+fn comments(capture: &Path) {
+    let fields = ["frame.comment", "_ws.col.info"];
+    let filter = "frame.comment contains \"Read \"";
+    let packets = Tshark::ready().fields(capture, &["-2"], filter, &fields);
+    let mut compared = 0;
+    for packet in &packets {
+        let [comment, info] = [&packet[0][0], &packet[1][0]];
+        let cid = comment.split("cid ").nth(1).and_then(|rest| rest.split([',', ')']).next());
+        let cid = cid.unwrap_or_else(|| panic!("no identifier in {comment}"));
+        if comment.starts_with("data write of Read ") && comment.contains("queue 1 ") {
+            assert!(info.contains(&format!("Read cid {cid} ")), "{comment}: {info}");
+            compared += 1;
+        }
+    }
+    // One for each block, page or piece of 4096 bytes that was read.
+    assert!(compared > 20, "{compared}");
 }
 
 /// Every TLP of a command is found by its queue and identifier.

@@ -16,26 +16,32 @@ use wire::trace::{
 };
 use wire::{Duration, Instant};
 
-/// Bytes of a chunk; rings below eight of them have smaller ones.
-const CHUNK: usize = 256 << 10;
+/// Bytes of a chunk; rings below eight of them have smaller ones. Waking the
+/// writer disturbs the node more than recording does, so it is done rarely.
+const CHUNK: usize = 1 << 20;
 /// The smallest chunk holds the longest record several times.
 const SMALLEST: usize = 32 << 10;
-/// Chunks in memory: 2 MiB.
+/// Chunks in memory: 8 MiB.
 const CHUNKS: usize = 8;
 /// A chunk waits this long at most while anything happens.
 const FLUSH: Duration = Duration::from_ms(100);
 /// Bytes at the front of a ring that are kept: without the enumeration and
 /// the creation of the queues nobody can tell what the TLPs mean.
 const HEAD: u64 = 1 << 20;
-/// Payload kept of what a device writes, unless it was said: every NVMe
-/// structure is told by less.
-const WRITES: usize = 256;
+/// Bytes of TLPs at the front that are kept whole, unless it was said
+/// otherwise: what the host learns of its drives is among them.
+const WHOLE: usize = 512 << 10;
+/// Payload kept after that of what a device writes: completion entries and
+/// interrupts are smaller.
+const WRITES: usize = 64;
 
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Recorder {
     clock: Clock,
     snap: Option<usize>,
+    /// What is left of [`WHOLE`].
+    whole: usize,
     /// The chunk that is filled, with room for its header.
     buffer: Vec<u8>,
     most: usize,
@@ -91,6 +97,7 @@ impl Recorder {
         Ok(Self {
             clock,
             snap: settings.snap.map(usize::from),
+            whole: WHOLE,
             buffer: fresh(most),
             most,
             start_ns: 0,
@@ -108,9 +115,10 @@ impl Recorder {
     /// A TLP passes.
     pub fn tlp(&mut self, tap: Tap, up: bool, tlp: &Tlp) {
         let keep = self.snap.unwrap_or(match tlp.packet {
-            Packet::MemoryWrite(_) if up => WRITES,
+            Packet::MemoryWrite(_) if up && self.whole == 0 => WRITES,
             _ => usize::MAX,
         });
+        self.whole = self.whole.saturating_sub(tlp.wire_length());
         let room = record_room(tlp.wire_length());
         let now = self.clock.now();
         if let Some(delta) = self.begin(now, room) {

@@ -73,8 +73,10 @@ pub struct Packet<'a> {
     pub at_ns: u64,
     /// Which way, if that is known.
     pub direction: Option<Direction>,
-    /// All of its bytes.
+    /// Its bytes, or the first of them.
     pub data: &'a [u8],
+    /// How many more it had that were not kept.
+    pub cut: u32,
     /// Shown beside the packet; empty for none.
     pub comment: &'a str,
 }
@@ -127,7 +129,7 @@ impl Packet<'_> {
             out.put_u32_le(self.at_ns as u32);
             // Captured, original.
             out.put_u32_le(length);
-            out.put_u32_le(length);
+            out.put_u32_le(length.saturating_add(self.cut));
             out.put_slice(self.data);
             pad(out, self.data.len());
             let mut options = Options::new(out);

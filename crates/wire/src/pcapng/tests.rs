@@ -50,6 +50,7 @@ fn packets() {
         at_ns: 0x0102_0304_a0b0_c0d0,
         direction: Some(Direction::Outbound),
         data: &[1, 2, 3, 4, 5],
+        cut: 0,
         comment: "",
     };
     assert_eq!(
@@ -64,6 +65,8 @@ fn packets() {
         encoded(|out| bare.encode(out)),
         hex("06000000 24000000 01000000 04030201 d0c0b0a0 04000000 04000000 07070707 24000000")
     );
+    let short = Packet { cut: 0x100, ..bare };
+    assert_eq!(encoded(|out| short.encode(out))[20..28], hex("04000000 04010000"));
     let inbound = Packet { direction: Some(Direction::Inbound), comment: "abc", ..bare };
     assert_eq!(
         encoded(|out| inbound.encode(out))[32..],
@@ -78,7 +81,7 @@ proptest! {
         data in prop::collection::vec(any::<u8>(), 0..80),
         comment in ".{0,20}",
     ) {
-        let packet = Packet { interface: 0, at_ns: 1, direction: None, data: &data, comment: &comment };
+        let packet = Packet { interface: 0, at_ns: 1, direction: None, data: &data, cut: 0, comment: &comment };
         let out = encoded(|out| { packet.encode(out); packet.encode(out); });
         let length = out.len() / 2;
         prop_assert_eq!(length % 4, 0);
@@ -92,7 +95,7 @@ proptest! {
     #[test]
     fn long_texts_are_cut(lead in 0usize..4) {
         let comment = "x".repeat(lead) + &"é".repeat(40_000);
-        let packet = Packet { interface: 0, at_ns: 1, direction: None, data: &[], comment: &comment };
+        let packet = Packet { interface: 0, at_ns: 1, direction: None, data: &[], cut: 0, comment: &comment };
         let out = encoded(|out| packet.encode(out));
         let length = usize::from(u16::from_le_bytes([out[30], out[31]]));
         prop_assert_eq!(length, 65_535 - usize::from(lead % 2 == 0));

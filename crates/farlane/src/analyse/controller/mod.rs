@@ -162,10 +162,16 @@ impl Controller {
     pub fn reset(&mut self, shared: &mut Shared) {
         shared.counters.resets += 1;
         self.generation += 1;
-        self.close_all(shared);
+        self.end(shared);
         self.queues = Queues::default();
         self.configuration = 0;
         shared.emit(super::Event::Reset { device: self.device });
+    }
+
+    /// Nothing more comes of what is on its way.
+    pub fn end(&mut self, shared: &mut Shared) {
+        shared.counters.unfetched_entries += self.queues.unfetched();
+        self.close_all(shared);
     }
 
     /// TLPs are missing: what was on its way is not known any more.

@@ -87,6 +87,11 @@ impl Controller {
             let (Some(entry), Some(Some(doorbell))) = (entry, fetch.doorbells.get(index)) else {
                 continue;
             };
+            // A Flush without a namespace would be wrong as well.
+            if entry.iter().all(|byte| *byte == 0) {
+                shared.counters.blank_entries += 1;
+                continue;
+            }
             let carriers = fetch
                 .answers
                 .iter()

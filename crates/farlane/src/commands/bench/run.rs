@@ -73,7 +73,7 @@ pub fn tunnelled(
     mps: u16,
     trace: &TraceArgs,
 ) -> Result<(Station<Switch>, Node), Failure> {
-    let far = Node::device_traced(clock, waiting, mps, 0, DRIVE, trace.beside("device0"))?;
+    let far = Node::device(clock, waiting, mps, 0, DRIVE, trace.beside("device0"))?;
     let tracer = trace.open(NodeRole::Host, node::instance(), clock)?;
     let switch = host_switch(mps, &[far.address()]).traced(tracer);
     let mut links = LinksUp::new(clock.now(), PATIENCE);

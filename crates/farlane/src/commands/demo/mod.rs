@@ -88,7 +88,7 @@ pub fn run(args: &Args) -> Outcome {
     let devices = (0..usize::from(args.devices))
         .map(|number| {
             let trace = args.trace.beside(&format!("device{number}"));
-            Node::device_traced(clock, waiting, args.mps, number, DRIVE, trace)
+            Node::device(clock, waiting, args.mps, number, DRIVE, trace)
         })
         .collect::<Result<Vec<_>, _>>()?;
     let mut addresses: Vec<SocketAddr> = devices.iter().map(Node::address).collect();

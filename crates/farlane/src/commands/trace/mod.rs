@@ -1,16 +1,19 @@
 //! `farlane trace`: what the nodes of a run recorded, for people and machines.
 
+mod gather;
+mod html;
 mod json;
 mod print;
 
 use super::{Failure, Outcome};
 use crate::analyse::{Command, Counters, Event};
+use crate::trace::capture::{Capture, Written};
 use crate::trace::{
     Found, Leg, Opcode, Run, Selection, Span, Statistics, Troubles, chart, parse_time, path,
     perfetto,
 };
 use std::fs::File;
-use std::io::BufWriter;
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use wire::Bdf;
 
@@ -22,7 +25,9 @@ use wire::Bdf;
     farlane trace run.trace --list --from 20ms --to 30ms\n  \
     farlane trace run.trace run.trace.device0 --stats --json\n  \
     farlane trace run.trace run.trace.device0 --command 7 --svg read.svg\n  \
-    farlane trace run.trace run.trace.device0 --perfetto run.json --limit 0\n\n\
+    farlane trace run.trace run.trace.device0 --html report.html\n  \
+    farlane trace run.trace run.trace.device0 --perfetto run.json --limit 0\n  \
+    farlane trace run.trace --pcapng run.pcapng --limit 0\n\n\
     Traces of one run are brought onto one timeline: the clock of the node nearest\n\
     to the host, whose TLPs are shown. Times are since that node's start.\n\
     docs/trace.md describes the files, docs/json.md the document.")]
@@ -78,6 +83,14 @@ pub struct Args {
     /// Also write the commands that fit for Perfetto, as Chrome trace events
     #[arg(long, value_name = "OUT.JSON")]
     perfetto: Option<PathBuf>,
+    /// Also write the TLPs as a capture for Wireshark: those of commands that
+    /// fit, and those that belong to no I/O command
+    #[arg(long, value_name = "OUT.PCAPNG")]
+    pcapng: Option<PathBuf>,
+    /// Also write a report: one page with tables, distributions and the
+    /// sequence diagrams of the median and the worst command
+    #[arg(long, value_name = "OUT.HTML")]
+    html: Option<PathBuf>,
     /// One JSON document instead of text; docs/json.md describes it
     #[arg(long)]
     json: bool,
@@ -112,6 +125,8 @@ struct Report {
     troubles: Troubles,
     counters: Counters,
     unreadable: u64,
+    /// What went into a capture, if one was wanted.
+    captured: Option<Written>,
 }
 
 impl Args {
@@ -148,15 +163,24 @@ impl Args {
 /// # Errors
 /// One line for the user.
 pub fn run(args: &Args) -> Outcome {
-    let report = collect(args)?;
+    let mut gathered = args.html.as_ref().map(|_| gather::Gathered::default());
+    let report = collect(args, gathered.as_mut())?;
     if let Some(path) = &args.svg {
         draw(&report, path)?;
+    }
+    if let (Some(path), Some(gathered)) = (&args.html, gathered) {
+        let page = html::page(&report, gathered)?;
+        std::fs::write(path, page).map_err(|error| cannot_write(path, &error))?;
     }
     if args.json {
         json::print(&report)
     } else {
-        print::text(&report, args);
-        Ok(())
+        let mut out = BufWriter::new(std::io::stdout().lock());
+        match print::text(&report, args, &mut out) {
+            // Who reads it has seen enough.
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+            done => Ok(done?),
+        }
     }
 }
 
@@ -179,12 +203,21 @@ fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
     Failure(format!("cannot write {}: {error}", path.display()))
 }
 
-fn collect(args: &Args) -> Result<Report, Failure> {
+/// The TLPs as a capture.
+fn capture(run: &Run, capture: &Capture, path: &Path) -> Result<Written, Failure> {
+    let file = File::create(path).map_err(|error| cannot_write(path, &error))?;
+    let (written, mut file) = capture.write(run, BufWriter::new(file))?;
+    file.flush().map_err(|error| cannot_write(path, &error))?;
+    Ok(written)
+}
+
+fn collect(args: &Args, mut gathered: Option<&mut gather::Gathered>) -> Result<Report, Failure> {
     let run = Run::open(&args.files)?;
     let (selection, limit) = (args.selection(), args.limit());
     let (mut shown, mut wanted, mut all) = (Vec::new(), 0, 0);
     let (mut statistics, mut troubles) = (Statistics::default(), Troubles::default());
     let mut perfetto = args.perfetto.as_deref().map(begin_perfetto).transpose()?;
+    let mut labels = args.pcapng.as_ref().map(|_| Capture::default());
     let (counters, unreadable) = run.analyse(|found, counters| {
         troubles.look(&found);
         if let Found::Tlp(_, _, tlp, _) = &found {
@@ -192,12 +225,19 @@ fn collect(args: &Args) -> Result<Report, Failure> {
         }
         let Found::Event(Event::Command(command)) = found else { return };
         all += 1;
-        if !selection.has(all, &command) {
+        let fits = selection.has(all, &command);
+        if let Some(labels) = &mut labels {
+            labels.add(all, &command, fits);
+        }
+        if !fits {
             return;
         }
         wanted += 1;
         let path = path(&run, &command);
         statistics.add(&command, &path);
+        if let Some(gathered) = &mut gathered {
+            gathered.add(all, &command);
+        }
         if let Some((writer, _)) = &mut perfetto {
             writer.add(all, &command, &path);
         }
@@ -209,5 +249,9 @@ fn collect(args: &Args) -> Result<Report, Failure> {
     if let Some((writer, path)) = perfetto {
         writer.finish().map_err(|error| cannot_write(&path, &error))?;
     }
-    Ok(Report { run, shown, wanted, all, statistics, troubles, counters, unreadable })
+    let captured = match (&labels, &args.pcapng) {
+        (Some(labels), Some(path)) => Some(capture(&run, labels, path)?),
+        _ => None,
+    };
+    Ok(Report { run, shown, wanted, all, statistics, troubles, counters, unreadable, captured })
 }

@@ -5,48 +5,56 @@ use crate::analyse::Command;
 use crate::analyse::segments::{self, Segment};
 use crate::analyse::view::{self, Options};
 use crate::trace::{Run, by_lane};
+use std::io::{self, Write};
 use wire::Duration;
 use wire::trace::NodeRole;
 
 /// Everything.
-pub fn text(report: &Report, args: &Args) {
-    print!("{}", nodes(&report.run));
+///
+/// # Errors
+/// As `out`.
+pub fn text(report: &Report, args: &Args, out: &mut impl Write) -> io::Result<()> {
+    write!(out, "{}", nodes(&report.run))?;
     let options = Options { fold: !args.unfold };
     if args.stats {
-        heading("Statistics, medians of segments and lanes below each type");
-        print!("{}", report.statistics.table());
+        heading(out, "Statistics, medians of segments and lanes below each type")?;
+        write!(out, "{}", report.statistics.table())?;
     } else if args.list {
-        heading("Commands, in the order in which they ended");
-        println!("{HEAD}");
-        report.shown.iter().for_each(|shown| println!("{}", line(shown)));
+        heading(out, "Commands, in the order in which they ended")?;
+        writeln!(out, "{HEAD}")?;
+        report.shown.iter().try_for_each(|shown| writeln!(out, "{}", line(shown)))?;
     } else {
         for shown in &report.shown {
-            heading(&format!("NVMe transaction view of command {}", shown.number));
-            print!("{}", view::transaction(&shown.command, options));
-            print!("{}", breakdown(shown));
+            heading(out, &format!("NVMe transaction view of command {}", shown.number))?;
+            write!(out, "{}", view::transaction(&shown.command, options))?;
+            write!(out, "{}", breakdown(shown))?;
         }
         if !report.shown.is_empty() {
-            heading("Link view");
+            heading(out, "Link view")?;
             let commands: Vec<&Command> = report.shown.iter().map(|s| &s.command).collect();
-            print!("{}", view::link(&commands, options));
+            write!(out, "{}", view::link(&commands, options))?;
         }
     }
-    println!();
+    writeln!(out)?;
     if !args.stats && (report.shown.len() as u64) < report.wanted {
         let more = report.wanted - report.shown.len() as u64;
-        println!("{more} more of {} commands that fit; --limit shows more", report.wanted);
+        writeln!(out, "{more} more of {} commands that fit; --limit shows more", report.wanted)?;
     } else {
-        println!("{} of {} commands", report.wanted, report.all);
+        writeln!(out, "{} of {} commands", report.wanted, report.all)?;
     }
-    heading("What stands out");
-    print!("{}", report.troubles.text());
+    if let Some(captured) = report.captured {
+        writeln!(out, "{} TLPs in the capture, {} of them cut", captured.tlps, captured.cut)?;
+    }
+    heading(out, "What stands out")?;
+    write!(out, "{}", report.troubles.text())?;
     if report.unreadable > 0 {
-        println!("! {:>6}  TLPs that cannot be read", report.unreadable);
+        writeln!(out, "! {:>6}  TLPs that cannot be read", report.unreadable)?;
     }
+    out.flush()
 }
 
-fn heading(text: &str) {
-    println!("\n{text}\n{}", "-".repeat(text.chars().count()));
+fn heading(out: &mut impl Write, text: &str) -> io::Result<()> {
+    writeln!(out, "\n{text}\n{}", "-".repeat(text.chars().count()))
 }
 
 /// What each file is.
@@ -86,12 +94,13 @@ fn nodes(run: &Run) -> String {
 }
 
 fn flaws(node: &crate::trace::Node) -> String {
-    let mut out = String::new();
-    let mut flaw = |there: bool, text: String| {
-        if there {
-            out += &format!("      ! {text}\n");
-        }
-    };
+    flaws_of(node).iter().map(|text| format!("      ! {text}\n")).collect()
+}
+
+/// What is wrong with a file.
+pub(super) fn flaws_of(node: &crate::trace::Node) -> Vec<String> {
+    let mut out = Vec::new();
+    let mut flaw = |there: bool, text: String| out.extend(there.then_some(text));
     flaw(node.file.cut, "cut off in the middle: its node was killed".into());
     flaw(node.file.damaged > 0, format!("{} bytes are damaged", node.file.damaged));
     flaw(node.index.bad > 0, format!("{} records make no sense", node.index.bad));

@@ -133,6 +133,7 @@ impl<W: Write> TcpFile<W> {
             at_ns: 0,
             direction: Some(direction),
             data: &self.frame,
+            cut: 0,
             comment: "",
         };
         self.blocks.packet(at, packet)

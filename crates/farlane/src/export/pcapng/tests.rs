@@ -18,7 +18,7 @@ fn packets(file: &[u8]) -> Vec<(u64, u32, u32, Vec<u8>)> {
         if word(at) == 6 {
             let time = u64::from(word(at + 12)) << 32 | u64::from(word(at + 16));
             let captured = word(at + 20) as usize;
-            assert_eq!(word(at + 24) as usize, captured);
+            assert_eq!(word(at + 24) as usize, captured, "whole");
             let data = file[at + 28..at + 28 + captured].to_vec();
             // Options end with the flags: code 2, 4 bytes, value, end.
             assert_eq!(word(at + length - 16), 4 << 16 | 2);

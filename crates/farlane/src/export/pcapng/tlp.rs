@@ -93,14 +93,49 @@ impl<W: Write> TlpFile<W> {
         tlp: &Tlp,
         comment: &str,
     ) -> io::Result<()> {
+        self.begin_packet(tap, direction);
+        tlp.encode(&mut self.bytes);
+        self.packet(at, tap, direction, 0, comment)
+    }
+
+    /// Adds a TLP of which only the first bytes were kept; on the wire it had
+    /// `length`.
+    ///
+    /// # Errors
+    /// See [`begin`](Self::begin).
+    pub fn cut_tlp(
+        &mut self,
+        at: Instant,
+        tap: Tap,
+        direction: Direction,
+        (bytes, length): (&[u8], usize),
+        comment: &str,
+    ) -> io::Result<()> {
+        self.begin_packet(tap, direction);
+        self.bytes.extend_from_slice(bytes);
+        let cut = length.saturating_sub(bytes.len()) as u32;
+        self.packet(at, tap, direction, cut, comment)
+    }
+
+    fn begin_packet(&mut self, tap: Tap, direction: Direction) {
         self.bytes.clear();
         self.bytes.extend([VERSION, tap as u8, u8::from(direction == Direction::Up), 0]);
-        tlp.encode(&mut self.bytes);
+    }
+
+    fn packet(
+        &mut self,
+        at: Instant,
+        tap: Tap,
+        direction: Direction,
+        cut: u32,
+        comment: &str,
+    ) -> io::Result<()> {
         let packet = Packet {
             interface: u32::from(tap as u8) - 1,
             at_ns: 0,
             direction: Some(tap.direction(direction)),
             data: &self.bytes,
+            cut,
             comment,
         };
         self.blocks.packet(at, packet)

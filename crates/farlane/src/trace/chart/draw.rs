@@ -6,6 +6,7 @@
 use super::layout::{HEIGHT, LEFT, LINE, TOP, spread, thin, tick};
 use super::{Band, Chart, Column, Group, MOST_LINES};
 use crate::analyse::Direction;
+use crate::report::escape;
 use crate::trace::journey::Point;
 use crate::trace::path::Lane;
 use crate::trace::stats::micros;
@@ -17,14 +18,15 @@ const DOWN: &str = "#123f73";
 const UP: &str = "#d06c00";
 const BAD: &str = "#b00020";
 const STYLE: &str = "\
-text{font-family:Helvetica,Arial,'Liberation Sans',sans-serif;font-size:11px;fill:#111}\
-.title{font-size:16px;font-weight:bold}.small{font-size:10px;fill:#555}\
-.lane{font-size:13px;font-weight:bold}.axis{stroke:#111;stroke-width:1}\
-.grid{stroke:#ddd;stroke-width:.6}.station{stroke:#111;stroke-width:1.2}\
-.unseen{stroke:#aaa;stroke-width:1;stroke-dasharray:3 3}\
-.leader{stroke:#888;stroke-width:.6;fill:none}.halo{fill:#fff;fill-opacity:.88}\
-.frame{stroke-linecap:butt;stroke-width:7;stroke-opacity:.28}\
-.tlp{fill:none;stroke-width:1.3}";
+.sequence text{font-family:Helvetica,Arial,'Liberation Sans',sans-serif;font-size:11px;fill:#111}\
+.sequence .title{font-size:16px;font-weight:bold}.sequence .small{font-size:10px;fill:#555}\
+.sequence .lane{font-size:13px;font-weight:bold}.sequence .axis{stroke:#111;stroke-width:1}\
+.sequence .grid{stroke:#ddd;stroke-width:.6}.sequence .station{stroke:#111;stroke-width:1.2}\
+.sequence .unseen{stroke:#aaa;stroke-width:1;stroke-dasharray:3 3}\
+.sequence .leader{stroke:#888;stroke-width:.6;fill:none}\
+.sequence .halo{fill:#fff;fill-opacity:.88}\
+.sequence .frame{stroke-linecap:butt;stroke-width:7;stroke-opacity:.28}\
+.sequence .tlp{fill:none;stroke-width:1.3}";
 
 /// The whole document.
 pub(super) fn svg(chart: &Chart) -> String {
@@ -32,7 +34,7 @@ pub(super) fn svg(chart: &Chart) -> String {
     let bottom = TOP + HEIGHT;
     let height = bottom + 74.0 + 14.0 * chart.footer.len() as f64;
     let mut out = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {right:.0} {height:.0}\" \
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"sequence\" viewBox=\"0 0 {right:.0} {height:.0}\" \
          width=\"{right:.0}\" height=\"{height:.0}\" role=\"img\">\n\
          <title>{}</title>\n<style>{STYLE}</style>\n<defs>{}</defs>\n\
          <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
@@ -71,10 +73,6 @@ fn defs() -> String {
                  patternTransform=\"rotate(45)\"><rect width=\"7\" height=\"7\" fill=\"#fafafa\"/>\
                  <path d=\"M0 0V7\" stroke=\"#e2e2e2\" stroke-width=\"2\"/></pattern>";
     arrow("down", DOWN) + &arrow("up", UP) + &arrow("bad", BAD) + hatch
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 fn text(out: &mut String, x: f64, y: f64, class: &str, anchor: &str, words: &str) {

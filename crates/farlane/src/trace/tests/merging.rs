@@ -83,6 +83,17 @@ fn lanes_add_up_to_the_command() {
 }
 
 #[test]
+fn lanes_of_a_device_alone_add_up_too() {
+    let traces = traces();
+    let run = Run::open(std::slice::from_ref(&traces.device)).unwrap();
+    for command in commands(&run) {
+        let lanes = by_lane(&path(&run, &command));
+        let sum: u64 = lanes.iter().map(|(_, ns)| ns).sum();
+        assert_eq!(sum, command.duration().unwrap().as_ns(), "{lanes:?}");
+    }
+}
+
+#[test]
 fn without_the_device_its_side_is_not_observed() {
     let traces = traces();
     let run = Run::open(std::slice::from_ref(&traces.host)).unwrap();

@@ -1,6 +1,7 @@
 //! Traces made by hand, with journeys that are known.
 
 mod build;
+mod capture;
 mod charts;
 mod files;
 mod merging;

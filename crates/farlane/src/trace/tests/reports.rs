@@ -5,6 +5,7 @@ use crate::analyse::{Command, Event};
 use crate::trace::perfetto::Writer;
 use crate::trace::{Found, Run, Selection, Statistics, Troubles, path};
 use serde_json::Value;
+use wire::trace::{CHUNK_HEADER, ChunkHeader, Header, LinkState, Record, Tap};
 
 fn commands(run: &Run) -> (Vec<Command>, Troubles) {
     let (mut commands, mut troubles) = (Vec::new(), Troubles::default());
@@ -108,6 +109,50 @@ fn trouble_stands_out() {
     assert_eq!(count("command without a completion"), 1);
     let (at, packet, what) = &troubles.troubles.values().last().unwrap().places[0];
     assert!(*at > 0 && *packet > 0 && !what.is_empty());
+}
+
+#[test]
+fn a_lost_device_stands_out() {
+    let traces = super::build::traces_of(13, |bench, drive| {
+        let entry = crate::analyse::tests::io(2, 5, 8, 2, 0x10_0000, 0);
+        let index = bench.submit(drive, 1, &[entry]);
+        bench.fetch(drive, 1, index, &[entry]);
+        bench.write_host(drive, 0x10_0000, &[5; 512]);
+        bench.write_host(drive, 0x10_0000, &[5; 512]);
+        // And two more that nobody fetches any more.
+        bench.submit(drive, 1, &[entry, entry]);
+    });
+    let mut bytes = std::fs::read(&traces.host).unwrap();
+    let (_, mut at) = Header::decode(&bytes).unwrap();
+    let mut next = 0;
+    while let Some(chunk) = ChunkHeader::decode(&bytes[at..]) {
+        (at, next) = (at + CHUNK_HEADER + chunk.length as usize, chunk.number + 1);
+        if at == bytes.len() {
+            break;
+        }
+    }
+    let mut records = Vec::new();
+    let state = LinkState::Down("silent for 800 ms");
+    Record::Link { tap: Tap::link(0), state }.encode(0, &mut records);
+    let end = traces.bench.tlps.last().unwrap().0.as_ns() + 800_000_000;
+    bytes.extend(ChunkHeader::new(next, 0, end, &records).encode());
+    bytes.extend(records);
+    let (commands, troubles) = commands(&Run::open(&[traces.file("lost", &bytes)]).unwrap());
+    let last = commands.last().unwrap();
+    assert_eq!((last.entry.cid, last.status, last.end), (5, None, None));
+    let names: Vec<(&str, u64)> =
+        troubles.troubles.iter().map(|(name, trouble)| (*name, trouble.count)).collect();
+    assert_eq!(
+        names,
+        [
+            ("command without a completion entry", 1),
+            ("data transferred once more (retry)", 2),
+            ("link down", 1),
+            ("submission entry rung for and never fetched (timeout)", 2),
+        ]
+    );
+    let down = &troubles.troubles["link down"].places[0];
+    assert_eq!((down.0, down.2.as_str()), (end, "link 0: silent for 800 ms"));
 }
 
 #[test]

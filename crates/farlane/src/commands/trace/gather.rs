@@ -1,0 +1,104 @@
+//! What a report needs beside the statistics: which command of each type is
+//! the median, the 99th percentile, the worst.
+
+use crate::analyse::{Command, Event};
+use crate::commands::Failure;
+use crate::trace::{Found, Run, kind};
+use std::collections::BTreeMap;
+
+/// Types that are looked at; further ones are in the tables alone.
+const MOST_KINDS: usize = 256;
+
+/// A command that ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// From doorbell to head doorbell, in nanoseconds.
+    pub ns: u64,
+    /// Its number, from 1.
+    pub number: u64,
+    /// Its start on the timeline, in nanoseconds.
+    pub start_ns: u64,
+}
+
+/// Commands of one type.
+#[derive(Clone, Debug, Default)]
+pub struct Type {
+    /// Whether they are on an I/O queue.
+    pub io: bool,
+    /// Those that ended, in this order until they are ranked.
+    pub spans: Vec<Span>,
+}
+
+/// See the module.
+#[derive(Clone, Debug, Default)]
+pub struct Gathered {
+    types: BTreeMap<String, Type>,
+}
+
+impl Gathered {
+    /// Takes a command.
+    pub fn add(&mut self, number: u64, command: &Command) {
+        let Some(total) = command.duration() else { return };
+        let name = kind(command);
+        if self.types.len() >= MOST_KINDS && !self.types.contains_key(&name) {
+            return;
+        }
+        let this = self.types.entry(name).or_default();
+        this.io |= !command.is_admin();
+        let (ns, start_ns) = (total.as_ns(), command.start.as_ns());
+        this.spans.push(Span { ns, number, start_ns });
+    }
+
+    /// The types, those on I/O queues first, then by the time spent in all of
+    /// their commands; the first one is what the run was about.
+    pub fn ranked(self) -> Vec<(String, Type)> {
+        let mut all: Vec<(String, Type)> = self.types.into_iter().collect();
+        let spent = |this: &Type| this.spans.iter().map(|span| u128::from(span.ns)).sum::<u128>();
+        all.sort_by_cached_key(|(_, this)| (!this.io, u128::MAX - spent(this)));
+        all
+    }
+}
+
+impl Type {
+    /// The commands by length: that one which `share` of all do not exceed.
+    pub fn at(&self, share: f64) -> Option<Span> {
+        let mut order: Vec<&Span> = self.spans.iter().collect();
+        order.sort_by_key(|span| (span.ns, span.number));
+        let place = (share * order.len() as f64).ceil() as usize;
+        order.get(place.clamp(1, order.len().max(1)) - 1).map(|span| **span)
+    }
+}
+
+/// The commands with these numbers.
+///
+/// # Errors
+/// As [`Run::analyse`].
+pub fn commands(run: &Run, numbers: &[u64]) -> Result<BTreeMap<u64, Command>, Failure> {
+    let mut found = BTreeMap::new();
+    let mut number = 0;
+    run.analyse(|event, _| {
+        let Found::Event(Event::Command(command)) = event else { return };
+        number += 1;
+        if numbers.contains(&number) {
+            found.insert(number, *command);
+        }
+    })?;
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_are_those_of_the_samples() {
+        let span = |ns| Span { ns, number: ns, start_ns: 0 };
+        let of = |spans: Vec<Span>| Type { io: true, spans };
+        let hundred = of((1..=100).rev().map(span).collect());
+        let ranks = [0.5, 0.99, 1.0].map(|share| hundred.at(share).unwrap().ns);
+        assert_eq!(ranks, [50, 99, 100]);
+        let one = of(vec![span(7)]);
+        assert_eq!([0.0, 0.5, 1.0].map(|share| one.at(share).unwrap().ns), [7; 3]);
+        assert_eq!(of(vec![]).at(0.5), None);
+    }
+}

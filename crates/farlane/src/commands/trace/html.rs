@@ -1,0 +1,355 @@
+//! The report of `--html`.
+
+use super::Report;
+use super::gather::{Gathered, Type, commands};
+use super::print::flaws_of;
+use crate::analyse::segments;
+use crate::analyse::{Command, latency::Latency};
+use crate::commands::Failure;
+use crate::report::{
+    Align, Axis, Bar, Page, Plot, Scale, Series, Stack, Table, Tile, distribution, histogram, time,
+};
+use crate::trace::{Node, Run, by_lane, chart, path};
+use std::collections::BTreeMap;
+use wire::Duration;
+
+/// Types with pictures of their own, and lines in the common plot.
+const MOST_TYPES: usize = 4;
+const MOST_LINES: usize = 6;
+/// Rows of the table that are always seen.
+const MOST_ROWS: usize = 20;
+/// Points of a time series.
+const BINS: u64 = 60;
+
+/// The whole page.
+///
+/// # Errors
+/// As [`Run::analyse`]: single commands are looked up in a second pass.
+pub fn page(report: &Report, gathered: Gathered) -> Result<String, Failure> {
+    let types = gathered.ranked();
+    let io = types.iter().filter(|(_, this)| this.io).count();
+    let shown = &types[..types.len().min(if io > 0 { io.min(MOST_TYPES) } else { 1 })];
+    let ranked = shown.iter().flat_map(|(_, this)| [0.5, 0.99, 1.0].map(|share| this.at(share)));
+    let numbers: Vec<u64> = ranked.flatten().map(|span| span.number).collect();
+    let found = commands(&report.run, &numbers)?;
+
+    let mut page = Page::new("farlane trace report");
+    overview(&mut page, report);
+    page.section("Latency by type of command");
+    page.text(
+        "From the submission queue doorbell to the completion queue head doorbell, both at the \
+         point nearest to the host that was recorded. Every command counts.",
+    );
+    latencies(&mut page, report, &types);
+    distributions(&mut page, report, &types, shown);
+    breakdown(&mut page, report, shown, &found);
+    if let Some((name, main)) = shown.first() {
+        sequences(&mut page, report, name, main, &found);
+    }
+    stands_out(&mut page, report);
+    nodes(&mut page, &report.run);
+    let version = env!("CARGO_PKG_VERSION");
+    Ok(page.finish(&format!(
+        "Written by farlane {version}. Medians of parts do not add up to the \
+        median of the whole; the parts shown here are those of single commands, which do."
+    )))
+}
+
+fn overview(page: &mut Page, report: &Report) {
+    let run = &report.run;
+    let index = &run.root().index;
+    let (first, last) = index.span.unwrap_or_default();
+    let frames = index.frames();
+    let carried: u64 = frames.iter().map(|frame| u64::from(frame.tlps)).sum();
+    let troubles: u64 = report.troubles.troubles.values().map(|trouble| trouble.count).sum();
+    let tile = |value: String, name: &str| Tile { value, name: name.to_owned(), bad: false };
+    let mut tiles = vec![
+        tile(time((last - first) as f64), "recorded"),
+        tile(report.wanted.to_string(), "commands"),
+        tile(index.tlps().to_string(), "TLPs"),
+        tile(frames.len().to_string(), "frames of the tunnel"),
+    ];
+    if !frames.is_empty() {
+        tiles.push(tile(format!("{:.2}", carried as f64 / frames.len() as f64), "TLPs a frame"));
+    }
+    let name = "to look at, see below".to_owned();
+    tiles.push(Tile { value: troubles.to_string(), name, bad: troubles > 0 });
+    page.tiles(&tiles);
+    if report.wanted < report.all {
+        page.text(&format!(
+            "A part of the trace: {} of {} commands passed the filters. TLPs, frames and what \
+             stands out are those of the whole trace.",
+            report.wanted, report.all
+        ));
+    }
+}
+
+/// In the order of `types`; what never ended comes last.
+fn latencies(page: &mut Page, report: &Report, types: &[(String, Type)]) {
+    use Align::{Left, Right};
+    let empty = Table::new(&[
+        ("command", Left),
+        ("n", Right),
+        ("min", Right),
+        ("median", Right),
+        ("mean", Right),
+        ("p99", Right),
+        ("max", Right),
+        ("failed", Right),
+        ("lost", Right),
+    ]);
+    let mut kinds = report.statistics.kinds();
+    let place = |name: &str| types.iter().position(|(known, _)| known == name);
+    kinds.sort_by_cached_key(|kind| place(&kind.kind).unwrap_or(types.len()));
+    let [mut table, mut more] = [empty.clone(), empty];
+    for (place, kind) in kinds.iter().enumerate() {
+        let latency = kind.latency;
+        let span = |ns: u64| if latency.n == 0 { "–".to_owned() } else { time(ns as f64) };
+        let [min, median, mean, p99, max] =
+            [latency.min_ns, latency.p50_ns, latency.mean_ns, latency.p99_ns, latency.max_ns]
+                .map(span);
+        let (n, failed, lost) = (latency.n, kind.failed, kind.lost);
+        let [n, failed, lost] = [n, failed, lost].map(|count| count.to_string());
+        let row = vec![kind.kind.clone(), n, min, median, mean, p99, max, failed, lost];
+        if place < MOST_ROWS { table.row(row) } else { more.row(row) }
+    }
+    page.table(&table);
+    if kinds.len() > MOST_ROWS {
+        page.more(&format!("{} more types", kinds.len() - MOST_ROWS), &more);
+    }
+}
+
+fn distributions(
+    page: &mut Page,
+    report: &Report,
+    types: &[(String, Type)],
+    shown: &[(String, Type)],
+) {
+    let latency = |name: &str| report.statistics.latency(name).filter(|l| l.count() > 0);
+    let lines = types.iter().filter(|(_, this)| this.io || shown.len() < 2).take(MOST_LINES);
+    let lines: Vec<(String, &Latency)> =
+        lines.filter_map(|(name, _)| Some((name.clone(), latency(name)?))).collect();
+    if lines.is_empty() {
+        return;
+    }
+    page.section("Distributions");
+    let all = distribution("latency distributions", &lines);
+    let mut figures = vec![(
+        "Share of commands that took at most so long".to_owned(),
+        "the slowest one in a thousand is beyond the right end".to_owned(),
+        all.html(),
+    )];
+    for (name, this) in shown {
+        let Some(latency) = latency(name) else { continue };
+        let note = format!("{} commands, none left out", latency.count());
+        figures.push((name.clone(), note, histogram(name, latency).html()));
+        if this.spans.len() >= 2 * BINS as usize && figures.len() == 2 {
+            let note = "each point one sixtieth of the time".to_owned();
+            figures.push((format!("{name} over the run"), note, over_time(name, this).html()));
+        }
+    }
+    page.figures(&figures);
+}
+
+/// Median and worst command in each piece of the run.
+fn over_time(name: &str, this: &Type) -> Plot {
+    let start = |span: &super::gather::Span| span.start_ns;
+    let first = this.spans.iter().map(start).min().unwrap_or(0);
+    let last = this.spans.iter().map(start).max().unwrap_or(1).max(first + 1);
+    let mut bins: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+    for span in &this.spans {
+        let bin = u128::from(span.start_ns - first) * u128::from(BINS) / u128::from(last - first);
+        bins.entry((bin as u64).min(BINS - 1)).or_default().push(span.ns);
+    }
+    bins.values_mut().for_each(|all| all.sort_unstable());
+    let middle = |bin: u64| first as f64 + (bin as f64 + 0.5) * (last - first) as f64 / BINS as f64;
+    let line = |name: &str, pick: fn(&[u64]) -> u64| Series {
+        name: name.to_owned(),
+        points: bins.iter().map(|(bin, all)| (middle(*bin), pick(all) as f64)).collect(),
+    };
+    let median = line("median", |all| all[(all.len() - 1) / 2]);
+    let worst = line("worst", |all| all[all.len() - 1]);
+    let values = || median.points.iter().chain(&worst.points).map(|(_, ns)| *ns);
+    let (least, most) = (values().fold(f64::MAX, f64::min), values().fold(0.0, f64::max));
+    let x = Axis {
+        label: "time of the trace".to_owned(),
+        scale: Scale::Linear,
+        format: time,
+        range: (first as f64, last as f64),
+    };
+    let mut plot = Plot::new(name, x, Axis::times("latency", least * 0.9, most * 1.1));
+    plot.series = vec![median, worst];
+    plot
+}
+
+/// Where the time of the median command goes, and of the one at the 99th
+/// percentile: by what it waits for, and by place.
+fn breakdown(
+    page: &mut Page,
+    report: &Report,
+    shown: &[(String, Type)],
+    found: &BTreeMap<u64, Command>,
+) {
+    let mut stacks = Vec::new();
+    for (name, this) in shown {
+        let picked = [(0.5, "median"), (0.99, "p99")].into_iter().filter_map(|(share, rank)| {
+            let number = this.at(share)?.number;
+            Some((rank, number, found.get(&number)?))
+        });
+        let picked: Vec<Ranked<'_>> = picked.collect();
+        let numbers: Vec<String> =
+            picked.iter().map(|(rank, number, _)| format!("{rank}: command {number}")).collect();
+        let note = numbers.join(", ");
+        let steps = |command: &Command| {
+            let all = segments::split(command).into_iter();
+            all.map(|part| (part.segment.to_owned(), part.ns)).collect()
+        };
+        let lanes = |command: &Command| {
+            let all = by_lane(&path(&report.run, command)).into_iter();
+            all.map(|(lane, ns)| (lane.name().to_owned(), ns)).collect()
+        };
+        stacks.push(stack(format!("{name}: what it waits for"), &note, &picked, steps));
+        stacks.push(stack(format!("{name}: where the time passes"), &note, &picked, lanes));
+    }
+    if stacks.is_empty() {
+        return;
+    }
+    page.section("Where the time goes");
+    page.text(
+        "Each bar is one command from its doorbell to its end; its parts add up to it to the \
+         nanosecond. By place the way of the TLPs that the command waits for is followed through \
+         the nodes that were recorded.",
+    );
+    page.stacks(&stacks);
+}
+
+/// A rank, and the command that has it.
+type Ranked<'a> = (&'static str, u64, &'a Command);
+
+fn stack(
+    title: String,
+    note: &str,
+    picked: &[Ranked<'_>],
+    split: impl Fn(&Command) -> Vec<(String, u64)>,
+) -> Stack {
+    let all: Vec<Vec<(String, u64)>> = picked.iter().map(|(.., command)| split(command)).collect();
+    let mut parts: Vec<String> = Vec::new();
+    for (name, _) in all.iter().flatten() {
+        if !parts.contains(name) {
+            parts.push(name.clone());
+        }
+    }
+    let bar = |((rank, _, command), split): (&Ranked<'_>, &Vec<(String, u64)>)| {
+        let value = |part: &String| {
+            split.iter().filter(|(name, _)| name == part).map(|(_, ns)| ns).sum::<u64>()
+        };
+        let total = command.duration().map_or(0, Duration::as_ns);
+        Bar {
+            name: (*rank).to_owned(),
+            total: time(total as f64),
+            parts: parts.iter().map(value).collect(),
+        }
+    };
+    let bars = picked.iter().zip(&all).map(bar).collect();
+    Stack { title, note: note.to_owned(), parts, bars, format: |ns| time(ns as f64) }
+}
+
+fn sequences(
+    page: &mut Page,
+    report: &Report,
+    name: &str,
+    main: &Type,
+    found: &BTreeMap<u64, Command>,
+) {
+    page.section("Sequence diagrams");
+    page.text(
+        "Time runs downwards and is to scale; a line is a TLP on its way, a band a frame of the \
+         tunnel.",
+    );
+    let mut before = None;
+    for (share, rank) in [(0.5, "median"), (1.0, "worst")] {
+        let Some(span) = main.at(share).filter(|span| before != Some(span.number)) else {
+            continue;
+        };
+        let Some(command) = found.get(&span.number) else { continue };
+        before = Some(span.number);
+        let small = format!("command {} of the trace, {}", span.number, time(span.ns as f64));
+        let svg = chart::chart(&report.run, command);
+        page.wide(&format!("The {rank} {name}"), &small, &svg);
+    }
+}
+
+fn stands_out(page: &mut Page, report: &Report) {
+    use Align::{Left, Right, Wrap};
+    page.section("What stands out");
+    if report.troubles.troubles.is_empty() && report.unreadable == 0 {
+        page.text("Nothing: every TLP is explained, every command was answered.");
+    } else {
+        let mut table =
+            Table::new(&[("what", Wrap), ("times", Right), ("first at", Right), ("first", Wrap)]);
+        for (name, trouble) in &report.troubles.troubles {
+            let place = trouble.places.first();
+            let at = place.map_or_else(String::new, |(at, ..)| time(*at as f64));
+            let first = place
+                .map_or_else(String::new, |(_, number, what)| format!("packet {number}: {what}"));
+            table.row(vec![(*name).to_owned(), trouble.count.to_string(), at, first]);
+        }
+        if report.unreadable > 0 {
+            let count = report.unreadable.to_string();
+            let what = "TLPs that cannot be read".to_owned();
+            table.row(vec![what, count, String::new(), String::new()]);
+        }
+        page.table(&table);
+    }
+    if !report.troubles.notes.is_empty() {
+        page.note("Seen in every run, and no trouble:");
+        let mut table = Table::new(&[("what", Left), ("times", Right)]);
+        for (name, note) in &report.troubles.notes {
+            table.row(vec![(*name).to_owned(), note.count.to_string()]);
+        }
+        page.table(&table);
+    }
+}
+
+fn nodes(page: &mut Page, run: &Run) {
+    use Align::{Left, Right, Wrap};
+    page.section("Nodes and clocks");
+    let mut table = Table::new(&[
+        ("node", Left),
+        ("file", Left),
+        ("TLPs", Right),
+        ("frames", Right),
+        ("clock against the host's", Right),
+        ("uncertainty", Right),
+        ("remarks", Wrap),
+    ]);
+    for (number, node) in run.nodes.iter().enumerate() {
+        let clock = node.parent.as_ref().map(|parent| &parent.clock);
+        let file = node.file.path.file_name().map(|name| name.to_string_lossy().into_owned());
+        table.row(vec![
+            node.file.header.role.to_string(),
+            file.unwrap_or_default(),
+            node.index.tlps().to_string(),
+            node.index.frames().len().to_string(),
+            clock.map_or("–".to_owned(), |clock| format!("{:+} ns", clock.offset_ns)),
+            clock.map_or("–".to_owned(), |_| format!("± {} ns", run.uncertainty_ns(number))),
+            remarks(node),
+        ]);
+    }
+    page.table(&table);
+    if run.nodes.len() > 1 {
+        page.note(
+            "Clocks are brought together by the frames between the nodes, none of which can \
+             arrive before it was sent. Times within one node are exact; of a time between two \
+             nodes the uncertainty may be on the wrong side.",
+        );
+    }
+}
+
+fn remarks(node: &Node) -> String {
+    let mut all = flaws_of(node);
+    if node.parent.as_ref().is_some_and(|parent| parent.clock.contradictory) {
+        all.push("its times contradict those of the other node".to_owned());
+    }
+    all.join("; ")
+}

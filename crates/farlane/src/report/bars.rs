@@ -1,0 +1,109 @@
+//! Stacked bars: parts of a whole.
+
+use super::{colour, escape};
+use std::fmt::Write;
+
+/// Width of the picture, height of a bar with its label.
+const WIDTH: f64 = 440.0;
+const ROW: f64 = 46.0;
+const BAR: f64 = 22.0;
+
+/// One whole.
+#[derive(Clone, Debug)]
+pub struct Bar {
+    /// What it is.
+    pub name: String,
+    /// The whole, as text.
+    pub total: String,
+    /// A value for each part.
+    pub parts: Vec<u64>,
+}
+
+/// Wholes of the same parts, each drawn over the full width: what is compared
+/// is how they divide.
+#[derive(Clone, Debug)]
+pub struct Stack {
+    /// What is shown.
+    pub title: String,
+    /// A line below it.
+    pub note: String,
+    /// Names of the parts.
+    pub parts: Vec<String>,
+    /// The wholes.
+    pub bars: Vec<Bar>,
+    /// A value of a part as text.
+    pub format: fn(u64) -> String,
+}
+
+impl Stack {
+    /// The picture and the key with all values.
+    pub fn html(&self) -> String {
+        let height = ROW * self.bars.len() as f64;
+        let mut out = format!(
+            "<svg class=\"plot\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{}\">",
+            escape(&self.title)
+        );
+        for (row, bar) in self.bars.iter().enumerate() {
+            self.bar(&mut out, bar, ROW * row as f64);
+        }
+        out += "</svg>";
+        out + &self.key()
+    }
+
+    fn bar(&self, out: &mut String, bar: &Bar, top: f64) {
+        let (name, total) = (escape(&bar.name), escape(&bar.total));
+        let _ = write!(
+            out,
+            "<text x=\"0\" y=\"{0:.1}\">{name}</text>\
+             <text x=\"{WIDTH}\" y=\"{0:.1}\" text-anchor=\"end\">{total}</text>",
+            top + 12.0
+        );
+        let whole = bar.parts.iter().sum::<u64>().max(1) as f64;
+        let (mut left, top) = (0.0, top + 17.0);
+        for (number, value) in bar.parts.iter().enumerate() {
+            let share = *value as f64 / whole;
+            let width = share * WIDTH;
+            let part = self.parts.get(number).map_or("", |name| name.as_str());
+            let _ = write!(
+                out,
+                "<rect x=\"{left:.2}\" y=\"{top:.1}\" width=\"{width:.2}\" height=\"{BAR}\" \
+                 fill=\"{}\"><title>{}: {}</title></rect>",
+                colour(number),
+                escape(part),
+                escape(&(self.format)(*value)),
+            );
+            if width > 34.0 {
+                let _ = write!(
+                    out,
+                    "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\" style=\"fill:#fff\">\
+                     {:.0} %</text>",
+                    left + width / 2.0,
+                    top + 15.0,
+                    share * 100.0
+                );
+            }
+            left += width;
+        }
+    }
+
+    fn key(&self) -> String {
+        let names: String =
+            self.bars.iter().map(|bar| format!("<th>{}</th>", escape(&bar.name))).collect();
+        let mut out = format!(
+            "<div class=\"scroll\"><table class=\"parts\"><thead><tr><th class=\"l\"></th>{names}</tr></thead><tbody>"
+        );
+        for (number, part) in self.parts.iter().enumerate() {
+            let values = self.bars.iter().map(|bar| bar.parts.get(number).copied().unwrap_or(0));
+            let cells: String =
+                values.map(|ns| format!("<td>{}</td>", escape(&(self.format)(ns)))).collect();
+            let _ = write!(
+                out,
+                "<tr><td class=\"l\"><span class=\"swatch\" style=\"background:{}\"></span>{}</td>\
+                 {cells}</tr>",
+                colour(number),
+                escape(part)
+            );
+        }
+        out + "</tbody></table></div>"
+    }
+}

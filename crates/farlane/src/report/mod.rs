@@ -1,0 +1,46 @@
+//! Reports as one self-contained HTML page: no scripts, nothing from the
+//! network, readable on a telephone and on paper. [`Page`] is the skeleton,
+//! [`Table`], [`Plot`] and [`Stack`] are what stands on it; pictures are SVG
+//! in the page.
+
+mod bars;
+mod page;
+mod plot;
+mod table;
+#[cfg(test)]
+mod tests;
+
+pub use bars::{Bar, Stack};
+pub use page::{Page, Tile};
+pub use plot::{Axis, Plot, Scale, Series, distribution, histogram};
+pub use table::{Align, Table};
+
+/// Colours of series and segments, told apart by colour-blind readers as well
+/// (M. Okabe and K. Ito, "Color Universal Design", 2008).
+const COLOURS: [&str; 7] =
+    ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6b6b6b"];
+
+/// The colour of the series or segment with this number.
+fn colour(number: usize) -> &'static str {
+    COLOURS[number % COLOURS.len()]
+}
+
+/// Text as it may stand in HTML and SVG.
+pub fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+/// A time in a unit that suits it: three significant digits and no trailing
+/// zeroes.
+pub fn time(ns: f64) -> String {
+    let (value, unit) = match ns {
+        ns if ns < 1e3 => (ns, "ns"),
+        ns if ns < 1e6 => (ns / 1e3, "µs"),
+        ns if ns < 1e9 => (ns / 1e6, "ms"),
+        ns => (ns / 1e9, "s"),
+    };
+    let decimals = if value >= 100.0 { 0 } else { 2 - usize::from(value >= 10.0) };
+    let text = format!("{value:.decimals$}");
+    let text = if decimals > 0 { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    format!("{text} {unit}")
+}

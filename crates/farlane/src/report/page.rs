@@ -1,0 +1,155 @@
+//! The skeleton of a page.
+
+use super::{Stack, Table, escape};
+use std::fmt::Write;
+
+const STYLE: &str = "\
+:root{--ink:#1c2733;--soft:#5b6875;--line:#d9dfe5;--ground:#f4f6f8;--accent:#0072b2;--bad:#b00020}\
+*{box-sizing:border-box}\
+body{font:16px/1.5 system-ui,-apple-system,'Segoe UI',Helvetica,Arial,sans-serif;color:var(--ink);\
+margin:0 auto;max-width:68rem;padding:1.5rem 1.25rem 3rem;background:#fff}\
+h1{font-size:1.7rem;line-height:1.2;margin:.2em 0}h2{font-size:1.2rem;margin:2.2em 0 .5em;\
+padding-top:.7em;border-top:1px solid var(--line)}h3{font-size:1rem;margin:1.4em 0 .4em}\
+p{max-width:46rem;margin:.5em 0}.soft,figcaption small{color:var(--soft)}.bad{color:var(--bad);font-weight:600}\
+.tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(9rem,1fr));gap:.7rem;margin:1.2rem 0}\
+.tile{background:var(--ground);border-radius:.5rem;padding:.6rem .8rem}\
+.tile b{display:block;font-size:1.35rem;line-height:1.25;font-variant-numeric:tabular-nums}\
+.tile span{color:var(--soft);font-size:.85rem}.tile.bad b{color:var(--bad)}\
+.scroll{overflow-x:auto;margin:.6rem 0}\
+table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.875rem;white-space:nowrap}\
+th,td{padding:.28rem .75rem;text-align:right;border-bottom:1px solid var(--line)}\
+th{color:var(--soft);font-weight:600;vertical-align:bottom;white-space:normal}td.l,th.l{text-align:left}\
+td.l:first-child,th.l:first-child{padding-left:0}tbody tr:last-child td{border-bottom:0}\
+td.wrap{white-space:normal;min-width:16rem}.parts td.l{white-space:normal}\
+.figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,27rem),1fr));gap:1.6rem 2.2rem}\
+figure{margin:0;min-width:0;break-inside:avoid}figcaption{font-weight:600;margin-bottom:.35rem}\
+figcaption small{display:block;font-weight:400;font-size:.85rem}\
+svg.plot{display:block;width:100%;height:auto;max-width:34rem}\
+svg.plot text{font:11px system-ui,-apple-system,'Segoe UI',Helvetica,Arial,sans-serif;fill:#5b6875}\
+svg.plot .mark{fill:#1c2733;stroke:#fff;stroke-width:3px;paint-order:stroke}\
+.key{list-style:none;display:flex;flex-wrap:wrap;gap:.15rem 1.1rem;padding:0;margin:.3rem 0 0;font-size:.85rem}\
+.swatch{display:inline-block;width:.8em;height:.8em;border-radius:.15em;margin-right:.45em;\
+vertical-align:-.05em;print-color-adjust:exact;-webkit-print-color-adjust:exact}\
+.wide{overflow-x:auto}.wide svg{max-width:100%;height:auto;min-width:44rem}\
+code,pre{font:.85em/1.45 ui-monospace,'Liberation Mono',Menlo,monospace}\
+pre{overflow-x:auto;background:var(--ground);padding:.8rem;border-radius:.5rem}\
+footer{margin-top:3em;color:var(--soft);font-size:.85rem}\
+@media(max-width:34rem){body{font-size:15px;padding:1rem .9rem 2rem}th,td{padding:.28rem .5rem}}\
+@media print{body{max-width:none;padding:0;font-size:10pt}.wide svg{min-width:0}\
+.scroll,.wide{overflow:visible}h2{break-after:avoid}table{white-space:normal}details{display:none}}";
+
+/// A number that catches the eye.
+#[derive(Clone, Debug)]
+pub struct Tile {
+    /// The number, with its unit.
+    pub value: String,
+    /// What it is.
+    pub name: String,
+    /// Whether it is bad news.
+    pub bad: bool,
+}
+
+/// A page that is being written, from its top to its end.
+#[derive(Clone, Debug)]
+pub struct Page {
+    out: String,
+}
+
+impl Page {
+    /// A page with this title.
+    pub fn new(title: &str) -> Self {
+        let title = escape(title);
+        let out = format!(
+            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n\
+             <title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n"
+        );
+        Self { out }
+    }
+
+    /// A part with its heading.
+    pub fn section(&mut self, heading: &str) {
+        let _ = writeln!(self.out, "<h2>{}</h2>", escape(heading));
+    }
+
+    /// A paragraph.
+    pub fn text(&mut self, words: &str) {
+        let _ = writeln!(self.out, "<p>{}</p>", escape(words));
+    }
+
+    /// A paragraph in a paler colour.
+    pub fn note(&mut self, words: &str) {
+        let _ = writeln!(self.out, "<p class=\"soft\">{}</p>", escape(words));
+    }
+
+    /// Numbers side by side.
+    pub fn tiles(&mut self, tiles: &[Tile]) {
+        self.out += "<div class=\"tiles\">\n";
+        for Tile { value, name, bad } in tiles {
+            let class = if *bad { "tile bad" } else { "tile" };
+            let (value, name) = (escape(value), escape(name));
+            let _ = writeln!(
+                self.out,
+                "<div class=\"{class}\"><b>{value}</b><span>{name}</span></div>"
+            );
+        }
+        self.out += "</div>\n";
+    }
+
+    /// A table; it scrolls where it is too wide.
+    pub fn table(&mut self, table: &Table) {
+        let _ = writeln!(self.out, "<div class=\"scroll\">{}</div>", table.html());
+    }
+
+    /// A table for those who ask for it; not printed.
+    pub fn more(&mut self, summary: &str, table: &Table) {
+        let (summary, table) = (escape(summary), table.html());
+        let _ = writeln!(
+            self.out,
+            "<details><summary>{summary}</summary><div class=\"scroll\">{table}</div></details>"
+        );
+    }
+
+    /// Figures side by side where there is room: caption, a line below it, and
+    /// the picture.
+    pub fn figures(&mut self, figures: &[(String, String, String)]) {
+        self.out += "<div class=\"figures\">\n";
+        for (caption, small, picture) in figures {
+            let _ = writeln!(self.out, "<figure>{}{picture}</figure>", title(caption, small));
+        }
+        self.out += "</div>\n";
+    }
+
+    /// Stacked bars side by side where there is room.
+    pub fn stacks(&mut self, stacks: &[Stack]) {
+        let figure = |stack: &Stack| (stack.title.clone(), stack.note.clone(), stack.html());
+        self.figures(&stacks.iter().map(figure).collect::<Vec<_>>());
+    }
+
+    /// A picture of its own width, which scrolls where it is too wide.
+    pub fn wide(&mut self, caption: &str, small: &str, svg: &str) {
+        let head = title(caption, small);
+        let _ = writeln!(self.out, "<figure>{head}<div class=\"wide\">{svg}</div></figure>");
+    }
+
+    /// What is there for machines, or for those who ask; not printed.
+    pub fn details(&mut self, summary: &str, text: &str) {
+        let (summary, text) = (escape(summary), escape(text));
+        let _ =
+            writeln!(self.out, "<details><summary>{summary}</summary><pre>{text}</pre></details>");
+    }
+
+    /// The whole page.
+    pub fn finish(mut self, foot: &str) -> String {
+        let _ = write!(self.out, "<footer>{}</footer>\n</body>\n</html>\n", escape(foot));
+        self.out
+    }
+}
+
+fn title(caption: &str, small: &str) -> String {
+    let small = match small {
+        "" => String::new(),
+        small => format!("<small>{}</small>", escape(small)),
+    };
+    format!("<figcaption>{}{small}</figcaption>", escape(caption))
+}

@@ -1,0 +1,303 @@
+//! Plots: lines of several series, distributions, histograms.
+
+use super::{colour, escape, time};
+use crate::analyse::latency::Latency;
+use std::fmt::Write;
+
+/// The whole picture, and the room for labels around the plot.
+const SIZE: (f64, f64) = (440.0, 250.0);
+const LEFT: f64 = 58.0;
+const RIGHT: f64 = 14.0;
+const TOP: f64 = 12.0;
+const BOTTOM: f64 = 40.0;
+/// Dashes tell series apart where colours do not.
+const DASHES: [&str; 4] = ["", "6 3", "2 3", "8 3 2 3"];
+/// Quantiles of a distribution that are drawn.
+const STEPS: u32 = 200;
+const LAST: f64 = 0.999;
+/// Bars of a histogram.
+const BINS: usize = 48;
+
+/// How values are laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    /// Equal differences.
+    Linear,
+    /// Equal ratios; values are above 0.
+    Log,
+}
+
+/// One direction of a plot.
+#[derive(Clone, Debug)]
+pub struct Axis {
+    /// What is laid out.
+    pub label: String,
+    /// How.
+    pub scale: Scale,
+    /// A value as text.
+    pub format: fn(f64) -> String,
+    /// The least and the greatest value.
+    pub range: (f64, f64),
+}
+
+/// A line.
+#[derive(Clone, Debug)]
+pub struct Series {
+    /// What it is.
+    pub name: String,
+    /// Its points, in the order in which they are joined.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// Lines in one plot.
+#[derive(Clone, Debug)]
+pub struct Plot {
+    /// For those who cannot see it.
+    pub title: String,
+    /// Left to right.
+    pub x: Axis,
+    /// Bottom to top.
+    pub y: Axis,
+    /// What is drawn.
+    pub series: Vec<Series>,
+    /// Bars below the lines: left, right, value.
+    pub bars: Vec<(f64, f64, f64)>,
+    /// Places on the x axis, with a word each.
+    pub marks: Vec<(f64, String)>,
+}
+
+impl Axis {
+    /// An axis of times in nanoseconds with ratios laid out equally, from
+    /// `least` to `greatest`.
+    pub fn times(label: &str, least: f64, greatest: f64) -> Self {
+        let least = least.max(1.0);
+        let range = (least, greatest.max(least * 1.2));
+        Self { label: label.to_owned(), scale: Scale::Log, format: time, range }
+    }
+
+    /// 0 to 1 in per cent.
+    pub fn shares(label: &str) -> Self {
+        let format = |share: f64| format!("{:.0} %", share * 100.0);
+        Self { label: label.to_owned(), scale: Scale::Linear, format, range: (0.0, 1.0) }
+    }
+
+    /// 0 to 1: where a value is.
+    pub(super) fn place(&self, value: f64) -> f64 {
+        let (low, high) = self.range;
+        match self.scale {
+            Scale::Linear => (value - low) / (high - low),
+            Scale::Log => (value.max(low * 1e-9) / low).ln() / (high / low).ln(),
+        }
+        .clamp(0.0, 1.0)
+    }
+
+    /// Round values, a few.
+    pub(super) fn ticks(&self) -> Vec<f64> {
+        let (low, high) = self.range;
+        match self.scale {
+            Scale::Linear => {
+                let step = step((high - low) / 5.0);
+                let first = (low / step).ceil() as i64;
+                (first..).map(|n| n as f64 * step).take_while(|v| *v <= high * 1.000_001).collect()
+            }
+            Scale::Log => {
+                let decades = (high / low).log10();
+                let digits: &[f64] = match decades {
+                    d if d > 2.5 => &[1.0],
+                    d if d > 1.2 => &[1.0, 3.0],
+                    d if d > 0.6 => &[1.0, 2.0, 5.0],
+                    _ => &[1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0],
+                };
+                let powers = low.log10().floor() as i32..=high.log10().ceil() as i32;
+                let all = powers.flat_map(|p| digits.iter().map(move |d| d * 10f64.powi(p)));
+                all.filter(|value| (low..=high).contains(value)).collect()
+            }
+        }
+    }
+}
+
+/// 1, 2 or 5 times a power of ten, `rough` at least.
+fn step(rough: f64) -> f64 {
+    let power = 10f64.powf(rough.max(1e-12).log10().floor());
+    let factor = [1.0, 2.0, 5.0].into_iter().find(|factor| factor * power >= rough * 0.999_999);
+    factor.unwrap_or(10.0) * power
+}
+
+impl Plot {
+    /// Without anything in it.
+    pub fn new(title: &str, x: Axis, y: Axis) -> Self {
+        let (series, bars, marks) = (Vec::new(), Vec::new(), Vec::new());
+        Self { title: title.to_owned(), x, y, series, bars, marks }
+    }
+
+    fn at(&self, x: f64) -> f64 {
+        LEFT + self.x.place(x) * (SIZE.0 - LEFT - RIGHT)
+    }
+
+    fn level(&self, y: f64) -> f64 {
+        TOP + (1.0 - self.y.place(y)) * (SIZE.1 - TOP - BOTTOM)
+    }
+
+    /// The picture, and the key if there are several lines.
+    pub fn html(&self) -> String {
+        let mut out = format!(
+            "<svg class=\"plot\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">",
+            SIZE.0,
+            SIZE.1,
+            escape(&self.title)
+        );
+        self.grid(&mut out);
+        for (left, right, value) in &self.bars {
+            let (left, right, top) = (self.at(*left), self.at(*right), self.level(*value));
+            let height = SIZE.1 - BOTTOM - top;
+            let width = (right - left - 0.6).max(0.4);
+            let _ = write!(
+                out,
+                "<rect x=\"{left:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" \
+                 fill=\"{}\" fill-opacity=\".75\"/>",
+                colour(0)
+            );
+        }
+        self.series.iter().enumerate().for_each(|(number, one)| self.line(&mut out, number, one));
+        self.marks(&mut out);
+        out += "</svg>";
+        if self.series.len() > 1 {
+            out += &self.key();
+        }
+        out
+    }
+
+    fn grid(&self, out: &mut String) {
+        let (right, bottom) = (SIZE.0 - RIGHT, SIZE.1 - BOTTOM);
+        for tick in self.y.ticks() {
+            let at = self.level(tick);
+            let _ = write!(
+                out,
+                "<path d=\"M{LEFT} {at:.1}H{right}\" stroke=\"#e3e8ec\"/>\
+                 <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+                LEFT - 5.0,
+                at + 3.8,
+                escape(&(self.y.format)(tick))
+            );
+        }
+        let mut before = f64::NEG_INFINITY;
+        for tick in self.x.ticks() {
+            let at = self.at(tick);
+            let _ = write!(out, "<path d=\"M{at:.1} {TOP}V{bottom}\" stroke=\"#e3e8ec\"/>");
+            // Labels that would touch are left out.
+            if at - before < 46.0 || at > right - 4.0 {
+                continue;
+            }
+            before = at;
+            let _ = write!(
+                out,
+                "<text x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
+                bottom + 15.0,
+                escape(&(self.x.format)(tick))
+            );
+        }
+        let _ = write!(
+            out,
+            "<path d=\"M{LEFT} {TOP}V{bottom}H{right}\" fill=\"none\" stroke=\"#5b6875\"/>\
+             <text x=\"{right}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>\
+             <text transform=\"translate(11 {:.1}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
+            SIZE.1 - 7.0,
+            escape(&self.x.label),
+            (TOP + bottom) / 2.0,
+            escape(&self.y.label),
+        );
+    }
+
+    fn line(&self, out: &mut String, number: usize, series: &Series) {
+        let points = series.points.iter();
+        let points: Vec<String> =
+            points.map(|(x, y)| format!("{:.1},{:.1}", self.at(*x), self.level(*y))).collect();
+        let _ = write!(
+            out,
+            "<polyline fill=\"none\" stroke=\"{}\" stroke-width=\"1.8\" stroke-linejoin=\"round\" \
+             stroke-dasharray=\"{}\" points=\"{}\"><title>{}</title></polyline>",
+            colour(number),
+            DASHES[number % DASHES.len()],
+            points.join(" "),
+            escape(&series.name)
+        );
+    }
+
+    fn marks(&self, out: &mut String) {
+        for (number, (place, name)) in self.marks.iter().enumerate() {
+            let (at, top) = (self.at(*place), TOP + 10.0 + 13.0 * number as f64);
+            let right = at > SIZE.0 * 0.7;
+            let (shift, anchor) = if right { (-4.0, "end") } else { (4.0, "start") };
+            let _ = write!(
+                out,
+                "<path d=\"M{at:.1} {TOP}V{}\" stroke=\"#1c2733\" stroke-dasharray=\"3 3\"/>\
+                 <text x=\"{:.1}\" y=\"{top:.1}\" text-anchor=\"{anchor}\" \
+                 class=\"mark\">{}</text>",
+                SIZE.1 - BOTTOM,
+                at + shift,
+                escape(name)
+            );
+        }
+    }
+
+    fn key(&self) -> String {
+        let entry = |(number, series): (usize, &Series)| {
+            format!(
+                "<li><svg width=\"26\" height=\"8\" aria-hidden=\"true\"><path d=\"M0 4h26\" \
+                 stroke=\"{}\" stroke-width=\"2.2\" stroke-dasharray=\"{}\"/></svg> {}</li>",
+                colour(number),
+                DASHES[number % DASHES.len()],
+                escape(&series.name)
+            )
+        };
+        let entries: String = self.series.iter().enumerate().map(entry).collect();
+        format!("<ul class=\"key\">{entries}</ul>")
+    }
+}
+
+/// Cumulative distributions: which share took at most so long. Every sample
+/// counts; the last one in a thousand is beyond the right end.
+pub fn distribution(title: &str, all: &[(String, &Latency)]) -> Plot {
+    let some = || all.iter().filter(|(_, latency)| latency.count() > 0);
+    let least = some().map(|(_, latency)| latency.quantile_ns(0.0)).min().unwrap_or(1);
+    let most = some().map(|(_, latency)| latency.quantile_ns(LAST)).max().unwrap_or(10);
+    let x = Axis::times("latency, logarithmic", least as f64 * 0.95, most as f64 * 1.05);
+    let mut plot = Plot::new(title, x, Axis::shares("share of commands"));
+    for (name, latency) in some() {
+        let shares = (0..=STEPS).map(|step| f64::from(step) / f64::from(STEPS) * LAST);
+        let points = shares.map(|share| (latency.quantile_ns(share).max(1) as f64, share));
+        plot.series.push(Series { name: name.clone(), points: points.collect() });
+    }
+    plot
+}
+
+/// How many samples took how long, with median and 99th percentile.
+pub fn histogram(title: &str, latency: &Latency) -> Plot {
+    let (least, most) = (latency.quantile_ns(0.0).max(1), latency.quantile_ns(1.0).max(2));
+    let x = Axis::times("latency, logarithmic", least as f64 * 0.95, most as f64 * 1.05);
+    let (low, high) = x.range;
+    let ratio = (high / low).powf(1.0 / BINS as f64);
+    let edge = |bin: usize| low * ratio.powi(bin as i32);
+    let mut counts = vec![0u64; BINS];
+    for value in latency.histogram().iter_recorded() {
+        let ns = (value.value_iterated_to() as f64).clamp(low, high);
+        let bin = ((ns / low).ln() / ratio.ln()) as usize;
+        counts[bin.min(BINS - 1)] += value.count_since_last_iteration();
+    }
+    let top = counts.iter().copied().max().unwrap_or(1).max(1) as f64;
+    let format = |count: f64| format!("{count:.0}");
+    let y = Axis {
+        label: "commands".to_owned(),
+        scale: Scale::Linear,
+        format,
+        range: (0.0, top * 1.05),
+    };
+    let mut plot = Plot::new(title, x, y);
+    let bars = counts.iter().enumerate().filter(|(_, count)| **count > 0);
+    plot.bars = bars.map(|(bin, count)| (edge(bin), edge(bin + 1), *count as f64)).collect();
+    for (share, name) in [(0.5, "median"), (0.99, "p99")] {
+        let ns = latency.quantile_ns(share) as f64;
+        plot.marks.push((ns, format!("{name} {}", time(ns))));
+    }
+    plot
+}

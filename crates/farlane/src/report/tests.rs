@@ -1,0 +1,118 @@
+//! Pages and pictures: whole, closed, and with the values that they show.
+
+use super::*;
+use crate::analyse::latency::Latency;
+use wire::Duration;
+
+fn samples() -> Latency {
+    (1..=1000).map(|n| Duration::from_ns(n * 100)).collect()
+}
+
+/// Every tag that is opened is closed, in order.
+fn nests(html: &str) {
+    const VOID: [&str; 2] = ["meta", "!doctype"];
+    let mut open = Vec::new();
+    for part in html.split('<').skip(1) {
+        let (tag, _) = part.split_once('>').expect("a closed tag");
+        let name = tag.split([' ', '\n']).next().unwrap();
+        if let Some(name) = name.strip_prefix('/') {
+            assert_eq!(open.pop(), Some(name), "in {}", &html[..html.len().min(200)]);
+        } else if !tag.ends_with('/') && !VOID.contains(&name) {
+            open.push(name);
+        }
+    }
+    assert_eq!(open, [""; 0]);
+}
+
+#[test]
+fn a_page_is_closed_and_refers_to_nothing() {
+    let mut page = Page::new("A & B");
+    page.section("<one>");
+    page.text("1 < 2");
+    page.note("\"soft\"");
+    page.tiles(&[Tile { value: "5".into(), name: "things".into(), bad: true }]);
+    let mut table = Table::new(&[("name", Align::Left), ("value", Align::Right)]);
+    table.row(vec!["<script>".into(), "1".into()]);
+    page.table(&table);
+    page.more("2 more", &table);
+    let samples = samples();
+    let plot = distribution("all", &[("x".into(), &samples), ("y".into(), &samples)]);
+    page.figures(&[("caption".into(), String::new(), plot.html())]);
+    page.wide("wide", "small", &histogram("h", &samples).html());
+    page.details("more", "{\"a\": 1 < 2}");
+    let html = page.finish("the end");
+    nests(&html);
+    assert!(html.contains("<title>A &amp; B</title>") && html.contains("&lt;script&gt;"));
+    for outside in ["http:", "https:", "<script", "src=", "@import", "url("] {
+        assert!(!html.contains(outside), "{outside}");
+    }
+}
+
+#[test]
+fn times_have_three_digits() {
+    for (ns, text) in [
+        (0.0, "0 ns"),
+        (999.0, "999 ns"),
+        (1000.0, "1 µs"),
+        (61_049.0, "61 µs"),
+        (61_550.0, "61.5 µs"),
+        (1_234_567.0, "1.23 ms"),
+        (2e9, "2 s"),
+    ] {
+        assert_eq!(time(ns), text);
+    }
+}
+
+#[test]
+fn a_histogram_counts_every_sample() {
+    let plot = histogram("h", &samples());
+    assert_eq!(plot.bars.iter().map(|(.., count)| count).sum::<f64>(), 1000.0);
+    assert!(plot.bars.windows(2).all(|pair| pair[0].1 <= pair[1].0 * 1.000_001));
+    let names: Vec<&str> = plot.marks.iter().map(|(_, name)| name.as_str()).collect();
+    assert_eq!(names, ["median 50 µs", "p99 99 µs"]);
+    nests(&plot.html());
+    let empty = histogram("nothing", &Latency::new());
+    assert!(empty.bars.is_empty() && !empty.html().contains("NaN"));
+}
+
+#[test]
+fn a_distribution_rises_from_its_least_to_its_last() {
+    let samples = samples();
+    let plot = distribution("d", &[("one".into(), &samples), ("none".into(), &Latency::new())]);
+    let [one] = &plot.series[..] else { panic!("what has no samples has no line") };
+    assert_eq!(one.points[0], (100.0, 0.0));
+    assert!(one.points.windows(2).all(|pair| pair[0].0 <= pair[1].0 && pair[0].1 < pair[1].1));
+    let (x, _) = one.points[100];
+    assert!((49_000.0..51_000.0).contains(&x), "the median is in the middle: {x}");
+}
+
+#[test]
+fn axes_have_round_ticks() {
+    let axis = Axis::times("t", 20_000.0, 90_000.0);
+    assert_eq!(axis.ticks(), [20_000.0, 50_000.0]);
+    let axis = Axis::times("t", 900.0, 5_000_000.0);
+    assert_eq!(axis.ticks(), [1e3, 1e4, 1e5, 1e6]);
+    assert_eq!(Axis::shares("s").ticks().len(), 6);
+    assert_eq!((axis.place(900.0), axis.place(5e6), axis.place(0.0)), (0.0, 1.0, 0.0));
+}
+
+#[test]
+fn a_stack_shows_each_part() {
+    let bar = |name: &str, parts: &[u64]| Bar {
+        name: name.into(),
+        total: "all".into(),
+        parts: parts.to_vec(),
+    };
+    let stack = Stack {
+        title: "t".into(),
+        note: String::new(),
+        parts: vec!["first".into(), "second & last".into()],
+        bars: vec![bar("median", &[25, 75]), bar("p99", &[0, 0])],
+        format: |ns| format!("{ns} ns"),
+    };
+    let html = stack.html();
+    nests(&html);
+    assert!(html.contains("width=\"110.00\"") && html.contains("width=\"330.00\""));
+    assert!(html.contains("second &amp; last: 75 ns") && html.contains("25 %"));
+    assert!(!html.contains("NaN"));
+}
