@@ -1,13 +1,14 @@
 //! What should not be in a trace, and where it is.
 
-use super::run::Found;
+use super::drive::Turn;
+use super::run::{Found, Run};
 use crate::analyse::{Counters, Event, HostRequestKind};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use wire::nvme::opcode::admin::ASYNC_EVENT_REQUEST;
 use wire::tlp::Status;
-use wire::trace::LinkState;
+use wire::trace::{ControllerState, LinkState};
 
 /// Places that are remembered of each kind.
 const PLACES: usize = 5;
@@ -148,6 +149,21 @@ impl Troubles {
                 self.troubles.remove(UR);
             }
             self.note(ABSENT, 1, &target);
+        }
+    }
+
+    /// Looks at what drives told of themselves.
+    pub fn look_at_drives(&mut self, run: &Run) {
+        for (_, at, Turn { state, open, .. }) in run.turns() {
+            self.last.0 = at.max(0) as u64;
+            if state == ControllerState::Fatal {
+                self.add("fatal status of a drive (CSTS.CFS)", 1, state.name());
+            } else if state.is_reset() && open > 0 {
+                let what = format!("{state}, {open} commands");
+                self.add("drive reset with commands on their way", 1, &what);
+            } else if state.is_reset() {
+                self.note("drive reset", 1, state.name());
+            }
         }
     }
 

@@ -21,7 +21,7 @@ use std::io;
 use std::path::PathBuf;
 use std::rc::Rc;
 use wire::tlp::Tlp;
-use wire::trace::{LinkState, NodeRole, Tap};
+use wire::trace::{LinkState, NodeRole, NvmeEvent, Tap};
 use wire::{Duration, Instant};
 
 /// Pause between the echoes that tell how the clocks of two nodes differ.
@@ -85,6 +85,18 @@ impl Tracer {
     pub fn tlp(&self, tap: Tap, up: bool, tlp: &Tlp) {
         if let Some(shared) = &self.0 {
             shared.recorder.borrow_mut().tlp(tap, up, tlp);
+        }
+    }
+
+    /// Whether anything is recorded.
+    pub fn is_on(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// All that `next` yields has happened now in the drive behind the port.
+    pub fn events(&self, next: impl FnMut() -> Option<NvmeEvent>) {
+        if let Some(shared) = &self.0 {
+            shared.recorder.borrow_mut().events(next);
         }
     }
 

@@ -12,7 +12,8 @@ use std::thread::JoinHandle;
 use std::time::SystemTime;
 use wire::tlp::{Packet, Tlp};
 use wire::trace::{
-    CHUNK_HEADER, Header, LinkState, NodeRole, Record, Tap, encode_tlp, record_room,
+    CHUNK_HEADER, Header, LinkState, NVME_ROOM, NodeRole, NvmeEvent, Record, Tap, encode_tlp,
+    record_room,
 };
 use wire::{Duration, Instant};
 
@@ -126,6 +127,19 @@ impl Recorder {
         }
     }
 
+    /// Things happened in a drive, at one time.
+    pub fn events(&mut self, mut next: impl FnMut() -> Option<NvmeEvent>) {
+        let Some(mut event) = next() else { return };
+        let now = self.clock.now();
+        loop {
+            self.record(now, Record::Nvme { tap: Tap::FUNCTION, event });
+            match next() {
+                Some(more) => event = more,
+                None => return,
+            }
+        }
+    }
+
     /// Bytes of a link pass.
     pub fn stream(&mut self, tap: Tap, up: bool, bytes: &[u8]) {
         let at = match self.links.iter().position(|(link, _)| *link == tap) {
@@ -164,6 +178,7 @@ impl Recorder {
             Record::Control { payload, .. } => payload.len(),
             Record::Link { state: LinkState::Down(why), .. } => why.len(),
             Record::Link { .. } => 0,
+            Record::Nvme { .. } => NVME_ROOM,
         };
         if let Some(delta) = self.begin(now, record_room(bytes)) {
             record.encode(delta, &mut self.buffer);

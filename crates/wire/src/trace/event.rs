@@ -30,8 +30,7 @@ pub enum MediaOperation {
 }
 
 impl MediaOperation {
-    const ALL: [Self; 5] =
-        [Self::Read, Self::Write, Self::Flush, Self::WriteZeroes, Self::Discard];
+    const ALL: [Self; 5] = [Self::Read, Self::Write, Self::Flush, Self::WriteZeroes, Self::Discard];
 
     /// Its name.
     pub const fn name(self) -> &'static str {

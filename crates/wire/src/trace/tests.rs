@@ -1,8 +1,8 @@
 //! Golden vectors, round trips, hostile bytes.
 
 use super::*;
-use crate::tlp::{MAX_TLP, MemoryRequest, Tlp};
 use crate::nvme::Status;
+use crate::tlp::{MAX_TLP, MemoryRequest, Tlp};
 use crate::{Bdf, Tag};
 use bytes::Bytes;
 use proptest::prelude::*;
