@@ -251,3 +251,35 @@ pub fn by_part(path: &[Leg]) -> Vec<(Part, u64)> {
     };
     Part::ALL.into_iter().map(|part| (part, sum(part))).filter(|(_, ns)| *ns > 0).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn access(from_ns: i64, to_ns: Option<i64>) -> MediaAccess {
+        let (operation, nsid, offset, bytes, ok) = ("read", 1, 0, 512, true);
+        MediaAccess { operation, nsid, offset, bytes, from_ns, to_ns, ok }
+    }
+
+    #[test]
+    fn the_time_in_the_drive_is_divided_exactly() {
+        let (lane, part, step) = (Lane::Drive, None, StepKind::DataWrite);
+        let leg = Leg { lane, part, step, from_ns: 100, to_ns: 200 };
+        let divided = |media: &[MediaAccess]| {
+            let legs = divide(leg, media);
+            assert!(legs.windows(2).all(|pair| pair[0].to_ns == pair[1].from_ns), "{legs:?}");
+            assert_eq!(by_lane(&legs), [(Lane::Drive, 100)]);
+            by_part(&legs)
+        };
+        use Part::{Controller, Media};
+        assert_eq!(divided(&[]), [(Controller, 100)]);
+        assert_eq!(divided(&[access(120, Some(150))]), [(Controller, 70), (Media, 30)]);
+        let two = [access(120, Some(150)), access(160, Some(165))];
+        assert_eq!(divided(&two), [(Controller, 65), (Media, 35)]);
+        assert_eq!(divided(&[access(180, None)]), [(Controller, 80), (Media, 20)], "never ended");
+        assert_eq!(divided(&[access(50, Some(300))]), [(Media, 100)]);
+        assert_eq!(divided(&[access(20, Some(30)), access(300, Some(310))]), [(Controller, 100)]);
+        let host = Leg { lane: Lane::Host, ..leg };
+        assert_eq!(divide(host, &two), [host]);
+    }
+}
