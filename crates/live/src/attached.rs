@@ -89,13 +89,15 @@ impl NvmeDrive {
 
     /// Records what has happened in the controller since it was last asked.
     fn record(&mut self) {
-        self.tracer.events(|| self.controller.poll_event());
+        self.tracer.events(None, || self.controller.poll_event());
     }
 
     /// Ends a block request.
     fn complete(&mut self, now: Instant, id: u64, outcome: Completion) {
+        // The media had ended before the controller went on with it.
+        let ended = self.tracer.time();
         self.controller.complete_block(now, id, outcome);
-        self.record();
+        self.tracer.events(ended, || self.controller.poll_event());
     }
 
     /// The controller.

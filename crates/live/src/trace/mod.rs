@@ -93,10 +93,16 @@ impl Tracer {
         self.0.is_some()
     }
 
-    /// All that `next` yields has happened now in the drive behind the port.
-    pub fn events(&self, next: impl FnMut() -> Option<NvmeEvent>) {
+    /// The time of the recording node's clock, if anything is recorded.
+    pub fn time(&self) -> Option<Instant> {
+        self.0.as_ref().map(|shared| shared.recorder.borrow().time())
+    }
+
+    /// All that `next` yields has happened now in the drive behind the port,
+    /// but the first of it at `first`, if that is given.
+    pub fn events(&self, first: Option<Instant>, next: impl FnMut() -> Option<NvmeEvent>) {
         if let Some(shared) = &self.0 {
-            shared.recorder.borrow_mut().events(next);
+            shared.recorder.borrow_mut().events(first, next);
         }
     }
 

@@ -127,12 +127,19 @@ impl Recorder {
         }
     }
 
-    /// Things happened in a drive, at one time.
-    pub fn events(&mut self, mut next: impl FnMut() -> Option<NvmeEvent>) {
+    /// The time now.
+    pub fn time(&self) -> Instant {
+        self.clock.now()
+    }
+
+    /// As [`Tracer::events`](super::Tracer::events).
+    pub fn events(&mut self, first: Option<Instant>, mut next: impl FnMut() -> Option<NvmeEvent>) {
         let Some(mut event) = next() else { return };
         let now = self.clock.now();
+        let mut at = first.unwrap_or(now);
         loop {
-            self.record(now, Record::Nvme { tap: Tap::FUNCTION, event });
+            self.record(at, Record::Nvme { tap: Tap::FUNCTION, event });
+            at = now;
             match next() {
                 Some(more) => event = more,
                 None => return,
