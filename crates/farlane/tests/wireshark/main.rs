@@ -6,6 +6,7 @@ mod check;
 mod dumpcap;
 mod hostile;
 mod session;
+mod simulated;
 mod tshark;
 
 #[path = "../polled_client/client.rs"]

@@ -105,7 +105,7 @@ fn every_view_works_on_it() {
     let mut out = Vec::new();
     let mut events = perfetto::Writer::new(&mut out).unwrap();
     let command = &traced.commands[0];
-    events.add(1, command, &path(&traced.run, command));
+    events.add(1, command, &path(&traced.run, command), None);
     events.finish().unwrap();
     assert!(String::from_utf8(out).unwrap().contains("network"));
 }

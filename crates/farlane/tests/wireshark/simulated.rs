@@ -1,0 +1,44 @@
+//! A simulated wire, decoded from Ethernet down to NVMe commands.
+
+use crate::folder;
+use crate::tshark::Tshark;
+use farlane::simulate::limits::Assumptions;
+use farlane::simulate::{Outputs, Wanted};
+use sim::ethernet::Rate;
+use sim::workload::Workload;
+use sim::{Config, World};
+
+/// 4 KiB blocks.
+const READS: u64 = 20;
+
+#[test]
+fn simulated_frames_are_real_frames() {
+    let folder = folder::kept("simulated");
+    let capture = folder.join("wires.pcapng");
+    let config = Config::brief_tsn(Workload::Dd { write: false, bs: 4096, count: READS }, Rate::G1);
+    let wanted = Wanted { pcapng: Some(capture.clone()), ..Wanted::default() };
+    let mut outputs = Outputs::begin(&config, &wanted, Assumptions::default()).unwrap();
+    let mut world = World::new(&config).unwrap();
+    world.observe(outputs.observer());
+    world.run().unwrap();
+    outputs.close(&config, world.now(), true).unwrap();
+
+    let checked = ["-2", "-o", "ip.check_checksum:TRUE", "-o", "tcp.check_checksum:TRUE"];
+    let of =
+        |filter: &str, fields: &[&str]| Tshark::ready().fields(&capture, &checked, filter, fields);
+    let all = of("frame", &["vlan.id", "vlan.etype", "frame.interface_name"]);
+    assert!(all.len() > 500);
+    assert!(all.iter().all(|row| row[0] == ["1"] && row[1] == ["0x0800"]), "tagged IPv4");
+    assert!(all.iter().any(|row| row[2] == ["station 0 to station 1"]));
+    assert!(all.iter().any(|row| row[2] == ["station 1 to station 0"]));
+    let wrong = "_ws.malformed || ip.checksum.status == 0 || tcp.checksum.status == 0 || \
+                 tcp.analysis.retransmission || tcp.analysis.out_of_order || \
+                 tcp.analysis.lost_segment || tcp.analysis.ack_lost_segment || \
+                 tcp.analysis.duplicate_ack";
+    assert_eq!(of(wrong, &["frame.number", "_ws.col.info"]), Vec::<Vec<Vec<String>>>::new());
+    let good = of("ip.checksum.status == 1 && tcp.checksum.status == 1", &["frame.number"]);
+    assert_eq!(good.len(), all.len(), "every checksum was looked at");
+    let commands = of("nvme_pcie.sqe.sqid == 1", &["nvme_pcie.sqe.opcode"]);
+    let reads = commands.iter().flat_map(|row| &row[0]).filter(|op| op.ends_with('2')).count();
+    assert_eq!(reads as u64, READS);
+}
