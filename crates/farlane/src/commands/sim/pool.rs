@@ -31,7 +31,8 @@ pub fn run_all(name: &str, plans: &[Planned]) -> Result<Vec<Document>, String> {
                     let Some(plan) = plans.get(at) else { break };
                     let result = watched(&plan.config, &paces[at]);
                     let document = result
-                        .map(|(report, commands)| Document::new(name, plan, &report, &commands));
+                        .map(|(report, commands)| Document::new(name, plan, &report, &commands))
+                        .map_err(|error| format!("{name}: {error}"));
                     if send.send((at, document)).is_err() {
                         break;
                     }
