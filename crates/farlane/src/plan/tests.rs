@@ -186,12 +186,12 @@ fn schedules_are_checked_against_their_cycle_and_their_use() {
     );
     fails(
         &plan("\"S f7 250us\"", ""),
-        "p.toml:5:12: the schedule at 'host' never opens the gate of priority 3 for 12.336us, \
+        "p.toml:5:12: the schedule at 'host' never opens the gate of priority 3 for 12.240us, \
          which a frame of the tunnel from 'host' to 'device' takes there",
     );
     fails(
         &plan("\"S 08 10us\", \"S f7 250us\"", ""),
-        "p.toml:5:12: the schedule at 'host' never opens the gate of priority 3 for 12.336us, \
+        "p.toml:5:12: the schedule at 'host' never opens the gate of priority 3 for 12.240us, \
          which a frame of the tunnel from 'host' to 'device' takes there",
     );
 }
