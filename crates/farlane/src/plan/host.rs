@@ -65,7 +65,7 @@ pub struct Built<'a> {
 impl<'a> Built<'a> {
     pub fn new(root: &Section<'a>, defaults: &Defaults<'a>) -> Result<Self, PlanError> {
         let transport = root.word("transport", &TRANSPORTS)?.unwrap_or("tcp");
-        let mut drives = root.named("drives", keys::DRIVES, &defaults.drive)?;
+        let mut drives = root.named("drives", keys::DRIVE, &defaults.drive)?;
         if drives.is_empty() {
             drives.push(("drive".into(), defaults.drive.clone()));
         }
@@ -245,6 +245,12 @@ fn tcp(
         Some(priority) => priority,
         None => defaults.link.number("priority", 0, 7)?.unwrap_or(0),
     };
+    if priority > 0 && ![network.station_of_host(number), node].iter().all(|at| network.tagged[*at])
+    {
+        let section = if own.is_some() { &host.section } else { &defaults.link };
+        let what = format!("priority {priority} needs frames with tags: set link.vlan, or tsn");
+        return Err(section.place("priority").fail(what));
+    }
     let least = wire::frame::HEADER + 16 + mps + 4;
     let burst = defaults.link.parsed("burst", units::size)?.map(|burst| burst as usize);
     let burst = burst.unwrap_or(SEGMENT.max(least));
@@ -259,25 +265,38 @@ fn tcp(
 fn switch(link: &Section, mps: usize, ports: Vec<PortConfig>) -> Result<SwitchConfig, PlanError> {
     let standard = SwitchConfig::new(mps, ports);
     let max_frame = link.parsed("max_frame", units::size)?.map(|bytes| bytes as usize);
-    Ok(SwitchConfig {
-        keepalive: link.parsed("keepalive", units::time)?.unwrap_or(standard.keepalive),
-        loss_limit: link.parsed("loss_limit", units::time)?.unwrap_or(standard.loss_limit),
-        max_frame: max_frame.unwrap_or(standard.max_frame),
-        ..standard
-    })
+    let max_frame = max_frame.unwrap_or(standard.max_frame);
+    if !(16 + mps + 4..=1 << 20).contains(&max_frame) {
+        let what = format!("max_frame: {} bytes for the largest TLP, to 1MiB", 16 + mps + 4);
+        return Err(link.place("max_frame").fail(what));
+    }
+    let keepalive = link.parsed("keepalive", units::time)?.unwrap_or(standard.keepalive);
+    let loss_limit = link.parsed("loss_limit", units::time)?.unwrap_or(standard.loss_limit);
+    if keepalive == Duration::ZERO || loss_limit <= keepalive {
+        let key = if link.find("loss_limit").is_some() { "loss_limit" } else { "keepalive" };
+        return Err(link.place(key).fail("keepalive is above 0, loss_limit above keepalive"));
+    }
+    Ok(SwitchConfig { keepalive, loss_limit, max_frame, ..standard })
 }
 
 fn root_complex(section: &Section, mps: usize, rcb: usize) -> Result<RootConfig, PlanError> {
     let standard = RootConfig::BRIEF;
-    let time = |key, standard| Ok(section.parsed(key, units::time)?.unwrap_or(standard));
+    let time = |key, standard| -> Result<Duration, PlanError> {
+        Ok(section.parsed(key, units::time)?.unwrap_or(standard))
+    };
     let memory = section.parsed("memory", units::size)?.unwrap_or(standard.memory as u64);
     if !(1 << 20..=3 << 30).contains(&memory) {
         return Err(section.place("memory").fail("memory: 1MiB to 3GiB"));
     }
+    let completion_timeout = time("completion_timeout", standard.completion_timeout)?;
+    if completion_timeout < Duration::from_us(50) {
+        let place = section.place("completion_timeout");
+        return Err(place.fail("completion_timeout: 50us at least (PCIe's shortest range)"));
+    }
     Ok(RootConfig {
         max_payload: mps,
         completion_size: rcb,
-        completion_timeout: time("completion_timeout", standard.completion_timeout)?,
+        completion_timeout,
         mmio: time("mmio", standard.mmio)?,
         memory_read: time("memory_read", standard.memory_read)?,
         memory: memory as usize,

@@ -119,30 +119,8 @@ pub const BRIDGE: &[&str] = &["mode", "delay", "jitter", "schedule", "clock_offs
 pub const SCHEDULE: &[&str] = &["base", "cycle", "entries"];
 /// `[traffic.NAME]`.
 pub const TRAFFIC: &[&str] = &["from", "to", "length", "interval", "pattern", "priority"];
-/// `[drive]`.
+/// `[drive]` and `[drives.NAME]`.
 pub const DRIVE: &[&str] = &[
-    "preset",
-    "size",
-    "mps",
-    "dma_read",
-    "reads_in_flight",
-    "count",
-    "firmware_read",
-    "firmware_read_large",
-    "write_base",
-    "write_4k",
-    "channels",
-    "dies",
-    "channel_rate",
-    "read_lsb",
-    "read_msb",
-    "program",
-    "page",
-    "write_buffer",
-    "variation",
-];
-/// `[drives.NAME]`: those of `[drive]`, and this.
-pub const DRIVES: &[&str] = &[
     "preset",
     "size",
     "mps",
@@ -164,7 +142,6 @@ pub const DRIVES: &[&str] = &[
     "variation",
     "node",
 ];
-
 /// Every table, as it is headed in a plan, with its keys.
 pub const TABLES: [(&str, &[&str]); 16] = [
     ("", ROOT),
@@ -181,6 +158,6 @@ pub const TABLES: [(&str, &[&str]); 16] = [
     ("schedules.NAME", SCHEDULE),
     ("traffic.NAME", TRAFFIC),
     ("drive", DRIVE),
-    ("drives.NAME", DRIVES),
+    ("drives.NAME", DRIVE),
     ("hosts.NAME.workload", WORKLOAD),
 ];

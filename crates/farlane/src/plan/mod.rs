@@ -119,14 +119,16 @@ impl Plan {
             network: network.config.clone(),
         };
         check::gates(&config, &network)?;
-        Ok(Planned {
+        let seed = config.seed;
+        let planned = Planned {
             config,
             hosts: built.hosts.iter().map(|host| host.name.clone()).collect(),
             drives: built.drive_names(),
             stations: network.stations.clone(),
             bridges: network.bridges.clone(),
             runs: root.number("runs", 1, 10_000)?.unwrap_or(1),
-        })
+        };
+        Ok(planned.with_seed(seed))
     }
 }
 
@@ -150,6 +152,21 @@ impl<'a> Defaults<'a> {
 }
 
 impl Planned {
+    /// The same with another seed of everything that is drawn.
+    #[must_use]
+    pub fn with_seed(mut self, seed: u64) -> Self {
+        // Neighbouring seeds, and neighbours of one seed, far from each other.
+        let spread = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.config.seed = seed;
+        let network = &mut self.config.network;
+        let cables = network.cables.iter_mut().flat_map(|cable| &mut cable.faults);
+        let faults = cables.map(|faults| &mut faults.seed);
+        let stations = network.stations.iter_mut().flat_map(|station| &mut station.traffic);
+        let traffic = stations.map(|traffic| &mut traffic.seed);
+        faults.chain(traffic).zip(1..).for_each(|(seed, number)| *seed = spread ^ number << 32);
+        self
+    }
+
     /// A link or wire of a report by the names of the plan.
     pub fn link_name(&self, name: &str) -> String {
         let words: Vec<&str> = name.split(' ').collect();

@@ -138,7 +138,7 @@ impl Layout {
         let named = root.named("cables", keys::CABLE, &defaults.link)?;
         if named.is_empty() && self.stations.len() == 2 && self.bridges.is_empty() {
             let ends = [End::Station(0), End::Station(1)];
-            return Ok(vec![drawn(&defaults.link, ends, 0)?]);
+            return Ok(vec![drawn(&defaults.link, ends)?]);
         }
         if named.is_empty() {
             let what = format!(
@@ -148,11 +148,11 @@ impl Layout {
             );
             return Err(root.origin.fail(what));
         }
-        let cable = |(number, (_, section)): (usize, &(String, Section))| {
+        let cable = |(_, section): &(String, Section)| {
             let ends = [self.end(section, "a")?, self.end(section, "b")?];
-            drawn(section, ends, number)
+            drawn(section, ends)
         };
-        named.iter().enumerate().map(cable).collect()
+        named.iter().map(cable).collect()
     }
 
     fn end(&self, section: &Section, key: &str) -> Result<End, PlanError> {
@@ -216,9 +216,7 @@ impl Layout {
     }
 
     fn traffic(&mut self, root: &Section, none: &Section) -> Result<(), PlanError> {
-        for (number, (_, section)) in
-            root.named("traffic", keys::TRAFFIC, none)?.into_iter().enumerate()
-        {
+        for (_, section) in root.named("traffic", keys::TRAFFIC, none)? {
             let from = self.station(&section, "from")?;
             let to = self.station(&section, "to")?;
             if from == to {
@@ -241,8 +239,8 @@ impl Layout {
             };
             let priority = section.number("priority", 0, 7)?.unwrap_or(0) as u8;
             let length = length as usize;
-            let seed = root.number("seed", 0, i64::MAX as u64)?.unwrap_or(1) + number as u64;
-            let traffic = TrafficConfig { to, length, priority, pattern, seed };
+            // The seed is set with all others.
+            let traffic = TrafficConfig { to, length, priority, pattern, seed: 0 };
             self.config.stations[from].traffic.push(traffic);
         }
         Ok(())
@@ -280,7 +278,7 @@ impl Layout {
     }
 }
 
-fn drawn(section: &Section, ends: [End; 2], number: usize) -> Result<Drawn, PlanError> {
+fn drawn(section: &Section, ends: [End; 2]) -> Result<Drawn, PlanError> {
     let rate = section.parsed("rate", |text| {
         let name = text.strip_suffix("b/s").unwrap_or(text);
         name.parse::<Rate>().map_err(|_| "one of 100M, 1G, 2.5G, 10G, 25G, 50G, 100G")
@@ -288,6 +286,7 @@ fn drawn(section: &Section, ends: [End; 2], number: usize) -> Result<Drawn, Plan
     let chance = |key| Ok(section.parsed(key, units::chance)?.unwrap_or_default());
     let cuts = section.list("cuts", units::span)?.unwrap_or_default();
     let faults = Faults {
+        // Set with all others.
         seed: 0,
         loss: chance("loss")?,
         corruption: chance("corruption")?,
@@ -295,12 +294,11 @@ fn drawn(section: &Section, ends: [End; 2], number: usize) -> Result<Drawn, Plan
         delay_up_to: section.parsed("delay_up_to", units::time)?.unwrap_or(Duration::ZERO),
         cuts: cuts.into_iter().map(|(span, _)| span).collect(),
     };
-    let seeded = |way| Faults { seed: 2 * number as u64 + way + 1, ..faults.clone() };
     Ok(Drawn {
         ends,
         rate: rate.unwrap_or(Rate::G1),
         propagation: section.parsed("propagation", units::time)?.unwrap_or(Duration::from_ns(10)),
-        faults: [seeded(0), seeded(1)],
+        faults: [faults.clone(), faults],
         origin: section.origin.clone(),
     })
 }

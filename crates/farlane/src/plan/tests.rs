@@ -1,1 +1,266 @@
 //! Plans: what they come to, and what is wrong with them.
+
+use super::*;
+use sim::ethernet::Rate;
+use sim::workload::Workload;
+use sim::world::Attached;
+use std::collections::BTreeSet;
+use wire::Duration;
+
+const READS: &str = "[workload]\nconfigreads = 5\n";
+
+fn built(text: &str) -> Planned {
+    let plan = Plan::parse("p.toml", text).unwrap_or_else(|error| panic!("{error}"));
+    plan.build().unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[track_caller]
+fn fails(text: &str, wanted: &str) {
+    let error = match Plan::parse("p.toml", text) {
+        Ok(plan) => plan.build().err(),
+        Err(error) => Some(error),
+    };
+    let error = error.expect("a mistake").to_string();
+    assert_eq!(error, wanted);
+}
+
+#[test]
+fn short_plans_are_the_presets_of_the_brief() {
+    let dd = || Workload::Dd { write: true, bs: 4096, count: 20 };
+    for (transport, preset) in [
+        ("direct", Config::brief_direct(dd())),
+        ("tcp", Config::brief_tcp(dd(), Rate::G1)),
+        ("tsn", Config::brief_tsn(dd(), Rate::G1)),
+    ] {
+        let text = format!("transport = \"{transport}\"\n[workload]\ndd = \"write\"\ncount = 20\n");
+        let planned = built(&text);
+        assert_eq!(planned.hosts, ["host"]);
+        let run = |config: &Config| sim::World::new(config).unwrap().run().unwrap();
+        let [ours, theirs] = [run(&planned.config), run(&preset)];
+        let of = |report: &sim::world::Report| report.hosts[0].root_port.summary();
+        assert_eq!(of(&ours), of(&theirs), "{transport}");
+        assert_eq!(ours.hosts[0].split, theirs.hosts[0].split);
+    }
+}
+
+#[test]
+fn keys_reach_the_configuration() {
+    let planned = built(
+        "seed = 7\nruns = 3\n[limits]\ntime = \"2s\"\n[pcie]\ngeneration = 4\nwidth = 8\n\
+         mrrs = \"1KiB\"\n[link]\nrate = \"10Gb/s\"\nloss = \"10ppm\"\nvlan = 5\npriority = 6\n\
+         [drive]\npreset = \"optane\"\ncount = 2\nmps = 512\nread_lsb = \"1.5us\"\n[host]\n\
+         polling = \"2us\"\n[workload]\nrw = \"randread\"\nbs = \"8KiB\"\niodepth = 4\n\
+         rate = \"8Mb/s\"\nstripe = \"64KiB\"\n",
+    );
+    let config = &planned.config;
+    assert_eq!((config.seed, planned.runs), (7, 3));
+    assert_eq!(config.limits.time, Instant::from_ns(2_000_000_000));
+    let Attached::Switch(switch) = &config.hosts[0].attached else { panic!("a tunnel") };
+    assert_eq!((switch.ports.len(), switch.max_payload), (2, 512));
+    assert_eq!(switch.ports[1].drive.serial, "drive.1-1");
+    assert_eq!(switch.ports[0].drive.timing.read_lsb, Duration::from_ns(1_500));
+    assert_eq!(switch.ports[0].link.width, 8);
+    assert_eq!(config.hosts[0].software.max_read_request, 1024);
+    assert_eq!(config.network.stations[0].rate, Rate::G10);
+    let [there, back] = &config.network.cables[0].faults;
+    assert!(there.loss == back.loss && there.seed != back.seed);
+    let Workload::Fio(fio) = &config.hosts[0].workload else { panic!("fio's words") };
+    assert_eq!((fio.bs, fio.iodepth, fio.rate, fio.stripe), (8192, 4, Some(1_000_000), 65536));
+    let other = planned.clone().with_seed(8);
+    assert_ne!(other.config.network.cables[0].faults[0].seed, there.seed);
+    assert_eq!(planned.link_name("station 1 to station 0"), "device to host");
+    assert_eq!(planned.link_name("link 1 device port up"), "drive.1 device port up");
+}
+
+#[test]
+fn mistakes_have_a_place_and_say_what_is_allowed() {
+    fails("a = [", "p.toml:1:6: unclosed array, expected `]`");
+    fails(
+        "\n[werkload]\n",
+        &format!(
+            "p.toml:2:2: unknown key 'werkload'; did you mean 'workload'? There are: {}",
+            keys::ROOT.join(", ")
+        ),
+    );
+    fails(
+        &format!("[limits]\nevent = 5\n{READS}"),
+        "p.toml:2:1: unknown key of [limits] 'event'; did you mean 'events'? There are: events, time",
+    );
+    fails(
+        &format!("{READS}[link]\nrate = \"3G\"\n"),
+        "p.toml:4:8: rate: expected one of 100M, 1G, 2.5G, 10G, 25G, 50G, 100G; found '3G'",
+    );
+    fails(
+        &format!("{READS}[host]\nsubmit = 250\n"),
+        "p.toml:4:10: submit: expected a time such as 250ns: ps, ns, us, ms or s; \
+         found 250 without a unit",
+    );
+    fails(
+        &format!("transport = \"udp\"\n{READS}"),
+        "p.toml:1:13: unknown transport 'udp'. There are: direct, tcp, tsn",
+    );
+    fails(
+        &format!("{READS}[drive]\npreset = \"970pro\"\n"),
+        "p.toml:4:10: unknown preset '970pro'; did you mean '970-pro'? \
+         There are: 970-pro, optane, null",
+    );
+    fails(
+        "[workload]\nrw = \"read\"\ndd = \"read\"\n",
+        "p.toml:3:6: [workload] has rw and dd together: it takes one",
+    );
+    fails(
+        "[workload]\nconfigreads = 5\nbs = \"4KiB\"\n",
+        "p.toml:3:1: bs means nothing with configreads, which takes configreads, gap",
+    );
+    fails("[workload]\n", "p.toml:1:2: [workload] needs one of rw, dd, configreads");
+    fails("", "p.toml:1:1: [workload] needs one of rw, dd, configreads");
+    fails(
+        "[workload]\nrw = \"read\"\nbs = \"1000B\"\n",
+        "p.toml:3:6: bs: a multiple of 512B, at most 1GiB",
+    );
+    fails(
+        "[workload]\nrw = \"read\"\niodepth = 0\n",
+        "p.toml:3:11: iodepth: expected a whole number, 1 to 1023",
+    );
+    fails(
+        "[workload]\nrw = \"read\"\nsize = \"1GiB\"\n",
+        "p.toml:3:8: the workload needs 1073741824 bytes of each drive, the smallest has \
+         67108864; drive.size sets it",
+    );
+    fails(&format!("limits = 5\n{READS}"), "p.toml:1:10: expected a table");
+}
+
+#[test]
+fn contradictions_are_found_before_anything_runs() {
+    let two = "[hosts.a]\ndrives = [\"x\"]\n[hosts.b]\ndrives = [\"x\"]\n[drives.x]\n";
+    fails(&format!("{READS}{two}"), "p.toml:6:11: drive 'x' belongs to a host already");
+    fails(
+        &format!("{READS}[hosts.a]\ndrives = [\"y\"]\n[drives.x]\n"),
+        "p.toml:4:11: unknown drive 'y'; did you mean 'x'? There are: x",
+    );
+    fails(
+        &format!("transport = \"direct\"\n{READS}[bridges.b]\n"),
+        "p.toml:4:2: [bridges] means nothing with transport direct",
+    );
+    fails(
+        &format!("transport = \"direct\"\n{READS}[drive]\ncount = 2\n"),
+        "p.toml:1:1: host 'host' has 2 drives: with transport direct it has 1 to 1",
+    );
+    fails(
+        &format!("{READS}[cables.c]\na = \"host\"\nb = \"devise\"\n"),
+        "p.toml:5:5: unknown host, node or bridge 'devise'; did you mean 'device'? \
+         There are: host, device",
+    );
+    fails(
+        &format!("{READS}[bridges.b]\n"),
+        "p.toml:1:1: 2 stations (host, device) and no cables: [cables.NAME] with a and b joins \
+         two of them",
+    );
+    fails(
+        &format!("{READS}[link]\npriority = 3\n"),
+        "p.toml:4:12: priority 3 needs frames with tags: set link.vlan, or tsn",
+    );
+    fails(
+        &format!("{READS}[link]\nschedule = \"s\"\n"),
+        "p.toml:4:12: unknown schedule 's'. There are: none",
+    );
+}
+
+#[test]
+fn schedules_are_checked_against_their_cycle_and_their_use() {
+    let plan = |entries: &str, more: &str| {
+        format!(
+            "transport = \"tsn\"\n{READS}[link]\nschedule = \"s\"\npriority = 3\n\
+             [schedules.s]\n{more}entries = [{entries}]\n"
+        )
+    };
+    built(&plan("\"S 08 250us\", \"sched-entry S f7 250us\"", ""));
+    fails(
+        &plan("\"S 08 400us\", \"S f7 250us\"", "cycle = \"500us\"\n"),
+        "p.toml:9:26: entry 2 ends 650000 ns after the cycle's start, the cycle lasts 500000 ns",
+    );
+    fails(
+        &plan("\"S 08\"", ""),
+        "p.toml:8:12: entries: expected an entry such as 'S 01 300us': S, the open gates in \
+         hexadecimal, a time with its unit; found 'S 08'",
+    );
+    fails(
+        &plan("\"S f7 250us\"", ""),
+        "p.toml:5:12: the schedule at 'host' never opens the gate of priority 3 for 12.240us, \
+         which a frame of the tunnel from 'host' to 'device' takes there",
+    );
+    fails(
+        &plan("\"S 08 10us\", \"S f7 250us\"", ""),
+        "p.toml:5:12: the schedule at 'host' never opens the gate of priority 3 for 12.240us, \
+         which a frame of the tunnel from 'host' to 'device' takes there",
+    );
+}
+
+#[test]
+fn options_set_keys_and_are_named_in_errors() {
+    let plan = Plan::parse("p.toml", READS).unwrap();
+    let set = |key, value| plan.with(key, value, "--sweep").and_then(|plan| plan.build());
+    let planned = set("link.rate", "25G").unwrap();
+    assert_eq!(planned.config.network.stations[0].rate, Rate::G25);
+    let planned = set("drive.mps", "512").unwrap();
+    assert_eq!(planned.config.hosts[0].root.max_payload, 512);
+    let error = |key, value| set(key, value).unwrap_err().to_string();
+    assert_eq!(
+        error("limits.tine", "1s"),
+        "--sweep limits.tine=1s: unknown key of [limits] 'tine'; did you mean 'time'? \
+         There are: events, time"
+    );
+    assert_eq!(
+        error("workload.configreads.x", "1"),
+        "--sweep workload.configreads.x=1: there is no table above 'x'"
+    );
+    assert!(error("link.rate", "3G").starts_with("--sweep link.rate=3G: rate: expected one of"));
+}
+
+/// `docs/plan.md` has a row for each key of each table, and no other.
+#[test]
+fn the_page_describes_every_key() {
+    let page = include_str!("../../../../docs/plan.md");
+    let mut described = BTreeSet::new();
+    let mut tables: Vec<&str> = Vec::new();
+    for line in page.lines() {
+        if let Some(heading) = line.strip_prefix("## ") {
+            tables = heading.split('`').skip(1).step_by(2).collect();
+            tables.iter_mut().for_each(|table| *table = table.trim_matches(['[', ']']));
+        } else if let Some((key, _)) = line.strip_prefix("| `").and_then(|row| row.split_once('`'))
+        {
+            described.extend(tables.iter().map(|table| format!("{table} {key}")));
+        }
+    }
+    let known: BTreeSet<String> = keys::TABLES
+        .iter()
+        .map(|(table, keys)| (if table.is_empty() { "plan.toml" } else { table }, keys))
+        .flat_map(|(table, keys)| keys.iter().map(move |key| format!("{table} {key}")))
+        .collect();
+    assert_eq!(described, known);
+}
+
+/// The defaults that the page names are those of the code.
+#[test]
+fn the_page_names_the_defaults() {
+    let page = include_str!("../../../../docs/plan.md");
+    for (key, value) in [
+        ("memory_read", "200ns"),
+        ("interrupt", "40.13us"),
+        ("mrrs", "512"),
+        ("rcb", "128"),
+        ("reads_in_flight", "2"),
+    ] {
+        let row = page.lines().find(|line| line.starts_with(&format!("| `{key}` |")));
+        let row = row.unwrap_or_else(|| panic!("a row for {key}"));
+        assert!(row.ends_with(&format!("| {value} |")), "{row}");
+    }
+    let config = built(READS).config;
+    let host = &config.hosts[0];
+    let Attached::Switch(switch) = &host.attached else { panic!("tcp is the default") };
+    assert_eq!(host.root.memory_read, Duration::from_ns(200));
+    let notice = sim::workload::Notice::Interrupt { latency: Duration::from_ns(40_130) };
+    assert_eq!(host.software.notice, notice);
+    assert_eq!((host.software.max_read_request, host.root.completion_size), (512, 128));
+    assert_eq!(switch.ports[0].drive.reads_in_flight, 2);
+}

@@ -137,36 +137,28 @@ impl Value {
     /// If something on the way is no table.
     pub fn set(&mut self, path: &str, text: &str, option: &str) -> Result<(), PlanError> {
         let origin = Origin::Option(format!("{option} {path}={text}"));
-        let (first, rest) = match path.split_once('.') {
-            Some((first, rest)) => (first, Some(rest)),
-            None => (path, None),
-        };
-        let Kind::Table(entries) = &mut self.kind else {
-            return Err(origin.fail(format!("there is no table above '{first}'")));
-        };
-        let at = match entries.iter().position(|entry| entry.key == first) {
-            Some(at) => at,
-            None => {
-                let value = Value { origin: origin.clone(), kind: Kind::Table(Vec::new()) };
-                entries.push(Entry { key: first.to_owned(), origin: origin.clone(), value });
-                entries.len() - 1
-            }
-        };
-        let entry = &mut entries[at];
-        match rest {
-            Some(rest) => entry.value.set(rest, text, option).map_err(|error| PlanError {
-                origin: Origin::Option(format!("{option} {path}={text}")),
-                ..error
-            }),
-            None => {
-                let kind = match text.parse() {
-                    Ok(number) => Kind::Integer(number),
-                    Err(_) => Kind::Text(text.to_owned()),
-                };
-                entry.origin = origin.clone();
-                entry.value = Value { origin, kind };
-                Ok(())
-            }
+        let mut value = self;
+        for key in path.split('.') {
+            value = value.member(key, &origin)?;
         }
+        let kind = match text.parse() {
+            Ok(number) => Kind::Integer(number),
+            Err(_) => Kind::Text(text.to_owned()),
+        };
+        *value = Self { origin, kind };
+        Ok(())
+    }
+
+    /// What `key` of this table holds; an empty table if it held nothing.
+    fn member(&mut self, key: &str, origin: &Origin) -> Result<&mut Self, PlanError> {
+        let Kind::Table(entries) = &mut self.kind else {
+            return Err(origin.fail(format!("there is no table above '{key}'")));
+        };
+        let at = entries.iter().position(|entry| entry.key == key).unwrap_or_else(|| {
+            let value = Self { origin: origin.clone(), kind: Kind::Table(Vec::new()) };
+            entries.push(Entry { key: key.to_owned(), origin: origin.clone(), value });
+            entries.len() - 1
+        });
+        Ok(&mut entries[at].value)
     }
 }

@@ -124,19 +124,15 @@ fn set_too(args: &Args) -> String {
 
 /// The configuration, with the seed of the command line.
 fn built(args: &Args, plan: &Plan) -> Result<Planned, Failure> {
-    let mut planned = plan.build().map_err(|error| Failure(error.to_string()))?;
-    if let Some(seed) = args.seed {
-        planned.config.seed = seed;
-    }
-    Ok(planned)
+    let planned = plan.build().map_err(|error| Failure(error.to_string()))?;
+    Ok(match args.seed {
+        Some(seed) => planned.with_seed(seed),
+        None => planned,
+    })
 }
 
 fn seeds(args: &Args, planned: &Planned) -> Vec<Planned> {
-    let run = |number| {
-        let mut one = planned.clone();
-        one.config.seed = one.config.seed.wrapping_add(number);
-        one
-    };
+    let run = |number| planned.clone().with_seed(planned.config.seed.wrapping_add(number));
     (0..args.runs.unwrap_or(planned.runs)).map(run).collect()
 }
 

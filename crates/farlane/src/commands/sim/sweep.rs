@@ -138,19 +138,21 @@ fn page(args: &Args, sweeps: &[Sweep], points: &[Vec<String>], documents: &[Docu
 /// others.
 fn plot(sweeps: &[Sweep], points: &[Vec<String>], documents: &[Document]) -> Plot {
     let means = documents.iter().map(|document| document.latency_ns.mean as f64);
-    let most = means.fold(1.0, f64::max);
+    let (least, most) =
+        means.fold((f64::MAX, 1.0), |(low, high): (f64, f64), ns| (low.min(ns), high.max(ns)));
     let first = &sweeps[0];
     let x = Axis {
         label: first.key.clone(),
         scale: Scale::Linear,
-        format: |place| format!("{}", place + 1.0),
+        // Its values are marked by name.
+        format: |_| String::new(),
         range: (0.0, (first.values.len() as f64 - 1.0).max(1.0)),
     };
     let y = Axis {
         label: "mean latency".into(),
         scale: Scale::Linear,
         format: time,
-        range: (0.0, most * 1.05),
+        range: (least.min(most * 0.9) * 0.97, most * 1.03),
     };
     let mut plot = Plot::new("mean latency of every combination", x, y);
     for (point, document) in points.iter().zip(documents) {
