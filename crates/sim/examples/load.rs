@@ -1,5 +1,5 @@
 //! A second of tunnelled NVMe at 1 Gb/s, for a stopwatch around it:
-//! `time cargo run --release --example load [RW] [IODEPTH] [MILLISECONDS]`.
+//! `time cargo run --release --example load [RW] [IODEPTH] [MILLISECONDS] [RATE]`.
 
 use sim::ethernet::Rate;
 use sim::workload::{Fio, Rw, Workload};
@@ -17,12 +17,13 @@ fn main() {
         |word: Option<String>, default| word.and_then(|w| w.parse().ok()).unwrap_or(default);
     let depth = number(words.next(), 32);
     let span = number(words.next(), 1000);
+    let rate = words.next().map_or(Rate::G1, |word| word.parse().expect("a rate, like 10G"));
     let fio = Fio {
         runtime: Some(Duration::from_ms(span)),
         size: 16 << 20,
         ..Fio::new(rw, 4096, depth as usize)
     };
-    let config = Config::brief_tcp(Workload::Fio(fio), Rate::G1);
+    let config = Config::brief_tcp(Workload::Fio(fio), rate);
     let report = World::new(&config).and_then(|mut world| world.run()).expect("it ends");
     let host = &report.hosts[0];
     println!("{} events, {} virtual, digest {:016x}", report.events, report.time, report.digest);

@@ -28,6 +28,8 @@ const SWITCH_PORT: PortLatency =
     PortLatency { transmit: Duration::from_ns(134), receive: Duration::from_ns(134) };
 /// A link's connection: frames of TLPs no longer than a segment.
 const TCP: TcpConfig = TcpConfig { stations: [0, 1], priority: 0, burst: 1460 };
+/// Of the line, preamble to gap.
+const LONGEST_FRAME: usize = 1538;
 /// Two metres.
 const CABLE: Duration = Duration::from_ns(10);
 
@@ -37,14 +39,15 @@ const TCP_PIPELINE: Duration = Duration::from_ns(894);
 /// The same with a TSN core's buffers, of the 7091 ns over TSN.
 const TSN_PIPELINE: Duration = Duration::from_ns(1_146);
 
-/// A node of the brief. Two frames ahead of the wire keep it busy; what waits
-/// behind them is aggregated.
+/// A node of the brief. Two frames ahead of the wire, and what its pipeline
+/// holds, keep it busy; what waits behind them is aggregated.
 fn station(rate: Rate, pipeline: Duration, tagging: Option<Tagging>) -> StationConfig {
+    let frame = rate.duration(LONGEST_FRAME).as_ps();
     StationConfig {
         rate,
         tx_delay: pipeline,
         rx_delay: pipeline,
-        tx_ring: 2,
+        tx_ring: 2 + (pipeline.as_ps() / frame) as usize,
         tagging,
         gates: None,
         ack_delay: None,

@@ -2,9 +2,12 @@
 
 use crate::worlds::*;
 use sim::kernel::{LimitReached, Limits};
+use sim::measure::{Observer, Point};
 use sim::workload::{BootError, Fio, Rw, Workload};
 use sim::world::{Attached, Error};
 use sim::{Config, World};
+use std::cell::Cell;
+use std::rc::Rc;
 use wire::{Duration, Instant};
 
 fn small() -> Config {
@@ -74,4 +77,33 @@ fn a_cut_cable_ends_in_an_error_and_not_in_silence() {
     }
     plan.limits.time = Instant::ZERO + Duration::from_ms(500);
     assert!(matches!(error(&plan), Error::Limit(LimitReached::Time { .. })));
+}
+
+/// Counts links that go down.
+struct Downs(Rc<Cell<usize>>);
+
+impl Observer for Downs {
+    fn link(&mut self, _: Instant, _: Point, up: bool) {
+        self.0.set(self.0.get() + usize::from(!up));
+    }
+}
+
+/// A cut in the middle of the work that outlasts the tunnel's loss limit:
+/// both ends say so, requests fail, nothing panics, and the workload, which
+/// waits for its commands, runs into the limit.
+#[test]
+fn a_link_lost_for_good_is_told() {
+    let work = Fio { runtime: Some(Duration::from_ms(20)), ..fio(Rw::RandRw, 4096, 8) };
+    let mut plan = Config::brief_tcp(Workload::Fio(work), sim::ethernet::Rate::G1);
+    for faults in &mut plan.network.cables[0].faults {
+        faults.cuts = vec![(Instant::from_ns(8_000_000), Instant::from_ns(5_000_000_000))];
+    }
+    plan.limits.time = Instant::ZERO + Duration::from_ms(1_500);
+    let downs = Rc::new(Cell::new(0));
+    let mut world = World::new(&plan).expect("a valid plan");
+    world.observe(Box::new(Downs(downs.clone())));
+    let error = world.run().expect_err("commands are lost");
+    assert!(matches!(error, Error::Limit(LimitReached::Time { .. })), "{error}");
+    assert_eq!(downs.get(), 2, "both ends lost the link");
+    assert!(world.tlps_in_flight() < 300, "{}", world.tlps_in_flight());
 }

@@ -3,8 +3,10 @@
 use crate::worlds::*;
 use sim::drive::Timing;
 use sim::ethernet::random::Probability;
+use sim::ethernet::traffic::Pattern;
 use sim::ethernet::{Rate, bridge};
 use sim::measure::Segment;
+use sim::network::TrafficConfig;
 use sim::workload::{Fio, Rw, Workload};
 use sim::world::Report;
 use sim::{Config, World};
@@ -100,4 +102,27 @@ fn loss_is_repaired() {
     check(&report);
     assert!(world.retransmitted() > 0, "nothing was lost");
     assert_eq!(run(&plan).digest, report.digest);
+}
+
+/// Others on the same bridge: they cost the more, the higher their priority.
+#[test]
+fn background_traffic_costs_by_priority() {
+    let mean = |priority: Option<u8>| {
+        let mut stations = vec![station(Rate::G1); 3];
+        // 700 Mb/s of large frames towards the host, where the data go.
+        stations[2].traffic.extend(priority.map(|priority| TrafficConfig {
+            to: 0,
+            length: 1518,
+            priority,
+            pattern: Pattern::Poisson(Duration::from_us(17)),
+            seed: 3,
+        }));
+        let network = bridged(stations, 1, bridge::Mode::StoreAndForward, None);
+        let ports = vec![(tcp([0, 1]), drive(0, Timing::OPTANE))];
+        let report = run(&config(vec![host(mixed(), ports)], network));
+        check(&report);
+        report.hosts[0].latency.summary().mean_ns
+    };
+    let (alone, low, high) = (mean(None), mean(Some(0)), mean(Some(7)));
+    assert!(alone < low && low < high, "{alone} {low} {high}");
 }
