@@ -1,7 +1,7 @@
 //! The `farlane` program: see `farlane --help`.
 
 use clap::{Parser, Subcommand};
-use farlane::commands::{bench, demo, device, host, ping, switch, trace};
+use farlane::commands::{bench, demo, device, host, ping, reproduce, switch, trace};
 use std::process::ExitCode;
 
 /// A PCIe endpoint, first of all an NVMe drive, on the far side of an
@@ -32,6 +32,7 @@ enum Command {
     Switch(switch::Args),
     Ping(ping::Args),
     Trace(trace::Args),
+    Reproduce(reproduce::Args),
 }
 
 fn main() -> ExitCode {
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
         Command::Switch(args) => switch::run(&args),
         Command::Ping(args) => ping::run(&args),
         Command::Trace(args) => trace::run(&args),
+        Command::Reproduce(args) => reproduce::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
