@@ -23,6 +23,7 @@ pub use table::{Row, Tables, tables};
 pub use tsn_read::TsnRead;
 
 use sim::Config;
+use sim::drive::DriveConfig;
 use sim::ethernet::Rate;
 use sim::measure::Latency;
 use sim::workload::Workload;
@@ -108,12 +109,19 @@ fn mean(samples: &Latency) -> Duration {
     Duration::from_ps(((samples.sum_ps() + n / 2) / n) as u64)
 }
 
-/// The port that the brief's tunnel ends in; the topologies without one have
-/// none.
+/// The tunnel's port; the topology without one has none.
 fn port(config: &mut Config) -> Option<&mut PortConfig> {
     match &mut config.hosts[0].attached {
         Attached::Direct(_) => None,
         Attached::Switch(switch) => switch.ports.first_mut(),
+    }
+}
+
+/// The drive.
+fn drive(config: &mut Config) -> &mut DriveConfig {
+    match &mut config.hosts[0].attached {
+        Attached::Direct(drive) => drive,
+        Attached::Switch(switch) => &mut switch.ports[0].drive,
     }
 }
 

@@ -174,11 +174,12 @@ impl Tables {
             grid.row(cells);
         }
         let mut cells = vec!["average (4.1)".to_owned()];
-        Topology::ALL.map(|topology| cells.extend(four(simulated(topology))));
+        cells.extend(Topology::ALL.into_iter().flat_map(|topology| four(simulated(topology))));
         grid.row(cells);
         let mut cells = vec!["T_tunnel (4.1)".to_owned()];
         cells.extend(["-", "-", "-", ""].map(str::to_owned));
-        ["t_tunnel_tcp", "t_tunnel_tsn"].map(|name| cells.extend(four(self.row(name))));
+        let tunnels = ["t_tunnel_tcp", "t_tunnel_tsn"];
+        cells.extend(tunnels.into_iter().flat_map(|name| four(self.row(name))));
         grid.row(cells);
         grid
     }

@@ -2,7 +2,7 @@
 //! alone, with what it would do to the configuration read and the write over
 //! TSN, which were measured too. Nothing here is fitted.
 
-use super::{Experiment, Published, RATE, Topology, error_percent, mean, percent, port, us};
+use super::{Experiment, Published, RATE, Topology, drive, error_percent, mean, percent, port, us};
 use crate::experiments::{Failed, Grid, Runs, Section};
 use crate::report::{Axis, Plot, Scale, Series};
 use serde::Serialize;
@@ -120,7 +120,7 @@ fn gate(config: &mut Config, share: u64) {
 }
 
 fn flash(change: impl Fn(&mut sim::drive::Timing) + 'static) -> Change {
-    Box::new(move |config| change(&mut port(config).expect("a tunnel").drive.timing))
+    Box::new(move |config| change(&mut drive(config).timing))
 }
 
 /// One command at a time, at every phase of a cycle.
