@@ -27,6 +27,13 @@ use wire::tlp::Class;
 /// bits of the name.
 const BUS_SHIFT: u32 = 48;
 
+/// What a turn has moved: anything, and something for what is attached.
+#[derive(Clone, Copy)]
+struct Went {
+    any: bool,
+    down: bool,
+}
+
 /// See the module.
 pub struct Machine<A> {
     clock: Clock,
@@ -112,15 +119,23 @@ impl<A: Attached> Machine<A> {
     /// If the kernel refuses to watch something.
     pub fn pump(&mut self, memory: &mut impl Memory) -> io::Result<(bool, Option<Instant>)> {
         let now = self.clock.now();
-        let mut moved = self.take_requests(now);
-        let down = self.downwards(now, memory, &mut moved);
-        let up = self.upwards(now, memory, &mut moved);
-        let active = self.attached.service(now, &self.poller)?;
-        // What arrived goes up at once: a round less for every completion.
-        let late = if active.moved { self.upwards(now, memory, &mut moved) } else { None };
+        let mut went = Went { any: self.take_requests(now), down: false };
+        let mut down = self.downwards(now, memory, &mut went);
+        let mut up = self.upwards(now, memory, &mut went);
+        let mut active = self.attached.service(now, &self.poller)?;
+        if active.moved {
+            // What arrived goes up, and the answer down, at once: looking at
+            // the network in between would cost a system call each.
+            went = Went { any: true, down: false };
+            up = self.upwards(now, memory, &mut went);
+            down = self.downwards(now, memory, &mut went);
+            if went.down {
+                active = self.attached.service(now, &self.poller)?;
+            }
+        }
+        let moved = went.any || went.down || active.moved;
         let asleep = self.sleeps.iter().map(|(at, _, _)| *at).min();
-        moved |= active.moved;
-        Ok((moved, next_timer([down, up, late, active.timer, asleep, self.probe.tick(now)])))
+        Ok((moved, next_timer([down, up, active.timer, asleep, self.probe.tick(now)])))
     }
 
     /// Waits until something may have happened; `moved` says that something
@@ -190,11 +205,12 @@ impl<A: Attached> Machine<A> {
         &mut self,
         now: Instant,
         memory: &mut impl Memory,
-        moved: &mut bool,
+        went: &mut Went,
     ) -> Option<Instant> {
         loop {
             match self.root.poll(now, self.attached.ready()) {
                 root::Output::Tlp(tlp) => {
+                    went.down = true;
                     self.probe.record(&self.clock, false, &tlp);
                     self.attached.handle(now, Input::Tlp(tlp));
                 }
@@ -215,14 +231,17 @@ impl<A: Attached> Machine<A> {
                 }
                 root::Output::Interrupt { requester, data } => memory.interrupt(requester, data),
                 root::Output::Wire { wire, level } => memory.wire(wire, level),
-                root::Output::HotReset => self.attached.handle(now, Input::HotReset),
+                root::Output::HotReset => {
+                    went.down = true;
+                    self.attached.handle(now, Input::HotReset);
+                }
                 root::Output::Timeout(at) => return at,
             }
-            *moved = true;
+            went.any = true;
         }
     }
 
-    fn upwards(&mut self, now: Instant, memory: &impl Memory, moved: &mut bool) -> Option<Instant> {
+    fn upwards(&mut self, now: Instant, memory: &impl Memory, went: &mut Went) -> Option<Instant> {
         // Posted writes wait with everything behind them while the memory
         // takes none.
         let writes = memory.takes_writes();
@@ -232,7 +251,7 @@ impl<A: Attached> Machine<A> {
                 Output::Tlp(tlp) => {
                     self.probe.record(&self.clock, true, &tlp);
                     self.root.handle(now, root::Input::Tlp(tlp));
-                    *moved = true;
+                    went.any = true;
                 }
                 Output::Timeout(at) => return at,
             }

@@ -29,8 +29,8 @@ pub enum BootError {
         wanted: usize,
     },
     /// Host memory is too small for the workload's buffers.
-    #[error("host memory of {0} bytes is too small for the workload's buffers")]
-    Memory(usize),
+    #[error("host memory is too small for the workload's buffers: iodepth x numjobs x bs")]
+    Memory,
     /// The workload does not fit the drives.
     #[error("workload: {0}")]
     Workload(&'static str),

@@ -213,7 +213,7 @@ impl Software {
         let ram = self.ram.clone();
         let patterns = self.patterns.clone();
         let jobs = Jobs::new(now, fio, self.config, drives, patterns, ram, &self.rng);
-        let mut jobs = Box::new(jobs.ok_or(BootError::Memory(0))?);
+        let mut jobs = Box::new(jobs.ok_or(BootError::Memory)?);
         jobs.start(now);
         Ok(Stage::Working(jobs))
     }

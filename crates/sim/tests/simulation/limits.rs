@@ -56,6 +56,15 @@ fn workloads_that_do_not_fit() {
 }
 
 #[test]
+fn buffers_that_do_not_fit() {
+    let work = Fio { numjobs: 8, ..fio(Rw::Read, 4096, 32) };
+    let mut plan = Config::brief_direct(Workload::Fio(work));
+    // 8 x 32 x 4 KiB are all of it, and the queues want some too.
+    plan.hosts[0].root.memory = 1 << 20;
+    assert_eq!(error(&plan), Error::Boot { host: 0, error: BootError::Memory });
+}
+
+#[test]
 fn plans_that_contradict_themselves() {
     let mut none = small();
     none.hosts.clear();
