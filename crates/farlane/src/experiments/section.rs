@@ -133,3 +133,22 @@ fn wrap(text: &str) -> String {
     out.push('\n');
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_left_numbers_right_and_notes_wrapped() {
+        let mut grid = Grid::new("Title", &["name", "ns", "why"]);
+        grid.words = vec![2];
+        grid.row(vec!["a".into(), "1".into(), "µ".into()]);
+        grid.row(vec!["long name".into(), "1000".into(), "because".into()]);
+        let expected = "Title\n  name         ns  why\n  a             1  µ\n  long name  1000  because\n";
+        assert_eq!(grid.text(), expected);
+        let notes = vec!["word ".repeat(30).trim().to_owned()];
+        let section = Section { title: "T".into(), notes, ..Section::default() };
+        assert!(section.text().lines().all(|line| line.len() <= WIDTH));
+        assert_eq!(section.text().split_whitespace().filter(|word| *word == "word").count(), 30);
+    }
+}

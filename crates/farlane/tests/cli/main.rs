@@ -7,4 +7,5 @@ mod json_document;
 mod mistakes;
 mod nodes;
 mod process;
+mod reproduce;
 mod trace;

@@ -125,7 +125,7 @@ pub fn simulate() -> Result<Requests, Failed> {
 
 /// Of all as good as the best, the one with the fewest bytes asked for at
 /// once, then the smallest requests, then the smallest payload.
-fn recommend(rows: &[RequestsRow], as_in_the_brief_us: f64) -> Recommendation {
+pub(super) fn recommend(rows: &[RequestsRow], as_in_the_brief_us: f64) -> Recommendation {
     let best = rows.iter().map(|row| row.write_4k_us).fold(f64::INFINITY, f64::min);
     let good = rows.iter().filter(|row| row.write_4k_us <= best * (1.0 + AS_GOOD / 100.0));
     let least = good
