@@ -144,7 +144,8 @@ mod tests {
         grid.words = vec![2];
         grid.row(vec!["a".into(), "1".into(), "µ".into()]);
         grid.row(vec!["long name".into(), "1000".into(), "because".into()]);
-        let expected = "Title\n  name         ns  why\n  a             1  µ\n  long name  1000  because\n";
+        let expected =
+            "Title\n  name         ns  why\n  a             1  µ\n  long name  1000  because\n";
         assert_eq!(grid.text(), expected);
         let notes = vec!["word ".repeat(30).trim().to_owned()];
         let section = Section { title: "T".into(), notes, ..Section::default() };

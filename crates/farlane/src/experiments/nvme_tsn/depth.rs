@@ -15,8 +15,11 @@ const RATES: [Rate; 2] = [Rate::G1, Rate::G10];
 const COMMANDS: u64 = 256;
 /// Kind of I/O, its name, DMA reads in flight: the brief's drive, and one that
 /// can wait for more data at once.
-const KINDS: [(Rw, &str, usize); 3] =
-    [(Rw::RandRead, "randread", 2), (Rw::RandWrite, "randwrite", 2), (Rw::RandWrite, "randwrite", 16)];
+const KINDS: [(Rw, &str, usize); 3] = [
+    (Rw::RandRead, "randread", 2),
+    (Rw::RandWrite, "randwrite", 2),
+    (Rw::RandWrite, "randwrite", 16),
+];
 
 /// One depth on one network.
 #[derive(Clone, Debug, Serialize)]
@@ -104,7 +107,8 @@ fn signed(ns: i64) -> String {
 /// As tables and plots.
 pub fn section(depths: &[Depth]) -> Section {
     let mut section = Section {
-        title: "Do overlapping commands hide the tunnel? Time per 4 KiB command against depth".into(),
+        title: "Do overlapping commands hide the tunnel? Time per 4 KiB command against depth"
+            .into(),
         ..Section::default()
     };
     for (_, rw, reads) in KINDS {

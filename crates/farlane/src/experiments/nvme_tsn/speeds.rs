@@ -65,8 +65,14 @@ pub fn simulate() -> Result<Vec<Speed>, Failed> {
 
 /// As a table and a plot.
 pub fn section(speeds: &[Speed]) -> Section {
-    let columns =
-        ["", "Ethernet", "configuration read, ns", "T_tunnel, ns", "4 KiB read, us", "4 KiB write, us"];
+    let columns = [
+        "",
+        "Ethernet",
+        "configuration read, ns",
+        "T_tunnel, ns",
+        "4 KiB read, us",
+        "4 KiB write, us",
+    ];
     let mut grid = Grid::new("", &columns);
     for speed in speeds {
         grid.row(vec![
@@ -91,12 +97,8 @@ pub fn section(speeds: &[Speed]) -> Section {
 
 fn plot(speeds: &[Speed]) -> Plot {
     let gigabits = |bits: f64| format!("{bits:.0} Gb/s");
-    let x = Axis {
-        label: "Ethernet".into(),
-        scale: Scale::Log,
-        format: gigabits,
-        range: (1.0, 100.0),
-    };
+    let x =
+        Axis { label: "Ethernet".into(), scale: Scale::Log, format: gigabits, range: (1.0, 100.0) };
     let mut y = Axis::times("latency", 0.0, 160_000.0);
     (y.scale, y.range) = (Scale::Linear, (0.0, 160_000.0));
     let mut plot = Plot::new("4 KiB reads and writes against the rate of the network", x, y);

@@ -41,7 +41,9 @@ fn note(experiment: Experiment, topology: Topology) -> (bool, &'static str) {
         (ConfigRead, Direct) => (true, "chose the pipelines of the drive's port"),
         (ConfigRead, Tcp) => (true, "chose the pipelines of the TCP nodes"),
         (ConfigRead, Tsn) => (true, "chose the pipelines of the TSN nodes"),
-        (Read, Direct) => (true, "shares with the direct write the time from interrupt to doorbell"),
+        (Read, Direct) => {
+            (true, "shares with the direct write the time from interrupt to doorbell")
+        }
         (Read, Tcp) => (false, "predicted"),
         (Read, Tsn) => (false, "predicted; not explained: see what would explain it"),
         (Write, Direct) => (true, "chose the time from interrupt to doorbell"),

@@ -52,7 +52,8 @@ fn the_tables_are_those_of_the_documents() {
         assert!(DOCUMENT.contains(&text), "docs/experiments/nvme-tsn.md has not\n{text}");
         assert!(README.contains(&text), "README.md has not\n{text}");
     }
-    for note in Section { grids: Vec::new(), ..section.clone() }.text().split("\n\n") {
+    let notes = Section { title: String::new(), grids: Vec::new(), ..section.clone() }.text();
+    for note in notes.split("\n\n") {
         assert!(DOCUMENT.contains(note.trim()), "docs/experiments/nvme-tsn.md has not\n{note}");
     }
     let parameters = parameter_section().grids[0].text();
@@ -166,7 +167,8 @@ fn keys_of_the_sweeps_are_described() {
     let rows = vec![requests_row(128, 128, 1, 0.0)];
     let requests = Requests { rows, read_4k_us: Vec::new(), recommendation };
     let tsn_read = TsnRead { published_us: 0.0, cases: vec![case] };
-    let document = serde_json::json!({ "tsn_read": tsn_read, "depth": [depth], "requests": requests });
+    let document =
+        serde_json::json!({ "tsn_read": tsn_read, "depth": [depth], "requests": requests });
     let mut found = BTreeSet::new();
     keys(&document, &mut found);
     for key in found {

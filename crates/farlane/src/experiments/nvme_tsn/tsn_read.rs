@@ -146,7 +146,8 @@ fn three(samples: &Latency) -> [f64; 3] {
 
 /// Whether it lies between shortest and longest, or within so many per cent.
 fn covers([_, least, most]: [f64; 3], published: f64, tolerance: f64) -> bool {
-    let (low, high) = (published / (1.0 + tolerance / 100.0), published * (1.0 + tolerance / 100.0));
+    let (low, high) =
+        (published / (1.0 + tolerance / 100.0), published * (1.0 + tolerance / 100.0));
     least <= high && most >= low
 }
 
@@ -208,8 +209,8 @@ pub fn section(result: &TsnRead) -> Section {
     for case in &result.cases {
         let range = |[_, least, most]: [f64; 3]| format!("{least:.2}-{most:.2}");
         let yes = |yes| if yes { "yes" } else { "no" };
-        let [read, write, config] =
-            [case.read_4k_us, case.write_4k_us, case.config_read_us].map(|it| format!("{:.2}", it[0]));
+        let [read, write, config] = [case.read_4k_us, case.write_4k_us, case.config_read_us]
+            .map(|it| format!("{:.2}", it[0]));
         grid.row(vec![
             case.case.clone(),
             read,

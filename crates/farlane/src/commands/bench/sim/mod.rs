@@ -16,9 +16,11 @@ use wire::Duration;
 
 /// Measure the simulator: events per second, wall time per simulated second
 #[derive(clap::Args, Debug)]
-#[command(after_help = "1 Gb/s of tunnelled NVMe: 4 KiB reads of the brief's drive, 32 in flight, over \
+#[command(
+    after_help = "1 Gb/s of tunnelled NVMe: 4 KiB reads of the brief's drive, 32 in flight, over \
     TCP over\ntwo links of 1 Gb/s with a store-and-forward bridge between. The round of median\n\
-    speed counts.")]
+    speed counts."
+)]
 pub struct Args {
     /// One JSON document instead of text; docs/json.md describes it
     #[arg(long)]
