@@ -12,7 +12,8 @@ use std::thread::JoinHandle;
 use std::time::SystemTime;
 use wire::tlp::{Packet, Tlp};
 use wire::trace::{
-    CHUNK_HEADER, Header, LinkState, NodeRole, Record, Tap, encode_tlp, record_room,
+    CHUNK_HEADER, Header, LinkState, NVME_ROOM, NodeRole, NvmeEvent, Record, Tap, encode_tlp,
+    record_room,
 };
 use wire::{Duration, Instant};
 
@@ -35,10 +36,24 @@ const WHOLE: usize = 512 << 10;
 /// interrupts are smaller.
 const WRITES: usize = 64;
 
+/// TLPs in a row that share a look at the clock: it costs as much as the rest
+/// of a record.
+const ROW: u8 = 8;
+
+/// The last look at the clock, and for whom it is good.
+#[derive(Clone, Copy, Debug)]
+struct Look {
+    at: Instant,
+    /// What passes now, which way.
+    row: (Tap, bool),
+    left: u8,
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Recorder {
     clock: Clock,
+    look: Look,
     snap: Option<usize>,
     /// What is left of [`WHOLE`].
     whole: usize,
@@ -96,6 +111,7 @@ impl Recorder {
             .spawn(move || writer::write(&file, place, &chunks, &back))?;
         Ok(Self {
             clock,
+            look: Look { at: Instant::ZERO, row: (Tap::ROOT_PORT, false), left: 0 },
             snap: settings.snap.map(usize::from),
             whole: WHOLE,
             buffer: fresh(most),
@@ -120,10 +136,41 @@ impl Recorder {
         });
         self.whole = self.whole.saturating_sub(tlp.wire_length());
         let room = record_room(tlp.wire_length());
-        let now = self.clock.now();
+        let now = self.now(tap, up);
         if let Some(delta) = self.begin(now, room) {
             encode_tlp(tap, up, tlp, keep, delta, &mut self.buffer);
         }
+    }
+
+    /// The time now.
+    pub fn time(&self) -> Instant {
+        self.clock.now()
+    }
+
+    /// As [`Tracer::events`](super::Tracer::events).
+    pub fn events(&mut self, first: Option<Instant>, mut next: impl FnMut() -> Option<NvmeEvent>) {
+        let Some(mut event) = next() else { return };
+        let now = self.clock.now();
+        // TLPs behind it look anew.
+        self.look.left = 0;
+        let mut at = first.unwrap_or(now);
+        loop {
+            self.record(at, Record::Nvme { tap: Tap::FUNCTION, event });
+            at = now;
+            match next() {
+                Some(more) => event = more,
+                None => return,
+            }
+        }
+    }
+
+    /// The time, for the next of a row of TLPs.
+    fn now(&mut self, tap: Tap, up: bool) -> Instant {
+        if self.look.left == 0 || self.look.row != (tap, up) {
+            self.look = Look { at: self.clock.now(), row: (tap, up), left: ROW };
+        }
+        self.look.left -= 1;
+        self.look.at
     }
 
     /// Bytes of a link pass.
@@ -164,6 +211,7 @@ impl Recorder {
             Record::Control { payload, .. } => payload.len(),
             Record::Link { state: LinkState::Down(why), .. } => why.len(),
             Record::Link { .. } => 0,
+            Record::Nvme { .. } => NVME_ROOM,
         };
         if let Some(delta) = self.begin(now, record_room(bytes)) {
             record.encode(delta, &mut self.buffer);
@@ -192,6 +240,8 @@ impl Recorder {
 
     /// As [`Tracer::tick`](super::Tracer::tick).
     pub fn tick(&mut self, now: Instant) -> Option<Instant> {
+        // A turn of the node is over: no row goes on.
+        self.look.left = 0;
         let due = Instant::from_ns(self.start_ns) + FLUSH;
         if self.buffer.len() <= CHUNK_HEADER || now >= due && self.hand_over() {
             return None;
