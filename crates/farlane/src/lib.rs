@@ -2,6 +2,7 @@
 
 pub mod analyse;
 pub mod commands;
+pub mod experiments;
 pub mod export;
 mod floor;
 mod links;

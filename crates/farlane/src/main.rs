@@ -1,7 +1,7 @@
 //! The `farlane` program: see `farlane --help`.
 
 use clap::{Parser, Subcommand};
-use farlane::commands::{bench, demo, device, host, ping, sim, switch, trace};
+use farlane::commands::{bench, demo, device, host, ping, reproduce, sim, switch, trace};
 use std::process::ExitCode;
 
 /// A PCIe endpoint, first of all an NVMe drive, on the far side of an
@@ -33,6 +33,7 @@ enum Command {
     Ping(ping::Args),
     Sim(sim::Args),
     Trace(trace::Args),
+    Reproduce(reproduce::Args),
 }
 
 fn main() -> ExitCode {
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
         Command::Ping(args) => ping::run(&args),
         Command::Sim(args) => sim::run(&args),
         Command::Trace(args) => trace::run(&args),
+        Command::Reproduce(args) => reproduce::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

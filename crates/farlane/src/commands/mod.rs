@@ -5,6 +5,7 @@ pub mod demo;
 pub mod device;
 pub mod host;
 pub mod ping;
+pub mod reproduce;
 pub mod sim;
 pub mod switch;
 pub mod trace;

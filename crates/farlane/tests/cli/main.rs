@@ -7,5 +7,6 @@ mod json_document;
 mod mistakes;
 mod nodes;
 mod process;
+mod reproduce;
 mod sim;
 mod trace;

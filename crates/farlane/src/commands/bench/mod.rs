@@ -6,6 +6,7 @@ mod html;
 mod print;
 mod recording;
 mod run;
+mod sim;
 
 use super::{Failure, Outcome};
 use crate::analyse::latency::Latency;
@@ -17,12 +18,15 @@ use wire::Duration;
 
 /// Measure throughput and latency, direct and tunnelled, beside raw TCP
 #[derive(clap::Args, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
 #[command(after_help = "Examples:\n  farlane bench --quick\n  \
     farlane bench --spin 0 --json\n  farlane bench --html bench.html\n  \
     farlane bench --rw randread --iodepth 1 --path tunnelled --mps 4096\n\n\
     Rounds are interleaved: floor, then every case on every path, and again.\n\
     Figures are medians over the rounds.")]
 pub struct Args {
+    #[command(subcommand)]
+    other: Option<Other>,
     /// Fewer and shorter rounds: ends within 45 s
     #[arg(long)]
     quick: bool,
@@ -55,6 +59,12 @@ pub struct Args {
     /// Only this way to the drive
     #[arg(long)]
     path: Option<Path>,
+}
+
+/// Other things to measure.
+#[derive(clap::Subcommand, Debug)]
+enum Other {
+    Sim(sim::Args),
 }
 
 impl Args {
@@ -95,6 +105,9 @@ pub(crate) struct Results {
 /// # Errors
 /// One line for the user.
 pub fn run(args: &Args) -> Outcome {
+    if let Some(Other::Sim(args)) = &args.other {
+        return sim::run(args);
+    }
     let waiting = match args.spin {
         0 => Waiting::Block,
         us => Waiting::Spin(Duration::from_us(us)),

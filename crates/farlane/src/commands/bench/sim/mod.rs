@@ -1,0 +1,196 @@
+//! `farlane bench sim`: how fast the simulator is.
+
+mod memory;
+mod ns3;
+
+use super::cpu::CpuTime;
+use crate::commands::{Failure, Outcome};
+use crate::progress::Progress;
+use serde::Serialize;
+use sim::ethernet::{Rate, bridge, port};
+use sim::network::{BridgeConfig, CableConfig, Place};
+use sim::workload::{Fio, Rw, Workload};
+use sim::{Config, World};
+use std::time::Instant;
+use wire::Duration;
+
+/// Measure the simulator: events per second, wall time per simulated second
+#[derive(clap::Args, Debug)]
+#[command(
+    after_help = "1 Gb/s of tunnelled NVMe: 4 KiB reads of the brief's drive, 32 in flight, over \
+    TCP over\ntwo links of 1 Gb/s with a store-and-forward bridge between. The round of median\n\
+    speed counts."
+)]
+pub struct Args {
+    /// One JSON document instead of text; docs/json.md describes it
+    #[arg(long)]
+    json: bool,
+    /// Also build and run a TCP transfer over the same links on ns-3
+    #[arg(long)]
+    ns3: bool,
+    /// Simulated time of a round
+    #[arg(long, value_name = "MILLISECONDS", default_value_t = 1000,
+          value_parser = clap::value_parser!(u64).range(10..=100_000))]
+    time: u64,
+    /// Rounds
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    rounds: u32,
+}
+
+/// Version of the document.
+const SCHEMA: u32 = 1;
+/// Reads in flight.
+const IODEPTH: usize = 32;
+/// Bytes of the drive that are read, again and again.
+const SIZE: u64 = 16 << 20;
+
+/// The document of `--json`.
+#[derive(Serialize)]
+struct Document {
+    schema: u32,
+    events_per_s: f64,
+    wall_s_per_sim_s: f64,
+    cpu_s_per_sim_s: f64,
+    bytes_per_sim_s: u64,
+    digest: String,
+    max_rss_tenth_bytes: u64,
+    max_rss_bytes: u64,
+    ns3_wall_s_per_sim_s: Option<f64>,
+    ns3_cpu_s_per_sim_s: Option<f64>,
+    ns3_events_per_s: Option<f64>,
+    ns3_bytes_per_sim_s: Option<f64>,
+}
+
+/// One run.
+struct Round {
+    wall: f64,
+    cpu: f64,
+    events: u64,
+    simulated: f64,
+    bytes: u64,
+    digest: u64,
+}
+
+/// The brief's tunnel with a bridge between its nodes.
+fn config(span: Duration) -> Config {
+    let fio = Fio { runtime: Some(span), size: SIZE, ..Fio::new(Rw::Read, 4096, IODEPTH) };
+    let mut config = Config::brief_tcp(Workload::Fio(fio), Rate::G1);
+    let cable = config.network.cables[0].propagation;
+    config.network.bridges = vec![BridgeConfig {
+        ports: vec![port::Config::new(Rate::G1); 2],
+        mode: bridge::Mode::StoreAndForward,
+        delay: Duration::from_ns(1_500),
+        jitter: Duration::ZERO,
+    }];
+    config.network.cables = (0..2)
+        .map(|at| CableConfig::new(Place::Station(at), Place::Bridge(0, at), cable))
+        .collect();
+    config
+}
+
+fn round(span: Duration) -> Result<Round, Failure> {
+    let failure = |error: sim::world::Error| Failure(error.to_string());
+    let mut world = World::new(&config(span)).map_err(failure)?;
+    let (began, cpu) = (Instant::now(), CpuTime::now());
+    let report = world.run().map_err(failure)?;
+    let wall = began.elapsed().as_secs_f64();
+    let host = &report.hosts[0];
+    if host.mismatches + host.failures > 0 {
+        return Err(Failure(format!("{} blocks were wrong", host.mismatches)));
+    }
+    Ok(Round {
+        wall,
+        cpu: CpuTime::now().since(cpu).0 as f64 / 1e9,
+        events: report.events,
+        simulated: report.time.as_ps() as f64 / 1e12,
+        bytes: host.bytes,
+        digest: report.digest,
+    })
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// One line for the user.
+pub fn run(args: &Args) -> Outcome {
+    if args.ns3 {
+        ns3::check()?;
+    }
+    let mut progress = Progress::new();
+    let span = Duration::from_ms(args.time);
+    progress.show("a tenth of a round");
+    round(Duration::from_us(args.time * 100))?;
+    let tenth = memory::peak()?;
+    let mut rounds = Vec::new();
+    for number in 1..=args.rounds {
+        progress.show(&format!("round {number} of {}", args.rounds));
+        rounds.push(round(span)?);
+    }
+    let peak = memory::peak()?;
+    rounds.sort_by(|a, b| a.wall.total_cmp(&b.wall));
+    let median = &rounds[rounds.len() / 2];
+    let reference = match args.ns3 {
+        true => {
+            progress.show("building and running ns-3");
+            Some(ns3::run(args.time as f64 / 1e3)?)
+        }
+        false => None,
+    };
+    progress.done();
+    let document = document(median, tenth, peak, reference.as_ref());
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&document).expect("plain keys"));
+    } else {
+        print(args, &document, median);
+    }
+    Ok(())
+}
+
+fn document(round: &Round, tenth: u64, peak: u64, reference: Option<&ns3::Run>) -> Document {
+    let three = |value: f64| (value * 1e3).round() / 1e3;
+    Document {
+        schema: SCHEMA,
+        events_per_s: (round.events as f64 / round.wall).round(),
+        wall_s_per_sim_s: three(round.wall / round.simulated),
+        cpu_s_per_sim_s: three(round.cpu / round.simulated),
+        bytes_per_sim_s: (round.bytes as f64 / round.simulated) as u64,
+        digest: format!("{:016x}", round.digest),
+        max_rss_tenth_bytes: tenth,
+        max_rss_bytes: peak,
+        ns3_wall_s_per_sim_s: reference.map(|run| three(run.wall / run.simulated)),
+        ns3_cpu_s_per_sim_s: reference.map(|run| three(run.cpu / run.simulated)),
+        ns3_events_per_s: reference.map(|run| (run.events / run.wall).round()),
+        ns3_bytes_per_sim_s: reference.map(|run| (run.bytes / run.simulated).round()),
+    }
+}
+
+fn print(args: &Args, document: &Document, round: &Round) {
+    println!(
+        "{:.3} simulated s of 4 KiB reads, {IODEPTH} in flight, over TCP over two links of 1 Gb/s:",
+        round.simulated
+    );
+    println!("  {:>12.1} MB per simulated s", document.bytes_per_sim_s as f64 / 1e6);
+    println!("  {:>12} events, digest {}", round.events, document.digest);
+    println!("  {:>12.0} events per s", document.events_per_s);
+    println!("  {:>12.3} wall s per simulated s", document.wall_s_per_sim_s);
+    println!("  {:>12.3} CPU s per simulated s", document.cpu_s_per_sim_s);
+    println!(
+        "  {:>12.1} MiB largest resident set after {} ms simulated, {:.1} MiB after {} ms",
+        document.max_rss_tenth_bytes as f64 / 1048576.0,
+        args.time as f64 / 10.0,
+        document.max_rss_bytes as f64 / 1048576.0,
+        args.time
+    );
+    let Some(reference) = document.ns3_wall_s_per_sim_s else { return };
+    println!("ns-3, a TCP transfer over the same links:");
+    println!("  {:>12.1} MB per simulated s", document.ns3_bytes_per_sim_s.unwrap_or(0.0) / 1e6);
+    println!("  {:>12.0} events per s", document.ns3_events_per_s.unwrap_or(0.0));
+    let cpu = document.ns3_cpu_s_per_sim_s.unwrap_or(0.0);
+    println!("  {reference:>12.3} wall s per simulated s");
+    println!("  {cpu:>12.3} CPU s per simulated s");
+    println!(
+        "ns-3 takes {:.2} times the wall time of farlane, {:.2} times the CPU time (one run)",
+        reference / document.wall_s_per_sim_s,
+        cpu / document.cpu_s_per_sim_s
+    );
+}

@@ -1,0 +1,80 @@
+//! `farlane reproduce` and `farlane bench sim`.
+
+use crate::process::run;
+use serde_json::Value;
+
+fn document(arguments: &[&str]) -> Value {
+    let output = run(arguments);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let document = serde_json::from_slice(&output.stdout).expect("one JSON document");
+    crate::json_document::every_key_is_described(&document);
+    document
+}
+
+#[test]
+fn the_document_has_every_published_figure() {
+    let page = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("nvme-tsn.html");
+    let html = page.to_str().unwrap();
+    let arguments = ["reproduce", "nvme-tsn", "--only", "table,speeds", "--json", "--html", html];
+    let document = document(&arguments);
+    assert_eq!(document["schema"], 1);
+    let rows = document["rows"].as_array().unwrap();
+    let expected = [
+        ("config_read_direct", "ns", 280.0),
+        ("config_read_tcp", "ns", 6020.0),
+        ("config_read_tsn", "ns", 7091.0),
+        ("t_tunnel_tcp", "ns", 2870.0),
+        ("t_tunnel_tsn", "ns", 3405.0),
+        ("read_4k_direct", "us", 99.92),
+        ("read_4k_tcp", "us", 149.41),
+        ("read_4k_tsn", "us", 186.90),
+        ("write_4k_direct", "us", 51.71),
+        ("write_4k_tcp", "us", 142.28),
+        ("write_4k_tsn", "us", 149.74),
+    ];
+    assert_eq!(rows.len(), expected.len());
+    for (row, (figure, unit, published)) in rows.iter().zip(expected) {
+        assert_eq!((&row["figure"], &row["unit"]), (&figure.into(), &unit.into()));
+        assert_eq!(row["published"].as_f64(), Some(published), "{figure}");
+        let simulated = row["simulated"].as_f64().unwrap();
+        let error = row["error_percent"].as_f64().unwrap();
+        assert!((100.0 * (simulated / published - 1.0) - error).abs() < 0.006, "{row}");
+        assert!(row["calibrated"].is_boolean() && row["note"].is_string(), "{row}");
+    }
+    assert_eq!(document["speeds"].as_array().unwrap().len(), 11);
+    assert!(document["depth"].is_null(), "only what was asked for");
+    let html = std::fs::read_to_string(page).unwrap();
+    assert_eq!(html.matches("<svg class=\"plot\"").count(), 1);
+    assert!(!html.contains("NaN") && !html.contains("src=") && !html.contains("href="));
+}
+
+#[test]
+fn unknown_publications_and_parts_are_wrong_usage() {
+    for arguments in [&["reproduce", "nothing"][..], &["reproduce", "nvme-tsn", "--only", "x"]] {
+        let output = run(arguments);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(String::from_utf8_lossy(&output.stderr).contains("nvme-tsn"));
+    }
+}
+
+/// Ten times as long, the same memory.
+#[test]
+fn the_simulator_is_measured_and_its_memory_does_not_grow_with_time() {
+    let document = document(&["bench", "sim", "--json", "--rounds", "1", "--time", "200"]);
+    assert_eq!(document["schema"], 1);
+    for key in ["events_per_s", "wall_s_per_sim_s", "cpu_s_per_sim_s", "bytes_per_sim_s"] {
+        assert!(document[key].as_f64().unwrap() > 0.0, "{key}");
+    }
+    assert!(document["ns3_wall_s_per_sim_s"].is_null(), "it was not asked for");
+    let bytes = |key: &str| document[key].as_u64().unwrap();
+    // The line is full: the load is the one that the figure is about.
+    assert!((90_000_000..125_000_000).contains(&bytes("bytes_per_sim_s")), "{document}");
+    let growth = bytes("max_rss_bytes") - bytes("max_rss_tenth_bytes");
+    assert!(growth < 2 << 20, "{growth} bytes more after ten times the time");
+}
+
+#[test]
+fn bench_takes_its_options_or_a_subcommand() {
+    assert_eq!(run(&["bench", "--quick", "sim"]).status.code(), Some(2));
+    assert_eq!(run(&["bench", "sim", "--quick"]).status.code(), Some(2));
+}
