@@ -102,7 +102,8 @@ fn plot(speeds: &[Speed]) -> Plot {
     let mut y = Axis::times("latency", 0.0, 160_000.0);
     (y.scale, y.range) = (Scale::Linear, (0.0, 160_000.0));
     let mut plot = Plot::new("4 KiB reads and writes against the rate of the network", x, y);
-    let series: [(&str, &str, fn(&Speed) -> f64); 4] = [
+    type Value = fn(&Speed) -> f64;
+    let series: [(&str, &str, Value); 4] = [
         ("read over TCP", "tcp", |speed| speed.read_4k_us),
         ("read over TSN", "tsn", |speed| speed.read_4k_us),
         ("write over TCP", "tcp", |speed| speed.write_4k_us),
