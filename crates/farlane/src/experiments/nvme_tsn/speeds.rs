@@ -95,8 +95,6 @@ pub fn section(speeds: &[Speed]) -> Section {
     }
 }
 
-type Latency = fn(&Speed) -> f64;
-
 fn plot(speeds: &[Speed]) -> Plot {
     let gigabits = |bits: f64| format!("{bits:.0} Gb/s");
     let x =
@@ -104,12 +102,12 @@ fn plot(speeds: &[Speed]) -> Plot {
     let mut y = Axis::times("latency", 0.0, 160_000.0);
     (y.scale, y.range) = (Scale::Linear, (0.0, 160_000.0));
     let mut plot = Plot::new("4 KiB reads and writes against the rate of the network", x, y);
-    let (read, write): (Latency, Latency) = (|s| s.read_4k_us, |s| s.write_4k_us);
-    let series = [
-        ("read over TCP", "tcp", read),
-        ("read over TSN", "tsn", read),
-        ("write over TCP", "tcp", write),
-        ("write over TSN", "tsn", write),
+    type Value = fn(&Speed) -> f64;
+    let series: [(&str, &str, Value); 4] = [
+        ("read over TCP", "tcp", |speed| speed.read_4k_us),
+        ("read over TSN", "tsn", |speed| speed.read_4k_us),
+        ("write over TCP", "tcp", |speed| speed.write_4k_us),
+        ("write over TSN", "tsn", |speed| speed.write_4k_us),
     ];
     for (name, topology, of) in series {
         let points = speeds.iter().filter(|speed| speed.topology == topology).map(|speed| {
