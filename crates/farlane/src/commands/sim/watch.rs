@@ -61,7 +61,7 @@ pub fn simulate(
     let mut until = Instant::ZERO + STEP;
     while !world.run_until(until).map_err(|error| error.to_string())? {
         pace.ns.store(until.as_ns(), Ordering::Relaxed);
-        until = until + STEP;
+        until += STEP;
     }
     Ok(world.report())
 }
