@@ -8,7 +8,7 @@ const STYLE: &str = "\
 *{box-sizing:border-box}\
 body{font:16px/1.5 system-ui,-apple-system,'Segoe UI',Helvetica,Arial,sans-serif;color:var(--ink);\
 margin:0 auto;max-width:68rem;padding:1.5rem 1.25rem 3rem;background:#fff}\
-h1{font-size:1.7rem;line-height:1.2;margin:.2em 0}h2{font-size:1.2rem;margin:2.2em 0 .5em;\
+h1{font-size:1.7rem;line-height:1.2;margin:.2em 0;overflow-wrap:anywhere}h2{font-size:1.2rem;margin:2.2em 0 .5em;\
 padding-top:.7em;border-top:1px solid var(--line)}h3{font-size:1rem;margin:1.4em 0 .4em}\
 p{max-width:46rem;margin:.5em 0}.soft,figcaption small{color:var(--soft)}.bad{color:var(--bad);font-weight:600}\
 .tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(9rem,1fr));gap:.7rem;margin:1.2rem 0}\

@@ -178,7 +178,8 @@ pub fn watched(
         match &result {
             Ok(report) => {
                 let named = |text: &str| plan.link_name(text);
-                let words = Words { title: name, plan: &watched.text, named: &named };
+                let title = name.rsplit('/').next().unwrap_or(name);
+                let words = Words { title, plan: &watched.text, named: &named };
                 outputs.report(config, report, &limits, &words).map_err(|failure| failure.0)?;
             }
             // Why it did not end may be among them.

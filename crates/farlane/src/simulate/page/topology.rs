@@ -166,7 +166,8 @@ fn line(out: &mut String, places: &Places, edge: &(Node, Node, String, bool)) {
 
 fn label(out: &mut String, places: &Places, edge: &(Node, Node, String, bool)) {
     let ((x1, y1), (x2, y2)) = (places[&edge.0], places[&edge.1]);
-    let (x, y) = ((x1 + x2) / 2.0, (y1 + y2) / 2.0);
+    // Nearer to the second end: several that begin at one box spread there.
+    let (x, y) = (x1 + (x2 - x1) * 0.62, y1 + (y2 - y1) * 0.62);
     // Beside a line that falls, above one that lies.
     let y = if (y1 - y2).abs() < 1.0 { y - 5.0 } else { y + 4.0 };
     let _ = write!(
