@@ -6,7 +6,7 @@ use crate::media::Media;
 use crate::poller::Poller;
 use crate::trace::Tracer;
 use nvme::Controller;
-use nvme::block::Error;
+use nvme::block::{Completion, Error};
 use pcie::{Function, Input, Output, Ready};
 use std::io;
 use switch::Upstream;
@@ -82,8 +82,22 @@ impl NvmeDrive {
     /// The same, with what passes it recorded.
     #[must_use]
     pub fn traced(mut self, tracer: Tracer) -> Self {
+        self.controller.set_events(tracer.is_on());
         self.tracer = tracer;
         self
+    }
+
+    /// Records what has happened in the controller since it was last asked.
+    fn record(&mut self) {
+        self.tracer.events(None, || self.controller.poll_event());
+    }
+
+    /// Ends a block request.
+    fn complete(&mut self, now: Instant, id: u64, outcome: Completion) {
+        // The media had ended before the controller went on with it.
+        let ended = self.tracer.time();
+        self.controller.complete_block(now, id, outcome);
+        self.tracer.events(ended, || self.controller.poll_event());
     }
 
     /// The controller.
@@ -95,14 +109,16 @@ impl NvmeDrive {
 impl Function for NvmeDrive {
     fn handle(&mut self, now: Instant, input: Input) {
         self.controller.handle(now, input);
+        self.record();
     }
 
     fn poll(&mut self, now: Instant, ready: Ready) -> Output {
-        let output = self.controller.poll(now, ready);
+        let mut output = self.controller.poll(now, ready);
         // RAM answers at once, so that a command needs one pass, not two.
         if matches!(output, Output::Timeout(_)) && self.start_blocks(now) {
-            return self.controller.poll(now, ready);
+            output = self.controller.poll(now, ready);
         }
+        self.record();
         output
     }
 
@@ -116,6 +132,7 @@ impl NvmeDrive {
     fn start_blocks(&mut self, now: Instant) -> bool {
         let mut ended = false;
         while let Some(request) = self.controller.poll_block() {
+            self.record();
             let id = request.id;
             let index = (request.nsid as usize).wrapping_sub(1);
             let outcome = match self.media.get_mut(index) {
@@ -123,7 +140,7 @@ impl NvmeDrive {
                 None => Some(Err(Error::Internal)),
             };
             if let Some(outcome) = outcome {
-                self.controller.complete_block(now, id, outcome);
+                self.complete(now, id, outcome);
                 ended = true;
             }
         }
@@ -134,9 +151,9 @@ impl NvmeDrive {
 impl Attached for NvmeDrive {
     fn service(&mut self, now: Instant, _poller: &Poller) -> io::Result<Activity> {
         let mut moved = self.start_blocks(now);
-        for media in &mut self.media {
-            while let Some((id, outcome)) = media.finished() {
-                self.controller.complete_block(now, id, outcome);
+        for index in 0..self.media.len() {
+            while let Some((id, outcome)) = self.media[index].finished() {
+                self.complete(now, id, outcome);
                 moved = true;
             }
         }

@@ -1,6 +1,7 @@
 //! What the controller asks of its media.
 
 use bytes::Bytes;
+use wire::trace::{CommandId, MediaOperation};
 
 /// A request for the media; wants
 /// [`Controller::complete_block`](crate::Controller::complete_block).
@@ -12,6 +13,8 @@ use bytes::Bytes;
 pub struct Request {
     /// Names the request.
     pub id: u64,
+    /// The command that it is for, if any.
+    pub command: Option<CommandId>,
     /// Namespace, 1 to the number of namespaces.
     pub nsid: u32,
     /// What to do.
@@ -52,6 +55,31 @@ pub enum Operation {
         /// Bytes.
         length: u64,
     },
+}
+
+impl Operation {
+    /// What it is called in traces.
+    pub fn kind(&self) -> MediaOperation {
+        match self {
+            Self::Read { .. } => MediaOperation::Read,
+            Self::Write { .. } => MediaOperation::Write,
+            Self::Flush => MediaOperation::Flush,
+            Self::WriteZeroes { .. } => MediaOperation::WriteZeroes,
+            Self::Discard { .. } => MediaOperation::Discard,
+        }
+    }
+
+    /// First byte and bytes; zeroes for a flush.
+    pub fn range(&self) -> (u64, u64) {
+        match self {
+            Self::Read { offset, length } => (*offset, *length as u64),
+            Self::Write { offset, data } => (*offset, data.len() as u64),
+            Self::Flush => (0, 0),
+            Self::WriteZeroes { offset, length } | Self::Discard { offset, length } => {
+                (*offset, *length)
+            }
+        }
+    }
 }
 
 /// How an operation can fail.

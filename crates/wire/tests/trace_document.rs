@@ -3,10 +3,12 @@
 
 use std::collections::BTreeMap;
 use wire::frame::{Control, Kind};
+use wire::nvme::Status;
 use wire::tlp::{MemoryRequest, Tlp};
 use wire::trace::{
-    CHUNK_HEADER, ChunkHeader, HEAD, Header, LinkState, MAGIC, MOST_CHUNK, MOST_HEADS, NodeRole,
-    Record, Records, SYNC, Tap, Timed, VERSION, encode_tlp,
+    CHUNK_HEADER, ChunkHeader, CommandId, ControllerState, HEAD, Header, LinkState, MAGIC,
+    MOST_CHUNK, MOST_HEADS, MediaOperation, NodeRole, NvmeEvent, Record, Records, SYNC, Tap, Timed,
+    VERSION, encode_tlp,
 };
 use wire::{Bdf, Tag};
 
@@ -82,6 +84,19 @@ fn control() -> Vec<u8> {
     record(0, Record::Control { tap: Tap::UPLINK, up: false, kind, payload: &payload })
 }
 
+const ID: CommandId = CommandId { queue: 1, cid: 300 };
+const BEGUN: NvmeEvent = NvmeEvent::MediaBegun {
+    id: Some(ID),
+    operation: MediaOperation::Read,
+    nsid: 1,
+    offset: 4096,
+    length: 512,
+};
+
+fn nvme(delta: u64, event: NvmeEvent) -> Vec<u8> {
+    record(delta, Record::Nvme { tap: Tap::FUNCTION, event })
+}
+
 fn chunk() -> Vec<u8> {
     let records = tlp(0, true, &fetch(), 4096);
     let header = ChunkHeader::new(2, 9, 1_500_000_000, &records);
@@ -101,6 +116,11 @@ fn meanings() -> BTreeMap<String, Vec<u8>> {
         ("control", control()),
         ("link-up", record(0, Record::Link { tap, state: LinkState::Connected })),
         ("link-down", record(2, Record::Link { tap, state: LinkState::Down("silent") })),
+        ("nvme-fetched", nvme(40, NvmeEvent::Fetched { id: ID, opcode: 2, nsid: 1 })),
+        ("nvme-media", nvme(250, BEGUN)),
+        ("nvme-done", nvme(900, NvmeEvent::MediaEnded { id: Some(ID), nsid: 1, ok: true })),
+        ("nvme-completed", nvme(200, NvmeEvent::Completed { id: ID, status: Status::SUCCESS })),
+        ("nvme-state", nvme(0, NvmeEvent::State(ControllerState::HotReset))),
         ("unknown", record(1, Record::Unknown { kind: 9, bytes: b"new" })),
     ];
     examples.into_iter().map(|(name, bytes)| (name.to_owned(), bytes)).collect()

@@ -2,6 +2,7 @@
 //! TLPs and frames are in time, and which TLP is in which frame.
 
 use super::decode::{Key, key};
+use super::drive::Drive;
 use super::file::{Item, TraceFile};
 use crate::commands::Failure;
 use std::collections::{HashMap, VecDeque};
@@ -84,6 +85,7 @@ pub struct Index {
     /// TLPs at the port beyond the limit.
     pub beyond: u64,
     by_frame: HashMap<(Tap, u32, bool, u32), u32>,
+    pub(super) drive: Drive,
 }
 
 impl Index {
@@ -102,6 +104,7 @@ impl Index {
         let bad = file.read(|item| builder.item(item))?;
         let Builder { mut index, .. } = builder;
         index.bad = bad;
+        index.drive.finish();
         Ok(index)
     }
 
@@ -188,6 +191,7 @@ impl Builder {
             Item::Gap(lost) => {
                 self.index.gaps += 1;
                 self.index.lost += lost.unwrap_or(0);
+                self.index.drive.gap();
                 self.forget();
                 return;
             }
@@ -215,6 +219,7 @@ impl Builder {
                     self.forget();
                 }
             }
+            Record::Nvme { event, .. } => self.index.drive.event(at, event),
             Record::Tlp { .. } | Record::Unknown { .. } => {}
         }
     }

@@ -79,6 +79,25 @@ impl Run {
         points
     }
 
+    /// The device node at whose drive the TLP with this number at the root
+    /// node's port was seen, and when by that node's clock.
+    pub(super) fn at_drive(&self, number: u64) -> Option<(usize, u64)> {
+        let (mut node, mut number) = (self.root, number as usize);
+        loop {
+            let index = &self.nodes[node].index;
+            let tlp = index.port.get(number)?;
+            if self.nodes[node].file.header.role == NodeRole::Device {
+                return Some((node, tlp.at));
+            }
+            let slot = known(tlp.slots[1])?;
+            let sent = &index.frames[index.slots[slot].0 as usize];
+            match self.across(node, sent, slot as u32 - sent.first) {
+                Across::Tlp(child, tlp) => (node, number) = (child, tlp),
+                Across::Nowhere | Across::Frame(..) => return None,
+            }
+        }
+    }
+
     /// The other end of a frame that `node` saw on a link to a device.
     fn across(&self, node: usize, frame: &Frame, place: u32) -> Across {
         for (child, other) in self.nodes.iter().enumerate() {

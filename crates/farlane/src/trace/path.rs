@@ -5,6 +5,7 @@
 //! of a path follow each other without gaps, so that they add up to the
 //! command's total.
 
+use super::drive::MediaAccess;
 use super::journey::{Point, Station};
 use super::run::Run;
 use crate::analyse::{Command, Direction, Step, StepKind, Transfer};
@@ -78,11 +79,36 @@ impl fmt::Display for Lane {
     }
 }
 
+/// What the time in the drive is spent on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// The controller.
+    Controller,
+    /// The media.
+    Media,
+}
+
+impl Part {
+    const ALL: [Self; 2] = [Self::Controller, Self::Media];
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Controller => "controller",
+            Self::Media => "media",
+        })
+    }
+}
+
 /// A part of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Leg {
     /// Where.
     pub lane: Lane,
+    /// In the drive, if it told.
+    pub part: Option<Part>,
     /// The TLP on its way, or waited for.
     pub step: StepKind,
     /// Its beginning on the timeline, in nanoseconds.
@@ -142,7 +168,31 @@ pub fn path(run: &Run, command: &Command) -> Vec<Leg> {
         }
     }
     way.legs.retain(|leg| leg.from_ns < leg.to_ns);
-    way.legs
+    match run.in_drive(command) {
+        Some(told) => way.legs.iter().flat_map(|leg| divide(*leg, &told.media)).collect(),
+        None => way.legs,
+    }
+}
+
+/// Divides a leg in the drive between controller and media.
+fn divide(leg: Leg, media: &[MediaAccess]) -> Vec<Leg> {
+    if leg.lane != Lane::Drive {
+        return vec![leg];
+    }
+    let mut legs = Vec::new();
+    let mut now = leg.from_ns;
+    let mut until = |part, to: i64| {
+        let (from_ns, to_ns) = (now, to.clamp(now, leg.to_ns));
+        legs.push(Leg { part: Some(part), from_ns, to_ns, ..leg });
+        now = to_ns;
+    };
+    for access in media {
+        until(Part::Controller, access.from_ns);
+        until(Part::Media, access.to_ns.unwrap_or(i64::MAX));
+    }
+    until(Part::Controller, i64::MAX);
+    legs.retain(|leg| leg.from_ns < leg.to_ns);
+    legs
 }
 
 struct Way {
@@ -158,7 +208,7 @@ impl Way {
         let to = to.min(self.end).max(self.now);
         match self.legs.last_mut() {
             Some(last) if last.lane == lane && last.step == step => last.to_ns = to,
-            _ => self.legs.push(Leg { lane, step, from_ns: self.now, to_ns: to }),
+            _ => self.legs.push(Leg { lane, part: None, step, from_ns: self.now, to_ns: to }),
         }
         self.now = to;
     }
@@ -191,4 +241,45 @@ pub fn by_lane(path: &[Leg]) -> Vec<(Lane, u64)> {
         legs.map(|leg| leg.to_ns.abs_diff(leg.from_ns)).sum::<u64>()
     };
     Lane::ALL.into_iter().map(|lane| (lane, sum(lane))).filter(|(_, ns)| *ns > 0).collect()
+}
+
+/// Nanoseconds of a path in the drive by part; nothing if it did not tell.
+pub fn by_part(path: &[Leg]) -> Vec<(Part, u64)> {
+    let sum = |part| {
+        let legs = path.iter().filter(|leg: &&Leg| leg.part == Some(part));
+        legs.map(|leg| leg.to_ns.abs_diff(leg.from_ns)).sum::<u64>()
+    };
+    Part::ALL.into_iter().map(|part| (part, sum(part))).filter(|(_, ns)| *ns > 0).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn access(from_ns: i64, to_ns: Option<i64>) -> MediaAccess {
+        let (operation, nsid, offset, bytes, ok) = ("read", 1, 0, 512, true);
+        MediaAccess { operation, nsid, offset, bytes, from_ns, to_ns, ok }
+    }
+
+    #[test]
+    fn the_time_in_the_drive_is_divided_exactly() {
+        let (lane, part, step) = (Lane::Drive, None, StepKind::DataWrite);
+        let leg = Leg { lane, part, step, from_ns: 100, to_ns: 200 };
+        let divided = |media: &[MediaAccess]| {
+            let legs = divide(leg, media);
+            assert!(legs.windows(2).all(|pair| pair[0].to_ns == pair[1].from_ns), "{legs:?}");
+            assert_eq!(by_lane(&legs), [(Lane::Drive, 100)]);
+            by_part(&legs)
+        };
+        use Part::{Controller, Media};
+        assert_eq!(divided(&[]), [(Controller, 100)]);
+        assert_eq!(divided(&[access(120, Some(150))]), [(Controller, 70), (Media, 30)]);
+        let two = [access(120, Some(150)), access(160, Some(165))];
+        assert_eq!(divided(&two), [(Controller, 65), (Media, 35)]);
+        assert_eq!(divided(&[access(180, None)]), [(Controller, 80), (Media, 20)], "never ended");
+        assert_eq!(divided(&[access(50, Some(300))]), [(Media, 100)]);
+        assert_eq!(divided(&[access(20, Some(30)), access(300, Some(310))]), [(Controller, 100)]);
+        let host = Leg { lane: Lane::Host, ..leg };
+        assert_eq!(divide(host, &two), [host]);
+    }
 }

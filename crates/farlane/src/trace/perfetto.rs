@@ -2,6 +2,7 @@
 //! open: a track a lane, a slice a command with its segments in it, counters
 //! of commands under way.
 
+use super::drive::InDrive;
 use super::path::{Lane, Leg};
 use super::stats;
 use crate::analyse::Command;
@@ -54,6 +55,7 @@ struct Entry {
     number: u64,
     command: Command,
     path: Vec<Leg>,
+    told: Option<InDrive>,
 }
 
 impl<W: Write> Writer<W> {
@@ -66,12 +68,12 @@ impl<W: Write> Writer<W> {
         Ok(Self { out, first: true, commands: Vec::new() })
     }
 
-    /// Adds a command with its number and its path.
-    pub fn add(&mut self, number: u64, command: &Command, path: &[Leg]) {
+    /// Adds a command with its number, its path, and what its drive told.
+    pub fn add(&mut self, number: u64, command: &Command, path: &[Leg], told: Option<InDrive>) {
         let mut command = command.clone();
         command.data = None;
         let start = command.start.as_ns() as i64;
-        self.commands.push((start, Entry { number, command, path: path.to_vec() }));
+        self.commands.push((start, Entry { number, command, path: path.to_vec(), told }));
     }
 
     /// Writes all events and ends the document.
@@ -83,6 +85,7 @@ impl<W: Write> Writer<W> {
         commands.sort_by_key(|(start, _)| *start);
         self.drives(&commands)?;
         self.lanes(&commands)?;
+        self.media(&commands)?;
         self.depths(&commands)?;
         self.out.write_all(b"\n]}\n")?;
         self.out.flush()
@@ -162,8 +165,34 @@ impl<W: Write> Writer<W> {
             }
             let details = json!({ "number": number, "command": kind });
             let ns = leg.to_ns.abs_diff(leg.from_ns);
-            let name = format!("{kind}: {}", leg.step);
+            let name = match leg.part {
+                Some(part) => format!("{kind}: {part}, {}", leg.step),
+                None => format!("{kind}: {}", leg.step),
+            };
             self.event(&slice(&name, LANES, track, leg.from_ns, ns, details))?;
+        }
+        Ok(())
+    }
+
+    /// A slice an access to the media on tracks below the lanes.
+    fn media(&mut self, commands: &[(i64, Entry)]) -> io::Result<()> {
+        let mut rows = Rows::default();
+        let mut named = 0;
+        for (_, Entry { number, command, told, .. }) in commands {
+            for access in told.iter().flat_map(|told| &told.media) {
+                let Some(to) = access.to_ns else { continue };
+                let row = rows.take(access.from_ns, to);
+                let track = Lane::ALL.len() as u64 * ROWS + row as u64;
+                if row >= named {
+                    named = row + 1;
+                    let name = if row == 0 { "media".to_owned() } else { format!("media {row}") };
+                    self.name("thread_name", LANES, track, &name)?;
+                }
+                let name = format!("{}: media {}", stats::kind(command), access.operation);
+                let details = json!({ "number": number, "access": access });
+                let ns = to.abs_diff(access.from_ns);
+                self.event(&slice(&name, LANES, track, access.from_ns, ns, details))?;
+            }
         }
         Ok(())
     }

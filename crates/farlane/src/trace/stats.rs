@@ -1,6 +1,6 @@
 //! Latencies by type of command.
 
-use super::path::{Lane, Leg, by_lane};
+use super::path::{Lane, Leg, Part, by_lane, by_part};
 use crate::analyse::latency::{Latency, Summary};
 use crate::analyse::segments::{self, Segment};
 use crate::analyse::{Command, Transfer};
@@ -19,6 +19,7 @@ struct Group {
     latency: Latency,
     segments: Vec<(&'static str, Latency)>,
     lanes: BTreeMap<Lane, Latency>,
+    parts: BTreeMap<Part, Latency>,
     failed: u64,
     lost: u64,
 }
@@ -38,6 +39,8 @@ pub struct Kind {
     pub segments_p50: Vec<Segment>,
     /// The median time in each lane.
     pub lanes_p50: Vec<LaneTime>,
+    /// The median time of each part of the drive, where it told.
+    pub drive_p50: Vec<PartTime>,
 }
 
 /// Time in a lane.
@@ -45,6 +48,15 @@ pub struct Kind {
 pub struct LaneTime {
     /// Where.
     pub lane: Lane,
+    /// Nanoseconds.
+    pub ns: u64,
+}
+
+/// Time in a part of the drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct PartTime {
+    /// Which.
+    pub part: Part,
     /// Nanoseconds.
     pub ns: u64,
 }
@@ -96,6 +108,9 @@ impl Statistics {
         for (lane, ns) in by_lane(path) {
             group.lanes.entry(lane).or_default().record(Duration::from_ns(ns));
         }
+        for (part, ns) in by_part(path) {
+            group.parts.entry(part).or_default().record(Duration::from_ns(ns));
+        }
     }
 
     /// Totals of the commands of a type, as [`kind`] names it.
@@ -120,6 +135,11 @@ impl Statistics {
                 .iter()
                 .map(|(lane, latency)| LaneTime { lane: *lane, ns: latency.quantile_ns(0.5) })
                 .collect(),
+            drive_p50: group
+                .parts
+                .iter()
+                .map(|(part, latency)| PartTime { part: *part, ns: latency.quantile_ns(0.5) })
+                .collect(),
         };
         self.groups.iter().map(kind).collect()
     }
@@ -133,7 +153,7 @@ impl Statistics {
             "{:width$} {:>8} {:>10} {:>10} {:>10} {:>7} {:>6}\n",
             "command", "n", "p50 us", "p99 us", "max us", "failed", "lost"
         );
-        for Kind { kind, latency, failed, lost, segments_p50, lanes_p50 } in &kinds {
+        for Kind { kind, latency, failed, lost, segments_p50, lanes_p50, drive_p50 } in &kinds {
             let [p50, p99, max] = [latency.p50_ns, latency.p99_ns, latency.max_ns].map(micros);
             let n = latency.n;
             let _ = writeln!(
@@ -147,6 +167,11 @@ impl Statistics {
                 let lanes = lanes_p50.iter().map(|at| format!("{} {}", at.lane, micros(at.ns)));
                 let lanes = lanes.collect::<Vec<_>>().join(", ");
                 let _ = writeln!(out, "{:width$} {:>8} by lane: {lanes}", "", "");
+            }
+            if !drive_p50.is_empty() {
+                let parts = drive_p50.iter().map(|at| format!("{} {}", at.part, micros(at.ns)));
+                let parts = parts.collect::<Vec<_>>().join(", ");
+                let _ = writeln!(out, "{:width$} {:>8} in the drive: {parts}", "", "");
             }
         }
         out

@@ -1,13 +1,14 @@
 //! What should not be in a trace, and where it is.
 
-use super::run::Found;
+use super::drive::Turn;
+use super::run::{Found, Run};
 use crate::analyse::{Counters, Event, HostRequestKind};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use wire::nvme::opcode::admin::ASYNC_EVENT_REQUEST;
 use wire::tlp::Status;
-use wire::trace::LinkState;
+use wire::trace::{ControllerState, LinkState};
 
 /// Places that are remembered of each kind.
 const PLACES: usize = 5;
@@ -151,6 +152,26 @@ impl Troubles {
         }
     }
 
+    /// Looks at what drives told of themselves.
+    pub fn look_at_drives(&mut self, run: &Run) {
+        run.turns().into_iter().for_each(|(_, at, turn)| self.look_at_turn(at, turn));
+    }
+
+    fn look_at_turn(&mut self, at: i64, Turn { state, open, .. }: Turn) {
+        self.last.0 = at.max(0) as u64;
+        if state == ControllerState::Fatal {
+            self.add("fatal status of a drive (CSTS.CFS)", 1, "the controller fetches no more");
+        } else if state.is_reset() && open > 0 {
+            self.add(
+                "drive reset with commands on their way",
+                1,
+                &format!("{state}, {open} of them"),
+            );
+        } else if state.is_reset() {
+            self.note("drive reset", 1, state.name());
+        }
+    }
+
     fn add(&mut self, name: &'static str, more: u64, what: &str) {
         put(&mut self.troubles, self.last, name, more, what);
     }
@@ -193,5 +214,29 @@ fn put(
     trouble.count += more;
     if trouble.places.len() < PLACES {
         trouble.places.push((at, number, what.to_owned()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn resets_that_end_commands_and_fatal_status_stand_out() {
+        let mut troubles = Troubles::default();
+        for (at, state, open) in [
+            (10, ControllerState::HotReset, 0),
+            (20, ControllerState::Enabled, 0),
+            (30, ControllerState::FunctionReset, 3),
+            (40, ControllerState::Fatal, 0),
+        ] {
+            troubles.look_at_turn(at, Turn { at: 0, state, open });
+        }
+        let text = troubles.text();
+        assert!(text.contains("!      1  drive reset with commands on their way"), "{text}");
+        assert!(text.contains("at 0.030 us, packet 0: function level reset, 3 of them"), "{text}");
+        assert!(text.contains("!      1  fatal status of a drive (CSTS.CFS)"), "{text}");
+        assert!(text.contains("1  drive reset (normal)"), "{text}");
+        assert_eq!((troubles.troubles.len(), troubles.notes.len()), (2, 1));
     }
 }

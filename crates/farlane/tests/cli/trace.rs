@@ -95,6 +95,73 @@ fn the_document_adds_up(document: &Value) {
     assert!(whole * 10 > commands.len() * 9 || lost > 0, "{whole} of {}", commands.len());
 }
 
+/// Every I/O command was fetched, worked on and completed in the drive, in
+/// this order and within the time that its TLPs give it.
+fn drives_tell(document: &Value) {
+    let lost = document["nodes"][0]["lost"] != 0;
+    let mut told = 0;
+    for command in document["commands"].as_array().unwrap() {
+        let (false, Some(total)) = (command["queue"] == 0, command["duration_ns"].as_i64()) else {
+            continue;
+        };
+        let drive = &command["in_drive"];
+        if lost && !drive["completed_ns"].is_i64() {
+            continue;
+        }
+        assert!(drive.is_object(), "{command:#}");
+        let ns = |value: &Value| value.as_i64().unwrap_or_else(|| panic!("{command:#}"));
+        let start = ns(&command["start_ns"]);
+        let mut times = vec![start, ns(&drive["fetched_ns"])];
+        for access in drive["media"].as_array().unwrap() {
+            assert_eq!(access["ok"], true);
+            times.extend([ns(&access["from_ns"]), ns(&access["to_ns"])]);
+        }
+        times.extend([ns(&drive["completed_ns"]), start + total]);
+        assert!(times.len() >= 6 && times.is_sorted(), "{times:?} of {command:#}");
+        let sum = |list: &str, key: &str, name: &str| -> u64 {
+            let parts = command[list].as_array().unwrap().iter();
+            let parts = parts.filter(|part| name.is_empty() || part[key] == name);
+            parts.map(|part| part["ns"].as_u64().unwrap()).sum()
+        };
+        assert_eq!(sum("parts", "part", ""), sum("lanes", "lane", "drive"), "{command:#}");
+        assert!(sum("parts", "part", "media") > 0);
+        told += 1;
+    }
+    assert!(told > 200, "{told} commands");
+}
+
+#[test]
+fn drives_tell_of_every_command() {
+    let folder = scratch("events");
+    let host = text(&folder.join("run.trace"));
+    let output = run(&["demo", "--samples", "100", "--trace", &host]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let device = format!("{host}.device0");
+    let alone = json(&["trace", &device, "--json"]);
+    drives_tell(&alone);
+    sums_are_exact(&alone);
+    let both = json(&["trace", &host, &device, "--json"]);
+    sums_are_exact(&both);
+    let media = |command: &&Value| command["in_drive"]["media"].as_array().is_some();
+    assert!(both["commands"].as_array().unwrap().iter().filter(media).count() > 200);
+    let states: Vec<&str> =
+        alone["lifecycle"].as_array().unwrap().iter().filter_map(|t| t["state"].as_str()).collect();
+    assert!(states.windows(2).any(|pair| pair == ["enabled", "ready"]), "{states:?}");
+    let shown = says(&["trace", &device, "--opcode", "read", "--limit", "1"]);
+    for part in
+        ["media read", "media done", "in the drive, in us: controller", "Life of the drives"]
+    {
+        assert!(shown.contains(part), "no {part} in {shown}");
+    }
+    assert!(says(&["trace", &device, "--stats"]).contains("in the drive: controller"));
+    let (svg, perfetto) = (text(&folder.join("read.svg")), text(&folder.join("perfetto.json")));
+    says(&["trace", &host, &device, "--opcode", "read", "--svg", &svg, "--perfetto", &perfetto]);
+    let picture = std::fs::read_to_string(&svg).unwrap();
+    assert!(picture.contains("class=\"media\"") && picture.contains("access to the media"));
+    let events = std::fs::read_to_string(&perfetto).unwrap();
+    assert!(events.contains("media read") && events.contains("\"name\":\"media\""));
+}
+
 fn sums_are_exact(document: &Value) {
     for command in document["commands"].as_array().unwrap() {
         let Some(total) = command["duration_ns"].as_u64() else { continue };

@@ -219,7 +219,7 @@ mod tests {
     }
 
     fn run(media: &mut FileMedia, operation: Operation) -> Completion {
-        if let Some(outcome) = media.start(Request { id: 7, nsid: 1, operation }) {
+        if let Some(outcome) = media.start(Request { id: 7, command: None, nsid: 1, operation }) {
             return outcome;
         }
         loop {
@@ -269,7 +269,7 @@ mod tests {
         media.close().unwrap();
         assert!(
             matches!(
-                media.start(Request { id: 1, nsid: 1, operation: Operation::Flush }),
+                media.start(Request { id: 1, command: None, nsid: 1, operation: Operation::Flush }),
                 Some(Err(Error::Internal))
             ),
             "closed"

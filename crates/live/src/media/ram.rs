@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     fn run(media: &mut RamMedia, operation: Operation) -> Completion {
-        media.start(Request { id: 0, nsid: 1, operation }).expect("done at once")
+        media.start(Request { id: 0, command: None, nsid: 1, operation }).expect("done at once")
     }
 
     #[test]

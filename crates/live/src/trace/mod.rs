@@ -21,7 +21,7 @@ use std::io;
 use std::path::PathBuf;
 use std::rc::Rc;
 use wire::tlp::Tlp;
-use wire::trace::{LinkState, NodeRole, Tap};
+use wire::trace::{LinkState, NodeRole, NvmeEvent, Tap};
 use wire::{Duration, Instant};
 
 /// Pause between the echoes that tell how the clocks of two nodes differ.
@@ -85,6 +85,24 @@ impl Tracer {
     pub fn tlp(&self, tap: Tap, up: bool, tlp: &Tlp) {
         if let Some(shared) = &self.0 {
             shared.recorder.borrow_mut().tlp(tap, up, tlp);
+        }
+    }
+
+    /// Whether anything is recorded.
+    pub fn is_on(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// The time of the recording node's clock, if anything is recorded.
+    pub fn time(&self) -> Option<Instant> {
+        self.0.as_ref().map(|shared| shared.recorder.borrow().time())
+    }
+
+    /// All that `next` yields has happened now in the drive behind the port,
+    /// but the first of it at `first`, if that is given.
+    pub fn events(&self, first: Option<Instant>, next: impl FnMut() -> Option<NvmeEvent>) {
+        if let Some(shared) = &self.0 {
+            shared.recorder.borrow_mut().events(first, next);
         }
     }
 

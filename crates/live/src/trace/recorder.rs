@@ -12,7 +12,8 @@ use std::thread::JoinHandle;
 use std::time::SystemTime;
 use wire::tlp::{Packet, Tlp};
 use wire::trace::{
-    CHUNK_HEADER, Header, LinkState, NodeRole, Record, Tap, encode_tlp, record_room,
+    CHUNK_HEADER, Header, LinkState, NVME_ROOM, NodeRole, NvmeEvent, Record, Tap, encode_tlp,
+    record_room,
 };
 use wire::{Duration, Instant};
 
@@ -141,6 +142,28 @@ impl Recorder {
         }
     }
 
+    /// The time now.
+    pub fn time(&self) -> Instant {
+        self.clock.now()
+    }
+
+    /// As [`Tracer::events`](super::Tracer::events).
+    pub fn events(&mut self, first: Option<Instant>, mut next: impl FnMut() -> Option<NvmeEvent>) {
+        let Some(mut event) = next() else { return };
+        let now = self.clock.now();
+        // TLPs behind it look anew.
+        self.look.left = 0;
+        let mut at = first.unwrap_or(now);
+        loop {
+            self.record(at, Record::Nvme { tap: Tap::FUNCTION, event });
+            at = now;
+            match next() {
+                Some(more) => event = more,
+                None => return,
+            }
+        }
+    }
+
     /// The time, for the next of a row of TLPs.
     fn now(&mut self, tap: Tap, up: bool) -> Instant {
         if self.look.left == 0 || self.look.row != (tap, up) {
@@ -188,6 +211,7 @@ impl Recorder {
             Record::Control { payload, .. } => payload.len(),
             Record::Link { state: LinkState::Down(why), .. } => why.len(),
             Record::Link { .. } => 0,
+            Record::Nvme { .. } => NVME_ROOM,
         };
         if let Some(delta) = self.begin(now, record_room(bytes)) {
             record.encode(delta, &mut self.buffer);

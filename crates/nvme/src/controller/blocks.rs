@@ -11,8 +11,12 @@ impl Controller {
     pub(super) fn block_done(&mut self, id: Key, result: Completion) {
         let Some(owner) = self.blocks.remove(id) else { return };
         match owner {
-            BlockOwner::Shutdown => self.shutdown_flushed(result.is_err()),
-            BlockOwner::Command(key) => {
+            BlockOwner::Shutdown(nsid) => {
+                self.tell_ended(None, nsid, result.is_ok());
+                self.shutdown_flushed(result.is_err());
+            }
+            BlockOwner::Command(key, nsid) => {
+                self.tell_ended(self.command_id(key), nsid, result.is_ok());
                 let opcode = self.commands.get(key).map(|execution| execution.command.opcode);
                 let result = result.map_err(|error| {
                     if error == Error::Media {

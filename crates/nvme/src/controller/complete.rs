@@ -80,6 +80,7 @@ impl Controller {
             self.interrupts.posted(self.now, vector);
         }
         self.endpoint.dma_write(address, Bytes::copy_from_slice(&bytes));
+        self.tell_completed(sq, cid, status);
     }
 
     /// Ends a deletion when the queue has drained.

@@ -8,6 +8,7 @@ use crate::slots::Key;
 use bytes::Bytes;
 use std::collections::VecDeque;
 use wire::nvme::{Command, StatusCode};
+use wire::trace::CommandId;
 
 /// One thing to ask of the media for a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,6 +125,7 @@ impl Execution {
 impl Controller {
     /// Takes a fetched entry; room for its completion is promised.
     pub(super) fn begin(&mut self, sq: u16, command: Command) {
+        self.tell_fetched(sq, &command);
         let queue = self.queues.sq_mut(sq).expect("it was just fetched from");
         let unique = queue.begin(command.cid);
         let deleting = queue.deleting.is_some();
@@ -290,9 +292,15 @@ impl Controller {
     fn request_block(&mut self, key: Key, step: Step) {
         let execution = self.commands.get_mut(key).expect("it is being carried out");
         execution.block = true;
-        let id = self.blocks.insert(BlockOwner::Command(key)).as_u64();
+        let command = CommandId { queue: execution.sq, cid: execution.command.cid };
         let Step { nsid, operation } = step;
-        self.block_requests.push_back(block::Request { id, nsid, operation });
+        let id = self.blocks.insert(BlockOwner::Command(key, nsid)).as_u64();
+        self.block_requests.push_back(block::Request {
+            id,
+            command: Some(command),
+            nsid,
+            operation,
+        });
     }
 
     /// A block request of a command has ended; `Ok` brings the bytes of a read.

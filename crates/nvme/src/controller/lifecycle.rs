@@ -6,7 +6,9 @@ use crate::features::Features;
 use crate::interrupt::Interrupts;
 use crate::queue::{CompletionQueue, Queues, SubmissionQueue};
 use crate::registers::Registers;
+use pcie::Reset;
 use wire::nvme::register::{Configuration, ControllerStatus, ShutdownNotice};
+use wire::trace::ControllerState;
 
 /// Where the controller is between CC.EN and CSTS.RDY.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +50,7 @@ impl Controller {
     }
 
     fn enable(&mut self, configuration: Configuration) {
+        self.tell_state(ControllerState::Enabled);
         self.registers.configuration = configuration;
         match self.phase {
             // The host did not wait for RDY to clear: the reset goes on, and
@@ -60,6 +63,7 @@ impl Controller {
     /// A controller reset: queues, commands and most state go; the admin queue
     /// registers stay (section 7.3.2).
     fn disable(&mut self, configuration: Configuration) {
+        self.tell_state(ControllerState::ControllerReset);
         self.forget_commands();
         self.registers.configuration = configuration;
         self.phase = Phase::Resetting;
@@ -67,7 +71,11 @@ impl Controller {
 
     /// A function level, hot or conventional reset: everything goes. The
     /// endpoint has forgotten its reads and writes already.
-    pub(super) fn function_reset(&mut self) {
+    pub(super) fn function_reset(&mut self, reset: Reset) {
+        self.tell_state(match reset {
+            Reset::FunctionLevel => ControllerState::FunctionReset,
+            Reset::Hot => ControllerState::HotReset,
+        });
         self.forget_commands();
         self.reads.clear();
         self.phase = Phase::Disabled;
@@ -78,6 +86,9 @@ impl Controller {
 
     /// A fatal error: nothing is fetched until the host resets (section 9.5).
     pub(super) fn fatal(&mut self) {
+        if !self.registers.status.fatal {
+            self.tell_state(ControllerState::Fatal);
+        }
         self.registers.status.fatal = true;
     }
 
@@ -139,6 +150,7 @@ impl Controller {
         self.registers.status = ControllerStatus { ready: true, ..ControllerStatus::default() };
         self.phase = Phase::Ready;
         self.shutdown.needed();
+        self.tell_state(ControllerState::Ready);
     }
 
     /// Whether commands may be fetched.

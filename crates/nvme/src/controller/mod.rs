@@ -8,6 +8,7 @@
 
 mod blocks;
 mod complete;
+mod events;
 mod execute;
 mod fetch;
 mod invariants;
@@ -29,6 +30,7 @@ use crate::registers::Registers;
 use crate::slots::{Key, Slots};
 use crate::{block, failure::Failure};
 use bytes::Bytes;
+use events::Told;
 use execute::Execution;
 use lifecycle::Phase;
 use pcie::endpoint::{DmaError, Event};
@@ -60,8 +62,10 @@ enum Read {
 /// What a block request is for.
 #[derive(Clone, Copy, Debug)]
 enum BlockOwner {
-    Command(Key),
-    Shutdown,
+    /// Of a command, on a namespace.
+    Command(Key, u32),
+    /// Of a shutdown, on a namespace.
+    Shutdown(u32),
 }
 
 /// An NVMe controller; see the module.
@@ -69,7 +73,9 @@ enum BlockOwner {
 /// As a [`Function`] it wants TLPs and time; beside that, take
 /// [`poll_block`](Self::poll_block) until there is none after every call that
 /// gives it something, and hand results to
-/// [`complete_block`](Self::complete_block).
+/// [`complete_block`](Self::complete_block). What happens inside is told by
+/// [`poll_event`](Self::poll_event) if [`set_events`](Self::set_events) asks
+/// for it.
 #[derive(Debug)]
 pub struct Controller {
     pub(crate) config: Config,
@@ -103,6 +109,8 @@ pub struct Controller {
     odd_accesses: u64,
     /// The node is about to end: commands under way are the last.
     stopped: bool,
+    /// What happened, for who wants to know.
+    told: Told,
 }
 
 impl Controller {
@@ -141,6 +149,7 @@ impl Controller {
             block_requests: VecDeque::new(),
             odd_accesses: 0,
             stopped: false,
+            told: Told::default(),
             config,
         }
     }
@@ -148,7 +157,9 @@ impl Controller {
     /// The next request for the media; they are bounded by
     /// [`Config::commands`].
     pub fn poll_block(&mut self) -> Option<block::Request> {
-        self.block_requests.pop_front()
+        let request = self.block_requests.pop_front()?;
+        self.tell_begun(&request);
+        Some(request)
     }
 
     /// Ends a block request. One that the controller has forgotten in a reset
@@ -273,7 +284,7 @@ impl Controller {
                 }
                 Event::Write { offset, data } => self.write_registers(offset, &data),
                 Event::ReadDone { id, result } => self.read_done(Key::from_u64(id), result),
-                Event::Reset(_) => self.function_reset(),
+                Event::Reset(reset) => self.function_reset(reset),
             }
         }
         any

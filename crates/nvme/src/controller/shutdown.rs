@@ -4,6 +4,7 @@
 use super::{BlockOwner, Controller};
 use crate::block::{Operation, Request};
 use wire::nvme::register::ShutdownStatus;
+use wire::trace::ControllerState;
 
 /// How far a shutdown has come.
 #[derive(Debug, Default)]
@@ -60,6 +61,7 @@ impl Controller {
         if self.shutdown.is_idle() {
             self.shutdown.stage = Stage::Draining;
             self.registers.status.shutdown = self.shutdown.status();
+            self.tell_state(ControllerState::ShutdownBegun);
         }
     }
 
@@ -71,9 +73,14 @@ impl Controller {
         if self.shutdown.stage == Stage::Draining && drained {
             self.shutdown.stage = Stage::Flushing(self.namespaces.len());
             for index in 0..self.namespaces.len() {
-                let id = self.blocks.insert(BlockOwner::Shutdown).as_u64();
                 let nsid = self.namespaces[index].nsid;
-                self.block_requests.push_back(Request { id, nsid, operation: Operation::Flush });
+                let id = self.blocks.insert(BlockOwner::Shutdown(nsid)).as_u64();
+                self.block_requests.push_back(Request {
+                    id,
+                    command: None,
+                    nsid,
+                    operation: Operation::Flush,
+                });
             }
         }
     }
@@ -89,6 +96,7 @@ impl Controller {
         if left == 1 {
             self.shutdown = Shutdown { stage: Stage::Complete, needed: false };
             self.registers.status.shutdown = self.shutdown.status();
+            self.tell_state(ControllerState::ShutdownComplete);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod admin_queues;
 mod async_events;
+mod events;
 mod features;
 mod identify;
 mod initiator;

@@ -23,14 +23,14 @@ impl Class {
     }
 }
 
-/// Attr[2:0] (PCIe Base 4.0, section 2.2.6.3).
+/// `Attr[2:0]` (PCIe Base 4.0, section 2.2.6.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Attributes {
-    /// Attr[0], no snoop.
+    /// `Attr[0]`, no snoop.
     pub no_snoop: bool,
-    /// Attr[1], relaxed ordering.
+    /// `Attr[1]`, relaxed ordering.
     pub relaxed: bool,
-    /// Attr[2], ID-based ordering.
+    /// `Attr[2]`, ID-based ordering.
     pub id_based: bool,
 }
 

@@ -7,6 +7,7 @@
 //! [`Record`]s, each with kind and length: what is unknown can be skipped.
 
 mod chunk;
+mod event;
 mod header;
 mod record;
 #[cfg(test)]
@@ -14,7 +15,8 @@ mod tests;
 mod varint;
 
 pub use chunk::{CHUNK_HEADER, ChunkHeader, MOST_CHUNK, SYNC};
+pub use event::{CommandId, ControllerState, MediaOperation, NvmeEvent};
 pub use header::{Header, MAGIC, Malformed, NodeRole, VERSION};
 pub use record::{
-    HEAD, LinkState, MOST_HEADS, Record, Records, Tap, Timed, encode_tlp, record_room,
+    HEAD, LinkState, MOST_HEADS, NVME_ROOM, Record, Records, Tap, Timed, encode_tlp, record_room,
 };

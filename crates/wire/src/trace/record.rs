@@ -1,5 +1,6 @@
 //! Records: one thing that a node saw.
 
+use super::event::NvmeEvent;
 use super::varint;
 use crate::tlp::{MAX_TLP, Tlp};
 use std::fmt;
@@ -116,7 +117,14 @@ pub enum Record<'a> {
         /// How it is now.
         state: LinkState<'a>,
     },
-    /// A kind that this version does not know.
+    /// Something happened in the drive behind a port.
+    Nvme {
+        /// Which port.
+        tap: Tap,
+        /// What.
+        event: NvmeEvent,
+    },
+    /// A kind, or an event, that this version does not know.
     Unknown {
         /// The kind.
         kind: u8,
@@ -129,17 +137,24 @@ const TLP: u8 = 1;
 const FRAME: u8 = 2;
 const CONTROL: u8 = 3;
 const LINK: u8 = 4;
+const NVME: u8 = 5;
 const UP: u8 = 0x80;
+
+/// Contents of the record of an event, for [`record_room`].
+pub const NVME_ROOM: usize = NvmeEvent::ROOM;
 
 /// Bytes that a record with `bytes` of contents takes at most.
 pub const fn record_room(bytes: usize) -> usize {
-    // Kind, length, time, tap, two to three numbers.
+    // Kind, length, time, tap, two to three numbers; events are all numbers.
     bytes + 1 + 5 + varint::LONGEST + 1 + 15
 }
 
 impl Record<'_> {
     /// Appends the record, `delta_ns` after the one before in its chunk.
     pub fn encode(&self, delta_ns: u64, out: &mut Vec<u8>) {
+        if let Self::Nvme { tap, event } = self {
+            return encode_nvme(*tap, event, delta_ns, out);
+        }
         let length = varint::length(delta_ns) + self.length();
         out.push(self.kind());
         varint::put(out, length as u64);
@@ -171,6 +186,7 @@ impl Record<'_> {
                 out.push(0);
                 out.extend_from_slice(why.as_bytes());
             }
+            Self::Nvme { .. } => {}
             Self::Unknown { bytes, .. } => out.extend_from_slice(bytes),
         }
     }
@@ -181,6 +197,7 @@ impl Record<'_> {
             Self::Frame { .. } => FRAME,
             Self::Control { .. } => CONTROL,
             Self::Link { .. } => LINK,
+            Self::Nvme { .. } => NVME,
             Self::Unknown { kind, .. } => *kind,
         }
     }
@@ -196,9 +213,25 @@ impl Record<'_> {
             Self::Control { payload, .. } => 2 + payload.len(),
             Self::Link { state: LinkState::Connected, .. } => 2,
             Self::Link { state: LinkState::Down(why), .. } => 2 + why.len(),
+            Self::Nvme { .. } => 0,
             Self::Unknown { bytes, .. } => bytes.len(),
         }
     }
+}
+
+/// Appends the record of an event, in one piece as well.
+fn encode_nvme(tap: Tap, event: &NvmeEvent, delta_ns: u64, out: &mut Vec<u8>) {
+    let mut bytes = [0; 2 + varint::LONGEST + 1 + NvmeEvent::ROOM];
+    let mut front = varint::Front::new(&mut bytes);
+    front.byte(NVME);
+    // The length is a single byte, filled in when it is known.
+    front.byte(0);
+    front.number(delta_ns);
+    front.byte(tap.0);
+    event.put(&mut front);
+    let end = front.length();
+    bytes[1] = (end - 2) as u8;
+    out.extend_from_slice(&bytes[..end]);
 }
 
 /// Appends the record of a TLP that passed `tap`, `delta_ns` after the record
@@ -300,7 +333,7 @@ impl<'a> Iterator for Records<'a> {
 }
 
 fn decode(kind: u8, body: &[u8]) -> Option<Record<'_>> {
-    if !matches!(kind, TLP | FRAME | CONTROL | LINK) {
+    if !matches!(kind, TLP | FRAME | CONTROL | LINK | NVME) {
         return Some(Record::Unknown { kind, bytes: body });
     }
     let (first, mut rest) = body.split_first()?;
@@ -324,6 +357,11 @@ fn decode(kind: u8, body: &[u8]) -> Option<Record<'_>> {
             let (kind, payload) = rest.split_first()?;
             Some(Record::Control { tap, up, kind: *kind, payload })
         }
+        // An event of the future is none of a file that makes no sense.
+        NVME => Some(match NvmeEvent::take(rest) {
+            Some(event) => Record::Nvme { tap, event },
+            None => Record::Unknown { kind, bytes: body },
+        }),
         _ => {
             let (state, why) = rest.split_first()?;
             let state = match state {

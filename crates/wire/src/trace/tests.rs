@@ -1,6 +1,7 @@
 //! Golden vectors, round trips, hostile bytes.
 
 use super::*;
+use crate::nvme::Status;
 use crate::tlp::{MAX_TLP, MemoryRequest, Tlp};
 use crate::{Bdf, Tag};
 use bytes::Bytes;
@@ -25,7 +26,28 @@ fn records() -> Vec<(u64, Record<'static>)> {
         (1, Record::Control { tap: Tap::UPLINK, up: true, kind: 6, payload: &[0; 8] }),
         (70_000, Record::Link { tap: Tap::link(1), state: LinkState::Down("lost") }),
         (0, Record::Unknown { kind: 200, bytes: b"later" }),
+        (9, nvme(NvmeEvent::Fetched { id: ID, opcode: 2, nsid: 1 })),
+        (
+            250,
+            nvme(NvmeEvent::MediaBegun {
+                id: Some(ID),
+                operation: MediaOperation::Read,
+                nsid: 1,
+                offset: 4096,
+                length: 512,
+            }),
+        ),
+        (3, nvme(NvmeEvent::MediaEnded { id: Some(ID), nsid: 1, ok: true })),
+        (1, nvme(NvmeEvent::MediaEnded { id: None, nsid: 2, ok: false })),
+        (1, nvme(NvmeEvent::Completed { id: ID, status: Status::from_bits(0x4281) })),
+        (0, nvme(NvmeEvent::State(ControllerState::Fatal))),
     ]
+}
+
+const ID: CommandId = CommandId { queue: 1, cid: 300 };
+
+fn nvme(event: NvmeEvent) -> Record<'static> {
+    Record::Nvme { tap: Tap::FUNCTION, event }
 }
 
 fn header() -> Header {
@@ -72,6 +94,12 @@ fn the_bytes_of_records() {
         "030b018206 0000000000000000",
         "0409f0a204046c6f7374",
         "c806006c61746572",
+        "0508090101 02ac020201",
+        "050dfa010102 02ac02 01 01 8020 8004",
+        "0508030103 02ac02 01 01",
+        "0507010103 0000 00 02",
+        "0509010104 02ac02 818501",
+        "0504000105 08",
     ];
     // The state of a link that is down is a zero byte before the reason.
     let golden = golden.concat().replace(' ', "").replace("f0a204046c", "f0a20404006c");
@@ -153,6 +181,26 @@ proptest! {
         prop_assert!(out.len() - first <= record_room(heads.len()));
         let found: Vec<_> = Records::new(0, &out).map(|timed| timed.record).collect();
         prop_assert_eq!(found, vec![tlp, frame]);
+    }
+
+    #[test]
+    fn events_come_back_and_fit(
+        delta: u64, queue: u16, cid: u16, offset: u64, length: u64, nsid: u32, bits in 0u16..1 << 15,
+    ) {
+        let id = CommandId { queue, cid };
+        let (operation, status) = (MediaOperation::Discard, Status::from_bits(bits));
+        for event in [
+            NvmeEvent::Fetched { id, opcode: 0xff, nsid },
+            NvmeEvent::MediaBegun { id: Some(id), operation, nsid, offset, length },
+            NvmeEvent::MediaEnded { id: None, nsid, ok: true },
+            NvmeEvent::Completed { id, status },
+        ] {
+            let mut out = Vec::new();
+            nvme(event).encode(delta, &mut out);
+            prop_assert!(out.len() <= record_room(NVME_ROOM));
+            let found: Vec<_> = Records::new(0, &out).collect();
+            prop_assert_eq!(found, vec![Timed { at_ns: delta, record: nvme(event) }]);
+        }
     }
 
     #[test]

@@ -5,7 +5,9 @@ use crate::analyse::Counters;
 use crate::analyse::json::Transaction;
 use crate::analyse::segments::{self, Segment};
 use crate::commands::{Failure, Outcome};
-use crate::trace::{Kind, LaneTime, Leg, Offset, Run, Troubles, by_lane};
+use crate::trace::{
+    InDrive, Kind, LaneTime, Leg, Offset, PartTime, Run, Troubles, Turn, by_lane, by_part,
+};
 use serde::Serialize;
 use std::io::Write;
 
@@ -17,6 +19,7 @@ struct Document<'a> {
     schema: u32,
     nodes: Vec<Node<'a>>,
     commands: Vec<Entry<'a>>,
+    lifecycle: Vec<Life>,
     /// Commands that fit the filters, and commands there are.
     selected: u64,
     total: u64,
@@ -58,6 +61,30 @@ struct Entry<'a> {
     segments: Vec<Segment>,
     lanes: Vec<LaneTime>,
     path: &'a [Leg],
+    /// Time in the drive by part; empty if it did not tell.
+    parts: Vec<PartTime>,
+    in_drive: &'a Option<InDrive>,
+}
+
+/// A turn in the life of a drive.
+#[derive(Serialize)]
+struct Life {
+    /// Index of its node.
+    node: usize,
+    at_ns: i64,
+    state: &'static str,
+    /// Commands on their way.
+    open: usize,
+}
+
+fn lives(run: &Run) -> Vec<Life> {
+    let life = |(node, at_ns, turn): (usize, i64, Turn)| Life {
+        node,
+        at_ns,
+        state: turn.state.name(),
+        open: turn.open,
+    };
+    run.turns().into_iter().map(life).collect()
 }
 
 fn node(run: &Run, number: usize) -> Node<'_> {
@@ -84,6 +111,7 @@ fn node(run: &Run, number: usize) -> Node<'_> {
 
 fn entry(shown: &Shown) -> Entry<'_> {
     let lanes = by_lane(&shown.path).into_iter().map(|(lane, ns)| LaneTime { lane, ns });
+    let parts = by_part(&shown.path).into_iter().map(|(part, ns)| PartTime { part, ns });
     Entry {
         number: shown.number,
         start_ns: shown.command.start.as_ns(),
@@ -91,6 +119,8 @@ fn entry(shown: &Shown) -> Entry<'_> {
         segments: segments::split(&shown.command),
         lanes: lanes.collect(),
         path: &shown.path,
+        parts: parts.collect(),
+        in_drive: &shown.told,
     }
 }
 
@@ -103,6 +133,7 @@ pub fn print(report: &Report) -> Outcome {
         schema: SCHEMA,
         nodes: (0..report.run.nodes.len()).map(|number| node(&report.run, number)).collect(),
         commands: report.shown.iter().map(entry).collect(),
+        lifecycle: lives(&report.run),
         selected: report.wanted,
         total: report.all,
         stats: report.statistics.kinds(),

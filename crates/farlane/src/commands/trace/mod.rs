@@ -9,8 +9,8 @@ use super::{Failure, Outcome};
 use crate::analyse::{Command, Counters, Event};
 use crate::trace::capture::{Capture, Written};
 use crate::trace::{
-    Found, Leg, Opcode, Run, Selection, Span, Statistics, Troubles, chart, parse_time, path,
-    perfetto,
+    Found, InDrive, Leg, Opcode, Run, Selection, Span, Statistics, Troubles, chart, parse_time,
+    path, perfetto,
 };
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -112,6 +112,8 @@ struct Shown {
     number: u64,
     command: Command,
     path: Vec<Leg>,
+    /// What its drive told.
+    told: Option<InDrive>,
 }
 
 /// What there is to show.
@@ -239,13 +241,15 @@ fn collect(args: &Args, mut gathered: Option<&mut gather::Gathered>) -> Result<R
             gathered.add(all, &command);
         }
         if let Some((writer, _)) = &mut perfetto {
-            writer.add(all, &command, &path);
+            writer.add(all, &command, &path, run.in_drive(&command));
         }
         if shown.len() < limit {
-            shown.push(Shown { number: all, command: *command, path });
+            let told = run.in_drive(&command);
+            shown.push(Shown { number: all, command: *command, path, told });
         }
     })?;
     troubles.count(&counters, "the end of the trace");
+    troubles.look_at_drives(&run);
     if let Some((writer, path)) = perfetto {
         writer.finish().map_err(|error| cannot_write(&path, &error))?;
     }

@@ -4,7 +4,7 @@ use super::{Args, Report, Shown};
 use crate::analyse::Command;
 use crate::analyse::segments::{self, Segment};
 use crate::analyse::view::{self, Options};
-use crate::trace::{Run, by_lane};
+use crate::trace::{Run, by_lane, by_part};
 use std::io::{self, Write};
 use wire::Duration;
 use wire::trace::NodeRole;
@@ -27,6 +27,7 @@ pub fn text(report: &Report, args: &Args, out: &mut impl Write) -> io::Result<()
         for shown in &report.shown {
             heading(out, &format!("NVMe transaction view of command {}", shown.number))?;
             write!(out, "{}", view::transaction(&shown.command, options))?;
+            write!(out, "{}", in_drive(shown))?;
             write!(out, "{}", breakdown(shown))?;
         }
         if !report.shown.is_empty() {
@@ -35,6 +36,7 @@ pub fn text(report: &Report, args: &Args, out: &mut impl Write) -> io::Result<()
             write!(out, "{}", view::link(&commands, options))?;
         }
     }
+    write!(out, "{}", turns(&report.run))?;
     writeln!(out)?;
     if !args.stats && (report.shown.len() as u64) < report.wanted {
         let more = report.wanted - report.shown.len() as u64;
@@ -151,6 +153,52 @@ fn trouble(command: &Command) -> String {
     all.join(", ")
 }
 
+/// What the drive told of a command, below its TLPs and in their columns.
+fn in_drive(shown: &Shown) -> String {
+    let Some(told) = &shown.told else { return String::new() };
+    let start = shown.command.start.as_ns() as i64;
+    let mut out = String::new();
+    let mut line = |step: &str, at: i64, rest: &str| {
+        let time = micros(at.saturating_sub(start).max(0) as u64);
+        out += format!("  {step:<16}{time:>10}  in the drive  {rest}").trim_end();
+        out.push('\n');
+    };
+    line("entry fetched", told.fetched_ns, "");
+    for access in &told.media {
+        let name = format!("media {}", access.operation);
+        let place = format!("namespace {}, byte {:#x}", access.nsid, access.offset);
+        line(&name, access.from_ns, &format!("{place}, {} bytes", access.bytes));
+        if let Some(to) = access.to_ns {
+            line("media done", to, if access.ok { "" } else { "FAILED" });
+        }
+    }
+    if let Some(at) = told.completed_ns {
+        line("entry posted", at, "");
+    }
+    out
+}
+
+/// Turns in the lives of the drives that are listed.
+const MOST_TURNS: usize = 20;
+
+/// What became of the controllers, if they told.
+fn turns(run: &Run) -> String {
+    let turns = run.turns();
+    if turns.is_empty() {
+        return String::new();
+    }
+    let mut out = "\nLife of the drives\n------------------\n".to_owned();
+    for (node, at, turn) in turns.iter().take(MOST_TURNS) {
+        let path = run.nodes[*node].file.path.display();
+        let file = if run.nodes.len() > 2 { format!(", {path}") } else { String::new() };
+        out += &format!("{:>16} us  {}{file}\n", micros((*at).max(0) as u64), turn.state);
+    }
+    if turns.len() > MOST_TURNS {
+        out += &format!("{:>19}  {} more\n", "...", turns.len() - MOST_TURNS);
+    }
+    out
+}
+
 /// Where the time goes.
 fn breakdown(shown: &Shown) -> String {
     let segments = segments::split(&shown.command);
@@ -166,6 +214,11 @@ fn breakdown(shown: &Shown) -> String {
     if !lanes.is_empty() {
         let lanes = lanes.iter().map(|(lane, ns)| format!("{lane} {}", micros(*ns)));
         out += &format!("  by lane, in us: {}\n", lanes.collect::<Vec<_>>().join(" + "));
+    }
+    let parts = by_part(&shown.path);
+    if !parts.is_empty() {
+        let parts = parts.iter().map(|(part, ns)| format!("{part} {}", micros(*ns)));
+        out += &format!("  in the drive, in us: {}\n", parts.collect::<Vec<_>>().join(" + "));
     }
     let trouble = trouble(&shown.command);
     if !trouble.is_empty() {

@@ -7,7 +7,7 @@ use super::layout::{HEIGHT, LEFT, LINE, TOP, spread, thin, tick};
 use super::{Band, Chart, Column, Group, MOST_LINES};
 use crate::analyse::Direction;
 use crate::report::escape;
-use crate::trace::journey::Point;
+use crate::trace::journey::{Point, Station};
 use crate::trace::path::Lane;
 use crate::trace::stats::micros;
 use std::fmt::Write;
@@ -16,6 +16,7 @@ use std::fmt::Write;
 const RIGHT: f64 = 76.0;
 const DOWN: &str = "#123f73";
 const UP: &str = "#d06c00";
+const MEDIA: &str = "#4b7f52";
 const BAD: &str = "#b00020";
 const STYLE: &str = "\
 .sequence text{font-family:Helvetica,Arial,'Liberation Sans',sans-serif;font-size:11px;fill:#111}\
@@ -47,6 +48,7 @@ pub(super) fn svg(chart: &Chart) -> String {
     axis(&mut out, chart, right - RIGHT);
     stations(&mut out, chart);
     chart.bands.iter().for_each(|band| frame(&mut out, chart, band));
+    media(&mut out, chart);
     chart.groups.iter().for_each(|group| tlps(&mut out, chart, group));
     frame_labels(&mut out, chart);
     labels(&mut out, chart, Direction::Down);
@@ -171,6 +173,21 @@ fn frame(out: &mut String, chart: &Chart, band: &Band) {
         y(chart, band.to.at),
         band.sequence,
     );
+}
+
+/// Accesses to the media, as bars along the drive's side.
+fn media(out: &mut String, chart: &Chart) {
+    let x = chart.x(Station::Function);
+    for (from, to, words) in &chart.media {
+        let (top, bottom) = (y(chart, *from), y(chart, *to));
+        let _ = writeln!(
+            out,
+            "<rect class=\"media\" x=\"{x:.1}\" y=\"{top:.2}\" width=\"7\" height=\"{:.2}\" \
+             fill=\"{MEDIA}\"><title>{}</title></rect>",
+            (bottom - top).max(1.0),
+            escape(words)
+        );
+    }
 }
 
 /// What the frames are, along each that has room for it.
@@ -318,6 +335,15 @@ fn legend(out: &mut String, chart: &Chart, at: f64) {
             x + 34.0
         );
         text(out, x + 40.0, at + 4.0, "legend", "start", "frame of the tunnel");
+        x += 60.0 + width("frame of the tunnel", 11.0);
+    }
+    if !chart.media.is_empty() {
+        let _ = writeln!(
+            out,
+            "<rect x=\"{x:.1}\" y=\"{:.1}\" width=\"7\" height=\"12\" fill=\"{MEDIA}\"/>",
+            at - 6.0
+        );
+        text(out, x + 13.0, at + 4.0, "legend", "start", "access to the media");
     }
 }
 

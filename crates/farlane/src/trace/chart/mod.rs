@@ -6,7 +6,7 @@ mod draw;
 mod layout;
 
 use super::journey::{Point, Station};
-use super::path::{Lane, by_lane, path};
+use super::path::{Lane, by_lane, by_part, path};
 use super::run::Run;
 use super::stats::{micros, size};
 use crate::analyse::{Command, Direction, Step, StepKind};
@@ -59,6 +59,8 @@ struct Chart {
     columns: Vec<Column>,
     groups: Vec<Group>,
     bands: Vec<Band>,
+    /// Accesses to the media: from, to, and what.
+    media: Vec<(i64, i64, String)>,
     /// Times shown, in nanoseconds since the start of the command.
     first: i64,
     last: i64,
@@ -83,7 +85,8 @@ impl Chart {
         let (title, subtitle) = titles(command);
         let footer = footer(run, command);
         let total = command.duration().map(|total| total.as_ns() as i64);
-        Self { title, subtitle, footer, columns, groups, bands, first, last, total }
+        let media = media(run, command, start);
+        Self { title, subtitle, footer, columns, groups, bands, media, first, last, total }
     }
 
     /// The middle line between two columns that a station is.
@@ -148,6 +151,16 @@ fn bands(run: &Run, groups: &[Group]) -> Vec<Band> {
     bands.into_values().collect()
 }
 
+fn media(run: &Run, command: &Command, start: i64) -> Vec<(i64, i64, String)> {
+    let told = run.in_drive(command);
+    let accesses = told.iter().flat_map(|told| &told.media);
+    let bar = |access: &super::drive::MediaAccess| {
+        let words = format!("media {}, {} B", access.operation, access.bytes);
+        Some((access.from_ns - start, access.to_ns? - start, words))
+    };
+    accesses.filter_map(bar).collect()
+}
+
 fn titles(command: &Command) -> (String, String) {
     let bytes = command.transfer.bytes();
     let mut title = command.name().into_owned();
@@ -172,12 +185,19 @@ fn titles(command: &Command) -> (String, String) {
 }
 
 fn footer(run: &Run, command: &Command) -> Vec<String> {
-    let lanes = by_lane(&path(run, command));
+    let path = path(run, command);
+    let lanes = by_lane(&path);
     let total: u64 = lanes.iter().map(|(_, ns)| ns).sum();
     let sum = lanes.iter().map(|(lane, ns)| format!("{lane} {}", micros(*ns)));
     let sum = sum.collect::<Vec<_>>().join(" + ");
     let mut lines =
         vec![format!("Time on the critical path by lane: {sum} = {} µs", micros(total))];
+    let parts = by_part(&path);
+    if !parts.is_empty() {
+        let parts = parts.iter().map(|(part, ns)| format!("{part} {}", micros(*ns)));
+        let parts = parts.collect::<Vec<_>>().join(" + ");
+        lines.push(format!("Time in the drive, in µs: {parts}"));
+    }
     let uncertainty = (0..run.nodes.len()).map(|node| run.uncertainty_ns(node)).max().unwrap_or(0);
     if uncertainty > 0 {
         lines.push(format!(

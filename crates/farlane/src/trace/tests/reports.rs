@@ -162,7 +162,7 @@ fn perfetto_gets_slices_that_nest() {
     let mut out = Vec::new();
     let mut writer = Writer::new(&mut out).unwrap();
     for (command, number) in commands.iter().zip(1..) {
-        writer.add(number, command, &path(&run, command));
+        writer.add(number, command, &path(&run, command), run.in_drive(command));
     }
     writer.finish().unwrap();
     let document: Value = serde_json::from_slice(&out).unwrap();

@@ -1,0 +1,262 @@
+//! What a drive tells of its commands, its media and itself.
+
+use super::varint::{self, Front};
+use crate::nvme::Status;
+use std::fmt;
+
+/// Names a command on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CommandId {
+    /// Submission queue; 0 is the admin queue.
+    pub queue: u16,
+    /// Command identifier.
+    pub cid: u16,
+}
+
+/// What the media are asked to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum MediaOperation {
+    /// Read bytes.
+    Read = 1,
+    /// Write bytes.
+    Write = 2,
+    /// Make durable what was completed.
+    Flush = 3,
+    /// Make a range read as zeroes.
+    WriteZeroes = 4,
+    /// Give a range up.
+    Discard = 5,
+}
+
+impl MediaOperation {
+    const ALL: [Self; 5] = [Self::Read, Self::Write, Self::Flush, Self::WriteZeroes, Self::Discard];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Flush => "flush",
+            Self::WriteZeroes => "write zeroes",
+            Self::Discard => "discard",
+        }
+    }
+}
+
+impl fmt::Display for MediaOperation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A turn in the life of a controller (NVMe 1.4, sections 3.1.5, 3.1.6, 7.3
+/// and 7.6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum ControllerState {
+    /// CC.EN was set.
+    Enabled = 1,
+    /// CSTS.RDY was set.
+    Ready = 2,
+    /// Controller reset: CC.EN was cleared.
+    ControllerReset = 3,
+    /// Function level reset.
+    FunctionReset = 4,
+    /// Hot reset, or the link went down.
+    HotReset = 5,
+    /// CC.SHN asks for a shutdown.
+    ShutdownBegun = 6,
+    /// CSTS.SHST says that it is complete.
+    ShutdownComplete = 7,
+    /// CSTS.CFS was set.
+    Fatal = 8,
+}
+
+impl ControllerState {
+    const ALL: [Self; 8] = [
+        Self::Enabled,
+        Self::Ready,
+        Self::ControllerReset,
+        Self::FunctionReset,
+        Self::HotReset,
+        Self::ShutdownBegun,
+        Self::ShutdownComplete,
+        Self::Fatal,
+    ];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Enabled => "enabled",
+            Self::Ready => "ready",
+            Self::ControllerReset => "controller reset",
+            Self::FunctionReset => "function level reset",
+            Self::HotReset => "hot reset or link down",
+            Self::ShutdownBegun => "shutdown begun",
+            Self::ShutdownComplete => "shutdown complete",
+            Self::Fatal => "fatal status (CSTS.CFS)",
+        }
+    }
+
+    /// Whether it is one of the resets.
+    pub const fn is_reset(self) -> bool {
+        matches!(self, Self::ControllerReset | Self::FunctionReset | Self::HotReset)
+    }
+}
+
+impl fmt::Display for ControllerState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// Something that happened in a drive.
+///
+/// A command has one access to the media at a time, and the flushes of a
+/// shutdown, which belong to none, one for each namespace: begin and end find
+/// each other by command and namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NvmeEvent {
+    /// A submission queue entry has come.
+    Fetched {
+        /// Which command.
+        id: CommandId,
+        /// Its opcode.
+        opcode: u8,
+        /// Its namespace.
+        nsid: u32,
+    },
+    /// The media were asked for something.
+    MediaBegun {
+        /// For which command, if any.
+        id: Option<CommandId>,
+        /// What.
+        operation: MediaOperation,
+        /// On which namespace.
+        nsid: u32,
+        /// First byte of the namespace.
+        offset: u64,
+        /// Bytes.
+        length: u64,
+    },
+    /// The media have done it, or have failed.
+    MediaEnded {
+        /// For which command, if any.
+        id: Option<CommandId>,
+        /// On which namespace.
+        nsid: u32,
+        /// Whether they have done it.
+        ok: bool,
+    },
+    /// The completion queue entry is on its way to the host.
+    Completed {
+        /// Which command.
+        id: CommandId,
+        /// Its status.
+        status: Status,
+    },
+    /// The controller is in another state.
+    State(ControllerState),
+}
+
+const FETCHED: u8 = 1;
+const MEDIA_BEGUN: u8 = 2;
+const MEDIA_ENDED: u8 = 3;
+const COMPLETED: u8 = 4;
+const STATE: u8 = 5;
+
+impl NvmeEvent {
+    /// Bytes of an event at most.
+    pub(super) const ROOM: usize = 1 + 3 + 3 + 1 + 5 + 2 * varint::LONGEST;
+
+    pub(super) fn put(&self, out: &mut Front<'_>) {
+        match *self {
+            Self::Fetched { id, opcode, nsid } => {
+                out.byte(FETCHED);
+                put_id(out, Some(id));
+                out.byte(opcode);
+                out.number(nsid.into());
+            }
+            Self::MediaBegun { id, operation, nsid, offset, length } => {
+                out.byte(MEDIA_BEGUN);
+                put_id(out, id);
+                out.byte(operation as u8);
+                out.number(nsid.into());
+                out.number(offset);
+                out.number(length);
+            }
+            Self::MediaEnded { id, nsid, ok } => {
+                out.byte(MEDIA_ENDED);
+                put_id(out, id);
+                out.byte(u8::from(ok));
+                out.number(nsid.into());
+            }
+            Self::Completed { id, status } => {
+                out.byte(COMPLETED);
+                put_id(out, Some(id));
+                out.number(status.bits().into());
+            }
+            Self::State(state) => {
+                out.byte(STATE);
+                out.byte(state as u8);
+            }
+        }
+    }
+
+    /// An event; `None` if it makes no sense, or is one of the future.
+    pub(super) fn take(mut bytes: &[u8]) -> Option<Self> {
+        let from = &mut bytes;
+        let event = match byte(from)? {
+            FETCHED => {
+                let id = id(from)??;
+                Self::Fetched { id, opcode: byte(from)?, nsid: number(from)? }
+            }
+            MEDIA_BEGUN => {
+                let (id, code) = (id(from)?, byte(from)?);
+                let operation = MediaOperation::ALL.into_iter().find(|op| *op as u8 == code)?;
+                let (nsid, offset) = (number(from)?, varint::take(from)?);
+                let length = varint::take(from)?;
+                Self::MediaBegun { id, operation, nsid, offset, length }
+            }
+            MEDIA_ENDED => {
+                let (id, ok) = (id(from)?, byte(from)? != 0);
+                Self::MediaEnded { id, nsid: number(from)?, ok }
+            }
+            COMPLETED => {
+                let id = id(from)??;
+                let bits = number(from).filter(|bits| *bits < 1 << 15)?;
+                Self::Completed { id, status: Status::from_bits(bits as u16) }
+            }
+            STATE => {
+                let code = byte(from)?;
+                Self::State(ControllerState::ALL.into_iter().find(|s| *s as u8 == code)?)
+            }
+            _ => return None,
+        };
+        from.is_empty().then_some(event)
+    }
+}
+
+/// The queue and one more, so that 0 stands for none; the identifier.
+fn put_id(out: &mut Front<'_>, id: Option<CommandId>) {
+    let (queue, cid) = id.map_or((0, 0), |id| (u64::from(id.queue) + 1, id.cid.into()));
+    out.number(queue);
+    out.number(cid);
+}
+
+fn id(from: &mut &[u8]) -> Option<Option<CommandId>> {
+    let (queue, cid) = (number(from)?, u16::try_from(number(from)?).ok()?);
+    let Some(queue) = queue.checked_sub(1) else { return Some(None) };
+    Some(Some(CommandId { queue: u16::try_from(queue).ok()?, cid }))
+}
+
+fn byte(from: &mut &[u8]) -> Option<u8> {
+    let (first, rest) = from.split_first()?;
+    *from = rest;
+    Some(*first)
+}
+
+fn number(from: &mut &[u8]) -> Option<u32> {
+    u32::try_from(varint::take(from)?).ok()
+}
