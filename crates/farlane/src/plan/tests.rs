@@ -264,3 +264,19 @@ fn the_page_names_the_defaults() {
     assert_eq!((host.software.max_read_request, host.root.completion_size), (512, 128));
     assert_eq!(switch.ports[0].drive.reads_in_flight, 2);
 }
+
+/// Few large packets fill a receiver: whoever takes one wakes the transmitter.
+#[test]
+fn large_payloads_never_wait_for_credits_in_vain() {
+    for transport in ["direct", "tcp"] {
+        let config = built(&format!(
+            "transport = \"{transport}\"\n[pcie]\ngeneration = 5\nwidth = 16\n[drive]\n\
+             preset = \"null\"\nmps = 4096\n[link]\nrate = \"100G\"\n[workload]\nrw = \"randread\"\n\
+             bs = \"64KiB\"\niodepth = 16\nnumjobs = 8\nruntime = \"1ms\"\n"
+        ))
+        .config;
+        let report = sim::World::new(&config).unwrap().run().expect("it ends");
+        assert!(report.hosts[0].latency.count() > 128, "{transport}");
+        assert_eq!(report.hosts[0].mismatches, 0);
+    }
+}

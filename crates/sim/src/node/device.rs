@@ -122,7 +122,7 @@ impl DeviceNode {
         if std::mem::take(&mut self.downstream.function_mut().reset) {
             drive.hot_reset(now);
         }
-        if let Some(at) = link.down.next_arrival() {
+        for at in [link.down.next_arrival(), link.up.next_credits()].into_iter().flatten() {
             context.kernel.arm_by(below, at);
         }
         if let Some(at) = transport.next_arrival(End::Host) {

@@ -111,7 +111,7 @@ impl DriveNode {
             }
         };
         self.ask_media(context);
-        if let Some(at) = link.up.next_arrival() {
+        for at in [link.up.next_arrival(), link.down.next_credits()].into_iter().flatten() {
             context.kernel.arm_by(above, at);
         }
         let media = self.pending.first_key_value().map(|((at, _), _)| *at);

@@ -125,7 +125,7 @@ impl HostNode {
                 break (software, timer);
             }
         };
-        if let Some(at) = link.down.next_arrival() {
+        for at in [link.down.next_arrival(), link.up.next_credits()].into_iter().flatten() {
             context.kernel.arm_by(below, at);
         }
         context.observe_commands(self.number);

@@ -79,7 +79,8 @@ impl SwitchNode {
                 break;
             }
         }
-        if let Some(at) = around.link.up.next_arrival() {
+        let link = &around.link;
+        for at in [link.up.next_arrival(), link.down.next_credits()].into_iter().flatten() {
             context.kernel.arm_by(around.above, at);
         }
         for (transport, far) in around.transports.iter().zip(around.far) {

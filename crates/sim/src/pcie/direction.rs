@@ -189,6 +189,12 @@ impl Direction {
         self.returns.front().filter(|_| self.starved).map(|(at, ..)| *at)
     }
 
+    /// When credits come back to a transmitter that waits for them: who took a
+    /// TLP wakes it, since it may have gone to sleep before.
+    pub fn next_credits(&self) -> Option<Instant> {
+        self.returns.front().filter(|_| self.starved).map(|(at, ..)| *at)
+    }
+
     /// Whether the transmitter sends.
     pub fn is_busy(&self, now: Instant) -> bool {
         now < self.free
