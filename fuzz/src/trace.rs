@@ -74,7 +74,7 @@ fn look<E>(run: Result<Run, E>) {
             assert_eq!(lanes, total.as_ns(), "lanes add up");
         }
         statistics.add(&command, &legs);
-        events.add(number, &command, &legs);
+        events.add(number, &command, &legs, run.in_drive(&command));
         capture.add(number, &command, number % 2 == 0);
         if number <= MOST_CHARTS {
             assert!(chart::chart(&run, &command).ends_with("</svg>\n"));
