@@ -2,8 +2,8 @@
 
 use crate::plan::Planned;
 use crate::simulate::limits::{Assumptions, Row};
-use crate::simulate::{Outputs, Wanted, Words};
-use sim::measure::{CommandRecord, Observer, Point, SEGMENTS, Segment, Split};
+use crate::simulate::{All, Outputs, Wanted, Words};
+use sim::measure::{CommandRecord, Observer, SEGMENTS, Segment, Split};
 use sim::world::Report;
 use sim::{Config, World};
 use std::cell::RefCell;
@@ -11,29 +11,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use wire::tlp::Tlp;
 use wire::{Duration, Instant};
-
-/// Several observers as one.
-struct All(Vec<Box<dyn Observer>>);
-
-impl Observer for All {
-    fn tlp(&mut self, at: Instant, point: Point, up: bool, tlp: &Tlp) {
-        self.0.iter_mut().for_each(|one| one.tlp(at, point, up, tlp));
-    }
-    fn stream(&mut self, at: Instant, point: Point, sent: bool, bytes: &[u8]) {
-        self.0.iter_mut().for_each(|one| one.stream(at, point, sent, bytes));
-    }
-    fn link(&mut self, at: Instant, point: Point, up: bool) {
-        self.0.iter_mut().for_each(|one| one.link(at, point, up));
-    }
-    fn command(&mut self, record: &CommandRecord) {
-        self.0.iter_mut().for_each(|one| one.command(record));
-    }
-    fn frame(&mut self, at: Instant, point: Point, bytes: &[u8]) {
-        self.0.iter_mut().for_each(|one| one.frame(at, point, bytes));
-    }
-}
 
 /// How far a simulation is, for another thread to look at.
 #[derive(Debug, Default)]
