@@ -1,32 +1,16 @@
 //! `docs/protocol.md` and the codec say the same: every example in the
 //! document is built here from its meaning.
 
+mod document;
+
 use bytes::Bytes;
+use document::{assert_same, examples};
 use std::collections::BTreeMap;
 use wire::frame::{Control, Grant, HEADER, Header, Hello, Kind, Reject, Role};
 use wire::tlp::{MemoryRequest, Tlp};
 use wire::{Bdf, Tag};
 
 const DOCUMENT: &str = include_str!("../../../docs/protocol.md");
-
-/// The fenced blocks "```frame NAME", as bytes without comments.
-fn examples() -> BTreeMap<String, Vec<u8>> {
-    let mut found = BTreeMap::new();
-    let mut lines = DOCUMENT.lines();
-    while let Some(line) = lines.next() {
-        let Some(name) = line.strip_prefix("```frame ") else { continue };
-        let text: String = lines
-            .by_ref()
-            .take_while(|line| *line != "```")
-            .flat_map(|line| line.split(';').next())
-            .flat_map(str::split_whitespace)
-            .collect();
-        let byte = |at| u8::from_str_radix(&text[at..at + 2], 16).expect("hexadecimal");
-        let bytes = (0..text.len()).step_by(2).map(byte).collect();
-        assert!(found.insert(name.to_owned(), bytes).is_none(), "two examples {name}");
-    }
-    found
-}
 
 fn frame(kind: Kind, sequence: u32, acknowledged: u32, payload: &[u8]) -> Vec<u8> {
     let header = Header { length: payload.len() as u16, kind, sequence, acknowledged };
@@ -92,12 +76,7 @@ fn meanings() -> BTreeMap<String, Vec<u8>> {
 
 #[test]
 fn examples_are_what_the_codec_makes() {
-    let (written, meant) = (examples(), meanings());
-    let names = |map: &BTreeMap<String, Vec<u8>>| map.keys().cloned().collect::<Vec<_>>();
-    assert_eq!(names(&written), names(&meant));
-    for (name, bytes) in &meant {
-        assert_eq!(&written[name], bytes, "example {name}");
-    }
+    assert_same(&examples(DOCUMENT, "frame"), &meanings());
 }
 
 #[test]

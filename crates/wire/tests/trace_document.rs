@@ -1,6 +1,9 @@
 //! `docs/trace.md` and the codec say the same: every example in the document
 //! is built here from its meaning.
 
+mod document;
+
+use document::{assert_same, examples};
 use std::collections::BTreeMap;
 use wire::frame::{Control, Kind};
 use wire::nvme::Status;
@@ -13,25 +16,6 @@ use wire::trace::{
 use wire::{Bdf, Tag};
 
 const DOCUMENT: &str = include_str!("../../../docs/trace.md");
-
-/// The fenced blocks "```trace NAME", as bytes without comments.
-fn examples() -> BTreeMap<String, Vec<u8>> {
-    let mut found = BTreeMap::new();
-    let mut lines = DOCUMENT.lines();
-    while let Some(line) = lines.next() {
-        let Some(name) = line.strip_prefix("```trace ") else { continue };
-        let text: String = lines
-            .by_ref()
-            .take_while(|line| *line != "```")
-            .flat_map(|line| line.split(';').next())
-            .flat_map(str::split_whitespace)
-            .collect();
-        let byte = |at| u8::from_str_radix(&text[at..at + 2], 16).expect("hexadecimal");
-        let bytes = (0..text.len()).step_by(2).map(byte).collect();
-        assert!(found.insert(name.to_owned(), bytes).is_none(), "two examples {name}");
-    }
-    found
-}
 
 fn header() -> Header {
     Header {
@@ -128,18 +112,12 @@ fn meanings() -> BTreeMap<String, Vec<u8>> {
 
 #[test]
 fn examples_are_what_the_codec_makes() {
-    let (written, meant) = (examples(), meanings());
-    let names = |map: &BTreeMap<String, Vec<u8>>| map.keys().cloned().collect::<Vec<_>>();
-    assert_eq!(names(&written), names(&meant));
-    for (name, bytes) in &meant {
-        let hex: String = bytes.iter().map(|byte| format!("{byte:02x} ")).collect();
-        assert_eq!(&written[name], bytes, "example {name}: the codec makes {hex}");
-    }
+    assert_same(&examples(DOCUMENT, "trace"), &meanings());
 }
 
 #[test]
 fn examples_are_read_back() {
-    let written = examples();
+    let written = examples(DOCUMENT, "trace");
     let bytes = &written["header"];
     assert_eq!(Header::decode(bytes), Ok((header(), bytes.len())));
     let bytes = &written["chunk"];

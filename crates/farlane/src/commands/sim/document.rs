@@ -191,7 +191,7 @@ fn parts(ns: [u64; SEGMENTS]) -> Vec<Part> {
 fn segments(commands: &Commands) -> Option<Segments> {
     let median = split_in_ns(&commands.all.example(500)?.split);
     let p99 = split_in_ns(&commands.all.example(990)?.split);
-    let mean = in_ns(commands.sums, commands.count);
+    let mean = in_ns(commands.sums, commands.all.count);
     let total = |ns: [u64; SEGMENTS]| ns.iter().sum();
     let total_ns = Totals { mean: total(mean), median: total(median), p99: total(p99) };
     Some(Segments { mean: parts(mean), median: parts(median), p99: parts(p99), total_ns })

@@ -50,7 +50,8 @@ pub fn simulate(
 pub struct Lengths {
     /// To 12 significant bits: how many, and the first one.
     by_length: BTreeMap<u64, (u64, CommandRecord)>,
-    count: u64,
+    /// How many there were.
+    pub count: u64,
 }
 
 impl Lengths {
@@ -80,8 +81,6 @@ pub struct Commands {
     pub all: Lengths,
     /// Their time by segment, in picoseconds.
     pub sums: [u128; SEGMENTS],
-    /// How many there were.
-    pub count: u64,
 }
 
 /// Counts commands as they end.
@@ -94,7 +93,6 @@ impl Observer for Watch {
     fn command(&mut self, record: &CommandRecord) {
         let mut commands = self.commands.borrow_mut();
         commands.all.add(record);
-        commands.count += 1;
         for (sum, segment) in commands.sums.iter_mut().zip(Segment::ALL) {
             *sum += u128::from(record.split.get(segment).as_ps());
         }
