@@ -17,24 +17,27 @@ fn golden_vectors() {
     [0, 2, 9].into_iter().for_each(|bit| bitmap.set(bit));
     let newest = Sequence::new(0x01_020d);
     let cases: [(Body<'_>, &[u8]); 6] = [
-        (Body::Open(Offer { chunk: 1488, window: 256 }), &[
-            0x11, 0, 4, 0xab, 0xcd, 0xef, 0, 0, 0, 1, 2, 3, 0x05, 0xd0, 1, 0,
-        ]),
-        (Body::Accept(Offer { chunk: 8988, window: 1 }), &[
-            0x12, 0, 4, 0xab, 0xcd, 0xef, 0, 0, 0, 1, 2, 3, 0x23, 0x1c, 0, 1,
-        ]),
-        (Body::Data { sequence: Sequence::new(0xff_fffe), chunk: b"TLP" }, &[
-            0x13, 0, 3, 0xab, 0xcd, 0xef, 0xff, 0xff, 0xfe, 1, 2, 3, b'T', b'L', b'P',
-        ]),
-        (Body::Ack { newest, waited: 0x1234, bitmap }, &[
-            0x14, 0, 4, 0xab, 0xcd, 0xef, 1, 2, 0x0d, 1, 2, 3, 0x12, 0x34, 0b101, 0b10,
-        ]),
-        (Body::Ack { newest, waited: 0, bitmap: Bitmap::default() }, &[
-            0x14, 0, 2, 0xab, 0xcd, 0xef, 1, 2, 0x0d, 1, 2, 3, 0, 0,
-        ]),
-        (Body::Close(Reason::Violation), &[
-            0x15, 0, 1, 0xab, 0xcd, 0xef, 0, 0, 0, 1, 2, 3, 3,
-        ]),
+        (
+            Body::Open(Offer { chunk: 1488, window: 256 }),
+            &[0x11, 0, 4, 0xab, 0xcd, 0xef, 0, 0, 0, 1, 2, 3, 0x05, 0xd0, 1, 0],
+        ),
+        (
+            Body::Accept(Offer { chunk: 8988, window: 1 }),
+            &[0x12, 0, 4, 0xab, 0xcd, 0xef, 0, 0, 0, 1, 2, 3, 0x23, 0x1c, 0, 1],
+        ),
+        (
+            Body::Data { sequence: Sequence::new(0xff_fffe), chunk: b"TLP" },
+            &[0x13, 0, 3, 0xab, 0xcd, 0xef, 0xff, 0xff, 0xfe, 1, 2, 3, b'T', b'L', b'P'],
+        ),
+        (
+            Body::Ack { newest, waited: 0x1234, bitmap },
+            &[0x14, 0, 4, 0xab, 0xcd, 0xef, 1, 2, 0x0d, 1, 2, 3, 0x12, 0x34, 0b101, 0b10],
+        ),
+        (
+            Body::Ack { newest, waited: 0, bitmap: Bitmap::default() },
+            &[0x14, 0, 2, 0xab, 0xcd, 0xef, 1, 2, 0x0d, 1, 2, 3, 0, 0],
+        ),
+        (Body::Close(Reason::Violation), &[0x15, 0, 1, 0xab, 0xcd, 0xef, 0, 0, 0, 1, 2, 3, 3]),
     ];
     for (body, golden) in cases {
         assert_eq!(bytes(frame(body)), golden, "{body:?}");
