@@ -344,6 +344,11 @@ impl Endpoint {
         self.sender.in_flight()
     }
 
+    /// Frames that wait for the network to take them.
+    pub fn queued(&self) -> usize {
+        self.frames.len()
+    }
+
     /// Whether nothing that was sent waits for its answer.
     pub fn is_quiet(&self) -> bool {
         !matches!(self.state, State::Opening { .. })
