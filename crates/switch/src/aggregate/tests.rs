@@ -41,11 +41,14 @@ fn a_frame_is_never_longer_than_its_room() {
 
 #[test]
 fn credits_hold_back_their_class_alone() {
-    let mut queue = Aggregate::new(Policy::Adaptive, [
-        Grant { headers: 10, data: 3 },
-        Grant { headers: 0, data: 0 },
-        Grant { headers: 10, data: 10 },
-    ]);
+    let mut queue = Aggregate::new(
+        Policy::Adaptive,
+        [
+            Grant { headers: 10, data: 3 },
+            Grant { headers: 0, data: 0 },
+            Grant { headers: 10, data: 10 },
+        ],
+    );
     queue.push(read());
     queue.push(write(32));
     queue.push(write(32));
