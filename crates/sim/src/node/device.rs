@@ -83,6 +83,11 @@ impl DeviceNode {
         Self { number, downstream, egress, max_payload, connected: false }
     }
 
+    /// Its end of the link, unless the rate limit holds everything back.
+    pub fn sender(&self, now: Instant) -> Option<&tunnel::Tunnel> {
+        (!self.egress.is_held(now)).then(|| self.downstream.tunnel())
+    }
+
     /// Does what can be done now; yields when to be woken.
     pub fn run(&mut self, around: Around, context: &mut Context) -> Option<Instant> {
         let now = context.now;

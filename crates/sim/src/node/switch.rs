@@ -71,6 +71,11 @@ impl SwitchNode {
         self.upstream.errors()
     }
 
+    /// Its end of a link, unless the rate limit holds everything back.
+    pub fn sender(&self, now: Instant, port: usize) -> Option<&tunnel::Tunnel> {
+        (!self.egress.is_held(now)).then(|| self.upstream.tunnel(port))
+    }
+
     /// Does what can be done now; yields when to be woken.
     pub fn run(&mut self, around: &mut Around, context: &mut Context) -> Option<Instant> {
         let now = context.now;
