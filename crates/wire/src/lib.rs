@@ -13,6 +13,7 @@ pub mod raw;
 pub mod time;
 pub mod tlp;
 pub mod trace;
+pub mod units;
 pub mod vfio_user;
 
 pub use id::{Bdf, Tag};

@@ -157,7 +157,12 @@ impl<'a> Built<'a> {
                         Ok(PortConfig { transport, link: pcie.below_switch(), drive })
                     })
                     .collect::<Result<_, _>>()?;
-                Attached::Switch(switch(&defaults.link, mps, ports)?)
+                Attached::Switch(SwitchConfig {
+                    aggregation: choice(root, &host.section, "aggregation", units::policy)?
+                        .unwrap_or_default(),
+                    rate_limit: choice(root, &host.section, "rate_limit", units::rate_limit)?,
+                    ..switch(&defaults.link, mps, ports)?
+                })
             };
             made.push(HostConfig {
                 root: root_complex(&host.section, mps, pcie.rcb)?,
@@ -260,6 +265,19 @@ fn tcp(
     }
     let stations = [network.station_of_host(number), node];
     Ok(TransportConfig::Tcp(TcpConfig { stations, priority: priority as u8, burst }))
+}
+
+/// A key of a host and its device nodes, or else of the plan.
+fn choice<T>(
+    root: &Section,
+    host: &Section,
+    key: &str,
+    parse: impl Fn(&str) -> Result<T, &'static str>,
+) -> Result<Option<T>, PlanError> {
+    match host.parsed(key, &parse)? {
+        Some(own) => Ok(Some(own)),
+        None => root.parsed(key, parse),
+    }
 }
 
 fn switch(link: &Section, mps: usize, ports: Vec<PortConfig>) -> Result<SwitchConfig, PlanError> {

@@ -3,6 +3,8 @@
 /// Of the plan itself.
 pub const ROOT: &[&str] = &[
     "transport",
+    "aggregation",
+    "rate_limit",
     "seed",
     "runs",
     "limits",
@@ -62,6 +64,8 @@ pub const HOSTS: &[&str] = &[
     "drives",
     "workload",
     "priority",
+    "aggregation",
+    "rate_limit",
     "link",
 ];
 /// `[pcie]`.

@@ -167,6 +167,12 @@ impl Network {
         station.host.free_to_send(station.sockets[place.socket].id)
     }
 
+    /// The same for somebody who only looks.
+    pub fn room(&self, place: SocketPlace) -> usize {
+        let station = &self.stations[place.station];
+        station.host.room(station.sockets[place.socket].id)
+    }
+
     /// Sends bytes; the station runs next.
     pub fn send(&mut self, now: Instant, place: SocketPlace, data: Bytes) -> Component {
         let station = &mut self.stations[place.station];

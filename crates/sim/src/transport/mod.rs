@@ -160,6 +160,14 @@ impl Transport {
         }
     }
 
+    /// The same for somebody who only looks.
+    pub fn takes(&self, now: Instant, end: End, network: &Network) -> usize {
+        match self {
+            Self::Pipe(pipe) => pipe.room(now, end),
+            Self::Tcp { places, burst } => network.room(places[end as usize]).min(*burst),
+        }
+    }
+
     /// Sends bytes for which there is room.
     pub fn send(
         &mut self,

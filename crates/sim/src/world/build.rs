@@ -183,6 +183,7 @@ impl World {
             keepalive: config.keepalive,
             loss_limit: config.loss_limit,
             max_frame: config.max_frame,
+            aggregation: config.aggregation,
             ..tunnel::Settings::new(role, instance)
         };
         let upstream = switch::upstream::Settings {
@@ -191,14 +192,14 @@ impl World {
             p2p: false,
             tunnel: settings(Role::Host, host as u64 + 1),
         };
-        self.switches.push(SwitchNode::new(upstream, self.transports.len()));
+        self.switches.push(SwitchNode::new(upstream, self.transports.len(), config.rate_limit));
         self.switch_hosts.push(host);
         for (number, port) in config.ports.iter().enumerate() {
             let link = self.transports.len();
             self.streams.push(Default::default());
             let device = self.add(Kind::Device(link));
-            self.devices
-                .push(DeviceNode::new(link as u16, settings(Role::Device, 1 << 32 | link as u64)));
+            let end = settings(Role::Device, 1 << 32 | link as u64);
+            self.devices.push(DeviceNode::new(link as u16, end, config.rate_limit));
             let transport = self.transport(&port.transport, link, [component, device]);
             self.transports.push(transport);
             self.device_components.push(device);

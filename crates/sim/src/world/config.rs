@@ -7,6 +7,8 @@ use crate::node::RootConfig;
 use crate::pcie::LinkConfig;
 use crate::transport::TransportConfig;
 use crate::workload::{SoftwareConfig, Workload};
+use switch::aggregate::Policy;
+use switch::congestion::Rate;
 use wire::Duration;
 
 /// Everything that makes a simulation: the same value gives the same run, bit
@@ -59,6 +61,12 @@ pub struct SwitchConfig {
     pub loss_limit: Duration,
     /// Bytes of TLPs in a tunnel frame at most.
     pub max_frame: usize,
+    /// When TLPs leave, on both sides.
+    pub aggregation: Policy,
+    /// What the host's side may send over all links together, and each device
+    /// node over its own: bits of frames a second, without the headers of what
+    /// carries them.
+    pub rate_limit: Option<Rate>,
     /// Its downstream ports, 1 to 32.
     pub ports: Vec<PortConfig>,
 }

@@ -1,5 +1,6 @@
 //! Whole simulations: what every plan has to hold.
 
+mod aggregation;
 mod laws;
 mod limits;
 mod plans;
