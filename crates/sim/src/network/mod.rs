@@ -2,7 +2,9 @@
 //! bridges, cables, background traffic.
 
 mod config;
+mod raw;
 mod routes;
+mod watch;
 
 pub use config::{BridgeConfig, CableConfig, NetworkConfig, Place, StationConfig, TrafficConfig};
 
@@ -14,8 +16,10 @@ use crate::node::{Context, earliest};
 use crate::tcp::{self, Host, SocketId};
 use crate::transport::Arrived;
 use bytes::Bytes;
+pub(crate) use raw::RawPlace;
 use std::collections::VecDeque;
 use std::net::SocketAddrV4;
+use watch::Watch;
 use wire::{Duration, Instant};
 
 /// One end of a connection.
@@ -33,6 +37,7 @@ struct Station {
     nic: Nic,
     sources: Vec<Source>,
     sockets: Vec<Socket>,
+    raw: raw::Ends,
     /// Priorities of its frames: those of its sockets, and 0 of what the stack
     /// answers to nobody.
     priorities: Vec<u8>,
@@ -64,6 +69,7 @@ pub(crate) struct Network {
     bridges: Vec<Switching>,
     ways: Vec<Way>,
     station_components: Vec<Component>,
+    watch: Option<Watch>,
 }
 
 /// One end of a link over TCP.
@@ -103,9 +109,10 @@ impl Network {
             let sources = station.traffic.iter().enumerate();
             Station {
                 host,
-                nic: Nic::new(station.nic(number)),
+                nic: Nic::new(station.nic(number, config::steps(config, place))),
                 sources: sources.map(|(n, t)| Source::new(t.source(number, n))).collect(),
                 sockets: Vec::new(),
+                raw: raw::Ends::new(config::mac(number), number),
                 priorities: vec![0],
                 cables: ends(&|cable| cable.a == place, &|cable| cable.b == place),
                 traffic_dropped: 0,
@@ -120,11 +127,12 @@ impl Network {
             let addresses = routes::addresses(config, number);
             Switching {
                 cables: cables.collect(),
-                bridge: Bridge::new(bridge.machine(number, addresses)),
+                bridge: Bridge::new(bridge.machine(number, addresses, config)),
             }
         });
         let bridges = switching.collect();
-        Ok(Self { stations: made, bridges, ways, station_components: stations })
+        let station_components = stations;
+        Ok(Self { stations: made, bridges, ways, station_components, watch: None })
     }
 
     /// Opens a connection between two stations; its ends belong to `owners`.
@@ -186,9 +194,11 @@ impl Network {
         self.ways.iter().map(|way| (way.name.clone(), way.load))
     }
 
-    /// Data segments sent again so far.
+    /// Data segments and raw data frames sent again so far.
     pub fn retransmitted(&self) -> u64 {
-        self.stations.iter().map(|station| station.host.counters().retransmitted).sum()
+        let of =
+            |station: &Station| station.host.counters().retransmitted + station.raw.retransmitted();
+        self.stations.iter().map(of).sum()
     }
 
     /// A station's turn.
@@ -236,6 +246,9 @@ impl Network {
         loop {
             match bridge.poll(now) {
                 bridge::Output::Transmit { port, transmission } => {
+                    if let Some(watch) = &mut self.watch {
+                        watch.starts(number, port, bridge.port(port).last_wait());
+                    }
                     if let Some((_, to)) = cables[port] {
                         self.ways[to].carry(now, to, transmission, context);
                     }
@@ -303,6 +316,9 @@ impl Station {
                         ways[to].carry(now, to, transmission, context);
                     }
                 }
+                nic::Output::ToHost(frame) if raw::is_raw(&frame) => {
+                    self.raw.receive(now, frame);
+                }
                 nic::Output::ToHost(frame) => {
                     self.host.handle(now, tcp::Input::Frame(frame));
                 }
@@ -322,7 +338,8 @@ impl Station {
                 event => self.tell(now, event, context),
             }
         };
-        (moved, earliest([nic_wake, host_wake]))
+        let (raw_moved, raw_wake) = self.raw.turn(now, &mut self.nic, context);
+        (moved || raw_moved, earliest([nic_wake, host_wake, raw_wake]))
     }
 
     /// The owner of a socket hears what happened.

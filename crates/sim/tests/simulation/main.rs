@@ -6,5 +6,6 @@ mod limits;
 mod plans;
 mod prediction;
 mod random;
+mod raw;
 mod tlps;
 mod worlds;
