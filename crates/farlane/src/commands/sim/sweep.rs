@@ -33,9 +33,12 @@ pub fn run(args: &Args, plan: &Plan) -> Outcome {
     for point in &points {
         let mut one = plan.clone();
         for (sweep, value) in sweeps.iter().zip(point) {
-            one = one
-                .with(&sweep.key, value, "--sweep")
-                .map_err(|error| Failure(error.to_string()))?;
+            // Keys joined by + go together.
+            for key in sweep.key.split('+') {
+                one = one
+                    .with(key, value, "--sweep")
+                    .map_err(|error| Failure(error.to_string()))?;
+            }
         }
         plans.push(built(args, &one)?);
     }
@@ -56,10 +59,10 @@ pub fn run(args: &Args, plan: &Plan) -> Outcome {
 }
 
 fn parse(text: &str) -> Result<Sweep, Failure> {
-    let fail = || Failure(format!("--sweep {text}: expected KEY=VALUE,VALUE,…"));
+    let fail = || Failure(format!("--sweep {text}: expected KEY[+KEY…]=VALUE,VALUE,…"));
     let (key, values) = text.split_once('=').ok_or_else(fail)?;
     let values: Vec<String> = values.split(',').map(|value| value.trim().to_owned()).collect();
-    if key.is_empty() || values.iter().any(String::is_empty) {
+    if key.split('+').any(str::is_empty) || values.iter().any(String::is_empty) {
         return Err(fail());
     }
     Ok(Sweep { key: key.to_owned(), values })
