@@ -35,9 +35,8 @@ pub fn run(args: &Args, plan: &Plan) -> Outcome {
         for (sweep, value) in sweeps.iter().zip(point) {
             // Keys joined by + go together.
             for key in sweep.key.split('+') {
-                one = one
-                    .with(key, value, "--sweep")
-                    .map_err(|error| Failure(error.to_string()))?;
+                one =
+                    one.with(key, value, "--sweep").map_err(|error| Failure(error.to_string()))?;
             }
         }
         plans.push(built(args, &one)?);
