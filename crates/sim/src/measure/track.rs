@@ -1,7 +1,7 @@
 //! Follows every command through the system by the TLPs that serve it.
 
 use super::{CommandRecord, Latency, Mark, Segment, Split};
-use nvme::initiator::QueueMemory;
+use nvme::initiator::{Op, QueueMemory};
 use std::collections::{BTreeMap, VecDeque};
 use wire::nvme::{COMPLETION_ENTRY, Completion, SUBMISSION_ENTRY};
 use wire::tlp::{Packet, Tlp};
@@ -22,10 +22,10 @@ pub(crate) struct Submission {
     pub key: CommandKey,
     /// When the application asked for it.
     pub since: Instant,
-    pub write: bool,
+    pub op: Op,
     /// First byte on the drive.
     pub offset: u64,
-    /// Bus address of the data.
+    /// Bus address of the data, if it moves any.
     pub buffer: u64,
     pub length: u64,
 }
@@ -33,8 +33,10 @@ pub(crate) struct Submission {
 #[derive(Clone, Copy, Debug)]
 struct Command {
     mark: Mark,
-    write: bool,
+    op: Op,
     length: u64,
+    /// Which submission of its host.
+    number: u64,
     /// Start of the submission doorbell at the root port.
     rung: Instant,
     offset: u64,
@@ -93,8 +95,10 @@ struct Drive {
 pub(crate) struct Tracker {
     drives: Vec<Drive>,
     regions: BTreeMap<u64, (u64, Region)>,
-    /// Which command works at a byte of a drive.
-    offsets: BTreeMap<(u16, u64), CommandKey>,
+    /// Which commands, their media not asked yet, begin at a byte of a drive.
+    /// The last number counts submissions.
+    offsets: BTreeMap<(u16, u64, u64), CommandKey>,
+    submissions: u64,
     /// Submission doorbell to acknowledged head doorbell, at the root port.
     pub root_port: Latency,
     /// Sum of the splits of all commands, and how many.
@@ -154,17 +158,22 @@ impl Tracker {
 
     /// A command was put into its queue.
     pub fn submit(&mut self, now: Instant, submission: Submission) {
-        let Submission { key, since, write, offset, buffer, length } = submission;
+        let Submission { key, since, op, offset, buffer, length } = submission;
         let mut mark = Mark::new(since);
         mark.advance(now, Segment::HostSoftware);
+        self.submissions += 1;
+        let number = self.submissions;
         let Some(queue) = self.queue(key.drive, key.queue) else { return };
         queue.slots[usize::from(queue.tail)] = key.id;
         queue.tail = (queue.tail + 1) % queue.entries;
         queue.unrung.push(key.id);
-        let command = Command { mark, write, length, rung: now, offset, buffer, completed: false };
+        let command =
+            Command { mark, op, length, number, rung: now, offset, buffer, completed: false };
         queue.commands[usize::from(key.id)] = Some(command);
-        self.regions.insert(buffer, (buffer + length, Region::Data(key)));
-        self.offsets.insert((key.drive, offset), key);
+        if op.moves_blocks() {
+            self.regions.insert(buffer, (buffer + length, Region::Data(key)));
+            self.offsets.insert((key.drive, offset, number), key);
+        }
     }
 
     /// (drive, queue, whether it is a completion head doorbell).
@@ -364,7 +373,9 @@ impl Tracker {
 
     /// The controller has asked its media.
     pub fn media_asked(&mut self, now: Instant, drive: u16, offset: u64) -> Option<CommandKey> {
-        let key = *self.offsets.get(&(drive, offset))?;
+        let mut waiting = self.offsets.range((drive, offset, 0)..=(drive, offset, u64::MAX));
+        let (place, key) = waiting.next().map(|(place, key)| (*place, *key))?;
+        self.offsets.remove(&place);
         self.command(key)?.mark.advance(now, Segment::Controller);
         Some(key)
     }
@@ -386,8 +397,7 @@ impl Tracker {
         let Some(mut command) = found else { return };
         command.mark.advance(now, Segment::HostSoftware);
         queue.unheaded.push(command.rung);
-        self.regions.remove(&command.buffer);
-        self.offsets.remove(&(key.drive, command.offset));
+        self.forget(key, &command);
         let Mark { start, split, .. } = command.mark;
         self.split.merge(&split);
         self.commands += 1;
@@ -398,7 +408,7 @@ impl Tracker {
                 drive: key.drive,
                 queue: key.queue,
                 id: key.id,
-                write: command.write,
+                op: command.op,
                 offset: command.offset,
                 length: command.length,
                 since: start,
@@ -406,6 +416,15 @@ impl Tracker {
                 split,
             });
         }
+    }
+
+    /// Nothing of host memory or the drive is this command's any more.
+    fn forget(&mut self, key: CommandKey, command: &Command) {
+        if !command.op.moves_blocks() {
+            return;
+        }
+        self.regions.remove(&command.buffer);
+        self.offsets.remove(&(key.drive, command.offset, command.number));
     }
 }
 

@@ -1,10 +1,11 @@
 //! Jobs: commands in flight, CPU time, data that are checked.
 
 use super::boot::Attached;
-use super::{Fio, Notice, Rw, SoftwareConfig};
+use super::work::{Tally, Work};
+use super::{BLOCK, Fio, Rw, SoftwareConfig};
 use crate::drive::{fill, matches};
 use crate::kernel::Rng;
-use crate::measure::{CommandKey, Latency, Submission, Tracker};
+use crate::measure::{CommandKey, Submission, Tracker};
 use nvme::initiator::{Io, Op};
 use pcie::Ram;
 use std::cell::RefCell;
@@ -12,9 +13,6 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::rc::Rc;
 use wire::{Duration, Instant};
-
-/// Bytes of a block of our drives.
-const BLOCK: u64 = 512;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Action {
@@ -69,7 +67,7 @@ struct Job {
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct Jobs {
+pub(super) struct Jobs {
     fio: Fio,
     config: SoftwareConfig,
     end: Option<Instant>,
@@ -85,12 +83,7 @@ pub(crate) struct Jobs {
     /// Slots by drive, queue and command identifier.
     owners: Vec<Vec<Vec<(usize, usize)>>>,
     in_flight: usize,
-    pub latency: Latency,
-    pub bytes: u64,
-    pub failures: u64,
-    /// Blocks read that held something else than they should.
-    pub mismatches: u64,
-    pub verified: u64,
+    tally: Tally,
 }
 
 impl Jobs {
@@ -124,66 +117,13 @@ impl Jobs {
             noticed,
             owners,
             in_flight: 0,
-            latency: Latency::default(),
-            bytes: 0,
-            failures: 0,
-            mismatches: 0,
-            verified: 0,
+            tally: Tally::default(),
         })
-    }
-
-    pub fn start(&mut self, now: Instant) {
-        for job in 0..self.jobs.len() {
-            for slot in 0..self.jobs[job].slots.len() {
-                self.issue(now, job, slot);
-            }
-        }
-    }
-
-    pub fn is_done(&self) -> bool {
-        self.in_flight == 0 && self.actions.is_empty()
-    }
-
-    pub fn next(&self) -> Option<Instant> {
-        self.actions.peek().map(|Reverse((at, ..))| *at)
     }
 
     fn act(&mut self, at: Instant, action: Action) {
         self.sequence += 1;
         self.actions.push(Reverse((at, self.sequence, action)));
-    }
-
-    /// A completion entry of queue `queue` (from 0) is announced.
-    pub fn announced(&mut self, now: Instant, drive: usize, queue: usize) {
-        let Some(noticed) = self.noticed.get_mut(drive).and_then(|d| d.get_mut(queue)) else {
-            return;
-        };
-        if std::mem::replace(noticed, true) {
-            return;
-        }
-        let at = match self.config.notice {
-            Notice::Interrupt { latency } => now + latency,
-            Notice::Polling { interval } => {
-                let step = interval.as_ps().max(1);
-                Instant::from_ps(now.as_ps().div_ceil(step) * step)
-            }
-        };
-        self.act(at, Action::Notice { drive, queue });
-    }
-
-    /// Does what is due.
-    pub fn run(&mut self, now: Instant, tracker: &mut Tracker) {
-        while let Some(Reverse((at, _, action))) = self.actions.peek().copied()
-            && at <= now
-        {
-            self.actions.pop();
-            match action {
-                Action::Issue { job, slot } => self.issue(now, job, slot),
-                Action::Submit { job, slot } => self.submit(now, job, slot, tracker),
-                Action::Notice { drive, queue } => self.notice(now, drive, queue, tracker),
-                Action::Complete { job, slot } => self.complete(now, job, slot),
-            }
-        }
     }
 
     /// The application asks for its next transfer, if it has one.
@@ -229,7 +169,7 @@ impl Jobs {
                 blocks: (part.length / BLOCK) as u32,
                 buffer,
             };
-            let (since, write) = (place.since, place.write);
+            let (since, op) = (place.since, io.op);
             let driver = &mut self.drives[part.drive].driver;
             let id = driver.prepare(now, queue, io).expect("a queue holds its job's commands");
             let owners = &mut self.owners[part.drive][queue];
@@ -241,7 +181,7 @@ impl Jobs {
             let key =
                 CommandKey { drive: part.drive as u16, queue: queue as u16 + 1, id: id.get() };
             let Part { offset, length, .. } = *part;
-            let submission = Submission { key, since, write, offset, buffer, length };
+            let submission = Submission { key, since, op, offset, buffer, length };
             tracker.submit(now, submission);
             self.drives[part.drive].driver.ring(queue);
         }
@@ -265,7 +205,7 @@ impl Jobs {
             let key =
                 CommandKey { drive: drive as u16, queue: queue as u16 + 1, id: done.id.get() };
             tracker.finish(at, key);
-            self.failures += u64::from(!done.status.is_success());
+            self.tally.failures += u64::from(!done.status.is_success());
             let place = &mut self.jobs[number].slots[slot];
             place.left -= 1;
             if place.left == 0 {
@@ -279,19 +219,66 @@ impl Jobs {
         let place = &mut job.slots[slot];
         place.busy = false;
         self.in_flight -= 1;
-        self.latency.record(now - place.since);
-        self.bytes += self.fio.bs as u64;
+        self.tally.latency.record(now - place.since);
+        self.tally.bytes += self.fio.bs as u64;
         if !place.write {
             let ram = self.ram.borrow();
             for part in &place.parts {
                 let bytes = ram.get(place.buffer + part.at, part.length as usize);
                 let bytes = bytes.expect("our own buffer");
                 let right = matches(self.patterns[part.drive], part.offset, place.version, bytes);
-                self.mismatches += u64::from(!right);
-                self.verified += part.length / BLOCK;
+                self.tally.mismatches += u64::from(!right);
+                self.tally.verified += part.length / BLOCK;
             }
         }
         self.issue(now, number, slot);
+    }
+}
+
+impl Work for Jobs {
+    fn start(&mut self, now: Instant) {
+        for job in 0..self.jobs.len() {
+            for slot in 0..self.jobs[job].slots.len() {
+                self.issue(now, job, slot);
+            }
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.in_flight == 0 && self.actions.is_empty()
+    }
+
+    fn next(&self) -> Option<Instant> {
+        self.actions.peek().map(|Reverse((at, ..))| *at)
+    }
+
+    fn announced(&mut self, now: Instant, drive: usize, queue: usize) {
+        let Some(noticed) = self.noticed.get_mut(drive).and_then(|d| d.get_mut(queue)) else {
+            return;
+        };
+        if std::mem::replace(noticed, true) {
+            return;
+        }
+        let at = self.config.notice.after(now);
+        self.act(at, Action::Notice { drive, queue });
+    }
+
+    fn run(&mut self, now: Instant, tracker: &mut Tracker) {
+        while let Some(Reverse((at, _, action))) = self.actions.peek().copied()
+            && at <= now
+        {
+            self.actions.pop();
+            match action {
+                Action::Issue { job, slot } => self.issue(now, job, slot),
+                Action::Submit { job, slot } => self.submit(now, job, slot, tracker),
+                Action::Notice { drive, queue } => self.notice(now, drive, queue, tracker),
+                Action::Complete { job, slot } => self.complete(now, job, slot),
+            }
+        }
+    }
+
+    fn tally(&self) -> &Tally {
+        &self.tally
     }
 }
 

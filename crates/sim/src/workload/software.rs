@@ -2,6 +2,8 @@
 
 use super::boot::{Attached, BootError, boot};
 use super::jobs::Jobs;
+use super::replay::Replayer;
+use super::work::{Tally, Work};
 use super::{SoftwareConfig, Workload};
 use crate::kernel::Rng;
 use crate::measure::{Latency, Tracker};
@@ -24,7 +26,7 @@ enum Stage {
         left: u64,
         until: Instant,
     },
-    Working(Box<Jobs>),
+    Working(Box<dyn Work>),
     Done,
     Failed(BootError),
 }
@@ -45,7 +47,7 @@ pub(crate) struct Software {
     pub ended: Option<Instant>,
     /// Round trips of configuration reads, as software sees them.
     pub round_trips: Latency,
-    finished: Option<Box<Jobs>>,
+    finished: Option<Box<dyn Work>>,
 }
 
 impl Software {
@@ -78,15 +80,8 @@ impl Software {
         if !matches!(self.stage, Stage::Waiting) {
             return;
         }
-        let fio = self.workload.fio();
-        let queues = fio.as_ref().map_or(1, |fio| fio.numjobs as u16);
-        // A part of a striped transfer is a command of its own.
-        let parts = fio.as_ref().map_or(1, |fio| match fio.stripe {
-            0 => 1,
-            stripe => fio.bs / stripe + 2,
-        });
-        let depth = fio.map_or(1, |fio| fio.iodepth) * parts;
-        let entries = (depth + 1).clamp(2, 4096) as u16;
+        let queues = self.workload.queues();
+        let entries = (self.workload.depth() + 1).clamp(2, 4096) as u16;
         let work = boot(self.bus.clone(), self.ram.clone(), self.config, queues, entries);
         self.stage = Stage::Booting(Task::new(&self.bus, work));
     }
@@ -106,22 +101,22 @@ impl Software {
         }
     }
 
-    /// The jobs, running or done.
-    pub fn jobs(&self) -> Option<&Jobs> {
+    /// What the workload came to so far, if it has commands.
+    pub fn tally(&self) -> Option<&Tally> {
         match &self.stage {
-            Stage::Working(jobs) => Some(jobs),
-            _ => self.finished.as_deref(),
+            Stage::Working(work) => Some(work.tally()),
+            _ => self.finished.as_ref().map(|work| work.tally()),
         }
     }
 
     /// A drive signals vector `vector`.
     pub fn interrupt(&mut self, now: Instant, from: Bdf, vector: u32, tracker: &mut Tracker) {
         let drive = self.functions.iter().position(|function| *function == from);
-        if let (Some(drive), Some(queue), Stage::Working(jobs)) =
+        if let (Some(drive), Some(queue), Stage::Working(work)) =
             (drive, vector.checked_sub(1), &mut self.stage)
         {
             tracker.interrupted(now, drive as u16, queue as u16 + 1);
-            jobs.announced(now, drive, queue as usize);
+            work.announced(now, drive, queue as usize);
         }
     }
 
@@ -147,17 +142,17 @@ impl Software {
                     let left = *left;
                     self.stage = self.ask(now, left);
                 }
-                Stage::Working(jobs) => {
-                    jobs.run(now, tracker);
-                    if !jobs.is_done() {
-                        return jobs.next();
+                Stage::Working(work) => {
+                    work.run(now, tracker);
+                    if !work.is_done() {
+                        return work.next();
                     }
                     self.ended = Some(now);
-                    let Stage::Working(jobs) = std::mem::replace(&mut self.stage, Stage::Done)
+                    let Stage::Working(work) = std::mem::replace(&mut self.stage, Stage::Done)
                     else {
                         unreachable!("matched above")
                     };
-                    self.finished = Some(jobs);
+                    self.finished = Some(work);
                 }
                 Stage::Waiting | Stage::Done | Stage::Failed(_) => return None,
             }
@@ -203,19 +198,28 @@ impl Software {
         if drives.len() != wanted {
             return Err(BootError::Missing { found: drives.len(), wanted });
         }
-        let Some(fio) = self.workload.fio() else {
-            let Workload::ConfigReads { count, .. } = self.workload else {
-                unreachable!("everything else is fio")
-            };
-            return Ok(self.pause(now, count));
-        };
-        check(&fio, &drives)?;
         let ram = self.ram.clone();
-        let patterns = self.patterns.clone();
-        let jobs = Jobs::new(now, fio, self.config, drives, patterns, ram, &self.rng);
-        let mut jobs = Box::new(jobs.ok_or(BootError::Memory)?);
-        jobs.start(now);
-        Ok(Stage::Working(jobs))
+        let mut work: Box<dyn Work> = match &self.workload {
+            Workload::ConfigReads { count, .. } => {
+                let count = *count;
+                return Ok(self.pause(now, count));
+            }
+            Workload::Replay(replay) => {
+                replay.check(&drives)?;
+                let replay = replay.clone();
+                let work = Replayer::new(now, replay, self.config, drives, &self.patterns, ram);
+                Box::new(work.ok_or(BootError::Memory)?)
+            }
+            Workload::Fio(_) | Workload::Dd { .. } => {
+                let fio = self.workload.fio().expect("fio's words");
+                check(&fio, &drives)?;
+                let patterns = self.patterns.clone();
+                let work = Jobs::new(now, fio, self.config, drives, patterns, ram, &self.rng);
+                Box::new(work.ok_or(BootError::Memory)?)
+            }
+        };
+        work.start(now);
+        Ok(Stage::Working(work))
     }
 }
 

@@ -130,7 +130,7 @@ impl World {
         self.root_links.push(Link::new(&config.link));
         self.trackers.push(Tracker::default());
         let first = self.drives.len();
-        let queues = config.workload.fio().map_or(1, |fio| fio.numjobs.clamp(1, 64) as u16);
+        let queues = config.workload.queues();
         let (below, switch) = match &config.attached {
             Attached::Direct(drive) => (self.add_drive(number, 0, queues, drive, None), None),
             Attached::Switch(switch) => self.add_switch(number, queues, switch),

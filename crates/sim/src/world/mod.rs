@@ -260,18 +260,18 @@ impl World {
         let (host, tracker) = (&self.hosts[number], &self.trackers[number]);
         let began = host.software.began.unwrap_or(self.kernel.now());
         let ended = host.software.ended.unwrap_or(self.kernel.now());
-        let jobs = host.software.jobs();
+        let tally = host.software.tally();
         HostReport {
-            latency: jobs.map_or_else(|| host.software.round_trips.clone(), |j| j.latency.clone()),
+            latency: tally.map_or_else(|| host.software.round_trips.clone(), |t| t.latency.clone()),
             root_port: tracker.root_port.clone(),
             config_reads: host.config_reads.clone(),
             split: tracker.split,
             commands: tracker.commands,
             total: tracker.total,
-            bytes: jobs.map_or(0, |jobs| jobs.bytes),
-            verified: jobs.map_or(0, |jobs| jobs.verified),
-            mismatches: jobs.map_or(0, |jobs| jobs.mismatches),
-            failures: jobs.map_or(0, |jobs| jobs.failures),
+            bytes: tally.map_or(0, |tally| tally.bytes),
+            verified: tally.map_or(0, |tally| tally.verified),
+            mismatches: tally.map_or(0, |tally| tally.mismatches),
+            failures: tally.map_or(0, |tally| tally.failures),
             span: ended - began,
         }
     }

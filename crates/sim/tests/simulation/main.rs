@@ -5,5 +5,6 @@ mod limits;
 mod plans;
 mod prediction;
 mod random;
+mod replay;
 mod tlps;
 mod worlds;
