@@ -24,18 +24,18 @@ fn replay(operations: &[Operation], timing: Timing, depths: &[u16]) -> Workload 
 fn mixture() -> Vec<Operation> {
     let mut all = Vec::new();
     for round in 0..8 {
-        let (us, place) = (round * 400, round * 8192);
+        let (us, place) = (round * 2_000, round * 8192);
         all.extend([
             operation(us, 0, Op::Write, place, 8192),
             operation(us + 1, 1, Op::Read, place, 4096),
             operation(us + 2, 1, Op::Write, place + 512, 512),
-            operation(us + 200, 0, Op::Flush, 0, 0),
-            operation(us + 201, 0, Op::Read, place, 8192),
-            operation(us + 300, 1, Op::WriteZeroes, place, 1024),
-            operation(us + 390, 0, Op::Discard, place + 4096, 4096),
+            operation(us + 500, 0, Op::Flush, 0, 0),
+            operation(us + 501, 0, Op::Read, place, 8192),
+            operation(us + 1_200, 1, Op::WriteZeroes, place, 1024),
+            operation(us + 1_900, 0, Op::Discard, place + 4096, 4096),
         ]);
     }
-    all.push(operation(4_000, 0, Op::Read, 0, 65_536));
+    all.push(operation(16_000, 0, Op::Read, 0, 65_536));
     all
 }
 
@@ -74,9 +74,10 @@ fn every_kind_of_command_is_issued_at_its_time() {
         let report = twice(&config);
         let host = &report.hosts[0];
         assert_eq!((host.commands, host.latency.count()), (all.len() as u64, all.len() as u64));
-        // Of 17 blocks that are read each round after its write nobody knows
-        // three at most, and at the end zeroes are found too.
-        assert!(host.verified > 8 * 13 + 40, "{}", host.verified);
+        // Of 16 blocks that are read each round after its writes one was written
+        // twice at once; of as many at the end half are deallocated. The last
+        // round's are under way then.
+        assert!((8 * 15 + 7 * 7..=8 * 15 + 8 * 8).contains(&host.verified), "{}", host.verified);
         let mut records = records(&config);
         records.sort_by_key(|record| (record.since, record.queue));
         let began = records[0].since;
@@ -101,7 +102,8 @@ fn a_full_queue_is_waited_for() {
         free = record.until;
     }
     let many = twice(&Config::brief_direct(replay(&all, Timing::Recorded, &[16])));
-    assert!(many.hosts[0].latency.summary().max_ns < 300_000);
+    let longest = (records[9].until - records[9].since).as_ns();
+    assert!(many.hosts[0].latency.summary().max_ns * 2 < longest, "they overlap");
 }
 
 #[test]
@@ -112,8 +114,8 @@ fn asap_takes_no_notice_of_pauses() {
         assert_eq!(report.hosts[0].commands, all.len() as u64);
         report.hosts[0].span
     };
-    assert!(span(Timing::Recorded) >= Duration::from_us(4_000));
-    assert!(span(Timing::Asap) < Duration::from_us(3_500), "{}", span(Timing::Asap));
+    assert!(span(Timing::Recorded) >= Duration::from_us(16_000));
+    assert!(span(Timing::Asap) < Duration::from_us(5_000), "{}", span(Timing::Asap));
 }
 
 /// Memory for one transfer at a time: the others wait for it.
