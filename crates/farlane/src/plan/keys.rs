@@ -36,6 +36,8 @@ pub const WORKLOAD: &[&str] = &[
     "count",
     "configreads",
     "gap",
+    "replay",
+    "timing",
 ];
 /// `[host]`.
 pub const HOST: &[&str] = &[

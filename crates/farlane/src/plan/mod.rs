@@ -5,6 +5,7 @@ mod check;
 mod host;
 pub mod keys;
 mod network;
+mod recording;
 mod schedule;
 mod section;
 #[cfg(test)]
@@ -13,13 +14,16 @@ mod units;
 mod value;
 mod workload;
 
+pub use recording::Recording;
 pub use value::Origin;
 
 use section::Section;
 use sim::Config;
 use sim::kernel::Limits;
+use sim::measure::Summary;
 use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 use value::Value;
 use wire::Instant;
 
@@ -47,6 +51,8 @@ impl fmt::Display for PlanError {
 #[derive(Clone, Debug)]
 pub struct Plan {
     value: Value,
+    /// Recordings that were read already.
+    recordings: recording::Read,
 }
 
 /// What a plan comes to.
@@ -62,6 +68,8 @@ pub struct Planned {
     pub stations: Vec<String>,
     /// Names of the bridges.
     pub bridges: Vec<String>,
+    /// What each host replays, if it does.
+    pub recordings: Vec<Option<Arc<Recording>>>,
     /// Simulations to run, each with the next seed.
     pub runs: u64,
 }
@@ -72,7 +80,7 @@ impl Plan {
     /// # Errors
     /// Where the text is no TOML.
     pub fn parse(file: &str, text: &str) -> Result<Self, PlanError> {
-        Ok(Self { value: value::parse(file, text)? })
+        Ok(Self { value: value::parse(file, text)?, recordings: recording::Read::default() })
     }
 
     /// Reads a plan from a file.
@@ -106,7 +114,7 @@ impl Plan {
         let limits = root.table("limits", keys::LIMITS)?;
         let mut built = host::Built::new(&root, &defaults)?;
         let network = network::Layout::read(&root, &defaults, &built)?;
-        let hosts = built.finish(&root, &defaults, &network)?;
+        let (hosts, recordings) = built.finish(&root, &defaults, &network, &self.recordings)?;
         let standard = Limits::default();
         let time = limits.parsed("time", units::time)?;
         let config = Config {
@@ -126,6 +134,7 @@ impl Plan {
             drives: built.drive_names(),
             stations: network.stations.clone(),
             bridges: network.bridges.clone(),
+            recordings,
             runs: root.number("runs", 1, 10_000)?.unwrap_or(1),
         };
         Ok(planned.with_seed(seed))
@@ -165,6 +174,13 @@ impl Planned {
         let traffic = stations.map(|traffic| &mut traffic.seed);
         faults.chain(traffic).zip(1..).for_each(|(seed, number)| *seed = spread ^ number << 32);
         self
+    }
+
+    /// By host: how long commands took in the recording that it replays.
+    pub fn recorded(&self) -> Vec<Option<Summary>> {
+        let of =
+            |recording: &Option<Arc<Recording>>| recording.as_ref().map(|r| r.latency.summary());
+        self.recordings.iter().map(of).collect()
     }
 
     /// A link or wire of a report by the names of the plan.

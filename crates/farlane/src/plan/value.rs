@@ -20,6 +20,14 @@ pub enum Origin {
 }
 
 impl Origin {
+    /// The file, if it is in one.
+    pub fn file(&self) -> Option<&str> {
+        match self {
+            Self::File { file, .. } => Some(file),
+            Self::Option(_) => None,
+        }
+    }
+
     /// A mistake here.
     pub fn fail(&self, what: impl Into<String>) -> PlanError {
         PlanError { origin: self.clone(), what: what.into() }
