@@ -6,6 +6,7 @@ pub const ROOT: &[&str] = &[
     "seed",
     "runs",
     "limits",
+    "record",
     "workload",
     "host",
     "hosts",
@@ -21,6 +22,8 @@ pub const ROOT: &[&str] = &[
 ];
 /// `[limits]`.
 pub const LIMITS: &[&str] = &["events", "time"];
+/// `[record]`.
+pub const RECORD: &[&str] = &["trace", "pcapng", "report"];
 /// `[workload]` and `[hosts.NAME.workload]`.
 pub const WORKLOAD: &[&str] = &[
     "rw",
@@ -145,9 +148,10 @@ pub const DRIVE: &[&str] = &[
     "node",
 ];
 /// Every table, as it is headed in a plan, with its keys.
-pub const TABLES: [(&str, &[&str]); 16] = [
+pub const TABLES: [(&str, &[&str]); 17] = [
     ("", ROOT),
     ("limits", LIMITS),
+    ("record", RECORD),
     ("workload", WORKLOAD),
     ("host", HOST),
     ("hosts.NAME", HOSTS),

@@ -17,6 +17,7 @@ mod workload;
 pub use recording::Recording;
 pub use value::Origin;
 
+use crate::simulate::Wanted;
 use section::Section;
 use sim::Config;
 use sim::kernel::Limits;
@@ -70,6 +71,8 @@ pub struct Planned {
     pub bridges: Vec<String>,
     /// What each host replays, if it does.
     pub recordings: Vec<Option<Arc<Recording>>>,
+    /// What is to be kept of the first run.
+    pub record: Wanted,
     /// Simulations to run, each with the next seed.
     pub runs: u64,
 }
@@ -112,6 +115,7 @@ impl Plan {
         let root = Section::root(&self.value, keys::ROOT)?;
         let defaults = Defaults::read(&root)?;
         let limits = root.table("limits", keys::LIMITS)?;
+        let record = root.table("record", keys::RECORD)?;
         let mut built = host::Built::new(&root, &defaults)?;
         let network = network::Layout::read(&root, &defaults, &built)?;
         let (hosts, recordings) = built.finish(&root, &defaults, &network, &self.recordings)?;
@@ -135,6 +139,11 @@ impl Plan {
             stations: network.stations.clone(),
             bridges: network.bridges.clone(),
             recordings,
+            record: Wanted {
+                trace: record.path("trace")?,
+                pcapng: record.path("pcapng")?,
+                report: record.path("report")?,
+            },
             runs: root.number("runs", 1, 10_000)?.unwrap_or(1),
         };
         Ok(planned.with_seed(seed))

@@ -5,7 +5,7 @@ use super::section::Section;
 use super::value::Kind;
 use super::{PlanError, units};
 use sim::workload::{Fio, Replay, Rw, Timing, Workload};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use wire::Duration;
 
@@ -60,30 +60,21 @@ pub fn read(section: &Section, known: &recording::Read) -> Result<Given, PlanErr
     workload.map(|workload| (workload, None))
 }
 
-/// Files named in a plan are found from where the plan is.
-fn beside(section: &Section, name: &str) -> PathBuf {
-    match section.place("replay").file() {
-        Some(plan) => Path::new(plan).parent().unwrap_or(Path::new("")).join(name),
-        None => name.into(),
-    }
-}
-
 fn replay(
     section: &Section,
     known: &recording::Read,
 ) -> Result<(Workload, Arc<Recording>), PlanError> {
     let fail = |key: &str, what: String| Err(section.place(key).fail(what));
     let list = section.find("replay").is_some_and(|e| matches!(e.value.kind, Kind::List(_)));
-    let names: Vec<String> = if list {
+    let files: Vec<PathBuf> = if list {
         let names = section.list("replay", |text| Ok(text.to_owned()))?.unwrap_or_default();
-        names.into_iter().map(|(name, _)| name).collect()
+        names.into_iter().map(|(name, origin)| origin.path(&name)).collect()
     } else {
-        section.text("replay")?.into_iter().map(|(name, _)| name.to_owned()).collect()
+        section.path("replay")?.into_iter().collect()
     };
-    if names.is_empty() {
+    if files.is_empty() {
         return fail("replay", "replay: a trace, or several of one run".into());
     }
-    let files: Vec<PathBuf> = names.iter().map(|name| beside(section, name)).collect();
     let recording = match recording::recording(&files, known) {
         Ok(recording) => recording,
         Err(why) => return fail("replay", format!("replay: {why}")),
