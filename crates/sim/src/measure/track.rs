@@ -64,7 +64,7 @@ struct Queue {
 /// What lies at an address of host memory.
 #[derive(Clone, Copy, Debug)]
 enum Region {
-    Submission { queue: u16 },
+    Submission { drive: u16, queue: u16 },
     Completion { drive: u16, queue: u16 },
     Data(CommandKey),
 }
@@ -117,12 +117,19 @@ impl Tracker {
     /// Adds a drive whose function and doorbells are there.
     pub fn add_drive(&mut self, function: Bdf, bar0: u64, queues: &[QueueMemory]) {
         let drive = self.drives.len() as u16;
+        let tracked = self.track(drive, queues);
+        let doorbells = bar0 + 0x1000;
+        let reads = Vec::new();
+        self.drives.push(Drive { function, doorbells, queues: tracked, reads });
+    }
+
+    fn track(&mut self, drive: u16, queues: &[QueueMemory]) -> Vec<Queue> {
         let mut tracked = Vec::new();
         for (number, places) in (1..).zip(queues) {
             let sq_end = places.submission + u64::from(places.entries) * SUBMISSION_ENTRY as u64;
             let cq_end = places.completion + u64::from(places.entries) * COMPLETION_ENTRY as u64;
             let queue = number;
-            self.regions.insert(places.submission, (sq_end, Region::Submission { queue }));
+            self.regions.insert(places.submission, (sq_end, Region::Submission { drive, queue }));
             self.regions.insert(places.completion, (cq_end, Region::Completion { drive, queue }));
             tracked.push(Queue {
                 entries: places.entries,
@@ -134,9 +141,32 @@ impl Tracker {
                 unheaded: Vec::new(),
             });
         }
-        let doorbells = bar0 + 0x1000;
-        let reads = Vec::new();
-        self.drives.push(Drive { function, doorbells, queues: tracked, reads });
+        tracked
+    }
+
+    /// A drive is back, its function and queues in other places; what was on
+    /// its way is not.
+    pub fn replace_drive(&mut self, drive: u16, function: Bdf, bar0: u64, queues: &[QueueMemory]) {
+        let mine = |region: &Region| match region {
+            Region::Completion { drive: of, .. } | Region::Submission { drive: of, .. } => {
+                *of == drive
+            }
+            Region::Data(key) => key.drive == drive,
+        };
+        self.regions.retain(|_, (_, region)| !mine(region));
+        self.offsets.retain(|(of, ..), _| *of != drive);
+        let tracked = self.track(drive, queues);
+        self.drives[usize::from(drive)] =
+            Drive { function, doorbells: bar0 + 0x1000, queues: tracked, reads: Vec::new() };
+    }
+
+    /// A command will never end: it does not count.
+    pub fn abandon(&mut self, key: CommandKey) {
+        let Some(queue) = self.queue(key.drive, key.queue) else { return };
+        let found = queue.commands.get_mut(usize::from(key.id)).and_then(Option::take);
+        if let Some(command) = found {
+            self.forget(key, &command);
+        }
     }
 
     fn queue(&mut self, drive: u16, queue: u16) -> Option<&mut Queue> {
@@ -333,7 +363,7 @@ impl Tracker {
         match tlp.packet {
             Packet::MemoryRead(request) => {
                 let purpose = match self.region(request.address) {
-                    Some((offset, Region::Submission { queue })) => {
+                    Some((offset, Region::Submission { queue, .. })) => {
                         let first = (offset / SUBMISSION_ENTRY as u64) as u16;
                         let count = (request.length() / SUBMISSION_ENTRY) as u16;
                         self.for_entries(drive, queue, first, count, |command| {

@@ -5,7 +5,7 @@ use crate::ethernet::cable::{self, Delivery, Faults};
 use crate::ethernet::nic::Tagging;
 use crate::ethernet::traffic::{self, Pattern};
 use crate::ethernet::{Cable, Mac, Rate, bridge, nic, port};
-use crate::kernel::Component;
+use crate::kernel::{Component, Rng};
 use crate::measure::Load;
 use crate::tcp;
 use std::net::Ipv4Addr;
@@ -150,13 +150,18 @@ impl TrafficConfig {
 }
 
 impl BridgeConfig {
-    pub(super) fn machine(&self, number: usize, addresses: Vec<(Mac, usize)>) -> bridge::Config {
+    pub(super) fn machine(
+        &self,
+        seed: u64,
+        number: usize,
+        addresses: Vec<(Mac, usize)>,
+    ) -> bridge::Config {
         bridge::Config {
             ports: self.ports.clone(),
             mode: self.mode,
             delay: self.delay,
             jitter: self.jitter,
-            seed: number as u64,
+            seed: Rng::for_component(seed, &format!("bridge {number}")).next_u64(),
             addresses,
             learns: false,
         }

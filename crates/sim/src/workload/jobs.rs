@@ -6,11 +6,11 @@ use super::{BLOCK, Fio, Rw, SoftwareConfig};
 use crate::drive::{fill, matches};
 use crate::kernel::Rng;
 use crate::measure::{CommandKey, Submission, Tracker};
-use nvme::initiator::{Io, Op};
+use nvme::initiator::{Driver, Io, Op};
 use pcie::Ram;
 use std::cell::RefCell;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::rc::Rc;
 use wire::{Duration, Instant};
 
@@ -44,6 +44,8 @@ struct Slot {
     write: bool,
     version: u32,
     busy: bool,
+    /// A part of it will never end.
+    lost: bool,
     parts: Vec<Part>,
     left: usize,
 }
@@ -63,6 +65,8 @@ struct Job {
     /// When the rate allows the next command.
     paced: Instant,
     versions: BTreeMap<u64, u32>,
+    /// Blocks of which nobody knows whether their last write came to be.
+    unsure: BTreeSet<u64>,
 }
 
 /// See the module.
@@ -81,8 +85,11 @@ pub(super) struct Jobs {
     /// A notice is on its way: by drive and queue.
     noticed: Vec<Vec<bool>>,
     /// Slots by drive, queue and command identifier.
-    owners: Vec<Vec<Vec<(usize, usize)>>>,
+    owners: Vec<Vec<Vec<Option<(usize, usize)>>>>,
     in_flight: usize,
+    /// Drives that are gone, and slots that wait for them.
+    gone: Vec<bool>,
+    parked: Vec<(usize, usize)>,
     tally: Tally,
 }
 
@@ -109,7 +116,6 @@ impl Jobs {
             fio,
             config,
             drives,
-            patterns,
             ram,
             jobs,
             actions: BinaryHeap::new(),
@@ -117,6 +123,9 @@ impl Jobs {
             noticed,
             owners,
             in_flight: 0,
+            gone: vec![false; patterns.len()],
+            patterns,
+            parked: Vec::new(),
             tally: Tally::default(),
         })
     }
@@ -153,6 +162,9 @@ impl Jobs {
 
     fn submit(&mut self, now: Instant, number: usize, slot: usize, tracker: &mut Tracker) {
         let queue = self.jobs[number].queue;
+        if self.jobs[number].slots[slot].parts.iter().any(|part| self.gone[part.drive]) {
+            return self.parked.push((number, slot));
+        }
         let parts = std::mem::take(&mut self.jobs[number].slots[slot].parts);
         for part in &parts {
             let place = &self.jobs[number].slots[slot];
@@ -175,9 +187,9 @@ impl Jobs {
             let owners = &mut self.owners[part.drive][queue];
             let index = usize::from(id.get());
             if owners.len() <= index {
-                owners.resize(index + 1, (usize::MAX, 0));
+                owners.resize(index + 1, None);
             }
-            owners[index] = (number, slot);
+            owners[index] = Some((number, slot));
             let key =
                 CommandKey { drive: part.drive as u16, queue: queue as u16 + 1, id: id.get() };
             let Part { offset, length, .. } = *part;
@@ -196,9 +208,13 @@ impl Jobs {
         if cpu > now {
             return self.act(cpu, Action::Notice { drive, queue });
         }
-        self.noticed[drive][queue] = false;
+        if !std::mem::take(&mut self.noticed[drive][queue]) || self.gone[drive] {
+            // Of a drive that went meanwhile.
+            return;
+        }
         for done in self.drives[drive].driver.reap(queue) {
-            let (number, slot) = self.owners[drive][queue][usize::from(done.id.get())];
+            let owner = self.owners[drive][queue][usize::from(done.id.get())].take();
+            let (number, slot) = owner.expect("it was submitted");
             let job = &mut self.jobs[number];
             job.cpu = job.cpu.max(now) + self.config.complete;
             let at = job.cpu;
@@ -219,9 +235,17 @@ impl Jobs {
         let place = &mut job.slots[slot];
         place.busy = false;
         self.in_flight -= 1;
+        if std::mem::take(&mut place.lost) {
+            if place.write {
+                job.unsure.insert(place.chunk);
+            }
+            return self.issue(now, number, slot);
+        }
         self.tally.latency.record(now - place.since);
         self.tally.bytes += self.fio.bs as u64;
-        if !place.write {
+        if place.write {
+            job.unsure.remove(&place.chunk);
+        } else if !job.unsure.contains(&place.chunk) {
             let ram = self.ram.borrow();
             for part in &place.parts {
                 let bytes = ram.get(place.buffer + part.at, part.length as usize);
@@ -280,6 +304,32 @@ impl Work for Jobs {
     fn tally(&self) -> &Tally {
         &self.tally
     }
+
+    fn lost(&mut self, now: Instant, drive: usize, tracker: &mut Tracker) {
+        self.gone[drive] = true;
+        for queue in 0..self.owners[drive].len() {
+            self.noticed[drive][queue] = false;
+            for (id, owner) in (0..).zip(std::mem::take(&mut self.owners[drive][queue])) {
+                let Some((number, slot)) = owner else { continue };
+                tracker.abandon(CommandKey { drive: drive as u16, queue: queue as u16 + 1, id });
+                self.tally.failures += 1;
+                let place = &mut self.jobs[number].slots[slot];
+                place.lost = true;
+                place.left -= 1;
+                if place.left == 0 {
+                    self.act(now, Action::Complete { job: number, slot });
+                }
+            }
+        }
+    }
+
+    fn restored(&mut self, now: Instant, drive: usize, driver: Driver) {
+        self.drives[drive].driver = driver;
+        self.gone[drive] = false;
+        for (job, slot) in std::mem::take(&mut self.parked) {
+            self.act(now, Action::Submit { job, slot });
+        }
+    }
 }
 
 impl Job {
@@ -299,6 +349,7 @@ impl Job {
                 write: false,
                 version: 0,
                 busy: false,
+                lost: false,
                 parts: Vec::new(),
                 left: 0,
             });
@@ -322,6 +373,7 @@ impl Job {
             issued: 0,
             paced: Instant::ZERO,
             versions: BTreeMap::new(),
+            unsure: BTreeSet::new(),
         })
     }
 

@@ -9,7 +9,7 @@ use super::work::{Tally, Work};
 use super::{BLOCK, SoftwareConfig};
 use crate::measure::{CommandKey, Op, Submission, Tracker};
 use buffers::Buffers;
-use nvme::initiator::Io;
+use nvme::initiator::{Driver, Io};
 use pcie::Ram;
 use std::cell::RefCell;
 use std::cmp::Reverse;
@@ -135,6 +135,8 @@ struct Running {
     held: Held,
     known: Known,
     ok: bool,
+    /// It will never end.
+    lost: bool,
 }
 
 /// A queue pair.
@@ -146,6 +148,9 @@ struct Lane {
     waiting: VecDeque<(Instant, usize)>,
     /// A notice is on its way.
     noticed: bool,
+    /// Its drive is not there; commands that wait for it.
+    gone: bool,
+    parked: Vec<u64>,
     /// Commands by their identifier.
     owners: BTreeMap<u16, u64>,
 }
@@ -192,6 +197,8 @@ impl Replayer {
             in_flight: 0,
             waiting: VecDeque::new(),
             noticed: false,
+            gone: false,
+            parked: Vec::new(),
             owners: BTreeMap::new(),
         };
         let lanes = replay.depths.iter().map(|depths| depths.iter().map(lane).collect());
@@ -255,7 +262,7 @@ impl Replayer {
             // A closed loop asks when it can.
             let since = if self.replay.timing == Timing::Asap { now } else { waits };
             let (held, known) = (Held::Unknown, Known::new());
-            let running = Running { operation, since, buffer, held, known, ok: true };
+            let running = Running { operation, since, buffer, held, known, ok: true, lost: false };
             self.running.insert(number as u64, running);
             let cpu = &mut self.cpus[queue];
             *cpu = (*cpu).max(now) + self.config.submit;
@@ -267,6 +274,10 @@ impl Replayer {
     fn submit(&mut self, now: Instant, number: u64, tracker: &mut Tracker) {
         let running = self.running.get_mut(&number).expect("it was issued");
         let Operation { drive, queue, op, offset, length, .. } = running.operation;
+        let lane = &mut self.lanes[drive][queue];
+        if lane.gone {
+            return lane.parked.push(number);
+        }
         let contents = &mut self.contents[drive];
         match op {
             Op::Read => running.known = contents.known(offset, length),
@@ -298,7 +309,11 @@ impl Replayer {
         if cpu > now {
             return self.act(cpu, Action::Notice { drive, queue });
         }
-        self.lanes[drive][queue].noticed = false;
+        let lane = &mut self.lanes[drive][queue];
+        if !std::mem::take(&mut lane.noticed) || lane.gone {
+            // Of a drive that went meanwhile.
+            return;
+        }
         for done in self.drives[drive].driver.reap(queue) {
             let id = done.id.get();
             let number = self.lanes[drive][queue].owners.remove(&id).expect("it was submitted");
@@ -317,7 +332,9 @@ impl Replayer {
         let Operation { drive, queue, op, offset, length, .. } = running.operation;
         self.left -= 1;
         self.lanes[drive][queue].in_flight -= 1;
-        self.tally.latency.record(now - running.since);
+        if !running.lost {
+            self.tally.latency.record(now - running.since);
+        }
         self.tally.failures += u64::from(!running.ok);
         let contents = &mut self.contents[drive];
         match op {
@@ -335,7 +352,7 @@ impl Replayer {
             Op::Read | Op::Flush => {}
         }
         if op.moves_blocks() {
-            self.tally.bytes += length;
+            self.tally.bytes += if running.lost { 0 } else { length };
             self.buffers.give_back(running.buffer);
         }
         self.fill(now, drive, queue);
@@ -385,5 +402,29 @@ impl Work for Replayer {
 
     fn tally(&self) -> &Tally {
         &self.tally
+    }
+
+    fn lost(&mut self, now: Instant, drive: usize, tracker: &mut Tracker) {
+        for queue in 0..self.lanes.get(drive).map_or(0, Vec::len) {
+            let lane = &mut self.lanes[drive][queue];
+            (lane.gone, lane.noticed) = (true, false);
+            for (id, number) in std::mem::take(&mut lane.owners) {
+                tracker.abandon(CommandKey { drive: drive as u16, queue: queue as u16 + 1, id });
+                let running = self.running.get_mut(&number).expect("it was submitted");
+                (running.ok, running.lost) = (false, true);
+                self.act(now, Action::Complete(number));
+            }
+        }
+    }
+
+    fn restored(&mut self, now: Instant, drive: usize, driver: Driver) {
+        self.drives[drive].driver = driver;
+        for queue in 0..self.lanes.get(drive).map_or(0, Vec::len) {
+            let lane = &mut self.lanes[drive][queue];
+            lane.gone = false;
+            for number in std::mem::take(&mut lane.parked) {
+                self.act(now, Action::Submit(number));
+            }
+        }
     }
 }

@@ -1,15 +1,18 @@
 //! The software of a host, from boot to the end of its workload.
 
-use super::boot::{Attached, BootError, boot};
+use super::boot::{Attached, BootError, Bring};
 use super::jobs::Jobs;
 use super::replay::Replayer;
 use super::work::{Tally, Work};
 use super::{SoftwareConfig, Workload};
 use crate::kernel::Rng;
 use crate::measure::{Latency, Tracker};
+use nvme::initiator::{Driver, QueueMemory};
+use pcie::enumerate::Node;
 use pcie::software::Task;
 use pcie::{Bus, Ram};
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use wire::{Bdf, Instant};
 
@@ -18,7 +21,7 @@ enum Stage {
     Waiting,
     Booting(Task<Result<Vec<Attached>, BootError>>),
     Asking {
-        task: Task<()>,
+        task: Task<u32>,
         left: u64,
         since: Instant,
     },
@@ -47,7 +50,22 @@ pub(crate) struct Software {
     pub ended: Option<Instant>,
     /// Round trips of configuration reads, as software sees them.
     pub round_trips: Latency,
+    /// Configuration reads that brought all ones.
+    pub unanswered: u64,
     finished: Option<Box<dyn Work>>,
+    /// By drive: the port above it.
+    ports: Vec<Option<Node>>,
+    /// Drives that are gone, since when.
+    away: BTreeMap<usize, Instant>,
+    /// Drives that are brought up again.
+    returns: Vec<(usize, Return)>,
+}
+
+/// See [`Bring::again`].
+type Return = Task<Result<Attached, BootError>>;
+
+fn places(driver: &Driver) -> Vec<QueueMemory> {
+    (0..driver.queues()).map(|queue| driver.queue_memory(queue)).collect()
 }
 
 impl Software {
@@ -71,7 +89,11 @@ impl Software {
             began: None,
             ended: None,
             round_trips: Latency::default(),
+            unanswered: 0,
             finished: None,
+            ports: Vec::new(),
+            away: BTreeMap::new(),
+            returns: Vec::new(),
         }
     }
 
@@ -80,10 +102,60 @@ impl Software {
         if !matches!(self.stage, Stage::Waiting) {
             return;
         }
-        let queues = self.workload.queues();
-        let entries = (self.workload.depth() + 1).clamp(2, 4096) as u16;
-        let work = boot(self.bus.clone(), self.ram.clone(), self.config, queues, entries);
-        self.stage = Stage::Booting(Task::new(&self.bus, work));
+        self.stage = Stage::Booting(Task::new(&self.bus, self.bring().boot()));
+    }
+
+    fn bring(&self) -> Bring {
+        Bring {
+            bus: self.bus.clone(),
+            ram: self.ram.clone(),
+            config: self.config,
+            queues: self.workload.queues(),
+            entries: (self.workload.depth() + 1).clamp(2, 4096) as u16,
+        }
+    }
+
+    /// The link of a drive came up or went down, as its port's slot reports
+    /// (PCIe Base 4.0, section 7.5.3.10, Data Link Layer State Changed): what
+    /// is gone is given up at once, what is back is brought up again.
+    pub fn link_changed(&mut self, now: Instant, drive: usize, up: bool, tracker: &mut Tracker) {
+        let Stage::Working(work) = &mut self.stage else { return };
+        self.returns.retain(|(of, _)| *of != drive);
+        if !up {
+            self.away.entry(drive).or_insert(now);
+            work.lost(now, drive, tracker);
+        } else if let (true, Some(Some(port))) =
+            (self.away.contains_key(&drive), self.ports.get(drive))
+        {
+            let task = self.bring().again(drive, port.clone());
+            self.returns.push((drive, Task::new(&self.bus, task)));
+        }
+    }
+
+    /// A drive that is gone, and since when.
+    pub fn away(&self) -> Option<(usize, Instant)> {
+        self.away.first_key_value().map(|(drive, since)| (*drive, *since))
+    }
+
+    /// Goes on with bringing up what came back.
+    fn bring_back(&mut self, now: Instant, tracker: &mut Tracker) {
+        let mut over = Vec::new();
+        self.returns.retain_mut(|(drive, task)| match task.poll(now) {
+            Some(result) => {
+                over.push((*drive, result));
+                false
+            }
+            None => true,
+        });
+        for (drive, result) in over {
+            let (Ok(attached), Stage::Working(work)) = (result, &mut self.stage) else { continue };
+            let Attached { node, bar0, driver, .. } = attached;
+            let places = places(&driver);
+            tracker.replace_drive(drive as u16, node.bdf, bar0, &places);
+            self.functions[drive] = node.bdf;
+            self.away.remove(&drive);
+            work.restored(now, drive, driver);
+        }
     }
 
     pub fn is_waiting(&self) -> bool {
@@ -122,6 +194,9 @@ impl Software {
 
     /// Does what can be done now; yields when to be woken.
     pub fn run(&mut self, now: Instant, tracker: &mut Tracker) -> Option<Instant> {
+        if !self.returns.is_empty() {
+            self.bring_back(now, tracker);
+        }
         loop {
             match &mut self.stage {
                 Stage::Booting(task) => match task.poll(now) {
@@ -130,7 +205,8 @@ impl Software {
                     Some(Ok(drives)) => self.begin(now, drives, tracker),
                 },
                 Stage::Asking { task, left, since } => {
-                    task.poll(now)?;
+                    let value = task.poll(now)?;
+                    self.unanswered += u64::from(value == u32::MAX);
                     self.round_trips.record(now - *since);
                     let left = *left - 1;
                     self.stage = self.pause(now, left);
@@ -161,9 +237,7 @@ impl Software {
 
     fn ask(&self, now: Instant, left: u64) -> Stage {
         let (bus, function) = (self.bus.clone(), self.functions[0]);
-        let work = async move {
-            bus.config_read(function, 0, 4).await;
-        };
+        let work = async move { bus.config_read(function, 0, 4).await };
         Stage::Asking { task: Task::new(&self.bus, work), left, since: now }
     }
 
@@ -181,11 +255,10 @@ impl Software {
 
     fn begin(&mut self, now: Instant, drives: Vec<Attached>, tracker: &mut Tracker) {
         self.began = Some(now);
+        self.ports = drives.iter().map(|drive| drive.port.clone()).collect();
         self.functions = drives.iter().map(|drive| drive.node.bdf).collect();
         for drive in &drives {
-            let queues = 0..drive.driver.queues();
-            let places: Vec<_> = queues.map(|queue| drive.driver.queue_memory(queue)).collect();
-            tracker.add_drive(drive.node.bdf, drive.bar0, &places);
+            tracker.add_drive(drive.node.bdf, drive.bar0, &places(&drive.driver));
         }
         self.stage = match self.start(now, drives) {
             Ok(stage) => stage,

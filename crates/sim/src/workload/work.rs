@@ -1,6 +1,7 @@
 //! What the kinds of workload with NVMe commands have in common.
 
 use crate::measure::{Latency, Tracker};
+use nvme::initiator::Driver;
 use wire::Instant;
 
 /// What a workload came to so far.
@@ -9,7 +10,7 @@ pub(crate) struct Tally {
     /// The application's transfers.
     pub latency: Latency,
     pub bytes: u64,
-    /// Commands that ended with an error.
+    /// Commands that ended with an error, or never.
     pub failures: u64,
     /// Transfers or blocks read that held something else than they should.
     pub mismatches: u64,
@@ -33,4 +34,10 @@ pub(super) trait Work {
     fn run(&mut self, now: Instant, tracker: &mut Tracker);
 
     fn tally(&self) -> &Tally;
+
+    /// A drive is gone: its commands have failed, others wait for it.
+    fn lost(&mut self, now: Instant, drive: usize, tracker: &mut Tracker);
+
+    /// It is back, with a driver that knows nothing of before.
+    fn restored(&mut self, now: Instant, drive: usize, driver: Driver);
 }

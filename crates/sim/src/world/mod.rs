@@ -8,7 +8,7 @@ mod preset;
 mod report;
 
 pub use build::FIRST_PORT;
-pub use config::{Attached, Config, HostConfig, PortConfig, SwitchConfig};
+pub use config::{Attached, Config, HostConfig, Outage, PortConfig, SwitchConfig};
 pub use preset::READS_IN_FLIGHT;
 pub use report::{HostReport, LinkReport, Report, TunnelReport};
 
@@ -44,6 +44,18 @@ pub enum Error {
         /// Number of the first host that is not done.
         host: usize,
     },
+    /// The time is over, and a drive that went has not come back.
+    #[error("{limit}; drive {drive} of host {host} is gone since {since}")]
+    Gone {
+        /// The limit.
+        limit: LimitReached,
+        /// Number of the host.
+        host: usize,
+        /// Which of its drives.
+        drive: usize,
+        /// When its link went down.
+        since: Instant,
+    },
     /// The configuration contradicts itself.
     #[error("{0}")]
     Config(String),
@@ -58,6 +70,8 @@ enum Kind {
     Drive(usize),
     Station(usize),
     Bridge(usize),
+    /// The power of a device node.
+    Power(usize),
 }
 
 /// Where a host's parts are.
@@ -105,6 +119,7 @@ pub struct World {
     /// Which host a drive belongs to, and the tunnel link above it.
     drive_above: Vec<(usize, Option<usize>)>,
     base: Option<Base>,
+    outages: Vec<Outage>,
 }
 
 impl World {
@@ -154,11 +169,21 @@ impl World {
 
     /// Lets the next component run.
     fn step(&mut self) -> Result<(), Error> {
-        let Some(component) = self.kernel.pop()? else {
+        let next = self.kernel.pop().map_err(|limit| self.reached(limit))?;
+        let Some(component) = next else {
             let host = self.hosts.iter().position(|host| !host.software.is_done());
             return Err(Error::Stuck { at: self.kernel.now(), host: host.unwrap_or(0) });
         };
         self.dispatch(component)
+    }
+
+    /// Why a limit was reached, if that is known.
+    fn reached(&self, limit: LimitReached) -> Error {
+        let away = |(host, node): (usize, &HostNode)| node.software.away().map(|away| (host, away));
+        match self.hosts.iter().enumerate().find_map(away) {
+            Some((host, (drive, since))) => Error::Gone { limit, host, drive, since },
+            None => Error::Limit(limit),
+        }
     }
 
     /// Virtual time.
@@ -271,7 +296,7 @@ impl World {
             bytes: tally.map_or(0, |tally| tally.bytes),
             verified: tally.map_or(0, |tally| tally.verified),
             mismatches: tally.map_or(0, |tally| tally.mismatches),
-            failures: tally.map_or(0, |tally| tally.failures),
+            failures: tally.map_or(host.software.unanswered, |tally| tally.failures),
             span: ended - began,
         }
     }

@@ -2,6 +2,7 @@
 
 mod laws;
 mod limits;
+mod outages;
 mod plans;
 mod prediction;
 mod random;
