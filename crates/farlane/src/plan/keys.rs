@@ -104,7 +104,7 @@ pub const LINK: &[&str] = &[
     "loss_limit",
     "max_frame",
 ];
-/// `[hosts.NAME.link]` and `[nodes.NAME]`: those of `[link]` that a station has.
+/// `[hosts.NAME.link]`: those of `[link]` that a station has.
 pub const STATION: &[&str] = &[
     "tx_delay",
     "rx_delay",
@@ -114,6 +114,18 @@ pub const STATION: &[&str] = &[
     "schedule",
     "clock_offset",
     "clock_drift",
+];
+/// `[nodes.NAME]`: those of a station, and these.
+pub const NODE: &[&str] = &[
+    "tx_delay",
+    "rx_delay",
+    "tx_ring",
+    "ack_delay",
+    "vlan",
+    "schedule",
+    "clock_offset",
+    "clock_drift",
+    "outages",
 ];
 /// `[cables.NAME]`.
 pub const CABLE: &[&str] =
@@ -158,7 +170,7 @@ pub const TABLES: [(&str, &[&str]); 17] = [
     ("hosts.NAME.link", STATION),
     ("pcie", PCIE),
     ("link", LINK),
-    ("nodes.NAME", STATION),
+    ("nodes.NAME", NODE),
     ("cables.NAME", CABLE),
     ("bridges.NAME", BRIDGE),
     ("schedules.NAME", SCHEDULE),

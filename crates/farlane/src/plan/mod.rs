@@ -129,6 +129,7 @@ impl Plan {
             },
             hosts,
             network: network.config.clone(),
+            outages: network.outages.clone(),
         };
         check::gates(&config, &network)?;
         let seed = config.seed;

@@ -116,7 +116,7 @@ impl Software {
     }
 
     /// The link of a drive came up or went down, as its port's slot reports
-    /// (PCIe Base 4.0, section 7.5.3.10, Data Link Layer State Changed): what
+    /// (PCIe Base 4.0, section 7.5.3.11, Data Link Layer State Changed): what
     /// is gone is given up at once, what is back is brought up again.
     pub fn link_changed(&mut self, now: Instant, drive: usize, up: bool, tracker: &mut Tracker) {
         let Stage::Working(work) = &mut self.stage else { return };

@@ -21,8 +21,14 @@ fn outage(from: u64, until: Option<u64>) -> Outage {
     Outage { station: 1, from: ms(from), until: until.map(ms) }
 }
 
+/// 4000 transfers a second, up to `iodepth` at once.
+fn paced(runtime: u64, iodepth: usize) -> Fio {
+    let (runtime, rate) = (Some(Duration::from_ms(runtime)), Some(4_000 * 4096));
+    Fio { runtime, rate, ..fio(Rw::RandRw, 4096, iodepth) }
+}
+
 fn lasting(runtime: u64) -> Workload {
-    Workload::Fio(Fio { runtime: Some(Duration::from_ms(runtime)), ..fio(Rw::RandRw, 4096, 8) })
+    Workload::Fio(paced(runtime, 8))
 }
 
 fn with(workload: Workload, outages: Vec<Outage>) -> Config {
@@ -84,18 +90,18 @@ fn a_node_that_restarts_is_found_again() {
     assert_eq!((downs.len(), ups.len()), (1, 2), "{happened:?}", happened = happened.0);
     assert!((40..60).contains(&downs[0]), "{downs:?}");
     assert!((downs[0] + 200..downs[0] + 210).contains(&ups[1]), "{ups:?}: after a pause");
-    assert!(after(&happened, ups[1]) > 500, "and work goes on");
+    assert!(after(&happened, ups[1]) > 60, "and work goes on");
 }
 
 /// Silence longer than the loss limit, and attempts that fail meanwhile.
 #[test]
 fn a_node_that_was_away_is_found_again() {
-    let (report, happened) = watched(&with(lasting(3_800), vec![outage(10, Some(3_500))]));
+    let (report, happened) = watched(&with(lasting(4_200), vec![outage(10, Some(3_500))]));
     assert_eq!(report.hosts[0].failures, 8);
     let (downs, ups) = (turns(&happened, false), turns(&happened, true));
     assert!((810..=815).contains(&downs[0]), "{downs:?}: the loss limit");
-    assert!((3_500..3_750).contains(&ups[1]), "{ups:?}");
-    assert!(after(&happened, ups[1]) > 500);
+    assert!((3_500..4_100).contains(&ups[1]), "{ups:?}");
+    assert!(after(&happened, ups[1]) > 60);
 }
 
 #[test]
@@ -117,7 +123,7 @@ fn a_cut_that_outlasts_the_loss_limit_is_mended() {
     assert_eq!(report.hosts[0].failures, 8);
     let ups = turns(&happened, true);
     assert!(ups.len() == 2 && (1_000..1_050).contains(&ups[1]), "{ups:?}");
-    assert!(after(&happened, ups[1]) > 500);
+    assert!(after(&happened, ups[1]) > 60);
 }
 
 #[test]
@@ -135,7 +141,7 @@ fn a_node_that_never_comes_back_is_named() {
 fn a_node_may_come_late() {
     let (report, happened) = watched(&with(lasting(50), vec![outage(0, Some(30))]));
     assert_eq!(report.hosts[0].failures, 0);
-    assert!(turns(&happened, true)[0] >= 30 && after(&happened, 30) > 100);
+    assert!(turns(&happened, true)[0] >= 30 && after(&happened, 30) > 40);
 }
 
 /// Two nodes with a drive each: one goes, the other's commands never notice.
@@ -143,20 +149,19 @@ fn a_node_may_come_late() {
 fn other_nodes_go_on() {
     let network = bridged(vec![station(Rate::G1); 3], 1, bridge::Mode::StoreAndForward, None);
     let ports = [1, 2].map(|at| (tcp([0, at]), drive(at, Timing::OPTANE)));
-    let work =
-        Fio { numjobs: 2, runtime: Some(Duration::from_ms(280)), ..fio(Rw::RandRw, 4096, 4) };
+    let work = Fio { numjobs: 2, ..paced(350, 2) };
     let hosts = vec![host(Workload::Fio(work), ports.to_vec())];
     let outages = vec![outage(20, Some(60))];
     let (report, happened) = watched(&Config { outages, ..config(hosts, network) });
-    assert_eq!(report.hosts[0].failures, 4, "those of one job");
+    assert_eq!(report.hosts[0].failures, 2, "those of one job");
     let during = |drive: u16| {
         let of = |r: &&CommandRecord| r.drive == drive && r.until > ms(21) && r.until < ms(250);
         happened.1.iter().filter(of).count()
     };
-    assert!(during(0) == 0 && during(1) > 1_000, "{} {}", during(0), during(1));
+    assert!(during(0) == 0 && during(1) > 500, "{} {}", during(0), during(1));
     let worst = happened.1.iter().filter(|r| r.drive == 1).map(|r| r.until - r.since).max();
     assert!(worst < Some(Duration::from_ms(2)), "{worst:?}");
-    assert!(happened.1.iter().any(|r| r.drive == 0 && r.since > ms(260)), "it is back");
+    assert!(happened.1.iter().any(|r| r.drive == 0 && r.since > ms(250)), "it is back");
 }
 
 #[test]
@@ -208,28 +213,24 @@ fn outages_are_of_device_nodes() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 4, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 6, ..ProptestConfig::default() })]
 
     /// Whenever it goes and comes, and whatever the host does.
     #[test]
     fn any_outage(
         from_us in 2_000..40_000u64,
-        us in 1..60_000u64,
+        us in 1..40_000u64,
         depth in 1..16usize,
         write in 0..=100u8,
         seed: u64,
     ) {
-        let work = Fio {
-            runtime: Some(Duration::from_ms(320)),
-            rwmixread: write,
-            ..fio(Rw::RandRw, 4096, depth)
-        };
+        let work = Fio { rwmixread: write, ..paced(400, depth) };
         let from = Instant::ZERO + Duration::from_us(from_us);
         let until = Some(from + Duration::from_us(us));
         let outages = vec![Outage { station: 1, from, until }];
         let config = Config { seed, ..with(Workload::Fio(work), outages) };
         let (report, happened) = watched(&config);
         prop_assert!(report.hosts[0].failures <= depth as u64);
-        prop_assert!(after(&happened, 305) > 50, "it is back");
+        prop_assert!(after(&happened, 390) > 20, "it is back");
     }
 }
