@@ -112,8 +112,8 @@ fn mistakes_have_a_place_and_say_what_is_allowed() {
         "[workload]\nconfigreads = 5\nbs = \"4KiB\"\n",
         "p.toml:3:1: bs means nothing with configreads, which takes configreads, gap",
     );
-    fails("[workload]\n", "p.toml:1:2: [workload] needs one of rw, dd, configreads");
-    fails("", "p.toml:1:1: [workload] needs one of rw, dd, configreads");
+    fails("[workload]\n", "p.toml:1:2: [workload] needs one of rw, dd, configreads, replay");
+    fails("", "p.toml:1:1: [workload] needs one of rw, dd, configreads, replay");
     fails(
         "[workload]\nrw = \"read\"\nbs = \"1000B\"\n",
         "p.toml:3:6: bs: a multiple of 512B, at most 1GiB",
