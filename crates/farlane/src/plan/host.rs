@@ -2,6 +2,7 @@
 
 use super::attached::{self, Pcie};
 use super::network::Layout;
+use super::recording::{self, Recording};
 use super::section::{Section, unknown};
 use super::value::Origin;
 use super::{Defaults, PlanError, distance, keys, units, workload};
@@ -13,12 +14,16 @@ use sim::pcie::LinkConfig;
 use sim::transport::{RawConfig, TcpConfig, TransportConfig};
 use sim::workload::{Notice, SoftwareConfig, Workload};
 use sim::world::{Attached, HostConfig, PortConfig, SwitchConfig};
+use std::sync::Arc;
 use switch::congestion::{Config as Congestion, SwiftConfig};
 use switch::raw::Settings;
 use wire::Duration;
 
 /// Names of transports.
 pub const TRANSPORTS: [&str; 4] = ["direct", "tcp", "tsn", "raw"];
+
+/// Copies of a host, or of a device node.
+pub const MOST_COPIES: u64 = 32;
 
 /// What a TCP segment carries: 1500 bytes less the headers of IP and TCP.
 const SEGMENT: usize = 1460;
@@ -65,7 +70,38 @@ pub struct Built<'a> {
 }
 
 impl<'a> Built<'a> {
+    /// Hosts and drives, copies made of those with a count.
     pub fn new(root: &Section<'a>, defaults: &Defaults<'a>) -> Result<Self, PlanError> {
+        Self::read(root, defaults)?.multiplied()
+    }
+
+    /// Each copy of a host has copies of its drives.
+    fn multiplied(self) -> Result<Self, PlanError> {
+        let (mut hosts, mut drives) = (Vec::new(), self.drives);
+        for host in self.hosts {
+            let count = host.section.number("count", 1, MOST_COPIES)?.unwrap_or(1);
+            if count == 1 {
+                hosts.push(host);
+                continue;
+            }
+            for copy in 0..count {
+                let name = format!("{}.{copy}", host.name);
+                let mut own = Vec::new();
+                for drive in &host.drives {
+                    own.push(drives.len());
+                    let DrivePlan { name: drive, section, config, count } = &drives[*drive];
+                    let name = format!("{name}.{drive}");
+                    let (section, config, count) = (section.clone(), config.clone(), *count);
+                    drives.push(DrivePlan { name, section, config, count });
+                }
+                let (section, transport) = (host.section.clone(), host.transport);
+                hosts.push(HostPlan { name, section, transport, drives: own });
+            }
+        }
+        Ok(Self { hosts, drives })
+    }
+
+    fn read(root: &Section<'a>, defaults: &Defaults<'a>) -> Result<Self, PlanError> {
         let transport = root.word("transport", &TRANSPORTS)?.unwrap_or("tcp");
         let mut drives = root.named("drives", keys::DRIVE, &defaults.drive)?;
         if drives.is_empty() {
@@ -129,14 +165,17 @@ impl<'a> Built<'a> {
         root: &Section<'a>,
         defaults: &Defaults<'a>,
         network: &Layout,
-    ) -> Result<Vec<HostConfig>, PlanError> {
+        known: &recording::Read,
+    ) -> Result<Finished, PlanError> {
         let pcie = Pcie::read(&defaults.pcie)?;
         let standard = root.table("workload", keys::WORKLOAD)?;
         let mut made = Vec::new();
+        let mut tunnelled = 0;
+        let mut recordings = Vec::new();
         for (number, host) in self.hosts.iter().enumerate() {
             let own = host.section.table("workload", keys::WORKLOAD)?;
             let given = if own.is_there() { &own } else { &standard };
-            let workload = workload::read(given)?;
+            let (workload, recorded) = workload::read(given, known)?;
             let mut drives = Vec::new();
             for drive in &host.drives {
                 let DrivePlan { config, section, .. } = &self.drives[*drive];
@@ -146,6 +185,10 @@ impl<'a> Built<'a> {
                 }
             }
             fits(&workload, given, &drives)?;
+            if let Some(recording) = &recorded {
+                holds(recording, given, &drives)?;
+            }
+            recordings.push(recorded);
             let largest = drives.iter().map(|(drive, ..)| drive.max_payload).max();
             let mps = pcie.mps.or(largest).unwrap_or(256);
             let attached = if host.transport == "direct" {
@@ -154,7 +197,8 @@ impl<'a> Built<'a> {
                 let ports = drives
                     .into_iter()
                     .map(|(drive, section)| {
-                        let node = network.node_of(section)?;
+                        let node = network.node_of(section, tunnelled)?;
+                        tunnelled += 1;
                         let stations = [network.station_of_host(number), node];
                         let priority = priority(host, defaults, network, stations)?;
                         let transport = match host.transport {
@@ -179,8 +223,34 @@ impl<'a> Built<'a> {
                 attached,
             });
         }
-        Ok(made)
+        Ok((made, recordings))
     }
+}
+
+/// The hosts, and what each of them replays.
+type Finished = (Vec<HostConfig>, Vec<Option<Arc<Recording>>>);
+
+/// Whether the drives hold what was recorded.
+fn holds(
+    recording: &Recording,
+    section: &Section,
+    drives: &[(DriveConfig, &Section)],
+) -> Result<(), PlanError> {
+    let fail = |what: String| Err(section.place("replay").fail(format!("replay: {what}")));
+    let (there, needed) = (drives.len(), recording.needs.len());
+    if there < needed {
+        return fail(format!("{needed} drives were recorded, this host has {there}"));
+    }
+    for (number, (needs, (drive, _))) in recording.needs.iter().zip(drives).enumerate() {
+        if *needs > drive.size {
+            return fail(format!(
+                "drive {number} of the recording has commands for {needs} bytes, '{}' has {}; \
+                 drive.size sets it",
+                drive.serial, drive.size
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Up to 20 characters, unlike those of the host's other drives.
@@ -233,6 +303,8 @@ fn fits(
         }
         Workload::Dd { bs, count, .. } => (*bs as u64 * count, "count"),
         Workload::ConfigReads { .. } => (0, "configreads"),
+        // Its recording says what it needs.
+        Workload::Replay(_) => (0, "replay"),
     };
     if needed > least {
         let what = format!(

@@ -9,6 +9,7 @@ pub const ROOT: &[&str] = &[
     "seed",
     "runs",
     "limits",
+    "record",
     "workload",
     "host",
     "hosts",
@@ -24,6 +25,8 @@ pub const ROOT: &[&str] = &[
 ];
 /// `[limits]`.
 pub const LIMITS: &[&str] = &["events", "time"];
+/// `[record]`.
+pub const RECORD: &[&str] = &["trace", "pcapng", "report"];
 /// `[workload]` and `[hosts.NAME.workload]`.
 pub const WORKLOAD: &[&str] = &[
     "rw",
@@ -39,6 +42,8 @@ pub const WORKLOAD: &[&str] = &[
     "count",
     "configreads",
     "gap",
+    "replay",
+    "timing",
 ];
 /// `[host]`.
 pub const HOST: &[&str] = &[
@@ -68,6 +73,7 @@ pub const HOSTS: &[&str] = &[
     "congestion",
     "aggregation",
     "rate_limit",
+    "count",
     "link",
 ];
 /// `[pcie]`.
@@ -107,7 +113,7 @@ pub const LINK: &[&str] = &[
     "loss_limit",
     "max_frame",
 ];
-/// `[hosts.NAME.link]` and `[nodes.NAME]`: those of `[link]` that a station has.
+/// `[hosts.NAME.link]`: those of `[link]` that a station has.
 pub const STATION: &[&str] = &[
     "tx_delay",
     "rx_delay",
@@ -117,6 +123,19 @@ pub const STATION: &[&str] = &[
     "schedule",
     "clock_offset",
     "clock_drift",
+];
+/// `[nodes.NAME]`: those of a station, and these.
+pub const NODE: &[&str] = &[
+    "tx_delay",
+    "rx_delay",
+    "tx_ring",
+    "ack_delay",
+    "vlan",
+    "schedule",
+    "clock_offset",
+    "clock_drift",
+    "count",
+    "outages",
 ];
 /// `[cables.NAME]`.
 pub const CABLE: &[&str] = &[
@@ -161,16 +180,17 @@ pub const DRIVE: &[&str] = &[
     "node",
 ];
 /// Every table, as it is headed in a plan, with its keys.
-pub const TABLES: [(&str, &[&str]); 16] = [
+pub const TABLES: [(&str, &[&str]); 17] = [
     ("", ROOT),
     ("limits", LIMITS),
+    ("record", RECORD),
     ("workload", WORKLOAD),
     ("host", HOST),
     ("hosts.NAME", HOSTS),
     ("hosts.NAME.link", STATION),
     ("pcie", PCIE),
     ("link", LINK),
-    ("nodes.NAME", STATION),
+    ("nodes.NAME", NODE),
     ("cables.NAME", CABLE),
     ("bridges.NAME", BRIDGE),
     ("schedules.NAME", SCHEDULE),
