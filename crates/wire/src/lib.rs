@@ -9,9 +9,11 @@ pub mod frame;
 pub mod id;
 pub mod nvme;
 pub mod pcapng;
+pub mod raw;
 pub mod time;
 pub mod tlp;
 pub mod trace;
+pub mod units;
 pub mod vfio_user;
 
 pub use id::{Bdf, Tag};

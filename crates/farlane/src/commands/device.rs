@@ -8,6 +8,7 @@ use crate::trace_to::TraceArgs;
 use live::device::DeviceEvent;
 use live::net::{Listener, resolve_local};
 use live::{Clock, DeviceNode};
+use switch::tunnel::Settings;
 use wire::frame::Role;
 use wire::trace::NodeRole;
 
@@ -15,7 +16,8 @@ use wire::trace::NodeRole;
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
     farlane device --namespace ram=256M\n  \
-    farlane device --listen 0.0.0.0:4420 --insecure --namespace file=disk.img,size=10G\n\n\
+    farlane device --listen 0.0.0.0:4420 --insecure --namespace file=disk.img,size=10G\n  \
+    farlane device --namespace ram=256M --aggregation wait=1us --rate-limit 1G\n\n\
     Ctrl-C finishes what is under way, makes the data durable and ends; a second\n\
     one ends at once. Counters of errors and traffic are printed at the end, and\n\
     on SIGUSR1.")]
@@ -31,6 +33,9 @@ pub struct Args {
     /// address
     #[arg(long, value_name = "TEXT", value_parser = parse_serial)]
     serial: Option<String>,
+    /// The group of hosts that the device belongs to; 0: whoever comes first
+    #[arg(long, value_name = "GROUP", default_value_t = 0)]
+    group: u16,
     #[command(flatten)]
     node: NodeArgs,
     #[command(flatten)]
@@ -56,11 +61,12 @@ pub fn run(args: &Args) -> Outcome {
     let mps = usize::from(args.node.mps);
     let drive = drive(&args.namespaces, args.serial.as_deref(), &args.listen, mps)?;
     let listener = Listener::bind(address)?;
-    let settings = args.node.tunnel(Role::Device);
+    let settings = Settings { group: args.group, ..args.node.tunnel(Role::Device) };
     let clock = Clock::start();
     let tracer = args.trace.open(NodeRole::Device, instance(), clock)?;
     let drive = drive.traced(tracer.clone());
-    let mut node = DeviceNode::new(clock, args.node.poller()?, listener, settings, drive)?;
+    let mut node = DeviceNode::new(clock, args.node.poller()?, listener, settings, drive)?
+        .limited(args.node.limit());
     eprintln!("listening on {}", node.address()?);
     let ran = node.run(stop.fd(), || stop.wanted(), tell);
     args.trace.close(&tracer)?;
@@ -76,6 +82,8 @@ pub(crate) fn tell(event: DeviceEvent) {
         DeviceEvent::HostUp(peer) => eprintln!("host {peer} attached"),
         DeviceEvent::HostDown(peer, cause) => eprintln!("host {peer} gone: {cause}"),
         DeviceEvent::TurnedAway(peer, cause) => eprintln!("turned {peer} away: {cause}"),
+        DeviceEvent::Moved(0) => eprintln!("moved to whoever comes first"),
+        DeviceEvent::Moved(group) => eprintln!("moved to group {group}"),
         DeviceEvent::Attached(news) => eprintln!("{news}"),
         DeviceEvent::Report(report) => print_report(&report),
     }

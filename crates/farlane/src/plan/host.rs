@@ -1,22 +1,30 @@
 //! Hosts, their drives and where those are.
 
 use super::attached::{self, Pcie};
+use super::moves::{self, MovePlan};
 use super::network::Layout;
+use super::recording::{self, Recording};
 use super::section::{Section, unknown};
 use super::value::Origin;
-use super::{Defaults, PlanError, keys, units, workload};
+use super::{Defaults, PlanError, distance, keys, units, workload};
 use sim::Config;
 use sim::drive::DriveConfig;
 use sim::ethernet::Rate;
 use sim::node::RootConfig;
 use sim::pcie::LinkConfig;
-use sim::transport::{TcpConfig, TransportConfig};
+use sim::transport::{RawConfig, TcpConfig, TransportConfig};
 use sim::workload::{Notice, SoftwareConfig, Workload};
 use sim::world::{Attached, HostConfig, PortConfig, SwitchConfig};
+use std::sync::Arc;
+use switch::congestion::{Config as Congestion, SwiftConfig};
+use switch::raw::Settings;
 use wire::Duration;
 
 /// Names of transports.
-pub const TRANSPORTS: [&str; 3] = ["direct", "tcp", "tsn"];
+pub const TRANSPORTS: [&str; 4] = ["direct", "tcp", "tsn", "raw"];
+
+/// Copies of a host, or of a device node.
+pub const MOST_COPIES: u64 = 32;
 
 /// What a TCP segment carries: 1500 bytes less the headers of IP and TCP.
 const SEGMENT: usize = 1460;
@@ -60,16 +68,48 @@ pub struct HostPlan<'a> {
 pub struct Built<'a> {
     pub hosts: Vec<HostPlan<'a>>,
     pub drives: Vec<DrivePlan<'a>>,
+    pub moves: Vec<MovePlan<'a>>,
 }
 
 impl<'a> Built<'a> {
+    /// Hosts and drives, copies made of those with a count.
     pub fn new(root: &Section<'a>, defaults: &Defaults<'a>) -> Result<Self, PlanError> {
+        Self::read(root, defaults)?.multiplied()
+    }
+
+    /// Each copy of a host has copies of its drives.
+    fn multiplied(self) -> Result<Self, PlanError> {
+        let (mut hosts, mut drives, moves) = (Vec::new(), self.drives, self.moves);
+        for host in self.hosts {
+            let count = host.section.number("count", 1, MOST_COPIES)?.unwrap_or(1);
+            if count == 1 {
+                hosts.push(host);
+                continue;
+            }
+            for copy in 0..count {
+                let name = format!("{}.{copy}", host.name);
+                let mut own = Vec::new();
+                for drive in &host.drives {
+                    own.push(drives.len());
+                    let DrivePlan { name: drive, section, config, count } = &drives[*drive];
+                    let name = format!("{name}.{drive}");
+                    let (section, config, count) = (section.clone(), config.clone(), *count);
+                    drives.push(DrivePlan { name, section, config, count });
+                }
+                let (section, transport) = (host.section.clone(), host.transport);
+                hosts.push(HostPlan { name, section, transport, drives: own });
+            }
+        }
+        Ok(Self { hosts, drives, moves })
+    }
+
+    fn read(root: &Section<'a>, defaults: &Defaults<'a>) -> Result<Self, PlanError> {
         let transport = root.word("transport", &TRANSPORTS)?.unwrap_or("tcp");
         let mut drives = root.named("drives", keys::DRIVE, &defaults.drive)?;
         if drives.is_empty() {
             drives.push(("drive".into(), defaults.drive.clone()));
         }
-        let drives = drives
+        let mut drives = drives
             .into_iter()
             .map(|(name, section)| {
                 if !name.is_ascii() || name.is_empty() {
@@ -84,10 +124,25 @@ impl<'a> Built<'a> {
             hosts.push(("host".into(), defaults.host.clone()));
         }
         let alone = hosts.len() == 1;
+        let moves = moves::read(root)?;
         let mut free: Vec<bool> = vec![true; drives.len()];
         let mut plans = Vec::new();
         for (name, section) in hosts {
-            let own = drives_of(&section, &drives, alone, &mut free)?;
+            let come: Vec<_> = moves.iter().filter(|planned| planned.to == name).collect();
+            let none = section.find("drives").is_none() && !come.is_empty();
+            let mut own = match none {
+                true => Vec::new(),
+                false => drives_of(&section, &drives[..free.len()], alone, &mut free)?,
+            };
+            for planned in come {
+                let Some(drive) = drives.iter().find(|drive| drive.name == planned.drive) else {
+                    continue;
+                };
+                let (section, config) = (drive.section.clone(), drive.config.clone());
+                let (name, count) = (moves::name(planned), drive.count);
+                own.push(drives.len());
+                drives.push(DrivePlan { name, section, config, count });
+            }
             let transport = section.word("transport", &TRANSPORTS)?.unwrap_or(transport);
             let host = HostPlan { name, section, transport, drives: own };
             let copies: usize = host.drives.iter().map(|drive| drives[*drive].count).sum();
@@ -105,7 +160,7 @@ impl<'a> Built<'a> {
             let drive = &drives[left];
             return Err(drive.section.origin.fail(format!("no host has drive '{}'", drive.name)));
         }
-        Ok(Self { hosts: plans, drives })
+        Ok(Self { hosts: plans, drives, moves })
     }
 
     /// A name for each drive behind a tunnel, copies counted.
@@ -127,14 +182,17 @@ impl<'a> Built<'a> {
         root: &Section<'a>,
         defaults: &Defaults<'a>,
         network: &Layout,
-    ) -> Result<Vec<HostConfig>, PlanError> {
+        known: &recording::Read,
+    ) -> Result<Finished, PlanError> {
         let pcie = Pcie::read(&defaults.pcie)?;
         let standard = root.table("workload", keys::WORKLOAD)?;
         let mut made = Vec::new();
+        let mut tunnelled = 0;
+        let mut recordings = Vec::new();
         for (number, host) in self.hosts.iter().enumerate() {
             let own = host.section.table("workload", keys::WORKLOAD)?;
             let given = if own.is_there() { &own } else { &standard };
-            let workload = workload::read(given)?;
+            let (workload, recorded) = workload::read(given, known)?;
             let mut drives = Vec::new();
             for drive in &host.drives {
                 let DrivePlan { config, section, .. } = &self.drives[*drive];
@@ -144,6 +202,10 @@ impl<'a> Built<'a> {
                 }
             }
             fits(&workload, given, &drives)?;
+            if let Some(recording) = &recorded {
+                holds(recording, given, &drives)?;
+            }
+            recordings.push(recorded);
             let largest = drives.iter().map(|(drive, ..)| drive.max_payload).max();
             let mps = pcie.mps.or(largest).unwrap_or(256);
             let attached = if host.transport == "direct" {
@@ -152,12 +214,23 @@ impl<'a> Built<'a> {
                 let ports = drives
                     .into_iter()
                     .map(|(drive, section)| {
-                        let node = network.node_of(section)?;
-                        let transport = tcp(host, defaults, network, number, node, mps)?;
+                        let node = network.node_of(section, tunnelled)?;
+                        tunnelled += 1;
+                        let stations = [network.station_of_host(number), node];
+                        let priority = priority(host, defaults, network, stations)?;
+                        let transport = match host.transport {
+                            "raw" => raw(root, host, defaults, network, stations, priority, mps)?,
+                            _ => tcp(defaults, stations, priority, mps)?,
+                        };
                         Ok(PortConfig { transport, link: pcie.below_switch(), drive })
                     })
                     .collect::<Result<_, _>>()?;
-                Attached::Switch(switch(&defaults.link, mps, ports)?)
+                Attached::Switch(SwitchConfig {
+                    aggregation: choice(root, &host.section, "aggregation", units::policy)?
+                        .unwrap_or_default(),
+                    rate_limit: choice(root, &host.section, "rate_limit", units::rate_limit)?,
+                    ..switch(&defaults.link, mps, ports)?
+                })
             };
             made.push(HostConfig {
                 root: root_complex(&host.section, mps, pcie.rcb)?,
@@ -167,8 +240,34 @@ impl<'a> Built<'a> {
                 attached,
             });
         }
-        Ok(made)
+        Ok((made, recordings))
     }
+}
+
+/// The hosts, and what each of them replays.
+type Finished = (Vec<HostConfig>, Vec<Option<Arc<Recording>>>);
+
+/// Whether the drives hold what was recorded.
+fn holds(
+    recording: &Recording,
+    section: &Section,
+    drives: &[(DriveConfig, &Section)],
+) -> Result<(), PlanError> {
+    let fail = |what: String| Err(section.place("replay").fail(format!("replay: {what}")));
+    let (there, needed) = (drives.len(), recording.needs.len());
+    if there < needed {
+        return fail(format!("{needed} drives were recorded, this host has {there}"));
+    }
+    for (number, (needs, (drive, _))) in recording.needs.iter().zip(drives).enumerate() {
+        if *needs > drive.size {
+            return fail(format!(
+                "drive {number} of the recording has commands for {needs} bytes, '{}' has {}; \
+                 drive.size sets it",
+                drive.serial, drive.size
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Up to 20 characters, unlike those of the host's other drives.
@@ -221,6 +320,8 @@ fn fits(
         }
         Workload::Dd { bs, count, .. } => (*bs as u64 * count, "count"),
         Workload::ConfigReads { .. } => (0, "configreads"),
+        // Its recording says what it needs.
+        Workload::Replay(_) => (0, "replay"),
     };
     if needed > least {
         let what = format!(
@@ -232,25 +333,32 @@ fn fits(
     Ok(())
 }
 
-fn tcp(
+/// The priority of a tunnel's frames.
+fn priority(
     host: &HostPlan,
     defaults: &Defaults,
     network: &Layout,
-    number: usize,
-    node: usize,
-    mps: usize,
-) -> Result<TransportConfig, PlanError> {
+    stations: [usize; 2],
+) -> Result<u8, PlanError> {
     let own = host.section.number("priority", 0, 7)?;
     let priority = match own {
         Some(priority) => priority,
         None => defaults.link.number("priority", 0, 7)?.unwrap_or(0),
     };
-    if priority > 0 && ![network.station_of_host(number), node].iter().all(|at| network.tagged[*at])
-    {
+    if priority > 0 && !stations.iter().all(|at| network.tagged[*at]) {
         let section = if own.is_some() { &host.section } else { &defaults.link };
         let what = format!("priority {priority} needs frames with tags: set link.vlan, or tsn");
         return Err(section.place("priority").fail(what));
     }
+    Ok(priority as u8)
+}
+
+fn tcp(
+    defaults: &Defaults,
+    stations: [usize; 2],
+    priority: u8,
+    mps: usize,
+) -> Result<TransportConfig, PlanError> {
     let least = wire::frame::HEADER + 16 + mps + 4;
     let burst = defaults.link.parsed("burst", units::size)?.map(|burst| burst as usize);
     let burst = burst.unwrap_or(SEGMENT.max(least));
@@ -258,8 +366,49 @@ fn tcp(
         let what = format!("burst: the largest TLP needs {least} bytes at MPS {mps}");
         return Err(defaults.link.place("burst").fail(what));
     }
-    let stations = [network.station_of_host(number), node];
-    Ok(TransportConfig::Tcp(TcpConfig { stations, priority: priority as u8, burst }))
+    Ok(TransportConfig::Tcp(TcpConfig { stations, priority, burst }))
+}
+
+fn raw(
+    root: &Section,
+    host: &HostPlan,
+    defaults: &Defaults,
+    network: &Layout,
+    stations: [usize; 2],
+    priority: u8,
+    mps: usize,
+) -> Result<TransportConfig, PlanError> {
+    let mtu = defaults.link.parsed("mtu", units::size)?.unwrap_or(1500) as usize;
+    let least = wire::raw::HEADER + wire::frame::HEADER + 16 + mps + 4;
+    if !(least..=9000).contains(&mtu) {
+        let what = format!("mtu: {least} bytes for the largest TLP at MPS {mps}, to 9000B");
+        return Err(defaults.link.place("mtu").fail(what));
+    }
+    let congestion = choice(root, &host.section, "congestion", units::congestion)?;
+    let congestion = congestion.unwrap_or(Congestion::Swift(SwiftConfig::default()));
+    let congestion = distance::aimed(congestion, &network.config, stations, priority, mtu);
+    let loss_limit = defaults.link.parsed("loss_limit", units::time)?;
+    let standard = Settings::new(0);
+    let settings = Settings {
+        chunk: mtu - wire::raw::HEADER,
+        congestion,
+        give_up: loss_limit.unwrap_or(standard.give_up),
+        ..standard
+    };
+    Ok(TransportConfig::Raw(RawConfig { stations, priority, settings }))
+}
+
+/// A key of a host and its device nodes, or else of the plan.
+fn choice<T>(
+    root: &Section,
+    host: &Section,
+    key: &str,
+    parse: impl Fn(&str) -> Result<T, &'static str>,
+) -> Result<Option<T>, PlanError> {
+    match host.parsed(key, &parse)? {
+        Some(own) => Ok(Some(own)),
+        None => root.parsed(key, parse),
+    }
 }
 
 fn switch(link: &Section, mps: usize, ports: Vec<PortConfig>) -> Result<SwitchConfig, PlanError> {

@@ -3,9 +3,13 @@
 /// Of the plan itself.
 pub const ROOT: &[&str] = &[
     "transport",
+    "congestion",
+    "aggregation",
+    "rate_limit",
     "seed",
     "runs",
     "limits",
+    "record",
     "workload",
     "host",
     "hosts",
@@ -18,9 +22,12 @@ pub const ROOT: &[&str] = &[
     "cables",
     "schedules",
     "traffic",
+    "moves",
 ];
 /// `[limits]`.
 pub const LIMITS: &[&str] = &["events", "time"];
+/// `[record]`.
+pub const RECORD: &[&str] = &["trace", "pcapng", "report"];
 /// `[workload]` and `[hosts.NAME.workload]`.
 pub const WORKLOAD: &[&str] = &[
     "rw",
@@ -36,6 +43,8 @@ pub const WORKLOAD: &[&str] = &[
     "count",
     "configreads",
     "gap",
+    "replay",
+    "timing",
 ];
 /// `[host]`.
 pub const HOST: &[&str] = &[
@@ -62,6 +71,10 @@ pub const HOSTS: &[&str] = &[
     "drives",
     "workload",
     "priority",
+    "congestion",
+    "aggregation",
+    "rate_limit",
+    "count",
     "link",
 ];
 /// `[pcie]`.
@@ -85,6 +98,7 @@ pub const LINK: &[&str] = &[
     "delay",
     "delay_up_to",
     "cuts",
+    "rate_steps",
     "tx_delay",
     "rx_delay",
     "tx_ring",
@@ -94,12 +108,13 @@ pub const LINK: &[&str] = &[
     "clock_offset",
     "clock_drift",
     "priority",
+    "mtu",
     "burst",
     "keepalive",
     "loss_limit",
     "max_frame",
 ];
-/// `[hosts.NAME.link]` and `[nodes.NAME]`: those of `[link]` that a station has.
+/// `[hosts.NAME.link]`: those of `[link]` that a station has.
 pub const STATION: &[&str] = &[
     "tx_delay",
     "rx_delay",
@@ -110,15 +125,40 @@ pub const STATION: &[&str] = &[
     "clock_offset",
     "clock_drift",
 ];
+/// `[nodes.NAME]`: those of a station, and these.
+pub const NODE: &[&str] = &[
+    "tx_delay",
+    "rx_delay",
+    "tx_ring",
+    "ack_delay",
+    "vlan",
+    "schedule",
+    "clock_offset",
+    "clock_drift",
+    "count",
+    "outages",
+];
 /// `[cables.NAME]`.
-pub const CABLE: &[&str] =
-    &["a", "b", "rate", "propagation", "loss", "corruption", "delay", "delay_up_to", "cuts"];
+pub const CABLE: &[&str] = &[
+    "a",
+    "b",
+    "rate",
+    "propagation",
+    "loss",
+    "corruption",
+    "delay",
+    "delay_up_to",
+    "cuts",
+    "rate_steps",
+];
 /// `[bridges.NAME]`.
 pub const BRIDGE: &[&str] = &["mode", "delay", "jitter", "schedule", "clock_offset", "clock_drift"];
 /// `[schedules.NAME]`.
 pub const SCHEDULE: &[&str] = &["base", "cycle", "entries"];
 /// `[traffic.NAME]`.
 pub const TRAFFIC: &[&str] = &["from", "to", "length", "interval", "pattern", "priority"];
+/// `[moves.NAME]`.
+pub const MOVE: &[&str] = &["drive", "to", "at"];
 /// `[drive]` and `[drives.NAME]`.
 pub const DRIVE: &[&str] = &[
     "preset",
@@ -143,20 +183,22 @@ pub const DRIVE: &[&str] = &[
     "node",
 ];
 /// Every table, as it is headed in a plan, with its keys.
-pub const TABLES: [(&str, &[&str]); 16] = [
+pub const TABLES: [(&str, &[&str]); 18] = [
     ("", ROOT),
     ("limits", LIMITS),
+    ("record", RECORD),
     ("workload", WORKLOAD),
     ("host", HOST),
     ("hosts.NAME", HOSTS),
     ("hosts.NAME.link", STATION),
     ("pcie", PCIE),
     ("link", LINK),
-    ("nodes.NAME", STATION),
+    ("nodes.NAME", NODE),
     ("cables.NAME", CABLE),
     ("bridges.NAME", BRIDGE),
     ("schedules.NAME", SCHEDULE),
     ("traffic.NAME", TRAFFIC),
+    ("moves.NAME", MOVE),
     ("drive", DRIVE),
     ("drives.NAME", DRIVE),
     ("hosts.NAME.workload", WORKLOAD),

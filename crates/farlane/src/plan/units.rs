@@ -1,31 +1,14 @@
 //! Numbers with units: every one is written out, none is guessed.
 
+use sim::ethernet::port::RateStep;
 use sim::ethernet::random::Probability;
+use switch::aggregate::Policy;
+use switch::congestion::{Config as Congestion, Rate};
+use wire::units::scaled;
 use wire::{Duration, Instant};
 
 /// What a text may be, and what it is.
 type Parsed<T> = Result<T, &'static str>;
-
-/// Splits `12.5us` into 12500 of the last of `units` that fits; units in
-/// thousandths of nothing: the number times the unit's weight must be whole.
-fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
-    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_')?;
-    let (number, unit) = text.split_at(digits);
-    let (_, weight) = units.iter().find(|(name, _)| *name == unit.trim_start())?;
-    let number = number.replace('_', "");
-    let (whole, fraction) = number.split_once('.').unwrap_or((&number, ""));
-    if whole.is_empty() || fraction.len() > 12 {
-        return None;
-    }
-    let whole: u128 = whole.parse().ok()?;
-    let part: u128 = if fraction.is_empty() { 0 } else { fraction.parse().ok()? };
-    let scale = 10u128.pow(fraction.len() as u32);
-    let product = whole.checked_mul(scale)?.checked_add(part)?.checked_mul((*weight).into())?;
-    (product % scale == 0).then(|| u64::try_from(product / scale).ok())?
-}
-
-const TIMES: [(&str, u64); 5] =
-    [("ps", 1), ("ns", 1_000), ("us", 1_000_000), ("ms", 1_000_000_000), ("s", 1_000_000_000_000)];
 
 const SIZES: [(&str, u64); 7] = [
     ("B", 1),
@@ -52,8 +35,7 @@ const BIT_RATES: [(&str, u64); 3] = [("kb/s", 1_000), ("Mb/s", 1_000_000), ("Gb/
 
 /// A time.
 pub fn time(text: &str) -> Parsed<Duration> {
-    let ps = scaled(text, &TIMES).ok_or("a time such as 250ns: ps, ns, us, ms or s")?;
-    Ok(Duration::from_ps(ps))
+    text.parse().map_err(|_| "a time such as 250ns: ps, ns, us, ms or s")
 }
 
 /// A time with a sign, in picoseconds.
@@ -62,7 +44,7 @@ pub fn signed_time(text: &str) -> Parsed<i64> {
         Some(rest) => (-1, rest),
         None => (1, text.strip_prefix('+').unwrap_or(text)),
     };
-    let ps = scaled(rest, &TIMES).and_then(|ps| i64::try_from(ps).ok());
+    let ps = rest.parse::<Duration>().ok().and_then(|time| i64::try_from(time.as_ps()).ok());
     ps.map(|ps| sign * ps).ok_or("a time such as -250ns: ps, ns, us, ms or s")
 }
 
@@ -99,6 +81,32 @@ pub fn drift(text: &str) -> Parsed<i32> {
         .ok_or("a drift of at most 1000ppm such as 10ppm or -250ppb")
 }
 
+/// A policy of aggregation.
+pub fn policy(text: &str) -> Parsed<Policy> {
+    text.parse().map_err(|_| "per-tlp, wait=TIME up to 10ms (such as wait=1us) or adaptive")
+}
+
+/// What a node may send.
+pub fn rate_limit(text: &str) -> Parsed<Rate> {
+    let digits = text.strip_suffix("b/s").unwrap_or(text);
+    digits.parse().map_err(|_| "a rate such as 5G or 250M: bits a second, k, M or G")
+}
+
+/// What lets frames of raw Ethernet go.
+pub fn congestion(text: &str) -> Parsed<Congestion> {
+    text.parse()
+        .map_err(|_| "swift, swift=TIME (such as swift=50us), rate=RATE (such as rate=5G) or none")
+}
+
+/// From when on a port sends so much at most: `10ms 2G`.
+pub fn rate_step(text: &str) -> Parsed<RateStep> {
+    let step = text.trim().split_once(char::is_whitespace).and_then(|(at, rate)| {
+        let at = Instant::from_ps(time(at).ok()?.as_ps());
+        Some(RateStep { at, bits_per_second: rate_limit(rate.trim()).ok()?.bits_per_second })
+    });
+    step.ok_or("a time and a rate such as \"10ms 2G\"")
+}
+
 /// From when to when: `10ms..12ms`.
 pub fn span(text: &str) -> Parsed<(Instant, Instant)> {
     let ends = text.split_once("..").and_then(|(from, to)| {
@@ -108,6 +116,17 @@ pub fn span(text: &str) -> Parsed<(Instant, Instant)> {
     ends.ok_or("a span of time such as 10ms..12ms")
 }
 
+/// The same, or for good: `10ms..`.
+pub fn outage(text: &str) -> Parsed<(Instant, Option<Instant>)> {
+    let for_good = text.strip_suffix("..").and_then(|from| time(from.trim()).ok());
+    match for_good {
+        Some(from) => Ok((Instant::from_ps(from.as_ps()), None)),
+        None => span(text)
+            .map(|(from, until)| (from, Some(until)))
+            .map_err(|_| "a span of time such as 10ms..12ms, or 10ms.. for good"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -115,6 +134,10 @@ mod tests {
     #[test]
     fn numbers_with_units_are_exact() {
         assert_eq!(time("250ns"), Ok(Duration::from_ns(250)));
+        let at = |ms: u64| Instant::from_ns(ms * 1_000_000);
+        assert_eq!(outage("10ms..12ms"), Ok((at(10), Some(at(12)))));
+        assert_eq!(outage("10 ms.."), Ok((at(10), None)));
+        assert!(outage("12ms..10ms").is_err() && outage("..").is_err());
         assert_eq!(time("1.5us"), Ok(Duration::from_ns(1_500)));
         assert_eq!(time("0.001 ns"), Ok(Duration::from_ps(1)));
         assert_eq!(signed_time("-250ns"), Ok(-250_000));

@@ -110,6 +110,12 @@ impl Nic {
         }
     }
 
+    /// Loses what it holds, as without power. What is on the line is gone from
+    /// it already.
+    pub fn reset(&mut self) {
+        *self = Self { counters: self.counters, ..Self::new(self.config.clone()) };
+    }
+
     /// How many frames the host may hand over now, whatever their priority.
     pub fn room(&self) -> usize {
         let rooms = (0..QUEUES).map(|queue| self.room_in(queue));
@@ -119,6 +125,11 @@ impl Nic {
     /// How many frames of a priority (of the host, 0 to 7) it may hand over.
     pub fn room_for(&self, priority: u8) -> usize {
         self.room_in(self.port.queue_of(self.tag(priority)))
+    }
+
+    /// Whether what it sends has tags.
+    pub fn tags(&self) -> bool {
+        self.config.tagging.is_some()
     }
 
     fn room_in(&self, queue: usize) -> usize {

@@ -2,7 +2,10 @@
 //! bridges, cables, background traffic.
 
 mod config;
+mod power;
+mod raw;
 mod routes;
+mod watch;
 
 pub use config::{BridgeConfig, CableConfig, NetworkConfig, Place, StationConfig, TrafficConfig};
 
@@ -14,8 +17,10 @@ use crate::node::{Context, earliest};
 use crate::tcp::{self, Host, SocketId};
 use crate::transport::Arrived;
 use bytes::Bytes;
+pub(crate) use raw::RawPlace;
 use std::collections::VecDeque;
 use std::net::SocketAddrV4;
+use watch::Watch;
 use wire::{Duration, Instant};
 
 /// One end of a connection.
@@ -24,7 +29,13 @@ struct Socket {
     id: SocketId,
     /// The node that uses it.
     owner: Component,
+    /// Whom it connects to; none: it listens.
+    peer: Option<SocketAddrV4>,
+    port: u16,
+    priority: u8,
     connected: bool,
+    /// Closed by the far side, reset or refused.
+    closed: bool,
     inbox: VecDeque<Arrived>,
 }
 
@@ -33,6 +44,7 @@ struct Station {
     nic: Nic,
     sources: Vec<Source>,
     sockets: Vec<Socket>,
+    raw: raw::Ends,
     /// Priorities of its frames: those of its sockets, and 0 of what the stack
     /// answers to nobody.
     priorities: Vec<u8>,
@@ -40,6 +52,8 @@ struct Station {
     cables: Option<(usize, usize)>,
     /// Frames of background traffic for which the interface had no room.
     traffic_dropped: u64,
+    /// Without power: it hears and says nothing.
+    dead: bool,
 }
 
 /// One direction of a cable, with whom it leads to.
@@ -64,6 +78,7 @@ pub(crate) struct Network {
     bridges: Vec<Switching>,
     ways: Vec<Way>,
     station_components: Vec<Component>,
+    watch: Option<Watch>,
 }
 
 /// One end of a link over TCP.
@@ -77,6 +92,7 @@ impl Network {
     /// Builds the network; components come from `add`, stations first.
     pub fn new(
         config: &NetworkConfig,
+        seed: u64,
         stations: Vec<Component>,
         bridges: &[Component],
     ) -> Result<Self, String> {
@@ -103,12 +119,14 @@ impl Network {
             let sources = station.traffic.iter().enumerate();
             Station {
                 host,
-                nic: Nic::new(station.nic(number)),
+                nic: Nic::new(station.nic(number, config::steps(config, place))),
                 sources: sources.map(|(n, t)| Source::new(t.source(number, n))).collect(),
                 sockets: Vec::new(),
+                raw: raw::Ends::new(config::mac(number), number),
                 priorities: vec![0],
                 cables: ends(&|cable| cable.a == place, &|cable| cable.b == place),
                 traffic_dropped: 0,
+                dead: false,
             }
         });
         let made = made.collect();
@@ -120,11 +138,12 @@ impl Network {
             let addresses = routes::addresses(config, number);
             Switching {
                 cables: cables.collect(),
-                bridge: Bridge::new(bridge.machine(number, addresses)),
+                bridge: Bridge::new(bridge.machine(seed, number, addresses, config)),
             }
         });
         let bridges = switching.collect();
-        Ok(Self { stations: made, bridges, ways, station_components: stations })
+        let station_components = stations;
+        Ok(Self { stations: made, bridges, ways, station_components, watch: None })
     }
 
     /// Opens a connection between two stations; its ends belong to `owners`.
@@ -138,7 +157,7 @@ impl Network {
         let listening = self.stations[stations[1]].host.listen(port, priority);
         let remote = SocketAddrV4::new(config::ip(stations[1]), port);
         let connecting = self.stations[stations[0]].host.connect(remote, priority);
-        let mut place = |end: usize, id| {
+        let mut place = |end: usize, id, peer| {
             let Station { sockets, priorities, .. } = &mut self.stations[stations[end]];
             if !priorities.contains(&priority) {
                 priorities.push(priority);
@@ -146,12 +165,16 @@ impl Network {
             sockets.push(Socket {
                 id,
                 owner: owners[end],
+                peer,
+                port,
+                priority,
                 connected: false,
+                closed: false,
                 inbox: VecDeque::new(),
             });
             SocketPlace { station: stations[end], socket: sockets.len() - 1 }
         };
-        [place(0, connecting), place(1, listening)]
+        [place(0, connecting, Some(remote)), place(1, listening, None)]
     }
 
     pub fn is_connected(&self, place: SocketPlace) -> bool {
@@ -161,6 +184,12 @@ impl Network {
     pub fn free(&mut self, place: SocketPlace) -> usize {
         let station = &mut self.stations[place.station];
         station.host.free_to_send(station.sockets[place.socket].id)
+    }
+
+    /// The same for somebody who only looks.
+    pub fn room(&self, place: SocketPlace) -> usize {
+        let station = &self.stations[place.station];
+        station.host.room(station.sockets[place.socket].id)
     }
 
     /// Sends bytes; the station runs next.
@@ -180,9 +209,11 @@ impl Network {
         self.ways.iter().map(|way| (way.name.clone(), way.load))
     }
 
-    /// Data segments sent again so far.
+    /// Data segments and raw data frames sent again so far.
     pub fn retransmitted(&self) -> u64 {
-        self.stations.iter().map(|station| station.host.counters().retransmitted).sum()
+        let of =
+            |station: &Station| station.host.counters().retransmitted + station.raw.retransmitted();
+        self.stations.iter().map(of).sum()
     }
 
     /// A station's turn.
@@ -194,6 +225,9 @@ impl Network {
             loop {
                 match self.ways[from].cable.poll(now) {
                     cable::Output::Deliver(transmission) => {
+                        if station.dead {
+                            continue;
+                        }
                         context.happened(0x4000 + number as u64, &transmission.frame.bytes);
                         station.nic.handle(now, nic::Input::FromLine(transmission));
                     }
@@ -202,6 +236,9 @@ impl Network {
             }
         }
         wake = earliest([wake, station.traffic(now)]);
+        if station.dead {
+            return wake;
+        }
         loop {
             let (moved, at) = station.turn(now, &mut self.ways, context);
             if !moved {
@@ -230,6 +267,9 @@ impl Network {
         loop {
             match bridge.poll(now) {
                 bridge::Output::Transmit { port, transmission } => {
+                    if let Some(watch) = &mut self.watch {
+                        watch.starts(number, port, bridge.port(port).last_wait());
+                    }
                     if let Some((_, to)) = cables[port] {
                         self.ways[to].carry(now, to, transmission, context);
                     }
@@ -271,6 +311,7 @@ impl Station {
         for source in &mut self.sources {
             loop {
                 match source.poll(now) {
+                    traffic::Output::Frame(_) if self.dead => {}
                     traffic::Output::Frame(frame) if self.nic.room_for(frame.priority) > 0 => {
                         self.nic.handle(now, nic::Input::FromHost(frame));
                     }
@@ -297,6 +338,9 @@ impl Station {
                         ways[to].carry(now, to, transmission, context);
                     }
                 }
+                nic::Output::ToHost(frame) if raw::is_raw(&frame) => {
+                    self.raw.receive(now, frame);
+                }
                 nic::Output::ToHost(frame) => {
                     self.host.handle(now, tcp::Input::Frame(frame));
                 }
@@ -316,7 +360,8 @@ impl Station {
                 event => self.tell(now, event, context),
             }
         };
-        (moved, earliest([nic_wake, host_wake]))
+        let (raw_moved, raw_wake) = self.raw.turn(now, &mut self.nic, context);
+        (moved || raw_moved, earliest([nic_wake, host_wake, raw_wake]))
     }
 
     /// The owner of a socket hears what happened.
@@ -329,7 +374,7 @@ impl Station {
         let Some(socket) = self.sockets.iter_mut().find(|socket| socket.id == id) else { return };
         match event {
             tcp::Output::Connected(_) => socket.connected = true,
-            tcp::Output::Closed(_) => socket.connected = false,
+            tcp::Output::Closed(_) => (socket.connected, socket.closed) = (false, true),
             tcp::Output::Received { data, residence, .. } => {
                 socket.inbox.push_back(Arrived::over_tcp(data, &residence));
             }

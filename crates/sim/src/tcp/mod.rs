@@ -222,6 +222,21 @@ impl Host {
         }
     }
 
+    /// The same host after its power came back: no socket, no neighbour, other
+    /// sequence numbers; its frames are numbered on.
+    #[must_use]
+    pub fn restarted(&self) -> Self {
+        let (seed, first_frame) = (
+            self.config.seed.wrapping_add(self.frames_made.wrapping_mul(2) + 1),
+            self.config.first_frame + self.frames_made,
+        );
+        let sockets = self.next_socket;
+        let mut host = Self::new(Config { seed, first_frame, ..self.config.clone() });
+        host.next_socket = sockets;
+        host.counters = self.counters;
+        host
+    }
+
     /// Makes an address known, so that no ARP request is sent for it.
     ///
     /// # Panics
@@ -268,6 +283,12 @@ impl Host {
     pub fn free_to_send(&mut self, socket: SocketId) -> usize {
         let low_water = self.config.low_water;
         self.find(socket).map_or(0, |connection| connection.free_to_send(low_water))
+    }
+
+    /// The same for somebody who only looks: nothing follows.
+    pub fn room(&self, socket: SocketId) -> usize {
+        let found = self.connections.iter().find(|connection| connection.id == socket);
+        found.map_or(0, |connection| connection.free(self.config.low_water))
     }
 
     /// Bytes that a socket has taken and never sent.

@@ -4,23 +4,26 @@
 mod build;
 mod config;
 mod dispatch;
+mod moves;
 mod preset;
 mod report;
 
 pub use build::FIRST_PORT;
-pub use config::{Attached, Config, HostConfig, PortConfig, SwitchConfig};
+pub use config::{Attached, Config, HostConfig, Move, Outage, PortConfig, SwitchConfig};
 pub use preset::READS_IN_FLIGHT;
 pub use report::{HostReport, LinkReport, Report, TunnelReport};
 
 use crate::kernel::{Component, Kernel, LimitReached};
-use crate::measure::{Load, Marks, Observer, Tracker};
+use crate::measure::{Latency, Load, Marks, Observer, Point, Tracker};
 use crate::network::Network;
 use crate::node::{DeviceNode, DriveNode, HostNode, SwitchNode};
 use crate::pcie::Link;
 use crate::transport::{End, Stream, Transport};
 use crate::workload::BootError;
+use switch::tunnel::Tunnel;
 use thiserror::Error;
 use wire::Instant;
+use wire::frame::HEADER;
 
 /// Why a simulation did not end well.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -44,6 +47,18 @@ pub enum Error {
         /// Number of the first host that is not done.
         host: usize,
     },
+    /// The time is over, and a drive that went has not come back.
+    #[error("{limit}; drive {drive} of host {host} is gone since {since}")]
+    Gone {
+        /// The limit.
+        limit: LimitReached,
+        /// Number of the host.
+        host: usize,
+        /// Which of its drives.
+        drive: usize,
+        /// When its link went down.
+        since: Instant,
+    },
     /// The configuration contradicts itself.
     #[error("{0}")]
     Config(String),
@@ -58,6 +73,10 @@ enum Kind {
     Drive(usize),
     Station(usize),
     Bridge(usize),
+    /// The power of a device node.
+    Power(usize),
+    /// A device node that goes to another host.
+    Move(usize),
 }
 
 /// Where a host's parts are.
@@ -105,6 +124,8 @@ pub struct World {
     /// Which host a drive belongs to, and the tunnel link above it.
     drive_above: Vec<(usize, Option<usize>)>,
     base: Option<Base>,
+    outages: Vec<Outage>,
+    moves: Vec<Move>,
 }
 
 impl World {
@@ -148,17 +169,57 @@ impl World {
         Ok(true)
     }
 
+    /// Runs everything that happens at the next instant; whether every workload
+    /// is done.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn run_instant(&mut self) -> Result<bool, Error> {
+        let at = self.kernel.next_time().unwrap_or(self.kernel.now());
+        self.run_until(at)
+    }
+
+    /// A TLP that waits at an end of a link though it has credits and the
+    /// network would take it now: which end, and its bytes. Between two
+    /// instants there is none, but with a policy that waits.
+    pub fn held_back(&self) -> Option<(Point, usize)> {
+        let now = self.kernel.now();
+        let waits = |link: usize, end, sender: Option<&Tunnel>| {
+            let tunnel = sender.filter(|tunnel| tunnel.is_up())?;
+            let room = self.transports[link].takes(now, end, &self.network);
+            let length = tunnel.queue().next_length()?;
+            (HEADER + length <= room).then_some(length)
+        };
+        (0..self.transports.len()).find_map(|link| {
+            let switch = &self.switches[self.device_switches[link]];
+            let host = waits(link, End::Host, switch.sender(now, link - switch.first));
+            let device = waits(link, End::Device, self.devices[link].sender(now));
+            let host = host.map(|length| (Point::TunnelHost(link as u16), length));
+            host.or(device.map(|length| (Point::TunnelDevice(link as u16), length)))
+        })
+    }
+
     fn is_done(&self) -> bool {
         self.hosts.iter().all(|host| host.software.is_done())
     }
 
     /// Lets the next component run.
     fn step(&mut self) -> Result<(), Error> {
-        let Some(component) = self.kernel.pop()? else {
+        let next = self.kernel.pop().map_err(|limit| self.reached(limit))?;
+        let Some(component) = next else {
             let host = self.hosts.iter().position(|host| !host.software.is_done());
             return Err(Error::Stuck { at: self.kernel.now(), host: host.unwrap_or(0) });
         };
         self.dispatch(component)
+    }
+
+    /// Why a limit was reached, if that is known.
+    fn reached(&self, limit: LimitReached) -> Error {
+        let away = |(host, node): (usize, &HostNode)| node.software.away().map(|away| (host, away));
+        match self.hosts.iter().enumerate().find_map(away) {
+            Some((host, (drive, since))) => Error::Gone { limit, host, drive, since },
+            None => Error::Limit(limit),
+        }
     }
 
     /// Virtual time.
@@ -184,9 +245,21 @@ impl World {
         self.marks.in_use()
     }
 
-    /// TCP segments with data that were sent again.
+    /// TCP segments with data, and data frames of raw Ethernet, that were sent
+    /// again.
     pub fn retransmitted(&self) -> u64 {
         self.network.retransmitted()
+    }
+
+    /// Records from now on how long frames wait at a port of a bridge.
+    pub fn watch(&mut self, bridge: usize, port: usize) {
+        self.network.watch(bridge, port);
+    }
+
+    /// Waits at the port that is watched, and frames dropped there because a
+    /// queue was full.
+    pub fn waits(&self) -> Option<(Latency, u64)> {
+        self.network.watched()
     }
 
     fn loads(&self) -> Vec<(String, Load)> {
@@ -260,18 +333,19 @@ impl World {
         let (host, tracker) = (&self.hosts[number], &self.trackers[number]);
         let began = host.software.began.unwrap_or(self.kernel.now());
         let ended = host.software.ended.unwrap_or(self.kernel.now());
-        let jobs = host.software.jobs();
+        let tally = host.software.tally();
         HostReport {
-            latency: jobs.map_or_else(|| host.software.round_trips.clone(), |j| j.latency.clone()),
+            latency: tally.map_or_else(|| host.software.round_trips.clone(), |t| t.latency.clone()),
             root_port: tracker.root_port.clone(),
             config_reads: host.config_reads.clone(),
             split: tracker.split,
             commands: tracker.commands,
             total: tracker.total,
-            bytes: jobs.map_or(0, |jobs| jobs.bytes),
-            verified: jobs.map_or(0, |jobs| jobs.verified),
-            mismatches: jobs.map_or(0, |jobs| jobs.mismatches),
-            failures: jobs.map_or(0, |jobs| jobs.failures),
+            bytes: tally.map_or(0, |tally| tally.bytes),
+            drive_bytes: tally.map_or_else(Vec::new, |tally| tally.drive_bytes.clone()),
+            verified: tally.map_or(0, |tally| tally.verified),
+            mismatches: tally.map_or(0, |tally| tally.mismatches),
+            failures: tally.map_or(host.software.unanswered, |tally| tally.failures),
             span: ended - began,
         }
     }

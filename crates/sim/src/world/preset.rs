@@ -12,6 +12,7 @@ use crate::node::RootConfig;
 use crate::pcie::{Buffer, Generation, LinkConfig, PortLatency};
 use crate::transport::{TcpConfig, TransportConfig};
 use crate::workload::{Notice, SoftwareConfig, Workload};
+use switch::aggregate::Policy;
 use wire::Duration;
 
 /// DMA reads that the brief's drive keeps in flight: its one free property.
@@ -141,7 +142,9 @@ impl Config {
             attached,
         };
         let network = NetworkConfig::default();
-        Self { seed: 1, limits: Limits::default(), hosts: vec![host], network }
+        let (seed, limits) = (1, Limits::default());
+        let (outages, moves) = (Vec::new(), Vec::new());
+        Self { seed, limits, hosts: vec![host], network, outages, moves }
     }
 }
 
@@ -153,6 +156,8 @@ impl SwitchConfig {
             keepalive: Duration::from_ms(100),
             loss_limit: Duration::from_ms(800),
             max_frame: 32 << 10,
+            aggregation: Policy::Adaptive,
+            rate_limit: None,
             ports,
         }
     }

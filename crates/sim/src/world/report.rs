@@ -40,11 +40,14 @@ pub struct HostReport {
     pub total: Duration,
     /// Bytes moved by the application.
     pub bytes: u64,
+    /// The same by drive.
+    pub drive_bytes: Vec<u64>,
     /// Blocks that were compared, those that were wrong, commands that failed.
     pub verified: u64,
     /// Transfers that brought other bytes than were written there.
     pub mismatches: u64,
-    /// Commands with an error status.
+    /// Commands with an error status, or lost with their drive's link, and
+    /// configuration reads that brought all ones.
     pub failures: u64,
     /// How long the workload ran.
     pub span: Duration,

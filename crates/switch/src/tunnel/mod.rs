@@ -11,7 +11,7 @@ mod receiver;
 #[cfg(test)]
 mod tests;
 
-use crate::aggregate::Aggregate;
+use crate::aggregate::{Aggregate, Policy};
 use bytes::{Bytes, BytesMut};
 use pcie::Ready;
 use receiver::Receiver;
@@ -39,6 +39,11 @@ pub struct Settings {
     pub loss_limit: Duration,
     /// Bytes of payload in one frame at most.
     pub max_frame: usize,
+    /// When TLPs that wait leave.
+    pub aggregation: Policy,
+    /// The group that a host belongs to; 0: none. Devices may be moved from one
+    /// to another.
+    pub group: u16,
 }
 
 impl Settings {
@@ -54,6 +59,8 @@ impl Settings {
             keepalive: Duration::from_ms(100),
             loss_limit: Duration::from_ms(800),
             max_frame: 32 << 10,
+            aggregation: Policy::Adaptive,
+            group: 0,
         }
     }
 }
@@ -77,7 +84,8 @@ pub enum Input {
 /// What a link wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// Bytes for the network: whole frames.
+    /// Bytes for the network: whole frames; a single one with
+    /// [`Policy::PerTlp`].
     Transmit(Vec<u8>),
     /// The greeting is over: TLPs flow.
     Up(Hello),
@@ -85,6 +93,8 @@ pub enum Output {
     Reset,
     /// An echo came back.
     EchoReply(u64),
+    /// A probe wants the device to belong to this group.
+    Move(u16),
     /// The link is down; close the connection. Queued TLPs are gone.
     Down(Cause),
     /// Nothing more now; call again after an input or at this time.
@@ -131,6 +141,9 @@ impl fmt::Display for Cause {
             Self::Rejected(Reject::Version) => f.write_str("rejected: protocol version mismatch"),
             Self::Rejected(Reject::Busy) => f.write_str("rejected: another host uses this device"),
             Self::Rejected(Reject::Role) => f.write_str("rejected: roles do not fit"),
+            Self::Rejected(Reject::Group) => {
+                f.write_str("rejected: the device belongs to another group")
+            }
             Self::Role(role) => write!(f, "the far side is a {role:?} too, or no link end"),
             Self::Frame(error) => write!(f, "malformed frame: {error}"),
             Self::Tlp(error) => write!(f, "malformed TLP: {error}"),
@@ -190,6 +203,8 @@ impl fmt::Display for Counters {
 pub struct Tunnel {
     settings: Settings,
     state: State,
+    /// The far side measures, and moves devices; it has no TLPs.
+    probed: bool,
     stream: BytesMut,
     queue: Aggregate,
     receiver: Receiver,
@@ -219,6 +234,7 @@ impl Tunnel {
         Self {
             settings,
             state: State::Idle,
+            probed: false,
             stream: BytesMut::new(),
             queue: Aggregate::default(),
             receiver: Receiver::new(settings.window),
@@ -270,6 +286,7 @@ impl Tunnel {
             version: frame::VERSION,
             role: self.settings.role,
             max_payload: self.settings.max_payload,
+            group: if self.settings.role == Role::Host { self.settings.group } else { 0 },
             instance: self.settings.instance,
             credits: self.settings.window,
         }));
@@ -350,6 +367,14 @@ impl Tunnel {
         }
     }
 
+    /// Tells a device which group it belongs to from now on, if the link is up.
+    /// Only a probe may.
+    pub fn move_to(&mut self, group: u16) {
+        if self.is_up() {
+            self.control.push_back(Control::Move(group));
+        }
+    }
+
     /// Tells the far side that the link ends on purpose.
     pub fn goodbye(&mut self) {
         if self.is_up() {
@@ -363,6 +388,12 @@ impl Tunnel {
             self.control.push_back(Control::Reject { reason, version: frame::VERSION });
             self.close(Cause::Rejected(reason));
         }
+    }
+
+    /// Whether each [`Output::Transmit`] is to have segments of its own
+    /// ([`Policy::PerTlp`]).
+    pub fn is_record_by_record(&self) -> bool {
+        self.settings.aggregation == Policy::PerTlp
     }
 
     /// What was carried.

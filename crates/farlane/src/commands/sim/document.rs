@@ -1,7 +1,7 @@
 //! The document of `--json`, from which the tables are printed as well.
 
 use super::watch::{Commands, in_ns, split_in_ns};
-use crate::plan::Planned;
+use crate::plan::{Planned, Recording};
 use crate::simulate::limits;
 use serde::Serialize;
 use sim::measure::{SEGMENTS, Segment};
@@ -26,6 +26,7 @@ pub struct Document {
     pub latency_ns: Latency,
     pub iops: u64,
     pub bytes_per_s: u64,
+    pub fairness: Option<f64>,
     pub hosts: Vec<Host>,
     pub segments: Option<Segments>,
     pub links: Vec<Link>,
@@ -70,6 +71,33 @@ pub struct Host {
     pub verified_blocks: u64,
     pub mismatches: u64,
     pub failures: u64,
+    /// What it replayed, if it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recorded: Option<Recorded>,
+}
+
+/// A recording that was replayed.
+#[derive(Clone, Debug, Serialize)]
+pub struct Recorded {
+    pub files: Vec<String>,
+    pub at: &'static str,
+    pub latency_ns: Latency,
+    pub commands: u64,
+    pub left_out: u64,
+    pub gaps: u64,
+}
+
+impl From<&Recording> for Recorded {
+    fn from(recording: &Recording) -> Self {
+        Self {
+            files: recording.files.iter().map(|file| file.display().to_string()).collect(),
+            at: recording.at,
+            latency_ns: recording.latency.summary().into(),
+            commands: recording.operations.len() as u64,
+            left_out: recording.left_out,
+            gaps: recording.gaps,
+        }
+    }
 }
 
 /// Where the time of commands went.
@@ -183,6 +211,24 @@ fn per_second(count: u64, span_ns: u64) -> u64 {
     (u128::from(count) * 1_000_000_000 / u128::from(span_ns.max(1))) as u64
 }
 
+/// Jain's index (R. Jain, D.-M. Chiu and W. Hawe, "A Quantitative Measure of
+/// Fairness and Discrimination for Resource Allocation in Shared Computer
+/// Systems", DEC-TR-301, 1984) of what each drive moved a second, to four
+/// digits.
+fn fairness(report: &Report) -> Option<f64> {
+    let rates: Vec<f64> = report
+        .hosts
+        .iter()
+        .flat_map(|host| {
+            let span = host.span.as_ns().max(1) as f64;
+            host.drive_bytes.iter().map(move |bytes| *bytes as f64 / span)
+        })
+        .collect();
+    let (sum, squares) = rates.iter().fold((0.0, 0.0), |(s, q), x| (s + x, q + x * x));
+    let index = sum * sum / (rates.len() as f64 * squares);
+    (squares > 0.0).then(|| (index * 1e4).round() / 1e4)
+}
+
 fn parts(ns: [u64; SEGMENTS]) -> Vec<Part> {
     let all = Segment::ALL.iter().zip(ns).filter(|(_, ns)| *ns > 0);
     all.map(|(segment, ns)| Part { segment: segment.name(), ns }).collect()
@@ -200,7 +246,8 @@ fn segments(commands: &Commands) -> Option<Segments> {
 impl Document {
     /// What a simulation came to.
     pub fn new(plan: &str, planned: &Planned, report: &Report, commands: &Commands) -> Self {
-        let hosts = report.hosts.iter().zip(&planned.hosts).map(|(host, name)| {
+        let names = planned.hosts.iter().zip(&planned.recordings);
+        let hosts = report.hosts.iter().zip(names).map(|(host, (name, recorded))| {
             let span_ns = host.span.as_ns();
             Host {
                 host: name.clone(),
@@ -215,6 +262,7 @@ impl Document {
                 verified_blocks: host.verified,
                 mismatches: host.mismatches,
                 failures: host.failures,
+                recorded: recorded.as_deref().map(Recorded::from),
             }
         });
         let hosts: Vec<Host> = hosts.collect();
@@ -245,6 +293,7 @@ impl Document {
             latency_ns: together(report),
             iops: hosts.iter().map(|host| host.iops).sum(),
             bytes_per_s: hosts.iter().map(|host| host.bytes_per_s).sum(),
+            fairness: fairness(report),
             hosts,
             segments: segments(commands),
             links: links.collect(),
