@@ -58,7 +58,9 @@ pub struct Fio {
     pub rw: Rw,
     /// Reads of 100 commands, where both occur.
     pub rwmixread: u8,
-    /// Bytes a command: a multiple of 512.
+    /// Bytes a transfer: a multiple of 512. One above
+    /// [`MAX_TRANSFER`](crate::drive::MAX_TRANSFER) is several commands, and is
+    /// done when all are.
     pub bs: usize,
     /// Commands in flight a job.
     pub iodepth: usize,

@@ -3,6 +3,7 @@
 use super::boot::{Attached, BootError, boot};
 use super::jobs::Jobs;
 use super::{SoftwareConfig, Workload};
+use crate::drive::MAX_TRANSFER;
 use crate::kernel::Rng;
 use crate::measure::{Latency, Tracker};
 use pcie::software::Task;
@@ -80,13 +81,8 @@ impl Software {
         }
         let fio = self.workload.fio();
         let queues = fio.as_ref().map_or(1, |fio| fio.numjobs as u16);
-        // A part of a striped transfer is a command of its own.
-        let parts = fio.as_ref().map_or(1, |fio| match fio.stripe {
-            0 => 1,
-            stripe => fio.bs / stripe + 2,
-        });
-        let depth = fio.map_or(1, |fio| fio.iodepth) * parts;
-        let entries = (depth + 1).clamp(2, 4096) as u16;
+        let depth = fio.map_or(1, |fio| commands(&fio));
+        let entries = (depth + 1).clamp(2, MOST_ENTRIES) as u16;
         let work = boot(self.bus.clone(), self.ram.clone(), self.config, queues, entries);
         self.stage = Stage::Booting(Task::new(&self.bus, work));
     }
@@ -219,6 +215,19 @@ impl Software {
     }
 }
 
+/// Entries of the largest queue.
+const MOST_ENTRIES: usize = 4096;
+
+/// Commands in flight of a job at most: each part of a striped transfer is
+/// one, and of one that is larger than a command's largest.
+fn commands(fio: &super::Fio) -> usize {
+    let parts = match fio.stripe {
+        0 => fio.bs.div_ceil(MAX_TRANSFER),
+        stripe => (fio.bs / stripe + 2) * stripe.div_ceil(MAX_TRANSFER),
+    };
+    fio.iodepth * parts.max(1)
+}
+
 fn check(fio: &super::Fio, drives: &[Attached]) -> Result<(), BootError> {
     let fail = |what| Err(BootError::Workload(what));
     if fio.bs == 0 || !fio.bs.is_multiple_of(512) {
@@ -237,8 +246,8 @@ fn check(fio: &super::Fio, drives: &[Attached]) -> Result<(), BootError> {
     if drives.iter().any(|drive| drive.driver.queues() < fio.numjobs) {
         return fail("numjobs is more than the queues of a drive");
     }
-    if drives.iter().any(|drive| fio.bs > drive.driver.max_transfer()) {
-        return fail("bs is more than a drive's largest transfer");
+    if commands(fio) >= MOST_ENTRIES {
+        return fail("iodepth blocks of bs are more commands than a queue holds");
     }
     let used = chunks * fio.bs as u64 * fio.numjobs as u64;
     let room = drives.iter().map(|drive| {

@@ -77,6 +77,7 @@ impl RootConfig {
         mmio: Duration::from_ns(100),
         memory_read: Duration::from_ns(200),
         memory: 64 << 20,
+        memory_at: Self::LOW_MEMORY,
     };
 }
 
