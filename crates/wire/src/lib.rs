@@ -12,6 +12,7 @@ pub mod pcapng;
 pub mod time;
 pub mod tlp;
 pub mod trace;
+pub mod units;
 pub mod vfio_user;
 
 pub use id::{Bdf, Tag};

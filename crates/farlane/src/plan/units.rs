@@ -1,31 +1,11 @@
 //! Numbers with units: every one is written out, none is guessed.
 
 use sim::ethernet::random::Probability;
+use wire::units::scaled;
 use wire::{Duration, Instant};
 
 /// What a text may be, and what it is.
 type Parsed<T> = Result<T, &'static str>;
-
-/// Splits `12.5us` into 12500 of the last of `units` that fits; units in
-/// thousandths of nothing: the number times the unit's weight must be whole.
-fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
-    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_')?;
-    let (number, unit) = text.split_at(digits);
-    let (_, weight) = units.iter().find(|(name, _)| *name == unit.trim_start())?;
-    let number = number.replace('_', "");
-    let (whole, fraction) = number.split_once('.').unwrap_or((&number, ""));
-    if whole.is_empty() || fraction.len() > 12 {
-        return None;
-    }
-    let whole: u128 = whole.parse().ok()?;
-    let part: u128 = if fraction.is_empty() { 0 } else { fraction.parse().ok()? };
-    let scale = 10u128.pow(fraction.len() as u32);
-    let product = whole.checked_mul(scale)?.checked_add(part)?.checked_mul((*weight).into())?;
-    (product % scale == 0).then(|| u64::try_from(product / scale).ok())?
-}
-
-const TIMES: [(&str, u64); 5] =
-    [("ps", 1), ("ns", 1_000), ("us", 1_000_000), ("ms", 1_000_000_000), ("s", 1_000_000_000_000)];
 
 const SIZES: [(&str, u64); 7] = [
     ("B", 1),
@@ -52,8 +32,7 @@ const BIT_RATES: [(&str, u64); 3] = [("kb/s", 1_000), ("Mb/s", 1_000_000), ("Gb/
 
 /// A time.
 pub fn time(text: &str) -> Parsed<Duration> {
-    let ps = scaled(text, &TIMES).ok_or("a time such as 250ns: ps, ns, us, ms or s")?;
-    Ok(Duration::from_ps(ps))
+    text.parse().map_err(|_| "a time such as 250ns: ps, ns, us, ms or s")
 }
 
 /// A time with a sign, in picoseconds.
@@ -62,7 +41,7 @@ pub fn signed_time(text: &str) -> Parsed<i64> {
         Some(rest) => (-1, rest),
         None => (1, text.strip_prefix('+').unwrap_or(text)),
     };
-    let ps = scaled(rest, &TIMES).and_then(|ps| i64::try_from(ps).ok());
+    let ps = rest.parse::<Duration>().ok().and_then(|time| i64::try_from(time.as_ps()).ok());
     ps.map(|ps| sign * ps).ok_or("a time such as -250ns: ps, ns, us, ms or s")
 }
 

@@ -90,7 +90,7 @@ impl Tunnel {
         if self.settings.role == Role::Device {
             self.greet();
         }
-        self.queue = Aggregate::new(hello.credits);
+        self.queue = Aggregate::new(self.settings.aggregation, hello.credits);
         self.state = State::Up;
         self.outputs.push_back(Output::Up(hello));
         Ok(())

@@ -11,7 +11,7 @@ mod receiver;
 #[cfg(test)]
 mod tests;
 
-use crate::aggregate::Aggregate;
+use crate::aggregate::{Aggregate, Policy};
 use bytes::{Bytes, BytesMut};
 use pcie::Ready;
 use receiver::Receiver;
@@ -39,6 +39,8 @@ pub struct Settings {
     pub loss_limit: Duration,
     /// Bytes of payload in one frame at most.
     pub max_frame: usize,
+    /// When TLPs that wait leave.
+    pub aggregation: Policy,
 }
 
 impl Settings {
@@ -54,6 +56,7 @@ impl Settings {
             keepalive: Duration::from_ms(100),
             loss_limit: Duration::from_ms(800),
             max_frame: 32 << 10,
+            aggregation: Policy::Adaptive,
         }
     }
 }
@@ -77,7 +80,8 @@ pub enum Input {
 /// What a link wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// Bytes for the network: whole frames.
+    /// Bytes for the network: whole frames; a single one with
+    /// [`Policy::PerTlp`].
     Transmit(Vec<u8>),
     /// The greeting is over: TLPs flow.
     Up(Hello),

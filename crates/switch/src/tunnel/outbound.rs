@@ -1,6 +1,7 @@
 //! From TLPs to frames, when the network can take them.
 
 use super::{Cause, Output, State, Tunnel};
+use crate::aggregate::{Leave, Policy};
 use wire::Instant;
 use wire::frame::{self, Control, Header, Kind, Role};
 
@@ -16,7 +17,7 @@ impl Tunnel {
         }
         self.watch(now);
         let mut out = Vec::new();
-        self.transmit(&mut out);
+        self.transmit(now, &mut out);
         if !out.is_empty() {
             self.last_sent = now;
             self.counters.bytes_sent += out.len() as u64;
@@ -25,10 +26,10 @@ impl Tunnel {
         if let Some(output) = self.outputs.pop_front() {
             return output;
         }
-        Output::Timeout(self.deadline())
+        Output::Timeout(self.deadline(now))
     }
 
-    fn deadline(&self) -> Option<Instant> {
+    fn deadline(&mut self, now: Instant) -> Option<Instant> {
         match self.state {
             State::Idle | State::Closing => None,
             State::Greeting => Some(self.last_heard + self.settings.loss_limit),
@@ -38,7 +39,11 @@ impl Tunnel {
                 let quiet = self.control.is_empty();
                 let alive = quiet.then(|| self.last_sent + self.settings.keepalive);
                 let stuck = self.stuck.map(|since| since + self.settings.loss_limit);
-                [alive, stuck].into_iter().flatten().chain([lost]).min()
+                let frame = match self.queue.leave(now, self.tlp_room(0)) {
+                    Leave::At(at) if quiet => Some(at),
+                    _ => None,
+                };
+                [alive, stuck, frame].into_iter().flatten().chain([lost]).min()
             }
         }
     }
@@ -70,7 +75,7 @@ impl Tunnel {
     }
 
     /// Control frames first, then one frame of TLPs.
-    fn transmit(&mut self, out: &mut Vec<u8>) {
+    fn transmit(&mut self, now: Instant, out: &mut Vec<u8>) {
         if self.state == State::Up {
             if let Some(limits) = self.receiver.update(self.settings.max_payload) {
                 self.control.push_back(Control::Credits(limits));
@@ -81,7 +86,11 @@ impl Tunnel {
                 self.control.push_back(Control::Acknowledge);
             }
         }
+        let single = self.settings.aggregation == Policy::PerTlp;
         while let Some(control) = self.control.front() {
+            if single && !out.is_empty() {
+                break;
+            }
             let start = out.len();
             out.extend_from_slice(&[0; frame::HEADER]);
             control.encode(out);
@@ -94,25 +103,26 @@ impl Tunnel {
             self.write_header(out, start, kind, 0);
         }
         // TLPs may not overtake a reset.
-        if self.control.is_empty() {
-            self.transmit_tlps(out);
+        if self.control.is_empty() && (!single || out.is_empty()) {
+            self.transmit_tlps(now, out);
         }
         self.room = self.room.saturating_sub(out.len());
     }
 
-    fn transmit_tlps(&mut self, out: &mut Vec<u8>) {
+    /// Bytes of TLPs in a frame after `before` bytes.
+    fn tlp_room(&self, before: usize) -> usize {
+        let room = self.room.saturating_sub(before + frame::HEADER);
+        room.min(self.settings.max_frame).min(frame::MAX_PAYLOAD)
+    }
+
+    fn transmit_tlps(&mut self, now: Instant, out: &mut Vec<u8>) {
         let start = out.len();
-        let room = self.room.saturating_sub(start + frame::HEADER);
-        let room = room.min(self.settings.max_frame).min(frame::MAX_PAYLOAD);
-        if self.state != State::Up || self.queue.is_empty() || room == 0 {
+        let room = self.tlp_room(start);
+        if self.state != State::Up || self.queue.leave(now, room) != Leave::Now {
             return;
         }
         out.extend_from_slice(&[0; frame::HEADER]);
         let tlps = self.queue.fill(out, room);
-        if tlps == 0 {
-            out.truncate(start);
-            return;
-        }
         self.stuck = None;
         let sequence = self.next_sequence;
         self.next_sequence = sequence.wrapping_add(1);

@@ -1,11 +1,19 @@
 //! The aggregation queue: the one place that decides when a TLP leaves.
 //!
 //! Whenever the network can take a frame, everything that has queued up since
-//! and has credits goes into it, up to the frame's size (J. Suzuki et al.,
-//! "End-to-End Adaptive Packet Aggregation for High-Throughput I/O Bus Network
-//! Using Ethernet", Hot Interconnects 2014). No timer, no parameter.
+//! and has credits goes into it, up to the frame's size: no timer, no
+//! parameter. That is [`Policy::Adaptive`]; the others are there to be compared
+//! with it.
+
+mod policy;
+#[cfg(test)]
+mod tests;
+
+pub use policy::{Policy, UnknownPolicy};
 
 use pcie::{OrderedQueue, Ready};
+use std::collections::VecDeque;
+use wire::Instant;
 use wire::frame::Grant;
 use wire::tlp::{Class, Tlp};
 
@@ -14,10 +22,27 @@ const MOST_PACKETS: usize = 4096;
 /// Payload bytes that may wait in one class.
 const MOST_PAYLOAD: usize = 4 << 20;
 
+/// When the next frame of TLPs leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leave {
+    /// Now.
+    Now,
+    /// Then, if nothing more comes.
+    At(Instant),
+    /// When an input has changed something: nothing waits, or what waits has
+    /// no credits or no room.
+    Later,
+}
+
 /// TLPs that wait for the network or for credits.
 #[derive(Debug, Default)]
 pub struct Aggregate {
+    policy: Policy,
     queue: OrderedQueue,
+    /// Bytes that wait on the wire, by class.
+    bytes: [usize; 3],
+    /// When each TLP that waits was queued, by class; of a policy that waits.
+    since: [VecDeque<Instant>; 3],
     used: [Grant; 3],
     limits: [Grant; 3],
     waits: u64,
@@ -25,8 +50,13 @@ pub struct Aggregate {
 
 impl Aggregate {
     /// An empty queue with the limits that the far side's greeting grants.
-    pub fn new(limits: [Grant; 3]) -> Self {
-        Self { limits, ..Self::default() }
+    pub fn new(policy: Policy, limits: [Grant; 3]) -> Self {
+        Self { policy, limits, ..Self::default() }
+    }
+
+    /// The policy it obeys.
+    pub fn policy(&self) -> Policy {
+        self.policy
     }
 
     /// Which classes have room.
@@ -40,6 +70,7 @@ impl Aggregate {
 
     /// Adds a TLP of a class that has room.
     pub fn push(&mut self, tlp: Tlp) {
+        self.bytes[tlp.class().index()] += tlp.wire_length();
         self.queue.push(tlp);
     }
 
@@ -48,8 +79,30 @@ impl Aggregate {
         self.queue.peek(self.allowed()).is_some()
     }
 
-    /// Moves TLPs to the end of `frame` while they fit in `room` bytes, and
-    /// says how many.
+    /// When a frame with `room` bytes for TLPs leaves. What was pushed since
+    /// the last call counts as queued `now`.
+    pub fn leave(&mut self, now: Instant, room: usize) -> Leave {
+        let allowed = self.allowed();
+        let fits = self.queue.peek(allowed).is_some_and(|next| next.wire_length() <= room);
+        let Policy::Wait(wait) = self.policy else {
+            return if fits { Leave::Now } else { Leave::Later };
+        };
+        for (class, since) in Class::ALL.into_iter().zip(&mut self.since) {
+            since.resize(self.queue.len(class), now);
+        }
+        let classes = || Class::ALL.into_iter().filter(|class| allowed.has(*class));
+        // Full, or as full as credits let it become.
+        let full = classes().map(|class| self.bytes[class.index()]).sum::<usize>() >= room;
+        let first = classes().filter_map(|class| self.since[class.index()].front()).min();
+        match first {
+            Some(first) if fits && !full && now < *first + wait => Leave::At(*first + wait),
+            _ if fits => Leave::Now,
+            _ => Leave::Later,
+        }
+    }
+
+    /// Moves TLPs to the end of `frame` while they fit in `room` bytes and the
+    /// policy lets them share it, and says how many.
     pub fn fill(&mut self, frame: &mut Vec<u8>, room: usize) -> usize {
         let (start, mut count) = (frame.len(), 0);
         loop {
@@ -58,17 +111,28 @@ impl Aggregate {
             if frame.len() - start + next.wire_length() > room {
                 return count;
             }
-            let tlp = self.queue.pop(allowed).expect("peeked above");
-            let used = &mut self.used[tlp.class().index()];
-            used.headers = used.headers.wrapping_add(1);
-            used.data = used.data.wrapping_add(tlp.data_credits());
-            tlp.encode(frame);
+            self.pop(allowed).encode(frame);
             count += 1;
+            if self.policy == Policy::PerTlp {
+                return count;
+            }
         }
         if !self.queue.is_empty() {
             self.waits += 1;
         }
         count
+    }
+
+    /// Takes the TLP that goes next, and its credits.
+    fn pop(&mut self, allowed: Ready) -> Tlp {
+        let tlp = self.queue.pop(allowed).expect("the caller peeked");
+        let class = tlp.class().index();
+        self.bytes[class] -= tlp.wire_length();
+        self.since[class].pop_front();
+        let used = &mut self.used[class];
+        used.headers = used.headers.wrapping_add(1);
+        used.data = used.data.wrapping_add(tlp.data_credits());
+        tlp
     }
 
     /// Takes new limits. `false` if one goes backwards, which is the far
@@ -111,6 +175,8 @@ impl Aggregate {
     pub fn clear(&mut self) -> usize {
         let posted = self.queue.len(Class::Posted);
         self.queue.clear();
+        self.bytes = [0; 3];
+        self.since.iter_mut().for_each(VecDeque::clear);
         posted
     }
 
@@ -124,79 +190,5 @@ impl Aggregate {
                 left(used.headers, limit.headers) >= 1 && left(used.data, limit.data) >= need;
             ready.with(class, enough)
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use bytes::Bytes;
-    use wire::tlp::MemoryRequest;
-    use wire::{Bdf, Tag};
-
-    fn write(length: usize) -> Tlp {
-        let request = MemoryRequest::for_bytes(Bdf::default(), Tag::default(), 0x1000, length);
-        Tlp::memory_write(request.unwrap(), Bytes::from(vec![0; length]))
-    }
-
-    fn read() -> Tlp {
-        let request = MemoryRequest::for_bytes(Bdf::default(), Tag::default(), 0x1000, 4);
-        Tlp::memory_read(request.unwrap())
-    }
-
-    fn limits(headers: u32, data: u32) -> [Grant; 3] {
-        [Grant { headers, data }; 3]
-    }
-
-    #[test]
-    fn everything_queued_goes_into_the_next_frame() {
-        let mut queue = Aggregate::new(limits(100, 1000));
-        (0..5).for_each(|_| queue.push(write(64)));
-        let mut frame = Vec::new();
-        assert_eq!(queue.fill(&mut frame, 65_535), 5);
-        assert_eq!(frame.len(), 5 * (12 + 64));
-        assert!(queue.is_empty());
-    }
-
-    #[test]
-    fn a_frame_is_never_longer_than_its_room() {
-        let mut queue = Aggregate::new(limits(100, 1000));
-        (0..5).for_each(|_| queue.push(write(64)));
-        let mut frame = vec![0; 12];
-        assert_eq!(queue.fill(&mut frame, 2 * 76 + 75), 2);
-        assert_eq!(frame.len(), 12 + 2 * 76);
-        assert_eq!(queue.waits(), 0, "room is not credits");
-    }
-
-    #[test]
-    fn credits_hold_back_their_class_alone() {
-        let mut queue = Aggregate::new([
-            Grant { headers: 10, data: 3 },
-            Grant { headers: 0, data: 0 },
-            Grant { headers: 10, data: 10 },
-        ]);
-        queue.push(read());
-        queue.push(write(32));
-        queue.push(write(32));
-        let mut frame = Vec::new();
-        assert_eq!(queue.fill(&mut frame, 1000), 1, "posted passes the read; data for one only");
-        assert_eq!((queue.len(), queue.waits()), (2, 1));
-        let more = Grant { headers: 10, data: 4 };
-        assert!(!queue.grant([more, Grant { headers: 1, data: 0 }, more]), "backwards");
-        let full = Grant { headers: 10, data: 10 };
-        assert!(queue.grant([more, Grant { headers: 1, data: 0 }, full]));
-        assert_eq!(queue.fill(&mut frame, 1000), 2);
-    }
-
-    #[test]
-    fn limits_wrap_around() {
-        let mut queue = Aggregate::new(limits(0, 0));
-        queue.used = limits(u32::MAX, u32::MAX - 1);
-        queue.limits = limits(u32::MAX, u32::MAX - 1);
-        assert!(queue.grant(limits(1, 4)));
-        queue.push(write(64));
-        queue.push(write(64));
-        queue.push(write(64));
-        assert_eq!(queue.fill(&mut Vec::new(), 1000), 1, "data credits for one");
     }
 }

@@ -1,0 +1,119 @@
+//! The queue alone.
+
+use super::*;
+use bytes::Bytes;
+use wire::tlp::MemoryRequest;
+use wire::{Bdf, Duration, Tag};
+
+fn write(length: usize) -> Tlp {
+    let request = MemoryRequest::for_bytes(Bdf::default(), Tag::default(), 0x1000, length);
+    Tlp::memory_write(request.unwrap(), Bytes::from(vec![0; length]))
+}
+
+fn read() -> Tlp {
+    let request = MemoryRequest::for_bytes(Bdf::default(), Tag::default(), 0x1000, 4);
+    Tlp::memory_read(request.unwrap())
+}
+
+fn limits(headers: u32, data: u32) -> [Grant; 3] {
+    [Grant { headers, data }; 3]
+}
+
+#[test]
+fn everything_queued_goes_into_the_next_frame() {
+    let mut queue = Aggregate::new(Policy::Adaptive, limits(100, 1000));
+    (0..5).for_each(|_| queue.push(write(64)));
+    let mut frame = Vec::new();
+    assert_eq!(queue.fill(&mut frame, 65_535), 5);
+    assert_eq!(frame.len(), 5 * (12 + 64));
+    assert!(queue.is_empty());
+}
+
+#[test]
+fn a_frame_is_never_longer_than_its_room() {
+    let mut queue = Aggregate::new(Policy::Adaptive, limits(100, 1000));
+    (0..5).for_each(|_| queue.push(write(64)));
+    let mut frame = vec![0; 12];
+    assert_eq!(queue.fill(&mut frame, 2 * 76 + 75), 2);
+    assert_eq!(frame.len(), 12 + 2 * 76);
+    assert_eq!(queue.waits(), 0, "room is not credits");
+}
+
+#[test]
+fn credits_hold_back_their_class_alone() {
+    let mut queue = Aggregate::new(
+        Policy::Adaptive,
+        [
+            Grant { headers: 10, data: 3 },
+            Grant { headers: 0, data: 0 },
+            Grant { headers: 10, data: 10 },
+        ],
+    );
+    queue.push(read());
+    queue.push(write(32));
+    queue.push(write(32));
+    let mut frame = Vec::new();
+    assert_eq!(queue.fill(&mut frame, 1000), 1, "posted passes the read; data for one only");
+    assert_eq!((queue.len(), queue.waits()), (2, 1));
+    let more = Grant { headers: 10, data: 4 };
+    assert!(!queue.grant([more, Grant { headers: 1, data: 0 }, more]), "backwards");
+    let full = Grant { headers: 10, data: 10 };
+    assert!(queue.grant([more, Grant { headers: 1, data: 0 }, full]));
+    assert_eq!(queue.fill(&mut frame, 1000), 2);
+}
+
+#[test]
+fn limits_wrap_around() {
+    let mut queue = Aggregate::new(Policy::Adaptive, limits(0, 0));
+    queue.used = limits(u32::MAX, u32::MAX - 1);
+    queue.limits = limits(u32::MAX, u32::MAX - 1);
+    assert!(queue.grant(limits(1, 4)));
+    queue.push(write(64));
+    queue.push(write(64));
+    queue.push(write(64));
+    assert_eq!(queue.fill(&mut Vec::new(), 1000), 1, "data credits for one");
+}
+
+#[test]
+fn per_tlp_never_shares_a_frame() {
+    let mut queue = Aggregate::new(Policy::PerTlp, limits(100, 1000));
+    (0..3).for_each(|_| queue.push(write(64)));
+    for left in [2, 1, 0] {
+        assert_eq!(queue.leave(Instant::ZERO, 76), Leave::Now);
+        assert_eq!((queue.fill(&mut Vec::new(), 1000), queue.len()), (1, left));
+    }
+    assert_eq!(queue.leave(Instant::ZERO, 1000), Leave::Later);
+}
+
+#[test]
+fn a_frame_that_waits_leaves_in_time_or_full() {
+    let wait = Duration::from_us(1);
+    let at = Instant::from_ns;
+    let mut queue = Aggregate::new(Policy::Wait(wait), limits(100, 1000));
+    queue.push(write(64));
+    assert_eq!(queue.leave(at(100), 1000), Leave::At(at(1_100)));
+    queue.push(write(64));
+    assert_eq!(queue.leave(at(600), 1000), Leave::At(at(1_100)), "the first decides");
+    assert_eq!(queue.leave(at(600), 2 * 76), Leave::Now, "full");
+    assert_eq!(queue.leave(at(1_100), 50), Leave::Later, "no room");
+    assert_eq!(queue.leave(at(1_100), 76), Leave::Now, "time is up");
+    assert_eq!(queue.fill(&mut Vec::new(), 76), 1);
+    assert_eq!(queue.leave(at(1_200), 1000), Leave::At(at(1_600)), "the second's own time");
+    queue.clear();
+    assert_eq!(queue.leave(at(2_000), 1000), Leave::Later);
+    queue.push(write(64));
+    assert_eq!(queue.leave(at(3_000), 1000), Leave::At(at(4_000)));
+}
+
+#[test]
+fn a_frame_does_not_wait_for_what_has_no_credits() {
+    let mut queue = Aggregate::new(Policy::Wait(Duration::from_us(1)), limits(2, 1000));
+    queue.push(write(64));
+    assert_eq!(queue.leave(Instant::ZERO, 200), Leave::At(Instant::from_ns(1_000)));
+    (0..5).for_each(|_| queue.push(write(64)));
+    assert_eq!(queue.leave(Instant::ZERO, 200), Leave::Now, "what has credits is as much as fits");
+    assert_eq!(queue.fill(&mut Vec::new(), 200), 2);
+    assert_eq!(queue.leave(Instant::from_ns(5_000), 200), Leave::Later);
+    assert!(queue.grant(limits(100, 1000)));
+    assert_eq!(queue.leave(Instant::from_ns(5_000), 1000), Leave::Now, "they have waited enough");
+}
