@@ -2,8 +2,8 @@
 //! alone, with what it would do to the configuration read and the write over
 //! TSN, which were measured too. Nothing here is fitted.
 
-use super::{Experiment, Published, RATE, Topology, drive, error_percent, mean, percent, port, us};
-use crate::experiments::{Failed, Grid, Runs, Section};
+use super::{Experiment, Published, RATE, Topology, drive, mean, port, us};
+use crate::experiments::{Failed, Grid, Runs, Section, error_percent, percent};
 use crate::report::{Axis, Plot, Scale, Series};
 use serde::Serialize;
 use sim::Config;
@@ -88,7 +88,7 @@ fn slow(config: &mut Config, share: u64) {
     let station = &config.network.stations[0];
     let latency = station.tx_delay + station.rx_delay + config.network.cables[0].propagation;
     let byte = Duration::from_ps(RATE.ps_per_byte() * 100 / share);
-    let pipe = PipeConfig { byte, latency, segment: 1460, overhead: OVERHEAD };
+    let pipe = PipeConfig::new(byte, latency, 1460, OVERHEAD);
     port(config).expect("a tunnel").transport = TransportConfig::Pipe(pipe);
 }
 
