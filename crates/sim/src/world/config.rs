@@ -60,7 +60,7 @@ pub struct SwitchConfig {
     pub loss_limit: Duration,
     /// Bytes of TLPs in a tunnel frame at most.
     pub max_frame: usize,
-    /// When a TLP leaves, at both ends.
+    /// When TLPs leave, on both sides.
     pub aggregation: Policy,
     /// Its downstream ports, 1 to 32.
     pub ports: Vec<PortConfig>,

@@ -155,7 +155,7 @@ impl SwitchConfig {
             keepalive: Duration::from_ms(100),
             loss_limit: Duration::from_ms(800),
             max_frame: 32 << 10,
-            aggregation: Policy::default(),
+            aggregation: Policy::Adaptive,
             ports,
         }
     }
