@@ -91,9 +91,7 @@ impl Node {
             let tracer = trace.open(NodeRole::Switch, instance(), clock);
             Ok(host_switch(ends, &devices).traced(tracer.map_err(|error| error.0)?))
         };
-        Self::start(clock, waiting, ends, make, |node, stop| {
-            wait_for_links(node, PATIENCE, stop)
-        })
+        Self::start(clock, waiting, ends, make, |node, stop| wait_for_links(node, PATIENCE, stop))
     }
 
     fn start<A: Attached>(

@@ -20,8 +20,8 @@ use std::str::FromStr;
 use wire::Instant;
 use wire::units::{exact, scaled};
 
-/// See the module.
-#[derive(Clone, Debug)]
+/// See the module. The default has no destination.
+#[derive(Clone, Debug, Default)]
 pub struct Egress {
     /// Bytes that each destination may send before the next has its turn;
     /// below zero they were overdrawn.
@@ -57,10 +57,9 @@ impl Egress {
                 Some(bytes) => {
                     silent = 0;
                     *deficit -= bytes as i64;
-                    if let Some(limit) = &mut self.limit {
-                        limit.sent(now, bytes as u64);
-                    }
-                    if *deficit > 0 {
+                    let more = *deficit > 0;
+                    self.sent(now, bytes);
+                    if more {
                         continue;
                     }
                 }
@@ -71,6 +70,14 @@ impl Egress {
                 }
             }
             self.turn = (destination + 1) % self.deficits.len();
+        }
+    }
+
+    /// A frame went: [`serve`](Self::serve) says so itself; a node with one
+    /// destination, which needs no turns, does it.
+    pub fn sent(&mut self, now: Instant, bytes: usize) {
+        if let Some(limit) = &mut self.limit {
+            limit.sent(now, bytes as u64);
         }
     }
 

@@ -92,7 +92,7 @@ pub fn run(args: &Args) -> Outcome {
         args.node.poller()?,
         root::Settings { max_payload: mps, ecrc: args.ecrc, ..root::Settings::default() },
         settings,
-        Switch::new(upstream, Links::new(&peers).traced(tracer.clone())),
+        Switch::new(upstream, Links::new(&peers).limited(args.node.limit()).traced(tracer.clone())),
         &args.vfio_user,
         args.mmap_doorbells,
         |switch, now| {

@@ -58,9 +58,11 @@ pub fn run(args: &Args) -> Outcome {
     });
     let clock = Clock::start();
     let tracer = args.trace.open(NodeRole::Switch, instance(), clock)?;
-    let switch = Switch::new(upstream, Links::new(&peers).traced(tracer.clone()));
+    let switch =
+        Switch::new(upstream, Links::new(&peers).limited(args.node.limit()).traced(tracer.clone()));
     let settings = args.node.tunnel(Role::Device);
-    let mut node = DeviceNode::new(clock, args.node.poller()?, listener, settings, switch)?;
+    let mut node = DeviceNode::new(clock, args.node.poller()?, listener, settings, switch)?
+        .limited(args.node.limit());
     wait_for_links(&mut node, PATIENCE, &stop)?;
     eprintln!("listening on {}", node.address()?);
     let ran = node.run(stop.fd(), || stop.wanted(), tell);

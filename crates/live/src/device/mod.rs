@@ -4,7 +4,7 @@ mod visitors;
 
 use crate::attached::{Attached, Report};
 use crate::clock::Clock;
-use crate::links::receive;
+use crate::links::{FRAME, receive};
 use crate::net::{Connection, Listener};
 use crate::poller::Poller;
 use crate::trace::{Tapped, Tracer};
@@ -12,7 +12,9 @@ use crate::wanted::Wanted;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
+use switch::congestion::Rate;
 use switch::downstream::{Downstream, Output};
+use switch::egress::Egress;
 use switch::tunnel::{Cause, Input, Settings};
 use visitors::Visitors;
 use wire::trace::Tap;
@@ -50,6 +52,7 @@ pub struct DeviceNode<A> {
     accept_at: Instant,
     settings: Settings,
     tracer: Tracer,
+    egress: Egress,
 }
 
 impl<A: Attached> DeviceNode<A> {
@@ -78,7 +81,15 @@ impl<A: Attached> DeviceNode<A> {
             accept_at: Instant::ZERO,
             settings,
             tracer,
+            egress: Egress::new(1, FRAME, None),
         })
+    }
+
+    /// The same with a limit to what goes out to its host.
+    #[must_use]
+    pub fn limited(mut self, rate: Option<Rate>) -> Self {
+        self.egress = Egress::new(1, FRAME, rate);
+        self
     }
 
     /// Where it listens.
@@ -186,7 +197,8 @@ impl<A: Attached> DeviceNode<A> {
         let active = self.downstream.function_mut().service(now, &self.poller)?;
         moved |= active.moved;
         moved |= self.accept(now)?;
-        if let Some((mut connection, greeting)) = self.visitors.service(now, self.host.is_none(), tell)
+        if let Some((mut connection, greeting)) =
+            self.visitors.service(now, self.host.is_none(), tell)
         {
             self.tracer.connected(Tap::UPLINK);
             self.tracer.stream(Tap::UPLINK, false, &greeting);
@@ -210,7 +222,8 @@ impl<A: Attached> DeviceNode<A> {
         while let Some(news) = self.downstream.function_mut().news() {
             tell(DeviceEvent::Attached(news));
         }
-        let timers = [active.timer, link, self.visitors.timer(), self.tracer.tick(now)];
+        let held = self.egress.held_until(now);
+        let timers = [active.timer, link, self.visitors.timer(), self.tracer.tick(now), held];
         Ok((moved, switch::upstream::next_timer(timers)))
     }
 
@@ -240,7 +253,8 @@ impl<A: Attached> DeviceNode<A> {
         });
         gone |= connection.flush().is_err();
         while let Some((connection, _)) = &mut self.host {
-            let bytes = connection.room();
+            let held = self.egress.is_held(now);
+            let bytes = if held { 0 } else { connection.room() };
             self.downstream.handle(now, Input::CanTransmit { bytes });
             match self.downstream.poll(now) {
                 Output::Timeout(_) => break,
@@ -275,6 +289,7 @@ impl<A: Attached> DeviceNode<A> {
         match (output, &mut self.host) {
             (Output::Transmit(bytes), Some((connection, _))) => {
                 self.tracer.stream(Tap::UPLINK, true, &bytes);
+                self.egress.sent(now, bytes.len());
                 return Ok(connection.send(bytes).is_err());
             }
             (Output::Up(_), Some((connection, _))) => tell(DeviceEvent::HostUp(connection.peer())),
