@@ -1,8 +1,10 @@
 //! What carries a link's byte stream between two nodes.
 
+mod encapsulation;
 mod pipe;
 mod stream;
 
+pub use encapsulation::Encapsulation;
 pub(crate) use pipe::Pipe;
 pub use pipe::PipeConfig;
 pub(crate) use stream::Stream;
@@ -138,7 +140,7 @@ const fn of_frame(segment: FrameSegment) -> Segment {
 pub(crate) enum Transport {
     Pipe(Box<Pipe>),
     Tcp { places: [SocketPlace; 2], burst: usize },
-    Raw { places: [RawPlace; 2] },
+    Raw { places: [RawPlace; 2], encapsulation: Encapsulation },
 }
 
 impl Transport {
@@ -147,7 +149,7 @@ impl Transport {
         match self {
             Self::Pipe(_) => true,
             Self::Tcp { places, .. } => network.is_connected(places[end as usize]),
-            Self::Raw { places } => network.raw_is_connected(places[end as usize]),
+            Self::Raw { places, .. } => network.raw_is_connected(places[end as usize]),
         }
     }
 
@@ -156,7 +158,9 @@ impl Transport {
         match self {
             Self::Pipe(pipe) => pipe.room(now, end),
             Self::Tcp { places, burst } => network.free(places[end as usize]).min(*burst),
-            Self::Raw { places } => network.raw_room(now, places[end as usize]),
+            Self::Raw { places, encapsulation } => {
+                encapsulation.room(network.raw_room(now, places[end as usize]))
+            }
         }
     }
 
@@ -165,6 +169,9 @@ impl Transport {
         match self {
             Self::Pipe(pipe) => pipe.room(now, end),
             Self::Tcp { places, burst } => network.room(places[end as usize]).min(*burst),
+            Self::Raw { places, encapsulation } => {
+                encapsulation.room(network.raw_takes(now, places[end as usize]))
+            }
         }
     }
 
@@ -183,8 +190,9 @@ impl Transport {
                 let station = network.send(now, places[end as usize], bytes.into());
                 kernel.arm_by(station, now);
             }
-            Self::Raw { places } => {
-                let station = network.raw_send(now, places[end as usize], bytes);
+            Self::Raw { places, encapsulation } => {
+                let chunk = encapsulation.wrap(bytes);
+                let station = network.raw_send(now, places[end as usize], chunk);
                 kernel.arm_by(station, now);
             }
         }
@@ -195,7 +203,11 @@ impl Transport {
         match self {
             Self::Pipe(pipe) => pipe.receive(now, end),
             Self::Tcp { places, .. } => network.receive(places[end as usize]),
-            Self::Raw { places } => network.raw_receive(places[end as usize]),
+            Self::Raw { places, encapsulation } => {
+                let mut arrived = network.raw_receive(places[end as usize])?;
+                encapsulation.unwrap(&mut arrived.bytes);
+                Some(arrived)
+            }
         }
     }
 

@@ -1,6 +1,5 @@
 //! A wire of its own for each direction.
 
-use super::stream::tlp_ends;
 use super::{Arrived, End};
 use crate::kernel::pop_if;
 use crate::measure::{Load, Segment};
@@ -20,44 +19,6 @@ pub struct PipeConfig {
     pub segment: usize,
     /// Bytes of wire that each packet takes beside.
     pub overhead: usize,
-    /// Bytes of wire that each TLP in it takes beside.
-    pub tlp_overhead: usize,
-    /// Bytes of wire of a packet at least, and at most: one that would become
-    /// longer is two.
-    pub bounds: [usize; 2],
-}
-
-impl PipeConfig {
-    /// The packets of whole frames of the tunnel: where each ends, and its
-    /// length on the wire.
-    fn packets(&self, bytes: &[u8]) -> Vec<(usize, usize)> {
-        let [least, most] = self.bounds;
-        let length = |from: usize, to: usize, tlps| {
-            (to - from) + self.overhead + tlps * self.tlp_overhead
-        };
-        let mut packets = Vec::new();
-        let (mut start, mut last, mut tlps) = (0, 0, 0);
-        if self.tlp_overhead > 0 {
-            for next in tlp_ends(bytes) {
-                if tlps > 0 && length(start, next, tlps + 1) > most {
-                    packets.push((last, length(start, last, tlps).max(least)));
-                    (start, tlps) = (last, 0);
-                }
-                (tlps, last) = (tlps + 1, next);
-            }
-        }
-        while start < bytes.len() {
-            let end = bytes.len().min(start + self.segment);
-            packets.push((end, length(start, end, tlps).max(least)));
-            (start, tlps) = (end, 0);
-        }
-        packets
-    }
-
-    /// A wire without bounds on packets.
-    pub const fn new(byte: Duration, latency: Duration, segment: usize, overhead: usize) -> Self {
-        Self { byte, latency, segment, overhead, tlp_overhead: 0, bounds: [0, usize::MAX] }
-    }
 }
 
 #[derive(Debug)]
@@ -95,10 +56,9 @@ impl Pipe {
 
     pub fn send(&mut self, now: Instant, end: End, mut bytes: Bytes) {
         let way = &mut self.ways[end as usize];
-        let mut start = 0;
-        for (to, length) in self.config.packets(&bytes) {
-            let piece = bytes.split_to(to - start);
-            start = to;
+        while !bytes.is_empty() {
+            let piece = bytes.split_to(bytes.len().min(self.config.segment));
+            let length = piece.len() + self.config.overhead;
             let span = Duration::from_ps(self.config.byte.as_ps() * length as u64);
             let started = way.free.max(now);
             way.free = started + span;
@@ -133,41 +93,5 @@ impl Pipe {
 
     pub fn load(&self, end: End) -> Load {
         self.ways[end as usize].load
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use wire::frame::{HEADER, Header, Kind};
-    use wire::tlp::{MemoryRequest, Tlp};
-    use wire::{Bdf, Tag};
-
-    fn frame(tlps: usize, payload: usize) -> Vec<u8> {
-        let request = MemoryRequest::for_bytes(Bdf::default(), Tag::default(), 0x1000, payload);
-        let write = Tlp::memory_write(request.unwrap(), Bytes::from(vec![0; payload]));
-        let mut bytes = vec![0; HEADER];
-        (0..tlps).for_each(|_| write.encode(&mut bytes));
-        let length = (bytes.len() - HEADER) as u16;
-        let header = Header { length, kind: Kind::Tlps, sequence: 0, acknowledged: 0 };
-        bytes[..HEADER].copy_from_slice(&header.encode());
-        bytes
-    }
-
-    #[test]
-    fn packets_pay_for_their_tlps_and_are_within_bounds() {
-        let plain = PipeConfig::new(Duration::from_ns(8), Duration::ZERO, 1000, 63);
-        assert_eq!(plain.packets(&frame(9, 128)), [(1000, 1063), (1272, 335)]);
-        let config = PipeConfig { tlp_overhead: 11, bounds: [84, 1538], segment: 1400, ..plain };
-        assert_eq!(config.packets(&frame(1, 128)), [(152, 152 + 63 + 11)]);
-        assert_eq!(config.packets(&frame(9, 128)), [(1272, 1272 + 63 + 99)]);
-        assert_eq!(config.packets(&[0; 4]), [(4, 84)], "the shortest");
-        // 84 TLPs of 16 bytes: 12 + 84 * 27 + 63 is above 1538.
-        let two = config.packets(&frame(84, 4));
-        assert_eq!(two.len(), 2);
-        assert!(two.iter().all(|(_, length)| *length <= 1538), "{two:?}");
-        assert_eq!(two[1].0, HEADER + 84 * 16, "all of them");
-        let bytes: usize = two.iter().map(|(_, length)| length).sum();
-        assert_eq!(bytes, HEADER + 84 * (16 + 11) + 2 * 63);
     }
 }

@@ -9,21 +9,6 @@ use wire::Instant;
 use wire::frame::{HEADER, Header, Kind};
 use wire::tlp::{Class, total_length};
 
-/// Where the TLPs of whole frames of the tunnel end; of what a cut has left of
-/// the first frame nothing.
-pub(crate) fn tlp_ends(bytes: &[u8]) -> impl Iterator<Item = usize> {
-    let (mut at, mut end) = (0, 0);
-    std::iter::from_fn(move || {
-        while at == end {
-            let header = Header::decode(*bytes[at..].first_chunk::<HEADER>()?).ok()?;
-            end = at + HEADER + usize::from(header.length);
-            at = if header.kind == Kind::Tlps { at + HEADER } else { end };
-        }
-        at += total_length(&bytes[at..end])?;
-        Some(at)
-    })
-}
-
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Stream {

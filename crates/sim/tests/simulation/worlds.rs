@@ -20,8 +20,12 @@ pub fn fio(rw: Rw, bs: usize, iodepth: usize) -> Fio {
 }
 
 pub fn pipe() -> TransportConfig {
-    let (byte, latency) = (Duration::from_ps(8_000), Duration::from_ns(1_000));
-    TransportConfig::Pipe(PipeConfig::new(byte, latency, 1_460, 78))
+    TransportConfig::Pipe(PipeConfig {
+        byte: Duration::from_ps(8_000),
+        latency: Duration::from_ns(1_000),
+        segment: 1_460,
+        overhead: 78,
+    })
 }
 
 pub fn tcp(stations: [usize; 2]) -> TransportConfig {

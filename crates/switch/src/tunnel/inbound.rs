@@ -90,7 +90,8 @@ impl Tunnel {
         if self.settings.role == Role::Device {
             self.greet();
         }
-        self.queue = Aggregate::new(self.settings.aggregation, hello.credits);
+        self.queue = Aggregate::new(self.settings.aggregation, hello.credits)
+            .with_overhead(self.settings.tlp_overhead);
         self.state = State::Up;
         self.outputs.push_back(Output::Up(hello));
         Ok(())

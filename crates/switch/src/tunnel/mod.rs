@@ -41,6 +41,9 @@ pub struct Settings {
     pub max_frame: usize,
     /// When TLPs that wait leave.
     pub aggregation: Policy,
+    /// Bytes that the transport's encapsulation adds to each TLP; they count
+    /// against a frame's room. Ours add none.
+    pub tlp_overhead: usize,
 }
 
 impl Settings {
@@ -57,6 +60,7 @@ impl Settings {
             loss_limit: Duration::from_ms(800),
             max_frame: 32 << 10,
             aggregation: Policy::Adaptive,
+            tlp_overhead: 0,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Options, Told};
 use crate::commands::Outcome;
-use crate::experiments::expether::{self, Latencies, Point, Statement, Sweep, Table, published};
+use crate::experiments::expether::{Latencies, Point, Statement, Sweep, Table, published};
 use crate::experiments::{Failed, Row, Section};
 use clap::ValueEnum;
 use serde::Serialize;

@@ -2,25 +2,21 @@
 
 use sim::Config;
 use sim::drive::{DriveConfig, Timing};
-use sim::measure::Load;
+use sim::ethernet::Rate;
+use sim::network::{CableConfig, NetworkConfig, Place, StationConfig};
 use sim::node::RootConfig;
 use sim::pcie::{Buffer, Generation, LinkConfig, PortLatency};
-use sim::transport::{PipeConfig, TransportConfig};
+use sim::transport::{Encapsulation, RawConfig, TransportConfig};
 use sim::workload::{Fio, Notice, Rw, SoftwareConfig, Workload};
 use sim::world::{Attached, HostConfig, PortConfig, Report, SwitchConfig};
 use switch::aggregate::Policy;
+use switch::{congestion, raw};
 use wire::Duration;
 
 /// Bits per second of the prototype's Ethernet.
 pub const LINE: u64 = 10_000_000_000;
 /// "Size of TLP payload: 128B".
 pub const MPS: usize = 128;
-/// Preamble and SFD, header, FCS, gap (IEEE 802.3-2018, clauses 3 and 4.4.2).
-const ETHERNET: usize = 8 + 14 + 4 + 12;
-/// Payload of an Ethernet frame at most.
-const ETHERNET_PAYLOAD: usize = 1500;
-/// The smallest frame with preamble and gap.
-const ETHERNET_LEAST: usize = 8 + 64 + 12;
 /// Bytes that ExpEther's encapsulation adds to a frame beside the headers that
 /// farlane has too: calibrated by the two 64 MB reads.
 pub const FRAME_EXTRA: usize = 12;
@@ -55,7 +51,7 @@ impl Setup {
     /// The world of it.
     pub fn config(&self, workload: Workload) -> Config {
         let port = PortConfig {
-            transport: TransportConfig::Pipe(self.wire()),
+            transport: TransportConfig::Raw(self.carrier()),
             link: link(BRIDGE, ENDPOINT),
             drive: DriveConfig {
                 size: 64 << 20,
@@ -65,8 +61,11 @@ impl Setup {
                 ..DriveConfig::new("RAID0", Timing::SATA_SSD.raid0(self.ssds))
             },
         };
-        let switch =
-            SwitchConfig { aggregation: self.policy, ..SwitchConfig::new(MPS, vec![port]) };
+        let switch = SwitchConfig {
+            aggregation: self.policy,
+            encapsulation: Encapsulation { frame: FRAME_EXTRA, tlp: TLP_EXTRA },
+            ..SwitchConfig::new(MPS, vec![port])
+        };
         let host = HostConfig {
             root: ROOT,
             software: SOFTWARE,
@@ -74,7 +73,7 @@ impl Setup {
             link: link(ROOT_PORT, BRIDGE),
             attached: Attached::Switch(switch),
         };
-        Config { hosts: vec![host], ..Config::brief_direct(workload) }
+        Config { hosts: vec![host], network: network(), ..Config::brief_direct(workload) }
     }
 
     /// For messages.
@@ -83,23 +82,39 @@ impl Setup {
         format!("{what}, {}, {} SSDs at {gigabits} Gb/s", self.policy, self.ssds)
     }
 
-    fn wire(&self) -> PipeConfig {
-        let room = ETHERNET_PAYLOAD - wire::raw::HEADER - FRAME_EXTRA;
-        let largest = 16 + MPS;
-        let tlps = (room - wire::frame::HEADER) / (largest + TLP_EXTRA);
-        PipeConfig {
-            byte: Duration::from_ps(8_000_000_000_000u64.div_ceil(self.limit)),
-            latency: WAY,
-            segment: room - tlps * TLP_EXTRA,
-            overhead: ETHERNET + wire::raw::HEADER + FRAME_EXTRA,
-            tlp_overhead: TLP_EXTRA,
-            bounds: [ETHERNET_LEAST, ETHERNET + ETHERNET_PAYLOAD],
-        }
+    fn carrier(&self) -> RawConfig {
+        let rate = congestion::Rate { bits_per_second: self.limit, burst: 1 };
+        let congestion = congestion::Config::Rate(rate);
+        let settings = raw::Settings { congestion, ..raw::Settings::new(1) };
+        RawConfig { stations: [0, 1], priority: 0, settings }
     }
 }
 
-/// Pipelines of both bridges and the cable, one way: assumed.
-const WAY: Duration = Duration::from_ns(500);
+/// Two bridges and a cable.
+fn network() -> NetworkConfig {
+    let station = StationConfig {
+        rate: Rate::G10,
+        tx_delay: PIPELINE,
+        rx_delay: PIPELINE,
+        // The rate limit keeps frames back, not the interface.
+        tx_ring: 8,
+        tagging: None,
+        gates: None,
+        ack_delay: None,
+        traffic: Vec::new(),
+    };
+    let cable = CableConfig::new(Place::Station(0), Place::Station(1), CABLE);
+    NetworkConfig {
+        stations: vec![station.clone(), station],
+        bridges: Vec::new(),
+        cables: vec![cable],
+    }
+}
+
+/// Encapsulation and Ethernet in an FPGA, each way of each bridge: assumed.
+const PIPELINE: Duration = Duration::from_ns(245);
+/// Two metres.
+const CABLE: Duration = Duration::from_ns(10);
 const ROOT_PORT: PortLatency =
     PortLatency { transmit: Duration::from_ns(50), receive: Duration::from_ns(50) };
 const BRIDGE: PortLatency =
@@ -165,13 +180,6 @@ pub fn throughput(report: &Report) -> f64 {
 pub fn tlps_per_frame(report: &Report, write: bool) -> f64 {
     let tunnel = &report.tunnels[usize::from(!write)];
     (tunnel.tlps as f64 / tunnel.frames.max(1) as f64 * 100.0).round() / 100.0
-}
-
-/// What passed the Ethernet in the direction of the data.
-pub fn load(report: &Report, write: bool) -> Load {
-    let way = if write { "network down" } else { "network up" };
-    let link = report.links.iter().find(|link| link.name.ends_with(way));
-    link.map(|link| link.load).unwrap_or_default()
 }
 
 /// By how much `on` is more than `off`, in per cent, one decimal.
