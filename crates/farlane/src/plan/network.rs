@@ -204,6 +204,7 @@ impl Layout {
                 b: places[1],
                 propagation: cable.propagation,
                 faults: cable.faults,
+                rate_steps: Vec::new(),
             });
         }
         if let Some(apart) = group.iter().position(|of| *of != group[0]) {

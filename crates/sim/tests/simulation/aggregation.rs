@@ -108,7 +108,11 @@ fn a_tlp_alone_is_a_segment_alone() {
     let counted = segments.0.borrow();
     assert!(counted.frames > 1_000, "{}", counted.frames);
     // The last may not have passed its second wire.
-    assert_eq!(counted.segments.div_ceil(2), counted.frames, "TCP segments with data, tunnel frames");
+    assert_eq!(
+        counted.segments.div_ceil(2),
+        counted.frames,
+        "TCP segments with data, tunnel frames"
+    );
 }
 
 #[test]

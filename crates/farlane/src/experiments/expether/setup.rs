@@ -85,7 +85,8 @@ impl Setup {
     fn carrier(&self) -> RawConfig {
         let rate = congestion::Rate { bits_per_second: self.limit, burst: 1 };
         let congestion = congestion::Config::Rate(rate);
-        let settings = raw::Settings { congestion, ..raw::Settings::new(1) };
+        // Acknowledgements travel with data, or 2 us later alone.
+        let settings = raw::Settings { congestion, ack_after: 64, ..raw::Settings::new(1) };
         RawConfig { stations: [0, 1], priority: 0, settings }
     }
 }
