@@ -70,9 +70,9 @@ impl Timing {
     /// read and write without aggregation, and has the file system and
     /// scheduler in it that `fio` goes through. docs/experiments/expether.md.
     pub const SATA_SSD: Self = Self {
-        firmware_read: Duration::from_ns(40_000),
-        firmware_read_large: Duration::from_ns(40_000),
-        write_base: Duration::from_ns(60_000),
+        firmware_read: Duration::from_ns(45_510),
+        firmware_read_large: Duration::from_ns(45_510),
+        write_base: Duration::from_ns(72_150),
         write_4k: Duration::ZERO,
         channels: 1,
         luns: 1,

@@ -201,7 +201,8 @@ impl World {
             let device = self.add(Kind::Device(link));
             let end = settings(Role::Device, 1 << 32 | link as u64);
             self.devices.push(DeviceNode::new(link as u16, end, config.rate_limit));
-            let transport = self.transport(&port.transport, link, config.encapsulation, [component, device]);
+            let transport =
+                self.transport(&port.transport, link, config.encapsulation, [component, device]);
             self.transports.push(transport);
             self.device_components.push(device);
             self.device_links.push(Link::new(&port.link));

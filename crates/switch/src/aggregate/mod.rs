@@ -107,9 +107,8 @@ impl Aggregate {
         }
         let classes = || Class::ALL.into_iter().filter(|class| allowed.has(*class));
         // Full, or as full as credits let it become.
-        let waiting = |class: Class| {
-            self.bytes[class.index()] + self.queue.len(class) * self.beside
-        };
+        let waiting =
+            |class: Class| self.bytes[class.index()] + self.queue.len(class) * self.beside;
         let full = classes().map(waiting).sum::<usize>() >= room;
         let first = classes().filter_map(|class| self.since[class.index()].front()).min();
         match first {

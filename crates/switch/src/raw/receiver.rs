@@ -87,11 +87,8 @@ impl Receiver {
         self.unacknowledged += 1;
         // What is missing is said at once: the sender counts on it.
         let gap = ahead > 0 || self.ahead.len() > self.held;
-        let at = if gap || self.unacknowledged >= patience.frames {
-            now
-        } else {
-            now + patience.delay
-        };
+        let at =
+            if gap || self.unacknowledged >= patience.frames { now } else { now + patience.delay };
         self.due = Some(self.due.map_or(at, |due| due.min(at)));
         Fate::Taken
     }

@@ -2,7 +2,9 @@
 
 use super::{Options, Told};
 use crate::commands::Outcome;
-use crate::experiments::expether::{Latencies, Point, Statement, Sweep, Table, published};
+use crate::experiments::expether::{
+    self, Ablation, Assumed, Latencies, Parameter, Point, Statement, Sweep, Table, published,
+};
 use crate::experiments::{Failed, Row, Section};
 use clap::ValueEnum;
 use serde::Serialize;
@@ -13,8 +15,12 @@ const SCHEMA: u32 = 1;
 /// A part of what is simulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Part {
-    /// Published and simulated, the parameters, and evaluations 1 and 2
+    /// Published and simulated with the curves of the slides, and the parameters
     Table,
+    /// per-tlp, wait=1us, hop and adaptive side by side
+    Ablation,
+    /// How much hangs on what the slides do not say
+    Assumed,
 }
 
 /// The document of `--json`.
@@ -30,6 +36,12 @@ struct Document {
     ssds: Option<Vec<Point>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     limits: Option<Vec<Point>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parameters: Option<Vec<Parameter>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ablation: Option<Vec<Ablation>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    assumed: Option<Vec<Assumed>>,
 }
 
 /// Runs the parts, all if none is named.
@@ -52,12 +64,21 @@ fn simulate(part: Part, document: &mut Document) -> Result<Vec<Section>, Failed>
                 table.section(&published),
                 Sweep::Ssds.section(&ssds),
                 Sweep::Limits.section(&limits),
+                expether::parameter_section(),
             ];
             document.rows = Some(table.rows);
             document.statements = Some(table.statements);
-            document.ssds = Some(ssds);
-            document.limits = Some(limits);
+            (document.ssds, document.limits) = (Some(ssds), Some(limits));
+            document.parameters = Some(expether::parameters());
             sections
+        }
+        Part::Ablation => {
+            let result = expether::ablation::simulate()?;
+            vec![expether::ablation::section(document.ablation.insert(result))]
+        }
+        Part::Assumed => {
+            let result = expether::assumed::simulate()?;
+            vec![expether::assumed::section(document.assumed.insert(result))]
         }
     })
 }

@@ -49,8 +49,7 @@ struct Document {
 /// Runs the parts, all if none is named.
 pub fn run(options: &Options<Part>) -> Outcome {
     let citation = published().citation();
-    let document =
-        Document { schema: SCHEMA, source: citation.clone(), ..Document::default() };
+    let document = Document { schema: SCHEMA, source: citation.clone(), ..Document::default() };
     let told = Told { name: "nvme-tsn", citation: &citation, document };
     told.run(options, |part, document| simulate(*part, document))
 }

@@ -2,8 +2,8 @@
 
 use sim::Config;
 use sim::drive::{DriveConfig, Timing};
-use sim::ethernet::Rate;
-use sim::network::{CableConfig, NetworkConfig, Place, StationConfig};
+use sim::ethernet::{Rate, bridge, port};
+use sim::network::{BridgeConfig, CableConfig, NetworkConfig, Place, StationConfig};
 use sim::node::RootConfig;
 use sim::pcie::{Buffer, Generation, LinkConfig, PortLatency};
 use sim::transport::{Encapsulation, RawConfig, TransportConfig};
@@ -11,7 +11,7 @@ use sim::workload::{Fio, Notice, Rw, SoftwareConfig, Workload};
 use sim::world::{Attached, HostConfig, PortConfig, Report, SwitchConfig};
 use switch::aggregate::Policy;
 use switch::{congestion, raw};
-use wire::Duration;
+use wire::{Duration, Instant};
 
 /// Bits per second of the prototype's Ethernet.
 pub const LINE: u64 = 10_000_000_000;
@@ -21,7 +21,7 @@ pub const MPS: usize = 128;
 /// farlane has too: calibrated by the two 64 MB reads.
 pub const FRAME_EXTRA: usize = 12;
 /// Bytes that it adds to each TLP: calibrated by the same.
-pub const TLP_EXTRA: usize = 11;
+pub const TLP_EXTRA: usize = 10;
 /// DMA reads of the storage controller in flight: all tags of the 5 bits that
 /// are enabled by default (PCIe Base 4.0, section 2.2.6.2).
 pub const READS_IN_FLIGHT: usize = 32;
@@ -37,6 +37,21 @@ pub struct Setup {
     pub ssds: u16,
     /// Bits per second that the rate limit lets go.
     pub limit: u64,
+    /// What is between the two nodes.
+    pub way: Way,
+}
+
+/// What is between host and drives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// A cable, as in the slides; the limit is the congestion control's.
+    Cable,
+    /// A bridge whose ports let through no more than the limit, which the
+    /// nodes' congestion control knows.
+    Bridge,
+    /// The same bridge, which merges the frames that wait before its ports;
+    /// the nodes send at the line's rate.
+    Hop,
 }
 
 /// The two that the slides compare: with and without aggregation.
@@ -45,7 +60,7 @@ pub const POLICIES: [Policy; 2] = [Policy::Adaptive, Policy::PerTlp];
 impl Setup {
     /// At the rate of the line.
     pub const fn new(policy: Policy, ssds: u16) -> Self {
-        Self { policy, ssds, limit: LINE }
+        Self { policy, ssds, limit: LINE, way: Way::Cable }
     }
 
     /// The world of it.
@@ -73,7 +88,7 @@ impl Setup {
             link: link(ROOT_PORT, BRIDGE),
             attached: Attached::Switch(switch),
         };
-        Config { hosts: vec![host], network: network(), ..Config::brief_direct(workload) }
+        Config { hosts: vec![host], network: self.network(), ..Config::brief_direct(workload) }
     }
 
     /// For messages.
@@ -83,35 +98,55 @@ impl Setup {
     }
 
     fn carrier(&self) -> RawConfig {
-        let rate = congestion::Rate { bits_per_second: self.limit, burst: 1 };
+        let limit = if self.way == Way::Hop { LINE } else { self.limit };
+        let rate = congestion::Rate { bits_per_second: limit, burst: 1 };
         let congestion = congestion::Config::Rate(rate);
         // Acknowledgements travel with data, or 2 us later alone.
         let settings = raw::Settings { congestion, ack_after: 64, ..raw::Settings::new(1) };
         RawConfig { stations: [0, 1], priority: 0, settings }
     }
-}
 
-/// Two bridges and a cable.
-fn network() -> NetworkConfig {
-    let station = StationConfig {
-        rate: Rate::G10,
-        tx_delay: PIPELINE,
-        rx_delay: PIPELINE,
-        // The rate limit keeps frames back, not the interface.
-        tx_ring: 8,
-        tagging: None,
-        gates: None,
-        ack_delay: None,
-        traffic: Vec::new(),
-    };
-    let cable = CableConfig::new(Place::Station(0), Place::Station(1), CABLE);
-    NetworkConfig {
-        stations: vec![station.clone(), station],
-        bridges: Vec::new(),
-        cables: vec![cable],
+    fn network(&self) -> NetworkConfig {
+        let station = StationConfig {
+            rate: Rate::G10,
+            tx_delay: PIPELINE,
+            rx_delay: PIPELINE,
+            // The rate limit keeps frames back, not the interface.
+            tx_ring: 8,
+            tagging: None,
+            gates: None,
+            ack_delay: None,
+            traffic: Vec::new(),
+        };
+        let [host, drives] = [0, 1].map(Place::Station);
+        let cable = |a, b| CableConfig::new(a, b, CABLE);
+        let (bridges, cables) = match self.way {
+            Way::Cable => (Vec::new(), vec![cable(host, drives)]),
+            Way::Bridge | Way::Hop => {
+                let port = |number| Place::Bridge(0, number);
+                (vec![self.bridge()], vec![cable(host, port(0)), cable(port(1), drives)])
+            }
+        };
+        NetworkConfig { stations: vec![station.clone(), station], bridges, cables }
+    }
+
+    fn bridge(&self) -> BridgeConfig {
+        let limit = port::RateStep { at: Instant::ZERO, bits_per_second: self.limit };
+        let merge = if self.way == Way::Hop { ETHERNET_PAYLOAD } else { 0 };
+        let port = port::Config { rate_steps: vec![limit], merge, ..port::Config::new(Rate::G10) };
+        BridgeConfig {
+            ports: vec![port; 2],
+            mode: bridge::Mode::StoreAndForward,
+            delay: BRIDGE_DELAY,
+            jitter: Duration::ZERO,
+        }
     }
 }
 
+/// Payload of an Ethernet frame at most (IEEE 802.3-2022, 4.2.7.1).
+const ETHERNET_PAYLOAD: usize = 1500;
+/// Of an Ethernet bridge, where there is one: assumed.
+const BRIDGE_DELAY: Duration = Duration::from_ns(500);
 /// Encapsulation and Ethernet in an FPGA, each way of each bridge: assumed.
 const PIPELINE: Duration = Duration::from_ns(245);
 /// Two metres.
