@@ -3,6 +3,7 @@
 /// Of the plan itself.
 pub const ROOT: &[&str] = &[
     "transport",
+    "congestion",
     "aggregation",
     "rate_limit",
     "seed",
@@ -64,8 +65,10 @@ pub const HOSTS: &[&str] = &[
     "drives",
     "workload",
     "priority",
+    "congestion",
     "aggregation",
     "rate_limit",
+    "count",
     "link",
 ];
 /// `[pcie]`.
@@ -89,6 +92,7 @@ pub const LINK: &[&str] = &[
     "delay",
     "delay_up_to",
     "cuts",
+    "rate_steps",
     "tx_delay",
     "rx_delay",
     "tx_ring",
@@ -98,12 +102,13 @@ pub const LINK: &[&str] = &[
     "clock_offset",
     "clock_drift",
     "priority",
+    "mtu",
     "burst",
     "keepalive",
     "loss_limit",
     "max_frame",
 ];
-/// `[hosts.NAME.link]` and `[nodes.NAME]`: those of `[link]` that a station has.
+/// `[hosts.NAME.link]`: those of `[link]` that a station has.
 pub const STATION: &[&str] = &[
     "tx_delay",
     "rx_delay",
@@ -114,9 +119,31 @@ pub const STATION: &[&str] = &[
     "clock_offset",
     "clock_drift",
 ];
+/// `[nodes.NAME]`: those of a station, and how many of it there are.
+pub const NODE: &[&str] = &[
+    "tx_delay",
+    "rx_delay",
+    "tx_ring",
+    "ack_delay",
+    "vlan",
+    "schedule",
+    "clock_offset",
+    "clock_drift",
+    "count",
+];
 /// `[cables.NAME]`.
-pub const CABLE: &[&str] =
-    &["a", "b", "rate", "propagation", "loss", "corruption", "delay", "delay_up_to", "cuts"];
+pub const CABLE: &[&str] = &[
+    "a",
+    "b",
+    "rate",
+    "propagation",
+    "loss",
+    "corruption",
+    "delay",
+    "delay_up_to",
+    "cuts",
+    "rate_steps",
+];
 /// `[bridges.NAME]`.
 pub const BRIDGE: &[&str] = &["mode", "delay", "jitter", "schedule", "clock_offset", "clock_drift"];
 /// `[schedules.NAME]`.
@@ -157,7 +184,7 @@ pub const TABLES: [(&str, &[&str]); 16] = [
     ("hosts.NAME.link", STATION),
     ("pcie", PCIE),
     ("link", LINK),
-    ("nodes.NAME", STATION),
+    ("nodes.NAME", NODE),
     ("cables.NAME", CABLE),
     ("bridges.NAME", BRIDGE),
     ("schedules.NAME", SCHEDULE),

@@ -44,6 +44,9 @@ pub struct Settings {
     /// Bytes that the transport's encapsulation adds to each TLP; they count
     /// against a frame's room. Ours add none.
     pub tlp_overhead: usize,
+    /// The group that a host belongs to; 0: none. Devices may be moved from one
+    /// to another.
+    pub group: u16,
 }
 
 impl Settings {
@@ -61,6 +64,7 @@ impl Settings {
             max_frame: 32 << 10,
             aggregation: Policy::Adaptive,
             tlp_overhead: 0,
+            group: 0,
         }
     }
 }
@@ -93,6 +97,8 @@ pub enum Output {
     Reset,
     /// An echo came back.
     EchoReply(u64),
+    /// A probe wants the device to belong to this group.
+    Move(u16),
     /// The link is down; close the connection. Queued TLPs are gone.
     Down(Cause),
     /// Nothing more now; call again after an input or at this time.
@@ -139,6 +145,9 @@ impl fmt::Display for Cause {
             Self::Rejected(Reject::Version) => f.write_str("rejected: protocol version mismatch"),
             Self::Rejected(Reject::Busy) => f.write_str("rejected: another host uses this device"),
             Self::Rejected(Reject::Role) => f.write_str("rejected: roles do not fit"),
+            Self::Rejected(Reject::Group) => {
+                f.write_str("rejected: the device belongs to another group")
+            }
             Self::Role(role) => write!(f, "the far side is a {role:?} too, or no link end"),
             Self::Frame(error) => write!(f, "malformed frame: {error}"),
             Self::Tlp(error) => write!(f, "malformed TLP: {error}"),
@@ -198,6 +207,8 @@ impl fmt::Display for Counters {
 pub struct Tunnel {
     settings: Settings,
     state: State,
+    /// The far side measures, and moves devices; it has no TLPs.
+    probed: bool,
     stream: BytesMut,
     queue: Aggregate,
     receiver: Receiver,
@@ -227,6 +238,7 @@ impl Tunnel {
         Self {
             settings,
             state: State::Idle,
+            probed: false,
             stream: BytesMut::new(),
             queue: Aggregate::default(),
             receiver: Receiver::new(settings.window),
@@ -278,6 +290,7 @@ impl Tunnel {
             version: frame::VERSION,
             role: self.settings.role,
             max_payload: self.settings.max_payload,
+            group: if self.settings.role == Role::Host { self.settings.group } else { 0 },
             instance: self.settings.instance,
             credits: self.settings.window,
         }));
@@ -355,6 +368,14 @@ impl Tunnel {
     pub fn echo(&mut self, number: u64) {
         if self.is_up() {
             self.control.push_back(Control::Echo(number));
+        }
+    }
+
+    /// Tells a device which group it belongs to from now on, if the link is up.
+    /// Only a probe may.
+    pub fn move_to(&mut self, group: u16) {
+        if self.is_up() {
+            self.control.push_back(Control::Move(group));
         }
     }
 
