@@ -3,6 +3,7 @@
 mod attached;
 mod check;
 mod distance;
+mod hop;
 mod host;
 pub mod keys;
 mod network;
@@ -119,6 +120,7 @@ impl Plan {
             hosts,
             network: network.config.clone(),
         };
+        let config = hop::merge(config, &root, &built)?;
         check::gates(&config, &network)?;
         let seed = config.seed;
         let planned = Planned {

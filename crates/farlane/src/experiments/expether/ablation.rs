@@ -11,7 +11,7 @@ use wire::Duration;
 /// What the bridge lets through, bits per second: less than one SSD.
 const BOTTLENECK: u64 = 3_000_000_000;
 /// Bytes of a sequential transfer.
-const BYTES: usize = 2_000_000;
+const BYTES: usize = 2_048_000;
 
 /// Words, and what they mean for the nodes and the bridge.
 const CASES: [(&str, Policy, Way); 4] = [

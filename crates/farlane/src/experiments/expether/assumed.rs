@@ -68,7 +68,7 @@ pub fn simulate() -> Result<Vec<Assumed>, Failed> {
     let mut runs = Runs::default();
     for (name, change) in CASES {
         let mut add = |setup: Setup, write| {
-            let mut config = setup.config(setup::transfer(write, BYTES / 2));
+            let mut config = setup.config(setup::transfer(write, BYTES / 4));
             change(&mut config);
             runs.add(setup.name(name), config);
         };

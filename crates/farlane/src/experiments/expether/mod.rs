@@ -10,6 +10,8 @@ mod published;
 pub mod setup;
 pub mod sweep;
 mod table;
+#[cfg(test)]
+mod tests;
 
 pub use ablation::Ablation;
 pub use assumed::Assumed;
