@@ -1,7 +1,9 @@
 //! Hosts, their drives and where those are.
 
 use super::attached::{self, Pcie};
+use super::moves::{self, MovePlan};
 use super::network::Layout;
+use super::recording::{self, Recording};
 use super::section::{Section, unknown};
 use super::value::Origin;
 use super::{Defaults, PlanError, distance, keys, units, workload};
@@ -13,6 +15,7 @@ use sim::pcie::LinkConfig;
 use sim::transport::{RawConfig, TcpConfig, TransportConfig};
 use sim::workload::{Notice, SoftwareConfig, Workload};
 use sim::world::{Attached, HostConfig, PortConfig, SwitchConfig};
+use std::sync::Arc;
 use switch::congestion::{Config as Congestion, SwiftConfig};
 use switch::raw::Settings;
 use wire::Duration;
@@ -65,6 +68,7 @@ pub struct HostPlan<'a> {
 pub struct Built<'a> {
     pub hosts: Vec<HostPlan<'a>>,
     pub drives: Vec<DrivePlan<'a>>,
+    pub moves: Vec<MovePlan<'a>>,
 }
 
 impl<'a> Built<'a> {
@@ -75,7 +79,7 @@ impl<'a> Built<'a> {
 
     /// Each copy of a host has copies of its drives.
     fn multiplied(self) -> Result<Self, PlanError> {
-        let (mut hosts, mut drives) = (Vec::new(), self.drives);
+        let (mut hosts, mut drives, moves) = (Vec::new(), self.drives, self.moves);
         for host in self.hosts {
             let count = host.section.number("count", 1, MOST_COPIES)?.unwrap_or(1);
             if count == 1 {
@@ -96,7 +100,7 @@ impl<'a> Built<'a> {
                 hosts.push(HostPlan { name, section, transport, drives: own });
             }
         }
-        Ok(Self { hosts, drives })
+        Ok(Self { hosts, drives, moves })
     }
 
     fn read(root: &Section<'a>, defaults: &Defaults<'a>) -> Result<Self, PlanError> {
@@ -105,7 +109,7 @@ impl<'a> Built<'a> {
         if drives.is_empty() {
             drives.push(("drive".into(), defaults.drive.clone()));
         }
-        let drives = drives
+        let mut drives = drives
             .into_iter()
             .map(|(name, section)| {
                 if !name.is_ascii() || name.is_empty() {
@@ -120,10 +124,25 @@ impl<'a> Built<'a> {
             hosts.push(("host".into(), defaults.host.clone()));
         }
         let alone = hosts.len() == 1;
+        let moves = moves::read(root)?;
         let mut free: Vec<bool> = vec![true; drives.len()];
         let mut plans = Vec::new();
         for (name, section) in hosts {
-            let own = drives_of(&section, &drives, alone, &mut free)?;
+            let come: Vec<_> = moves.iter().filter(|planned| planned.to == name).collect();
+            let none = section.find("drives").is_none() && !come.is_empty();
+            let mut own = match none {
+                true => Vec::new(),
+                false => drives_of(&section, &drives[..free.len()], alone, &mut free)?,
+            };
+            for planned in come {
+                let Some(drive) = drives.iter().find(|drive| drive.name == planned.drive) else {
+                    continue;
+                };
+                let (section, config) = (drive.section.clone(), drive.config.clone());
+                let (name, count) = (moves::name(planned), drive.count);
+                own.push(drives.len());
+                drives.push(DrivePlan { name, section, config, count });
+            }
             let transport = section.word("transport", &TRANSPORTS)?.unwrap_or(transport);
             let host = HostPlan { name, section, transport, drives: own };
             let copies: usize = host.drives.iter().map(|drive| drives[*drive].count).sum();
@@ -141,7 +160,7 @@ impl<'a> Built<'a> {
             let drive = &drives[left];
             return Err(drive.section.origin.fail(format!("no host has drive '{}'", drive.name)));
         }
-        Ok(Self { hosts: plans, drives })
+        Ok(Self { hosts: plans, drives, moves })
     }
 
     /// A name for each drive behind a tunnel, copies counted.
@@ -163,15 +182,17 @@ impl<'a> Built<'a> {
         root: &Section<'a>,
         defaults: &Defaults<'a>,
         network: &Layout,
-    ) -> Result<Vec<HostConfig>, PlanError> {
+        known: &recording::Read,
+    ) -> Result<Finished, PlanError> {
         let pcie = Pcie::read(&defaults.pcie)?;
         let standard = root.table("workload", keys::WORKLOAD)?;
         let mut made = Vec::new();
         let mut tunnelled = 0;
+        let mut recordings = Vec::new();
         for (number, host) in self.hosts.iter().enumerate() {
             let own = host.section.table("workload", keys::WORKLOAD)?;
             let given = if own.is_there() { &own } else { &standard };
-            let workload = workload::read(given)?;
+            let (workload, recorded) = workload::read(given, known)?;
             let mut drives = Vec::new();
             for drive in &host.drives {
                 let DrivePlan { config, section, .. } = &self.drives[*drive];
@@ -181,6 +202,10 @@ impl<'a> Built<'a> {
                 }
             }
             fits(&workload, given, &drives)?;
+            if let Some(recording) = &recorded {
+                holds(recording, given, &drives)?;
+            }
+            recordings.push(recorded);
             let largest = drives.iter().map(|(drive, ..)| drive.max_payload).max();
             let mps = pcie.mps.or(largest).unwrap_or(256);
             let attached = if host.transport == "direct" {
@@ -215,8 +240,34 @@ impl<'a> Built<'a> {
                 attached,
             });
         }
-        Ok(made)
+        Ok((made, recordings))
     }
+}
+
+/// The hosts, and what each of them replays.
+type Finished = (Vec<HostConfig>, Vec<Option<Arc<Recording>>>);
+
+/// Whether the drives hold what was recorded.
+fn holds(
+    recording: &Recording,
+    section: &Section,
+    drives: &[(DriveConfig, &Section)],
+) -> Result<(), PlanError> {
+    let fail = |what: String| Err(section.place("replay").fail(format!("replay: {what}")));
+    let (there, needed) = (drives.len(), recording.needs.len());
+    if there < needed {
+        return fail(format!("{needed} drives were recorded, this host has {there}"));
+    }
+    for (number, (needs, (drive, _))) in recording.needs.iter().zip(drives).enumerate() {
+        if *needs > drive.size {
+            return fail(format!(
+                "drive {number} of the recording has commands for {needs} bytes, '{}' has {}; \
+                 drive.size sets it",
+                drive.serial, drive.size
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Up to 20 characters, unlike those of the host's other drives.
@@ -269,6 +320,8 @@ fn fits(
         }
         Workload::Dd { bs, count, .. } => (*bs as u64 * count, "count"),
         Workload::ConfigReads { .. } => (0, "configreads"),
+        // Its recording says what it needs.
+        Workload::Replay(_) => (0, "replay"),
     };
     if needed > least {
         let what = format!(

@@ -9,6 +9,7 @@ pub const ROOT: &[&str] = &[
     "seed",
     "runs",
     "limits",
+    "record",
     "workload",
     "host",
     "hosts",
@@ -21,9 +22,12 @@ pub const ROOT: &[&str] = &[
     "cables",
     "schedules",
     "traffic",
+    "moves",
 ];
 /// `[limits]`.
 pub const LIMITS: &[&str] = &["events", "time"];
+/// `[record]`.
+pub const RECORD: &[&str] = &["trace", "pcapng", "report"];
 /// `[workload]` and `[hosts.NAME.workload]`.
 pub const WORKLOAD: &[&str] = &[
     "rw",
@@ -39,6 +43,8 @@ pub const WORKLOAD: &[&str] = &[
     "count",
     "configreads",
     "gap",
+    "replay",
+    "timing",
 ];
 /// `[host]`.
 pub const HOST: &[&str] = &[
@@ -119,7 +125,7 @@ pub const STATION: &[&str] = &[
     "clock_offset",
     "clock_drift",
 ];
-/// `[nodes.NAME]`: those of a station, and how many of it there are.
+/// `[nodes.NAME]`: those of a station, and these.
 pub const NODE: &[&str] = &[
     "tx_delay",
     "rx_delay",
@@ -130,6 +136,7 @@ pub const NODE: &[&str] = &[
     "clock_offset",
     "clock_drift",
     "count",
+    "outages",
 ];
 /// `[cables.NAME]`.
 pub const CABLE: &[&str] = &[
@@ -150,6 +157,8 @@ pub const BRIDGE: &[&str] = &["mode", "delay", "jitter", "schedule", "clock_offs
 pub const SCHEDULE: &[&str] = &["base", "cycle", "entries"];
 /// `[traffic.NAME]`.
 pub const TRAFFIC: &[&str] = &["from", "to", "length", "interval", "pattern", "priority"];
+/// `[moves.NAME]`.
+pub const MOVE: &[&str] = &["drive", "to", "at"];
 /// `[drive]` and `[drives.NAME]`.
 pub const DRIVE: &[&str] = &[
     "preset",
@@ -175,9 +184,10 @@ pub const DRIVE: &[&str] = &[
     "node",
 ];
 /// Every table, as it is headed in a plan, with its keys.
-pub const TABLES: [(&str, &[&str]); 16] = [
+pub const TABLES: [(&str, &[&str]); 18] = [
     ("", ROOT),
     ("limits", LIMITS),
+    ("record", RECORD),
     ("workload", WORKLOAD),
     ("host", HOST),
     ("hosts.NAME", HOSTS),
@@ -189,6 +199,7 @@ pub const TABLES: [(&str, &[&str]); 16] = [
     ("bridges.NAME", BRIDGE),
     ("schedules.NAME", SCHEDULE),
     ("traffic.NAME", TRAFFIC),
+    ("moves.NAME", MOVE),
     ("drive", DRIVE),
     ("drives.NAME", DRIVE),
     ("hosts.NAME.workload", WORKLOAD),

@@ -7,6 +7,8 @@ mod json_document;
 mod mistakes;
 mod nodes;
 mod process;
+mod record;
+mod replay;
 mod reproduce;
 mod sim;
 mod trace;

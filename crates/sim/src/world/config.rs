@@ -9,7 +9,7 @@ use crate::transport::{Encapsulation, TransportConfig};
 use crate::workload::{SoftwareConfig, Workload};
 use switch::aggregate::Policy;
 use switch::congestion::Rate;
-use wire::Duration;
+use wire::{Duration, Instant};
 
 /// Everything that makes a simulation: the same value gives the same run, bit
 /// for bit.
@@ -24,6 +24,36 @@ pub struct Config {
     /// The network between them and the device nodes; empty if no transport
     /// needs it.
     pub network: NetworkConfig,
+    /// When device nodes are without power.
+    pub outages: Vec<Outage>,
+    /// Device nodes that go from one host to another while they run.
+    pub moves: Vec<Move>,
+}
+
+/// A device node goes from one host to another, with its drive. Both hosts have
+/// a port for it, over transports to the same station; the drive named there is
+/// the same. It turns the second host away until then, and the first after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Move {
+    /// When the first host is told to let go: it begins no more commands, and
+    /// the device goes when those under way have ended.
+    pub at: Instant,
+    /// The first host, and its port.
+    pub from: [usize; 2],
+    /// The second. It boots when all its links are up, so not before this one.
+    pub to: [usize; 2],
+}
+
+/// A device node loses its power, and with it everything but what is on the
+/// media of its drives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outage {
+    /// Its station of the network.
+    pub station: usize,
+    /// When.
+    pub from: Instant,
+    /// When it is back; `None`: never.
+    pub until: Option<Instant>,
 }
 
 /// A host with what hangs off its root port.

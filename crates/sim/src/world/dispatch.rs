@@ -1,8 +1,12 @@
 //! Which component gets what for its turn.
 
-use super::{Error, Kind, World};
+use super::{Error, Kind, Move, Outage, World};
 use crate::kernel::Component;
 use crate::node::{Context, device, switch};
+use wire::{Duration, Instant};
+
+/// How often it is looked whether a host has let a drive go.
+const LOOK: Duration = Duration::from_us(1);
 
 /// The context of a turn, borrowed from the world field by field.
 macro_rules! context {
@@ -15,6 +19,23 @@ macro_rules! context {
             observer: &mut $world.observer,
         }
     };
+}
+
+/// A device node with what it works with.
+macro_rules! device {
+    ($world:ident, $link:expr, $host:expr) => {{
+        let drive = $world.device_drives[$link];
+        let around = device::Around {
+            transport: &mut $world.transports[$link],
+            network: &mut $world.network,
+            streams: &mut $world.streams[$link],
+            link: &mut $world.device_links[$link],
+            drive: &mut $world.drives[drive],
+            below: $world.drive_components[drive],
+            far: $world.places[$host].below,
+        };
+        (&mut $world.devices[$link], around, context!($world, $host))
+    }};
 }
 
 impl World {
@@ -35,21 +56,12 @@ impl World {
             }
             Kind::Switch(switch) => self.run_switch(switch),
             Kind::Device(link) => {
-                let drive = self.device_drives[link];
-                let switch = self.device_switches[link];
-                let host = self.switch_hosts[switch];
-                let around = device::Around {
-                    transport: &mut self.transports[link],
-                    network: &mut self.network,
-                    streams: &mut self.streams[link],
-                    link: &mut self.device_links[link],
-                    drive: &mut self.drives[drive],
-                    below: self.drive_components[drive],
-                    far: self.places[host].below,
-                };
-                let mut context = context!(self, host);
-                self.devices[link].run(around, &mut context)
+                let host = self.switch_hosts[self.device_switches[link]];
+                let (device, around, mut context) = device!(self, link, host);
+                device.run(around, &mut context)
             }
+            Kind::Power(outage) => self.run_power(outage),
+            Kind::Move(number) => self.run_move(number),
             Kind::Station(station) => {
                 let mut context = context!(self, 0);
                 self.network.run_station(station, &mut context)
@@ -73,7 +85,52 @@ impl World {
         Ok(())
     }
 
-    fn run_switch(&mut self, switch: usize) -> Option<wire::Instant> {
+    /// A device node loses its power, or gets it back.
+    fn run_power(&mut self, number: usize) -> Option<Instant> {
+        let now = self.kernel.now();
+        let Outage { station, from, until } = self.outages[number];
+        if now < from {
+            return Some(from);
+        }
+        if until.is_some_and(|until| now >= until) {
+            let component = self.network.power_on(now, station);
+            self.kernel.arm_by(component, now);
+            return None;
+        }
+        self.network.power_off(station);
+        for link in 0..self.devices.len() {
+            if self.transports[link].device_station() == Some(station) {
+                let host = self.switch_hosts[self.device_switches[link]];
+                let (device, around, mut context) = device!(self, link, host);
+                device.power_cycle(around, &mut context);
+            }
+        }
+        until
+    }
+
+    /// A device node goes to another host, once the first has let go.
+    fn run_move(&mut self, number: usize) -> Option<Instant> {
+        let now = self.kernel.now();
+        let Move { at, from: [host, port], .. } = self.moves[number];
+        if now < at {
+            return Some(at);
+        }
+        if !self.hosts[host].software.release(port) {
+            return Some(now + LOOK);
+        }
+        let link = self.link_of(self.moves[number].from);
+        let (device, around, mut context) = device!(self, link, host);
+        let next = device.leave(around, &mut context);
+        let component = self.device_components[link];
+        if let Some(next) = next {
+            self.kernel.arm_by(component, next);
+        }
+        let component = self.hand_over(number);
+        self.kernel.arm_by(component, now);
+        None
+    }
+
+    fn run_switch(&mut self, switch: usize) -> Option<Instant> {
         let host = self.switch_hosts[switch];
         let links = self.switches[switch].links();
         let count = links.len();
@@ -87,6 +144,11 @@ impl World {
         };
         let mut context = context!(self, host);
         let next = self.switches[switch].run(&mut around, &mut context);
+        while let Some(change) = self.switches[switch].change() {
+            let now = self.kernel.now();
+            self.hosts[host].link_changed(now, change, &mut self.trackers[host]);
+            self.kernel.arm_by(self.places[host].host, now);
+        }
         if self.switches[switch].up == count && self.hosts[host].software.is_waiting() {
             self.hosts[host].software.boot();
             let component = self.places[host].host;

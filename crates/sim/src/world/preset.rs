@@ -143,7 +143,9 @@ impl Config {
             attached,
         };
         let network = NetworkConfig::default();
-        Self { seed: 1, limits: Limits::default(), hosts: vec![host], network }
+        let (seed, limits) = (1, Limits::default());
+        let (outages, moves) = (Vec::new(), Vec::new());
+        Self { seed, limits, hosts: vec![host], network, outages, moves }
     }
 }
 
