@@ -82,7 +82,7 @@ impl LinkEnd {
             match self.tunnel.poll(now) {
                 Output::Transmit(bytes) => {
                     moved = true;
-                    self.connection.send(bytes)?;
+                    self.connection.send(bytes.into())?;
                 }
                 Output::EchoReply(_) => self.answered = Some(self.clock.now()),
                 Output::Down(Cause::Rejected(Reject::Busy)) => {

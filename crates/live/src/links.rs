@@ -291,6 +291,7 @@ impl Links {
             match upstream.poll_link(now, index) {
                 LinkOutput::Transmit(bytes) => {
                     all.moved = true;
+                    let bytes = Bytes::from(bytes);
                     self.tracer.stream(tap, false, &bytes);
                     let length = bytes.len();
                     if connection.send(bytes).is_err() {
@@ -315,6 +316,7 @@ impl Links {
                     let bytes = connection.room();
                     upstream.handle_link(now, index, Input::CanTransmit { bytes });
                     while let LinkOutput::Transmit(bytes) = upstream.poll_link(now, index) {
+                        let bytes = Bytes::from(bytes);
                         self.tracer.stream(tap, false, &bytes);
                         let _ = connection.send(bytes);
                     }
@@ -351,6 +353,7 @@ impl Links {
             let State::Open(connection, _) = &mut link.state else { continue };
             upstream.handle_link(Instant::ZERO, index, Input::CanTransmit { bytes: 1 << 16 });
             while let LinkOutput::Transmit(bytes) = upstream.poll_link(Instant::ZERO, index) {
+                let bytes = Bytes::from(bytes);
                 self.tracer.stream(Tap::link(index), false, &bytes);
                 let _ = connection.send(bytes);
             }

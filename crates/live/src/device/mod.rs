@@ -9,6 +9,7 @@ use crate::net::{Connection, Listener};
 use crate::poller::Poller;
 use crate::trace::{Tapped, Tracer};
 use crate::wanted::Wanted;
+use bytes::Bytes;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::BorrowedFd;
@@ -251,7 +252,8 @@ impl<A: Attached> DeviceNode<A> {
             tell(DeviceEvent::Attached(news));
         }
         let held = self.egress.held_until(now);
-        let timers = [active.timer, link, self.visitors.timer(), self.tracer.tick(now), held];
+        let trace = self.tracer.tick(now, !moved);
+        let timers = [active.timer, link, self.visitors.timer(), trace, held];
         Ok((moved, switch::upstream::next_timer(timers)))
     }
 
@@ -281,6 +283,7 @@ impl<A: Attached> DeviceNode<A> {
         let Some((connection, _)) = &mut self.host else { return };
         self.downstream.handle(now, Input::CanTransmit { bytes: 1 << 20 });
         while let Output::Transmit(bytes) = self.downstream.poll(now) {
+            let bytes = Bytes::from(bytes);
             self.tracer.stream(Tap::UPLINK, true, &bytes);
             if connection.send(bytes).is_err() {
                 break;
@@ -349,6 +352,7 @@ impl<A: Attached> DeviceNode<A> {
     ) -> io::Result<bool> {
         match (output, &mut self.host) {
             (Output::Transmit(bytes), Some((connection, _))) => {
+                let bytes = Bytes::from(bytes);
                 self.tracer.stream(Tap::UPLINK, true, &bytes);
                 self.egress.sent(now, bytes.len());
                 return Ok(connection.send(bytes).is_err());
