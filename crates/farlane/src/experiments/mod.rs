@@ -1,9 +1,13 @@
 //! Published experiments, simulated: one module a publication. Its figures lie
 //! in `data`, with their source; here is what is simulated for them.
 
+pub mod expether;
 pub mod nvme_tsn;
+mod row;
 mod runs;
 mod section;
 
+pub use row::Row;
+use row::{error_percent, percent};
 pub use runs::{Failed, Runs};
 pub use section::{Grid, Section};

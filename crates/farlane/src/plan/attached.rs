@@ -64,6 +64,9 @@ fn timing(section: &Section) -> Result<Timing, PlanError> {
         page: power(section, "page", 4096, 1 << 24)?.unwrap_or(standard.page),
         write_buffer: section.parsed("write_buffer", units::size)?.unwrap_or(standard.write_buffer),
         variation: time("variation", standard.variation)?,
+        stream_rate: section
+            .parsed("stream_rate", units::byte_rate)?
+            .unwrap_or(standard.stream_rate),
     };
     if timing.write_buffer != 0 && timing.write_buffer < timing.page as u64 {
         let place = section.place("write_buffer");

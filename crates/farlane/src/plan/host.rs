@@ -449,6 +449,7 @@ fn root_complex(section: &Section, mps: usize, rcb: usize) -> Result<RootConfig,
         mmio: time("mmio", standard.mmio)?,
         memory_read: time("memory_read", standard.memory_read)?,
         memory: memory as usize,
+        memory_at: standard.memory_at,
     })
 }
 

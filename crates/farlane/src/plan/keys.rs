@@ -180,6 +180,7 @@ pub const DRIVE: &[&str] = &[
     "page",
     "write_buffer",
     "variation",
+    "stream_rate",
     "node",
 ];
 /// Every table, as it is headed in a plan, with its keys.

@@ -3,6 +3,7 @@
 mod attached;
 mod check;
 mod distance;
+mod hop;
 mod host;
 pub mod keys;
 mod moves;
@@ -134,6 +135,7 @@ impl Plan {
             outages: network.outages.clone(),
             moves: moves::places(&built.moves, &built)?,
         };
+        let config = hop::merge(config, &root, &built)?;
         check::gates(&config, &network)?;
         let seed = config.seed;
         let planned = Planned {

@@ -102,7 +102,7 @@ fn mistakes_have_a_place_and_say_what_is_allowed() {
     fails(
         &format!("{READS}[drive]\npreset = \"970pro\"\n"),
         "p.toml:4:10: unknown preset '970pro'; did you mean '970-pro'? \
-         There are: 970-pro, optane, null",
+         There are: 970-pro, optane, sata-ssd, null",
     );
     fails(
         "[workload]\nrw = \"read\"\ndd = \"read\"\n",

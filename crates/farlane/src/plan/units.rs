@@ -81,9 +81,15 @@ pub fn drift(text: &str) -> Parsed<i32> {
         .ok_or("a drift of at most 1000ppm such as 10ppm or -250ppb")
 }
 
+/// The policy of nodes whose frames bridges aggregate.
+pub const HOP: &str = "hop";
+
 /// A policy of aggregation.
 pub fn policy(text: &str) -> Parsed<Policy> {
-    text.parse().map_err(|_| "per-tlp, wait=TIME up to 10ms (such as wait=1us) or adaptive")
+    if text == HOP {
+        return Ok(Policy::PerTlp);
+    }
+    text.parse().map_err(|_| "per-tlp, wait=TIME up to 10ms (such as wait=1us), hop or adaptive")
 }
 
 /// What a node may send.

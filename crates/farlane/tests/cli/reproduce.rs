@@ -48,10 +48,31 @@ fn the_document_has_every_published_figure() {
     assert!(!html.contains("NaN") && !html.contains("src=") && !html.contains("href="));
 }
 
+/// The parts that do not take long: the table's rows are tested where they are
+/// made.
+#[test]
+fn the_policies_of_the_slides_side_by_side() {
+    let page = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("expether.html");
+    let html = page.to_str().unwrap();
+    let arguments = ["reproduce", "expether", "--only", "ablation", "--json", "--html", html];
+    let document = document(&arguments);
+    assert_eq!(document["schema"], 1);
+    assert!(document["source"].as_str().unwrap().contains("Hot Interconnects 2014"));
+    let words: Vec<_> = document["ablation"].as_array().unwrap().iter().collect();
+    let names: Vec<_> = words.iter().map(|one| one["aggregation"].as_str().unwrap()).collect();
+    assert_eq!(names, ["per-tlp", "wait=1us", "hop", "adaptive"]);
+    assert!(document["rows"].is_null(), "only what was asked for");
+    let html = std::fs::read_to_string(page).unwrap();
+    assert!(!html.contains("NaN") && !html.contains("src=") && !html.contains("href="));
+}
+
 #[test]
 fn unknown_publications_and_parts_are_wrong_usage() {
     let part = ["reproduce", "nvme-tsn", "--only", "x"];
-    for (arguments, known) in [(&["reproduce", "nothing"][..], "nvme-tsn"), (&part, "tsn-read")] {
+    let other = ["reproduce", "expether", "--only", "mrrs"];
+    for (arguments, known) in
+        [(&["reproduce", "nothing"][..], "nothing"), (&part, "tsn-read"), (&other, "ablation")]
+    {
         let output = run(arguments);
         assert_eq!(output.status.code(), Some(2));
         assert!(String::from_utf8_lossy(&output.stderr).contains(known));

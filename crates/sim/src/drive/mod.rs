@@ -1,6 +1,7 @@
 //! Drives: how long their media take, and what is on them.
 
 mod media;
+mod pace;
 mod pattern;
 mod preset;
 mod store;
@@ -8,6 +9,7 @@ mod store;
 mod tests;
 
 pub use media::{Access, Media};
+pub(crate) use pace::Pace;
 pub use pattern::{fill, matches};
 pub use store::Store;
 
@@ -44,7 +46,29 @@ pub struct Timing {
     /// Added to each sensing: uniform from zero to this, from the drive's
     /// seeded stream.
     pub variation: Duration,
+    /// Bytes per second that stream between media and PCIe, either way; 0 for
+    /// no limit. Data written to the host, and those asked of it, leave a TLP
+    /// at a time as the media give or take them.
+    pub stream_rate: u64,
 }
+
+impl Timing {
+    /// `drives` of these behind one controller that stripes over them: so many
+    /// times the channels and the stream.
+    #[must_use]
+    pub const fn raid0(self, drives: u16) -> Self {
+        Self {
+            channels: self.channels * drives,
+            stream_rate: self.stream_rate * drives as u64,
+            ..self
+        }
+    }
+}
+
+/// MDTS of a drive as a power of two of 4 KiB.
+pub(crate) const MAX_TRANSFER_SHIFT: u8 = 5;
+/// The largest transfer of one command in bytes: a host cuts larger ones.
+pub const MAX_TRANSFER: usize = 4096 << MAX_TRANSFER_SHIFT;
 
 /// A drive.
 #[derive(Clone, Debug, PartialEq, Eq)]

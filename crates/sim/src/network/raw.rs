@@ -7,6 +7,7 @@ use crate::ethernet::{Frame, Mac, Nic, Residence, nic};
 use crate::kernel::Component;
 use crate::node::{Context, earliest};
 use crate::transport::{Arrived, RawConfig};
+use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 use switch::raw::{Counters, Endpoint, Input, Output, Settings};
 use wire::Instant;
@@ -221,9 +222,16 @@ impl Ends {
         if self.frames(end.priority, nic) > 0 { end.endpoint.room(now) } else { 0 }
     }
 
-    /// A frame from the line.
+    /// A frame from the line; a bridge may have put several into one.
     pub fn receive(&mut self, now: Instant, frame: Frame) {
-        let bytes = frame.bytes.slice(HEADER..);
+        let mut rest = frame.bytes.slice(HEADER..);
+        while let Some(length) = Header::wire_length(&rest) {
+            let one = rest.split_to(length.min(rest.len()));
+            self.receive_one(now, &frame, one);
+        }
+    }
+
+    fn receive_one(&mut self, now: Instant, frame: &Frame, bytes: Bytes) {
         let Ok(header) = Header::decode(&bytes) else { return };
         let source = frame.source();
         // Who opens counts in the high bits.

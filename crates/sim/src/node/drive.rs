@@ -1,7 +1,7 @@
 //! A drive: the unchanged NVMe controller, with timed media.
 
 use super::{Context, earliest};
-use crate::drive::{DriveConfig, Media, Store};
+use crate::drive::{DriveConfig, MAX_TRANSFER_SHIFT, Media, Pace, Store};
 use crate::kernel::{Component, Rng};
 use crate::measure::{CommandKey, Segment};
 use crate::pcie::Link;
@@ -31,6 +31,7 @@ pub(crate) struct DriveNode {
     settings: Config,
     max_payload: usize,
     media: Media,
+    pace: Pace,
     store: Store,
     /// By the time at which the media are done.
     pending: BTreeMap<(Instant, u64), Pending>,
@@ -47,6 +48,7 @@ impl DriveNode {
         };
         let settings = Config {
             io_queues: queues,
+            max_transfer_shift: MAX_TRANSFER_SHIFT,
             max_payload: config.max_payload,
             read_request: config.read_request,
             reads_in_flight: config.reads_in_flight,
@@ -59,6 +61,7 @@ impl DriveNode {
             settings,
             max_payload: config.max_payload,
             media: Media::new(config.timing, rng),
+            pace: Pace::new(config.timing.stream_rate),
             store: Store::new(seed),
             pending: BTreeMap::new(),
             sequence: 0,
@@ -120,11 +123,12 @@ impl DriveNode {
         }
         self.media_done(context);
         let timer = loop {
-            let ready = link.up.ready(now, self.max_payload);
+            let ready = self.pace.ready(now, link.up.ready(now, self.max_payload));
             match self.controller.poll(now, ready) {
                 Output::Tlp(tlp) => {
                     let mark = context.tracker.leaves_drive(now, self.number, &tlp);
                     let stamp = context.marks.insert(mark);
+                    self.pace.sent(now, &tlp);
                     link.up.send(now, tlp, stamp);
                 }
                 Output::Timeout(at) => break at,
@@ -135,7 +139,8 @@ impl DriveNode {
             context.kernel.arm_by(above, at);
         }
         let media = self.pending.first_key_value().map(|((at, _), _)| *at);
-        earliest([timer, media, link.down.next_arrival(), link.up.next_ready(now)])
+        let pace = self.pace.next(now);
+        earliest([timer, media, link.down.next_arrival(), link.up.next_ready(now), pace])
     }
 
     fn ask_media(&mut self, context: &mut Context) {

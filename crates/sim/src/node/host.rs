@@ -33,11 +33,17 @@ pub struct RootConfig {
     pub memory_read: Duration,
     /// Bytes of memory for queues and buffers.
     pub memory: usize,
+    /// Its bus address: below 4 GiB the headers of requests to it have 3
+    /// double words, above 4.
+    pub memory_at: u64,
 }
 
-/// Bus address of host memory: below 4 GiB, so that headers have 3 double
-/// words.
-const RAM_BASE: u64 = 0x10_0000;
+impl RootConfig {
+    /// Memory below 4 GiB.
+    pub const LOW_MEMORY: u64 = 0x10_0000;
+    /// Memory above 4 GiB, as most of it is in a large host.
+    pub const HIGH_MEMORY: u64 = 4 << 30;
+}
 
 /// See the module.
 pub(crate) struct HostNode {
@@ -67,7 +73,7 @@ pub(crate) struct HostNode {
 impl HostNode {
     /// Memory and bus of a host, for its software.
     pub fn parts(config: &RootConfig) -> (Bus, Rc<RefCell<Ram>>) {
-        (Bus::new(), Rc::new(RefCell::new(Ram::new(RAM_BASE, config.memory))))
+        (Bus::new(), Rc::new(RefCell::new(Ram::new(config.memory_at, config.memory))))
     }
 
     pub fn new(

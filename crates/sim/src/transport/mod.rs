@@ -1,8 +1,10 @@
 //! What carries a link's byte stream between two nodes.
 
+mod encapsulation;
 mod pipe;
 mod stream;
 
+pub use encapsulation::Encapsulation;
 pub(crate) use pipe::Pipe;
 pub use pipe::PipeConfig;
 pub(crate) use stream::Stream;
@@ -138,7 +140,7 @@ const fn of_frame(segment: FrameSegment) -> Segment {
 pub(crate) enum Transport {
     Pipe(Box<Pipe>),
     Tcp { places: [SocketPlace; 2], burst: usize },
-    Raw { places: [RawPlace; 2] },
+    Raw { places: [RawPlace; 2], encapsulation: Encapsulation },
 }
 
 impl Transport {
@@ -147,7 +149,7 @@ impl Transport {
         match self {
             Self::Pipe(_) => true,
             Self::Tcp { places, .. } => network.is_connected(places[end as usize]),
-            Self::Raw { places } => network.raw_is_connected(places[end as usize]),
+            Self::Raw { places, .. } => network.raw_is_connected(places[end as usize]),
         }
     }
 
@@ -156,7 +158,7 @@ impl Transport {
         match self {
             Self::Pipe(_) => false,
             Self::Tcp { places, .. } => network.is_closed(places[end as usize]),
-            Self::Raw { places } => network.raw_is_closed(places[end as usize]),
+            Self::Raw { places, .. } => network.raw_is_closed(places[end as usize]),
         }
     }
 
@@ -165,7 +167,7 @@ impl Transport {
         let station = match self {
             Self::Pipe(_) => return,
             Self::Tcp { places, .. } => network.close(now, places[end as usize]),
-            Self::Raw { places } => network.raw_close(now, places[end as usize]),
+            Self::Raw { places, .. } => network.raw_close(now, places[end as usize]),
         };
         kernel.arm_by(station, now);
     }
@@ -175,7 +177,7 @@ impl Transport {
         let station = match self {
             Self::Pipe(_) => return,
             Self::Tcp { places, .. } => network.reopen(places[end as usize]),
-            Self::Raw { places } => network.raw_reopen(now, places[end as usize]),
+            Self::Raw { places, .. } => network.raw_reopen(now, places[end as usize]),
         };
         kernel.arm_by(station, now);
     }
@@ -185,7 +187,7 @@ impl Transport {
         match self {
             Self::Pipe(_) => None,
             Self::Tcp { places, .. } => Some(Network::station_of(places[End::Device as usize])),
-            Self::Raw { places } => Some(Network::raw_station_of(places[End::Device as usize])),
+            Self::Raw { places, .. } => Some(Network::raw_station_of(places[End::Device as usize])),
         }
     }
 
@@ -194,7 +196,9 @@ impl Transport {
         match self {
             Self::Pipe(pipe) => pipe.room(now, end),
             Self::Tcp { places, burst } => network.free(places[end as usize]).min(*burst),
-            Self::Raw { places } => network.raw_room(now, places[end as usize]),
+            Self::Raw { places, encapsulation } => {
+                encapsulation.room(network.raw_room(now, places[end as usize]))
+            }
         }
     }
 
@@ -203,7 +207,9 @@ impl Transport {
         match self {
             Self::Pipe(pipe) => pipe.room(now, end),
             Self::Tcp { places, burst } => network.room(places[end as usize]).min(*burst),
-            Self::Raw { places } => network.raw_takes(now, places[end as usize]),
+            Self::Raw { places, encapsulation } => {
+                encapsulation.room(network.raw_takes(now, places[end as usize]))
+            }
         }
     }
 
@@ -222,8 +228,9 @@ impl Transport {
                 let station = network.send(now, places[end as usize], bytes.into());
                 kernel.arm_by(station, now);
             }
-            Self::Raw { places } => {
-                let station = network.raw_send(now, places[end as usize], bytes);
+            Self::Raw { places, encapsulation } => {
+                let chunk = encapsulation.wrap(bytes);
+                let station = network.raw_send(now, places[end as usize], chunk);
                 kernel.arm_by(station, now);
             }
         }
@@ -234,7 +241,11 @@ impl Transport {
         match self {
             Self::Pipe(pipe) => pipe.receive(now, end),
             Self::Tcp { places, .. } => network.receive(places[end as usize]),
-            Self::Raw { places } => network.raw_receive(places[end as usize]),
+            Self::Raw { places, encapsulation } => {
+                let mut arrived = network.raw_receive(places[end as usize])?;
+                encapsulation.unwrap(&mut arrived.bytes);
+                Some(arrived)
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 use super::boot::Attached;
 use super::work::{Tally, Work, Written};
 use super::{BLOCK, Fio, Rw, SoftwareConfig};
-use crate::drive::{fill, matches};
+use crate::drive::{MAX_TRANSFER, fill, matches};
 use crate::kernel::Rng;
 use crate::measure::{CommandKey, Submission, Tracker};
 use nvme::initiator::{Driver, Io, Op};
@@ -34,6 +34,20 @@ struct Part {
     /// In the slot's buffer.
     at: u64,
     length: u64,
+}
+
+impl Part {
+    /// As commands of the largest transfer, as block layers cut (Linux,
+    /// `blk_mq_submit_bio`).
+    fn cut(self, parts: &mut Vec<Self>) {
+        let mut done = 0;
+        while done < self.length {
+            let length = (self.length - done).min(MAX_TRANSFER as u64);
+            let (offset, at) = (self.offset + done, self.at + done);
+            parts.push(Self { offset, at, length, ..self });
+            done += length;
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -465,8 +479,8 @@ impl Job {
         parts.clear();
         let bs = fio.bs as u64;
         if fio.stripe == 0 || self.drives.len() == 1 {
-            parts.push(Part { drive: self.drives[0], offset: start, at: 0, length: bs });
-            return;
+            let whole = Part { drive: self.drives[0], offset: start, at: 0, length: bs };
+            return whole.cut(parts);
         }
         let (stripe, drives) = (fio.stripe as u64, self.drives.len() as u64);
         let mut at = 0;
@@ -475,7 +489,7 @@ impl Job {
             let (unit, inside) = (place / stripe, place % stripe);
             let length = (stripe - inside).min(bs - at);
             let drive = self.drives[(unit % drives) as usize];
-            parts.push(Part { drive, offset: unit / drives * stripe + inside, at, length });
+            Part { drive, offset: unit / drives * stripe + inside, at, length }.cut(parts);
             at += length;
         }
     }

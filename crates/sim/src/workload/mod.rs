@@ -12,6 +12,7 @@ pub use boot::BootError;
 pub use replay::{Operation, Replay, Timing};
 pub(crate) use software::Software;
 
+use crate::drive::MAX_TRANSFER;
 use wire::{Duration, Instant};
 
 /// Bytes of a block of our drives.
@@ -68,7 +69,9 @@ pub struct Fio {
     pub rw: Rw,
     /// Reads of 100 commands, where both occur.
     pub rwmixread: u8,
-    /// Bytes a command: a multiple of 512.
+    /// Bytes a transfer: a multiple of 512. One above
+    /// [`MAX_TRANSFER`](crate::drive::MAX_TRANSFER) is several commands, and is
+    /// done when all are.
     pub bs: usize,
     /// Commands in flight a job.
     pub iodepth: usize,
@@ -89,6 +92,16 @@ pub struct Fio {
 }
 
 impl Fio {
+    /// Commands in flight of a job at most: each part of a striped transfer is
+    /// one, and of one that is larger than a command's largest.
+    fn commands(&self) -> usize {
+        let parts = match self.stripe {
+            0 => self.bs.div_ceil(MAX_TRANSFER),
+            stripe => (self.bs / stripe + 2) * stripe.div_ceil(MAX_TRANSFER),
+        };
+        self.iodepth * parts.max(1)
+    }
+
     /// `rw` with blocks of `bs` bytes, `iodepth` of them, one job, 1 MiB.
     pub fn new(rw: Rw, bs: usize, iodepth: usize) -> Self {
         Self {
@@ -176,9 +189,6 @@ impl Workload {
         if let Self::Replay(replay) = self {
             return replay.depth();
         }
-        let Some(fio) = self.fio() else { return 1 };
-        // A part of a striped transfer is a command of its own.
-        let parts = if fio.stripe == 0 { 1 } else { fio.bs / fio.stripe + 2 };
-        fio.iodepth * parts
+        self.fio().map_or(1, |fio| fio.commands())
     }
 }

@@ -114,7 +114,7 @@ impl Software {
             ram: self.ram.clone(),
             config: self.config,
             queues: self.workload.queues(),
-            entries: (self.workload.depth() + 1).clamp(2, 4096) as u16,
+            entries: (self.workload.depth() + 1).clamp(2, MOST_ENTRIES) as u16,
         }
     }
 
@@ -327,6 +327,9 @@ impl Software {
     }
 }
 
+/// Entries of the largest queue.
+const MOST_ENTRIES: usize = 4096;
+
 fn check(fio: &super::Fio, drives: &[Attached]) -> Result<(), BootError> {
     let fail = |what| Err(BootError::Workload(what));
     if fio.bs == 0 || !fio.bs.is_multiple_of(512) {
@@ -345,8 +348,8 @@ fn check(fio: &super::Fio, drives: &[Attached]) -> Result<(), BootError> {
     if drives.iter().any(|drive| drive.driver.queues() < fio.numjobs) {
         return fail("numjobs is more than the queues of a drive");
     }
-    if drives.iter().any(|drive| fio.bs > drive.driver.max_transfer()) {
-        return fail("bs is more than a drive's largest transfer");
+    if fio.commands() >= MOST_ENTRIES {
+        return fail("iodepth blocks of bs are more commands than a queue holds");
     }
     let used = chunks * fio.bs as u64 * fio.numjobs as u64;
     let room = drives.iter().map(|drive| {

@@ -8,7 +8,7 @@ use crate::measure::{Marks, Tracker};
 use crate::network::Network;
 use crate::node::{DeviceNode, DriveNode, HostNode, SwitchNode};
 use crate::pcie::Link;
-use crate::transport::{Pipe, Transport, TransportConfig};
+use crate::transport::{Encapsulation, Pipe, Transport, TransportConfig};
 use crate::workload::Software;
 use switch::tunnel;
 use wire::Instant;
@@ -243,6 +243,7 @@ impl World {
             loss_limit: config.loss_limit,
             max_frame: config.max_frame,
             aggregation: config.aggregation,
+            tlp_overhead: config.encapsulation.tlp,
             ..tunnel::Settings::new(role, instance)
         };
         let upstream = switch::upstream::Settings {
@@ -259,7 +260,8 @@ impl World {
             let device = self.add(Kind::Device(link));
             let end = settings(Role::Device, 1 << 32 | link as u64);
             self.devices.push(DeviceNode::new(link as u16, end, config.rate_limit));
-            let transport = self.transport(&port.transport, link, [component, device]);
+            let transport =
+                self.transport(&port.transport, link, config.encapsulation, [component, device]);
             self.transports.push(transport);
             self.device_components.push(device);
             self.device_links.push(Link::new(&port.link));
@@ -274,6 +276,7 @@ impl World {
         &mut self,
         config: &TransportConfig,
         link: usize,
+        encapsulation: Encapsulation,
         owners: [Component; 2],
     ) -> Transport {
         match config {
@@ -285,7 +288,7 @@ impl World {
             }
             TransportConfig::Raw(raw) => {
                 let places = self.network.open_raw(raw, link as u32 + 1, owners);
-                Transport::Raw { places }
+                Transport::Raw { places, encapsulation }
             }
         }
     }

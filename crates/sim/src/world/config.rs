@@ -5,7 +5,7 @@ use crate::kernel::Limits;
 use crate::network::NetworkConfig;
 use crate::node::RootConfig;
 use crate::pcie::LinkConfig;
-use crate::transport::TransportConfig;
+use crate::transport::{Encapsulation, TransportConfig};
 use crate::workload::{SoftwareConfig, Workload};
 use switch::aggregate::Policy;
 use switch::congestion::Rate;
@@ -93,6 +93,8 @@ pub struct SwitchConfig {
     pub max_frame: usize,
     /// When TLPs leave, on both sides.
     pub aggregation: Policy,
+    /// What frames of the transport carry beside ours; over raw Ethernet.
+    pub encapsulation: Encapsulation,
     /// What the host's side may send over all links together, and each device
     /// node over its own: bits of frames a second, without the headers of what
     /// carries them.

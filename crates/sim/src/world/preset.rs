@@ -10,7 +10,7 @@ use crate::kernel::Limits;
 use crate::network::{CableConfig, NetworkConfig, Place, StationConfig};
 use crate::node::RootConfig;
 use crate::pcie::{Buffer, Generation, LinkConfig, PortLatency};
-use crate::transport::{TcpConfig, TransportConfig};
+use crate::transport::{Encapsulation, TcpConfig, TransportConfig};
 use crate::workload::{Notice, SoftwareConfig, Workload};
 use switch::aggregate::Policy;
 use wire::Duration;
@@ -78,6 +78,7 @@ impl RootConfig {
         mmio: Duration::from_ns(100),
         memory_read: Duration::from_ns(200),
         memory: 64 << 20,
+        memory_at: Self::LOW_MEMORY,
     };
 }
 
@@ -157,6 +158,7 @@ impl SwitchConfig {
             loss_limit: Duration::from_ms(800),
             max_frame: 32 << 10,
             aggregation: Policy::Adaptive,
+            encapsulation: Encapsulation::default(),
             rate_limit: None,
             ports,
         }

@@ -218,3 +218,33 @@ proptest! {
         }
     }
 }
+
+/// A frame of our raw transport: station `to`, so many bytes behind its header.
+fn raw(id: u64, to: u8, payload: usize) -> Frame {
+    let mut bytes = vec![to; 6];
+    bytes.extend_from_slice(&[2; 6]);
+    bytes.extend_from_slice(&wire::raw::ETHERTYPE.to_be_bytes());
+    bytes.resize(14 + payload, id as u8);
+    Frame::new(id, bytes.into(), 0, Instant::ZERO)
+}
+
+#[test]
+fn raw_frames_that_wait_for_the_same_station_leave_as_one() {
+    let offers = || {
+        let raws = [(1, 100), (1, 200), (1, 300), (7, 100), (1, 100), (1, 1400), (1, 101)];
+        let frames = (0..).zip(raws).map(|(id, (to, payload))| raw(id, to, payload));
+        let other = Frame::new(9, Bytes::from(vec![1; 114]), 0, Instant::ZERO);
+        frames.chain([other]).map(|frame| (Instant::ZERO, frame)).collect::<Vec<_>>()
+    };
+    let mut port = Port::new(Config { merge: 1500, ..Config::new(Rate::G10) });
+    let sent = run(&mut port, offers());
+    let payloads: Vec<_> = sent.iter().map(|sent| sent.frame.bytes.len() - 14).collect();
+    assert_eq!(payloads, [600, 100, 1500, 101, 100], "in order, and no longer than 1500");
+    assert_eq!(sent[0].frame.bytes[14 + 100], 1, "behind each other");
+    assert_eq!(sent[0].end, sent[0].start + Rate::G10.duration(8 + 14 + 600 + 4));
+    let counters = port.counters();
+    assert_eq!((counters.offered, counters.sent, counters.merged), (8, 5, 3));
+    assert_eq!(port.queued_frames() + port.queued_bytes(0), 0);
+    let mut plain = Port::new(Config::new(Rate::G10));
+    assert_eq!(run(&mut plain, offers()).len(), 8);
+}

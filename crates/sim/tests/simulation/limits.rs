@@ -45,7 +45,7 @@ fn workloads_that_do_not_fit() {
         (Fio { size: 1 << 30, ..base.clone() }, "size"),
         (Fio { iodepth: 0, ..base.clone() }, "iodepth"),
         (Fio { size: 4096, ..base.clone() }, "iodepth"),
-        (Fio { bs: 1 << 20, size: 4 << 20, ..base }, "transfer"),
+        (Fio { bs: 1 << 20, iodepth: 512, size: 512 << 20, ..base }, "queue"),
     ] {
         let got = error(&Config::brief_direct(Workload::Fio(work)));
         let Error::Boot { host: 0, error: BootError::Workload(what) } = got else {

@@ -38,6 +38,8 @@ pub enum Leave {
 #[derive(Debug, Default)]
 pub struct Aggregate {
     policy: Policy,
+    /// Bytes that each TLP takes in a frame beside its own.
+    beside: usize,
     queue: OrderedQueue,
     /// Bytes that wait on the wire, by class.
     bytes: [usize; 3],
@@ -52,6 +54,13 @@ impl Aggregate {
     /// An empty queue with the limits that the far side's greeting grants.
     pub fn new(policy: Policy, limits: [Grant; 3]) -> Self {
         Self { policy, limits, ..Self::default() }
+    }
+
+    /// The same where the transport encapsulates each TLP in `beside` more
+    /// bytes: they count against a frame's room.
+    #[must_use]
+    pub fn with_overhead(self, beside: usize) -> Self {
+        Self { beside, ..self }
     }
 
     /// The policy it obeys.
@@ -88,7 +97,8 @@ impl Aggregate {
     /// the last call counts as queued `now`.
     pub fn leave(&mut self, now: Instant, room: usize) -> Leave {
         let allowed = self.allowed();
-        let fits = self.queue.peek(allowed).is_some_and(|next| next.wire_length() <= room);
+        let length = |next: &Tlp| next.wire_length() + self.beside;
+        let fits = self.queue.peek(allowed).is_some_and(|next| length(next) <= room);
         let Policy::Wait(wait) = self.policy else {
             return if fits { Leave::Now } else { Leave::Later };
         };
@@ -97,7 +107,9 @@ impl Aggregate {
         }
         let classes = || Class::ALL.into_iter().filter(|class| allowed.has(*class));
         // Full, or as full as credits let it become.
-        let full = classes().map(|class| self.bytes[class.index()]).sum::<usize>() >= room;
+        let waiting =
+            |class: Class| self.bytes[class.index()] + self.queue.len(class) * self.beside;
+        let full = classes().map(waiting).sum::<usize>() >= room;
         let first = classes().filter_map(|class| self.since[class.index()].front()).min();
         match first {
             Some(first) if fits && !full && now < *first + wait => Leave::At(*first + wait),
@@ -113,7 +125,8 @@ impl Aggregate {
         loop {
             let allowed = self.allowed();
             let Some(next) = self.queue.peek(allowed) else { break };
-            if frame.len() - start + next.wire_length() > room {
+            let beside = (count + 1) * self.beside;
+            if frame.len() - start + next.wire_length() + beside > room {
                 return count;
             }
             self.pop(allowed).encode(frame);

@@ -33,7 +33,7 @@ impl Endpoint {
                 self.acknowledged(now, frame, None, &Bitmap::default());
                 if self.is_up() {
                     let chunk = bytes.slice_ref(chunk);
-                    match self.receiver.take(now, sequence, chunk, self.settings.ack_delay) {
+                    match self.receiver.take(now, sequence, chunk, self.settings.patience()) {
                         Fate::Taken => {}
                         Fate::Duplicate => self.counters.duplicates += 1,
                         Fate::BeyondWindow => self.counters.beyond_window += 1,

@@ -28,7 +28,7 @@ mod sender;
 
 use crate::congestion;
 use bytes::Bytes;
-use receiver::Receiver;
+use receiver::{Patience, Receiver};
 use sender::Sender;
 use std::collections::VecDeque;
 use std::fmt;
@@ -53,9 +53,11 @@ pub struct Settings {
     /// Bytes of wire of a frame beside its payload: 38 (header 14, FCS 4,
     /// preamble 8, gap 12), and 4 for a tag.
     pub overhead: usize,
-    /// How long an acknowledgement waits for a second frame, or for data to
+    /// How long an acknowledgement waits for further frames, or for data to
     /// travel with.
     pub ack_delay: Duration,
+    /// Data frames after which it waits no longer.
+    pub ack_after: u32,
     /// Timeout before anything was measured.
     pub first_timeout: Duration,
     /// How much the timeout is above the smoothed round trip at least: the
@@ -77,6 +79,7 @@ impl Settings {
             congestion: congestion::Config::None,
             overhead: 38,
             ack_delay: Duration::from_us(2),
+            ack_after: 2,
             first_timeout: Duration::from_ms(1),
             least_timeout: Duration::from_us(50),
             give_up: Duration::from_ms(800),
@@ -86,6 +89,10 @@ impl Settings {
     /// Bytes of wire of a frame with this payload behind its EtherType.
     fn wire(&self, payload: usize) -> u64 {
         (payload.max(MIN_PAYLOAD) + self.overhead) as u64
+    }
+
+    fn patience(&self) -> Patience {
+        Patience { delay: self.ack_delay, frames: self.ack_after }
     }
 
     fn offer(&self) -> Offer {

@@ -6,9 +6,6 @@ use std::collections::VecDeque;
 use wire::raw::{Bitmap, Body, Offer, Sequence};
 use wire::{Duration, Instant};
 
-/// Data frames after which an acknowledgement waits no longer.
-const ACKNOWLEDGE_AFTER: u32 = 2;
-
 /// Unit of the time that a frame waited for its acknowledgement, in ps.
 pub(super) const WAITED_UNIT: u64 = 16_000;
 
@@ -18,6 +15,14 @@ pub(super) enum Fate {
     Taken,
     Duplicate,
     BeyondWindow,
+}
+
+/// How long an acknowledgement waits for data to travel with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patience {
+    pub delay: Duration,
+    /// Or for so many data frames, whichever is sooner.
+    pub frames: u32,
 }
 
 /// See the module.
@@ -61,7 +66,7 @@ impl Receiver {
         now: Instant,
         sequence: Sequence,
         chunk: Bytes,
-        delay: Duration,
+        patience: Patience,
     ) -> Fate {
         let Some(ahead) = sequence.ahead_of(self.expected) else {
             return self.again(now, sequence);
@@ -83,7 +88,8 @@ impl Receiver {
         self.unacknowledged += 1;
         // What is missing is said at once: the sender counts on it.
         let gap = ahead > 0 || self.ahead.len() > self.held;
-        let at = if gap || self.unacknowledged >= ACKNOWLEDGE_AFTER { now } else { now + delay };
+        let at =
+            if gap || self.unacknowledged >= patience.frames { now } else { now + patience.delay };
         self.due = Some(self.due.map_or(at, |due| due.min(at)));
         Fate::Taken
     }

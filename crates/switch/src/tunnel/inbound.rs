@@ -91,7 +91,8 @@ impl Tunnel {
             self.greet();
         }
         self.probed = hello.role == Role::Probe;
-        self.queue = Aggregate::new(self.settings.aggregation, hello.credits);
+        self.queue = Aggregate::new(self.settings.aggregation, hello.credits)
+            .with_overhead(self.settings.tlp_overhead);
         self.state = State::Up;
         self.outputs.push_back(Output::Up(hello));
         Ok(())

@@ -41,6 +41,9 @@ pub struct Settings {
     pub max_frame: usize,
     /// When TLPs that wait leave.
     pub aggregation: Policy,
+    /// Bytes that the transport's encapsulation adds to each TLP; they count
+    /// against a frame's room. Ours add none.
+    pub tlp_overhead: usize,
     /// The group that a host belongs to; 0: none. Devices may be moved from one
     /// to another.
     pub group: u16,
@@ -60,6 +63,7 @@ impl Settings {
             loss_limit: Duration::from_ms(800),
             max_frame: 32 << 10,
             aggregation: Policy::Adaptive,
+            tlp_overhead: 0,
             group: 0,
         }
     }

@@ -260,6 +260,13 @@ impl<'a> Frame<'a> {
         out[start + 1..start + 3].copy_from_slice(&length.to_be_bytes());
     }
 
+    /// Bytes of the frame that these begin with, as its header says; `None` if
+    /// there is no whole header.
+    pub fn wire_length(bytes: &[u8]) -> Option<usize> {
+        let [_, high, low, ..] = *bytes.first_chunk::<HEADER>()?;
+        Some(HEADER + usize::from(u16::from_be_bytes([high, low])))
+    }
+
     /// A frame from what stood behind the EtherType, padding included.
     ///
     /// # Errors

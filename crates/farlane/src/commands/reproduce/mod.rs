@@ -1,24 +1,42 @@
 //! `farlane reproduce`: published experiments, simulated.
 
+mod expether;
 mod nvme_tsn;
 
-use super::Outcome;
-use clap::ValueEnum;
+use super::{Failure, Outcome};
+use crate::experiments::{Failed, Section};
+use crate::progress::Progress;
+use crate::report::Page;
+use clap::{Subcommand, ValueEnum};
+use serde::Serialize;
 use std::path::PathBuf;
 
 /// Simulate a published experiment and print both side by side
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  farlane reproduce nvme-tsn\n  \
     farlane reproduce nvme-tsn --only table --json\n  \
-    farlane reproduce nvme-tsn --html nvme-tsn.html\n\n\
+    farlane reproduce expether --html expether.html\n\n\
     Virtual time: the same figures on any machine.")]
 pub struct Args {
-    /// The publication
-    #[arg(value_name = "NAME")]
-    name: Name,
+    #[command(subcommand)]
+    publication: Publication,
+}
+
+/// Whose experiment.
+#[derive(Subcommand, Debug)]
+enum Publication {
+    /// Missing Link Electronics, "Latency Analysis for NVMe/TSN"
+    NvmeTsn(Options<nvme_tsn::Part>),
+    /// NEC, "End-to-End Adaptive Packet Aggregation ...", Hot Interconnects 2014
+    Expether(Options<expether::Part>),
+}
+
+/// What is run of it, and how it is told.
+#[derive(clap::Args, Debug)]
+struct Options<P: ValueEnum + Send + Sync + 'static> {
     /// Only these parts
     #[arg(long, value_name = "PART", value_delimiter = ',')]
-    only: Vec<nvme_tsn::Part>,
+    only: Vec<P>,
     /// One JSON document instead of tables; docs/json.md describes it
     #[arg(long)]
     json: bool,
@@ -27,19 +45,72 @@ pub struct Args {
     html: Option<PathBuf>,
 }
 
-/// A publication.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Name {
-    /// Missing Link Electronics, "Latency Analysis for NVMe/TSN"
-    NvmeTsn,
-}
-
 /// Runs the command.
 ///
 /// # Errors
 /// One line for the user.
 pub fn run(args: &Args) -> Outcome {
-    match args.name {
-        Name::NvmeTsn => nvme_tsn::run(&args.only, args.json, args.html.as_deref()),
+    match &args.publication {
+        Publication::NvmeTsn(options) => nvme_tsn::run(options),
+        Publication::Expether(options) => expether::run(options),
+    }
+}
+
+impl From<Failed> for Failure {
+    fn from(failed: Failed) -> Self {
+        Self(failed.to_string())
+    }
+}
+
+/// A publication as the command tells it.
+struct Told<'a, D> {
+    /// What the command calls it.
+    name: &'static str,
+    /// Title and authors.
+    citation: &'a str,
+    /// The document of `--json`, to be filled.
+    document: D,
+}
+
+impl<D: Serialize> Told<'_, D> {
+    /// Runs the parts asked for, all if none is named, and tells of them.
+    fn run<P>(
+        mut self,
+        options: &Options<P>,
+        mut simulate: impl FnMut(&P, &mut D) -> Result<Vec<Section>, Failed>,
+    ) -> Outcome
+    where
+        P: ValueEnum + PartialEq + Send + Sync,
+    {
+        let mut page = Page::new(&format!("farlane reproduce {}", self.name));
+        page.text(&format!("{}: published and simulated.", self.citation));
+        if !options.json {
+            println!("{}\n", self.citation);
+        }
+        let mut progress = Progress::new();
+        let asked = |part: &&P| options.only.is_empty() || options.only.contains(part);
+        for part in P::value_variants().iter().filter(asked) {
+            let name = part.to_possible_value().map_or_else(String::new, |v| v.get_name().into());
+            progress.show(&format!("simulating: {name}"));
+            let sections = simulate(part, &mut self.document)?;
+            progress.done();
+            for section in sections {
+                section.write(&mut page);
+                if !options.json {
+                    println!("{}", section.text());
+                }
+            }
+        }
+        let text = serde_json::to_string_pretty(&self.document).expect("plain keys");
+        if options.json {
+            println!("{text}");
+        }
+        if let Some(path) = &options.html {
+            page.details("JSON", &text);
+            let page = page.finish(&format!("Written by farlane {}.", env!("CARGO_PKG_VERSION")));
+            std::fs::write(path, page)
+                .map_err(|error| Failure(format!("{}: {error}", path.display())))?;
+        }
+        Ok(())
     }
 }

@@ -1,15 +1,13 @@
 //! `farlane reproduce nvme-tsn`.
 
-use crate::commands::{Failure, Outcome};
+use super::{Options, Told};
+use crate::commands::Outcome;
 use crate::experiments::nvme_tsn::{
-    self, Depth, Parameter, Requests, Row, Speed, Tables, TsnRead, published,
+    self, Depth, Parameter, Requests, Speed, Tables, TsnRead, published,
 };
-use crate::experiments::{Failed, Section};
-use crate::progress::Progress;
-use crate::report::Page;
+use crate::experiments::{Failed, Row, Section};
 use clap::ValueEnum;
 use serde::Serialize;
-use std::path::Path;
 
 /// Version of the document.
 const SCHEMA: u32 = 1;
@@ -27,10 +25,6 @@ pub enum Part {
     Depth,
     /// MPS, MRRS and reads in flight
     Mrrs,
-}
-
-impl Part {
-    const ALL: [Self; 5] = [Self::Table, Self::TsnRead, Self::Speeds, Self::Depth, Self::Mrrs];
 }
 
 /// The document of `--json`.
@@ -52,46 +46,12 @@ struct Document {
     requests: Option<Requests>,
 }
 
-impl From<Failed> for Failure {
-    fn from(failed: Failed) -> Self {
-        Self(failed.to_string())
-    }
-}
-
 /// Runs the parts, all if none is named.
-pub fn run(only: &[Part], json: bool, html: Option<&Path>) -> Outcome {
-    let published = published();
-    let mut document =
-        Document { schema: SCHEMA, source: published.citation(), ..Document::default() };
-    let mut page = Page::new("farlane reproduce nvme-tsn");
-    page.text(&format!("{}: published and simulated.", document.source));
-    if !json {
-        println!("{}\n", document.source);
-    }
-    let mut progress = Progress::new();
-    for part in Part::ALL.into_iter().filter(|part| only.is_empty() || only.contains(part)) {
-        progress.show(&format!("simulating: {part:?}").to_lowercase());
-        let sections = simulate(part, &mut document)?;
-        progress.done();
-        for section in sections {
-            section.write(&mut page);
-            if !json {
-                println!("{}", section.text());
-            }
-        }
-    }
-    if json {
-        let text = serde_json::to_string_pretty(&document).expect("plain keys");
-        println!("{text}");
-    }
-    if let Some(path) = html {
-        let text = serde_json::to_string_pretty(&document).expect("plain keys");
-        page.details("JSON", &text);
-        let page = page.finish(&format!("Written by farlane {}.", env!("CARGO_PKG_VERSION")));
-        std::fs::write(path, page)
-            .map_err(|error| Failure(format!("{}: {error}", path.display())))?;
-    }
-    Ok(())
+pub fn run(options: &Options<Part>) -> Outcome {
+    let citation = published().citation();
+    let document = Document { schema: SCHEMA, source: citation.clone(), ..Document::default() };
+    let told = Told { name: "nvme-tsn", citation: &citation, document };
+    told.run(options, |part, document| simulate(*part, document))
 }
 
 fn simulate(part: Part, document: &mut Document) -> Result<Vec<Section>, Failed> {

@@ -19,7 +19,7 @@ pub use parameters::{Parameter, parameters, section as parameter_section};
 pub use published::{Published, published};
 pub use requests::Requests;
 pub use speeds::Speed;
-pub use table::{Row, Tables, tables};
+pub use table::{Tables, tables};
 pub use tsn_read::TsnRead;
 
 use sim::Config;
@@ -133,16 +133,4 @@ fn ns(time: Duration) -> u64 {
 /// Microseconds, rounded to two decimals.
 fn us(time: Duration) -> f64 {
     ((time.as_ps() + 5_000) / 10_000) as f64 / 100.0
-}
-
-/// Of what was published, with two decimals.
-fn error_percent(published: f64, simulated: f64) -> f64 {
-    ((simulated / published - 1.0) * 10_000.0).round() / 100.0
-}
-
-/// With a sign, one decimal.
-fn percent(error: f64) -> String {
-    // Not "-0.0".
-    let rounded = (error * 10.0).round() / 10.0 + 0.0;
-    if rounded == 0.0 { "0.0 %".to_owned() } else { format!("{rounded:+.1} %") }
 }

@@ -1,28 +1,8 @@
 //! The brief's tables (section 4.4), published beside simulated.
 
-use super::{Experiment, Published, RATE, Topology, error_percent, mean, ns, percent, us};
-use crate::experiments::{Failed, Grid, Runs, Section};
-use serde::Serialize;
+use super::{Experiment, Published, RATE, Topology, mean, ns, us};
+use crate::experiments::{Failed, Grid, Row, Runs, Section, error_percent, percent};
 use wire::Duration;
-
-/// A published figure and what is simulated for it.
-#[derive(Clone, Debug, Serialize)]
-pub struct Row {
-    /// Its name.
-    pub figure: String,
-    /// `ns` or `us`.
-    pub unit: &'static str,
-    /// As printed.
-    pub published: f64,
-    /// The same, simulated.
-    pub simulated: f64,
-    /// Simulated against published, in per cent.
-    pub error_percent: f64,
-    /// Whether a parameter was chosen by it.
-    pub calibrated: bool,
-    /// What is to be known about it.
-    pub note: &'static str,
-}
 
 /// The eleven figures.
 #[derive(Clone, Debug)]

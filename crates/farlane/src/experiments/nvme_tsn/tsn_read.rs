@@ -2,8 +2,8 @@
 //! alone, with what it would do to the configuration read and the write over
 //! TSN, which were measured too. Nothing here is fitted.
 
-use super::{Experiment, Published, RATE, Topology, drive, error_percent, mean, percent, port, us};
-use crate::experiments::{Failed, Grid, Runs, Section};
+use super::{Experiment, Published, RATE, Topology, drive, mean, port, us};
+use crate::experiments::{Failed, Grid, Runs, Section, error_percent, percent};
 use crate::report::{Axis, Plot, Scale, Series};
 use serde::Serialize;
 use sim::Config;

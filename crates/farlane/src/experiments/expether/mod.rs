@@ -1,0 +1,22 @@
+//! J. Suzuki et al. (NEC), "End-to-End Adaptive Packet Aggregation for
+//! High-Throughput I/O Bus Network Using Ethernet", Hot Interconnects 2014
+//! ("the slides"): a host and a RAID0 of SATA SSDs over 10 Gb/s Ethernet, a
+//! frame a TLP or TLPs aggregated; three evaluations.
+
+pub mod ablation;
+pub mod assumed;
+mod parameters;
+mod published;
+pub mod setup;
+pub mod sweep;
+mod table;
+#[cfg(test)]
+mod tests;
+
+pub use ablation::Ablation;
+pub use assumed::Assumed;
+pub use parameters::{Parameter, parameters, section as parameter_section};
+pub use published::{Figure, Published, published};
+pub use setup::{Setup, Way};
+pub use sweep::{Point, Sweep};
+pub use table::{Latencies, Statement, Table};

@@ -1,0 +1,227 @@
+//! The simulated prototype: one set of parameters for every evaluation.
+
+use sim::Config;
+use sim::drive::{DriveConfig, Timing};
+use sim::ethernet::{Rate, bridge, port};
+use sim::network::{BridgeConfig, CableConfig, NetworkConfig, Place, StationConfig};
+use sim::node::RootConfig;
+use sim::pcie::{Buffer, Generation, LinkConfig, PortLatency};
+use sim::transport::{Encapsulation, RawConfig, TransportConfig};
+use sim::workload::{Fio, Notice, Rw, SoftwareConfig, Workload};
+use sim::world::{Attached, HostConfig, PortConfig, Report, SwitchConfig};
+use switch::aggregate::Policy;
+use switch::{congestion, raw};
+use wire::{Duration, Instant};
+
+/// Bits per second of the prototype's Ethernet.
+pub const LINE: u64 = 10_000_000_000;
+/// "Size of TLP payload: 128B".
+pub const MPS: usize = 128;
+/// Bytes that ExpEther's encapsulation adds to a frame beside the headers that
+/// farlane has too: calibrated by the two 64 MB reads.
+pub const FRAME_EXTRA: usize = 12;
+/// Bytes that it adds to each TLP: calibrated by the same.
+pub const TLP_EXTRA: usize = 10;
+/// DMA reads of the storage controller in flight: all tags of the 5 bits that
+/// are enabled by default (PCIe Base 4.0, section 2.2.6.2).
+pub const READS_IN_FLIGHT: usize = 32;
+/// Bytes each of them asks for: one completion, as MPS has it.
+pub const READ_REQUEST: usize = MPS;
+
+/// What the prototype's runs differ in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Setup {
+    /// "With" is adaptive, "without" a frame a TLP.
+    pub policy: Policy,
+    /// SSDs in the RAID0.
+    pub ssds: u16,
+    /// Bits per second that the rate limit lets go.
+    pub limit: u64,
+    /// What is between the two nodes.
+    pub way: Way,
+}
+
+/// What is between host and drives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// A cable, as in the slides; the limit is the congestion control's.
+    Cable,
+    /// A bridge whose ports let through no more than the limit, which the
+    /// nodes' congestion control knows.
+    Bridge,
+    /// The same bridge, which merges the frames that wait before its ports;
+    /// the nodes send at the line's rate.
+    Hop,
+}
+
+/// The two that the slides compare: with and without aggregation.
+pub const POLICIES: [Policy; 2] = [Policy::Adaptive, Policy::PerTlp];
+
+impl Setup {
+    /// At the rate of the line.
+    pub const fn new(policy: Policy, ssds: u16) -> Self {
+        Self { policy, ssds, limit: LINE, way: Way::Cable }
+    }
+
+    /// The world of it.
+    pub fn config(&self, workload: Workload) -> Config {
+        let port = PortConfig {
+            transport: TransportConfig::Raw(self.carrier()),
+            link: link(BRIDGE, ENDPOINT),
+            drive: DriveConfig {
+                size: 64 << 20,
+                read_request: READ_REQUEST,
+                reads_in_flight: READS_IN_FLIGHT,
+                max_payload: MPS,
+                ..DriveConfig::new("RAID0", Timing::SATA_SSD.raid0(self.ssds))
+            },
+        };
+        let switch = SwitchConfig {
+            aggregation: self.policy,
+            encapsulation: Encapsulation { frame: FRAME_EXTRA, tlp: TLP_EXTRA },
+            ..SwitchConfig::new(MPS, vec![port])
+        };
+        let host = HostConfig {
+            root: ROOT,
+            software: SOFTWARE,
+            workload: workload.clone(),
+            link: link(ROOT_PORT, BRIDGE),
+            attached: Attached::Switch(switch),
+        };
+        Config { hosts: vec![host], network: self.network(), ..Config::brief_direct(workload) }
+    }
+
+    /// For messages.
+    pub fn name(&self, what: &str) -> String {
+        let gigabits = self.limit as f64 / 1e9;
+        format!("{what}, {}, {} SSDs at {gigabits} Gb/s", self.policy, self.ssds)
+    }
+
+    fn carrier(&self) -> RawConfig {
+        let limit = if self.way == Way::Hop { LINE } else { self.limit };
+        let rate = congestion::Rate { bits_per_second: limit, burst: 1 };
+        let congestion = congestion::Config::Rate(rate);
+        // Acknowledgements travel with data, or alone after two frames' time at
+        // the lowest rate.
+        let ack_delay = Duration::from_us(25);
+        let patience = raw::Settings { ack_delay, ack_after: 64, ..raw::Settings::new(1) };
+        let settings = raw::Settings { congestion, ..patience };
+        RawConfig { stations: [0, 1], priority: 0, settings }
+    }
+
+    fn network(&self) -> NetworkConfig {
+        let station = StationConfig {
+            rate: Rate::G10,
+            tx_delay: PIPELINE,
+            rx_delay: PIPELINE,
+            // The rate limit keeps frames back, not the interface.
+            tx_ring: 8,
+            tagging: None,
+            gates: None,
+            ack_delay: None,
+            traffic: Vec::new(),
+        };
+        let [host, drives] = [0, 1].map(Place::Station);
+        let cable = |a, b| CableConfig::new(a, b, CABLE);
+        let (bridges, cables) = match self.way {
+            Way::Cable => (Vec::new(), vec![cable(host, drives)]),
+            Way::Bridge | Way::Hop => {
+                let port = |number| Place::Bridge(0, number);
+                (vec![self.bridge()], vec![cable(host, port(0)), cable(port(1), drives)])
+            }
+        };
+        NetworkConfig { stations: vec![station.clone(), station], bridges, cables }
+    }
+
+    fn bridge(&self) -> BridgeConfig {
+        let limit = port::RateStep { at: Instant::ZERO, bits_per_second: self.limit };
+        let merge = if self.way == Way::Hop { ETHERNET_PAYLOAD } else { 0 };
+        let port = port::Config { rate_steps: vec![limit], merge, ..port::Config::new(Rate::G10) };
+        BridgeConfig {
+            ports: vec![port; 2],
+            mode: bridge::Mode::StoreAndForward,
+            delay: BRIDGE_DELAY,
+            jitter: Duration::ZERO,
+        }
+    }
+}
+
+/// Payload of an Ethernet frame at most (IEEE 802.3-2022, 4.2.7.1).
+const ETHERNET_PAYLOAD: usize = 1500;
+/// Of an Ethernet bridge, where there is one: assumed.
+const BRIDGE_DELAY: Duration = Duration::from_ns(500);
+/// Encapsulation and Ethernet in an FPGA, each way of each bridge: assumed.
+const PIPELINE: Duration = Duration::from_ns(245);
+/// Two metres.
+const CABLE: Duration = Duration::from_ns(10);
+const ROOT_PORT: PortLatency =
+    PortLatency { transmit: Duration::from_ns(50), receive: Duration::from_ns(50) };
+const BRIDGE: PortLatency =
+    PortLatency { transmit: Duration::from_ns(134), receive: Duration::from_ns(134) };
+const ENDPOINT: PortLatency =
+    PortLatency { transmit: Duration::from_ns(130), receive: Duration::from_ns(130) };
+
+/// The FPGA's: Gen2 with 8 lanes.
+const fn link(top: PortLatency, bottom: PortLatency) -> LinkConfig {
+    LinkConfig {
+        generation: Generation::Gen2,
+        width: 8,
+        propagation: Duration::from_ns(1),
+        top,
+        bottom,
+        buffer: Buffer { headers: [64; 3], data: [1024, 64, 1024] },
+    }
+}
+
+/// A host with more than 4 GiB, its buffers above them.
+const ROOT: RootConfig = RootConfig {
+    max_payload: MPS,
+    completion_size: MPS,
+    memory: 96 << 20,
+    memory_at: RootConfig::HIGH_MEMORY,
+    ..RootConfig::BRIEF
+};
+
+const SOFTWARE: SoftwareConfig = SoftwareConfig {
+    submit: Duration::from_ns(1_500),
+    notice: Notice::Interrupt { latency: Duration::from_us(5) },
+    complete: Duration::from_ns(1_500),
+    max_payload: MPS,
+    max_read_request: 512,
+};
+
+/// One sequential transfer of `bytes`, as `fio --bs`: the block layer cuts it.
+pub fn transfer(write: bool, bytes: usize) -> Workload {
+    let rw = if write { Rw::Write } else { Rw::Read };
+    Workload::Fio(Fio { size: bytes as u64, ..Fio::new(rw, bytes, 1) })
+}
+
+/// Transfers of 4 KiB one after another, as many as it takes for a mean that
+/// does not hang on its beginning.
+pub fn small(write: bool) -> Workload {
+    let rw = if write { Rw::Write } else { Rw::Read };
+    Workload::Fio(Fio { size: 50 * 4096, ..Fio::new(rw, 4096, 1) })
+}
+
+/// The mean time of a transfer in microseconds, two decimals.
+pub fn latency(report: &Report) -> f64 {
+    let latency = &report.hosts[0].latency;
+    let ps = latency.sum_ps() / u128::from(latency.count().max(1));
+    ((ps + 5_000) / 10_000) as f64 / 100.0
+}
+
+/// Megabytes (10^6) per second, one decimal.
+pub fn throughput(report: &Report) -> f64 {
+    (report.hosts[0].throughput() as f64 / 1e5).round() / 10.0
+}
+
+/// TLPs in a frame, in the direction of the data; two decimals.
+pub fn tlps_per_frame(report: &Report, write: bool) -> f64 {
+    let tunnel = &report.tunnels[usize::from(!write)];
+    (tunnel.tlps as f64 / tunnel.frames.max(1) as f64 * 100.0).round() / 100.0
+}
+
+/// By how much `on` is more than `off`, in per cent, one decimal.
+pub fn gain(on: f64, off: f64) -> f64 {
+    ((on / off - 1.0) * 1000.0).round() / 10.0
+}

@@ -1,0 +1,34 @@
+//! A published figure beside a simulated one.
+
+use serde::Serialize;
+
+/// See the module.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// Its name.
+    pub figure: String,
+    /// Such as `ns` or `us`.
+    pub unit: &'static str,
+    /// As printed.
+    pub published: f64,
+    /// The same, simulated.
+    pub simulated: f64,
+    /// Simulated against published, in per cent.
+    pub error_percent: f64,
+    /// Whether a parameter was chosen by it.
+    pub calibrated: bool,
+    /// What is to be known about it.
+    pub note: &'static str,
+}
+
+/// Of what was published, with two decimals.
+pub fn error_percent(published: f64, simulated: f64) -> f64 {
+    ((simulated / published - 1.0) * 10_000.0).round() / 100.0
+}
+
+/// With a sign, one decimal.
+pub fn percent(error: f64) -> String {
+    // Not "-0.0".
+    let rounded = (error * 10.0).round() / 10.0 + 0.0;
+    if rounded == 0.0 { "0.0 %".to_owned() } else { format!("{rounded:+.1} %") }
+}

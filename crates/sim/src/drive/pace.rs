@@ -1,0 +1,79 @@
+//! Data that pass between media and PCIe no faster than the media stream.
+
+use pcie::Ready;
+use wire::tlp::{Class, Packet, Tlp};
+use wire::{Duration, Instant};
+
+/// When the next data may leave: posted writes, and reads by what they ask
+/// for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    /// Bytes per second; 0 for no limit.
+    rate: u64,
+    writes: Instant,
+    reads: Instant,
+}
+
+impl Pace {
+    pub fn new(rate: u64) -> Self {
+        Self { rate, writes: Instant::ZERO, reads: Instant::ZERO }
+    }
+
+    /// What of `ready` may leave now.
+    pub fn ready(&self, now: Instant, ready: Ready) -> Ready {
+        let allowed = |ready: Ready, class, since: Instant| {
+            ready.with(class, ready.has(class) && since <= now)
+        };
+        let ready = allowed(ready, Class::Posted, self.writes);
+        allowed(ready, Class::NonPosted, self.reads)
+    }
+
+    /// A TLP leaves.
+    pub fn sent(&mut self, now: Instant, tlp: &Tlp) {
+        if self.rate == 0 {
+            return;
+        }
+        let (since, bytes) = match &tlp.packet {
+            Packet::MemoryWrite(request) => (&mut self.writes, request.length()),
+            Packet::MemoryRead(request) => (&mut self.reads, request.length()),
+            _ => return,
+        };
+        let ps = bytes as u128 * 1_000_000_000_000;
+        *since = now + Duration::from_ps(ps.div_ceil(u128::from(self.rate)) as u64);
+    }
+
+    /// When more may leave than at `now`.
+    pub fn next(&self, now: Instant) -> Option<Instant> {
+        [self.writes, self.reads].into_iter().filter(|at| *at > now).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use wire::tlp::MemoryRequest;
+    use wire::{Bdf, Tag};
+
+    #[test]
+    fn data_leave_as_fast_as_the_stream_and_either_way_by_itself() {
+        let request = MemoryRequest::for_bytes(Bdf::default(), Tag::default(), 0x1000, 128);
+        let write = Tlp::memory_write(request.unwrap(), Bytes::from_static(&[0; 128]));
+        let read = Tlp::memory_read(request.unwrap());
+        let mut pace = Pace::new(128_000_000);
+        let at = |ns| Instant::from_ns(ns);
+        pace.sent(at(0), &write);
+        let posted = |pace: &Pace, ns| pace.ready(at(ns), Ready::ALL).has(Class::Posted);
+        assert!(!posted(&pace, 999) && posted(&pace, 1000));
+        assert!(pace.ready(at(0), Ready::ALL).has(Class::NonPosted));
+        assert!(pace.ready(at(0), Ready::ALL).has(Class::Completion));
+        pace.sent(at(500), &read);
+        assert!(!pace.ready(at(1000), Ready::ALL).has(Class::NonPosted));
+        assert_eq!((pace.next(at(0)), pace.next(at(1000))), (Some(at(1000)), Some(at(1500))));
+        assert_eq!(pace.next(at(1500)), None);
+        assert!(!pace.ready(at(2000), Ready::NONE).has(Class::Posted));
+        let mut free = Pace::new(0);
+        free.sent(at(0), &write);
+        assert_eq!(free.next(at(0)), None);
+    }
+}

@@ -1,0 +1,72 @@
+//! Aggregation in the bridge before the bottleneck.
+
+use crate::worlds::*;
+use sim::drive::Timing;
+use sim::ethernet::cable::Faults;
+use sim::ethernet::port::RateStep;
+use sim::ethernet::random::Probability;
+use sim::ethernet::{Rate, bridge};
+use sim::workload::{Rw, Workload};
+use sim::world::{Attached, Report};
+use sim::{Config, World};
+use switch::aggregate::Policy;
+use wire::Instant;
+
+/// Two stations, a bridge that lets 1 Gb/s through, a frame a TLP.
+fn plan(rw: Rw, merge: usize) -> Config {
+    let stations = vec![station(Rate::G10); 2];
+    let port = (raw([0, 1], "none"), drive(0, Timing::NULL));
+    let host = host(Workload::Fio(fio(rw, 4096, 8)), vec![port]);
+    let mode = bridge::Mode::StoreAndForward;
+    let mut config = config(vec![host], bridged(stations, 1, mode, None));
+    for port in &mut config.network.bridges[0].ports {
+        port.rate_steps = vec![RateStep { at: Instant::ZERO, bits_per_second: 1_000_000_000 }];
+        port.merge = merge;
+    }
+    let Attached::Switch(switch) = &mut config.hosts[0].attached else { unreachable!("a tunnel") };
+    switch.aggregation = Policy::PerTlp;
+    config
+}
+
+/// Frames on the cable to the host.
+fn frames(report: &Report) -> u64 {
+    let cable = report.links.iter().find(|link| link.name.ends_with("to station 0"));
+    cable.expect("a cable to the host").load.packets
+}
+
+#[test]
+fn what_waits_before_the_bottleneck_goes_in_one_frame_and_arrives() {
+    let [plain, merged] = [0, 1500].map(|merge| {
+        let report = run(&plan(Rw::RandRead, merge));
+        check(&report);
+        report
+    });
+    let tlps = merged.tunnels[1].tlps;
+    assert_eq!(plain.tunnels[1].tlps, tlps, "the same TLPs");
+    assert_eq!(merged.tunnels[1].frames, tlps, "the nodes do not aggregate");
+    assert!(frames(&plain) >= tlps, "a frame each");
+    assert!(frames(&merged) * 3 < tlps, "{} frames for {tlps} TLPs", frames(&merged));
+    let [plain_span, merged_span] = [&plain, &merged].map(|report| report.hosts[0].span);
+    assert!(merged_span < plain_span, "{merged_span:?} and {plain_span:?}");
+    assert_eq!(run(&plan(Rw::RandRead, 1500)).digest, merged.digest);
+}
+
+/// A merged frame that is lost is several frames sent again.
+#[test]
+fn merged_frames_that_are_lost_are_sent_again() {
+    let mut plan = plan(Rw::RandRw, 1500);
+    let percent = Probability::from_ppm(10_000).expect("1 %");
+    for (seed, cable) in (1..).zip(&mut plan.network.cables) {
+        cable.faults = [0, 1].map(|way| Faults {
+            seed: seed * 2 + way,
+            loss: percent,
+            corruption: percent,
+            ..Faults::default()
+        });
+    }
+    let mut world = World::new(&plan).expect("a valid plan");
+    let report = world.run().expect("it ends");
+    check(&report);
+    assert!(world.retransmitted() > 0, "nothing was lost");
+    assert_eq!(run(&plan).digest, report.digest);
+}
