@@ -15,10 +15,30 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 use switch::Upstream;
+use switch::aggregate::Policy;
 use switch::tunnel::Settings;
 use wire::Duration;
 use wire::frame::Role;
 use wire::trace::NodeRole;
+
+/// Both ends of a link inside this process.
+#[derive(Clone, Copy, Debug)]
+pub struct Ends {
+    /// Largest TLP payload in bytes.
+    pub max_payload: u16,
+    /// When TLPs leave.
+    pub aggregation: Policy,
+}
+
+impl Ends {
+    /// A link inside this process cannot be lost, but one end may have to wait
+    /// long for its turn while something else is measured.
+    fn settings(self, role: Role) -> Settings {
+        let Self { max_payload, aggregation } = self;
+        let loss_limit = Duration::from_ms(600_000);
+        Settings { max_payload, aggregation, loss_limit, ..Settings::new(role, instance()) }
+    }
+}
 
 /// A node in a thread; ends with the value.
 pub struct Node {
@@ -36,7 +56,7 @@ impl Node {
     pub fn device(
         clock: Clock,
         waiting: Waiting,
-        max_payload: u16,
+        ends: Ends,
         number: usize,
         size: u64,
         trace: TraceArgs,
@@ -44,10 +64,10 @@ impl Node {
         Self::start(
             clock,
             waiting,
-            max_payload,
+            ends,
             move || {
                 let serial = format!("FARLANE-DEMO-{number}");
-                let mps = usize::from(max_payload);
+                let mps = usize::from(ends.max_payload);
                 let made = drive(&[Namespace::ram(size)], Some(&serial), "", mps);
                 let tracer = trace.open(NodeRole::Device, instance(), clock);
                 Ok(made.map_err(|error| error.0)?.traced(tracer.map_err(|error| error.0)?))
@@ -63,15 +83,15 @@ impl Node {
     pub fn switch(
         clock: Clock,
         waiting: Waiting,
-        max_payload: u16,
+        ends: Ends,
         devices: Vec<SocketAddr>,
         trace: TraceArgs,
     ) -> Result<Self, Failure> {
         let make = move || {
             let tracer = trace.open(NodeRole::Switch, instance(), clock);
-            Ok(host_switch(max_payload, &devices).traced(tracer.map_err(|error| error.0)?))
+            Ok(host_switch(ends, &devices).traced(tracer.map_err(|error| error.0)?))
         };
-        Self::start(clock, waiting, max_payload, make, |node, stop| {
+        Self::start(clock, waiting, ends, make, |node, stop| {
             wait_for_links(node, PATIENCE, stop)
         })
     }
@@ -79,7 +99,7 @@ impl Node {
     fn start<A: Attached>(
         clock: Clock,
         waiting: Waiting,
-        max_payload: u16,
+        ends: Ends,
         make: impl FnOnce() -> Result<A, String> + Send + 'static,
         ready: impl FnOnce(&mut DeviceNode<A>, &Stop) -> Result<(), Failure> + Send + 'static,
     ) -> Result<Self, Failure> {
@@ -87,7 +107,7 @@ impl Node {
         let handle = stop.handle()?;
         let (announce, announced) = channel();
         let thread = std::thread::spawn(move || {
-            let result = serve(clock, waiting, max_payload, &stop, make, ready, |address| {
+            let result = serve(clock, waiting, ends, &stop, make, ready, |address| {
                 let _ = announce.send(address);
             });
             result.map_err(|error| error.to_string())
@@ -119,7 +139,7 @@ impl Drop for Node {
 fn serve<A: Attached>(
     clock: Clock,
     waiting: Waiting,
-    max_payload: u16,
+    ends: Ends,
     stop: &Stop,
     make: impl FnOnce() -> Result<A, String>,
     ready: impl FnOnce(&mut DeviceNode<A>, &Stop) -> Result<(), Failure>,
@@ -128,7 +148,7 @@ fn serve<A: Attached>(
     let attached = make()?;
     let tracer = attached.tracer();
     let listener = Listener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
-    let settings = link_end(Role::Device, max_payload);
+    let settings = ends.settings(Role::Device);
     let mut node = DeviceNode::new(clock, Poller::new(waiting)?, listener, settings, attached)?;
     ready(&mut node, stop)?;
     announce(node.address()?);
@@ -137,21 +157,13 @@ fn serve<A: Attached>(
     Ok(())
 }
 
-/// A link inside this process cannot be lost, but one end may have to wait
-/// long for its turn while something else is measured.
-fn link_end(role: Role, max_payload: u16) -> Settings {
-    let loss_limit = Duration::from_ms(600_000);
-    Settings { max_payload, loss_limit, ..Settings::new(role, instance()) }
-}
-
 /// The switch of a host node, with a link to each of `devices`.
-pub fn host_switch(max_payload: u16, devices: &[SocketAddr]) -> Switch {
-    let tunnel = link_end(Role::Host, max_payload);
+pub fn host_switch(ends: Ends, devices: &[SocketAddr]) -> Switch {
     let upstream = Upstream::new(switch::upstream::Settings {
         ports: devices.len() as u8,
-        max_payload: usize::from(max_payload),
+        max_payload: usize::from(ends.max_payload),
         p2p: false,
-        tunnel,
+        tunnel: ends.settings(Role::Host),
     });
     Switch::new(upstream, Links::new(devices))
 }

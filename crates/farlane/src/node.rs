@@ -7,6 +7,7 @@ use live::{NvmeDrive, Poller, Report, Waiting};
 use nvme::{Config, Controller};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
+use switch::aggregate::Policy;
 use switch::tunnel::Settings;
 use wire::Duration;
 use wire::frame::Role;
@@ -24,6 +25,12 @@ pub struct NodeArgs {
     /// Largest TLP payload, 128 to 4096 bytes
     #[arg(long, value_name = "BYTES", default_value_t = 4096, value_parser = parse_mps)]
     pub mps: u16,
+    /// When TLPs leave this node: adaptive (whatever waits shares a frame as
+    /// soon as the network takes one), per-tlp (one TLP a frame and segment) or
+    /// wait=TIME (a frame leaves full or TIME after its first TLP, such as
+    /// wait=1us)
+    #[arg(long, value_name = "POLICY", default_value_t = Policy::Adaptive)]
+    pub aggregation: Policy,
 }
 
 impl NodeArgs {
@@ -40,7 +47,8 @@ impl NodeArgs {
 
     /// The settings of a link end.
     pub fn tunnel(&self, role: Role) -> Settings {
-        Settings { max_payload: self.mps, ..Settings::new(role, instance()) }
+        let (max_payload, aggregation) = (self.mps, self.aggregation);
+        Settings { max_payload, aggregation, ..Settings::new(role, instance()) }
     }
 }
 

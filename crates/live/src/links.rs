@@ -147,6 +147,10 @@ impl Links {
                     else {
                         unreachable!("matched above");
                     };
+                    let mut connection = connection;
+                    if upstream.tunnel(index).is_record_by_record() {
+                        connection.keep_records();
+                    }
                     poller.modify(&connection, false)?;
                     link.state = State::Open(connection, false);
                     self.tracer.connected(Tap::link(index));
@@ -258,7 +262,7 @@ impl Links {
                 }
                 LinkOutput::Down(cause) => {
                     // What is queued (a reject, a goodbye) still goes out.
-                    if let LinkOutput::Transmit(bytes) = upstream.poll_link(now, index) {
+                    while let LinkOutput::Transmit(bytes) = upstream.poll_link(now, index) {
                         self.tracer.stream(tap, false, &bytes);
                         let _ = connection.send(bytes);
                     }

@@ -9,7 +9,9 @@
 //! replay over a lost connection (the frames are ready for it).
 
 pub mod aggregate;
+pub mod congestion;
 pub mod downstream;
+pub mod raw;
 pub mod tunnel;
 pub mod upstream;
 

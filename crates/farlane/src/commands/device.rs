@@ -15,7 +15,8 @@ use wire::trace::NodeRole;
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
     farlane device --namespace ram=256M\n  \
-    farlane device --listen 0.0.0.0:4420 --insecure --namespace file=disk.img,size=10G\n\n\
+    farlane device --listen 0.0.0.0:4420 --insecure --namespace file=disk.img,size=10G\n  \
+    farlane device --namespace ram=256M --aggregation wait=1us\n\n\
     Ctrl-C finishes what is under way, makes the data durable and ends; a second\n\
     one ends at once. Counters of errors and traffic are printed at the end, and\n\
     on SIGUSR1.")]

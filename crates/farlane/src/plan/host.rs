@@ -13,6 +13,7 @@ use sim::pcie::LinkConfig;
 use sim::transport::{TcpConfig, TransportConfig};
 use sim::workload::{Notice, SoftwareConfig, Workload};
 use sim::world::{Attached, HostConfig, PortConfig, SwitchConfig};
+use switch::aggregate::Policy;
 use wire::Duration;
 
 /// Names of transports.
@@ -157,7 +158,10 @@ impl<'a> Built<'a> {
                         Ok(PortConfig { transport, link: pcie.below_switch(), drive })
                     })
                     .collect::<Result<_, _>>()?;
-                Attached::Switch(switch(&defaults.link, mps, ports)?)
+                Attached::Switch(SwitchConfig {
+                    aggregation: policy(root, &host.section)?,
+                    ..switch(&defaults.link, mps, ports)?
+                })
             };
             made.push(HostConfig {
                 root: root_complex(&host.section, mps, pcie.rcb)?,
@@ -260,6 +264,14 @@ fn tcp(
     }
     let stations = [network.station_of_host(number), node];
     Ok(TransportConfig::Tcp(TcpConfig { stations, priority: priority as u8, burst }))
+}
+
+/// When TLPs leave a host and its device nodes.
+fn policy(root: &Section, host: &Section) -> Result<Policy, PlanError> {
+    match host.parsed("aggregation", units::policy)? {
+        Some(own) => Ok(own),
+        None => Ok(root.parsed("aggregation", units::policy)?.unwrap_or_default()),
+    }
 }
 
 fn switch(link: &Section, mps: usize, ports: Vec<PortConfig>) -> Result<SwitchConfig, PlanError> {

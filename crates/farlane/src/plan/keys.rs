@@ -3,6 +3,7 @@
 /// Of the plan itself.
 pub const ROOT: &[&str] = &[
     "transport",
+    "aggregation",
     "seed",
     "runs",
     "limits",
@@ -62,6 +63,7 @@ pub const HOSTS: &[&str] = &[
     "drives",
     "workload",
     "priority",
+    "aggregation",
     "link",
 ];
 /// `[pcie]`.

@@ -1,6 +1,7 @@
 //! Numbers with units: every one is written out, none is guessed.
 
 use sim::ethernet::random::Probability;
+use switch::aggregate::Policy;
 use wire::units::scaled;
 use wire::{Duration, Instant};
 
@@ -76,6 +77,11 @@ pub fn drift(text: &str) -> Parsed<i32> {
     ppb.filter(|ppb| *ppb <= most)
         .map(|ppb| sign * ppb)
         .ok_or("a drift of at most 1000ppm such as 10ppm or -250ppb")
+}
+
+/// A policy of aggregation.
+pub fn policy(text: &str) -> Parsed<Policy> {
+    text.parse().map_err(|_| "per-tlp, wait=TIME up to 10ms (such as wait=1us) or adaptive")
 }
 
 /// From when to when: `10ms..12ms`.

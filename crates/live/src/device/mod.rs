@@ -186,12 +186,15 @@ impl<A: Attached> DeviceNode<A> {
         let active = self.downstream.function_mut().service(now, &self.poller)?;
         moved |= active.moved;
         moved |= self.accept(now)?;
-        if let Some((connection, greeting)) = self.visitors.service(now, self.host.is_none(), tell)
+        if let Some((mut connection, greeting)) = self.visitors.service(now, self.host.is_none(), tell)
         {
             self.tracer.connected(Tap::UPLINK);
             self.tracer.stream(Tap::UPLINK, false, &greeting);
             self.downstream.handle(now, Input::Connected);
             self.downstream.handle(now, Input::Received(greeting));
+            if self.downstream.tunnel().is_record_by_record() {
+                connection.keep_records();
+            }
             self.host = Some((connection, false));
             moved = true;
         }

@@ -117,7 +117,7 @@ impl Visitor {
             match tunnel.poll(now) {
                 Output::Transmit(bytes) => self.gone |= self.connection.send(bytes).is_err(),
                 Output::Down(cause) => {
-                    if let Output::Transmit(bytes) = tunnel.poll(now) {
+                    while let Output::Transmit(bytes) = tunnel.poll(now) {
                         let _ = self.connection.send(bytes);
                     }
                     if !matches!(cause, Cause::Goodbye | Cause::Disconnected) {

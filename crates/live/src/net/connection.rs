@@ -2,8 +2,10 @@
 
 use bytes::{Bytes, BytesMut};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::SendFlags;
 use socket2::{Domain, SockRef, Socket, Type};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -25,6 +27,7 @@ pub struct Connection {
     written: usize,
     /// Bytes handed to the kernel since it last said that it has room.
     unchecked: usize,
+    flags: SendFlags,
 }
 
 impl Connection {
@@ -38,7 +41,7 @@ impl Connection {
         match socket.connect(&peer.into()) {
             Ok(()) => {}
             Err(error)
-                if error.raw_os_error() == Some(rustix::io::Errno::INPROGRESS.raw_os_error()) => {}
+                if error.raw_os_error() == Some(Errno::INPROGRESS.raw_os_error()) => {}
             Err(error) => return Err(error),
         }
         Self::new(socket.into(), peer)
@@ -55,7 +58,15 @@ impl Connection {
             output: Vec::new(),
             written: 0,
             unchecked: 0,
+            flags: SendFlags::NOSIGNAL,
         })
+    }
+
+    /// Sends what is handed over at once in segments of its own from now on:
+    /// the kernel appends nothing to a record that ended (`MSG_EOR`,
+    /// `tcp_skb_can_collapse_to` in Linux). Retransmissions may still merge.
+    pub fn keep_records(&mut self) {
+        self.flags |= SendFlags::EOR;
     }
 
     /// Whether the connection stands: `None` while that is not known.
@@ -114,13 +125,13 @@ impl Connection {
     /// As `send(2)`.
     pub fn flush(&mut self) -> io::Result<()> {
         while self.written < self.output.len() {
-            match self.stream.write(&self.output[self.written..]) {
+            match rustix::net::send(&self.stream, &self.output[self.written..], self.flags) {
                 Ok(bytes) => {
                     self.written += bytes;
                     self.unchecked += bytes;
                 }
-                Err(error) if would_block(&error) => return Ok(()),
-                Err(error) => return Err(error),
+                Err(Errno::WOULDBLOCK | Errno::INTR) => return Ok(()),
+                Err(error) => return Err(error.into()),
             }
         }
         self.output.clear();
@@ -198,4 +209,56 @@ impl AsFd for Listener {
 
 fn would_block(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    /// Data segments that the socket has sent, as `ss` (iproute2) tells.
+    fn segments(connection: &Connection) -> usize {
+        let port = connection.stream.local_addr().unwrap().port();
+        let mut ss = Command::new("ss");
+        ss.args(["-tinH", "state", "established", &format!("sport = :{port}")]);
+        let output = ss.output().expect("ss of iproute2 is there");
+        let text = String::from_utf8(output.stdout).unwrap();
+        let word = text.split_whitespace().find_map(|word| word.strip_prefix("data_segs_out:"));
+        word.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("no count: {text}"))
+    }
+
+    /// Sends `frames` of 88 bytes to somebody who reads only when the kernel
+    /// takes no more, so that what waits could be merged.
+    fn send_to_a_slow_reader(frames: usize, records: bool) -> usize {
+        let listener = Listener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let mut near = Connection::connect(listener.address().unwrap()).unwrap();
+        let mut far = loop {
+            if let Some(far) = listener.accept() {
+                break far;
+            }
+        };
+        if records {
+            near.keep_records();
+        }
+        let (mut sent, mut read) = (0, 0);
+        while read < frames * 88 {
+            near.flush().unwrap();
+            if sent < frames && near.room() > 0 {
+                near.send(vec![sent as u8; 88]).unwrap();
+                sent += 1;
+            } else if let Some(bytes) = far.receive().unwrap() {
+                read += bytes.len();
+            }
+        }
+        segments(&near)
+    }
+
+    #[test]
+    fn a_record_is_a_segment() {
+        const FRAMES: usize = 5_000;
+        let (merged, alone) =
+            (send_to_a_slow_reader(FRAMES, false), send_to_a_slow_reader(FRAMES, true));
+        assert!(alone >= FRAMES, "{alone} segments for {FRAMES} records");
+        assert!(merged < FRAMES * 9 / 10, "{merged} segments: nothing had waited");
+    }
 }

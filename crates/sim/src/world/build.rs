@@ -187,6 +187,7 @@ impl World {
             keepalive: config.keepalive,
             loss_limit: config.loss_limit,
             max_frame: config.max_frame,
+            aggregation: config.aggregation,
             ..tunnel::Settings::new(role, instance)
         };
         let upstream = switch::upstream::Settings {

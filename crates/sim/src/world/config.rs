@@ -7,6 +7,7 @@ use crate::node::RootConfig;
 use crate::pcie::LinkConfig;
 use crate::transport::TransportConfig;
 use crate::workload::{SoftwareConfig, Workload};
+use switch::aggregate::Policy;
 use wire::Duration;
 
 /// Everything that makes a simulation: the same value gives the same run, bit
@@ -59,6 +60,8 @@ pub struct SwitchConfig {
     pub loss_limit: Duration,
     /// Bytes of TLPs in a tunnel frame at most.
     pub max_frame: usize,
+    /// When TLPs leave, on both sides.
+    pub aggregation: Policy,
     /// Its downstream ports, 1 to 32.
     pub ports: Vec<PortConfig>,
 }

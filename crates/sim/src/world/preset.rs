@@ -12,6 +12,7 @@ use crate::node::RootConfig;
 use crate::pcie::{Buffer, Generation, LinkConfig, PortLatency};
 use crate::transport::{TcpConfig, TransportConfig};
 use crate::workload::{Notice, SoftwareConfig, Workload};
+use switch::aggregate::Policy;
 use wire::Duration;
 
 /// DMA reads that the brief's drive keeps in flight: its one free property.
@@ -153,6 +154,7 @@ impl SwitchConfig {
             keepalive: Duration::from_ms(100),
             loss_limit: Duration::from_ms(800),
             max_frame: 32 << 10,
+            aggregation: Policy::Adaptive,
             ports,
         }
     }

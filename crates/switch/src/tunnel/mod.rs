@@ -369,6 +369,12 @@ impl Tunnel {
         }
     }
 
+    /// Whether each [`Output::Transmit`] is to have segments of its own
+    /// ([`Policy::PerTlp`]).
+    pub fn is_record_by_record(&self) -> bool {
+        self.settings.aggregation == Policy::PerTlp
+    }
+
     /// What was carried.
     pub fn counters(&self) -> Counters {
         self.counters

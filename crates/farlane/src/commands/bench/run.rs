@@ -6,7 +6,7 @@ use super::cpu::CpuTime;
 use crate::analyse::latency::Latency;
 use crate::commands::Failure;
 use crate::links::{LinksUp, PATIENCE};
-use crate::local::{Node, host_switch};
+use crate::local::{Ends, Node, host_switch};
 use crate::namespace::Namespace;
 use crate::rig::{Rig, Settings, io};
 use crate::trace_to::TraceArgs;
@@ -15,6 +15,7 @@ use live::attached::Switch;
 use live::{Attached, Clock, NvmeDrive, Poller, Waiting};
 use nvme::initiator;
 use std::collections::BTreeMap;
+use switch::aggregate::Policy;
 use wire::nvme::StatusCode;
 use wire::trace::NodeRole;
 use wire::{Duration, Instant};
@@ -73,9 +74,10 @@ pub fn tunnelled(
     mps: u16,
     trace: &TraceArgs,
 ) -> Result<(Station<Switch>, Node), Failure> {
-    let far = Node::device(clock, waiting, mps, 0, DRIVE, trace.beside("device0"))?;
+    let ends = Ends { max_payload: mps, aggregation: Policy::Adaptive };
+    let far = Node::device(clock, waiting, ends, 0, DRIVE, trace.beside("device0"))?;
     let tracer = trace.open(NodeRole::Host, node::instance(), clock)?;
-    let switch = host_switch(mps, &[far.address()]).traced(tracer);
+    let switch = host_switch(ends, &[far.address()]).traced(tracer);
     let mut links = LinksUp::new(clock.now(), PATIENCE);
     let poller = Poller::new(waiting)?;
     let rig =

@@ -9,7 +9,7 @@ use crate::analyse::latency::Summary;
 use crate::analyse::{Command, Event};
 use crate::floor;
 use crate::links::{LinksUp, PATIENCE};
-use crate::local::{self, Node};
+use crate::local::{self, Ends, Node};
 use crate::progress::Progress;
 use crate::rig::{Rig, Settings};
 use crate::trace_to::TraceArgs;
@@ -18,13 +18,14 @@ use live::{Clock, NvmeDrive, Poller, Waiting};
 use measure::Latencies;
 use nvme::initiator::Op;
 use std::net::SocketAddr;
+use switch::aggregate::Policy;
 use wire::Duration;
 use wire::trace::NodeRole;
 
 /// Show it all on this machine: topology, transactions, latencies
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  farlane demo\n  farlane demo --devices 2 --json\n  \
-    farlane demo --cascade")]
+    farlane demo --cascade\n  farlane demo --aggregation per-tlp")]
 pub struct Args {
     /// One JSON document instead of text; docs/json.md describes it
     #[arg(long)]
@@ -38,6 +39,9 @@ pub struct Args {
     /// Largest TLP payload, 128 to 4096 bytes
     #[arg(long, value_name = "BYTES", default_value_t = 256, value_parser = crate::node::parse_mps)]
     mps: u16,
+    /// When TLPs leave a node: adaptive, per-tlp or wait=TIME
+    #[arg(long, value_name = "POLICY", default_value_t = Policy::Adaptive)]
+    aggregation: Policy,
     /// Samples of each latency
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(100..=5_000))]
     samples: u32,
@@ -85,10 +89,11 @@ pub fn run(args: &Args) -> Outcome {
     let mut floor = floor::measure(clock, waiting, n / 3 + 1)?;
     let direct = direct(clock, waiting, args, &mut progress)?;
     progress.show("device nodes");
+    let ends = Ends { max_payload: args.mps, aggregation: args.aggregation };
     let devices = (0..usize::from(args.devices))
         .map(|number| {
             let trace = args.trace.beside(&format!("device{number}"));
-            Node::device(clock, waiting, args.mps, number, DRIVE, trace)
+            Node::device(clock, waiting, ends, number, DRIVE, trace)
         })
         .collect::<Result<Vec<_>, _>>()?;
     let mut addresses: Vec<SocketAddr> = devices.iter().map(Node::address).collect();
@@ -97,14 +102,14 @@ pub fn run(args: &Args) -> Outcome {
         switches.push(Node::switch(
             clock,
             waiting,
-            args.mps,
+            ends,
             addresses.clone(),
             args.trace.beside("switch"),
         )?);
         addresses = switches.iter().map(Node::address).collect();
     }
     let tracer = args.trace.open(NodeRole::Host, crate::node::instance(), clock)?;
-    let switch = local::host_switch(args.mps, &addresses).traced(tracer.clone());
+    let switch = local::host_switch(ends, &addresses).traced(tracer.clone());
     let poller = Poller::new(waiting)?;
     let mut links = LinksUp::new(clock.now(), PATIENCE);
     let mut rig = Rig::start(clock, poller, &Settings::default(), switch, |switch| {

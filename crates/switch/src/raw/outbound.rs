@@ -1,0 +1,99 @@
+//! From chunks to frames, and time.
+
+use super::{Cause, Endpoint, Output, State};
+use wire::raw::{Body, Frame};
+use wire::{Duration, Instant};
+
+/// The longest pause between two Opens.
+const LONGEST_PAUSE: Duration = Duration::from_ms(100);
+
+impl Endpoint {
+    /// The next thing this end wants.
+    pub fn poll(&mut self, now: Instant) -> Output {
+        if let Some(output) = self.outputs.pop_front() {
+            return output;
+        }
+        self.watch(now);
+        if let Some(output) = self.outputs.pop_front() {
+            return output;
+        }
+        match self.transmit(now) {
+            Some(frame) => {
+                if self.network != usize::MAX {
+                    self.network -= 1;
+                }
+                Output::Transmit(frame)
+            }
+            None => Output::Timeout(self.deadline(now)),
+        }
+    }
+
+    fn watch(&mut self, now: Instant) {
+        let limit = self.settings.give_up;
+        match self.state {
+            State::Opening { since, .. } if now >= since + limit => self.down(Cause::Lost),
+            State::Opening { since, again, pause } if now >= again => {
+                self.frames.clear();
+                self.control(Body::Open(self.settings.offer()));
+                let again = now + pause;
+                let pause = (pause + pause).min(LONGEST_PAUSE.max(self.settings.first_timeout));
+                self.state = State::Opening { since, again, pause };
+            }
+            // Whoever asked has gone.
+            State::Accepted { since } if now >= since + limit => {
+                self.begin(self.connection);
+                self.state = State::Listening;
+            }
+            State::Up if self.sender.watch(now) => self.down(Cause::Lost),
+            _ => {}
+        }
+    }
+
+    fn transmit(&mut self, now: Instant) -> Option<Vec<u8>> {
+        if self.network == 0 {
+            return None;
+        }
+        if let Some(frame) = self.frames.pop_front() {
+            return Some(frame);
+        }
+        if !self.is_up() {
+            return None;
+        }
+        let due = self.receiver.due().is_some_and(|due| now >= due);
+        // Selective acknowledgements are made at the last moment: they say
+        // the most.
+        if due {
+            return Some(self.acknowledge(now));
+        }
+        let probing = self.sender.probing();
+        let acknowledged = self.receiver.expected();
+        let frame = self.sender.again(now, self.connection, acknowledged)?;
+        self.counters.data_sent += 1;
+        self.counters.retransmitted += 1;
+        self.counters.timeouts += u64::from(probing);
+        Some(frame)
+    }
+
+    fn acknowledge(&mut self, now: Instant) -> Vec<u8> {
+        let mut out = Vec::new();
+        let body = self.receiver.acknowledgement(now);
+        let acknowledged = self.receiver.expected();
+        Frame { connection: self.connection, acknowledged, body }.encode(&mut out);
+        self.sender.sent_beside(now, out.len());
+        self.counters.acks_sent += 1;
+        out
+    }
+
+    fn deadline(&self, now: Instant) -> Option<Instant> {
+        let limit = self.settings.give_up;
+        match self.state {
+            State::Idle | State::Listening => None,
+            State::Opening { since, again, .. } => Some(again.min(since + limit)),
+            State::Accepted { since } => Some(since + limit),
+            State::Up => {
+                let due = self.receiver.due().filter(|due| *due > now);
+                [due, self.sender.deadline(now)].into_iter().flatten().min()
+            }
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! The header of the raw-Ethernet transport: what stands between EtherType
+//! 0x88B5 and one chunk of a link's stream. `docs/protocol.md`, "Raw
+//! Ethernet", specifies the bytes; golden vectors hold both to each other.
+//!
+//! 12 bytes, big-endian. Sequence numbers have 24 bits: at 10 Gb/s and the
+//! smallest frames they come round after 1.1 s, longer than a bridge keeps a
+//! frame.
+
+mod sequence;
+#[cfg(test)]
+mod tests;
+
+pub use sequence::Sequence;
+
+use thiserror::Error;
+
+/// IEEE Std 802, local experimental EtherType 1 (IEEE 802-2014, 9.2.3).
+pub const ETHERTYPE: u16 = 0x88b5;
+
+/// Bytes of the header, which is also all overhead of a data frame behind its
+/// EtherType.
+pub const HEADER: usize = 12;
+
+/// The version of this header, in the high four bits of its first byte.
+pub const VERSION: u8 = 1;
+
+/// The smallest payload of an Ethernet frame (IEEE 802.3, 4.4.2: 64 bytes less
+/// header and FCS): what is shorter is padded.
+pub const MIN_PAYLOAD: usize = 46;
+
+/// Bytes of a selective acknowledgement at most: with it an acknowledgement
+/// fills the smallest Ethernet frame, and costs nothing.
+pub const MAX_BITMAP: usize = MIN_PAYLOAD - HEADER - 2;
+
+/// Connection identifiers have 24 bits.
+pub const CONNECTION_MASK: u32 = 0x00ff_ffff;
+
+/// What a frame is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Kind {
+    /// Asks for a connection.
+    Open = 1,
+    /// Grants it.
+    Accept = 2,
+    /// One chunk of the stream. The only kind that counts in the sequence.
+    Data = 3,
+    /// What has been received, nothing else.
+    Ack = 4,
+    /// The connection is at its end.
+    Close = 5,
+}
+
+/// What one end takes: the payload of [`Kind::Open`] and [`Kind::Accept`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Offer {
+    /// Bytes of a chunk at most.
+    pub chunk: u16,
+    /// Data frames that may be on the way and not acknowledged: what this end
+    /// keeps when they come out of order.
+    pub window: u16,
+}
+
+/// Why a connection is at its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Reason {
+    /// On purpose.
+    Done = 0,
+    /// There is no such connection at this end: it was restarted.
+    Unknown = 1,
+    /// This end has another connection.
+    Busy = 2,
+    /// The other end broke the protocol.
+    Violation = 3,
+}
+
+/// Data frames received behind the first missing one: bit `i`, the lowest of
+/// each byte first, is for the cumulative acknowledgement plus 1 plus `i`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bitmap {
+    bytes: [u8; MAX_BITMAP],
+}
+
+/// What a frame says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Body<'a> {
+    /// See [`Kind::Open`].
+    Open(Offer),
+    /// See [`Kind::Accept`].
+    Accept(Offer),
+    /// See [`Kind::Data`].
+    Data {
+        /// Its number.
+        sequence: Sequence,
+        /// 1 byte or more of the stream.
+        chunk: &'a [u8],
+    },
+    /// See [`Kind::Ack`].
+    Ack {
+        /// The number of the data frame whose arrival brought this about, its
+        /// round trip is measured.
+        newest: Sequence,
+        /// How long that frame waited for this acknowledgement, in units of
+        /// 16 ns; the largest value means "longer".
+        waited: u16,
+        /// What was received out of order.
+        bitmap: Bitmap,
+    },
+    /// See [`Kind::Close`].
+    Close(Reason),
+}
+
+/// A frame behind its EtherType, padding removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame<'a> {
+    /// Which connection between these two stations, 24 bits.
+    pub connection: u32,
+    /// The number of the data frame expected next: all before it have been
+    /// received.
+    pub acknowledged: Sequence,
+    /// What it says.
+    pub body: Body<'a>,
+}
+
+/// Why bytes are no frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Malformed {
+    /// Shorter than the header, or than its length field says.
+    #[error("a raw frame of {0} bytes is cut off")]
+    Cut(usize),
+    /// Another version, or not ours at all: the EtherType belongs to nobody.
+    #[error("a raw frame of version {0}")]
+    Version(u8),
+    /// The kind is unknown.
+    #[error("a raw frame of unknown kind {0}")]
+    Kind(u8),
+    /// The payload's length does not fit its kind.
+    #[error("a raw {kind:?} frame with {length} bytes of payload")]
+    Length {
+        /// What it claims to be.
+        kind: Kind,
+        /// How long it says to be.
+        length: usize,
+    },
+    /// A field has a value that is not defined.
+    #[error("{field} of a raw frame has the undefined value {value}")]
+    Field {
+        /// Name of the field.
+        field: &'static str,
+        /// What it holds.
+        value: u32,
+    },
+}
+
+impl Kind {
+    /// From the low four bits of the first byte.
+    ///
+    /// # Errors
+    /// [`Malformed::Kind`] if it is undefined.
+    pub const fn from_bits(bits: u8) -> Result<Self, Malformed> {
+        Ok(match bits {
+            1 => Self::Open,
+            2 => Self::Accept,
+            3 => Self::Data,
+            4 => Self::Ack,
+            5 => Self::Close,
+            other => return Err(Malformed::Kind(other)),
+        })
+    }
+}
+
+impl Reason {
+    /// From the byte of a Close.
+    ///
+    /// # Errors
+    /// [`Malformed::Field`] if it is undefined.
+    pub const fn from_byte(byte: u8) -> Result<Self, Malformed> {
+        Ok(match byte {
+            0 => Self::Done,
+            1 => Self::Unknown,
+            2 => Self::Busy,
+            3 => Self::Violation,
+            other => return Err(Malformed::Field { field: "reason", value: other as u32 }),
+        })
+    }
+}
+
+impl Bitmap {
+    /// How many numbers it covers.
+    pub const BITS: usize = 8 * MAX_BITMAP;
+
+    /// Marks number `bit`; what does not fit is left out.
+    pub fn set(&mut self, bit: usize) {
+        if let Some(byte) = self.bytes.get_mut(bit / 8) {
+            *byte |= 1 << (bit % 8);
+        }
+    }
+
+    /// Whether number `bit` was received.
+    pub fn get(&self, bit: usize) -> bool {
+        self.bytes.get(bit / 8).is_some_and(|byte| byte & (1 << (bit % 8)) != 0)
+    }
+
+    /// Whether nothing is out of order.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.iter().all(|byte| *byte == 0)
+    }
+
+    /// Without the zeros at its end.
+    fn trimmed(&self) -> &[u8] {
+        let used = self.bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+        &self.bytes[..used]
+    }
+}
+
+impl Body<'_> {
+    /// What the frame is for.
+    pub const fn kind(&self) -> Kind {
+        match self {
+            Self::Open(_) => Kind::Open,
+            Self::Accept(_) => Kind::Accept,
+            Self::Data { .. } => Kind::Data,
+            Self::Ack { .. } => Kind::Ack,
+            Self::Close(_) => Kind::Close,
+        }
+    }
+}
+
+impl<'a> Frame<'a> {
+    /// Appends the frame: what goes behind the EtherType, without padding.
+    ///
+    /// # Panics
+    /// If a chunk is longer than 65 535 bytes.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.push(VERSION << 4 | self.body.kind() as u8);
+        out.extend_from_slice(&[0; 2]);
+        out.extend_from_slice(&self.connection.to_be_bytes()[1..]);
+        let sequence = match self.body {
+            Body::Data { sequence, .. } => sequence,
+            Body::Ack { newest, .. } => newest,
+            _ => Sequence::default(),
+        };
+        out.extend_from_slice(&sequence.to_bytes());
+        out.extend_from_slice(&self.acknowledged.to_bytes());
+        match &self.body {
+            Body::Open(offer) | Body::Accept(offer) => {
+                out.extend_from_slice(&offer.chunk.to_be_bytes());
+                out.extend_from_slice(&offer.window.to_be_bytes());
+            }
+            Body::Data { chunk, .. } => out.extend_from_slice(chunk),
+            Body::Ack { waited, bitmap, .. } => {
+                out.extend_from_slice(&waited.to_be_bytes());
+                out.extend_from_slice(bitmap.trimmed());
+            }
+            Body::Close(reason) => out.push(*reason as u8),
+        }
+        let length = u16::try_from(out.len() - start - HEADER).expect("a chunk fits a frame");
+        out[start + 1..start + 3].copy_from_slice(&length.to_be_bytes());
+    }
+
+    /// A frame from what stood behind the EtherType, padding included.
+    ///
+    /// # Errors
+    /// [`Malformed`]: whoever receives it drops the frame.
+    pub fn decode(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let header: &[u8; HEADER] = bytes.first_chunk().ok_or(Malformed::Cut(bytes.len()))?;
+        if header[0] >> 4 != VERSION {
+            return Err(Malformed::Version(header[0] >> 4));
+        }
+        let kind = Kind::from_bits(header[0] & 0x0f)?;
+        let length = usize::from(u16::from_be_bytes([header[1], header[2]]));
+        let payload = &bytes[HEADER..];
+        let payload = payload.get(..length).ok_or(Malformed::Cut(bytes.len()))?;
+        let sequence = Sequence::from_bytes([header[6], header[7], header[8]]);
+        let body = match kind {
+            Kind::Open => Body::Open(Offer::decode(kind, payload)?),
+            Kind::Accept => Body::Accept(Offer::decode(kind, payload)?),
+            Kind::Data if payload.is_empty() => return Err(Malformed::Length { kind, length }),
+            Kind::Data => Body::Data { sequence, chunk: payload },
+            Kind::Ack => acknowledgement(sequence, payload)?,
+            Kind::Close => match payload {
+                [reason] => Body::Close(Reason::from_byte(*reason)?),
+                _ => return Err(Malformed::Length { kind, length }),
+            },
+        };
+        let numbered = matches!(kind, Kind::Data | Kind::Ack);
+        if !numbered && sequence != Sequence::default() {
+            return Err(Malformed::Field { field: "sequence", value: sequence.number() });
+        }
+        Ok(Self {
+            connection: u32::from_be_bytes([0, header[3], header[4], header[5]]),
+            acknowledged: Sequence::from_bytes([header[9], header[10], header[11]]),
+            body,
+        })
+    }
+}
+
+fn acknowledgement(newest: Sequence, payload: &[u8]) -> Result<Body<'_>, Malformed> {
+    let wrong = Malformed::Length { kind: Kind::Ack, length: payload.len() };
+    let (waited, marks) = payload.split_first_chunk::<2>().ok_or(wrong)?;
+    let mut bitmap = Bitmap::default();
+    bitmap.bytes.get_mut(..marks.len()).ok_or(wrong)?.copy_from_slice(marks);
+    if marks.last() == Some(&0) {
+        return Err(Malformed::Field { field: "bitmap", value: 0 });
+    }
+    Ok(Body::Ack { newest, waited: u16::from_be_bytes(*waited), bitmap })
+}
+
+impl Offer {
+    fn decode(kind: Kind, payload: &[u8]) -> Result<Self, Malformed> {
+        let [c0, c1, w0, w1] = *payload else {
+            return Err(Malformed::Length { kind, length: payload.len() });
+        };
+        let offer =
+            Self { chunk: u16::from_be_bytes([c0, c1]), window: u16::from_be_bytes([w0, w1]) };
+        for (field, value) in [("chunk", offer.chunk), ("window", offer.window)] {
+            if value == 0 {
+                return Err(Malformed::Field { field, value: 0 });
+            }
+        }
+        Ok(offer)
+    }
+}
