@@ -9,7 +9,7 @@ use crate::signals::{Stop, StopHandle};
 use crate::trace_to::TraceArgs;
 use live::attached::{Attached, Switch};
 use live::links::Links;
-use live::net::Listener;
+use live::net::{Address, Incoming, RawSettings};
 use live::{Clock, DeviceNode, Poller, Waiting};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::mpsc::channel;
@@ -42,7 +42,7 @@ impl Ends {
 
 /// A node in a thread; ends with the value.
 pub struct Node {
-    address: SocketAddr,
+    address: Address,
     stop: StopHandle,
     thread: Option<JoinHandle<Result<(), String>>>,
 }
@@ -84,16 +84,14 @@ impl Node {
         clock: Clock,
         waiting: Waiting,
         ends: Ends,
-        devices: Vec<SocketAddr>,
+        devices: Vec<Address>,
         trace: TraceArgs,
     ) -> Result<Self, Failure> {
         let make = move || {
             let tracer = trace.open(NodeRole::Switch, instance(), clock);
             Ok(host_switch(ends, &devices).traced(tracer.map_err(|error| error.0)?))
         };
-        Self::start(clock, waiting, ends, make, |node, stop| {
-            wait_for_links(node, PATIENCE, stop)
-        })
+        Self::start(clock, waiting, ends, make, |node, stop| wait_for_links(node, PATIENCE, stop))
     }
 
     fn start<A: Attached>(
@@ -122,8 +120,8 @@ impl Node {
     }
 
     /// Where it listens.
-    pub fn address(&self) -> SocketAddr {
-        self.address
+    pub fn address(&self) -> Address {
+        self.address.clone()
     }
 }
 
@@ -143,11 +141,12 @@ fn serve<A: Attached>(
     stop: &Stop,
     make: impl FnOnce() -> Result<A, String>,
     ready: impl FnOnce(&mut DeviceNode<A>, &Stop) -> Result<(), Failure>,
-    announce: impl FnOnce(SocketAddr),
+    announce: impl FnOnce(Address),
 ) -> Result<(), Failure> {
     let attached = make()?;
     let tracer = attached.tracer();
-    let listener = Listener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
+    let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let listener = Incoming::bind(&loopback.into(), RawSettings::default())?;
     let settings = ends.settings(Role::Device);
     let mut node = DeviceNode::new(clock, Poller::new(waiting)?, listener, settings, attached)?;
     ready(&mut node, stop)?;
@@ -158,7 +157,7 @@ fn serve<A: Attached>(
 }
 
 /// The switch of a host node, with a link to each of `devices`.
-pub fn host_switch(ends: Ends, devices: &[SocketAddr]) -> Switch {
+pub fn host_switch(ends: Ends, devices: &[Address]) -> Switch {
     let upstream = Upstream::new(switch::upstream::Settings {
         ports: devices.len() as u8,
         max_payload: usize::from(ends.max_payload),

@@ -3,11 +3,13 @@
 use crate::commands::Failure;
 use crate::namespace::Namespace;
 use clap::Args;
+use live::net::{Address, RawSettings, largest_payload};
 use live::{NvmeDrive, Poller, Report, Waiting};
 use nvme::{Config, Controller};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use switch::aggregate::Policy;
+use switch::congestion;
 use switch::tunnel::Settings;
 use wire::Duration;
 use wire::frame::Role;
@@ -31,9 +33,48 @@ pub struct NodeArgs {
     /// wait=1us)
     #[arg(long, value_name = "POLICY", default_value_t = Policy::Adaptive)]
     pub aggregation: Policy,
+    /// What lets frames go on raw Ethernet: none (the windows alone), swift,
+    /// swift=TIME or rate=RATE. TCP has a control of its own
+    #[arg(long, value_name = "CONTROL", default_value_t = congestion::Config::None)]
+    pub congestion: congestion::Config,
 }
 
 impl NodeArgs {
+    /// Where far sides are.
+    ///
+    /// # Errors
+    /// As [`Address::of_peer`].
+    pub fn peers(&self, texts: &[String]) -> io::Result<Vec<Address>> {
+        texts.iter().map(|text| Address::of_peer(text, self.insecure)).collect()
+    }
+
+    /// The same with the largest payload that fits the frames of all of
+    /// `addresses`; says so if it is not what was asked for.
+    ///
+    /// # Errors
+    /// If an interface has gone, or carries no TLPs.
+    pub fn fitted<'a>(
+        &self,
+        addresses: impl IntoIterator<Item = &'a Address>,
+    ) -> Result<Self, Failure> {
+        let mut fitted = self.clone();
+        for address in addresses {
+            let Address::Raw(station) = address else { continue };
+            let most = largest_payload(station)?;
+            if fitted.mps > most {
+                let interface = &station.interface;
+                eprintln!("--mps {most}: the frames of {interface} carry no larger payload");
+                fitted.mps = most;
+            }
+        }
+        Ok(fitted)
+    }
+
+    /// The settings of links over raw Ethernet.
+    pub fn raw(&self) -> RawSettings {
+        RawSettings { congestion: self.congestion, ..RawSettings::default() }
+    }
+
     /// A poller that waits as asked.
     ///
     /// # Errors

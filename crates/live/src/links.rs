@@ -1,13 +1,11 @@
 //! The connections of a switch's downstream links: made, kept, made again.
 
 use crate::attached::Activity;
-use crate::net::Connection;
+use crate::net::{Address, Carrier, RawSettings};
 use crate::poller::Poller;
 use crate::trace::Tracer;
-use bytes::Bytes;
 use std::collections::VecDeque;
 use std::io;
-use std::net::SocketAddr;
 use switch::Upstream;
 use switch::tunnel::{Cause, Input};
 use switch::upstream::LinkOutput;
@@ -20,9 +18,6 @@ const RETRY: Duration = Duration::from_ms(200);
 /// How long TCP may take to connect. The kernel alone would try for minutes,
 /// with ever longer pauses, and so miss a node that is back.
 const CONNECTING: Duration = Duration::from_ms(2_000);
-/// Reads from one connection before the others have their turn: a far side
-/// that never stops sending may not starve them.
-const MOST_READS: usize = 16;
 
 /// What happened to a link.
 #[derive(Clone, Debug)]
@@ -42,15 +37,15 @@ pub enum LinkEvent {
 enum State {
     /// Try again at this time.
     Waiting(Instant),
-    /// TCP is on its way, since then.
-    Connecting(Connection, Instant),
+    /// The connection is on its way, since then.
+    Connecting(Carrier, Instant),
     /// The tunnel has it; the flag is what epoll watches for.
-    Open(Connection, bool),
+    Open(Carrier, bool),
 }
 
 #[derive(Debug)]
 struct Link {
-    peer: SocketAddr,
+    peer: Address,
     state: State,
     up: bool,
 }
@@ -61,18 +56,26 @@ pub struct Links {
     links: Vec<Link>,
     events: VecDeque<LinkEvent>,
     tracer: Tracer,
+    raw: RawSettings,
 }
 
 impl Links {
     /// Connections to be made to `peers`, one a downstream port.
-    pub fn new(peers: &[SocketAddr]) -> Self {
-        let link = |peer: &SocketAddr| Link {
-            peer: *peer,
+    pub fn new(peers: &[Address]) -> Self {
+        let link = |peer: &Address| Link {
+            peer: peer.clone(),
             state: State::Waiting(Instant::ZERO),
             up: false,
         };
         let links = peers.iter().map(link).collect();
-        Self { links, events: VecDeque::new(), tracer: Tracer::off() }
+        Self { links, events: VecDeque::new(), tracer: Tracer::off(), raw: RawSettings::default() }
+    }
+
+    /// The same, with settings of its own for raw Ethernet.
+    #[must_use]
+    pub fn over(mut self, raw: RawSettings) -> Self {
+        self.raw = raw;
+        self
     }
 
     /// The same, with what passes them recorded.
@@ -93,8 +96,8 @@ impl Links {
     }
 
     /// The far side of link `index`.
-    pub fn peer(&self, index: usize) -> SocketAddr {
-        self.links[index].peer
+    pub fn peer(&self, index: usize) -> &Address {
+        &self.links[index].peer
     }
 
     /// Moves bytes between the connections and the tunnels of `upstream`.
@@ -131,14 +134,14 @@ impl Links {
             State::Waiting(at) if now < *at => {
                 return Ok(Activity { moved: false, timer: Some(*at) });
             }
-            State::Waiting(_) => match Connection::connect(link.peer) {
+            State::Waiting(_) => match Carrier::connect(now, &link.peer, self.raw) {
                 Ok(connection) => {
-                    poller.add(&connection, true)?;
+                    poller.add(&connection, connection.connects_by_output())?;
                     link.state = State::Connecting(connection, now);
                 }
                 Err(error) => self.fail(now, index, &error),
             },
-            State::Connecting(connection, since) => match connection.established() {
+            State::Connecting(connection, since) => match connection.established(now) {
                 Ok(false) if now < *since + CONNECTING => {}
                 Ok(false) => self.fail(now, index, &io::ErrorKind::TimedOut.into()),
                 Ok(true) => {
@@ -163,7 +166,9 @@ impl Links {
         }
         let timer = match &self.links[index].state {
             State::Waiting(at) => Some(*at),
-            State::Connecting(_, since) => Some(*since + CONNECTING),
+            State::Connecting(connection, since) => {
+                switch::upstream::next_timer([Some(*since + CONNECTING), connection.timer()])
+            }
             State::Open(..) => None,
         };
         Ok(Activity { moved: false, timer })
@@ -203,7 +208,7 @@ impl Links {
         };
         let (tap, tracer) = (Tap::link(index), &self.tracer);
         let mut received = false;
-        let gone = receive(connection, |bytes| {
+        let gone = connection.receive(now, |bytes| {
             received = true;
             tracer.stream(tap, true, &bytes);
             upstream.handle_link(now, index, Input::Received(bytes));
@@ -224,7 +229,8 @@ impl Links {
             poller.modify(&*connection, *watched)?;
         }
         let moved = received || before.moved || after.moved;
-        Ok(Activity { moved, timer: if received { after.timer } else { before.timer } })
+        let timer = if received { after.timer } else { before.timer };
+        Ok(Activity { moved, timer: switch::upstream::next_timer([timer, connection.timer()]) })
     }
 
     /// What the tunnel wants, while there is room.
@@ -235,19 +241,19 @@ impl Links {
         };
         let tap = Tap::link(index);
         let mut moved = false;
-        let mut gone = connection.flush().is_err();
+        let mut gone = connection.flush(now).is_err();
         loop {
             if gone {
                 gone = false;
                 upstream.handle_link(now, index, Input::Disconnected);
             }
-            let room = connection.room();
+            let room = connection.room(now);
             upstream.handle_link(now, index, Input::CanTransmit { bytes: room });
             match upstream.poll_link(now, index) {
                 LinkOutput::Transmit(bytes) => {
                     moved = true;
                     self.tracer.stream(tap, false, &bytes);
-                    gone = connection.send(bytes).is_err();
+                    gone = connection.send(now, bytes).is_err();
                 }
                 LinkOutput::Up(hello) => {
                     moved = true;
@@ -264,7 +270,7 @@ impl Links {
                     // What is queued (a reject, a goodbye) still goes out.
                     while let LinkOutput::Transmit(bytes) = upstream.poll_link(now, index) {
                         self.tracer.stream(tap, false, &bytes);
-                        let _ = connection.send(bytes);
+                        let _ = connection.send(now, bytes);
                     }
                     self.close_link(now, index, upstream, cause);
                     return Activity { moved: true, timer: Some(now + RETRY) };
@@ -297,29 +303,9 @@ impl Links {
             upstream.handle_link(Instant::ZERO, index, Input::CanTransmit { bytes: 1 << 16 });
             while let LinkOutput::Transmit(bytes) = upstream.poll_link(Instant::ZERO, index) {
                 self.tracer.stream(Tap::link(index), false, &bytes);
-                let _ = connection.send(bytes);
+                let _ = connection.send(Instant::ZERO, bytes);
             }
+            connection.linger();
         }
     }
-}
-
-/// Takes what a connection has, within reason, into `take`; whether it is
-/// gone.
-pub(crate) fn receive(connection: &mut Connection, mut take: impl FnMut(Bytes)) -> bool {
-    for _ in 0..MOST_READS {
-        match connection.receive() {
-            Ok(Some(bytes)) if bytes.is_empty() => return true,
-            Ok(Some(bytes)) => {
-                let short = bytes.len() < 32 << 10;
-                take(bytes);
-                // A short read has emptied the socket: save the next call.
-                if short {
-                    return false;
-                }
-            }
-            Ok(None) => return false,
-            Err(_) => return true,
-        }
-    }
-    false
 }

@@ -5,8 +5,9 @@ use crate::analyse::latency::{Latency, Summary};
 use crate::node::{NodeArgs, instance};
 use bytes::Bytes;
 use live::Clock;
-use live::net::{Connection, resolve_local};
+use live::net::{Address, Carrier};
 use switch::tunnel::{Cause, Input, Output, Settings, Tunnel};
+use switch::upstream::next_timer;
 use wire::frame::{Reject, Role};
 use wire::tlp::{ConfigKind, ConfigRequest, Packet, Tlp};
 use wire::{Bdf, Duration, Instant, Tag};
@@ -17,7 +18,7 @@ use wire::{Bdf, Duration, Instant, Tag};
     For the configuration read it takes the host's place for a moment; while a\n\
     host is attached only the link is measured, and stderr says so.")]
 pub struct Args {
-    /// The node
+    /// The node: HOST:PORT or raw:INTERFACE,MAC
     #[arg(value_name = "ADDR")]
     address: String,
     /// Round trips of each kind
@@ -91,7 +92,7 @@ fn line(name: &str, s: &Summary) {
 struct End {
     clock: Clock,
     poller: live::Poller,
-    connection: Connection,
+    connection: Carrier,
     tunnel: Tunnel,
     answered: Option<Instant>,
     name: String,
@@ -100,20 +101,22 @@ struct End {
 impl End {
     fn connect(args: &Args, role: Role) -> Result<Self, Failure> {
         let name = args.address.clone();
-        let address = resolve_local(&args.address, args.node.insecure)?;
+        let address = Address::of_peer(&args.address, args.node.insecure)?;
+        let options = args.node.fitted([&address])?;
         let clock = Clock::start();
-        let mut poller = args.node.poller()?;
-        let connection = Connection::connect(address)?;
-        poller.add(&connection, true)?;
+        let mut poller = options.poller()?;
+        let mut connection = Carrier::connect(clock.now(), &address, options.raw())?;
+        poller.add(&connection, connection.connects_by_output())?;
         let named = |error: std::io::Error| Failure(format!("{name}: {error}"));
-        while !connection.established().map_err(named)? {
+        while !connection.established(clock.now()).map_err(named)? {
             if clock.now() > Instant::ZERO + PATIENCE {
                 return Err(Failure(format!("{name}: no answer")));
             }
-            poller.wait(&clock, Some(clock.now() + Duration::from_ms(100)))?;
+            let soon = Some(clock.now() + Duration::from_ms(100));
+            poller.wait(&clock, next_timer([soon, connection.timer()]))?;
         }
         poller.modify(&connection, false)?;
-        let settings = Settings { max_payload: args.node.mps, ..Settings::new(role, instance()) };
+        let settings = Settings { max_payload: options.mps, ..Settings::new(role, instance()) };
         let mut tunnel = Tunnel::new(settings);
         tunnel.handle(clock.now(), Input::Connected);
         let mut end = Self { clock, poller, connection, tunnel, answered: None, name };
@@ -127,28 +130,21 @@ impl End {
     fn turn(&mut self) -> Result<(), Failure> {
         let now = self.clock.now();
         let failed = |name: &str, why: String| Failure(format!("{name}: {why}"));
-        let mut moved = false;
-        let mut closed = false;
-        while let Some(bytes) =
-            self.connection.receive().map_err(|error| failed(&self.name, error.to_string()))?
-        {
-            if bytes.is_empty() {
-                closed = true;
-                break;
-            }
+        let (tunnel, mut moved) = (&mut self.tunnel, false);
+        let closed = self.connection.receive(now, |bytes| {
             moved = true;
-            self.tunnel.handle(now, Input::Received(bytes));
-        }
+            tunnel.handle(now, Input::Received(bytes));
+        });
         if self.tunnel.pop(pcie::Ready::ALL).is_some() {
             self.answered = Some(self.clock.now());
         }
         let timer = loop {
-            let bytes = self.connection.room();
+            let bytes = self.connection.room(now);
             self.tunnel.handle(now, Input::CanTransmit { bytes });
             match self.tunnel.poll(now) {
                 Output::Transmit(bytes) => {
                     moved = true;
-                    self.connection.send(bytes)?;
+                    self.connection.send(now, bytes)?;
                 }
                 Output::EchoReply(_) => self.answered = Some(self.clock.now()),
                 Output::Down(Cause::Rejected(Reject::Busy)) => {
@@ -165,6 +161,7 @@ impl End {
         if moved {
             self.poller.busy(now);
         } else {
+            let timer = next_timer([timer, self.connection.timer()]);
             self.poller.wait(&self.clock, timer)?;
         }
         Ok(())

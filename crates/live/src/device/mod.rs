@@ -4,13 +4,11 @@ mod visitors;
 
 use crate::attached::{Attached, Report};
 use crate::clock::Clock;
-use crate::links::receive;
-use crate::net::{Connection, Listener};
+use crate::net::{Address, Carrier, Incoming};
 use crate::poller::Poller;
 use crate::trace::{Tapped, Tracer};
 use crate::wanted::Wanted;
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use switch::downstream::{Downstream, Output};
 use switch::tunnel::{Cause, Input, Settings};
@@ -22,11 +20,11 @@ use wire::{Duration, Instant};
 #[derive(Clone, Debug)]
 pub enum DeviceEvent {
     /// A host uses the device.
-    HostUp(SocketAddr),
+    HostUp(Address),
     /// The host is gone; the device has been reset.
-    HostDown(SocketAddr, Cause),
+    HostDown(Address, Cause),
     /// Somebody was turned away, or did not speak the protocol.
-    TurnedAway(SocketAddr, Cause),
+    TurnedAway(Address, Cause),
     /// Something about what is attached.
     Attached(String),
     /// What was counted, as asked for.
@@ -43,9 +41,9 @@ const ACCEPT: Duration = Duration::from_ms(1);
 pub struct DeviceNode<A> {
     clock: Clock,
     poller: Poller,
-    listener: Listener,
+    listener: Incoming,
     downstream: Downstream<Tapped<A>>,
-    host: Option<(Connection, bool)>,
+    host: Option<(Carrier, bool)>,
     visitors: Visitors,
     accept_at: Instant,
     settings: Settings,
@@ -60,10 +58,11 @@ impl<A: Attached> DeviceNode<A> {
     pub fn new(
         clock: Clock,
         poller: Poller,
-        listener: Listener,
+        listener: impl Into<Incoming>,
         settings: Settings,
         attached: A,
     ) -> io::Result<Self> {
+        let listener = listener.into();
         poller.add(&listener, false)?;
         attached.watch(&poller)?;
         let tracer = attached.tracer();
@@ -85,7 +84,7 @@ impl<A: Attached> DeviceNode<A> {
     ///
     /// # Errors
     /// As `getsockname(2)`.
-    pub fn address(&self) -> io::Result<SocketAddr> {
+    pub fn address(&self) -> io::Result<Address> {
         self.listener.address()
     }
 
@@ -173,8 +172,9 @@ impl<A: Attached> DeviceNode<A> {
 
     /// Whether the host has had everything that it asked for.
     fn is_drained(&mut self) -> bool {
+        let now = self.clock.now();
         let Some((connection, _)) = &mut self.host else { return true };
-        let sent = connection.room() > 0;
+        let sent = connection.room(now) > 0;
         let done = self.downstream.function_mut().drain();
         done && sent && self.downstream.tunnel().queue().is_empty()
     }
@@ -186,7 +186,8 @@ impl<A: Attached> DeviceNode<A> {
         let active = self.downstream.function_mut().service(now, &self.poller)?;
         moved |= active.moved;
         moved |= self.accept(now)?;
-        if let Some((mut connection, greeting)) = self.visitors.service(now, self.host.is_none(), tell)
+        if let Some((mut connection, greeting)) =
+            self.visitors.service(now, self.host.is_none(), tell)
         {
             self.tracer.connected(Tap::UPLINK);
             self.tracer.stream(Tap::UPLINK, false, &greeting);
@@ -210,7 +211,9 @@ impl<A: Attached> DeviceNode<A> {
         while let Some(news) = self.downstream.function_mut().news() {
             tell(DeviceEvent::Attached(news));
         }
-        let timers = [active.timer, link, self.visitors.timer(), self.tracer.tick(now)];
+        let carrier = self.host.as_ref().and_then(|(connection, _)| connection.timer());
+        let visitors = self.visitors.timer();
+        let timers = [active.timer, link, carrier, visitors, self.tracer.tick(now)];
         Ok((moved, switch::upstream::next_timer(timers)))
     }
 
@@ -220,7 +223,7 @@ impl<A: Attached> DeviceNode<A> {
         }
         self.accept_at = now + ACCEPT;
         let mut moved = false;
-        while let Some(connection) = self.listener.accept() {
+        while let Some(connection) = self.listener.accept(now) {
             self.poller.add(&connection, false)?;
             self.visitors.welcome(now, connection, self.settings);
             moved = true;
@@ -233,14 +236,14 @@ impl<A: Attached> DeviceNode<A> {
         let Some((connection, _)) = &mut self.host else { return Ok(false) };
         let (downstream, tracer) = (&mut self.downstream, &self.tracer);
         let mut moved = false;
-        let mut gone = receive(connection, |bytes| {
+        let mut gone = connection.receive(now, |bytes| {
             moved = true;
             tracer.stream(Tap::UPLINK, false, &bytes);
             downstream.handle(now, Input::Received(bytes));
         });
-        gone |= connection.flush().is_err();
+        gone |= connection.flush(now).is_err();
         while let Some((connection, _)) = &mut self.host {
-            let bytes = connection.room();
+            let bytes = connection.room(now);
             self.downstream.handle(now, Input::CanTransmit { bytes });
             match self.downstream.poll(now) {
                 Output::Timeout(_) => break,
@@ -275,7 +278,7 @@ impl<A: Attached> DeviceNode<A> {
         match (output, &mut self.host) {
             (Output::Transmit(bytes), Some((connection, _))) => {
                 self.tracer.stream(Tap::UPLINK, true, &bytes);
-                return Ok(connection.send(bytes).is_err());
+                return Ok(connection.send(now, bytes).is_err());
             }
             (Output::Up(_), Some((connection, _))) => tell(DeviceEvent::HostUp(connection.peer())),
             (Output::Down(cause), Some((connection, _))) => {
@@ -297,10 +300,11 @@ impl<A: Attached> DeviceNode<A> {
             self.downstream.handle(now, Input::CanTransmit { bytes: 1 << 20 });
             while let Output::Transmit(bytes) = self.downstream.poll(now) {
                 self.tracer.stream(Tap::UPLINK, true, &bytes);
-                if connection.send(bytes).is_err() {
+                if connection.send(now, bytes).is_err() {
                     break;
                 }
             }
+            connection.linger();
         }
         self.downstream.function_mut().close()
     }

@@ -2,8 +2,7 @@
 //! turned away. None of them can do more than waste its own connection.
 
 use super::DeviceEvent;
-use crate::links::receive;
-use crate::net::Connection;
+use crate::net::Carrier;
 use bytes::{Bytes, BytesMut};
 use switch::tunnel::{Cause, Input, Output, Settings, Tunnel};
 use wire::frame::{self, Control, Header, Reject, Role};
@@ -13,10 +12,13 @@ use wire::{Duration, Instant};
 const MOST: usize = 16;
 /// How long a connection may keep its greeting to itself.
 const PATIENCE: Duration = Duration::from_ms(2_000);
+/// How long a host waits for the one before it, if nothing tells that that one
+/// has ended: longer than a link takes to be lost.
+const SUCCESSION: Duration = Duration::from_ms(1_000);
 
 #[derive(Debug)]
 struct Visitor {
-    connection: Connection,
+    connection: Carrier,
     /// What came before it was known who it is.
     greeting: BytesMut,
     /// Set once it is known not to become the host.
@@ -32,7 +34,7 @@ pub(super) struct Visitors(Vec<Visitor>);
 
 impl Visitors {
     /// Takes a new connection; the oldest has to go if there are too many.
-    pub fn welcome(&mut self, now: Instant, connection: Connection, settings: Settings) {
+    pub fn welcome(&mut self, now: Instant, connection: Carrier, settings: Settings) {
         if self.0.len() >= MOST {
             self.0.remove(0);
         }
@@ -48,7 +50,9 @@ impl Visitors {
             Some(_) => visitor.settings.keepalive,
             None => PATIENCE,
         };
-        self.0.iter().map(|visitor| visitor.since + timer(visitor)).min()
+        let own = self.0.iter().map(|visitor| Some(visitor.since + timer(visitor)));
+        let carriers = self.0.iter().map(|visitor| visitor.connection.timer());
+        switch::upstream::next_timer(own.chain(carriers))
     }
 
     /// Looks at all of them; yields one that greets as a host, with what it
@@ -58,7 +62,7 @@ impl Visitors {
         now: Instant,
         wanted: bool,
         tell: &mut impl FnMut(DeviceEvent),
-    ) -> Option<(Connection, Bytes)> {
+    ) -> Option<(Carrier, Bytes)> {
         let mut chosen = None;
         for (index, visitor) in self.0.iter_mut().enumerate() {
             if visitor.service(now, wanted && chosen.is_none(), tell) {
@@ -78,7 +82,7 @@ impl Visitor {
     /// Whether this is the host that is wanted.
     fn service(&mut self, now: Instant, wanted: bool, tell: &mut impl FnMut(DeviceEvent)) -> bool {
         let (greeting, tunnel) = (&mut self.greeting, &mut self.tunnel);
-        let gone = receive(&mut self.connection, |bytes| match tunnel {
+        let gone = self.connection.receive(now, |bytes| match tunnel {
             Some(tunnel) => tunnel.handle(now, Input::Received(bytes)),
             None => greeting.extend_from_slice(&bytes),
         });
@@ -87,11 +91,18 @@ impl Visitor {
             match role(&self.greeting) {
                 None => return false,
                 Some(Some(Role::Host)) if wanted => return true,
+                Some(Some(Role::Host)) if self.may_succeed(now) => return false,
                 Some(role) => self.entertain(now, role),
             }
         }
         self.talk(now, tell);
         false
+    }
+
+    /// On raw Ethernet the kernel says no goodbye for a process that was
+    /// killed: the host may be the last one, started again.
+    fn may_succeed(&self, now: Instant) -> bool {
+        !self.connection.says_end() && now < self.since + SUCCESSION
     }
 
     /// Gives the visitor a tunnel end of its own, which answers echoes and
@@ -111,14 +122,14 @@ impl Visitor {
         let Some(tunnel) = &mut self.tunnel else { return };
         self.since = now;
         loop {
-            tunnel.handle(now, Input::CanTransmit { bytes: self.connection.room() });
+            tunnel.handle(now, Input::CanTransmit { bytes: self.connection.room(now) });
             // A probe carries no TLPs.
             while tunnel.pop(pcie::Ready::ALL).is_some() {}
             match tunnel.poll(now) {
-                Output::Transmit(bytes) => self.gone |= self.connection.send(bytes).is_err(),
+                Output::Transmit(bytes) => self.gone |= self.connection.send(now, bytes).is_err(),
                 Output::Down(cause) => {
                     while let Output::Transmit(bytes) = tunnel.poll(now) {
-                        let _ = self.connection.send(bytes);
+                        let _ = self.connection.send(now, bytes);
                     }
                     if !matches!(cause, Cause::Goodbye | Cause::Disconnected) {
                         tell(DeviceEvent::TurnedAway(self.connection.peer(), cause));

@@ -40,8 +40,7 @@ impl Connection {
         socket.set_nonblocking(true)?;
         match socket.connect(&peer.into()) {
             Ok(()) => {}
-            Err(error)
-                if error.raw_os_error() == Some(Errno::INPROGRESS.raw_os_error()) => {}
+            Err(error) if error.raw_os_error() == Some(Errno::INPROGRESS.raw_os_error()) => {}
             Err(error) => return Err(error),
         }
         Self::new(socket.into(), peer)

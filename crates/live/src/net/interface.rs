@@ -130,7 +130,14 @@ mod tests {
     fn addresses_are_read_and_printed() {
         let mac: Mac = "02:00:5E:10:00:ff".parse().unwrap();
         assert_eq!(mac.to_string(), "02:00:5e:10:00:ff");
-        for wrong in ["", "02:00:5e:10:00", "02:00:5e:10:00:01:02", "2:0:5e:10:0:1", "0g:00:5e:10:00:01", "02:00:5e:10:00:+1"] {
+        for wrong in [
+            "",
+            "02:00:5e:10:00",
+            "02:00:5e:10:00:01:02",
+            "2:0:5e:10:0:1",
+            "0g:00:5e:10:00:01",
+            "02:00:5e:10:00:+1",
+        ] {
             let error = wrong.parse::<Mac>().unwrap_err();
             assert!(error.contains("no Ethernet address"), "{wrong}: {error}");
         }

@@ -18,7 +18,8 @@ impl Namespace {
     pub fn new() -> io::Result<Self> {
         let own = Self::current()?;
         unshare(CloneFlags::CLONE_NEWNET).map_err(|error| {
-            let why = format!("no network namespace can be made (CAP_SYS_ADMIN is needed): {error}");
+            let why =
+                format!("no network namespace can be made (CAP_SYS_ADMIN is needed): {error}");
             io::Error::new(io::Error::from(error).kind(), why)
         })?;
         let made = Self::current();
