@@ -9,7 +9,7 @@ use nvme::{Config, Controller};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use switch::aggregate::Policy;
-use switch::congestion;
+use switch::congestion::{self, Rate};
 use switch::tunnel::Settings;
 use wire::Duration;
 use wire::frame::Role;
@@ -37,6 +37,11 @@ pub struct NodeArgs {
     /// swift=TIME or rate=RATE. TCP has a control of its own
     #[arg(long, value_name = "CONTROL", default_value_t = congestion::Config::None)]
     pub congestion: congestion::Config,
+    /// Send at most this many bits of frames a second to all links together,
+    /// which share them evenly in bytes: such as 5G or 250M. The headers of
+    /// TCP, IP and Ethernet do not count
+    #[arg(long, value_name = "RATE")]
+    pub rate_limit: Option<Rate>,
 }
 
 impl NodeArgs {
@@ -84,6 +89,12 @@ impl NodeArgs {
             0 => Waiting::Block,
             us => Waiting::Spin(Duration::from_us(us)),
         })
+    }
+
+    /// The limit of what the node sends. Timers come late, above all without
+    /// `--spin`: what was missed in up to four frames is made up for.
+    pub fn limit(&self) -> Option<Rate> {
+        self.rate_limit.map(|rate| Rate { burst: 4, ..rate })
     }
 
     /// The settings of a link end.

@@ -7,8 +7,10 @@ use crate::trace::Tracer;
 use std::collections::VecDeque;
 use std::io;
 use switch::Upstream;
+use switch::congestion::Rate;
+use switch::egress::Egress;
 use switch::tunnel::{Cause, Input};
-use switch::upstream::LinkOutput;
+use switch::upstream::{LinkOutput, next_timer};
 use wire::frame::Hello;
 use wire::trace::Tap;
 use wire::{Duration, Instant};
@@ -18,6 +20,9 @@ const RETRY: Duration = Duration::from_ms(200);
 /// How long TCP may take to connect. The kernel alone would try for minutes,
 /// with ever longer pauses, and so miss a node that is back.
 const CONNECTING: Duration = Duration::from_ms(2_000);
+/// Bytes of the largest frame of a tunnel: what a link may send before the next
+/// has its turn.
+pub(crate) const FRAME: usize = (32 << 10) + 12;
 
 /// What happened to a link.
 #[derive(Clone, Debug)]
@@ -50,10 +55,35 @@ struct Link {
     up: bool,
 }
 
+impl Link {
+    /// When to look again, whatever the tunnel says.
+    fn timer(&self) -> Option<Instant> {
+        match &self.state {
+            State::Waiting(at) => Some(*at),
+            State::Connecting(connection, since) => {
+                next_timer([Some(*since + CONNECTING), connection.timer()])
+            }
+            State::Open(connection, _) => connection.timer(),
+        }
+    }
+
+    /// Watches for room while the kernel takes no more.
+    fn watch(&mut self, poller: &Poller) -> io::Result<()> {
+        if let State::Open(connection, watched) = &mut self.state
+            && *watched != connection.is_full()
+        {
+            *watched = !*watched;
+            poller.modify(&*connection, *watched)?;
+        }
+        Ok(())
+    }
+}
+
 /// One connection a downstream port.
 #[derive(Debug)]
 pub struct Links {
     links: Vec<Link>,
+    egress: Egress,
     events: VecDeque<LinkEvent>,
     tracer: Tracer,
     raw: RawSettings,
@@ -68,13 +98,23 @@ impl Links {
             up: false,
         };
         let links = peers.iter().map(link).collect();
-        Self { links, events: VecDeque::new(), tracer: Tracer::off(), raw: RawSettings::default() }
+        let egress = Egress::new(peers.len().max(1), FRAME, None);
+        let raw = RawSettings::default();
+        Self { links, egress, events: VecDeque::new(), tracer: Tracer::off(), raw }
     }
 
     /// The same, with settings of its own for raw Ethernet.
     #[must_use]
     pub fn over(mut self, raw: RawSettings) -> Self {
         self.raw = raw;
+        self
+    }
+
+    /// The same with a limit to what goes out on all links together. They
+    /// share it evenly in bytes.
+    #[must_use]
+    pub fn limited(mut self, rate: Option<Rate>) -> Self {
+        self.egress = Egress::new(self.links.len().max(1), FRAME, rate);
         self
     }
 
@@ -115,25 +155,39 @@ impl Links {
             (0..self.links.len()).for_each(|index| upstream.echo(index, number));
         }
         for index in 0..self.links.len() {
-            let one = self.service_link(now, index, upstream, poller)?;
-            all.moved |= one.moved;
-            all.timer = switch::upstream::next_timer([all.timer, one.timer]);
+            all.moved |= self.connect(now, index, upstream, poller)?;
         }
+        // Output first, for it may have waited for this; then input, and what
+        // that makes room for.
+        let mut sent = self.transmit_all(now, upstream);
+        all.moved |= sent.moved;
+        let mut received = false;
+        for index in 0..self.links.len() {
+            received |= self.receive(now, index, upstream);
+        }
+        if received {
+            sent = self.transmit_all(now, upstream);
+            all.moved = true;
+        }
+        for link in &mut self.links {
+            link.watch(poller)?;
+        }
+        let timers = self.links.iter().map(Link::timer).chain([sent.timer]);
+        all.timer = next_timer(timers);
         Ok(all)
     }
 
-    fn service_link(
+    /// Makes a connection if it is time; whether it stands now.
+    fn connect(
         &mut self,
         now: Instant,
         index: usize,
         upstream: &mut Upstream,
         poller: &Poller,
-    ) -> io::Result<Activity> {
+    ) -> io::Result<bool> {
         let link = &mut self.links[index];
         match &mut link.state {
-            State::Waiting(at) if now < *at => {
-                return Ok(Activity { moved: false, timer: Some(*at) });
-            }
+            State::Waiting(at) if now < *at => {}
             State::Waiting(_) => match Carrier::connect(now, &link.peer, self.raw) {
                 Ok(connection) => {
                     poller.add(&connection, connection.connects_by_output())?;
@@ -145,12 +199,11 @@ impl Links {
                 Ok(false) if now < *since + CONNECTING => {}
                 Ok(false) => self.fail(now, index, &io::ErrorKind::TimedOut.into()),
                 Ok(true) => {
-                    let State::Connecting(connection, _) =
+                    let State::Connecting(mut connection, _) =
                         std::mem::replace(&mut link.state, State::Waiting(now))
                     else {
                         unreachable!("matched above");
                     };
-                    let mut connection = connection;
                     if upstream.tunnel(index).is_record_by_record() {
                         connection.keep_records();
                     }
@@ -158,20 +211,13 @@ impl Links {
                     link.state = State::Open(connection, false);
                     self.tracer.connected(Tap::link(index));
                     upstream.handle_link(now, index, Input::Connected);
-                    return Ok(Activity { moved: true, timer: None });
+                    return Ok(true);
                 }
                 Err(error) => self.fail(now, index, &error),
             },
-            State::Open(..) => return self.carry(now, index, upstream, poller),
+            State::Open(..) => {}
         }
-        let timer = match &self.links[index].state {
-            State::Waiting(at) => Some(*at),
-            State::Connecting(connection, since) => {
-                switch::upstream::next_timer([Some(*since + CONNECTING), connection.timer()])
-            }
-            State::Open(..) => None,
-        };
-        Ok(Activity { moved: false, timer })
+        Ok(false)
     }
 
     fn fail(&mut self, now: Instant, index: usize, error: &io::Error) {
@@ -193,19 +239,9 @@ impl Links {
         self.events.push_back(event);
     }
 
-    /// Output first, for it may have waited for this; then input, and what
-    /// that makes room for.
-    fn carry(
-        &mut self,
-        now: Instant,
-        index: usize,
-        upstream: &mut Upstream,
-        poller: &Poller,
-    ) -> io::Result<Activity> {
-        let before = self.transmit(now, index, upstream);
-        let State::Open(connection, _) = &mut self.links[index].state else {
-            return Ok(Activity { moved: true, timer: Some(now + RETRY) });
-        };
+    /// Takes what a connection has; whether there was anything.
+    fn receive(&mut self, now: Instant, index: usize, upstream: &mut Upstream) -> bool {
+        let State::Open(connection, _) = &mut self.links[index].state else { return false };
         let (tap, tracer) = (Tap::link(index), &self.tracer);
         let mut received = false;
         let gone = connection.receive(now, |bytes| {
@@ -213,69 +249,89 @@ impl Links {
             tracer.stream(tap, true, &bytes);
             upstream.handle_link(now, index, Input::Received(bytes));
         });
+        received |= connection.take_stirred();
         if gone {
             upstream.handle_link(now, index, Input::Disconnected);
         }
-        let after = if received || gone {
-            self.transmit(now, index, upstream)
-        } else {
-            Activity::default()
-        };
-        let State::Open(connection, watched) = &mut self.links[index].state else {
-            return Ok(Activity { moved: true, timer: Some(now + RETRY) });
-        };
-        if *watched != connection.is_full() {
-            *watched = !*watched;
-            poller.modify(&*connection, *watched)?;
-        }
-        let moved = received || before.moved || after.moved;
-        let timer = if received { after.timer } else { before.timer };
-        Ok(Activity { moved, timer: switch::upstream::next_timer([timer, connection.timer()]) })
+        received || gone
     }
 
-    /// What the tunnel wants, while there is room.
-    fn transmit(&mut self, now: Instant, index: usize, upstream: &mut Upstream) -> Activity {
-        let link = &mut self.links[index];
-        let State::Open(connection, _) = &mut link.state else {
-            return Activity::default();
-        };
-        let tap = Tap::link(index);
-        let mut moved = false;
-        let mut gone = connection.flush(now).is_err();
-        loop {
-            if gone {
-                gone = false;
+    /// What the tunnels want, in turn, while there is room.
+    fn transmit_all(&mut self, now: Instant, upstream: &mut Upstream) -> Activity {
+        let mut all = Activity::default();
+        for (index, link) in self.links.iter_mut().enumerate() {
+            if let State::Open(connection, _) = &mut link.state
+                && connection.flush(now).is_err()
+            {
                 upstream.handle_link(now, index, Input::Disconnected);
             }
-            let room = connection.room(now);
-            upstream.handle_link(now, index, Input::CanTransmit { bytes: room });
+        }
+        let mut egress = std::mem::take(&mut self.egress);
+        egress.serve(now, |index| self.transmit(now, index, true, upstream, &mut all));
+        if let Some(at) = egress.held_until(now) {
+            // Links come up and go down all the same.
+            for index in 0..self.links.len() {
+                self.transmit(now, index, false, upstream, &mut all);
+            }
+            all.timer = next_timer([all.timer, Some(at)]);
+        }
+        self.egress = egress;
+        all
+    }
+
+    /// What one tunnel wants, up to a frame if it may send; yields the frame's
+    /// bytes.
+    fn transmit(
+        &mut self,
+        now: Instant,
+        index: usize,
+        may: bool,
+        upstream: &mut Upstream,
+        all: &mut Activity,
+    ) -> Option<usize> {
+        let link = &mut self.links[index];
+        let State::Open(connection, _) = &mut link.state else { return None };
+        let tap = Tap::link(index);
+        let bytes = if may { connection.room(now) } else { 0 };
+        upstream.handle_link(now, index, Input::CanTransmit { bytes });
+        loop {
             match upstream.poll_link(now, index) {
                 LinkOutput::Transmit(bytes) => {
-                    moved = true;
+                    all.moved = true;
                     self.tracer.stream(tap, false, &bytes);
-                    gone = connection.send(now, bytes).is_err();
+                    let length = bytes.len();
+                    if connection.send(now, bytes).is_err() {
+                        upstream.handle_link(now, index, Input::Disconnected);
+                    }
+                    return Some(length);
                 }
                 LinkOutput::Up(hello) => {
-                    moved = true;
+                    all.moved = true;
                     link.up = true;
                     self.events.push_back(LinkEvent::Up(index, hello));
                 }
                 LinkOutput::EchoReply(number) => {
-                    moved = true;
+                    all.moved = true;
                     if !self.tracer.is_mine(number) {
                         self.events.push_back(LinkEvent::Echo(index, number));
                     }
                 }
                 LinkOutput::Down(cause) => {
+                    all.moved = true;
                     // What is queued (a reject, a goodbye) still goes out.
+                    let bytes = connection.room(now);
+                    upstream.handle_link(now, index, Input::CanTransmit { bytes });
                     while let LinkOutput::Transmit(bytes) = upstream.poll_link(now, index) {
                         self.tracer.stream(tap, false, &bytes);
                         let _ = connection.send(now, bytes);
                     }
                     self.close_link(now, index, upstream, cause);
-                    return Activity { moved: true, timer: Some(now + RETRY) };
+                    return None;
                 }
-                LinkOutput::Timeout(at) => return Activity { moved, timer: at },
+                LinkOutput::Timeout(at) => {
+                    all.timer = next_timer([all.timer, at]);
+                    return None;
+                }
             }
         }
     }

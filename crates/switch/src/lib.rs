@@ -11,6 +11,7 @@
 pub mod aggregate;
 pub mod congestion;
 pub mod downstream;
+pub mod egress;
 pub mod raw;
 pub mod tunnel;
 pub mod upstream;

@@ -16,7 +16,7 @@ use wire::trace::NodeRole;
 #[command(after_help = "Examples:\n  \
     farlane device --namespace ram=256M\n  \
     farlane device --listen 0.0.0.0:4420 --insecure --namespace file=disk.img,size=10G\n  \
-    farlane device --namespace ram=256M --aggregation wait=1us\n  \
+    farlane device --namespace ram=256M --aggregation wait=1us --rate-limit 1G\n  \
     farlane device --listen raw:eth0 --insecure --namespace ram=256M\n\n\
     Ctrl-C finishes what is under way, makes the data durable and ends; a second\n\
     one ends at once. Counters of errors and traffic are printed at the end, and\n\
@@ -64,7 +64,8 @@ pub fn run(args: &Args) -> Outcome {
     let clock = Clock::start();
     let tracer = args.trace.open(NodeRole::Device, instance(), clock)?;
     let drive = drive.traced(tracer.clone());
-    let mut node = DeviceNode::new(clock, options.poller()?, listener, settings, drive)?;
+    let mut node = DeviceNode::new(clock, options.poller()?, listener, settings, drive)?
+        .limited(options.limit());
     eprintln!("listening on {}", node.address()?);
     let ran = node.run(stop.fd(), || stop.wanted(), tell);
     args.trace.close(&tracer)?;

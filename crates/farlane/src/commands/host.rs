@@ -90,7 +90,10 @@ pub fn run(args: &Args) -> Outcome {
         options.poller()?,
         root::Settings { max_payload: mps, ecrc: args.ecrc, ..root::Settings::default() },
         settings,
-        Switch::new(upstream, Links::new(&peers).over(options.raw()).traced(tracer.clone())),
+        Switch::new(
+            upstream,
+            Links::new(&peers).over(options.raw()).limited(options.limit()).traced(tracer.clone()),
+        ),
         &args.vfio_user,
         args.mmap_doorbells,
         |switch, now| {

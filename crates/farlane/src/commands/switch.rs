@@ -56,10 +56,13 @@ pub fn run(args: &Args) -> Outcome {
     });
     let clock = Clock::start();
     let tracer = args.trace.open(NodeRole::Switch, instance(), clock)?;
-    let switch =
-        Switch::new(upstream, Links::new(&peers).over(options.raw()).traced(tracer.clone()));
+    let switch = Switch::new(
+        upstream,
+        Links::new(&peers).over(options.raw()).limited(options.limit()).traced(tracer.clone()),
+    );
     let settings = options.tunnel(Role::Device);
-    let mut node = DeviceNode::new(clock, options.poller()?, listener, settings, switch)?;
+    let mut node = DeviceNode::new(clock, options.poller()?, listener, settings, switch)?
+        .limited(options.limit());
     wait_for_links(&mut node, PATIENCE, &stop)?;
     eprintln!("listening on {}", node.address()?);
     let ran = node.run(stop.fd(), || stop.wanted(), tell);

@@ -13,7 +13,6 @@ use sim::pcie::LinkConfig;
 use sim::transport::{TcpConfig, TransportConfig};
 use sim::workload::{Notice, SoftwareConfig, Workload};
 use sim::world::{Attached, HostConfig, PortConfig, SwitchConfig};
-use switch::aggregate::Policy;
 use wire::Duration;
 
 /// Names of transports.
@@ -159,7 +158,9 @@ impl<'a> Built<'a> {
                     })
                     .collect::<Result<_, _>>()?;
                 Attached::Switch(SwitchConfig {
-                    aggregation: policy(root, &host.section)?,
+                    aggregation: choice(root, &host.section, "aggregation", units::policy)?
+                        .unwrap_or_default(),
+                    rate_limit: choice(root, &host.section, "rate_limit", units::rate_limit)?,
                     ..switch(&defaults.link, mps, ports)?
                 })
             };
@@ -266,11 +267,16 @@ fn tcp(
     Ok(TransportConfig::Tcp(TcpConfig { stations, priority: priority as u8, burst }))
 }
 
-/// When TLPs leave a host and its device nodes.
-fn policy(root: &Section, host: &Section) -> Result<Policy, PlanError> {
-    match host.parsed("aggregation", units::policy)? {
-        Some(own) => Ok(own),
-        None => Ok(root.parsed("aggregation", units::policy)?.unwrap_or_default()),
+/// A key of a host and its device nodes, or else of the plan.
+fn choice<T>(
+    root: &Section,
+    host: &Section,
+    key: &str,
+    parse: impl Fn(&str) -> Result<T, &'static str>,
+) -> Result<Option<T>, PlanError> {
+    match host.parsed(key, &parse)? {
+        Some(own) => Ok(Some(own)),
+        None => root.parsed(key, parse),
     }
 }
 

@@ -4,6 +4,7 @@
 pub const ROOT: &[&str] = &[
     "transport",
     "aggregation",
+    "rate_limit",
     "seed",
     "runs",
     "limits",
@@ -64,6 +65,7 @@ pub const HOSTS: &[&str] = &[
     "workload",
     "priority",
     "aggregation",
+    "rate_limit",
     "link",
 ];
 /// `[pcie]`.

@@ -2,6 +2,7 @@
 
 use sim::ethernet::random::Probability;
 use switch::aggregate::Policy;
+use switch::congestion::Rate;
 use wire::units::scaled;
 use wire::{Duration, Instant};
 
@@ -82,6 +83,12 @@ pub fn drift(text: &str) -> Parsed<i32> {
 /// A policy of aggregation.
 pub fn policy(text: &str) -> Parsed<Policy> {
     text.parse().map_err(|_| "per-tlp, wait=TIME up to 10ms (such as wait=1us) or adaptive")
+}
+
+/// What a node may send.
+pub fn rate_limit(text: &str) -> Parsed<Rate> {
+    let digits = text.strip_suffix("b/s").unwrap_or(text);
+    digits.parse().map_err(|_| "a rate such as 5G or 250M: bits a second, k, M or G")
 }
 
 /// From when to when: `10ms..12ms`.

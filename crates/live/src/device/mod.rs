@@ -4,13 +4,16 @@ mod visitors;
 
 use crate::attached::{Attached, Report};
 use crate::clock::Clock;
+use crate::links::FRAME;
 use crate::net::{Address, Carrier, Incoming};
 use crate::poller::Poller;
 use crate::trace::{Tapped, Tracer};
 use crate::wanted::Wanted;
 use std::io;
 use std::os::fd::BorrowedFd;
+use switch::congestion::Rate;
 use switch::downstream::{Downstream, Output};
+use switch::egress::Egress;
 use switch::tunnel::{Cause, Input, Settings};
 use visitors::Visitors;
 use wire::trace::Tap;
@@ -48,6 +51,7 @@ pub struct DeviceNode<A> {
     accept_at: Instant,
     settings: Settings,
     tracer: Tracer,
+    egress: Egress,
 }
 
 impl<A: Attached> DeviceNode<A> {
@@ -77,7 +81,15 @@ impl<A: Attached> DeviceNode<A> {
             accept_at: Instant::ZERO,
             settings,
             tracer,
+            egress: Egress::new(1, FRAME, None),
         })
+    }
+
+    /// The same with a limit to what goes out to its host.
+    #[must_use]
+    pub fn limited(mut self, rate: Option<Rate>) -> Self {
+        self.egress = Egress::new(1, FRAME, rate);
+        self
     }
 
     /// Where it listens.
@@ -213,7 +225,8 @@ impl<A: Attached> DeviceNode<A> {
         }
         let carrier = self.host.as_ref().and_then(|(connection, _)| connection.timer());
         let visitors = self.visitors.timer();
-        let timers = [active.timer, link, carrier, visitors, self.tracer.tick(now)];
+        let held = self.egress.held_until(now);
+        let timers = [active.timer, link, carrier, visitors, self.tracer.tick(now), held];
         Ok((moved, switch::upstream::next_timer(timers)))
     }
 
@@ -241,9 +254,11 @@ impl<A: Attached> DeviceNode<A> {
             tracer.stream(Tap::UPLINK, false, &bytes);
             downstream.handle(now, Input::Received(bytes));
         });
+        moved |= connection.take_stirred();
         gone |= connection.flush(now).is_err();
         while let Some((connection, _)) = &mut self.host {
-            let bytes = connection.room(now);
+            let held = self.egress.is_held(now);
+            let bytes = if held { 0 } else { connection.room(now) };
             self.downstream.handle(now, Input::CanTransmit { bytes });
             match self.downstream.poll(now) {
                 Output::Timeout(_) => break,
@@ -278,6 +293,7 @@ impl<A: Attached> DeviceNode<A> {
         match (output, &mut self.host) {
             (Output::Transmit(bytes), Some((connection, _))) => {
                 self.tracer.stream(Tap::UPLINK, true, &bytes);
+                self.egress.sent(now, bytes.len());
                 return Ok(connection.send(now, bytes).is_err());
             }
             (Output::Up(_), Some((connection, _))) => tell(DeviceEvent::HostUp(connection.peer())),

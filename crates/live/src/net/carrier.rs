@@ -96,6 +96,15 @@ impl Carrier {
         false
     }
 
+    /// Whether something has come since the last call that nobody received but
+    /// that may have made room.
+    pub fn take_stirred(&mut self) -> bool {
+        match self {
+            Self::Tcp(_) => false,
+            Self::Raw(connection) => connection.take_stirred(),
+        }
+    }
+
     /// Takes bytes to send, and sends what the network takes.
     ///
     /// # Errors

@@ -97,6 +97,8 @@ pub struct RawConnection {
     delivered: VecDeque<Bytes>,
     input: BytesMut,
     timer: Option<Instant>,
+    /// Something has come since that was last asked.
+    stirred: bool,
     now: Instant,
     /// Tells the listener that the connection is in use.
     _alive: Arc<()>,
@@ -146,6 +148,7 @@ impl RawConnection {
             delivered: VecDeque::new(),
             input: BytesMut::new(),
             timer: None,
+            stirred: false,
             now: Instant::ZERO,
             _alive: Arc::new(()),
         })
@@ -212,6 +215,12 @@ impl RawConnection {
         !self.pending.is_empty()
     }
 
+    /// Whether anything has come since the last call: an acknowledgement alone
+    /// makes room, too.
+    pub fn take_stirred(&mut self) -> bool {
+        std::mem::take(&mut self.stirred)
+    }
+
     /// When [`flush`](Self::flush) has something to do at the latest.
     pub fn timer(&self) -> Option<Instant> {
         self.timer
@@ -245,6 +254,7 @@ impl RawConnection {
                 self.input = BytesMut::zeroed(INPUT);
             }
             let Some(bytes) = self.socket.receive(&mut self.input)? else { return Ok(()) };
+            self.stirred = true;
             let frame = self.input.split_to(bytes).freeze();
             if let Some(payload) = frame.len().checked_sub(ETHERNET) {
                 let payload = frame.slice(frame.len() - payload..);

@@ -121,6 +121,11 @@ impl Nic {
         self.room_in(self.port.queue_of(self.tag(priority)))
     }
 
+    /// Whether what it sends has tags.
+    pub fn tags(&self) -> bool {
+        self.config.tagging.is_some()
+    }
+
     fn room_in(&self, queue: usize) -> usize {
         self.config.tx_ring - self.in_pipeline[queue] - self.port.queued_frames_in(queue)
     }

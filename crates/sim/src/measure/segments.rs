@@ -18,6 +18,9 @@ pub enum Segment {
     TunnelQueue,
     /// TCP: waiting for the window, or for earlier bytes of the stream.
     Tcp,
+    /// Raw Ethernet: waiting for a lost frame to be sent again, or for earlier
+    /// chunks of the stream.
+    Carrier,
     /// Pipelines of network interfaces.
     Nic,
     /// Frames wait behind other frames.
@@ -42,7 +45,7 @@ pub enum Segment {
 }
 
 /// Number of segments.
-pub const SEGMENTS: usize = 15;
+pub const SEGMENTS: usize = 16;
 
 impl Segment {
     /// All, in the order of declaration.
@@ -52,6 +55,7 @@ impl Segment {
         Self::Pcie,
         Self::TunnelQueue,
         Self::Tcp,
+        Self::Carrier,
         Self::Nic,
         Self::EgressQueue,
         Self::GateWait,
@@ -72,6 +76,7 @@ impl Segment {
             Self::Pcie => "pcie",
             Self::TunnelQueue => "tunnel_queue",
             Self::Tcp => "tcp",
+            Self::Carrier => "carrier",
             Self::Nic => "nic",
             Self::EgressQueue => "egress_queue",
             Self::GateWait => "gate_wait",

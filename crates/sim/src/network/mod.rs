@@ -2,6 +2,7 @@
 //! bridges, cables, background traffic.
 
 mod config;
+mod raw;
 mod routes;
 
 pub use config::{BridgeConfig, CableConfig, NetworkConfig, Place, StationConfig, TrafficConfig};
@@ -14,6 +15,7 @@ use crate::node::{Context, earliest};
 use crate::tcp::{self, Host, SocketId};
 use crate::transport::Arrived;
 use bytes::Bytes;
+pub(crate) use raw::RawPlace;
 use std::collections::VecDeque;
 use std::net::SocketAddrV4;
 use wire::{Duration, Instant};
@@ -33,6 +35,7 @@ struct Station {
     nic: Nic,
     sources: Vec<Source>,
     sockets: Vec<Socket>,
+    raw: raw::Ends,
     /// Priorities of its frames: those of its sockets, and 0 of what the stack
     /// answers to nobody.
     priorities: Vec<u8>,
@@ -106,6 +109,7 @@ impl Network {
                 nic: Nic::new(station.nic(number)),
                 sources: sources.map(|(n, t)| Source::new(t.source(number, n))).collect(),
                 sockets: Vec::new(),
+                raw: raw::Ends::new(config::mac(number), number),
                 priorities: vec![0],
                 cables: ends(&|cable| cable.a == place, &|cable| cable.b == place),
                 traffic_dropped: 0,
@@ -163,6 +167,12 @@ impl Network {
         station.host.free_to_send(station.sockets[place.socket].id)
     }
 
+    /// The same for somebody who only looks.
+    pub fn room(&self, place: SocketPlace) -> usize {
+        let station = &self.stations[place.station];
+        station.host.room(station.sockets[place.socket].id)
+    }
+
     /// Sends bytes; the station runs next.
     pub fn send(&mut self, now: Instant, place: SocketPlace, data: Bytes) -> Component {
         let station = &mut self.stations[place.station];
@@ -180,9 +190,11 @@ impl Network {
         self.ways.iter().map(|way| (way.name.clone(), way.load))
     }
 
-    /// Data segments sent again so far.
+    /// Data segments and raw data frames sent again so far.
     pub fn retransmitted(&self) -> u64 {
-        self.stations.iter().map(|station| station.host.counters().retransmitted).sum()
+        let of =
+            |station: &Station| station.host.counters().retransmitted + station.raw.retransmitted();
+        self.stations.iter().map(of).sum()
     }
 
     /// A station's turn.
@@ -297,6 +309,9 @@ impl Station {
                         ways[to].carry(now, to, transmission, context);
                     }
                 }
+                nic::Output::ToHost(frame) if raw::is_raw(&frame) => {
+                    self.raw.receive(now, frame);
+                }
                 nic::Output::ToHost(frame) => {
                     self.host.handle(now, tcp::Input::Frame(frame));
                 }
@@ -316,7 +331,8 @@ impl Station {
                 event => self.tell(now, event, context),
             }
         };
-        (moved, earliest([nic_wake, host_wake]))
+        let (raw_moved, raw_wake) = self.raw.turn(now, &mut self.nic, context);
+        (moved || raw_moved, earliest([nic_wake, host_wake, raw_wake]))
     }
 
     /// The owner of a socket hears what happened.

@@ -1,6 +1,7 @@
 //! A device node's end of a link: the unchanged downstream switch port, with a
 //! PCIe link below it.
 
+use super::switch::largest_frame;
 use super::{Context, DriveNode, earliest};
 use crate::kernel::Component;
 use crate::measure::{Point, Segment};
@@ -8,7 +9,9 @@ use crate::network::Network;
 use crate::pcie::Link;
 use crate::transport::{End, Stream, Transport};
 use pcie::{Function, Input, OrderedQueue, Output, Ready};
+use switch::congestion::Rate;
 use switch::downstream::{self, Downstream};
+use switch::egress::Egress;
 use switch::tunnel;
 use wire::Instant;
 use wire::tlp::{Class, Tlp};
@@ -53,6 +56,7 @@ impl Function for Port {
 pub(crate) struct DeviceNode {
     number: u16,
     downstream: Downstream<Port>,
+    egress: Egress,
     max_payload: usize,
     connected: bool,
 }
@@ -72,10 +76,16 @@ pub(crate) struct Around<'a> {
 }
 
 impl DeviceNode {
-    pub fn new(number: u16, settings: tunnel::Settings) -> Self {
+    pub fn new(number: u16, settings: tunnel::Settings, limit: Option<Rate>) -> Self {
         let max_payload = usize::from(settings.max_payload);
+        let egress = Egress::new(1, largest_frame(max_payload), limit);
         let downstream = Downstream::new(settings, Port::default());
-        Self { number, downstream, max_payload, connected: false }
+        Self { number, downstream, egress, max_payload, connected: false }
+    }
+
+    /// Its end of the link, unless the rate limit holds everything back.
+    pub fn sender(&self, now: Instant) -> Option<&tunnel::Tunnel> {
+        (!self.egress.is_held(now)).then(|| self.downstream.tunnel())
     }
 
     /// Does what can be done now; yields when to be woken.
@@ -95,10 +105,12 @@ impl DeviceNode {
         }
         self.receive_below(link, up, context);
         let timer = loop {
-            let bytes = transport.room(now, End::Device, network);
+            let held = self.egress.is_held(now);
+            let bytes = if held { 0 } else { transport.room(now, End::Device, network) };
             self.downstream.handle(now, tunnel::Input::CanTransmit { bytes });
             match self.downstream.poll(now) {
                 downstream::Output::Transmit(bytes) => {
+                    self.egress.sent(now, bytes.len());
                     context.observe_stream(Point::TunnelDevice(self.number), true, &bytes);
                     up.transmitted(now, &bytes, context.marks);
                     transport.send(now, End::Device, bytes, network, context.kernel);
@@ -130,7 +142,7 @@ impl DeviceNode {
         }
         let network = transport.next(now, End::Device);
         let wire = link.down.next_ready(now);
-        earliest([timer, network, link.up.next_arrival(), wire])
+        earliest([timer, network, link.up.next_arrival(), wire, self.egress.held_until(now)])
     }
 
     /// What the drive has sent goes to the tunnel.

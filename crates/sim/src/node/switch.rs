@@ -8,6 +8,8 @@ use crate::network::Network;
 use crate::pcie::Link;
 use crate::transport::{End, Stream, Transport};
 use pcie::{Function, Input, Output};
+use switch::congestion::Rate;
+use switch::egress::Egress;
 use switch::tunnel;
 use switch::upstream::{LinkOutput, Upstream};
 use wire::Instant;
@@ -17,6 +19,7 @@ use wire::tlp::{Class, Packet, Tlp};
 #[derive(Debug)]
 pub(crate) struct SwitchNode {
     upstream: Upstream,
+    egress: Egress,
     max_payload: usize,
     /// First link of this switch among those of the world.
     pub first: usize,
@@ -27,6 +30,12 @@ pub(crate) struct SwitchNode {
     pub up: usize,
     /// Links that went down.
     pub lost: u64,
+}
+
+/// Bytes of the largest frame that a node makes: one that fits Ethernet, or the
+/// largest TLP alone.
+pub(crate) fn largest_frame(max_payload: usize) -> usize {
+    (wire::frame::HEADER + 16 + max_payload + 4).max(1500)
 }
 
 /// What the switch works with.
@@ -42,11 +51,14 @@ pub(crate) struct Around<'a> {
 }
 
 impl SwitchNode {
-    pub fn new(settings: switch::upstream::Settings, first: usize) -> Self {
+    /// `limit` is for all its links together.
+    pub fn new(settings: switch::upstream::Settings, first: usize, limit: Option<Rate>) -> Self {
         let max_payload = settings.max_payload;
+        let egress = Egress::new(usize::from(settings.ports), largest_frame(max_payload), limit);
         let connected = vec![false; usize::from(settings.ports)];
         let upstream = Upstream::new(settings);
-        Self { upstream, max_payload, first, connected, lengths: Vec::new(), up: 0, lost: 0 }
+        let lengths = Vec::new();
+        Self { upstream, egress, max_payload, first, connected, lengths, up: 0, lost: 0 }
     }
 
     /// Its links.
@@ -57,6 +69,11 @@ impl SwitchNode {
     /// What went wrong: upstream port, then downstream ports.
     pub fn errors(&self) -> Vec<pcie::Errors> {
         self.upstream.errors()
+    }
+
+    /// Its end of a link, unless the rate limit holds everything back.
+    pub fn sender(&self, now: Instant, port: usize) -> Option<&tunnel::Tunnel> {
+        (!self.egress.is_held(now)).then(|| self.upstream.tunnel(port))
     }
 
     /// Does what can be done now; yields when to be woken.
@@ -135,7 +152,7 @@ impl SwitchNode {
         }
     }
 
-    /// Frames leave.
+    /// Frames leave, the links in turn.
     fn send_network(
         &mut self,
         around: &mut Around,
@@ -143,32 +160,55 @@ impl SwitchNode {
         timers: &mut Option<Instant>,
     ) {
         let now = context.now;
-        for port in 0..self.upstream.links() {
-            loop {
-                let bytes = around.transports[port].room(now, End::Host, around.network);
-                self.upstream.handle_link(now, port, tunnel::Input::CanTransmit { bytes });
-                match self.upstream.poll_link(now, port) {
-                    LinkOutput::Transmit(bytes) => {
-                        context.observe_stream(self.point(port), true, &bytes);
-                        around.streams[port][0].transmitted(now, &bytes, context.marks);
-                        let transport = &mut around.transports[port];
-                        transport.send(now, End::Host, bytes, around.network, context.kernel);
-                    }
-                    LinkOutput::Up(_) => {
-                        self.up += 1;
-                        context.observe_link(self.point(port), true);
-                    }
-                    LinkOutput::Down(_) => {
-                        self.up -= 1;
-                        self.lost += 1;
-                        context.observe_link(self.point(port), false);
-                        around.streams[port].iter_mut().for_each(|s| s.clear(context.marks));
-                    }
-                    LinkOutput::EchoReply(_) => {}
-                    LinkOutput::Timeout(at) => {
-                        *timers = earliest([*timers, at]);
-                        break;
-                    }
+        let mut egress = std::mem::take(&mut self.egress);
+        egress.serve(now, |port| {
+            let room = around.transports[port].room(now, End::Host, around.network);
+            self.send_frame(port, room, around, context, timers)
+        });
+        if let Some(at) = egress.held_until(now) {
+            // Links come up and go down all the same.
+            for port in 0..self.upstream.links() {
+                self.send_frame(port, 0, around, context, timers);
+            }
+            *timers = earliest([*timers, Some(at)]);
+        }
+        self.egress = egress;
+    }
+
+    /// A frame of at most `bytes` leaves on a link; yields its length.
+    fn send_frame(
+        &mut self,
+        port: usize,
+        bytes: usize,
+        around: &mut Around,
+        context: &mut Context,
+        timers: &mut Option<Instant>,
+    ) -> Option<usize> {
+        let now = context.now;
+        self.upstream.handle_link(now, port, tunnel::Input::CanTransmit { bytes });
+        loop {
+            match self.upstream.poll_link(now, port) {
+                LinkOutput::Transmit(bytes) => {
+                    context.observe_stream(self.point(port), true, &bytes);
+                    around.streams[port][0].transmitted(now, &bytes, context.marks);
+                    let (transport, length) = (&mut around.transports[port], bytes.len());
+                    transport.send(now, End::Host, bytes, around.network, context.kernel);
+                    return Some(length);
+                }
+                LinkOutput::Up(_) => {
+                    self.up += 1;
+                    context.observe_link(self.point(port), true);
+                }
+                LinkOutput::Down(_) => {
+                    self.up -= 1;
+                    self.lost += 1;
+                    context.observe_link(self.point(port), false);
+                    around.streams[port].iter_mut().for_each(|s| s.clear(context.marks));
+                }
+                LinkOutput::EchoReply(_) => {}
+                LinkOutput::Timeout(at) => {
+                    *timers = earliest([*timers, at]);
+                    return None;
                 }
             }
         }

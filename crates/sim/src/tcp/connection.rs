@@ -133,7 +133,8 @@ impl Connection {
         free
     }
 
-    fn free(&self, low_water: usize) -> usize {
+    /// Room for the owner's bytes.
+    pub fn free(&self, low_water: usize) -> usize {
         let socket = self.socket();
         if self.phase != Phase::Open || !socket.may_send() || self.unsent() >= low_water as u64 {
             return 0;

@@ -270,6 +270,12 @@ impl Host {
         self.find(socket).map_or(0, |connection| connection.free_to_send(low_water))
     }
 
+    /// The same for somebody who only looks: nothing follows.
+    pub fn room(&self, socket: SocketId) -> usize {
+        let found = self.connections.iter().find(|connection| connection.id == socket);
+        found.map_or(0, |connection| connection.free(self.config.low_water))
+    }
+
     /// Bytes that a socket has taken and never sent.
     pub fn unsent(&self, socket: SocketId) -> u64 {
         let found = self.connections.iter().find(|connection| connection.id == socket);

@@ -10,8 +10,9 @@ pub(crate) use stream::Stream;
 use crate::ethernet::{Residence, Segment as FrameSegment};
 use crate::kernel::Kernel;
 use crate::measure::{Load, Segment};
-use crate::network::{Network, SocketPlace};
+use crate::network::{Network, RawPlace, SocketPlace};
 use bytes::Bytes;
+use switch::raw;
 use wire::Instant;
 
 /// How the stream of one link is carried.
@@ -21,6 +22,41 @@ pub enum TransportConfig {
     Pipe(PipeConfig),
     /// A TCP connection between two stations of the network.
     Tcp(TcpConfig),
+    /// Raw Ethernet frames between two stations of the network.
+    Raw(RawConfig),
+}
+
+/// A connection over raw Ethernet.
+#[derive(Clone, Copy, Debug)]
+pub struct RawConfig {
+    /// The station of the host, and that of the device node.
+    pub stations: [usize; 2],
+    /// Priority of its frames, 0 to 7.
+    pub priority: u8,
+    /// Of both ends; connection identifier and overhead of a tag are set by
+    /// the world.
+    pub settings: raw::Settings,
+}
+
+impl TransportConfig {
+    /// The stations that it joins, host first, and the priority of its frames;
+    /// `None` without a network.
+    pub fn stations(&self) -> Option<([usize; 2], u8)> {
+        match self {
+            Self::Pipe(_) => None,
+            Self::Tcp(tcp) => Some((tcp.stations, tcp.priority)),
+            Self::Raw(raw) => Some((raw.stations, raw.priority)),
+        }
+    }
+
+    /// Bytes that the tunnel hands over at once at most.
+    pub fn at_once(&self) -> usize {
+        match self {
+            Self::Pipe(pipe) => pipe.segment,
+            Self::Tcp(tcp) => tcp.burst,
+            Self::Raw(raw) => raw.settings.chunk,
+        }
+    }
 }
 
 /// A TCP connection.
@@ -65,8 +101,19 @@ impl Arrived {
     /// In a frame that spent its time so. The order in which its parts are
     /// told is not that in which they happened, their lengths are.
     pub fn over_tcp(bytes: Bytes, residence: &Residence) -> Self {
+        Self::in_a_frame(bytes, residence, Segment::Tcp)
+    }
+
+    /// The same in a raw frame.
+    pub fn over_raw(bytes: Bytes, residence: &Residence) -> Self {
+        Self::in_a_frame(bytes, residence, Segment::Carrier)
+    }
+
+    /// `before`: what it waited for until the frame was made, and waits for
+    /// after it came.
+    fn in_a_frame(bytes: Bytes, residence: &Residence, before: Segment) -> Self {
         let mut at = residence.born();
-        let mut way = [(at, Segment::Tcp); STEPS];
+        let mut way = [(at, before); STEPS];
         for (step, segment) in way[1..].iter_mut().zip(FrameSegment::ALL) {
             at += residence.spent(segment);
             *step = (at, of_frame(segment));
@@ -91,6 +138,7 @@ const fn of_frame(segment: FrameSegment) -> Segment {
 pub(crate) enum Transport {
     Pipe(Box<Pipe>),
     Tcp { places: [SocketPlace; 2], burst: usize },
+    Raw { places: [RawPlace; 2] },
 }
 
 impl Transport {
@@ -99,6 +147,7 @@ impl Transport {
         match self {
             Self::Pipe(_) => true,
             Self::Tcp { places, .. } => network.is_connected(places[end as usize]),
+            Self::Raw { places } => network.raw_is_connected(places[end as usize]),
         }
     }
 
@@ -107,6 +156,15 @@ impl Transport {
         match self {
             Self::Pipe(pipe) => pipe.room(now, end),
             Self::Tcp { places, burst } => network.free(places[end as usize]).min(*burst),
+            Self::Raw { places } => network.raw_room(now, places[end as usize]),
+        }
+    }
+
+    /// The same for somebody who only looks.
+    pub fn takes(&self, now: Instant, end: End, network: &Network) -> usize {
+        match self {
+            Self::Pipe(pipe) => pipe.room(now, end),
+            Self::Tcp { places, burst } => network.room(places[end as usize]).min(*burst),
         }
     }
 
@@ -125,6 +183,10 @@ impl Transport {
                 let station = network.send(now, places[end as usize], bytes.into());
                 kernel.arm_by(station, now);
             }
+            Self::Raw { places } => {
+                let station = network.raw_send(now, places[end as usize], bytes);
+                kernel.arm_by(station, now);
+            }
         }
     }
 
@@ -133,6 +195,7 @@ impl Transport {
         match self {
             Self::Pipe(pipe) => pipe.receive(now, end),
             Self::Tcp { places, .. } => network.receive(places[end as usize]),
+            Self::Raw { places } => network.raw_receive(places[end as usize]),
         }
     }
 
@@ -140,7 +203,7 @@ impl Transport {
     pub fn next(&self, now: Instant, end: End) -> Option<Instant> {
         match self {
             Self::Pipe(pipe) => pipe.next(now, end),
-            Self::Tcp { .. } => None,
+            Self::Tcp { .. } | Self::Raw { .. } => None,
         }
     }
 
@@ -148,7 +211,7 @@ impl Transport {
     pub fn next_arrival(&self, end: End) -> Option<Instant> {
         match self {
             Self::Pipe(pipe) => pipe.next_arrival(end),
-            Self::Tcp { .. } => None,
+            Self::Tcp { .. } | Self::Raw { .. } => None,
         }
     }
 
@@ -156,7 +219,7 @@ impl Transport {
     pub fn load(&self, end: End) -> Option<Load> {
         match self {
             Self::Pipe(pipe) => Some(pipe.load(end)),
-            Self::Tcp { .. } => None,
+            Self::Tcp { .. } | Self::Raw { .. } => None,
         }
     }
 }

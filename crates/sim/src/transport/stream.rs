@@ -79,7 +79,8 @@ impl Stream {
             for (at, segment) in way {
                 marks.advance(stamp, *at, *segment);
             }
-            marks.advance(stamp, now, Segment::Tcp);
+            let carrier = way.first().is_some_and(|(_, first)| *first == Segment::Carrier);
+            marks.advance(stamp, now, if carrier { Segment::Carrier } else { Segment::Tcp });
             self.arrived[class.index()].push_back(stamp);
         }
     }

@@ -97,20 +97,16 @@ fn largest_frame(max_payload: usize) -> usize {
 fn check_ports(config: &Config, host: usize, switch: &SwitchConfig) -> Result<(), Error> {
     for (number, port) in switch.ports.iter().enumerate() {
         let fail = |what: &str| Err(Error::Config(format!("host {host}, port {number}: {what}")));
-        let room = match &port.transport {
-            TransportConfig::Pipe(pipe) => pipe.segment,
-            TransportConfig::Tcp(tcp) => {
-                let known = |station: &usize| *station < config.network.stations.len();
-                if !tcp.stations.iter().all(known) || tcp.stations[0] == tcp.stations[1] {
-                    return fail("its stations are two of the network");
-                }
-                if tcp.priority > 7 {
-                    return fail("priority is 0 to 7");
-                }
-                tcp.burst
+        if let Some((stations, priority)) = port.transport.stations() {
+            let known = |station: &usize| *station < config.network.stations.len();
+            if !stations.iter().all(known) || stations[0] == stations[1] {
+                return fail("its stations are two of the network");
             }
-        };
-        if room < largest_frame(switch.max_payload) {
+            if priority > 7 {
+                return fail("priority is 0 to 7");
+            }
+        }
+        if port.transport.at_once() < largest_frame(switch.max_payload) {
             return fail("the transport takes less at once than the largest TLP needs");
         }
     }
@@ -196,14 +192,14 @@ impl World {
             p2p: false,
             tunnel: settings(Role::Host, host as u64 + 1),
         };
-        self.switches.push(SwitchNode::new(upstream, self.transports.len()));
+        self.switches.push(SwitchNode::new(upstream, self.transports.len(), config.rate_limit));
         self.switch_hosts.push(host);
         for (number, port) in config.ports.iter().enumerate() {
             let link = self.transports.len();
             self.streams.push(Default::default());
             let device = self.add(Kind::Device(link));
-            self.devices
-                .push(DeviceNode::new(link as u16, settings(Role::Device, 1 << 32 | link as u64)));
+            let end = settings(Role::Device, 1 << 32 | link as u64);
+            self.devices.push(DeviceNode::new(link as u16, end, config.rate_limit));
             let transport = self.transport(&port.transport, link, [component, device]);
             self.transports.push(transport);
             self.device_components.push(device);
@@ -227,6 +223,10 @@ impl World {
                 let port = FIRST_PORT + link as u16;
                 let places = self.network.open(tcp.stations, port, tcp.priority, owners);
                 Transport::Tcp { places, burst: tcp.burst }
+            }
+            TransportConfig::Raw(raw) => {
+                let places = self.network.open_raw(raw, link as u32 + 1, owners);
+                Transport::Raw { places }
             }
         }
     }

@@ -8,6 +8,7 @@ use crate::pcie::LinkConfig;
 use crate::transport::TransportConfig;
 use crate::workload::{SoftwareConfig, Workload};
 use switch::aggregate::Policy;
+use switch::congestion::Rate;
 use wire::Duration;
 
 /// Everything that makes a simulation: the same value gives the same run, bit
@@ -62,6 +63,10 @@ pub struct SwitchConfig {
     pub max_frame: usize,
     /// When TLPs leave, on both sides.
     pub aggregation: Policy,
+    /// What the host's side may send over all links together, and each device
+    /// node over its own: bits of frames a second, without the headers of what
+    /// carries them.
+    pub rate_limit: Option<Rate>,
     /// Its downstream ports, 1 to 32.
     pub ports: Vec<PortConfig>,
 }

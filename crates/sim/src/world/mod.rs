@@ -13,14 +13,16 @@ pub use preset::READS_IN_FLIGHT;
 pub use report::{HostReport, LinkReport, Report, TunnelReport};
 
 use crate::kernel::{Component, Kernel, LimitReached};
-use crate::measure::{Load, Marks, Observer, Tracker};
+use crate::measure::{Load, Marks, Observer, Point, Tracker};
 use crate::network::Network;
 use crate::node::{DeviceNode, DriveNode, HostNode, SwitchNode};
 use crate::pcie::Link;
 use crate::transport::{End, Stream, Transport};
 use crate::workload::BootError;
+use switch::tunnel::Tunnel;
 use thiserror::Error;
 use wire::Instant;
+use wire::frame::HEADER;
 
 /// Why a simulation did not end well.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -146,6 +148,36 @@ impl World {
             self.step()?;
         }
         Ok(true)
+    }
+
+    /// Runs everything that happens at the next instant; whether every workload
+    /// is done.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn run_instant(&mut self) -> Result<bool, Error> {
+        let at = self.kernel.next_time().unwrap_or(self.kernel.now());
+        self.run_until(at)
+    }
+
+    /// A TLP that waits at an end of a link though it has credits and the
+    /// network would take it now: which end, and its bytes. Between two
+    /// instants there is none, but with a policy that waits.
+    pub fn held_back(&self) -> Option<(Point, usize)> {
+        let now = self.kernel.now();
+        let waits = |link: usize, end, sender: Option<&Tunnel>| {
+            let tunnel = sender.filter(|tunnel| tunnel.is_up())?;
+            let room = self.transports[link].takes(now, end, &self.network);
+            let length = tunnel.queue().next_length()?;
+            (HEADER + length <= room).then_some(length)
+        };
+        (0..self.transports.len()).find_map(|link| {
+            let switch = &self.switches[self.device_switches[link]];
+            let host = waits(link, End::Host, switch.sender(now, link - switch.first));
+            let device = waits(link, End::Device, self.devices[link].sender(now));
+            let host = host.map(|length| (Point::TunnelHost(link as u16), length));
+            host.or(device.map(|length| (Point::TunnelDevice(link as u16), length)))
+        })
     }
 
     fn is_done(&self) -> bool {

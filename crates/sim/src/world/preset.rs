@@ -155,6 +155,7 @@ impl SwitchConfig {
             loss_limit: Duration::from_ms(800),
             max_frame: 32 << 10,
             aggregation: Policy::Adaptive,
+            rate_limit: None,
             ports,
         }
     }

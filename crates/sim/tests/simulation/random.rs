@@ -51,7 +51,7 @@ prop_compose! {
         ack in prop::option::of(1u64..50),
         reads in 1usize..9,
         polling in any::<bool>(),
-        over_pipe in prop::bool::weighted(0.2),
+        transport in prop::sample::select(vec!["tcp", "tcp", "pipe", "none", "swift", "swift=100us"]),
     ) -> Config {
         let mut node = station(rate);
         node.tx_ring = ring;
@@ -68,7 +68,12 @@ prop_compose! {
         let ports = (0..drives).map(|number| {
             let mut drive = drive(number, timing);
             drive.reads_in_flight = reads;
-            let transport = if over_pipe { pipe() } else { tcp([0, number + 1]) };
+            let stations = [0, number + 1];
+            let transport = match transport {
+                "tcp" => tcp(stations),
+                "pipe" => pipe(),
+                congestion => raw(stations, congestion),
+            };
             (transport, drive)
         });
         let mut host = host(work, ports.collect());

@@ -5,7 +5,7 @@ use sim::ethernet::nic::Tagging;
 use sim::ethernet::{Rate, bridge, port};
 use sim::network::{BridgeConfig, CableConfig, NetworkConfig, Place, StationConfig};
 use sim::pcie::LinkConfig;
-use sim::transport::{PipeConfig, TcpConfig, TransportConfig};
+use sim::transport::{PipeConfig, RawConfig, TcpConfig, TransportConfig};
 use sim::workload::{Fio, Rw, Workload};
 use sim::world::{Attached, HostConfig, PortConfig, Report, SwitchConfig};
 use sim::{Config, World};
@@ -30,6 +30,12 @@ pub fn pipe() -> TransportConfig {
 
 pub fn tcp(stations: [usize; 2]) -> TransportConfig {
     TransportConfig::Tcp(TcpConfig { stations, priority: PRIORITY, burst: 1_460 })
+}
+
+pub fn raw(stations: [usize; 2], congestion: &str) -> TransportConfig {
+    let congestion = congestion.parse().expect("a control");
+    let settings = switch::raw::Settings { congestion, ..switch::raw::Settings::new(0) };
+    TransportConfig::Raw(RawConfig { stations, priority: PRIORITY, settings })
 }
 
 pub fn station(rate: Rate) -> StationConfig {

@@ -79,6 +79,11 @@ impl Aggregate {
         self.queue.peek(self.allowed()).is_some()
     }
 
+    /// Bytes of the TLP that goes next, if credits allow one.
+    pub fn next_length(&self) -> Option<usize> {
+        self.queue.peek(self.allowed()).map(Tlp::wire_length)
+    }
+
     /// When a frame with `room` bytes for TLPs leaves. What was pushed since
     /// the last call counts as queued `now`.
     pub fn leave(&mut self, now: Instant, room: usize) -> Leave {

@@ -25,8 +25,6 @@ mod outbound;
 mod receiver;
 mod round_trip;
 mod sender;
-#[cfg(test)]
-mod tests;
 
 use crate::congestion;
 use bytes::Bytes;
@@ -60,7 +58,8 @@ pub struct Settings {
     pub ack_delay: Duration,
     /// Timeout before anything was measured.
     pub first_timeout: Duration,
-    /// The least timeout.
+    /// How much the timeout is above the smoothed round trip at least: the
+    /// floor of the timeout (RFC 6298's G).
     pub least_timeout: Duration,
     /// Gives the connection up when nothing new was acknowledged for this
     /// long, or an Open was not answered. Not above the tunnel's loss limit.
@@ -345,9 +344,16 @@ impl Endpoint {
         self.sender.in_flight()
     }
 
-    /// Whether nothing that was sent waits for its acknowledgement.
+    /// Frames that wait for the network to take them.
+    pub fn queued(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// Whether nothing that was sent waits for its answer.
     pub fn is_quiet(&self) -> bool {
-        self.sender.is_empty() && self.frames.is_empty()
+        !matches!(self.state, State::Opening { .. })
+            && self.sender.is_empty()
+            && self.frames.is_empty()
     }
 }
 

@@ -7,6 +7,8 @@ use wire::Duration;
 pub(super) struct RoundTrip {
     /// Smoothed, and its mean deviation; once measured.
     measured: Option<(Duration, Duration)>,
+    /// The least of all.
+    least: Duration,
 }
 
 impl RoundTrip {
@@ -19,7 +21,16 @@ impl RoundTrip {
                 (weigh(smoothed, sample, 8), weigh(deviation, off, 4))
             }
         };
+        self.least = if self.measured.is_some() { self.least.min(sample) } else { sample };
         self.measured = Some(measured);
+    }
+
+    /// Whether an answer so soon can only be one to an earlier copy of the
+    /// frame (as RFC 8985, 6.2, step 2 has it; here up to twice the least
+    /// round trip, so that a timeout that came too early does no harm).
+    pub fn too_soon(&self, after: Duration) -> bool {
+        let Some((smoothed, _)) = self.measured else { return false };
+        after < smoothed.min(self.least + self.least)
     }
 
     /// Smoothed.
@@ -27,10 +38,10 @@ impl RoundTrip {
         self.measured.map(|(smoothed, _)| smoothed)
     }
 
-    /// Section 2: smoothed plus four deviations.
-    pub fn timeout(&self) -> Option<Duration> {
+    /// Section 2.3: smoothed plus four deviations, at least `margin`.
+    pub fn timeout(&self, margin: Duration) -> Option<Duration> {
         self.measured.map(|(smoothed, deviation)| {
-            smoothed + Duration::from_ps(deviation.as_ps().saturating_mul(4))
+            smoothed + Duration::from_ps(deviation.as_ps().saturating_mul(4)).max(margin)
         })
     }
 }

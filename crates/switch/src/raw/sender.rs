@@ -194,17 +194,26 @@ impl Sender {
         });
         let round_trip = newest.and_then(|(sequence, waited)| self.measure(now, sequence, waited));
         let mut what = Acknowledged { bytes: 0, frames: 0, round_trip, limited };
+        // Of frames sent again: the last transmission, and how many.
+        let mut resent = (0, 0);
         for _ in 0..count {
-            self.arrive(0, &mut what);
+            self.arrive(now, 0, &mut what, &mut resent);
             self.flight.pop_front();
         }
         self.first = until;
         if !bitmap.is_empty() {
             for place in 1..self.flight.len().min(Bitmap::BITS + 1) {
                 if bitmap.get(place - 1) {
-                    self.arrive(place, &mut what);
+                    self.arrive(now, place, &mut what, &mut resent);
                 }
             }
+        }
+        // If frames sent once come with them, it was the first copies that
+        // came: the timeout was too early (as RFC 5682 has it), and says
+        // nothing about the others.
+        let early = self.timeouts > 0 && what.frames > resent.1;
+        if !early {
+            self.arrived = self.arrived.max(resent.0);
         }
         if what.frames > 0 {
             self.timeouts = 0;
@@ -243,7 +252,13 @@ impl Sender {
         Some((sample, sent.wire))
     }
 
-    fn arrive(&mut self, place: usize, what: &mut Acknowledged) {
+    fn arrive(
+        &mut self,
+        now: Instant,
+        place: usize,
+        what: &mut Acknowledged,
+        resent: &mut (u64, u32),
+    ) {
         let sent = &mut self.flight[place];
         match sent.fate {
             Fate::Arrived => return,
@@ -251,7 +266,14 @@ impl Sender {
             Fate::OnTheWay => self.in_flight -= sent.wire,
         }
         sent.fate = Fate::Arrived;
-        self.arrived = self.arrived.max(sent.transmission);
+        if !sent.again {
+            self.arrived = self.arrived.max(sent.transmission);
+        } else {
+            resent.1 += 1;
+            if !self.round_trip.too_soon(now.since(sent.at)) {
+                resent.0 = resent.0.max(sent.transmission);
+            }
+        }
         what.bytes += sent.wire;
         what.frames += 1;
     }
@@ -276,10 +298,9 @@ impl Sender {
 
     /// The timeout as it is now.
     fn pause(&self) -> Duration {
-        let measured = self.round_trip.timeout();
-        let pause = measured.map_or(self.settings.first_timeout, |timeout| {
-            timeout.max(self.settings.least_timeout) + self.settings.ack_delay
-        });
+        let measured = self.round_trip.timeout(self.settings.least_timeout);
+        let pause = measured
+            .map_or(self.settings.first_timeout, |timeout| timeout + self.settings.ack_delay);
         let doubled = pause.as_ps().saturating_mul(1 << self.timeouts.min(16));
         // A path that takes longer than the longest pause must not time out
         // for ever.

@@ -1,0 +1,129 @@
+//! Policies of aggregation, the rate limit, and turns, in whole simulations.
+
+use crate::worlds::*;
+use sim::drive::Timing;
+use sim::ethernet::{Rate, bridge};
+use sim::measure::{Observer, Point};
+use sim::workload::{Rw, Workload};
+use sim::world::{Attached, Report, SwitchConfig};
+use sim::{Config, World};
+use std::cell::RefCell;
+use std::rc::Rc;
+use switch::aggregate::Policy;
+use wire::frame::{HEADER, Header};
+use wire::{Duration, Instant};
+
+#[derive(Default)]
+struct Counted {
+    /// Tunnel frames of either end.
+    frames: u64,
+    /// TCP segments with data, on the two wires that each of them passes.
+    segments: u64,
+}
+
+#[derive(Clone, Default)]
+struct Segments(Rc<RefCell<Counted>>);
+
+impl Observer for Segments {
+    fn stream(&mut self, _: Instant, _: Point, sent: bool, bytes: &[u8]) {
+        let mut rest = bytes;
+        while let Some(header) = rest.first_chunk::<HEADER>().filter(|_| sent) {
+            let length = usize::from(Header::decode(*header).unwrap().length);
+            rest = &rest[HEADER + length..];
+            self.0.borrow_mut().frames += 1;
+        }
+    }
+
+    fn frame(&mut self, _: Instant, _: Point, bytes: &[u8]) {
+        let tag = if bytes[12..14] == [0x81, 0x00] { 4 } else { 0 };
+        let ip = &bytes[14 + tag..];
+        let total = usize::from(u16::from_be_bytes([ip[2], ip[3]]));
+        let headers = 20 + usize::from(ip[20 + 12] >> 4) * 4;
+        self.0.borrow_mut().segments += u64::from(ip[9] == 6 && total > headers);
+    }
+}
+
+/// Two drives behind one bridge, with much to carry.
+fn busy(change: impl Fn(&mut SwitchConfig)) -> Config {
+    let network = bridged(vec![station(Rate::G1); 3], 1, bridge::Mode::StoreAndForward, None);
+    let ports = (0..2).map(|n| (tcp([0, n + 1]), drive(n, Timing::NULL))).collect();
+    let mut host = host(Workload::Fio(fio(Rw::RandRw, 4096, 8)), ports);
+    let Attached::Switch(switch) = &mut host.attached else { unreachable!("a switch") };
+    change(switch);
+    config(vec![host], network)
+}
+
+/// Runs it, and says when a TLP was first seen to wait for nothing.
+fn watched(config: &Config) -> (Report, Option<Instant>) {
+    let mut world = World::new(config).unwrap();
+    let mut held = None;
+    while !world.run_instant().unwrap() {
+        if world.held_back().is_some() {
+            held = held.or(Some(world.now()));
+        }
+    }
+    (world.report(), held)
+}
+
+#[test]
+fn no_tlp_waits_that_the_network_could_take() {
+    for policy in [Policy::Adaptive, Policy::PerTlp] {
+        let (report, held) = watched(&busy(|switch| switch.aggregation = policy));
+        check(&report);
+        assert_eq!(held, None, "{policy}");
+    }
+    // And the same test sees those that wait on purpose.
+    let wait = Policy::Wait(Duration::from_us(1));
+    let (report, held) = watched(&busy(|switch| switch.aggregation = wait));
+    check(&report);
+    assert!(held.is_some(), "a TLP that waits was not seen");
+}
+
+#[test]
+fn each_policy_makes_the_frames_it_says() {
+    let frames = |policy| {
+        let report = run(&busy(|switch| switch.aggregation = policy));
+        check(&report);
+        let sum = |of: fn(&sim::world::TunnelReport) -> u64| report.tunnels.iter().map(of).sum();
+        (sum(|way| way.frames), sum(|way| way.tlps), report.hosts[0].span)
+    };
+    let (frames_alone, tlps_alone, _): (u64, u64, _) = frames(Policy::PerTlp);
+    assert_eq!(frames_alone, tlps_alone, "one TLP a frame");
+    let (adaptive, tlps, span) = frames(Policy::Adaptive);
+    assert!(adaptive * 5 < tlps * 4, "{tlps} TLPs in {adaptive} frames");
+    let (waiting, tlps, slower) = frames(Policy::Wait(Duration::from_us(20)));
+    assert!(waiting < tlps, "{tlps} TLPs in {waiting} frames");
+    assert!(slower > span, "waiting costs time: {slower}, adaptive {span}");
+}
+
+#[test]
+fn a_tlp_alone_is_a_segment_alone() {
+    let config = busy(|switch| switch.aggregation = Policy::PerTlp);
+    let segments = Segments::default();
+    let mut world = World::new(&config).unwrap();
+    world.observe(Box::new(segments.clone()));
+    let report = world.run().unwrap();
+    check(&report);
+    assert_eq!(world.retransmitted(), 0);
+    let counted = segments.0.borrow();
+    assert!(counted.frames > 1_000, "{}", counted.frames);
+    // The last may not have passed its second wire.
+    assert_eq!(
+        counted.segments.div_ceil(2),
+        counted.frames,
+        "TCP segments with data, tunnel frames"
+    );
+}
+
+#[test]
+fn a_rate_limit_is_kept_and_shared() {
+    let limit = "200M".parse().unwrap();
+    let free = run(&busy(|_| {}));
+    let report = run(&busy(|switch| switch.rate_limit = Some(limit)));
+    check(&report);
+    let host = &report.hosts[0];
+    // Half of the commands write: their data leave the host's side.
+    let bits = host.bytes as u128 / 2 * 8 * 1_000_000_000_000 / u128::from(host.span.as_ps());
+    assert!(bits < 200_000_000, "{bits} b/s");
+    assert!(host.span > free.hosts[0].span);
+}

@@ -1,0 +1,127 @@
+//! Links over raw Ethernet.
+
+use crate::worlds::*;
+use sim::drive::Timing;
+use sim::ethernet::cable::Faults;
+use sim::ethernet::random::Probability;
+use sim::ethernet::{Rate, bridge};
+use sim::measure::Segment;
+use sim::workload::{Rw, Workload};
+use sim::{Config, World};
+use wire::{Duration, Instant};
+
+fn plan(rw: Rw, rate: Rate, congestion: &str) -> Config {
+    let stations = vec![station(rate); 2];
+    let port = (raw([0, 1], congestion), drive(0, Timing::NULL));
+    let host = host(Workload::Fio(fio(rw, 4096, 8)), vec![port]);
+    config(vec![host], bridged(stations, 1, bridge::Mode::StoreAndForward, None))
+}
+
+#[test]
+fn reads_and_writes_pass() {
+    for rw in [Rw::RandRead, Rw::RandWrite] {
+        for congestion in ["none", "swift", "swift=40us", "rate=5G"] {
+            let plan = plan(rw, Rate::G10, congestion);
+            let mut world = World::new(&plan).expect("a valid plan");
+            let report = world.run().expect("it ends");
+            check(&report);
+            assert_eq!(world.retransmitted(), 0, "{congestion}: nothing was lost");
+            assert_eq!(report.hosts[0].split.get(Segment::Tcp), Duration::ZERO);
+            assert_eq!(run(&plan).digest, report.digest);
+        }
+    }
+}
+
+#[test]
+fn a_configuration_read_takes_its_way() {
+    let reads = Workload::ConfigReads { count: 10, gap: Duration::from_us(5) };
+    let mut plan = plan(Rw::Read, Rate::G1, "none");
+    plan.hosts[0].workload = reads;
+    let report = run(&plan);
+    let least = report.hosts[0].config_reads.summary().min_ns;
+    // Each way two lines: preamble, Ethernet with tag, carrier, frame, TLP.
+    let bytes = [12, 16].map(|tlp| (8 + 22 + 12 + 12 + tlp).max(72));
+    let line: u64 = bytes.iter().map(|bytes| 2 * Rate::G1.duration(*bytes).as_ns()).sum();
+    let models = 4 * 300 + 2 * 1_500 + 4 * 50;
+    let pcie = 4 * 100 + 4 * 134 + 2 * 130;
+    assert!((line + models..line + models + 2 * pcie).contains(&least), "{least} {line}");
+}
+
+/// Loss, corruption and a cut shorter than the loss limit are mended.
+#[test]
+fn what_the_network_loses_is_sent_again() {
+    for congestion in ["none", "swift=60us", "rate=2G"] {
+        let mut plan = plan(Rw::RandRw, Rate::G10, congestion);
+        let percent = Probability::from_ppm(10_000).expect("1 %");
+        for (seed, cable) in (1..).zip(&mut plan.network.cables) {
+            cable.faults = [0, 1].map(|way| Faults {
+                seed: seed * 2 + way,
+                loss: percent,
+                corruption: percent,
+                delay: percent,
+                delay_up_to: Duration::from_us(30),
+                cuts: vec![(Instant::from_ns(3_000_000), Instant::from_ns(5_000_000))],
+            });
+        }
+        let Workload::Fio(fio) = &mut plan.hosts[0].workload else { unreachable!("set above") };
+        fio.runtime = Some(Duration::from_ms(6));
+        let mut world = World::new(&plan).expect("a valid plan");
+        let report = world.run().expect("it ends");
+        check(&report);
+        assert!(world.retransmitted() > 20, "{}", world.retransmitted());
+        assert!(report.hosts[0].split.get(Segment::Carrier) > Duration::ZERO);
+        assert_eq!(run(&plan).digest, report.digest);
+    }
+}
+
+/// Several links of one host, two of them to one station.
+#[test]
+fn links_of_one_station_are_told_apart() {
+    let stations = vec![station(Rate::G10); 3];
+    let far = [1, 1, 2];
+    let ports = far
+        .iter()
+        .enumerate()
+        .map(|(number, station)| (raw([0, *station], "swift=50us"), drive(number, Timing::NULL)));
+    let mut work = fio(Rw::RandRw, 4096, 4);
+    work.stripe = 4096;
+    let host = host(Workload::Fio(work), ports.collect());
+    let network = bridged(stations, 2, bridge::Mode::CutThrough, None);
+    let report = run(&config(vec![host], network));
+    check(&report);
+    let carried = report.tunnels.iter().filter(|tunnel| tunnel.tlps > 20).count();
+    assert_eq!(carried, 6, "{:?}", report.tunnels);
+}
+
+/// Frames of the tunnel behind gates, with traffic of others around.
+#[test]
+fn gates_hold_for_raw_frames() {
+    let plan = |gates| {
+        let stations = vec![station(Rate::G1); 2];
+        let port = (raw([0, 1], "none"), drive(0, Timing::NULL));
+        let host = host(Workload::Fio(fio(Rw::Read, 4096, 1)), vec![port]);
+        config(vec![host], bridged(stations, 1, bridge::Mode::StoreAndForward, gates))
+    };
+    let open = run(&plan(None));
+    let gated = run(&plan(Some(gates(Duration::from_us(200), Duration::from_us(500)))));
+    [&open, &gated].into_iter().for_each(check);
+    assert_eq!(open.hosts[0].split.get(Segment::GateWait), Duration::ZERO);
+    assert!(gated.hosts[0].split.get(Segment::GateWait) > Duration::ZERO);
+}
+
+/// A rate limit at the nodes is what the wire carries, headers and gaps
+/// counted.
+#[test]
+fn a_rate_limit_holds_on_the_wire() {
+    let mut plan = plan(Rw::Read, Rate::G10, "rate=2G");
+    let Workload::Fio(fio) = &mut plan.hosts[0].workload else { unreachable!("set above") };
+    fio.bs = 64 << 10;
+    fio.size = 2 << 20;
+    let report = run(&plan);
+    check(&report);
+    let up = report.links.iter().find(|link| link.name == "station 1 to bridge 0 port 1");
+    let up = up.expect("the device's cable").load;
+    let bits = (up.bytes + 12 * up.packets) * 8;
+    let rate = bits as f64 / (report.hosts[0].span.as_ns() as f64 / 1e9);
+    assert!((1.8e9..=2.02e9).contains(&rate), "{rate}");
+}

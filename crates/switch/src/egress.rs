@@ -1,0 +1,259 @@
+//! Whose turn it is: the queues of one node, one a destination, share what the
+//! node may send.
+//!
+//! Destinations are served in turn, and get the same number of bytes while
+//! they have something to send, however long their frames are: deficit round
+//! robin (M. Shreedhar and G. Varghese, "Efficient Fair Queuing Using Deficit
+//! Round Robin", SIGCOMM 1995). A frame is made when it leaves, so its length
+//! is not known before; it may overdraw the deficit, and the debt is paid in
+//! the next round (surplus round robin, H. Adiseshu, G. Parulkar and G.
+//! Varghese, "A Reliable and Scalable Striping Protocol", SIGCOMM 1996).
+//!
+//! A rate limit over all of them is the congestion control unit of the
+//! prototype (J. Suzuki et al., Hot Interconnects 2014, "Sending TLPs"):
+//! while it lets nothing go, TLPs wait where they are aggregated. Without one
+//! nothing waits here: whoever has something to send, and room, sends.
+
+use crate::congestion::{Rate, RateLimit};
+use std::fmt;
+use std::str::FromStr;
+use wire::Instant;
+use wire::units::{exact, scaled};
+
+/// See the module. The default has no destination.
+#[derive(Clone, Debug, Default)]
+pub struct Egress {
+    /// Bytes that each destination may send before the next has its turn;
+    /// below zero they were overdrawn.
+    deficits: Vec<i64>,
+    quantum: i64,
+    turn: usize,
+    limit: Option<RateLimit>,
+}
+
+impl Egress {
+    /// Queues for `destinations`, each with frames of at most `frame` bytes.
+    ///
+    /// # Panics
+    /// Without a destination, or frames of no bytes.
+    pub fn new(destinations: usize, frame: usize, limit: Option<Rate>) -> Self {
+        assert!(destinations > 0 && frame > 0, "nothing to send");
+        let limit = limit.map(|rate| RateLimit::new(rate, frame as u64));
+        Self { deficits: vec![0; destinations], quantum: frame as i64, turn: 0, limit }
+    }
+
+    /// Lets destinations send in turn until none does, or the rate limit lets
+    /// nothing go. `send` makes and sends at most one frame to a destination,
+    /// and yields its bytes; `None` if it has nothing to send or no room.
+    pub fn serve(&mut self, now: Instant, mut send: impl FnMut(usize) -> Option<usize>) {
+        let mut silent = 0;
+        while silent < self.deficits.len() && !self.is_held(now) {
+            let destination = self.turn;
+            let deficit = &mut self.deficits[destination];
+            if *deficit <= 0 {
+                *deficit += self.quantum;
+            }
+            match send(destination) {
+                Some(bytes) => {
+                    silent = 0;
+                    *deficit -= bytes as i64;
+                    let more = *deficit > 0;
+                    self.sent(now, bytes);
+                    if more {
+                        continue;
+                    }
+                }
+                None => {
+                    // Who does not use its share does not save it.
+                    silent += 1;
+                    *deficit = 0;
+                }
+            }
+            self.turn = (destination + 1) % self.deficits.len();
+        }
+    }
+
+    /// A frame went: [`serve`](Self::serve) says so itself; a node with one
+    /// destination, which needs no turns, does it.
+    pub fn sent(&mut self, now: Instant, bytes: usize) {
+        if let Some(limit) = &mut self.limit {
+            limit.sent(now, bytes as u64);
+        }
+    }
+
+    /// Whether the rate limit lets nothing go.
+    pub fn is_held(&self, now: Instant) -> bool {
+        self.limit.as_ref().is_some_and(|limit| !limit.may_send(now))
+    }
+
+    /// When the rate limit lets the next frame go, if it holds it back.
+    pub fn held_until(&self, now: Instant) -> Option<Instant> {
+        let limit = self.limit.as_ref().filter(|limit| !limit.may_send(now));
+        limit.map(RateLimit::not_before)
+    }
+}
+
+/// Units of rates: bits a second.
+const RATES: [(&str, u64); 4] = [("", 1), ("k", 1_000), ("M", 1_000_000), ("G", 1_000_000_000)];
+
+/// A text that is no rate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoRate(String);
+
+impl fmt::Display for NoRate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "'{}' is no rate such as 5G or 250M: bits a second, above 0, k, M or G", self.0)
+    }
+}
+
+impl std::error::Error for NoRate {}
+
+impl FromStr for Rate {
+    type Err = NoRate;
+    fn from_str(text: &str) -> Result<Self, NoRate> {
+        let bits = scaled(text, &RATES).or_else(|| text.parse().ok());
+        let bits = bits.filter(|bits| *bits > 0).ok_or_else(|| NoRate(text.to_owned()))?;
+        Ok(Self { bits_per_second: bits, burst: 1 })
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&exact(self.bits_per_second, &RATES))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use wire::Duration;
+
+    const FRAME: usize = 1_500;
+
+    /// Destinations with frames of one length each, as many as they want.
+    struct Loads {
+        frames: Vec<usize>,
+        waiting: Vec<u64>,
+        sent: Vec<u64>,
+    }
+
+    impl Loads {
+        fn new(frames: &[usize], waiting: u64) -> Self {
+            let (frames, count) = (frames.to_vec(), frames.len());
+            Self { frames, waiting: vec![waiting; count], sent: vec![0; count] }
+        }
+
+        fn send(&mut self, destination: usize) -> Option<usize> {
+            self.waiting[destination] = self.waiting[destination].checked_sub(1)?;
+            self.sent[destination] += self.frames[destination] as u64;
+            Some(self.frames[destination])
+        }
+    }
+
+    fn rate(text: &str) -> Option<Rate> {
+        Some(text.parse().unwrap())
+    }
+
+    /// Runs for `span`, waking when the limit says so; yields when it ended.
+    fn run(egress: &mut Egress, loads: &mut Loads, span: Duration) -> Instant {
+        let mut now = Instant::ZERO;
+        loop {
+            egress.serve(now, |destination| loads.send(destination));
+            let Some(at) = egress.held_until(now) else { return now };
+            if at > Instant::ZERO + span {
+                return at;
+            }
+            assert!(at > now, "the limit holds nothing back, but nothing went");
+            now = at;
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn unequal_loads_share_bytes_within_one_frame(
+            frames in prop::collection::vec(24usize..=FRAME, 2..8),
+        ) {
+            let mut egress = Egress::new(frames.len(), FRAME, rate("1G"));
+            let mut loads = Loads::new(&frames, u64::MAX);
+            run(&mut egress, &mut loads, Duration::from_ms(2));
+            let (least, most) = (loads.sent.iter().min(), loads.sent.iter().max());
+            let apart = most.unwrap() - least.unwrap();
+            // A quantum apart in the middle of a round, and a frame of debt.
+            prop_assert!(apart <= 2 * FRAME as u64, "{:?}", loads.sent);
+        }
+
+        #[test]
+        fn the_rate_is_kept(bits in 1_000_000u64..10_000_000_000, frame in 24usize..=FRAME) {
+            let rate = Rate { bits_per_second: bits, burst: 1 };
+            let mut egress = Egress::new(3, FRAME, Some(rate));
+            let mut loads = Loads::new(&[frame; 3], 1_000);
+            let end = run(&mut egress, &mut loads, Duration::from_ms(600_000));
+            let sent: u64 = loads.sent.iter().sum();
+            prop_assert_eq!(sent, 3_000 * frame as u64);
+            let wanted = u128::from(sent) * 8 * 1_000_000_000_000 / u128::from(bits);
+            let took = u128::from(end.as_ps());
+            // Each frame's time is rounded up to a picosecond.
+            prop_assert!(took >= wanted && took <= wanted + 3_000, "{took} of {wanted} ps");
+        }
+    }
+
+    #[test]
+    fn an_idle_destination_costs_nothing() {
+        let run = |waiting: [u64; 3]| {
+            let mut egress = Egress::new(3, FRAME, rate("1G"));
+            let mut loads = Loads { waiting: waiting.to_vec(), ..Loads::new(&[FRAME; 3], 0) };
+            run(&mut egress, &mut loads, Duration::from_ms(1));
+            loads.sent
+        };
+        let alone = run([u64::MAX, 0, 0]);
+        // A frame begins at time 0: 83 and a third fit in a millisecond.
+        assert_eq!(alone, [84 * FRAME as u64, 0, 0]);
+        let two = run([u64::MAX, 0, u64::MAX]);
+        assert_eq!(two, [42 * FRAME as u64, 0, 42 * FRAME as u64]);
+    }
+
+    #[test]
+    fn idleness_saves_no_share() {
+        let mut egress = Egress::new(2, FRAME, rate("1G"));
+        let mut loads = Loads::new(&[100, 100], 0);
+        loads.waiting[0] = u64::MAX;
+        run(&mut egress, &mut loads, Duration::from_ms(1));
+        let before = loads.sent[0];
+        loads.waiting[1] = u64::MAX;
+        let mut now = Instant::ZERO + Duration::from_ms(1);
+        for _ in 0..600 {
+            now = egress.held_until(now).unwrap_or(now);
+            egress.serve(now, |destination| loads.send(destination));
+        }
+        let [first, second] = [loads.sent[0] - before, loads.sent[1]];
+        assert!(first.abs_diff(second) <= FRAME as u64, "{first} and {second}");
+    }
+
+    #[test]
+    fn without_a_limit_nothing_waits() {
+        let mut egress = Egress::new(4, FRAME, None);
+        let mut loads = Loads::new(&[24, 1_500, 700, 90], 1_000);
+        loads.waiting[2] = 0;
+        egress.serve(Instant::ZERO, |destination| loads.send(destination));
+        assert_eq!(loads.waiting, [0; 4]);
+        assert_eq!(egress.held_until(Instant::ZERO), None);
+    }
+
+    #[test]
+    fn rates_are_read_and_written() {
+        for (text, bits, back) in [
+            ("5G", 5_000_000_000, "5G"),
+            ("2.5G", 2_500_000_000, "2500M"),
+            ("250M", 250_000_000, "250M"),
+            ("9600", 9_600, "9600"),
+        ] {
+            let rate: Rate = text.parse().unwrap();
+            assert_eq!((rate.bits_per_second, rate.to_string().as_str()), (bits, back));
+        }
+        for bad in ["", "0", "0G", "5T", "fast", "-1G"] {
+            let error = bad.parse::<Rate>().unwrap_err().to_string();
+            assert!(error.contains("such as 5G"), "{error}");
+        }
+    }
+}

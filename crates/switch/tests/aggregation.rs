@@ -1,0 +1,320 @@
+//! When TLPs leave a tunnel, against a model of its own: nothing waits that
+//! the network could have taken, order and credits are kept, whatever the
+//! policy.
+
+use bytes::Bytes;
+use pcie::{OrderedQueue, Ready};
+use proptest::prelude::*;
+use switch::aggregate::Policy;
+use switch::tunnel::{Input, Output, Settings, Tunnel};
+use wire::frame::{Control, Grant, HEADER, Header, Kind, Role};
+use wire::tlp::{Class, Completion, MemoryRequest, Packet, Status, Tlp};
+use wire::{Bdf, Duration, Instant, Tag};
+
+/// Bytes of the longest control frame after the greeting: credits.
+const LONGEST_CONTROL: usize = HEADER + 24;
+
+/// What is known of the sender from outside: what it was given, what it was
+/// granted, what it has sent.
+struct Model {
+    policy: Policy,
+    max_frame: usize,
+    queue: OrderedQueue,
+    /// When each TLP of the queue was queued, by tag.
+    queued: Vec<Instant>,
+    limits: [Grant; 3],
+    used: [Grant; 3],
+}
+
+impl Model {
+    fn allowed(&self) -> Ready {
+        Class::ALL.into_iter().fold(Ready::NONE, |ready, class| {
+            let (used, limit) = (self.used[class.index()], self.limits[class.index()]);
+            let need = self.queue.front(class).map_or(0, Tlp::data_credits);
+            let enough = limit.headers > used.headers && limit.data - used.data >= need;
+            ready.with(class, enough)
+        })
+    }
+
+    fn next(&self) -> Option<&Tlp> {
+        self.queue.peek(self.allowed())
+    }
+
+    /// Whether the next TLP would fit into a frame with this much room.
+    fn next_fits(&self, room: usize) -> bool {
+        let room = room.saturating_sub(HEADER).min(self.max_frame);
+        self.next().is_some_and(|tlp| tlp.wire_length() <= room)
+    }
+
+    fn sent(&mut self, tlp: &Tlp) {
+        let wanted = self.queue.pop(self.allowed());
+        assert_eq!(wanted.as_ref(), Some(tlp), "in PCIe order, with credits");
+        let used = &mut self.used[tlp.class().index()];
+        used.headers += 1;
+        used.data += tlp.data_credits();
+    }
+
+    /// The TLPs of one frame left together.
+    fn frame(&mut self, now: Instant, mut payload: Bytes, room: usize) {
+        let first = self.first_queued();
+        let bytes = payload.len();
+        let mut tlps = 0;
+        while !payload.is_empty() {
+            self.sent(&Tlp::decode(&mut payload).unwrap());
+            tlps += 1;
+        }
+        match self.policy {
+            Policy::PerTlp => assert_eq!(tlps, 1, "per-tlp"),
+            Policy::Adaptive => {
+                let left = room - bytes;
+                let more = self.next().is_some_and(|tlp| tlp.wire_length() <= left);
+                assert!(!more, "left behind with {left} bytes of room");
+            }
+            Policy::Wait(time) => {
+                let due = first.is_some_and(|first| now >= first + time);
+                let full = bytes == room || !self.queue.is_empty();
+                assert!(due || full, "{bytes} of {room} bytes before its time");
+            }
+        }
+    }
+
+    /// When the first of what waits and has credits was queued.
+    fn first_queued(&self) -> Option<Instant> {
+        let allowed = self.allowed();
+        let fronts = Class::ALL.into_iter().filter(|class| allowed.has(*class));
+        fronts.filter_map(|class| self.queue.front(class)).map(|tlp| self.queued[tag(tlp)]).min()
+    }
+
+    /// Nothing leaves now, though the network would take `room` bytes.
+    fn rests(&self, now: Instant, room: usize, until: Option<Instant>) {
+        if room < LONGEST_CONTROL || !self.next_fits(room) {
+            return;
+        }
+        let Policy::Wait(time) = self.policy else {
+            panic!(
+                "{} waits for nothing, with {room} bytes of room",
+                self.next().unwrap().mnemonic()
+            );
+        };
+        let at = self.first_queued().unwrap() + time;
+        assert!(now < at, "it should have left at {at}, now it is {now}");
+        assert!(until.is_some_and(|until| until <= at), "woken at {until:?}, not at {at}");
+    }
+}
+
+/// TLPs are numbered by address.
+fn tag(tlp: &Tlp) -> usize {
+    match tlp.packet {
+        Packet::MemoryRead(request) | Packet::MemoryWrite(request) => {
+            request.address as usize / 4096
+        }
+        Packet::Completion(completion) => usize::from(completion.tag.get()),
+        _ => unreachable!("none was made"),
+    }
+}
+
+fn tlp(number: usize, class: Class, words: usize, relaxed: bool) -> Tlp {
+    let data = Bytes::from(vec![number as u8; words * 4]);
+    let id = Bdf::default();
+    let address = number as u64 * 4096;
+    let request = |words| MemoryRequest::for_bytes(id, Tag::default(), address, words * 4).unwrap();
+    let mut tlp = match class {
+        Class::Posted => Tlp::memory_write(request(words), data),
+        Class::NonPosted => Tlp::memory_read(request(words)),
+        Class::Completion => {
+            let completion = Completion {
+                completer: id,
+                requester: id,
+                tag: Tag::truncate(number as u16),
+                status: Status::Success,
+                byte_count: (words * 4) as u16,
+                lower_address: 0,
+                byte_count_modified: false,
+            };
+            Tlp::new(Packet::Completion(completion), data)
+        }
+    };
+    tlp.attributes.relaxed = relaxed;
+    tlp
+}
+
+/// What happens to the sender.
+#[derive(Clone, Debug)]
+enum Step {
+    Push {
+        class: usize,
+        words: usize,
+        relaxed: bool,
+    },
+    Room(usize),
+    Pass(u64),
+    /// The far side consumes what it has.
+    Consume(usize),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let push = (0usize..3, 1usize..=64, any::<bool>())
+        .prop_map(|(class, words, relaxed)| Step::Push { class, words, relaxed });
+    let room = prop_oneof![Just(0), 1usize..200, 200usize..3000].prop_map(Step::Room);
+    let pass = (1u64..2_000).prop_map(Step::Pass);
+    let consume = (1usize..8).prop_map(Step::Consume);
+    prop::collection::vec(prop_oneof![4 => push, 3 => room, 1 => pass, 1 => consume], 1..150)
+}
+
+struct Bench {
+    now: Instant,
+    near: Tunnel,
+    far: Tunnel,
+    model: Model,
+    room: usize,
+    frames: u64,
+}
+
+impl Bench {
+    fn new(policy: Policy, window: Grant) -> Self {
+        let mut near = Settings::new(Role::Host, 1);
+        near.aggregation = policy;
+        near.max_frame = 1_400;
+        let mut far = Settings::new(Role::Device, 2);
+        far.window = [window; 3];
+        far.max_payload = 256;
+        let model = Model {
+            policy,
+            max_frame: near.max_frame,
+            queue: OrderedQueue::default(),
+            queued: Vec::new(),
+            limits: far.window,
+            used: [Grant::default(); 3],
+        };
+        let (near, far) = (Tunnel::new(near), Tunnel::new(far));
+        let now = Instant::ZERO;
+        let mut bench = Self { now, near, far, model, room: 10_000, frames: 0 };
+        bench.near.handle(now, Input::Connected);
+        bench.far.handle(now, Input::Connected);
+        bench.run();
+        assert!(bench.near.is_up() && bench.far.is_up());
+        bench
+    }
+
+    /// Until the sender rests; what it sends is received at once.
+    fn run(&mut self) {
+        loop {
+            self.answers();
+            self.near.handle(self.now, Input::CanTransmit { bytes: self.room });
+            match self.near.poll(self.now) {
+                Output::Transmit(bytes) => self.transmitted(bytes.into()),
+                Output::Timeout(until) => {
+                    self.model.rests(self.now, self.room, until);
+                    return;
+                }
+                output => assert!(matches!(output, Output::Up(_)), "{output:?}"),
+            }
+        }
+    }
+
+    fn transmitted(&mut self, bytes: Bytes) {
+        assert!(bytes.len() <= self.room, "more than there was room for");
+        let mut rest = bytes.clone();
+        let mut frames = 0;
+        while !rest.is_empty() {
+            let header = Header::decode(*rest.first_chunk().unwrap()).unwrap();
+            let _ = rest.split_to(HEADER);
+            let payload = rest.split_to(usize::from(header.length));
+            frames += 1;
+            let room = self.room - (bytes.len() - rest.len() - payload.len());
+            if header.kind == Kind::Tlps {
+                self.frames += 1;
+                self.model.frame(self.now, payload, room.min(self.model.max_frame));
+            }
+        }
+        assert!(frames == 1 || self.model.policy != Policy::PerTlp, "{frames} frames at once");
+        self.room -= bytes.len();
+        self.far.handle(self.now, Input::Received(bytes));
+    }
+
+    /// What the far side has to say, in time.
+    fn answers(&mut self) {
+        self.far.handle(self.now, Input::CanTransmit { bytes: 100_000 });
+        loop {
+            match self.far.poll(self.now) {
+                Output::Timeout(_) => return,
+                Output::Transmit(bytes) => {
+                    let mut rest = Bytes::from(bytes.clone());
+                    while !rest.is_empty() {
+                        let header = Header::decode(*rest.first_chunk().unwrap()).unwrap();
+                        let _ = rest.split_to(HEADER);
+                        let payload = rest.split_to(usize::from(header.length));
+                        if let Ok(Control::Credits(limits)) = Control::decode(header.kind, &payload)
+                        {
+                            self.model.limits = limits;
+                        }
+                    }
+                    self.near.handle(self.now, Input::Received(bytes.into()));
+                }
+                output => assert!(matches!(output, Output::Up(_)), "{output:?}"),
+            }
+        }
+    }
+
+    fn step(&mut self, step: &Step) {
+        match *step {
+            Step::Push { class, words, relaxed } => {
+                let tlp = tlp(self.model.queued.len(), Class::ALL[class], words, relaxed);
+                self.model.queued.push(self.now);
+                self.model.queue.push(tlp.clone());
+                self.near.push(tlp);
+            }
+            Step::Room(bytes) => self.room = bytes,
+            Step::Pass(ns) => self.now += Duration::from_ns(ns),
+            Step::Consume(most) => (0..most).for_each(|_| drop(self.far.pop(Ready::ALL))),
+        }
+        self.run();
+    }
+}
+
+fn policies() -> impl Strategy<Value = Policy> {
+    let wait = (1u64..3_000).prop_map(|ns| Policy::Wait(Duration::from_ns(ns)));
+    prop_oneof![2 => Just(Policy::Adaptive), 1 => Just(Policy::PerTlp), 1 => wait]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    /// The test that issue 5 asks for. It fails if `Aggregate::leave` says
+    /// anything but `Now` for an adaptive queue whose next TLP has credits and
+    /// room.
+    #[test]
+    fn no_tlp_waits_that_the_network_could_take(
+        policy in policies(),
+        headers in 1u32..12,
+        data in 16u32..80,
+        steps in steps(),
+    ) {
+        let mut bench = Bench::new(policy, Grant { headers, data });
+        steps.iter().for_each(|step| bench.step(step));
+        // In the end everything arrives.
+        for _ in 0..200 {
+            bench.room = 3_000;
+            bench.now += Duration::from_us(5);
+            bench.step(&Step::Consume(8));
+        }
+        prop_assert!(bench.model.queue.is_empty(), "{} TLPs stay", bench.near.queue().len());
+        prop_assert_eq!(bench.near.counters().frames_sent, bench.frames);
+    }
+}
+
+#[test]
+fn tlps_that_came_together_leave_together_or_alone() {
+    for (policy, frames) in
+        [(Policy::Adaptive, 1), (Policy::Wait(Duration::from_us(1)), 1), (Policy::PerTlp, 8)]
+    {
+        let mut bench = Bench::new(policy, Grant { headers: 100, data: 1000 });
+        bench.room = 0;
+        (0..8).for_each(|_| bench.step(&Step::Push { class: 0, words: 16, relaxed: false }));
+        bench.room = 3_000;
+        bench.run();
+        bench.step(&Step::Pass(1_000));
+        assert_eq!(bench.frames, frames, "{policy}");
+        assert!(bench.model.queue.is_empty());
+    }
+}

@@ -1,0 +1,186 @@
+//! Two ends and a network between them, in virtual time.
+
+use bytes::Bytes;
+use std::collections::{BTreeMap, VecDeque};
+use switch::raw::{Cause, Endpoint, Input, Output, Settings};
+use wire::{Duration, Instant};
+
+/// Seeded numbers: SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
+pub struct Rng(pub u64);
+
+impl Rng {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    }
+
+    pub fn happens(&mut self, permille: u64) -> bool {
+        self.next() % 1000 < permille
+    }
+}
+
+/// What the network does to frames, in parts of a thousand.
+#[derive(Clone, Copy, Default)]
+pub struct Faults {
+    pub lost: u64,
+    pub repeated: u64,
+    pub late: u64,
+    pub corrupt: u64,
+}
+
+/// The CRC of IEEE 802.3, 3.2.9: what finds corruption.
+fn fcs(bytes: &[u8]) -> u32 {
+    let step = |crc: u32| if crc & 1 == 1 { crc >> 1 ^ 0xedb8_8320 } else { crc >> 1 };
+    let byte = |crc: u32, byte: &u8| (0..8).fold(crc ^ u32::from(*byte), |crc, _| step(crc));
+    !bytes.iter().fold(!0, byte)
+}
+
+pub struct Network {
+    pub now: Instant,
+    pub ends: [Endpoint; 2],
+    pub rng: Rng,
+    pub faults: Faults,
+    /// From one end to the other; a late frame takes up to ten times that.
+    pub latency: Duration,
+    /// Picoseconds of line that a byte takes.
+    pub byte: u64,
+    /// Whether frames pass at all.
+    pub cut: bool,
+    line_free: [Instant; 2],
+    /// By time and a running number: to whom, and what.
+    flying: BTreeMap<(Instant, u64), (usize, Vec<u8>)>,
+    number: u64,
+    /// Chunks that wait to be sent, by end.
+    pub waiting: [VecDeque<Vec<u8>>; 2],
+    pub delivered: [Vec<Bytes>; 2],
+    pub connected: [u32; 2],
+    pub down: [Option<Cause>; 2],
+    /// Of all that was sent and when.
+    pub digest: u64,
+    pub frames: u64,
+}
+
+impl Network {
+    pub fn new(settings: [Settings; 2], seed: u64) -> Self {
+        let mut network = Self {
+            now: Instant::from_ns(1_000),
+            ends: settings.map(Endpoint::new),
+            rng: Rng(seed),
+            faults: Faults::default(),
+            latency: Duration::from_us(3),
+            byte: 800,
+            cut: false,
+            line_free: Default::default(),
+            flying: BTreeMap::new(),
+            number: 0,
+            waiting: Default::default(),
+            delivered: Default::default(),
+            connected: [0; 2],
+            down: [None; 2],
+            digest: 0,
+            frames: 0,
+        };
+        network.ends[1].handle(network.now, Input::Accept);
+        network.ends[0].handle(network.now, Input::Open);
+        network
+    }
+
+    /// Queues `count` chunks of random sizes at an end.
+    pub fn queue(&mut self, end: usize, count: usize) {
+        for _ in 0..count {
+            let length = 1 + self.rng.next() as usize % 1488;
+            let number = self.rng.next();
+            self.waiting[end].push_back((0..length).map(|n| number as u8 ^ n as u8).collect());
+        }
+    }
+
+    /// Runs until nothing waits and nothing is on the way, or until `limit`.
+    pub fn run(&mut self, limit: Duration) {
+        let until = self.now + limit;
+        loop {
+            let wakes = [0, 1].map(|end| self.turn(end));
+            let frame = self.flying.keys().next().map(|(at, _)| *at);
+            let quiet = self.ends.iter().all(Endpoint::is_quiet);
+            if quiet && frame.is_none() && self.waiting.iter().all(VecDeque::is_empty) {
+                return;
+            }
+            let next = wakes.into_iter().flatten().chain(frame).min();
+            match next {
+                Some(at) if at <= until => {
+                    assert!(at > self.now || frame == Some(at), "time stands still at {at}");
+                    self.now = self.now.max(at);
+                }
+                _ => {
+                    self.now = until;
+                    return;
+                }
+            }
+            while let Some(entry) = self.flying.first_entry() {
+                if entry.key().0 > self.now {
+                    break;
+                }
+                let (end, bytes) = entry.remove();
+                self.ends[end].handle(self.now, Input::Received(bytes.into()));
+            }
+        }
+    }
+
+    /// One end until it rests.
+    fn turn(&mut self, end: usize) -> Option<Instant> {
+        loop {
+            // An interface that takes a few frames more than it sends.
+            let backlog = self.line_free[end].since(self.now).as_ps() / (1538 * self.byte);
+            let frames = 4usize.saturating_sub(backlog as usize);
+            self.ends[end].handle(self.now, Input::CanTransmit { frames });
+            while let Some(chunk) = self.waiting[end].front() {
+                if self.ends[end].room(self.now) < chunk.len() {
+                    break;
+                }
+                let chunk = self.waiting[end].pop_front().expect("looked at");
+                self.ends[end].send(self.now, chunk);
+            }
+            match self.ends[end].poll(self.now) {
+                Output::Transmit(frame) => self.carry(end, frame),
+                Output::Connected => self.connected[end] += 1,
+                Output::Delivered(chunk) => self.delivered[end].push(chunk),
+                Output::Down(cause) => self.down[end] = Some(cause),
+                Output::Timeout(at) => {
+                    let more = self.waiting[end].front().map(Vec::len);
+                    if more.is_none_or(|length| self.ends[end].room(self.now) < length) {
+                        let line = Some(self.line_free[end]).filter(|at| *at > self.now);
+                        return [at, line].into_iter().flatten().min();
+                    }
+                }
+            }
+        }
+    }
+
+    fn carry(&mut self, from: usize, mut frame: Vec<u8>) {
+        frame.resize(frame.len().max(46), 0);
+        self.frames += 1;
+        let sum = fcs(&frame);
+        self.digest = self.digest.rotate_left(7) ^ self.now.as_ps() ^ u64::from(sum) << 32;
+        let free = self.line_free[from].max(self.now);
+        self.line_free[from] = free + Duration::from_ps((frame.len() as u64 + 38) * self.byte);
+        let lost = self.rng.happens(self.faults.lost) || self.cut;
+        let copies = 1 + usize::from(self.rng.happens(self.faults.repeated));
+        for _ in 0..if lost { 0 } else { copies } {
+            let mut at = self.line_free[from] + self.latency;
+            if self.rng.happens(self.faults.late) {
+                at += Duration::from_ps(self.rng.next() % (10 * self.latency.as_ps()));
+            }
+            let mut frame = frame.clone();
+            if self.rng.happens(self.faults.corrupt) {
+                let bit = self.rng.next() as usize % (8 * frame.len());
+                frame[bit / 8] ^= 1 << (bit % 8);
+            }
+            if fcs(&frame) == sum {
+                self.number += 1;
+                self.flying.insert((at, self.number), (1 - from, frame));
+            }
+        }
+    }
+}
