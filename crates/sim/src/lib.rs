@@ -3,6 +3,7 @@
 
 pub mod drive;
 pub mod ethernet;
+pub mod flows;
 pub mod kernel;
 pub mod measure;
 pub mod network;

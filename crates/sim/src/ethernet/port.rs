@@ -24,6 +24,17 @@ pub enum Guard {
     MaximumFrame(usize),
 }
 
+/// From `at` on, a port sends `bits_per_second` at most, preamble and gap
+/// counted: each frame at the line's rate, the next one later (a shaper with
+/// room for one frame).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateStep {
+    /// From when on.
+    pub at: Instant,
+    /// Bits a second, above 0.
+    pub bits_per_second: u64,
+}
+
 /// A port's parameters.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -39,6 +50,8 @@ pub struct Config {
     pub queue_bytes: usize,
     /// The queue of each priority code point; a frame without tag has 0.
     pub queue_of_priority: [u8; QUEUES],
+    /// What is let through less than the line's rate, in the order of time.
+    pub rate_steps: Vec<RateStep>,
 }
 
 impl Config {
@@ -52,6 +65,7 @@ impl Config {
             queue_frames: 1024,
             queue_bytes: 512 << 10,
             queue_of_priority: [0, 1, 2, 3, 4, 5, 6, 7],
+            rate_steps: Vec::new(),
         }
     }
 }
@@ -114,6 +128,8 @@ pub struct Port {
     free_at: Instant,
     counters: Counters,
     occupancy: Occupancy,
+    /// Since when the frame that started last had waited here.
+    waited: Duration,
 }
 
 /// The time that frames were queued, summed over all of them.
@@ -146,6 +162,7 @@ impl Port {
             free_at: Instant::ZERO,
             counters: Counters::default(),
             occupancy: Occupancy::default(),
+            waited: Duration::ZERO,
         }
     }
 
@@ -185,6 +202,11 @@ impl Port {
     /// Bytes queued in `queue`, header to FCS.
     pub fn queued_bytes(&self, queue: usize) -> usize {
         self.queues[queue].bytes
+    }
+
+    /// How long the frame that started last had waited here, gates included.
+    pub fn last_wait(&self) -> Duration {
+        self.waited
     }
 
     /// Takes a frame.
@@ -267,13 +289,23 @@ impl Port {
         queued
     }
 
+    /// When a frame that starts now lets the next one start by the rate step.
+    fn shaped(&self, now: Instant, line: usize) -> Instant {
+        let step = self.config.rate_steps.iter().rfind(|step| step.at <= now);
+        step.map_or(now, |step| {
+            let ps = (line + GAP) as u128 * 8_000_000_000_000;
+            now + Duration::from_ps((ps / u128::from(step.bits_per_second)) as u64)
+        })
+    }
+
     fn start(&mut self, index: usize, now: Instant) -> Transmission {
         let Queued { mut frame, duration, gate_until } = self.take(index, now);
+        self.waited = now.since(frame.residence.until());
         frame.residence.book(Segment::Gate, gate_until.min(now));
         frame.residence.book(Segment::Queue, now);
         let rate = self.config.rate;
         let end = now + duration;
-        self.free_at = end + rate.duration(GAP);
+        self.free_at = (end + rate.duration(GAP)).max(self.shaped(now, frame.line_length()));
         self.counters.sent += 1;
         self.counters.sent_bytes += frame.line_length() as u64;
         self.counters.busy = self.counters.busy + duration;

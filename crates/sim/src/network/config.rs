@@ -94,12 +94,15 @@ pub struct CableConfig {
     pub propagation: Duration,
     /// What goes wrong from `a` to `b`, and back.
     pub faults: [Faults; 2],
+    /// What the ports at both its ends let through less than its rate, in the
+    /// order of time.
+    pub rate_steps: Vec<port::RateStep>,
 }
 
 impl CableConfig {
     /// A faultless cable.
     pub fn new(a: Place, b: Place, propagation: Duration) -> Self {
-        Self { a, b, propagation, faults: Default::default() }
+        Self { a, b, propagation, faults: Default::default(), rate_steps: Vec::new() }
     }
 }
 
@@ -121,10 +124,14 @@ impl StationConfig {
         tcp::Config { ack_delay: self.ack_delay, low_water: 1, ..config }
     }
 
-    pub(super) fn nic(&self, number: usize) -> nic::Config {
+    pub(super) fn nic(&self, number: usize, rate_steps: Vec<port::RateStep>) -> nic::Config {
         nic::Config {
             mac: mac(number),
-            port: port::Config { gates: self.gates.clone(), ..port::Config::new(self.rate) },
+            port: port::Config {
+                gates: self.gates.clone(),
+                rate_steps,
+                ..port::Config::new(self.rate)
+            },
             tx_delay: self.tx_delay,
             rx_delay: self.rx_delay,
             tx_ring: self.tx_ring,
@@ -150,9 +157,21 @@ impl TrafficConfig {
 }
 
 impl BridgeConfig {
-    pub(super) fn machine(&self, number: usize, addresses: Vec<(Mac, usize)>) -> bridge::Config {
+    pub(super) fn machine(
+        &self,
+        number: usize,
+        addresses: Vec<(Mac, usize)>,
+        network: &NetworkConfig,
+    ) -> bridge::Config {
+        let port = |(port, config): (usize, &port::Config)| {
+            let steps = steps(network, Place::Bridge(number, port));
+            match steps.is_empty() {
+                true => config.clone(),
+                false => port::Config { rate_steps: steps, ..config.clone() },
+            }
+        };
         bridge::Config {
-            ports: self.ports.clone(),
+            ports: self.ports.iter().enumerate().map(port).collect(),
             mode: self.mode,
             delay: self.delay,
             jitter: self.jitter,
@@ -161,6 +180,12 @@ impl BridgeConfig {
             learns: false,
         }
     }
+}
+
+/// Rate steps of the cable at a place.
+pub(super) fn steps(config: &NetworkConfig, place: Place) -> Vec<port::RateStep> {
+    let cable = config.cables.iter().find(|cable| [cable.a, cable.b].contains(&place));
+    cable.map(|cable| cable.rate_steps.clone()).unwrap_or_default()
 }
 
 /// Contradictions, in words.
@@ -181,6 +206,14 @@ pub(super) fn check(config: &NetworkConfig) -> Result<(), String> {
                 return Err(format!("cable {number}: {place:?} has a cable already"));
             }
             used.push(place);
+        }
+        let steps = &cable.rate_steps;
+        if steps.iter().any(|step| step.bits_per_second == 0)
+            || steps.windows(2).any(|pair| pair[0].at >= pair[1].at)
+        {
+            return Err(format!(
+                "cable {number}: rate steps are above 0, each later than the last"
+            ));
         }
         if rate(config, cable.a) != rate(config, cable.b) {
             return Err(format!("cable {number}: its ends have different rates"));

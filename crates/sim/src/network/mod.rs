@@ -4,6 +4,7 @@
 mod config;
 mod raw;
 mod routes;
+mod watch;
 
 pub use config::{BridgeConfig, CableConfig, NetworkConfig, Place, StationConfig, TrafficConfig};
 
@@ -18,6 +19,7 @@ use bytes::Bytes;
 pub(crate) use raw::RawPlace;
 use std::collections::VecDeque;
 use std::net::SocketAddrV4;
+use watch::Watch;
 use wire::{Duration, Instant};
 
 /// One end of a connection.
@@ -67,6 +69,7 @@ pub(crate) struct Network {
     bridges: Vec<Switching>,
     ways: Vec<Way>,
     station_components: Vec<Component>,
+    watch: Option<Watch>,
 }
 
 /// One end of a link over TCP.
@@ -106,7 +109,7 @@ impl Network {
             let sources = station.traffic.iter().enumerate();
             Station {
                 host,
-                nic: Nic::new(station.nic(number)),
+                nic: Nic::new(station.nic(number, config::steps(config, place))),
                 sources: sources.map(|(n, t)| Source::new(t.source(number, n))).collect(),
                 sockets: Vec::new(),
                 raw: raw::Ends::new(config::mac(number), number),
@@ -124,11 +127,12 @@ impl Network {
             let addresses = routes::addresses(config, number);
             Switching {
                 cables: cables.collect(),
-                bridge: Bridge::new(bridge.machine(number, addresses)),
+                bridge: Bridge::new(bridge.machine(number, addresses, config)),
             }
         });
         let bridges = switching.collect();
-        Ok(Self { stations: made, bridges, ways, station_components: stations })
+        let station_components = stations;
+        Ok(Self { stations: made, bridges, ways, station_components, watch: None })
     }
 
     /// Opens a connection between two stations; its ends belong to `owners`.
@@ -242,6 +246,9 @@ impl Network {
         loop {
             match bridge.poll(now) {
                 bridge::Output::Transmit { port, transmission } => {
+                    if let Some(watch) = &mut self.watch {
+                        watch.starts(number, port, bridge.port(port).last_wait());
+                    }
                     if let Some((_, to)) = cables[port] {
                         self.ways[to].carry(now, to, transmission, context);
                     }

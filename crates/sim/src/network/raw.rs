@@ -101,12 +101,17 @@ impl Network {
     /// Bytes that an end may send now. If none, its owner is woken when there
     /// are.
     pub fn raw_room(&mut self, now: Instant, place: RawPlace) -> usize {
-        let Station { raw, nic, .. } = &mut self.stations[place.station];
-        let room = raw.room(now, place.end, nic);
+        let room = self.raw_takes(now, place);
         if room == 0 {
-            raw.ends[place.end].told = false;
+            self.stations[place.station].raw.ends[place.end].told = false;
         }
         room
+    }
+
+    /// The same for somebody who only looks.
+    pub fn raw_takes(&self, now: Instant, place: RawPlace) -> usize {
+        let Station { raw, nic, .. } = &self.stations[place.station];
+        raw.room(now, place.end, nic)
     }
 
     /// Sends a chunk; the station runs next.

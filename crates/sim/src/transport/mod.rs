@@ -165,6 +165,7 @@ impl Transport {
         match self {
             Self::Pipe(pipe) => pipe.room(now, end),
             Self::Tcp { places, burst } => network.room(places[end as usize]).min(*burst),
+            Self::Raw { places } => network.raw_takes(now, places[end as usize]),
         }
     }
 

@@ -1,0 +1,240 @@
+//! Elastic traffic alone: greedy senders over raw Ethernet and the network
+//! between them, without hosts and drives. What congestion control does shows
+//! here first.
+
+use crate::kernel::{Component, Kernel, LimitReached, Limits};
+use crate::measure::{Latency, Load, Marks, Tracker};
+use crate::network::{Network, NetworkConfig, RawPlace};
+use crate::node::{Context, earliest};
+use crate::transport::RawConfig;
+use switch::raw;
+use thiserror::Error;
+use wire::{Duration, Instant};
+
+/// A sender that always has something to send, to one receiver.
+#[derive(Clone, Copy, Debug)]
+pub struct FlowConfig {
+    /// Stations, priority and settings: from the first to the second.
+    pub raw: RawConfig,
+    /// From when on it sends.
+    pub start: Instant,
+    /// Until when.
+    pub stop: Instant,
+    /// Bytes of the chunks it sends: of full frames, or of less.
+    pub chunk: usize,
+}
+
+/// What is simulated.
+#[derive(Clone, Debug)]
+pub struct FlowsConfig {
+    /// Seed of everything drawn, beside the faults' own.
+    pub seed: u64,
+    /// Stations, bridges, cables.
+    pub network: NetworkConfig,
+    /// The flows.
+    pub flows: Vec<FlowConfig>,
+    /// Bridge and port where queues are watched.
+    pub watch: (usize, usize),
+    /// How long it runs.
+    pub time: Duration,
+    /// How far samples are apart.
+    pub interval: Duration,
+}
+
+/// What happened between two samples.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// Its end.
+    pub at: Instant,
+    /// Bytes of chunks delivered, by flow.
+    pub delivered: Vec<u64>,
+    /// What passed each direction of each cable: 2n from a to b.
+    pub loads: Vec<Load>,
+    /// The longest wait at the port that is watched.
+    pub longest_wait: Duration,
+}
+
+/// What came of it.
+#[derive(Clone, Debug)]
+pub struct FlowsReport {
+    /// Of everything that happened.
+    pub digest: u64,
+    /// In order.
+    pub samples: Vec<Sample>,
+    /// Waits of all frames at the port that is watched.
+    pub waits: Latency,
+    /// Frames dropped there because its queue was full.
+    pub dropped: u64,
+    /// What each sender counted.
+    pub senders: Vec<raw::Counters>,
+    /// What each receiver counted.
+    pub receivers: Vec<raw::Counters>,
+}
+
+/// Why it did not come to its end.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum FlowsError {
+    /// The network contradicts itself.
+    #[error("{0}")]
+    Config(String),
+    /// A limit was reached.
+    #[error(transparent)]
+    Limit(#[from] LimitReached),
+}
+
+enum Kind {
+    Station(usize),
+    Bridge(usize),
+    Flow(usize),
+}
+
+struct Flow {
+    config: FlowConfig,
+    places: [RawPlace; 2],
+    delivered: u64,
+}
+
+struct Flows {
+    kernel: Kernel,
+    kinds: Vec<Kind>,
+    network: Network,
+    flows: Vec<Flow>,
+    marks: Marks,
+    tracker: Tracker,
+}
+
+/// Runs flows for their time.
+///
+/// # Errors
+/// If the network contradicts itself, or an endless loop is stopped.
+pub fn run(config: &FlowsConfig) -> Result<FlowsReport, FlowsError> {
+    let mut flows = Flows::new(config)?;
+    let mut samples = Vec::new();
+    let mut before = (vec![0; config.flows.len()], Vec::new());
+    let mut at = Instant::ZERO;
+    while at < Instant::ZERO + config.time {
+        at += config.interval;
+        flows.run_until(at)?;
+        let delivered: Vec<u64> = flows.flows.iter().map(|flow| flow.delivered).collect();
+        let loads: Vec<Load> = flows.network.loads().map(|(_, load)| load).collect();
+        let since = |(now, before): (&u64, &u64)| now - before;
+        let none = vec![Load::default(); loads.len()];
+        let past = if before.1.is_empty() { &none } else { &before.1 };
+        samples.push(Sample {
+            at,
+            delivered: delivered.iter().zip(&before.0).map(since).collect(),
+            loads: loads.iter().zip(past).map(|(now, before)| less(*now, *before)).collect(),
+            longest_wait: flows.network.longest_wait(),
+        });
+        before = (delivered, loads);
+    }
+    let (bridge, port) = config.watch;
+    let counters = |end: usize| {
+        let ends = flows.flows.iter().map(|flow| flow.places[end]);
+        ends.map(|place| flows.network.raw_endpoint(place).counters()).collect()
+    };
+    Ok(FlowsReport {
+        digest: flows.kernel.digest(),
+        samples,
+        waits: flows.network.waits().cloned().unwrap_or_default(),
+        dropped: flows.network.port_counters(bridge, port).full.iter().sum(),
+        senders: counters(0),
+        receivers: counters(1),
+    })
+}
+
+fn less(now: Load, before: Load) -> Load {
+    Load {
+        busy: now.busy - before.busy,
+        packets: now.packets - before.packets,
+        bytes: now.bytes - before.bytes,
+    }
+}
+
+impl Flows {
+    fn new(config: &FlowsConfig) -> Result<Self, FlowsError> {
+        let fail = |what: &str| Err(FlowsError::Config(what.to_owned()));
+        if config.interval == Duration::ZERO {
+            return fail("samples are some time apart");
+        }
+        let (bridge, port) = config.watch;
+        if config.network.bridges.get(bridge).is_none_or(|bridge| port >= bridge.ports.len()) {
+            return fail("the port to watch is one of a bridge");
+        }
+        let mut kernel = Kernel::new(config.seed, Limits::default());
+        let mut kinds = Vec::new();
+        let mut add = |kind: Kind| {
+            let component = kernel.add();
+            kernel.arm(component, Instant::ZERO);
+            kinds.push(kind);
+            component
+        };
+        let stations: Vec<Component> =
+            (0..config.network.stations.len()).map(|n| add(Kind::Station(n))).collect();
+        let bridges: Vec<Component> =
+            (0..config.network.bridges.len()).map(|n| add(Kind::Bridge(n))).collect();
+        let owners: Vec<Component> = (0..config.flows.len()).map(|n| add(Kind::Flow(n))).collect();
+        let mut network =
+            Network::new(&config.network, stations, &bridges).map_err(FlowsError::Config)?;
+        network.watch(bridge, port);
+        let mut flows = Vec::new();
+        for ((flow, owner), number) in config.flows.iter().zip(owners).zip(1..) {
+            let known = |station: &usize| *station < config.network.stations.len();
+            let [from, to] = flow.raw.stations;
+            if !flow.raw.stations.iter().all(known) || from == to || flow.raw.priority > 7 {
+                return fail("a flow goes from one station to another, at priority 0 to 7");
+            }
+            if flow.chunk == 0 {
+                return fail("a flow sends chunks of some bytes");
+            }
+            let places = network.open_raw(&flow.raw, number, [owner; 2]);
+            flows.push(Flow { config: *flow, places, delivered: 0 });
+        }
+        let (marks, tracker) = (Marks::default(), Tracker::default());
+        Ok(Self { kernel, kinds, network, flows, marks, tracker })
+    }
+
+    fn run_until(&mut self, until: Instant) -> Result<(), LimitReached> {
+        while self.kernel.next_time().is_some_and(|at| at <= until) {
+            let Some(component) = self.kernel.pop()? else { break };
+            let mut context = Context {
+                now: self.kernel.now(),
+                kernel: &mut self.kernel,
+                marks: &mut self.marks,
+                tracker: &mut self.tracker,
+                observer: &mut None,
+            };
+            let next = match self.kinds[component.index()] {
+                Kind::Station(station) => self.network.run_station(station, &mut context),
+                Kind::Bridge(bridge) => self.network.run_bridge(bridge, &mut context),
+                Kind::Flow(flow) => self.flows[flow].run(&mut self.network, &mut context),
+            };
+            self.kernel.arm_or_disarm(component, next);
+        }
+        Ok(())
+    }
+}
+
+impl Flow {
+    fn run(&mut self, network: &mut Network, context: &mut Context) -> Option<Instant> {
+        let now = context.now;
+        while let Some(arrived) = network.raw_receive(self.places[1]) {
+            self.delivered += arrived.bytes.len() as u64;
+        }
+        let FlowConfig { start, stop, chunk, .. } = self.config;
+        if now >= stop {
+            return None;
+        }
+        if now < start {
+            return earliest([Some(start)]);
+        }
+        loop {
+            let room = network.raw_room(now, self.places[0]);
+            if room == 0 {
+                return None;
+            }
+            let station = network.raw_send(now, self.places[0], vec![0; room.min(chunk)]);
+            context.kernel.arm_by(station, now);
+        }
+    }
+}

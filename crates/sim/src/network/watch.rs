@@ -1,0 +1,50 @@
+//! How long frames wait at one port of a bridge.
+
+use super::Network;
+use crate::ethernet::port;
+use crate::measure::Latency;
+use wire::Duration;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Watch {
+    bridge: usize,
+    port: usize,
+    waits: Latency,
+    /// Since it was asked last.
+    longest: Duration,
+}
+
+impl Watch {
+    /// A frame starts at a port.
+    pub fn starts(&mut self, bridge: usize, port: usize, waited: Duration) {
+        if (bridge, port) == (self.bridge, self.port) {
+            self.waits.record(waited);
+            self.longest = self.longest.max(waited);
+        }
+    }
+}
+
+impl Network {
+    /// Records from now on how long frames wait at this port.
+    pub fn watch(&mut self, bridge: usize, port: usize) {
+        let waits = Latency::default();
+        self.watch = Some(Watch { bridge, port, waits, longest: Duration::ZERO });
+    }
+
+    /// Waits at the port that is watched.
+    pub fn waits(&self) -> Option<&Latency> {
+        self.watch.as_ref().map(|watch| &watch.waits)
+    }
+
+    /// The longest wait since it was asked last.
+    pub fn longest_wait(&mut self) -> Duration {
+        let longest = self.watch.as_mut().map(|watch| std::mem::take(&mut watch.longest));
+        longest.unwrap_or_default()
+    }
+
+    /// What the ports of a bridge counted.
+    pub fn port_counters(&self, bridge: usize, port: usize) -> port::Counters {
+        self.bridges[bridge].bridge.port(port).counters()
+    }
+}

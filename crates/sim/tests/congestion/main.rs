@@ -1,0 +1,7 @@
+//! What congestion control does on networks with a bottleneck.
+
+mod fairness;
+mod loss;
+mod network;
+mod rates;
+mod steps;
