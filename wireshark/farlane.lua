@@ -30,11 +30,12 @@ local HEADER = 12
 local MAGIC = "FARLANE\0"
 local kinds = {
     [0] = "TLPs", "Hello", "Reject", "Credits", "Acknowledge", "Echo", "EchoReply",
-    "Reset", "ResetDone", "Goodbye",
+    "Reset", "ResetDone", "Goodbye", "Move",
 }
-local lengths = { [2] = 12, [3] = 24, [4] = 0, [5] = 8, [6] = 8, [7] = 0, [8] = 0, [9] = 0 }
+local lengths = { [2] = 12, [3] = 24, [4] = 0, [5] = 8, [6] = 8, [7] = 0, [8] = 0, [9] = 0, [10] = 2 }
 local roles = { "host", "device", "probe" }
-local reasons = { "the versions differ", "another host uses this device", "the role does not fit" }
+local reasons = { "the versions differ", "another host uses this device", "the role does not fit",
+    "the device belongs to another group" }
 
 local u8, u16, u32 = ProtoField.uint8, ProtoField.uint16, ProtoField.uint32
 local f = {

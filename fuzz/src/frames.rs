@@ -23,6 +23,7 @@ pub fn hello(role: Role) -> Vec<u8> {
         version: wire::frame::VERSION,
         role,
         max_payload: settings.max_payload,
+        group: 0,
         instance: settings.instance,
         credits: settings.window,
     };

@@ -5,6 +5,7 @@ pub mod commands;
 pub mod experiments;
 pub mod export;
 mod floor;
+mod link_end;
 mod links;
 mod local;
 mod namespace;

@@ -5,6 +5,7 @@ use crate::signals::Stop;
 use live::DeviceNode;
 use live::attached::Switch;
 use live::links::LinkEvent;
+use std::collections::BTreeSet;
 use wire::{Duration, Instant};
 
 /// How long nodes wait for the far sides they were told of.
@@ -14,12 +15,21 @@ pub const PATIENCE: Duration = Duration::from_ms(10_000);
 pub struct LinksUp {
     until: Instant,
     last: Option<String>,
+    /// Links that turned out not to come up soon, if the others are enough.
+    absent: Option<BTreeSet<usize>>,
 }
 
 impl LinksUp {
     /// Waits for `patience` from `now` on.
     pub fn new(now: Instant, patience: Duration) -> Self {
-        Self { until: now + patience, last: None }
+        Self { until: now + patience, last: None, absent: None }
+    }
+
+    /// The same, content with fewer: nodes that turn this one away are not
+    /// waited for, nor are others after the patience is over.
+    #[must_use]
+    pub fn or_fewer(self) -> Self {
+        Self { absent: Some(BTreeSet::new()), ..self }
     }
 
     /// Whether every link is up.
@@ -30,9 +40,14 @@ impl LinksUp {
     pub fn look(&mut self, now: Instant, switch: &mut Switch) -> Result<bool, Failure> {
         while let Some(event) = switch.links_mut().event() {
             match event {
-                LinkEvent::Failed(_, why, true) => {
-                    return Err(Failure(format!("no link to {why}")));
-                }
+                LinkEvent::Failed(link, why, true) => match &mut self.absent {
+                    Some(absent) => {
+                        if absent.insert(link) {
+                            eprintln!("no link yet to {why}");
+                        }
+                    }
+                    None => return Err(Failure(format!("no link to {why}"))),
+                },
                 LinkEvent::Failed(_, why, false) => self.last = Some(why),
                 LinkEvent::Down(link, cause) => {
                     let peer = switch.links_mut().peer(link);
@@ -42,7 +57,11 @@ impl LinksUp {
             }
         }
         let upstream = switch.upstream();
-        if (0..upstream.links()).all(|link| upstream.tunnel(link).is_up()) {
+        let absent = |link| self.absent.as_ref().is_some_and(|absent| absent.contains(&link));
+        if (0..upstream.links()).all(|link| upstream.tunnel(link).is_up() || absent(link)) {
+            return Ok(true);
+        }
+        if now >= self.until && self.absent.is_some() {
             return Ok(true);
         }
         if now >= self.until {

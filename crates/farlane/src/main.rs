@@ -1,7 +1,7 @@
 //! The `farlane` program: see `farlane --help`.
 
 use clap::{Parser, Subcommand};
-use farlane::commands::{bench, demo, device, host, ping, reproduce, sim, switch, trace};
+use farlane::commands::{bench, demo, device, host, move_to, ping, reproduce, sim, switch, trace};
 use std::process::ExitCode;
 
 /// A PCIe endpoint, first of all an NVMe drive, on the far side of an
@@ -30,6 +30,7 @@ enum Command {
     Device(device::Args),
     Host(host::Args),
     Switch(switch::Args),
+    Move(move_to::Args),
     Ping(ping::Args),
     Sim(sim::Args),
     Trace(trace::Args),
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
         Command::Device(args) => device::run(&args),
         Command::Host(args) => host::run(&args),
         Command::Switch(args) => switch::run(&args),
+        Command::Move(args) => move_to::run(&args),
         Command::Ping(args) => ping::run(&args),
         Command::Sim(args) => sim::run(&args),
         Command::Trace(args) => trace::run(&args),

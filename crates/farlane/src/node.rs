@@ -53,26 +53,38 @@ impl NodeArgs {
         texts.iter().map(|text| Address::of_peer(text, self.insecure)).collect()
     }
 
-    /// The same with the largest payload that fits the frames of all of
-    /// `addresses`; says so if it is not what was asked for.
+    /// The largest payload asked for that fits the frames of all of
+    /// `addresses`.
     ///
     /// # Errors
     /// If an interface has gone, or carries no TLPs.
+    pub fn payload_for<'a>(
+        &self,
+        addresses: impl IntoIterator<Item = &'a Address>,
+    ) -> Result<u16, Failure> {
+        let mut payload = self.mps;
+        for address in addresses {
+            if let Address::Raw(station) = address {
+                payload = payload.min(largest_payload(station)?);
+            }
+        }
+        Ok(payload)
+    }
+
+    /// The same with the largest payload that fits; says so if it is not what
+    /// was asked for.
+    ///
+    /// # Errors
+    /// As [`payload_for`](Self::payload_for).
     pub fn fitted<'a>(
         &self,
         addresses: impl IntoIterator<Item = &'a Address>,
     ) -> Result<Self, Failure> {
-        let mut fitted = self.clone();
-        for address in addresses {
-            let Address::Raw(station) = address else { continue };
-            let most = largest_payload(station)?;
-            if fitted.mps > most {
-                let interface = &station.interface;
-                eprintln!("--mps {most}: the frames of {interface} carry no larger payload");
-                fitted.mps = most;
-            }
+        let mps = self.payload_for(addresses)?;
+        if mps < self.mps {
+            eprintln!("--mps {mps}: frames of raw Ethernet carry no larger payload here");
         }
-        Ok(fitted)
+        Ok(Self { mps, ..self.clone() })
     }
 
     /// The settings of links over raw Ethernet.

@@ -57,7 +57,8 @@ impl<F: Function> Downstream<F> {
                     self.function.handle(now, Input::HotReset);
                     self.tunnel.reset_done();
                 }
-                tunnel::Output::EchoReply(_) => {}
+                // A probe that moves devices is served beside the host.
+                tunnel::Output::EchoReply(_) | tunnel::Output::Move(_) => {}
                 tunnel::Output::Timeout(at) => {
                     return Output::Timeout(earlier(at, timer));
                 }

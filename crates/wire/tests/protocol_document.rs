@@ -33,6 +33,7 @@ fn hello() -> Control {
         version: 1,
         role: Role::Host,
         max_payload: 4096,
+        group: 5,
         instance: 0x1122_3344_5566_7788,
         credits: grants([(1024, 65_536), (1024, 1024), (1, u32::MAX)]),
     })
@@ -70,6 +71,7 @@ fn meanings() -> BTreeMap<String, Vec<u8>> {
         ("reset", control(Control::Reset, 17)),
         ("reset-done", control(Control::ResetDone, 18)),
         ("goodbye", control(Control::Goodbye, 17)),
+        ("move", control(Control::Move(7), 0)),
     ];
     examples.into_iter().map(|(name, bytes)| (name.to_owned(), bytes)).collect()
 }

@@ -8,6 +8,7 @@ use crate::trace_to::TraceArgs;
 use live::device::DeviceEvent;
 use live::net::{Address, Incoming};
 use live::{Clock, DeviceNode};
+use switch::tunnel::Settings;
 use wire::frame::Role;
 use wire::trace::NodeRole;
 
@@ -34,6 +35,9 @@ pub struct Args {
     /// address
     #[arg(long, value_name = "TEXT", value_parser = parse_serial)]
     serial: Option<String>,
+    /// The group of hosts that the device belongs to; 0: whoever comes first
+    #[arg(long, value_name = "GROUP", default_value_t = 0)]
+    group: u16,
     #[command(flatten)]
     node: NodeArgs,
     #[command(flatten)]
@@ -60,7 +64,7 @@ pub fn run(args: &Args) -> Outcome {
     let mps = usize::from(options.mps);
     let drive = drive(&args.namespaces, args.serial.as_deref(), &args.listen, mps)?;
     let listener = Incoming::bind(&address, options.raw())?;
-    let settings = options.tunnel(Role::Device);
+    let settings = Settings { group: args.group, ..options.tunnel(Role::Device) };
     let clock = Clock::start();
     let tracer = args.trace.open(NodeRole::Device, instance(), clock)?;
     let drive = drive.traced(tracer.clone());
@@ -81,6 +85,8 @@ pub(crate) fn tell(event: DeviceEvent) {
         DeviceEvent::HostUp(peer) => eprintln!("host {peer} attached"),
         DeviceEvent::HostDown(peer, cause) => eprintln!("host {peer} gone: {cause}"),
         DeviceEvent::TurnedAway(peer, cause) => eprintln!("turned {peer} away: {cause}"),
+        DeviceEvent::Moved(0) => eprintln!("moved to whoever comes first"),
+        DeviceEvent::Moved(group) => eprintln!("moved to group {group}"),
         DeviceEvent::Attached(news) => eprintln!("{news}"),
         DeviceEvent::Report(report) => print_report(&report),
     }

@@ -13,6 +13,7 @@ use pcie::{enumerate, root};
 use std::io;
 use std::path::{Path, PathBuf};
 use switch::Upstream;
+use switch::tunnel::Settings;
 use wire::Duration;
 use wire::frame::Role;
 use wire::trace::NodeRole;
@@ -21,6 +22,7 @@ use wire::trace::NodeRole;
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
     farlane host --connect 192.0.2.7:4420 --insecure --vfio-user /tmp/farlane\n  \
+    farlane host --connect 127.0.0.1:4420 --group 2 --hot-plug --vfio-user /tmp/two\n  \
     farlane host --connect raw:eth0,02:00:5e:10:00:01 --insecure --vfio-user /tmp/farlane\n\n\
     Endpoint N is offered on DIR/N/cntrl; the QEMU options are printed on stdout.\n\
     Ctrl-C tells the nodes and ends; a second one ends at once. Counters of errors\n\
@@ -47,6 +49,14 @@ pub struct Args {
     /// its link and is counted
     #[arg(long)]
     ecrc: bool,
+    /// The group that this host belongs to; `farlane move` gives a device to
+    /// another
+    #[arg(long, value_name = "GROUP", default_value_t = 0)]
+    group: u16,
+    /// Do not insist on every node at the start: endpoints of those that come
+    /// later are offered then
+    #[arg(long)]
+    hot_plug: bool,
     /// How long to wait for the nodes at the start
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     wait: u64,
@@ -74,11 +84,14 @@ pub fn run(args: &Args) -> Outcome {
         ports,
         max_payload: mps,
         p2p: args.p2p,
-        tunnel: options.tunnel(Role::Host),
+        tunnel: Settings { group: args.group, ..options.tunnel(Role::Host) },
     });
     let clock = Clock::start();
     let tracer = args.trace.open(NodeRole::Host, instance(), clock)?;
     let mut links = LinksUp::new(clock.now(), Duration::from_ms(args.wait * 1000));
+    if args.hot_plug {
+        links = links.or_fewer();
+    }
     let settings = enumerate::Settings {
         max_payload: mps,
         max_read_request: args.mrrs,
@@ -132,7 +145,10 @@ fn device_option(socket: &Path) -> String {
 
 fn tell(event: HostEvent) {
     match event {
-        HostEvent::Offered(number, path) => eprintln!("endpoint {number}: {}", path.display()),
+        HostEvent::Offered(number, path) => {
+            println!("-device '{}'", device_option(&path));
+            eprintln!("endpoint {number}: offered");
+        }
         HostEvent::VmmAttached(number) => eprintln!("endpoint {number}: VMM attached"),
         HostEvent::VmmGone(number, why) => eprintln!("endpoint {number}: VMM gone: {why}"),
         HostEvent::LinkDown(port, cause) => eprintln!("port {port}: link down: {cause}"),

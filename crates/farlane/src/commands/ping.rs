@@ -2,15 +2,12 @@
 
 use super::{Failure, Outcome};
 use crate::analyse::latency::{Latency, Summary};
-use crate::node::{NodeArgs, instance};
+use crate::link_end::LinkEnd;
+use crate::node::NodeArgs;
 use bytes::Bytes;
-use live::Clock;
-use live::net::{Address, Carrier};
-use switch::tunnel::{Cause, Input, Output, Settings, Tunnel};
-use switch::upstream::next_timer;
-use wire::frame::{Reject, Role};
+use wire::frame::Role;
 use wire::tlp::{ConfigKind, ConfigRequest, Packet, Tlp};
-use wire::{Bdf, Duration, Instant, Tag};
+use wire::{Bdf, Tag};
 
 /// Measure the round trip to a node: of the link, and of a configuration read
 #[derive(clap::Args, Debug)]
@@ -31,23 +28,20 @@ pub struct Args {
     node: NodeArgs,
 }
 
-/// How long any answer may take.
-const PATIENCE: Duration = Duration::from_ms(2_000);
-
 /// Runs the command.
 ///
 /// # Errors
 /// One line for the user.
 pub fn run(args: &Args) -> Outcome {
-    let mut end = End::connect(args, Role::Probe)?;
-    let echo = end.measure(args.count, End::echo)?;
+    let mut end = LinkEnd::connect(&args.address, &args.node, Role::Probe)?;
+    let link = measure(&mut end, args.count, echo)?;
     end.tunnel.goodbye();
     end.turn()?;
     drop(end);
     // The probe carries no TLPs: a configuration read takes the host's place.
-    let config_read = match End::connect(args, Role::Host) {
+    let config = match LinkEnd::connect(&args.address, &args.node, Role::Host) {
         Ok(mut end) => {
-            let summary = end.measure(args.count, End::config_read)?;
+            let summary = measure(&mut end, args.count, config_read)?;
             end.tunnel.goodbye();
             end.turn()?;
             Ok(summary)
@@ -57,8 +51,8 @@ pub fn run(args: &Args) -> Outcome {
     if args.json {
         let document = serde_json::json!({
             "schema": 1,
-            "link": echo,
-            "config_read": config_read.as_ref().ok(),
+            "link": link,
+            "config_read": config.as_ref().ok(),
         });
         println!("{document:#}");
     } else {
@@ -66,12 +60,12 @@ pub fn run(args: &Args) -> Outcome {
             "{:<20} {:>8} {:>12} {:>12} {:>12}",
             "round trip", "n", "p50 us", "p99 us", "max us"
         );
-        line("link", &echo);
-        if let Ok(summary) = &config_read {
+        line("link", &link);
+        if let Ok(summary) = &config {
             line("configuration read", summary);
         }
     }
-    if let Err(failure) = config_read {
+    if let Err(failure) = config {
         eprintln!("no configuration read: {failure}");
     }
     Ok(())
@@ -88,121 +82,32 @@ fn line(name: &str, s: &Summary) {
     );
 }
 
-/// A link end without anything behind it.
-struct End {
-    clock: Clock,
-    poller: live::Poller,
-    connection: Carrier,
-    tunnel: Tunnel,
-    answered: Option<Instant>,
-    name: String,
+fn echo(end: &mut LinkEnd, number: u32) {
+    end.tunnel.echo(u64::from(number));
 }
 
-impl End {
-    fn connect(args: &Args, role: Role) -> Result<Self, Failure> {
-        let name = args.address.clone();
-        let address = Address::of_peer(&args.address, args.node.insecure)?;
-        let options = args.node.fitted([&address])?;
-        let clock = Clock::start();
-        let mut poller = options.poller()?;
-        let mut connection = Carrier::connect(clock.now(), &address, options.raw())?;
-        poller.add(&connection, connection.connects_by_output())?;
-        let named = |error: std::io::Error| Failure(format!("{name}: {error}"));
-        while !connection.established(clock.now()).map_err(named)? {
-            if clock.now() > Instant::ZERO + PATIENCE {
-                return Err(Failure(format!("{name}: no answer")));
-            }
-            let soon = Some(clock.now() + Duration::from_ms(100));
-            poller.wait(&clock, next_timer([soon, connection.timer()]))?;
-        }
-        poller.modify(&connection, false)?;
-        let settings = Settings { max_payload: options.mps, ..Settings::new(role, instance()) };
-        let mut tunnel = Tunnel::new(settings);
-        tunnel.handle(clock.now(), Input::Connected);
-        let mut end = Self { clock, poller, connection, tunnel, answered: None, name };
-        while !end.tunnel.is_up() {
-            end.turn()?;
-        }
-        Ok(end)
-    }
+fn config_read(end: &mut LinkEnd, number: u32) {
+    let request = ConfigRequest {
+        kind: ConfigKind::Type0,
+        requester: Bdf::default(),
+        tag: Tag::truncate(number as u16),
+        target: Bdf::new(1, 0, 0),
+        register: 0,
+        first_be: 0xf,
+    };
+    end.tunnel.push(Tlp::new(Packet::ConfigRead(request), Bytes::new()));
+}
 
-    /// Moves what can be moved, then waits.
-    fn turn(&mut self) -> Result<(), Failure> {
-        let now = self.clock.now();
-        let failed = |name: &str, why: String| Failure(format!("{name}: {why}"));
-        let (tunnel, mut moved) = (&mut self.tunnel, false);
-        let closed = self.connection.receive(now, |bytes| {
-            moved = true;
-            tunnel.handle(now, Input::Received(bytes));
-        });
-        if self.tunnel.pop(pcie::Ready::ALL).is_some() {
-            self.answered = Some(self.clock.now());
+fn measure(end: &mut LinkEnd, count: u32, ask: fn(&mut LinkEnd, u32)) -> Result<Summary, Failure> {
+    let warm_up = count / 10 + 1;
+    let mut times = Latency::new();
+    for number in 0..warm_up + count {
+        let start = end.clock.now();
+        ask(end, number);
+        let answered = end.answer()?;
+        if number >= warm_up {
+            times.record(answered - start);
         }
-        let timer = loop {
-            let bytes = self.connection.room(now);
-            self.tunnel.handle(now, Input::CanTransmit { bytes });
-            match self.tunnel.poll(now) {
-                Output::Transmit(bytes) => {
-                    moved = true;
-                    self.connection.send(now, bytes)?;
-                }
-                Output::EchoReply(_) => self.answered = Some(self.clock.now()),
-                Output::Down(Cause::Rejected(Reject::Busy)) => {
-                    return Err(failed(&self.name, "another host uses this device".into()));
-                }
-                Output::Down(cause) => return Err(failed(&self.name, cause.to_string())),
-                Output::Up(_) | Output::Reset => moved = true,
-                Output::Timeout(at) => break at,
-            }
-        };
-        if closed {
-            return Err(failed(&self.name, "the node closed the connection".into()));
-        }
-        if moved {
-            self.poller.busy(now);
-        } else {
-            let timer = next_timer([timer, self.connection.timer()]);
-            self.poller.wait(&self.clock, timer)?;
-        }
-        Ok(())
     }
-
-    fn echo(&mut self, number: u32) {
-        self.tunnel.echo(u64::from(number));
-    }
-
-    fn config_read(&mut self, number: u32) {
-        let request = ConfigRequest {
-            kind: ConfigKind::Type0,
-            requester: Bdf::default(),
-            tag: Tag::truncate(number as u16),
-            target: Bdf::new(1, 0, 0),
-            register: 0,
-            first_be: 0xf,
-        };
-        self.tunnel.push(Tlp::new(Packet::ConfigRead(request), Bytes::new()));
-    }
-
-    fn measure(&mut self, count: u32, ask: fn(&mut Self, u32)) -> Result<Summary, Failure> {
-        let warm_up = count / 10 + 1;
-        let mut times = Latency::new();
-        for number in 0..warm_up + count {
-            self.answered = None;
-            let start = self.clock.now();
-            ask(self, number);
-            let answered = loop {
-                if let Some(at) = self.answered {
-                    break at;
-                }
-                if self.clock.now() > start + PATIENCE {
-                    return Err(Failure(format!("{}: no answer", self.name)));
-                }
-                self.turn()?;
-            };
-            if number >= warm_up {
-                times.record(answered - start);
-            }
-        }
-        Ok(times.summary())
-    }
+    Ok(times.summary())
 }

@@ -24,6 +24,10 @@ mod transcript;
 
 use drive::{BLOCK, Drive};
 use node::{DeviceNode, HostNode};
+use std::net::SocketAddr;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// Bytes that differ from block to block and from `seed` to `seed`.
 fn pattern(seed: u64, bytes: usize) -> Vec<u8> {
@@ -89,4 +93,67 @@ fn a_polled_client_reads_what_it_wrote() {
     drive.detach();
     assert!(host.stop().success());
     assert!(device.stop().success());
+}
+
+/// Runs `farlane move`.
+fn give(device: SocketAddr, group: &str) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_farlane"));
+    let status = command.args(["move", &device.to_string(), "--to", group]).status().unwrap();
+    assert!(status.success(), "farlane move");
+}
+
+#[test]
+fn a_device_moves_to_another_host_and_the_others_do_not_notice() {
+    let folder = folder::kept("moved");
+    let limit = Duration::from_secs(20);
+    let device = |name| {
+        let any = "127.0.0.1:0".parse().unwrap();
+        DeviceNode::start_with(any, &folder, name, &["ram=16M"], &["--group", "1"])
+    };
+    let (stays, goes) = (device("stays"), device("goes"));
+    let both = [stays.address(), goes.address()];
+    let mut one = HostNode::start(&folder, "one", &both, &["--mmap-doorbells", "--group", "1"]);
+    let options = ["--mmap-doorbells", "--group", "2", "--hot-plug"];
+    let mut two = HostNode::start(&folder, "two", &[goes.address()], &options);
+    let data = pattern(7, 64 * BLOCK);
+    let mut drive = Drive::attach(&one.socket(1));
+    drive.write(1000, &data);
+
+    let (stop, stays_socket) = (AtomicBool::new(false), one.socket(0));
+    std::thread::scope(|threads| {
+        // The other drive of the first host works all the time.
+        let busy = threads.spawn(|| {
+            let mut drive = Drive::attach(&stays_socket);
+            let mut rounds = 0;
+            while !stop.load(Ordering::Relaxed) {
+                let data = pattern(rounds, 16 * BLOCK);
+                drive.write(rounds % 100 * 16, &data);
+                assert!(drive.read(rounds % 100 * 16, 16) == data, "round {rounds}");
+                rounds += 1;
+            }
+            drive.detach();
+            rounds
+        });
+        give(goes.address(), "2");
+        two.process.stderr.wait_for("endpoint 0: offered", limit);
+        let mut moved = Drive::attach(&two.socket(0));
+        assert!(moved.read(1000, 64) == data, "data stay when the device moves");
+        moved.write(5000, &data);
+        moved.detach();
+        stop.store(true, Ordering::Relaxed);
+        let rounds: u64 = busy.join().unwrap();
+        assert!(rounds > 10, "{rounds} rounds beside the move");
+    });
+    drop(drive);
+    // And back to the host that had it.
+    one.process.stderr.wait_for("port 1: link down", limit);
+    give(goes.address(), "1");
+    one.process.stderr.wait_for("endpoint 1: attached again", limit);
+    let mut drive = Drive::attach(&one.socket(1));
+    assert!(drive.read(1000, 64) == data && drive.read(5000, 64) == data);
+    drive.detach();
+    let said = one.process.stderr.text();
+    assert!(!said.contains("port 0: link down"), "the other link was lost: {said}");
+    assert!(one.stop().success() && two.stop().success());
+    assert!(stays.stop().success() && goes.stop().success());
 }

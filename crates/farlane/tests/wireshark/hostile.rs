@@ -27,7 +27,8 @@ impl Streams {
         let mut streams = Self::default();
         for (direction, role) in [(Direction::Down, Role::Host), (Direction::Up, Role::Device)] {
             let credits = [Grant { headers: 1024, data: 65_536 }; 3];
-            let hello = Hello { version: VERSION, role, max_payload: 4096, instance: 1, credits };
+            let (version, max_payload) = (VERSION, 4096);
+            let hello = Hello { version, role, max_payload, group: 0, instance: 1, credits };
             let mut payload = Vec::new();
             Control::Hello(hello).encode(&mut payload);
             streams.frame(direction, Kind::Hello, 0, 0, &payload);

@@ -28,6 +28,8 @@ pub enum DeviceEvent {
     HostDown(Address, Cause),
     /// Somebody was turned away, or did not speak the protocol.
     TurnedAway(Address, Cause),
+    /// The device belongs to hosts of this group from now on; to any with 0.
+    Moved(u16),
     /// Something about what is attached.
     Attached(String),
     /// What was counted, as asked for.
@@ -47,7 +49,13 @@ pub struct DeviceNode<A> {
     listener: Incoming,
     downstream: Downstream<Tapped<A>>,
     host: Option<(Carrier, bool)>,
+    /// The group of that host.
+    host_group: u16,
+    /// The group of hosts that the device belongs to; 0: any.
+    group: u16,
     visitors: Visitors,
+    /// Who was turned away last, and why.
+    turned_away: Option<(String, Cause)>,
     accept_at: Instant,
     settings: Settings,
     tracer: Tracer,
@@ -77,7 +85,10 @@ impl<A: Attached> DeviceNode<A> {
             listener,
             downstream: Downstream::new(settings, tapped),
             host: None,
+            host_group: 0,
+            group: settings.group,
             visitors: Visitors::default(),
+            turned_away: None,
             accept_at: Instant::ZERO,
             settings,
             tracer,
@@ -198,17 +209,34 @@ impl<A: Attached> DeviceNode<A> {
         let active = self.downstream.function_mut().service(now, &self.poller)?;
         moved |= active.moved;
         moved |= self.accept(now)?;
-        if let Some((mut connection, greeting)) =
-            self.visitors.service(now, self.host.is_none(), tell)
-        {
-            self.tracer.connected(Tap::UPLINK);
-            self.tracer.stream(Tap::UPLINK, false, &greeting);
-            self.downstream.handle(now, Input::Connected);
-            self.downstream.handle(now, Input::Received(greeting));
-            if self.downstream.tunnel().is_record_by_record() {
-                connection.keep_records();
+        let wanted = self.host.is_none();
+        let last = &mut self.turned_away;
+        let mut once = |event| {
+            // Who waits for the device tries five times a second.
+            if let DeviceEvent::TurnedAway(peer, cause) = &event {
+                let same = (peer.machine(), cause.clone());
+                if last.as_ref() == Some(&same) {
+                    return;
+                }
+                *last = Some(same);
             }
-            self.host = Some((connection, false));
+            tell(event);
+        };
+        if let Some(mut host) = self.visitors.service(now, wanted, self.group, &mut once) {
+            self.turned_away = None;
+            self.tracer.connected(Tap::UPLINK);
+            self.tracer.stream(Tap::UPLINK, false, &host.greeting);
+            self.downstream.handle(now, Input::Connected);
+            self.downstream.handle(now, Input::Received(host.greeting));
+            if self.downstream.tunnel().is_record_by_record() {
+                host.connection.keep_records();
+            }
+            self.host_group = host.group;
+            self.host = Some((host.connection, false));
+            moved = true;
+        }
+        if let Some(group) = self.visitors.moved() {
+            self.move_to(now, group, tell)?;
             moved = true;
         }
         let link = match self.downstream.poll(now) {
@@ -228,6 +256,40 @@ impl<A: Attached> DeviceNode<A> {
         let held = self.egress.held_until(now);
         let timers = [active.timer, link, carrier, visitors, self.tracer.tick(now), held];
         Ok((moved, switch::upstream::next_timer(timers)))
+    }
+
+    /// The device belongs to another group: a host that does not is left, and
+    /// the function reset.
+    fn move_to(
+        &mut self,
+        now: Instant,
+        group: u16,
+        tell: &mut impl FnMut(DeviceEvent),
+    ) -> io::Result<()> {
+        self.group = group;
+        tell(DeviceEvent::Moved(group));
+        if self.host.is_none() || visitors::belongs(self.host_group, group) {
+            return Ok(());
+        }
+        self.leave(now);
+        self.downstream.handle(now, Input::Disconnected);
+        let output = self.downstream.poll(now);
+        self.output(now, output, tell)?;
+        Ok(())
+    }
+
+    /// Tells the host that the link ends on purpose.
+    fn leave(&mut self, now: Instant) {
+        self.downstream.goodbye();
+        let Some((connection, _)) = &mut self.host else { return };
+        self.downstream.handle(now, Input::CanTransmit { bytes: 1 << 20 });
+        while let Output::Transmit(bytes) = self.downstream.poll(now) {
+            self.tracer.stream(Tap::UPLINK, true, &bytes);
+            if connection.send(now, bytes).is_err() {
+                break;
+            }
+        }
+        connection.linger();
     }
 
     fn accept(&mut self, now: Instant) -> io::Result<bool> {
@@ -311,17 +373,7 @@ impl<A: Attached> DeviceNode<A> {
     /// Tells the host, makes data durable.
     fn close(&mut self) -> io::Result<()> {
         let now = self.clock.now();
-        self.downstream.goodbye();
-        if let Some((connection, _)) = &mut self.host {
-            self.downstream.handle(now, Input::CanTransmit { bytes: 1 << 20 });
-            while let Output::Transmit(bytes) = self.downstream.poll(now) {
-                self.tracer.stream(Tap::UPLINK, true, &bytes);
-                if connection.send(now, bytes).is_err() {
-                    break;
-                }
-            }
-            connection.linger();
-        }
+        self.leave(now);
         self.downstream.function_mut().close()
     }
 }

@@ -23,9 +23,18 @@ struct Visitor {
     greeting: BytesMut,
     /// Set once it is known not to become the host.
     tunnel: Option<Tunnel>,
+    /// The group that it wants the device to belong to.
+    moved: Option<u16>,
     settings: Settings,
     since: Instant,
     gone: bool,
+}
+
+/// A connection that greets as a host.
+pub(super) struct Host {
+    pub connection: Carrier,
+    pub greeting: Bytes,
+    pub group: u16,
 }
 
 /// See the module.
@@ -39,8 +48,15 @@ impl Visitors {
             self.0.remove(0);
         }
         let greeting = BytesMut::new();
-        let visitor =
-            Visitor { connection, greeting, tunnel: None, settings, since: now, gone: false };
+        let visitor = Visitor {
+            connection,
+            greeting,
+            tunnel: None,
+            moved: None,
+            settings,
+            since: now,
+            gone: false,
+        };
         self.0.push(visitor);
     }
 
@@ -55,23 +71,30 @@ impl Visitors {
         switch::upstream::next_timer(own.chain(carriers))
     }
 
-    /// Looks at all of them; yields one that greets as a host, with what it
-    /// sent, if a host is wanted.
+    /// The group that one of them wants the device to belong to.
+    pub fn moved(&mut self) -> Option<u16> {
+        self.0.iter_mut().find_map(|visitor| visitor.moved.take())
+    }
+
+    /// Looks at all of them; yields one that greets as a host of `group`, with
+    /// its group and what it sent, if a host is wanted.
     pub fn service(
         &mut self,
         now: Instant,
         wanted: bool,
+        group: u16,
         tell: &mut impl FnMut(DeviceEvent),
-    ) -> Option<(Carrier, Bytes)> {
+    ) -> Option<Host> {
         let mut chosen = None;
         for (index, visitor) in self.0.iter_mut().enumerate() {
-            if visitor.service(now, wanted && chosen.is_none(), tell) {
-                chosen = Some(index);
+            if let Some(theirs) = visitor.service(now, wanted && chosen.is_none(), group, tell) {
+                chosen = Some((index, theirs));
             }
         }
-        let chosen = chosen.map(|index| {
+        let chosen = chosen.map(|(index, group)| {
             let visitor = self.0.remove(index);
-            (visitor.connection, visitor.greeting.freeze())
+            let greeting = visitor.greeting.freeze();
+            Host { connection: visitor.connection, greeting, group }
         });
         self.0.retain(|visitor| !visitor.gone);
         chosen
@@ -79,8 +102,14 @@ impl Visitors {
 }
 
 impl Visitor {
-    /// Whether this is the host that is wanted.
-    fn service(&mut self, now: Instant, wanted: bool, tell: &mut impl FnMut(DeviceEvent)) -> bool {
+    /// The host's group, if this is the host that is wanted.
+    fn service(
+        &mut self,
+        now: Instant,
+        wanted: bool,
+        group: u16,
+        tell: &mut impl FnMut(DeviceEvent),
+    ) -> Option<u16> {
         let (greeting, tunnel) = (&mut self.greeting, &mut self.tunnel);
         let gone = self.connection.receive(now, |bytes| match tunnel {
             Some(tunnel) => tunnel.handle(now, Input::Received(bytes)),
@@ -89,14 +118,22 @@ impl Visitor {
         self.gone |= gone || (self.tunnel.is_none() && now >= self.since + PATIENCE);
         if self.tunnel.is_none() && !self.gone {
             match role(&self.greeting) {
-                None => return false,
-                Some(Some(Role::Host)) if wanted => return true,
-                Some(Some(Role::Host)) if self.may_succeed(now) => return false,
-                Some(role) => self.entertain(now, role),
+                None => return None,
+                Some(Some((Role::Host, theirs))) if belongs(theirs, group) => {
+                    if wanted {
+                        return Some(theirs);
+                    }
+                    if self.may_succeed(now) {
+                        return None;
+                    }
+                    self.entertain(now, Some(Reject::Busy));
+                }
+                Some(Some((Role::Host, _))) => self.entertain(now, Some(Reject::Group)),
+                Some(_) => self.entertain(now, None),
             }
         }
         self.talk(now, tell);
-        false
+        None
     }
 
     /// On raw Ethernet the kernel says no goodbye for a process that was
@@ -106,14 +143,13 @@ impl Visitor {
     }
 
     /// Gives the visitor a tunnel end of its own, which answers echoes and
-    /// finds every fault.
-    fn entertain(&mut self, now: Instant, role: Option<Role>) {
+    /// finds every fault, or turns the visitor away.
+    fn entertain(&mut self, now: Instant, away: Option<Reject>) {
         let mut tunnel = Tunnel::new(self.settings);
         tunnel.handle(now, Input::Connected);
-        if role == Some(Role::Host) {
-            tunnel.turn_away(Reject::Busy);
-        } else {
-            tunnel.handle(now, Input::Received(self.greeting.split().freeze()));
+        match away {
+            Some(reason) => tunnel.turn_away(reason),
+            None => tunnel.handle(now, Input::Received(self.greeting.split().freeze())),
         }
         self.tunnel = Some(tunnel);
     }
@@ -138,15 +174,21 @@ impl Visitor {
                     return;
                 }
                 Output::Timeout(_) => return,
+                Output::Move(group) => self.moved = Some(group),
                 Output::Up(_) | Output::Reset | Output::EchoReply(_) => {}
             }
         }
     }
 }
 
-/// Who greets: `None` while that is not known, `Some(None)` if it is nobody
+/// Whether a host of one group may have a device of another.
+pub(super) fn belongs(host: u16, device: u16) -> bool {
+    device == 0 || host == device
+}
+
+/// Who greets, and its group: `None` while that is not known, `Some(None)` if it is nobody
 /// we know.
-fn role(greeting: &[u8]) -> Option<Option<Role>> {
+fn role(greeting: &[u8]) -> Option<Option<(Role, u16)>> {
     let head = greeting.first_chunk::<{ frame::HEADER }>()?;
     let Ok(header) = Header::decode(*head) else { return Some(None) };
     if header.length > 1024 {
@@ -154,7 +196,9 @@ fn role(greeting: &[u8]) -> Option<Option<Role>> {
     }
     let payload = greeting.get(frame::HEADER..frame::HEADER + usize::from(header.length))?;
     match Control::decode(header.kind, payload) {
-        Ok(Control::Hello(hello)) if hello.version == frame::VERSION => Some(Some(hello.role)),
+        Ok(Control::Hello(hello)) if hello.version == frame::VERSION => {
+            Some(Some((hello.role, hello.group)))
+        }
         _ => Some(None),
     }
 }

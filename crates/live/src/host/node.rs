@@ -6,6 +6,7 @@ use crate::attached::{Attached, Report, Switch};
 use crate::clock::Clock;
 use crate::links::LinkEvent;
 use crate::poller::Poller;
+use crate::vfio_user::EndpointInfo;
 use crate::wanted::Wanted;
 use pcie::enumerate::{self, Hierarchy, Node, Settings};
 use pcie::root::{self, ReadToken};
@@ -87,6 +88,15 @@ impl Memory for Guests {
 /// A look below a port whose link came up.
 type Rescan = Task<Result<Vec<Node>, enumerate::Error>>;
 
+/// An endpoint that came to a port which had none, being looked at.
+struct Newcomer {
+    port: usize,
+    node: Node,
+    wire: u8,
+    bus: Bus,
+    describing: Task<EndpointInfo>,
+}
+
 /// See the module.
 pub struct HostNode {
     machine: Machine<Switch>,
@@ -96,13 +106,16 @@ pub struct HostNode {
     /// What was found at the start.
     pub hierarchy: Hierarchy,
     rescans: Vec<(usize, Rescan)>,
+    newcomers: Vec<Newcomer>,
     connected: Vec<bool>,
+    directory: PathBuf,
     spin_for_doorbells: bool,
 }
 
 impl HostNode {
     /// Enumerates what `switch` reaches (its links are up, or `up` waits for
-    /// them) and offers every endpoint below `directory`.
+    /// them) and offers every endpoint below `directory`. What comes later to
+    /// a port whose link is down is offered then.
     ///
     /// # Errors
     /// One line for the user.
@@ -134,10 +147,12 @@ impl HostNode {
             settings,
             hierarchy,
             rescans: Vec::new(),
+            newcomers: Vec::new(),
+            directory: directory.to_owned(),
             connected: Vec::new(),
             spin_for_doorbells: doorbells,
         };
-        node.offer(directory, doorbells)?;
+        node.offer_found()?;
         Ok(node)
     }
 
@@ -146,29 +161,45 @@ impl HostNode {
         self.hierarchy.root.children().first().map_or(&[], Node::children)
     }
 
-    fn offer(&mut self, directory: &Path, doorbells: bool) -> io::Result<()> {
+    fn offer_found(&mut self) -> io::Result<()> {
         let found: Vec<(usize, (Node, u8))> = self
             .ports()
             .iter()
             .enumerate()
             .flat_map(|(port, node)| endpoints(node, 0).into_iter().map(move |found| (port, found)))
             .collect();
-        if found.is_empty() {
+        let upstream = self.machine.attached().upstream();
+        let all_up = (0..upstream.links()).all(|port| upstream.tunnel(port).is_up());
+        if found.is_empty() && all_up {
             return Err(io::Error::other("no endpoint found behind any link"));
         }
-        for (number, (port, (node, wire))) in found.into_iter().enumerate() {
+        for (port, (node, wire)) in found {
             let bus = self.machine.new_bus();
-            let describing = describe(bus.clone(), node.clone(), doorbells);
+            let describing = describe(bus.clone(), node.clone(), self.spin_for_doorbells);
             let info = self.machine.run(&mut self.guests, &bus, describing)?;
-            let settings = self.settings.clone();
-            let mut endpoint = Endpoint::offer(directory, number, port, node, info, bus, settings)
-                .map_err(io::Error::other)?;
-            endpoint.wire = wire;
-            self.machine.poller().add(endpoint.server(), false)?;
-            self.guests.endpoints.push(endpoint);
-            self.connected.push(false);
+            self.offer(port, node, wire, bus, info)?;
         }
         Ok(())
+    }
+
+    /// Offers one endpoint; yields its number.
+    fn offer(
+        &mut self,
+        port: usize,
+        node: Node,
+        wire: u8,
+        bus: Bus,
+        info: EndpointInfo,
+    ) -> io::Result<usize> {
+        let (number, settings) = (self.guests.endpoints.len(), self.settings.clone());
+        let mut endpoint =
+            Endpoint::offer(&self.directory, number, port, node, info, bus, settings)
+                .map_err(io::Error::other)?;
+        endpoint.wire = wire;
+        self.machine.poller().add(endpoint.server(), false)?;
+        self.guests.endpoints.push(endpoint);
+        self.connected.push(false);
+        Ok(number)
     }
 
     /// The sockets, in the order of the endpoints.
@@ -198,6 +229,7 @@ impl HostNode {
             let now = self.machine.clock().now();
             moved |= self.look_at_links(now, &mut tell)?;
             moved |= self.rescan(now, &mut tell);
+            moved |= self.welcome(now, &mut tell)?;
             moved |= self.serve(now, &mut timer, &mut tell);
             let polled = self.spin_for_doorbells && self.connected.contains(&true);
             self.machine.wait(moved || polled, timer)?;
@@ -246,6 +278,7 @@ impl HostNode {
                 LinkEvent::Down(port, cause) => {
                     tell(HostEvent::LinkDown(port, cause));
                     self.rescans.retain(|(rescanned, _)| *rescanned != port);
+                    self.newcomers.retain(|newcomer| newcomer.port != port);
                     let gone = self.guests.endpoints.iter_mut().filter(|e| e.port == port);
                     gone.for_each(|endpoint| endpoint.lost(now));
                     // Whatever comes back masters the bus only when told to.
@@ -295,6 +328,9 @@ impl HostNode {
         children: &[Node],
         tell: &mut impl FnMut(HostEvent),
     ) {
+        if self.guests.endpoints.iter().all(|endpoint| endpoint.port != port) {
+            return self.look_at_newcomers(port, children);
+        }
         let found: Vec<Node> =
             children.iter().flat_map(|child| endpoints(child, 0)).map(|(node, _)| node).collect();
         for (number, endpoint) in self.guests.endpoints.iter_mut().enumerate() {
@@ -317,6 +353,34 @@ impl HostNode {
                 )),
             }
         }
+    }
+
+    /// Endpoints below a port that had none.
+    fn look_at_newcomers(&mut self, port: usize, children: &[Node]) {
+        let wire = self.ports().get(port).map_or(0, |node| node.bdf.device() % 4);
+        for (node, wire) in children.iter().flat_map(|child| endpoints(child, wire)) {
+            let bus = self.machine.new_bus();
+            let describing = describe(bus.clone(), node.clone(), self.spin_for_doorbells);
+            let describing = Task::new(&bus, describing);
+            self.newcomers.push(Newcomer { port, node, wire, bus, describing });
+        }
+    }
+
+    /// Offers endpoints that came later, once it is known what they are.
+    fn welcome(&mut self, now: Instant, tell: &mut impl FnMut(HostEvent)) -> io::Result<bool> {
+        let mut moved = false;
+        for mut newcomer in std::mem::take(&mut self.newcomers) {
+            let Some(info) = newcomer.describing.poll(now) else {
+                self.newcomers.push(newcomer);
+                continue;
+            };
+            let Newcomer { port, node, wire, bus, .. } = newcomer;
+            let number = self.offer(port, node, wire, bus, info)?;
+            let path = self.guests.endpoints[number].server().path().to_owned();
+            tell(HostEvent::Offered(number, path));
+            moved = true;
+        }
+        Ok(moved)
     }
 
     /// What was counted: errors of the root port, of the switch and of each

@@ -48,6 +48,14 @@ impl fmt::Display for Address {
 const RAW: &str = "raw:";
 
 impl Address {
+    /// The machine alone: without what changes with each connection.
+    pub fn machine(&self) -> String {
+        match self {
+            Self::Tcp(address) => address.ip().to_string(),
+            Self::Raw(station) => station.to_string(),
+        }
+    }
+
     /// Where a far side is: `HOST:PORT` or `raw:INTERFACE,MAC`. Anything but
     /// loopback is refused unless `insecure` is set: links are neither
     /// authenticated nor encrypted.

@@ -90,6 +90,7 @@ impl Tunnel {
         if self.settings.role == Role::Device {
             self.greet();
         }
+        self.probed = hello.role == Role::Probe;
         self.queue = Aggregate::new(self.settings.aggregation, hello.credits);
         self.state = State::Up;
         self.outputs.push_back(Output::Up(hello));
@@ -124,6 +125,15 @@ impl Tunnel {
                 self.receiver.clear();
                 self.reset_wanted = true;
                 self.outputs.push_back(Output::Reset);
+            }
+            Control::Move(_) if !self.probed => {
+                return Err(Cause::Violation("a move by no probe"));
+            }
+            Control::Move(group) => {
+                if self.outputs.len() > 64 {
+                    return Err(Cause::Violation("moves faster than they can be done"));
+                }
+                self.outputs.push_back(Output::Move(group));
             }
             Control::ResetDone => {
                 let Some(left) = self.resetting.checked_sub(1) else {

@@ -41,6 +41,9 @@ pub struct Settings {
     pub max_frame: usize,
     /// When TLPs that wait leave.
     pub aggregation: Policy,
+    /// The group that a host belongs to; 0: none. Devices may be moved from one
+    /// to another.
+    pub group: u16,
 }
 
 impl Settings {
@@ -57,6 +60,7 @@ impl Settings {
             loss_limit: Duration::from_ms(800),
             max_frame: 32 << 10,
             aggregation: Policy::Adaptive,
+            group: 0,
         }
     }
 }
@@ -89,6 +93,8 @@ pub enum Output {
     Reset,
     /// An echo came back.
     EchoReply(u64),
+    /// A probe wants the device to belong to this group.
+    Move(u16),
     /// The link is down; close the connection. Queued TLPs are gone.
     Down(Cause),
     /// Nothing more now; call again after an input or at this time.
@@ -135,6 +141,9 @@ impl fmt::Display for Cause {
             Self::Rejected(Reject::Version) => f.write_str("rejected: protocol version mismatch"),
             Self::Rejected(Reject::Busy) => f.write_str("rejected: another host uses this device"),
             Self::Rejected(Reject::Role) => f.write_str("rejected: roles do not fit"),
+            Self::Rejected(Reject::Group) => {
+                f.write_str("rejected: the device belongs to another group")
+            }
             Self::Role(role) => write!(f, "the far side is a {role:?} too, or no link end"),
             Self::Frame(error) => write!(f, "malformed frame: {error}"),
             Self::Tlp(error) => write!(f, "malformed TLP: {error}"),
@@ -194,6 +203,8 @@ impl fmt::Display for Counters {
 pub struct Tunnel {
     settings: Settings,
     state: State,
+    /// The far side measures, and moves devices; it has no TLPs.
+    probed: bool,
     stream: BytesMut,
     queue: Aggregate,
     receiver: Receiver,
@@ -223,6 +234,7 @@ impl Tunnel {
         Self {
             settings,
             state: State::Idle,
+            probed: false,
             stream: BytesMut::new(),
             queue: Aggregate::default(),
             receiver: Receiver::new(settings.window),
@@ -274,6 +286,7 @@ impl Tunnel {
             version: frame::VERSION,
             role: self.settings.role,
             max_payload: self.settings.max_payload,
+            group: if self.settings.role == Role::Host { self.settings.group } else { 0 },
             instance: self.settings.instance,
             credits: self.settings.window,
         }));
@@ -351,6 +364,14 @@ impl Tunnel {
     pub fn echo(&mut self, number: u64) {
         if self.is_up() {
             self.control.push_back(Control::Echo(number));
+        }
+    }
+
+    /// Tells a device which group it belongs to from now on, if the link is up.
+    /// Only a probe may.
+    pub fn move_to(&mut self, group: u16) {
+        if self.is_up() {
+            self.control.push_back(Control::Move(group));
         }
     }
 

@@ -112,7 +112,9 @@ impl Upstream {
                 LinkOutput::Down(cause)
             }
             tunnel::Output::EchoReply(number) => LinkOutput::EchoReply(number),
-            tunnel::Output::Reset => unreachable!("a reset from below closes the link"),
+            tunnel::Output::Reset | tunnel::Output::Move(_) => {
+                unreachable!("resets and moves from below close the link")
+            }
             tunnel::Output::Timeout(at) => LinkOutput::Timeout(at),
         }
     }

@@ -35,6 +35,8 @@ pub struct Hello {
     pub role: Role,
     /// Largest TLP payload the sender takes, in bytes: 128 to 4096.
     pub max_payload: u16,
+    /// The group that a host belongs to; 0 from others, and from hosts of none.
+    pub group: u16,
     /// A number that is new with every start of the sending process, so that
     /// a restarted node is not taken for the old one.
     pub instance: u64,
@@ -52,6 +54,8 @@ pub enum Reject {
     Busy = 2,
     /// The roles do not fit together.
     Role = 3,
+    /// The device belongs to another group of hosts.
+    Group = 4,
 }
 
 /// A control frame.
@@ -82,6 +86,8 @@ pub enum Control {
     ResetDone,
     /// The sender closes the link on purpose.
     Goodbye,
+    /// The device belongs to hosts of this group from now on; to any with 0.
+    Move(u16),
 }
 
 impl Control {
@@ -97,6 +103,7 @@ impl Control {
             Self::Reset => Kind::Reset,
             Self::ResetDone => Kind::ResetDone,
             Self::Goodbye => Kind::Goodbye,
+            Self::Move(_) => Kind::Move,
         }
     }
 
@@ -109,7 +116,7 @@ impl Control {
                 out.put_u8(hello.role as u8);
                 out.put_u8(0);
                 out.put_u16(hello.max_payload);
-                out.put_u16(0);
+                out.put_u16(hello.group);
                 out.put_u64(hello.instance);
                 put_grants(out, &hello.credits);
             }
@@ -121,6 +128,7 @@ impl Control {
             }
             Self::Credits(grants) => put_grants(out, grants),
             Self::Echo(number) | Self::EchoReply(number) => out.put_u64(*number),
+            Self::Move(group) => out.put_u16(*group),
             Self::Acknowledge | Self::Reset | Self::ResetDone | Self::Goodbye => {}
         }
     }
@@ -139,6 +147,7 @@ impl Control {
             Kind::Reject => 12,
             Kind::Credits => 24,
             Kind::Echo | Kind::EchoReply => 8,
+            Kind::Move => 2,
             Kind::Acknowledge | Kind::Reset | Kind::ResetDone | Kind::Goodbye => 0,
         };
         if length != need {
@@ -153,6 +162,7 @@ impl Control {
                     1 => Reject::Version,
                     2 => Reject::Busy,
                     3 => Reject::Role,
+                    4 => Reject::Group,
                     other => return Err(undefined("reject reason", other)),
                 };
                 Self::Reject { reason, version }
@@ -163,6 +173,7 @@ impl Control {
             Kind::Reset => Self::Reset,
             Kind::ResetDone => Self::ResetDone,
             Kind::Goodbye => Self::Goodbye,
+            Kind::Move => Self::Move(payload.get_u16()),
             Kind::Acknowledge | Kind::Tlps | Kind::Hello => Self::Acknowledge,
         })
     }
@@ -192,7 +203,8 @@ fn decode_hello(payload: &[u8]) -> Result<Control, Malformed> {
     let version = payload.get_u16();
     if version != super::VERSION {
         let credits = [Grant::default(); 3];
-        let hello = Hello { version, role: Role::Probe, max_payload: 128, instance: 0, credits };
+        let (role, max_payload) = (Role::Probe, 128);
+        let hello = Hello { version, role, max_payload, group: 0, instance: 0, credits };
         return Ok(Control::Hello(hello));
     }
     if length != HELLO {
@@ -209,10 +221,10 @@ fn decode_hello(payload: &[u8]) -> Result<Control, Malformed> {
     if !max_payload.is_power_of_two() || !(128..=4096).contains(&max_payload) {
         return Err(undefined("max payload", max_payload));
     }
-    payload.advance(2);
+    let group = payload.get_u16();
     let instance = payload.get_u64();
     let credits = get_grants(&mut payload);
-    Ok(Control::Hello(Hello { version, role, max_payload, instance, credits }))
+    Ok(Control::Hello(Hello { version, role, max_payload, group, instance, credits }))
 }
 
 fn put_grants(out: &mut Vec<u8>, grants: &[Grant; 3]) {

@@ -51,6 +51,8 @@ pub enum Kind {
     ResetDone = 8,
     /// [`Control::Goodbye`].
     Goodbye = 9,
+    /// [`Control::Move`].
+    Move = 10,
 }
 
 /// A frame header.
@@ -115,6 +117,7 @@ impl Kind {
             7 => Self::Reset,
             8 => Self::ResetDone,
             9 => Self::Goodbye,
+            10 => Self::Move,
             other => return Err(Malformed::Kind(other)),
         })
     }

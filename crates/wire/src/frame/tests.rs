@@ -48,12 +48,13 @@ fn control_frames() {
         version: 1,
         role: Role::Host,
         max_payload: 4096,
+        group: 5,
         instance: 0x1122_3344_5566_7788,
         credits,
     };
     golden(
         Control::Hello(hello),
-        &format!("4641524c414e4500 0001 01 00 1000 0000 1122334455667788 {grants}"),
+        &format!("4641524c414e4500 0001 01 00 1000 0005 1122334455667788 {grants}"),
     );
     golden(Control::Reject { reason: Reject::Busy, version: 1 }, "4641524c414e4500 0001 02 00");
     golden(Control::Credits(credits), grants);
@@ -63,6 +64,8 @@ fn control_frames() {
     golden(Control::Reset, "");
     golden(Control::ResetDone, "");
     golden(Control::Goodbye, "");
+    golden(Control::Move(0x0102), "0102");
+    golden(Control::Reject { reason: Reject::Group, version: 1 }, "4641524c414e4500 0001 04 00");
 }
 
 #[test]

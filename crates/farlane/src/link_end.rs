@@ -1,0 +1,121 @@
+//! A link end without anything behind it: for commands that talk to a node.
+
+use crate::commands::Failure;
+use crate::node::{NodeArgs, instance};
+use live::Clock;
+use live::net::{Address, Carrier};
+use switch::tunnel::{Cause, Input, Output, Settings, Tunnel};
+use switch::upstream::next_timer;
+use wire::frame::{Reject, Role};
+use wire::{Duration, Instant};
+
+/// How long any answer may take.
+const PATIENCE: Duration = Duration::from_ms(2_000);
+
+/// A link end without anything behind it.
+pub struct LinkEnd {
+    /// Its clock.
+    pub clock: Clock,
+    poller: live::Poller,
+    connection: Carrier,
+    /// The tunnel.
+    pub tunnel: Tunnel,
+    /// When an echo or a TLP came back last.
+    pub answered: Option<Instant>,
+    name: String,
+}
+
+impl LinkEnd {
+    /// Connects to the node at `address` and greets it.
+    ///
+    /// # Errors
+    /// One line that names the node.
+    pub fn connect(address: &str, args: &NodeArgs, role: Role) -> Result<Self, Failure> {
+        let name = address.to_owned();
+        let address = Address::of_peer(address, args.insecure)?;
+        let clock = Clock::start();
+        let mut poller = args.poller()?;
+        let mut connection = Carrier::connect(clock.now(), &address, args.raw())?;
+        poller.add(&connection, connection.connects_by_output())?;
+        let named = |error: std::io::Error| Failure(format!("{name}: {error}"));
+        while !connection.established(clock.now()).map_err(named)? {
+            if clock.now() > Instant::ZERO + PATIENCE {
+                return Err(Failure(format!("{name}: no answer")));
+            }
+            let soon = Some(clock.now() + Duration::from_ms(100));
+            poller.wait(&clock, next_timer([soon, connection.timer()]))?;
+        }
+        poller.modify(&connection, false)?;
+        let max_payload = args.payload_for([&address])?;
+        let settings = Settings { max_payload, ..Settings::new(role, instance()) };
+        let mut tunnel = Tunnel::new(settings);
+        tunnel.handle(clock.now(), Input::Connected);
+        let mut end = Self { clock, poller, connection, tunnel, answered: None, name };
+        while !end.tunnel.is_up() {
+            end.turn()?;
+        }
+        Ok(end)
+    }
+
+    /// Moves what can be moved, then waits.
+    ///
+    /// # Errors
+    /// One line that names the node, if it closed the link.
+    pub fn turn(&mut self) -> Result<(), Failure> {
+        let now = self.clock.now();
+        let failed = |name: &str, why: String| Failure(format!("{name}: {why}"));
+        let (tunnel, mut moved) = (&mut self.tunnel, false);
+        let closed = self.connection.receive(now, |bytes| {
+            moved = true;
+            tunnel.handle(now, Input::Received(bytes));
+        });
+        if self.tunnel.pop(pcie::Ready::ALL).is_some() {
+            self.answered = Some(self.clock.now());
+        }
+        let timer = loop {
+            let bytes = self.connection.room(now);
+            self.tunnel.handle(now, Input::CanTransmit { bytes });
+            match self.tunnel.poll(now) {
+                Output::Transmit(bytes) => {
+                    moved = true;
+                    self.connection.send(now, bytes)?;
+                }
+                Output::EchoReply(_) => self.answered = Some(self.clock.now()),
+                Output::Down(Cause::Rejected(Reject::Busy)) => {
+                    return Err(failed(&self.name, "another host uses this device".into()));
+                }
+                Output::Down(cause) => return Err(failed(&self.name, cause.to_string())),
+                Output::Up(_) | Output::Reset | Output::Move(_) => moved = true,
+                Output::Timeout(at) => break at,
+            }
+        };
+        if closed {
+            return Err(failed(&self.name, "the node closed the connection".into()));
+        }
+        if moved {
+            self.poller.busy(now);
+        } else {
+            let timer = next_timer([timer, self.connection.timer()]);
+            self.poller.wait(&self.clock, timer)?;
+        }
+        Ok(())
+    }
+
+    /// Waits for the next answer: of an echo, or of a TLP.
+    ///
+    /// # Errors
+    /// As [`turn`](Self::turn), and if none comes.
+    pub fn answer(&mut self) -> Result<Instant, Failure> {
+        let start = self.clock.now();
+        self.answered = None;
+        loop {
+            if let Some(at) = self.answered {
+                return Ok(at);
+            }
+            if self.clock.now() > start + PATIENCE {
+                return Err(Failure(format!("{}: no answer", self.name)));
+            }
+            self.turn()?;
+        }
+    }
+}
