@@ -10,6 +10,8 @@ use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr as UnixAddress, UnixListener};
 use std::sync::{Arc, Weak};
 use switch::congestion;
 use switch::raw::{Cause, Endpoint, Input, Output, Settings};
@@ -25,6 +27,8 @@ const INPUT: usize = 128 << 10;
 /// The least timeout: a thread may have to wait for a processor this long,
 /// and what it has not read is not lost.
 const LEAST_TIMEOUT: Duration = Duration::from_ms(2);
+/// Frames on the way: what the kernel's ordinary receive buffer holds.
+const WINDOW: usize = 128;
 /// How long a connection that ends may go on until all has arrived.
 const LINGER: Duration = Duration::from_ms(100);
 /// On the loop, frames are those of an ordinary Ethernet.
@@ -49,6 +53,7 @@ impl RawSettings {
     fn endpoint(&self, interface: &Interface, connection: u32) -> Settings {
         Settings {
             chunk: chunk(interface),
+            window: WINDOW,
             congestion: self.congestion,
             first_timeout: Duration::from_ms(10),
             least_timeout: LEAST_TIMEOUT,
@@ -339,6 +344,18 @@ pub struct RawListener {
     settings: RawSettings,
     /// Those that live: an Open that comes again is theirs.
     known: Vec<(Mac, u32, Weak<()>)>,
+    _claim: UnixListener,
+}
+
+/// An Ethernet has no ports: one node alone listens on an interface. The name
+/// of an abstract socket is unique in a network namespace, and goes with the
+/// process (unix(7)).
+fn claim(interface: &str) -> io::Result<UnixListener> {
+    let name = UnixAddress::from_abstract_name(format!("farlane raw:{interface}"))?;
+    UnixListener::bind_addr(&name).map_err(|error| {
+        let what = format!("cannot listen on raw:{interface}: {error}");
+        io::Error::new(error.kind(), what)
+    })
 }
 
 impl RawListener {
@@ -352,7 +369,8 @@ impl RawListener {
         let filter = Filter::fields(&[&to(interface.mac)[..], &[open]].concat());
         let socket = PacketSocket::open(&interface, ETHERTYPE, &filter)?;
         let station = Station { interface: station.interface.clone(), mac: interface.mac };
-        Ok(Self { socket, interface, station, settings, known: Vec::new() })
+        let claim = claim(&station.interface)?;
+        Ok(Self { socket, interface, station, settings, known: Vec::new(), _claim: claim })
     }
 
     /// Where it listens.
