@@ -44,18 +44,21 @@ pub fn gates(config: &Config, layout: &Layout) -> Result<(), PlanError> {
 
 fn flows(config: &Config, layout: &Layout) -> Vec<Flow> {
     let mut all = Vec::new();
-    let mut tunnel = |from: usize, to: usize, priority| {
+    let mut tunnel = |from: usize, to: usize, priority, payload| {
         let name = |at: usize| &layout.stations[at];
         let what = format!("the tunnel from '{}' to '{}'", name(from), name(to));
-        all.push(Flow { from, to, priority, length: HEADER + MTU + FCS, what });
+        all.push(Flow { from, to, priority, length: HEADER + payload + FCS, what });
     };
     for host in &config.hosts {
         let Attached::Switch(switch) = &host.attached else { continue };
         for port in &switch.ports {
-            let TransportConfig::Tcp(tcp) = port.transport else { continue };
-            let [host, device] = tcp.stations;
-            tunnel(host, device, tcp.priority);
-            tunnel(device, host, tcp.priority);
+            let Some(([host, device], priority)) = port.transport.stations() else { continue };
+            let payload = match &port.transport {
+                TransportConfig::Raw(raw) => wire::raw::HEADER + raw.settings.chunk,
+                _ => MTU,
+            };
+            tunnel(host, device, priority, payload);
+            tunnel(device, host, priority, payload);
         }
     }
     for (from, station) in config.network.stations.iter().enumerate() {

@@ -4,19 +4,21 @@ use super::attached::{self, Pcie};
 use super::network::Layout;
 use super::section::{Section, unknown};
 use super::value::Origin;
-use super::{Defaults, PlanError, keys, units, workload};
+use super::{Defaults, PlanError, distance, keys, units, workload};
 use sim::Config;
 use sim::drive::DriveConfig;
 use sim::ethernet::Rate;
 use sim::node::RootConfig;
 use sim::pcie::LinkConfig;
-use sim::transport::{TcpConfig, TransportConfig};
+use sim::transport::{RawConfig, TcpConfig, TransportConfig};
 use sim::workload::{Notice, SoftwareConfig, Workload};
 use sim::world::{Attached, HostConfig, PortConfig, SwitchConfig};
+use switch::congestion::{Config as Congestion, SwiftConfig};
+use switch::raw::Settings;
 use wire::Duration;
 
 /// Names of transports.
-pub const TRANSPORTS: [&str; 3] = ["direct", "tcp", "tsn"];
+pub const TRANSPORTS: [&str; 4] = ["direct", "tcp", "tsn", "raw"];
 
 /// What a TCP segment carries: 1500 bytes less the headers of IP and TCP.
 const SEGMENT: usize = 1460;
@@ -153,7 +155,12 @@ impl<'a> Built<'a> {
                     .into_iter()
                     .map(|(drive, section)| {
                         let node = network.node_of(section)?;
-                        let transport = tcp(host, defaults, network, number, node, mps)?;
+                        let stations = [network.station_of_host(number), node];
+                        let priority = priority(host, defaults, network, stations)?;
+                        let transport = match host.transport {
+                            "raw" => raw(root, host, defaults, network, stations, priority, mps)?,
+                            _ => tcp(defaults, stations, priority, mps)?,
+                        };
                         Ok(PortConfig { transport, link: pcie.below_switch(), drive })
                     })
                     .collect::<Result<_, _>>()?;
@@ -237,25 +244,32 @@ fn fits(
     Ok(())
 }
 
-fn tcp(
+/// The priority of a tunnel's frames.
+fn priority(
     host: &HostPlan,
     defaults: &Defaults,
     network: &Layout,
-    number: usize,
-    node: usize,
-    mps: usize,
-) -> Result<TransportConfig, PlanError> {
+    stations: [usize; 2],
+) -> Result<u8, PlanError> {
     let own = host.section.number("priority", 0, 7)?;
     let priority = match own {
         Some(priority) => priority,
         None => defaults.link.number("priority", 0, 7)?.unwrap_or(0),
     };
-    if priority > 0 && ![network.station_of_host(number), node].iter().all(|at| network.tagged[*at])
-    {
+    if priority > 0 && !stations.iter().all(|at| network.tagged[*at]) {
         let section = if own.is_some() { &host.section } else { &defaults.link };
         let what = format!("priority {priority} needs frames with tags: set link.vlan, or tsn");
         return Err(section.place("priority").fail(what));
     }
+    Ok(priority as u8)
+}
+
+fn tcp(
+    defaults: &Defaults,
+    stations: [usize; 2],
+    priority: u8,
+    mps: usize,
+) -> Result<TransportConfig, PlanError> {
     let least = wire::frame::HEADER + 16 + mps + 4;
     let burst = defaults.link.parsed("burst", units::size)?.map(|burst| burst as usize);
     let burst = burst.unwrap_or(SEGMENT.max(least));
@@ -263,8 +277,36 @@ fn tcp(
         let what = format!("burst: the largest TLP needs {least} bytes at MPS {mps}");
         return Err(defaults.link.place("burst").fail(what));
     }
-    let stations = [network.station_of_host(number), node];
-    Ok(TransportConfig::Tcp(TcpConfig { stations, priority: priority as u8, burst }))
+    Ok(TransportConfig::Tcp(TcpConfig { stations, priority, burst }))
+}
+
+fn raw(
+    root: &Section,
+    host: &HostPlan,
+    defaults: &Defaults,
+    network: &Layout,
+    stations: [usize; 2],
+    priority: u8,
+    mps: usize,
+) -> Result<TransportConfig, PlanError> {
+    let mtu = defaults.link.parsed("mtu", units::size)?.unwrap_or(1500) as usize;
+    let least = wire::raw::HEADER + wire::frame::HEADER + 16 + mps + 4;
+    if !(least..=9000).contains(&mtu) {
+        let what = format!("mtu: {least} bytes for the largest TLP at MPS {mps}, to 9000B");
+        return Err(defaults.link.place("mtu").fail(what));
+    }
+    let congestion = choice(root, &host.section, "congestion", units::congestion)?;
+    let congestion = congestion.unwrap_or(Congestion::Swift(SwiftConfig::default()));
+    let congestion = distance::aimed(congestion, &network.config, stations, priority, mtu);
+    let loss_limit = defaults.link.parsed("loss_limit", units::time)?;
+    let standard = Settings::new(0);
+    let settings = Settings {
+        chunk: mtu - wire::raw::HEADER,
+        congestion,
+        give_up: loss_limit.unwrap_or(standard.give_up),
+        ..standard
+    };
+    Ok(TransportConfig::Raw(RawConfig { stations, priority, settings }))
 }
 
 /// A key of a host and its device nodes, or else of the plan.

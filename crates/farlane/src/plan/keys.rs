@@ -3,6 +3,7 @@
 /// Of the plan itself.
 pub const ROOT: &[&str] = &[
     "transport",
+    "congestion",
     "aggregation",
     "rate_limit",
     "seed",
@@ -64,6 +65,7 @@ pub const HOSTS: &[&str] = &[
     "drives",
     "workload",
     "priority",
+    "congestion",
     "aggregation",
     "rate_limit",
     "link",
@@ -89,6 +91,7 @@ pub const LINK: &[&str] = &[
     "delay",
     "delay_up_to",
     "cuts",
+    "rate_steps",
     "tx_delay",
     "rx_delay",
     "tx_ring",
@@ -98,6 +101,7 @@ pub const LINK: &[&str] = &[
     "clock_offset",
     "clock_drift",
     "priority",
+    "mtu",
     "burst",
     "keepalive",
     "loss_limit",
@@ -115,8 +119,18 @@ pub const STATION: &[&str] = &[
     "clock_drift",
 ];
 /// `[cables.NAME]`.
-pub const CABLE: &[&str] =
-    &["a", "b", "rate", "propagation", "loss", "corruption", "delay", "delay_up_to", "cuts"];
+pub const CABLE: &[&str] = &[
+    "a",
+    "b",
+    "rate",
+    "propagation",
+    "loss",
+    "corruption",
+    "delay",
+    "delay_up_to",
+    "cuts",
+    "rate_steps",
+];
 /// `[bridges.NAME]`.
 pub const BRIDGE: &[&str] = &["mode", "delay", "jitter", "schedule", "clock_offset", "clock_drift"];
 /// `[schedules.NAME]`.

@@ -2,6 +2,7 @@
 
 mod attached;
 mod check;
+mod distance;
 mod host;
 pub mod keys;
 mod network;

@@ -35,6 +35,7 @@ struct Drawn {
     rate: Rate,
     propagation: Duration,
     faults: [Faults; 2],
+    rate_steps: Vec<port::RateStep>,
     origin: Origin,
 }
 
@@ -204,6 +205,7 @@ impl Layout {
                 b: places[1],
                 propagation: cable.propagation,
                 faults: cable.faults,
+                rate_steps: cable.rate_steps,
             });
         }
         if let Some(apart) = group.iter().position(|of| *of != group[0]) {
@@ -294,11 +296,16 @@ fn drawn(section: &Section, ends: [End; 2]) -> Result<Drawn, PlanError> {
         delay_up_to: section.parsed("delay_up_to", units::time)?.unwrap_or(Duration::ZERO),
         cuts: cuts.into_iter().map(|(span, _)| span).collect(),
     };
+    let steps = section.list("rate_steps", units::rate_step)?.unwrap_or_default();
+    if let Some(pair) = steps.windows(2).find(|pair| pair[0].0.at >= pair[1].0.at) {
+        return Err(pair[1].1.fail("rate_steps: each later than the one before"));
+    }
     Ok(Drawn {
         ends,
         rate: rate.unwrap_or(Rate::G1),
         propagation: section.parsed("propagation", units::time)?.unwrap_or(Duration::from_ns(10)),
         faults: [faults.clone(), faults],
+        rate_steps: steps.into_iter().map(|(step, _)| step).collect(),
         origin: section.origin.clone(),
     })
 }

@@ -1,8 +1,9 @@
 //! Numbers with units: every one is written out, none is guessed.
 
+use sim::ethernet::port::RateStep;
 use sim::ethernet::random::Probability;
 use switch::aggregate::Policy;
-use switch::congestion::Rate;
+use switch::congestion::{Config as Congestion, Rate};
 use wire::units::scaled;
 use wire::{Duration, Instant};
 
@@ -89,6 +90,21 @@ pub fn policy(text: &str) -> Parsed<Policy> {
 pub fn rate_limit(text: &str) -> Parsed<Rate> {
     let digits = text.strip_suffix("b/s").unwrap_or(text);
     digits.parse().map_err(|_| "a rate such as 5G or 250M: bits a second, k, M or G")
+}
+
+/// What lets frames of raw Ethernet go.
+pub fn congestion(text: &str) -> Parsed<Congestion> {
+    text.parse()
+        .map_err(|_| "swift, swift=TIME (such as swift=50us), rate=RATE (such as rate=5G) or none")
+}
+
+/// From when on a port sends so much at most: `10ms 2G`.
+pub fn rate_step(text: &str) -> Parsed<RateStep> {
+    let step = text.trim().split_once(char::is_whitespace).and_then(|(at, rate)| {
+        let at = Instant::from_ps(time(at).ok()?.as_ps());
+        Some(RateStep { at, bits_per_second: rate_limit(rate.trim()).ok()?.bits_per_second })
+    });
+    step.ok_or("a time and a rate such as \"10ms 2G\"")
 }
 
 /// From when to when: `10ms..12ms`.

@@ -5,7 +5,6 @@ use sim::Config;
 use sim::ethernet::port::Guard;
 use sim::ethernet::{Rate, port};
 use sim::network::{NetworkConfig, Place};
-use sim::transport::TransportConfig;
 use sim::world::{Attached, PortConfig};
 use tsn::Gates;
 
@@ -59,9 +58,10 @@ pub fn way(network: &NetworkConfig, from: usize, to: usize, priority: u8) -> Vec
 /// The link's ways: from the host to the device node, and back. Empty without
 /// a network.
 pub fn ways<'a>(config: &'a Config, port: &PortConfig) -> [Vec<Egress<'a>>; 2] {
-    let TransportConfig::Tcp(tcp) = &port.transport else { return [Vec::new(), Vec::new()] };
-    let [host, device] = tcp.stations;
-    let way = |from, to| way(&config.network, from, to, tcp.priority);
+    let Some(([host, device], priority)) = port.transport.stations() else {
+        return [Vec::new(), Vec::new()];
+    };
+    let way = |from, to| way(&config.network, from, to, priority);
     [way(host, device), way(device, host)]
 }
 

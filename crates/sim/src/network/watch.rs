@@ -1,7 +1,6 @@
 //! How long frames wait at one port of a bridge.
 
 use super::Network;
-use crate::ethernet::port;
 use crate::measure::Latency;
 use wire::Duration;
 
@@ -32,19 +31,17 @@ impl Network {
         self.watch = Some(Watch { bridge, port, waits, longest: Duration::ZERO });
     }
 
-    /// Waits at the port that is watched.
-    pub fn waits(&self) -> Option<&Latency> {
-        self.watch.as_ref().map(|watch| &watch.waits)
+    /// Waits at the port that is watched, and frames dropped there because a
+    /// queue was full.
+    pub fn watched(&self) -> Option<(Latency, u64)> {
+        let watch = self.watch.as_ref()?;
+        let counters = self.bridges[watch.bridge].bridge.port(watch.port).counters();
+        Some((watch.waits.clone(), counters.full.iter().sum()))
     }
 
     /// The longest wait since it was asked last.
     pub fn longest_wait(&mut self) -> Duration {
         let longest = self.watch.as_mut().map(|watch| std::mem::take(&mut watch.longest));
         longest.unwrap_or_default()
-    }
-
-    /// What the ports of a bridge counted.
-    pub fn port_counters(&self, bridge: usize, port: usize) -> port::Counters {
-        self.bridges[bridge].bridge.port(port).counters()
     }
 }

@@ -13,7 +13,7 @@ pub use preset::READS_IN_FLIGHT;
 pub use report::{HostReport, LinkReport, Report, TunnelReport};
 
 use crate::kernel::{Component, Kernel, LimitReached};
-use crate::measure::{Load, Marks, Observer, Point, Tracker};
+use crate::measure::{Latency, Load, Marks, Observer, Point, Tracker};
 use crate::network::Network;
 use crate::node::{DeviceNode, DriveNode, HostNode, SwitchNode};
 use crate::pcie::Link;
@@ -216,9 +216,21 @@ impl World {
         self.marks.in_use()
     }
 
-    /// TCP segments with data that were sent again.
+    /// TCP segments with data, and data frames of raw Ethernet, that were sent
+    /// again.
     pub fn retransmitted(&self) -> u64 {
         self.network.retransmitted()
+    }
+
+    /// Records from now on how long frames wait at a port of a bridge.
+    pub fn watch(&mut self, bridge: usize, port: usize) {
+        self.network.watch(bridge, port);
+    }
+
+    /// Waits at the port that is watched, and frames dropped there because a
+    /// queue was full.
+    pub fn waits(&self) -> Option<(Latency, u64)> {
+        self.network.watched()
     }
 
     fn loads(&self) -> Vec<(String, Load)> {

@@ -1,15 +1,17 @@
 //! Equal flows get equal shares, and together all there is.
 
 use crate::network::*;
+use sim::flows::jain;
 use wire::Duration;
 
-/// `senders` flows for 20 ms: Jain's index and the rate of the second half.
-fn share(senders: usize, congestion: &str, apart: Duration) -> (f64, f64, Duration) {
+/// `senders` flows for 20 ms: Jain's index in thousandths, the rate and the longest
+/// wait of the second half.
+fn share(senders: usize, congestion: &str, apart: Duration) -> (u64, u64, Duration) {
     let report = simulate(&flows(senders, congestion, apart, Duration::from_ms(20)));
     assert_eq!(report.dropped, 0, "the queue is bounded by the control, not by the bridge");
     let (from, to) = (ms(10), ms(20));
-    let index = jain(&shares(&report, from, to));
-    (index, line_rate(&report, from, to), longest_wait(&report, from, to))
+    let index = jain(&report.shares(from, to));
+    (index, line_rate(&report, from, to), report.longest_wait(from, to))
 }
 
 #[test]
@@ -17,8 +19,8 @@ fn flows_with_one_target_are_fair_whenever_they_begin() {
     for senders in [2, 4, 8] {
         for apart in [Duration::ZERO, Duration::from_us(300)] {
             let (index, rate, longest) = share(senders, "swift=25us", apart);
-            assert!(index >= 0.95, "{senders} flows {apart} apart: {index}");
-            assert!(rate >= 9.8e9, "{senders} flows: {rate}");
+            assert!(index >= 950, "{senders} flows {apart} apart: {index}");
+            assert!(rate >= 9_800_000_000, "{senders} flows: {rate}");
             assert!(longest <= Duration::from_us(40), "{senders} flows wait {longest}");
         }
     }
@@ -29,16 +31,16 @@ fn flows_with_one_target_are_fair_whenever_they_begin() {
 #[test]
 fn a_measured_target_favours_those_who_come_late() {
     let (together, ..) = share(2, "swift", Duration::ZERO);
-    assert!(together >= 0.95, "{together}");
+    assert!(together >= 950, "{together}");
     let (apart, rate, _) = share(8, "swift", Duration::from_us(300));
-    assert!(apart < 0.5, "{apart}: the documents say otherwise");
-    assert!(rate >= 9.8e9, "{rate}");
+    assert!(apart < 500, "{apart}: the documents say otherwise");
+    assert!(rate >= 9_800_000_000, "{rate}");
 }
 
 /// Without control the bridge's queue is as long as it can be, and overflows.
 #[test]
 fn without_control_the_queue_overflows() {
     let report = simulate(&flows(4, "none", Duration::ZERO, Duration::from_ms(20)));
-    assert!(longest_wait(&report, ms(10), ms(20)) > Duration::from_us(300));
+    assert!(report.longest_wait(ms(10), ms(20)) > Duration::from_us(300));
     assert!(report.dropped > 1_000, "{}", report.dropped);
 }

@@ -2,6 +2,7 @@
 
 mod ablation;
 mod case;
+mod congestion;
 mod cpu;
 mod html;
 mod print;
@@ -82,6 +83,7 @@ pub struct Args {
 #[derive(clap::Subcommand, Debug)]
 enum Other {
     Sim(sim::Args),
+    Congestion(congestion::Args),
 }
 
 impl Args {
@@ -122,8 +124,10 @@ pub(crate) struct Results {
 /// # Errors
 /// One line for the user.
 pub fn run(args: &Args) -> Outcome {
-    if let Some(Other::Sim(args)) = &args.other {
-        return sim::run(args);
+    match &args.other {
+        Some(Other::Sim(args)) => return sim::run(args),
+        Some(Other::Congestion(args)) => return congestion::run(args),
+        None => {}
     }
     let waiting = match args.spin {
         0 => Waiting::Block,

@@ -91,7 +91,7 @@ const TABLE: &[(&str, &str, Read)] = &[
     }),
     ("frame of TLPs at most, bytes", "a TCP segment", |c| match port(c)? {
         TransportConfig::Tcp(tcp) => Some(tcp.burst.to_string()),
-        TransportConfig::Pipe(_) => None,
+        TransportConfig::Raw(_) | TransportConfig::Pipe(_) => None,
     }),
     ("cable, ns", "assumed: 2 m", |c| c.network.cables.first().and_then(|c| ns(c.propagation))),
 ];

@@ -12,6 +12,7 @@ use sim::transport::TransportConfig;
 use sim::world::FIRST_PORT;
 use std::collections::VecDeque;
 use wire::Instant;
+use wire::raw::{Body, ETHERTYPE, Frame, Sequence};
 
 /// One direction of a connection.
 #[derive(Debug, Default)]
@@ -34,7 +35,10 @@ pub(super) struct Acks {
     /// By link: down, up.
     flows: Vec<[Flow; 2]>,
     wires: Vec<(Place, Place, Rate)>,
-    /// Segments that left their station again.
+    /// Stations of each link over raw Ethernet, and the number behind the last
+    /// data frame seen leaving, by direction.
+    raw: Vec<Option<([usize; 2], [Sequence; 2])>>,
+    /// Segments and data frames that left their station again.
     pub again: u64,
 }
 
@@ -52,9 +56,14 @@ impl Acks {
     pub fn new(config: &Config) -> Self {
         let stations = places::ports(config).map(|(_, _, port)| match &port.transport {
             TransportConfig::Tcp(tcp) => Some(tcp.stations),
-            TransportConfig::Pipe(_) => None,
+            TransportConfig::Raw(_) | TransportConfig::Pipe(_) => None,
         });
         let stations: Vec<_> = stations.collect();
+        let raw = places::ports(config).map(|(_, _, port)| match &port.transport {
+            TransportConfig::Raw(raw) => Some((raw.stations, Default::default())),
+            _ => None,
+        });
+        let raw = raw.collect();
         let network = &config.network;
         let rates = places::wires(network).into_iter().map(|(_, rate)| rate);
         let wires = rates.enumerate().filter_map(|(number, rate)| {
@@ -62,7 +71,7 @@ impl Acks {
             Some((from, to, rate))
         });
         let flows = stations.iter().map(|_| Default::default()).collect();
-        Self { wires: wires.collect(), flows, stations, again: 0 }
+        Self { wires: wires.collect(), flows, stations, raw, again: 0 }
     }
 
     /// Bytes were handed to a socket.
@@ -89,7 +98,7 @@ impl Acks {
         mut waited: impl FnMut(Instant, Instant, usize, bool),
     ) {
         let Some((from, to, rate)) = self.wires.get(wire).copied() else { return };
-        let Some(segment) = segment(bytes) else { return };
+        let Some(segment) = segment(bytes) else { return self.raw(from, bytes) };
         let links = FIRST_PORT..FIRST_PORT.saturating_add(self.stations.len() as u16);
         let (link, way) = if links.contains(&segment.destination) {
             (usize::from(segment.destination - FIRST_PORT), 0)
@@ -108,6 +117,30 @@ impl Acks {
             flow.acknowledge(segment.acknowledgement, |since| {
                 waited(since, arrived, link, way == 1);
             });
+        }
+    }
+
+    /// Whether the tunnel of any link is over TCP.
+    pub fn any_tcp(&self) -> bool {
+        self.stations.iter().any(Option::is_some)
+    }
+
+    /// Data frames of raw Ethernet that leave their station again. The world
+    /// gives link n the connection n + 1.
+    fn raw(&mut self, from: Place, bytes: &[u8]) {
+        let at = if bytes.get(12..14) == Some(&[0x81, 0]) { 16 } else { 12 };
+        if bytes.get(at..at + 2) != Some(&ETHERTYPE.to_be_bytes()[..]) {
+            return;
+        }
+        let Ok(frame) = Frame::decode(&bytes[at + 2..]) else { return };
+        let Body::Data { sequence, .. } = frame.body else { return };
+        let link =
+            (frame.connection as usize).checked_sub(1).and_then(|link| self.raw.get_mut(link));
+        let Some(Some((stations, next))) = link else { return };
+        let Some(way) = stations.iter().position(|at| from == Place::Station(*at)) else { return };
+        match sequence.ahead_of(next[way]) {
+            Some(_) => next[way] = sequence.plus(1),
+            None => self.again += 1,
         }
     }
 

@@ -151,17 +151,21 @@ impl Waits {
         }
     }
 
-    /// TCP segments sent again.
+    /// TCP segments and data frames of raw Ethernet sent again.
     pub fn sent_again(&self) -> u64 {
         self.acks.again
     }
 
-    /// What was seen, by limit. Without a tunnel there is no TCP and no link.
+    /// What was seen, by limit. Without a tunnel there is no link, and over raw
+    /// Ethernet no TCP.
     pub(super) fn rows(&self) -> Vec<Row> {
         let mut rows: Vec<Row> =
             [&self.drive, &self.root, &self.io, &self.admin].map(Meter::row).into();
         if self.direct.iter().any(|direct| !direct) {
-            rows.extend([&self.rto, &self.sim_rto, &self.silence].map(Meter::row));
+            if self.acks.any_tcp() {
+                rows.extend([&self.rto, &self.sim_rto].map(Meter::row));
+            }
+            rows.push(self.silence.row());
         }
         rows
     }

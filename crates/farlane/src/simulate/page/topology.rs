@@ -54,8 +54,8 @@ impl Picture {
         let network = &config.network;
         let mut level_of = vec![3; network.stations.len()];
         for (_, _, port) in places::ports(config) {
-            if let TransportConfig::Tcp(tcp) = &port.transport {
-                level_of[tcp.stations[0]] = 1;
+            if let Some(([host, _], _)) = port.transport.stations() {
+                level_of[host] = 1;
             }
         }
         for (host, of) in config.hosts.iter().enumerate() {
@@ -96,13 +96,18 @@ impl Picture {
         for (link, (host, number, port)) in places::ports(config).enumerate() {
             self.drive(host, number, &port.drive.serial, port.drive.size);
             let (top, bottom) = (Node::Host(host), Node::Drive(host, number));
-            match &port.transport {
-                TransportConfig::Tcp(tcp) => {
-                    let [above, below] = tcp.stations.map(Node::Station);
-                    self.edge(top, above, "TLPs over TCP".to_owned());
+            let over = match &port.transport {
+                TransportConfig::Tcp(_) => "TLPs over TCP",
+                TransportConfig::Raw(_) => "TLPs over raw Ethernet",
+                TransportConfig::Pipe(_) => "pipe",
+            };
+            match port.transport.stations() {
+                Some((stations, _)) => {
+                    let [above, below] = stations.map(Node::Station);
+                    self.edge(top, above, over.to_owned());
                     self.edge(below, bottom, pcie(&port.link));
                 }
-                TransportConfig::Pipe(_) => self.edge(top, bottom, format!("link {link}: pipe")),
+                None => self.edge(top, bottom, format!("link {link}: {over}")),
             }
         }
     }

@@ -2,6 +2,12 @@
 //! between them, without hosts and drives. What congestion control does shows
 //! here first.
 
+mod figures;
+mod star;
+
+pub use figures::jain;
+pub use star::{BOTTLENECK, BOTTLENECK_PORT, incast, star};
+
 use crate::kernel::{Component, Kernel, LimitReached, Limits};
 use crate::measure::{Latency, Load, Marks, Tracker};
 use crate::network::{Network, NetworkConfig, RawPlace};
@@ -128,7 +134,7 @@ pub fn run(config: &FlowsConfig) -> Result<FlowsReport, FlowsError> {
         });
         before = (delivered, loads);
     }
-    let (bridge, port) = config.watch;
+    let (waits, dropped) = flows.network.watched().unwrap_or_default();
     let counters = |end: usize| {
         let ends = flows.flows.iter().map(|flow| flow.places[end]);
         ends.map(|place| flows.network.raw_endpoint(place).counters()).collect()
@@ -136,8 +142,8 @@ pub fn run(config: &FlowsConfig) -> Result<FlowsReport, FlowsError> {
     Ok(FlowsReport {
         digest: flows.kernel.digest(),
         samples,
-        waits: flows.network.waits().cloned().unwrap_or_default(),
-        dropped: flows.network.port_counters(bridge, port).full.iter().sum(),
+        waits,
+        dropped,
         senders: counters(0),
         receivers: counters(1),
     })

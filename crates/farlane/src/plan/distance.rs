@@ -1,0 +1,70 @@
+//! How far two stations are apart: the round trip of a frame and its
+//! acknowledgement through empty queues. A plan knows its network, so a delay
+//! that congestion control aims at need not be measured.
+
+use crate::simulate::places::{self, Egress};
+use sim::ethernet::frame::{FCS, HEADER, MINIMUM, PREAMBLE, TAG};
+use sim::network::{NetworkConfig, Place};
+use switch::congestion::{Config, SwiftConfig, Target};
+use wire::Duration;
+
+/// The same control with what it leaves open filled in: Swift without a time
+/// gets the round trip of the largest frame, and the delay of queues that it
+/// aims at, but at least [`QUEUE`] of such frames on the slowest line.
+pub fn aimed(
+    congestion: Config,
+    network: &NetworkConfig,
+    stations: [usize; 2],
+    priority: u8,
+    mtu: usize,
+) -> Config {
+    let Config::Swift(swift) = congestion else { return congestion };
+    let Target::Above(queue) = swift.target else { return congestion };
+    let [host, device] = stations;
+    let there = way(network, host, device, priority, mtu);
+    let back = way(network, device, host, priority, mtu);
+    let (empty, slowest) = (there.0 + back.0, there.1.max(back.1));
+    let queue = queue.max(Duration::from_ps(QUEUE * slowest.as_ps()));
+    let target = Target::RoundTrip(Duration::from_us((empty + queue).as_ps().div_ceil(1_000_000)));
+    let scaling = Duration::from_ps(4 * queue.as_ps());
+    Config::Swift(SwiftConfig { target, scaling, ..swift })
+}
+
+/// Largest frames that may wait.
+const QUEUE: u64 = 4;
+
+/// One way of the largest frame and of one without payload, half of each, so
+/// that both ways are a frame and an acknowledgement in either direction; and
+/// the largest frame on the slowest line.
+fn way(
+    network: &NetworkConfig,
+    from: usize,
+    to: usize,
+    priority: u8,
+    mtu: usize,
+) -> (Duration, Duration) {
+    let tag = if network.stations[from].tagging.is_some() { TAG } else { 0 };
+    let long = PREAMBLE + (HEADER + tag + mtu + FCS).max(MINIMUM);
+    let short = PREAMBLE + MINIMUM;
+    let [sender, receiver] = [&network.stations[from], &network.stations[to]];
+    let mut ps = sender.tx_delay.as_ps() + receiver.rx_delay.as_ps();
+    let mut slowest = Duration::ZERO;
+    for egress in places::way(network, from, to, priority) {
+        let frame = egress.rate.duration(long);
+        slowest = slowest.max(frame);
+        ps += (frame.as_ps() + egress.rate.duration(short).as_ps()) / 2;
+        ps += gate(&egress, frame).as_ps();
+        let Some((cable, other)) = places::across(network, egress.place) else { continue };
+        ps += network.cables[cable].propagation.as_ps();
+        if let Place::Bridge(bridge, _) = other {
+            ps += network.bridges[bridge].delay.as_ps();
+        }
+    }
+    (Duration::from_ps(ps), slowest)
+}
+
+/// The longest that a frame waits for its gate.
+fn gate(egress: &Egress<'_>, frame: Duration) -> Duration {
+    let gates = egress.gates.map(|gates| gates.list().longest_wait(egress.queue, frame));
+    gates.flatten().unwrap_or_default()
+}

@@ -1,0 +1,69 @@
+//! What samples amount to between two times.
+
+use super::{FlowsReport, Sample};
+use crate::ethernet::frame::GAP;
+use wire::{Duration, Instant};
+
+impl FlowsReport {
+    fn between(&self, from: Instant, to: Instant) -> impl Iterator<Item = &Sample> {
+        self.samples.iter().filter(move |sample| sample.at > from && sample.at <= to)
+    }
+
+    /// Bits of line a second in one direction of a cable, preamble and gap
+    /// counted.
+    pub fn line_rate(&self, way: usize, from: Instant, to: Instant) -> u64 {
+        let bytes = self.between(from, to).map(|sample| {
+            let load = sample.loads[way];
+            load.bytes + GAP as u64 * load.packets
+        });
+        let bits = u128::from(8 * bytes.sum::<u64>());
+        (bits * 1_000_000_000_000 / u128::from((to - from).as_ps().max(1))) as u64
+    }
+
+    /// Bytes of chunks that each flow delivered.
+    pub fn shares(&self, from: Instant, to: Instant) -> Vec<u64> {
+        let mut sums = vec![0; self.senders.len()];
+        for sample in self.between(from, to) {
+            sums.iter_mut().zip(&sample.delivered).for_each(|(sum, more)| *sum += more);
+        }
+        sums
+    }
+
+    /// The longest wait at the port that is watched.
+    pub fn longest_wait(&self, from: Instant, to: Instant) -> Duration {
+        self.between(from, to).map(|sample| sample.longest_wait).max().unwrap_or_default()
+    }
+
+    /// How long after `since` the first interval ends in which a direction of a
+    /// cable carries at least `rate`.
+    pub fn reaches(&self, way: usize, rate: u64, since: Instant) -> Option<Duration> {
+        let mut before = since;
+        self.samples.iter().filter(|sample| sample.at > since).find_map(|sample| {
+            let from = std::mem::replace(&mut before, sample.at);
+            (self.line_rate(way, from, sample.at) >= rate).then(|| sample.at - since)
+        })
+    }
+}
+
+/// Jain's index of fairness in thousandths: 1000 is even, 1000/n all for one
+/// (R. Jain, D. Chiu, W. Hawe, "A Quantitative Measure of Fairness and
+/// Discrimination for Resource Allocation in Shared Computer Systems", DEC
+/// TR-301, 1984).
+pub fn jain(shares: &[u64]) -> u64 {
+    let sum: u128 = shares.iter().map(|share| u128::from(*share)).sum();
+    let squares: u128 = shares.iter().map(|share| u128::from(*share).pow(2)).sum();
+    (1000 * sum * sum / (shares.len() as u128 * squares).max(1)) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jain_knows_even_and_uneven() {
+        assert_eq!(jain(&[7, 7, 7]), 1000);
+        assert_eq!(jain(&[1, 0, 0, 0]), 250);
+        assert_eq!(jain(&[3, 1]), 800);
+        assert_eq!(jain(&[0, 0]), 0);
+    }
+}

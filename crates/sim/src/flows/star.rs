@@ -1,0 +1,69 @@
+//! Senders, one bridge and one receiver: what everything else is made of.
+
+use super::{FlowConfig, FlowsConfig};
+use crate::ethernet::port::RateStep;
+use crate::ethernet::{Rate, bridge, port};
+use crate::network::{BridgeConfig, CableConfig, NetworkConfig, Place, StationConfig};
+use crate::transport::RawConfig;
+use switch::congestion::Config;
+use switch::raw::Settings;
+use wire::{Duration, Instant};
+
+/// Direction of cable 0 that leads to the receiver: the bottleneck.
+pub const BOTTLENECK: usize = 0;
+
+/// Bridge and port of the bottleneck.
+pub const BOTTLENECK_PORT: (usize, usize) = (0, 0);
+
+/// Stations 1 to `senders` send to station 0 through a store-and-forward
+/// bridge, all at `rate`: pipelines of 500 ns in the stations and 1500 ns in
+/// the bridge, cables of 10 m, four frames ahead of the wire. What the cable
+/// to station 0 lets through changes by `steps`.
+pub fn star(senders: usize, rate: Rate, steps: Vec<RateStep>) -> NetworkConfig {
+    let station = StationConfig {
+        rate,
+        tx_delay: Duration::from_ns(500),
+        rx_delay: Duration::from_ns(500),
+        tx_ring: 4,
+        tagging: None,
+        gates: None,
+        ack_delay: None,
+        traffic: Vec::new(),
+    };
+    let cable = |station| {
+        let (bridge, station) = (Place::Bridge(0, station), Place::Station(station));
+        CableConfig::new(bridge, station, Duration::from_ns(50))
+    };
+    let mut cables: Vec<_> = (0..=senders).map(cable).collect();
+    cables[0].rate_steps = steps;
+    let bridge = BridgeConfig {
+        ports: vec![port::Config::new(rate); senders + 1],
+        mode: bridge::Mode::StoreAndForward,
+        delay: Duration::from_ns(1_500),
+        jitter: Duration::ZERO,
+    };
+    NetworkConfig { stations: vec![station; senders + 1], bridges: vec![bridge], cables }
+}
+
+/// A flow from each sender of a star at 10 Gb/s, each beginning `apart` after
+/// the one before; samples are 50 us apart.
+pub fn incast(senders: usize, congestion: Config, apart: Duration, time: Duration) -> FlowsConfig {
+    let flow = |sender: usize| FlowConfig {
+        raw: RawConfig {
+            stations: [sender, 0],
+            priority: 0,
+            settings: Settings { congestion, ..Settings::new(0) },
+        },
+        start: Instant::from_ps(apart.as_ps() * (sender as u64 - 1)),
+        stop: Instant::ZERO + time,
+        chunk: usize::MAX,
+    };
+    FlowsConfig {
+        seed: 1,
+        network: star(senders, Rate::G10, Vec::new()),
+        flows: (1..=senders).map(flow).collect(),
+        watch: BOTTLENECK_PORT,
+        time,
+        interval: Duration::from_us(50),
+    }
+}
