@@ -20,6 +20,9 @@ use wire::Duration;
 /// Names of transports.
 pub const TRANSPORTS: [&str; 4] = ["direct", "tcp", "tsn", "raw"];
 
+/// Copies of a host, or of a device node.
+pub const MOST_COPIES: u64 = 32;
+
 /// What a TCP segment carries: 1500 bytes less the headers of IP and TCP.
 const SEGMENT: usize = 1460;
 
@@ -65,7 +68,38 @@ pub struct Built<'a> {
 }
 
 impl<'a> Built<'a> {
+    /// Hosts and drives, copies made of those with a count.
     pub fn new(root: &Section<'a>, defaults: &Defaults<'a>) -> Result<Self, PlanError> {
+        Self::read(root, defaults)?.multiplied()
+    }
+
+    /// Each copy of a host has copies of its drives.
+    fn multiplied(self) -> Result<Self, PlanError> {
+        let (mut hosts, mut drives) = (Vec::new(), self.drives);
+        for host in self.hosts {
+            let count = host.section.number("count", 1, MOST_COPIES)?.unwrap_or(1);
+            if count == 1 {
+                hosts.push(host);
+                continue;
+            }
+            for copy in 0..count {
+                let name = format!("{}.{copy}", host.name);
+                let mut own = Vec::new();
+                for drive in &host.drives {
+                    own.push(drives.len());
+                    let DrivePlan { name: drive, section, config, count } = &drives[*drive];
+                    let name = format!("{name}.{drive}");
+                    let (section, config, count) = (section.clone(), config.clone(), *count);
+                    drives.push(DrivePlan { name, section, config, count });
+                }
+                let (section, transport) = (host.section.clone(), host.transport);
+                hosts.push(HostPlan { name, section, transport, drives: own });
+            }
+        }
+        Ok(Self { hosts, drives })
+    }
+
+    fn read(root: &Section<'a>, defaults: &Defaults<'a>) -> Result<Self, PlanError> {
         let transport = root.word("transport", &TRANSPORTS)?.unwrap_or("tcp");
         let mut drives = root.named("drives", keys::DRIVE, &defaults.drive)?;
         if drives.is_empty() {
@@ -133,6 +167,7 @@ impl<'a> Built<'a> {
         let pcie = Pcie::read(&defaults.pcie)?;
         let standard = root.table("workload", keys::WORKLOAD)?;
         let mut made = Vec::new();
+        let mut tunnelled = 0;
         for (number, host) in self.hosts.iter().enumerate() {
             let own = host.section.table("workload", keys::WORKLOAD)?;
             let given = if own.is_there() { &own } else { &standard };
@@ -154,7 +189,8 @@ impl<'a> Built<'a> {
                 let ports = drives
                     .into_iter()
                     .map(|(drive, section)| {
-                        let node = network.node_of(section)?;
+                        let node = network.node_of(section, tunnelled)?;
+                        tunnelled += 1;
                         let stations = [network.station_of_host(number), node];
                         let priority = priority(host, defaults, network, stations)?;
                         let transport = match host.transport {

@@ -68,6 +68,7 @@ pub const HOSTS: &[&str] = &[
     "congestion",
     "aggregation",
     "rate_limit",
+    "count",
     "link",
 ];
 /// `[pcie]`.
@@ -107,7 +108,7 @@ pub const LINK: &[&str] = &[
     "loss_limit",
     "max_frame",
 ];
-/// `[hosts.NAME.link]` and `[nodes.NAME]`: those of `[link]` that a station has.
+/// `[hosts.NAME.link]`: those of `[link]` that a station has.
 pub const STATION: &[&str] = &[
     "tx_delay",
     "rx_delay",
@@ -117,6 +118,18 @@ pub const STATION: &[&str] = &[
     "schedule",
     "clock_offset",
     "clock_drift",
+];
+/// `[nodes.NAME]`: those of a station, and how many of it there are.
+pub const NODE: &[&str] = &[
+    "tx_delay",
+    "rx_delay",
+    "tx_ring",
+    "ack_delay",
+    "vlan",
+    "schedule",
+    "clock_offset",
+    "clock_drift",
+    "count",
 ];
 /// `[cables.NAME]`.
 pub const CABLE: &[&str] = &[
@@ -170,7 +183,7 @@ pub const TABLES: [(&str, &[&str]); 16] = [
     ("hosts.NAME.link", STATION),
     ("pcie", PCIE),
     ("link", LINK),
-    ("nodes.NAME", STATION),
+    ("nodes.NAME", NODE),
     ("cables.NAME", CABLE),
     ("bridges.NAME", BRIDGE),
     ("schedules.NAME", SCHEDULE),

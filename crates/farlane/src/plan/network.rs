@@ -1,6 +1,6 @@
 //! Stations, bridges, cables and what else is on them.
 
-use super::host::{Built, brief_station};
+use super::host::{Built, MOST_COPIES, brief_station};
 use super::schedule::Schedules;
 use super::section::{Section, unknown};
 use super::value::Origin;
@@ -25,6 +25,8 @@ pub struct Layout {
     hosts: Vec<usize>,
     /// The first station that is a device node.
     first_node: usize,
+    /// The node of the plan that each station from there on is, or a copy of.
+    nodes: Vec<String>,
     /// Whether frames have tags, by station.
     pub tagged: Vec<bool>,
 }
@@ -120,17 +122,23 @@ impl Layout {
         }
         self.first_node = self.stations.len();
         let tsn = built.hosts.iter().any(|host| host.transport == "tsn");
-        let mut nodes = root.named("nodes", keys::STATION, &defaults.link)?;
+        let mut nodes = root.named("nodes", keys::NODE, &defaults.link)?;
         if nodes.is_empty() {
             nodes.push(("device".into(), defaults.link.clone()));
         }
         for (name, section) in nodes {
-            if self.stations.contains(&name) {
-                let what = format!("'{name}' is a host and cannot be a node too");
-                return Err(section.origin.fail(what));
+            let count = section.number("count", 1, MOST_COPIES)?.unwrap_or(1);
+            for copy in 0..count {
+                let copied = format!("{name}.{copy}");
+                let station = if count == 1 { name.clone() } else { copied };
+                if self.stations.contains(&station) {
+                    let what = format!("'{station}' is a host and cannot be a node too");
+                    return Err(section.origin.fail(what));
+                }
+                self.nodes.push(name.clone());
+                self.stations.push(station);
+                sections.push((section.clone(), tsn));
             }
-            self.stations.push(name);
-            sections.push((section, tsn));
         }
         Ok(sections)
     }
@@ -140,6 +148,10 @@ impl Layout {
         if named.is_empty() && self.stations.len() == 2 && self.bridges.is_empty() {
             let ends = [End::Station(0), End::Station(1)];
             return Ok(vec![drawn(&defaults.link, ends)?]);
+        }
+        if named.is_empty() && self.bridges.len() == 1 {
+            let to_bridge = |at| drawn(&defaults.link, [End::Station(at), End::Bridge(0)]);
+            return (0..self.stations.len()).map(to_bridge).collect();
         }
         if named.is_empty() {
             let what = format!(
@@ -258,20 +270,25 @@ impl Layout {
         found.ok_or_else(|| origin.fail(unknown("host or node", name, &names)))
     }
 
-    /// The station of a drive.
-    pub fn node_of(&self, section: &Section) -> Result<usize, PlanError> {
-        let nodes: Vec<&str> =
-            self.stations[self.first_node..].iter().map(String::as_str).collect();
-        let Some((name, origin)) = section.text("node")? else {
-            if nodes.len() == 1 {
-                return Ok(self.first_node);
+    /// The station of the drive that is `number` among those behind tunnels:
+    /// drives of a node that has copies are dealt out to them in turn.
+    pub fn node_of(&self, section: &Section, number: usize) -> Result<usize, PlanError> {
+        let mut nodes: Vec<&str> = self.nodes.iter().map(String::as_str).collect();
+        nodes.dedup();
+        let name = match (section.text("node")?, &nodes[..]) {
+            (None, [alone]) => alone,
+            (None, _) => {
+                let what = format!("this drive needs node, one of: {}", nodes.join(", "));
+                return Err(section.origin.fail(what));
             }
-            let what = format!("this drive needs node, one of: {}", nodes.join(", "));
-            return Err(section.origin.fail(what));
+            (Some((name, origin)), _) if !nodes.contains(&name) => {
+                return Err(origin.fail(unknown("node", name, &nodes)));
+            }
+            (Some((name, _)), _) => name,
         };
-        let found = nodes.iter().position(|known| *known == name);
-        let found = found.ok_or_else(|| origin.fail(unknown("node", name, &nodes)))?;
-        Ok(self.first_node + found)
+        let same = self.nodes.iter().enumerate().filter(|(_, node)| *node == name);
+        let copies: Vec<usize> = same.map(|(at, _)| self.first_node + at).collect();
+        Ok(copies[number % copies.len()])
     }
 
     /// The station of a host.

@@ -87,6 +87,8 @@ pub(crate) struct Jobs {
     in_flight: usize,
     pub latency: Latency,
     pub bytes: u64,
+    /// The same by drive.
+    pub drive_bytes: Vec<u64>,
     pub failures: u64,
     /// Blocks read that held something else than they should.
     pub mismatches: u64,
@@ -111,7 +113,9 @@ impl Jobs {
         let queues = drives.iter().map(|drive| drive.driver.queues());
         let noticed = queues.clone().map(|queues| vec![false; queues]).collect();
         let owners = queues.map(|queues| vec![Vec::new(); queues]).collect();
+        let drive_bytes = vec![0; drives.len()];
         Some(Self {
+            drive_bytes,
             end: fio.runtime.map(|span| now + span),
             fio,
             config,
@@ -281,6 +285,9 @@ impl Jobs {
         self.in_flight -= 1;
         self.latency.record(now - place.since);
         self.bytes += self.fio.bs as u64;
+        for part in &place.parts {
+            self.drive_bytes[part.drive] += part.length;
+        }
         if !place.write {
             let ram = self.ram.borrow();
             for part in &place.parts {

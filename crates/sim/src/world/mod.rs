@@ -313,6 +313,7 @@ impl World {
             commands: tracker.commands,
             total: tracker.total,
             bytes: jobs.map_or(0, |jobs| jobs.bytes),
+            drive_bytes: jobs.map_or_else(Vec::new, |jobs| jobs.drive_bytes.clone()),
             verified: jobs.map_or(0, |jobs| jobs.verified),
             mismatches: jobs.map_or(0, |jobs| jobs.mismatches),
             failures: jobs.map_or(0, |jobs| jobs.failures),

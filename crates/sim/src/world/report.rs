@@ -40,6 +40,8 @@ pub struct HostReport {
     pub total: Duration,
     /// Bytes moved by the application.
     pub bytes: u64,
+    /// The same by drive.
+    pub drive_bytes: Vec<u64>,
     /// Blocks that were compared, those that were wrong, commands that failed.
     pub verified: u64,
     /// Transfers that brought other bytes than were written there.

@@ -26,6 +26,7 @@ pub struct Document {
     pub latency_ns: Latency,
     pub iops: u64,
     pub bytes_per_s: u64,
+    pub fairness: Option<f64>,
     pub hosts: Vec<Host>,
     pub segments: Option<Segments>,
     pub links: Vec<Link>,
@@ -183,6 +184,24 @@ fn per_second(count: u64, span_ns: u64) -> u64 {
     (u128::from(count) * 1_000_000_000 / u128::from(span_ns.max(1))) as u64
 }
 
+/// Jain's index (R. Jain, D.-M. Chiu and W. Hawe, "A Quantitative Measure of
+/// Fairness and Discrimination for Resource Allocation in Shared Computer
+/// Systems", DEC-TR-301, 1984) of what each drive moved a second, to four
+/// digits.
+fn fairness(report: &Report) -> Option<f64> {
+    let rates: Vec<f64> = report
+        .hosts
+        .iter()
+        .flat_map(|host| {
+            let span = host.span.as_ns().max(1) as f64;
+            host.drive_bytes.iter().map(move |bytes| *bytes as f64 / span)
+        })
+        .collect();
+    let (sum, squares) = rates.iter().fold((0.0, 0.0), |(s, q), x| (s + x, q + x * x));
+    let index = sum * sum / (rates.len() as f64 * squares);
+    (squares > 0.0).then(|| (index * 1e4).round() / 1e4)
+}
+
 fn parts(ns: [u64; SEGMENTS]) -> Vec<Part> {
     let all = Segment::ALL.iter().zip(ns).filter(|(_, ns)| *ns > 0);
     all.map(|(segment, ns)| Part { segment: segment.name(), ns }).collect()
@@ -245,6 +264,7 @@ impl Document {
             latency_ns: together(report),
             iops: hosts.iter().map(|host| host.iops).sum(),
             bytes_per_s: hosts.iter().map(|host| host.bytes_per_s).sum(),
+            fairness: fairness(report),
             hosts,
             segments: segments(commands),
             links: links.collect(),

@@ -53,8 +53,9 @@ pub struct Args {
     /// Set a key of the plan, by its dotted path
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Try several values of a key; with several of these every combination
-    #[arg(long, value_name = "KEY=VALUE,…")]
+    /// Try several values of a key; with several of these every combination.
+    /// Keys joined by + are set to the same value together
+    #[arg(long, value_name = "KEY[+KEY…]=VALUE,…")]
     sweep: Vec<String>,
     /// Also write a self-contained page with the sweep's table and plot
     #[arg(long, value_name = "FILE", requires = "sweep")]

@@ -33,9 +33,11 @@ pub fn run(args: &Args, plan: &Plan) -> Outcome {
     for point in &points {
         let mut one = plan.clone();
         for (sweep, value) in sweeps.iter().zip(point) {
-            one = one
-                .with(&sweep.key, value, "--sweep")
-                .map_err(|error| Failure(error.to_string()))?;
+            // Keys joined by + go together.
+            for key in sweep.key.split('+') {
+                one =
+                    one.with(key, value, "--sweep").map_err(|error| Failure(error.to_string()))?;
+            }
         }
         plans.push(built(args, &one)?);
     }
@@ -56,10 +58,10 @@ pub fn run(args: &Args, plan: &Plan) -> Outcome {
 }
 
 fn parse(text: &str) -> Result<Sweep, Failure> {
-    let fail = || Failure(format!("--sweep {text}: expected KEY=VALUE,VALUE,…"));
+    let fail = || Failure(format!("--sweep {text}: expected KEY[+KEY…]=VALUE,VALUE,…"));
     let (key, values) = text.split_once('=').ok_or_else(fail)?;
     let values: Vec<String> = values.split(',').map(|value| value.trim().to_owned()).collect();
-    if key.is_empty() || values.iter().any(String::is_empty) {
+    if key.split('+').any(str::is_empty) || values.iter().any(String::is_empty) {
         return Err(fail());
     }
     Ok(Sweep { key: key.to_owned(), values })
@@ -78,10 +80,10 @@ fn product(sweeps: &[Sweep]) -> Vec<Vec<String>> {
     points
 }
 
-const COLUMNS: [&str; 8] =
-    ["n", "mean us", "p50 us", "p99 us", "max us", "IOPS", "MB/s", "busiest link"];
+const COLUMNS: [&str; 9] =
+    ["n", "mean us", "p50 us", "p99 us", "max us", "IOPS", "MB/s", "fairness", "busiest link"];
 
-fn cells(document: &Document) -> [String; 8] {
+fn cells(document: &Document) -> [String; 9] {
     let latency = document.latency_ns;
     let busiest = document.links.iter().map(|link| link.utilisation_ppm).max().unwrap_or(0);
     [
@@ -92,6 +94,7 @@ fn cells(document: &Document) -> [String; 8] {
         us(latency.max),
         document.iops.to_string(),
         format!("{}.{}", document.bytes_per_s / 1_000_000, document.bytes_per_s / 100_000 % 10),
+        document.fairness.map_or_else(|| "-".to_owned(), |index| format!("{index:.4}")),
         format!("{}.{} %", busiest / 10_000, busiest / 1000 % 10),
     ]
 }
@@ -125,21 +128,62 @@ fn page(args: &Args, sweeps: &[Sweep], points: &[Vec<String>], documents: &[Docu
         table.row(point.iter().cloned().chain(cells(document)).collect());
     }
     page.table(&table);
-    let plot = plot(sweeps, points, documents).html();
     let first = &sweeps[0];
     let small = format!("{} from left to right: {}", first.key, first.values.join(", "));
-    page.figures(&[("Mean latency".into(), small, plot)]);
+    let shown = |figure: &Figure| figure.fits(documents);
+    let figures = FIGURES.iter().filter(|figure| shown(figure)).map(|figure| {
+        let plot = plot(figure, sweeps, points, documents).html();
+        (figure.name.to_owned(), small.clone(), plot)
+    });
+    page.figures(&figures.collect::<Vec<_>>());
     page.section("Data");
     page.details("JSON", &serde_json::to_string_pretty(documents).expect("plain keys"));
     page.finish(&format!("Written by farlane {}.", env!("CARGO_PKG_VERSION")))
 }
 
+/// What is plotted.
+struct Figure {
+    name: &'static str,
+    of: fn(&Document) -> Option<f64>,
+    format: fn(f64) -> String,
+}
+
+const FIGURES: [Figure; 4] = [
+    Figure {
+        name: "Mean latency",
+        of: |document| Some(document.latency_ns.mean as f64),
+        format: time,
+    },
+    Figure {
+        name: "99th percentile of the latency",
+        of: |document| Some(document.latency_ns.p99 as f64),
+        format: time,
+    },
+    Figure {
+        name: "Throughput",
+        of: |document| Some(document.bytes_per_s as f64),
+        format: |rate| format!("{:.0} MB/s", rate / 1e6),
+    },
+    Figure {
+        name: "Fairness",
+        of: |document| document.fairness,
+        format: |index| format!("{index:.2}"),
+    },
+];
+
+impl Figure {
+    /// Whether every simulation has it.
+    fn fits(&self, documents: &[Document]) -> bool {
+        documents.iter().all(|document| (self.of)(document).is_some_and(|value| value > 0.0))
+    }
+}
+
 /// The first key from left to right, a line for each combination of the
 /// others.
-fn plot(sweeps: &[Sweep], points: &[Vec<String>], documents: &[Document]) -> Plot {
-    let means = documents.iter().map(|document| document.latency_ns.mean as f64);
-    let (least, most) =
-        means.fold((f64::MAX, 1.0), |(low, high): (f64, f64), ns| (low.min(ns), high.max(ns)));
+fn plot(figure: &Figure, sweeps: &[Sweep], points: &[Vec<String>], documents: &[Document]) -> Plot {
+    let values = documents.iter().filter_map(|document| (figure.of)(document));
+    let (least, most) = values
+        .fold((f64::MAX, 0.0), |(low, high): (f64, f64), value| (low.min(value), high.max(value)));
     let first = &sweeps[0];
     let x = Axis {
         label: first.key.clone(),
@@ -149,19 +193,20 @@ fn plot(sweeps: &[Sweep], points: &[Vec<String>], documents: &[Document]) -> Plo
         range: (0.0, (first.values.len() as f64 - 1.0).max(1.0)),
     };
     let y = Axis {
-        label: "mean latency".into(),
+        label: figure.name.to_lowercase(),
         scale: Scale::Linear,
-        format: time,
+        format: figure.format,
         range: (least.min(most * 0.9) * 0.97, most * 1.03),
     };
-    let mut plot = Plot::new("mean latency of every combination", x, y);
+    let mut plot = Plot::new(&format!("{} of every combination", figure.name.to_lowercase()), x, y);
     for (point, document) in points.iter().zip(documents) {
         let others = sweeps[1..].iter().zip(&point[1..]);
         let name: Vec<String> =
             others.map(|(sweep, value)| format!("{}={value}", sweep.key)).collect();
-        let name = if name.is_empty() { "mean".to_owned() } else { name.join(", ") };
+        let name = if name.is_empty() { figure.name.to_owned() } else { name.join(", ") };
         let place = first.values.iter().position(|value| *value == point[0]).unwrap_or(0);
-        let at = (place as f64, document.latency_ns.mean as f64);
+        let Some(value) = (figure.of)(document) else { continue };
+        let at = (place as f64, value);
         match plot.series.iter_mut().find(|series| series.name == name) {
             Some(series) => series.points.push(at),
             None => plot.series.push(Series { name, points: vec![at] }),
