@@ -1,36 +1,13 @@
-//! Over raw Ethernet, between network namespaces that the tests make. Where
-//! this process may not make any, a test runs again in a user namespace, where
-//! it may; where that is not allowed either, it fails and says so.
+//! Over raw Ethernet, between network namespaces that the tests make.
 
+use crate::isolated::isolated;
 use crate::nodes::{Far, Near, RAM, pattern};
 use crate::relay::{Faults, Relay};
 use live::net::{Address, Filter, Interface, Namespace, PacketSocket, largest_payload};
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
-use std::process::Command;
 use std::sync::atomic::Ordering;
 use switch::aggregate::Policy;
 use wire::Duration;
-
-const INSIDE: &str = "FARLANE_TEST_IN_USER_NAMESPACE";
-
-/// Runs the body of test `name` in a network namespace of its own.
-fn isolated(name: &str, body: impl FnOnce(&Namespace)) {
-    match Namespace::new() {
-        Ok(home) => home.enter(|| body(&home)).unwrap(),
-        Err(error) if std::env::var_os(INSIDE).is_none() => {
-            println!("{name}: {error}; again in a user namespace");
-            let mut again = Command::new("unshare");
-            again.args(["--user", "--map-root-user", "--net"]);
-            again.arg(std::env::current_exe().unwrap());
-            again.args(["--exact", &format!("raw::{name}"), "--nocapture"]).env(INSIDE, "1");
-            let output = again.output().unwrap_or_else(|why| panic!("{error}; unshare: {why}"));
-            let said = String::from_utf8_lossy(&output.stdout).into_owned()
-                + &String::from_utf8_lossy(&output.stderr);
-            assert!(output.status.success() && said.contains("1 passed"), "{error}; {said}");
-        }
-        Err(error) => panic!("{error}"),
-    }
-}
 
 fn listen(interface: &str) -> Address {
     Address::to_listen(&format!("raw:{interface}"), true).unwrap()
@@ -64,7 +41,7 @@ fn copies(near: &mut Near, times: usize) {
 
 #[test]
 fn a_cable_carries_every_policy_and_payload() {
-    isolated("a_cable_carries_every_policy_and_payload", |home| {
+    isolated("raw::a_cable_carries_every_policy_and_payload", |home| {
         let away = Namespace::new().unwrap();
         home.cable("near0", &away, "far0").unwrap();
         let wait = Policy::Wait(Duration::from_us(1));
@@ -85,7 +62,7 @@ fn a_cable_carries_every_policy_and_payload() {
 
 #[test]
 fn an_ordinary_bridge_in_between_carries_two_links() {
-    isolated("an_ordinary_bridge_in_between_carries_two_links", |home| {
+    isolated("raw::an_ordinary_bridge_in_between_carries_two_links", |home| {
         let [middle, left, right] = [(); 3].map(|()| Namespace::new().unwrap());
         middle.run("ip link add bridge0 type bridge").unwrap();
         middle.run("ip link set bridge0 up").unwrap();
@@ -112,7 +89,7 @@ fn an_ordinary_bridge_in_between_carries_two_links() {
 
 #[test]
 fn what_is_lost_doubled_late_or_nonsense_does_no_harm() {
-    isolated("what_is_lost_doubled_late_or_nonsense_does_no_harm", |home| {
+    isolated("raw::what_is_lost_doubled_late_or_nonsense_does_no_harm", |home| {
         let [middle, away] = [(); 2].map(|()| Namespace::new().unwrap());
         middle.cable("port0", home, "near0").unwrap();
         middle.cable("port1", &away, "far0").unwrap();
@@ -137,7 +114,7 @@ fn what_is_lost_doubled_late_or_nonsense_does_no_harm() {
 
 #[test]
 fn a_far_side_that_falls_silent_is_lost_and_may_come_back() {
-    isolated("a_far_side_that_falls_silent_is_lost_and_may_come_back", |home| {
+    isolated("raw::a_far_side_that_falls_silent_is_lost_and_may_come_back", |home| {
         let [middle, away] = [(); 2].map(|()| Namespace::new().unwrap());
         middle.cable("port0", home, "near0").unwrap();
         middle.cable("port1", &away, "far0").unwrap();
@@ -162,7 +139,7 @@ fn a_far_side_that_falls_silent_is_lost_and_may_come_back() {
 
 #[test]
 fn on_the_loop_stations_are_told_apart() {
-    isolated("on_the_loop_stations_are_told_apart", |home| {
+    isolated("raw::on_the_loop_stations_are_told_apart", |home| {
         home.run("ip link set lo up").unwrap();
         let far = Far::listen(listen("lo"), 512, Policy::Adaptive);
         assert_eq!(far.address.to_string(), "raw:lo,00:00:00:00:00:00");
@@ -173,7 +150,7 @@ fn on_the_loop_stations_are_told_apart() {
 
 #[test]
 fn payloads_fit_the_frames_of_the_interface() {
-    isolated("payloads_fit_the_frames_of_the_interface", |home| {
+    isolated("raw::payloads_fit_the_frames_of_the_interface", |home| {
         let away = Namespace::new().unwrap();
         home.cable("near0", &away, "far0").unwrap();
         for (mtu, payload) in [(1500, 1024), (9000, 4096), (576, 512), (200, 128)] {
@@ -192,7 +169,7 @@ fn payloads_fit_the_frames_of_the_interface() {
 
 #[test]
 fn without_the_capability_the_error_names_it() {
-    isolated("without_the_capability_the_error_names_it", |home| {
+    isolated("raw::without_the_capability_the_error_names_it", |home| {
         home.run("ip link set lo up").unwrap();
         let lo = Interface::find("lo").unwrap();
         // Of a thread that ends with the test.
