@@ -78,7 +78,7 @@ impl LinkEnd {
             match self.tunnel.poll(now) {
                 Output::Transmit(bytes) => {
                     moved = true;
-                    self.connection.send(now, bytes)?;
+                    self.connection.send(now, bytes.into())?;
                 }
                 Output::EchoReply(_) => self.answered = Some(self.clock.now()),
                 Output::Down(Cause::Rejected(Reject::Busy)) => {

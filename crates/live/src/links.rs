@@ -4,6 +4,7 @@ use crate::attached::Activity;
 use crate::net::{Address, Carrier, RawSettings};
 use crate::poller::Poller;
 use crate::trace::Tracer;
+use bytes::Bytes;
 use std::collections::VecDeque;
 use std::io;
 use switch::Upstream;
@@ -298,6 +299,7 @@ impl Links {
             match upstream.poll_link(now, index) {
                 LinkOutput::Transmit(bytes) => {
                     all.moved = true;
+                    let bytes = Bytes::from(bytes);
                     self.tracer.stream(tap, false, &bytes);
                     let length = bytes.len();
                     if connection.send(now, bytes).is_err() {
@@ -322,6 +324,7 @@ impl Links {
                     let bytes = connection.room(now);
                     upstream.handle_link(now, index, Input::CanTransmit { bytes });
                     while let LinkOutput::Transmit(bytes) = upstream.poll_link(now, index) {
+                        let bytes = Bytes::from(bytes);
                         self.tracer.stream(tap, false, &bytes);
                         let _ = connection.send(now, bytes);
                     }
@@ -358,6 +361,7 @@ impl Links {
             let State::Open(connection, _) = &mut link.state else { continue };
             upstream.handle_link(Instant::ZERO, index, Input::CanTransmit { bytes: 1 << 16 });
             while let LinkOutput::Transmit(bytes) = upstream.poll_link(Instant::ZERO, index) {
+                let bytes = Bytes::from(bytes);
                 self.tracer.stream(Tap::link(index), false, &bytes);
                 let _ = connection.send(Instant::ZERO, bytes);
             }

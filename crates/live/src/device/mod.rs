@@ -9,6 +9,7 @@ use crate::net::{Address, Carrier, Incoming};
 use crate::poller::Poller;
 use crate::trace::{Tapped, Tracer};
 use crate::wanted::Wanted;
+use bytes::Bytes;
 use std::io;
 use std::os::fd::BorrowedFd;
 use switch::congestion::Rate;
@@ -254,7 +255,7 @@ impl<A: Attached> DeviceNode<A> {
         let carrier = self.host.as_ref().and_then(|(connection, _)| connection.timer());
         let visitors = self.visitors.timer();
         let held = self.egress.held_until(now);
-        let timers = [active.timer, link, carrier, visitors, self.tracer.tick(now), held];
+        let timers = [active.timer, link, carrier, visitors, self.tracer.tick(now, !moved), held];
         Ok((moved, switch::upstream::next_timer(timers)))
     }
 
@@ -284,6 +285,7 @@ impl<A: Attached> DeviceNode<A> {
         let Some((connection, _)) = &mut self.host else { return };
         self.downstream.handle(now, Input::CanTransmit { bytes: 1 << 20 });
         while let Output::Transmit(bytes) = self.downstream.poll(now) {
+            let bytes = Bytes::from(bytes);
             self.tracer.stream(Tap::UPLINK, true, &bytes);
             if connection.send(now, bytes).is_err() {
                 break;
@@ -354,6 +356,7 @@ impl<A: Attached> DeviceNode<A> {
     ) -> io::Result<bool> {
         match (output, &mut self.host) {
             (Output::Transmit(bytes), Some((connection, _))) => {
+                let bytes = Bytes::from(bytes);
                 self.tracer.stream(Tap::UPLINK, true, &bytes);
                 self.egress.sent(now, bytes.len());
                 return Ok(connection.send(now, bytes).is_err());

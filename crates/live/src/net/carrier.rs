@@ -109,7 +109,7 @@ impl Carrier {
     ///
     /// # Errors
     /// If the connection is gone.
-    pub fn send(&mut self, now: Instant, bytes: Vec<u8>) -> io::Result<()> {
+    pub fn send(&mut self, now: Instant, bytes: Bytes) -> io::Result<()> {
         match self {
             Self::Tcp(connection) => connection.send(bytes),
             Self::Raw(connection) => connection.send(now, bytes),

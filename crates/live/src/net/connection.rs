@@ -1,6 +1,6 @@
 //! One TCP connection, never blocking, and the listener for more.
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::SendFlags;
@@ -23,8 +23,7 @@ pub struct Connection {
     stream: TcpStream,
     peer: SocketAddr,
     input: BytesMut,
-    output: Vec<u8>,
-    written: usize,
+    output: Bytes,
     /// Bytes handed to the kernel since it last said that it has room.
     unchecked: usize,
     flags: SendFlags,
@@ -54,8 +53,7 @@ impl Connection {
             stream,
             peer,
             input: BytesMut::new(),
-            output: Vec::new(),
-            written: 0,
+            output: Bytes::new(),
             unchecked: 0,
             flags: SendFlags::NOSIGNAL,
         })
@@ -109,12 +107,12 @@ impl Connection {
     ///
     /// # Errors
     /// As `send(2)`.
-    pub fn send(&mut self, bytes: Vec<u8>) -> io::Result<()> {
-        if self.output.is_empty() {
-            self.output = bytes;
+    pub fn send(&mut self, bytes: Bytes) -> io::Result<()> {
+        self.output = if self.output.is_empty() {
+            bytes
         } else {
-            self.output.extend_from_slice(&bytes);
-        }
+            [&self.output[..], &bytes[..]].concat().into()
+        };
         self.flush()
     }
 
@@ -123,18 +121,16 @@ impl Connection {
     /// # Errors
     /// As `send(2)`.
     pub fn flush(&mut self) -> io::Result<()> {
-        while self.written < self.output.len() {
-            match rustix::net::send(&self.stream, &self.output[self.written..], self.flags) {
+        while !self.output.is_empty() {
+            match rustix::net::send(&self.stream, &self.output, self.flags) {
                 Ok(bytes) => {
-                    self.written += bytes;
+                    self.output.advance(bytes);
                     self.unchecked += bytes;
                 }
                 Err(Errno::WOULDBLOCK | Errno::INTR) => return Ok(()),
                 Err(error) => return Err(error.into()),
             }
         }
-        self.output.clear();
-        self.written = 0;
         Ok(())
     }
 
@@ -243,7 +239,7 @@ mod tests {
         while read < frames * 88 {
             near.flush().unwrap();
             if sent < frames && near.room() > 0 {
-                near.send(vec![sent as u8; 88]).unwrap();
+                near.send(vec![sent as u8; 88].into()).unwrap();
                 sent += 1;
             } else if let Some(bytes) = far.receive().unwrap() {
                 read += bytes.len();

@@ -96,7 +96,7 @@ pub struct RawConnection {
     up: bool,
     gone: Option<Cause>,
     /// Of the stream, not yet in a frame.
-    output: VecDeque<Vec<u8>>,
+    output: VecDeque<Bytes>,
     /// Frames that the kernel did not take.
     pending: VecDeque<Vec<u8>>,
     delivered: VecDeque<Bytes>,
@@ -192,7 +192,7 @@ impl RawConnection {
     ///
     /// # Errors
     /// If the connection is gone.
-    pub fn send(&mut self, now: Instant, bytes: Vec<u8>) -> io::Result<()> {
+    pub fn send(&mut self, now: Instant, bytes: Bytes) -> io::Result<()> {
         self.output.push_back(bytes);
         self.flush(now)
     }
@@ -302,7 +302,7 @@ impl RawConnection {
             if bytes.len() > room {
                 self.output.push_front(bytes.split_off(room));
             }
-            self.endpoint.send(self.now, bytes);
+            self.endpoint.send(self.now, bytes.into());
         }
     }
 
