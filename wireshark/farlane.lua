@@ -1,5 +1,6 @@
 -- Wireshark dissector for farlane: the tunnel's frames over TCP, the PCIe TLPs in
--- them, and NVMe on top; also farlane's own captures of TLPs (link type USER0).
+-- them, and NVMe on top; the same over raw Ethernet (EtherType 0x88B5); also
+-- farlane's own captures of TLPs (link type USER0).
 -- docs/wireshark.md says how to use it, docs/protocol.md what the frames are.
 --
 --   tshark -X lua_script:wireshark/farlane.lua -r capture.pcapng
@@ -25,6 +26,7 @@ local follow = dofile(here .. "follow.lua")(names, bytes, config, controller, tl
 
 local farlane = Proto("farlane", "farlane tunnel")
 local tap = Proto("farlane_tap", "farlane TLP capture")
+local raw = Proto("farlane_raw", "farlane raw Ethernet")
 
 local HEADER = 12
 local MAGIC = "FARLANE\0"
@@ -88,6 +90,25 @@ local t = {
 local not_a_tap = ProtoExpert.new("farlane_tap.malformed", "Malformed pseudo header", expert.group.MALFORMED, expert.severity.ERROR)
 tap.fields, tap.experts = values(t), { not_a_tap }
 
+local raw_kinds = { "Open", "Accept", "Data", "Ack", "Close" }
+local raw_reasons = { [0] = "on purpose", "no such connection", "another connection", "violation" }
+local r = {
+    version = u8("farlane_raw.version", "Version", base.DEC, nil, 0xf0),
+    kind = u8("farlane_raw.kind", "Kind", base.DEC, raw_kinds, 0x0f),
+    length = u16("farlane_raw.length", "Length"),
+    connection = ProtoField.uint24("farlane_raw.connection", "Connection", base.HEX),
+    sequence = ProtoField.uint24("farlane_raw.sequence", "Sequence"),
+    newest = ProtoField.uint24("farlane_raw.newest", "Newest"),
+    acknowledged = ProtoField.uint24("farlane_raw.acknowledged", "Acknowledged"),
+    chunk = u16("farlane_raw.chunk", "Largest chunk"),
+    window = u16("farlane_raw.window", "Window"),
+    waited = u16("farlane_raw.waited", "Waited, in 16 ns"),
+    bitmap = ProtoField.bytes("farlane_raw.bitmap", "Received out of order"),
+    reason = u8("farlane_raw.reason", "Reason", base.DEC, raw_reasons),
+}
+local not_raw = ProtoExpert.new("farlane_raw.malformed", "Malformed raw frame", expert.group.MALFORMED, expert.severity.ERROR)
+raw.fields, raw.experts = values(r), { not_raw }
+
 local tcp_stream = Field.new("tcp.stream")
 
 -- What was found out, by connection; forgotten with the capture.
@@ -96,8 +117,11 @@ function farlane.init() connections, taps = {}, {} end
 
 local function endpoint(address, port) return tostring(address) .. "|" .. tostring(port) end
 
+-- The connection of the raw frame that is being dissected.
+local raw_key
+
 local function connection(pinfo)
-    local key = tcp_stream().value
+    local key = raw_key or tcp_stream().value
     local c = connections[key]
     if c == nil then
         local empty = function() return { next = 0, acknowledged = 0, frames = {}, echoes = {}, faults = {} } end
@@ -359,6 +383,66 @@ for _, port in ipairs({ 4420, 4421 }) do
     tcp_ports:add(port, farlane)
 end
 farlane:register_heuristic("tcp", heuristic)
+
+-- Raw Ethernet: one chunk of the stream, whole tunnel frames, in a frame.
+local function raw_data(tvb, pinfo, root)
+    local c = connection(pinfo)
+    c.texts = {}
+    local at = 0
+    while at + HEADER <= tvb:len() do
+        local length = math.min(frame_length(tvb, pinfo, at), tvb:len() - at)
+        dissect_frame(tvb(at, length):tvb(), pinfo, root)
+        at = at + length
+    end
+    pinfo.cols.info:clear()
+    summarise(pinfo, c.texts)
+end
+
+local function raw_control(tree, tvb, kind, length)
+    if kind <= 2 and length == 4 then
+        tree:add(r.chunk, tvb(12, 2))
+        tree:add(r.window, tvb(14, 2))
+    elseif kind == 4 and length >= 2 then
+        tree:add(r.waited, tvb(12, 2))
+        if length > 2 then tree:add(r.bitmap, tvb(14, length - 2)) end
+    elseif kind == 5 and length == 1 then
+        tree:add(r.reason, tvb(12, 1))
+    else
+        tree:add_proto_expert_info(not_raw)
+    end
+end
+
+function raw.dissector(tvb, pinfo, root)
+    -- The EtherType is for local experiments: it may be somebody else's.
+    local kind = tvb:len() >= HEADER and tvb(0, 1):uint() - 0x10 or 0
+    if raw_kinds[kind] == nil then return 0 end
+    local length = tvb(1, 2):uint()
+    local tree = root:add(raw, tvb(0, math.min(HEADER, tvb:len())), "farlane raw Ethernet, " .. raw_kinds[kind])
+    tree:add(r.version, tvb(0, 1))
+    tree:add(r.kind, tvb(0, 1))
+    tree:add(r.length, tvb(1, 2))
+    tree:add(r.connection, tvb(3, 3))
+    tree:add(kind == 4 and r.newest or r.sequence, tvb(6, 3))
+    tree:add(r.acknowledged, tvb(9, 3))
+    pinfo.cols.protocol = "farlane"
+    if HEADER + length > tvb:len() then
+        tree:add_proto_expert_info(not_raw)
+        return tvb:len()
+    end
+    pinfo.cols.info = raw_kinds[kind]
+    if kind ~= 3 then
+        raw_control(tree, tvb, kind, length)
+        return tvb:len()
+    end
+    local here_, there = tostring(pinfo.dl_src), tostring(pinfo.dl_dst)
+    if here_ > there then here_, there = there, here_ end
+    raw_key = here_ .. "|" .. there .. "|" .. tvb(3, 3):uint()
+    raw_data(tvb(HEADER, length):tvb(), pinfo, root)
+    raw_key = nil
+    return tvb:len()
+end
+
+DissectorTable.get("ethertype"):add(0x88b5, raw)
 
 -- farlane's own captures: one TLP in a packet.
 function tap.dissector(tvb, pinfo, root)

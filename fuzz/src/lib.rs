@@ -2,6 +2,7 @@
 
 mod endpoint;
 mod frames;
+mod raw;
 pub mod seeds;
 mod tlp;
 mod trace;
@@ -13,6 +14,7 @@ mod world;
 const TARGETS: &[(&str, fn(&[u8]))] = &[
     ("tlp", tlp::run),
     ("frames", frames::run),
+    ("raw", raw::run),
     ("fabric", world::operations::run_operations),
     ("endpoint", endpoint::run),
     ("nvme", nvme::testing::run_operations),

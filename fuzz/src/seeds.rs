@@ -19,6 +19,7 @@ pub fn write(folder: &Path) -> io::Result<()> {
     for (target, seeds) in [
         ("tlp", tlps()),
         ("frames", frames()),
+        ("raw", crate::raw::seeds()),
         ("fabric", fabric()),
         ("endpoint", endpoint()),
         ("nvme", nvme()),

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use document::{assert_same, examples};
 use std::collections::BTreeMap;
 use wire::frame::{Control, Grant, HEADER, Header, Hello, Kind, Reject, Role};
+use wire::raw::{self, Bitmap, Body, Offer, Reason, Sequence};
 use wire::tlp::{MemoryRequest, Tlp};
 use wire::{Bdf, Tag};
 
@@ -79,6 +80,43 @@ fn meanings() -> BTreeMap<String, Vec<u8>> {
 #[test]
 fn examples_are_what_the_codec_makes() {
     assert_same(&examples(DOCUMENT, "frame"), &meanings());
+}
+
+fn raw_frame(acknowledged: u32, body: Body<'_>) -> Vec<u8> {
+    let frame = raw::Frame { connection: 0x2a, acknowledged: Sequence::new(acknowledged), body };
+    let mut out = Vec::new();
+    frame.encode(&mut out);
+    assert_eq!(raw::Frame::decode(&out), Ok(frame));
+    out
+}
+
+#[test]
+fn examples_of_raw_ethernet_are_what_the_codec_makes() {
+    let mut bitmap = Bitmap::default();
+    [0, 2, 3, 8].into_iter().for_each(|bit| bitmap.set(bit));
+    let chunk = control(Control::Acknowledge, 64);
+    let data = Body::Data { sequence: Sequence::new(5), chunk: &chunk };
+    let ack = Body::Ack { newest: Sequence::new(0x10), waited: 250, bitmap };
+    let meanings = [
+        ("open", raw_frame(0, Body::Open(Offer { chunk: 1488, window: 256 }))),
+        ("accept", raw_frame(0, Body::Accept(Offer { chunk: 1488, window: 128 }))),
+        ("data", raw_frame(9, data)),
+        ("ack", raw_frame(12, ack)),
+        ("close", raw_frame(0, Body::Close(Reason::Unknown))),
+    ];
+    let meanings = meanings.into_iter().map(|(name, bytes)| (name.to_owned(), bytes)).collect();
+    assert_same(&examples(DOCUMENT, "raw"), &meanings);
+}
+
+#[test]
+fn the_table_of_raw_ethernet_names_every_kind() {
+    for kind in 1..=5u8 {
+        let name = format!("{:?}", raw::Kind::from_bits(kind).expect("kinds 1 to 5"));
+        assert!(DOCUMENT.contains(&format!("| {kind} | {name} |")), "kind {kind} {name}");
+    }
+    assert!(raw::Kind::from_bits(6).is_err());
+    assert!(DOCUMENT.contains(&format!("a header of {} bytes", raw::HEADER)));
+    assert!(DOCUMENT.contains("EtherType 0x88B5") && raw::ETHERTYPE == 0x88b5);
 }
 
 #[test]

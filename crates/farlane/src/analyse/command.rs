@@ -60,8 +60,8 @@ pub struct Command {
     pub steps_dropped: u64,
     /// Bytes of data that were seen moving, repetitions not counted.
     pub moved: u64,
-    /// The data, if it was to be collected and there was room; bytes that
-    /// never came are zero.
+    /// The data, if it was to be collected and there was room, and the ranges
+    /// of Dataset Management; bytes that never came are zero.
     pub data: Option<Vec<u8>>,
 }
 

@@ -2,6 +2,7 @@
 
 use super::attached::{self, Pcie};
 use super::network::Layout;
+use super::recording::{self, Recording};
 use super::section::{Section, unknown};
 use super::value::Origin;
 use super::{Defaults, PlanError, distance, keys, units, workload};
@@ -13,6 +14,7 @@ use sim::pcie::LinkConfig;
 use sim::transport::{RawConfig, TcpConfig, TransportConfig};
 use sim::workload::{Notice, SoftwareConfig, Workload};
 use sim::world::{Attached, HostConfig, PortConfig, SwitchConfig};
+use std::sync::Arc;
 use switch::congestion::{Config as Congestion, SwiftConfig};
 use switch::raw::Settings;
 use wire::Duration;
@@ -163,15 +165,17 @@ impl<'a> Built<'a> {
         root: &Section<'a>,
         defaults: &Defaults<'a>,
         network: &Layout,
-    ) -> Result<Vec<HostConfig>, PlanError> {
+        known: &recording::Read,
+    ) -> Result<Finished, PlanError> {
         let pcie = Pcie::read(&defaults.pcie)?;
         let standard = root.table("workload", keys::WORKLOAD)?;
         let mut made = Vec::new();
         let mut tunnelled = 0;
+        let mut recordings = Vec::new();
         for (number, host) in self.hosts.iter().enumerate() {
             let own = host.section.table("workload", keys::WORKLOAD)?;
             let given = if own.is_there() { &own } else { &standard };
-            let workload = workload::read(given)?;
+            let (workload, recorded) = workload::read(given, known)?;
             let mut drives = Vec::new();
             for drive in &host.drives {
                 let DrivePlan { config, section, .. } = &self.drives[*drive];
@@ -181,6 +185,10 @@ impl<'a> Built<'a> {
                 }
             }
             fits(&workload, given, &drives)?;
+            if let Some(recording) = &recorded {
+                holds(recording, given, &drives)?;
+            }
+            recordings.push(recorded);
             let largest = drives.iter().map(|(drive, ..)| drive.max_payload).max();
             let mps = pcie.mps.or(largest).unwrap_or(256);
             let attached = if host.transport == "direct" {
@@ -215,8 +223,34 @@ impl<'a> Built<'a> {
                 attached,
             });
         }
-        Ok(made)
+        Ok((made, recordings))
     }
+}
+
+/// The hosts, and what each of them replays.
+type Finished = (Vec<HostConfig>, Vec<Option<Arc<Recording>>>);
+
+/// Whether the drives hold what was recorded.
+fn holds(
+    recording: &Recording,
+    section: &Section,
+    drives: &[(DriveConfig, &Section)],
+) -> Result<(), PlanError> {
+    let fail = |what: String| Err(section.place("replay").fail(format!("replay: {what}")));
+    let (there, needed) = (drives.len(), recording.needs.len());
+    if there < needed {
+        return fail(format!("{needed} drives were recorded, this host has {there}"));
+    }
+    for (number, (needs, (drive, _))) in recording.needs.iter().zip(drives).enumerate() {
+        if *needs > drive.size {
+            return fail(format!(
+                "drive {number} of the recording has commands for {needs} bytes, '{}' has {}; \
+                 drive.size sets it",
+                drive.serial, drive.size
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Up to 20 characters, unlike those of the host's other drives.
@@ -269,6 +303,8 @@ fn fits(
         }
         Workload::Dd { bs, count, .. } => (*bs as u64 * count, "count"),
         Workload::ConfigReads { .. } => (0, "configreads"),
+        // Its recording says what it needs.
+        Workload::Replay(_) => (0, "replay"),
     };
     if needed > least {
         let what = format!(

@@ -9,6 +9,7 @@ pub const ROOT: &[&str] = &[
     "seed",
     "runs",
     "limits",
+    "record",
     "workload",
     "host",
     "hosts",
@@ -24,6 +25,8 @@ pub const ROOT: &[&str] = &[
 ];
 /// `[limits]`.
 pub const LIMITS: &[&str] = &["events", "time"];
+/// `[record]`.
+pub const RECORD: &[&str] = &["trace", "pcapng", "report"];
 /// `[workload]` and `[hosts.NAME.workload]`.
 pub const WORKLOAD: &[&str] = &[
     "rw",
@@ -39,6 +42,8 @@ pub const WORKLOAD: &[&str] = &[
     "count",
     "configreads",
     "gap",
+    "replay",
+    "timing",
 ];
 /// `[host]`.
 pub const HOST: &[&str] = &[
@@ -119,7 +124,7 @@ pub const STATION: &[&str] = &[
     "clock_offset",
     "clock_drift",
 ];
-/// `[nodes.NAME]`: those of a station, and how many of it there are.
+/// `[nodes.NAME]`: those of a station, and these.
 pub const NODE: &[&str] = &[
     "tx_delay",
     "rx_delay",
@@ -130,6 +135,7 @@ pub const NODE: &[&str] = &[
     "clock_offset",
     "clock_drift",
     "count",
+    "outages",
 ];
 /// `[cables.NAME]`.
 pub const CABLE: &[&str] = &[
@@ -174,9 +180,10 @@ pub const DRIVE: &[&str] = &[
     "node",
 ];
 /// Every table, as it is headed in a plan, with its keys.
-pub const TABLES: [(&str, &[&str]); 16] = [
+pub const TABLES: [(&str, &[&str]); 17] = [
     ("", ROOT),
     ("limits", LIMITS),
+    ("record", RECORD),
     ("workload", WORKLOAD),
     ("host", HOST),
     ("hosts.NAME", HOSTS),

@@ -6,6 +6,7 @@ mod distance;
 mod host;
 pub mod keys;
 mod network;
+mod recording;
 mod schedule;
 mod section;
 #[cfg(test)]
@@ -14,13 +15,17 @@ mod units;
 mod value;
 mod workload;
 
+pub use recording::Recording;
 pub use value::Origin;
 
+use crate::simulate::Wanted;
 use section::Section;
 use sim::Config;
 use sim::kernel::Limits;
+use sim::measure::Summary;
 use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 use value::Value;
 use wire::Instant;
 
@@ -48,6 +53,8 @@ impl fmt::Display for PlanError {
 #[derive(Clone, Debug)]
 pub struct Plan {
     value: Value,
+    /// Recordings that were read already.
+    recordings: recording::Read,
 }
 
 /// What a plan comes to.
@@ -63,6 +70,10 @@ pub struct Planned {
     pub stations: Vec<String>,
     /// Names of the bridges.
     pub bridges: Vec<String>,
+    /// What each host replays, if it does.
+    pub recordings: Vec<Option<Arc<Recording>>>,
+    /// What is to be kept of the first run.
+    pub record: Wanted,
     /// Simulations to run, each with the next seed.
     pub runs: u64,
 }
@@ -73,7 +84,7 @@ impl Plan {
     /// # Errors
     /// Where the text is no TOML.
     pub fn parse(file: &str, text: &str) -> Result<Self, PlanError> {
-        Ok(Self { value: value::parse(file, text)? })
+        Ok(Self { value: value::parse(file, text)?, recordings: recording::Read::default() })
     }
 
     /// Reads a plan from a file.
@@ -105,9 +116,10 @@ impl Plan {
         let root = Section::root(&self.value, keys::ROOT)?;
         let defaults = Defaults::read(&root)?;
         let limits = root.table("limits", keys::LIMITS)?;
+        let record = root.table("record", keys::RECORD)?;
         let mut built = host::Built::new(&root, &defaults)?;
         let network = network::Layout::read(&root, &defaults, &built)?;
-        let hosts = built.finish(&root, &defaults, &network)?;
+        let (hosts, recordings) = built.finish(&root, &defaults, &network, &self.recordings)?;
         let standard = Limits::default();
         let time = limits.parsed("time", units::time)?;
         let config = Config {
@@ -118,6 +130,7 @@ impl Plan {
             },
             hosts,
             network: network.config.clone(),
+            outages: network.outages.clone(),
         };
         check::gates(&config, &network)?;
         let seed = config.seed;
@@ -127,6 +140,12 @@ impl Plan {
             drives: built.drive_names(),
             stations: network.stations.clone(),
             bridges: network.bridges.clone(),
+            recordings,
+            record: Wanted {
+                trace: record.path("trace")?,
+                pcapng: record.path("pcapng")?,
+                report: record.path("report")?,
+            },
             runs: root.number("runs", 1, 10_000)?.unwrap_or(1),
         };
         Ok(planned.with_seed(seed))
@@ -166,6 +185,13 @@ impl Planned {
         let traffic = stations.map(|traffic| &mut traffic.seed);
         faults.chain(traffic).zip(1..).for_each(|(seed, number)| *seed = spread ^ number << 32);
         self
+    }
+
+    /// By host: how long commands took in the recording that it replays.
+    pub fn recorded(&self) -> Vec<Option<Summary>> {
+        let of =
+            |recording: &Option<Arc<Recording>>| recording.as_ref().map(|r| r.latency.summary());
+        self.recordings.iter().map(of).collect()
     }
 
     /// A link or wire of a report by the names of the plan.

@@ -10,6 +10,7 @@ use sim::ethernet::nic::Tagging;
 use sim::ethernet::traffic::Pattern;
 use sim::ethernet::{Rate, bridge, port};
 use sim::network::{BridgeConfig, CableConfig, NetworkConfig, Place, StationConfig, TrafficConfig};
+use sim::world::Outage;
 use wire::Duration;
 
 /// The network, with what its parts are called.
@@ -29,6 +30,8 @@ pub struct Layout {
     nodes: Vec<String>,
     /// Whether frames have tags, by station.
     pub tagged: Vec<bool>,
+    /// When nodes are without power.
+    pub outages: Vec<Outage>,
 }
 
 /// A cable as it is written, its ends not yet places.
@@ -93,6 +96,9 @@ impl Layout {
             }
             let station = station(section, *tsn, cable.rate, &schedules)?;
             layout.tagged.push(station.tagging.is_some());
+            let spans = section.list("outages", units::outage)?.unwrap_or_default();
+            let outage = |((from, until), _)| Outage { station: number, from, until };
+            layout.outages.extend(spans.into_iter().map(outage));
             layout.station_places.push(section.place("schedule"));
             layout.config.stations.push(station);
         }

@@ -3,6 +3,7 @@
 
 use super::PlanError;
 use super::value::{Entry, Kind, Origin, Value};
+use std::path::PathBuf;
 
 /// A table, with the tables that it takes its defaults from.
 #[derive(Clone, Debug)]
@@ -172,6 +173,11 @@ impl<'a> Section<'a> {
             Kind::Text(text) => Ok(Some((text, entry.value.origin.clone()))),
             _ => Err(entry.value.origin.fail(format!("{key}: expected a text"))),
         }
+    }
+
+    /// A file: one that a plan names is found from where the plan is.
+    pub fn path(&self, key: &str) -> Result<Option<PathBuf>, PlanError> {
+        Ok(self.text(key)?.map(|(name, origin)| origin.path(name)))
     }
 
     /// A whole number from `least` to `most`, if it is there.

@@ -112,8 +112,8 @@ fn mistakes_have_a_place_and_say_what_is_allowed() {
         "[workload]\nconfigreads = 5\nbs = \"4KiB\"\n",
         "p.toml:3:1: bs means nothing with configreads, which takes configreads, gap",
     );
-    fails("[workload]\n", "p.toml:1:2: [workload] needs one of rw, dd, configreads");
-    fails("", "p.toml:1:1: [workload] needs one of rw, dd, configreads");
+    fails("[workload]\n", "p.toml:1:2: [workload] needs one of rw, dd, configreads, replay");
+    fails("", "p.toml:1:1: [workload] needs one of rw, dd, configreads, replay");
     fails(
         "[workload]\nrw = \"read\"\nbs = \"1000B\"\n",
         "p.toml:3:6: bs: a multiple of 512B, at most 1GiB",
@@ -215,6 +215,50 @@ fn options_set_keys_and_are_named_in_errors() {
         "--sweep workload.configreads.x=1: there is no table above 'x'"
     );
     assert!(error("link.rate", "3G").starts_with("--sweep link.rate=3G: rate: expected one of"));
+}
+
+#[test]
+fn nodes_have_outages_and_hosts_priorities() {
+    let planned = built(
+        "[link]\nvlan = 1\npriority = 2\n[nodes.rear]\noutages = [\"10ms..40ms\", \"1s..\"]\n\
+         [bridges.b]\n[cables.x]\na = \"one\"\nb = \"b\"\n[cables.y]\na = \"two\"\nb = \"b\"\n\
+         [cables.z]\na = \"rear\"\nb = \"b\"\n[drives.d]\n[drives.e]\n\
+         [hosts.one]\ndrives = [\"d\"]\npriority = 5\n[hosts.two]\ndrives = [\"e\"]\n\
+         [workload]\nconfigreads = 1\n",
+    );
+    let at = |ms: u64| Instant::from_ns(ms * 1_000_000);
+    let outages: Vec<_> =
+        planned.config.outages.iter().map(|o| (o.station, o.from, o.until)).collect();
+    assert_eq!(outages, [(2, at(10), Some(at(40))), (2, at(1_000), None)]);
+    let priority = |host: usize| {
+        let Attached::Switch(switch) = &planned.config.hosts[host].attached else { panic!() };
+        match &switch.ports[0].transport {
+            sim::transport::TransportConfig::Tcp(tcp) => tcp.priority,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!((priority(0), priority(1)), (5, 2), "its own goes before the link's");
+    fails(
+        "[workload]\nconfigreads = 1\n[nodes.n]\noutages = [\"5ms\"]\n",
+        "p.toml:4:12: outages: expected a span of time such as 10ms..12ms, or 10ms.. for good; \
+         found '5ms'",
+    );
+}
+
+/// A bridge's jitter is drawn from the plan's seed.
+#[test]
+fn seeds_reach_the_jitter_of_bridges() {
+    let plan = |jitter: &str, seed: u64| {
+        let text = format!(
+            "seed = {seed}\n[bridges.b]\njitter = \"{jitter}\"\n[cables.x]\na = \"host\"\n\
+             b = \"b\"\n[cables.y]\na = \"device\"\nb = \"b\"\n[workload]\nconfigreads = 50\n"
+        );
+        let report = sim::World::new(&built(&text).config).unwrap().run().unwrap();
+        report.hosts[0].config_reads.summary()
+    };
+    assert_eq!(plan("200ns", 1), plan("200ns", 1));
+    assert_ne!(plan("200ns", 1), plan("200ns", 2));
+    assert_eq!(plan("0ns", 1), plan("0ns", 2), "nothing else of them is drawn");
 }
 
 /// `docs/plan.md` has a row for each key of each table, and no other.

@@ -116,6 +116,17 @@ pub fn span(text: &str) -> Parsed<(Instant, Instant)> {
     ends.ok_or("a span of time such as 10ms..12ms")
 }
 
+/// The same, or for good: `10ms..`.
+pub fn outage(text: &str) -> Parsed<(Instant, Option<Instant>)> {
+    let for_good = text.strip_suffix("..").and_then(|from| time(from.trim()).ok());
+    match for_good {
+        Some(from) => Ok((Instant::from_ps(from.as_ps()), None)),
+        None => span(text)
+            .map(|(from, until)| (from, Some(until)))
+            .map_err(|_| "a span of time such as 10ms..12ms, or 10ms.. for good"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -123,6 +134,10 @@ mod tests {
     #[test]
     fn numbers_with_units_are_exact() {
         assert_eq!(time("250ns"), Ok(Duration::from_ns(250)));
+        let at = |ms: u64| Instant::from_ns(ms * 1_000_000);
+        assert_eq!(outage("10ms..12ms"), Ok((at(10), Some(at(12)))));
+        assert_eq!(outage("10 ms.."), Ok((at(10), None)));
+        assert!(outage("12ms..10ms").is_err() && outage("..").is_err());
         assert_eq!(time("1.5us"), Ok(Duration::from_ns(1_500)));
         assert_eq!(time("0.001 ns"), Ok(Duration::from_ps(1)));
         assert_eq!(signed_time("-250ns"), Ok(-250_000));

@@ -1,6 +1,7 @@
 //! A plan's values, each with the place where it stands.
 
 use super::PlanError;
+use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
 /// Where a value or key stands.
@@ -20,6 +21,15 @@ pub enum Origin {
 }
 
 impl Origin {
+    /// A file named here: in a plan from where the plan is, in an option from
+    /// where the command runs.
+    pub fn path(&self, name: &str) -> PathBuf {
+        match self {
+            Self::File { file, .. } => Path::new(file).parent().unwrap_or(Path::new("")).join(name),
+            Self::Option(_) => name.into(),
+        }
+    }
+
     /// A mistake here.
     pub fn fail(&self, what: impl Into<String>) -> PlanError {
         PlanError { origin: self.clone(), what: what.into() }

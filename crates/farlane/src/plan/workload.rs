@@ -1,15 +1,26 @@
 //! What a host does, in fio's words.
 
+use super::recording::{self, Recording};
 use super::section::Section;
+use super::value::Kind;
 use super::{PlanError, units};
-use sim::workload::{Fio, Rw, Workload};
+use sim::workload::{Fio, Replay, Rw, Timing, Workload};
+use std::path::PathBuf;
+use std::sync::Arc;
 use wire::Duration;
 
 const RW: [&str; 6] = ["read", "write", "randread", "randwrite", "randrw", "rw"];
-const KINDS: [&str; 3] = ["rw", "dd", "configreads"];
+const KINDS: [&str; 4] = ["rw", "dd", "configreads", "replay"];
 
-/// Reads `[workload]`.
-pub fn read(section: &Section) -> Result<Workload, PlanError> {
+/// Commands that a replayed queue has room for at most, where nothing is said:
+/// those of Linux have 1023, and more memory than hosts have by default.
+const ROOM: u16 = 255;
+
+/// A workload, and the recording that it replays.
+type Given = (Workload, Option<Arc<Recording>>);
+
+/// Reads `[workload]`; recordings are taken from `known` if they are there.
+pub fn read(section: &Section, known: &recording::Read) -> Result<Given, PlanError> {
     let given: Vec<&str> = KINDS.into_iter().filter(|key| section.find(key).is_some()).collect();
     let [kind] = given[..] else {
         let what = match given[..] {
@@ -22,6 +33,7 @@ pub fn read(section: &Section) -> Result<Workload, PlanError> {
     let only: &[&str] = match kind {
         "dd" => &["dd", "bs", "count"],
         "configreads" => &["configreads", "gap"],
+        "replay" => &["replay", "timing", "iodepth"],
         _ => &["rw", "rwmixread", "bs", "iodepth", "numjobs", "size", "runtime", "rate", "stripe"],
     };
     for key in super::keys::WORKLOAD.iter().filter(|key| !only.contains(key)) {
@@ -30,7 +42,10 @@ pub fn read(section: &Section) -> Result<Workload, PlanError> {
             return Err(entry.origin.fail(what));
         }
     }
-    match kind {
+    let workload = match kind {
+        "replay" => {
+            return replay(section, known).map(|(workload, used)| (workload, Some(used)));
+        }
         "dd" => Ok(Workload::Dd {
             write: section.word("dd", &["read", "write"])? == Some("write"),
             bs: bs(section)?,
@@ -41,7 +56,42 @@ pub fn read(section: &Section) -> Result<Workload, PlanError> {
             gap: section.parsed("gap", units::time)?.unwrap_or(Duration::from_us(10)),
         }),
         _ => fio(section),
+    };
+    workload.map(|workload| (workload, None))
+}
+
+fn replay(
+    section: &Section,
+    known: &recording::Read,
+) -> Result<(Workload, Arc<Recording>), PlanError> {
+    let fail = |key: &str, what: String| Err(section.place(key).fail(what));
+    let list = section.find("replay").is_some_and(|e| matches!(e.value.kind, Kind::List(_)));
+    let files: Vec<PathBuf> = if list {
+        let names = section.list("replay", |text| Ok(text.to_owned()))?.unwrap_or_default();
+        names.into_iter().map(|(name, origin)| origin.path(&name)).collect()
+    } else {
+        section.path("replay")?.into_iter().collect()
+    };
+    if files.is_empty() {
+        return fail("replay", "replay: a trace, or several of one run".into());
     }
+    let recording = match recording::recording(&files, known) {
+        Ok(recording) => recording,
+        Err(why) => return fail("replay", format!("replay: {why}")),
+    };
+    let timing = match section.word("timing", &["recorded", "asap"])? {
+        Some("asap") => Timing::Asap,
+        _ => Timing::Recorded,
+    };
+    let depth = section.number("iodepth", 1, 1023)?;
+    let most = match timing {
+        Timing::Asap => &recording.depths,
+        Timing::Recorded => &recording.rooms,
+    };
+    let of = |most: &u16| depth.map_or((*most).min(ROOM), |depth| depth as u16);
+    let depths = most.iter().map(|queues| queues.iter().map(of).collect()).collect();
+    let operations = recording.operations.clone();
+    Ok((Workload::Replay(Replay { operations, timing, depths }), recording))
 }
 
 fn bs(section: &Section) -> Result<usize, PlanError> {

@@ -6,7 +6,7 @@ use crate::analyse::latency::Latency;
 use sim::Config;
 use sim::ethernet::Rate;
 use sim::ethernet::frame::{FCS, PREAMBLE};
-use sim::measure::{CommandRecord, Observer, Point};
+use sim::measure::{CommandRecord, Observer, Op, Point};
 use sim::network::Place;
 use std::collections::BTreeMap;
 use tsn::{Gates, QUEUES};
@@ -77,7 +77,7 @@ impl Timeline {
     }
 }
 
-/// Commands of one host and direction.
+/// Commands of one host and opcode.
 #[derive(Clone, Debug)]
 pub struct Kind {
     /// From the application's call to its answer.
@@ -149,8 +149,8 @@ pub struct Cycle {
 /// See the module.
 #[derive(Clone, Debug)]
 pub struct Gathered {
-    /// By host and whether they write.
-    pub kinds: BTreeMap<(u16, bool), Kind>,
+    /// By host and opcode.
+    pub kinds: BTreeMap<(u16, Op), Kind>,
     /// By wire: its sender, if that has gates.
     pub cycles: BTreeMap<usize, Cycle>,
 }
@@ -179,7 +179,7 @@ impl Gathered {
     }
 
     /// The kind of which there are most, with its name.
-    pub fn main(&self) -> Option<((u16, bool), &Kind)> {
+    pub fn main(&self) -> Option<((u16, Op), &Kind)> {
         let most = self.kinds.iter().max_by_key(|(_, kind)| kind.latency.count());
         most.map(|(name, kind)| (*name, kind))
     }
@@ -187,7 +187,7 @@ impl Gathered {
 
 impl Observer for Gathered {
     fn command(&mut self, record: &CommandRecord) {
-        let name = (record.host, record.write);
+        let name = (record.host, record.op);
         self.kinds.entry(name).or_insert_with(|| Kind::new(record)).add(record);
     }
 

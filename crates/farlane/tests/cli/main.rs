@@ -10,6 +10,8 @@ mod mistakes;
 mod nodes;
 mod process;
 mod raw;
+mod record;
+mod replay;
 mod reproduce;
 mod sim;
 mod trace;

@@ -162,7 +162,9 @@ impl Visitor {
             // A probe carries no TLPs.
             while tunnel.pop(pcie::Ready::ALL).is_some() {}
             match tunnel.poll(now) {
-                Output::Transmit(bytes) => self.gone |= self.connection.send(now, bytes.into()).is_err(),
+                Output::Transmit(bytes) => {
+                    self.gone |= self.connection.send(now, bytes.into()).is_err()
+                }
                 Output::Down(cause) => {
                     while let Output::Transmit(bytes) = tunnel.poll(now) {
                         let _ = self.connection.send(now, bytes.into());

@@ -73,7 +73,7 @@ pub enum Error {
 }
 
 /// What to do with blocks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Op {
     /// Blocks to the buffer.
     Read,
@@ -86,6 +86,24 @@ pub enum Op {
     WriteZeroes,
     /// The blocks are needed no more; no buffer.
     Discard,
+}
+
+impl Op {
+    /// Its name in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Flush => "flush",
+            Self::WriteZeroes => "write zeroes",
+            Self::Discard => "discard",
+        }
+    }
+
+    /// Whether it moves data between host memory and blocks.
+    pub const fn moves_blocks(self) -> bool {
+        matches!(self, Self::Read | Self::Write)
+    }
 }
 
 /// An I/O command.

@@ -110,6 +110,12 @@ impl Nic {
         }
     }
 
+    /// Loses what it holds, as without power. What is on the line is gone from
+    /// it already.
+    pub fn reset(&mut self) {
+        *self = Self { counters: self.counters, ..Self::new(self.config.clone()) };
+    }
+
     /// How many frames the host may hand over now, whatever their priority.
     pub fn room(&self) -> usize {
         let rooms = (0..QUEUES).map(|queue| self.room_in(queue));

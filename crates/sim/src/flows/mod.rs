@@ -180,8 +180,8 @@ impl Flows {
         let bridges: Vec<Component> =
             (0..config.network.bridges.len()).map(|n| add(Kind::Bridge(n))).collect();
         let owners: Vec<Component> = (0..config.flows.len()).map(|n| add(Kind::Flow(n))).collect();
-        let mut network =
-            Network::new(&config.network, stations, &bridges).map_err(FlowsError::Config)?;
+        let mut network = Network::new(&config.network, config.seed, stations, &bridges)
+            .map_err(FlowsError::Config)?;
         network.watch(bridge, port);
         let mut flows = Vec::new();
         for ((flow, owner), number) in config.flows.iter().zip(owners).zip(1..) {

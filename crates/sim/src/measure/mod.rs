@@ -7,6 +7,7 @@ mod segments;
 mod track;
 
 pub use latency::{Latency, Summary};
+pub use nvme::initiator::Op;
 pub use observer::{CommandRecord, Observer, Point};
 pub(crate) use segments::{Mark, Marks, Stamp};
 pub use segments::{SEGMENTS, Segment, Split};

@@ -1,6 +1,7 @@
 //! What may be watched from outside: the hook for traces and captures.
 
 use super::Split;
+use nvme::initiator::Op;
 use wire::Instant;
 use wire::tlp::Tlp;
 
@@ -30,8 +31,8 @@ pub struct CommandRecord {
     pub queue: u16,
     /// Command identifier.
     pub id: u16,
-    /// From the host's memory to the drive.
-    pub write: bool,
+    /// What it did.
+    pub op: Op,
     /// First byte on the drive.
     pub offset: u64,
     /// Bytes.

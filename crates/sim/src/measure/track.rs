@@ -1,7 +1,7 @@
 //! Follows every command through the system by the TLPs that serve it.
 
 use super::{CommandRecord, Latency, Mark, Segment, Split};
-use nvme::initiator::QueueMemory;
+use nvme::initiator::{Op, QueueMemory};
 use std::collections::{BTreeMap, VecDeque};
 use wire::nvme::{COMPLETION_ENTRY, Completion, SUBMISSION_ENTRY};
 use wire::tlp::{Packet, Tlp};
@@ -22,10 +22,10 @@ pub(crate) struct Submission {
     pub key: CommandKey,
     /// When the application asked for it.
     pub since: Instant,
-    pub write: bool,
+    pub op: Op,
     /// First byte on the drive.
     pub offset: u64,
-    /// Bus address of the data.
+    /// Bus address of the data, if it moves any.
     pub buffer: u64,
     pub length: u64,
 }
@@ -33,8 +33,10 @@ pub(crate) struct Submission {
 #[derive(Clone, Copy, Debug)]
 struct Command {
     mark: Mark,
-    write: bool,
+    op: Op,
     length: u64,
+    /// Which submission of its host.
+    number: u64,
     /// Start of the submission doorbell at the root port.
     rung: Instant,
     offset: u64,
@@ -62,7 +64,7 @@ struct Queue {
 /// What lies at an address of host memory.
 #[derive(Clone, Copy, Debug)]
 enum Region {
-    Submission { queue: u16 },
+    Submission { drive: u16, queue: u16 },
     Completion { drive: u16, queue: u16 },
     Data(CommandKey),
 }
@@ -93,8 +95,10 @@ struct Drive {
 pub(crate) struct Tracker {
     drives: Vec<Drive>,
     regions: BTreeMap<u64, (u64, Region)>,
-    /// Which command works at a byte of a drive.
-    offsets: BTreeMap<(u16, u64), CommandKey>,
+    /// Which commands, their media not asked yet, begin at a byte of a drive.
+    /// The last number counts submissions.
+    offsets: BTreeMap<(u16, u64, u64), CommandKey>,
+    submissions: u64,
     /// Submission doorbell to acknowledged head doorbell, at the root port.
     pub root_port: Latency,
     /// Sum of the splits of all commands, and how many.
@@ -113,12 +117,19 @@ impl Tracker {
     /// Adds a drive whose function and doorbells are there.
     pub fn add_drive(&mut self, function: Bdf, bar0: u64, queues: &[QueueMemory]) {
         let drive = self.drives.len() as u16;
+        let tracked = self.track(drive, queues);
+        let doorbells = bar0 + 0x1000;
+        let reads = Vec::new();
+        self.drives.push(Drive { function, doorbells, queues: tracked, reads });
+    }
+
+    fn track(&mut self, drive: u16, queues: &[QueueMemory]) -> Vec<Queue> {
         let mut tracked = Vec::new();
         for (number, places) in (1..).zip(queues) {
             let sq_end = places.submission + u64::from(places.entries) * SUBMISSION_ENTRY as u64;
             let cq_end = places.completion + u64::from(places.entries) * COMPLETION_ENTRY as u64;
             let queue = number;
-            self.regions.insert(places.submission, (sq_end, Region::Submission { queue }));
+            self.regions.insert(places.submission, (sq_end, Region::Submission { drive, queue }));
             self.regions.insert(places.completion, (cq_end, Region::Completion { drive, queue }));
             tracked.push(Queue {
                 entries: places.entries,
@@ -130,9 +141,32 @@ impl Tracker {
                 unheaded: Vec::new(),
             });
         }
-        let doorbells = bar0 + 0x1000;
-        let reads = Vec::new();
-        self.drives.push(Drive { function, doorbells, queues: tracked, reads });
+        tracked
+    }
+
+    /// A drive is back, its function and queues in other places; what was on
+    /// its way is not.
+    pub fn replace_drive(&mut self, drive: u16, function: Bdf, bar0: u64, queues: &[QueueMemory]) {
+        let mine = |region: &Region| match region {
+            Region::Completion { drive: of, .. } | Region::Submission { drive: of, .. } => {
+                *of == drive
+            }
+            Region::Data(key) => key.drive == drive,
+        };
+        self.regions.retain(|_, (_, region)| !mine(region));
+        self.offsets.retain(|(of, ..), _| *of != drive);
+        let tracked = self.track(drive, queues);
+        self.drives[usize::from(drive)] =
+            Drive { function, doorbells: bar0 + 0x1000, queues: tracked, reads: Vec::new() };
+    }
+
+    /// A command will never end: it does not count.
+    pub fn abandon(&mut self, key: CommandKey) {
+        let Some(queue) = self.queue(key.drive, key.queue) else { return };
+        let found = queue.commands.get_mut(usize::from(key.id)).and_then(Option::take);
+        if let Some(command) = found {
+            self.forget(key, &command);
+        }
     }
 
     fn queue(&mut self, drive: u16, queue: u16) -> Option<&mut Queue> {
@@ -154,17 +188,22 @@ impl Tracker {
 
     /// A command was put into its queue.
     pub fn submit(&mut self, now: Instant, submission: Submission) {
-        let Submission { key, since, write, offset, buffer, length } = submission;
+        let Submission { key, since, op, offset, buffer, length } = submission;
         let mut mark = Mark::new(since);
         mark.advance(now, Segment::HostSoftware);
+        self.submissions += 1;
+        let number = self.submissions;
         let Some(queue) = self.queue(key.drive, key.queue) else { return };
         queue.slots[usize::from(queue.tail)] = key.id;
         queue.tail = (queue.tail + 1) % queue.entries;
         queue.unrung.push(key.id);
-        let command = Command { mark, write, length, rung: now, offset, buffer, completed: false };
+        let command =
+            Command { mark, op, length, number, rung: now, offset, buffer, completed: false };
         queue.commands[usize::from(key.id)] = Some(command);
-        self.regions.insert(buffer, (buffer + length, Region::Data(key)));
-        self.offsets.insert((key.drive, offset), key);
+        if op.moves_blocks() {
+            self.regions.insert(buffer, (buffer + length, Region::Data(key)));
+            self.offsets.insert((key.drive, offset, number), key);
+        }
     }
 
     /// (drive, queue, whether it is a completion head doorbell).
@@ -324,7 +363,7 @@ impl Tracker {
         match tlp.packet {
             Packet::MemoryRead(request) => {
                 let purpose = match self.region(request.address) {
-                    Some((offset, Region::Submission { queue })) => {
+                    Some((offset, Region::Submission { queue, .. })) => {
                         let first = (offset / SUBMISSION_ENTRY as u64) as u16;
                         let count = (request.length() / SUBMISSION_ENTRY) as u16;
                         self.for_entries(drive, queue, first, count, |command| {
@@ -364,7 +403,9 @@ impl Tracker {
 
     /// The controller has asked its media.
     pub fn media_asked(&mut self, now: Instant, drive: u16, offset: u64) -> Option<CommandKey> {
-        let key = *self.offsets.get(&(drive, offset))?;
+        let mut waiting = self.offsets.range((drive, offset, 0)..=(drive, offset, u64::MAX));
+        let (place, key) = waiting.next().map(|(place, key)| (*place, *key))?;
+        self.offsets.remove(&place);
         self.command(key)?.mark.advance(now, Segment::Controller);
         Some(key)
     }
@@ -386,8 +427,7 @@ impl Tracker {
         let Some(mut command) = found else { return };
         command.mark.advance(now, Segment::HostSoftware);
         queue.unheaded.push(command.rung);
-        self.regions.remove(&command.buffer);
-        self.offsets.remove(&(key.drive, command.offset));
+        self.forget(key, &command);
         let Mark { start, split, .. } = command.mark;
         self.split.merge(&split);
         self.commands += 1;
@@ -398,7 +438,7 @@ impl Tracker {
                 drive: key.drive,
                 queue: key.queue,
                 id: key.id,
-                write: command.write,
+                op: command.op,
                 offset: command.offset,
                 length: command.length,
                 since: start,
@@ -406,6 +446,15 @@ impl Tracker {
                 split,
             });
         }
+    }
+
+    /// Nothing of host memory or the drive is this command's any more.
+    fn forget(&mut self, key: CommandKey, command: &Command) {
+        if !command.op.moves_blocks() {
+            return;
+        }
+        self.regions.remove(&command.buffer);
+        self.offsets.remove(&(key.drive, command.offset, command.number));
     }
 }
 

@@ -5,7 +5,7 @@ use crate::ethernet::cable::{self, Delivery, Faults};
 use crate::ethernet::nic::Tagging;
 use crate::ethernet::traffic::{self, Pattern};
 use crate::ethernet::{Cable, Mac, Rate, bridge, nic, port};
-use crate::kernel::Component;
+use crate::kernel::{Component, Rng};
 use crate::measure::Load;
 use crate::tcp;
 use std::net::Ipv4Addr;
@@ -159,6 +159,7 @@ impl TrafficConfig {
 impl BridgeConfig {
     pub(super) fn machine(
         &self,
+        seed: u64,
         number: usize,
         addresses: Vec<(Mac, usize)>,
         network: &NetworkConfig,
@@ -175,7 +176,7 @@ impl BridgeConfig {
             mode: self.mode,
             delay: self.delay,
             jitter: self.jitter,
-            seed: number as u64,
+            seed: Rng::for_component(seed, &format!("bridge {number}")).next_u64(),
             addresses,
             learns: false,
         }

@@ -2,6 +2,7 @@
 //! bridges, cables, background traffic.
 
 mod config;
+mod power;
 mod raw;
 mod routes;
 mod watch;
@@ -28,7 +29,13 @@ struct Socket {
     id: SocketId,
     /// The node that uses it.
     owner: Component,
+    /// Whom it connects to; none: it listens.
+    peer: Option<SocketAddrV4>,
+    port: u16,
+    priority: u8,
     connected: bool,
+    /// Closed by the far side, reset or refused.
+    closed: bool,
     inbox: VecDeque<Arrived>,
 }
 
@@ -45,6 +52,8 @@ struct Station {
     cables: Option<(usize, usize)>,
     /// Frames of background traffic for which the interface had no room.
     traffic_dropped: u64,
+    /// Without power: it hears and says nothing.
+    dead: bool,
 }
 
 /// One direction of a cable, with whom it leads to.
@@ -83,6 +92,7 @@ impl Network {
     /// Builds the network; components come from `add`, stations first.
     pub fn new(
         config: &NetworkConfig,
+        seed: u64,
         stations: Vec<Component>,
         bridges: &[Component],
     ) -> Result<Self, String> {
@@ -116,6 +126,7 @@ impl Network {
                 priorities: vec![0],
                 cables: ends(&|cable| cable.a == place, &|cable| cable.b == place),
                 traffic_dropped: 0,
+                dead: false,
             }
         });
         let made = made.collect();
@@ -127,7 +138,7 @@ impl Network {
             let addresses = routes::addresses(config, number);
             Switching {
                 cables: cables.collect(),
-                bridge: Bridge::new(bridge.machine(number, addresses, config)),
+                bridge: Bridge::new(bridge.machine(seed, number, addresses, config)),
             }
         });
         let bridges = switching.collect();
@@ -146,7 +157,7 @@ impl Network {
         let listening = self.stations[stations[1]].host.listen(port, priority);
         let remote = SocketAddrV4::new(config::ip(stations[1]), port);
         let connecting = self.stations[stations[0]].host.connect(remote, priority);
-        let mut place = |end: usize, id| {
+        let mut place = |end: usize, id, peer| {
             let Station { sockets, priorities, .. } = &mut self.stations[stations[end]];
             if !priorities.contains(&priority) {
                 priorities.push(priority);
@@ -154,12 +165,16 @@ impl Network {
             sockets.push(Socket {
                 id,
                 owner: owners[end],
+                peer,
+                port,
+                priority,
                 connected: false,
+                closed: false,
                 inbox: VecDeque::new(),
             });
             SocketPlace { station: stations[end], socket: sockets.len() - 1 }
         };
-        [place(0, connecting), place(1, listening)]
+        [place(0, connecting, Some(remote)), place(1, listening, None)]
     }
 
     pub fn is_connected(&self, place: SocketPlace) -> bool {
@@ -210,6 +225,9 @@ impl Network {
             loop {
                 match self.ways[from].cable.poll(now) {
                     cable::Output::Deliver(transmission) => {
+                        if station.dead {
+                            continue;
+                        }
                         context.happened(0x4000 + number as u64, &transmission.frame.bytes);
                         station.nic.handle(now, nic::Input::FromLine(transmission));
                     }
@@ -218,6 +236,9 @@ impl Network {
             }
         }
         wake = earliest([wake, station.traffic(now)]);
+        if station.dead {
+            return wake;
+        }
         loop {
             let (moved, at) = station.turn(now, &mut self.ways, context);
             if !moved {
@@ -290,6 +311,7 @@ impl Station {
         for source in &mut self.sources {
             loop {
                 match source.poll(now) {
+                    traffic::Output::Frame(_) if self.dead => {}
                     traffic::Output::Frame(frame) if self.nic.room_for(frame.priority) > 0 => {
                         self.nic.handle(now, nic::Input::FromHost(frame));
                     }
@@ -352,7 +374,7 @@ impl Station {
         let Some(socket) = self.sockets.iter_mut().find(|socket| socket.id == id) else { return };
         match event {
             tcp::Output::Connected(_) => socket.connected = true,
-            tcp::Output::Closed(_) => socket.connected = false,
+            tcp::Output::Closed(_) => (socket.connected, socket.closed) = (false, true),
             tcp::Output::Received { data, residence, .. } => {
                 socket.inbox.push_back(Arrived::over_tcp(data, &residence));
             }

@@ -26,12 +26,17 @@ pub(crate) struct RawPlace {
 #[derive(Debug)]
 struct End {
     endpoint: Endpoint,
+    settings: Settings,
+    /// Whether this end opens the connection; the other accepts it.
+    opens: bool,
     peer: Mac,
     connection: u32,
     priority: u8,
     /// The node that uses it.
     owner: Component,
     connected: bool,
+    /// Ended by either side, and not opened again.
+    closed: bool,
     inbox: VecDeque<Arrived>,
     /// How the data frames came whose chunks are not delivered yet.
     ways: BTreeMap<u32, Residence>,
@@ -72,20 +77,23 @@ impl Network {
             let Station { raw: ends, nic, .. } = &mut self.stations[station];
             let overhead = OVERHEAD[usize::from(nic.tags())];
             let settings = Settings { connection, overhead, ..raw.settings };
-            let mut endpoint = Endpoint::new(settings);
-            endpoint.handle(Instant::ZERO, if side == 0 { Input::Open } else { Input::Accept });
-            ends.ends.push(End {
-                endpoint,
+            let mut end = End {
+                endpoint: Endpoint::new(settings),
+                settings,
+                opens: side == 0,
                 peer,
                 connection,
                 priority: raw.priority,
                 owner: owners[side],
                 connected: false,
+                closed: false,
                 inbox: VecDeque::new(),
                 ways: BTreeMap::new(),
                 next: Sequence::default(),
                 told: false,
-            });
+            };
+            end.open(Instant::ZERO);
+            ends.ends.push(end);
             RawPlace { station, end: ends.ends.len() - 1 }
         })
     }
@@ -126,13 +134,66 @@ impl Network {
         self.stations[place.station].raw.ends[place.end].inbox.pop_front()
     }
 
+    /// Whether the connection is over.
+    pub fn raw_is_closed(&self, place: RawPlace) -> bool {
+        self.raw_end(place).closed
+    }
+
+    /// Ends a connection; what came over it is forgotten. The station runs
+    /// next.
+    pub fn raw_close(&mut self, now: Instant, place: RawPlace) -> Component {
+        let end = &mut self.stations[place.station].raw.ends[place.end];
+        end.endpoint.handle(now, Input::Close);
+        end.forget();
+        end.closed = true;
+        self.station_components[place.station]
+    }
+
+    /// Opens the connection again, or accepts it again. The station runs next.
+    pub fn raw_reopen(&mut self, now: Instant, place: RawPlace) -> Component {
+        self.stations[place.station].raw.ends[place.end].open(now);
+        self.station_components[place.station]
+    }
+
+    /// The station of one end of a connection.
+    pub fn raw_station_of(place: RawPlace) -> usize {
+        place.station
+    }
+
     /// The end itself, for what it counts.
     pub fn raw_endpoint(&self, place: RawPlace) -> &Endpoint {
         &self.raw_end(place).endpoint
     }
 }
 
+impl End {
+    /// Begins anew. The number of the connection stays: it is what frames are
+    /// known by here.
+    fn open(&mut self, now: Instant) {
+        self.forget();
+        self.endpoint = Endpoint::new(self.settings);
+        self.endpoint.handle(now, if self.opens { Input::Open } else { Input::Accept });
+    }
+
+    fn forget(&mut self) {
+        (self.connected, self.closed, self.told) = (false, false, false);
+        self.inbox.clear();
+        self.ways.clear();
+        self.next = Sequence::default();
+    }
+}
+
 impl Ends {
+    /// The power is gone, with everything that is known here.
+    pub fn power_off(&mut self) {
+        self.ends.iter_mut().for_each(End::forget);
+    }
+
+    /// The power is back: connections are opened, or accepted, again.
+    pub fn power_on(&mut self, now: Instant) {
+        self.ends.iter_mut().for_each(|end| end.open(now));
+    }
+
     pub fn new(mac: Mac, station: usize) -> Self {
         Self { mac, station, ends: Vec::new(), first: 0, frames_made: 0 }
     }
@@ -234,7 +295,7 @@ impl Ends {
                     context.kernel.arm_by(end.owner, now);
                 }
                 Output::Down(_) => {
-                    end.connected = false;
+                    (end.connected, end.closed) = (false, true);
                     end.ways.clear();
                     context.kernel.arm_by(end.owner, now);
                 }

@@ -51,10 +51,20 @@ impl Function for Port {
     }
 }
 
+/// What instances of a node that lost its power differ by.
+const INSTANCES: u64 = 1 << 40;
+
+fn reset(link: &mut Link, context: &mut Context) {
+    link.reset().into_iter().for_each(|stamp| {
+        context.marks.remove(stamp);
+    });
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct DeviceNode {
     number: u16,
+    settings: tunnel::Settings,
     downstream: Downstream<Port>,
     egress: Egress,
     max_payload: usize,
@@ -80,7 +90,7 @@ impl DeviceNode {
         let max_payload = usize::from(settings.max_payload);
         let egress = Egress::new(1, largest_frame(max_payload), limit);
         let downstream = Downstream::new(settings, Port::default());
-        Self { number, downstream, egress, max_payload, connected: false }
+        Self { number, settings, downstream, egress, max_payload, connected: false }
     }
 
     /// Its end of the link, unless the rate limit holds everything back.
@@ -88,15 +98,41 @@ impl DeviceNode {
         (!self.egress.is_held(now)).then(|| self.downstream.tunnel())
     }
 
-    /// Does what can be done now; yields when to be woken.
-    pub fn run(&mut self, around: Around, context: &mut Context) -> Option<Instant> {
+    /// Its power goes and, one day, comes: another instance then, which knows
+    /// nothing.
+    pub fn power_cycle(&mut self, around: Around, context: &mut Context) {
+        self.settings.instance += INSTANCES;
+        self.downstream = Downstream::new(self.settings, Port::default());
+        if std::mem::take(&mut self.connected) {
+            context.observe_link(Point::TunnelDevice(self.number), false);
+        }
+        around.streams.iter_mut().for_each(|stream| stream.clear(context.marks));
+        reset(around.link, context);
+        around.drive.power_cycle(context.now);
+    }
+
+    /// Hears of a connection that stands or is over.
+    fn connection(&mut self, around: &mut Around, context: &mut Context) {
         let now = context.now;
-        let Around { transport, network, streams, link, drive, below, far } = around;
-        let [down, up] = streams;
-        if !self.connected && transport.is_connected(End::Device, network) {
+        let Around { transport, network, .. } = around;
+        let stands = transport.is_connected(End::Device, network);
+        if stands && !self.connected {
             self.connected = true;
             self.downstream.handle(now, tunnel::Input::Connected);
+        } else if transport.is_closed(End::Device, network) {
+            if std::mem::take(&mut self.connected) {
+                self.downstream.handle(now, tunnel::Input::Disconnected);
+            }
+            transport.reopen(now, End::Device, network, context.kernel);
         }
+    }
+
+    /// Does what can be done now; yields when to be woken.
+    pub fn run(&mut self, mut around: Around, context: &mut Context) -> Option<Instant> {
+        let now = context.now;
+        self.connection(&mut around, context);
+        let Around { transport, network, streams, link, drive, below, far } = around;
+        let [down, up] = streams;
         while let Some(arrived) = transport.receive(now, End::Device, network) {
             context.arrived(0x2000 + u64::from(self.number), arrived.bytes.len());
             context.observe_stream(Point::TunnelDevice(self.number), false, &arrived.bytes);
@@ -122,6 +158,10 @@ impl DeviceNode {
                     context.observe_link(Point::TunnelDevice(self.number), false);
                     down.clear(context.marks);
                     up.clear(context.marks);
+                    if std::mem::take(&mut self.connected) {
+                        transport.close(now, End::Device, network, context.kernel);
+                        transport.reopen(now, End::Device, network, context.kernel);
+                    }
                 }
                 downstream::Output::Timeout(at) => {
                     // A place in the port makes room for what waits above.
@@ -132,6 +172,7 @@ impl DeviceNode {
             }
         };
         if std::mem::take(&mut self.downstream.function_mut().reset) {
+            reset(link, context);
             drive.hot_reset(now);
         }
         for at in [link.down.next_arrival(), link.up.next_credits()].into_iter().flatten() {

@@ -28,6 +28,7 @@ pub(crate) struct DriveNode {
     /// Number among the drives of its host.
     number: u16,
     controller: Controller,
+    settings: Config,
     max_payload: usize,
     media: Media,
     store: Store,
@@ -44,19 +45,18 @@ impl DriveNode {
             block_shift: BLOCK_SHIFT,
             ..NamespaceConfig::new(config.size >> BLOCK_SHIFT)
         };
-        let controller = Controller::new(
-            Instant::ZERO,
-            Config {
-                io_queues: queues,
-                max_payload: config.max_payload,
-                read_request: config.read_request,
-                reads_in_flight: config.reads_in_flight,
-                ..Config::new(config.serial.clone(), vec![namespace])
-            },
-        );
+        let settings = Config {
+            io_queues: queues,
+            max_payload: config.max_payload,
+            read_request: config.read_request,
+            reads_in_flight: config.reads_in_flight,
+            ..Config::new(config.serial.clone(), vec![namespace])
+        };
+        let controller = Controller::new(Instant::ZERO, settings.clone());
         Self {
             number,
             controller,
+            settings,
             max_payload: config.max_payload,
             media: Media::new(config.timing, rng),
             store: Store::new(seed),
@@ -74,6 +74,13 @@ impl DriveNode {
     /// The link above was reset.
     pub fn hot_reset(&mut self, now: Instant) {
         self.controller.handle(now, Input::HotReset);
+    }
+
+    /// Its power goes: what it holds on its media stays, what is on the way
+    /// there does not.
+    pub fn power_cycle(&mut self, now: Instant) {
+        self.controller = Controller::new(now, self.settings.clone());
+        self.pending.clear();
     }
 
     /// Errors that the drive counted on PCIe.

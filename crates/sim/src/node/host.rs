@@ -2,7 +2,7 @@
 
 use super::{Context, earliest};
 use crate::kernel::{Component, pop_if};
-use crate::measure::{Latency, Point, Segment};
+use crate::measure::{Latency, Point, Segment, Tracker};
 use crate::pcie::Link;
 use crate::workload::Software;
 use bytes::Bytes;
@@ -11,6 +11,7 @@ use pcie::software::{Request, RequestId};
 use pcie::{Bus, Ram};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::RangeInclusive;
 use std::rc::Rc;
 use wire::tlp::{Packet, Tlp};
 use wire::{Duration, Instant};
@@ -103,6 +104,20 @@ impl HostNode {
     /// What went wrong in the root complex.
     pub fn errors(&self) -> &pcie::Errors {
         self.root.errors()
+    }
+
+    /// The link of downstream port `port` came up, or went down. Whatever is
+    /// behind it masters the bus only when told to.
+    pub fn link_changed(
+        &mut self,
+        now: Instant,
+        (port, up, buses): (usize, bool, RangeInclusive<u8>),
+        tracker: &mut Tracker,
+    ) {
+        if !up {
+            self.root.forget_masters(buses);
+        }
+        self.software.link_changed(now, port, up, tracker);
     }
 
     /// Does what can be done now; yields when to be woken.

@@ -8,12 +8,13 @@ use crate::network::Network;
 use crate::pcie::Link;
 use crate::transport::{End, Stream, Transport};
 use pcie::{Function, Input, Output};
+use std::ops::RangeInclusive;
 use switch::congestion::Rate;
 use switch::egress::Egress;
 use switch::tunnel;
 use switch::upstream::{LinkOutput, Upstream};
-use wire::Instant;
 use wire::tlp::{Class, Packet, Tlp};
+use wire::{Duration, Instant};
 
 /// See the module.
 #[derive(Debug)]
@@ -23,7 +24,9 @@ pub(crate) struct SwitchNode {
     max_payload: usize,
     /// First link of this switch among those of the world.
     pub first: usize,
-    connected: Vec<bool>,
+    ways: Vec<Way>,
+    /// Links that came up or went down, not told yet.
+    changes: Vec<(usize, bool)>,
     /// Lengths of the links' queues before a TLP came.
     lengths: Vec<usize>,
     /// Links that are up.
@@ -36,6 +39,21 @@ pub(crate) struct SwitchNode {
 /// largest TLP alone.
 pub(crate) fn largest_frame(max_payload: usize) -> usize {
     (wire::frame::HEADER + 16 + max_payload + 4).max(1500)
+}
+
+/// Pause between attempts to connect, and how long one may take: as in
+/// `live::links`.
+const RETRY: Duration = Duration::from_ms(200);
+const CONNECTING: Duration = Duration::from_ms(2_000);
+
+/// The connection of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// Being made, until then at most.
+    Connecting(Instant),
+    Open,
+    /// Tried again then.
+    Waiting(Instant),
 }
 
 /// What the switch works with.
@@ -55,10 +73,10 @@ impl SwitchNode {
     pub fn new(settings: switch::upstream::Settings, first: usize, limit: Option<Rate>) -> Self {
         let max_payload = settings.max_payload;
         let egress = Egress::new(usize::from(settings.ports), largest_frame(max_payload), limit);
-        let connected = vec![false; usize::from(settings.ports)];
+        let ways = vec![Way::Connecting(Instant::ZERO + CONNECTING); usize::from(settings.ports)];
         let upstream = Upstream::new(settings);
-        let lengths = Vec::new();
-        Self { upstream, egress, max_payload, first, connected, lengths, up: 0, lost: 0 }
+        let (changes, lengths) = (Vec::new(), Vec::new());
+        Self { upstream, egress, max_payload, first, ways, changes, lengths, up: 0, lost: 0 }
     }
 
     /// Its links.
@@ -79,12 +97,7 @@ impl SwitchNode {
     /// Does what can be done now; yields when to be woken.
     pub fn run(&mut self, around: &mut Around, context: &mut Context) -> Option<Instant> {
         let now = context.now;
-        for port in 0..self.upstream.links() {
-            let stands = around.transports[port].is_connected(End::Host, around.network);
-            if stands && !std::mem::replace(&mut self.connected[port], true) {
-                self.upstream.handle_link(now, port, tunnel::Input::Connected);
-            }
-        }
+        (0..self.upstream.links()).for_each(|port| self.connection(port, around, context));
         self.receive_network(around, context);
         self.receive_above(around, context);
         let mut timers = None;
@@ -106,7 +119,58 @@ impl SwitchNode {
                 context.kernel.arm_by(*far, at);
             }
         }
-        earliest([timers, around.link.down.next_arrival(), around.link.up.next_ready(now)])
+        let link = &around.link;
+        let connection = self.next_connection();
+        earliest([timers, connection, link.down.next_arrival(), link.up.next_ready(now)])
+    }
+
+    /// Connections are kept, and made again.
+    fn connection(&mut self, port: usize, around: &mut Around, context: &mut Context) {
+        let (now, transport) = (context.now, &around.transports[port]);
+        let closed = transport.is_closed(End::Host, around.network);
+        match self.ways[port] {
+            Way::Connecting(_) if transport.is_connected(End::Host, around.network) => {
+                self.ways[port] = Way::Open;
+                self.upstream.handle_link(now, port, tunnel::Input::Connected);
+            }
+            Way::Connecting(until) if closed || now >= until => {
+                transport.close(now, End::Host, around.network, context.kernel);
+                self.ways[port] = Way::Waiting(now + RETRY);
+            }
+            // The link says that it is down, see there.
+            Way::Open if closed => {
+                self.upstream.handle_link(now, port, tunnel::Input::Disconnected);
+            }
+            Way::Waiting(until) if now >= until => {
+                transport.reopen(now, End::Host, around.network, context.kernel);
+                self.ways[port] = Way::Connecting(now + CONNECTING);
+            }
+            _ => {}
+        }
+    }
+
+    /// A link went down: another connection follows.
+    fn gone(&mut self, port: usize, around: &mut Around, context: &mut Context) {
+        let now = context.now;
+        self.changes.push((port, false));
+        around.transports[port].close(now, End::Host, around.network, context.kernel);
+        self.ways[port] = Way::Waiting(now + RETRY);
+    }
+
+    /// When a connection is to be looked at.
+    fn next_connection(&self) -> Option<Instant> {
+        let at = |way: &Way| match way {
+            Way::Connecting(until) | Way::Waiting(until) => Some(*until),
+            Way::Open => None,
+        };
+        self.ways.iter().filter_map(at).min()
+    }
+
+    /// A link that came up or went down since it was asked last: its port, and
+    /// the buses below.
+    pub fn change(&mut self) -> Option<(usize, bool, RangeInclusive<u8>)> {
+        let (port, up) = if self.changes.is_empty() { None } else { Some(self.changes.remove(0)) }?;
+        Some((port, up, self.upstream.buses(port)))
     }
 
     fn point(&self, port: usize) -> Point {
@@ -197,6 +261,7 @@ impl SwitchNode {
                 }
                 LinkOutput::Up(_) => {
                     self.up += 1;
+                    self.changes.push((port, true));
                     context.observe_link(self.point(port), true);
                 }
                 LinkOutput::Down(_) => {
@@ -204,6 +269,7 @@ impl SwitchNode {
                     self.lost += 1;
                     context.observe_link(self.point(port), false);
                     around.streams[port].iter_mut().for_each(|s| s.clear(context.marks));
+                    self.gone(port, around, context);
                 }
                 LinkOutput::EchoReply(_) => {}
                 LinkOutput::Timeout(at) => {

@@ -51,6 +51,8 @@ pub struct Direction {
     /// What belongs to the packets in `received`, by class.
     beside: [VecDeque<(Instant, Stamp)>; 3],
     left: [Credits; 3],
+    /// All credits.
+    full: [Credits; 3],
     /// Credits on their way back: when, class, data.
     returns: VecDeque<(Instant, Class, u32)>,
     load: Load,
@@ -65,7 +67,8 @@ impl Direction {
         receive: Duration,
         buffer: Buffer,
     ) -> Self {
-        let left = |class| Credits { headers: buffer.headers[class], data: buffer.data[class] };
+        let full = |class| Credits { headers: buffer.headers[class], data: buffer.data[class] };
+        let full = std::array::from_fn(full);
         Self {
             rate,
             transmit,
@@ -77,11 +80,24 @@ impl Direction {
             flying: VecDeque::new(),
             received: OrderedQueue::default(),
             beside: Default::default(),
-            left: std::array::from_fn(left),
+            left: full,
+            full,
             returns: VecDeque::new(),
             load: Load::default(),
             dllps: 0,
         }
+    }
+
+    /// See [`Link::reset`](super::Link::reset).
+    pub(super) fn reset(&mut self) -> Vec<Stamp> {
+        let flying = self.flying.drain(..).map(|flying| flying.stamp);
+        let beside = self.beside.iter_mut().flat_map(|class| class.drain(..));
+        let gone = flying.chain(beside.map(|(_, stamp)| stamp)).collect();
+        self.received.clear();
+        self.returns.clear();
+        self.left = self.full;
+        self.starved = false;
+        gone
     }
 
     /// Bytes of a TLP on the wire.

@@ -9,6 +9,7 @@ mod tests;
 pub use direction::{Direction, Received};
 pub use rate::{Generation, Rate};
 
+use crate::measure::Stamp;
 use wire::tlp::Class;
 use wire::{Duration, Instant};
 
@@ -83,6 +84,14 @@ impl Link {
             Direction::new(rate, from.transmit, config.propagation, to.receive, config.buffer)
         };
         Self { down: way(config.top, config.bottom), up: way(config.bottom, config.top) }
+    }
+
+    /// A reset: what is on its way is gone, all credits are back. Yields the
+    /// marks of what is gone.
+    pub(crate) fn reset(&mut self) -> Vec<Stamp> {
+        let mut gone = self.down.reset();
+        gone.append(&mut self.up.reset());
+        gone
     }
 
     /// Takes what has arrived going down from the wire; every TLP is

@@ -222,6 +222,21 @@ impl Host {
         }
     }
 
+    /// The same host after its power came back: no socket, no neighbour, other
+    /// sequence numbers; its frames are numbered on.
+    #[must_use]
+    pub fn restarted(&self) -> Self {
+        let (seed, first_frame) = (
+            self.config.seed.wrapping_add(self.frames_made.wrapping_mul(2) + 1),
+            self.config.first_frame + self.frames_made,
+        );
+        let sockets = self.next_socket;
+        let mut host = Self::new(Config { seed, first_frame, ..self.config.clone() });
+        host.next_socket = sockets;
+        host.counters = self.counters;
+        host
+    }
+
     /// Makes an address known, so that no ARP request is sent for it.
     ///
     /// # Panics

@@ -151,6 +151,44 @@ impl Transport {
         }
     }
 
+    /// Whether a connection that stood, or was being made, is over.
+    pub fn is_closed(&self, end: End, network: &Network) -> bool {
+        match self {
+            Self::Pipe(_) => false,
+            Self::Tcp { places, .. } => network.is_closed(places[end as usize]),
+            Self::Raw { places } => network.raw_is_closed(places[end as usize]),
+        }
+    }
+
+    /// `end` gives its connection up.
+    pub fn close(&self, now: Instant, end: End, network: &mut Network, kernel: &mut Kernel) {
+        let station = match self {
+            Self::Pipe(_) => return,
+            Self::Tcp { places, .. } => network.close(now, places[end as usize]),
+            Self::Raw { places } => network.raw_close(now, places[end as usize]),
+        };
+        kernel.arm_by(station, now);
+    }
+
+    /// `end` connects again, or waits for a connection again.
+    pub fn reopen(&self, now: Instant, end: End, network: &mut Network, kernel: &mut Kernel) {
+        let station = match self {
+            Self::Pipe(_) => return,
+            Self::Tcp { places, .. } => network.reopen(places[end as usize]),
+            Self::Raw { places } => network.raw_reopen(now, places[end as usize]),
+        };
+        kernel.arm_by(station, now);
+    }
+
+    /// The station of the device node, if it has one.
+    pub fn device_station(&self) -> Option<usize> {
+        match self {
+            Self::Pipe(_) => None,
+            Self::Tcp { places, .. } => Some(Network::station_of(places[End::Device as usize])),
+            Self::Raw { places } => Some(Network::raw_station_of(places[End::Device as usize])),
+        }
+    }
+
     /// Bytes that `end` may send now.
     pub fn room(&self, now: Instant, end: End, network: &mut Network) -> usize {
         match self {

@@ -40,41 +40,81 @@ pub enum BootError {
 #[derive(Debug)]
 pub(super) struct Attached {
     pub node: Node,
+    /// The port right above it.
+    pub port: Option<Node>,
     pub bar0: u64,
     pub driver: Driver,
 }
 
-/// Enumerates, and brings up every drive with `queues` I/O queues.
-pub(super) async fn boot(
-    bus: Bus,
-    ram: Rc<RefCell<Ram>>,
-    config: SoftwareConfig,
-    queues: u16,
-    entries: u16,
-) -> Result<Vec<Attached>, BootError> {
-    let settings = enumerate::Settings {
-        max_payload: config.max_payload,
-        max_read_request: config.max_read_request,
-        ..enumerate::Settings::default()
-    };
-    let hierarchy = enumerate::enumerate(bus.clone(), settings)
-        .await
-        .map_err(|error| BootError::Enumeration(error.to_string()))?;
-    let mut drives = Vec::new();
-    for node in hierarchy.endpoints().into_iter().filter(|node| node.class == NVME) {
-        let number = drives.len();
-        enumerate::enable_bus_master(&bus, node.bdf, true).await;
-        for vector in 0..=queues {
-            enumerate::write_msix_entry(&bus, node, vector, u32::from(vector), false);
+/// How drives are brought up.
+#[derive(Clone, Debug)]
+pub(super) struct Bring {
+    pub bus: Bus,
+    pub ram: Rc<RefCell<Ram>>,
+    pub config: SoftwareConfig,
+    /// I/O queues of a drive, and entries of each.
+    pub queues: u16,
+    pub entries: u16,
+}
+
+impl Bring {
+    fn settings(&self) -> enumerate::Settings {
+        enumerate::Settings {
+            max_payload: self.config.max_payload,
+            max_read_request: self.config.max_read_request,
+            ..enumerate::Settings::default()
         }
-        enumerate::set_msix(&bus, node, true).await;
-        let bar0 = node.bar(0).ok_or(BootError::Drive(number, initiator::Error::Gone))?.address;
-        let settings =
-            initiator::Settings { io_queues: queues, entries, ..initiator::Settings::default() };
-        let driver = initiator::attach(bus.clone(), ram.clone(), bar0, settings)
-            .await
-            .map_err(|error| BootError::Drive(number, error))?;
-        drives.push(Attached { node: node.clone(), bar0, driver });
     }
-    Ok(drives)
+
+    async fn drive(&self, node: &Node) -> Result<(u64, Driver), initiator::Error> {
+        enumerate::enable_bus_master(&self.bus, node.bdf, true).await;
+        for vector in 0..=self.queues {
+            enumerate::write_msix_entry(&self.bus, node, vector, u32::from(vector), false);
+        }
+        enumerate::set_msix(&self.bus, node, true).await;
+        let bar0 = node.bar(0).ok_or(initiator::Error::Gone)?.address;
+        let settings = initiator::Settings {
+            io_queues: self.queues,
+            entries: self.entries,
+            ..initiator::Settings::default()
+        };
+        let driver = initiator::attach(self.bus.clone(), self.ram.clone(), bar0, settings).await?;
+        Ok((bar0, driver))
+    }
+
+    /// Enumerates, and brings up every drive.
+    pub async fn boot(self) -> Result<Vec<Attached>, BootError> {
+        let hierarchy = enumerate::enumerate(self.bus.clone(), self.settings())
+            .await
+            .map_err(|error| BootError::Enumeration(error.to_string()))?;
+        let nodes = hierarchy.nodes();
+        let mut drives = Vec::new();
+        for node in hierarchy.endpoints().into_iter().filter(|node| node.class == NVME) {
+            let number = drives.len();
+            let (bar0, driver) =
+                self.drive(node).await.map_err(|error| BootError::Drive(number, error))?;
+            let above = |port: &&&Node| port.children().iter().any(|child| child.bdf == node.bdf);
+            let port = nodes.iter().find(above).map(|port| (*port).clone());
+            drives.push(Attached { node: node.clone(), port, bar0, driver });
+        }
+        Ok(drives)
+    }
+
+    /// Looks below a port whose link came up again, and brings up the drive
+    /// that is there.
+    pub async fn again(self, drive: usize, port: Node) -> Result<Attached, BootError> {
+        let max_payload = port.max_payload;
+        let look = enumerate::enumerate_below(
+            self.bus.clone(),
+            port.clone(),
+            self.settings(),
+            max_payload,
+        );
+        let found = look.await.map_err(|error| BootError::Enumeration(error.to_string()))?;
+        let node = found.into_iter().find(|node| node.class == NVME);
+        let node = node.ok_or(BootError::Drive(drive, initiator::Error::Gone))?;
+        let (bar0, driver) =
+            self.drive(&node).await.map_err(|error| BootError::Drive(drive, error))?;
+        Ok(Attached { node, port: Some(port), bar0, driver })
+    }
 }

@@ -1,20 +1,18 @@
 //! Jobs: commands in flight, CPU time, data that are checked.
 
 use super::boot::Attached;
-use super::{Fio, Notice, Rw, SoftwareConfig};
+use super::work::{Tally, Work};
+use super::{BLOCK, Fio, Rw, SoftwareConfig};
 use crate::drive::{fill, matches};
 use crate::kernel::Rng;
-use crate::measure::{CommandKey, Latency, Submission, Tracker};
-use nvme::initiator::{Io, Op};
+use crate::measure::{CommandKey, Submission, Tracker};
+use nvme::initiator::{Driver, Io, Op};
 use pcie::Ram;
 use std::cell::RefCell;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::rc::Rc;
 use wire::{Duration, Instant};
-
-/// Bytes of a block of our drives.
-const BLOCK: u64 = 512;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Action {
@@ -46,6 +44,8 @@ struct Slot {
     write: bool,
     version: u32,
     busy: bool,
+    /// A part of it will never end.
+    lost: bool,
     parts: Vec<Part>,
     left: usize,
 }
@@ -65,11 +65,13 @@ struct Job {
     /// When the rate allows the next command.
     paced: Instant,
     versions: BTreeMap<u64, u32>,
+    /// Blocks of which nobody knows whether their last write came to be.
+    unsure: BTreeSet<u64>,
 }
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct Jobs {
+pub(super) struct Jobs {
     fio: Fio,
     config: SoftwareConfig,
     end: Option<Instant>,
@@ -83,16 +85,12 @@ pub(crate) struct Jobs {
     /// A notice is on its way: by drive and queue.
     noticed: Vec<Vec<bool>>,
     /// Slots by drive, queue and command identifier.
-    owners: Vec<Vec<Vec<(usize, usize)>>>,
+    owners: Vec<Vec<Vec<Option<(usize, usize)>>>>,
     in_flight: usize,
-    pub latency: Latency,
-    pub bytes: u64,
-    /// The same by drive.
-    pub drive_bytes: Vec<u64>,
-    pub failures: u64,
-    /// Blocks read that held something else than they should.
-    pub mismatches: u64,
-    pub verified: u64,
+    /// Drives that are gone, and slots that wait for them.
+    gone: Vec<bool>,
+    parked: Vec<(usize, usize)>,
+    tally: Tally,
 }
 
 impl Jobs {
@@ -115,12 +113,10 @@ impl Jobs {
         let owners = queues.map(|queues| vec![Vec::new(); queues]).collect();
         let drive_bytes = vec![0; drives.len()];
         Some(Self {
-            drive_bytes,
             end: fio.runtime.map(|span| now + span),
             fio,
             config,
             drives,
-            patterns,
             ram,
             jobs,
             actions: BinaryHeap::new(),
@@ -128,66 +124,16 @@ impl Jobs {
             noticed,
             owners,
             in_flight: 0,
-            latency: Latency::default(),
-            bytes: 0,
-            failures: 0,
-            mismatches: 0,
-            verified: 0,
+            gone: vec![false; patterns.len()],
+            patterns,
+            parked: Vec::new(),
+            tally: Tally { drive_bytes, ..Tally::default() },
         })
-    }
-
-    pub fn start(&mut self, now: Instant) {
-        for job in 0..self.jobs.len() {
-            for slot in 0..self.jobs[job].slots.len() {
-                self.issue(now, job, slot);
-            }
-        }
-    }
-
-    pub fn is_done(&self) -> bool {
-        self.in_flight == 0 && self.actions.is_empty()
-    }
-
-    pub fn next(&self) -> Option<Instant> {
-        self.actions.peek().map(|Reverse((at, ..))| *at)
     }
 
     fn act(&mut self, at: Instant, action: Action) {
         self.sequence += 1;
         self.actions.push(Reverse((at, self.sequence, action)));
-    }
-
-    /// A completion entry of queue `queue` (from 0) is announced.
-    pub fn announced(&mut self, now: Instant, drive: usize, queue: usize) {
-        let Some(noticed) = self.noticed.get_mut(drive).and_then(|d| d.get_mut(queue)) else {
-            return;
-        };
-        if std::mem::replace(noticed, true) {
-            return;
-        }
-        let at = match self.config.notice {
-            Notice::Interrupt { latency } => now + latency,
-            Notice::Polling { interval } => {
-                let step = interval.as_ps().max(1);
-                Instant::from_ps(now.as_ps().div_ceil(step) * step)
-            }
-        };
-        self.act(at, Action::Notice { drive, queue });
-    }
-
-    /// Does what is due.
-    pub fn run(&mut self, now: Instant, tracker: &mut Tracker) {
-        while let Some(Reverse((at, _, action))) = self.actions.peek().copied()
-            && at <= now
-        {
-            self.actions.pop();
-            match action {
-                Action::Issue { job, slot } => self.issue(now, job, slot),
-                Action::Submit { job, slot } => self.submit(now, job, slot, tracker),
-                Action::Notice { drive, queue } => self.notice(now, drive, queue, tracker),
-                Action::Complete { job, slot } => self.complete(now, job, slot),
-            }
-        }
     }
 
     /// The application asks for its next transfer, if it has one.
@@ -217,6 +163,9 @@ impl Jobs {
 
     fn submit(&mut self, now: Instant, number: usize, slot: usize, tracker: &mut Tracker) {
         let queue = self.jobs[number].queue;
+        if self.jobs[number].slots[slot].parts.iter().any(|part| self.gone[part.drive]) {
+            return self.parked.push((number, slot));
+        }
         let parts = std::mem::take(&mut self.jobs[number].slots[slot].parts);
         for part in &parts {
             let place = &self.jobs[number].slots[slot];
@@ -233,19 +182,19 @@ impl Jobs {
                 blocks: (part.length / BLOCK) as u32,
                 buffer,
             };
-            let (since, write) = (place.since, place.write);
+            let (since, op) = (place.since, io.op);
             let driver = &mut self.drives[part.drive].driver;
             let id = driver.prepare(now, queue, io).expect("a queue holds its job's commands");
             let owners = &mut self.owners[part.drive][queue];
             let index = usize::from(id.get());
             if owners.len() <= index {
-                owners.resize(index + 1, (usize::MAX, 0));
+                owners.resize(index + 1, None);
             }
-            owners[index] = (number, slot);
+            owners[index] = Some((number, slot));
             let key =
                 CommandKey { drive: part.drive as u16, queue: queue as u16 + 1, id: id.get() };
             let Part { offset, length, .. } = *part;
-            let submission = Submission { key, since, write, offset, buffer, length };
+            let submission = Submission { key, since, op, offset, buffer, length };
             tracker.submit(now, submission);
             self.drives[part.drive].driver.ring(queue);
         }
@@ -260,16 +209,20 @@ impl Jobs {
         if cpu > now {
             return self.act(cpu, Action::Notice { drive, queue });
         }
-        self.noticed[drive][queue] = false;
+        if !std::mem::take(&mut self.noticed[drive][queue]) || self.gone[drive] {
+            // Of a drive that went meanwhile.
+            return;
+        }
         for done in self.drives[drive].driver.reap(queue) {
-            let (number, slot) = self.owners[drive][queue][usize::from(done.id.get())];
+            let owner = self.owners[drive][queue][usize::from(done.id.get())].take();
+            let (number, slot) = owner.expect("it was submitted");
             let job = &mut self.jobs[number];
             job.cpu = job.cpu.max(now) + self.config.complete;
             let at = job.cpu;
             let key =
                 CommandKey { drive: drive as u16, queue: queue as u16 + 1, id: done.id.get() };
             tracker.finish(at, key);
-            self.failures += u64::from(!done.status.is_success());
+            self.tally.failures += u64::from(!done.status.is_success());
             let place = &mut self.jobs[number].slots[slot];
             place.left -= 1;
             if place.left == 0 {
@@ -283,22 +236,103 @@ impl Jobs {
         let place = &mut job.slots[slot];
         place.busy = false;
         self.in_flight -= 1;
-        self.latency.record(now - place.since);
-        self.bytes += self.fio.bs as u64;
-        for part in &place.parts {
-            self.drive_bytes[part.drive] += part.length;
+        if std::mem::take(&mut place.lost) {
+            if place.write {
+                job.unsure.insert(place.chunk);
+            }
+            return self.issue(now, number, slot);
         }
-        if !place.write {
+        self.tally.latency.record(now - place.since);
+        self.tally.bytes += self.fio.bs as u64;
+        for part in &place.parts {
+            self.tally.drive_bytes[part.drive] += part.length;
+        }
+        if place.write {
+            job.unsure.remove(&place.chunk);
+        } else if !job.unsure.contains(&place.chunk) {
             let ram = self.ram.borrow();
             for part in &place.parts {
                 let bytes = ram.get(place.buffer + part.at, part.length as usize);
                 let bytes = bytes.expect("our own buffer");
                 let right = matches(self.patterns[part.drive], part.offset, place.version, bytes);
-                self.mismatches += u64::from(!right);
-                self.verified += part.length / BLOCK;
+                self.tally.mismatches += u64::from(!right);
+                self.tally.verified += part.length / BLOCK;
             }
         }
         self.issue(now, number, slot);
+    }
+}
+
+impl Work for Jobs {
+    fn start(&mut self, now: Instant) {
+        for job in 0..self.jobs.len() {
+            for slot in 0..self.jobs[job].slots.len() {
+                self.issue(now, job, slot);
+            }
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.in_flight == 0 && self.actions.is_empty()
+    }
+
+    fn next(&self) -> Option<Instant> {
+        self.actions.peek().map(|Reverse((at, ..))| *at)
+    }
+
+    fn announced(&mut self, now: Instant, drive: usize, queue: usize) {
+        let Some(noticed) = self.noticed.get_mut(drive).and_then(|d| d.get_mut(queue)) else {
+            return;
+        };
+        if std::mem::replace(noticed, true) {
+            return;
+        }
+        let at = self.config.notice.after(now);
+        self.act(at, Action::Notice { drive, queue });
+    }
+
+    fn run(&mut self, now: Instant, tracker: &mut Tracker) {
+        while let Some(Reverse((at, _, action))) = self.actions.peek().copied()
+            && at <= now
+        {
+            self.actions.pop();
+            match action {
+                Action::Issue { job, slot } => self.issue(now, job, slot),
+                Action::Submit { job, slot } => self.submit(now, job, slot, tracker),
+                Action::Notice { drive, queue } => self.notice(now, drive, queue, tracker),
+                Action::Complete { job, slot } => self.complete(now, job, slot),
+            }
+        }
+    }
+
+    fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    fn lost(&mut self, now: Instant, drive: usize, tracker: &mut Tracker) {
+        self.gone[drive] = true;
+        for queue in 0..self.owners[drive].len() {
+            self.noticed[drive][queue] = false;
+            for (id, owner) in (0..).zip(std::mem::take(&mut self.owners[drive][queue])) {
+                let Some((number, slot)) = owner else { continue };
+                tracker.abandon(CommandKey { drive: drive as u16, queue: queue as u16 + 1, id });
+                self.tally.failures += 1;
+                let place = &mut self.jobs[number].slots[slot];
+                place.lost = true;
+                place.left -= 1;
+                if place.left == 0 {
+                    self.act(now, Action::Complete { job: number, slot });
+                }
+            }
+        }
+    }
+
+    fn restored(&mut self, now: Instant, drive: usize, driver: Driver) {
+        self.drives[drive].driver = driver;
+        self.gone[drive] = false;
+        for (job, slot) in std::mem::take(&mut self.parked) {
+            self.act(now, Action::Submit { job, slot });
+        }
     }
 }
 
@@ -319,6 +353,7 @@ impl Job {
                 write: false,
                 version: 0,
                 busy: false,
+                lost: false,
                 parts: Vec::new(),
                 left: 0,
             });
@@ -342,6 +377,7 @@ impl Job {
             issued: 0,
             paced: Instant::ZERO,
             versions: BTreeMap::new(),
+            unsure: BTreeSet::new(),
         })
     }
 

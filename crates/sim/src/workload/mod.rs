@@ -1,13 +1,21 @@
-//! What hosts do: fio's and dd's words, and configuration reads.
+//! What hosts do: fio's and dd's words, configuration reads, and recorded
+//! commands.
 
 mod boot;
-pub(crate) mod jobs;
+mod contents;
+mod jobs;
+mod replay;
 mod software;
+mod work;
 
 pub use boot::BootError;
+pub use replay::{Operation, Replay, Timing};
 pub(crate) use software::Software;
 
-use wire::Duration;
+use wire::{Duration, Instant};
+
+/// Bytes of a block of our drives.
+const BLOCK: u64 = 512;
 
 /// What a host does once its drives are up.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +40,8 @@ pub enum Workload {
         /// Pause between an answer and the next read.
         gap: Duration,
     },
+    /// Commands that somebody recorded.
+    Replay(Replay),
 }
 
 /// The kind of I/O, as fio's `rw`.
@@ -111,6 +121,19 @@ pub enum Notice {
     },
 }
 
+impl Notice {
+    /// When the host looks at a completion entry that is there at `now`.
+    fn after(self, now: Instant) -> Instant {
+        match self {
+            Self::Interrupt { latency } => now + latency,
+            Self::Polling { interval } => {
+                let step = interval.as_ps().max(1);
+                Instant::from_ps(now.as_ps().div_ceil(step) * step)
+            }
+        }
+    }
+}
+
 /// What host software costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SoftwareConfig {
@@ -135,7 +158,27 @@ impl Workload {
                 let rw = if *write { Rw::Write } else { Rw::Read };
                 Some(Fio { size: *bs as u64 * count, ..Fio::new(rw, *bs, 1) })
             }
-            Self::ConfigReads { .. } => None,
+            Self::ConfigReads { .. } | Self::Replay(_) => None,
         }
+    }
+
+    /// I/O queue pairs that it uses of each drive.
+    pub(crate) fn queues(&self) -> u16 {
+        let queues = match self {
+            Self::Replay(replay) => replay.queues(),
+            _ => self.fio().map_or(1, |fio| fio.numjobs),
+        };
+        queues.clamp(1, 64) as u16
+    }
+
+    /// Commands that a queue has in flight at most.
+    fn depth(&self) -> usize {
+        if let Self::Replay(replay) = self {
+            return replay.depth();
+        }
+        let Some(fio) = self.fio() else { return 1 };
+        // A part of a striped transfer is a command of its own.
+        let parts = if fio.stripe == 0 { 1 } else { fio.bs / fio.stripe + 2 };
+        fio.iodepth * parts
     }
 }

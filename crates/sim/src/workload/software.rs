@@ -1,13 +1,18 @@
 //! The software of a host, from boot to the end of its workload.
 
-use super::boot::{Attached, BootError, boot};
+use super::boot::{Attached, BootError, Bring};
 use super::jobs::Jobs;
+use super::replay::Replayer;
+use super::work::{Tally, Work};
 use super::{SoftwareConfig, Workload};
 use crate::kernel::Rng;
 use crate::measure::{Latency, Tracker};
+use nvme::initiator::{Driver, QueueMemory};
+use pcie::enumerate::Node;
 use pcie::software::Task;
 use pcie::{Bus, Ram};
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use wire::{Bdf, Instant};
 
@@ -16,7 +21,7 @@ enum Stage {
     Waiting,
     Booting(Task<Result<Vec<Attached>, BootError>>),
     Asking {
-        task: Task<()>,
+        task: Task<u32>,
         left: u64,
         since: Instant,
     },
@@ -24,7 +29,7 @@ enum Stage {
         left: u64,
         until: Instant,
     },
-    Working(Box<Jobs>),
+    Working(Box<dyn Work>),
     Done,
     Failed(BootError),
 }
@@ -45,7 +50,22 @@ pub(crate) struct Software {
     pub ended: Option<Instant>,
     /// Round trips of configuration reads, as software sees them.
     pub round_trips: Latency,
-    finished: Option<Box<Jobs>>,
+    /// Configuration reads that brought all ones.
+    pub unanswered: u64,
+    finished: Option<Box<dyn Work>>,
+    /// By drive: the port above it.
+    ports: Vec<Option<Node>>,
+    /// Drives that are gone, since when.
+    away: BTreeMap<usize, Instant>,
+    /// Drives that are brought up again.
+    returns: Vec<(usize, Return)>,
+}
+
+/// See [`Bring::again`].
+type Return = Task<Result<Attached, BootError>>;
+
+fn places(driver: &Driver) -> Vec<QueueMemory> {
+    (0..driver.queues()).map(|queue| driver.queue_memory(queue)).collect()
 }
 
 impl Software {
@@ -69,7 +89,11 @@ impl Software {
             began: None,
             ended: None,
             round_trips: Latency::default(),
+            unanswered: 0,
             finished: None,
+            ports: Vec::new(),
+            away: BTreeMap::new(),
+            returns: Vec::new(),
         }
     }
 
@@ -78,17 +102,60 @@ impl Software {
         if !matches!(self.stage, Stage::Waiting) {
             return;
         }
-        let fio = self.workload.fio();
-        let queues = fio.as_ref().map_or(1, |fio| fio.numjobs as u16);
-        // A part of a striped transfer is a command of its own.
-        let parts = fio.as_ref().map_or(1, |fio| match fio.stripe {
-            0 => 1,
-            stripe => fio.bs / stripe + 2,
+        self.stage = Stage::Booting(Task::new(&self.bus, self.bring().boot()));
+    }
+
+    fn bring(&self) -> Bring {
+        Bring {
+            bus: self.bus.clone(),
+            ram: self.ram.clone(),
+            config: self.config,
+            queues: self.workload.queues(),
+            entries: (self.workload.depth() + 1).clamp(2, 4096) as u16,
+        }
+    }
+
+    /// The link of a drive came up or went down, as its port's slot reports
+    /// (PCIe Base 4.0, section 7.5.3.11, Data Link Layer State Changed): what
+    /// is gone is given up at once, what is back is brought up again.
+    pub fn link_changed(&mut self, now: Instant, drive: usize, up: bool, tracker: &mut Tracker) {
+        let Stage::Working(work) = &mut self.stage else { return };
+        self.returns.retain(|(of, _)| *of != drive);
+        if !up {
+            self.away.entry(drive).or_insert(now);
+            work.lost(now, drive, tracker);
+        } else if let (true, Some(Some(port))) =
+            (self.away.contains_key(&drive), self.ports.get(drive))
+        {
+            let task = self.bring().again(drive, port.clone());
+            self.returns.push((drive, Task::new(&self.bus, task)));
+        }
+    }
+
+    /// A drive that is gone, and since when.
+    pub fn away(&self) -> Option<(usize, Instant)> {
+        self.away.first_key_value().map(|(drive, since)| (*drive, *since))
+    }
+
+    /// Goes on with bringing up what came back.
+    fn bring_back(&mut self, now: Instant, tracker: &mut Tracker) {
+        let mut over = Vec::new();
+        self.returns.retain_mut(|(drive, task)| match task.poll(now) {
+            Some(result) => {
+                over.push((*drive, result));
+                false
+            }
+            None => true,
         });
-        let depth = fio.map_or(1, |fio| fio.iodepth) * parts;
-        let entries = (depth + 1).clamp(2, 4096) as u16;
-        let work = boot(self.bus.clone(), self.ram.clone(), self.config, queues, entries);
-        self.stage = Stage::Booting(Task::new(&self.bus, work));
+        for (drive, result) in over {
+            let (Ok(attached), Stage::Working(work)) = (result, &mut self.stage) else { continue };
+            let Attached { node, bar0, driver, .. } = attached;
+            let places = places(&driver);
+            tracker.replace_drive(drive as u16, node.bdf, bar0, &places);
+            self.functions[drive] = node.bdf;
+            self.away.remove(&drive);
+            work.restored(now, drive, driver);
+        }
     }
 
     pub fn is_waiting(&self) -> bool {
@@ -106,27 +173,30 @@ impl Software {
         }
     }
 
-    /// The jobs, running or done.
-    pub fn jobs(&self) -> Option<&Jobs> {
+    /// What the workload came to so far, if it has commands.
+    pub fn tally(&self) -> Option<&Tally> {
         match &self.stage {
-            Stage::Working(jobs) => Some(jobs),
-            _ => self.finished.as_deref(),
+            Stage::Working(work) => Some(work.tally()),
+            _ => self.finished.as_ref().map(|work| work.tally()),
         }
     }
 
     /// A drive signals vector `vector`.
     pub fn interrupt(&mut self, now: Instant, from: Bdf, vector: u32, tracker: &mut Tracker) {
         let drive = self.functions.iter().position(|function| *function == from);
-        if let (Some(drive), Some(queue), Stage::Working(jobs)) =
+        if let (Some(drive), Some(queue), Stage::Working(work)) =
             (drive, vector.checked_sub(1), &mut self.stage)
         {
             tracker.interrupted(now, drive as u16, queue as u16 + 1);
-            jobs.announced(now, drive, queue as usize);
+            work.announced(now, drive, queue as usize);
         }
     }
 
     /// Does what can be done now; yields when to be woken.
     pub fn run(&mut self, now: Instant, tracker: &mut Tracker) -> Option<Instant> {
+        if !self.returns.is_empty() {
+            self.bring_back(now, tracker);
+        }
         loop {
             match &mut self.stage {
                 Stage::Booting(task) => match task.poll(now) {
@@ -135,7 +205,8 @@ impl Software {
                     Some(Ok(drives)) => self.begin(now, drives, tracker),
                 },
                 Stage::Asking { task, left, since } => {
-                    task.poll(now)?;
+                    let value = task.poll(now)?;
+                    self.unanswered += u64::from(value == u32::MAX);
                     self.round_trips.record(now - *since);
                     let left = *left - 1;
                     self.stage = self.pause(now, left);
@@ -147,17 +218,17 @@ impl Software {
                     let left = *left;
                     self.stage = self.ask(now, left);
                 }
-                Stage::Working(jobs) => {
-                    jobs.run(now, tracker);
-                    if !jobs.is_done() {
-                        return jobs.next();
+                Stage::Working(work) => {
+                    work.run(now, tracker);
+                    if !work.is_done() {
+                        return work.next();
                     }
                     self.ended = Some(now);
-                    let Stage::Working(jobs) = std::mem::replace(&mut self.stage, Stage::Done)
+                    let Stage::Working(work) = std::mem::replace(&mut self.stage, Stage::Done)
                     else {
                         unreachable!("matched above")
                     };
-                    self.finished = Some(jobs);
+                    self.finished = Some(work);
                 }
                 Stage::Waiting | Stage::Done | Stage::Failed(_) => return None,
             }
@@ -166,9 +237,7 @@ impl Software {
 
     fn ask(&self, now: Instant, left: u64) -> Stage {
         let (bus, function) = (self.bus.clone(), self.functions[0]);
-        let work = async move {
-            bus.config_read(function, 0, 4).await;
-        };
+        let work = async move { bus.config_read(function, 0, 4).await };
         Stage::Asking { task: Task::new(&self.bus, work), left, since: now }
     }
 
@@ -186,11 +255,10 @@ impl Software {
 
     fn begin(&mut self, now: Instant, drives: Vec<Attached>, tracker: &mut Tracker) {
         self.began = Some(now);
+        self.ports = drives.iter().map(|drive| drive.port.clone()).collect();
         self.functions = drives.iter().map(|drive| drive.node.bdf).collect();
         for drive in &drives {
-            let queues = 0..drive.driver.queues();
-            let places: Vec<_> = queues.map(|queue| drive.driver.queue_memory(queue)).collect();
-            tracker.add_drive(drive.node.bdf, drive.bar0, &places);
+            tracker.add_drive(drive.node.bdf, drive.bar0, &places(&drive.driver));
         }
         self.stage = match self.start(now, drives) {
             Ok(stage) => stage,
@@ -203,19 +271,28 @@ impl Software {
         if drives.len() != wanted {
             return Err(BootError::Missing { found: drives.len(), wanted });
         }
-        let Some(fio) = self.workload.fio() else {
-            let Workload::ConfigReads { count, .. } = self.workload else {
-                unreachable!("everything else is fio")
-            };
-            return Ok(self.pause(now, count));
-        };
-        check(&fio, &drives)?;
         let ram = self.ram.clone();
-        let patterns = self.patterns.clone();
-        let jobs = Jobs::new(now, fio, self.config, drives, patterns, ram, &self.rng);
-        let mut jobs = Box::new(jobs.ok_or(BootError::Memory)?);
-        jobs.start(now);
-        Ok(Stage::Working(jobs))
+        let mut work: Box<dyn Work> = match &self.workload {
+            Workload::ConfigReads { count, .. } => {
+                let count = *count;
+                return Ok(self.pause(now, count));
+            }
+            Workload::Replay(replay) => {
+                replay.check(&drives)?;
+                let replay = replay.clone();
+                let work = Replayer::new(now, replay, self.config, drives, &self.patterns, ram);
+                Box::new(work.ok_or(BootError::Memory)?)
+            }
+            Workload::Fio(_) | Workload::Dd { .. } => {
+                let fio = self.workload.fio().expect("fio's words");
+                check(&fio, &drives)?;
+                let patterns = self.patterns.clone();
+                let work = Jobs::new(now, fio, self.config, drives, patterns, ram, &self.rng);
+                Box::new(work.ok_or(BootError::Memory)?)
+            }
+        };
+        work.start(now);
+        Ok(Stage::Working(work))
     }
 }
 

@@ -42,13 +42,19 @@ pub(super) fn build(config: &Config) -> Result<World, Error> {
         drive_components: Vec::new(),
         drive_above: Vec::new(),
         base: None,
+        outages: Vec::new(),
     };
     let network = &config.network;
     let stations = (0..network.stations.len()).map(|n| world.add(Kind::Station(n))).collect();
     let bridges: Vec<_> = (0..network.bridges.len()).map(|n| world.add(Kind::Bridge(n))).collect();
-    world.network = Network::new(network, stations, &bridges).map_err(Error::Config)?;
+    world.network =
+        Network::new(network, config.seed, stations, &bridges).map_err(Error::Config)?;
     for (number, host) in config.hosts.iter().enumerate() {
         world.add_host(number, host);
+    }
+    for (number, outage) in config.outages.iter().enumerate() {
+        world.outages.push(*outage);
+        world.add(Kind::Power(number));
     }
     Ok(world)
 }
@@ -86,12 +92,33 @@ fn check(config: &Config) -> Result<(), Error> {
             return fail(format!("drive {number}: reads_in_flight is 1 to 1024"));
         }
     }
-    Ok(())
+    check_outages(config)
 }
 
 /// Bytes that the largest TLP needs in the stream, with its frame's header.
 fn largest_frame(max_payload: usize) -> usize {
     wire::frame::HEADER + 16 + max_payload + 4
+}
+
+fn check_outages(config: &Config) -> Result<(), Error> {
+    let switches = config.hosts.iter().filter_map(|host| match &host.attached {
+        Attached::Switch(switch) => Some(switch),
+        Attached::Direct(_) => None,
+    });
+    let hosts: Vec<usize> = switches
+        .flat_map(|switch| &switch.ports)
+        .filter_map(|port| port.transport.stations().map(|([host, _], _)| host))
+        .collect();
+    for (number, outage) in config.outages.iter().enumerate() {
+        let fail = |what: &str| Err(Error::Config(format!("outage {number}: {what}")));
+        if outage.station >= config.network.stations.len() || hosts.contains(&outage.station) {
+            return fail("its station is a device node's");
+        }
+        if outage.until.is_some_and(|until| until <= outage.from) {
+            return fail("it ends after it began");
+        }
+    }
+    Ok(())
 }
 
 fn check_ports(config: &Config, host: usize, switch: &SwitchConfig) -> Result<(), Error> {
@@ -126,7 +153,7 @@ impl World {
         self.root_links.push(Link::new(&config.link));
         self.trackers.push(Tracker::default());
         let first = self.drives.len();
-        let queues = config.workload.fio().map_or(1, |fio| fio.numjobs.clamp(1, 64) as u16);
+        let queues = config.workload.queues();
         let (below, switch) = match &config.attached {
             Attached::Direct(drive) => (self.add_drive(number, 0, queues, drive, None), None),
             Attached::Switch(switch) => self.add_switch(number, queues, switch),

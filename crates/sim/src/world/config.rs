@@ -9,7 +9,7 @@ use crate::transport::TransportConfig;
 use crate::workload::{SoftwareConfig, Workload};
 use switch::aggregate::Policy;
 use switch::congestion::Rate;
-use wire::Duration;
+use wire::{Duration, Instant};
 
 /// Everything that makes a simulation: the same value gives the same run, bit
 /// for bit.
@@ -24,6 +24,20 @@ pub struct Config {
     /// The network between them and the device nodes; empty if no transport
     /// needs it.
     pub network: NetworkConfig,
+    /// When device nodes are without power.
+    pub outages: Vec<Outage>,
+}
+
+/// A device node loses its power, and with it everything but what is on the
+/// media of its drives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outage {
+    /// Its station of the network.
+    pub station: usize,
+    /// When.
+    pub from: Instant,
+    /// When it is back; `None`: never.
+    pub until: Option<Instant>,
 }
 
 /// A host with what hangs off its root port.

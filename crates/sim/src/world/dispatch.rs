@@ -1,8 +1,9 @@
 //! Which component gets what for its turn.
 
-use super::{Error, Kind, World};
+use super::{Error, Kind, Outage, World};
 use crate::kernel::Component;
 use crate::node::{Context, device, switch};
+use wire::Instant;
 
 /// The context of a turn, borrowed from the world field by field.
 macro_rules! context {
@@ -15,6 +16,23 @@ macro_rules! context {
             observer: &mut $world.observer,
         }
     };
+}
+
+/// A device node with what it works with.
+macro_rules! device {
+    ($world:ident, $link:expr, $host:expr) => {{
+        let drive = $world.device_drives[$link];
+        let around = device::Around {
+            transport: &mut $world.transports[$link],
+            network: &mut $world.network,
+            streams: &mut $world.streams[$link],
+            link: &mut $world.device_links[$link],
+            drive: &mut $world.drives[drive],
+            below: $world.drive_components[drive],
+            far: $world.places[$host].below,
+        };
+        (&mut $world.devices[$link], around, context!($world, $host))
+    }};
 }
 
 impl World {
@@ -35,21 +53,11 @@ impl World {
             }
             Kind::Switch(switch) => self.run_switch(switch),
             Kind::Device(link) => {
-                let drive = self.device_drives[link];
-                let switch = self.device_switches[link];
-                let host = self.switch_hosts[switch];
-                let around = device::Around {
-                    transport: &mut self.transports[link],
-                    network: &mut self.network,
-                    streams: &mut self.streams[link],
-                    link: &mut self.device_links[link],
-                    drive: &mut self.drives[drive],
-                    below: self.drive_components[drive],
-                    far: self.places[host].below,
-                };
-                let mut context = context!(self, host);
-                self.devices[link].run(around, &mut context)
+                let host = self.switch_hosts[self.device_switches[link]];
+                let (device, around, mut context) = device!(self, link, host);
+                device.run(around, &mut context)
             }
+            Kind::Power(outage) => self.run_power(outage),
             Kind::Station(station) => {
                 let mut context = context!(self, 0);
                 self.network.run_station(station, &mut context)
@@ -73,7 +81,30 @@ impl World {
         Ok(())
     }
 
-    fn run_switch(&mut self, switch: usize) -> Option<wire::Instant> {
+    /// A device node loses its power, or gets it back.
+    fn run_power(&mut self, number: usize) -> Option<Instant> {
+        let now = self.kernel.now();
+        let Outage { station, from, until } = self.outages[number];
+        if now < from {
+            return Some(from);
+        }
+        if until.is_some_and(|until| now >= until) {
+            let component = self.network.power_on(now, station);
+            self.kernel.arm_by(component, now);
+            return None;
+        }
+        self.network.power_off(station);
+        for link in 0..self.devices.len() {
+            if self.transports[link].device_station() == Some(station) {
+                let host = self.switch_hosts[self.device_switches[link]];
+                let (device, around, mut context) = device!(self, link, host);
+                device.power_cycle(around, &mut context);
+            }
+        }
+        until
+    }
+
+    fn run_switch(&mut self, switch: usize) -> Option<Instant> {
         let host = self.switch_hosts[switch];
         let links = self.switches[switch].links();
         let count = links.len();
@@ -87,6 +118,11 @@ impl World {
         };
         let mut context = context!(self, host);
         let next = self.switches[switch].run(&mut around, &mut context);
+        while let Some(change) = self.switches[switch].change() {
+            let now = self.kernel.now();
+            self.hosts[host].link_changed(now, change, &mut self.trackers[host]);
+            self.kernel.arm_by(self.places[host].host, now);
+        }
         if self.switches[switch].up == count && self.hosts[host].software.is_waiting() {
             self.hosts[host].software.boot();
             let component = self.places[host].host;

@@ -8,7 +8,7 @@ mod preset;
 mod report;
 
 pub use build::FIRST_PORT;
-pub use config::{Attached, Config, HostConfig, PortConfig, SwitchConfig};
+pub use config::{Attached, Config, HostConfig, Outage, PortConfig, SwitchConfig};
 pub use preset::READS_IN_FLIGHT;
 pub use report::{HostReport, LinkReport, Report, TunnelReport};
 
@@ -46,6 +46,18 @@ pub enum Error {
         /// Number of the first host that is not done.
         host: usize,
     },
+    /// The time is over, and a drive that went has not come back.
+    #[error("{limit}; drive {drive} of host {host} is gone since {since}")]
+    Gone {
+        /// The limit.
+        limit: LimitReached,
+        /// Number of the host.
+        host: usize,
+        /// Which of its drives.
+        drive: usize,
+        /// When its link went down.
+        since: Instant,
+    },
     /// The configuration contradicts itself.
     #[error("{0}")]
     Config(String),
@@ -60,6 +72,8 @@ enum Kind {
     Drive(usize),
     Station(usize),
     Bridge(usize),
+    /// The power of a device node.
+    Power(usize),
 }
 
 /// Where a host's parts are.
@@ -107,6 +121,7 @@ pub struct World {
     /// Which host a drive belongs to, and the tunnel link above it.
     drive_above: Vec<(usize, Option<usize>)>,
     base: Option<Base>,
+    outages: Vec<Outage>,
 }
 
 impl World {
@@ -186,11 +201,21 @@ impl World {
 
     /// Lets the next component run.
     fn step(&mut self) -> Result<(), Error> {
-        let Some(component) = self.kernel.pop()? else {
+        let next = self.kernel.pop().map_err(|limit| self.reached(limit))?;
+        let Some(component) = next else {
             let host = self.hosts.iter().position(|host| !host.software.is_done());
             return Err(Error::Stuck { at: self.kernel.now(), host: host.unwrap_or(0) });
         };
         self.dispatch(component)
+    }
+
+    /// Why a limit was reached, if that is known.
+    fn reached(&self, limit: LimitReached) -> Error {
+        let away = |(host, node): (usize, &HostNode)| node.software.away().map(|away| (host, away));
+        match self.hosts.iter().enumerate().find_map(away) {
+            Some((host, (drive, since))) => Error::Gone { limit, host, drive, since },
+            None => Error::Limit(limit),
+        }
     }
 
     /// Virtual time.
@@ -304,19 +329,19 @@ impl World {
         let (host, tracker) = (&self.hosts[number], &self.trackers[number]);
         let began = host.software.began.unwrap_or(self.kernel.now());
         let ended = host.software.ended.unwrap_or(self.kernel.now());
-        let jobs = host.software.jobs();
+        let tally = host.software.tally();
         HostReport {
-            latency: jobs.map_or_else(|| host.software.round_trips.clone(), |j| j.latency.clone()),
+            latency: tally.map_or_else(|| host.software.round_trips.clone(), |t| t.latency.clone()),
             root_port: tracker.root_port.clone(),
             config_reads: host.config_reads.clone(),
             split: tracker.split,
             commands: tracker.commands,
             total: tracker.total,
-            bytes: jobs.map_or(0, |jobs| jobs.bytes),
-            drive_bytes: jobs.map_or_else(Vec::new, |jobs| jobs.drive_bytes.clone()),
-            verified: jobs.map_or(0, |jobs| jobs.verified),
-            mismatches: jobs.map_or(0, |jobs| jobs.mismatches),
-            failures: jobs.map_or(0, |jobs| jobs.failures),
+            bytes: tally.map_or(0, |tally| tally.bytes),
+            drive_bytes: tally.map_or_else(Vec::new, |tally| tally.drive_bytes.clone()),
+            verified: tally.map_or(0, |tally| tally.verified),
+            mismatches: tally.map_or(0, |tally| tally.mismatches),
+            failures: tally.map_or(host.software.unanswered, |tally| tally.failures),
             span: ended - began,
         }
     }

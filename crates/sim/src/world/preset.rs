@@ -142,7 +142,8 @@ impl Config {
             attached,
         };
         let network = NetworkConfig::default();
-        Self { seed: 1, limits: Limits::default(), hosts: vec![host], network }
+        let (seed, limits, outages) = (1, Limits::default(), Vec::new());
+        Self { seed, limits, hosts: vec![host], network, outages }
     }
 }
 

@@ -46,7 +46,8 @@ pub struct HostReport {
     pub verified: u64,
     /// Transfers that brought other bytes than were written there.
     pub mismatches: u64,
-    /// Commands with an error status.
+    /// Commands with an error status, or lost with their drive's link, and
+    /// configuration reads that brought all ones.
     pub failures: u64,
     /// How long the workload ran.
     pub span: Duration,

@@ -97,22 +97,32 @@ impl Observer for Downs {
     }
 }
 
-/// A cut in the middle of the work that outlasts the tunnel's loss limit:
-/// both ends say so, requests fail, nothing panics, and the workload, which
-/// waits for its commands, runs into the limit.
+/// A cut in the middle of the work that outlasts the tunnel's loss limit: both
+/// ends say so, commands fail, nothing panics; what has still to be done runs
+/// into the limit, which names the drive.
 #[test]
 fn a_link_lost_for_good_is_told() {
-    let work = Fio { runtime: Some(Duration::from_ms(20)), ..fio(Rw::RandRw, 4096, 8) };
-    let mut plan = Config::brief_tcp(Workload::Fio(work), sim::ethernet::Rate::G1);
-    for faults in &mut plan.network.cables[0].faults {
-        faults.cuts = vec![(Instant::from_ns(8_000_000), Instant::from_ns(5_000_000_000))];
-    }
-    plan.limits.time = Instant::ZERO + Duration::from_ms(1_500);
+    let plan = |runtime: u64| {
+        let work = Fio { runtime: Some(Duration::from_ms(runtime)), ..fio(Rw::RandRw, 4096, 8) };
+        let mut plan = Config::brief_tcp(Workload::Fio(work), sim::ethernet::Rate::G1);
+        for faults in &mut plan.network.cables[0].faults {
+            faults.cuts = vec![(Instant::from_ns(8_000_000), Instant::from_ns(5_000_000_000))];
+        }
+        plan.limits.time = Instant::ZERO + Duration::from_ms(1_500);
+        plan
+    };
     let downs = Rc::new(Cell::new(0));
-    let mut world = World::new(&plan).expect("a valid plan");
+    let mut world = World::new(&plan(1_000)).expect("a valid plan");
     world.observe(Box::new(Downs(downs.clone())));
-    let error = world.run().expect_err("commands are lost");
-    assert!(matches!(error, Error::Limit(LimitReached::Time { .. })), "{error}");
+    let error = world.run().expect_err("the drive is gone");
+    let Error::Gone { limit: LimitReached::Time { .. }, host: 0, drive: 0, since } = error else {
+        panic!("{error}")
+    };
+    assert!((800_000_000..820_000_000).contains(&since.as_ns()), "{since}");
+    assert!(error.to_string().contains("drive 0 of host 0 is gone"), "{error}");
     assert_eq!(downs.get(), 2, "both ends lost the link");
     assert!(world.tlps_in_flight() < 300, "{}", world.tlps_in_flight());
+    let report = run(&plan(20));
+    assert_eq!(report.hosts[0].failures, 8, "all that were in flight");
+    assert!(report.hosts[0].commands > 50 && report.hosts[0].mismatches == 0);
 }

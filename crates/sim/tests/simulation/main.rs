@@ -3,9 +3,11 @@
 mod aggregation;
 mod laws;
 mod limits;
+mod outages;
 mod plans;
 mod prediction;
 mod random;
 mod raw;
+mod replay;
 mod tlps;
 mod worlds;

@@ -113,5 +113,9 @@ fn frames_can_be_captured() {
     assert_eq!(seen.up, 2, "both ends of the link");
     let offsets: Vec<u64> = seen.commands.iter().map(|command| command.offset).collect();
     assert_eq!(offsets, (0..64).map(|block| block * 4096).collect::<Vec<_>>());
-    assert!(seen.commands.iter().all(|command| !command.write && command.length == 4096));
+    assert!(
+        seen.commands
+            .iter()
+            .all(|command| command.op == sim::measure::Op::Read && command.length == 4096)
+    );
 }

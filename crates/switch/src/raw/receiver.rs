@@ -45,7 +45,8 @@ impl Receiver {
             window: usize::from(offer.window),
             unacknowledged: 0,
             due: None,
-            newest: Default::default(),
+            // Before the first one: nobody measures by it.
+            newest: (Sequence::new(u32::MAX), Instant::ZERO),
         }
     }
 
@@ -126,6 +127,7 @@ impl Receiver {
     /// An acknowledgement is due, whatever has come.
     pub fn hurry(&mut self, now: Instant) {
         self.due = Some(now);
+        self.newest.1 = now;
     }
 
     /// The acknowledgement that leaves now.

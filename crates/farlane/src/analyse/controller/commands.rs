@@ -29,7 +29,9 @@ impl Controller {
         let block_size = (queue != 0 && transfer::names_blocks(entry.opcode))
             .then(|| known.unwrap_or(PRESUMED_BLOCK));
         let transfer = transfer::of(queue, &entry, block_size.unwrap_or(PRESUMED_BLOCK));
-        let collect = shared.settings.collect_data || names_namespace(queue, &entry);
+        let collect = shared.settings.collect_data
+            || names_namespace(queue, &entry)
+            || names_ranges(queue, &entry);
         let command = Command {
             device: self.device,
             queue,
@@ -207,4 +209,9 @@ impl Controller {
 /// blocks.
 fn names_namespace(queue: u16, entry: &nvme::Command) -> bool {
     queue == 0 && entry.opcode == opcode::admin::IDENTIFY && entry.cdw10 as u8 == cns::NAMESPACE
+}
+
+/// Whether the entry is Dataset Management, whose data says what it is for.
+fn names_ranges(queue: u16, entry: &nvme::Command) -> bool {
+    queue != 0 && entry.opcode == opcode::nvm::DATASET_MANAGEMENT
 }

@@ -1,7 +1,7 @@
 //! The document of `--json`, from which the tables are printed as well.
 
 use super::watch::{Commands, in_ns, split_in_ns};
-use crate::plan::Planned;
+use crate::plan::{Planned, Recording};
 use crate::simulate::limits;
 use serde::Serialize;
 use sim::measure::{SEGMENTS, Segment};
@@ -71,6 +71,33 @@ pub struct Host {
     pub verified_blocks: u64,
     pub mismatches: u64,
     pub failures: u64,
+    /// What it replayed, if it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recorded: Option<Recorded>,
+}
+
+/// A recording that was replayed.
+#[derive(Clone, Debug, Serialize)]
+pub struct Recorded {
+    pub files: Vec<String>,
+    pub at: &'static str,
+    pub latency_ns: Latency,
+    pub commands: u64,
+    pub left_out: u64,
+    pub gaps: u64,
+}
+
+impl From<&Recording> for Recorded {
+    fn from(recording: &Recording) -> Self {
+        Self {
+            files: recording.files.iter().map(|file| file.display().to_string()).collect(),
+            at: recording.at,
+            latency_ns: recording.latency.summary().into(),
+            commands: recording.operations.len() as u64,
+            left_out: recording.left_out,
+            gaps: recording.gaps,
+        }
+    }
 }
 
 /// Where the time of commands went.
@@ -219,7 +246,8 @@ fn segments(commands: &Commands) -> Option<Segments> {
 impl Document {
     /// What a simulation came to.
     pub fn new(plan: &str, planned: &Planned, report: &Report, commands: &Commands) -> Self {
-        let hosts = report.hosts.iter().zip(&planned.hosts).map(|(host, name)| {
+        let names = planned.hosts.iter().zip(&planned.recordings);
+        let hosts = report.hosts.iter().zip(names).map(|(host, (name, recorded))| {
             let span_ns = host.span.as_ns();
             Host {
                 host: name.clone(),
@@ -234,6 +262,7 @@ impl Document {
                 verified_blocks: host.verified,
                 mismatches: host.mismatches,
                 failures: host.failures,
+                recorded: recorded.as_deref().map(Recorded::from),
             }
         });
         let hosts: Vec<Host> = hosts.collect();

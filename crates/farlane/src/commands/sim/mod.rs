@@ -29,7 +29,8 @@ pub struct Args {
     #[arg(long)]
     json: bool,
     /// Record what every node sees, for `farlane trace`: FILE of the first
-    /// host, FILE.device0 and so on of its device nodes, FILE.host1 and so on
+    /// host, FILE.device0 and so on of its device nodes, FILE.host1 and so on.
+    /// This and the next two go before what the plan's `[record]` says
     #[arg(long, value_name = "FILE", conflicts_with = "sweep")]
     trace: Option<PathBuf>,
     /// Capture the frames of all wires, for Wireshark
@@ -82,10 +83,11 @@ pub fn run(args: &Args) -> Outcome {
     let assumed =
         Assumptions { completion_timeout: args.completion_timeout, ..Assumptions::default() };
     warn(&name, &planned, &assumed);
+    let record = planned.record.clone();
     let wanted = Wanted {
-        trace: args.trace.clone(),
-        pcapng: args.pcapng.clone(),
-        report: args.report.clone(),
+        trace: args.trace.clone().or(record.trace),
+        pcapng: args.pcapng.clone().or(record.pcapng),
+        report: args.report.clone().or(record.report),
     };
     let text = if args.set.is_empty() { text_of(args)? } else { text_of(args)? + &set_too(args) };
     let wanted = Watched { wanted, assumed, text };

@@ -1,6 +1,6 @@
 //! Results for people.
 
-use super::document::{Document, Latency, Part};
+use super::document::{Document, Latency, Part, Recorded};
 
 /// Nanoseconds as microseconds with three decimals.
 pub fn us(ns: u64) -> String {
@@ -38,6 +38,9 @@ pub fn text(document: &Document) -> String {
             );
         }
     }
+    for host in &document.hosts {
+        out += &host.recorded.as_ref().map_or_else(String::new, |it| recorded(&host.host, it));
+    }
     out += "\n";
     out += &segments(document);
     out += &links(document);
@@ -47,6 +50,19 @@ pub fn text(document: &Document) -> String {
     }
     if !document.runs.is_empty() {
         out += &runs(document);
+    }
+    out
+}
+
+/// What was replayed, and what was not.
+fn recorded(host: &str, recorded: &Recorded) -> String {
+    let Recorded { files, at, commands, left_out, gaps, .. } = recorded;
+    let mut out = format!("\n{host}: {commands} commands of {}, seen at the {at}", files[0]);
+    if *left_out > 0 {
+        out += &format!("; {left_out} left out, which failed or are not simulated");
+    }
+    if *gaps > 0 {
+        out += &format!("; records are missing in {gaps} places");
     }
     out
 }
@@ -65,6 +81,9 @@ fn latencies(document: &Document) -> String {
         ];
         for (what, latency) in rows.into_iter().filter(|(_, latency)| latency.n > 0) {
             out += &row(&format!("{} {what}", host.host), width, latency);
+        }
+        if let Some(recorded) = &host.recorded {
+            out += &row(&format!("{} recorded", host.host), width, &recorded.latency_ns);
         }
     }
     if document.hosts.len() > 1 {

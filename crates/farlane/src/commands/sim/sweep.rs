@@ -3,8 +3,9 @@
 use super::document::Document;
 use super::print::us;
 use super::{Args, Failure, Outcome, built, pool, print};
-use crate::plan::Plan;
+use crate::plan::{Plan, Planned};
 use crate::report::{Align, Axis, Page, Plot, Scale, Series, Table, time};
+use crate::simulate::Wanted;
 use std::collections::BTreeMap;
 
 /// More simulations are not what anybody means.
@@ -40,6 +41,10 @@ pub fn run(args: &Args, plan: &Plan) -> Outcome {
             }
         }
         plans.push(built(args, &one)?);
+    }
+    let recorded = |plan: &Planned| plan.record != Wanted::default();
+    if plans.iter().any(recorded) {
+        eprintln!("farlane: {}: sweeps record nothing", args.plan.display());
     }
     let mut documents = pool::run_all(&args.plan.display().to_string(), &plans, None)?;
     for (document, point) in documents.iter_mut().zip(&points) {

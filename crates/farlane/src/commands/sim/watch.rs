@@ -155,7 +155,9 @@ pub fn watched(
             Ok(report) => {
                 let named = |text: &str| plan.link_name(text);
                 let title = name.rsplit('/').next().unwrap_or(name);
-                let words = Words { title, plan: &watched.text, named: &named };
+                let recorded = plan.recorded();
+                let words =
+                    Words { title, plan: &watched.text, named: &named, recorded: &recorded };
                 outputs.report(config, report, &limits, &words).map_err(|failure| failure.0)?;
             }
             // Why it did not end may be among them.

@@ -249,9 +249,8 @@ impl Observer for Waits {
             self.ended[usize::from(record.host)] = record.until;
         }
         self.io.add(record.since, record.until, || {
-            let kind = if record.write { "Write" } else { "Read" };
-            let CommandRecord { host, drive, queue, id, .. } = record;
-            format!("{kind} of host {host}, drive {drive}, queue {queue}, command {id}")
+            let CommandRecord { host, drive, queue, id, op, .. } = record;
+            format!("{} of host {host}, drive {drive}, queue {queue}, command {id}", op.name())
         });
     }
 

@@ -6,7 +6,7 @@ use crate::report::{
     Align, Axis, Bar, Page, Plot, Scale, Series, Stack, Table, distribution, histogram, time,
 };
 use crate::simulate::gather::{Kind, Piece, Timeline};
-use sim::measure::{Segment, Summary};
+use sim::measure::{Op, Segment, Summary};
 use wire::Duration;
 
 /// Kinds with pictures of their own, and lines in a common plot.
@@ -17,8 +17,8 @@ const RANKS: [(f64, &str); 5] =
     [(0.5, "p50"), (0.9, "p90"), (0.99, "p99"), (0.999, "p99.9"), (1.0, "max")];
 
 /// What commands are called.
-pub(super) fn name(subject: &Subject<'_>, host: u16, write: bool) -> String {
-    let kind = if write { "write" } else { "read" };
+pub(super) fn name(subject: &Subject<'_>, host: u16, op: Op) -> String {
+    let kind = op.name();
     match subject.report.hosts.len() {
         1 => kind.to_owned(),
         _ => (subject.words.named)(&format!("{kind} of host {host}")),
@@ -29,12 +29,19 @@ type Named<'a> = (String, &'a Kind);
 
 fn named<'a>(subject: &Subject<'a>) -> Vec<Named<'a>> {
     let all = subject.gathered.kinds.iter();
-    all.map(|((host, write), kind)| (name(subject, *host, *write), kind)).collect()
+    all.map(|((host, op), kind)| (name(subject, *host, *op), kind)).collect()
 }
 
 pub(super) fn sections(page: &mut Page, subject: &Subject<'_>) {
     let kinds = named(subject);
     page.section("Latency");
+    if subject.words.recorded.iter().any(Option::is_some) {
+        page.text(
+            "Recorded commands were issued again. What the recording says of them, from the \
+             submission doorbell to the completion head doorbell, stands below the root port, \
+             where the simulation measures the same.",
+        );
+    }
     page.text(
         "Commands from the application's call to its answer; at the root port from the submission \
          doorbell to the acknowledgement of the completion head doorbell. Every one counts.",
@@ -77,6 +84,9 @@ fn table(page: &mut Page, subject: &Subject<'_>) {
         let name = (subject.words.named)(&format!("host {number}"));
         add(format!("{name}: application"), host.latency.summary());
         add(format!("{name}: root port"), host.root_port.summary());
+        if let Some(recorded) = subject.words.recorded.get(number).copied().flatten() {
+            add(format!("{name}: recorded"), recorded);
+        }
         add(format!("{name}: configuration reads"), host.config_reads.summary());
     }
     page.table(&table);

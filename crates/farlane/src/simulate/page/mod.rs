@@ -11,6 +11,7 @@ use super::places;
 use crate::commands::Failure;
 use crate::report::{Align, Page, Table, Tile, shares, time};
 use sim::Config;
+use sim::measure::Summary;
 use sim::world::Report;
 use std::path::PathBuf;
 
@@ -26,6 +27,8 @@ pub struct Words<'a> {
     /// Puts the plan's names for `host 0`, `link 0`, `station 0` and
     /// `bridge 0` into a text.
     pub named: &'a dyn Fn(&str) -> String,
+    /// By host: what the recording says that it replayed.
+    pub recorded: &'a [Option<Summary>],
 }
 
 /// What a page is about.
@@ -94,8 +97,8 @@ fn overview(page: &mut Page, subject: &Subject<'_>) {
     if commands > 0 {
         tiles.push(tile(commands.to_string(), "NVMe commands"));
     }
-    if let Some(((host, write), kind)) = gathered.main() {
-        let name = latency::name(subject, host, write);
+    if let Some(((host, op), kind)) = gathered.main() {
+        let name = latency::name(subject, host, op);
         let summary = kind.latency.summary();
         tiles.push(tile(time(summary.p50_ns as f64), &format!("median {name}")));
         tiles.push(tile(time(summary.max_ns as f64), &format!("worst {name}")));
@@ -172,7 +175,7 @@ fn gate_charts(page: &mut Page, subject: &Subject<'_>) {
 }
 
 fn sequence_diagrams(page: &mut Page, subject: &Subject<'_>) -> Result<(), Failure> {
-    let Some(((host, write), kind)) = subject.gathered.main() else { return Ok(()) };
+    let Some(((host, op), kind)) = subject.gathered.main() else { return Ok(()) };
     let Some(files) = subject.traces.get(usize::from(host)) else { return Ok(()) };
     let wanted = [("median", kind.at(0.5)), ("worst", kind.worst)];
     let records = wanted.map(|(_, record)| record);
@@ -185,7 +188,7 @@ fn sequence_diagrams(page: &mut Page, subject: &Subject<'_>) -> Result<(), Failu
          application waits before and after that is not in it.",
         if gated { " Grey is when a gate on the way is closed." } else { "" }
     ));
-    let name = latency::name(subject, host, write);
+    let name = latency::name(subject, host, op);
     for ((rank, record), svg) in wanted.iter().zip(diagrams) {
         let span = time(record.until.since(record.since).as_ns() as f64);
         let small = format!("{span} for the application");

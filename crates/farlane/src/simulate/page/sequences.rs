@@ -41,7 +41,7 @@ pub(super) fn diagrams(
 pub(in crate::simulate) fn is(record: &CommandRecord, command: &Command) -> bool {
     let block = u64::from(command.block_size.unwrap_or(512));
     let names = (record.queue, record.id) == (command.queue, command.entry.cid);
-    let place = command.slba().map(|slba| slba * block) == Some(record.offset);
+    let place = command.slba().is_none_or(|slba| slba * block == record.offset);
     let times = record.since.as_ns()..=record.until.as_ns();
     names && place && times.contains(&command.start.as_ns())
 }

@@ -18,7 +18,7 @@ fn written(config: &Config, path: &Path) -> (Report, String) {
     let report = world.run().unwrap();
     let limits = outputs.close(config, world.now(), true).unwrap();
     let plan = "# as tests have it\nseed = 1 # <one>\n";
-    let words = Words { title: "test.toml", plan, named: &str::to_owned };
+    let words = Words { title: "test.toml", plan, named: &str::to_owned, recorded: &[] };
     outputs.report(config, &report, &limits, &words).unwrap();
     (report, std::fs::read_to_string(path).unwrap())
 }

@@ -6,7 +6,7 @@ use crate::simulate::trace::TraceFiles;
 use crate::simulate::{All, Shared};
 use crate::trace::{Found, Run, Troubles, by_lane, chart, path, perfetto};
 use sim::Config;
-use sim::measure::{CommandRecord, Observer};
+use sim::measure::{CommandRecord, Observer, Op};
 use sim::world::Report;
 use wire::{Duration, Instant};
 
@@ -62,7 +62,7 @@ fn agrees(traced: &Traced) {
         };
         let found: Vec<&CommandRecord> = records.iter().filter(fits).collect();
         assert_eq!(found.len(), 1, "{command:?}");
-        assert_eq!(found[0].write, command.entry.opcode == 1);
+        assert_eq!(found[0].op == Op::Write, command.entry.opcode == 1);
         assert!(command.status.unwrap().is_success());
     }
 }

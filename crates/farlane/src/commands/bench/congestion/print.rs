@@ -58,8 +58,8 @@ pub fn table(runs: &[Run]) -> String {
         format!("|{}\n", cells.collect::<String>())
     };
     let rule = widths.iter().enumerate().map(|(column, width)| {
-        let dashes = "-".repeat(width + 1);
-        if column < 2 { format!(" {dashes}|") } else { format!(" {}:|", "-".repeat(*width)) }
+        let dashes = "-".repeat(width - 1);
+        if column < 2 { format!(" {dashes}- |") } else { format!(" {dashes}: |") }
     });
     let mut out = line(&head);
     out += &format!("|{}\n", rule.collect::<String>());

@@ -121,16 +121,19 @@ impl Scenario {
             Kind::Fair(apart) => apart,
             _ => Duration::ZERO,
         };
-        let mut config = incast(self.flows, congestion, apart, Duration::from_ms(20));
+        let time = match self.kind {
+            Kind::Step => 15,
+            Kind::Loss(_) => 50,
+            _ => 20,
+        };
+        let mut config = incast(self.flows, congestion, apart, Duration::from_ms(time));
         match self.kind {
             Kind::Step => {
                 let steps = [(0, LINE), (5, 2_000_000_000), (10, LINE)];
                 let step = |(at, bits_per_second)| RateStep { at: ms(at), bits_per_second };
                 config.network = star(self.flows, Rate::G10, steps.map(step).to_vec());
-                config.time = Duration::from_ms(15);
             }
             Kind::Loss(ppm) => {
-                config.time = Duration::from_ms(50);
                 let faults = config.network.cables.iter_mut().flat_map(|cable| &mut cable.faults);
                 for (faults, seed) in faults.zip(1..) {
                     faults.loss = Probability::from_ppm(ppm).expect("a share");
@@ -149,7 +152,11 @@ impl Scenario {
         // The beginning does not count, but where it is the point.
         let from = if matches!(self.kind, Kind::Fair(_)) { ms(10) } else { ms(1) };
         let from = if matches!(self.kind, Kind::Step) { ms(10) } else { from };
-        let mut run = self.blank(report.waits.summary(), longest(&report.waits));
+        let longest = match self.kind {
+            Kind::Fair(_) => report.longest_wait(from, end),
+            _ => longest(&report.waits),
+        };
+        let mut run = self.blank(report.waits.summary(), longest);
         run.bits_per_s = report.line_rate(BOTTLENECK, from, end);
         run.utilisation_percent = Some(tenths(run.bits_per_s as f64 * 100.0 / LINE as f64));
         if let Kind::Step = self.kind {

@@ -1,0 +1,133 @@
+//! What `farlane sim` leaves behind: named by options or by the plan.
+
+use crate::json_document::every_key_is_described;
+use crate::process::{one_line, run};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+pub fn scratch(name: &str) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("sim").join(name);
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+pub fn text(path: &Path) -> String {
+    path.to_str().unwrap().to_owned()
+}
+
+/// A plan in `folder`.
+pub fn plan(folder: &Path, name: &str, contents: &str) -> String {
+    let path = folder.join(name);
+    std::fs::write(&path, contents).unwrap();
+    text(&path)
+}
+
+#[track_caller]
+pub fn json(arguments: &[&str]) -> Value {
+    let output = run(arguments);
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success() && errors.is_empty(), "{arguments:?}: {errors}");
+    serde_json::from_slice(&output.stdout).expect("one JSON document")
+}
+
+const PLAN: &str = "runs = 2\n[workload]\nrw = \"randrw\"\niodepth = 4\nsize = \"128KiB\"\n";
+
+/// Traces, a capture and a report open again and tell of the simulation that
+/// the document describes.
+#[track_caller]
+fn tell_of(document: &Value, trace: &Path, pcapng: &Path, report: &Path) {
+    let host = &document["hosts"][0];
+    let device = text(
+        &trace.with_file_name(format!("{}.device0", trace.file_name().unwrap().to_str().unwrap())),
+    );
+    let trace = json(&["trace", &text(trace), &device, "--json"]);
+    every_key_is_described(&trace);
+    let all = trace["commands"].as_array().unwrap();
+    let io: Vec<&Value> = all.iter().filter(|command| command["queue"] != 0).collect();
+    assert_eq!(io.len() as u64, host["commands"].as_u64().unwrap());
+    assert_eq!((&trace["troubles"], &trace["unreadable"]), (&serde_json::json!({}), &0.into()));
+    let longest = io.iter().map(|command| command["duration_ns"].as_u64().unwrap()).max().unwrap();
+    // To the head doorbell's start there, to its acknowledgement here.
+    let worst = host["root_port_ns"]["max"].as_u64().unwrap();
+    assert!(longest <= worst && worst < longest + 1_000, "{longest} {worst}");
+
+    let (interfaces, frames, last) = packets(&std::fs::read(pcapng).unwrap());
+    assert_eq!(interfaces, 2, "both ways of the cable");
+    let cables = &document["links"].as_array().unwrap()[4..];
+    let carried: u64 = cables.iter().map(|link| link["packets"].as_u64().unwrap()).sum();
+    assert!(frames > carried, "{frames}: {carried}, and those of the bring-up");
+    assert!(last <= document["time_ns"].as_u64().unwrap());
+
+    let page = std::fs::read_to_string(report).unwrap();
+    assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"));
+    for part in [document["digest"].as_str().unwrap(), "rw = &quot;randrw&quot;", "The worst"] {
+        assert!(page.contains(part), "no {part}");
+    }
+}
+
+/// Interfaces, packets, and the time of the last one.
+fn packets(bytes: &[u8]) -> (usize, u64, u64) {
+    let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+    let (mut at, mut interfaces, mut frames, mut last) = (0, 0, 0, 0);
+    while at < bytes.len() {
+        let length = word(at + 4) as usize;
+        assert_eq!(word(at + length - 4) as usize, length, "a block is framed by its length");
+        match word(at) {
+            1 => interfaces += 1,
+            6 => {
+                frames += 1;
+                let time = u64::from(word(at + 12)) << 32 | u64::from(word(at + 16));
+                assert!(time >= last, "in order");
+                last = time;
+            }
+            _ => assert_eq!((word(at), at), (0x0a0d_0d0a, 0)),
+        }
+        at += length;
+    }
+    (interfaces, frames, last)
+}
+
+#[test]
+fn options_and_plans_say_what_is_kept() {
+    let folder = scratch("record");
+    let plain = plan(&folder, "plain.toml", PLAN);
+    let files = ["a.trace", "a.pcapng", "a.html"].map(|name| folder.join(name));
+    let [trace, pcapng, report] = files.each_ref().map(|path| text(path));
+    let options = ["--trace", &trace, "--pcapng", &pcapng, "--report", &report];
+    let wanted = json(&[&["sim", &plain, "--json"][..], &options].concat());
+    tell_of(&wanted, &files[0], &files[1], &files[2]);
+    assert_eq!(wanted["digest"], json(&["sim", &plain, "--json"])["digest"], "watching is free");
+
+    let record = "[record]\ntrace = \"b.trace\"\npcapng = \"b.pcapng\"\nreport = \"b.html\"\n";
+    let recording = plan(&folder, "record.toml", &format!("{PLAN}{record}"));
+    let document = json(&["sim", &recording, "--json"]);
+    assert_eq!(document["digest"], wanted["digest"]);
+    let own = ["b.trace", "b.pcapng", "b.html"].map(|name| folder.join(name));
+    tell_of(&document, &own[0], &own[1], &own[2]);
+    assert_eq!(std::fs::read(&own[0]).unwrap(), std::fs::read(&files[0]).unwrap());
+
+    // An option goes before the plan.
+    own.iter().for_each(|path| std::fs::remove_file(path).unwrap());
+    let other = folder.join("c.trace");
+    json(&["sim", &recording, "--json", "--trace", &text(&other)]);
+    assert!(other.exists() && own[1].exists() && own[2].exists() && !own[0].exists());
+    // Sweeps say that they keep nothing.
+    own[1..].iter().for_each(|path| std::fs::remove_file(path).unwrap());
+    let swept = run(&["sim", &recording, "--json", "--sweep", "seed=1,2"]);
+    assert!(swept.status.success() && one_line(&swept).contains("sweeps record nothing"));
+    assert!(own.iter().all(|path| !path.exists()));
+}
+
+#[test]
+fn files_that_cannot_be_written_are_named() {
+    let folder = scratch("unwritten");
+    let path = plan(&folder, "p.toml", &format!("{PLAN}[record]\npcapng = \"none/x\"\n"));
+    let output = run(&["sim", &path]);
+    assert_eq!(output.status.code(), Some(1));
+    let line = one_line(&output);
+    assert!(line.contains("cannot write") && line.contains("unwritten/none/x"), "{line}");
+    let path = plan(&folder, "q.toml", &format!("{PLAN}[record]\ntraec = \"x\"\n"));
+    let line = one_line(&run(&["sim", &path]));
+    assert!(line.contains("q.toml:7:1: unknown key of [record] 'traec'"), "{line}");
+}

@@ -1,0 +1,433 @@
+//! A list of operations, at the times at which they were recorded or as fast
+//! as their queues take them.
+
+mod buffers;
+
+use super::boot::{Attached, BootError};
+use super::contents::{Contents, Held, Known};
+use super::work::{Tally, Work};
+use super::{BLOCK, SoftwareConfig};
+use crate::measure::{CommandKey, Op, Submission, Tracker};
+use buffers::Buffers;
+use nvme::initiator::{Driver, Io};
+use pcie::Ram;
+use std::cell::RefCell;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::rc::Rc;
+use std::sync::Arc;
+use wire::{Duration, Instant};
+
+/// One command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Operation {
+    /// Since the beginning of the workload.
+    pub at: Duration,
+    /// Number of the drive.
+    pub drive: usize,
+    /// Number of its I/O queue, from 0.
+    pub queue: usize,
+    /// What to do.
+    pub op: Op,
+    /// First byte on the drive, a multiple of 512.
+    pub offset: u64,
+    /// Bytes, a multiple of 512; 0 for a flush.
+    pub length: u64,
+}
+
+/// When commands are issued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timing {
+    /// At their times; later if their queue is full then.
+    Recorded,
+    /// In their order, as soon as their queue has room.
+    Asap,
+}
+
+/// What to replay.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replay {
+    /// The commands, by their time.
+    pub operations: Arc<[Operation]>,
+    /// When they are issued.
+    pub timing: Timing,
+    /// Commands in flight at most, by drive and queue: 1 to 4095.
+    pub depths: Vec<Vec<u16>>,
+}
+
+impl Replay {
+    /// Queues of a drive.
+    pub(super) fn queues(&self) -> usize {
+        self.depths.iter().map(Vec::len).max().unwrap_or(0).max(1)
+    }
+
+    /// The most that any queue has in flight.
+    pub(super) fn depth(&self) -> usize {
+        self.depths.iter().flatten().map(|depth| usize::from(*depth)).max().unwrap_or(1)
+    }
+
+    /// Bytes of the longest transfer.
+    fn longest(&self) -> u64 {
+        let data = self.operations.iter().filter(|operation| operation.op.moves_blocks());
+        data.map(|operation| operation.length).max().unwrap_or(0)
+    }
+
+    /// Whether the drives can do all of it.
+    pub(super) fn check(&self, drives: &[Attached]) -> Result<(), BootError> {
+        let fail = |what| Err(BootError::Workload(what));
+        if !self.operations.is_sorted_by_key(|operation| operation.at) {
+            return fail("operations are in the order of their times");
+        }
+        if self.depths.iter().flatten().any(|depth| !(1..=4095).contains(depth)) {
+            return fail("a queue has 1 to 4095 commands in flight");
+        }
+        let known = |o: &Operation| self.depths.get(o.drive).is_some_and(|d| o.queue < d.len());
+        if self.depths.len() > drives.len() || !self.operations.iter().all(known) {
+            return fail("operations are for drives and queues that are there");
+        }
+        let whole = |o: &Operation| o.offset % BLOCK == 0 && o.length % BLOCK == 0;
+        if !self.operations.iter().all(whole) {
+            return fail("operations are for whole blocks of 512 bytes");
+        }
+        for (number, drive) in drives.iter().enumerate() {
+            let namespace = drive.driver.namespaces()[0];
+            let room = namespace.blocks << namespace.block_shift;
+            let mut here = self.operations.iter().filter(|o| o.drive == number);
+            if here.any(|o| o.offset.checked_add(o.length).is_none_or(|end| end > room)) {
+                return fail("an operation goes beyond its drive's end");
+            }
+            if drive.driver.queues() < self.queues() {
+                return fail("more queues are replayed than a drive has");
+            }
+            if self.longest() > drive.driver.max_transfer() as u64 {
+                return fail("an operation moves more than a drive's largest transfer");
+            }
+        }
+        // NLB has 16 bits.
+        let blocks =
+            |o: &Operation| (o.op == Op::Flush) || (1..=65536).contains(&(o.length / BLOCK));
+        if !self.operations.iter().all(blocks) {
+            return fail("an operation is for 1 to 65536 blocks");
+        }
+        Ok(())
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Action {
+    /// The next operations' time has come.
+    Due,
+    /// The CPU has prepared a command.
+    Submit(u64),
+    /// The handler of a queue starts.
+    Notice { drive: usize, queue: usize },
+    /// The application has its answer.
+    Complete(u64),
+}
+
+/// A command on its way.
+#[derive(Debug)]
+struct Running {
+    operation: Operation,
+    since: Instant,
+    buffer: u64,
+    /// What a write leaves, and what a read should bring.
+    held: Held,
+    known: Known,
+    ok: bool,
+    /// It will never end.
+    lost: bool,
+}
+
+/// A queue pair.
+#[derive(Debug)]
+struct Lane {
+    most: usize,
+    in_flight: usize,
+    /// Operations whose turn has come, with since when they wait.
+    waiting: VecDeque<(Instant, usize)>,
+    /// A notice is on its way.
+    noticed: bool,
+    /// Its drive is not there; commands that wait for it.
+    gone: bool,
+    parked: Vec<u64>,
+    /// Commands by their identifier.
+    owners: BTreeMap<u16, u64>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Replayer {
+    replay: Replay,
+    config: SoftwareConfig,
+    began: Instant,
+    drives: Vec<Attached>,
+    contents: Vec<Contents>,
+    ram: Rc<RefCell<Ram>>,
+    buffers: Buffers,
+    /// By drive and queue.
+    lanes: Vec<Vec<Lane>>,
+    /// By queue: queues of one number are served by one CPU.
+    cpus: Vec<Instant>,
+    /// The operation that is due next.
+    next: usize,
+    /// Operations that are not over.
+    left: usize,
+    running: BTreeMap<u64, Running>,
+    actions: BinaryHeap<Reverse<(Instant, u64, Action)>>,
+    sequence: u64,
+    /// A lane waits for a buffer.
+    starved: bool,
+    tally: Tally,
+}
+
+impl Replayer {
+    /// Ready to start at `now`; `None` if memory does not suffice.
+    pub fn new(
+        now: Instant,
+        replay: Replay,
+        config: SoftwareConfig,
+        drives: Vec<Attached>,
+        patterns: &[u64],
+        ram: Rc<RefCell<Ram>>,
+    ) -> Option<Self> {
+        let buffers = Buffers::new(&ram, replay.longest())?;
+        let lane = |depth: &u16| Lane {
+            most: usize::from(*depth),
+            in_flight: 0,
+            waiting: VecDeque::new(),
+            noticed: false,
+            gone: false,
+            parked: Vec::new(),
+            owners: BTreeMap::new(),
+        };
+        let lanes = replay.depths.iter().map(|depths| depths.iter().map(lane).collect());
+        let drive_bytes = vec![0; drives.len()];
+        Some(Self {
+            lanes: lanes.collect(),
+            cpus: vec![now; replay.queues()],
+            left: replay.operations.len(),
+            contents: patterns.iter().map(|seed| Contents::new(*seed)).collect(),
+            replay,
+            config,
+            began: now,
+            drives,
+            ram,
+            buffers,
+            next: 0,
+            running: BTreeMap::new(),
+            actions: BinaryHeap::new(),
+            sequence: 0,
+            starved: false,
+            tally: Tally { drive_bytes, ..Tally::default() },
+        })
+    }
+
+    fn act(&mut self, at: Instant, action: Action) {
+        self.sequence += 1;
+        self.actions.push(Reverse((at, self.sequence, action)));
+    }
+
+    /// Operations whose time has come wait for their queues.
+    fn due(&mut self, now: Instant) {
+        let asap = self.replay.timing == Timing::Asap;
+        while let Some(operation) = self.replay.operations.get(self.next) {
+            let at = self.began + operation.at;
+            if !asap && at > now {
+                self.act(at, Action::Due);
+                return;
+            }
+            let Operation { drive, queue, .. } = *operation;
+            self.lanes[drive][queue].waiting.push_back((now, self.next));
+            self.next += 1;
+            self.fill(now, drive, queue);
+        }
+    }
+
+    /// Issues what waits, as far as there is room.
+    fn fill(&mut self, now: Instant, drive: usize, queue: usize) {
+        loop {
+            let lane = &mut self.lanes[drive][queue];
+            let Some((waits, number)) = lane.waiting.front().copied() else { return };
+            if lane.in_flight >= lane.most {
+                return;
+            }
+            let operation = self.replay.operations[number];
+            let length = if operation.op.moves_blocks() { operation.length } else { 0 };
+            let Some(buffer) = self.buffers.take(&self.ram, length) else {
+                self.starved = true;
+                return;
+            };
+            lane.waiting.pop_front();
+            lane.in_flight += 1;
+            // A closed loop asks when it can.
+            let since = if self.replay.timing == Timing::Asap { now } else { waits };
+            let (held, known) = (Held::Unknown, Known::new());
+            let running = Running { operation, since, buffer, held, known, ok: true, lost: false };
+            self.running.insert(number as u64, running);
+            let cpu = &mut self.cpus[queue];
+            *cpu = (*cpu).max(now) + self.config.submit;
+            let at = *cpu;
+            self.act(at, Action::Submit(number as u64));
+        }
+    }
+
+    fn submit(&mut self, now: Instant, number: u64, tracker: &mut Tracker) {
+        let running = self.running.get_mut(&number).expect("it was issued");
+        let Operation { drive, queue, op, offset, length, .. } = running.operation;
+        let lane = &mut self.lanes[drive][queue];
+        if lane.gone {
+            return lane.parked.push(number);
+        }
+        let contents = &mut self.contents[drive];
+        match op {
+            Op::Read => running.known = contents.known(offset, length),
+            Op::Write => {
+                contents.begin(offset, length);
+                let mut ram = self.ram.borrow_mut();
+                let bytes = ram.get_mut(running.buffer, length as usize).expect("our own buffer");
+                running.held = contents.fresh(offset, bytes);
+            }
+            Op::WriteZeroes | Op::Discard => {
+                contents.begin(offset, length);
+                running.held = if op == Op::Discard { Held::Unknown } else { Held::Zeroes };
+            }
+            Op::Flush => {}
+        }
+        let (slba, blocks) = (offset / BLOCK, (length / BLOCK) as u32);
+        let io = Io { op, nsid: 1, slba, blocks, buffer: running.buffer };
+        let (since, buffer) = (running.since, running.buffer);
+        let driver = &mut self.drives[drive].driver;
+        let id = driver.prepare(now, queue, io).expect("a queue holds what its lane lets in").get();
+        self.lanes[drive][queue].owners.insert(id, number);
+        let key = CommandKey { drive: drive as u16, queue: queue as u16 + 1, id };
+        tracker.submit(now, Submission { key, since, op, offset, buffer, length });
+        driver.ring(queue);
+    }
+
+    fn notice(&mut self, now: Instant, drive: usize, queue: usize, tracker: &mut Tracker) {
+        let cpu = self.cpus[queue];
+        if cpu > now {
+            return self.act(cpu, Action::Notice { drive, queue });
+        }
+        let lane = &mut self.lanes[drive][queue];
+        if !std::mem::take(&mut lane.noticed) || lane.gone {
+            // Of a drive that went meanwhile.
+            return;
+        }
+        for done in self.drives[drive].driver.reap(queue) {
+            let id = done.id.get();
+            let number = self.lanes[drive][queue].owners.remove(&id).expect("it was submitted");
+            let cpu = &mut self.cpus[queue];
+            *cpu = (*cpu).max(now) + self.config.complete;
+            let at = *cpu;
+            tracker.finish(at, CommandKey { drive: drive as u16, queue: queue as u16 + 1, id });
+            let running = self.running.get_mut(&number).expect("it was submitted");
+            running.ok = done.status.is_success();
+            self.act(at, Action::Complete(number));
+        }
+    }
+
+    fn complete(&mut self, now: Instant, number: u64) {
+        let running = self.running.remove(&number).expect("it was submitted");
+        let Operation { drive, queue, op, offset, length, .. } = running.operation;
+        self.left -= 1;
+        self.lanes[drive][queue].in_flight -= 1;
+        if !running.lost {
+            self.tally.latency.record(now - running.since);
+        }
+        self.tally.failures += u64::from(!running.ok);
+        let contents = &mut self.contents[drive];
+        match op {
+            Op::Read if running.ok => {
+                let ram = self.ram.borrow();
+                let bytes = ram.get(running.buffer, length as usize).expect("our own buffer");
+                let (compared, wrong) = contents.compare(offset, bytes, &running.known);
+                self.tally.verified += compared;
+                self.tally.mismatches += wrong;
+            }
+            Op::Write | Op::WriteZeroes | Op::Discard => {
+                let held = if running.ok { running.held } else { Held::Unknown };
+                contents.end(offset, length, held);
+            }
+            Op::Read | Op::Flush => {}
+        }
+        if op.moves_blocks() {
+            let moved = if running.lost { 0 } else { length };
+            self.tally.bytes += moved;
+            self.tally.drive_bytes[drive] += moved;
+            self.buffers.give_back(running.buffer);
+        }
+        self.fill(now, drive, queue);
+        if std::mem::take(&mut self.starved) {
+            for drive in 0..self.lanes.len() {
+                (0..self.lanes[drive].len()).for_each(|queue| self.fill(now, drive, queue));
+            }
+        }
+    }
+}
+
+impl Work for Replayer {
+    fn start(&mut self, now: Instant) {
+        self.due(now);
+    }
+
+    fn is_done(&self) -> bool {
+        self.left == 0
+    }
+
+    fn next(&self) -> Option<Instant> {
+        self.actions.peek().map(|Reverse((at, ..))| *at)
+    }
+
+    fn announced(&mut self, now: Instant, drive: usize, queue: usize) {
+        let lane = self.lanes.get_mut(drive).and_then(|lanes| lanes.get_mut(queue));
+        let Some(lane) = lane else { return };
+        if !std::mem::replace(&mut lane.noticed, true) {
+            let at = self.config.notice.after(now);
+            self.act(at, Action::Notice { drive, queue });
+        }
+    }
+
+    fn run(&mut self, now: Instant, tracker: &mut Tracker) {
+        while let Some(Reverse((at, _, action))) = self.actions.peek().copied()
+            && at <= now
+        {
+            self.actions.pop();
+            match action {
+                Action::Due => self.due(now),
+                Action::Submit(number) => self.submit(now, number, tracker),
+                Action::Notice { drive, queue } => self.notice(now, drive, queue, tracker),
+                Action::Complete(number) => self.complete(now, number),
+            }
+        }
+    }
+
+    fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    fn lost(&mut self, now: Instant, drive: usize, tracker: &mut Tracker) {
+        for queue in 0..self.lanes.get(drive).map_or(0, Vec::len) {
+            let lane = &mut self.lanes[drive][queue];
+            (lane.gone, lane.noticed) = (true, false);
+            for (id, number) in std::mem::take(&mut lane.owners) {
+                tracker.abandon(CommandKey { drive: drive as u16, queue: queue as u16 + 1, id });
+                let running = self.running.get_mut(&number).expect("it was submitted");
+                (running.ok, running.lost) = (false, true);
+                self.act(now, Action::Complete(number));
+            }
+        }
+    }
+
+    fn restored(&mut self, now: Instant, drive: usize, driver: Driver) {
+        self.drives[drive].driver = driver;
+        for queue in 0..self.lanes.get(drive).map_or(0, Vec::len) {
+            let lane = &mut self.lanes[drive][queue];
+            lane.gone = false;
+            for number in std::mem::take(&mut lane.parked) {
+                self.act(now, Action::Submit(number));
+            }
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! Device nodes that die and come back, cables that are cut and mended:
+//! everything recovers, or is reported.
+
+use crate::worlds::*;
+use proptest::prelude::*;
+use sim::drive::Timing;
+use sim::ethernet::{Rate, bridge};
+use sim::measure::{CommandRecord, Observer, Op, Point};
+use sim::workload::{self, Fio, Operation, Replay, Rw, Workload};
+use sim::world::{Error, Outage, Report};
+use sim::{Config, World};
+use std::cell::RefCell;
+use std::rc::Rc;
+use wire::{Duration, Instant};
+
+fn ms(ms: u64) -> Instant {
+    Instant::ZERO + Duration::from_ms(ms)
+}
+
+fn outage(from: u64, until: Option<u64>) -> Outage {
+    Outage { station: 1, from: ms(from), until: until.map(ms) }
+}
+
+/// 4000 transfers a second, up to `iodepth` at once.
+fn paced(runtime: u64, iodepth: usize) -> Fio {
+    let (runtime, rate) = (Some(Duration::from_ms(runtime)), Some(4_000 * 4096));
+    Fio { runtime, rate, ..fio(Rw::RandRw, 4096, iodepth) }
+}
+
+fn lasting(runtime: u64) -> Workload {
+    Workload::Fio(paced(runtime, 8))
+}
+
+fn with(workload: Workload, outages: Vec<Outage>) -> Config {
+    Config { outages, ..Config::brief_tcp(workload, Rate::G1) }
+}
+
+/// Links up and down, and when commands ended.
+#[derive(Clone, Default)]
+struct Seen(Rc<RefCell<(Vec<(Instant, Point, bool)>, Vec<CommandRecord>)>>);
+
+impl Observer for Seen {
+    fn link(&mut self, at: Instant, point: Point, up: bool) {
+        self.0.borrow_mut().0.push((at, point, up));
+    }
+
+    fn command(&mut self, record: &CommandRecord) {
+        self.0.borrow_mut().1.push(*record);
+    }
+}
+
+type Happened = (Vec<(Instant, Point, bool)>, Vec<CommandRecord>);
+
+fn watched(config: &Config) -> (Report, Happened) {
+    let seen = Seen::default();
+    let mut world = World::new(config).expect("a valid plan");
+    world.observe(Box::new(seen.clone()));
+    let report = world.run().expect("it ends");
+    drop(world);
+    let happened = seen.0.take();
+    assert_eq!(run(config).digest, report.digest, "the same plan, the same digest");
+    for host in &report.hosts {
+        assert_eq!(host.mismatches, 0, "blocks that hold something else");
+        assert_eq!(host.split.total(), host.total, "segments sum to the time");
+        assert_eq!(host.latency.count(), host.commands, "who failed has no latency");
+    }
+    (report, happened)
+}
+
+/// When the host's end of link 0 went up (or down).
+fn turns(happened: &Happened, up: bool) -> Vec<u64> {
+    let host = Point::TunnelHost(0);
+    let turns = happened.0.iter().filter(|turn| (turn.1, turn.2) == (host, up));
+    turns.map(|(at, ..)| at.as_ns() / 1_000_000).collect()
+}
+
+fn after(happened: &Happened, at: u64) -> usize {
+    happened.1.iter().filter(|record| record.since > ms(at)).count()
+}
+
+/// Back before anybody missed it: its new TCP stack knows nothing of the
+/// connection and resets it.
+#[test]
+fn a_node_that_restarts_is_found_again() {
+    let (report, happened) = watched(&with(lasting(280), vec![outage(10, Some(40))]));
+    let host = &report.hosts[0];
+    assert_eq!(host.failures, 8, "all that were in flight");
+    assert!(host.verified > 0);
+    let (downs, ups) = (turns(&happened, false), turns(&happened, true));
+    assert_eq!((downs.len(), ups.len()), (1, 2), "{happened:?}", happened = happened.0);
+    assert!((40..60).contains(&downs[0]), "{downs:?}");
+    assert!((downs[0] + 200..downs[0] + 210).contains(&ups[1]), "{ups:?}: after a pause");
+    assert!(after(&happened, ups[1]) > 60, "and work goes on");
+}
+
+/// Silence longer than the loss limit, and attempts that fail meanwhile.
+#[test]
+fn a_node_that_was_away_is_found_again() {
+    let (report, happened) = watched(&with(lasting(4_200), vec![outage(10, Some(3_500))]));
+    assert_eq!(report.hosts[0].failures, 8);
+    let (downs, ups) = (turns(&happened, false), turns(&happened, true));
+    assert!((800..=815).contains(&downs[0]), "{downs:?}: the loss limit");
+    assert!((3_500..4_100).contains(&ups[1]), "{ups:?}");
+    assert!(after(&happened, ups[1]) > 60);
+}
+
+#[test]
+fn again_and_again() {
+    let outages = [20, 320].map(|at| outage(at, Some(at + 20)));
+    let (report, happened) = watched(&with(lasting(580), outages.to_vec()));
+    assert_eq!(report.hosts[0].failures, 2 * 8);
+    assert_eq!(turns(&happened, true).len(), 3);
+}
+
+/// The cable is mended: the drive had its power all the time, and is reset.
+#[test]
+fn a_cut_that_outlasts_the_loss_limit_is_mended() {
+    let mut config = with(lasting(1_100), Vec::new());
+    for faults in &mut config.network.cables[0].faults {
+        faults.cuts = vec![(ms(10), ms(1_000))];
+    }
+    let (report, happened) = watched(&config);
+    assert_eq!(report.hosts[0].failures, 8);
+    let ups = turns(&happened, true);
+    assert!(ups.len() == 2 && (1_000..1_050).contains(&ups[1]), "{ups:?}");
+    assert!(after(&happened, ups[1]) > 60);
+}
+
+#[test]
+fn a_node_that_never_comes_back_is_named() {
+    let mut config = with(lasting(5_000), vec![outage(10, None)]);
+    config.limits.time = ms(4_000);
+    let error = World::new(&config).and_then(|mut world| world.run()).expect_err("it is gone");
+    assert!(matches!(error, Error::Gone { host: 0, drive: 0, .. }), "{error}");
+    // Who has nothing more to do ends all the same.
+    let report = run(&with(lasting(100), vec![outage(10, None)]));
+    assert_eq!(report.hosts[0].failures, 8);
+}
+
+#[test]
+fn a_node_may_come_late() {
+    let (report, happened) = watched(&with(lasting(50), vec![outage(0, Some(30))]));
+    assert_eq!(report.hosts[0].failures, 0);
+    assert!(turns(&happened, true)[0] >= 30 && after(&happened, 30) > 40);
+}
+
+/// Two nodes with a drive each: one goes, the other's commands never notice.
+#[test]
+fn other_nodes_go_on() {
+    let network = bridged(vec![station(Rate::G1); 3], 1, bridge::Mode::StoreAndForward, None);
+    let ports = [1, 2].map(|at| (tcp([0, at]), drive(at, Timing::OPTANE)));
+    let work = Fio { numjobs: 2, ..paced(350, 2) };
+    let hosts = vec![host(Workload::Fio(work), ports.to_vec())];
+    let outages = vec![outage(20, Some(60))];
+    let (report, happened) = watched(&Config { outages, ..config(hosts, network) });
+    assert_eq!(report.hosts[0].failures, 2, "those of one job");
+    let during = |drive: u16| {
+        let of = |r: &&CommandRecord| r.drive == drive && r.until > ms(21) && r.until < ms(250);
+        happened.1.iter().filter(of).count()
+    };
+    assert!(during(0) == 0 && during(1) > 500, "{} {}", during(0), during(1));
+    let worst = happened.1.iter().filter(|r| r.drive == 1).map(|r| r.until - r.since).max();
+    assert!(worst < Some(Duration::from_ms(2)), "{worst:?}");
+    assert!(happened.1.iter().any(|r| r.drive == 0 && r.since > ms(250)), "it is back");
+}
+
+#[test]
+fn a_replay_goes_on_and_counts_what_failed() {
+    let operation = |n: u64| Operation {
+        at: Duration::from_us(n * 500),
+        drive: 0,
+        queue: 0,
+        op: [Op::Write, Op::Read, Op::Flush][n as usize % 3],
+        offset: n / 3 % 16 * 4096,
+        length: if n % 3 == 2 { 0 } else { 4096 },
+    };
+    let operations: Vec<_> = (0..900).map(operation).collect();
+    let (timing, depths) = (workload::Timing::Recorded, vec![vec![64]]);
+    let replay = Replay { operations: operations.into(), timing, depths };
+    let (report, _) = watched(&with(Workload::Replay(replay), vec![outage(50, Some(70))]));
+    let host = &report.hosts[0];
+    assert_eq!(host.commands + host.failures, 900);
+    assert!((1..=64).contains(&host.failures), "{}", host.failures);
+    assert!(host.verified > 1_000, "{}", host.verified);
+}
+
+/// Reads of nobody's configuration space bring all ones, at once or after the
+/// completion timeout.
+#[test]
+fn configuration_reads_say_that_nobody_is_there() {
+    let reads = Workload::ConfigReads { count: 40, gap: Duration::from_ms(10) };
+    let (report, _) = {
+        let config = with(reads, vec![outage(50, Some(90))]);
+        let report = run(&config);
+        assert_eq!(run(&config).digest, report.digest);
+        (report, ())
+    };
+    let host = &report.hosts[0];
+    assert!((5..30).contains(&host.failures), "{}", host.failures);
+    assert_eq!(host.latency.count(), 40);
+}
+
+#[test]
+fn outages_are_of_device_nodes() {
+    for (outage, word) in [
+        (Outage { station: 0, ..outage(1, None) }, "device node"),
+        (Outage { station: 7, ..outage(1, None) }, "device node"),
+        (outage(5, Some(5)), "ends after"),
+    ] {
+        let error = World::new(&with(lasting(1), vec![outage])).err().expect(word);
+        assert!(matches!(&error, Error::Config(what) if what.contains(word)), "{error}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 6, ..ProptestConfig::default() })]
+
+    /// Whenever it goes and comes, and whatever the host does.
+    #[test]
+    fn any_outage(
+        from_us in 2_000..40_000u64,
+        us in 1..40_000u64,
+        depth in 1..16usize,
+        write in 0..=100u8,
+        seed: u64,
+    ) {
+        let work = Fio { rwmixread: write, ..paced(400, depth) };
+        let from = Instant::ZERO + Duration::from_us(from_us);
+        let until = Some(from + Duration::from_us(us));
+        let outages = vec![Outage { station: 1, from, until }];
+        let config = Config { seed, ..with(Workload::Fio(work), outages) };
+        let (report, happened) = watched(&config);
+        prop_assert!(report.hosts[0].failures <= depth as u64);
+        prop_assert!(after(&happened, 390) > 20, "it is back");
+    }
+}

@@ -1,0 +1,185 @@
+//! Recorded commands, issued again.
+
+use crate::worlds::*;
+use proptest::prelude::*;
+use sim::ethernet::Rate;
+use sim::measure::{CommandRecord, Observer, Op};
+use sim::workload::{BootError, Operation, Replay, Timing, Workload};
+use sim::world::{Error, Report};
+use sim::{Config, World};
+use std::cell::RefCell;
+use std::rc::Rc;
+use wire::{Duration, Instant};
+
+fn operation(us: u64, queue: usize, op: Op, offset: u64, length: u64) -> Operation {
+    Operation { at: Duration::from_us(us), drive: 0, queue, op, offset, length }
+}
+
+fn replay(operations: &[Operation], timing: Timing, depths: &[u16]) -> Workload {
+    let depths = vec![depths.to_vec()];
+    Workload::Replay(Replay { operations: operations.into(), timing, depths })
+}
+
+/// Every kind, on two queues, some at one place.
+fn mixture() -> Vec<Operation> {
+    let mut all = Vec::new();
+    for round in 0..8 {
+        let (us, place) = (round * 2_000, round * 8192);
+        all.extend([
+            operation(us, 0, Op::Write, place, 8192),
+            operation(us + 1, 1, Op::Read, place, 4096),
+            operation(us + 2, 1, Op::Write, place + 512, 512),
+            operation(us + 500, 0, Op::Flush, 0, 0),
+            operation(us + 501, 0, Op::Read, place, 8192),
+            operation(us + 1_200, 1, Op::WriteZeroes, place, 1024),
+            operation(us + 1_900, 0, Op::Discard, place + 4096, 4096),
+        ]);
+    }
+    all.push(operation(16_000, 0, Op::Read, 0, 65_536));
+    all
+}
+
+fn twice(config: &Config) -> Report {
+    let report = run(config);
+    check(&report);
+    assert_eq!(run(config).digest, report.digest, "the same plan, the same digest");
+    report
+}
+
+#[derive(Clone, Default)]
+struct Seen(Rc<RefCell<Vec<CommandRecord>>>);
+
+impl Observer for Seen {
+    fn command(&mut self, record: &CommandRecord) {
+        self.0.borrow_mut().push(*record);
+    }
+}
+
+fn records(config: &Config) -> Vec<CommandRecord> {
+    let seen = Seen::default();
+    let mut world = World::new(config).expect("a valid plan");
+    world.observe(Box::new(seen.clone()));
+    world.run().expect("it ends");
+    drop(world);
+    seen.0.take()
+}
+
+#[test]
+fn every_kind_of_command_is_issued_at_its_time() {
+    let all = mixture();
+    for config in [
+        Config::brief_direct(replay(&all, Timing::Recorded, &[16, 16])),
+        Config::brief_tcp(replay(&all, Timing::Recorded, &[16, 16]), Rate::G1),
+    ] {
+        let report = twice(&config);
+        let host = &report.hosts[0];
+        assert_eq!((host.commands, host.latency.count()), (all.len() as u64, all.len() as u64));
+        // Of 16 blocks that are read each round after its writes one was written
+        // twice at once; of as many at the end half are deallocated. The last
+        // round's are under way then.
+        assert!((8 * 15 + 7 * 7..=8 * 15 + 8 * 8).contains(&host.verified), "{}", host.verified);
+        let mut records = records(&config);
+        records.sort_by_key(|record| (record.since, record.queue));
+        let began = records[0].since;
+        for (record, wanted) in records.iter().zip(&all) {
+            let got = (record.since - began, record.op, record.length);
+            assert_eq!(got, (wanted.at, wanted.op, wanted.length));
+        }
+    }
+}
+
+/// One slot a queue: who finds it taken waits, and his time counts from when
+/// he came.
+#[test]
+fn a_full_queue_is_waited_for() {
+    let all: Vec<_> = (0..10).map(|n| operation(n, 0, Op::Read, n * 4096, 4096)).collect();
+    let one = Config::brief_direct(replay(&all, Timing::Recorded, &[1]));
+    let records = records(&one);
+    let mut free = Instant::ZERO;
+    for (number, record) in records.iter().enumerate() {
+        assert_eq!(record.since - records[0].since, Duration::from_us(number as u64));
+        assert!(record.until >= free + Duration::from_us(90), "no two at once");
+        free = record.until;
+    }
+    let many = twice(&Config::brief_direct(replay(&all, Timing::Recorded, &[16])));
+    let longest = (records[9].until - records[9].since).as_ns();
+    assert!(many.hosts[0].latency.summary().max_ns * 2 < longest, "they overlap");
+}
+
+#[test]
+fn asap_takes_no_notice_of_pauses() {
+    let all = mixture();
+    let span = |timing| {
+        let report = twice(&Config::brief_tcp(replay(&all, timing, &[4, 4]), Rate::G1));
+        assert_eq!(report.hosts[0].commands, all.len() as u64);
+        report.hosts[0].span
+    };
+    assert!(span(Timing::Recorded) >= Duration::from_us(16_000));
+    assert!(span(Timing::Asap) < Duration::from_us(5_000), "{}", span(Timing::Asap));
+}
+
+/// Memory for one transfer at a time: the others wait for it.
+#[test]
+fn buffers_are_waited_for() {
+    let all: Vec<_> = (0..20)
+        .map(|n| {
+            operation(0, 0, if n % 2 == 0 { Op::Write } else { Op::Read }, n / 2 << 17, 1 << 17)
+        })
+        .collect();
+    let mut config = Config::brief_direct(replay(&all, Timing::Asap, &[16]));
+    config.hosts[0].root.memory = 1 << 20;
+    let report = twice(&config);
+    assert_eq!(report.hosts[0].commands, 20);
+    let wide = twice(&Config::brief_direct(replay(&all, Timing::Asap, &[16])));
+    assert!(wide.hosts[0].span < report.hosts[0].span, "more memory, more at once");
+}
+
+#[test]
+fn what_does_not_fit_is_told() {
+    let whole = operation(0, 0, Op::Read, 0, 4096);
+    for (operations, word) in [
+        (vec![Operation { offset: 1 << 40, ..whole }], "end"),
+        (vec![Operation { queue: 1, ..whole }], "queues"),
+        (vec![Operation { drive: 1, ..whole }], "drives"),
+        (vec![Operation { length: 100, ..whole }], "blocks"),
+        (vec![Operation { length: 1 << 20, ..whole }], "transfer"),
+        (vec![Operation { length: 0, ..whole }], "blocks"),
+        (vec![Operation { at: Duration::from_us(1), ..whole }, whole], "order"),
+    ] {
+        let config = Config::brief_direct(replay(&operations, Timing::Recorded, &[4]));
+        let error = World::new(&config).and_then(|mut world| world.run()).expect_err(word);
+        let Error::Boot { error: BootError::Workload(what), .. } = error else { panic!("{error}") };
+        assert!(what.contains(word), "{what}");
+    }
+}
+
+prop_compose! {
+    fn any_operation()(
+        us in 0..300u64,
+        queue in 0..3usize,
+        op in prop::sample::select(vec![Op::Read, Op::Write, Op::Flush, Op::WriteZeroes, Op::Discard]),
+        first in 0..40u64,
+        blocks in 1..30u64,
+    ) -> Operation {
+        let length = if op == Op::Flush { 0 } else { blocks * 512 };
+        operation(us, queue, op, first * 512, length)
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    /// However commands overlap: all of them end, and no block is wrong.
+    #[test]
+    fn any_mixture(
+        mut all in prop::collection::vec(any_operation(), 1..60),
+        asap: bool,
+        depth in 1..9u16,
+    ) {
+        all.sort_by_key(|operation| operation.at);
+        let timing = if asap { Timing::Asap } else { Timing::Recorded };
+        let config = Config::brief_direct(replay(&all, timing, &[depth; 3]));
+        let report = twice(&config);
+        prop_assert_eq!(report.hosts[0].commands, all.len() as u64);
+    }
+}

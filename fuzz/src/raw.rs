@@ -1,0 +1,122 @@
+//! The raw-Ethernet codec, and an endpoint whose far side says anything.
+
+use crate::world::operations::Source;
+use bytes::Bytes;
+use switch::raw::{Endpoint, Input, Output, Settings};
+use wire::raw::{Bitmap, Body, Frame, Offer, Reason, Sequence};
+use wire::{Duration, Instant};
+
+/// The connection that the far side has.
+const CONNECTION: u32 = 9;
+
+fn frame(acknowledged: u32, body: Body<'_>) -> Vec<u8> {
+    let mut out = Vec::new();
+    let acknowledged = Sequence::new(acknowledged);
+    Frame { connection: CONNECTION, acknowledged, body }.encode(&mut out);
+    out
+}
+
+/// What decodes encodes to the same bytes, padding apart.
+fn round_trip(bytes: &[u8]) {
+    if let Ok(frame) = Frame::decode(bytes) {
+        let mut again = Vec::new();
+        frame.encode(&mut again);
+        assert_eq!(again, bytes[..again.len()]);
+        assert_eq!(Frame::decode(&again), Ok(frame));
+    }
+}
+
+/// A frame with numbers near those that count.
+fn said(source: &mut Source<'_>, kind: u8) -> Vec<u8> {
+    let [sequence, acknowledged] = [(); 2].map(|()| u32::from(source.byte()).wrapping_sub(8));
+    let offer = Offer { chunk: u16::from(source.byte()) + 1, window: u16::from(source.byte()) + 1 };
+    let newest = Sequence::new(sequence);
+    match kind {
+        1 => frame(0, Body::Open(offer)),
+        2 => frame(0, Body::Accept(offer)),
+        3 => {
+            let chunk = source.take(1 + usize::from(offer.chunk / 8));
+            let chunk = if chunk.is_empty() { vec![0] } else { chunk };
+            frame(acknowledged, Body::Data { sequence: newest, chunk: &chunk })
+        }
+        4 => {
+            let mut bitmap = Bitmap::default();
+            (0..usize::from(offer.window) % 8).for_each(|_| bitmap.set(source.byte().into()));
+            frame(acknowledged, Body::Ack { newest, waited: offer.chunk, bitmap })
+        }
+        _ => frame(0, Body::Close(Reason::Unknown)),
+    }
+}
+
+pub fn run(data: &[u8]) {
+    round_trip(data);
+    let mut source = Source(data);
+    let how = source.byte();
+    let congestion = ["none", "swift", "swift=20us", "rate=1G"][usize::from(how >> 1 & 3)];
+    let congestion = congestion.parse().expect("a control");
+    let window = 1 + usize::from(how >> 3);
+    let mut end = Endpoint::new(Settings { congestion, window, ..Settings::new(CONNECTION) });
+    let mut now = Instant::from_ns(1);
+    end.handle(now, if how & 1 == 0 { Input::Open } else { Input::Accept });
+    while !source.0.is_empty() {
+        match source.byte() {
+            kind @ 1..=5 => {
+                let bytes = said(&mut source, kind);
+                end.handle(now, Input::Received(bytes.into()));
+            }
+            6 => {
+                let room = end.room(now);
+                if room > 0 {
+                    end.send(now, vec![7; room.min(1 + usize::from(source.byte()))]);
+                }
+            }
+            7 => now += Duration::from_ns(u64::from(source.word()) % 2_000_000_000),
+            8 => end.handle(now, Input::CanTransmit { frames: source.byte().into() }),
+            9 => end.handle(now, Input::Close),
+            10 => end.handle(now, Input::Accept),
+            11 => end.handle(now, Input::Open),
+            length => {
+                let bytes = source.take(usize::from(length));
+                round_trip(&bytes);
+                end.handle(now, Input::Received(Bytes::from(bytes)));
+            }
+        }
+        drain(&mut end, now);
+        assert!(end.in_flight() <= 32 * 1600, "more on the way than the window holds");
+    }
+}
+
+/// Takes every output; what is sent must be frames.
+fn drain(end: &mut Endpoint, now: Instant) {
+    for _ in 0..1000 {
+        match end.poll(now) {
+            Output::Timeout(at) => {
+                assert!(at.is_none_or(|at| at > now), "a timer in the past");
+                return;
+            }
+            Output::Transmit(bytes) => {
+                Frame::decode(&bytes).expect("our own frame");
+            }
+            _ => {}
+        }
+    }
+    panic!("the endpoint does not come to rest");
+}
+
+/// An exchange in each role, frames as the codec makes them.
+pub fn seeds() -> Vec<Vec<u8>> {
+    let open = [1, 8, 8, 200, 60];
+    let accept = [2, 8, 8, 200, 60];
+    let data = |number: u8, acknowledged: u8| [3, 8 + number, 8 + acknowledged, 7, 7, 1, 2];
+    let ack = |newest: u8, acknowledged: u8| [4, 8 + newest, 8 + acknowledged, 3, 8, 9, 9, 9, 9, 9, 9];
+    let send = [6, 100];
+    let later = [7, 0, 0, 0x10, 0];
+    vec![
+        [&[0xf1][..], &open, &data(0, 0), &data(2, 0), &data(1, 0), &send, &ack(0, 1)].concat(),
+        [&[0xf0][..], &accept, &send, &send, &send, &ack(2, 0), &later, &ack(2, 3)].concat(),
+        [&[0xf3][..], &open, &data(0, 0), &open, &data(0, 0), &send, &later, &later, &[9]].concat(),
+        [&[0xf6][..], &accept, &send, &later, &later, &later, &[5, 8, 8, 0, 0], &[11]].concat(),
+        frame(5, Body::Data { sequence: Sequence::new(7), chunk: b"chunk" }),
+        frame(5, Body::Ack { newest: Sequence::new(7), waited: 3, bitmap: Bitmap::default() }),
+    ]
+}
