@@ -1,6 +1,7 @@
 //! Hosts, their drives and where those are.
 
 use super::attached::{self, Pcie};
+use super::moves::{self, MovePlan};
 use super::network::Layout;
 use super::recording::{self, Recording};
 use super::section::{Section, unknown};
@@ -67,6 +68,7 @@ pub struct HostPlan<'a> {
 pub struct Built<'a> {
     pub hosts: Vec<HostPlan<'a>>,
     pub drives: Vec<DrivePlan<'a>>,
+    pub moves: Vec<MovePlan<'a>>,
 }
 
 impl<'a> Built<'a> {
@@ -77,7 +79,7 @@ impl<'a> Built<'a> {
 
     /// Each copy of a host has copies of its drives.
     fn multiplied(self) -> Result<Self, PlanError> {
-        let (mut hosts, mut drives) = (Vec::new(), self.drives);
+        let (mut hosts, mut drives, moves) = (Vec::new(), self.drives, self.moves);
         for host in self.hosts {
             let count = host.section.number("count", 1, MOST_COPIES)?.unwrap_or(1);
             if count == 1 {
@@ -98,7 +100,7 @@ impl<'a> Built<'a> {
                 hosts.push(HostPlan { name, section, transport, drives: own });
             }
         }
-        Ok(Self { hosts, drives })
+        Ok(Self { hosts, drives, moves })
     }
 
     fn read(root: &Section<'a>, defaults: &Defaults<'a>) -> Result<Self, PlanError> {
@@ -107,7 +109,7 @@ impl<'a> Built<'a> {
         if drives.is_empty() {
             drives.push(("drive".into(), defaults.drive.clone()));
         }
-        let drives = drives
+        let mut drives = drives
             .into_iter()
             .map(|(name, section)| {
                 if !name.is_ascii() || name.is_empty() {
@@ -122,10 +124,25 @@ impl<'a> Built<'a> {
             hosts.push(("host".into(), defaults.host.clone()));
         }
         let alone = hosts.len() == 1;
+        let moves = moves::read(root)?;
         let mut free: Vec<bool> = vec![true; drives.len()];
         let mut plans = Vec::new();
         for (name, section) in hosts {
-            let own = drives_of(&section, &drives, alone, &mut free)?;
+            let come: Vec<_> = moves.iter().filter(|planned| planned.to == name).collect();
+            let none = section.find("drives").is_none() && !come.is_empty();
+            let mut own = match none {
+                true => Vec::new(),
+                false => drives_of(&section, &drives[..free.len()], alone, &mut free)?,
+            };
+            for planned in come {
+                let Some(drive) = drives.iter().find(|drive| drive.name == planned.drive) else {
+                    continue;
+                };
+                let (section, config) = (drive.section.clone(), drive.config.clone());
+                let (name, count) = (moves::name(planned), drive.count);
+                own.push(drives.len());
+                drives.push(DrivePlan { name, section, config, count });
+            }
             let transport = section.word("transport", &TRANSPORTS)?.unwrap_or(transport);
             let host = HostPlan { name, section, transport, drives: own };
             let copies: usize = host.drives.iter().map(|drive| drives[*drive].count).sum();
@@ -143,7 +160,7 @@ impl<'a> Built<'a> {
             let drive = &drives[left];
             return Err(drive.section.origin.fail(format!("no host has drive '{}'", drive.name)));
         }
-        Ok(Self { hosts: plans, drives })
+        Ok(Self { hosts: plans, drives, moves })
     }
 
     /// A name for each drive behind a tunnel, copies counted.

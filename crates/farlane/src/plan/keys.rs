@@ -22,6 +22,7 @@ pub const ROOT: &[&str] = &[
     "cables",
     "schedules",
     "traffic",
+    "moves",
 ];
 /// `[limits]`.
 pub const LIMITS: &[&str] = &["events", "time"];
@@ -156,6 +157,8 @@ pub const BRIDGE: &[&str] = &["mode", "delay", "jitter", "schedule", "clock_offs
 pub const SCHEDULE: &[&str] = &["base", "cycle", "entries"];
 /// `[traffic.NAME]`.
 pub const TRAFFIC: &[&str] = &["from", "to", "length", "interval", "pattern", "priority"];
+/// `[moves.NAME]`.
+pub const MOVE: &[&str] = &["drive", "to", "at"];
 /// `[drive]` and `[drives.NAME]`.
 pub const DRIVE: &[&str] = &[
     "preset",
@@ -180,7 +183,7 @@ pub const DRIVE: &[&str] = &[
     "node",
 ];
 /// Every table, as it is headed in a plan, with its keys.
-pub const TABLES: [(&str, &[&str]); 17] = [
+pub const TABLES: [(&str, &[&str]); 18] = [
     ("", ROOT),
     ("limits", LIMITS),
     ("record", RECORD),
@@ -195,6 +198,7 @@ pub const TABLES: [(&str, &[&str]); 17] = [
     ("bridges.NAME", BRIDGE),
     ("schedules.NAME", SCHEDULE),
     ("traffic.NAME", TRAFFIC),
+    ("moves.NAME", MOVE),
     ("drive", DRIVE),
     ("drives.NAME", DRIVE),
     ("hosts.NAME.workload", WORKLOAD),

@@ -5,6 +5,7 @@ mod check;
 mod distance;
 mod host;
 pub mod keys;
+mod moves;
 mod network;
 mod recording;
 mod schedule;
@@ -131,6 +132,7 @@ impl Plan {
             hosts,
             network: network.config.clone(),
             outages: network.outages.clone(),
+            moves: moves::places(&built.moves, &built)?,
         };
         check::gates(&config, &network)?;
         let seed = config.seed;

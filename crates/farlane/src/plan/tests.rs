@@ -284,6 +284,51 @@ fn the_page_describes_every_key() {
     assert_eq!(described, known);
 }
 
+#[test]
+fn hosts_and_nodes_have_copies() {
+    let planned = built(
+        "aggregation = \"per-tlp\"\n[hosts.h]\ncount = 2\naggregation = \"wait=1.5us\"\n\
+         [nodes.n]\ncount = 3\n[drives.d]\nnode = \"n\"\ncount = 2\n[bridges.b]\n\
+         [workload]\nconfigreads = 1\n",
+    );
+    assert_eq!(planned.hosts, ["h.0", "h.1"]);
+    assert_eq!(planned.drives, ["h.0.d.0", "h.0.d.1", "h.1.d.0", "h.1.d.1"]);
+    assert_eq!(planned.stations, ["h.0", "h.1", "n.0", "n.1", "n.2"]);
+    assert_eq!(planned.config.network.cables.len(), 5, "a star");
+    let switches = planned.config.hosts.iter().map(|host| match &host.attached {
+        Attached::Switch(switch) => switch,
+        Attached::Direct(_) => panic!("tcp is the default"),
+    });
+    let stations: Vec<_> = switches
+        .inspect(|switch| assert_eq!(switch.aggregation.to_string(), "wait=1500ns"))
+        .flat_map(|switch| &switch.ports)
+        .map(|port| port.transport.stations().expect("a network").0)
+        .collect();
+    assert_eq!(stations, [[0, 2], [0, 3], [1, 4], [1, 2]], "dealt out in turn");
+}
+
+#[test]
+fn policies_rates_and_moves_are_checked() {
+    let error = |text: &str| {
+        let plan = Plan::parse("p.toml", &format!("{text}\n[workload]\nconfigreads = 1\n"));
+        plan.unwrap().build().unwrap_err().to_string()
+    };
+    for (text, wanted) in [
+        ("aggregation = \"some\"", "p.toml:1:15: aggregation: expected per-tlp, wait=TIME"),
+        ("aggregation = \"wait=1\"", "up to 10ms (such as wait=1us) or adaptive; found"),
+        ("rate_limit = \"0G\"", "rate_limit: expected a rate such as 5G"),
+        ("[moves.m]\ndrive = \"drive\"", "[moves.m] needs to: a host"),
+        ("[moves.m]\ndrive = \"drive\"\nto = \"host\"", "needs at, such as"),
+        ("[moves.m]\ndrive = \"drive\"\nto = \"x\"\nat = \"1ms\"", "unknown host 'x'"),
+        (
+            "[moves.m]\ndrive = \"d\"\nto = \"host\"\nat = \"1ms\"",
+            "'d' is no single drive of a single host",
+        ),
+    ] {
+        assert!(error(text).contains(wanted), "{text}: {}", error(text));
+    }
+}
+
 /// The defaults that the page names are those of the code.
 #[test]
 fn the_page_names_the_defaults() {

@@ -4,7 +4,8 @@ use crate::json_document::every_key_is_described;
 use crate::process::{one_line, run};
 use serde_json::Value;
 
-const PLANS: [&str; 5] = ["direct", "tcp", "tsn", "zonal-vehicle", "industrial-cell"];
+const PLANS: [&str; 8] =
+    ["direct", "tcp", "tsn", "zonal-vehicle", "industrial-cell", "scale-out", "incast", "handover"];
 
 fn path(name: &str) -> String {
     format!("{}/../../plans/{name}.toml", env!("CARGO_MANIFEST_DIR"))

@@ -69,6 +69,8 @@ pub(crate) struct DeviceNode {
     egress: Egress,
     max_payload: usize,
     connected: bool,
+    /// It belongs to another host: this one is turned away.
+    away: bool,
 }
 
 /// What a device node's end works with.
@@ -90,7 +92,8 @@ impl DeviceNode {
         let max_payload = usize::from(settings.max_payload);
         let egress = Egress::new(1, largest_frame(max_payload), limit);
         let downstream = Downstream::new(settings, Port::default());
-        Self { number, settings, downstream, egress, max_payload, connected: false }
+        let (connected, away) = (false, false);
+        Self { number, settings, downstream, egress, max_payload, connected, away }
     }
 
     /// Its end of the link, unless the rate limit holds everything back.
@@ -111,11 +114,36 @@ impl DeviceNode {
         around.drive.power_cycle(context.now);
     }
 
+    /// It belongs to another host.
+    pub fn stay_away(&mut self) {
+        self.away = true;
+    }
+
+    /// It belongs to this host.
+    pub fn come_back(&mut self) {
+        self.away = false;
+    }
+
+    /// The host loses the device: the link ends, what is below is reset.
+    pub fn leave(&mut self, around: Around, context: &mut Context) -> Option<Instant> {
+        self.downstream.handle(context.now, tunnel::Input::Disconnected);
+        let next = self.run(around, context);
+        self.away = true;
+        next
+    }
+
     /// Hears of a connection that stands or is over.
     fn connection(&mut self, around: &mut Around, context: &mut Context) {
         let now = context.now;
         let Around { transport, network, .. } = around;
         let stands = transport.is_connected(End::Device, network);
+        if self.away {
+            if stands || transport.is_closed(End::Device, network) {
+                transport.close(now, End::Device, network, context.kernel);
+                transport.reopen(now, End::Device, network, context.kernel);
+            }
+            return;
+        }
         if stands && !self.connected {
             self.connected = true;
             self.downstream.handle(now, tunnel::Input::Connected);

@@ -83,6 +83,19 @@ impl DriveNode {
         self.pending.clear();
     }
 
+    /// The queues that its controller has.
+    pub fn queues(&self) -> u16 {
+        self.settings.io_queues
+    }
+
+    /// Another host has it, as its drive `number`: with the queues that this
+    /// one wants, as after power-on.
+    pub fn taken_by(&mut self, now: Instant, number: u16, queues: u16) {
+        self.number = number;
+        self.settings.io_queues = queues;
+        self.power_cycle(now);
+    }
+
     /// Errors that the drive counted on PCIe.
     pub fn errors(&self) -> &pcie::Errors {
         self.controller.errors()

@@ -29,6 +29,7 @@ pub(crate) struct SwitchNode {
     changes: Vec<(usize, bool)>,
     /// Lengths of the links' queues before a TLP came.
     lengths: Vec<usize>,
+    ups: Vec<bool>,
     /// Links that are up.
     pub up: usize,
     /// Links that went down.
@@ -75,8 +76,9 @@ impl SwitchNode {
         let egress = Egress::new(usize::from(settings.ports), largest_frame(max_payload), limit);
         let ways = vec![Way::Connecting(Instant::ZERO + CONNECTING); usize::from(settings.ports)];
         let upstream = Upstream::new(settings);
-        let (changes, lengths) = (Vec::new(), Vec::new());
-        Self { upstream, egress, max_payload, first, ways, changes, lengths, up: 0, lost: 0 }
+        let (changes, lengths, ups) = (Vec::new(), Vec::new(), vec![false; ways.len()]);
+        let (up, lost) = (0, 0);
+        Self { upstream, egress, max_payload, first, ways, changes, lengths, ups, up, lost }
     }
 
     /// Its links.
@@ -261,12 +263,15 @@ impl SwitchNode {
                 }
                 LinkOutput::Up(_) => {
                     self.up += 1;
+                    self.ups[port] = true;
                     self.changes.push((port, true));
                     context.observe_link(self.point(port), true);
                 }
                 LinkOutput::Down(_) => {
-                    self.up -= 1;
-                    self.lost += 1;
+                    // One that was turned away was never up.
+                    let was = u64::from(std::mem::take(&mut self.ups[port]));
+                    self.up -= was as usize;
+                    self.lost += was;
                     context.observe_link(self.point(port), false);
                     around.streams[port].iter_mut().for_each(|s| s.clear(context.marks));
                     self.gone(port, around, context);

@@ -1,7 +1,7 @@
 //! Jobs: commands in flight, CPU time, data that are checked.
 
 use super::boot::Attached;
-use super::work::{Tally, Work};
+use super::work::{Tally, Work, Written};
 use super::{BLOCK, Fio, Rw, SoftwareConfig};
 use crate::drive::{fill, matches};
 use crate::kernel::Rng;
@@ -89,6 +89,8 @@ pub(super) struct Jobs {
     in_flight: usize,
     /// Drives that are gone, and slots that wait for them.
     gone: Vec<bool>,
+    /// Drives that are no longer to be used.
+    released: Vec<bool>,
     parked: Vec<(usize, usize)>,
     tally: Tally,
 }
@@ -125,6 +127,7 @@ impl Jobs {
             owners,
             in_flight: 0,
             gone: vec![false; patterns.len()],
+            released: vec![false; patterns.len()],
             patterns,
             parked: Vec::new(),
             tally: Tally { drive_bytes, ..Tally::default() },
@@ -136,6 +139,29 @@ impl Jobs {
         self.actions.push(Reverse((at, self.sequence, action)));
     }
 
+    /// What somebody else wrote to a drive: reads are compared with it.
+    pub(super) fn learn(&mut self, drive: usize, written: &[Written]) {
+        let bs = self.fio.bs as u64;
+        for job in self.jobs.iter_mut().filter(|job| job.drives.contains(&drive)) {
+            for Written { offset, length, version } in written.iter().copied() {
+                let end = offset.saturating_add(length);
+                let whole = job.drives.len() == 1 && length == bs && offset >= job.base;
+                let chunk = offset.saturating_sub(job.base) / bs;
+                match version {
+                    Some(version) if whole && (offset - job.base).is_multiple_of(bs) => {
+                        job.versions.insert(chunk, version);
+                    }
+                    _ if job.drives.len() == 1 => {
+                        let last = end.saturating_sub(job.base).div_ceil(bs).min(job.chunks);
+                        job.unsure.extend(chunk.min(last)..last);
+                    }
+                    // Where a striped transfer lies is not worth the trouble.
+                    _ => job.unsure.extend(0..job.chunks),
+                }
+            }
+        }
+    }
+
     /// The application asks for its next transfer, if it has one.
     fn issue(&mut self, now: Instant, number: usize, slot: usize) {
         let job = &mut self.jobs[number];
@@ -143,7 +169,7 @@ impl Jobs {
             Some(end) => now >= end,
             None => job.issued >= job.chunks,
         };
-        if over {
+        if over || job.drives.iter().any(|drive| self.released[*drive]) {
             return;
         }
         if let Some(rate) = self.fio.rate {
@@ -303,6 +329,26 @@ impl Work for Jobs {
                 Action::Complete { job, slot } => self.complete(now, job, slot),
             }
         }
+    }
+
+    fn release(&mut self, drive: usize) -> bool {
+        self.released[drive] = true;
+        let uses = |job: &&Job| job.drives.contains(&drive);
+        !self.jobs.iter().filter(uses).any(|job| job.slots.iter().any(|slot| slot.busy))
+    }
+
+    fn written(&self, drive: usize) -> Vec<Written> {
+        let length = self.fio.bs as u64;
+        let jobs = self.jobs.iter().filter(|job| job.drives.contains(&drive));
+        jobs.flat_map(|job| {
+            let striped = job.drives.len() > 1;
+            job.versions.iter().map(move |(chunk, version)| Written {
+                offset: if striped { 0 } else { job.base + chunk * length },
+                length: if striped { u64::MAX } else { length },
+                version: (!striped && !job.unsure.contains(chunk)).then_some(*version),
+            })
+        })
+        .collect()
     }
 
     fn tally(&self) -> &Tally {

@@ -5,7 +5,7 @@ mod buffers;
 
 use super::boot::{Attached, BootError};
 use super::contents::{Contents, Held, Known};
-use super::work::{Tally, Work};
+use super::work::{Tally, Work, Written};
 use super::{BLOCK, SoftwareConfig};
 use crate::measure::{CommandKey, Op, Submission, Tracker};
 use buffers::Buffers;
@@ -401,6 +401,15 @@ impl Work for Replayer {
                 Action::Complete(number) => self.complete(now, number),
             }
         }
+    }
+
+    fn release(&mut self, _: usize) -> bool {
+        // A recording is replayed to its end.
+        self.is_done()
+    }
+
+    fn written(&self, _: usize) -> Vec<Written> {
+        vec![Written { offset: 0, length: u64::MAX, version: None }]
     }
 
     fn tally(&self) -> &Tally {

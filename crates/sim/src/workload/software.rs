@@ -3,7 +3,7 @@
 use super::boot::{Attached, BootError, Bring};
 use super::jobs::Jobs;
 use super::replay::Replayer;
-use super::work::{Tally, Work};
+use super::work::{Tally, Work, Written};
 use super::{SoftwareConfig, Workload};
 use crate::kernel::Rng;
 use crate::measure::{Latency, Tracker};
@@ -59,6 +59,8 @@ pub(crate) struct Software {
     away: BTreeMap<usize, Instant>,
     /// Drives that are brought up again.
     returns: Vec<(usize, Return)>,
+    /// What other hosts wrote to drives, before they came here.
+    learnt: Vec<(usize, Vec<Written>)>,
 }
 
 /// See [`Bring::again`].
@@ -94,6 +96,7 @@ impl Software {
             ports: Vec::new(),
             away: BTreeMap::new(),
             returns: Vec::new(),
+            learnt: Vec::new(),
         }
     }
 
@@ -130,6 +133,32 @@ impl Software {
             let task = self.bring().again(drive, port.clone());
             self.returns.push((drive, Task::new(&self.bus, task)));
         }
+    }
+
+    /// Drive `drive`, which comes later, holds what follows from this seed.
+    pub fn holds(&mut self, drive: usize, pattern: u64) {
+        self.patterns[drive] = pattern;
+    }
+
+    /// Lets a drive go: whether nothing is under way there.
+    pub fn release(&mut self, drive: usize) -> bool {
+        match &mut self.stage {
+            Stage::Working(work) => work.release(drive),
+            stage => matches!(stage, Stage::Done),
+        }
+    }
+
+    /// What was written to a drive.
+    pub fn written(&self, drive: usize) -> Vec<Written> {
+        match &self.stage {
+            Stage::Working(work) => work.written(drive),
+            _ => self.finished.as_ref().map_or_else(Vec::new, |work| work.written(drive)),
+        }
+    }
+
+    /// What another host wrote to a drive.
+    pub fn learn(&mut self, drive: usize, written: Vec<Written>) {
+        self.learnt.push((drive, written));
     }
 
     /// A drive that is gone, and since when.
@@ -288,7 +317,9 @@ impl Software {
                 check(&fio, &drives)?;
                 let patterns = self.patterns.clone();
                 let work = Jobs::new(now, fio, self.config, drives, patterns, ram, &self.rng);
-                Box::new(work.ok_or(BootError::Memory)?)
+                let mut work = work.ok_or(BootError::Memory)?;
+                self.learnt.iter().for_each(|(drive, written)| work.learn(*drive, written));
+                Box::new(work)
             }
         };
         work.start(now);

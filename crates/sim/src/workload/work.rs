@@ -20,6 +20,15 @@ pub(crate) struct Tally {
     pub verified: u64,
 }
 
+/// Bytes of a drive, and how often they were written; not known for sure with
+/// `None`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Written {
+    pub offset: u64,
+    pub length: u64,
+    pub version: Option<u32>,
+}
+
 /// A workload on drives that are up.
 pub(super) trait Work {
     fn start(&mut self, now: Instant);
@@ -39,6 +48,12 @@ pub(super) trait Work {
 
     /// A drive is gone: its commands have failed, others wait for it.
     fn lost(&mut self, now: Instant, drive: usize, tracker: &mut Tracker);
+
+    /// Begins nothing more on a drive; whether what was begun there has ended.
+    fn release(&mut self, drive: usize) -> bool;
+
+    /// What was written to a drive.
+    fn written(&self, drive: usize) -> Vec<Written>;
 
     /// It is back, with a driver that knows nothing of before.
     fn restored(&mut self, now: Instant, drive: usize, driver: Driver);

@@ -1,6 +1,6 @@
 //! From configuration to components.
 
-use super::config::{Attached, Config, HostConfig, SwitchConfig};
+use super::config::{Attached, Config, HostConfig, Move, SwitchConfig};
 use super::{Error, Kind, Places, World};
 use crate::drive::DriveConfig;
 use crate::kernel::{Component, Kernel};
@@ -43,6 +43,7 @@ pub(super) fn build(config: &Config) -> Result<World, Error> {
         drive_above: Vec::new(),
         base: None,
         outages: Vec::new(),
+        moves: Vec::new(),
     };
     let network = &config.network;
     let stations = (0..network.stations.len()).map(|n| world.add(Kind::Station(n))).collect();
@@ -55,6 +56,11 @@ pub(super) fn build(config: &Config) -> Result<World, Error> {
     for (number, outage) in config.outages.iter().enumerate() {
         world.outages.push(*outage);
         world.add(Kind::Power(number));
+    }
+    for (number, planned) in config.moves.iter().enumerate() {
+        world.moves.push(*planned);
+        world.prepare_move(planned);
+        world.add(Kind::Move(number));
     }
     Ok(world)
 }
@@ -92,7 +98,33 @@ fn check(config: &Config) -> Result<(), Error> {
             return fail(format!("drive {number}: reads_in_flight is 1 to 1024"));
         }
     }
-    check_outages(config)
+    check_outages(config)?;
+    config.moves.iter().enumerate().try_for_each(|(number, planned)| {
+        let fail = |what: &str| Error::Config(format!("move {number}: {what}"));
+        check_move(config, planned).map_err(fail)
+    })
+}
+
+fn check_move(config: &Config, planned: &Move) -> Result<(), &'static str> {
+    let port = |[host, port]: [usize; 2]| match config.hosts.get(host).map(|host| &host.attached) {
+        Some(Attached::Switch(switch)) => switch.ports.get(port),
+        _ => None,
+    };
+    let (Some(from), Some(to)) = (port(planned.from), port(planned.to)) else {
+        return Err("it goes from a port of a host's switch to one of another's");
+    };
+    let stations = [from, to].map(|port| port.transport.stations());
+    let [Some(([first, here], _)), Some(([second, there], _))] = stations else {
+        return Err("it needs a network");
+    };
+    if here != there || first == second {
+        return Err("both ports lead to one station, from two");
+    }
+    let again = |other: &&Move| other.from == planned.from || other.to == planned.to;
+    if config.moves.iter().filter(again).count() > 1 {
+        return Err("a port has one move");
+    }
+    Ok(())
 }
 
 /// Bytes that the largest TLP needs in the stream, with its frame's header.

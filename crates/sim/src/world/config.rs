@@ -26,6 +26,22 @@ pub struct Config {
     pub network: NetworkConfig,
     /// When device nodes are without power.
     pub outages: Vec<Outage>,
+    /// Device nodes that go from one host to another while they run.
+    pub moves: Vec<Move>,
+}
+
+/// A device node goes from one host to another, with its drive. Both hosts have
+/// a port for it, over transports to the same station; the drive named there is
+/// the same. It turns the second host away until then, and the first after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Move {
+    /// When the first host is told to let go: it begins no more commands, and
+    /// the device goes when those under way have ended.
+    pub at: Instant,
+    /// The first host, and its port.
+    pub from: [usize; 2],
+    /// The second. It boots when all its links are up, so not before this one.
+    pub to: [usize; 2],
 }
 
 /// A device node loses its power, and with it everything but what is on the

@@ -1,9 +1,12 @@
 //! Which component gets what for its turn.
 
-use super::{Error, Kind, Outage, World};
+use super::{Error, Kind, Move, Outage, World};
 use crate::kernel::Component;
 use crate::node::{Context, device, switch};
-use wire::Instant;
+use wire::{Duration, Instant};
+
+/// How often it is looked whether a host has let a drive go.
+const LOOK: Duration = Duration::from_us(1);
 
 /// The context of a turn, borrowed from the world field by field.
 macro_rules! context {
@@ -58,6 +61,7 @@ impl World {
                 device.run(around, &mut context)
             }
             Kind::Power(outage) => self.run_power(outage),
+            Kind::Move(number) => self.run_move(number),
             Kind::Station(station) => {
                 let mut context = context!(self, 0);
                 self.network.run_station(station, &mut context)
@@ -102,6 +106,28 @@ impl World {
             }
         }
         until
+    }
+
+    /// A device node goes to another host, once the first has let go.
+    fn run_move(&mut self, number: usize) -> Option<Instant> {
+        let now = self.kernel.now();
+        let Move { at, from: [host, port], .. } = self.moves[number];
+        if now < at {
+            return Some(at);
+        }
+        if !self.hosts[host].software.release(port) {
+            return Some(now + LOOK);
+        }
+        let link = self.link_of(self.moves[number].from);
+        let (device, around, mut context) = device!(self, link, host);
+        let next = device.leave(around, &mut context);
+        let component = self.device_components[link];
+        if let Some(next) = next {
+            self.kernel.arm_by(component, next);
+        }
+        let component = self.hand_over(number);
+        self.kernel.arm_by(component, now);
+        None
     }
 
     fn run_switch(&mut self, switch: usize) -> Option<Instant> {

@@ -4,11 +4,12 @@
 mod build;
 mod config;
 mod dispatch;
+mod moves;
 mod preset;
 mod report;
 
 pub use build::FIRST_PORT;
-pub use config::{Attached, Config, HostConfig, Outage, PortConfig, SwitchConfig};
+pub use config::{Attached, Config, HostConfig, Move, Outage, PortConfig, SwitchConfig};
 pub use preset::READS_IN_FLIGHT;
 pub use report::{HostReport, LinkReport, Report, TunnelReport};
 
@@ -74,6 +75,8 @@ enum Kind {
     Bridge(usize),
     /// The power of a device node.
     Power(usize),
+    /// A device node that goes to another host.
+    Move(usize),
 }
 
 /// Where a host's parts are.
@@ -122,6 +125,7 @@ pub struct World {
     drive_above: Vec<(usize, Option<usize>)>,
     base: Option<Base>,
     outages: Vec<Outage>,
+    moves: Vec<Move>,
 }
 
 impl World {

@@ -142,8 +142,9 @@ impl Config {
             attached,
         };
         let network = NetworkConfig::default();
-        let (seed, limits, outages) = (1, Limits::default(), Vec::new());
-        Self { seed, limits, hosts: vec![host], network, outages }
+        let (seed, limits) = (1, Limits::default());
+        let (outages, moves) = (Vec::new(), Vec::new());
+        Self { seed, limits, hosts: vec![host], network, outages, moves }
     }
 }
 

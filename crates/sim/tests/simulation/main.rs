@@ -3,6 +3,7 @@
 mod aggregation;
 mod laws;
 mod limits;
+mod moves;
 mod outages;
 mod plans;
 mod prediction;

@@ -285,6 +285,40 @@ fn echo_and_goodbye() {
     assert_eq!(link.down_cause(0), Some(&Cause::Goodbye));
 }
 
+#[test]
+fn only_probes_move_devices() {
+    let mut link = Link::up();
+    link.ends[0].move_to(7);
+    link.settle(1000);
+    assert_eq!(link.down_cause(1), Some(&Cause::Violation("a move by no probe")));
+
+    let mut link = Link::up();
+    link.ends[1].move_to(7);
+    link.settle(1000);
+    assert_eq!(link.down_cause(0), Some(&Cause::Violation("a move by no probe")));
+
+    let mut link = Link::new(|settings| {
+        if settings.role == Role::Host {
+            settings.role = Role::Probe;
+        }
+    });
+    link.connect();
+    link.settle(1000);
+    link.outputs = Default::default();
+    link.ends[0].move_to(7);
+    link.settle(1000);
+    assert_eq!(link.outputs[1], [Output::Move(7)]);
+}
+
+#[test]
+fn a_host_says_its_group() {
+    let mut link = Link::new(|settings| settings.group = 9);
+    link.connect();
+    link.settle(1000);
+    assert!(matches!(link.outputs[1][..], [Output::Up(Hello { group: 9, .. })]));
+    assert!(matches!(link.outputs[0][..], [Output::Up(Hello { group: 0, .. })]));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 

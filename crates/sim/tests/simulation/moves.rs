@@ -1,0 +1,102 @@
+//! Device nodes that go from one host to another while they run.
+
+use crate::worlds::*;
+use sim::drive::Timing;
+use sim::ethernet::{Rate, bridge};
+use sim::measure::{Observer, Point};
+use sim::workload::{Fio, Rw, Workload};
+use sim::world::{Move, Report};
+use sim::{Config, World};
+use std::cell::RefCell;
+use std::rc::Rc;
+use wire::{Duration, Instant};
+
+/// Links that went down at a host: when, and which.
+#[derive(Clone, Default)]
+struct Downs(Rc<RefCell<Vec<(Instant, u16)>>>);
+
+impl Observer for Downs {
+    fn link(&mut self, at: Instant, point: Point, up: bool) {
+        if let (Point::TunnelHost(link), false) = (point, up) {
+            self.0.borrow_mut().push((at, link));
+        }
+    }
+}
+
+/// Two hosts and two drives. The first host works on both, until one of them
+/// goes to the second host.
+fn plan(first: Rw, second: Rw) -> Config {
+    let network = bridged(vec![station(Rate::G1); 4], 1, bridge::Mode::StoreAndForward, None);
+    let runtime = Some(Duration::from_ms(12));
+    let work = |rw, numjobs, runtime| {
+        let fio = Fio { numjobs, runtime, size: 128 << 10, ..Fio::new(rw, 4096, 4) };
+        Workload::Fio(fio)
+    };
+    let flash = Timing::SAMSUNG_970_PRO;
+    let ports = vec![(tcp([0, 2]), drive(0, flash)), (tcp([0, 3]), drive(1, flash))];
+    let one = host(work(first, 2, runtime), ports);
+    let two = host(work(second, 1, None), vec![(tcp([1, 2]), drive(0, flash))]);
+    let at = Instant::ZERO + Duration::from_ms(6);
+    let moves = vec![Move { at, from: [0, 0], to: [1, 0] }];
+    Config { moves, ..config(vec![one, two], network) }
+}
+
+fn watched(config: &Config) -> (Report, Vec<(Instant, u16)>) {
+    let downs = Downs::default();
+    let mut world = World::new(config).unwrap();
+    world.observe(Box::new(downs.clone()));
+    let report = world.run().unwrap();
+    let downs = downs.0.borrow().clone();
+    (report, downs)
+}
+
+#[test]
+fn a_drive_goes_to_another_host_with_what_it_holds() {
+    for (first, second) in [(Rw::RandWrite, Rw::Read), (Rw::RandRw, Rw::RandRw)] {
+        let config = plan(first, second);
+        let (report, downs) = watched(&config);
+        check(&report);
+        let [one, two] = &report.hosts[..] else { panic!("two hosts") };
+        assert_eq!((one.failures, two.failures), (0, 0), "every command ends, and well");
+        assert_eq!((one.mismatches, two.mismatches), (0, 0));
+        assert_eq!(two.latency.count(), 32, "all of the second host's transfers");
+        assert!(two.verified > 0, "what the first host wrote was read and compared");
+        // The first host lost this link alone, and went on with the other drive.
+        let first_host: Vec<_> = downs.iter().filter(|(_, link)| *link < 2).collect();
+        let [(at, 0)] = first_host[..] else { panic!("{downs:?}") };
+        assert!(*at >= config.moves[0].at, "{at}");
+        assert!(one.drive_bytes[0] > 0 && one.drive_bytes[1] > one.drive_bytes[0]);
+        assert!(one.span >= Duration::from_ms(12), "it went on to its end: {}", one.span);
+        assert_eq!(watched(&config).0.digest, report.digest, "the same plan, the same digest");
+    }
+}
+
+#[test]
+fn a_drive_that_does_not_go_is_not_had() {
+    let mut config = plan(Rw::Read, Rw::Read);
+    config.moves[0].at = Instant::ZERO + Duration::from_ms(100_000);
+    let mut world = World::new(&config).unwrap();
+    let done = world.run_until(Instant::ZERO + Duration::from_ms(1_500)).unwrap();
+    assert!(!done, "the second host waits for its drive");
+    let report = world.report();
+    assert_eq!(report.hosts[1].commands, 0);
+    assert_eq!(report.hosts[0].failures, 0);
+    assert!(report.hosts[0].latency.count() > 0);
+}
+
+#[test]
+fn moves_that_contradict_the_plan_are_refused() {
+    type Change = fn(&mut Config);
+    let changes: [(Change, &str); 4] = [
+        (|config| config.moves[0].to = [1, 7], "a port of a host's switch"),
+        (|config| config.moves[0].from = [0, 1], "both ports lead to one station"),
+        (|config| config.moves.push(config.moves[0]), "a port has one move"),
+        (|config| config.moves[0].from = [4, 0], "a port of a host's switch"),
+    ];
+    for (change, what) in changes {
+        let mut config = plan(Rw::Read, Rw::Read);
+        change(&mut config);
+        let error = World::new(&config).map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains("move 0") && error.contains(what), "{error}");
+    }
+}
