@@ -3,8 +3,9 @@
 use crate::commands::Failure;
 use crate::node::{NodeArgs, instance};
 use live::Clock;
-use live::net::{Connection, resolve_local};
+use live::net::{Address, Carrier};
 use switch::tunnel::{Cause, Input, Output, Settings, Tunnel};
+use switch::upstream::next_timer;
 use wire::frame::{Reject, Role};
 use wire::{Duration, Instant};
 
@@ -16,7 +17,7 @@ pub struct LinkEnd {
     /// Its clock.
     pub clock: Clock,
     poller: live::Poller,
-    connection: Connection,
+    connection: Carrier,
     /// The tunnel.
     pub tunnel: Tunnel,
     /// When an echo or a TLP came back last.
@@ -31,20 +32,22 @@ impl LinkEnd {
     /// One line that names the node.
     pub fn connect(address: &str, args: &NodeArgs, role: Role) -> Result<Self, Failure> {
         let name = address.to_owned();
-        let address = resolve_local(address, args.insecure)?;
+        let address = Address::of_peer(address, args.insecure)?;
         let clock = Clock::start();
         let mut poller = args.poller()?;
-        let connection = Connection::connect(address)?;
-        poller.add(&connection, true)?;
+        let mut connection = Carrier::connect(clock.now(), &address, args.raw())?;
+        poller.add(&connection, connection.connects_by_output())?;
         let named = |error: std::io::Error| Failure(format!("{name}: {error}"));
-        while !connection.established().map_err(named)? {
+        while !connection.established(clock.now()).map_err(named)? {
             if clock.now() > Instant::ZERO + PATIENCE {
                 return Err(Failure(format!("{name}: no answer")));
             }
-            poller.wait(&clock, Some(clock.now() + Duration::from_ms(100)))?;
+            let soon = Some(clock.now() + Duration::from_ms(100));
+            poller.wait(&clock, next_timer([soon, connection.timer()]))?;
         }
         poller.modify(&connection, false)?;
-        let settings = Settings { max_payload: args.mps, ..Settings::new(role, instance()) };
+        let max_payload = args.payload_for([&address])?;
+        let settings = Settings { max_payload, ..Settings::new(role, instance()) };
         let mut tunnel = Tunnel::new(settings);
         tunnel.handle(clock.now(), Input::Connected);
         let mut end = Self { clock, poller, connection, tunnel, answered: None, name };
@@ -61,28 +64,21 @@ impl LinkEnd {
     pub fn turn(&mut self) -> Result<(), Failure> {
         let now = self.clock.now();
         let failed = |name: &str, why: String| Failure(format!("{name}: {why}"));
-        let mut moved = false;
-        let mut closed = false;
-        while let Some(bytes) =
-            self.connection.receive().map_err(|error| failed(&self.name, error.to_string()))?
-        {
-            if bytes.is_empty() {
-                closed = true;
-                break;
-            }
+        let (tunnel, mut moved) = (&mut self.tunnel, false);
+        let closed = self.connection.receive(now, |bytes| {
             moved = true;
-            self.tunnel.handle(now, Input::Received(bytes));
-        }
+            tunnel.handle(now, Input::Received(bytes));
+        });
         if self.tunnel.pop(pcie::Ready::ALL).is_some() {
             self.answered = Some(self.clock.now());
         }
         let timer = loop {
-            let bytes = self.connection.room();
+            let bytes = self.connection.room(now);
             self.tunnel.handle(now, Input::CanTransmit { bytes });
             match self.tunnel.poll(now) {
                 Output::Transmit(bytes) => {
                     moved = true;
-                    self.connection.send(bytes.into())?;
+                    self.connection.send(now, bytes.into())?;
                 }
                 Output::EchoReply(_) => self.answered = Some(self.clock.now()),
                 Output::Down(Cause::Rejected(Reject::Busy)) => {
@@ -99,6 +95,7 @@ impl LinkEnd {
         if moved {
             self.poller.busy(now);
         } else {
+            let timer = next_timer([timer, self.connection.timer()]);
             self.poller.wait(&self.clock, timer)?;
         }
         Ok(())

@@ -9,7 +9,7 @@ use crate::signals::{Stop, StopHandle};
 use crate::trace_to::TraceArgs;
 use live::attached::{Attached, Switch};
 use live::links::Links;
-use live::net::Listener;
+use live::net::{Address, Incoming, RawSettings};
 use live::{Clock, DeviceNode, Poller, Waiting};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::mpsc::channel;
@@ -36,13 +36,20 @@ impl Ends {
     fn settings(self, role: Role) -> Settings {
         let Self { max_payload, aggregation } = self;
         let loss_limit = Duration::from_ms(600_000);
-        Settings { max_payload, aggregation, loss_limit, ..Settings::new(role, instance()) }
+        // Nor does it have to show that it is there.
+        let keepalive = Duration::from_ms(60_000);
+        let settings = Settings::new(role, instance());
+        Settings { max_payload, aggregation, loss_limit, keepalive, ..settings }
+    }
+
+    fn raw(self) -> RawSettings {
+        RawSettings { give_up: Duration::from_ms(600_000), ..RawSettings::default() }
     }
 }
 
 /// A node in a thread; ends with the value.
 pub struct Node {
-    address: SocketAddr,
+    address: Address,
     stop: StopHandle,
     thread: Option<JoinHandle<Result<(), String>>>,
 }
@@ -61,7 +68,24 @@ impl Node {
         size: u64,
         trace: TraceArgs,
     ) -> Result<Self, Failure> {
+        Self::device_at(&loopback(), clock, waiting, ends, number, size, trace)
+    }
+
+    /// The same on an address of the network namespace of the caller.
+    ///
+    /// # Errors
+    /// If it does not start.
+    pub fn device_at(
+        at: &Address,
+        clock: Clock,
+        waiting: Waiting,
+        ends: Ends,
+        number: usize,
+        size: u64,
+        trace: TraceArgs,
+    ) -> Result<Self, Failure> {
         Self::start(
+            at,
             clock,
             waiting,
             ends,
@@ -84,17 +108,20 @@ impl Node {
         clock: Clock,
         waiting: Waiting,
         ends: Ends,
-        devices: Vec<SocketAddr>,
+        devices: Vec<Address>,
         trace: TraceArgs,
     ) -> Result<Self, Failure> {
         let make = move || {
             let tracer = trace.open(NodeRole::Switch, instance(), clock);
             Ok(host_switch(ends, &devices).traced(tracer.map_err(|error| error.0)?))
         };
-        Self::start(clock, waiting, ends, make, |node, stop| wait_for_links(node, PATIENCE, stop))
+        Self::start(&loopback(), clock, waiting, ends, make, |node, stop| {
+            wait_for_links(node, PATIENCE, stop)
+        })
     }
 
     fn start<A: Attached>(
+        at: &Address,
         clock: Clock,
         waiting: Waiting,
         ends: Ends,
@@ -104,8 +131,9 @@ impl Node {
         let stop = Stop::manual()?;
         let handle = stop.handle()?;
         let (announce, announced) = channel();
+        let at = at.clone();
         let thread = std::thread::spawn(move || {
-            let result = serve(clock, waiting, ends, &stop, make, ready, |address| {
+            let result = serve(&at, clock, waiting, ends, &stop, make, ready, |address| {
                 let _ = announce.send(address);
             });
             result.map_err(|error| error.to_string())
@@ -120,8 +148,8 @@ impl Node {
     }
 
     /// Where it listens.
-    pub fn address(&self) -> SocketAddr {
-        self.address
+    pub fn address(&self) -> Address {
+        self.address.clone()
     }
 }
 
@@ -134,18 +162,20 @@ impl Drop for Node {
     }
 }
 
+#[allow(clippy::too_many_arguments)] // One caller, right above.
 fn serve<A: Attached>(
+    at: &Address,
     clock: Clock,
     waiting: Waiting,
     ends: Ends,
     stop: &Stop,
     make: impl FnOnce() -> Result<A, String>,
     ready: impl FnOnce(&mut DeviceNode<A>, &Stop) -> Result<(), Failure>,
-    announce: impl FnOnce(SocketAddr),
+    announce: impl FnOnce(Address),
 ) -> Result<(), Failure> {
     let attached = make()?;
     let tracer = attached.tracer();
-    let listener = Listener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
+    let listener = Incoming::bind(at, ends.raw())?;
     let settings = ends.settings(Role::Device);
     let mut node = DeviceNode::new(clock, Poller::new(waiting)?, listener, settings, attached)?;
     ready(&mut node, stop)?;
@@ -155,13 +185,18 @@ fn serve<A: Attached>(
     Ok(())
 }
 
+/// Any free port of loopback.
+fn loopback() -> Address {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()
+}
+
 /// The switch of a host node, with a link to each of `devices`.
-pub fn host_switch(ends: Ends, devices: &[SocketAddr]) -> Switch {
+pub fn host_switch(ends: Ends, devices: &[Address]) -> Switch {
     let upstream = Upstream::new(switch::upstream::Settings {
         ports: devices.len() as u8,
         max_payload: usize::from(ends.max_payload),
         p2p: false,
         tunnel: ends.settings(Role::Host),
     });
-    Switch::new(upstream, Links::new(devices))
+    Switch::new(upstream, Links::new(devices).over(ends.raw()))
 }

@@ -3,12 +3,13 @@
 use crate::commands::Failure;
 use crate::namespace::Namespace;
 use clap::Args;
+use live::net::{Address, RawSettings, largest_payload};
 use live::{NvmeDrive, Poller, Report, Waiting};
 use nvme::{Config, Controller};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use switch::aggregate::Policy;
-use switch::congestion::Rate;
+use switch::congestion::{self, Rate};
 use switch::tunnel::Settings;
 use wire::Duration;
 use wire::frame::Role;
@@ -32,6 +33,10 @@ pub struct NodeArgs {
     /// wait=1us)
     #[arg(long, value_name = "POLICY", default_value_t = Policy::Adaptive)]
     pub aggregation: Policy,
+    /// What lets frames go on raw Ethernet: none (the windows alone), swift,
+    /// swift=TIME or rate=RATE. TCP has a control of its own
+    #[arg(long, value_name = "CONTROL", default_value_t = congestion::Config::None)]
+    pub congestion: congestion::Config,
     /// Send at most this many bits of frames a second to all links together,
     /// which share them evenly in bytes: such as 5G or 250M. The headers of
     /// TCP, IP and Ethernet do not count
@@ -40,6 +45,53 @@ pub struct NodeArgs {
 }
 
 impl NodeArgs {
+    /// Where far sides are.
+    ///
+    /// # Errors
+    /// As [`Address::of_peer`].
+    pub fn peers(&self, texts: &[String]) -> io::Result<Vec<Address>> {
+        texts.iter().map(|text| Address::of_peer(text, self.insecure)).collect()
+    }
+
+    /// The largest payload asked for that fits the frames of all of
+    /// `addresses`.
+    ///
+    /// # Errors
+    /// If an interface has gone, or carries no TLPs.
+    pub fn payload_for<'a>(
+        &self,
+        addresses: impl IntoIterator<Item = &'a Address>,
+    ) -> Result<u16, Failure> {
+        let mut payload = self.mps;
+        for address in addresses {
+            if let Address::Raw(station) = address {
+                payload = payload.min(largest_payload(station)?);
+            }
+        }
+        Ok(payload)
+    }
+
+    /// The same with the largest payload that fits; says so if it is not what
+    /// was asked for.
+    ///
+    /// # Errors
+    /// As [`payload_for`](Self::payload_for).
+    pub fn fitted<'a>(
+        &self,
+        addresses: impl IntoIterator<Item = &'a Address>,
+    ) -> Result<Self, Failure> {
+        let mps = self.payload_for(addresses)?;
+        if mps < self.mps {
+            eprintln!("--mps {mps}: frames of raw Ethernet carry no larger payload here");
+        }
+        Ok(Self { mps, ..self.clone() })
+    }
+
+    /// The settings of links over raw Ethernet.
+    pub fn raw(&self) -> RawSettings {
+        RawSettings { congestion: self.congestion, ..RawSettings::default() }
+    }
+
     /// A poller that waits as asked.
     ///
     /// # Errors

@@ -137,6 +137,20 @@ impl<A: Attached> Rig<A> {
         self.memory.ram.clone()
     }
 
+    /// What is attached below the root port.
+    pub fn attached(&self) -> &A {
+        self.machine.attached()
+    }
+
+    /// One look of the machine at everything, without a wait.
+    ///
+    /// # Errors
+    /// As [`Machine::pump`].
+    pub fn look(&mut self) -> Result<(), Failure> {
+        self.machine.pump(&mut self.memory)?;
+        Ok(())
+    }
+
     /// One turn of the machine; waits if nothing moves.
     ///
     /// # Errors

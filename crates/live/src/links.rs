@@ -1,18 +1,17 @@
 //! The connections of a switch's downstream links: made, kept, made again.
 
 use crate::attached::Activity;
-use crate::net::Connection;
+use crate::net::{Address, Carrier, RawSettings};
 use crate::poller::Poller;
 use crate::trace::Tracer;
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::io;
-use std::net::SocketAddr;
 use switch::Upstream;
 use switch::congestion::Rate;
 use switch::egress::Egress;
 use switch::tunnel::{Cause, Input};
-use switch::upstream::LinkOutput;
+use switch::upstream::{LinkOutput, next_timer};
 use wire::frame::Hello;
 use wire::trace::Tap;
 use wire::{Duration, Instant};
@@ -25,9 +24,6 @@ const CONNECTING: Duration = Duration::from_ms(2_000);
 /// Bytes of the largest frame of a tunnel: what a link may send before the next
 /// has its turn.
 pub(crate) const FRAME: usize = (32 << 10) + 12;
-/// Reads from one connection before the others have their turn: a far side
-/// that never stops sending may not starve them.
-const MOST_READS: usize = 16;
 
 /// What happened to a link.
 #[derive(Clone, Debug)]
@@ -47,15 +43,15 @@ pub enum LinkEvent {
 enum State {
     /// Try again at this time.
     Waiting(Instant),
-    /// TCP is on its way, since then.
-    Connecting(Connection, Instant),
+    /// The connection is on its way, since then.
+    Connecting(Carrier, Instant),
     /// The tunnel has it; the flag is what epoll watches for.
-    Open(Connection, bool),
+    Open(Carrier, bool),
 }
 
 #[derive(Debug)]
 struct Link {
-    peer: SocketAddr,
+    peer: Address,
     state: State,
     up: bool,
 }
@@ -65,8 +61,10 @@ impl Link {
     fn timer(&self) -> Option<Instant> {
         match &self.state {
             State::Waiting(at) => Some(*at),
-            State::Connecting(_, since) => Some(*since + CONNECTING),
-            State::Open(..) => None,
+            State::Connecting(connection, since) => {
+                next_timer([Some(*since + CONNECTING), connection.timer()])
+            }
+            State::Open(connection, _) => connection.timer(),
         }
     }
 
@@ -89,19 +87,28 @@ pub struct Links {
     egress: Egress,
     events: VecDeque<LinkEvent>,
     tracer: Tracer,
+    raw: RawSettings,
 }
 
 impl Links {
     /// Connections to be made to `peers`, one a downstream port.
-    pub fn new(peers: &[SocketAddr]) -> Self {
-        let link = |peer: &SocketAddr| Link {
-            peer: *peer,
+    pub fn new(peers: &[Address]) -> Self {
+        let link = |peer: &Address| Link {
+            peer: peer.clone(),
             state: State::Waiting(Instant::ZERO),
             up: false,
         };
         let links = peers.iter().map(link).collect();
         let egress = Egress::new(peers.len().max(1), FRAME, None);
-        Self { links, egress, events: VecDeque::new(), tracer: Tracer::off() }
+        let raw = RawSettings::default();
+        Self { links, egress, events: VecDeque::new(), tracer: Tracer::off(), raw }
+    }
+
+    /// The same, with settings of its own for raw Ethernet.
+    #[must_use]
+    pub fn over(mut self, raw: RawSettings) -> Self {
+        self.raw = raw;
+        self
     }
 
     /// The same with a limit to what goes out on all links together. They
@@ -130,8 +137,8 @@ impl Links {
     }
 
     /// The far side of link `index`.
-    pub fn peer(&self, index: usize) -> SocketAddr {
-        self.links[index].peer
+    pub fn peer(&self, index: usize) -> &Address {
+        &self.links[index].peer
     }
 
     /// Moves bytes between the connections and the tunnels of `upstream`.
@@ -167,7 +174,7 @@ impl Links {
             link.watch(poller)?;
         }
         let timers = self.links.iter().map(Link::timer).chain([sent.timer]);
-        all.timer = switch::upstream::next_timer(timers);
+        all.timer = next_timer(timers);
         Ok(all)
     }
 
@@ -182,14 +189,14 @@ impl Links {
         let link = &mut self.links[index];
         match &mut link.state {
             State::Waiting(at) if now < *at => {}
-            State::Waiting(_) => match Connection::connect(link.peer) {
+            State::Waiting(_) => match Carrier::connect(now, &link.peer, self.raw) {
                 Ok(connection) => {
-                    poller.add(&connection, true)?;
+                    poller.add(&connection, connection.connects_by_output())?;
                     link.state = State::Connecting(connection, now);
                 }
                 Err(error) => self.fail(now, index, &error),
             },
-            State::Connecting(connection, since) => match connection.established() {
+            State::Connecting(connection, since) => match connection.established(now) {
                 Ok(false) if now < *since + CONNECTING => {}
                 Ok(false) => self.fail(now, index, &io::ErrorKind::TimedOut.into()),
                 Ok(true) => {
@@ -238,11 +245,12 @@ impl Links {
         let State::Open(connection, _) = &mut self.links[index].state else { return false };
         let (tap, tracer) = (Tap::link(index), &self.tracer);
         let mut received = false;
-        let gone = receive(connection, |bytes| {
+        let gone = connection.receive(now, |bytes| {
             received = true;
             tracer.stream(tap, true, &bytes);
             upstream.handle_link(now, index, Input::Received(bytes));
         });
+        received |= connection.take_stirred();
         if gone {
             upstream.handle_link(now, index, Input::Disconnected);
         }
@@ -254,7 +262,7 @@ impl Links {
         let mut all = Activity::default();
         for (index, link) in self.links.iter_mut().enumerate() {
             if let State::Open(connection, _) = &mut link.state
-                && connection.flush().is_err()
+                && connection.flush(now).is_err()
             {
                 upstream.handle_link(now, index, Input::Disconnected);
             }
@@ -266,7 +274,7 @@ impl Links {
             for index in 0..self.links.len() {
                 self.transmit(now, index, false, upstream, &mut all);
             }
-            all.timer = switch::upstream::next_timer([all.timer, Some(at)]);
+            all.timer = next_timer([all.timer, Some(at)]);
         }
         self.egress = egress;
         all
@@ -285,7 +293,7 @@ impl Links {
         let link = &mut self.links[index];
         let State::Open(connection, _) = &mut link.state else { return None };
         let tap = Tap::link(index);
-        let bytes = if may { connection.room() } else { 0 };
+        let bytes = if may { connection.room(now) } else { 0 };
         upstream.handle_link(now, index, Input::CanTransmit { bytes });
         loop {
             match upstream.poll_link(now, index) {
@@ -294,7 +302,7 @@ impl Links {
                     let bytes = Bytes::from(bytes);
                     self.tracer.stream(tap, false, &bytes);
                     let length = bytes.len();
-                    if connection.send(bytes).is_err() {
+                    if connection.send(now, bytes).is_err() {
                         upstream.handle_link(now, index, Input::Disconnected);
                     }
                     return Some(length);
@@ -313,18 +321,18 @@ impl Links {
                 LinkOutput::Down(cause) => {
                     all.moved = true;
                     // What is queued (a reject, a goodbye) still goes out.
-                    let bytes = connection.room();
+                    let bytes = connection.room(now);
                     upstream.handle_link(now, index, Input::CanTransmit { bytes });
                     while let LinkOutput::Transmit(bytes) = upstream.poll_link(now, index) {
                         let bytes = Bytes::from(bytes);
                         self.tracer.stream(tap, false, &bytes);
-                        let _ = connection.send(bytes);
+                        let _ = connection.send(now, bytes);
                     }
                     self.close_link(now, index, upstream, cause);
                     return None;
                 }
                 LinkOutput::Timeout(at) => {
-                    all.timer = switch::upstream::next_timer([all.timer, at]);
+                    all.timer = next_timer([all.timer, at]);
                     return None;
                 }
             }
@@ -355,29 +363,9 @@ impl Links {
             while let LinkOutput::Transmit(bytes) = upstream.poll_link(Instant::ZERO, index) {
                 let bytes = Bytes::from(bytes);
                 self.tracer.stream(Tap::link(index), false, &bytes);
-                let _ = connection.send(bytes);
+                let _ = connection.send(Instant::ZERO, bytes);
             }
+            connection.linger();
         }
     }
-}
-
-/// Takes what a connection has, within reason, into `take`; whether it is
-/// gone.
-pub(crate) fn receive(connection: &mut Connection, mut take: impl FnMut(Bytes)) -> bool {
-    for _ in 0..MOST_READS {
-        match connection.receive() {
-            Ok(Some(bytes)) if bytes.is_empty() => return true,
-            Ok(Some(bytes)) => {
-                let short = bytes.len() < 32 << 10;
-                take(bytes);
-                // A short read has emptied the socket: save the next call.
-                if short {
-                    return false;
-                }
-            }
-            Ok(None) => return false,
-            Err(_) => return true,
-        }
-    }
-    false
 }

@@ -6,7 +6,7 @@ use crate::node::{NodeArgs, drive, instance, print_report};
 use crate::signals::Stop;
 use crate::trace_to::TraceArgs;
 use live::device::DeviceEvent;
-use live::net::{Listener, resolve_local};
+use live::net::{Address, Incoming};
 use live::{Clock, DeviceNode};
 use switch::tunnel::Settings;
 use wire::frame::Role;
@@ -17,12 +17,14 @@ use wire::trace::NodeRole;
 #[command(after_help = "Examples:\n  \
     farlane device --namespace ram=256M\n  \
     farlane device --listen 0.0.0.0:4420 --insecure --namespace file=disk.img,size=10G\n  \
-    farlane device --namespace ram=256M --aggregation wait=1us --rate-limit 1G\n\n\
+    farlane device --namespace ram=256M --aggregation wait=1us --rate-limit 1G\n  \
+    farlane device --listen raw:eth0 --insecure --namespace ram=256M\n\n\
     Ctrl-C finishes what is under way, makes the data durable and ends; a second\n\
     one ends at once. Counters of errors and traffic are printed at the end, and\n\
     on SIGUSR1.")]
 pub struct Args {
-    /// Where to listen; port 0 takes any free one
+    /// Where to listen: HOST:PORT, port 0 takes any free one, or raw:INTERFACE
+    /// for raw Ethernet
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:4420")]
     listen: String,
     /// file=PATH[,size=SIZE][,block=512|4096][,ro] or ram=SIZE[,block=…];
@@ -56,17 +58,18 @@ fn parse_serial(text: &str) -> Result<String, String> {
 /// # Errors
 /// One line for the user.
 pub fn run(args: &Args) -> Outcome {
-    let address = resolve_local(&args.listen, args.node.insecure)?;
+    let address = Address::to_listen(&args.listen, args.node.insecure)?;
+    let options = args.node.fitted([&address])?;
     let stop = Stop::on_signals()?;
-    let mps = usize::from(args.node.mps);
+    let mps = usize::from(options.mps);
     let drive = drive(&args.namespaces, args.serial.as_deref(), &args.listen, mps)?;
-    let listener = Listener::bind(address)?;
-    let settings = Settings { group: args.group, ..args.node.tunnel(Role::Device) };
+    let listener = Incoming::bind(&address, options.raw())?;
+    let settings = Settings { group: args.group, ..options.tunnel(Role::Device) };
     let clock = Clock::start();
     let tracer = args.trace.open(NodeRole::Device, instance(), clock)?;
     let drive = drive.traced(tracer.clone());
-    let mut node = DeviceNode::new(clock, args.node.poller()?, listener, settings, drive)?
-        .limited(args.node.limit());
+    let mut node = DeviceNode::new(clock, options.poller()?, listener, settings, drive)?
+        .limited(options.limit());
     eprintln!("listening on {}", node.address()?);
     let ran = node.run(stop.fd(), || stop.wanted(), tell);
     args.trace.close(&tracer)?;

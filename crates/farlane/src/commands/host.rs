@@ -9,7 +9,6 @@ use live::Clock;
 use live::attached::Switch;
 use live::host::{HostEvent, HostNode};
 use live::links::Links;
-use live::net::resolve_local;
 use pcie::{enumerate, root};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,12 +22,14 @@ use wire::trace::NodeRole;
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
     farlane host --connect 192.0.2.7:4420 --insecure --vfio-user /tmp/farlane\n  \
-    farlane host --connect 127.0.0.1:4420 --group 2 --hot-plug --vfio-user /tmp/two\n\n\
+    farlane host --connect 127.0.0.1:4420 --group 2 --hot-plug --vfio-user /tmp/two\n  \
+    farlane host --connect raw:eth0,02:00:5e:10:00:01 --insecure --vfio-user /tmp/farlane\n\n\
     Endpoint N is offered on DIR/N/cntrl; the QEMU options are printed on stdout.\n\
     Ctrl-C tells the nodes and ends; a second one ends at once. Counters of errors\n\
     and traffic are printed at the end, and on SIGUSR1.")]
 pub struct Args {
-    /// Device or switch nodes, one a downstream port
+    /// Device or switch nodes, one a downstream port: HOST:PORT, or
+    /// raw:INTERFACE,MAC for raw Ethernet
     #[arg(long = "connect", value_name = "ADDR", required = true)]
     connect: Vec<String>,
     /// Folder for the sockets
@@ -73,20 +74,17 @@ pub fn run(args: &Args) -> Outcome {
     if !args.mrrs.is_power_of_two() || !(128..=4096).contains(&args.mrrs) {
         return Err(Failure(format!("--mrrs {}: 128, 256, … 4096", args.mrrs)));
     }
-    let peers = args
-        .connect
-        .iter()
-        .map(|text| resolve_local(text, args.node.insecure))
-        .collect::<Result<Vec<_>, _>>()?;
+    let peers = args.node.peers(&args.connect)?;
+    let options = args.node.fitted(&peers)?;
     let ports = port_count(peers.len())?;
     raise_descriptor_limit();
     let stop = Stop::on_signals()?;
-    let mps = usize::from(args.node.mps);
+    let mps = usize::from(options.mps);
     let upstream = Upstream::new(switch::upstream::Settings {
         ports,
         max_payload: mps,
         p2p: args.p2p,
-        tunnel: Settings { group: args.group, ..args.node.tunnel(Role::Host) },
+        tunnel: Settings { group: args.group, ..options.tunnel(Role::Host) },
     });
     let clock = Clock::start();
     let tracer = args.trace.open(NodeRole::Host, instance(), clock)?;
@@ -102,10 +100,13 @@ pub fn run(args: &Args) -> Outcome {
     };
     let mut node = HostNode::start(
         clock,
-        args.node.poller()?,
+        options.poller()?,
         root::Settings { max_payload: mps, ecrc: args.ecrc, ..root::Settings::default() },
         settings,
-        Switch::new(upstream, Links::new(&peers).limited(args.node.limit()).traced(tracer.clone())),
+        Switch::new(
+            upstream,
+            Links::new(&peers).over(options.raw()).limited(options.limit()).traced(tracer.clone()),
+        ),
         &args.vfio_user,
         args.mmap_doorbells,
         |switch, now| {

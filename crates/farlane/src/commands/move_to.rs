@@ -17,7 +17,7 @@ use wire::frame::Role;
     host, which has tried to connect all the time, offers it as an endpoint.\n\
     Unmount on the first host before: to its driver this is a drive pulled out.")]
 pub struct Args {
-    /// The device node
+    /// The device node: HOST:PORT or raw:INTERFACE,MAC
     #[arg(value_name = "ADDR")]
     address: String,
     /// The group of the host that is to have it; 0: whoever comes first

@@ -15,7 +15,7 @@ use wire::{Bdf, Tag};
     For the configuration read it takes the host's place for a moment; while a\n\
     host is attached only the link is measured, and stderr says so.")]
 pub struct Args {
-    /// The node
+    /// The node: HOST:PORT or raw:INTERFACE,MAC
     #[arg(value_name = "ADDR")]
     address: String,
     /// Round trips of each kind

@@ -8,7 +8,7 @@ use crate::signals::Stop;
 use crate::trace_to::TraceArgs;
 use live::attached::Switch;
 use live::links::Links;
-use live::net::{Listener, resolve_local};
+use live::net::{Address, Incoming};
 use live::{Clock, DeviceNode};
 use switch::Upstream;
 use wire::frame::Role;
@@ -22,10 +22,11 @@ use wire::trace::NodeRole;
     Ctrl-C tells both sides and ends; a second one ends at once. Counters of errors\n\
     and traffic are printed at the end, and on SIGUSR1.")]
 pub struct Args {
-    /// Where to listen for the host; port 0 takes any free one
+    /// Where to listen for the host: HOST:PORT, port 0 takes any free one, or
+    /// raw:INTERFACE
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:4421")]
     listen: String,
-    /// Device nodes, one a downstream port
+    /// Device nodes, one a downstream port: HOST:PORT or raw:INTERFACE,MAC
     #[arg(long = "connect", value_name = "ADDR", required = true)]
     connect: Vec<String>,
     /// Let endpoints reach each other
@@ -42,27 +43,26 @@ pub struct Args {
 /// # Errors
 /// One line for the user.
 pub fn run(args: &Args) -> Outcome {
-    let address = resolve_local(&args.listen, args.node.insecure)?;
-    let peers = args
-        .connect
-        .iter()
-        .map(|text| resolve_local(text, args.node.insecure))
-        .collect::<Result<Vec<_>, _>>()?;
+    let address = Address::to_listen(&args.listen, args.node.insecure)?;
+    let peers = args.node.peers(&args.connect)?;
+    let options = args.node.fitted(peers.iter().chain([&address]))?;
     let stop = Stop::on_signals()?;
-    let listener = Listener::bind(address)?;
+    let listener = Incoming::bind(&address, options.raw())?;
     let upstream = Upstream::new(switch::upstream::Settings {
         ports: port_count(peers.len())?,
-        max_payload: usize::from(args.node.mps),
+        max_payload: usize::from(options.mps),
         p2p: args.p2p,
-        tunnel: args.node.tunnel(Role::Host),
+        tunnel: options.tunnel(Role::Host),
     });
     let clock = Clock::start();
     let tracer = args.trace.open(NodeRole::Switch, instance(), clock)?;
-    let switch =
-        Switch::new(upstream, Links::new(&peers).limited(args.node.limit()).traced(tracer.clone()));
-    let settings = args.node.tunnel(Role::Device);
-    let mut node = DeviceNode::new(clock, args.node.poller()?, listener, settings, switch)?
-        .limited(args.node.limit());
+    let switch = Switch::new(
+        upstream,
+        Links::new(&peers).over(options.raw()).limited(options.limit()).traced(tracer.clone()),
+    );
+    let settings = options.tunnel(Role::Device);
+    let mut node = DeviceNode::new(clock, options.poller()?, listener, settings, switch)?
+        .limited(options.limit());
     wait_for_links(&mut node, PATIENCE, &stop)?;
     eprintln!("listening on {}", node.address()?);
     let ran = node.run(stop.fd(), || stop.wanted(), tell);

@@ -67,3 +67,82 @@ fn the_document_and_the_page_have_every_run() {
     assert_eq!(html.matches("<polyline").count(), runs.len());
     assert!(!html.contains("NaN") && !html.contains("src=") && !html.contains("href="));
 }
+
+/// Ways to a drive that can be had here: links and transports.
+fn ways() -> usize {
+    // Raw Ethernet and limited cables need namespaces of their own.
+    if live::net::Namespace::new().is_ok() { 4 } else { 1 }
+}
+
+fn ablation(more: &[&str]) -> Value {
+    let arguments = ["bench", "--aggregation", "per-tlp,adaptive", "--quick", "--rounds", "1"];
+    let output = run(&[&arguments, more, &["--json"]].concat());
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert_eq!(said.contains("not measured"), ways() == 1, "{said}");
+    let document = serde_json::from_slice(&output.stdout).unwrap();
+    crate::json_document::every_key_is_described(&document);
+    document
+}
+
+#[test]
+fn policies_are_compared_on_every_way() {
+    let page = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("ablation.html");
+    let document = ablation(&["--iodepth", "8", "--html", page.to_str().unwrap()]);
+    let runs = document["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), ways() * 2 * 2, "policies, read and write");
+    let links = ["loopback", "veth 100 Mb/s"];
+    for run in runs {
+        assert!(links.contains(&run["link"].as_str().unwrap()), "{run}");
+        assert!(["tcp", "raw"].contains(&run["transport"].as_str().unwrap()), "{run}");
+        assert!(run["bytes_per_s"].as_f64().unwrap() > 0.0 && run["mps"] == 128, "{run}");
+        let shared = run["tlps_per_frame"].as_f64().unwrap();
+        assert_eq!(shared == 1.0, run["aggregation"] == "per-tlp", "{run}");
+        // An Ethernet frame has room for ten, or eleven completions.
+        assert!(run["transport"] == "tcp" || shared < 12.0, "{run}");
+    }
+    let gains = document["gains"].as_array().unwrap();
+    assert_eq!(gains.len(), ways() * 2, "adaptive, read and write");
+    for gain in gains {
+        let counted = gain["link"] != "loopback";
+        assert_eq!(gain["most_percent"].is_number(), counted, "{gain}");
+        assert_eq!(gain["reached_percent"].is_number(), counted, "{gain}");
+    }
+    let checked = document["link_check"].as_array().unwrap();
+    assert_eq!(checked.len(), if ways() > 1 { 4 } else { 0 });
+    let html = std::fs::read_to_string(page).unwrap();
+    assert_eq!(html.matches("<svg class=\"plot\"").count(), ways() * 2);
+    assert_eq!(html.matches("<polyline").count(), runs.len());
+    assert!(!html.contains("NaN") && !html.contains("src=") && !html.contains("href="));
+}
+
+#[test]
+fn latencies_of_policies_are_compared_in_pairs() {
+    let document = ablation(&["--transport", "tcp", "--rw", "randread"]);
+    let pairs = document["latencies"].as_array().unwrap();
+    assert_eq!(pairs.len(), if ways() > 1 { 2 } else { 1 }, "a pair of arms a link");
+    for pair in pairs {
+        assert_eq!(pair["pairs"], 20);
+        let number = |name: &str| pair[name].as_f64().unwrap_or_else(|| panic!("{name}: {pair}"));
+        assert!(number("p50_per_tlp_ns") > 0.0 && number("p50_adaptive_ns") > 0.0);
+        let spread = ["change_percent_q1", "change_percent", "change_percent_q3"].map(number);
+        assert!(spread.is_sorted(), "{pair}");
+    }
+}
+
+#[test]
+fn what_cannot_be_compared_is_refused() {
+    for (more, says) in [
+        (&["--mps", "128,256"][..], "one --mps"),
+        (&["--mps", "2048"][..], "up to 1024"),
+        (&["--rw", "read", "--iodepth", "1"][..], "no workload fits"),
+    ] {
+        let output = run(&[&["bench", "--aggregation", "adaptive"], more].concat());
+        assert_eq!(output.status.code(), Some(1), "{more:?}");
+        let line = crate::process::one_line(&output);
+        assert!(line.contains(says), "{more:?}: {line}");
+    }
+    for wrong in [&["--aggregation", "never"][..], &["--transport", "raw"][..]] {
+        assert_eq!(run(&[&["bench"], wrong].concat()).status.code(), Some(2), "{wrong:?}");
+    }
+}

@@ -3,10 +3,13 @@
 
 mod bench;
 mod demo;
+#[path = "../../../live/tests/dma/isolated.rs"]
+mod isolated;
 mod json_document;
 mod mistakes;
 mod nodes;
 mod process;
+mod raw;
 mod record;
 mod replay;
 mod reproduce;

@@ -4,14 +4,13 @@ mod visitors;
 
 use crate::attached::{Attached, Report};
 use crate::clock::Clock;
-use crate::links::{FRAME, receive};
-use crate::net::{Connection, Listener};
+use crate::links::FRAME;
+use crate::net::{Address, Carrier, Incoming};
 use crate::poller::Poller;
 use crate::trace::{Tapped, Tracer};
 use crate::wanted::Wanted;
 use bytes::Bytes;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
 use std::os::fd::BorrowedFd;
 use switch::congestion::Rate;
 use switch::downstream::{Downstream, Output};
@@ -25,11 +24,11 @@ use wire::{Duration, Instant};
 #[derive(Clone, Debug)]
 pub enum DeviceEvent {
     /// A host uses the device.
-    HostUp(SocketAddr),
+    HostUp(Address),
     /// The host is gone; the device has been reset.
-    HostDown(SocketAddr, Cause),
+    HostDown(Address, Cause),
     /// Somebody was turned away, or did not speak the protocol.
-    TurnedAway(SocketAddr, Cause),
+    TurnedAway(Address, Cause),
     /// The device belongs to hosts of this group from now on; to any with 0.
     Moved(u16),
     /// Something about what is attached.
@@ -48,16 +47,16 @@ const ACCEPT: Duration = Duration::from_ms(1);
 pub struct DeviceNode<A> {
     clock: Clock,
     poller: Poller,
-    listener: Listener,
+    listener: Incoming,
     downstream: Downstream<Tapped<A>>,
-    host: Option<(Connection, bool)>,
+    host: Option<(Carrier, bool)>,
     /// The group of that host.
     host_group: u16,
     /// The group of hosts that the device belongs to; 0: any.
     group: u16,
     visitors: Visitors,
     /// Who was turned away last, and why.
-    turned_away: Option<(IpAddr, Cause)>,
+    turned_away: Option<(String, Cause)>,
     accept_at: Instant,
     settings: Settings,
     tracer: Tracer,
@@ -72,10 +71,11 @@ impl<A: Attached> DeviceNode<A> {
     pub fn new(
         clock: Clock,
         poller: Poller,
-        listener: Listener,
+        listener: impl Into<Incoming>,
         settings: Settings,
         attached: A,
     ) -> io::Result<Self> {
+        let listener = listener.into();
         poller.add(&listener, false)?;
         attached.watch(&poller)?;
         let tracer = attached.tracer();
@@ -108,7 +108,7 @@ impl<A: Attached> DeviceNode<A> {
     ///
     /// # Errors
     /// As `getsockname(2)`.
-    pub fn address(&self) -> io::Result<SocketAddr> {
+    pub fn address(&self) -> io::Result<Address> {
         self.listener.address()
     }
 
@@ -196,8 +196,9 @@ impl<A: Attached> DeviceNode<A> {
 
     /// Whether the host has had everything that it asked for.
     fn is_drained(&mut self) -> bool {
+        let now = self.clock.now();
         let Some((connection, _)) = &mut self.host else { return true };
-        let sent = connection.room() > 0;
+        let sent = connection.room(now) > 0;
         let done = self.downstream.function_mut().drain();
         done && sent && self.downstream.tunnel().queue().is_empty()
     }
@@ -214,7 +215,7 @@ impl<A: Attached> DeviceNode<A> {
         let mut once = |event| {
             // Who waits for the device tries five times a second.
             if let DeviceEvent::TurnedAway(peer, cause) = &event {
-                let same = (peer.ip(), cause.clone());
+                let same = (peer.machine(), cause.clone());
                 if last.as_ref() == Some(&same) {
                     return;
                 }
@@ -251,9 +252,10 @@ impl<A: Attached> DeviceNode<A> {
         while let Some(news) = self.downstream.function_mut().news() {
             tell(DeviceEvent::Attached(news));
         }
+        let carrier = self.host.as_ref().and_then(|(connection, _)| connection.timer());
+        let visitors = self.visitors.timer();
         let held = self.egress.held_until(now);
-        let trace = self.tracer.tick(now, !moved);
-        let timers = [active.timer, link, self.visitors.timer(), trace, held];
+        let timers = [active.timer, link, carrier, visitors, self.tracer.tick(now, !moved), held];
         Ok((moved, switch::upstream::next_timer(timers)))
     }
 
@@ -285,10 +287,11 @@ impl<A: Attached> DeviceNode<A> {
         while let Output::Transmit(bytes) = self.downstream.poll(now) {
             let bytes = Bytes::from(bytes);
             self.tracer.stream(Tap::UPLINK, true, &bytes);
-            if connection.send(bytes).is_err() {
+            if connection.send(now, bytes).is_err() {
                 break;
             }
         }
+        connection.linger();
     }
 
     fn accept(&mut self, now: Instant) -> io::Result<bool> {
@@ -297,7 +300,7 @@ impl<A: Attached> DeviceNode<A> {
         }
         self.accept_at = now + ACCEPT;
         let mut moved = false;
-        while let Some(connection) = self.listener.accept() {
+        while let Some(connection) = self.listener.accept(now) {
             self.poller.add(&connection, false)?;
             self.visitors.welcome(now, connection, self.settings);
             moved = true;
@@ -310,15 +313,16 @@ impl<A: Attached> DeviceNode<A> {
         let Some((connection, _)) = &mut self.host else { return Ok(false) };
         let (downstream, tracer) = (&mut self.downstream, &self.tracer);
         let mut moved = false;
-        let mut gone = receive(connection, |bytes| {
+        let mut gone = connection.receive(now, |bytes| {
             moved = true;
             tracer.stream(Tap::UPLINK, false, &bytes);
             downstream.handle(now, Input::Received(bytes));
         });
-        gone |= connection.flush().is_err();
+        moved |= connection.take_stirred();
+        gone |= connection.flush(now).is_err();
         while let Some((connection, _)) = &mut self.host {
             let held = self.egress.is_held(now);
-            let bytes = if held { 0 } else { connection.room() };
+            let bytes = if held { 0 } else { connection.room(now) };
             self.downstream.handle(now, Input::CanTransmit { bytes });
             match self.downstream.poll(now) {
                 Output::Timeout(_) => break,
@@ -355,7 +359,7 @@ impl<A: Attached> DeviceNode<A> {
                 let bytes = Bytes::from(bytes);
                 self.tracer.stream(Tap::UPLINK, true, &bytes);
                 self.egress.sent(now, bytes.len());
-                return Ok(connection.send(bytes).is_err());
+                return Ok(connection.send(now, bytes).is_err());
             }
             (Output::Up(_), Some((connection, _))) => tell(DeviceEvent::HostUp(connection.peer())),
             (Output::Down(cause), Some((connection, _))) => {

@@ -2,8 +2,7 @@
 //! turned away. None of them can do more than waste its own connection.
 
 use super::DeviceEvent;
-use crate::links::receive;
-use crate::net::Connection;
+use crate::net::Carrier;
 use bytes::{Bytes, BytesMut};
 use switch::tunnel::{Cause, Input, Output, Settings, Tunnel};
 use wire::frame::{self, Control, Header, Reject, Role};
@@ -13,10 +12,13 @@ use wire::{Duration, Instant};
 const MOST: usize = 16;
 /// How long a connection may keep its greeting to itself.
 const PATIENCE: Duration = Duration::from_ms(2_000);
+/// How long a host waits for the one before it, if nothing tells that that one
+/// has ended: longer than a link takes to be lost.
+const SUCCESSION: Duration = Duration::from_ms(1_000);
 
 #[derive(Debug)]
 struct Visitor {
-    connection: Connection,
+    connection: Carrier,
     /// What came before it was known who it is.
     greeting: BytesMut,
     /// Set once it is known not to become the host.
@@ -30,7 +32,7 @@ struct Visitor {
 
 /// A connection that greets as a host.
 pub(super) struct Host {
-    pub connection: Connection,
+    pub connection: Carrier,
     pub greeting: Bytes,
     pub group: u16,
 }
@@ -41,7 +43,7 @@ pub(super) struct Visitors(Vec<Visitor>);
 
 impl Visitors {
     /// Takes a new connection; the oldest has to go if there are too many.
-    pub fn welcome(&mut self, now: Instant, connection: Connection, settings: Settings) {
+    pub fn welcome(&mut self, now: Instant, connection: Carrier, settings: Settings) {
         if self.0.len() >= MOST {
             self.0.remove(0);
         }
@@ -64,7 +66,9 @@ impl Visitors {
             Some(_) => visitor.settings.keepalive,
             None => PATIENCE,
         };
-        self.0.iter().map(|visitor| visitor.since + timer(visitor)).min()
+        let own = self.0.iter().map(|visitor| Some(visitor.since + timer(visitor)));
+        let carriers = self.0.iter().map(|visitor| visitor.connection.timer());
+        switch::upstream::next_timer(own.chain(carriers))
     }
 
     /// The group that one of them wants the device to belong to.
@@ -107,7 +111,7 @@ impl Visitor {
         tell: &mut impl FnMut(DeviceEvent),
     ) -> Option<u16> {
         let (greeting, tunnel) = (&mut self.greeting, &mut self.tunnel);
-        let gone = receive(&mut self.connection, |bytes| match tunnel {
+        let gone = self.connection.receive(now, |bytes| match tunnel {
             Some(tunnel) => tunnel.handle(now, Input::Received(bytes)),
             None => greeting.extend_from_slice(&bytes),
         });
@@ -119,6 +123,9 @@ impl Visitor {
                     if wanted {
                         return Some(theirs);
                     }
+                    if self.may_succeed(now) {
+                        return None;
+                    }
                     self.entertain(now, Some(Reject::Busy));
                 }
                 Some(Some((Role::Host, _))) => self.entertain(now, Some(Reject::Group)),
@@ -127,6 +134,12 @@ impl Visitor {
         }
         self.talk(now, tell);
         None
+    }
+
+    /// On raw Ethernet the kernel says no goodbye for a process that was
+    /// killed: the host may be the last one, started again.
+    fn may_succeed(&self, now: Instant) -> bool {
+        !self.connection.says_end() && now < self.since + SUCCESSION
     }
 
     /// Gives the visitor a tunnel end of its own, which answers echoes and
@@ -145,14 +158,16 @@ impl Visitor {
         let Some(tunnel) = &mut self.tunnel else { return };
         self.since = now;
         loop {
-            tunnel.handle(now, Input::CanTransmit { bytes: self.connection.room() });
+            tunnel.handle(now, Input::CanTransmit { bytes: self.connection.room(now) });
             // A probe carries no TLPs.
             while tunnel.pop(pcie::Ready::ALL).is_some() {}
             match tunnel.poll(now) {
-                Output::Transmit(bytes) => self.gone |= self.connection.send(bytes.into()).is_err(),
+                Output::Transmit(bytes) => {
+                    self.gone |= self.connection.send(now, bytes.into()).is_err()
+                }
                 Output::Down(cause) => {
                     while let Output::Transmit(bytes) = tunnel.poll(now) {
-                        let _ = self.connection.send(bytes.into());
+                        let _ = self.connection.send(now, bytes.into());
                     }
                     if !matches!(cause, Cause::Goodbye | Cause::Disconnected) {
                         tell(DeviceEvent::TurnedAway(self.connection.peer(), cause));

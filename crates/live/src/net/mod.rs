@@ -1,7 +1,17 @@
-//! TCP connections that carry frames.
+//! TCP connections and raw Ethernet that carry frames.
 
 mod address;
+mod carrier;
 mod connection;
+mod interface;
+mod namespace;
+mod packet;
+mod raw;
 
-pub use address::resolve_local;
+pub use address::{Address, Station};
+pub use carrier::{Carrier, Incoming};
 pub use connection::{Connection, Listener};
+pub use interface::{Interface, Mac};
+pub use namespace::Namespace;
+pub use packet::{ETHERNET, Filter, PacketSocket};
+pub use raw::{RawConnection, RawListener, RawSettings, largest_payload};

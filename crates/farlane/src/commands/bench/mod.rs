@@ -1,5 +1,6 @@
 //! `farlane bench`: direct and tunnelled beside the raw floor, in one run.
 
+mod ablation;
 mod case;
 mod congestion;
 mod cpu;
@@ -15,6 +16,8 @@ use crate::progress::Progress;
 use case::{CASES, Case, Path};
 use live::Waiting;
 use run::Bench;
+use switch::aggregate::Policy;
+use switch::congestion::Rate;
 use wire::Duration;
 
 /// Measure throughput and latency, direct and tunnelled, beside raw TCP
@@ -22,7 +25,8 @@ use wire::Duration;
 #[command(args_conflicts_with_subcommands = true)]
 #[command(after_help = "Examples:\n  farlane bench --quick\n  \
     farlane bench --spin 0 --json\n  farlane bench --html bench.html\n  \
-    farlane bench --rw randread --iodepth 1 --path tunnelled --mps 4096\n\n\
+    farlane bench --rw randread --iodepth 1 --path tunnelled --mps 4096\n  \
+    farlane bench --aggregation per-tlp,wait=1us,adaptive\n\n\
     Rounds are interleaved: floor, then every case on every path, and again.\n\
     Figures are medians over the rounds.")]
 pub struct Args {
@@ -43,8 +47,9 @@ pub struct Args {
     /// Look for input this long before sleeping; 0 sleeps at once
     #[arg(long, value_name = "MICROSECONDS", default_value_t = 50)]
     spin: u64,
-    /// Payload sizes to measure at
-    #[arg(long, value_name = "BYTES", value_delimiter = ',', default_value = "256,4096",
+    /// Payload sizes to measure at: 256 and 4096 unless told otherwise; one,
+    /// with --aggregation, and 128
+    #[arg(long, value_name = "BYTES", value_delimiter = ',',
           value_parser = crate::node::parse_mps)]
     mps: Vec<u16>,
     /// Only these workloads
@@ -60,6 +65,18 @@ pub struct Args {
     /// Only this way to the drive
     #[arg(long)]
     path: Option<Path>,
+    /// Compare these policies of aggregation instead, over loopback and over a
+    /// link with a rate in network namespaces (which needs root)
+    #[arg(long, value_name = "POLICY", value_delimiter = ',',
+          conflicts_with_all = ["path", "recording"])]
+    aggregation: Vec<Policy>,
+    /// With --aggregation: only this transport
+    #[arg(long, value_delimiter = ',', requires = "aggregation")]
+    transport: Vec<ablation::Transport>,
+    /// With --aggregation: bits of wire a second of the limited link, such as
+    /// 100M
+    #[arg(long, value_name = "RATE", default_value_t = ablation::RATE)]
+    link_rate: Rate,
 }
 
 /// Other things to measure.
@@ -116,15 +133,23 @@ pub fn run(args: &Args) -> Outcome {
         0 => Waiting::Block,
         us => Waiting::Spin(Duration::from_us(us)),
     };
+    if !args.aggregation.is_empty() {
+        return ablation::run(args, waiting);
+    }
+    let sizes = if args.mps.is_empty() { &[256, 4096][..] } else { &args.mps };
     let rounds = args.rounds.unwrap_or(if args.quick { 3 } else { 7 });
     let span = Duration::from_ms(if args.quick { 150 } else { 500 });
     let mut progress = Progress::new();
-    let mut results =
-        Results { waiting, floor: Floor::default(), series: series(args), recording: Vec::new() };
+    let mut results = Results {
+        waiting,
+        floor: Floor::default(),
+        series: series(args, sizes),
+        recording: Vec::new(),
+    };
     if results.series.is_empty() {
         return Err(Failure("no workload fits --rw, --iodepth and --path together".into()));
     }
-    let mut bench = Bench::new(waiting, &args.mps)?;
+    let mut bench = Bench::new(waiting, sizes)?;
     for round in 1..=rounds {
         progress.show(&format!("round {round} of {rounds}: raw TCP"));
         bench.floor(span, &mut results.floor)?;
@@ -138,7 +163,7 @@ pub fn run(args: &Args) -> Outcome {
     }
     drop(bench);
     if let Some(pairs) = args.recording {
-        results.recording = recording::measure(waiting, args.mps[0], pairs, &mut progress)?;
+        results.recording = recording::measure(waiting, sizes[0], pairs, &mut progress)?;
     }
     progress.done();
     let document = print::document(&results);
@@ -154,9 +179,9 @@ pub fn run(args: &Args) -> Outcome {
     Ok(())
 }
 
-fn series(args: &Args) -> Vec<Series> {
+fn series(args: &Args, sizes: &[u16]) -> Vec<Series> {
     let mut all = Vec::new();
-    for mps in &args.mps {
+    for mps in sizes {
         for case in CASES {
             for path in [Path::Direct, Path::Tunnelled] {
                 if !args.wants(path, &case) {

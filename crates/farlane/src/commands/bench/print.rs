@@ -3,7 +3,7 @@
 use super::case::Path;
 use super::recording::{Cost, Turn};
 use super::run::Round;
-use super::{Results, Series};
+use super::{Floor, Results, Series};
 use live::Waiting;
 use serde::Serialize;
 
@@ -91,16 +91,35 @@ fn round2(value: f64) -> f64 {
     (value * 100.0).round() / 100.0
 }
 
-/// Medians and ratios of what was measured.
-pub fn document(results: &Results) -> Document {
-    let floor = FloorEntry {
-        wait: match results.waiting {
+/// The floor's medians.
+pub fn floor(waiting: Waiting, floor: &Floor) -> FloorEntry {
+    FloorEntry {
+        wait: match waiting {
             Waiting::Block => "block",
             Waiting::Spin(_) => "spin",
         },
-        tcp_pingpong_64b_p50_ns: median(&results.floor.ping_pong_p50),
-        tcp_stream_bytes_per_s: median(&results.floor.stream),
-    };
+        tcp_pingpong_64b_p50_ns: median(&floor.ping_pong_p50),
+        tcp_stream_bytes_per_s: median(&floor.stream),
+    }
+}
+
+/// Bytes a second of the median round.
+pub fn median_throughput(series: &Series) -> f64 {
+    spread(series.rounds.iter().map(|round| round.bytes_per_s)).0
+}
+
+/// How much more the second of a pair is than the first, in hundredths:
+/// quartiles over the pairs.
+pub fn percent_of_pairs(pairs: &[(u64, u64)]) -> [f64; 3] {
+    let each = |(without, with): &(u64, u64)| *with as f64 / (*without).max(1) as f64 - 1.0;
+    let mut costs: Vec<f64> = pairs.iter().map(|pair| 100.0 * each(pair)).collect();
+    costs.sort_by(f64::total_cmp);
+    [1, 2, 3].map(|n| round2(costs[(costs.len() - 1) * n / 4]))
+}
+
+/// Medians and ratios of what was measured.
+pub fn document(results: &Results) -> Document {
+    let floor = floor(results.waiting, &results.floor);
     let runs = results.series.iter().map(|series| run(series, &floor)).collect();
     let recording = results.recording.iter().map(recording).collect();
     Document { schema: SCHEMA, floor, runs, recording }
@@ -130,7 +149,7 @@ fn recording(cost: &Cost) -> Recording {
     }
 }
 
-fn run(series: &Series, floor: &FloorEntry) -> Run {
+pub fn run(series: &Series, floor: &FloorEntry) -> Run {
     let of = |field: fn(&Round) -> f64| spread(series.rounds.iter().map(field));
     let (iops, iops_min, iops_max) = of(|round| round.iops);
     let (bytes_per_s, ..) = of(|round| round.bytes_per_s);

@@ -22,6 +22,8 @@ use wire::{Duration, Instant};
 
 /// Bytes of each drive: small enough to be written before it is measured.
 const DRIVE: u64 = 64 << 20;
+/// How long a machine goes on after a round: what travels arrives.
+const SETTLE: Duration = Duration::from_ms(2);
 
 /// What one round of one case came to.
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +59,8 @@ pub struct Bench {
     _nodes: Vec<Node>,
 }
 
-fn settings() -> Settings {
+/// Queues deep enough for every workload.
+pub fn settings() -> Settings {
     Settings {
         driver: initiator::Settings { entries: 256, ..initiator::Settings::default() },
         ..Settings::default()
@@ -82,7 +85,7 @@ pub fn tunnelled(
     let poller = Poller::new(waiting)?;
     let rig =
         Rig::start(clock, poller, &settings(), switch, |switch| links.look(clock.now(), switch))?;
-    Ok((Station::new(mps, rig)?, far))
+    Ok((Station::new(mps, rig, DRIVE)?, far))
 }
 
 impl Bench {
@@ -98,7 +101,7 @@ impl Bench {
                 node::drive(&[Namespace::ram(DRIVE)], Some("FARLANE-BENCH"), "", usize::from(mps))?;
             let poller = Poller::new(waiting)?;
             let rig = Rig::start(clock, poller, &settings(), drive, |_| Ok(true))?;
-            direct.push(Station::new(mps, rig)?);
+            direct.push(Station::new(mps, rig, DRIVE)?);
             let (station, far) = tunnelled(clock, waiting, mps, &TraceArgs::default())?;
             through.push(station);
             nodes.push(far);
@@ -160,13 +163,17 @@ impl Until {
 }
 
 impl<A: Attached> Station<A> {
-    fn new(mps: u16, mut rig: Rig<A>) -> Result<Self, Failure> {
+    /// Writes all of the drive, which has `size` bytes.
+    ///
+    /// # Errors
+    /// If a command fails.
+    pub fn new(mps: u16, mut rig: Rig<A>, size: u64) -> Result<Self, Failure> {
         rig.stop_observing();
         let buffers = (0..32).map(|_| rig.buffer(128 << 10)).collect::<Result<_, _>>()?;
         let mut station = Self { mps, rig, buffers, next: 1 };
         // Memory that was never written is neither read nor written as the
         // rest is.
-        let drive = DRIVE / u64::from(FILL.bs);
+        let drive = size / u64::from(FILL.bs);
         station.load(FILL, Until::Commands(drive), &mut Latency::new())?;
         Ok(station)
     }
@@ -199,6 +206,24 @@ impl<A: Attached> Station<A> {
             host_cpu_ns: each(host),
             device_cpu_ns: each(device),
         })
+    }
+
+    /// Goes on for a moment without load: nobody does it until the next round.
+    ///
+    /// # Errors
+    /// As [`Rig::look`].
+    pub fn settle(&mut self) -> Result<(), Failure> {
+        let clock = *self.rig.machine_mut().clock();
+        let until = clock.now() + SETTLE;
+        while clock.now() < until {
+            self.rig.look()?;
+        }
+        Ok(())
+    }
+
+    /// What is attached below the root port.
+    pub fn attached(&self) -> &A {
+        self.rig.attached()
     }
 
     /// Keeps `iodepth` commands in flight, then lets them end.

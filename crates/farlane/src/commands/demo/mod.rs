@@ -14,10 +14,10 @@ use crate::progress::Progress;
 use crate::rig::{Rig, Settings};
 use crate::trace_to::TraceArgs;
 use live::attached::Switch;
+use live::net::Address;
 use live::{Clock, NvmeDrive, Poller, Waiting};
 use measure::Latencies;
 use nvme::initiator::Op;
-use std::net::SocketAddr;
 use switch::aggregate::Policy;
 use wire::Duration;
 use wire::trace::NodeRole;
@@ -96,7 +96,7 @@ pub fn run(args: &Args) -> Outcome {
             Node::device(clock, waiting, ends, number, DRIVE, trace)
         })
         .collect::<Result<Vec<_>, _>>()?;
-    let mut addresses: Vec<SocketAddr> = devices.iter().map(Node::address).collect();
+    let mut addresses: Vec<Address> = devices.iter().map(Node::address).collect();
     let mut switches = Vec::new();
     if args.cascade {
         switches.push(Node::switch(

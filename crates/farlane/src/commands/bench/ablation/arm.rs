@@ -1,0 +1,127 @@
+//! One way to the drive: a link, a transport, a policy.
+
+use super::super::Series;
+use super::super::case::{CASES, Case, Path};
+use super::super::run::{Station, settings};
+use super::lab::Place;
+use super::{Link, Transport};
+use crate::analyse::latency::Latency;
+use crate::commands::Failure;
+use crate::links::{LinksUp, PATIENCE};
+use crate::local::{Ends, Node, host_switch};
+use crate::rig::Rig;
+use crate::trace_to::TraceArgs;
+use live::attached::Switch;
+use live::{Clock, Poller, Waiting};
+use nvme::initiator::Op;
+use switch::aggregate::Policy;
+use switch::tunnel::Counters;
+use wire::Duration;
+
+/// Bytes of a drive: written before it is measured, TLP by TLP.
+const DRIVE: u64 = 4 << 20;
+
+const fn sequential(op: Op, rw: &'static str) -> Case {
+    Case { rw, op, random: false, bs: 32 << 10, iodepth: 8 }
+}
+
+/// What runs on every arm: both directions with the link full, and one command
+/// at a time.
+pub fn cases() -> Vec<Case> {
+    let latency = CASES.into_iter().filter(|case| case.iodepth == 1);
+    [sequential(Op::Read, "read"), sequential(Op::Write, "write")]
+        .into_iter()
+        .chain(latency)
+        .collect()
+}
+
+/// See the module.
+pub struct Arm {
+    pub link: Link,
+    pub transport: Transport,
+    pub policy: Policy,
+    pub place: Place,
+    pub series: Vec<Series>,
+    /// TLPs and frames in the direction of the data, by case.
+    pub carried: Vec<(u64, u64)>,
+    station: Station<Switch>,
+    _node: Node,
+}
+
+impl Arm {
+    /// Brings both ends up and writes the drive.
+    ///
+    /// # Errors
+    /// If one does not come up.
+    pub fn new(
+        clock: Clock,
+        waiting: Waiting,
+        mps: u16,
+        (link, transport, policy): (Link, Transport, Policy),
+        cases: &[Case],
+    ) -> Result<Self, Failure> {
+        let place = match link {
+            Link::Loopback => Place::loopback(transport)?,
+            Link::Veth(_) => Place::cable(transport)?,
+        };
+        let ends = Ends { max_payload: mps, aggregation: policy };
+        let listen = place.to_listen().clone();
+        let start =
+            || Node::device_at(&listen, clock, waiting, ends, 0, DRIVE, TraceArgs::default());
+        let node = place.far.enter(start)??;
+        let peer = place.peer(&node.address());
+        let station = place.near.enter(|| {
+            let switch = host_switch(ends, &[peer]);
+            let mut links = LinksUp::new(clock.now(), PATIENCE);
+            let look = |switch: &mut Switch| links.look(clock.now(), switch);
+            let rig = Rig::start(clock, Poller::new(waiting)?, &settings(), switch, look)?;
+            Station::new(mps, rig, DRIVE)
+        })??;
+        let series = cases.iter().map(|case| Series {
+            path: Path::Tunnelled,
+            mps,
+            case: *case,
+            rounds: Vec::new(),
+            latency: Latency::new(),
+        });
+        let (series, carried) = (series.collect(), vec![(0, 0); cases.len()]);
+        Ok(Self { link, transport, policy, place, series, carried, station, _node: node })
+    }
+
+    /// One round of case number `index`.
+    ///
+    /// # Errors
+    /// If a command fails.
+    pub fn round(&mut self, index: usize, span: Duration) -> Result<(), Failure> {
+        let before = self.counters();
+        let series = &mut self.series[index];
+        let round = self.station.round(series.case, span, &mut series.latency)?;
+        series.rounds.push(round);
+        let op = series.case.op;
+        let after = self.counters();
+        let moved = |counters: Counters| match op {
+            Op::Read => (counters.tlps_received, counters.frames_received),
+            _ => (counters.tlps_sent, counters.frames_sent),
+        };
+        let ((tlps, frames), (tlps_then, frames_then)) = (moved(after), moved(before));
+        self.carried[index].0 += tlps - tlps_then;
+        self.carried[index].1 += frames - frames_then;
+        self.station.settle()
+    }
+
+    /// The median latency of case number `index` over a round that counts for
+    /// nothing else, in nanoseconds.
+    ///
+    /// # Errors
+    /// If a command fails.
+    pub fn p50(&mut self, index: usize, span: Duration) -> Result<u64, Failure> {
+        let case = self.series[index].case;
+        let round = self.station.round(case, span, &mut Latency::new())?;
+        self.station.settle()?;
+        Ok(round.p50_ns)
+    }
+
+    fn counters(&self) -> Counters {
+        self.station.attached().upstream().tunnel(0).counters()
+    }
+}

@@ -1,0 +1,86 @@
+//! Bytes of wire that TLPs cost, alone and together: what aggregation can gain
+//! where the link is the bottleneck.
+
+use super::Transport;
+use nvme::initiator::Op;
+use wire::{frame, raw};
+
+/// Of each Ethernet frame beside its payload (IEEE 802.3, 3.1.1 and 4.4.2):
+/// preamble and start of frame 8, FCS 4, gap 12; and the header.
+pub const WIRE: usize = 24;
+const ETHERNET: usize = 14;
+/// The smallest frame without its FCS.
+const LEAST: usize = 60;
+/// What a frame of the interfaces carries.
+pub const MTU: usize = 1500;
+/// IPv4 and TCP without and with timestamps (RFC 791, 3.1; RFC 9293, 3.1; RFC
+/// 7323, 3.2).
+const IP_TCP: usize = 20 + 20 + 12;
+/// Headers of TLPs with data (PCIe Base 4.0, section 2.2.1): a write to host
+/// memory, which lies above 4 GiB, and a completion.
+const WRITE: usize = 16;
+const COMPLETION: usize = 12;
+/// TLPs of a tunnel's frame at most: 32 KiB of a stream.
+const STREAM_FRAME: usize = 32 << 10;
+
+/// Bytes on the wire for each TLP of data.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cost {
+    /// Each in a frame of its own.
+    pub alone: f64,
+    /// As many together as fit.
+    pub together: f64,
+}
+
+impl Cost {
+    /// Of TLPs that carry `payload` bytes for `op`.
+    pub fn of(transport: Transport, op: Op, payload: usize) -> Self {
+        let tlp = payload + if op == Op::Read { WRITE } else { COMPLETION };
+        match transport {
+            Transport::Raw => {
+                let fit = (MTU - raw::HEADER - frame::HEADER) / tlp;
+                let frame = |tlps: usize| wire(raw::HEADER + frame::HEADER + tlps * tlp);
+                Self { alone: frame(1) as f64, together: frame(fit) as f64 / fit as f64 }
+            }
+            Transport::Tcp => {
+                let segment = MTU - IP_TCP;
+                let fit = STREAM_FRAME / tlp;
+                let of_stream = tlp as f64 + frame::HEADER as f64 / fit as f64;
+                let share = of_stream / segment as f64;
+                Self {
+                    alone: wire(IP_TCP + frame::HEADER + tlp) as f64,
+                    together: share * wire(MTU) as f64,
+                }
+            }
+        }
+    }
+
+    /// How much more the same link carries, as a share.
+    pub fn gain(&self) -> f64 {
+        self.alone / self.together - 1.0
+    }
+}
+
+/// Bytes of wire of a frame with so much behind its EtherType.
+pub fn wire(payload: usize) -> usize {
+    (ETHERNET + payload).max(LEAST) + WIRE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_counted_by_hand() {
+        // 24 + 14 + 12 + 12 + (16 + 128), and ten of them in 24 + 14 + 1464.
+        let raw = Cost::of(Transport::Raw, Op::Read, 128);
+        assert_eq!(raw, Cost { alone: 206.0, together: 150.2 });
+        assert_eq!(Cost::of(Transport::Raw, Op::Write, 128).alone, 202.0);
+        // 24 + 14 + 52 + 12 + 144; 1448 bytes of the stream cost 1538.
+        let tcp = Cost::of(Transport::Tcp, Op::Read, 128);
+        assert_eq!(tcp.alone, 246.0);
+        assert!((tcp.together - 144.0 * 1538.0 / 1448.0).abs() < 0.1, "{}", tcp.together);
+        assert!(tcp.gain() > raw.gain() && raw.gain() > 0.37);
+        assert_eq!(wire(1), 84);
+    }
+}

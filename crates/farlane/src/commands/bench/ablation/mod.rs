@@ -1,0 +1,222 @@
+//! `farlane bench --aggregation`: policies side by side, over loopback and over
+//! a link that is the bottleneck, over TCP and raw Ethernet.
+
+mod arm;
+mod count;
+mod html;
+mod lab;
+mod print;
+
+use super::super::{Failure, Outcome};
+use super::{Args, Floor};
+use crate::floor;
+use crate::progress::Progress;
+use arm::Arm;
+use lab::Passed;
+use live::{Clock, Waiting};
+use std::fmt;
+use switch::aggregate::Policy;
+use switch::congestion::Rate;
+use wire::Duration;
+
+/// How TLPs travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Transport {
+    /// Over TCP.
+    Tcp,
+    /// Over raw Ethernet.
+    Raw,
+}
+
+/// What they travel over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Link {
+    /// This machine's own.
+    Loopback,
+    /// A pair of interfaces with a rate.
+    Veth(Rate),
+}
+
+impl fmt::Display for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Tcp => "tcp",
+            Self::Raw => "raw",
+        })
+    }
+}
+
+impl fmt::Display for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Loopback => f.pad("loopback"),
+            Self::Veth(rate) => {
+                f.pad(&format!("veth {:.0} Mb/s", rate.bits_per_second as f64 / 1e6))
+            }
+        }
+    }
+}
+
+/// The payload unless told otherwise: NEC's.
+pub const MPS: u16 = 128;
+/// The rate unless told otherwise: what one core of a small machine fills with
+/// frames of one TLP.
+pub const RATE: Rate = Rate { bits_per_second: 100_000_000, burst: 1 };
+/// Pairs of rounds that compare latencies.
+const PAIRS: usize = 20;
+
+/// Latencies of one command at a time, per-tlp and adaptive in turn.
+pub struct Pairs {
+    pub link: Link,
+    pub transport: Transport,
+    pub rw: &'static str,
+    /// Medians in nanoseconds.
+    pub pairs: Vec<(u64, u64)>,
+}
+
+/// Everything measured.
+pub struct Ablation {
+    pub waiting: Waiting,
+    pub mps: u16,
+    pub floor: Floor,
+    pub arms: Vec<Arm>,
+    pub pairs: Vec<Pairs>,
+    /// What the limited link let pass, for proof that it counts right.
+    pub check: Vec<Passed>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// One line for the user.
+pub fn run(args: &Args, waiting: Waiting) -> Outcome {
+    let mps = match args.mps[..] {
+        [] => MPS,
+        [mps] if mps <= 1024 => mps,
+        _ => return Err(Failure("--aggregation measures at one --mps, up to 1024".into())),
+    };
+    let clock = Clock::start();
+    let mut progress = Progress::new();
+    let (rounds, span) = match args.quick {
+        true => (3, Duration::from_ms(100)),
+        false => (7, Duration::from_ms(500)),
+    };
+    let rounds = args.rounds.unwrap_or(rounds);
+    let mut all = Ablation {
+        waiting,
+        mps,
+        floor: Floor::default(),
+        arms: arms(args, clock, waiting, mps, &mut progress)?,
+        pairs: Vec::new(),
+        check: Vec::new(),
+    };
+    for arm in &all.arms {
+        if let Link::Veth(rate) = arm.link {
+            arm.place.limit(rate)?;
+        }
+    }
+    if all.arms.iter().any(|arm| arm.link != Link::Loopback) {
+        progress.show("what the link lets pass");
+        all.check = lab::check(clock, args.link_rate, Duration::from_ms(100))?;
+    }
+    for round in 1..=rounds {
+        progress.show(&format!("round {round} of {rounds}: raw TCP"));
+        all.floor.ping_pong_p50.push(floor::measure(clock, waiting, 2000)?.summary().p50_ns);
+        all.floor.stream.push(floor::stream(clock, span)?);
+        for index in 0..all.arms[0].series.len() {
+            for arm in &mut all.arms {
+                let what = format!("{}, {}, {}", arm.link, arm.transport, arm.policy);
+                progress.show(&format!("round {round} of {rounds}: {what}"));
+                arm.round(index, span)?;
+            }
+        }
+    }
+    let pair_span = Duration::from_ms(if args.quick { 20 } else { 100 });
+    all.pairs = pairs(&mut all.arms, pair_span, &mut progress)?;
+    progress.done();
+    let document = print::document(&all);
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&document).expect("plain keys"));
+    } else {
+        print::table(&document);
+    }
+    if let Some(path) = &args.html {
+        std::fs::write(path, html::page(&all, &document))
+            .map_err(|error| Failure(format!("{}: {error}", path.display())))?;
+    }
+    Ok(())
+}
+
+/// Every link, transport and policy that can be had here.
+fn arms(
+    args: &Args,
+    clock: Clock,
+    waiting: Waiting,
+    mps: u16,
+    progress: &mut Progress,
+) -> Result<Vec<Arm>, Failure> {
+    let transports = match &args.transport[..] {
+        [] => vec![Transport::Tcp, Transport::Raw],
+        some => some.to_vec(),
+    };
+    let cases: Vec<_> =
+        arm::cases().into_iter().filter(|case| args.wants(super::Path::Tunnelled, case)).collect();
+    if cases.is_empty() {
+        return Err(Failure("no workload fits --rw and --iodepth together: read and write at 8, randread and randwrite at 1".into()));
+    }
+    let mut arms = Vec::new();
+    for link in [Link::Loopback, Link::Veth(args.link_rate)] {
+        for transport in &transports {
+            for policy in &args.aggregation {
+                progress.show(&format!("{link}, {transport}, {policy}: the drive is written"));
+                match Arm::new(clock, waiting, mps, (link, *transport, *policy), &cases) {
+                    Ok(arm) => arms.push(arm),
+                    // What may be had without privileges is measured all the same.
+                    Err(why) if (link, *transport) != (Link::Loopback, Transport::Tcp) => {
+                        progress.done();
+                        eprintln!("not measured: {transport} over {link}: {why}");
+                        break;
+                    }
+                    Err(why) => return Err(why),
+                }
+            }
+        }
+    }
+    match arms.is_empty() {
+        true => Err(Failure("nothing can be measured here".into())),
+        false => Ok(arms),
+    }
+}
+
+/// Latencies of one command at a time where both policies are there.
+fn pairs(arms: &mut [Arm], span: Duration, progress: &mut Progress) -> Result<Vec<Pairs>, Failure> {
+    let mut all = Vec::new();
+    let with = |policy: Policy| {
+        let found = arms.iter().enumerate().filter(move |(_, arm)| arm.policy == policy);
+        found.map(|(number, arm)| (number, arm.link, arm.transport)).collect::<Vec<_>>()
+    };
+    let (alone, adaptive) = (with(Policy::PerTlp), with(Policy::Adaptive));
+    for (one, link, transport) in alone {
+        let other = adaptive.iter().find(|(_, l, t)| (*l, *t) == (link, transport));
+        let Some((other, ..)) = other else { continue };
+        for index in 0..arms[one].series.len() {
+            let case = arms[one].series[index].case;
+            if case.iodepth != 1 {
+                continue;
+            }
+            let mut pairs = Vec::new();
+            for pair in 0..PAIRS {
+                progress.show(&format!("{link}, {transport}, {}: pair {}", case.name(), pair + 1));
+                // Which comes first changes, for neither may profit.
+                let order = if pair % 2 == 0 { [one, *other] } else { [*other, one] };
+                let mut p50 = [0; 2];
+                for arm in order {
+                    p50[usize::from(arm == *other)] = arms[arm].p50(index, span)?;
+                }
+                pairs.push((p50[0], p50[1]));
+            }
+            all.push(Pairs { link, transport, rw: case.rw, pairs });
+        }
+    }
+    Ok(all)
+}

@@ -1,0 +1,259 @@
+//! Results for people and for machines.
+
+use super::super::print::{FloorEntry, Run, floor, percent_of_pairs, run};
+use super::count::Cost;
+use super::{Ablation, Arm, Link, Pairs};
+use nvme::initiator::Op;
+use serde::Serialize;
+use switch::aggregate::Policy;
+
+/// Version of the document.
+const SCHEMA: u32 = 1;
+
+/// The document of `--aggregation … --json`; docs/json.md describes it.
+#[derive(Serialize)]
+pub struct Document {
+    schema: u32,
+    pub floor: FloorEntry,
+    pub runs: Vec<ArmRun>,
+    pub gains: Vec<Gain>,
+    pub latencies: Vec<LatencyPair>,
+    pub link_check: Vec<Check>,
+}
+
+/// One workload on one arm.
+#[derive(Serialize)]
+pub struct ArmRun {
+    pub aggregation: String,
+    pub transport: String,
+    pub link: String,
+    #[serde(flatten)]
+    pub run: Run,
+    pub tlps_per_frame: f64,
+}
+
+/// What a policy gains over per-tlp.
+#[derive(Serialize)]
+pub struct Gain {
+    pub aggregation: String,
+    pub transport: String,
+    pub link: String,
+    pub rw: &'static str,
+    pub gain_percent: f64,
+    pub wire_bytes_alone: Option<f64>,
+    pub wire_bytes_together: Option<f64>,
+    pub most_percent: Option<f64>,
+    pub reached_percent: Option<f64>,
+    pub link_share_per_tlp: Option<f64>,
+    pub link_share: Option<f64>,
+}
+
+/// One command at a time, per-tlp and adaptive in pairs.
+#[derive(Serialize)]
+pub struct LatencyPair {
+    pub transport: String,
+    pub link: String,
+    pub rw: &'static str,
+    pub pairs: usize,
+    pub p50_per_tlp_ns: u64,
+    pub p50_adaptive_ns: u64,
+    pub change_percent: f64,
+    pub change_percent_q1: f64,
+    pub change_percent_q3: f64,
+}
+
+/// What the limited link let pass of frames of one size.
+#[derive(Serialize)]
+pub struct Check {
+    pub frame_payload: usize,
+    pub wire_bits_per_s: f64,
+}
+
+fn round1(value: f64) -> f64 {
+    (value * 10.0).round() / 10.0
+}
+
+/// Medians and ratios of what was measured.
+pub fn document(all: &Ablation) -> Document {
+    let floor = floor(all.waiting, &all.floor);
+    let runs = all.arms.iter().flat_map(|arm| arm_runs(arm, &floor)).collect();
+    let check = |passed: &super::Passed| Check {
+        frame_payload: passed.payload,
+        wire_bits_per_s: passed.bits_per_second.round(),
+    };
+    Document {
+        schema: SCHEMA,
+        runs,
+        gains: gains(all),
+        latencies: all.pairs.iter().map(latency).collect(),
+        link_check: all.check.iter().map(check).collect(),
+        floor,
+    }
+}
+
+fn arm_runs(arm: &Arm, floor: &FloorEntry) -> Vec<ArmRun> {
+    let each = arm.series.iter().zip(&arm.carried);
+    each.map(|(series, (tlps, frames))| ArmRun {
+        aggregation: arm.policy.to_string(),
+        transport: arm.transport.to_string(),
+        link: arm.link.to_string(),
+        run: run(series, floor),
+        tlps_per_frame: round1(*tlps as f64 / (*frames).max(1) as f64),
+    })
+    .collect()
+}
+
+/// The median of bytes a second of the workload that fills the link.
+fn throughput(arm: &Arm, rw: &str) -> Option<(Op, f64)> {
+    let series = arm.series.iter().find(|series| series.case.rw == rw)?;
+    Some((series.case.op, super::super::print::median_throughput(series)))
+}
+
+fn gains(all: &Ablation) -> Vec<Gain> {
+    let mut gains = Vec::new();
+    for base in all.arms.iter().filter(|arm| arm.policy == Policy::PerTlp) {
+        let same = |arm: &&Arm| (arm.link, arm.transport) == (base.link, base.transport);
+        for arm in all.arms.iter().filter(same).filter(|arm| arm.policy != Policy::PerTlp) {
+            for rw in ["read", "write"] {
+                gains.extend(gain(base, arm, rw, usize::from(all.mps)));
+            }
+        }
+    }
+    gains
+}
+
+fn gain(base: &Arm, arm: &Arm, rw: &'static str, mps: usize) -> Option<Gain> {
+    let ((op, alone), (_, together)) = (throughput(base, rw)?, throughput(arm, rw)?);
+    let gain = together / alone.max(1.0) - 1.0;
+    let cost = Cost::of(arm.transport, op, mps);
+    let share = |bytes_per_s: f64, wire: f64| match arm.link {
+        Link::Veth(rate) => {
+            Some(round1(bytes_per_s / mps as f64 * wire * 800.0 / rate.bits_per_second as f64))
+        }
+        Link::Loopback => None,
+    };
+    let counted = arm.link != Link::Loopback;
+    let most = cost.gain();
+    Some(Gain {
+        aggregation: arm.policy.to_string(),
+        transport: arm.transport.to_string(),
+        link: arm.link.to_string(),
+        rw,
+        gain_percent: round1(100.0 * gain),
+        wire_bytes_alone: counted.then_some(cost.alone),
+        wire_bytes_together: counted.then_some(round1(cost.together)),
+        most_percent: counted.then_some(round1(100.0 * most)),
+        reached_percent: counted.then_some(round1(100.0 * gain / most)),
+        link_share_per_tlp: share(alone, cost.alone),
+        link_share: share(together, cost.together),
+    })
+}
+
+fn latency(pairs: &Pairs) -> LatencyPair {
+    let changes = percent_of_pairs(&pairs.pairs);
+    let mut alone: Vec<u64> = pairs.pairs.iter().map(|pair| pair.0).collect();
+    let mut adaptive: Vec<u64> = pairs.pairs.iter().map(|pair| pair.1).collect();
+    alone.sort_unstable();
+    adaptive.sort_unstable();
+    LatencyPair {
+        transport: pairs.transport.to_string(),
+        link: pairs.link.to_string(),
+        rw: pairs.rw,
+        pairs: pairs.pairs.len(),
+        p50_per_tlp_ns: alone[alone.len() / 2],
+        p50_adaptive_ns: adaptive[adaptive.len() / 2],
+        change_percent: changes[1],
+        change_percent_q1: changes[0],
+        change_percent_q3: changes[2],
+    }
+}
+
+/// Tables on stdout.
+pub fn table(document: &Document) {
+    let floor = &document.floor;
+    println!(
+        "floor ({}): 64-byte TCP round trip p50 {:.2} us; one-way TCP stream {:.0} MB/s",
+        floor.wait,
+        floor.tcp_pingpong_64b_p50_ns as f64 / 1e3,
+        floor.tcp_stream_bytes_per_s as f64 / 1e6,
+    );
+    println!(
+        "{:<14} {:<9} {:<11} {:<21} {:>8} {:>15} {:>10} {:>10} {:>10}",
+        "link",
+        "transport",
+        "aggregation",
+        "workload",
+        "MB/s",
+        "min-max",
+        "TLPs/frame",
+        "p50 us",
+        "p99 us",
+    );
+    for arm in &document.runs {
+        let run = &arm.run;
+        let mb = |iops: f64| iops * f64::from(run.bs) / 1e6;
+        println!(
+            "{:<14} {:<9} {:<11} {:<21} {:>8.2} {:>15} {:>10.1} {:>10.2} {:>10.2}",
+            arm.link,
+            arm.transport,
+            arm.aggregation,
+            format!("{} {} KiB QD{}", run.rw, run.bs >> 10, run.iodepth),
+            run.bytes_per_s / 1e6,
+            format!("{:.2}-{:.2}", mb(run.iops_min), mb(run.iops_max)),
+            arm.tlps_per_frame,
+            run.p50_ns as f64 / 1e3,
+            run.p99_ns as f64 / 1e3,
+        );
+    }
+    println!("\ngain over per-tlp, beside what counting bytes allows:");
+    println!(
+        "{:<14} {:<9} {:<11} {:<6} {:>8} {:>9} {:>9} {:>13} {:>12}",
+        "link",
+        "transport",
+        "aggregation",
+        "rw",
+        "gain %",
+        "allowed %",
+        "reached %",
+        "link filled %",
+        "per-tlp %",
+    );
+    for gain in &document.gains {
+        let or_dash = |value: Option<f64>| value.map_or("-".into(), |value| format!("{value:.1}"));
+        println!(
+            "{:<14} {:<9} {:<11} {:<6} {:>+8.1} {:>9} {:>9} {:>13} {:>12}",
+            gain.link,
+            gain.transport,
+            gain.aggregation,
+            gain.rw,
+            gain.gain_percent,
+            or_dash(gain.most_percent),
+            or_dash(gain.reached_percent),
+            or_dash(gain.link_share),
+            or_dash(gain.link_share_per_tlp),
+        );
+    }
+    println!("\none command at a time, per-tlp and adaptive in turn:");
+    for pair in &document.latencies {
+        println!(
+            "{:<14} {:<9} {:<9} 4 KiB QD1: p50 {:.2} us per-tlp, {:.2} us adaptive: {:+.1} % \
+             (median of {} pairs, quartiles {:+.1} to {:+.1} %)",
+            pair.link,
+            pair.transport,
+            pair.rw,
+            pair.p50_per_tlp_ns as f64 / 1e3,
+            pair.p50_adaptive_ns as f64 / 1e3,
+            pair.change_percent,
+            pair.pairs,
+            pair.change_percent_q1,
+            pair.change_percent_q3,
+        );
+    }
+    for check in &document.link_check {
+        println!(
+            "the link lets frames of {} bytes pass at {:.1} Mb/s of wire",
+            check.frame_payload,
+            check.wire_bits_per_s / 1e6,
+        );
+    }
+}

@@ -1,0 +1,64 @@
+//! Nodes over raw Ethernet, in namespaces that the tests make.
+
+use crate::isolated::isolated;
+use crate::process::{Node, one_line, run};
+use live::net::Namespace;
+use std::process::Output;
+
+const LISTEN: [&str; 6] = ["device", "--listen", "raw:far0", "--insecure", "--namespace", "ram=1M"];
+
+fn ping(address: &str) -> Output {
+    run(&["ping", address, "--insecure", "--count", "10", "--json"])
+}
+
+#[test]
+fn a_killed_node_is_missed_and_one_at_its_place_found() {
+    isolated("raw::a_killed_node_is_missed_and_one_at_its_place_found", |home| {
+        let away = Namespace::new().unwrap();
+        home.cable("near0", &away, "far0").unwrap();
+        let start = || away.enter(|| Node::start(&LISTEN)).unwrap();
+        let node = start();
+        node.line("--mps 1024");
+        let line = node.line("listening on ");
+        let address = line.replace("listening on raw:far0,", "raw:near0,");
+        let output = ping(&address);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        for what in ["link", "config_read"] {
+            assert_eq!(document[what]["n"], 10, "{document}");
+        }
+        let second = away.enter(|| run(&LISTEN)).unwrap();
+        let said = String::from_utf8_lossy(&second.stderr).into_owned();
+        assert!(said.contains("cannot listen on raw:far0: Address already in use"), "{said}");
+        // Killed, not asked: its kernel says nothing for it.
+        drop(node);
+        let output = ping(&address);
+        assert_eq!(output.status.code(), Some(1));
+        assert_eq!(one_line(&output), format!("farlane: {address}: no answer"));
+        let _node = start();
+        let found = (0..50).any(|_| ping(&address).status.success());
+        assert!(found, "the new node is not found");
+    });
+}
+
+#[test]
+fn mistakes_are_named() {
+    isolated("raw::mistakes_are_named", |home| {
+        home.run("ip link set lo up").unwrap();
+        let away = Namespace::new().unwrap();
+        home.cable("near0", &away, "far0").unwrap();
+        let fails = |arguments: &[&str], says: &str| {
+            let output = run(arguments);
+            assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+            let line = one_line(&output);
+            assert!(line.contains(says), "{arguments:?}: {line}");
+        };
+        let device = |at: &'static str| ["device", "--listen", at, "--namespace", "ram=1M"];
+        fails(&device("raw:far0"), "no interface 'far0' here, there are: ");
+        fails(&device("raw:near0"), "raw:near0 is not loopback");
+        fails(&["ping", "raw:lo"], "'raw:lo' is no raw:INTERFACE,MAC");
+        fails(&["ping", "raw:near0,02:00:5e:10:00:01"], "add --insecure");
+        fails(&["ping", "raw:lo,02:00:5e"], "'02:00:5e' is no Ethernet address");
+        fails(&["ping", "raw:lo,ff:ff:ff:ff:ff:ff"], "is a group address");
+    });
+}

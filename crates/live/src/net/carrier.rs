@@ -1,0 +1,225 @@
+//! What carries a link: a TCP connection, or raw Ethernet.
+
+use super::address::Address;
+use super::connection::{Connection, Listener};
+use super::raw::{RawConnection, RawListener, RawSettings};
+use bytes::Bytes;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use wire::Instant;
+
+/// Reads from one TCP connection before the others have their turn: a far side
+/// that never stops sending may not starve them.
+const MOST_READS: usize = 16;
+
+/// See the module.
+#[derive(Debug)]
+pub enum Carrier {
+    /// A TCP connection.
+    Tcp(Connection),
+    /// Raw Ethernet.
+    Raw(Box<RawConnection>),
+}
+
+impl Carrier {
+    /// Begins to connect; [`established`](Self::established) says how it goes.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn connect(now: Instant, peer: &Address, raw: RawSettings) -> io::Result<Self> {
+        Ok(match peer {
+            Address::Tcp(peer) => Self::Tcp(Connection::connect(*peer)?),
+            Address::Raw(peer) => Self::Raw(RawConnection::connect(now, peer, raw)?.into()),
+        })
+    }
+
+    /// Whether a connection that is being made is told of by its descriptor
+    /// becoming writable.
+    pub fn connects_by_output(&self) -> bool {
+        matches!(self, Self::Tcp(_))
+    }
+
+    /// Whether the far side learns that this process has ended, however it
+    /// does.
+    pub fn says_end(&self) -> bool {
+        matches!(self, Self::Tcp(_))
+    }
+
+    /// Whether the connection stands.
+    ///
+    /// # Errors
+    /// Why it could not be made.
+    pub fn established(&mut self, now: Instant) -> io::Result<bool> {
+        match self {
+            Self::Tcp(connection) => connection.established(),
+            Self::Raw(connection) => connection.established(now),
+        }
+    }
+
+    /// The other end.
+    pub fn peer(&self) -> Address {
+        match self {
+            Self::Tcp(connection) => connection.peer().into(),
+            Self::Raw(connection) => Address::Raw(connection.peer().clone()),
+        }
+    }
+
+    /// As [`Connection::keep_records`]; raw Ethernet never does anything else.
+    pub fn keep_records(&mut self) {
+        if let Self::Tcp(connection) = self {
+            connection.keep_records();
+        }
+    }
+
+    /// Takes what has come, within reason, into `take`; whether the connection
+    /// is gone.
+    pub fn receive(&mut self, now: Instant, mut take: impl FnMut(Bytes)) -> bool {
+        let connection = match self {
+            Self::Tcp(connection) => connection,
+            Self::Raw(connection) => return connection.receive(now, take),
+        };
+        for _ in 0..MOST_READS {
+            match connection.receive() {
+                Ok(Some(bytes)) if bytes.is_empty() => return true,
+                Ok(Some(bytes)) => {
+                    let short = bytes.len() < 32 << 10;
+                    take(bytes);
+                    // A short read has emptied the socket: save the next call.
+                    if short {
+                        return false;
+                    }
+                }
+                Ok(None) => return false,
+                Err(_) => return true,
+            }
+        }
+        false
+    }
+
+    /// Whether something has come since the last call that nobody received but
+    /// that may have made room.
+    pub fn take_stirred(&mut self) -> bool {
+        match self {
+            Self::Tcp(_) => false,
+            Self::Raw(connection) => connection.take_stirred(),
+        }
+    }
+
+    /// Takes bytes to send, and sends what the network takes.
+    ///
+    /// # Errors
+    /// If the connection is gone.
+    pub fn send(&mut self, now: Instant, bytes: Bytes) -> io::Result<()> {
+        match self {
+            Self::Tcp(connection) => connection.send(bytes),
+            Self::Raw(connection) => connection.send(now, bytes),
+        }
+    }
+
+    /// Sends what is left over.
+    ///
+    /// # Errors
+    /// If the connection is gone.
+    pub fn flush(&mut self, now: Instant) -> io::Result<()> {
+        match self {
+            Self::Tcp(connection) => connection.flush(),
+            Self::Raw(connection) => connection.flush(now),
+        }
+    }
+
+    /// How many bytes the network takes now.
+    pub fn room(&mut self, now: Instant) -> usize {
+        match self {
+            Self::Tcp(connection) => connection.room(),
+            Self::Raw(connection) => connection.room(now),
+        }
+    }
+
+    /// Whether the connection waits for the kernel to take more.
+    pub fn is_full(&self) -> bool {
+        match self {
+            Self::Tcp(connection) => connection.is_full(),
+            Self::Raw(connection) => connection.is_full(),
+        }
+    }
+
+    /// When to call [`flush`](Self::flush) at the latest.
+    pub fn timer(&self) -> Option<Instant> {
+        match self {
+            Self::Tcp(_) => None,
+            Self::Raw(connection) => connection.timer(),
+        }
+    }
+
+    /// Sees to it that what was sent arrives although the connection ends now.
+    pub fn linger(&mut self) {
+        if let Self::Raw(connection) = self {
+            connection.linger();
+        }
+    }
+}
+
+impl AsFd for Carrier {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Tcp(connection) => connection.as_fd(),
+            Self::Raw(connection) => connection.as_fd(),
+        }
+    }
+}
+
+/// Accepts connections.
+#[derive(Debug)]
+pub enum Incoming {
+    /// On a TCP port.
+    Tcp(Listener),
+    /// On an Ethernet.
+    Raw(RawListener),
+}
+
+impl Incoming {
+    /// Listens on `address`.
+    ///
+    /// # Errors
+    /// A sentence that names the address.
+    pub fn bind(address: &Address, raw: RawSettings) -> io::Result<Self> {
+        Ok(match address {
+            Address::Tcp(address) => Self::Tcp(Listener::bind(*address)?),
+            Address::Raw(station) => Self::Raw(RawListener::bind(station, raw)?),
+        })
+    }
+
+    /// Where it listens.
+    ///
+    /// # Errors
+    /// As `getsockname(2)`.
+    pub fn address(&self) -> io::Result<Address> {
+        match self {
+            Self::Tcp(listener) => Ok(listener.address()?.into()),
+            Self::Raw(listener) => Ok(Address::Raw(listener.station().clone())),
+        }
+    }
+
+    /// The next connection, if one waits.
+    pub fn accept(&mut self, now: Instant) -> Option<Carrier> {
+        match self {
+            Self::Tcp(listener) => listener.accept().map(Carrier::Tcp),
+            Self::Raw(listener) => listener.accept(now).map(|made| Carrier::Raw(made.into())),
+        }
+    }
+}
+
+impl From<Listener> for Incoming {
+    fn from(listener: Listener) -> Self {
+        Self::Tcp(listener)
+    }
+}
+
+impl AsFd for Incoming {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Tcp(listener) => listener.as_fd(),
+            Self::Raw(listener) => listener.as_fd(),
+        }
+    }
+}

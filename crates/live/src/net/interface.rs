@@ -1,0 +1,174 @@
+//! Network interfaces: what the kernel says of one by its name.
+
+use nix::ifaddrs::getifaddrs;
+use nix::net::if_::InterfaceFlags;
+use nix::sys::socket::LinkAddr;
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType, recv, send, socket};
+use std::fmt;
+use std::io;
+use std::str::FromStr;
+
+/// An Ethernet address.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Mac(pub [u8; 6]);
+
+impl fmt::Display for Mac {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b, c, d, e, g] = self.0;
+        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
+    }
+}
+
+impl FromStr for Mac {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("'{text}' is no Ethernet address such as 02:00:5e:10:00:01");
+        let parts: Vec<u8> = text
+            .split(':')
+            .map(|part| match part.len() {
+                2 if !part.starts_with('+') => u8::from_str_radix(part, 16).map_err(|_| wrong()),
+                _ => Err(wrong()),
+            })
+            .collect::<Result<_, _>>()?;
+        let bytes = <[u8; 6]>::try_from(parts).map_err(|_| wrong())?;
+        if bytes[0] & 1 != 0 {
+            return Err(format!("{text} is a group address: a link has one far side"));
+        }
+        Ok(Self(bytes))
+    }
+}
+
+/// An interface that carries Ethernet frames.
+#[derive(Clone, Copy, Debug)]
+pub struct Interface {
+    /// What a packet socket is bound to.
+    pub(super) link: LinkAddr,
+    /// Its address; all zero on `lo`.
+    pub mac: Mac,
+    /// Bytes behind the EtherType of a frame, at most.
+    pub mtu: usize,
+    /// Whether it is the kernel's own loop: every frame sent comes back.
+    pub is_loopback: bool,
+}
+
+impl Interface {
+    /// Looks `name` up.
+    ///
+    /// # Errors
+    /// A sentence that names the interface and what is wrong with it.
+    pub fn find(name: &str) -> io::Result<Self> {
+        let all: Vec<_> = getifaddrs()?
+            .filter_map(|found| Some((found.address?.as_link_addr().copied()?, found)))
+            .collect();
+        let Some((link, found)) = all.iter().find(|(_, found)| found.interface_name == name) else {
+            let names: Vec<&str> = all.iter().map(|(_, found)| &*found.interface_name).collect();
+            let what = format!("no interface '{name}' here, there are: {}", names.join(", "));
+            return Err(io::Error::new(io::ErrorKind::NotFound, what));
+        };
+        let refuse = |why: &str| {
+            let what = format!("interface {name} {why}");
+            io::Error::new(io::ErrorKind::InvalidInput, what)
+        };
+        if !found.flags.contains(InterfaceFlags::IFF_UP) {
+            return Err(refuse("is down: `ip link set up` it first"));
+        }
+        let (6, Some(mac)) = (link.halen(), link.addr()) else {
+            return Err(refuse("is no Ethernet"));
+        };
+        let is_loopback = found.flags.contains(InterfaceFlags::IFF_LOOPBACK);
+        Ok(Self { link: *link, mac: Mac(mac), mtu: mtu(link.ifindex())?, is_loopback })
+    }
+}
+
+/// `RTM_GETLINK` and `NLM_F_REQUEST` (rtnetlink(7), netlink(7)).
+const GET_LINK: u16 = 18;
+const REQUEST: u16 = 1;
+/// `IFLA_MTU`, an attribute of the answer.
+const MTU: u16 = 4;
+/// Bytes of `nlmsghdr` and `ifinfomsg`, each.
+const HEADER: usize = 16;
+
+/// Asks the kernel, in the network namespace of this thread: files in `/sys`
+/// belong to the namespace in which they were mounted.
+fn mtu(index: usize) -> io::Result<usize> {
+    // Protocol 0 is NETLINK_ROUTE.
+    let kernel = socket(AddressFamily::NETLINK, SocketType::RAW, None)?;
+    let mut request = Vec::with_capacity(2 * HEADER);
+    request.extend_from_slice(&(2 * HEADER as u32).to_ne_bytes());
+    request.extend_from_slice(&GET_LINK.to_ne_bytes());
+    request.extend_from_slice(&REQUEST.to_ne_bytes());
+    // Sequence, port; then family, padding, type.
+    request.extend_from_slice(&[0; 12]);
+    request.extend_from_slice(&(index as u32).to_ne_bytes());
+    request.extend_from_slice(&[0; 8]);
+    send(&kernel, &request, SendFlags::empty())?;
+    let mut answer = [0; 8192];
+    let (length, _) = recv(&kernel, &mut answer[..], RecvFlags::empty())?;
+    attribute(answer.get(2 * HEADER..length).unwrap_or_default(), MTU)
+        .and_then(|value| Some(u32::from_ne_bytes(*value.first_chunk()?) as usize))
+        .ok_or_else(|| io::Error::other("the kernel does not say an interface's MTU"))
+}
+
+/// The value of the first attribute of a type.
+fn attribute(mut rest: &[u8], wanted: u16) -> Option<&[u8]> {
+    loop {
+        let (length, after) = rest.split_first_chunk::<2>()?;
+        let (kind, _) = after.split_first_chunk::<2>()?;
+        let length = usize::from(u16::from_ne_bytes(*length));
+        if u16::from_ne_bytes(*kind) == wanted {
+            return rest.get(4..length);
+        }
+        rest = rest.get(length.max(4).next_multiple_of(4)..)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_and_printed() {
+        let mac: Mac = "02:00:5E:10:00:ff".parse().unwrap();
+        assert_eq!(mac.to_string(), "02:00:5e:10:00:ff");
+        for wrong in [
+            "",
+            "02:00:5e:10:00",
+            "02:00:5e:10:00:01:02",
+            "2:0:5e:10:0:1",
+            "0g:00:5e:10:00:01",
+            "02:00:5e:10:00:+1",
+        ] {
+            let error = wrong.parse::<Mac>().unwrap_err();
+            assert!(error.contains("no Ethernet address"), "{wrong}: {error}");
+        }
+        assert!("ff:ff:ff:ff:ff:ff".parse::<Mac>().unwrap_err().contains("group address"));
+    }
+
+    #[test]
+    fn attributes_are_found_and_nonsense_ends() {
+        let bytes = |length: u16, kind: u16, value: &[u8]| {
+            [&length.to_ne_bytes()[..], &kind.to_ne_bytes(), value].concat()
+        };
+        let two = [bytes(5, 3, &[9, 0, 0, 0]), bytes(8, 4, &[1, 2, 3, 4])].concat();
+        assert_eq!(attribute(&two, 4), Some(&[1, 2, 3, 4][..]));
+        assert_eq!(attribute(&two, 3), Some(&[9][..]));
+        assert_eq!(attribute(&two, 5), None);
+        assert_eq!(attribute(&bytes(0, 9, &[]), 4), None);
+        assert_eq!(attribute(&bytes(3, 4, &[]), 4), None);
+    }
+
+    #[test]
+    fn an_interface_that_is_not_there_is_named_with_those_that_are() {
+        let error = Interface::find("nosuch0").unwrap_err().to_string();
+        assert!(error.contains("'nosuch0'") && error.contains("lo"), "{error}");
+    }
+
+    #[test]
+    fn the_loop_has_an_mtu() {
+        let lo = Interface::find("lo");
+        match lo {
+            Ok(lo) => assert!(lo.is_loopback && lo.mtu >= 1500 && lo.mac == Mac::default()),
+            Err(error) => assert!(error.to_string().contains("down"), "{error}"),
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Network namespaces (network_namespaces(7)): a network of its own for tests
+//! and measurements. One ends with the last that uses it, whatever happens.
+
+use nix::sched::{CloneFlags, setns, unshare};
+use std::fs::File;
+use std::io;
+use std::process::Command;
+
+/// A network namespace without a name.
+#[derive(Debug)]
+pub struct Namespace(File);
+
+impl Namespace {
+    /// A new one: nothing but a loop that is down.
+    ///
+    /// # Errors
+    /// A sentence; that the capability is missing, above all.
+    pub fn new() -> io::Result<Self> {
+        let own = Self::current()?;
+        unshare(CloneFlags::CLONE_NEWNET).map_err(|error| {
+            let why =
+                format!("no network namespace can be made (CAP_SYS_ADMIN is needed): {error}");
+            io::Error::new(io::Error::from(error).kind(), why)
+        })?;
+        let made = Self::current();
+        own.join()?;
+        made
+    }
+
+    /// That of this thread.
+    ///
+    /// # Errors
+    /// As `open(2)`.
+    pub fn current() -> io::Result<Self> {
+        File::open("/proc/thread-self/ns/net").map(Self)
+    }
+
+    fn join(&self) -> io::Result<()> {
+        Ok(setns(&self.0, CloneFlags::CLONE_NEWNET)?)
+    }
+
+    /// Runs `work` in it: sockets, threads and processes made there stay.
+    ///
+    /// # Errors
+    /// If this thread may not move.
+    ///
+    /// # Panics
+    /// If it may not move back.
+    pub fn enter<T>(&self, work: impl FnOnce() -> T) -> io::Result<T> {
+        /// Moves back, also when `work` panics.
+        struct Back(Namespace);
+        impl Drop for Back {
+            fn drop(&mut self) {
+                self.0.join().expect("the namespace it came from");
+            }
+        }
+        let back = Back(Self::current()?);
+        self.join()?;
+        let result = work();
+        drop(back);
+        Ok(result)
+    }
+
+    /// Runs a program with words, such as `ip link set lo up`, to its end.
+    ///
+    /// # Errors
+    /// A sentence that has the words and what the program says.
+    pub fn run(&self, line: &str) -> io::Result<String> {
+        let failed = |why: String| io::Error::other(format!("`{line}`: {why}"));
+        let mut words = line.split_whitespace();
+        let mut command = Command::new(words.next().unwrap_or_default());
+        command.args(words);
+        let output = self.enter(|| command.output())?.map_err(|error| failed(error.to_string()))?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr);
+            return Err(failed(said.trim().replace('\n', "; ")));
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    /// Lays a cable: `near`, a new interface here, to `far`, one in another
+    /// namespace; both up. Frames on it are those of a wire: no sender leaves
+    /// segmentation to hardware that is not there.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn cable(&self, near: &str, other: &Self, far: &str) -> io::Result<()> {
+        // Another process finds this thread's descriptor by its path.
+        let target = other.path();
+        self.run(&format!(
+            "ip link add {near} gso_max_segs 1 type veth peer name {far} gso_max_segs 1 netns {target}"
+        ))?;
+        self.run(&format!("ip link set {near} up"))?;
+        other.run(&format!("ip link set {far} up"))?;
+        Ok(())
+    }
+
+    /// Where other processes find it.
+    fn path(&self) -> String {
+        use std::os::fd::AsRawFd;
+        format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd())
+    }
+}

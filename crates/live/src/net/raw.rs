@@ -1,0 +1,445 @@
+//! Connections over raw Ethernet: a packet socket a connection, one chunk of
+//! the stream a frame. What makes them reliable is [`switch::raw`].
+
+use super::address::Station;
+use super::interface::{Interface, Mac};
+use super::packet::{ETHERNET, Filter, PacketSocket};
+use bytes::{Bytes, BytesMut};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::collections::VecDeque;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr as UnixAddress, UnixListener};
+use std::sync::{Arc, Weak};
+use switch::congestion;
+use switch::raw::{Cause, Endpoint, Input, Output, Settings};
+use wire::raw::{Body, CONNECTION_MASK, ETHERTYPE, Frame, HEADER, Kind, VERSION};
+use wire::{Duration, Instant};
+
+/// Frames read before others have their turn.
+const MOST_READS: usize = 64;
+/// Frames handed to the kernel before it is asked whether it takes more.
+const BURST: usize = 64;
+/// Bytes that frames are received into, one behind the other.
+const INPUT: usize = 128 << 10;
+/// The least timeout: a thread may have to wait for a processor this long,
+/// and what it has not read is not lost.
+const LEAST_TIMEOUT: Duration = Duration::from_ms(2);
+/// Frames on the way: what the kernel's ordinary receive buffer holds.
+const WINDOW: usize = 128;
+/// How long a connection that ends may go on until all has arrived.
+const LINGER: Duration = Duration::from_ms(100);
+/// On the loop, frames are those of an ordinary Ethernet.
+const LOOP_MTU: usize = 1500;
+
+/// What the nodes of one link decide on their own for raw Ethernet.
+#[derive(Clone, Copy, Debug)]
+pub struct RawSettings {
+    /// What lets frames go.
+    pub congestion: congestion::Config,
+    /// Gives the connection up when nothing was acknowledged for this long.
+    pub give_up: Duration,
+}
+
+impl Default for RawSettings {
+    fn default() -> Self {
+        Self { congestion: congestion::Config::default(), give_up: Duration::from_ms(800) }
+    }
+}
+
+impl RawSettings {
+    fn endpoint(&self, interface: &Interface, connection: u32) -> Settings {
+        Settings {
+            chunk: chunk(interface),
+            window: WINDOW,
+            congestion: self.congestion,
+            first_timeout: Duration::from_ms(10),
+            least_timeout: LEAST_TIMEOUT,
+            give_up: self.give_up,
+            ..Settings::new(connection)
+        }
+    }
+}
+
+/// Bytes of the stream in a frame.
+fn chunk(interface: &Interface) -> usize {
+    let mtu = if interface.is_loopback { LOOP_MTU } else { interface.mtu };
+    mtu.min(usize::from(u16::MAX)) - HEADER
+}
+
+/// The largest Max_Payload_Size whose TLPs fit a frame of the interface that
+/// `station` is reached by: header of four doublewords, digest (PCIe Base 4.0,
+/// section 2.2.1) and the tunnel's header besides.
+///
+/// # Errors
+/// If there is no such interface, or it carries not even 128 bytes.
+pub fn largest_payload(station: &Station) -> io::Result<u16> {
+    let interface = Interface::find(&station.interface)?;
+    let room = chunk(&interface).saturating_sub(wire::frame::HEADER + 16 + 4);
+    let fits =
+        [4096, 2048, 1024, 512, 256, 128].into_iter().find(|size| usize::from(*size) <= room);
+    fits.ok_or_else(|| {
+        let (name, mtu) = (&station.interface, interface.mtu);
+        io::Error::other(format!("the MTU of {name} is {mtu}: no TLP fits a frame"))
+    })
+}
+
+/// A connection to the other end of a link.
+#[derive(Debug)]
+pub struct RawConnection {
+    socket: PacketSocket,
+    endpoint: Endpoint,
+    peer: Station,
+    header: [u8; ETHERNET],
+    up: bool,
+    gone: Option<Cause>,
+    /// Of the stream, not yet in a frame.
+    output: VecDeque<Bytes>,
+    /// Frames that the kernel did not take.
+    pending: VecDeque<Vec<u8>>,
+    delivered: VecDeque<Bytes>,
+    input: BytesMut,
+    timer: Option<Instant>,
+    /// Something has come since that was last asked.
+    stirred: bool,
+    now: Instant,
+    /// Tells the listener that the connection is in use.
+    _alive: Arc<()>,
+}
+
+impl RawConnection {
+    /// Begins to connect; [`established`](Self::established) says how it goes.
+    ///
+    /// # Errors
+    /// A sentence: no such interface, no capability.
+    pub fn connect(now: Instant, peer: &Station, settings: RawSettings) -> io::Result<Self> {
+        let interface = Interface::find(&peer.interface)?;
+        // What is sent on the loop comes back to its sender, too: stations are
+        // told apart by addresses of their own.
+        let own = if interface.is_loopback { random_mac() } else { interface.mac };
+        let connection = random() as u32 & CONNECTION_MASK;
+        let mut made = Self::new(&interface, own, peer.clone(), settings, connection)?;
+        made.endpoint.handle(now, Input::Open);
+        made.pump(now);
+        Ok(made)
+    }
+
+    fn new(
+        interface: &Interface,
+        own: Mac,
+        peer: Station,
+        settings: RawSettings,
+        connection: u32,
+    ) -> io::Result<Self> {
+        let filter = Filter::fields(
+            &[&to(own)[..], &from(peer.mac), &[(CONNECTION_AT, 4, CONNECTION_MASK, connection)]]
+                .concat(),
+        );
+        let mut header = [0; ETHERNET];
+        header[..6].copy_from_slice(&peer.mac.0);
+        header[6..12].copy_from_slice(&own.0);
+        header[12..].copy_from_slice(&ETHERTYPE.to_be_bytes());
+        Ok(Self {
+            socket: PacketSocket::open(interface, ETHERTYPE, &filter)?,
+            endpoint: Endpoint::new(settings.endpoint(interface, connection)),
+            peer,
+            header,
+            up: false,
+            gone: None,
+            output: VecDeque::new(),
+            pending: VecDeque::new(),
+            delivered: VecDeque::new(),
+            input: BytesMut::new(),
+            timer: None,
+            stirred: false,
+            now: Instant::ZERO,
+            _alive: Arc::new(()),
+        })
+    }
+
+    /// Whether the connection stands.
+    ///
+    /// # Errors
+    /// Why it could not be made.
+    pub fn established(&mut self, now: Instant) -> io::Result<bool> {
+        self.read(now)?;
+        self.pump(now);
+        match self.gone {
+            Some(Cause::Lost) => Err(io::Error::other("no answer")),
+            Some(cause) => Err(io::Error::other(cause.to_string())),
+            None => Ok(self.up),
+        }
+    }
+
+    /// The other end.
+    pub fn peer(&self) -> &Station {
+        &self.peer
+    }
+
+    /// Takes what has come, within reason, into `take`; whether the connection
+    /// is gone.
+    pub fn receive(&mut self, now: Instant, mut take: impl FnMut(Bytes)) -> bool {
+        let failed = self.read(now).is_err();
+        self.pump(now);
+        self.delivered.drain(..).for_each(&mut take);
+        failed || self.gone.is_some()
+    }
+
+    /// Takes bytes to send: one chunk if they are no longer than
+    /// [`room`](Self::room).
+    ///
+    /// # Errors
+    /// If the connection is gone.
+    pub fn send(&mut self, now: Instant, bytes: Bytes) -> io::Result<()> {
+        self.output.push_back(bytes);
+        self.flush(now)
+    }
+
+    /// Sends what is left over and what is due.
+    ///
+    /// # Errors
+    /// If the connection is gone.
+    pub fn flush(&mut self, now: Instant) -> io::Result<()> {
+        self.pump(now);
+        match self.gone {
+            Some(cause) => Err(io::Error::new(io::ErrorKind::ConnectionReset, cause.to_string())),
+            None => Ok(()),
+        }
+    }
+
+    /// How many bytes the next chunk may have now.
+    pub fn room(&self, now: Instant) -> usize {
+        let waits = !self.output.is_empty() || !self.pending.is_empty();
+        if waits { 0 } else { self.endpoint.room(now.max(self.now)) }
+    }
+
+    /// Whether the connection waits for the kernel to take more.
+    pub fn is_full(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    /// Whether anything has come since the last call: an acknowledgement alone
+    /// makes room, too.
+    pub fn take_stirred(&mut self) -> bool {
+        std::mem::take(&mut self.stirred)
+    }
+
+    /// When [`flush`](Self::flush) has something to do at the latest.
+    pub fn timer(&self) -> Option<Instant> {
+        self.timer
+    }
+
+    /// What makes it reliable, to look at.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// Goes on until all that was sent has arrived, or for a tenth of a
+    /// second: nobody does it once the process has ended.
+    pub fn linger(&mut self) {
+        let (start, from) = (std::time::Instant::now(), self.now);
+        while self.gone.is_none() && !(self.output.is_empty() && self.endpoint.is_quiet()) {
+            let spent = Duration::from_ns(start.elapsed().as_nanos() as u64);
+            if spent > LINGER || self.read(from + spent).is_err() {
+                return;
+            }
+            self.pump(from + spent);
+            let mut fds = [PollFd::new(&self.socket, PollFlags::IN)];
+            let _ = poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 1_000_000 }));
+        }
+    }
+
+    fn read(&mut self, now: Instant) -> io::Result<()> {
+        self.now = self.now.max(now);
+        let longest = ETHERNET + HEADER + usize::from(u16::MAX);
+        for _ in 0..MOST_READS {
+            if self.input.len() < longest {
+                self.input = BytesMut::zeroed(INPUT);
+            }
+            let Some(bytes) = self.socket.receive(&mut self.input)? else { return Ok(()) };
+            self.stirred = true;
+            let frame = self.input.split_to(bytes).freeze();
+            if let Some(payload) = frame.len().checked_sub(ETHERNET) {
+                let payload = frame.slice(frame.len() - payload..);
+                self.endpoint.handle(self.now, Input::Received(payload));
+            }
+        }
+        Ok(())
+    }
+
+    /// Does what the endpoint wants, as far as the kernel goes along.
+    fn pump(&mut self, now: Instant) {
+        self.now = self.now.max(now);
+        self.flush_pending();
+        loop {
+            self.fill();
+            match self.endpoint.poll(self.now) {
+                Output::Transmit(payload) => {
+                    let frame = [&self.header[..], &payload].concat();
+                    self.pending.push_back(frame);
+                    self.flush_pending();
+                }
+                Output::Connected => self.up = true,
+                Output::Delivered(bytes) => self.delivered.push_back(bytes),
+                Output::Down(cause) => self.gone = Some(cause),
+                Output::Timeout(at) => {
+                    self.timer = at;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Bytes of the stream into chunks while there is room.
+    fn fill(&mut self) {
+        while let Some(mut bytes) = self.output.pop_front() {
+            let room = if self.pending.is_empty() { self.endpoint.room(self.now) } else { 0 };
+            if room == 0 {
+                return self.output.push_front(bytes);
+            }
+            if bytes.len() > room {
+                self.output.push_front(bytes.split_off(room));
+            }
+            self.endpoint.send(self.now, bytes.into());
+        }
+    }
+
+    fn flush_pending(&mut self) {
+        while let Some(frame) = self.pending.front() {
+            match self.socket.send(frame) {
+                // What cannot be sent is lost, and sent again; a connection
+                // for which that never works is given up.
+                Ok(true) | Err(_) => drop(self.pending.pop_front()),
+                Ok(false) => break,
+            }
+        }
+        let frames = if self.pending.is_empty() { BURST } else { 0 };
+        self.endpoint.handle(self.now, Input::CanTransmit { frames });
+    }
+}
+
+impl Drop for RawConnection {
+    fn drop(&mut self) {
+        if self.gone.is_none() {
+            self.endpoint.handle(self.now, Input::Close);
+            self.pump(self.now);
+        }
+    }
+}
+
+impl AsFd for RawConnection {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// Accepts connections.
+#[derive(Debug)]
+pub struct RawListener {
+    socket: PacketSocket,
+    interface: Interface,
+    station: Station,
+    settings: RawSettings,
+    /// Those that live: an Open that comes again is theirs.
+    known: Vec<(Mac, u32, Weak<()>)>,
+    _claim: UnixListener,
+}
+
+/// An Ethernet has no ports: one node alone listens on an interface. The name
+/// of an abstract socket is unique in a network namespace, and goes with the
+/// process (unix(7)).
+fn claim(interface: &str) -> io::Result<UnixListener> {
+    let name = UnixAddress::from_abstract_name(format!("farlane raw:{interface}"))?;
+    UnixListener::bind_addr(&name).map_err(|error| {
+        let what = format!("cannot listen on raw:{interface}: {error}");
+        io::Error::new(error.kind(), what)
+    })
+}
+
+impl RawListener {
+    /// Listens on an interface.
+    ///
+    /// # Errors
+    /// A sentence: no such interface, no capability.
+    pub fn bind(station: &Station, settings: RawSettings) -> io::Result<Self> {
+        let interface = Interface::find(&station.interface)?;
+        let open = (ETHERNET as u32, 1, 0xff, u32::from(VERSION << 4 | Kind::Open as u8));
+        let filter = Filter::fields(&[&to(interface.mac)[..], &[open]].concat());
+        let socket = PacketSocket::open(&interface, ETHERTYPE, &filter)?;
+        let station = Station { interface: station.interface.clone(), mac: interface.mac };
+        let claim = claim(&station.interface)?;
+        Ok(Self { socket, interface, station, settings, known: Vec::new(), _claim: claim })
+    }
+
+    /// Where it listens.
+    pub fn station(&self) -> &Station {
+        &self.station
+    }
+
+    /// The next connection, if one waits.
+    pub fn accept(&mut self, now: Instant) -> Option<RawConnection> {
+        let mut buffer = [0; ETHERNET + wire::raw::MIN_PAYLOAD];
+        while let Ok(Some(length)) = self.socket.receive(&mut buffer) {
+            let frame = buffer.get(ETHERNET..length).unwrap_or_default();
+            let Ok(Frame { connection, body: Body::Open(_), .. }) = Frame::decode(frame) else {
+                continue;
+            };
+            let mut from = [0; 6];
+            from.copy_from_slice(&buffer[6..12]);
+            let from = Mac(from);
+            self.known.retain(|(.., alive)| alive.strong_count() > 0);
+            if self.known.iter().any(|known| (known.0, known.1) == (from, connection)) {
+                continue;
+            }
+            let peer = Station { interface: self.station.interface.clone(), mac: from };
+            let own = self.station.mac;
+            let made = RawConnection::new(&self.interface, own, peer, self.settings, connection);
+            let Ok(mut made) = made else { continue };
+            made.endpoint.handle(now, Input::Accept);
+            made.endpoint.handle(now, Input::Received(Bytes::copy_from_slice(frame)));
+            made.pump(now);
+            self.known.push((from, connection, Arc::downgrade(&made._alive)));
+            return Some(made);
+        }
+        None
+    }
+}
+
+impl AsFd for RawListener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// Where a frame's connection is, in the low 24 bits of a word: behind the
+/// first two bytes of the header.
+const CONNECTION_AT: u32 = ETHERNET as u32 + 2;
+
+type Field = (u32, u8, u32, u32);
+
+fn mac_at(at: u32, Mac([a, b, c, d, e, f]): Mac) -> [Field; 2] {
+    let high = u32::from_be_bytes([a, b, c, d]);
+    let low = u32::from(u16::from_be_bytes([e, f]));
+    [(at, 4, u32::MAX, high), (at + 4, 2, 0xffff, low)]
+}
+
+fn to(mac: Mac) -> [Field; 2] {
+    mac_at(0, mac)
+}
+
+fn from(mac: Mac) -> [Field; 2] {
+    mac_at(6, mac)
+}
+
+/// A number that nobody else has, most likely.
+fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+/// An address of one's own: locally administered (IEEE 802-2014, 8.2.2).
+fn random_mac() -> Mac {
+    let [_, a, b, c, d, e, ..] = random().to_be_bytes();
+    Mac([0x02, a, b, c, d, e])
+}

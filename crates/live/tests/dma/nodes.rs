@@ -1,0 +1,209 @@
+//! A device node with the DMA test function and a host, both in this process.
+
+use live::attached::{Activity, Attached, Switch};
+use live::host::RamMemory;
+use live::links::Links;
+use live::net::{Address, Incoming, RawSettings};
+use live::{Clock, DeviceNode, Machine, Poller, Report, Waiting, Wanted};
+use pcie::dma_test::{self, DmaTest, driver};
+use pcie::enumerate::{self, Node};
+use pcie::{Bus, Function, Input, Output, Ram, Ready, root};
+use std::cell::RefCell;
+use std::io::{self, Write};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::thread::JoinHandle;
+use switch::Upstream;
+use switch::aggregate::Policy;
+use switch::tunnel::Settings;
+use wire::Instant;
+use wire::frame::Role;
+
+/// Where host memory begins, and its size.
+pub const RAM: u64 = 0x1_0000_0000;
+const RAM_SIZE: usize = 2 << 20;
+
+/// A function without any I/O of its own.
+struct Plain(DmaTest);
+
+impl Function for Plain {
+    fn handle(&mut self, now: Instant, input: Input) {
+        self.0.handle(now, input);
+    }
+
+    fn poll(&mut self, now: Instant, ready: Ready) -> Output {
+        self.0.poll(now, ready)
+    }
+
+    fn ready(&self) -> Ready {
+        self.0.ready()
+    }
+}
+
+impl Attached for Plain {
+    fn service(&mut self, _: Instant, _: &Poller) -> io::Result<Activity> {
+        Ok(Activity::default())
+    }
+
+    fn watch(&self, _: &Poller) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn report(&self) -> Report {
+        vec![("endpoint".into(), self.0.endpoint().errors().to_string())]
+    }
+
+    fn close(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A device node in a thread, until it is dropped or stopped.
+pub struct Far {
+    pub address: Address,
+    stopped: Arc<AtomicBool>,
+    waker: UnixStream,
+    thread: Option<JoinHandle<Report>>,
+}
+
+impl Far {
+    pub fn start(max_payload: u16) -> Self {
+        let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        Self::listen(loopback.into(), max_payload, Policy::Adaptive)
+    }
+
+    /// Listens in the network namespace of the caller.
+    pub fn listen(at: Address, max_payload: u16, aggregation: Policy) -> Self {
+        let stopped = Arc::new(AtomicBool::new(false));
+        let (wake, waker) = UnixStream::pair().unwrap();
+        let (announce, announced) = channel();
+        let flag = stopped.clone();
+        let thread = std::thread::spawn(move || {
+            let listener = Incoming::bind(&at, RawSettings::default()).unwrap();
+            let settings = Settings { max_payload, aggregation, ..Settings::new(Role::Device, 7) };
+            let function = DmaTest::new(dma_test::Settings {
+                max_payload: max_payload.into(),
+                ..Default::default()
+            });
+            let poller = Poller::new(Waiting::Block).unwrap();
+            let mut node =
+                DeviceNode::new(Clock::start(), poller, listener, settings, Plain(function))
+                    .unwrap();
+            announce.send(node.address().unwrap()).unwrap();
+            let wanted = || match flag.load(Ordering::SeqCst) {
+                true => Wanted::Stop,
+                false => Wanted::Serve,
+            };
+            node.run(wake.as_fd(), wanted, |_| {}).unwrap();
+            node.report()
+        });
+        Self { address: announced.recv().unwrap(), stopped, waker, thread: Some(thread) }
+    }
+
+    pub fn stop(&mut self) -> Option<Report> {
+        self.stopped.store(true, Ordering::SeqCst);
+        let _ = self.waker.write(&[1]);
+        self.thread.take().map(|thread| thread.join().unwrap())
+    }
+}
+
+impl Drop for Far {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.stop();
+        }
+    }
+}
+
+/// A host with a switch and a link to every far node.
+pub struct Near {
+    pub machine: Machine<Switch>,
+    pub memory: RamMemory,
+    pub bus: Bus,
+    pub nodes: Vec<Node>,
+}
+
+impl Near {
+    pub fn start(max_payload: u16, far: &[&Far]) -> Self {
+        Self::start_with(max_payload, far, false)
+    }
+
+    pub fn start_with(max_payload: u16, far: &[&Far], ecrc: bool) -> Self {
+        let peers: Vec<Address> = far.iter().map(|far| far.address.clone()).collect();
+        Self::connect(&peers, max_payload, ecrc, Policy::Adaptive)
+    }
+
+    /// Connects from the network namespace of the caller.
+    pub fn connect(peers: &[Address], max_payload: u16, ecrc: bool, aggregation: Policy) -> Self {
+        let upstream = Upstream::new(switch::upstream::Settings {
+            ports: peers.len() as u8,
+            max_payload: max_payload.into(),
+            p2p: false,
+            tunnel: Settings { max_payload, aggregation, ..Settings::new(Role::Host, 8) },
+        });
+        let settings =
+            root::Settings { max_payload: max_payload.into(), ecrc, ..root::Settings::default() };
+        let poller = Poller::new(Waiting::Block).unwrap();
+        let switch = Switch::new(upstream, Links::new(peers));
+        let mut machine = Machine::new(Clock::start(), poller, settings, switch).unwrap();
+        let mut memory = RamMemory::new(Rc::new(RefCell::new(Ram::new(RAM, RAM_SIZE))));
+        let bus = machine.new_bus();
+        while !(0..peers.len()).all(|link| machine.attached().upstream().tunnel(link).is_up()) {
+            let (moved, timer) = machine.pump(&mut memory).unwrap();
+            machine.wait(moved, timer).unwrap();
+        }
+        let settings = enumerate::Settings { ecrc, ..enumerate::Settings::default() };
+        let found = enumerate::enumerate(bus.clone(), settings);
+        let hierarchy = machine.run(&mut memory, &bus, found).unwrap().unwrap();
+        let nodes = hierarchy.endpoints().into_iter().cloned().collect();
+        Self { machine, memory, bus, nodes }
+    }
+
+    pub fn run<T>(&mut self, software: impl Future<Output = T> + 'static) -> T {
+        self.machine.run(&mut self.memory, &self.bus, software).unwrap()
+    }
+
+    /// Lets a function master the bus and signal `data`.
+    pub fn enable(&mut self, number: usize, data: u32) {
+        let (bus, node) = (self.bus.clone(), self.nodes[number].clone());
+        self.run(async move {
+            enumerate::enable_bus_master(&bus, node.bdf, true).await;
+            enumerate::write_msix_entry(&bus, &node, 0, data, false);
+            enumerate::set_msix(&bus, &node, true).await;
+        });
+    }
+
+    pub fn bar(&self, number: usize) -> u64 {
+        self.nodes[number].bar(0).unwrap().address
+    }
+
+    pub fn copy(
+        &mut self,
+        number: usize,
+        from: u64,
+        to: u64,
+        length: u32,
+    ) -> Result<(), Option<u8>> {
+        let (bus, bar) = (self.bus.clone(), self.bar(number));
+        self.run(async move { driver::copy(&bus, bar, from, to, length).await })
+            .map_err(|failed| failed.0)
+    }
+
+    pub fn memory(&self, offset: usize, length: usize) -> Vec<u8> {
+        self.memory.ram.borrow().get(RAM + offset as u64, length).unwrap().to_vec()
+    }
+
+    pub fn fill(&mut self, offset: usize, data: &[u8]) {
+        let mut ram = self.memory.ram.borrow_mut();
+        ram.get_mut(RAM + offset as u64, data.len()).unwrap().copy_from_slice(data);
+    }
+}
+
+pub fn pattern(length: usize, seed: usize) -> Vec<u8> {
+    (0..length).map(|i| ((i * 31 + i / 251 + seed) % 255) as u8).collect()
+}

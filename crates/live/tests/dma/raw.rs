@@ -1,0 +1,185 @@
+//! Over raw Ethernet, between network namespaces that the tests make.
+
+use crate::isolated::isolated;
+use crate::nodes::{Far, Near, RAM, pattern};
+use crate::relay::{Faults, Relay};
+use live::net::{Address, Filter, Interface, Namespace, PacketSocket, largest_payload};
+use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
+use std::sync::atomic::Ordering;
+use switch::aggregate::Policy;
+use wire::Duration;
+
+fn listen(interface: &str) -> Address {
+    Address::to_listen(&format!("raw:{interface}"), true).unwrap()
+}
+
+/// The address of `far` as it is reached through `interface`.
+fn through(interface: &str, far: &Far) -> Address {
+    let text = far.address.to_string();
+    let (_, mac) = text.split_once(',').unwrap();
+    Address::of_peer(&format!("raw:{interface},{mac}"), true).unwrap()
+}
+
+/// Copies of all kinds of lengths and places, compared byte by byte.
+fn copies(near: &mut Near, times: usize) {
+    near.enable(0, 40);
+    for round in 0..times {
+        let length = [1, 4096, 70_001, 300_000][round % 4];
+        let (from, to) = (round % 7, 0x10_0000 + round % 5);
+        let data = pattern(length, round);
+        near.fill(from, &data);
+        near.fill(to, &vec![0; length]);
+        let (source, target) = (RAM + from as u64, RAM + to as u64);
+        assert_eq!(near.copy(0, source, target, length as u32), Ok(()), "round {round}");
+        for (block, (got, sent)) in
+            near.memory(to, length).chunks(512).zip(data.chunks(512)).enumerate()
+        {
+            assert!(got == sent, "round {round}, block {block}");
+        }
+    }
+}
+
+#[test]
+fn a_cable_carries_every_policy_and_payload() {
+    isolated("raw::a_cable_carries_every_policy_and_payload", |home| {
+        let away = Namespace::new().unwrap();
+        home.cable("near0", &away, "far0").unwrap();
+        let wait = Policy::Wait(Duration::from_us(1));
+        for (policy, payload) in [(Policy::Adaptive, 1024), (Policy::PerTlp, 128), (wait, 256)] {
+            let mut far = away.enter(|| Far::listen(listen("far0"), payload, policy)).unwrap();
+            let peer = through("near0", &far);
+            let mut near = Near::connect(&[peer], payload, false, policy);
+            assert_eq!(near.nodes[0].max_payload, usize::from(payload));
+            copies(&mut near, 8);
+            let counters = near.machine.attached().upstream().tunnel(0).counters();
+            let shared = counters.tlps_sent - counters.frames_sent;
+            assert_eq!(shared == 0, policy == Policy::PerTlp, "{policy}: {counters}");
+            let report = far.stop().expect("it ran");
+            assert!(report[0].1.contains("errors: none"), "{report:?}");
+        }
+    });
+}
+
+#[test]
+fn an_ordinary_bridge_in_between_carries_two_links() {
+    isolated("raw::an_ordinary_bridge_in_between_carries_two_links", |home| {
+        let [middle, left, right] = [(); 3].map(|()| Namespace::new().unwrap());
+        middle.run("ip link add bridge0 type bridge").unwrap();
+        middle.run("ip link set bridge0 up").unwrap();
+        for (port, place, name) in
+            [("port0", home, "near0"), ("port1", &left, "far0"), ("port2", &right, "far0")]
+        {
+            middle.cable(port, place, name).unwrap();
+            middle.run(&format!("ip link set {port} master bridge0")).unwrap();
+        }
+        let far = [&left, &right].map(|place| {
+            place.enter(|| Far::listen(listen("far0"), 256, Policy::Adaptive)).unwrap()
+        });
+        let peers = far.each_ref().map(|far| through("near0", far));
+        let mut near = Near::connect(&peers, 256, false, Policy::Adaptive);
+        assert_eq!(near.nodes.len(), 2);
+        copies(&mut near, 4);
+        near.enable(1, 41);
+        let data = pattern(100_000, 5);
+        near.fill(0, &data);
+        assert_eq!(near.copy(1, RAM, RAM + 0x10_0000, 100_000), Ok(()));
+        assert!(near.memory(0x10_0000, 100_000) == data);
+    });
+}
+
+#[test]
+fn what_is_lost_doubled_late_or_nonsense_does_no_harm() {
+    isolated("raw::what_is_lost_doubled_late_or_nonsense_does_no_harm", |home| {
+        let [middle, away] = [(); 2].map(|()| Namespace::new().unwrap());
+        middle.cable("port0", home, "near0").unwrap();
+        middle.cable("port1", &away, "far0").unwrap();
+        let faults = Faults { lost: 20, doubled: 20, late: 20, nonsense: 10 };
+        let relay = Relay::start(&middle, ["port0", "port1"], faults, 0x5eed);
+        let mut far = away.enter(|| Far::listen(listen("far0"), 256, Policy::Adaptive)).unwrap();
+        let peer = through("near0", &far);
+        let mut near = Near::connect(&[peer], 256, false, Policy::Adaptive);
+        copies(&mut near, 16);
+        for (what, count) in [
+            ("lost", &relay.count.lost),
+            ("doubled", &relay.count.doubled),
+            ("late", &relay.count.late),
+            ("nonsense", &relay.count.nonsense),
+        ] {
+            assert!(count.load(Ordering::Relaxed) > 0, "nothing was {what}");
+        }
+        let report = far.stop().expect("it ran");
+        assert!(report[0].1.contains("errors: none"), "{report:?}");
+    });
+}
+
+#[test]
+fn a_far_side_that_falls_silent_is_lost_and_may_come_back() {
+    isolated("raw::a_far_side_that_falls_silent_is_lost_and_may_come_back", |home| {
+        let [middle, away] = [(); 2].map(|()| Namespace::new().unwrap());
+        middle.cable("port0", home, "near0").unwrap();
+        middle.cable("port1", &away, "far0").unwrap();
+        let relay = Relay::start(&middle, ["port0", "port1"], Faults::default(), 1);
+        let far = away.enter(|| Far::listen(listen("far0"), 256, Policy::Adaptive)).unwrap();
+        let peer = through("near0", &far);
+        let mut near = Near::connect(&[peer], 256, false, Policy::Adaptive);
+        copies(&mut near, 2);
+        relay.cut(true);
+        let before = near.machine.clock().now();
+        assert_eq!(near.copy(0, RAM, RAM + 4096, 64), Err(None), "all ones");
+        let took = near.machine.clock().now() - before;
+        assert!(!near.machine.attached().upstream().tunnel(0).is_up());
+        assert!(took < Duration::from_ms(3_000), "{took}");
+        relay.cut(false);
+        while !near.machine.attached().upstream().tunnel(0).is_up() {
+            let (moved, timer) = near.machine.pump(&mut near.memory).unwrap();
+            near.machine.wait(moved, timer).unwrap();
+        }
+    });
+}
+
+#[test]
+fn on_the_loop_stations_are_told_apart() {
+    isolated("raw::on_the_loop_stations_are_told_apart", |home| {
+        home.run("ip link set lo up").unwrap();
+        let far = Far::listen(listen("lo"), 512, Policy::Adaptive);
+        assert_eq!(far.address.to_string(), "raw:lo,00:00:00:00:00:00");
+        let mut near = Near::connect(&[through("lo", &far)], 512, false, Policy::Adaptive);
+        copies(&mut near, 4);
+    });
+}
+
+#[test]
+fn payloads_fit_the_frames_of_the_interface() {
+    isolated("raw::payloads_fit_the_frames_of_the_interface", |home| {
+        let away = Namespace::new().unwrap();
+        home.cable("near0", &away, "far0").unwrap();
+        for (mtu, payload) in [(1500, 1024), (9000, 4096), (576, 512), (200, 128)] {
+            home.run(&format!("ip link set near0 mtu {mtu}")).unwrap();
+            let Address::Raw(station) = listen("near0") else { panic!("no station") };
+            assert_eq!(largest_payload(&station).unwrap(), payload, "MTU {mtu}");
+        }
+        home.run("ip link set near0 mtu 150").unwrap();
+        let Address::Raw(station) = listen("near0") else { panic!("no station") };
+        assert!(largest_payload(&station).unwrap_err().to_string().contains("150"));
+        home.run("ip link set near0 down").unwrap();
+        let error = Address::to_listen("raw:near0", true).unwrap_err().to_string();
+        assert_eq!(error, "interface near0 is down: `ip link set up` it first");
+    });
+}
+
+#[test]
+fn without_the_capability_the_error_names_it() {
+    isolated("raw::without_the_capability_the_error_names_it", |home| {
+        home.run("ip link set lo up").unwrap();
+        let lo = Interface::find("lo").unwrap();
+        // Of a thread that ends with the test.
+        let opened = std::thread::spawn(move || {
+            let all = capabilities(None).unwrap();
+            let effective = all.effective - CapabilitySet::NET_RAW;
+            set_capabilities(None, CapabilitySets { effective, ..all }).unwrap();
+            PacketSocket::open(&lo, wire::raw::ETHERTYPE, &Filter::everything())
+        });
+        let error = opened.join().unwrap().unwrap_err().to_string();
+        assert!(error.starts_with("raw Ethernet needs CAP_NET_RAW"), "{error}");
+    });
+}
