@@ -28,7 +28,7 @@ pub fn measure(clock: Clock, waiting: Waiting, n: usize) -> Result<Latency, Fail
     let mut times = Latency::new();
     for round in 0..warm_up + n {
         let start = clock.now();
-        end.connection.send(vec![0; BYTES])?;
+        end.connection.send(vec![0; BYTES].into())?;
         if !end.receive()? {
             return Err(Failure("the echo of the round trip measurement ended early".into()));
         }
@@ -77,7 +77,7 @@ fn echo(clock: Clock, waiting: Waiting, listener: &Listener) -> Result<(), Failu
     poller.add(&connection, false)?;
     let mut end = End { clock, poller, connection };
     while end.receive()? {
-        end.connection.send(vec![0; BYTES])?;
+        end.connection.send(vec![0; BYTES].into())?;
     }
     Ok(())
 }

@@ -242,6 +242,7 @@ impl Links {
             match upstream.poll_link(now, index) {
                 LinkOutput::Transmit(bytes) => {
                     moved = true;
+                    let bytes = Bytes::from(bytes);
                     self.tracer.stream(tap, false, &bytes);
                     gone = connection.send(bytes).is_err();
                 }
@@ -259,6 +260,7 @@ impl Links {
                 LinkOutput::Down(cause) => {
                     // What is queued (a reject, a goodbye) still goes out.
                     if let LinkOutput::Transmit(bytes) = upstream.poll_link(now, index) {
+                        let bytes = Bytes::from(bytes);
                         self.tracer.stream(tap, false, &bytes);
                         let _ = connection.send(bytes);
                     }
@@ -292,6 +294,7 @@ impl Links {
             let State::Open(connection, _) = &mut link.state else { continue };
             upstream.handle_link(Instant::ZERO, index, Input::CanTransmit { bytes: 1 << 16 });
             while let LinkOutput::Transmit(bytes) = upstream.poll_link(Instant::ZERO, index) {
+                let bytes = Bytes::from(bytes);
                 self.tracer.stream(Tap::link(index), false, &bytes);
                 let _ = connection.send(bytes);
             }

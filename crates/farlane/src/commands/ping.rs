@@ -148,7 +148,7 @@ impl End {
             match self.tunnel.poll(now) {
                 Output::Transmit(bytes) => {
                     moved = true;
-                    self.connection.send(bytes)?;
+                    self.connection.send(bytes.into())?;
                 }
                 Output::EchoReply(_) => self.answered = Some(self.clock.now()),
                 Output::Down(Cause::Rejected(Reject::Busy)) => {

@@ -9,6 +9,7 @@ use crate::net::{Connection, Listener};
 use crate::poller::Poller;
 use crate::trace::{Tapped, Tracer};
 use crate::wanted::Wanted;
+use bytes::Bytes;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
@@ -207,7 +208,7 @@ impl<A: Attached> DeviceNode<A> {
         while let Some(news) = self.downstream.function_mut().news() {
             tell(DeviceEvent::Attached(news));
         }
-        let timers = [active.timer, link, self.visitors.timer(), self.tracer.tick(now)];
+        let timers = [active.timer, link, self.visitors.timer(), self.tracer.tick(now, !moved)];
         Ok((moved, switch::upstream::next_timer(timers)))
     }
 
@@ -271,6 +272,7 @@ impl<A: Attached> DeviceNode<A> {
     ) -> io::Result<bool> {
         match (output, &mut self.host) {
             (Output::Transmit(bytes), Some((connection, _))) => {
+                let bytes = Bytes::from(bytes);
                 self.tracer.stream(Tap::UPLINK, true, &bytes);
                 return Ok(connection.send(bytes).is_err());
             }
@@ -293,6 +295,7 @@ impl<A: Attached> DeviceNode<A> {
         if let Some((connection, _)) = &mut self.host {
             self.downstream.handle(now, Input::CanTransmit { bytes: 1 << 20 });
             while let Output::Transmit(bytes) = self.downstream.poll(now) {
+                let bytes = Bytes::from(bytes);
                 self.tracer.stream(Tap::UPLINK, true, &bytes);
                 if connection.send(bytes).is_err() {
                     break;

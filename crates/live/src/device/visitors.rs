@@ -115,10 +115,10 @@ impl Visitor {
             // A probe carries no TLPs.
             while tunnel.pop(pcie::Ready::ALL).is_some() {}
             match tunnel.poll(now) {
-                Output::Transmit(bytes) => self.gone |= self.connection.send(bytes).is_err(),
+                Output::Transmit(bytes) => self.gone |= self.connection.send(bytes.into()).is_err(),
                 Output::Down(cause) => {
                     if let Output::Transmit(bytes) = tunnel.poll(now) {
-                        let _ = self.connection.send(bytes);
+                        let _ = self.connection.send(bytes.into());
                     }
                     if !matches!(cause, Cause::Goodbye | Cause::Disconnected) {
                         tell(DeviceEvent::TurnedAway(self.connection.peer(), cause));

@@ -135,7 +135,7 @@ impl<A: Attached> Machine<A> {
         }
         let moved = went.any || went.down || active.moved;
         let asleep = self.sleeps.iter().map(|(at, _, _)| *at).min();
-        Ok((moved, next_timer([down, up, active.timer, asleep, self.probe.tick(now)])))
+        Ok((moved, next_timer([down, up, active.timer, asleep, self.probe.tick(now, !moved)])))
     }
 
     /// Waits until something may have happened; `moved` says that something

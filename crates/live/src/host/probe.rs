@@ -48,8 +48,8 @@ impl Probe {
     }
 
     /// As [`Tracer::tick`].
-    pub(super) fn tick(&self, now: Instant) -> Option<Instant> {
-        self.tracer.tick(now)
+    pub(super) fn tick(&self, now: Instant, idle: bool) -> Option<Instant> {
+        self.tracer.tick(now, idle)
     }
 
     pub(super) fn record(&mut self, clock: &Clock, up: bool, tlp: &Tlp) {

@@ -1,6 +1,6 @@
 //! One TCP connection, never blocking, and the listener for more.
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket2::{Domain, SockRef, Socket, Type};
 use std::io::{self, Read, Write};
@@ -21,8 +21,7 @@ pub struct Connection {
     stream: TcpStream,
     peer: SocketAddr,
     input: BytesMut,
-    output: Vec<u8>,
-    written: usize,
+    output: Bytes,
     /// Bytes handed to the kernel since it last said that it has room.
     unchecked: usize,
 }
@@ -48,14 +47,7 @@ impl Connection {
         stream.set_nonblocking(true)?;
         stream.set_nodelay(true)?;
         SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT)?;
-        Ok(Self {
-            stream,
-            peer,
-            input: BytesMut::new(),
-            output: Vec::new(),
-            written: 0,
-            unchecked: 0,
-        })
+        Ok(Self { stream, peer, input: BytesMut::new(), output: Bytes::new(), unchecked: 0 })
     }
 
     /// Whether the connection stands: `None` while that is not known.
@@ -99,12 +91,12 @@ impl Connection {
     ///
     /// # Errors
     /// As `send(2)`.
-    pub fn send(&mut self, bytes: Vec<u8>) -> io::Result<()> {
-        if self.output.is_empty() {
-            self.output = bytes;
+    pub fn send(&mut self, bytes: Bytes) -> io::Result<()> {
+        self.output = if self.output.is_empty() {
+            bytes
         } else {
-            self.output.extend_from_slice(&bytes);
-        }
+            [&self.output[..], &bytes[..]].concat().into()
+        };
         self.flush()
     }
 
@@ -113,18 +105,16 @@ impl Connection {
     /// # Errors
     /// As `send(2)`.
     pub fn flush(&mut self) -> io::Result<()> {
-        while self.written < self.output.len() {
-            match self.stream.write(&self.output[self.written..]) {
+        while !self.output.is_empty() {
+            match self.stream.write(&self.output) {
                 Ok(bytes) => {
-                    self.written += bytes;
+                    self.output.advance(bytes);
                     self.unchecked += bytes;
                 }
                 Err(error) if would_block(&error) => return Ok(()),
                 Err(error) => return Err(error),
             }
         }
-        self.output.clear();
-        self.written = 0;
         Ok(())
     }
 

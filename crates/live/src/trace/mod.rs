@@ -1,12 +1,13 @@
 //! Recording what passes a node into a file: `docs/trace.md`.
 //!
-//! A [`Tracer`] is handed to whatever sees TLPs or bytes of links. Recording
-//! is an append to memory that was there before; a thread writes it out. A
-//! node never waits for it: what does not fit is lost and counted in the
-//! file.
+//! A [`Tracer`] is handed to whatever sees TLPs or bytes of links. It notes
+//! them with the time; records are made of that when the node has nothing to
+//! do, in memory that was there before, and a thread writes them out. A node
+//! never waits for it: what does not fit is lost and counted in the file.
 
 mod recorder;
 mod scanner;
+mod stamps;
 mod tapped;
 #[cfg(test)]
 mod tests;
@@ -16,6 +17,7 @@ pub use scanner::{Piece, Scanner};
 pub use tapped::Tapped;
 
 use crate::clock::Clock;
+use bytes::Bytes;
 use recorder::Recorder;
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -108,7 +110,7 @@ impl Tracer {
     }
 
     /// Bytes of link `tap` came, or are about to be handed to the network.
-    pub fn stream(&self, tap: Tap, up: bool, bytes: &[u8]) {
+    pub fn stream(&self, tap: Tap, up: bool, bytes: &Bytes) {
         if let Some(shared) = &self.0 {
             shared.recorder.borrow_mut().stream(tap, up, bytes);
         }
@@ -128,10 +130,12 @@ impl Tracer {
         }
     }
 
-    /// Writes out what has waited long enough. Yields when to call again at
-    /// the latest, so that a node that is killed loses little.
-    pub fn tick(&self, now: Instant) -> Option<Instant> {
-        self.0.as_ref().and_then(|shared| shared.recorder.borrow_mut().tick(now))
+    /// A turn of the node is over, and if it is `idle` there is time to make
+    /// records of what was seen. Writes out what has waited long enough.
+    /// Yields when to call again at the latest, so that a node that is killed
+    /// loses little.
+    pub fn tick(&self, now: Instant, idle: bool) -> Option<Instant> {
+        self.0.as_ref().and_then(|shared| shared.recorder.borrow_mut().tick(now, idle))
     }
 
     /// The number of an echo to send on every link now, if one is due.

@@ -1,9 +1,11 @@
 //! Records in memory until the writer takes them.
 
 use super::scanner::{Piece, Scanner};
+use super::stamps::Stamps;
 use super::writer::{self, Chunk, Place};
 use super::{Report, Settings};
 use crate::clock::Clock;
+use bytes::Bytes;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -40,6 +42,19 @@ const WRITES: usize = 64;
 /// of a record.
 const ROW: u8 = 8;
 
+/// Sightings that wait while the node is busy: they hold on to the payloads
+/// and to what was received.
+const MOST_SEEN: usize = 256;
+
+/// What was seen. It becomes a record when the node has nothing else to do:
+/// making one takes longer than sending the next TLP.
+#[derive(Debug)]
+enum Seen {
+    Tlp(Tap, bool, Tlp),
+    Stream(Tap, bool, Bytes),
+    Event(NvmeEvent),
+}
+
 /// The last look at the clock, and for whom it is good.
 #[derive(Clone, Copy, Debug)]
 struct Look {
@@ -52,8 +67,9 @@ struct Look {
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Recorder {
-    clock: Clock,
+    stamps: Stamps,
     look: Look,
+    seen: Vec<(Instant, Seen)>,
     snap: Option<usize>,
     /// What is left of [`WHOLE`].
     whole: usize,
@@ -110,8 +126,9 @@ impl Recorder {
             .name("trace".into())
             .spawn(move || writer::write(&file, place, &chunks, &back))?;
         Ok(Self {
-            clock,
+            stamps: Stamps::new(clock),
             look: Look { at: Instant::ZERO, row: (Tap::ROOT_PORT, false), left: 0 },
+            seen: Vec::with_capacity(MOST_SEEN),
             snap: settings.snap.map(usize::from),
             whole: WHOLE,
             buffer: fresh(most),
@@ -130,32 +147,24 @@ impl Recorder {
 
     /// A TLP passes.
     pub fn tlp(&mut self, tap: Tap, up: bool, tlp: &Tlp) {
-        let keep = self.snap.unwrap_or(match tlp.packet {
-            Packet::MemoryWrite(_) if up && self.whole == 0 => WRITES,
-            _ => usize::MAX,
-        });
-        self.whole = self.whole.saturating_sub(tlp.wire_length());
-        let room = record_room(tlp.wire_length());
-        let now = self.now(tap, up);
-        if let Some(delta) = self.begin(now, room) {
-            encode_tlp(tap, up, tlp, keep, delta, &mut self.buffer);
-        }
+        let at = self.now(tap, up);
+        self.note(at, Seen::Tlp(tap, up, tlp.clone()));
     }
 
     /// The time now.
     pub fn time(&self) -> Instant {
-        self.clock.now()
+        self.stamps.now()
     }
 
     /// As [`Tracer::events`](super::Tracer::events).
     pub fn events(&mut self, first: Option<Instant>, mut next: impl FnMut() -> Option<NvmeEvent>) {
         let Some(mut event) = next() else { return };
-        let now = self.clock.now();
+        let now = self.stamps.now();
         // TLPs behind it look anew.
         self.look.left = 0;
         let mut at = first.unwrap_or(now);
         loop {
-            self.record(at, Record::Nvme { tap: Tap::FUNCTION, event });
+            self.note(at, Seen::Event(event));
             at = now;
             match next() {
                 Some(more) => event = more,
@@ -164,17 +173,58 @@ impl Recorder {
         }
     }
 
+    /// Bytes of a link pass: all at once, one look at the clock will do.
+    pub fn stream(&mut self, tap: Tap, up: bool, bytes: &Bytes) {
+        let now = self.stamps.now();
+        self.note(now, Seen::Stream(tap, up, bytes.clone()));
+    }
+
     /// The time, for the next of a row of TLPs.
     fn now(&mut self, tap: Tap, up: bool) -> Instant {
         if self.look.left == 0 || self.look.row != (tap, up) {
-            self.look = Look { at: self.clock.now(), row: (tap, up), left: ROW };
+            self.look = Look { at: self.stamps.now(), row: (tap, up), left: ROW };
         }
         self.look.left -= 1;
         self.look.at
     }
 
-    /// Bytes of a link pass.
-    pub fn stream(&mut self, tap: Tap, up: bool, bytes: &[u8]) {
+    /// Keeps what was seen until the node has nothing better to do.
+    fn note(&mut self, at: Instant, seen: Seen) {
+        self.seen.push((at, seen));
+        if self.seen.len() >= MOST_SEEN {
+            self.settle();
+            self.stamps.follow(at);
+        }
+    }
+
+    /// Makes records of what was seen, in its order.
+    fn settle(&mut self) {
+        let mut seen = std::mem::take(&mut self.seen);
+        for (at, seen) in seen.drain(..) {
+            match seen {
+                Seen::Tlp(tap, up, tlp) => self.record_tlp(at, tap, up, &tlp),
+                Seen::Stream(tap, up, bytes) => self.record_stream(at, tap, up, &bytes),
+                Seen::Event(event) => {
+                    self.record(at, Record::Nvme { tap: Tap::FUNCTION, event });
+                }
+            }
+        }
+        self.seen = seen;
+    }
+
+    fn record_tlp(&mut self, now: Instant, tap: Tap, up: bool, tlp: &Tlp) {
+        let keep = self.snap.unwrap_or(match tlp.packet {
+            Packet::MemoryWrite(_) if up && self.whole == 0 => WRITES,
+            _ => usize::MAX,
+        });
+        self.whole = self.whole.saturating_sub(tlp.wire_length());
+        let room = record_room(tlp.wire_length());
+        if let Some(delta) = self.begin(now, room) {
+            encode_tlp(tap, up, tlp, keep, delta, &mut self.buffer);
+        }
+    }
+
+    fn record_stream(&mut self, now: Instant, tap: Tap, up: bool, bytes: &[u8]) {
         let at = match self.links.iter().position(|(link, _)| *link == tap) {
             Some(at) => at,
             None => {
@@ -182,8 +232,6 @@ impl Recorder {
                 self.links.len() - 1
             }
         };
-        // All of it passes at once: one look at the clock will do.
-        let now = self.clock.now();
         let mut scanner = std::mem::take(&mut self.links[at].1[usize::from(up)]);
         scanner.feed(bytes, |piece| {
             let record = match piece {
@@ -199,8 +247,9 @@ impl Recorder {
 
     /// A link begins anew, or ends.
     pub fn link(&mut self, tap: Tap, state: LinkState<'_>) {
+        self.settle();
         self.links.retain(|(link, _)| *link != tap);
-        let now = self.clock.now();
+        let now = self.stamps.now();
         self.record(now, Record::Link { tap, state });
     }
 
@@ -239,9 +288,13 @@ impl Recorder {
     }
 
     /// As [`Tracer::tick`](super::Tracer::tick).
-    pub fn tick(&mut self, now: Instant) -> Option<Instant> {
+    pub fn tick(&mut self, now: Instant, idle: bool) -> Option<Instant> {
         // A turn of the node is over: no row goes on.
         self.look.left = 0;
+        if idle {
+            self.settle();
+            self.stamps.follow(now);
+        }
         let due = Instant::from_ns(self.start_ns) + FLUSH;
         if self.buffer.len() <= CHUNK_HEADER || now >= due && self.hand_over() {
             return None;
@@ -268,6 +321,7 @@ impl Recorder {
     /// # Errors
     /// What went wrong with the file, ever.
     pub fn finish(&mut self) -> io::Result<Report> {
+        self.settle();
         let Some(full) = self.full.take() else { return Ok(Report::default()) };
         let bytes = std::mem::take(&mut self.buffer);
         self.most = 0;

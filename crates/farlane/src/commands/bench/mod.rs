@@ -134,7 +134,7 @@ pub fn run(args: &Args) -> Outcome {
     }
     drop(bench);
     if let Some(pairs) = args.recording {
-        results.recording = recording::measure(waiting, args.mps[0], pairs, span, &mut progress)?;
+        results.recording = recording::measure(waiting, args.mps[0], pairs, &mut progress)?;
     }
     progress.done();
     let document = print::document(&results);

@@ -1,7 +1,7 @@
 //! Results for people and for machines.
 
 use super::case::Path;
-use super::recording::Cost;
+use super::recording::{Cost, Turn};
 use super::run::Round;
 use super::{Results, Series};
 use live::Waiting;
@@ -29,9 +29,11 @@ pub struct Recording {
     pub pairs: usize,
     pub p50_without_ns: u64,
     pub p50_with_ns: u64,
+    pub p50_control_ns: u64,
     pub cost_percent: f64,
     pub cost_percent_q1: f64,
     pub cost_percent_q3: f64,
+    pub control_percent: f64,
 }
 
 /// The raw floor of the run.
@@ -106,19 +108,25 @@ pub fn document(results: &Results) -> Document {
 
 /// Medians over the pairs, and quartiles of what the pairs say.
 fn recording(cost: &Cost) -> Recording {
-    let each = |(without, with): &(u64, u64)| *with as f64 / (*without).max(1) as f64 - 1.0;
-    let mut costs: Vec<f64> = cost.pairs.iter().map(|pair| 100.0 * each(pair)).collect();
-    costs.sort_by(f64::total_cmp);
-    let quartile = |n: usize| round2(costs[(costs.len() - 1) * n / 4]);
+    let percents = |of: fn(&Turn) -> u64| {
+        let each = |turn: &Turn| of(turn) as f64 / turn.without.max(1) as f64 - 1.0;
+        let mut all: Vec<f64> = cost.turns.iter().map(|turn| 100.0 * each(turn)).collect();
+        all.sort_by(f64::total_cmp);
+        [1, 2, 3].map(|n| round2(all[(all.len() - 1) * n / 4]))
+    };
+    let p50 = |of: fn(&Turn) -> u64| median(&cost.turns.iter().map(of).collect::<Vec<_>>());
+    let ([q1, cost_percent, q3], control) = (percents(|turn| turn.with), percents(|t| t.control));
     Recording {
         mps: cost.mps,
         rw: cost.case.rw,
-        pairs: cost.pairs.len(),
-        p50_without_ns: median(&cost.pairs.iter().map(|pair| pair.0).collect::<Vec<_>>()),
-        p50_with_ns: median(&cost.pairs.iter().map(|pair| pair.1).collect::<Vec<_>>()),
-        cost_percent: quartile(2),
-        cost_percent_q1: quartile(1),
-        cost_percent_q3: quartile(3),
+        pairs: cost.turns.len(),
+        p50_without_ns: p50(|turn| turn.without),
+        p50_with_ns: p50(|turn| turn.with),
+        p50_control_ns: p50(|turn| turn.control),
+        cost_percent,
+        cost_percent_q1: q1,
+        cost_percent_q3: q3,
+        control_percent: control[1],
     }
 }
 
@@ -205,7 +213,8 @@ pub fn table(results: &Results, document: &Document) {
     for cost in &document.recording {
         println!(
             "recording a trace, MPS {}, {} 4 KiB QD1: p50 {:.2} us without, {:.2} us with: \
-             {:+.1} % (median of {} pairs, quartiles {:+.1} to {:+.1} %)",
+             {:+.1} % (median of {} pairs, quartiles {:+.1} to {:+.1} %; a machine like the \
+             first against it: {:+.1} %)",
             cost.mps,
             cost.rw,
             cost.p50_without_ns as f64 / 1e3,
@@ -214,6 +223,7 @@ pub fn table(results: &Results, document: &Document) {
             cost.pairs,
             cost.cost_percent_q1,
             cost.cost_percent_q3,
+            cost.control_percent,
         );
     }
 }

@@ -1,24 +1,39 @@
-//! What recording costs: pairs of rounds, with and without, one right after
-//! the other.
+//! What recording costs: rounds with and without, one right after the other.
 
 use super::case::{CASES, Case};
 use super::run::{Station, tunnelled};
 use crate::analyse::latency::Latency;
 use crate::commands::Failure;
+use crate::local::Node;
 use crate::progress::Progress;
 use crate::trace_to::TraceArgs;
 use live::attached::Switch;
 use live::{Clock, Waiting};
+use std::path::PathBuf;
 use wire::Duration;
 
-/// One workload, every pair.
+/// A round: short, so that all of a turn meet the same machine.
+const SPAN: Duration = Duration::from_ms(20);
+
+/// Median latencies of one turn in nanoseconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Turn {
+    /// Without recording.
+    pub without: u64,
+    /// With recording.
+    pub with: u64,
+    /// Without once more, on a machine of its own: what chance makes of it.
+    pub control: u64,
+}
+
+/// One workload, every turn.
 pub struct Cost {
     /// What ran.
     pub case: Case,
     /// Largest TLP payload.
     pub mps: u16,
-    /// Median latencies in nanoseconds: without and with recording.
-    pub pairs: Vec<(u64, u64)>,
+    /// In the order of time.
+    pub turns: Vec<Turn>,
 }
 
 /// Measures what recording into a ring file adds to one command at a time.
@@ -29,46 +44,56 @@ pub fn measure(
     waiting: Waiting,
     mps: u16,
     pairs: u32,
-    span: Duration,
     progress: &mut Progress,
 ) -> Result<Vec<Cost>, Failure> {
+    let folder = Folder::new()?;
+    let trace = TraceArgs::ring(folder.0.join("run.trace"), 64 << 20);
     let clock = Clock::start();
-    let path = std::env::temp_dir().join(format!("farlane-bench-{}.trace", std::process::id()));
-    let trace = TraceArgs::ring(path.clone(), 64 << 20);
-    let (mut plain, _near) = tunnelled(clock, waiting, mps, &TraceArgs::default())?;
-    let (mut recorded, far) = tunnelled(clock, waiting, mps, &trace)?;
+    let plain = TraceArgs::default();
+    let mut machines = Vec::new();
+    for trace in [&plain, &trace, &plain] {
+        machines.push(tunnelled(clock, waiting, mps, trace)?);
+    }
     let mut costs = Vec::new();
     for case in CASES.into_iter().filter(|case| case.iodepth == 1) {
-        let mut cost = Cost { case, mps, pairs: Vec::new() };
+        let mut cost = Cost { case, mps, turns: Vec::new() };
         for pair in 0..pairs {
             progress.show(&format!("recording: {}, pair {} of {pairs}", case.name(), pair + 1));
-            cost.pairs.push(one_pair(&mut plain, &mut recorded, case, span, pair % 2 == 1)?);
+            cost.turns.push(one_turn(&mut machines, case, pair as usize)?);
         }
         costs.push(cost);
-    }
-    drop(recorded);
-    drop(far);
-    for file in [path.clone(), path.with_extension("trace.device0")] {
-        let _ = std::fs::remove_file(file);
     }
     Ok(costs)
 }
 
-/// Without and with; which comes first changes, for neither may profit.
-fn one_pair(
-    plain: &mut Station<Switch>,
-    recorded: &mut Station<Switch>,
+/// A round of each; which comes first changes, for none may profit.
+fn one_turn(
+    machines: &mut [(Station<Switch>, Node)],
     case: Case,
-    span: Duration,
-    swap: bool,
-) -> Result<(u64, u64), Failure> {
-    let p50 = |station: &mut Station<Switch>| {
-        station.round(case, span, &mut Latency::new()).map(|round| round.p50_ns)
-    };
-    if swap {
-        let with = p50(recorded)?;
-        return Ok((p50(plain)?, with));
+    first: usize,
+) -> Result<Turn, Failure> {
+    let mut p50 = [0; 3];
+    for turn in 0..3 {
+        let at = (first + turn) % 3;
+        p50[at] = machines[at].0.round(case, SPAN, &mut Latency::new())?.p50_ns;
     }
-    let without = p50(plain)?;
-    Ok((without, p50(recorded)?))
+    Ok(Turn { without: p50[0], with: p50[1], control: p50[2] })
+}
+
+/// Where the traces go; it leaves nothing behind.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Result<Self, Failure> {
+        let path = std::env::temp_dir().join(format!("farlane-bench-{}", std::process::id()));
+        std::fs::create_dir_all(&path)
+            .map_err(|error| Failure(format!("{}: {error}", path.display())))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
 }
