@@ -122,7 +122,9 @@ impl DriveNode {
             context.kernel.arm_by(above, at);
         }
         let media = self.pending.first_key_value().map(|((at, _), _)| *at);
-        earliest([timer, media, link.down.next_arrival(), link.up.next_ready(now)])
+        // Nobody wakes up for a free wire who has nothing for it.
+        let wire = link.up.next_ready(now).filter(|_| self.controller.waits_for_link());
+        earliest([timer, media, link.down.next_arrival(), wire])
     }
 
     fn ask_media(&mut self, context: &mut Context) {
