@@ -35,8 +35,11 @@ code,pre{font:.85em/1.45 ui-monospace,'Liberation Mono',Menlo,monospace}\
 pre{overflow-x:auto;background:var(--ground);padding:.8rem;border-radius:.5rem}\
 footer{margin-top:3em;color:var(--soft);font-size:.85rem}\
 @media(max-width:34rem){body{font-size:15px;padding:1rem .9rem 2rem}th,td{padding:.28rem .5rem}}\
-@media print{body{max-width:none;padding:0;font-size:10pt}.wide svg{min-width:0}\
-.scroll,.wide{overflow:visible}h2{break-after:avoid}table{white-space:normal}details{display:none}}";
+@media print{body{max-width:none;padding:0;font-size:9.5pt}.wide svg{min-width:0}\
+.scroll,.wide{overflow:visible}h2,h3,h2+p,p:has(+.scroll),p:has(+.figures){break-after:avoid}\
+tr,.key,.tile{break-inside:avoid}table{font-size:8pt}th,td{padding:.2rem .45rem}td.l{white-space:normal}\
+.figures{grid-template-columns:1fr 1fr;gap:1rem 1.6rem}.figures th,.figures td{padding:.15rem .3rem}\
+.figures>figure:only-child{grid-column:1/-1;max-width:30rem}details{display:none}}";
 
 /// A number that catches the eye.
 #[derive(Clone, Debug)]

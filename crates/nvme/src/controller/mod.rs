@@ -185,6 +185,11 @@ impl Controller {
         self.in_flight == [0; 2] && self.blocks.is_empty() && self.posted_backlog() == 0
     }
 
+    /// Whether anything waits for the link above to take more.
+    pub fn waits_for_link(&self) -> bool {
+        !self.held.is_empty() || self.endpoint.waits_for_link()
+    }
+
     /// Whether CSTS.RDY is set.
     pub fn is_ready(&self) -> bool {
         self.registers.status.ready

@@ -102,6 +102,11 @@ impl Engine {
         self.done.pop_front()
     }
 
+    /// Whether there may be a request to make.
+    pub fn has_request(&self, limits: Limits) -> bool {
+        !self.unsent.is_empty() && self.in_flight < limits.in_flight
+    }
+
     /// The next request, if there is one to make.
     pub fn next_request(&mut self, limits: Limits) -> Option<Tlp> {
         let slot = *self.unsent.front()?;

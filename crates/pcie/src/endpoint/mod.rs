@@ -206,6 +206,11 @@ impl Endpoint {
         Output::Timeout(self.engine.deadline(limit))
     }
 
+    /// Whether anything waits for the link above to take more.
+    pub fn waits_for_link(&self) -> bool {
+        !self.out.is_empty() || self.engine.has_request(self.limits())
+    }
+
     /// Forward of [`Function::ready`](crate::Function::ready): non-posted
     /// requests wait while many register reads or completions are queued.
     pub fn ready(&self) -> Ready {

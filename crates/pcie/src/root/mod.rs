@@ -204,6 +204,11 @@ impl RootComplex {
         Output::Timeout(self.pending.values().map(|pending| pending.deadline).min())
     }
 
+    /// Whether anything waits for the link below to take more.
+    pub fn waits_for_link(&self) -> bool {
+        !self.below.is_empty()
+    }
+
     /// Whether more requests of the host should be handed in now: they wait
     /// here for tags and room, and the host in front of them.
     pub fn takes_requests(&self) -> bool {

@@ -210,7 +210,8 @@ impl DeviceNode {
             context.kernel.arm_by(far, at);
         }
         let network = transport.next(now, End::Device);
-        let wire = link.down.next_ready(now);
+        let waits = !self.downstream.function().down.is_empty();
+        let wire = link.down.next_ready(now).filter(|_| waits);
         earliest([timer, network, link.up.next_arrival(), wire, self.egress.held_until(now)])
     }
 

@@ -139,8 +139,9 @@ impl DriveNode {
             context.kernel.arm_by(above, at);
         }
         let media = self.pending.first_key_value().map(|((at, _), _)| *at);
-        let pace = self.pace.next(now);
-        earliest([timer, media, link.down.next_arrival(), link.up.next_ready(now), pace])
+        // Nobody wakes up for a free wire who has nothing for it.
+        let wire = link.up.next_ready(now).filter(|_| self.controller.waits_for_link());
+        earliest([timer, media, link.down.next_arrival(), wire, self.pace.next(now)])
     }
 
     fn ask_media(&mut self, context: &mut Context) {

@@ -154,7 +154,7 @@ impl HostNode {
             timer,
             software,
             link.up.next_arrival(),
-            link.down.next_ready(now),
+            link.down.next_ready(now).filter(|_| self.root.waits_for_link()),
             // Those that are due wait for room in the root complex.
             self.requests.front().map(|(at, ..)| *at).filter(|at| *at > now),
             self.answers.front().map(|(at, ..)| *at),

@@ -123,7 +123,8 @@ impl SwitchNode {
         }
         let link = &around.link;
         let connection = self.next_connection();
-        earliest([timers, connection, link.down.next_arrival(), link.up.next_ready(now)])
+        let wire = link.up.next_ready(now).filter(|_| self.upstream.waits_for_link());
+        earliest([timers, connection, link.down.next_arrival(), wire])
     }
 
     /// Connections are kept, and made again.

@@ -151,6 +151,11 @@ impl Upstream {
         self.ports[port].bridge.buses()
     }
 
+    /// Whether anything waits for the link above to take more.
+    pub fn waits_for_link(&self) -> bool {
+        !self.up.is_empty()
+    }
+
     /// What went wrong, the upstream port first, then each downstream port.
     pub fn errors(&self) -> Vec<Errors> {
         std::iter::once(self.errors).chain(self.ports.iter().map(|port| port.errors)).collect()

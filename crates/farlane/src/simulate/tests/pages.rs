@@ -76,7 +76,23 @@ fn plans_of_all_kinds_have_a_page() {
     }
 }
 
-/// Kept for people to look at, if there is a browser.
+/// Has a browser make something of a page; `None` without one.
+fn browser(page: &Path, out: &Path, options: &[String]) -> Option<Vec<u8>> {
+    let _ = std::fs::remove_file(out);
+    let profile = Folder::new();
+    let browser = Command::new("chromium")
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"])
+        .arg(format!("--user-data-dir={}", profile.0.display()))
+        .args(options)
+        .arg(format!("file://{}", page.display()))
+        .output()
+        .ok()?;
+    let errors = String::from_utf8_lossy(&browser.stderr);
+    Some(std::fs::read(out).unwrap_or_else(|_| panic!("no {}: {errors}", out.display())))
+}
+
+/// Kept for people to look at, if there is a browser: on a desktop, on a
+/// phone, in print.
 #[test]
 fn it_can_be_looked_at() {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target/reports");
@@ -86,21 +102,21 @@ fn it_can_be_looked_at() {
     written(&gates(), &path);
     for (width, height) in [(1000, 9000), (400, 14000)] {
         let picture = folder.join(format!("simulation-{width}.png"));
-        let _ = std::fs::remove_file(&picture);
-        let profile = Folder::new();
-        let browser = Command::new("chromium")
-            .args(["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"])
-            .arg(format!("--user-data-dir={}", profile.0.display()))
-            .arg(format!("--window-size={width},{height}"))
-            .arg(format!("--screenshot={}", picture.display()))
-            .arg(format!("file://{}", path.display()))
-            .output();
-        let Ok(output) = browser else {
+        let options = [
+            format!("--window-size={width},{height}"),
+            format!("--screenshot={}", picture.display()),
+        ];
+        let Some(bytes) = browser(&path, &picture, &options) else {
             eprintln!("NO SCREENSHOT: chromium is not installed; look at {}", path.display());
             return;
         };
-        let errors = String::from_utf8_lossy(&output.stderr);
-        let bytes = std::fs::read(&picture).unwrap_or_else(|_| panic!("no picture: {errors}"));
         assert!(bytes.starts_with(b"\x89PNG") && bytes.len() > 50_000, "{} bytes", bytes.len());
     }
+    let print = folder.join("simulation.pdf");
+    let options = ["--no-pdf-header-footer".into(), format!("--print-to-pdf={}", print.display())];
+    let bytes = browser(&path, &print, &options).expect("the same browser");
+    assert!(bytes.starts_with(b"%PDF"));
+    let page = |word: &&[u8]| word.starts_with(b"/Type /Page") && word[11] != b's';
+    let pages = bytes.windows(12).filter(page).count();
+    assert!((4..=16).contains(&pages), "{pages} pages");
 }
