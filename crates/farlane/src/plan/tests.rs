@@ -97,7 +97,7 @@ fn mistakes_have_a_place_and_say_what_is_allowed() {
     );
     fails(
         &format!("transport = \"udp\"\n{READS}"),
-        "p.toml:1:13: unknown transport 'udp'. There are: direct, tcp, tsn",
+        "p.toml:1:13: unknown transport 'udp'. There are: direct, tcp, tsn, raw",
     );
     fails(
         &format!("{READS}[drive]\npreset = \"970pro\"\n"),
@@ -152,7 +152,7 @@ fn contradictions_are_found_before_anything_runs() {
          There are: host, device",
     );
     fails(
-        &format!("{READS}[bridges.b]\n"),
+        &format!("{READS}[bridges.b]\n[bridges.c]\n"),
         "p.toml:1:1: 2 stations (host, device) and no cables: [cables.NAME] with a and b joins \
          two of them",
     );
