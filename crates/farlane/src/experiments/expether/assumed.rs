@@ -121,7 +121,9 @@ pub fn section(cases: &[Assumed]) -> Section {
     }
 }
 
-const NOTES: [&str; 2] = [
+const NOTES: [&str; 3] = [
+    "Transfers of 1 MB, of whose time beginning and end take some per cent: to be compared with the \
+     first row, not with the curves.",
     "Reads hang on nothing but the bytes on the wire. What aggregation gains a write hangs on how \
      many DMA reads are in flight for how long: with few, too few completions wait to fill a frame. \
      DMA reads of 512 bytes would let the four completions of one request share frames with one SSD \

@@ -15,12 +15,12 @@ const LARGE: usize = 64_000_000;
 /// Mean times of evaluation 3 in microseconds: with and without aggregation.
 #[derive(Clone, Copy, Debug)]
 pub struct Latencies {
-    read_4k: [f64; 2],
-    write_4k: [f64; 2],
-    read_64m: [f64; 2],
-    write_64m: [f64; 2],
+    pub(super) read_4k: [f64; 2],
+    pub(super) write_4k: [f64; 2],
+    pub(super) read_64m: [f64; 2],
+    pub(super) write_64m: [f64; 2],
     /// TLPs a frame of the 64 MB read and write with aggregation.
-    frames: [f64; 2],
+    pub(super) frames: [f64; 2],
 }
 
 impl Latencies {
