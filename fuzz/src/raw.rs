@@ -108,7 +108,8 @@ pub fn seeds() -> Vec<Vec<u8>> {
     let open = [1, 8, 8, 200, 60];
     let accept = [2, 8, 8, 200, 60];
     let data = |number: u8, acknowledged: u8| [3, 8 + number, 8 + acknowledged, 7, 7, 1, 2];
-    let ack = |newest: u8, acknowledged: u8| [4, 8 + newest, 8 + acknowledged, 3, 8, 9, 9, 9, 9, 9, 9];
+    let ack =
+        |newest: u8, acknowledged: u8| [4, 8 + newest, 8 + acknowledged, 3, 8, 9, 9, 9, 9, 9, 9];
     let send = [6, 100];
     let later = [7, 0, 0, 0x10, 0];
     vec![

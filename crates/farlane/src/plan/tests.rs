@@ -97,7 +97,7 @@ fn mistakes_have_a_place_and_say_what_is_allowed() {
     );
     fails(
         &format!("transport = \"udp\"\n{READS}"),
-        "p.toml:1:13: unknown transport 'udp'. There are: direct, tcp, tsn",
+        "p.toml:1:13: unknown transport 'udp'. There are: direct, tcp, tsn, raw",
     );
     fails(
         &format!("{READS}[drive]\npreset = \"970pro\"\n"),
@@ -368,4 +368,52 @@ fn large_payloads_never_wait_for_credits_in_vain() {
         assert!(report.hosts[0].latency.count() > 128, "{transport}");
         assert_eq!(report.hosts[0].mismatches, 0);
     }
+}
+
+/// Raw Ethernet: what a plan leaves open is worked out from its network.
+#[test]
+fn raw_ethernet_aims_at_the_distance_of_its_network() {
+    let aimed = |text: &str| {
+        let config = built(&format!("transport = \"raw\"\n{text}{READS}")).config;
+        let Attached::Switch(switch) = &config.hosts[0].attached else { panic!("a tunnel") };
+        let sim::transport::TransportConfig::Raw(raw) = &switch.ports[0].transport else {
+            panic!("raw Ethernet")
+        };
+        (raw.settings.congestion.to_string(), raw.settings.chunk)
+    };
+    // 4 x 894 ns in the stations, 2 x 10 ns of cable, 12 208 and 576 ns of
+    // line; four frames of 12 208 ns may wait.
+    assert_eq!(aimed("[link]\nrate = \"1G\"\n"), ("swift=66us".to_owned(), 1488));
+    assert_eq!(aimed("[link]\nrate = \"10G\"\n"), ("swift=20us".to_owned(), 1488));
+    let given = "congestion = \"swift=50us\"\n[link]\nmtu = \"4500B\"\n";
+    assert_eq!(aimed(given), ("swift=50us".to_owned(), 4488));
+    assert_eq!(aimed("congestion = \"rate=5G\"\n"), ("rate=5G".to_owned(), 1488));
+    assert_eq!(aimed("congestion = \"none\"\n"), ("none".to_owned(), 1488));
+    // A gate that is closed for 400 us is no congestion.
+    let gated = "[link]\nschedule = \"s\"\n[schedules.s]\nbase = \"0us\"\ncycle = \"500us\"\n\
+                 entries = [\"S ff 100us\", \"S 00 400us\"]\n";
+    let (control, _) = aimed(gated);
+    let time: wire::Duration = control.strip_prefix("swift=").unwrap().parse().unwrap();
+    assert!(time > wire::Duration::from_us(2 * 400), "{control}");
+}
+
+#[test]
+fn mistakes_with_raw_ethernet() {
+    fails(
+        &format!("transport = \"raw\"\ncongestion = \"cubic\"\n{READS}"),
+        "p.toml:2:14: congestion: expected swift, swift=TIME (such as swift=50us), rate=RATE \
+         (such as rate=5G) or none; found 'cubic'",
+    );
+    fails(
+        &format!("transport = \"raw\"\n{READS}[link]\nmtu = \"200B\"\n"),
+        "p.toml:5:7: mtu: 300 bytes for the largest TLP at MPS 256, to 9000B",
+    );
+    fails(
+        &format!("{READS}[link]\nrate_steps = [\"1ms 2G\", \"1ms 3G\"]\n"),
+        "p.toml:4:25: rate_steps: each later than the one before",
+    );
+    fails(
+        &format!("{READS}[link]\nrate_steps = [\"1ms\"]\n"),
+        "p.toml:4:15: rate_steps: expected a time and a rate such as \"10ms 2G\"; found '1ms'",
+    );
 }

@@ -4,6 +4,38 @@ use crate::process::run;
 use serde_json::Value;
 
 #[test]
+fn congestion_is_the_same_twice_and_as_promised() {
+    let document = || -> Value {
+        let output = run(&["bench", "congestion", "--json"]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let first = document();
+    assert_eq!(first, document(), "virtual time is the same everywhere");
+    crate::json_document::every_key_is_described(&first);
+    let runs = first["runs"].as_array().unwrap();
+    let of = |scenario: &str, congestion: &str| -> Vec<&Value> {
+        let matches = |run: &&Value| run["scenario"] == scenario && run["congestion"] == congestion;
+        runs.iter().filter(matches).collect()
+    };
+    let fair = of("fairness", "swift=25us");
+    assert_eq!(fair.len(), 6);
+    assert!(fair.iter().all(|run| run["jain"].as_f64().unwrap() >= 0.95));
+    let steps = of("step", "swift=25us");
+    assert!(steps.iter().all(|run| run["back_us"].as_f64().unwrap() <= 200.0));
+    let loss = of("loss", "swift=25us");
+    let rate = |run: &Value| run["bits_per_s"].as_f64().unwrap();
+    assert!(rate(loss[1]) >= 0.9 * rate(loss[0]), "0.1 % of loss");
+    assert!((rate(of("rate", "rate=5G")[0]) / 5e9 - 1.0).abs() < 0.01);
+    assert_eq!(of("nvme", "swift=40us").len(), 2);
+    let table = run(&["bench", "congestion"]);
+    let table = String::from_utf8(table.stdout).unwrap();
+    assert_eq!(table.lines().count(), runs.len() + 2);
+    let page = include_str!("../../../../docs/experiments/congestion.md");
+    assert!(page.contains(&table), "the page has another table than is printed:\n{table}");
+}
+
+#[test]
 fn the_document_and_the_page_have_every_run() {
     let page = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("bench.html");
     let arguments =

@@ -11,6 +11,39 @@ use sim::{Config, World};
 /// 4 KiB blocks.
 const READS: u64 = 20;
 
+/// Chunks in raw Ethernet, down to NVMe commands.
+#[test]
+fn raw_frames_are_decoded() {
+    let folder = folder::kept("simulated-raw");
+    let capture = folder.join("wires.pcapng");
+    let settings = switch::raw::Settings::new(0);
+    let raw = sim::transport::RawConfig { stations: [0, 1], priority: 0, settings };
+    let work = Workload::Dd { write: false, bs: 4096, count: READS };
+    let mut config = Config::brief_tsn(work, Rate::G1);
+    let sim::world::Attached::Switch(switch) = &mut config.hosts[0].attached else {
+        unreachable!("a tunnel")
+    };
+    switch.ports[0].transport = sim::transport::TransportConfig::Raw(raw);
+    let wanted = Wanted { pcapng: Some(capture.clone()), ..Wanted::default() };
+    let mut outputs = Outputs::begin(&config, &wanted, Assumptions::default()).unwrap();
+    let mut world = World::new(&config).unwrap();
+    world.observe(outputs.observer());
+    world.run().unwrap();
+    outputs.close(&config, world.now(), true).unwrap();
+    let of =
+        |filter: &str, fields: &[&str]| Tshark::ready().fields(&capture, &["-2"], filter, fields);
+    let all = of("frame", &["vlan.etype"]);
+    assert!(all.len() > 500 && all.iter().all(|row| row[0] == ["0x88b5"]), "tagged raw frames");
+    assert_eq!(of("farlane_raw", &["frame.number"]).len(), all.len());
+    for kind in 1..=4 {
+        assert!(!of(&format!("farlane_raw.kind == {kind}"), &["frame.number"]).is_empty());
+    }
+    assert!(of("_ws.expert || _ws.malformed", &["frame.number"]).is_empty());
+    let commands = of("nvme_pcie.sqe.sqid == 1", &["nvme_pcie.sqe.opcode"]);
+    let reads = commands.iter().flat_map(|row| &row[0]).filter(|op| op.ends_with('2')).count();
+    assert_eq!(reads as u64, READS);
+}
+
 #[test]
 fn simulated_frames_are_real_frames() {
     let folder = folder::kept("simulated");

@@ -57,6 +57,11 @@ pub(super) struct Ends {
     frames_made: u64,
 }
 
+/// What the numbers of one connection and the next differ by: frames find
+/// their end by the bits below, and an old frame is none of the new
+/// connection.
+const INCARNATION: u32 = 1 << 16;
+
 /// Whether a frame is one of ours.
 pub(super) fn is_raw(frame: &Frame) -> bool {
     frame.bytes[HEADER - 2..HEADER] == ETHERTYPE.to_be_bytes()
@@ -64,7 +69,7 @@ pub(super) fn is_raw(frame: &Frame) -> bool {
 
 impl Network {
     /// Opens a connection of raw frames between two stations; its ends belong
-    /// to `owners`. `connection` tells it from all others.
+    /// to `owners`. `connection`, below 65 536, tells it from all others.
     pub fn open_raw(
         &mut self,
         raw: &RawConfig,
@@ -167,11 +172,11 @@ impl Network {
 }
 
 impl End {
-    /// Begins anew. The number of the connection stays: it is what frames are
-    /// known by here.
+    /// Begins anew, under the next number.
     fn open(&mut self, now: Instant) {
         self.forget();
         self.endpoint = Endpoint::new(self.settings);
+        self.settings.connection += INCARNATION;
         self.endpoint.handle(now, if self.opens { Input::Open } else { Input::Accept });
     }
 
@@ -221,7 +226,9 @@ impl Ends {
         let bytes = frame.bytes.slice(HEADER..);
         let Ok(header) = Header::decode(&bytes) else { return };
         let source = frame.source();
-        let ours = |end: &&mut End| end.peer == source && end.connection == header.connection;
+        // Who opens counts in the high bits.
+        let number = header.connection % INCARNATION;
+        let ours = |end: &&mut End| end.peer == source && end.connection == number;
         let Some(end) = self.ends.iter_mut().find(ours) else { return };
         if let Body::Data { sequence, .. } = header.body
             && sequence.ahead_of(end.next).is_some_and(|ahead| ahead < switch::raw::MAX_WINDOW)

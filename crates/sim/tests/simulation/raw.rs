@@ -7,6 +7,7 @@ use sim::ethernet::random::Probability;
 use sim::ethernet::{Rate, bridge};
 use sim::measure::Segment;
 use sim::workload::{Rw, Workload};
+use sim::world::Outage;
 use sim::{Config, World};
 use wire::{Duration, Instant};
 
@@ -124,4 +125,25 @@ fn a_rate_limit_holds_on_the_wire() {
     let bits = (up.bytes + 12 * up.packets) * 8;
     let rate = bits as f64 / (report.hosts[0].span.as_ns() as f64 / 1e9);
     assert!((1.8e9..=2.02e9).contains(&rate), "{rate}");
+}
+
+/// A node that loses its power and comes back: another connection, under
+/// another number, and the work goes on.
+#[test]
+fn a_node_that_was_away_comes_back() {
+    let mut plan = plan(Rw::RandRead, Rate::G10, "swift=60us");
+    let Workload::Fio(fio) = &mut plan.hosts[0].workload else { unreachable!("set above") };
+    fio.runtime = Some(Duration::from_ms(300));
+    fio.iodepth = 1;
+    plan.outages = vec![Outage {
+        station: 1,
+        from: Instant::from_ns(20_000_000),
+        until: Some(Instant::from_ns(40_000_000)),
+    }];
+    let report = run(&plan);
+    let host = &report.hosts[0];
+    assert_eq!(host.mismatches, 0);
+    assert!(host.failures > 0, "commands under way have failed");
+    assert!(host.latency.count() > 100, "{}", host.latency.count());
+    assert_eq!(run(&plan).digest, report.digest);
 }

@@ -126,21 +126,25 @@ impl Acks {
     }
 
     /// Data frames of raw Ethernet that leave their station again. The world
-    /// gives link n the connection n + 1.
+    /// gives link n the connections whose low 16 bits are n + 1.
     fn raw(&mut self, from: Place, bytes: &[u8]) {
         let at = if bytes.get(12..14) == Some(&[0x81, 0]) { 16 } else { 12 };
         if bytes.get(at..at + 2) != Some(&ETHERTYPE.to_be_bytes()[..]) {
             return;
         }
         let Ok(frame) = Frame::decode(&bytes[at + 2..]) else { return };
-        let Body::Data { sequence, .. } = frame.body else { return };
-        let link =
-            (frame.connection as usize).checked_sub(1).and_then(|link| self.raw.get_mut(link));
+        let link = usize::from(frame.connection as u16)
+            .checked_sub(1)
+            .and_then(|link| self.raw.get_mut(link));
         let Some(Some((stations, next))) = link else { return };
         let Some(way) = stations.iter().position(|at| from == Place::Station(*at)) else { return };
-        match sequence.ahead_of(next[way]) {
-            Some(_) => next[way] = sequence.plus(1),
-            None => self.again += 1,
+        match frame.body {
+            Body::Open(_) => *next = Default::default(),
+            Body::Data { sequence, .. } => match sequence.ahead_of(next[way]) {
+                Some(_) => next[way] = sequence.plus(1),
+                None => self.again += 1,
+            },
+            _ => {}
         }
     }
 
