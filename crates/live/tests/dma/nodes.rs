@@ -79,12 +79,22 @@ impl Far {
 
     /// Listens in the network namespace of the caller.
     pub fn listen(at: Address, max_payload: u16, aggregation: Policy) -> Self {
+        Self::listen_over(at, max_payload, aggregation, RawSettings::default())
+    }
+
+    /// The same with settings of its own for raw Ethernet.
+    pub fn listen_over(
+        at: Address,
+        max_payload: u16,
+        aggregation: Policy,
+        raw: RawSettings,
+    ) -> Self {
         let stopped = Arc::new(AtomicBool::new(false));
         let (wake, waker) = UnixStream::pair().unwrap();
         let (announce, announced) = channel();
         let flag = stopped.clone();
         let thread = std::thread::spawn(move || {
-            let listener = Incoming::bind(&at, RawSettings::default()).unwrap();
+            let listener = Incoming::bind(&at, raw).unwrap();
             let settings = Settings { max_payload, aggregation, ..Settings::new(Role::Device, 7) };
             let function = DmaTest::new(dma_test::Settings {
                 max_payload: max_payload.into(),
@@ -140,8 +150,20 @@ impl Near {
 
     /// Connects from the network namespace of the caller.
     pub fn connect(peers: &[Address], max_payload: u16, ecrc: bool, aggregation: Policy) -> Self {
+        let links = Links::new(peers);
+        Self::connect_over(links, peers.len(), max_payload, ecrc, aggregation)
+    }
+
+    /// The same over `count` links with settings of their own.
+    pub fn connect_over(
+        links: Links,
+        count: usize,
+        max_payload: u16,
+        ecrc: bool,
+        aggregation: Policy,
+    ) -> Self {
         let upstream = Upstream::new(switch::upstream::Settings {
-            ports: peers.len() as u8,
+            ports: count as u8,
             max_payload: max_payload.into(),
             p2p: false,
             tunnel: Settings { max_payload, aggregation, ..Settings::new(Role::Host, 8) },
@@ -149,11 +171,11 @@ impl Near {
         let settings =
             root::Settings { max_payload: max_payload.into(), ecrc, ..root::Settings::default() };
         let poller = Poller::new(Waiting::Block).unwrap();
-        let switch = Switch::new(upstream, Links::new(peers));
+        let switch = Switch::new(upstream, links);
         let mut machine = Machine::new(Clock::start(), poller, settings, switch).unwrap();
         let mut memory = RamMemory::new(Rc::new(RefCell::new(Ram::new(RAM, RAM_SIZE))));
         let bus = machine.new_bus();
-        while !(0..peers.len()).all(|link| machine.attached().upstream().tunnel(link).is_up()) {
+        while !(0..count).all(|link| machine.attached().upstream().tunnel(link).is_up()) {
             let (moved, timer) = machine.pump(&mut memory).unwrap();
             machine.wait(moved, timer).unwrap();
         }

@@ -205,19 +205,9 @@ pub fn table(document: &Document) {
             run.p99_ns as f64 / 1e3,
         );
     }
-    println!("\ngain over per-tlp, beside what counting bytes allows:");
-    println!(
-        "{:<14} {:<9} {:<11} {:<6} {:>8} {:>9} {:>9} {:>13} {:>12}",
-        "link",
-        "transport",
-        "aggregation",
-        "rw",
-        "gain %",
-        "allowed %",
-        "reached %",
-        "link filled %",
-        "per-tlp %",
-    );
+    if !document.gains.is_empty() {
+        gains_heading();
+    }
     for gain in &document.gains {
         let or_dash = |value: Option<f64>| value.map_or("-".into(), |value| format!("{value:.1}"));
         println!(
@@ -233,7 +223,9 @@ pub fn table(document: &Document) {
             or_dash(gain.link_share_per_tlp),
         );
     }
-    println!("\none command at a time, per-tlp and adaptive in turn:");
+    if !document.latencies.is_empty() {
+        println!("\none command at a time, per-tlp and adaptive in turn:");
+    }
     for pair in &document.latencies {
         println!(
             "{:<14} {:<9} {:<9} 4 KiB QD1: p50 {:.2} us per-tlp, {:.2} us adaptive: {:+.1} % \
@@ -256,4 +248,20 @@ pub fn table(document: &Document) {
             check.wire_bits_per_s / 1e6,
         );
     }
+}
+
+fn gains_heading() {
+    println!("\ngain over per-tlp, beside what counting bytes allows:");
+    println!(
+        "{:<14} {:<9} {:<11} {:<6} {:>8} {:>9} {:>9} {:>13} {:>12}",
+        "link",
+        "transport",
+        "aggregation",
+        "rw",
+        "gain %",
+        "allowed %",
+        "reached %",
+        "link filled %",
+        "per-tlp %",
+    );
 }
