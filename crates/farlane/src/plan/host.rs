@@ -129,7 +129,7 @@ impl<'a> Built<'a> {
         let mut plans = Vec::new();
         for (name, section) in hosts {
             let come: Vec<_> = moves.iter().filter(|planned| planned.to == name).collect();
-            let none = section.find("drives").is_none() && !come.is_empty();
+            let none = !alone && section.find("drives").is_none() && !come.is_empty();
             let mut own = match none {
                 true => Vec::new(),
                 false => drives_of(&section, &drives[..free.len()], alone, &mut free)?,

@@ -152,7 +152,7 @@ fn contradictions_are_found_before_anything_runs() {
          There are: host, device",
     );
     fails(
-        &format!("{READS}[bridges.b]\n"),
+        &format!("{READS}[bridges.b]\n[bridges.c]\n"),
         "p.toml:1:1: 2 stations (host, device) and no cables: [cables.NAME] with a and b joins \
          two of them",
     );
