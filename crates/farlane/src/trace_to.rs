@@ -15,7 +15,7 @@ pub struct TraceArgs {
     /// Record every TLP and frame into FILE, for `farlane trace`; with ring
     /// only the beginning and about the last SIZE bytes; with snap only so
     /// much of each payload (without it all of the first 512 KiB, and then
-    /// all but 64 bytes of what drives write)
+    /// all but 16 bytes of what drives write)
     #[arg(long, value_name = "FILE[,ring=SIZE][,snap=BYTES]")]
     trace: Option<TraceTo>,
 }

@@ -34,9 +34,10 @@ const HEAD: u64 = 1 << 20;
 /// Bytes of TLPs at the front that are kept whole, unless it was said
 /// otherwise: what the host learns of its drives is among them.
 const WHOLE: usize = 512 << 10;
-/// Payload kept after that of what a device writes: completion entries and
-/// interrupts are smaller.
-const WRITES: usize = 64;
+/// Payload kept after that of what a device writes: a completion entry, and
+/// interrupts are smaller (NVMe 1.4, section 4.6). More would be more memory
+/// that is cold when it is written.
+const WRITES: usize = 16;
 
 /// TLPs in a row that share a look at the clock: it costs as much as the rest
 /// of a record.
@@ -45,6 +46,9 @@ const ROW: u8 = 8;
 /// Sightings that wait while the node is busy: they hold on to the payloads
 /// and to what was received.
 const MOST_SEEN: usize = 256;
+/// Records made before an idle node looks again whether anything has come:
+/// about a microsecond.
+const PIECE: usize = 8;
 
 /// What was seen. It becomes a record when the node has nothing else to do:
 /// making one takes longer than sending the next TLP.
@@ -53,6 +57,8 @@ enum Seen {
     Tlp(Tap, bool, Tlp),
     Stream(Tap, bool, Bytes),
     Event(NvmeEvent),
+    /// There is a record of it.
+    Settled,
 }
 
 /// The last look at the clock, and for whom it is good.
@@ -70,6 +76,8 @@ pub(super) struct Recorder {
     stamps: Stamps,
     look: Look,
     seen: Vec<(Instant, Seen)>,
+    /// How many of them there are records of.
+    settled: usize,
     snap: Option<usize>,
     /// What is left of [`WHOLE`].
     whole: usize,
@@ -129,6 +137,7 @@ impl Recorder {
             stamps: Stamps::new(clock),
             look: Look { at: Instant::ZERO, row: (Tap::ROOT_PORT, false), left: 0 },
             seen: Vec::with_capacity(MOST_SEEN),
+            settled: 0,
             snap: settings.snap.map(usize::from),
             whole: WHOLE,
             buffer: fresh(most),
@@ -190,26 +199,33 @@ impl Recorder {
 
     /// Keeps what was seen until the node has nothing better to do.
     fn note(&mut self, at: Instant, seen: Seen) {
-        self.seen.push((at, seen));
-        if self.seen.len() >= MOST_SEEN {
-            self.settle();
+        if self.seen.len() == MOST_SEEN {
+            self.settle(MOST_SEEN);
             self.stamps.follow(at);
         }
+        self.seen.push((at, seen));
     }
 
-    /// Makes records of what was seen, in its order.
-    fn settle(&mut self) {
-        let mut seen = std::mem::take(&mut self.seen);
-        for (at, seen) in seen.drain(..) {
-            match seen {
+    /// Makes records of the next `most` sightings, in their order.
+    fn settle(&mut self, most: usize) {
+        for _ in 0..most {
+            let Some((at, seen)) = self.seen.get_mut(self.settled) else { break };
+            self.settled += 1;
+            let at = *at;
+            match std::mem::replace(seen, Seen::Settled) {
                 Seen::Tlp(tap, up, tlp) => self.record_tlp(at, tap, up, &tlp),
                 Seen::Stream(tap, up, bytes) => self.record_stream(at, tap, up, &bytes),
                 Seen::Event(event) => {
                     self.record(at, Record::Nvme { tap: Tap::FUNCTION, event });
                 }
+                Seen::Settled => unreachable!("taken once"),
             }
         }
-        self.seen = seen;
+        // The same memory again and again stays near the processor.
+        if self.settled == self.seen.len() {
+            self.seen.clear();
+            self.settled = 0;
+        }
     }
 
     fn record_tlp(&mut self, now: Instant, tap: Tap, up: bool, tlp: &Tlp) {
@@ -247,7 +263,7 @@ impl Recorder {
 
     /// A link begins anew, or ends.
     pub fn link(&mut self, tap: Tap, state: LinkState<'_>) {
-        self.settle();
+        self.settle(MOST_SEEN);
         self.links.retain(|(link, _)| *link != tap);
         let now = self.stamps.now();
         self.record(now, Record::Link { tap, state });
@@ -292,8 +308,11 @@ impl Recorder {
         // A turn of the node is over: no row goes on.
         self.look.left = 0;
         if idle {
-            self.settle();
+            self.settle(PIECE);
             self.stamps.follow(now);
+        }
+        if !self.seen.is_empty() {
+            return Some(now);
         }
         let due = Instant::from_ns(self.start_ns) + FLUSH;
         if self.buffer.len() <= CHUNK_HEADER || now >= due && self.hand_over() {
@@ -321,7 +340,7 @@ impl Recorder {
     /// # Errors
     /// What went wrong with the file, ever.
     pub fn finish(&mut self) -> io::Result<Report> {
-        self.settle();
+        self.settle(MOST_SEEN);
         let Some(full) = self.full.take() else { return Ok(Report::default()) };
         let bytes = std::mem::take(&mut self.buffer);
         self.most = 0;
