@@ -131,17 +131,17 @@ impl Recording {
         let mut rooms: BTreeMap<(Bdf, u16), u16> = BTreeMap::new();
         run.analyse(|found, _| match found {
             Found::Gap(_) => gaps += 1,
-            Found::Event(Event::Command(command)) if command.is_admin() => {
-                if command.entry.opcode == opcode::admin::CREATE_SQ {
-                    let cdw10 = command.entry.cdw10;
-                    let room = rooms.entry((command.device, cdw10 as u16)).or_default();
-                    *room = (*room).max((cdw10 >> 16) as u16);
-                }
-            }
-            Found::Event(Event::Command(command)) => match taken(&command) {
+            Found::Event(Event::Command(command)) if !command.is_admin() => match taken(&command) {
                 Some(taken) => commands.push(taken),
                 None => left_out += 1,
             },
+            Found::Event(Event::Command(command))
+                if command.entry.opcode == opcode::admin::CREATE_SQ =>
+            {
+                let cdw10 = command.entry.cdw10;
+                let room = rooms.entry((command.device, cdw10 as u16)).or_default();
+                *room = (*room).max((cdw10 >> 16) as u16);
+            }
             _ => {}
         })
         .map_err(|failure| failure.0)?;
