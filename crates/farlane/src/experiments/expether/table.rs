@@ -237,7 +237,8 @@ fn statements(ssds: &[Point], limits: &[Point], times: &Latencies) -> Vec<Statem
     state(
         "the improvement is better for read",
         format!("{:.1} % read, {:.1} % write", gains[0], gains[1]),
-        gains[0] >= gains[1],
+        // By more than rounding.
+        gains[0] > gains[1] + 0.5,
     );
     let frames = times.frames;
     state(
