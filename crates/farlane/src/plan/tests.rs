@@ -315,7 +315,7 @@ fn policies_rates_and_moves_are_checked() {
     };
     for (text, wanted) in [
         ("aggregation = \"some\"", "p.toml:1:15: aggregation: expected per-tlp, wait=TIME"),
-        ("aggregation = \"wait=1\"", "up to 10ms (such as wait=1us) or adaptive; found"),
+        ("aggregation = \"wait=1\"", "up to 10ms (such as wait=1us), hop or adaptive; found"),
         ("rate_limit = \"0G\"", "rate_limit: expected a rate such as 5G"),
         ("[moves.m]\ndrive = \"drive\"", "[moves.m] needs to: a host"),
         ("[moves.m]\ndrive = \"drive\"\nto = \"host\"", "needs at, such as"),
