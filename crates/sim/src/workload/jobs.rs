@@ -69,6 +69,9 @@ struct Job {
     unsure: BTreeSet<u64>,
 }
 
+/// Job and slot by command identifier.
+type Owners = Vec<Option<(usize, usize)>>;
+
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Jobs {
@@ -85,7 +88,7 @@ pub(super) struct Jobs {
     /// A notice is on its way: by drive and queue.
     noticed: Vec<Vec<bool>>,
     /// Slots by drive, queue and command identifier.
-    owners: Vec<Vec<Vec<Option<(usize, usize)>>>>,
+    owners: Vec<Vec<Owners>>,
     in_flight: usize,
     /// Drives that are gone, and slots that wait for them.
     gone: Vec<bool>,

@@ -178,7 +178,7 @@ impl Workload {
         }
         let Some(fio) = self.fio() else { return 1 };
         // A part of a striped transfer is a command of its own.
-        let parts = if fio.stripe == 0 { 1 } else { fio.bs / fio.stripe + 2 };
+        let parts = fio.bs.checked_div(fio.stripe).map_or(1, |units| units + 2);
         fio.iodepth * parts
     }
 }

@@ -85,7 +85,7 @@ impl Replay {
         if self.depths.len() > drives.len() || !self.operations.iter().all(known) {
             return fail("operations are for drives and queues that are there");
         }
-        let whole = |o: &Operation| o.offset % BLOCK == 0 && o.length % BLOCK == 0;
+        let whole = |o: &Operation| (o.offset | o.length).is_multiple_of(BLOCK);
         if !self.operations.iter().all(whole) {
             return fail("operations are for whole blocks of 512 bytes");
         }

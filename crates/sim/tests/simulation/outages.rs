@@ -37,7 +37,7 @@ fn with(workload: Workload, outages: Vec<Outage>) -> Config {
 
 /// Links up and down, and when commands ended.
 #[derive(Clone, Default)]
-struct Seen(Rc<RefCell<(Vec<(Instant, Point, bool)>, Vec<CommandRecord>)>>);
+struct Seen(Rc<RefCell<Happened>>);
 
 impl Observer for Seen {
     fn link(&mut self, at: Instant, point: Point, up: bool) {

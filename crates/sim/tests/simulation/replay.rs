@@ -123,7 +123,7 @@ fn asap_takes_no_notice_of_pauses() {
 fn buffers_are_waited_for() {
     let all: Vec<_> = (0..20)
         .map(|n| {
-            operation(0, 0, if n % 2 == 0 { Op::Write } else { Op::Read }, n / 2 << 17, 1 << 17)
+            operation(0, 0, if n % 2 == 0 { Op::Write } else { Op::Read }, (n / 2) << 17, 1 << 17)
         })
         .collect();
     let mut config = Config::brief_direct(replay(&all, Timing::Asap, &[16]));
