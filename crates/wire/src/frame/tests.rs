@@ -32,8 +32,8 @@ fn header() {
     let mut bad = header.encode();
     bad[3] = 1;
     assert_eq!(Header::decode(bad), Err(Malformed::Flags(1)));
-    bad[2..4].copy_from_slice(&[10, 0]);
-    assert_eq!(Header::decode(bad), Err(Malformed::Kind(10)));
+    bad[2..4].copy_from_slice(&[11, 0]);
+    assert_eq!(Header::decode(bad), Err(Malformed::Kind(11)));
 }
 
 #[test]
