@@ -1,6 +1,8 @@
 //! Published experiments, simulated: one module a publication. Its figures lie
 //! in `data`, with their source; here is what is simulated for them.
 
+#[cfg(test)]
+mod described;
 pub mod expether;
 pub mod nvme_tsn;
 mod row;

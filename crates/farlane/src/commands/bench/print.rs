@@ -6,6 +6,7 @@ use super::run::Round;
 use super::{Floor, Results, Series};
 use live::Waiting;
 use serde::Serialize;
+use std::fmt;
 
 /// Version of the document.
 const SCHEMA: u32 = 1;
@@ -42,6 +43,18 @@ pub struct FloorEntry {
     pub wait: &'static str,
     pub tcp_pingpong_64b_p50_ns: u64,
     pub tcp_stream_bytes_per_s: u64,
+}
+
+impl fmt::Display for FloorEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "floor ({}): 64-byte TCP round trip p50 {:.2} us; one-way TCP stream {:.0} MB/s",
+            self.wait,
+            self.tcp_pingpong_64b_p50_ns as f64 / 1e3,
+            self.tcp_stream_bytes_per_s as f64 / 1e6,
+        )
+    }
 }
 
 /// One path at one payload size, one workload.
@@ -128,10 +141,8 @@ pub fn document(results: &Results) -> Document {
 /// Medians over the pairs, and quartiles of what the pairs say.
 fn recording(cost: &Cost) -> Recording {
     let percents = |of: fn(&Turn) -> u64| {
-        let each = |turn: &Turn| of(turn) as f64 / turn.without.max(1) as f64 - 1.0;
-        let mut all: Vec<f64> = cost.turns.iter().map(|turn| 100.0 * each(turn)).collect();
-        all.sort_by(f64::total_cmp);
-        [1, 2, 3].map(|n| round2(all[(all.len() - 1) * n / 4]))
+        let pairs: Vec<_> = cost.turns.iter().map(|turn| (turn.without, of(turn))).collect();
+        percent_of_pairs(&pairs)
     };
     let p50 = |of: fn(&Turn) -> u64| median(&cost.turns.iter().map(of).collect::<Vec<_>>());
     let ([q1, cost_percent, q3], control) = (percents(|turn| turn.with), percents(|t| t.control));
@@ -186,13 +197,7 @@ pub fn json(document: &Document) {
 
 /// A table on stdout.
 pub fn table(results: &Results, document: &Document) {
-    let floor = &document.floor;
-    println!(
-        "floor ({}): 64-byte TCP round trip p50 {:.2} us; one-way TCP stream {:.0} MB/s",
-        floor.wait,
-        floor.tcp_pingpong_64b_p50_ns as f64 / 1e3,
-        floor.tcp_stream_bytes_per_s as f64 / 1e6,
-    );
+    println!("{}", document.floor);
     println!(
         "{:<9} {:>4} {:<22} {:>9} {:>19} {:>8} {:>9} {:>9} {:>6} {:>7} {:>9} {:>9}",
         "path",

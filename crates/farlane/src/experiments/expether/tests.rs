@@ -3,13 +3,12 @@
 
 use super::setup::{FRAME_EXTRA, LINE, MPS, POLICIES, TLP_EXTRA, gain, small, transfer};
 use super::*;
-use serde_json::Value;
+use crate::experiments::described::every_key_is_described;
 use sim::World;
 use sim::world::Report;
 use std::collections::BTreeSet;
 
 const DOCUMENT: &str = include_str!("../../../../../docs/experiments/expether.md");
-const KEYS: &str = include_str!("../../../../../docs/json.md");
 /// Of the transfers here: their beginning and end take 4 % of the time.
 const BYTES: usize = 2_048_000;
 
@@ -185,17 +184,6 @@ fn every_published_figure_has_its_row() {
     assert!(text.contains("DOES NOT HOLD") && text.contains("-1.0 points"), "{text}");
 }
 
-fn keys(value: &Value, found: &mut BTreeSet<String>) {
-    match value {
-        Value::Object(members) => members.iter().for_each(|(key, value)| {
-            found.insert(key.clone());
-            keys(value, found);
-        }),
-        Value::Array(elements) => elements.iter().for_each(|element| keys(element, found)),
-        _ => {}
-    }
-}
-
 /// The parts that take long are not run for their keys.
 #[test]
 fn keys_of_the_long_parts_are_described() {
@@ -221,9 +209,5 @@ fn keys_of_the_long_parts_are_described() {
         "rows": [], "statements": [statement], "ssds": [point], "limits": [],
         "parameters": parameters(), "ablation": [], "assumed": [assumed],
     });
-    let mut found = BTreeSet::new();
-    keys(&document, &mut found);
-    for key in found {
-        assert!(KEYS.contains(&format!("| `{key}` |")), "docs/json.md has no row for {key}");
-    }
+    every_key_is_described(&document);
 }

@@ -3,15 +3,13 @@
 
 use super::*;
 use crate::experiments::Section;
+use crate::experiments::described::every_key_is_described;
 use crate::experiments::nvme_tsn::depth::Depth;
 use crate::experiments::nvme_tsn::requests::{Recommendation, Requests, RequestsRow};
 use crate::experiments::nvme_tsn::tsn_read::{Case, TsnRead};
-use serde_json::Value;
-use std::collections::BTreeSet;
 
 const DOCUMENT: &str = include_str!("../../../../../docs/experiments/nvme-tsn.md");
 const README: &str = include_str!("../../../../../README.md");
-const KEYS: &str = include_str!("../../../../../docs/json.md");
 
 #[test]
 fn the_published_figures_agree_with_each_other() {
@@ -124,17 +122,6 @@ fn the_recommendation_is_the_least_that_is_as_good_as_the_best() {
     assert_eq!(best.as_in_the_brief_us, 137.0);
 }
 
-fn keys(value: &Value, found: &mut BTreeSet<String>) {
-    match value {
-        Value::Object(members) => members.iter().for_each(|(key, value)| {
-            found.insert(key.clone());
-            keys(value, found);
-        }),
-        Value::Array(elements) => elements.iter().for_each(|element| keys(element, found)),
-        _ => {}
-    }
-}
-
 /// The parts that take long are not run for their keys.
 #[test]
 fn keys_of_the_sweeps_are_described() {
@@ -169,9 +156,5 @@ fn keys_of_the_sweeps_are_described() {
     let tsn_read = TsnRead { published_us: 0.0, cases: vec![case] };
     let document =
         serde_json::json!({ "tsn_read": tsn_read, "depth": [depth], "requests": requests });
-    let mut found = BTreeSet::new();
-    keys(&document, &mut found);
-    for key in found {
-        assert!(KEYS.contains(&format!("| `{key}` |")), "docs/json.md has no row for {key}");
-    }
+    every_key_is_described(&document);
 }

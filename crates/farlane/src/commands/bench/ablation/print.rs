@@ -170,13 +170,7 @@ fn latency(pairs: &Pairs) -> LatencyPair {
 
 /// Tables on stdout.
 pub fn table(document: &Document) {
-    let floor = &document.floor;
-    println!(
-        "floor ({}): 64-byte TCP round trip p50 {:.2} us; one-way TCP stream {:.0} MB/s",
-        floor.wait,
-        floor.tcp_pingpong_64b_p50_ns as f64 / 1e3,
-        floor.tcp_stream_bytes_per_s as f64 / 1e6,
-    );
+    println!("{}", document.floor);
     println!(
         "{:<14} {:<9} {:<11} {:<21} {:>8} {:>15} {:>10} {:>10} {:>10}",
         "link",
