@@ -89,7 +89,8 @@ fn spread(values: impl Iterator<Item = f64>) -> (f64, f64, f64) {
     }
 }
 
-fn median(values: &[u64]) -> u64 {
+/// The median, the upper one of two; 0 of nothing.
+pub fn median(values: &[u64]) -> u64 {
     spread(values.iter().map(|value| *value as f64)).0 as u64
 }
 

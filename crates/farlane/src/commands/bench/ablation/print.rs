@@ -1,6 +1,6 @@
 //! Results for people and for machines.
 
-use super::super::print::{FloorEntry, Run, floor, percent_of_pairs, run};
+use super::super::print::{FloorEntry, Run, floor, median, percent_of_pairs, run};
 use super::count::Cost;
 use super::{Ablation, Arm, Link, Pairs};
 use nvme::initiator::Op;
@@ -151,17 +151,14 @@ fn gain(base: &Arm, arm: &Arm, rw: &'static str, mps: usize) -> Option<Gain> {
 
 fn latency(pairs: &Pairs) -> LatencyPair {
     let changes = percent_of_pairs(&pairs.pairs);
-    let mut alone: Vec<u64> = pairs.pairs.iter().map(|pair| pair.0).collect();
-    let mut adaptive: Vec<u64> = pairs.pairs.iter().map(|pair| pair.1).collect();
-    alone.sort_unstable();
-    adaptive.sort_unstable();
+    let p50 = |of: fn(&(u64, u64)) -> u64| median(&pairs.pairs.iter().map(of).collect::<Vec<_>>());
     LatencyPair {
         transport: pairs.transport.to_string(),
         link: pairs.link.to_string(),
         rw: pairs.rw,
         pairs: pairs.pairs.len(),
-        p50_per_tlp_ns: alone[alone.len() / 2],
-        p50_adaptive_ns: adaptive[adaptive.len() / 2],
+        p50_per_tlp_ns: p50(|pair| pair.0),
+        p50_adaptive_ns: p50(|pair| pair.1),
         change_percent: changes[1],
         change_percent_q1: changes[0],
         change_percent_q3: changes[2],
