@@ -98,7 +98,7 @@ impl Tracer {
 
     /// The time of the recording node's clock, if anything is recorded.
     pub fn time(&self) -> Option<Instant> {
-        self.0.as_ref().map(|shared| shared.recorder.borrow().time())
+        self.0.as_ref().map(|shared| shared.recorder.borrow_mut().time())
     }
 
     /// All that `next` yields has happened now in the drive behind the port,

@@ -161,7 +161,7 @@ impl Recorder {
     }
 
     /// The time now.
-    pub fn time(&self) -> Instant {
+    pub fn time(&mut self) -> Instant {
         self.stamps.now()
     }
 
