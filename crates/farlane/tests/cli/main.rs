@@ -16,3 +16,4 @@ mod replay;
 mod reproduce;
 mod sim;
 mod trace;
+mod transcripts;
