@@ -77,3 +77,77 @@ fn a_full_disk_is_told_and_stops_nobody() {
         Ok(_) => panic!("the header fits on a full disk"),
     }
 }
+
+#[test]
+fn micro() {
+    let path = std::env::temp_dir().join("farlane-micro");
+    let settings = Settings { path, ring: Some(64 << 20), snap: None };
+    let clock = Clock::start();
+    let tracer = Tracer::create(&settings, NodeRole::Host, 7, clock).unwrap();
+    let tlps: Vec<Tlp> = (0..18)
+        .map(|n| {
+            let request =
+                MemoryRequest::for_bytes(Bdf::new(1, 0, 0), Tag::default(), (1 << 33) + n * 256, 256);
+            Tlp::memory_write(request.unwrap(), Bytes::from(vec![n as u8; 256]))
+        })
+        .collect();
+    let mut payload = Vec::new();
+    tlps.iter().for_each(|tlp| tlp.encode(&mut payload));
+    let header = wire::frame::Header {
+        length: payload.len() as u16,
+        kind: wire::frame::Kind::Tlps,
+        sequence: 9,
+        acknowledged: 0,
+    };
+    let frame = Bytes::from([&header.encode()[..], &payload].concat());
+    let small = {
+        let mut p = Vec::new();
+        let r = MemoryRequest::for_bytes(Bdf::new(1, 0, 0), Tag::default(), 0x1000, 64);
+        Tlp::memory_read(r.unwrap()).encode(&mut p);
+        let h = wire::frame::Header { length: p.len() as u16, ..header };
+        Bytes::from([&h.encode()[..], &p].concat())
+    };
+    for trash in [0usize, 64 << 10, 512 << 10] {
+        let mut dirt = vec![1u8; trash];
+        let mut times = vec![Vec::new(); 8];
+        for _ in 0..20000 {
+            let mut wipe = || dirt.iter_mut().step_by(64).for_each(|b| *b += 1);
+            let mut step = |n: usize, f: &mut dyn FnMut()| {
+                let a = std::time::Instant::now();
+                f();
+                times[n].push(a.elapsed().as_nanos() as u64);
+            };
+            wipe();
+            step(7, &mut || {});
+            step(0, &mut || tlps.iter().for_each(|t| tracer.tlp(Tap::FUNCTION, true, t)));
+            wipe();
+            let now = clock.now();
+            step(1, &mut || {
+                for _ in 0..8 {
+                    tracer.tick(now, true);
+                }
+            });
+            wipe();
+            step(2, &mut || tracer.stream(Tap::UPLINK, true, &frame));
+            wipe();
+            step(3, &mut || {
+                tracer.tick(now, true);
+            });
+            wipe();
+            step(4, &mut || tracer.stream(Tap::UPLINK, true, &small));
+            wipe();
+            step(5, &mut || {
+                tracer.tick(now, true);
+            });
+            step(6, &mut || {
+                tracer.tick(now, true);
+            });
+        }
+        let names =
+            ["note 18", "settle 18", "note frame", "settle frame", "note small", "settle small", "tick", "nothing"];
+        for (name, times) in names.iter().zip(&mut times) {
+            times.sort_unstable();
+            eprintln!("trash {trash}: {name}: {} ns", times[times.len() / 2]);
+        }
+    }
+}
