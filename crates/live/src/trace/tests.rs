@@ -109,7 +109,7 @@ fn micro() {
     };
     for trash in [0usize, 64 << 10, 512 << 10] {
         let mut dirt = vec![1u8; trash];
-        let mut times = vec![Vec::new(); 8];
+        let mut times = vec![Vec::new(); 10]; let mut out = Vec::with_capacity(4096);
         for _ in 0..20000 {
             let mut wipe = || dirt.iter_mut().step_by(64).for_each(|b| *b += 1);
             let mut step = |n: usize, f: &mut dyn FnMut()| {
@@ -119,6 +119,8 @@ fn micro() {
             };
             wipe();
             step(7, &mut || {});
+            step(8, &mut || tlps.iter().for_each(|t| { std::hint::black_box(t.header()); }));
+            step(9, &mut || tlps.iter().for_each(|t| { out.clear(); wire::trace::encode_tlp(Tap::FUNCTION, true, t, 16, 77, &mut out); std::hint::black_box(&out); }));
             step(0, &mut || tlps.iter().for_each(|t| tracer.tlp(Tap::FUNCTION, true, t)));
             wipe();
             let now = clock.now();
@@ -144,7 +146,7 @@ fn micro() {
             });
         }
         let names =
-            ["note 18", "settle 18", "note frame", "settle frame", "note small", "settle small", "tick", "nothing"];
+            ["note 18", "settle 18", "note frame", "settle frame", "note small", "settle small", "tick", "nothing", "header 18", "encode 18"];
         for (name, times) in names.iter().zip(&mut times) {
             times.sort_unstable();
             eprintln!("trash {trash}: {name}: {} ns", times[times.len() / 2]);

@@ -248,7 +248,7 @@ pub fn encode_tlp(tap: Tap, up: bool, tlp: &Tlp, keep: usize, delta_ns: u64, out
     let kept = tlp.header_length() + data.len();
     let ((delta, n), (length, m)) = (varint::short(delta_ns), varint::short(total as u64));
     let behind = n + 1 + m + kept;
-    if behind >= 0x80 || delta_ns >= varint::SHORT {
+    if data.len() > 16 || delta_ns >= varint::SHORT {
         return encode_long(tap, up, tlp, data, delta_ns, out);
     }
     // What recording costs: each part is put where it belongs in one piece of
@@ -259,7 +259,7 @@ pub fn encode_tlp(tap: Tap, up: bool, tlp: &Tlp, keep: usize, delta_ns: u64, out
     let at = 3 + n + m;
     let start = out.len();
     out.extend_from_slice(&[0; FRONT]);
-    let room = &mut out[start..];
+    let room: &mut [u8; FRONT] = out[start..].first_chunk_mut().expect("just made");
     room[..8].copy_from_slice(&front.to_le_bytes());
     room[at..at + 16].copy_from_slice(&tlp.header());
     let payload = &mut room[at + tlp.header_length()..];
@@ -273,9 +273,8 @@ pub fn encode_tlp(tap: Tap, up: bool, tlp: &Tlp, keep: usize, delta_ns: u64, out
     out.truncate(start + at + kept);
 }
 
-/// Room for a record whose length is a single byte, with all that is put down
-/// at first.
-const FRONT: usize = 160;
+/// Room for the record of a short TLP: the numbers, header and payload.
+const FRONT: usize = 8 + 16 + 16;
 
 /// Any length of payload, any time.
 fn encode_long(tap: Tap, up: bool, tlp: &Tlp, data: &[u8], delta_ns: u64, out: &mut Vec<u8>) {
