@@ -24,9 +24,6 @@ use wire::{Duration, Instant};
 const CHUNK: usize = 1 << 20;
 /// The smallest chunk holds the longest record several times.
 const SMALLEST: usize = 32 << 10;
-/// Room behind a chunk: short records are copied in one piece of fixed size
-/// and then cut.
-const SLACK: usize = 256;
 /// Chunks in memory: 8 MiB.
 const CHUNKS: usize = 8;
 /// A chunk waits this long at most while anything happens.
@@ -38,14 +35,13 @@ const HEAD: u64 = 1 << 20;
 /// otherwise: what the host learns of its drives is among them.
 const WHOLE: usize = 512 << 10;
 /// Payload kept after that of what a device writes: a completion entry, and
-/// interrupts are smaller (NVMe 1.4, section 4.6). More would be more memory
-/// that is cold when it is written.
+/// interrupts are smaller (NVMe 1.4, section 4.6).
 const WRITES: usize = 16;
 
 /// Bytes of records that wait to be moved into a chunk at most, more than the
 /// longest record has. A chunk is memory that the processor has not seen for a
 /// while: to wait for each line of it would cost more than the records.
-const NEAR: usize = 32 << 10;
+const NEAR: usize = 24 << 10;
 /// When an idle node moves them.
 const BATCH: usize = 2 << 10;
 /// Bytes of a TLP that are no payload at most.
@@ -137,7 +133,7 @@ impl Recorder {
             sent: None,
             snap: settings.snap.map(usize::from),
             whole: WHOLE,
-            near: Vec::with_capacity(NEAR + SLACK),
+            near: Vec::with_capacity(NEAR),
             near_records: 0,
             near_ns: 0,
             buffer: fresh(most),
@@ -197,14 +193,14 @@ impl Recorder {
         self.settle();
         let now = self.stamps.now();
         if (tap == Tap::UPLINK) == up {
-            // They go first; then a node waits more often than not.
+            // It goes first; then a node waits more often than not.
             self.sent = Some((now, tap, up, bytes.clone()));
         } else {
             self.record_stream(now, tap, up, bytes);
         }
     }
 
-    /// Makes records of what was sent.
+    /// Makes records of what was sent, before there are others.
     fn settle(&mut self) {
         if let Some((at, tap, up, bytes)) = self.sent.take() {
             self.record_stream(at, tap, up, &bytes);
@@ -275,7 +271,7 @@ impl Recorder {
             }
         }
         if self.near.is_empty() {
-            if self.buffer.len() == CHUNK_HEADER {
+            if self.buffer.len() <= CHUNK_HEADER {
                 self.last_ns = self.last_ns.max(now);
             }
             self.near_ns = self.last_ns;
@@ -318,7 +314,7 @@ impl Recorder {
         if now >= due {
             self.settle();
             self.move_on();
-            if self.hand_over() {
+            if self.buffer.len() > CHUNK_HEADER && self.hand_over() {
                 return None;
             }
         }
@@ -382,7 +378,7 @@ impl Drop for Recorder {
 
 fn fresh(most: usize) -> Vec<u8> {
     // Touched, so that no page is missing when it is needed.
-    let mut bytes = vec![1; most + SLACK];
+    let mut bytes = vec![1; most];
     bytes.clear();
     bytes.resize(CHUNK_HEADER, 0);
     bytes
