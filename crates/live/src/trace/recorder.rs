@@ -35,21 +35,31 @@ const HEAD: u64 = 1 << 20;
 /// otherwise: what the host learns of its drives is among them.
 const WHOLE: usize = 512 << 10;
 /// Payload kept after that of what a device writes: a completion entry, and
-/// interrupts are smaller (NVMe 1.4, section 4.6).
+/// interrupts are smaller (NVMe 1.4, section 4.6). More would be more memory
+/// that is cold when it is written.
 const WRITES: usize = 16;
-
-/// Bytes of records that wait to be moved into a chunk at most, more than the
-/// longest record has. A chunk is memory that the processor has not seen for a
-/// while: to wait for each line of it would cost more than the records.
-const NEAR: usize = 24 << 10;
-/// When an idle node moves them.
-const BATCH: usize = 2 << 10;
-/// Bytes of a TLP that are no payload at most.
-const HEADER: usize = 16;
 
 /// TLPs in a row that share a look at the clock: it costs as much as the rest
 /// of a record.
 const ROW: u8 = 8;
+
+/// Sightings that wait while the node is busy: they hold on to the payloads
+/// and to what was received.
+const MOST_SEEN: usize = 256;
+/// Records made before an idle node looks again whether anything has come:
+/// about a microsecond.
+const PIECE: usize = 8;
+
+/// What was seen. It becomes a record when the node has nothing else to do:
+/// making one takes longer than sending the next TLP.
+#[derive(Debug)]
+enum Seen {
+    Tlp(Tap, bool, Tlp),
+    Stream(Tap, bool, Bytes),
+    Event(NvmeEvent),
+    /// There is a record of it.
+    Settled,
+}
 
 /// The last look at the clock, and for whom it is good.
 #[derive(Clone, Copy, Debug)]
@@ -65,16 +75,12 @@ struct Look {
 pub(super) struct Recorder {
     stamps: Stamps,
     look: Look,
-    /// What was sent last, before there are records of it.
-    sent: Option<(Instant, Tap, bool, Bytes)>,
+    seen: Vec<(Instant, Seen)>,
+    /// How many of them there are records of.
+    settled: usize,
     snap: Option<usize>,
     /// What is left of [`WHOLE`].
     whole: usize,
-    /// The latest records, where the processor has the memory at hand.
-    near: Vec<u8>,
-    /// How many they are, and from when they count.
-    near_records: u32,
-    near_ns: u64,
     /// The chunk that is filled, with room for its header.
     buffer: Vec<u8>,
     most: usize,
@@ -130,12 +136,10 @@ impl Recorder {
         Ok(Self {
             stamps: Stamps::new(clock),
             look: Look { at: Instant::ZERO, row: (Tap::ROOT_PORT, false), left: 0 },
-            sent: None,
+            seen: Vec::with_capacity(MOST_SEEN),
+            settled: 0,
             snap: settings.snap.map(usize::from),
             whole: WHOLE,
-            near: Vec::with_capacity(NEAR),
-            near_records: 0,
-            near_ns: 0,
             buffer: fresh(most),
             most,
             start_ns: 0,
@@ -152,17 +156,8 @@ impl Recorder {
 
     /// A TLP passes.
     pub fn tlp(&mut self, tap: Tap, up: bool, tlp: &Tlp) {
-        self.settle();
-        let now = self.now(tap, up);
-        let keep = self.snap.unwrap_or(match tlp.packet {
-            Packet::MemoryWrite(_) if up && self.whole == 0 => WRITES,
-            _ => usize::MAX,
-        });
-        let length = tlp.wire_length();
-        self.whole = self.whole.saturating_sub(length);
-        if let Some(delta) = self.begin(now, record_room(length.min(keep.saturating_add(HEADER)))) {
-            encode_tlp(tap, up, tlp, keep, delta, &mut self.near);
-        }
+        let at = self.now(tap, up);
+        self.note(at, Seen::Tlp(tap, up, tlp.clone()));
     }
 
     /// The time now.
@@ -173,13 +168,12 @@ impl Recorder {
     /// As [`Tracer::events`](super::Tracer::events).
     pub fn events(&mut self, first: Option<Instant>, mut next: impl FnMut() -> Option<NvmeEvent>) {
         let Some(mut event) = next() else { return };
-        self.settle();
         let now = self.stamps.now();
         // TLPs behind it look anew.
         self.look.left = 0;
         let mut at = first.unwrap_or(now);
         loop {
-            self.record(at, Record::Nvme { tap: Tap::FUNCTION, event });
+            self.note(at, Seen::Event(event));
             at = now;
             match next() {
                 Some(more) => event = more,
@@ -190,21 +184,8 @@ impl Recorder {
 
     /// Bytes of a link pass: all at once, one look at the clock will do.
     pub fn stream(&mut self, tap: Tap, up: bool, bytes: &Bytes) {
-        self.settle();
         let now = self.stamps.now();
-        if (tap == Tap::UPLINK) == up {
-            // It goes first; then a node waits more often than not.
-            self.sent = Some((now, tap, up, bytes.clone()));
-        } else {
-            self.record_stream(now, tap, up, bytes);
-        }
-    }
-
-    /// Makes records of what was sent, before there are others.
-    fn settle(&mut self) {
-        if let Some((at, tap, up, bytes)) = self.sent.take() {
-            self.record_stream(at, tap, up, &bytes);
-        }
+        self.note(now, Seen::Stream(tap, up, bytes.clone()));
     }
 
     /// The time, for the next of a row of TLPs.
@@ -216,17 +197,59 @@ impl Recorder {
         self.look.at
     }
 
+    /// Keeps what was seen until the node has nothing better to do.
+    fn note(&mut self, at: Instant, seen: Seen) {
+        if self.seen.len() == MOST_SEEN {
+            self.settle(MOST_SEEN);
+            self.stamps.follow(at);
+        }
+        self.seen.push((at, seen));
+    }
+
+    /// Makes records of the next `most` sightings, in their order.
+    fn settle(&mut self, most: usize) {
+        for _ in 0..most {
+            let Some((at, seen)) = self.seen.get_mut(self.settled) else { break };
+            self.settled += 1;
+            let at = *at;
+            match std::mem::replace(seen, Seen::Settled) {
+                Seen::Tlp(tap, up, tlp) => self.record_tlp(at, tap, up, &tlp),
+                Seen::Stream(tap, up, bytes) => self.record_stream(at, tap, up, &bytes),
+                Seen::Event(event) => {
+                    self.record(at, Record::Nvme { tap: Tap::FUNCTION, event });
+                }
+                Seen::Settled => unreachable!("taken once"),
+            }
+        }
+        // The same memory again and again stays near the processor.
+        if self.settled == self.seen.len() {
+            self.seen.clear();
+            self.settled = 0;
+        }
+    }
+
+    fn record_tlp(&mut self, now: Instant, tap: Tap, up: bool, tlp: &Tlp) {
+        let keep = self.snap.unwrap_or(match tlp.packet {
+            Packet::MemoryWrite(_) if up && self.whole == 0 => WRITES,
+            _ => usize::MAX,
+        });
+        self.whole = self.whole.saturating_sub(tlp.wire_length());
+        let room = record_room(tlp.wire_length());
+        if let Some(delta) = self.begin(now, room) {
+            encode_tlp(tap, up, tlp, keep, delta, &mut self.buffer);
+        }
+    }
+
     fn record_stream(&mut self, now: Instant, tap: Tap, up: bool, bytes: &[u8]) {
-        // Taken out, for the records go into the same recorder.
-        let mut links = std::mem::take(&mut self.links);
-        let at = match links.iter().position(|(link, _)| *link == tap) {
+        let at = match self.links.iter().position(|(link, _)| *link == tap) {
             Some(at) => at,
             None => {
-                links.push((tap, Default::default()));
-                links.len() - 1
+                self.links.push((tap, Default::default()));
+                self.links.len() - 1
             }
         };
-        links[at].1[usize::from(up)].feed(bytes, |piece| {
+        let mut scanner = std::mem::take(&mut self.links[at].1[usize::from(up)]);
+        scanner.feed(bytes, |piece| {
             let record = match piece {
                 Piece::Frame { sequence, bytes, tlps, heads } => {
                     Record::Frame { tap, up, sequence, bytes, tlps, heads }
@@ -235,12 +258,12 @@ impl Recorder {
             };
             self.record(now, record);
         });
-        self.links = links;
+        self.links[at].1[usize::from(up)] = scanner;
     }
 
     /// A link begins anew, or ends.
     pub fn link(&mut self, tap: Tap, state: LinkState<'_>) {
-        self.settle();
+        self.settle(MOST_SEEN);
         self.links.retain(|(link, _)| *link != tap);
         let now = self.stamps.now();
         self.record(now, Record::Link { tap, state });
@@ -256,47 +279,28 @@ impl Recorder {
             Record::Nvme { .. } => NVME_ROOM,
         };
         if let Some(delta) = self.begin(now, record_room(bytes)) {
-            record.encode(delta, &mut self.near);
+            record.encode(delta, &mut self.buffer);
         }
     }
 
     /// Room for a record that is about to be written: the time since the one
     /// before it, in nanoseconds; `None` if it is lost.
     fn begin(&mut self, now: Instant, room: usize) -> Option<u64> {
+        let fits = self.lost_now == 0 && self.buffer.len() + room <= self.most;
+        let due = now > Instant::from_ns(self.start_ns) + FLUSH && self.buffer.len() > CHUNK_HEADER;
+        let handed_over = (!fits || due) && self.hand_over();
+        if !fits && !handed_over {
+            self.lost_now += 1;
+            self.lost += 1;
+            return None;
+        }
         let now = now.as_ns();
-        if self.near.len() + room > NEAR {
-            self.move_on();
-            if self.full.is_none() {
-                return None;
-            }
+        if self.buffer.len() == CHUNK_HEADER {
+            (self.start_ns, self.last_ns) = (now, now);
         }
-        if self.near.is_empty() {
-            if self.buffer.len() <= CHUNK_HEADER {
-                self.last_ns = self.last_ns.max(now);
-            }
-            self.near_ns = self.last_ns;
-        }
-        self.near_records += 1;
         let delta = now.saturating_sub(self.last_ns);
         self.last_ns = self.last_ns.max(now);
         Some(delta)
-    }
-
-    /// Moves the latest records into the chunk; they are lost if there is
-    /// none that they fit into.
-    fn move_on(&mut self) {
-        let records = std::mem::take(&mut self.near_records);
-        let fits = self.lost_now == 0 && self.buffer.len() + self.near.len() <= self.most;
-        if fits || self.hand_over() {
-            if self.buffer.len() == CHUNK_HEADER {
-                self.start_ns = self.near_ns;
-            }
-            self.buffer.extend_from_slice(&self.near);
-        } else {
-            self.lost_now += records;
-            self.lost += u64::from(records);
-        }
-        self.near.clear();
     }
 
     /// As [`Tracer::tick`](super::Tracer::tick).
@@ -304,30 +308,18 @@ impl Recorder {
         // A turn of the node is over: no row goes on.
         self.look.left = 0;
         if idle {
-            self.settle();
-            if self.near.len() >= BATCH {
-                self.move_on();
-            }
+            self.settle(PIECE);
             self.stamps.follow(now);
         }
-        let due = Instant::from_ns(self.start_ns()?) + FLUSH;
-        if now >= due {
-            self.settle();
-            self.move_on();
-            if self.buffer.len() > CHUNK_HEADER && self.hand_over() {
-                return None;
-            }
+        if !self.seen.is_empty() {
+            return Some(now);
+        }
+        let due = Instant::from_ns(self.start_ns) + FLUSH;
+        if self.buffer.len() <= CHUNK_HEADER || now >= due && self.hand_over() {
+            return None;
         }
         // If the writer is behind, the next record or turn will do.
         (now < due).then_some(due)
-    }
-
-    /// From when the records count that have not been handed over.
-    fn start_ns(&self) -> Option<u64> {
-        if self.buffer.len() > CHUNK_HEADER {
-            return Some(self.start_ns);
-        }
-        (!self.near.is_empty()).then_some(self.near_ns)
     }
 
     /// Gives the chunk to the writer; `false` if the writer has not handed
@@ -348,11 +340,7 @@ impl Recorder {
     /// # Errors
     /// What went wrong with the file, ever.
     pub fn finish(&mut self) -> io::Result<Report> {
-        if self.full.is_none() {
-            return Ok(Report::default());
-        }
-        self.settle();
-        self.move_on();
+        self.settle(MOST_SEEN);
         let Some(full) = self.full.take() else { return Ok(Report::default()) };
         let bytes = std::mem::take(&mut self.buffer);
         self.most = 0;
