@@ -30,9 +30,10 @@ impl Tlp {
     /// As [`encode`](Self::encode).
     pub fn header(&self) -> [u8; 16] {
         self.check();
-        let words = self.words().into_iter().fold(u128::from(self.first_word()), |words, word| {
-            words << 32 | u128::from(word)
-        });
+        let words = self
+            .words()
+            .into_iter()
+            .fold(u128::from(self.first_word()), |words, word| words << 32 | u128::from(word));
         words.to_be_bytes()
     }
 
