@@ -99,6 +99,7 @@ impl SwitchNode {
     /// Does what can be done now; yields when to be woken.
     pub fn run(&mut self, around: &mut Around, context: &mut Context) -> Option<Instant> {
         let now = context.now;
+        around.link.settle_up(now);
         (0..self.upstream.links()).for_each(|port| self.connection(port, around, context));
         self.receive_network(around, context);
         self.receive_above(around, context);

@@ -77,6 +77,14 @@ impl Aggregate {
         })
     }
 
+    /// Whether every class has room for this many packets and bytes of payload.
+    pub fn has_room(&self, packets: usize, payload: usize) -> bool {
+        Class::ALL.into_iter().all(|class| {
+            self.queue.len(class) + packets <= MOST_PACKETS
+                && self.queue.payload(class) + payload <= MOST_PAYLOAD
+        })
+    }
+
     /// Adds a TLP of a class that has room.
     pub fn push(&mut self, tlp: Tlp) {
         self.bytes[tlp.class().index()] += tlp.wire_length();
