@@ -3,11 +3,18 @@
 /// Not in the heap.
 const NOWHERE: u32 = u32::MAX;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug)]
 struct Wake {
     at: u64,
     sequence: u64,
     component: u32,
+}
+
+impl Wake {
+    /// Time, then sequence, in one comparison; no sequence is there twice.
+    fn key(self) -> u128 {
+        u128::from(self.at) << 64 | u128::from(self.sequence)
+    }
 }
 
 /// See the module.
@@ -75,7 +82,7 @@ impl Wakes {
         let wake = self.heap[place];
         while place > 0 {
             let parent = (place - 1) / 2;
-            if self.heap[parent] <= wake {
+            if self.heap[parent].key() <= wake.key() {
                 break;
             }
             self.put(place, self.heap[parent]);
@@ -90,9 +97,9 @@ impl Wakes {
         loop {
             let left = 2 * place + 1;
             let Some(first) = self.heap.get(left) else { break };
-            let right = self.heap.get(left + 1).filter(|right| *right < first);
+            let right = self.heap.get(left + 1).filter(|right| right.key() < first.key());
             let (child, next) = right.map_or((left, *first), |right| (left + 1, *right));
-            if wake <= next {
+            if wake.key() <= next.key() {
                 break;
             }
             self.put(place, next);
