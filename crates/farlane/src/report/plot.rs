@@ -6,7 +6,11 @@ use std::fmt::Write;
 
 /// The whole picture, and the room for labels around the plot.
 const SIZE: (f64, f64) = (440.0, 250.0);
+/// On the left at least; more where a label is long.
 const LEFT: f64 = 58.0;
+/// A character of a label, about, and what stands beside it.
+const CHARACTER: f64 = 6.2;
+const BESIDE: f64 = 24.0;
 const RIGHT: f64 = 14.0;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 40.0;
@@ -64,6 +68,8 @@ pub struct Plot {
     pub bars: Vec<(f64, f64, f64)>,
     /// Places on the x axis, with a word each.
     pub marks: Vec<(f64, String)>,
+    /// What stands below the x axis where, instead of round values.
+    pub names: Vec<(f64, String)>,
 }
 
 impl Axis {
@@ -126,12 +132,20 @@ fn step(rough: f64) -> f64 {
 impl Plot {
     /// Without anything in it.
     pub fn new(title: &str, x: Axis, y: Axis) -> Self {
-        let (series, bars, marks) = (Vec::new(), Vec::new(), Vec::new());
-        Self { title: title.to_owned(), x, y, series, bars, marks }
+        let (series, bars) = (Vec::new(), Vec::new());
+        let (marks, names) = (Vec::new(), Vec::new());
+        Self { title: title.to_owned(), x, y, series, bars, marks, names }
+    }
+
+    /// Where the y axis is: the longest of its labels fits beside it.
+    fn left(&self) -> f64 {
+        let lengths = self.y.ticks().into_iter().map(|tick| (self.y.format)(tick).chars().count());
+        (lengths.max().unwrap_or(0) as f64 * CHARACTER + BESIDE).max(LEFT)
     }
 
     fn at(&self, x: f64) -> f64 {
-        LEFT + self.x.place(x) * (SIZE.0 - LEFT - RIGHT)
+        let left = self.left();
+        left + self.x.place(x) * (SIZE.0 - left - RIGHT)
     }
 
     fn level(&self, y: f64) -> f64 {
@@ -168,37 +182,22 @@ impl Plot {
     }
 
     fn grid(&self, out: &mut String) {
-        let (right, bottom) = (SIZE.0 - RIGHT, SIZE.1 - BOTTOM);
+        let (left, right, bottom) = (self.left(), SIZE.0 - RIGHT, SIZE.1 - BOTTOM);
         for tick in self.y.ticks() {
             let at = self.level(tick);
             let _ = write!(
                 out,
-                "<path d=\"M{LEFT} {at:.1}H{right}\" stroke=\"#e3e8ec\"/>\
+                "<path d=\"M{left:.1} {at:.1}H{right}\" stroke=\"#e3e8ec\"/>\
                  <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
-                LEFT - 5.0,
+                left - 5.0,
                 at + 3.8,
                 escape(&(self.y.format)(tick))
             );
         }
-        let mut before = f64::NEG_INFINITY;
-        for tick in self.x.ticks() {
-            let at = self.at(tick);
-            let _ = write!(out, "<path d=\"M{at:.1} {TOP}V{bottom}\" stroke=\"#e3e8ec\"/>");
-            // Labels that would touch are left out.
-            if at - before < 46.0 || at > right - 4.0 {
-                continue;
-            }
-            before = at;
-            let _ = write!(
-                out,
-                "<text x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
-                bottom + 15.0,
-                escape(&(self.x.format)(tick))
-            );
-        }
+        self.columns(out);
         let _ = write!(
             out,
-            "<path d=\"M{LEFT} {TOP}V{bottom}H{right}\" fill=\"none\" stroke=\"#5b6875\"/>\
+            "<path d=\"M{left:.1} {TOP}V{bottom}H{right}\" fill=\"none\" stroke=\"#5b6875\"/>\
              <text x=\"{right}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>\
              <text transform=\"translate(11 {:.1}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
             SIZE.1 - 7.0,
@@ -206,6 +205,32 @@ impl Plot {
             (TOP + bottom) / 2.0,
             escape(&self.y.label),
         );
+    }
+
+    /// Lines upwards, and what is below them.
+    fn columns(&self, out: &mut String) {
+        let round = || self.x.ticks().into_iter().map(|tick| (tick, (self.x.format)(tick)));
+        let named = self.names.iter().cloned();
+        let all: Vec<_> = if self.names.is_empty() { round().collect() } else { named.collect() };
+        let bottom = SIZE.1 - BOTTOM;
+        let mut free = f64::NEG_INFINITY;
+        for (place, name) in all {
+            let at = self.at(place);
+            let _ = write!(out, "<path d=\"M{at:.1} {TOP}V{bottom}\" stroke=\"#e3e8ec\"/>");
+            let half = name.chars().count() as f64 * CHARACTER / 2.0;
+            let middle = at.min(SIZE.0 - half);
+            // Labels that would touch are left out.
+            if middle - half < free {
+                continue;
+            }
+            free = middle + half + CHARACTER;
+            let _ = write!(
+                out,
+                "<text x=\"{middle:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
+                bottom + 15.0,
+                escape(&name)
+            );
+        }
     }
 
     fn line(&self, out: &mut String, number: usize, series: &Series) {

@@ -96,6 +96,45 @@ fn axes_have_round_ticks() {
     assert_eq!((axis.place(900.0), axis.place(5e6), axis.place(0.0)), (0.0, 1.0, 0.0));
 }
 
+/// Anchor and words of the labels at the left and below.
+fn labels(html: &str) -> Vec<(f64, &str, &str)> {
+    let attribute = |tag: &'_ str, name: &str| -> String {
+        let from = tag.find(name).map_or("", |at| &tag[at + name.len()..]);
+        from.split('"').next().unwrap_or("").to_owned()
+    };
+    let texts = html.split("<text ").skip(1).map(|text| text.split_once('>').unwrap());
+    let placed = texts.filter(|(tag, _)| tag.starts_with("x="));
+    placed
+        .map(|(tag, rest)| {
+            let anchor = if attribute(tag, "text-anchor=\"") == "end" { "end" } else { "middle" };
+            (attribute(tag, "x=\"").parse().unwrap(), anchor, rest.split('<').next().unwrap())
+        })
+        .collect()
+}
+
+/// Characters are 6 wide at this size, about.
+#[test]
+fn labels_fit_however_long_they_are() {
+    let axis = |format, range| Axis { label: "a".into(), scale: Scale::Linear, format, range };
+    let x = axis(|_| String::new(), (0.0, 3.0));
+    let y = axis(|value| format!("{value:.0} MB/s in a year"), (0.0, 6_000.0));
+    let mut plot = Plot::new("p", x, y);
+    let words = ["one", "another", "a name that takes all the room there is", "last of all"];
+    plot.names = words.iter().enumerate().map(|(at, name)| (at as f64, (*name).into())).collect();
+    let html = plot.html();
+    let found = labels(&html);
+    let below: Vec<&str> =
+        found.iter().map(|label| label.2).filter(|l| words.contains(l)).collect();
+    assert_eq!(below, ["one", "another", "last of all"], "what would touch is left out");
+    assert!(found.iter().any(|(_, _, text)| *text == "4000 MB/s in a year"));
+    for (x, anchor, text) in found {
+        let width = text.chars().count() as f64 * 6.0;
+        let (left, right) =
+            if anchor == "end" { (x - width, x) } else { (x - width / 2.0, x + width / 2.0) };
+        assert!(left >= 0.0 && right <= 441.0, "{text}: {left} to {right}");
+    }
+}
+
 #[test]
 fn a_stack_shows_each_part() {
     let bar = |name: &str, parts: &[u64]| Bar {

@@ -114,3 +114,20 @@ fn what_is_no_plan_has_one_line() {
     assert_eq!(output.status.code(), Some(1));
     assert!(one_line(&output).contains("/nonexistent/plan.toml: No such file"));
 }
+
+/// Where several drives send to one host, the bridge before it has something
+/// to merge; it keeps more headers than a node that merges itself.
+#[test]
+fn bridges_merge_what_waits_if_the_plan_says_so() {
+    let plan = path("incast");
+    let rest = ["--set", "transport=raw", "--sweep", "aggregation=per-tlp,hop,adaptive", "--json"];
+    let points = document(&[&["sim", &plan][..], &rest].concat());
+    let rate = |at: usize| {
+        check(&points[at]);
+        points[at]["bytes_per_s"].as_u64().unwrap()
+    };
+    assert!(rate(0) < rate(1) && rate(1) < rate(2), "{} {} {}", rate(0), rate(1), rate(2));
+    let output = run(&["sim", &plan, "--set", "aggregation=hop"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(one_line(&output).contains("it needs a bridge and transport = \"raw\""));
+}

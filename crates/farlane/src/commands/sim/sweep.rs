@@ -186,14 +186,12 @@ impl Figure {
 /// The first key from left to right, a line for each combination of the
 /// others.
 fn plot(figure: &Figure, sweeps: &[Sweep], points: &[Vec<String>], documents: &[Document]) -> Plot {
-    let values = documents.iter().filter_map(|document| (figure.of)(document));
-    let (least, most) = values
-        .fold((f64::MAX, 0.0), |(low, high): (f64, f64), value| (low.min(value), high.max(value)));
+    let most = documents.iter().filter_map(|document| (figure.of)(document)).fold(0.0, f64::max);
     let first = &sweeps[0];
     let x = Axis {
         label: first.key.clone(),
         scale: Scale::Linear,
-        // Its values are marked by name.
+        // Its values stand there by name.
         format: |_| String::new(),
         range: (0.0, (first.values.len() as f64 - 1.0).max(1.0)),
     };
@@ -201,7 +199,7 @@ fn plot(figure: &Figure, sweeps: &[Sweep], points: &[Vec<String>], documents: &[
         label: figure.name.to_lowercase(),
         scale: Scale::Linear,
         format: figure.format,
-        range: (least.min(most * 0.9) * 0.97, most * 1.03),
+        range: (0.0, most * 1.05),
     };
     let mut plot = Plot::new(&format!("{} of every combination", figure.name.to_lowercase()), x, y);
     for (point, document) in points.iter().zip(documents) {
@@ -218,6 +216,6 @@ fn plot(figure: &Figure, sweeps: &[Sweep], points: &[Vec<String>], documents: &[
         }
     }
     let labels = first.values.iter().enumerate();
-    plot.marks = labels.map(|(place, value)| (place as f64, value.clone())).collect();
+    plot.names = labels.map(|(place, value)| (place as f64, value.clone())).collect();
     plot
 }
