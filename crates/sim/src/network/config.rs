@@ -255,14 +255,6 @@ pub(super) fn ways(
         }
         _ => Delivery::Whole,
     };
-    // A bridge whose delay varies draws it when the frame comes.
-    let pipeline = |place| match place {
-        Place::Station(station) => config.stations[station].rx_delay,
-        Place::Bridge(bridge, _) => {
-            let BridgeConfig { delay, jitter, .. } = config.bridges[bridge];
-            if jitter == Duration::ZERO { delay } else { Duration::ZERO }
-        }
-    };
     let way = |cable: &CableConfig, from: Place, to: Place, faults: &Faults| Way {
         cable: Cable::new(cable::Config {
             propagation: cable.propagation,
@@ -270,7 +262,6 @@ pub(super) fn ways(
             faults: faults.clone(),
         }),
         to: component(to),
-        pipeline: pipeline(to),
         name: format!("{} to {}", name(from), name(to)),
         load: Load::default(),
         observed: Vec::new(),

@@ -10,7 +10,7 @@ mod watch;
 pub use config::{BridgeConfig, CableConfig, NetworkConfig, Place, StationConfig, TrafficConfig};
 
 use crate::ethernet::traffic::Source;
-use crate::ethernet::{Bridge, Cable, Nic, Transmission, bridge, cable, nic, traffic};
+use crate::ethernet::{Bridge, Cable, Nic, bridge, cable, nic, traffic};
 use crate::kernel::Component;
 use crate::measure::{Load, Point};
 use crate::node::{Context, earliest};
@@ -60,9 +60,6 @@ struct Station {
 struct Way {
     cable: Cable,
     to: Component,
-    /// Nothing comes of a frame sooner than this after its arrival: the
-    /// receiver's pipeline. Its component looks at it only then.
-    pipeline: Duration,
     name: String,
     load: Load,
     observed: Vec<u8>,
@@ -225,14 +222,18 @@ impl Network {
         let station = &mut self.stations[number];
         let mut wake = None;
         if let Some((from, _)) = station.cables {
-            let way = &mut self.ways[from];
-            while let Some((at, transmission)) = way.deliver(now) {
-                if !station.dead {
-                    context.happened(0x4000 + number as u64, &transmission.frame.bytes);
-                    station.nic.handle(at, nic::Input::FromLine(transmission));
+            loop {
+                match self.ways[from].cable.poll(now) {
+                    cable::Output::Deliver(transmission) => {
+                        if station.dead {
+                            continue;
+                        }
+                        context.happened(0x4000 + number as u64, &transmission.frame.bytes);
+                        station.nic.handle(now, nic::Input::FromLine(transmission));
+                    }
+                    cable::Output::Timeout(at) => break wake = earliest([wake, at]),
                 }
             }
-            wake = way.next();
         }
         wake = earliest([wake, station.traffic(now)]);
         if station.dead {
@@ -250,17 +251,19 @@ impl Network {
     pub fn run_bridge(&mut self, number: usize, context: &mut Context) -> Option<Instant> {
         let now = context.now;
         let Switching { bridge, cables } = &mut self.bridges[number];
-        // In the order of arrival, whatever port it was.
-        let wake = loop {
-            let arrivals = cables.iter().enumerate().filter_map(|(port, cable)| {
-                let (from, _) = (*cable)?;
-                Some((self.ways[from].next()?, port, from))
-            });
-            let Some((wake, port, from)) = arrivals.min() else { break None };
-            let Some((at, transmission)) = self.ways[from].deliver(now) else { break Some(wake) };
-            context.happened(0x5000 + number as u64, &transmission.frame.bytes);
-            bridge.handle(at, bridge::Input::Frame { port, transmission });
-        };
+        let mut wake = None;
+        for (port, cable) in cables.iter().enumerate() {
+            let Some((from, _)) = cable else { continue };
+            loop {
+                match self.ways[*from].cable.poll(now) {
+                    cable::Output::Deliver(transmission) => {
+                        context.happened(0x5000 + number as u64, &transmission.frame.bytes);
+                        bridge.handle(now, bridge::Input::Frame { port, transmission });
+                    }
+                    cable::Output::Timeout(at) => break wake = earliest([wake, at]),
+                }
+            }
+        }
         loop {
             match bridge.poll(now) {
                 bridge::Output::Transmit { port, transmission } => {
@@ -278,25 +281,11 @@ impl Network {
 }
 
 impl Way {
-    /// The next frame that had arrived by `now`, and when it did.
-    fn deliver(&mut self, now: Instant) -> Option<(Instant, Transmission)> {
-        let at = self.cable.next().filter(|at| *at <= now)?;
-        match self.cable.poll(at) {
-            cable::Output::Deliver(transmission) => Some((at, transmission)),
-            cable::Output::Timeout(_) => None,
-        }
-    }
-
-    /// When the receiver has something to do about the next frame.
-    fn next(&self) -> Option<Instant> {
-        self.cable.next().map(|at| at + self.pipeline)
-    }
-
     fn carry(
         &mut self,
         now: Instant,
         number: usize,
-        transmission: Transmission,
+        transmission: crate::ethernet::Transmission,
         context: &mut Context,
     ) {
         let span: Duration = transmission.end - transmission.start;
@@ -309,7 +298,7 @@ impl Way {
             observer.frame(now, Point::Wire(number as u16), &self.observed);
         }
         self.cable.handle(now, cable::Input::Transmission(transmission));
-        if let Some(at) = self.next() {
+        if let Some(at) = self.cable.next() {
             context.kernel.arm_by(self.to, at);
         }
     }

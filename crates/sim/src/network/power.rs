@@ -52,9 +52,6 @@ impl Network {
         let others = (0..self.stations.len()).filter(|other| *other != number);
         let others: Vec<_> = others.map(|at| (config::mac(at), config::ip(at))).collect();
         let station = &mut self.stations[number];
-        if let Some((from, _)) = station.cables {
-            while self.ways[from].deliver(now).is_some() {}
-        }
         station.dead = false;
         station.raw.power_on(now);
         station.host = station.host.restarted();
