@@ -8,6 +8,7 @@ mod isolated;
 mod json_document;
 mod mistakes;
 mod nodes;
+mod outputs;
 mod process;
 mod raw;
 mod record;
