@@ -168,9 +168,9 @@ fn latency(pairs: &Pairs) -> LatencyPair {
 /// Tables on stdout.
 pub fn table(document: &Document) {
     println!("{}", document.floor);
-    runs(document);
-    gains(document);
-    latencies(document);
+    print_runs(document);
+    print_gains(document);
+    print_latencies(document);
     for check in &document.link_check {
         println!(
             "the link lets frames of {} bytes pass at {:.1} Mb/s of wire",
@@ -180,7 +180,7 @@ pub fn table(document: &Document) {
     }
 }
 
-fn runs(document: &Document) {
+fn print_runs(document: &Document) {
     println!(
         "{:<14} {:<9} {:<11} {:<21} {:>8} {:>15} {:>10} {:>10} {:>10}",
         "link",
@@ -211,7 +211,7 @@ fn runs(document: &Document) {
     }
 }
 
-fn gains(document: &Document) {
+fn print_gains(document: &Document) {
     if !document.gains.is_empty() {
         gains_heading();
     }
@@ -232,7 +232,7 @@ fn gains(document: &Document) {
     }
 }
 
-fn latencies(document: &Document) {
+fn print_latencies(document: &Document) {
     if !document.latencies.is_empty() {
         println!("\none command at a time, per-tlp and adaptive in turn:");
     }
