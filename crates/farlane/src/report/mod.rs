@@ -28,6 +28,19 @@ fn colour(number: usize) -> &'static str {
     COLOURS[number % COLOURS.len()]
 }
 
+/// What is read best on a colour: dark or white, whichever has the greater
+/// contrast (WCAG 2.2, "relative luminance" and "contrast ratio").
+fn ink(colour: &str) -> &'static str {
+    let part = |at: usize| {
+        let value =
+            u8::from_str_radix(&colour[at..at + 2], 16).map_or(0.0, |v| f64::from(v) / 255.0);
+        if value <= 0.04045 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+    };
+    let luminance = 0.2126 * part(1) + 0.7152 * part(3) + 0.0722 * part(5);
+    // Dark is #1c2733, of luminance 0.02.
+    if 1.05 / (luminance + 0.05) >= (luminance + 0.05) / 0.07 { "#fff" } else { "#1c2733" }
+}
+
 /// Text as it may stand in HTML and SVG.
 pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
