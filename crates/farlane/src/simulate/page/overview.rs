@@ -108,10 +108,10 @@ mod tests {
     #[test]
     fn throughput_is_over_the_common_span() {
         let run =
-            |begin, span, bytes| (Instant::from_ns(begin * 1000), Duration::from_us(span), bytes);
-        let two = [run(0, 10, 1_000_000), run(90, 10, 1_000_000)];
+            |begin, span: u64, bytes| (Instant::from_ns(begin), Duration::from_ns(span), bytes);
+        let two = [run(0, 10_000, 1_000_000), run(90_000, 10_000, 1_000_000)];
         assert_eq!(rate(throughput(two.into_iter())), "20.00 GB/s");
-        let within = [run(0, 100, 1_000), run(20, 10, 1_000)];
+        let within = [run(0, 100_000, 1_000), run(20_000, 10_000, 1_000)];
         assert_eq!(rate(throughput(within.into_iter())), "20.0 MB/s");
         assert_eq!(throughput(std::iter::empty()), 0.0);
     }
