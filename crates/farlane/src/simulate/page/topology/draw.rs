@@ -16,7 +16,7 @@ const MORE: f64 = 14.0;
 const GAP: f64 = 20.0;
 const ROWS: f64 = 44.0;
 const FAN: f64 = 6.0;
-const MOST_FAN: f64 = 72.0;
+const MOST_FAN: f64 = 170.0;
 const MARGIN: f64 = 6.0;
 /// How much larger than its own units the picture is at most, and how much
 /// smaller before it scrolls.
