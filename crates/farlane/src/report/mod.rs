@@ -49,13 +49,24 @@ pub fn escape(text: &str) -> String {
 /// A time in a unit that suits it: three significant digits and no trailing
 /// zeroes.
 pub fn time(ns: f64) -> String {
+    to_digits(ns, 3)
+}
+
+/// The same to six digits, for round values: those of an axis far from 0
+/// differ in the later ones.
+pub fn round_time(ns: f64) -> String {
+    to_digits(ns, 6)
+}
+
+fn to_digits(ns: f64, digits: usize) -> String {
     let (value, unit) = match ns {
         ns if ns < 1e3 => (ns, "ns"),
         ns if ns < 1e6 => (ns / 1e3, "µs"),
         ns if ns < 1e9 => (ns / 1e6, "ms"),
         ns => (ns / 1e9, "s"),
     };
-    let decimals = if value >= 100.0 { 0 } else { 2 - usize::from(value >= 10.0) };
+    let before = [10.0, 100.0, 1000.0, 1e4, 1e5].into_iter().filter(|power| value >= *power);
+    let decimals = digits.saturating_sub(1 + before.count());
     let text = format!("{value:.decimals$}");
     let text = if decimals > 0 { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
     format!("{text} {unit}")

@@ -3,7 +3,8 @@
 use super::Subject;
 use crate::analyse::latency::Latency;
 use crate::report::{
-    Align, Axis, Bar, Page, Plot, Scale, Series, Stack, Table, distribution, histogram, time,
+    Align, Axis, Bar, Page, Plot, Scale, Series, Stack, Table, distribution, histogram, round_time,
+    time,
 };
 use crate::simulate::gather::{Kind, Piece, Timeline};
 use sim::measure::{Op, Segment, Summary};
@@ -163,7 +164,7 @@ fn clock<'a>(lines: impl Iterator<Item = &'a Timeline>) -> Axis {
     Axis {
         label: "simulated time".to_owned(),
         scale: Scale::Linear,
-        format: time,
+        format: round_time,
         range: (first, last.max(first + 1.0)),
     }
 }

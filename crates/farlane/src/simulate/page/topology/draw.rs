@@ -64,6 +64,8 @@ impl Drawing {
     }
 }
 
+/// The end of a line: towards where it goes, which line, which of its ends.
+type End = (f64, usize, usize);
 type Rows = BTreeMap<Node, (usize, usize)>;
 
 /// The picture's size, its boxes, and row and column of each.
@@ -103,9 +105,8 @@ fn boxes(picture: &Picture) -> (Point, BTreeMap<Node, Rect>, Rows) {
 }
 
 fn lines(picture: &Picture, boxes: &BTreeMap<Node, Rect>, rows: &Rows) -> Vec<Line> {
-    // By box and side, the lines that end there: towards where, which, and
-    // which of its ends.
-    let mut sides: BTreeMap<(Node, bool), Vec<(f64, usize, usize)>> = BTreeMap::new();
+    // By box and side, the lower or not.
+    let mut sides: BTreeMap<(Node, bool), Vec<End>> = BTreeMap::new();
     let mut ends = vec![[(0.0, 0.0); 2]; picture.edges.len()];
     for (number, Edge { a, b, .. }) in picture.edges.iter().enumerate() {
         for (end, (node, other)) in [(a, b), (b, a)].into_iter().enumerate() {
