@@ -1,6 +1,6 @@
 //! Stacked bars: parts of a whole.
 
-use super::{colour, escape};
+use super::{colour, escape, ink};
 use std::fmt::Write;
 
 /// Width of the picture, height of a bar with its label.
@@ -75,10 +75,11 @@ impl Stack {
             if width > 34.0 {
                 let _ = write!(
                     out,
-                    "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\" style=\"fill:#fff\">\
+                    "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\" style=\"fill:{}\">\
                      {:.0} %</text>",
                     left + width / 2.0,
                     top + 15.0,
+                    ink(colour(number)),
                     share * 100.0
                 );
             }

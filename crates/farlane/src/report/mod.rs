@@ -28,6 +28,19 @@ fn colour(number: usize) -> &'static str {
     COLOURS[number % COLOURS.len()]
 }
 
+/// What is read best on a colour: dark or white, whichever has the greater
+/// contrast (WCAG 2.2, "relative luminance" and "contrast ratio").
+fn ink(colour: &str) -> &'static str {
+    let part = |at: usize| {
+        let value =
+            u8::from_str_radix(&colour[at..at + 2], 16).map_or(0.0, |v| f64::from(v) / 255.0);
+        if value <= 0.04045 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+    };
+    let luminance = 0.2126 * part(1) + 0.7152 * part(3) + 0.0722 * part(5);
+    // Dark is #1c2733, of luminance 0.02.
+    if 1.05 / (luminance + 0.05) >= (luminance + 0.05) / 0.07 { "#fff" } else { "#1c2733" }
+}
+
 /// Text as it may stand in HTML and SVG.
 pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
@@ -36,13 +49,24 @@ pub fn escape(text: &str) -> String {
 /// A time in a unit that suits it: three significant digits and no trailing
 /// zeroes.
 pub fn time(ns: f64) -> String {
+    to_digits(ns, 3)
+}
+
+/// The same to six digits, for round values: those of an axis far from 0
+/// differ in the later ones.
+pub fn round_time(ns: f64) -> String {
+    to_digits(ns, 6)
+}
+
+fn to_digits(ns: f64, digits: usize) -> String {
     let (value, unit) = match ns {
         ns if ns < 1e3 => (ns, "ns"),
         ns if ns < 1e6 => (ns / 1e3, "µs"),
         ns if ns < 1e9 => (ns / 1e6, "ms"),
         ns => (ns / 1e9, "s"),
     };
-    let decimals = if value >= 100.0 { 0 } else { 2 - usize::from(value >= 10.0) };
+    let before = [10.0, 100.0, 1000.0, 1e4, 1e5].into_iter().filter(|power| value >= *power);
+    let decimals = digits.saturating_sub(1 + before.count());
     let text = format!("{value:.decimals$}");
     let text = if decimals > 0 { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
     format!("{text} {unit}")

@@ -11,11 +11,15 @@ margin:0 auto;max-width:68rem;padding:1.5rem 1.25rem 3rem;background:#fff}\
 h1{font-size:1.7rem;line-height:1.2;margin:.2em 0;overflow-wrap:anywhere}h2{font-size:1.2rem;margin:2.2em 0 .5em;\
 padding-top:.7em;border-top:1px solid var(--line)}h3{font-size:1rem;margin:1.4em 0 .4em}\
 p{max-width:46rem;margin:.5em 0}.soft,figcaption small{color:var(--soft)}.bad{color:var(--bad);font-weight:600}\
-.tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(9rem,1fr));gap:.7rem;margin:1.2rem 0}\
-.tile{background:var(--ground);border-radius:.5rem;padding:.6rem .8rem}\
-.tile b{display:block;font-size:1.35rem;line-height:1.25;font-variant-numeric:tabular-nums}\
+.tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(8.2rem,1fr));gap:.7rem;margin:1.2rem 0}\
+.tile{background:var(--ground);border-radius:.5rem;padding:.6rem .65rem}\
+.tile b{display:block;font-size:1.2rem;line-height:1.35;white-space:nowrap;font-variant-numeric:tabular-nums}\
 .tile span{color:var(--soft);font-size:.85rem}.tile.bad b{color:var(--bad)}\
-.scroll{overflow-x:auto;margin:.6rem 0}\
+.scroll{margin:.6rem 0}.scroll,.wide{overflow-x:auto;background:\
+linear-gradient(to right,#fff 35%,#fff0) left -2px top/2.6rem 100% no-repeat local,\
+linear-gradient(to left,#fff 35%,#fff0) right -2px top/2.6rem 100% no-repeat local,\
+linear-gradient(to right,#1c273340,#1c273300) left/.8rem 100% no-repeat scroll,\
+linear-gradient(to left,#1c273340,#1c273300) right/.8rem 100% no-repeat scroll}\
 table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.875rem;white-space:nowrap}\
 th,td{padding:.28rem .75rem;text-align:right;border-bottom:1px solid var(--line)}\
 th{color:var(--soft);font-weight:600;vertical-align:bottom;white-space:normal}td.l,th.l{text-align:left}\
@@ -30,13 +34,19 @@ svg.plot .mark{fill:#1c2733;stroke:#fff;stroke-width:3px;paint-order:stroke}\
 .key{list-style:none;display:flex;flex-wrap:wrap;gap:.15rem 1.1rem;padding:0;margin:.3rem 0 0;font-size:.85rem}\
 .swatch{display:inline-block;width:.8em;height:.8em;border-radius:.15em;margin-right:.45em;\
 vertical-align:-.05em;print-color-adjust:exact;-webkit-print-color-adjust:exact}\
-.wide{overflow-x:auto}.wide svg{max-width:100%;height:auto;min-width:44rem}\
+.wide svg{max-width:100%;height:auto;min-width:54rem}.wide svg.sequence>rect:first-of-type{fill:none}\
+svg.plot.own{max-width:var(--own);min-width:min(var(--least),var(--own))}\
 code,pre{font:.85em/1.45 ui-monospace,'Liberation Mono',Menlo,monospace}\
 pre{overflow-x:auto;background:var(--ground);padding:.8rem;border-radius:.5rem}\
 footer{margin-top:3em;color:var(--soft);font-size:.85rem}\
-@media(max-width:34rem){body{font-size:15px;padding:1rem .9rem 2rem}th,td{padding:.28rem .5rem}}\
-@media print{body{max-width:none;padding:0;font-size:9.5pt}.wide svg{min-width:0}\
-.scroll,.wide{overflow:visible}h2,h3,h2+p,p:has(+.scroll),p:has(+.figures){break-after:avoid}\
+@media(max-width:56rem){.wide:has(.sequence)::before{content:'scrolls sideways \\2192';display:block;\
+position:sticky;left:0;width:max-content;color:var(--soft);font-size:.85rem}}\
+@media(max-width:34rem){body{font-size:15px;padding:1rem .9rem 2rem}th,td{padding:.28rem .5rem}\
+.scroll th:first-child,.scroll td:first-child{position:sticky;left:0;background:#fff;max-width:45vw;white-space:normal}\
+td.wrap{min-width:13rem}}\
+@media print{body{max-width:none;padding:0;font-size:9.5pt}.wide svg,svg.plot.own{min-width:0}\
+.scroll,.wide{overflow:visible;background:none}.wide::before{display:none!important}pre{white-space:pre-wrap;\
+overflow-wrap:anywhere}td.wrap{min-width:9rem}h2,h3,h2+p,p:has(+.scroll),p:has(+.figures){break-after:avoid}\
 tr,.key,.tile{break-inside:avoid}table{font-size:8pt}th,td{padding:.2rem .45rem}td.l{white-space:normal}\
 .figures{grid-template-columns:1fr 1fr;gap:1rem 1.6rem}.figures th,.figures td{padding:.15rem .3rem}\
 .figures>figure:only-child{grid-column:1/-1;max-width:30rem}details{display:none}}";

@@ -27,6 +27,8 @@ const BINS: usize = 48;
 pub enum Scale {
     /// Equal differences.
     Linear,
+    /// The same with whole numbers alone below it.
+    Whole,
     /// Equal ratios; values are above 0.
     Log,
 }
@@ -91,7 +93,7 @@ impl Axis {
     pub(super) fn place(&self, value: f64) -> f64 {
         let (low, high) = self.range;
         match self.scale {
-            Scale::Linear => (value - low) / (high - low),
+            Scale::Linear | Scale::Whole => (value - low) / (high - low),
             Scale::Log => (value.max(low * 1e-9) / low).ln() / (high / low).ln(),
         }
         .clamp(0.0, 1.0)
@@ -101,8 +103,9 @@ impl Axis {
     pub(super) fn ticks(&self) -> Vec<f64> {
         let (low, high) = self.range;
         match self.scale {
-            Scale::Linear => {
-                let step = step((high - low) / 5.0);
+            Scale::Linear | Scale::Whole => {
+                let least = if self.scale == Scale::Whole { 1.0 } else { 0.0 };
+                let step = step((high - low) / 6.0).max(least);
                 let first = (low / step).ceil() as i64;
                 (first..).map(|n| n as f64 * step).take_while(|v| *v <= high * 1.000_001).collect()
             }
@@ -248,18 +251,23 @@ impl Plot {
         );
     }
 
+    /// From right to left and from the top: each begins below the words of
+    /// those before it, which stand to its right or reach over it.
     fn marks(&self, out: &mut String) {
-        for (number, (place, name)) in self.marks.iter().enumerate() {
-            let (at, top) = (self.at(*place), TOP + 10.0 + 13.0 * number as f64);
-            let right = at > SIZE.0 * 0.7;
-            let (shift, anchor) = if right { (-4.0, "end") } else { (4.0, "start") };
+        let mut marks: Vec<&(f64, String)> = self.marks.iter().collect();
+        marks.sort_by(|a, b| b.0.total_cmp(&a.0));
+        for (number, (place, name)) in marks.into_iter().enumerate() {
+            let (at, top) = (self.at(*place), TOP + 13.0 * number as f64);
+            let wide = name.chars().count() as f64 * CHARACTER;
+            let (shift, anchor) =
+                if at - wide - 6.0 > self.left() { (-4.0, "end") } else { (4.0, "start") };
             let _ = write!(
                 out,
-                "<path d=\"M{at:.1} {TOP}V{}\" stroke=\"#1c2733\" stroke-dasharray=\"3 3\"/>\
-                 <text x=\"{:.1}\" y=\"{top:.1}\" text-anchor=\"{anchor}\" \
-                 class=\"mark\">{}</text>",
+                "<path d=\"M{at:.1} {top:.1}V{}\" stroke=\"#1c2733\" stroke-dasharray=\"3 3\"/>\
+                 <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\" class=\"mark\">{}</text>",
                 SIZE.1 - BOTTOM,
                 at + shift,
+                top + 10.0,
                 escape(name)
             );
         }
@@ -313,9 +321,10 @@ pub fn histogram(title: &str, latency: &Latency) -> Plot {
     let format = |count: f64| format!("{count:.0}");
     let y = Axis {
         label: "commands".to_owned(),
-        scale: Scale::Linear,
+        scale: Scale::Whole,
         format,
-        range: (0.0, top * 1.05),
+        // With room for the words of two marks.
+        range: (0.0, top * 1.2),
     };
     let mut plot = Plot::new(title, x, y);
     let bars = counts.iter().enumerate().filter(|(_, count)| **count > 0);

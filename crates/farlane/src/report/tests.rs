@@ -64,6 +64,21 @@ fn times_have_three_digits() {
 }
 
 #[test]
+fn round_times_far_from_zero_differ() {
+    let texts = [201_500_000.0, 202_000_000.0, 0.0, 1e9, 1_250_000.0].map(round_time);
+    assert_eq!(texts, ["201.5 ms", "202 ms", "0 ns", "1 s", "1.25 ms"]);
+}
+
+/// Whole numbers alone, and words that are read on every colour.
+#[test]
+fn few_samples_have_no_fractions_and_colours_have_ink() {
+    let few: Latency = (1..=2).map(Duration::from_us).collect();
+    let ticks = histogram("h", &few).y.ticks();
+    assert_eq!(ticks, [0.0, 1.0]);
+    assert_eq!((ink("#0072b2"), ink("#e69f00"), ink("#ffffff")), ("#fff", "#1c2733", "#1c2733"));
+}
+
+#[test]
 fn a_histogram_counts_every_sample() {
     let plot = histogram("h", &samples());
     assert_eq!(plot.bars.iter().map(|(.., count)| count).sum::<f64>(), 1000.0);

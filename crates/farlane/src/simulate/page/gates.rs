@@ -29,7 +29,7 @@ pub(super) fn svg(cycle: &Cycle) -> String {
         let _ = write!(
             out,
             "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">queue {queue}</text>\
-             <rect x=\"{LEFT}\" y=\"{top}\" width=\"{width}\" height=\"{BAR}\" fill=\"#c9d0d6\"/>",
+             <rect x=\"{LEFT}\" y=\"{top}\" width=\"{width}\" height=\"{BAR}\" fill=\"#b3bcc5\"/>",
             LEFT - 5.0,
             top + 11.5
         );
@@ -42,7 +42,7 @@ pub(super) fn svg(cycle: &Cycle) -> String {
                 let _ = write!(
                     out,
                     "<rect x=\"{:.2}\" y=\"{top}\" width=\"{:.2}\" height=\"{BAR}\" \
-                     fill=\"#bfe5d6\"/>",
+                     fill=\"#d3efe4\"/>",
                     x(start),
                     x(end) - x(start)
                 );

@@ -3,7 +3,8 @@
 use super::Subject;
 use crate::analyse::latency::Latency;
 use crate::report::{
-    Align, Axis, Bar, Page, Plot, Scale, Series, Stack, Table, distribution, histogram, time,
+    Align, Axis, Bar, Page, Plot, Scale, Series, Stack, Table, distribution, histogram, round_time,
+    time,
 };
 use crate::simulate::gather::{Kind, Piece, Timeline};
 use sim::measure::{Op, Segment, Summary};
@@ -130,6 +131,14 @@ fn distributions(page: &mut Page, kinds: &[Named<'_>]) {
         figures.push((name.clone(), note, histogram(name, &kind.latency).html()));
     }
     page.figures(&figures);
+    if kinds.len() > MOST_PICTURES {
+        page.note(&format!(
+            "Pictures here and below are of the first {MOST_PICTURES} of {} kinds, common plots of \
+             the first {}; the table has all.",
+            kinds.len(),
+            kinds.len().min(MOST_LINES)
+        ));
+    }
 }
 
 fn over_time(page: &mut Page, kinds: &[Named<'_>]) {
@@ -155,7 +164,7 @@ fn clock<'a>(lines: impl Iterator<Item = &'a Timeline>) -> Axis {
     Axis {
         label: "simulated time".to_owned(),
         scale: Scale::Linear,
-        format: time,
+        format: round_time,
         range: (first, last.max(first + 1.0)),
     }
 }
@@ -207,16 +216,19 @@ fn segments(page: &mut Page, kinds: &[Named<'_>]) {
         "Each bar is one command that took as long as so many of all at most, to three digits; its \
          parts add up to it to the picosecond.",
     );
-    let stacks: Vec<Stack> = kinds.iter().take(MOST_PICTURES).map(stack).collect();
+    let shown = &kinds[..kinds.len().min(MOST_PICTURES)];
+    // The same parts in all, so that a colour is the same part in all.
+    let spent = |segment: &Segment| {
+        let records = shown.iter().flat_map(|(_, kind)| RANKS.map(|(share, _)| kind.at(share)));
+        records.into_iter().any(|record| record.split.get(*segment) > Duration::ZERO)
+    };
+    let parts: Vec<Segment> = Segment::ALL.into_iter().filter(spent).collect();
+    let stacks: Vec<Stack> = shown.iter().map(|kind| stack(kind, &parts)).collect();
     page.stacks(&stacks);
 }
 
-fn stack((name, kind): &Named<'_>) -> Stack {
+fn stack((name, kind): &Named<'_>, parts: &[Segment]) -> Stack {
     let records = RANKS.map(|(share, rank)| (rank, kind.at(share)));
-    let spent = |segment: &Segment| {
-        records.iter().any(|(_, record)| record.split.get(*segment) > Duration::ZERO)
-    };
-    let parts: Vec<Segment> = Segment::ALL.into_iter().filter(spent).collect();
     let bar = |(rank, record): &(&str, sim::measure::CommandRecord)| Bar {
         name: (*rank).to_owned(),
         total: time(record.until.since(record.since).as_ns() as f64),

@@ -2,16 +2,17 @@
 
 mod gates;
 mod latency;
+mod overview;
 pub(super) mod sequences;
 mod topology;
 
 use super::gather::Gathered;
-use super::limits::{Row, Verdict, Waits};
+use super::limits::{Row, Waits};
 use super::places;
 use crate::commands::Failure;
-use crate::report::{Align, Page, Table, Tile, shares, time};
+use crate::report::{Align, Page, Table, shares, time};
 use sim::Config;
-use sim::measure::Summary;
+use sim::measure::{Op, Summary};
 use sim::world::Report;
 use std::path::PathBuf;
 
@@ -55,14 +56,9 @@ pub struct Subject<'a> {
 /// If the traces cannot be read.
 pub fn page(subject: &Subject<'_>) -> Result<String, Failure> {
     let mut page = Page::new(&format!("Simulation of {}", subject.words.title));
-    overview(&mut page, subject);
+    overview::tiles(&mut page, subject);
     page.section("Topology");
-    let (svg, width) = topology::svg(subject.config, subject.words.named);
-    if width > 560.0 {
-        page.wide("", "", &svg.replace("class=\"plot\"", ""));
-    } else {
-        page.figures(&[(String::new(), String::new(), svg)]);
-    }
+    page.wide("", "", &topology::svg(subject.config, subject.words.named));
     latency::sections(&mut page, subject);
     links(&mut page, subject);
     gate_charts(&mut page, subject);
@@ -80,46 +76,6 @@ pub fn page(subject: &Subject<'_>) -> Result<String, Failure> {
     )))
 }
 
-/// Bytes per second, readable.
-fn rate(bytes: f64) -> String {
-    match bytes {
-        b if b < 1e6 => format!("{:.0} kB/s", b / 1e3),
-        b if b < 1e9 => format!("{:.1} MB/s", b / 1e6),
-        b => format!("{:.2} GB/s", b / 1e9),
-    }
-}
-
-fn overview(page: &mut Page, subject: &Subject<'_>) {
-    let Subject { report, gathered, limits, .. } = subject;
-    let tile = |value: String, name: &str| Tile { value, name: name.to_owned(), bad: false };
-    let commands: u64 = report.hosts.iter().map(|host| host.commands).sum();
-    let mut tiles = vec![tile(time(report.time.as_ns() as f64), "simulated")];
-    if commands > 0 {
-        tiles.push(tile(commands.to_string(), "NVMe commands"));
-    }
-    if let Some(((host, op), kind)) = gathered.main() {
-        let name = latency::name(subject, host, op);
-        let summary = kind.latency.summary();
-        tiles.push(tile(time(summary.p50_ns as f64), &format!("median {name}")));
-        tiles.push(tile(time(summary.max_ns as f64), &format!("worst {name}")));
-        let bytes: u64 = report.hosts.iter().map(|host| host.throughput()).sum();
-        tiles.push(tile(rate(bytes as f64), "throughput"));
-    }
-    let bad = report.hosts.iter().map(|host| host.mismatches + host.failures).sum::<u64>();
-    let verified: u64 = report.hosts.iter().map(|host| host.verified).sum();
-    if bad > 0 {
-        let name = "failed commands and wrong blocks".to_owned();
-        tiles.push(Tile { value: bad.to_string(), name, bad: true });
-    } else if verified > 0 {
-        tiles.push(tile(verified.to_string(), "blocks compared, all right"));
-    }
-    let flagged = limits.iter().filter(|row| row.verdict() != Verdict::Holds).count();
-    let value = format!("{} of {}", limits.len() - flagged, limits.len());
-    tiles.push(Tile { value, name: "limits hold, see below".into(), bad: flagged > 0 });
-    page.tiles(&tiles);
-    page.note(&format!("Seed {}, digest {:016x}.", subject.config.seed, report.digest));
-}
-
 fn links(page: &mut Page, subject: &Subject<'_>) {
     let Subject { report, words, .. } = subject;
     page.section("Links");
@@ -128,12 +84,18 @@ fn links(page: &mut Page, subject: &Subject<'_>) {
     let bars: Vec<(String, String, f64)> = busy
         .map(|link| {
             let share = link.utilisation_ppm as f64 / 1e6;
-            let text = format!("{:.1} %", share * 100.0);
+            let text = match share * 100.0 {
+                little if little < 0.05 => "< 0.1 %".to_owned(),
+                percent => format!("{percent:.1} %"),
+            };
             let packets = link.load.packets;
             ((words.named)(&link.name), format!("{text} · {packets} packets"), share)
         })
         .collect();
-    page.figures(&[(String::new(), String::new(), shares("utilisation", &bars))]);
+    // Many in two columns, where there is room for them.
+    let column = if bars.len() > 8 { bars.len().div_ceil(2) } else { bars.len().max(1) };
+    let picture = |bars: &[_]| (String::new(), String::new(), shares("utilisation", bars));
+    page.figures(&bars.chunks(column).map(picture).collect::<Vec<_>>());
     if report.tunnels.is_empty() {
         return;
     }
@@ -174,22 +136,36 @@ fn gate_charts(page: &mut Page, subject: &Subject<'_>) {
     }
 }
 
+/// Of the median of the commands of which there are most, and of the worst of
+/// all.
 fn sequence_diagrams(page: &mut Page, subject: &Subject<'_>) -> Result<(), Failure> {
-    let Some(((host, op), kind)) = subject.gathered.main() else { return Ok(()) };
-    let Some(files) = subject.traces.get(usize::from(host)) else { return Ok(()) };
-    let wanted = [("median", kind.at(0.5)), ("worst", kind.worst)];
-    let records = wanted.map(|(_, record)| record);
-    let diagrams = sequences::diagrams(subject.config, files, &records)?;
+    let Subject { config, gathered, traces, .. } = subject;
+    let (Some((main, many)), Some((other, slow))) = (gathered.main(), overview::worst(gathered))
+    else {
+        return Ok(());
+    };
+    let wanted = [("median", main, many.at(0.5)), ("worst", other, slow.worst)];
+    if wanted.iter().any(|(_, (host, _), _)| usize::from(*host) >= traces.len()) {
+        return Ok(());
+    }
+    let files = |(host, _): (u16, Op)| &traces[usize::from(host)];
+    let diagrams = if main.0 == other.0 {
+        sequences::diagrams(config, files(main), &[wanted[0].2, wanted[1].2])?
+    } else {
+        let mut both = sequences::diagrams(config, files(main), &[wanted[0].2])?;
+        both.extend(sequences::diagrams(config, files(other), &[wanted[1].2])?);
+        both
+    };
     page.section("Sequence diagrams");
-    let gated = !subject.gathered.cycles.is_empty();
+    let gated = !gathered.cycles.is_empty();
     page.text(&format!(
         "Time runs downwards and is to scale; a line is a TLP on its way, a band a frame of the \
          tunnel.{} From the submission doorbell to the completion head doorbell: what the \
          application waits before and after that is not in it.",
         if gated { " Grey is when a gate on the way is closed." } else { "" }
     ));
-    let name = latency::name(subject, host, op);
-    for ((rank, record), svg) in wanted.iter().zip(diagrams) {
+    for ((rank, (host, op), record), svg) in wanted.iter().zip(diagrams) {
+        let name = latency::name(subject, *host, *op);
         let span = time(record.until.since(record.since).as_ns() as f64);
         let small = format!("{span} for the application");
         match svg {

@@ -1,6 +1,7 @@
 //! Reports of simulations.
 
 use super::{Folder, gated, mixed, tcp};
+use crate::plan::Plan;
 use crate::simulate::limits::Assumptions;
 use crate::simulate::{Outputs, Wanted, Words};
 use sim::workload::Workload;
@@ -11,15 +12,19 @@ use std::process::Command;
 use wire::Duration;
 
 fn written(config: &Config, path: &Path) -> (Report, String) {
+    let plan = "# as tests have it\nseed = 1 # <one>\n";
+    let words = Words { title: "test.toml", plan, named: &str::to_owned, recorded: &[] };
+    written_as(config, path, &words)
+}
+
+fn written_as(config: &Config, path: &Path, words: &Words<'_>) -> (Report, String) {
     let wanted = Wanted { report: Some(path.to_owned()), ..Wanted::default() };
     let mut outputs = Outputs::begin(config, &wanted, Assumptions::default()).unwrap();
     let mut world = World::new(config).unwrap();
     world.observe(outputs.observer());
     let report = world.run().unwrap();
     let limits = outputs.close(config, world.now(), true).unwrap();
-    let plan = "# as tests have it\nseed = 1 # <one>\n";
-    let words = Words { title: "test.toml", plan, named: &str::to_owned, recorded: &[] };
-    outputs.report(config, &report, &limits, &words).unwrap();
+    outputs.report(config, &report, &limits, words).unwrap();
     (report, std::fs::read_to_string(path).unwrap())
 }
 
@@ -41,7 +46,7 @@ fn everything_is_on_it() {
         "station 0",
         "bridge 0",
         "970PRO-0",
-        "1Gb/s",
+        "1 Gb/s",
         "Latency of read",
         "Throughput",
         "p99.9",
@@ -76,47 +81,105 @@ fn plans_of_all_kinds_have_a_page() {
     }
 }
 
-/// Has a browser make something of a page; `None` without one.
-fn browser(page: &Path, out: &Path, options: &[String]) -> Option<Vec<u8>> {
-    let _ = std::fs::remove_file(out);
+/// Has a browser look at a page: what it prints; `None` without one.
+fn browser(page: &Path, options: &[String]) -> Option<String> {
     let profile = Folder::new();
     let browser = Command::new("chromium")
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"])
+        .arg("--allow-file-access-from-files")
         .arg(format!("--user-data-dir={}", profile.0.display()))
         .args(options)
         .arg(format!("file://{}", page.display()))
         .output()
         .ok()?;
-    let errors = String::from_utf8_lossy(&browser.stderr);
-    Some(std::fs::read(out).unwrap_or_else(|_| panic!("no {}: {errors}", out.display())))
+    Some(String::from_utf8_lossy(&browser.stdout).into_owned())
 }
 
-/// Kept for people to look at, if there is a browser: on a desktop, on a
-/// phone, in print.
-#[test]
-fn it_can_be_looked_at() {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target/reports");
-    std::fs::create_dir_all(&folder).unwrap();
-    let folder = folder.canonicalize().unwrap();
-    let path = folder.join("simulation.html");
-    written(&gates(), &path);
-    for (width, height) in [(1000, 9000), (400, 14000)] {
-        let picture = folder.join(format!("simulation-{width}.png"));
-        let options = [
-            format!("--window-size={width},{height}"),
-            format!("--screenshot={}", picture.display()),
-        ];
-        let Some(bytes) = browser(&path, &picture, &options) else {
+/// The same into a file.
+fn picture(page: &Path, out: &Path, options: &[String]) -> Option<Vec<u8>> {
+    let _ = std::fs::remove_file(out);
+    browser(page, options)?;
+    Some(std::fs::read(out).unwrap_or_else(|_| panic!("no {}", out.display())))
+}
+
+/// The page in a frame as narrow as a phone: browsers' own windows are no
+/// narrower than 500 pixels. How wide its content is ends up in its title.
+fn on_a_phone(page: &Path, height: u32) -> PathBuf {
+    let name = page.file_name().unwrap().to_str().unwrap();
+    let script = "f.onload=()=>{let d=f.contentDocument;document.title='content '+\
+                  Math.max(d.documentElement.scrollWidth,d.body.scrollWidth)+' wide'}";
+    let frame = format!(
+        "<!doctype html><title>-</title><body style=\"margin:0\"><iframe id=\"f\" \
+         style=\"border:0;width:400px;height:{height}px\"></iframe>\
+         <script>{script};f.src='{name}'</script>"
+    );
+    let path = page.with_extension("phone.html");
+    std::fs::write(&path, frame).unwrap();
+    path
+}
+
+/// Pictures of a page on a desktop, on a phone, and in print, beside it;
+/// whether there is a browser.
+fn look(path: &Path, pages: std::ops::RangeInclusive<usize>) -> bool {
+    let beside = |ending: &str| path.with_extension(ending);
+    let phone = on_a_phone(path, 14_000);
+    for (page, ending, size) in [(path, "1000.png", "1000,9000"), (&phone, "400.png", "500,14000")]
+    {
+        let out = beside(ending);
+        let options = [format!("--window-size={size}"), format!("--screenshot={}", out.display())];
+        let Some(bytes) = picture(page, &out, &options) else {
             eprintln!("NO SCREENSHOT: chromium is not installed; look at {}", path.display());
-            return;
+            return false;
         };
         assert!(bytes.starts_with(b"\x89PNG") && bytes.len() > 50_000, "{} bytes", bytes.len());
     }
-    let print = folder.join("simulation.pdf");
+    let dom = browser(&phone, &["--dump-dom".into(), "--virtual-time-budget=5000".into()]);
+    let dom = dom.expect("the same browser");
+    assert!(dom.contains("content 400 wide"), "{} scrolls sideways: {dom}", path.display());
+    let print = beside("pdf");
     let options = ["--no-pdf-header-footer".into(), format!("--print-to-pdf={}", print.display())];
-    let bytes = browser(&path, &print, &options).expect("the same browser");
+    let bytes = picture(path, &print, &options).expect("the same browser");
     assert!(bytes.starts_with(b"%PDF"));
     let page = |word: &&[u8]| word.starts_with(b"/Type /Page") && word[11] != b's';
-    let pages = bytes.windows(12).filter(page).count();
-    assert!((4..=16).contains(&pages), "{pages} pages");
+    let count = bytes.windows(12).filter(page).count();
+    assert!(pages.contains(&count), "{}: {count} pages", path.display());
+    true
+}
+
+/// Where pictures are kept.
+fn artefacts() -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target/reports");
+    std::fs::create_dir_all(&folder).unwrap();
+    folder.canonicalize().unwrap()
+}
+
+/// Kept for people to look at, if there is a browser.
+#[test]
+fn it_can_be_looked_at() {
+    let path = artefacts().join("simulation.html");
+    written(&gates(), &path);
+    look(&path, 4..=16);
+}
+
+/// Pages of plans with several hosts and drives: wide pictures, many links, a
+/// drive that moves.
+#[test]
+fn pages_of_plans_can_be_looked_at() {
+    for (name, settings) in [("scale-out", &[("workload.runtime", "1ms")][..]), ("handover", &[])] {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../plans/{name}.toml"));
+        let mut plan = Plan::read(&file).unwrap();
+        for (key, value) in settings {
+            plan = plan.with(key, value, "test").unwrap();
+        }
+        let planned = plan.build().unwrap();
+        let path = artefacts().join(format!("{name}.html"));
+        let text = std::fs::read_to_string(&file).unwrap();
+        let named = |words: &str| planned.link_name(words);
+        let words = Words { title: name, plan: &text, named: &named, recorded: &[] };
+        let (_, html) = written_as(&planned.config, &path, &words);
+        for words in ["worst of all", "class=\"plot own\"", "The worst"] {
+            assert!(html.contains(words), "{name}: no {words}");
+        }
+        look(&path, 4..=24);
+    }
 }

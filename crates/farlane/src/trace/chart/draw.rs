@@ -3,7 +3,8 @@
 //! Directions differ in lightness as well as in colour, and arrows show them
 //! besides, so that they survive a black-and-white printer.
 
-use super::layout::{HEIGHT, LEFT, LINE, TOP, spread, thin, tick};
+use super::labels::{self, Label, Segment};
+use super::layout::{HEIGHT, LEFT, LINE, TOP, spread, tick};
 use super::{Band, Chart, Column, Group, MOST_LINES};
 use crate::analyse::Direction;
 use crate::report::escape;
@@ -52,8 +53,8 @@ pub(super) fn svg(chart: &Chart) -> String {
     media(&mut out, chart);
     chart.groups.iter().for_each(|group| tlps(&mut out, chart, group));
     frame_labels(&mut out, chart);
-    labels(&mut out, chart, Direction::Down);
-    labels(&mut out, chart, Direction::Up);
+    tlp_labels(&mut out, chart, Direction::Down);
+    tlp_labels(&mut out, chart, Direction::Up);
     total(&mut out, chart, right - RIGHT + 16.0);
     scale(&mut out, chart, right - RIGHT + 34.0);
     legend(&mut out, chart, bottom + 40.0);
@@ -211,33 +212,42 @@ fn media(out: &mut String, chart: &Chart) {
 
 /// What the frames are, along each that has room for it.
 fn frame_labels(out: &mut String, chart: &Chart) {
-    let middle = |band: &Band| (chart.x(band.from.station) + chart.x(band.to.station)) / 2.0;
-    let centre = |band: &Band| (y(chart, band.from.at) + y(chart, band.to.at)) / 2.0;
-    let mut columns: Vec<f64> = chart.bands.iter().map(middle).collect();
-    columns.sort_by(f64::total_cmp);
-    columns.dedup();
-    for x in columns {
-        let mut bands: Vec<&Band> = chart.bands.iter().filter(|band| middle(band) == x).collect();
-        bands.sort_by(|a, b| centre(a).total_cmp(&centre(b)));
-        let wanted: Vec<f64> = bands.iter().map(|band| centre(band)).collect();
-        for (band, shown) in bands.iter().zip(thin(&wanted, 17.0)) {
-            if shown {
-                frame_label(out, chart, band, x, centre(band));
+    for column in chart.columns.iter().filter(|column| column.lane == Lane::Network) {
+        let inside = |point: &Point| {
+            (column.left - 0.5..=column.right + 0.5).contains(&chart.x(point.station))
+        };
+        let bands = chart.bands.iter().filter(|band| inside(&band.from) && inside(&band.to));
+        let bands: Vec<(&Band, String)> = bands.map(|band| (band, frame_words(band))).collect();
+        let line = |(band, words): &(&Band, String)| {
+            let end = |point: &Point| (chart.x(point.station), y(chart, point.at));
+            let (mut from, mut to) = (end(&band.from), end(&band.to));
+            if from.0 > to.0 {
+                std::mem::swap(&mut from, &mut to);
+            }
+            (Segment { from, to }, width(words, 10.0))
+        };
+        let lines: Vec<(Segment, f64)> = bands.iter().map(line).collect();
+        let room = [column.left, TOP - 16.0, column.right, TOP + HEIGHT + 14.0];
+        for ((_, words), label) in bands.iter().zip(labels::place(&lines, room)) {
+            if let Some(label) = label {
+                frame_label(out, &label, words);
             }
         }
     }
 }
 
-fn frame_label(out: &mut String, chart: &Chart, band: &Band, x: f64, at: f64) {
+fn frame_words(band: &Band) -> String {
     let s = if band.tlps == 1 { "" } else { "s" };
-    let words = format!("frame {}: {} TLP{s}, {} B", band.sequence, band.tlps, band.bytes);
-    let (from, to) = (chart.x(band.from.station), chart.x(band.to.station));
-    let rise = (y(chart, band.to.at) - y(chart, band.from.at)) * (to - from).signum();
-    let angle = rise.atan2((to - from).abs()).to_degrees();
+    format!("frame {}: {} TLP{s}, {} B", band.sequence, band.tlps, band.bytes)
+}
+
+fn frame_label(out: &mut String, label: &Label, words: &str) {
+    let ((x, y), angle) = (label.at, label.angle.to_degrees());
+    let down = if label.below { "13" } else { "-7" };
     let _ = writeln!(
         out,
         "<text class=\"small frame-label\" text-anchor=\"middle\" \
-         transform=\"translate({x:.1} {at:.1}) rotate({angle:.1})\" dy=\"-7\">{words}</text>"
+         transform=\"translate({x:.1} {y:.1}) rotate({angle:.1})\" dy=\"{down}\">{words}</text>"
     );
 }
 
@@ -300,7 +310,7 @@ fn words(group: &Group) -> String {
 }
 
 /// What the TLPs of one direction are, beside where they begin.
-fn labels(out: &mut String, chart: &Chart, direction: Direction) {
+fn tlp_labels(out: &mut String, chart: &Chart, direction: Direction) {
     let groups: Vec<(&Group, &Point)> = chart
         .groups
         .iter()

@@ -82,13 +82,6 @@ pub(super) fn spread(wanted: &[f64], line: f64, top: f64, bottom: f64) -> Vec<f6
     places
 }
 
-/// Which of `wanted`, in rising order, have nothing in the `line` before them.
-pub(super) fn thin(wanted: &[f64], line: f64) -> Vec<bool> {
-    let mut before = f64::NEG_INFINITY;
-    let free = |at: &f64| at - std::mem::replace(&mut before, *at) >= line;
-    wanted.iter().map(free).collect()
-}
-
 /// A step of an axis: 1, 2 or 5 times a power of ten, about `parts` in
 /// `span`.
 pub(super) fn tick(span: f64, parts: f64) -> f64 {
@@ -111,11 +104,6 @@ mod tests {
         let places = spread(&[5.0; 10], 15.0, 0.0, 100.0);
         assert!(places.windows(2).all(|pair| (pair[1] - pair[0]).abs() >= 15.0), "{places:?}");
         assert!(spread(&[], 15.0, 0.0, 100.0).is_empty());
-    }
-
-    #[test]
-    fn what_has_no_room_is_left_out() {
-        assert_eq!(thin(&[0.0, 5.0, 19.0, 20.0, 40.0], 14.0), [true, false, true, false, true]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! every point at which it was seen, frames in the network's column.
 
 mod draw;
+mod labels;
 mod layout;
 
 use super::journey::{Point, Station};
