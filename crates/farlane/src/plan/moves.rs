@@ -26,7 +26,7 @@ pub fn read<'a>(root: &Section<'a>) -> Result<Vec<MovePlan<'a>>, PlanError> {
             found.map(|(text, _)| text).ok_or_else(missing)
         };
         let (drive, to) = (word("drive", "a drive")?, word("to", "a host")?);
-        let Some(at) = section.parsed("at", units::time)? else {
+        let Some(at) = section.within("at", &units::LONG)? else {
             let what = format!("[{}] needs at, such as \"5ms\"", section.name);
             return Err(section.origin.fail(what));
         };
