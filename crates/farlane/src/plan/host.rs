@@ -126,6 +126,9 @@ impl<'a> Built<'a> {
         }
         let alone = hosts.len() == 1;
         let moves = moves::read(root)?;
+        let names: Vec<&str> = drives.iter().map(|drive| drive.name.as_str()).collect();
+        let of: Vec<&str> = hosts.iter().map(|(name, _)| name.as_str()).collect();
+        moves::check(&moves, &names, &of)?;
         let mut free: Vec<bool> = vec![true; drives.len()];
         let mut plans = Vec::new();
         for (name, section) in hosts {

@@ -9,6 +9,8 @@ pub mod keys;
 mod meaning;
 mod moves;
 mod network;
+#[cfg(test)]
+mod ranges;
 mod recording;
 mod schedule;
 mod section;

@@ -322,7 +322,7 @@ fn policies_rates_and_moves_are_checked() {
         ("[moves.m]\ndrive = \"drive\"\nto = \"x\"\nat = \"1ms\"", "unknown host 'x'"),
         (
             "[moves.m]\ndrive = \"d\"\nto = \"host\"\nat = \"1ms\"",
-            "'d' is no single drive of a single host",
+            "p.toml:2:9: unknown drive 'd'. There are: drive",
         ),
     ] {
         assert!(error(text).contains(wanted), "{text}: {}", error(text));

@@ -76,15 +76,15 @@ fn replay(
     if files.is_empty() {
         return fail("replay", "replay: a trace, or several of one run".into());
     }
-    let recording = match recording::recording(&files, known) {
-        Ok(recording) => recording,
-        Err(why) => return fail("replay", format!("replay: {why}")),
-    };
     let timing = match section.word("timing", &["recorded", "asap"])? {
         Some("asap") => Timing::Asap,
         _ => Timing::Recorded,
     };
     let depth = section.number("iodepth", 1, 1023)?;
+    let recording = match recording::recording(&files, known) {
+        Ok(recording) => recording,
+        Err(why) => return fail("replay", format!("replay: {why}")),
+    };
     let most = match timing {
         Timing::Asap => &recording.depths,
         Timing::Recorded => &recording.rooms,
