@@ -42,6 +42,12 @@ pub fn check(root: &Section, defaults: &Defaults, built: &Built) -> Result<(), P
     Ok(())
 }
 
+/// The same of an interface.
+pub fn of_station(station: &Section, built: &Built) -> Result<(), PlanError> {
+    let all: Vec<&str> = built.hosts.iter().map(|host| host.transport).collect();
+    used(station, &[("ack_delay", TCP)], &all)
+}
+
 /// Each key that is there is one of a transport that is there.
 fn used(section: &Section, keys: &[(&str, With)], there: &[&str]) -> Result<(), PlanError> {
     for (key, with) in keys {

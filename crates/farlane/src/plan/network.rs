@@ -4,7 +4,7 @@ use super::host::{Built, MOST_COPIES, brief_station};
 use super::schedule::Schedules;
 use super::section::{Section, unknown};
 use super::value::Origin;
-use super::{Defaults, PlanError, keys, units};
+use super::{Defaults, PlanError, keys, meaning, units};
 use sim::ethernet::cable::Faults;
 use sim::ethernet::nic::Tagging;
 use sim::ethernet::traffic::Pattern;
@@ -97,6 +97,7 @@ impl Layout {
                 let what = format!("'{}' has a cable already", layout.stations[number]);
                 return Err(more.origin.fail(what));
             }
+            meaning::of_station(section, built)?;
             let station = station(section, *tsn, cable.rate, &schedules)?;
             layout.tagged.push(station.tagging.is_some());
             let spans = section.list("outages", units::outage)?.unwrap_or_default();

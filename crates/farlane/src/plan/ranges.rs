@@ -320,6 +320,10 @@ fn what_means_nothing_with_a_transport_is_refused() {
             "p.toml:3:9: burst means nothing with transport raw: it is of tcp, tsn",
         ),
         (
+            "transport = \"raw\"\n[nodes.n]\nack_delay = \"1us\"",
+            "p.toml:3:13: ack_delay means nothing with transport raw: it is of tcp, tsn",
+        ),
+        (
             "transport = \"direct\"\naggregation = \"per-tlp\"",
             "p.toml:2:15: aggregation means nothing with transport direct: it is of tcp, tsn, raw",
         ),

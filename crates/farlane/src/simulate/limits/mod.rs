@@ -11,6 +11,8 @@ mod meter;
 mod print;
 mod waits;
 
+#[cfg(test)]
+pub(super) use least::Trips;
 pub(super) use print::cells;
 pub use print::text;
 pub use waits::Waits;
