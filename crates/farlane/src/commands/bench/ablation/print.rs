@@ -169,7 +169,7 @@ fn latency(pairs: &Pairs) -> LatencyPair {
 pub fn table(document: &Document) {
     println!("{}", document.floor);
     runs(document);
-    gains(document);
+    print_gains(document);
     latencies(document);
     for check in &document.link_check {
         println!(
@@ -211,7 +211,7 @@ fn runs(document: &Document) {
     }
 }
 
-fn gains(document: &Document) {
+fn print_gains(document: &Document) {
     if !document.gains.is_empty() {
         gains_heading();
     }
