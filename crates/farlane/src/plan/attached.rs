@@ -1,10 +1,14 @@
 //! Drives and PCIe links.
 
 use super::section::Section;
+use super::units::{ByteRate, Bytes};
 use super::{PlanError, units};
 use sim::drive::{DriveConfig, Timing};
 use sim::pcie::{Generation, LinkConfig, PortLatency};
 use sim::world::READS_IN_FLIGHT;
+
+/// Of a drive, and of its write buffer: 64 TiB.
+const MOST_BYTES: u64 = 1 << 46;
 
 /// A power of two in a range.
 fn power(section: &Section, key: &str, least: u64, most: u64) -> Result<Option<usize>, PlanError> {
@@ -35,8 +39,9 @@ pub fn drive(section: &Section) -> Result<(DriveConfig, usize), PlanError> {
             .map_or(standard.reads_in_flight, |reads| reads as usize),
         ..standard
     };
-    if drive.size == 0 || !drive.size.is_multiple_of(4096) {
-        return Err(section.place("size").fail("size: a multiple of 4096B"));
+    if !(4096..=MOST_BYTES).contains(&drive.size) || !drive.size.is_multiple_of(4096) {
+        let what = "size: a multiple of 4096B, 4096B to 65536GiB";
+        return Err(section.place("size").fail(what));
     }
     Ok((drive, section.number("count", 1, 32)?.unwrap_or(1) as usize))
 }
@@ -44,10 +49,15 @@ pub fn drive(section: &Section) -> Result<(DriveConfig, usize), PlanError> {
 fn timing(section: &Section) -> Result<Timing, PlanError> {
     let preset = section.word("preset", &Timing::PRESETS)?.unwrap_or("970-pro");
     let standard = Timing::preset(preset).expect("one of the presets");
-    let time = |key, standard| Ok(section.parsed(key, units::time)?.unwrap_or(standard));
+    let time = |key, standard| section.time(key, standard);
+    let rate = |key, least: u64, standard: u64| -> Result<u64, PlanError> {
+        let range = ByteRate(least)..=ByteRate::MOST;
+        Ok(section.within(key, &range)?.map_or(standard, |rate| rate.0))
+    };
     let few = |key, standard: u16| -> Result<u16, PlanError> {
         Ok(section.number(key, 1, 256)?.map_or(standard, |number| number as u16))
     };
+    let sizes = Bytes(0)..=Bytes(MOST_BYTES);
     let timing = Timing {
         firmware_read: time("firmware_read", standard.firmware_read)?,
         firmware_read_large: time("firmware_read_large", standard.firmware_read_large)?,
@@ -55,22 +65,20 @@ fn timing(section: &Section) -> Result<Timing, PlanError> {
         write_4k: time("write_4k", standard.write_4k)?,
         channels: few("channels", standard.channels)?,
         luns: few("dies", standard.luns)?,
-        channel_rate: section
-            .parsed("channel_rate", units::byte_rate)?
-            .unwrap_or(standard.channel_rate),
+        channel_rate: rate("channel_rate", 1_000, standard.channel_rate)?,
         read_lsb: time("read_lsb", standard.read_lsb)?,
         read_msb: time("read_msb", standard.read_msb)?,
         program: time("program", standard.program)?,
         page: power(section, "page", 4096, 1 << 24)?.unwrap_or(standard.page),
-        write_buffer: section.parsed("write_buffer", units::size)?.unwrap_or(standard.write_buffer),
+        write_buffer: section
+            .within("write_buffer", &sizes)?
+            .map_or(standard.write_buffer, |b| b.0),
         variation: time("variation", standard.variation)?,
-        stream_rate: section
-            .parsed("stream_rate", units::byte_rate)?
-            .unwrap_or(standard.stream_rate),
+        stream_rate: rate("stream_rate", 0, standard.stream_rate)?,
     };
     if timing.write_buffer != 0 && timing.write_buffer < timing.page as u64 {
         let place = section.place("write_buffer");
-        return Err(place.fail("write_buffer: 0B, or a page at least"));
+        return Err(place.fail("write_buffer: 0B, or a page at least, up to 65536GiB"));
     }
     Ok(timing)
 }
@@ -109,14 +117,14 @@ impl Pcie {
             return Err(section.place("width").fail("width: 1, 2, 4, 8 or 16 lanes"));
         }
         let port = |key, standard: PortLatency| -> Result<PortLatency, PlanError> {
-            let both = section.parsed(key, units::time)?;
+            let both = section.within(key, &units::SHORT)?;
             Ok(both.map_or(standard, |time| PortLatency { transmit: time, receive: time }))
         };
-        let propagation = section.parsed("propagation", units::time)?;
+        let propagation = section.time("propagation", top.propagation)?;
         Ok(Self {
             generation,
             width,
-            propagation: propagation.unwrap_or(top.propagation),
+            propagation,
             root_port: port("root_port", top.top)?,
             switch_port: port("switch_port", top.bottom)?,
             drive_port: port("drive_port", bottom.bottom)?,

@@ -5,6 +5,7 @@ use super::moves::{self, MovePlan};
 use super::network::Layout;
 use super::recording::{self, Recording};
 use super::section::{Section, unknown};
+use super::units::Bounded;
 use super::value::Origin;
 use super::{Defaults, PlanError, distance, keys, units, workload};
 use sim::Config;
@@ -125,6 +126,9 @@ impl<'a> Built<'a> {
         }
         let alone = hosts.len() == 1;
         let moves = moves::read(root)?;
+        let names: Vec<&str> = drives.iter().map(|drive| drive.name.as_str()).collect();
+        let of: Vec<&str> = hosts.iter().map(|(name, _)| name.as_str()).collect();
+        moves::check(&moves, &names, &of)?;
         let mut free: Vec<bool> = vec![true; drives.len()];
         let mut plans = Vec::new();
         for (name, section) in hosts {
@@ -362,8 +366,8 @@ fn tcp(
     let least = wire::frame::HEADER + 16 + mps + 4;
     let burst = defaults.link.parsed("burst", units::size)?.map(|burst| burst as usize);
     let burst = burst.unwrap_or(SEGMENT.max(least));
-    if burst < least {
-        let what = format!("burst: the largest TLP needs {least} bytes at MPS {mps}");
+    if !(least..=1 << 20).contains(&burst) {
+        let what = format!("burst: {least} bytes for the largest TLP at MPS {mps}, to 1MiB");
         return Err(defaults.link.place("burst").fail(what));
     }
     Ok(TransportConfig::Tcp(TcpConfig { stations, priority, burst }))
@@ -387,7 +391,7 @@ fn raw(
     let congestion = choice(root, &host.section, "congestion", units::congestion)?;
     let congestion = congestion.unwrap_or(Congestion::Swift(SwiftConfig::default()));
     let congestion = distance::aimed(congestion, &network.config, stations, priority, mtu);
-    let loss_limit = defaults.link.parsed("loss_limit", units::time)?;
+    let loss_limit = defaults.link.within("loss_limit", &units::SILENCE)?;
     let standard = Settings::new(0);
     let settings = Settings {
         chunk: mtu - wire::raw::HEADER,
@@ -419,35 +423,33 @@ fn switch(link: &Section, mps: usize, ports: Vec<PortConfig>) -> Result<SwitchCo
         let what = format!("max_frame: {} bytes for the largest TLP, to 1MiB", 16 + mps + 4);
         return Err(link.place("max_frame").fail(what));
     }
-    let keepalive = link.parsed("keepalive", units::time)?.unwrap_or(standard.keepalive);
-    let loss_limit = link.parsed("loss_limit", units::time)?.unwrap_or(standard.loss_limit);
-    if keepalive == Duration::ZERO || loss_limit <= keepalive {
+    let keepalive = link.within("keepalive", &units::SILENCE)?.unwrap_or(standard.keepalive);
+    let loss_limit = link.within("loss_limit", &units::SILENCE)?.unwrap_or(standard.loss_limit);
+    if loss_limit <= keepalive {
+        let (least, most) = units::SILENCE.into_inner();
         let key = if link.find("loss_limit").is_some() { "loss_limit" } else { "keepalive" };
-        return Err(link.place(key).fail("keepalive is above 0, loss_limit above keepalive"));
+        return Err(link.place(key).fail(format!(
+            "{key}: loss_limit is above keepalive, {} to {}",
+            least.words(),
+            most.words()
+        )));
     }
     Ok(SwitchConfig { keepalive, loss_limit, max_frame, ..standard })
 }
 
 fn root_complex(section: &Section, mps: usize, rcb: usize) -> Result<RootConfig, PlanError> {
     let standard = RootConfig::BRIEF;
-    let time = |key, standard| -> Result<Duration, PlanError> {
-        Ok(section.parsed(key, units::time)?.unwrap_or(standard))
-    };
     let memory = section.parsed("memory", units::size)?.unwrap_or(standard.memory as u64);
     if !(1 << 20..=3 << 30).contains(&memory) {
         return Err(section.place("memory").fail("memory: 1MiB to 3GiB"));
     }
-    let completion_timeout = time("completion_timeout", standard.completion_timeout)?;
-    if completion_timeout < Duration::from_us(50) {
-        let place = section.place("completion_timeout");
-        return Err(place.fail("completion_timeout: 50us at least (PCIe's shortest range)"));
-    }
+    let completion_timeout = section.within("completion_timeout", &units::COMPLETION)?;
     Ok(RootConfig {
         max_payload: mps,
         completion_size: rcb,
-        completion_timeout,
-        mmio: time("mmio", standard.mmio)?,
-        memory_read: time("memory_read", standard.memory_read)?,
+        completion_timeout: completion_timeout.unwrap_or(standard.completion_timeout),
+        mmio: section.time("mmio", standard.mmio)?,
+        memory_read: section.time("memory_read", standard.memory_read)?,
         memory: memory as usize,
         memory_at: standard.memory_at,
     })
@@ -455,24 +457,21 @@ fn root_complex(section: &Section, mps: usize, rcb: usize) -> Result<RootConfig,
 
 fn software(section: &Section, mps: usize, mrrs: usize) -> Result<SoftwareConfig, PlanError> {
     let standard = SoftwareConfig::BRIEF;
-    let interrupt = section.parsed("interrupt", units::time)?;
-    let polling = section.parsed("polling", units::time)?;
+    let interrupt = section.within("interrupt", &units::SHORT)?;
+    let polling = section.within("polling", &units::INTERVAL)?;
     let notice = match (interrupt, polling) {
         (Some(_), Some(_)) => {
             let place = section.place("polling");
             return Err(place.fail("a host has interrupt or polling, not both"));
-        }
-        (_, Some(interval)) if interval == Duration::ZERO => {
-            return Err(section.place("polling").fail("polling: an interval above 0"));
         }
         (_, Some(interval)) => Notice::Polling { interval },
         (Some(latency), None) => Notice::Interrupt { latency },
         (None, None) => standard.notice,
     };
     Ok(SoftwareConfig {
-        submit: section.parsed("submit", units::time)?.unwrap_or(standard.submit),
+        submit: section.time("submit", standard.submit)?,
         notice,
-        complete: section.parsed("complete", units::time)?.unwrap_or(standard.complete),
+        complete: section.time("complete", standard.complete)?,
         max_payload: mps,
         max_read_request: mrrs,
     })

@@ -6,8 +6,11 @@ mod distance;
 mod hop;
 mod host;
 pub mod keys;
+mod meaning;
 mod moves;
 mod network;
+#[cfg(test)]
+mod ranges;
 mod recording;
 mod schedule;
 mod section;
@@ -120,10 +123,11 @@ impl Plan {
         let limits = root.table("limits", keys::LIMITS)?;
         let record = root.table("record", keys::RECORD)?;
         let mut built = host::Built::new(&root, &defaults)?;
+        meaning::check(&root, &defaults, &built)?;
         let network = network::Layout::read(&root, &defaults, &built)?;
         let (hosts, recordings) = built.finish(&root, &defaults, &network, &self.recordings)?;
         let standard = Limits::default();
-        let time = limits.parsed("time", units::time)?;
+        let time = limits.within("time", &units::SPAN)?;
         let config = Config {
             seed: root.number("seed", 0, i64::MAX as u64)?.unwrap_or(1),
             limits: Limits {

@@ -14,6 +14,8 @@ pub struct MovePlan<'a> {
     pub to: &'a str,
     at: Instant,
     origin: Origin,
+    /// The places of `drive` and `to`.
+    places: [Origin; 2],
 }
 
 /// Reads all of them.
@@ -26,24 +28,34 @@ pub fn read<'a>(root: &Section<'a>) -> Result<Vec<MovePlan<'a>>, PlanError> {
             found.map(|(text, _)| text).ok_or_else(missing)
         };
         let (drive, to) = (word("drive", "a drive")?, word("to", "a host")?);
-        let Some(at) = section.parsed("at", units::time)? else {
+        let Some(at) = section.within("at", &units::LONG)? else {
             let what = format!("[{}] needs at, such as \"5ms\"", section.name);
             return Err(section.origin.fail(what));
         };
         let at = Instant::from_ps(at.as_ps());
-        Ok(MovePlan { drive, to, at, origin: section.origin.clone() })
+        let places = ["drive", "to"].map(|key| section.place(key));
+        Ok(MovePlan { drive, to, at, origin: section.origin.clone(), places })
     };
     moves.into_iter().map(read).collect()
+}
+
+/// Whether drives and hosts that are named are there.
+pub fn check(moves: &[MovePlan], drives: &[&str], hosts: &[&str]) -> Result<(), PlanError> {
+    for MovePlan { drive, to, places: [of_drive, of_host], .. } in moves {
+        if !drives.contains(drive) {
+            return Err(of_drive.fail(unknown("drive", drive, drives)));
+        }
+        if !hosts.contains(to) {
+            return Err(of_host.fail(unknown("host", to, hosts)));
+        }
+    }
+    Ok(())
 }
 
 /// The ports between which the drives go.
 pub fn places(moves: &[MovePlan], built: &Built) -> Result<Vec<Move>, PlanError> {
     let place = |planned: &MovePlan| {
         let fail = |what: String| Err(planned.origin.fail(what));
-        let hosts: Vec<&str> = built.hosts.iter().map(|host| host.name.as_str()).collect();
-        if !hosts.contains(&planned.to) {
-            return fail(unknown("host", planned.to, &hosts));
-        }
         let port = |name: &str| {
             built.hosts.iter().enumerate().find_map(|(number, host)| {
                 let at = host.drives.iter().position(|at| built.drives[*at].name == name)?;

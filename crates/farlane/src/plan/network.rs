@@ -4,7 +4,7 @@ use super::host::{Built, MOST_COPIES, brief_station};
 use super::schedule::Schedules;
 use super::section::{Section, unknown};
 use super::value::Origin;
-use super::{Defaults, PlanError, keys, units};
+use super::{Defaults, PlanError, keys, meaning, units};
 use sim::ethernet::cable::Faults;
 use sim::ethernet::nic::Tagging;
 use sim::ethernet::traffic::Pattern;
@@ -66,6 +66,9 @@ impl Layout {
                 let what = format!("[{}] means nothing with transport direct", entry.key);
                 return Err(entry.origin.fail(what));
             }
+            // It may stay where only the transport changes, but not be wrong.
+            drawn(&defaults.link, [End::Station(0); 2])?;
+            station(&defaults.link, false, Rate::G1, &Schedules::default())?;
             layout.hosts = vec![0; built.hosts.len()];
             return Ok(layout);
         }
@@ -94,6 +97,7 @@ impl Layout {
                 let what = format!("'{}' has a cable already", layout.stations[number]);
                 return Err(more.origin.fail(what));
             }
+            meaning::of_station(section, built)?;
             let station = station(section, *tsn, cable.rate, &schedules)?;
             layout.tagged.push(station.tagging.is_some());
             let spans = section.list("outages", units::outage)?.unwrap_or_default();
@@ -246,13 +250,10 @@ impl Layout {
             if !(64..=1518).contains(&length) {
                 return Err(section.place("length").fail("length: 64B to 1518B, header to FCS"));
             }
-            let Some(interval) = section.parsed("interval", units::time)? else {
+            let Some(interval) = section.within("interval", &units::SPAN)? else {
                 let what = format!("[{}] needs interval, such as \"100us\"", section.name);
                 return Err(section.origin.fail(what));
             };
-            if interval == Duration::ZERO {
-                return Err(section.place("interval").fail("interval: above 0"));
-            }
             let pattern = match section.word("pattern", &["periodic", "poisson"])? {
                 Some("poisson") => Pattern::Poisson(interval),
                 _ => Pattern::Periodic(interval),
@@ -316,7 +317,7 @@ fn drawn(section: &Section, ends: [End; 2]) -> Result<Drawn, PlanError> {
         loss: chance("loss")?,
         corruption: chance("corruption")?,
         delay: chance("delay")?,
-        delay_up_to: section.parsed("delay_up_to", units::time)?.unwrap_or(Duration::ZERO),
+        delay_up_to: section.time("delay_up_to", Duration::ZERO)?,
         cuts: cuts.into_iter().map(|(span, _)| span).collect(),
     };
     let steps = section.list("rate_steps", units::rate_step)?.unwrap_or_default();
@@ -326,7 +327,7 @@ fn drawn(section: &Section, ends: [End; 2]) -> Result<Drawn, PlanError> {
     Ok(Drawn {
         ends,
         rate: rate.unwrap_or(Rate::G1),
-        propagation: section.parsed("propagation", units::time)?.unwrap_or(Duration::from_ns(10)),
+        propagation: section.time("propagation", Duration::from_ns(10))?,
         faults: [faults.clone(), faults],
         rate_steps: steps.into_iter().map(|(step, _)| step).collect(),
         origin: section.origin.clone(),
@@ -348,11 +349,11 @@ fn station(
         }
         Some(_) => return Err(section.place("vlan").fail("vlan: \"none\", or 0 to 4094")),
     };
-    let ack_delay = section.parsed("ack_delay", units::time)?;
+    let ack_delay = section.within("ack_delay", &units::SHORT)?;
     Ok(StationConfig {
         rate,
-        tx_delay: section.parsed("tx_delay", units::time)?.unwrap_or(standard.tx_delay),
-        rx_delay: section.parsed("rx_delay", units::time)?.unwrap_or(standard.rx_delay),
+        tx_delay: section.time("tx_delay", standard.tx_delay)?,
+        rx_delay: section.time("rx_delay", standard.rx_delay)?,
         tx_ring: section.number("tx_ring", 1, 1024)?.map_or(standard.tx_ring, |n| n as usize),
         tagging: vlan,
         gates: schedules.gates(section)?,
@@ -370,7 +371,7 @@ fn bridge(section: &Section) -> Result<BridgeConfig, PlanError> {
     Ok(BridgeConfig {
         ports: Vec::new(),
         mode,
-        delay: section.parsed("delay", units::time)?.unwrap_or(Duration::from_us(2)),
-        jitter: section.parsed("jitter", units::time)?.unwrap_or(Duration::ZERO),
+        delay: section.time("delay", Duration::from_us(2))?,
+        jitter: section.time("jitter", Duration::ZERO)?,
     })
 }

@@ -49,10 +49,10 @@ fn list(section: &Section) -> Result<GateControlList, PlanError> {
             .origin
             .fail(format!("[{name}] needs entries, such as [\"S 01 300us\"]")));
     };
-    let base = section.parsed("base", units::time)?.unwrap_or(Duration::ZERO);
+    let base = section.within("base", &units::LONG)?.unwrap_or(Duration::ZERO);
     let base = Instant::from_ps(base.as_ps());
     let plain: Vec<Entry> = entries.iter().map(|(entry, _)| *entry).collect();
-    let made = match section.parsed("cycle", units::time)? {
+    let made = match section.within("cycle", &units::SPAN)? {
         Some(cycle) => GateControlList::new(base, cycle, &plain),
         None => GateControlList::of_entries(base, &plain),
     };
@@ -70,12 +70,13 @@ fn list(section: &Section) -> Result<GateControlList, PlanError> {
 
 /// `S 01 300us`, with or without `sched-entry` before it.
 fn entry(text: &str) -> Result<Entry, &'static str> {
-    const FORM: &str =
-        "an entry such as 'S 01 300us': S, the open gates in hexadecimal, a time with its unit";
+    const FORM: &str = "an entry such as 'S 01 300us': S, the open gates in hexadecimal, a time with its unit, \
+         1ns to 1000000s";
     let text = text.trim().strip_prefix("sched-entry").unwrap_or(text);
     let words: Vec<&str> = text.split_whitespace().collect();
     let ["S", states, interval] = words[..] else { return Err(FORM) };
     let states = states.strip_prefix("0x").unwrap_or(states);
     let states = u8::from_str_radix(states, 16).map_err(|_| FORM)?;
-    Ok(Entry { states: GateStates(states), interval: units::time(interval).map_err(|_| FORM)? })
+    let interval = units::time(interval).ok().filter(|interval| units::SPAN.contains(interval));
+    Ok(Entry { states: GateStates(states), interval: interval.ok_or(FORM)? })
 }

@@ -2,8 +2,11 @@
 //! one that holds the defaults.
 
 use super::PlanError;
+use super::units::{self, Bounded};
 use super::value::{Entry, Kind, Origin, Value};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
+use wire::Duration;
 
 /// A table, with the tables that it takes its defaults from.
 #[derive(Clone, Debug)]
@@ -136,6 +139,28 @@ impl<'a> Section<'a> {
         parse: impl Fn(&str) -> Result<T, &'static str>,
     ) -> Result<Option<T>, PlanError> {
         self.find(key).map(|entry| understood(&entry.value, key, &parse)).transpose()
+    }
+
+    /// A number with a unit within a range, if it is there.
+    pub fn within<T: Bounded>(
+        &self,
+        key: &str,
+        range: &RangeInclusive<T>,
+    ) -> Result<Option<T>, PlanError> {
+        let found = self.parsed(key, T::read)?;
+        match found {
+            Some(value) if !range.contains(&value) => {
+                let [least, most] = [range.start(), range.end()].map(T::words);
+                let what = format!("{key}: {least} to {most}; found {}", value.words());
+                Err(self.place(key).fail(what))
+            }
+            found => Ok(found),
+        }
+    }
+
+    /// A time of up to a second, or what is standard.
+    pub fn time(&self, key: &str, standard: Duration) -> Result<Duration, PlanError> {
+        Ok(self.within(key, &units::SHORT)?.unwrap_or(standard))
     }
 
     /// The same for each item of an array.

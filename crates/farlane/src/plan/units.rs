@@ -2,9 +2,10 @@
 
 use sim::ethernet::port::RateStep;
 use sim::ethernet::random::Probability;
+use std::ops::RangeInclusive;
 use switch::aggregate::Policy;
-use switch::congestion::{Config as Congestion, Rate};
-use wire::units::scaled;
+use switch::congestion::{Config as Congestion, Rate, SwiftConfig, Target};
+use wire::units::{exact, scaled};
 use wire::{Duration, Instant};
 
 /// What a text may be, and what it is.
@@ -33,6 +34,75 @@ const RATES: [(&str, u64); 7] = [
 
 const BIT_RATES: [(&str, u64); 3] = [("kb/s", 1_000), ("Mb/s", 1_000_000), ("Gb/s", 1_000_000_000)];
 
+/// A time that has no range of its own.
+pub const SHORT: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_ms(1_000);
+/// The same, of something that cannot happen all the time.
+pub const INTERVAL: RangeInclusive<Duration> = Duration::from_ns(1)..=Duration::from_ms(1_000);
+/// How long something may go on, and when it may happen.
+pub const LONG: RangeInclusive<Duration> = Duration::ZERO..=LONGEST;
+/// The same of what has to go on.
+pub const SPAN: RangeInclusive<Duration> = Duration::from_ns(1)..=LONGEST;
+/// PCIe's shortest and longest completion timeout.
+pub const COMPLETION: RangeInclusive<Duration> = Duration::from_us(50)..=Duration::from_ms(64_000);
+/// How long a tunnel says nothing, and hears nothing.
+pub const SILENCE: RangeInclusive<Duration> = Duration::from_us(1)..=Duration::from_ms(3_600_000);
+const LONGEST: Duration = Duration::from_ms(1_000_000_000);
+
+/// Of a clock's offset, in picoseconds.
+const MOST_OFFSET: i64 = 1_000_000_000_000_000;
+
+/// A number with a unit that has a least and a most value.
+pub trait Bounded: PartialOrd + Sized {
+    /// Reads it.
+    fn read(text: &str) -> Parsed<Self>;
+    /// As it is read.
+    fn words(&self) -> String;
+}
+
+impl Bounded for Duration {
+    fn read(text: &str) -> Parsed<Self> {
+        time(text)
+    }
+
+    fn words(&self) -> String {
+        if *self == Self::ZERO { "0ns".to_owned() } else { self.exact() }
+    }
+}
+
+/// Bytes.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct Bytes(pub u64);
+
+impl Bounded for Bytes {
+    fn read(text: &str) -> Parsed<Self> {
+        size(text).map(Self)
+    }
+
+    fn words(&self) -> String {
+        exact(self.0, &[("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)])
+    }
+}
+
+/// Bytes a second.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct ByteRate(pub u64);
+
+impl ByteRate {
+    /// More than anything has.
+    pub const MOST: Self = Self(1_000_000_000_000);
+}
+
+impl Bounded for ByteRate {
+    fn read(text: &str) -> Parsed<Self> {
+        byte_rate(text).map(Self)
+    }
+
+    fn words(&self) -> String {
+        let units = [("B/s", 1), ("kB/s", 1_000), ("MB/s", 1_000_000), ("GB/s", 1_000_000_000)];
+        exact(self.0, &units)
+    }
+}
+
 /// A time.
 pub fn time(text: &str) -> Parsed<Duration> {
     text.parse().map_err(|_| "a time such as 250ns: ps, ns, us, ms or s")
@@ -45,7 +115,9 @@ pub fn signed_time(text: &str) -> Parsed<i64> {
         None => (1, text.strip_prefix('+').unwrap_or(text)),
     };
     let ps = rest.parse::<Duration>().ok().and_then(|time| i64::try_from(time.as_ps()).ok());
-    ps.map(|ps| sign * ps).ok_or("a time such as -250ns: ps, ns, us, ms or s")
+    ps.filter(|ps| *ps <= MOST_OFFSET)
+        .map(|ps| sign * ps)
+        .ok_or("a time of at most 1000s, either way, such as -250ns: ps, ns, us, ms or s")
 }
 
 /// Bytes.
@@ -95,41 +167,61 @@ pub fn policy(text: &str) -> Parsed<Policy> {
 /// What a node may send.
 pub fn rate_limit(text: &str) -> Parsed<Rate> {
     let digits = text.strip_suffix("b/s").unwrap_or(text);
-    digits.parse().map_err(|_| "a rate such as 5G or 250M: bits a second, k, M or G")
+    let rate = digits.parse().ok().filter(|rate| fits(*rate));
+    rate.ok_or("a rate such as 5G or 250M: bits a second, k, M or G, above 0 and up to 1000G")
+}
+
+/// No line is as fast as a terabit a second.
+fn fits(rate: Rate) -> bool {
+    (1..=1_000_000_000_000).contains(&rate.bits_per_second)
 }
 
 /// What lets frames of raw Ethernet go.
 pub fn congestion(text: &str) -> Parsed<Congestion> {
-    text.parse()
-        .map_err(|_| "swift, swift=TIME (such as swift=50us), rate=RATE (such as rate=5G) or none")
+    let known = text.parse().ok().filter(|known| match known {
+        Congestion::Swift(SwiftConfig { target: Target::RoundTrip(time), .. }) => {
+            SHORT.contains(time)
+        }
+        Congestion::Rate(rate) => fits(*rate),
+        _ => true,
+    });
+    known.ok_or(
+        "swift, swift=TIME up to 1s (such as swift=50us), rate=RATE above 0 and up to 1000G \
+         (such as rate=5G) or none",
+    )
 }
 
 /// From when on a port sends so much at most: `10ms 2G`.
 pub fn rate_step(text: &str) -> Parsed<RateStep> {
     let step = text.trim().split_once(char::is_whitespace).and_then(|(at, rate)| {
-        let at = Instant::from_ps(time(at).ok()?.as_ps());
+        let at = moment(at).ok()?;
         Some(RateStep { at, bits_per_second: rate_limit(rate.trim()).ok()?.bits_per_second })
     });
-    step.ok_or("a time and a rate such as \"10ms 2G\"")
+    step.ok_or("a time up to 1000000s and a rate of 1 b/s to 1000G such as \"10ms 2G\"")
+}
+
+fn moment(text: &str) -> Parsed<Instant> {
+    let span = time(text.trim())?;
+    let fits = LONG.contains(&span).then(|| Instant::from_ps(span.as_ps()));
+    fits.ok_or("a time up to 1000000s")
 }
 
 /// From when to when: `10ms..12ms`.
 pub fn span(text: &str) -> Parsed<(Instant, Instant)> {
     let ends = text.split_once("..").and_then(|(from, to)| {
-        let at = |text: &str| time(text.trim()).ok().map(|span| Instant::from_ps(span.as_ps()));
-        Some((at(from)?, at(to)?)).filter(|(from, to)| from < to)
+        Some((moment(from).ok()?, moment(to).ok()?)).filter(|(from, to)| from < to)
     });
-    ends.ok_or("a span of time such as 10ms..12ms")
+    ends.ok_or("a span of time up to 1000000s such as 10ms..12ms")
 }
 
 /// The same, or for good: `10ms..`.
 pub fn outage(text: &str) -> Parsed<(Instant, Option<Instant>)> {
-    let for_good = text.strip_suffix("..").and_then(|from| time(from.trim()).ok());
+    let for_good = text.strip_suffix("..").and_then(|from| moment(from).ok());
     match for_good {
-        Some(from) => Ok((Instant::from_ps(from.as_ps()), None)),
+        Some(from) => Ok((from, None)),
         None => span(text)
             .map(|(from, until)| (from, Some(until)))
-            .map_err(|_| "a span of time such as 10ms..12ms, or 10ms.. for good"),
+            .map_err(|_| "a span of time up to 1000000s such as 10ms..12ms, or 10ms.. for good"),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::recording::{self, Recording};
 use super::section::Section;
+use super::units::{ByteRate, Bytes};
 use super::value::Kind;
 use super::{PlanError, units};
 use sim::workload::{Fio, Replay, Rw, Timing, Workload};
@@ -53,7 +54,7 @@ pub fn read(section: &Section, known: &recording::Read) -> Result<Given, PlanErr
         }),
         "configreads" => Ok(Workload::ConfigReads {
             count: section.number("configreads", 1, 1 << 32)?.unwrap_or(1),
-            gap: section.parsed("gap", units::time)?.unwrap_or(Duration::from_us(10)),
+            gap: section.within("gap", &units::LONG)?.unwrap_or(Duration::from_us(10)),
         }),
         _ => fio(section),
     };
@@ -75,15 +76,15 @@ fn replay(
     if files.is_empty() {
         return fail("replay", "replay: a trace, or several of one run".into());
     }
-    let recording = match recording::recording(&files, known) {
-        Ok(recording) => recording,
-        Err(why) => return fail("replay", format!("replay: {why}")),
-    };
     let timing = match section.word("timing", &["recorded", "asap"])? {
         Some("asap") => Timing::Asap,
         _ => Timing::Recorded,
     };
     let depth = section.number("iodepth", 1, 1023)?;
+    let recording = match recording::recording(&files, known) {
+        Ok(recording) => recording,
+        Err(why) => return fail("replay", format!("replay: {why}")),
+    };
     let most = match timing {
         Timing::Asap => &recording.depths,
         Timing::Recorded => &recording.rooms,
@@ -113,24 +114,26 @@ fn fio(section: &Section) -> Result<Workload, PlanError> {
     };
     let bs = bs(section)?;
     let depth = section.number("iodepth", 1, 1023)?.unwrap_or(1);
+    let (rates, stripes) = (ByteRate(1)..=ByteRate::MOST, Bytes(0)..=Bytes(1 << 30));
     let fio = Fio {
         rwmixread: section.number("rwmixread", 0, 100)?.unwrap_or(50) as u8,
         numjobs: section.number("numjobs", 1, 64)?.unwrap_or(1) as usize,
         size: section.parsed("size", units::size)?.unwrap_or((1 << 20).max(bs as u64 * depth)),
-        runtime: section.parsed("runtime", units::time)?,
-        rate: section.parsed("rate", units::byte_rate)?,
-        stripe: section.parsed("stripe", units::size)?.unwrap_or(0) as usize,
+        runtime: section.within("runtime", &units::SPAN)?,
+        rate: section.within("rate", &rates)?.map(|rate| rate.0),
+        stripe: section.within("stripe", &stripes)?.map_or(0, |stripe| stripe.0 as usize),
         ..Fio::new(rw, bs, depth as usize)
     };
     let fail = |key: &str, what: String| Err(section.place(key).fail(what));
     if fio.size / (bs as u64) < depth {
         return fail("size", format!("size: {} bytes are less than iodepth × bs", fio.size));
     }
-    if fio.rate == Some(0) {
-        return fail("rate", "rate: at least 1B/s".into());
+    if !matches!(rw, Rw::Rw | Rw::RandRw) && section.find("rwmixread").is_some() {
+        let what = "rwmixread means nothing with an rw that does not mix: it takes rw or randrw";
+        return fail("rwmixread", what.into());
     }
     if !fio.stripe.is_multiple_of(512) {
-        return fail("stripe", "stripe: a multiple of 512B".into());
+        return fail("stripe", "stripe: a multiple of 512B, up to 1GiB".into());
     }
     Ok(Workload::Fio(fio))
 }

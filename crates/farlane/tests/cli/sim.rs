@@ -131,3 +131,44 @@ fn bridges_merge_what_waits_if_the_plan_says_so() {
     assert_eq!(output.status.code(), Some(1));
     assert!(one_line(&output).contains("it needs a bridge and transport = \"raw\""));
 }
+
+/// A plan that cannot come up says before and after which limit is the reason.
+#[test]
+fn a_plan_that_fails_prints_its_limits() {
+    let output = run(&["sim", &path("tcp"), "--set", "link.propagation=26ms", "--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    let before = stderr.lines().next().unwrap();
+    assert!(before.contains("round trip of a configuration read, at the least: 52.0"), "{before}");
+    assert!(before.contains("BREAKS"), "{before}");
+    let last = stderr.lines().last().unwrap();
+    assert!(last.ends_with("0 of 1 drives were found"), "{stderr}");
+    let document: Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
+    every_key_is_described(&document);
+    assert_eq!((&document["schema"], &document["seed"]), (&Value::from(1), &Value::from(1)));
+    assert!(document["failed"].as_str().unwrap().contains("0 of 1 drives were found"));
+    let limits = document["limits"].as_array().unwrap();
+    let limit = |name: &str| limits.iter().find(|limit| limit["limit"] == name).unwrap();
+    let root = limit("completion timeout of the root port");
+    assert_eq!(root["verdict"], "breaks", "{root}");
+    assert!(root["first"].as_str().unwrap().ends_with("never answered"), "{root}");
+    assert!(root["worst_ns"].as_u64() >= Some(50_000_000), "{root}");
+    let least = limit("round trip of a configuration read, at the least");
+    assert_eq!((&least["verdict"], &least["planned"]), (&"breaks".into(), &true.into()));
+}
+
+/// Hosts that run one after the other share the time: rates do not add up.
+#[test]
+fn rates_of_several_hosts_are_of_their_common_time() {
+    let document = document(&["sim", &path("handover"), "--json"]);
+    let hosts = document["hosts"].as_array().unwrap();
+    let sum = |key: &str| hosts.iter().map(|host| host[key].as_u64().unwrap()).sum::<u64>();
+    let rate = document["bytes_per_s"].as_u64().unwrap();
+    // The second one begins 190 ms after the first one has ended.
+    assert!(rate < sum("bytes_per_s") / 10, "{rate}");
+    assert!(rate > sum("bytes") * 4, "within a quarter of a second");
+    assert!(document["iops"].as_u64().unwrap() < sum("iops") / 10);
+    let alone = hosts[0]["bytes"].as_u64().unwrap() * 1_000_000_000;
+    let span = hosts[0]["span_ns"].as_u64().unwrap();
+    assert!(hosts[0]["bytes_per_s"].as_u64().unwrap().abs_diff(alone / span) < 1_000);
+}

@@ -355,6 +355,7 @@ impl World {
             verified: tally.map_or(0, |tally| tally.verified),
             mismatches: tally.map_or(0, |tally| tally.mismatches),
             failures: tally.map_or(host.software.unanswered, |tally| tally.failures),
+            began,
             span: ended - began,
         }
     }

@@ -49,16 +49,41 @@ pub struct HostReport {
     /// Commands with an error status, or lost with their drive's link, and
     /// configuration reads that brought all ones.
     pub failures: u64,
-    /// How long the workload ran.
+    /// When the workload began.
+    pub began: Instant,
+    /// How long it ran.
     pub span: Duration,
 }
 
 impl HostReport {
     /// Bytes per second.
     pub fn throughput(&self) -> u64 {
-        let ps = u128::from(self.span.as_ps().max(1));
-        (u128::from(self.bytes) * 1_000_000_000_000 / ps) as u64
+        per_second(self.bytes, self.span)
     }
+}
+
+impl Report {
+    /// From the beginning of the first workload to the end of the last one.
+    pub fn span(&self) -> Duration {
+        let began = self.hosts.iter().map(|host| host.began).min();
+        let ended = self.hosts.iter().map(|host| host.began + host.span).max();
+        ended.unwrap_or_default() - began.unwrap_or_default()
+    }
+
+    /// Bytes per second of all hosts together: those that run one after the
+    /// other share the time.
+    pub fn throughput(&self) -> u64 {
+        per_second(self.hosts.iter().map(|host| host.bytes).sum(), self.span())
+    }
+
+    /// The application's transfers per second, likewise.
+    pub fn transfers_per_second(&self) -> u64 {
+        per_second(self.hosts.iter().map(|host| host.latency.count()).sum(), self.span())
+    }
+}
+
+fn per_second(count: u64, span: Duration) -> u64 {
+    (u128::from(count) * 1_000_000_000_000 / u128::from(span.as_ps().max(1))) as u64
 }
 
 /// What passed one direction of a link or wire while the workloads ran.

@@ -1,8 +1,8 @@
 //! The document of `--json`, from which the tables are printed as well.
 
-use super::watch::{Commands, in_ns, split_in_ns};
+use super::watch::{Commands, Failed, in_ns, split_in_ns};
 use crate::plan::{Planned, Recording};
-use crate::simulate::limits;
+use crate::simulate::limits::{self, Assumptions};
 use serde::Serialize;
 use sim::measure::{SEGMENTS, Segment};
 use sim::world::Report;
@@ -40,6 +40,32 @@ pub struct Document {
     /// Further seeds.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<Run>,
+}
+
+/// A simulation that did not come to its end.
+#[derive(Clone, Debug, Serialize)]
+pub struct Broken {
+    pub schema: u32,
+    pub plan: String,
+    pub seed: u64,
+    pub failed: String,
+    pub limits: Vec<limits::Document>,
+}
+
+impl Broken {
+    /// With every limit that was watched, or else with those that follow from
+    /// the plan alone.
+    pub fn new(plan: &str, planned: &Planned, assumed: &Assumptions, failed: &Failed) -> Self {
+        let known = limits::before(&planned.config, assumed);
+        let rows = if failed.limits.is_empty() { &known } else { &failed.limits };
+        Self {
+            schema: SCHEMA,
+            plan: plan.to_owned(),
+            seed: planned.config.seed,
+            failed: failed.why.clone(),
+            limits: rows.iter().map(limits::Document::from).collect(),
+        }
+    }
 }
 
 /// Samples of one latency, in nanoseconds.
@@ -291,8 +317,8 @@ impl Document {
             events: report.events,
             time_ns: report.time.as_ns(),
             latency_ns: together(report),
-            iops: hosts.iter().map(|host| host.iops).sum(),
-            bytes_per_s: hosts.iter().map(|host| host.bytes_per_s).sum(),
+            iops: report.transfers_per_second(),
+            bytes_per_s: report.throughput(),
             fairness: fairness(report),
             hosts,
             segments: segments(commands),

@@ -10,7 +10,7 @@ use super::{Failure, Outcome};
 use crate::plan::{Plan, Planned};
 use crate::simulate::Wanted;
 use crate::simulate::limits::{self, Assumptions, CompletionTimeout};
-use document::Document;
+use document::{Broken, Document};
 use std::path::PathBuf;
 use watch::Watched;
 pub use watch::{Pace, simulate};
@@ -91,7 +91,16 @@ pub fn run(args: &Args) -> Outcome {
     };
     let text = if args.set.is_empty() { text_of(args)? } else { text_of(args)? + &set_too(args) };
     let wanted = Watched { wanted, assumed, text };
-    let mut documents = pool::run_all(&name, &seeds(args, &planned), Some(&wanted))?;
+    let plans = seeds(args, &planned);
+    let mut documents = match pool::run_all(&name, &plans, Some(&wanted)) {
+        Ok(documents) => documents,
+        Err((at, failed)) => {
+            if args.json {
+                print(&Broken::new(&name, &plans[at], &wanted.assumed, &failed))?;
+            }
+            return Err(Failure(failed.why));
+        }
+    };
     let mut document = documents.remove(0);
     document.runs = documents.iter().map(Document::as_run).collect();
     if args.json {

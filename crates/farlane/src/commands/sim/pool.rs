@@ -1,7 +1,7 @@
 //! Several simulations at once, one a thread: none of them knows of another.
 
 use super::document::Document;
-use super::watch::{Pace, Watched, watched};
+use super::watch::{Failed, Pace, Watched, watched};
 use crate::plan::Planned;
 use crate::progress::Progress;
 use sim::workload::Workload;
@@ -14,18 +14,18 @@ use std::time::Duration;
 /// order of the plans.
 ///
 /// # Errors
-/// That of the first plan that has one.
+/// That of the first plan that has one, with its place.
 pub fn run_all(
     name: &str,
     plans: &[Planned],
     wanted: Option<&Watched>,
-) -> Result<Vec<Document>, String> {
+) -> Result<Vec<Document>, (usize, Failed)> {
     let next = AtomicUsize::new(0);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let paces: Vec<Arc<Pace>> = plans.iter().map(|_| Arc::default()).collect();
     let commands: Option<u64> = plans.iter().map(expected).sum();
     let mut progress = Progress::new();
-    let mut done: Vec<Option<Result<Document, String>>> = vec![None; plans.len()];
+    let mut done: Vec<Option<Result<Document, Failed>>> = vec![None; plans.len()];
     std::thread::scope(|scope| {
         let (send, receive) = channel();
         for _ in 0..cores.min(plans.len()) {
@@ -55,7 +55,8 @@ pub fn run_all(
         }
     });
     progress.done();
-    done.into_iter().map(|document| document.expect("every plan was run")).collect()
+    let all = done.into_iter().map(|document| document.expect("every plan was run"));
+    all.enumerate().map(|(at, document)| document.map_err(|failed| (at, failed))).collect()
 }
 
 /// Commands that a plan comes to, if it says so.

@@ -38,6 +38,13 @@ pub fn text(document: &Document) -> String {
             );
         }
     }
+    if document.hosts.iter().filter(|host| host.bytes > 0).count() > 1 {
+        let rate = document.bytes_per_s / 1_000_000;
+        out += &format!(
+            "\nall hosts: {} IOPS, {rate} MB/s, from the first one's beginning to the last one's end",
+            document.iops
+        );
+    }
     for host in &document.hosts {
         out += &host.recorded.as_ref().map_or_else(String::new, |it| recorded(&host.host, it));
     }

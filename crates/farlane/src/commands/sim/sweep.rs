@@ -46,7 +46,8 @@ pub fn run(args: &Args, plan: &Plan) -> Outcome {
     if plans.iter().any(recorded) {
         eprintln!("farlane: {}: sweeps record nothing", args.plan.display());
     }
-    let mut documents = pool::run_all(&args.plan.display().to_string(), &plans, None)?;
+    let mut documents = pool::run_all(&args.plan.display().to_string(), &plans, None)
+        .map_err(|(_, failed)| Failure(failed.why))?;
     for (document, point) in documents.iter_mut().zip(&points) {
         let keys = sweeps.iter().map(|sweep| sweep.key.clone());
         document.set = keys.zip(point.iter().cloned()).collect::<BTreeMap<_, _>>();

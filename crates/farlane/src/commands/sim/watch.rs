@@ -1,5 +1,6 @@
 //! Running a simulation, with observers.
 
+use crate::commands::Failure;
 use crate::plan::Planned;
 use crate::simulate::limits::{Assumptions, Row};
 use crate::simulate::{All, Outputs, Wanted, Words};
@@ -37,11 +38,19 @@ pub fn simulate(
     let mut world = World::new(config).map_err(|error| error.to_string())?;
     world.observe(Box::new(All(observers)));
     let mut until = Instant::ZERO + STEP;
-    while !world.run_until(until).map_err(|error| error.to_string())? {
-        pace.ns.store(until.as_ns(), Ordering::Relaxed);
+    loop {
+        match world.run_until(until) {
+            Ok(true) => return Ok(world.report()),
+            Ok(false) => pace.ns.store(until.as_ns(), Ordering::Relaxed),
+            Err(error) => {
+                // It ended then, and not before.
+                let ns = world.now().as_ps().div_ceil(1_000);
+                pace.ns.store(ns, Ordering::Relaxed);
+                return Err(error.to_string());
+            }
+        }
         until += STEP;
     }
-    Ok(world.report())
 }
 
 /// Commands by how long they took, an example of each length kept: memory is
@@ -127,6 +136,21 @@ pub struct Watched {
     pub text: String,
 }
 
+/// Why a simulation did not end, or left nothing behind.
+#[derive(Clone, Debug, Default)]
+pub struct Failed {
+    /// One line.
+    pub why: String,
+    /// Every limit, if they were watched.
+    pub limits: Vec<Row>,
+}
+
+impl From<Failure> for Failed {
+    fn from(failure: Failure) -> Self {
+        Self { why: failure.0, limits: Vec::new() }
+    }
+}
+
 /// Runs a simulation and keeps what the commands were like; limits only if
 /// something is `wanted`.
 ///
@@ -137,12 +161,12 @@ pub fn watched(
     plan: &Planned,
     pace: &Arc<Pace>,
     wanted: Option<&Watched>,
-) -> Result<(Report, Commands, Vec<Row>), String> {
+) -> Result<(Report, Commands, Vec<Row>), Failed> {
     let config = &plan.config;
     let commands = Rc::new(RefCell::new(Commands::default()));
     let watch = Watch { commands: commands.clone(), pace: pace.clone() };
     let begin = |watched: &Watched| Outputs::begin(config, &watched.wanted, watched.assumed);
-    let mut outputs = wanted.map(begin).transpose().map_err(|failure| failure.0)?;
+    let mut outputs = wanted.map(begin).transpose()?;
     let mut observers: Vec<Box<dyn Observer>> = vec![Box::new(watch)];
     observers.extend(outputs.iter().map(Outputs::observer));
     let result = simulate(config, observers, pace);
@@ -150,7 +174,7 @@ pub fn watched(
     if let (Some(outputs), Some(watched)) = (&mut outputs, wanted) {
         let reached = Instant::from_ns(pace.ns.load(Ordering::Relaxed));
         let now = result.as_ref().map_or(reached, |report| report.time);
-        limits = outputs.close(config, now, result.is_ok()).map_err(|failure| failure.0)?;
+        limits = outputs.close(config, now, result.is_ok())?;
         match &result {
             Ok(report) => {
                 let named = |text: &str| plan.link_name(text);
@@ -158,13 +182,16 @@ pub fn watched(
                 let recorded = plan.recorded();
                 let words =
                     Words { title, plan: &watched.text, named: &named, recorded: &recorded };
-                outputs.report(config, report, &limits, &words).map_err(|failure| failure.0)?;
+                outputs.report(config, report, &limits, &words)?;
             }
             // Why it did not end may be among them.
-            Err(_) => eprint!("{}", crate::simulate::limits::text(&limits)),
+            Err(_) => eprint!("{}", plan.link_name(&crate::simulate::limits::text(&limits))),
         }
     }
-    let report = result?;
+    let report = match result {
+        Ok(report) => report,
+        Err(why) => return Err(Failed { why, limits }),
+    };
     let commands = Rc::try_unwrap(commands).expect("the world is gone").into_inner();
     Ok((report, commands, limits))
 }

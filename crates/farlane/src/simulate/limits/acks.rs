@@ -1,6 +1,10 @@
 //! How long TCP waits for acknowledgements: from the hand-over of bytes to the
 //! socket to the arrival of the frame that acknowledges them. Gates of the
 //! sender are in it, as they are in TCP's own measure.
+//!
+//! A connection ends with a RST, with its link, or when another one begins in
+//! its place (RFC 9293, 3.10.7). What waits then is not late: it will never be
+//! acknowledged, and is told apart.
 
 use crate::simulate::places;
 use sim::Config;
@@ -11,8 +15,8 @@ use sim::network::Place;
 use sim::transport::TransportConfig;
 use sim::world::FIRST_PORT;
 use std::collections::VecDeque;
-use wire::Instant;
 use wire::raw::{Body, ETHERTYPE, Frame, Sequence};
+use wire::{Duration, Instant};
 
 /// One direction of a connection.
 #[derive(Debug, Default)]
@@ -21,20 +25,46 @@ struct Flow {
     offset: u64,
     waiting: VecDeque<(u64, Instant)>,
     acknowledged: u64,
-    /// Sequence number of the first byte.
+    /// Sequence number of the first byte; `None` without a connection.
     first: Option<u32>,
     /// Sequence number behind the last byte seen leaving.
     next: Option<u32>,
 }
 
+/// A link over TCP.
+#[derive(Debug)]
+struct Link {
+    /// Host, device node.
+    stations: [usize; 2],
+    /// The host's port in the connection that stands; the device node's is the
+    /// link's for good.
+    port: Option<u16>,
+    /// Down, up.
+    flows: [Flow; 2],
+}
+
+/// A wire: from, to, its rate and how long a bit is on its way.
+type Wire = (Place, Place, Rate, Duration);
+
+/// Bytes that waited for their acknowledgement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Wait {
+    /// From when to when.
+    pub since: Instant,
+    pub until: Instant,
+    /// On which link, and whether the bytes went down.
+    pub link: usize,
+    pub down: bool,
+    /// It came; else their connection ended.
+    pub acknowledged: bool,
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Acks {
-    /// Stations of each link, if it is over TCP: host, device node.
-    stations: Vec<Option<[usize; 2]>>,
-    /// By link: down, up.
-    flows: Vec<[Flow; 2]>,
-    wires: Vec<(Place, Place, Rate)>,
+    /// By link, if it is over TCP.
+    links: Vec<Option<Link>>,
+    wires: Vec<Wire>,
     /// Stations of each link over raw Ethernet, and the number behind the last
     /// data frame seen leaving, by direction.
     raw: Vec<Option<([usize; 2], [Sequence; 2])>>,
@@ -54,11 +84,13 @@ struct Segment {
 
 impl Acks {
     pub fn new(config: &Config) -> Self {
-        let stations = places::ports(config).map(|(_, _, port)| match &port.transport {
-            TransportConfig::Tcp(tcp) => Some(tcp.stations),
+        let links = places::ports(config).map(|(_, _, port)| match &port.transport {
+            TransportConfig::Tcp(tcp) => {
+                Some(Link { stations: tcp.stations, port: None, flows: Default::default() })
+            }
             TransportConfig::Raw(_) | TransportConfig::Pipe(_) => None,
         });
-        let stations: Vec<_> = stations.collect();
+        let links = links.collect();
         let raw = places::ports(config).map(|(_, _, port)| match &port.transport {
             TransportConfig::Raw(raw) => Some((raw.stations, Default::default())),
             _ => None,
@@ -68,61 +100,82 @@ impl Acks {
         let rates = places::wires(network).into_iter().map(|(_, rate)| rate);
         let wires = rates.enumerate().filter_map(|(number, rate)| {
             let (from, to) = places::wire(network, number)?;
-            Some((from, to, rate))
+            Some((from, to, rate, network.cables[number / 2].propagation))
         });
-        let flows = stations.iter().map(|_| Default::default()).collect();
-        Self { wires: wires.collect(), flows, stations, raw, again: 0 }
+        Self { wires: wires.collect(), links, raw, again: 0 }
     }
 
-    /// Bytes were handed to a socket.
+    /// Bytes were handed to a socket. Those for a connection that is over, of
+    /// which the sender has not heard yet, wait for nothing.
     pub fn sent(&mut self, at: Instant, point: Point, bytes: usize) {
-        let (link, way) = match point {
-            Point::TunnelHost(link) => (usize::from(link), 0),
-            Point::TunnelDevice(link) => (usize::from(link), 1),
-            _ => return,
-        };
-        if self.stations[link].is_some() {
-            let flow = &mut self.flows[link][way];
+        let Some((link, way)) = end_of(point) else { return };
+        let Some(link) = &mut self.links[link] else { return };
+        let flow = &mut link.flows[way];
+        if flow.first.is_some() {
             flow.offset += bytes as u64;
             flow.waiting.push_back((flow.offset, at));
         }
     }
 
-    /// A frame starts on a wire. `waited` hears from when to when, on which
-    /// link, and whether the bytes went down.
-    pub fn frame(
-        &mut self,
-        at: Instant,
-        wire: usize,
-        bytes: &[u8],
-        mut waited: impl FnMut(Instant, Instant, usize, bool),
-    ) {
-        let Some((from, to, rate)) = self.wires.get(wire).copied() else { return };
+    /// The link went down at one of its ends, which waits no longer.
+    pub fn lost(&mut self, at: Instant, point: Point, mut waited: impl FnMut(Wait)) {
+        let Some((number, way)) = end_of(point) else { return };
+        if let Some(link) = &mut self.links[number] {
+            link.end(number, way, at, &mut waited);
+        }
+    }
+
+    /// Nothing happens any more: what waits has waited until now.
+    pub fn finish(&mut self, now: Instant, mut waited: impl FnMut(Wait)) {
+        for (number, link) in self.links.iter_mut().enumerate() {
+            let Some(link) = link else { continue };
+            (0..2).for_each(|way| link.end(number, way, now, &mut waited));
+        }
+    }
+
+    /// A frame starts on a wire. `waited` hears of what no longer waits.
+    pub fn frame(&mut self, at: Instant, wire: usize, bytes: &[u8], mut waited: impl FnMut(Wait)) {
+        let Some((from, to, rate, propagation)) = self.wires.get(wire).copied() else { return };
         let Some(segment) = segment(bytes) else { return self.raw(from, bytes) };
-        let links = FIRST_PORT..FIRST_PORT.saturating_add(self.stations.len() as u16);
-        let (link, way) = if links.contains(&segment.destination) {
-            (usize::from(segment.destination - FIRST_PORT), 0)
+        let links = FIRST_PORT..FIRST_PORT.saturating_add(self.links.len() as u16);
+        let (number, way, port) = if links.contains(&segment.destination) {
+            (usize::from(segment.destination - FIRST_PORT), 0, segment.source)
         } else if links.contains(&segment.source) {
-            (usize::from(segment.source - FIRST_PORT), 1)
+            (usize::from(segment.source - FIRST_PORT), 1, segment.destination)
         } else {
             return;
         };
-        let Some(stations) = self.stations[link] else { return };
-        if from == Place::Station(stations[way]) {
-            self.leaves(link, way, &segment);
+        let Some(link) = &mut self.links[number] else { return };
+        let has = |flag| segment.flags & flag != 0;
+        if from == Place::Station(link.stations[way]) {
+            if way == 0 && has(SYN) && !link.is_of(port, &segment) {
+                (0..2).for_each(|way| link.end(number, way, at, &mut waited));
+                link.port = Some(port);
+            }
+            if link.port == Some(port) {
+                self.again += u64::from(link.flows[way].leaves(&segment));
+                if has(RST) {
+                    link.end(number, way, at, &mut waited);
+                }
+            }
         }
-        if to == Place::Station(stations[1 - way]) && segment.flags & ACK != 0 {
-            let arrived = at + rate.duration(PREAMBLE + bytes.len() + FCS);
-            let flow = &mut self.flows[link][1 - way];
-            flow.acknowledge(segment.acknowledgement, |since| {
-                waited(since, arrived, link, way == 1);
-            });
+        if to == Place::Station(link.stations[1 - way]) && link.port == Some(port) {
+            let arrived = at + rate.duration(PREAMBLE + bytes.len() + FCS) + propagation;
+            if has(ACK) {
+                link.flows[1 - way].acknowledge(segment.acknowledgement, |since| {
+                    let (until, down) = (arrived, way == 1);
+                    waited(Wait { since, until, link: number, down, acknowledged: true });
+                });
+            }
+            if has(RST) {
+                link.end(number, 1 - way, arrived, &mut waited);
+            }
         }
     }
 
     /// Whether the tunnel of any link is over TCP.
     pub fn any_tcp(&self) -> bool {
-        self.stations.iter().any(Option::is_some)
+        self.links.iter().any(Option::is_some)
     }
 
     /// Data frames of raw Ethernet that leave their station again. The world
@@ -147,22 +200,51 @@ impl Acks {
             _ => {}
         }
     }
+}
 
-    fn leaves(&mut self, link: usize, way: usize, segment: &Segment) {
-        let flow = &mut self.flows[link][way];
-        if segment.flags & SYN != 0 {
-            flow.first = Some(segment.sequence.wrapping_add(1));
-        } else if segment.payload > 0 {
-            let end = segment.sequence.wrapping_add(segment.payload as u32);
-            match flow.next {
-                Some(next) if end.wrapping_sub(next) as i32 <= 0 => self.again += 1,
-                _ => flow.next = Some(end),
-            }
+/// The link of an end of it, and which way what leaves there goes.
+fn end_of(point: Point) -> Option<(usize, usize)> {
+    match point {
+        Point::TunnelHost(link) => Some((usize::from(link), 0)),
+        Point::TunnelDevice(link) => Some((usize::from(link), 1)),
+        _ => None,
+    }
+}
+
+impl Link {
+    /// Whether a SYN of the host belongs to the connection that is known.
+    fn is_of(&self, port: u16, syn: &Segment) -> bool {
+        self.port == Some(port) && self.flows[0].first == Some(syn.sequence.wrapping_add(1))
+    }
+
+    /// The connection is over for what goes this way.
+    fn end(&mut self, link: usize, way: usize, at: Instant, waited: &mut impl FnMut(Wait)) {
+        let flow = std::mem::take(&mut self.flows[way]);
+        if let Some((_, since)) = flow.waiting.front().copied() {
+            let down = way == 0;
+            waited(Wait { since, until: at.max(since), link, down, acknowledged: false });
         }
     }
 }
 
 impl Flow {
+    /// A segment leaves its station; whether all of it did before.
+    fn leaves(&mut self, segment: &Segment) -> bool {
+        if segment.flags & SYN != 0 {
+            self.first = Some(segment.sequence.wrapping_add(1));
+            return false;
+        }
+        if segment.payload == 0 {
+            return false;
+        }
+        let end = segment.sequence.wrapping_add(segment.payload as u32);
+        let again = self.next.is_some_and(|next| end.wrapping_sub(next) as i32 <= 0);
+        if !again {
+            self.next = Some(end);
+        }
+        again
+    }
+
     fn acknowledge(&mut self, number: u32, mut waited: impl FnMut(Instant)) {
         let Some(first) = self.first else { return };
         let known = first.wrapping_add(self.acknowledged as u32);
@@ -181,6 +263,7 @@ impl Flow {
 }
 
 const SYN: u8 = 0x02;
+const RST: u8 = 0x04;
 const ACK: u8 = 0x10;
 
 /// The TCP segment of an Ethernet frame (RFC 791, 3.1; RFC 9293, 3.1).

@@ -1,14 +1,18 @@
 //! Will the drive fall off the bus? Every wait of a simulation against the
 //! limits that break real systems.
 //!
-//! [`before`] needs the configuration alone: closed gates. [`after`] adds what
-//! [`Waits`] saw.
+//! [`before`] needs the configuration alone: closed gates, and round trips that
+//! are too long however empty the network is. [`after`] adds what [`Waits`] saw.
 
 mod acks;
 mod bounds;
+mod least;
+mod meter;
 mod print;
 mod waits;
 
+#[cfg(test)]
+pub(super) use least::Trips;
 pub(super) use print::cells;
 pub use print::text;
 pub use waits::Waits;
@@ -80,6 +84,8 @@ pub struct Assumptions {
     /// TCP sends again after this at the earliest: 200 ms (Linux,
     /// include/net/tcp.h, `TCP_RTO_MIN`).
     pub rto_min: Duration,
+    /// The same before a round trip was measured: 1 s (RFC 6298, 2.1).
+    pub rto_initial: Duration,
 }
 
 impl Default for Assumptions {
@@ -89,6 +95,7 @@ impl Default for Assumptions {
             io_timeout: Duration::from_ms(30_000),
             admin_timeout: Duration::from_ms(60_000),
             rto_min: Duration::from_ms(200),
+            rto_initial: Duration::from_ms(1_000),
         }
     }
 }
@@ -169,7 +176,9 @@ impl Row {
 
 /// What can be told before anything runs.
 pub fn before(config: &Config, assumed: &Assumptions) -> Vec<Row> {
-    bounds::rows(config, assumed)
+    let mut rows = bounds::rows(config, assumed);
+    rows.extend(least::rows(config, assumed));
+    rows
 }
 
 /// Every limit, with what was seen.

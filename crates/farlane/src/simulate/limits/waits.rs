@@ -1,11 +1,12 @@
 //! An observer that times what somebody waits for.
 
-use super::acks::Acks;
-use super::{Assumptions, Event, NEVER, Row};
+use super::acks::{Acks, Wait};
+use super::meter::Meter;
+use super::{Assumptions, CompletionTimeout, NEVER, Row};
 use crate::analyse::{Analyser, Direction, Event as Found, Settings};
 use sim::Config;
 use sim::measure::{CommandRecord, Observer, Point};
-use sim::world::Attached;
+use sim::world::{Attached, HostConfig};
 use std::collections::BTreeMap;
 use wire::tlp::{Packet, Tlp};
 use wire::{Bdf, Duration, Instant};
@@ -15,64 +16,36 @@ const IO: &str = "Linux drivers/nvme/host/core.c, nvme_io_timeout";
 const ADMIN: &str = "Linux drivers/nvme/host/core.c, admin_timeout";
 const RTO: &str = "Linux include/net/tcp.h, TCP_RTO_MIN";
 const SIM_RTO: &str = "smoltcp's 1 s by the scaled clock of the simulation (sim::tcp::clock)";
+const DEAD: &str = "Linux TCP_RTO_MIN; the tunnel's loss_limit (docs/protocol.md)";
 const LOSS: &str = "the tunnel's loss_limit (docs/protocol.md)";
 
-/// Waits of one kind.
-#[derive(Clone, Debug)]
-pub(super) struct Meter {
-    name: &'static str,
-    limit: Duration,
-    latest: Duration,
-    source: &'static str,
-    longest: Option<Event>,
-    first: Option<Event>,
+/// A request on its way.
+#[derive(Clone, Copy, Debug)]
+struct Request {
+    since: Instant,
+    kind: &'static str,
+    /// Of the drive.
+    up: bool,
 }
 
-impl Meter {
-    fn new(name: &'static str, limits: (Duration, Duration), source: &'static str) -> Self {
-        let (limit, latest) = limits;
-        Self { name, limit, latest, source, longest: None, first: None }
-    }
-
-    /// Somebody waited.
-    pub fn add(&mut self, since: Instant, until: Instant, what: impl FnOnce() -> String) {
-        let span = until.since(since);
-        let longest = self.longest.as_ref().is_none_or(|longest| span > longest.span);
-        let first = span >= self.limit && self.first.is_none();
-        if !longest && !first {
-            return;
-        }
-        let event = Event { at: Some(since), span, what: what() };
-        if first {
-            self.first = Some(event.clone());
-        }
-        if longest {
-            self.longest = Some(event);
-        }
-    }
-
-    fn row(&self) -> Row {
-        Row {
-            name: self.name.to_owned(),
-            limit: self.limit,
-            latest: self.latest,
-            worst: self.longest.clone(),
-            first: self.first.clone(),
-            planned: false,
-            endless: false,
-            source: self.source,
-        }
-    }
+/// What is known of a host.
+#[derive(Clone, Copy, Debug)]
+struct Host {
+    /// Whether its drive hangs at its root port.
+    direct: bool,
+    /// Its requests' completion timeout, which runs from their way through the
+    /// root port on.
+    timeout: Duration,
+    transmit: Duration,
 }
 
-/// A request on its way: since when, and what.
-type Request = (Instant, &'static str);
+/// A request where it was seen: point, requester, tag.
+type Key = (Point, Bdf, u16);
 
 /// See the module. All that it keeps is what is under way.
 pub struct Waits {
-    /// Whether a host's drive hangs at its root port.
-    direct: Vec<bool>,
-    requests: BTreeMap<(Point, Bdf, u16), Request>,
+    hosts: Vec<Host>,
+    requests: BTreeMap<Key, Request>,
     heard: BTreeMap<Point, Instant>,
     /// Of the hosts, until their first I/O command is over.
     booting: Vec<Option<(Box<Analyser>, Instant)>>,
@@ -85,6 +58,7 @@ pub struct Waits {
     admin: Meter,
     rto: Meter,
     sim_rto: Meter,
+    dead: Meter,
     silence: Meter,
 }
 
@@ -103,7 +77,7 @@ impl Waits {
         let sim_rto = Duration::from_ms(1_000 / sim::tcp::clock::SCALE);
         let analyser = || Box::new(Analyser::new(Settings::default()));
         Self {
-            direct: hosts.clone().map(|h| matches!(h.attached, Attached::Direct(_))).collect(),
+            hosts: hosts.clone().map(host).collect(),
             requests: BTreeMap::new(),
             heard: BTreeMap::new(),
             booting: hosts.map(|_| Some((analyser(), Instant::ZERO))).collect(),
@@ -123,6 +97,11 @@ impl Waits {
             admin: Meter::new("admin timeout of the driver", both(assumed.admin_timeout), ADMIN),
             rto: Meter::new("TCP retransmission, Linux", both(assumed.rto_min), RTO),
             sim_rto: Meter::new("TCP retransmission, as simulated", (sim_rto, NEVER), SIM_RTO),
+            dead: Meter::new(
+                "TCP bytes never acknowledged",
+                (assumed.rto_min.min(loss), loss),
+                DEAD,
+            ),
             silence: Meter::new("link lost by silence", both(loss), LOSS),
         }
     }
@@ -137,15 +116,16 @@ impl Waits {
                 self.io.add(*since, now, what);
             }
         }
-        for ((point, requester, tag), (since, kind)) in std::mem::take(&mut self.requests) {
-            let meter = if matches!(point, Point::RootPort(host) if !self.direct[usize::from(host)])
-            {
-                &mut self.root
-            } else {
-                &mut self.drive
-            };
-            meter.add(since, now, || format!("{kind} of {requester}, tag {tag}, never answered"));
+        for (key, request) in std::mem::take(&mut self.requests) {
+            self.unanswered(now, key, request);
         }
+        let (dead, long) = (&mut self.dead, self.rto.limit);
+        self.acks.finish(now, |wait| {
+            // What is on its way at an ordinary end is not late.
+            if !done || wait.until.since(wait.since) >= long {
+                dead.add(wait.since, wait.until, || format!("{}, until the end", bytes_of(wait)));
+            }
+        });
         for (point, since) in std::mem::take(&mut self.heard) {
             self.silence.add(since, now, || format!("{}, until the end", end(point)));
         }
@@ -161,13 +141,48 @@ impl Waits {
     pub(super) fn rows(&self) -> Vec<Row> {
         let mut rows: Vec<Row> =
             [&self.drive, &self.root, &self.io, &self.admin].map(Meter::row).into();
-        if self.direct.iter().any(|direct| !direct) {
+        if self.hosts.iter().any(|host| !host.direct) {
             if self.acks.any_tcp() {
                 rows.extend([&self.rto, &self.sim_rto].map(Meter::row));
+                rows.extend(self.dead.longest.is_some().then(|| self.dead.row()));
             }
             rows.push(self.silence.row());
         }
         rows
+    }
+
+    /// A request whose key is used again, or that nothing can answer any more.
+    /// Who has waited for the completion timeout has given up, by its own
+    /// clock: nobody takes a tag again before.
+    fn unanswered(&mut self, now: Instant, key: Key, request: Request) {
+        let (point, requester, tag) = key;
+        let Request { since, kind, up } = request;
+        let of = match point {
+            Point::RootPort(host) if !up => Some(self.hosts[usize::from(host)]),
+            _ => None,
+        };
+        let (meter, timeout, early) = match of {
+            Some(host) => (&mut self.root, host.timeout, host.transmit),
+            // What the simulated drive's register says.
+            None => (&mut self.drive, CompletionTimeout::DEFAULT.latest, Duration::ZERO),
+        };
+        let waited = now.since(since);
+        let gave_up = waited + early >= timeout;
+        let span = if gave_up { waited.max(timeout) } else { waited };
+        meter.add_span(since, span, || format!("{kind} of {requester}, tag {tag}, never answered"));
+    }
+
+    /// The drive below this point is reset: its requests are forgotten.
+    fn reset(&mut self, now: Instant, link: u16) {
+        let point = Point::DevicePort(link);
+        let here = |key: &Key| key.0 == point;
+        let keys: Vec<Key> = self.requests.keys().copied().filter(here).collect();
+        for key in keys {
+            let Some(Request { since, kind, .. }) = self.requests.remove(&key) else { continue };
+            let (_, requester, tag) = key;
+            let what = || format!("{kind} of {requester}, tag {tag}, until its link was lost");
+            self.drive.add(since, now, what);
+        }
     }
 
     fn admin(&mut self, at: Instant, host: u16, up: bool, tlp: &Tlp) {
@@ -185,6 +200,17 @@ impl Waits {
     }
 }
 
+fn host(config: &HostConfig) -> Host {
+    let direct = matches!(config.attached, Attached::Direct(_));
+    let timeout = config.root.completion_timeout;
+    Host { direct, timeout, transmit: config.link.top.transmit }
+}
+
+fn bytes_of(wait: Wait) -> String {
+    let from = if wait.down { "host" } else { "device node" };
+    format!("bytes of the {from} on link {}", wait.link)
+}
+
 fn end(point: Point) -> String {
     match point {
         Point::TunnelHost(link) => format!("link {link}, the host's end"),
@@ -198,7 +224,7 @@ impl Observer for Waits {
         let direct = match point {
             Point::RootPort(host) => {
                 self.admin(at, host, up, tlp);
-                self.direct[usize::from(host)]
+                self.hosts[usize::from(host)].direct
             }
             _ => false,
         };
@@ -216,7 +242,8 @@ impl Observer for Waits {
                     return;
                 }
                 let key = (point, c.requester, c.tag.get());
-                let Some((since, kind)) = self.requests.remove(&key) else { return };
+                let Some(request) = self.requests.remove(&key) else { return };
+                let Request { since, kind, .. } = request;
                 let meter = if up { &mut self.root } else { &mut self.drive };
                 let (requester, tag) = (c.requester, c.tag.get());
                 return meter.add(since, at, || format!("{kind} of {requester}, tag {tag}"));
@@ -224,7 +251,11 @@ impl Observer for Waits {
             _ => return,
         };
         if asks {
-            self.requests.insert((point, requester, tag), (at, tlp.mnemonic()));
+            let key = (point, requester, tag);
+            let request = Request { since: at, kind: tlp.mnemonic(), up };
+            if let Some(before) = self.requests.insert(key, request) {
+                self.unanswered(at, key, before);
+            }
         }
     }
 
@@ -238,6 +269,13 @@ impl Observer for Waits {
     }
 
     fn link(&mut self, at: Instant, point: Point, up: bool) {
+        if !up {
+            let dead = &mut self.dead;
+            self.acks.lost(at, point, |wait| never(dead, wait));
+            if let Point::TunnelDevice(link) = point {
+                self.reset(at, link);
+            }
+        }
         if !up && let Some(since) = self.heard.remove(&point) {
             self.silence.add(since, at, || format!("{}, which is lost", end(point)));
         }
@@ -256,12 +294,19 @@ impl Observer for Waits {
 
     fn frame(&mut self, at: Instant, point: Point, bytes: &[u8]) {
         let Point::Wire(wire) = point else { return };
-        let (rto, sim_rto) = (&mut self.rto, &mut self.sim_rto);
-        self.acks.frame(at, usize::from(wire), bytes, |since, until, link, down| {
-            let from = if down { "host" } else { "device node" };
-            let what = || format!("bytes of the {from} on link {link}");
-            rto.add(since, until, what);
-            sim_rto.add(since, until, what);
+        let Self { acks, rto, sim_rto, dead, .. } = self;
+        acks.frame(at, usize::from(wire), bytes, |wait| match wait.acknowledged {
+            true => {
+                rto.add(wait.since, wait.until, || bytes_of(wait));
+                sim_rto.add(wait.since, wait.until, || bytes_of(wait));
+            }
+            false => never(dead, wait),
         });
     }
+}
+
+/// Bytes whose connection ended first.
+fn never(dead: &mut Meter, wait: Wait) {
+    let what = || format!("{}, until their connection ended", bytes_of(wait));
+    dead.add(wait.since, wait.until, what);
 }

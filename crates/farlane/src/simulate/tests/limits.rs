@@ -18,11 +18,11 @@ fn rows(config: &Config) -> Vec<Row> {
     outputs.close(config, world.now(), true).unwrap()
 }
 
-fn row<'a>(rows: &'a [Row], name: &str) -> &'a Row {
+pub fn row<'a>(rows: &'a [Row], name: &str) -> &'a Row {
     rows.iter().find(|row| row.name.starts_with(name)).unwrap_or_else(|| panic!("no {name}"))
 }
 
-fn worst(rows: &[Row], name: &str) -> u64 {
+pub fn worst(rows: &[Row], name: &str) -> u64 {
     row(rows, name).worst.as_ref().unwrap_or_else(|| panic!("{name} waited")).span.as_ns()
 }
 

@@ -1,6 +1,7 @@
 //! Outputs of the brief's worlds.
 
 mod captures;
+mod connections;
 mod limits;
 mod pages;
 mod traces;

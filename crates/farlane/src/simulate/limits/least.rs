@@ -1,0 +1,199 @@
+//! How long requests wait at the least, by arithmetic alone: every queue
+//! empty, every gate open, nothing lost. What is beyond its limit even then
+//! breaks for certain.
+
+use super::{Assumptions, Event, Row};
+use crate::simulate::places;
+use sim::Config;
+use sim::ethernet::bridge::Mode;
+use sim::ethernet::frame::{HEADER, MINIMUM, PREAMBLE};
+use sim::network::Place;
+use sim::pcie::{FRAMING, LinkConfig, Rate};
+use sim::transport::TransportConfig;
+use sim::workload::Workload;
+use sim::world::{Attached, HostConfig, PortConfig};
+use wire::Duration;
+
+const COMPLETION: &str = "PCIe Base 4.0, 2.8 and 7.5.3.16 (Device Control 2)";
+const IO: &str = "Linux drivers/nvme/host/core.c, nvme_io_timeout";
+const ADMIN: &str = "Linux drivers/nvme/host/core.c, admin_timeout";
+const RTO: &str = "Linux include/net/tcp.h, TCP_RTO_MIN; RFC 6298, 2.1";
+
+/// Bytes of the shortest TLP: a header of 3 double words (PCIe Base 4.0,
+/// 2.2.1).
+const TLP: usize = 12 + FRAMING;
+
+/// The rows of what is beyond its limit for certain. The others say less than
+/// what is measured, so they are left out.
+pub(super) fn rows(config: &Config, assumed: &Assumptions) -> Vec<Row> {
+    let mut rows: Vec<Row> = Vec::new();
+    let mut links = 0;
+    for (number, host) in config.hosts.iter().enumerate() {
+        let trips = match &host.attached {
+            Attached::Direct(_) => {
+                let what = format!("host {number}");
+                vec![Trips { what, ..Trips::new(host, None, Duration::ZERO) }]
+            }
+            Attached::Switch(switch) => {
+                let trips = switch.ports.iter().map(|port| Trips::over(config, host, port));
+                let named = trips
+                    .zip(links..)
+                    .map(|(trips, link)| Trips { what: format!("link {link}"), ..trips });
+                let named: Vec<Trips> = named.collect();
+                links += named.len();
+                named
+            }
+        };
+        for trips in trips {
+            rows.extend(trips.rows(host, assumed).into_iter().filter(|row| row.first.is_some()));
+        }
+    }
+    worst_of_each(rows)
+}
+
+/// One row a limit: the one with the least margin.
+fn worst_of_each(mut rows: Vec<Row>) -> Vec<Row> {
+    let mut worst: Vec<Row> = Vec::new();
+    rows.sort_by_key(Row::margin_ps);
+    for row in rows {
+        if worst.iter().all(|known| known.name != row.name) {
+            worst.push(row);
+        }
+    }
+    worst
+}
+
+/// What goes there and back on one link.
+#[derive(Clone, Debug, Default)]
+pub(in crate::simulate) struct Trips {
+    /// Whose they are.
+    what: String,
+    /// As it is timed at the root port, and a DMA read at the drive's port:
+    /// from the first bit of the request to that of the completion.
+    pub config_read: Duration,
+    pub dma_read: Duration,
+    /// From a segment's hand-over to the arrival of its acknowledgement.
+    pub segment: Option<Duration>,
+}
+
+impl Trips {
+    /// On a link between a host's switch and a drive.
+    pub(in crate::simulate) fn over(config: &Config, host: &HostConfig, port: &PortConfig) -> Self {
+        let Some(([near, far], _)) = port.transport.stations() else {
+            return Self::new(host, Some(&port.link), Duration::ZERO);
+        };
+        let [there, back] = places::ways(config, port).map(|way| frames(config, &way));
+        let stations = &config.network.stations;
+        let pipelines = [near, far].map(|at| stations[at].tx_delay + stations[at].rx_delay);
+        let network = there + back + pipelines[0] + pipelines[1];
+        let tcp = matches!(port.transport, TransportConfig::Tcp(_));
+        // A segment has arrived before its receiver's pipeline.
+        let receive = stations[near].rx_delay.max(stations[far].rx_delay);
+        let segment = tcp.then(|| network - receive);
+        Self { segment, ..Self::new(host, Some(&port.link), network) }
+    }
+
+    /// With what the network takes both ways.
+    fn new(host: &HostConfig, below: Option<&LinkConfig>, network: Duration) -> Self {
+        let memory = host.root.memory_read;
+        let top = &host.link;
+        // Requests and completions begin behind the pipeline of their port.
+        let asks = down(top) - top.top.transmit;
+        let (config_read, dma_read) = match below {
+            None => (
+                asks + top.bottom.transmit,
+                up(top) - top.bottom.transmit + memory + top.top.transmit,
+            ),
+            Some(below) => (
+                asks + down(below) + up(below) + top.bottom.transmit,
+                up(below) - below.bottom.transmit
+                    + up(top)
+                    + memory
+                    + down(top)
+                    + below.top.transmit,
+            ),
+        };
+        let [config_read, dma_read] = [config_read, dma_read].map(|trip| trip + network);
+        Self { what: String::new(), config_read, dma_read, segment: None }
+    }
+
+    fn rows(&self, host: &HostConfig, assumed: &Assumptions) -> Vec<Row> {
+        let root = host.root.completion_timeout;
+        let range = assumed.completion_timeout;
+        let at = |limit| (limit, limit);
+        let mut rows = vec![
+            self.row("round trip of a configuration read", self.config_read, at(root), COMPLETION),
+            self.row(
+                "round trip of a DMA read",
+                self.dma_read,
+                (range.earliest, range.latest),
+                COMPLETION,
+            ),
+        ];
+        if !matches!(host.workload, Workload::ConfigReads { .. }) {
+            // Doorbell and completion entry, and between them the fetch.
+            let command = self.config_read + self.dma_read;
+            let admin = at(assumed.admin_timeout);
+            rows.push(self.row("I/O command", command, at(assumed.io_timeout), IO));
+            rows.push(self.row("admin command", command, admin, ADMIN));
+        }
+        if let Some(segment) = self.segment {
+            let limits = (assumed.rto_min, assumed.rto_initial);
+            rows.push(self.row("round trip of a TCP segment", segment, limits, RTO));
+        }
+        rows
+    }
+
+    fn row(
+        &self,
+        name: &str,
+        span: Duration,
+        (limit, latest): (Duration, Duration),
+        source: &'static str,
+    ) -> Row {
+        let what = format!("{}: through empty queues and open gates", self.what);
+        let event = Event { at: None, span, what };
+        Row {
+            name: format!("{name}, at the least"),
+            limit,
+            latest,
+            first: (span >= limit).then(|| event.clone()),
+            worst: Some(event),
+            planned: true,
+            endless: false,
+            source,
+        }
+    }
+}
+
+/// A TLP from one transaction layer to the other.
+fn down(link: &LinkConfig) -> Duration {
+    link.top.transmit + wire(link) + link.bottom.receive
+}
+
+fn up(link: &LinkConfig) -> Duration {
+    link.bottom.transmit + wire(link) + link.top.receive
+}
+
+fn wire(link: &LinkConfig) -> Duration {
+    Rate::new(link.generation, link.width).duration(TLP) + link.propagation
+}
+
+/// The shortest frame from the first port to the last bit at the other end.
+fn frames(config: &Config, way: &[places::Egress<'_>]) -> Duration {
+    let network = &config.network;
+    way.iter().fold(Duration::ZERO, |sum, egress| {
+        let Some((cable, other)) = places::across(network, egress.place) else { return sum };
+        let (delay, bytes) = match other {
+            Place::Station(_) => (Duration::ZERO, MINIMUM),
+            Place::Bridge(bridge, _) => {
+                let bridge = &network.bridges[bridge];
+                // A bridge's delay is drawn, but not that far from its mean.
+                let spread = Duration::from_ps(bridge.jitter.as_ps().saturating_mul(6));
+                let whole = bridge.mode == Mode::StoreAndForward;
+                (bridge.delay - spread, if whole { MINIMUM } else { HEADER })
+            }
+        };
+        sum + egress.rate.duration(PREAMBLE + bytes) + network.cables[cable].propagation + delay
+    })
+}
