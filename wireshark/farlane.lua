@@ -10,11 +10,18 @@
 --
 -- What a TLP means depends on those before it. Wireshark dissects all packets in
 -- order once and then again in any order, so all is found out the first time and
--- kept: TLP frames are known by connection, direction and sequence number.
+-- kept (connection.lua).
+--
+-- Segments are put in order here, each the first time it is seen: stream.lua.
 --
 -- Not checked: ECRC. Not followed: SGL segments, metadata, queues in the drive.
 
-local here = __DIR__ .. "/farlane/"
+-- farlane/farlane.lua may have been found first.
+if farlane_is_loaded then return end
+farlane_is_loaded = true
+
+-- This file's folder. (__DIR__ is not there when Wireshark loads its plugins.)
+local here = (debug.getinfo(1, "S").source:match("^@(.*[/\\])") or "./") .. "farlane/"
 local names = dofile(here .. "names.lua")
 local bytes = dofile(here .. "bytes.lua")
 local transfer = dofile(here .. "transfer.lua")(names, bytes)
@@ -71,6 +78,7 @@ local function innermost(field)
 end
 
 local tcp_stream, tcp_length = Field.new("tcp.stream"), Field.new("tcp.len")
+local frame_number = Field.new("frame.number")
 local tcp_sequence, tcp_acknowledged = Field.new("tcp.seq"), Field.new("tcp.ack")
 
 -- What was found out, by tap; forgotten with the capture.
@@ -90,6 +98,8 @@ end
 
 -- A segment's payload.
 local function dissect(tvb, pinfo, root)
+    -- Without fields nothing can be followed; see connection.lua.
+    if tcp_stream() == nil then return tvb:len() end
     local before = tostring(pinfo.cols.protocol)
     if before == "farlane" then pinfo.cols.info:append(" | ") else pinfo.cols.info:clear() end
     local from, to = endpoint(pinfo.src, pinfo.src_port), endpoint(pinfo.dst, pinfo.dst_port)
@@ -117,7 +127,8 @@ local tcp_ports = DissectorTable.get("tcp.port")
 local others = {}
 
 function farlane.dissector(tvb, pinfo, root)
-    if not connection.known(innermost(tcp_stream)) and not begins(tvb) then
+    local stream_number = innermost(tcp_stream)
+    if stream_number and not connection.known(stream_number) and not begins(tvb) then
         -- The ports may be somebody else's: NVMe/TCP has 4420.
         local other = others[pinfo.dst_port] or others[pinfo.src_port]
         if other and not (tvb:len() >= HEADER and stream.plausible(tvb(0, 4):raw(), 0)) then return other:call(tvb, pinfo, root) end
@@ -192,6 +203,7 @@ end
 
 function raw.dissector(tvb, pinfo, root)
     local at, all = 0, {}
+    if frame_number() == nil then return tvb:len() end
     -- Bridges may merge frames; what pads them does not look like one.
     while at < tvb:len() do
         local length, texts = raw_frame(tvb(at):tvb(), pinfo, root)

@@ -1,24 +1,33 @@
 -- Connections of the tunnel: segments of both directions, followed the first
 -- time they are seen, and shown every time.
 --
--- Wireshark dissects packets in order once and then again in any order; with a
--- tap and nothing else tshark says even the first time that it is not the first
--- time. So it counts whether a segment was followed.
+-- Wireshark dissects packets in order once and then again in any order. Where
+-- nobody has asked for fields there are none the first time, and nothing can be
+-- followed; then the next time in order counts, which says that it is not the
+-- first one.
 
 return function(stream, follow, tunnel)
     local connection = {}
     local interface_id, interface_name = Field.new("frame.interface_id"), Field.new("frame.interface_name")
 
+    -- A tap with a filter: Wireshark asks for fields from the beginning then
+    -- (tshark with -2 does not). So far all packets have passed it in order.
+    local passed = 0
+    local asks = Listener.new("frame", "frame")
+    function asks.packet(pinfo)
+        if pinfo.number == passed + 1 then passed = pinfo.number end
+    end
+
     -- By TCP stream, or stations and number of raw Ethernet.
     local all = {}
 
-    function connection.forget() all = {} end
+    function connection.forget() all, passed = {}, 0 end
     function connection.known(key) return all[key] ~= nil end
 
     function connection.of(key)
         local c = all[key]
         if c == nil then
-            c = { link = follow.new(), streams = {}, segments = {}, newest = 0 }
+            c = { link = follow.new(), streams = {}, segments = {} }
             all[key] = c
         end
         return c
@@ -78,8 +87,7 @@ return function(stream, follow, tunnel)
         local key = string.format("%d/%d/%d/%s", pinfo.number, s.sequence, tvb:reported_len(), s.from)
         local segment = c.segments[key]
         if segment == nil then
-            if pinfo.number < c.newest then return { "not followed" } end
-            c.newest = pinfo.number
+            if pinfo.visited and passed ~= pinfo.number - 1 then return {} end
             segment = first_time(c, s, tvb, pinfo)
             c.segments[key] = segment
         end

@@ -30,6 +30,7 @@ return function(names, stream, follow, tlp, nvme)
         echo_time = ProtoField.relative_time("farlane.echo_time", "Round trip"),
         ends_in = ProtoField.framenum("farlane.ends_in", "Shown in"),
         seen_in = ProtoField.framenum("farlane.seen_in", "Seen before in"),
+        seen_on = ProtoField.string("farlane.seen_on", "Seen before on"),
     }
     local grants = {}
     for i, class in ipairs({ "posted", "non_posted", "completion" }) do
@@ -236,8 +237,8 @@ return function(names, stream, follow, tlp, nvme)
         local text
         if again then
             if again.number then tree:add(f.seen_in, again.number):set_generated() end
-            local where = again.number and string.format(" in packet %d, on %s", again.number, again.segment.wire) or ""
-            tree:add_proto_expert_info(segment.elsewhere and e.elsewhere or e.again, "Seen before" .. where)
+            if again.number then tree:add(f.seen_on, again.segment.wire):set_generated() end
+            tree:add_proto_expert_info(segment.elsewhere and e.elsewhere or e.again)
             text = "seen before" .. (again.number and " in " .. again.number or "")
         end
         if segment.missing then
