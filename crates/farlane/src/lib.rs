@@ -1,5 +1,9 @@
 //! The farlane program as a library: commands, analyser, reports.
 
+// First: its macros are for all that follows.
+#[macro_use]
+pub mod output;
+
 pub mod analyse;
 pub mod commands;
 pub mod experiments;

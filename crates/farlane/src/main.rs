@@ -2,6 +2,7 @@
 
 use clap::{Parser, Subcommand};
 use farlane::commands::{bench, demo, device, host, move_to, ping, reproduce, sim, switch, trace};
+use farlane::output;
 use std::process::ExitCode;
 
 /// A PCIe endpoint, first of all an NVMe drive, on the far side of an
@@ -50,10 +51,11 @@ fn main() -> ExitCode {
         Command::Trace(args) => trace::run(&args),
         Command::Reproduce(args) => reproduce::run(&args),
     };
-    match result {
+    let printed = output::finish();
+    match result.map_err(|failure| failure.to_string()).and(printed) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            eprintln!("farlane: {failure}");
+        Err(why) => {
+            output::error(format_args!("farlane: {why}\n"));
             ExitCode::FAILURE
         }
     }

@@ -33,8 +33,11 @@ pub struct NodeArgs {
     /// wait=1us)
     #[arg(long, value_name = "POLICY", default_value_t = Policy::Adaptive)]
     pub aggregation: Policy,
-    /// What lets frames go on raw Ethernet: none (the windows alone), swift,
-    /// swift=TIME or rate=RATE. TCP has a control of its own
+    /// What lets frames go on raw Ethernet: none (the windows alone),
+    /// swift=TIME (aims at this round trip, such as 25us, the same for all who
+    /// share a link: then they share it evenly), swift (aims above the least
+    /// round trip seen: whoever comes later gets more) or rate=RATE. TCP has a
+    /// control of its own
     #[arg(long, value_name = "CONTROL", default_value_t = congestion::Config::None)]
     pub congestion: congestion::Config,
     /// Send at most this many bits of frames a second to all links together,

@@ -41,17 +41,25 @@ impl OrderedQueue {
     }
 
     fn choose(&self, ready: Ready) -> Option<Class> {
-        let posted = self.classes[0].front().map_or(u64::MAX, |(order, _)| *order);
-        let head = |class: Class| {
-            let (order, tlp) = self.classes[class.index()].front()?;
-            let free = match class {
-                Class::Posted => true,
-                Class::NonPosted => *order < posted,
-                Class::Completion => *order < posted || tlp.attributes.relaxed,
-            };
-            (free && ready.has(class)).then_some((*order, class))
-        };
-        Class::ALL.into_iter().filter_map(head).min_by_key(|(order, _)| *order).map(|(_, c)| c)
+        let head = |class: Class| self.classes[class.index()].front();
+        let order = |class: Class| head(class).map_or(u64::MAX, |(order, _)| *order);
+        let posted = order(Class::Posted);
+        let mut first = (posted, Class::Posted);
+        if !ready.has(Class::Posted) {
+            first.0 = u64::MAX;
+        }
+        let other = order(Class::NonPosted);
+        if other < posted.min(first.0) && ready.has(Class::NonPosted) {
+            first = (other, Class::NonPosted);
+        }
+        if let Some((order, tlp)) = head(Class::Completion)
+            && ready.has(Class::Completion)
+            && *order < first.0
+            && (*order < posted || tlp.attributes.relaxed)
+        {
+            first = (*order, Class::Completion);
+        }
+        (first.0 != u64::MAX).then_some(first.1)
     }
 
     /// The first packet of a class, whether it may go or not.

@@ -66,8 +66,9 @@ impl<F: Function> Downstream<F> {
         }
     }
 
-    /// TLPs both ways until nothing moves; yields the function's timer.
-    fn exchange(&mut self, now: Instant) -> Option<Instant> {
+    /// TLPs both ways until nothing moves, as [`poll`](Self::poll) does it
+    /// first; yields the function's timer.
+    pub fn exchange(&mut self, now: Instant) -> Option<Instant> {
         loop {
             while let Some(tlp) = self.tunnel.pop(self.function.ready()) {
                 self.function.handle(now, Input::Tlp(tlp));

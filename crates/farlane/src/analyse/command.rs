@@ -107,6 +107,12 @@ pub fn command_name(queue: u16, opcode: u8) -> Cow<'static, str> {
     }
 }
 
+/// The names of all commands that have one.
+pub fn command_names() -> impl Iterator<Item = &'static str> {
+    let both = |opcode| [io_name(opcode), admin_name(opcode)];
+    (0..=u8::MAX).flat_map(both).flatten()
+}
+
 /// NVM Express 1.4, figure 139.
 const fn admin_name(opcode: u8) -> Option<&'static str> {
     Some(match opcode {

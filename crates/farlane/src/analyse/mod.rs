@@ -33,7 +33,7 @@ pub mod segments;
 pub mod stream;
 pub mod view;
 
-pub use command::{Command, Transfer, command_name};
+pub use command::{Command, Transfer, command_name, command_names};
 pub use counters::Counters;
 pub use step::{Direction, Step, StepKind};
 

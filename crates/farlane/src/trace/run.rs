@@ -58,6 +58,11 @@ pub enum Found<'a> {
     Link(Tap, LinkState<'a>, u64),
     /// The host resets what is behind a link.
     Reset(Tap, u64),
+    /// No more TLPs come: what is on its way now stays there.
+    End {
+        /// Whether the trace was cut off, as a kill does.
+        cut: bool,
+    },
 }
 
 impl Run {
@@ -146,6 +151,7 @@ impl Run {
             connected: HashMap::new(),
         };
         root.file.read(|item| pass.item(item, &mut sink))?;
+        sink(Found::End { cut: root.file.cut }, pass.analyser.counters());
         pass.analyser.finish();
         pass.events(&mut sink);
         Ok((*pass.analyser.counters(), pass.unreadable))

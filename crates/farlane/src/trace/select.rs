@@ -1,6 +1,7 @@
 //! Which commands are wanted.
 
-use crate::analyse::Command;
+use crate::analyse::{Command, command_names};
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 use wire::Bdf;
@@ -76,12 +77,20 @@ impl FromStr for Opcode {
         let digit = text.starts_with(|first: char| first.is_ascii_digit());
         match number(text).and_then(|number| u8::try_from(number).ok()) {
             Some(number) => Ok(Self::Number(number)),
-            None if digit || plain(text).is_empty() => {
-                Err(format!("'{text}' is neither an opcode nor the name of a command"))
+            None if !digit && command_names().any(|name| plain(name) == plain(text)) => {
+                Ok(Self::Name(plain(text)))
             }
-            None => Ok(Self::Name(plain(text))),
+            None => {
+                let names: BTreeSet<String> = command_names().map(dashed).collect();
+                let names = Vec::from_iter(names).join(", ");
+                Err(format!("neither an opcode nor the name of a command: {names}"))
+            }
         }
     }
+}
+
+fn dashed(name: &str) -> String {
+    name.replace([' ', '/'], "-").to_lowercase()
 }
 
 fn plain(name: &str) -> String {
@@ -176,5 +185,9 @@ mod tests {
         assert_eq!("Write Zeroes".parse(), Ok(Opcode::Name("writezeroes".into())));
         assert_eq!("write-zeroes".parse(), Ok(Opcode::Name("writezeroes".into())));
         assert!("999".parse::<Opcode>().is_err() && "--".parse::<Opcode>().is_err());
+        let wrong = "raed".parse::<Opcode>().unwrap_err();
+        assert!(wrong.contains(" read, ") && wrong.contains(" create-i-o-submission-queue, "));
+        let name: Opcode = "create-i-o-submission-queue".parse().unwrap();
+        assert_eq!(name, Opcode::Name("createiosubmissionqueue".into()));
     }
 }

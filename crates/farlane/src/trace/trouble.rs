@@ -2,13 +2,13 @@
 
 use super::drive::Turn;
 use super::run::{Found, Run};
-use crate::analyse::{Counters, Event, HostRequestKind};
+use crate::analyse::{Command, Counters, Event, HostRequestKind};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use wire::nvme::opcode::admin::ASYNC_EVENT_REQUEST;
 use wire::tlp::Status;
-use wire::trace::{ControllerState, LinkState};
+use wire::trace::{ControllerState, LinkState, Tap};
 
 /// Places that are remembered of each kind.
 const PLACES: usize = 5;
@@ -35,6 +35,12 @@ pub struct Troubles {
     /// The packet at hand.
     #[serde(skip)]
     last: (u64, u64),
+    /// Links that are down.
+    #[serde(skip)]
+    down: BTreeSet<Tap>,
+    /// The trace was cut off, and nothing but that ends what is on its way.
+    #[serde(skip)]
+    cut: bool,
 }
 
 type Count = fn(&Counters) -> u64;
@@ -45,11 +51,11 @@ const WATCHED: [(&str, Count); 20] = [
     ("unexpected completion", |c| c.unexpected_completions),
     ("completer abort (CA)", |c| c.completer_aborts),
     ("poisoned TLP", |c| c.poisoned),
-    ("request without a completion (timeout)", |c| c.unanswered),
+    (UNANSWERED, |c| c.unanswered),
     ("tag used again before its completion", |c| c.reused_tags),
     ("bad doorbell", |c| c.bad_doorbells),
     ("submission entry passed over", |c| c.skipped_entries),
-    ("submission entry rung for and never fetched (timeout)", |c| c.unfetched_entries),
+    (UNFETCHED, |c| c.unfetched_entries),
     ("submission entry that was not recorded (cut)", |c| c.blank_entries),
     ("completion entry of an unknown command", |c| c.unknown_completions),
     ("completion entry acknowledged but never seen", |c| c.unseen_completions),
@@ -65,6 +71,11 @@ const WATCHED: [(&str, Count); 20] = [
 
 /// Those of them that happen in every run.
 const NORMAL: [&str; 2] = ["interrupt without a completion entry", "controller reset"];
+/// Those of them that say that something has not come.
+const OPEN: [&str; 2] = [UNANSWERED, UNFETCHED];
+const UNANSWERED: &str = "request without a completion (timeout)";
+const UNFETCHED: &str = "submission entry rung for and never fetched (timeout)";
+const CUT: &str = "on its way when the recording was cut off";
 const UR: &str = "unsupported request (UR)";
 const ABSENT: &str = "configuration read of an absent function (UR)";
 
@@ -79,9 +90,13 @@ impl Troubles {
                 });
                 self.add("records missing in the trace", 1, &what);
             }
-            Found::Link(_, LinkState::Connected, _) => {}
+            Found::End { cut } => self.cut = *cut && self.down.is_empty(),
+            Found::Link(tap, LinkState::Connected, _) => {
+                self.down.remove(tap);
+            }
             Found::Link(tap, LinkState::Down(why), at) => {
                 self.last.0 = *at;
+                self.down.insert(*tap);
                 self.add("link down", 1, &format!("{tap}: {why}"));
             }
             Found::Reset(tap, at) => {
@@ -95,28 +110,34 @@ impl Troubles {
                     self.forgive(request.target.map_or_else(String::new, |bdf| bdf.to_string()));
                 }
             }
-            Found::Event(Event::Command(command)) => {
-                if command.status.is_none() {
-                    let what = format!("queue {} command {}", command.queue, command.entry.cid);
-                    if command.is_admin() && command.entry.opcode == ASYNC_EVENT_REQUEST {
-                        return self.note("Asynchronous Event Request that waits", 1, &what);
-                    }
-                    let what = format!("{} {what}", command.name());
-                    self.add("command without a completion entry", 1, &what);
-                }
-                let failed = command.status.filter(|status| !status.is_success());
-                if let Some(status) = failed {
-                    let what = format!(
-                        "{} queue {} command {}: {}",
-                        command.name(),
-                        command.queue,
-                        command.entry.cid,
-                        status.code
-                    );
-                    self.add("command failed", 1, &what);
-                }
-            }
+            Found::Event(Event::Command(command)) => self.look_at_command(command),
             Found::Event(Event::Reset { .. }) => {}
+        }
+    }
+
+    fn look_at_command(&mut self, command: &Command) {
+        let what = format!("queue {} command {}", command.queue, command.entry.cid);
+        match command.status {
+            None if command.is_admin() && command.entry.opcode == ASYNC_EVENT_REQUEST => {
+                self.note("Asynchronous Event Request that waits", 1, &what);
+            }
+            None => {
+                let what = format!("{} {what}", command.name());
+                self.open("command without a completion entry", 1, &what);
+            }
+            Some(status) if !status.is_success() => {
+                let what = format!("{} {what}: {}", command.name(), status.code);
+                self.add("command failed", 1, &what);
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// Something has not come: no wonder if the recording was cut off.
+    fn open(&mut self, name: &'static str, more: u64, what: &str) {
+        match self.cut {
+            true => self.note(CUT, more, what),
+            false => self.add(name, more, what),
         }
     }
 
@@ -131,6 +152,8 @@ impl Troubles {
             }
             if NORMAL.contains(&name) {
                 self.note(name, more, tlp);
+            } else if OPEN.contains(&name) {
+                self.open(name, more, tlp);
             } else {
                 self.add(name, more, tlp);
                 fresh.push(name);
@@ -183,7 +206,9 @@ impl Troubles {
     /// As text.
     pub fn text(&self) -> String {
         let mut out = String::new();
-        if self.troubles.is_empty() {
+        if self.before.up + self.before.down == 0 {
+            out += "there are no TLPs\n";
+        } else if self.troubles.is_empty() {
             out += "nothing: every TLP is explained\n";
         }
         for (name, trouble) in &self.troubles {

@@ -148,8 +148,28 @@ impl Scanner {
         }
     }
 
+    /// Takes all TLPs that are there as a whole with something behind them.
+    fn row(&mut self, bytes: &mut &[u8]) {
+        while (self.tlps as usize) < MOST_HEADS
+            && let Some(head) = bytes.first_chunk::<HEAD>()
+            && let Some(length) = total_length(head)
+            && length < bytes.len()
+            && length < self.left
+        {
+            let mut head = u128::from_be_bytes(*head);
+            if length < HEAD {
+                head &= !0xffff_ffff;
+            }
+            self.heads.extend_from_slice(&head.to_be_bytes());
+            self.tlps += 1;
+            self.left -= length;
+            *bytes = &bytes[length..];
+        }
+    }
+
     /// Takes a TLP that is there as a whole, which is the rule.
     fn whole(&mut self, bytes: &mut &[u8]) -> bool {
+        self.row(bytes);
         let Some(length) = total_length(bytes) else { return false };
         if length > bytes.len() || length > self.left {
             return false;

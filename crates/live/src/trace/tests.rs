@@ -3,9 +3,10 @@
 use super::{Settings, Tracer};
 use crate::clock::Clock;
 use bytes::Bytes;
+use wire::frame::{Header, Kind};
 use wire::tlp::{MemoryRequest, Tlp};
-use wire::trace::{CHUNK_HEADER, ChunkHeader, Header, NodeRole, Record, Records, Tap};
-use wire::{Bdf, Tag};
+use wire::trace::{self, CHUNK_HEADER, ChunkHeader, NodeRole, Record, Records, Tap};
+use wire::{Bdf, Duration, Tag};
 
 fn tlp(number: u64) -> Tlp {
     let request = MemoryRequest::for_bytes(Bdf::new(1, 0, 0), Tag::default(), number * 512, 512);
@@ -29,7 +30,7 @@ fn record(name: &str, ring: Option<u64>, snap: Option<u16>, tlps: u64) -> (Vec<u
 
 /// The addresses in the chunks of a file that is no ring, and what was lost.
 fn addresses(file: &[u8]) -> (Vec<u64>, u64) {
-    let (header, mut at) = Header::decode(file).unwrap();
+    let (header, mut at) = trace::Header::decode(file).unwrap();
     assert_eq!((header.role, header.instance), (NodeRole::Host, 7));
     let (mut found, mut lost, mut number) = (Vec::new(), 0, 0);
     while at < file.len() {
@@ -76,4 +77,50 @@ fn a_full_disk_is_told_and_stops_nobody() {
         Err(error) => assert!(error.to_string().contains("space"), "{error}"),
         Ok(_) => panic!("the header fits on a full disk"),
     }
+}
+
+/// What was sent is recorded later than it passed, but before whatever passed
+/// behind it.
+#[test]
+fn records_are_in_the_order_of_time() {
+    let path = std::env::temp_dir().join(format!("farlane-order-{}", std::process::id()));
+    let settings = Settings { path: path.clone(), ring: None, snap: None };
+    let clock = Clock::start();
+    let tracer = Tracer::create(&settings, NodeRole::Device, 7, clock).unwrap();
+    let mut tlps = Vec::new();
+    tlp(1).encode(&mut tlps);
+    let header =
+        Header { length: tlps.len() as u16, kind: Kind::Tlps, sequence: 5, acknowledged: 0 };
+    let frame = Bytes::from([&header.encode()[..], &tlps].concat());
+    for idle in [false, true] {
+        tracer.stream(Tap::UPLINK, false, &frame);
+        tracer.tlp(Tap::FUNCTION, false, &tlp(1));
+        tracer.tlp(Tap::FUNCTION, true, &tlp(2));
+        tracer.stream(Tap::UPLINK, true, &frame);
+        tracer.tick(clock.now(), idle);
+    }
+    // Later than a chunk may wait: it is handed over, and nothing waits.
+    assert!(tracer.tick(clock.now(), true).is_some());
+    assert_eq!(tracer.tick(clock.now() + Duration::from_ms(101), true), None);
+    assert_eq!(tracer.tick(clock.now() + Duration::from_ms(102), true), None);
+    tracer.finish().unwrap();
+    let file = std::fs::read(&path).unwrap();
+    std::fs::remove_file(path).unwrap();
+    let at = trace::Header::decode(&file).unwrap().1;
+    let chunk = ChunkHeader::decode(&file[at..]).expect("a chunk");
+    let records = &file[at + CHUNK_HEADER..];
+    assert_eq!(records.len(), chunk.length as usize, "one chunk");
+    let records: Vec<_> = Records::new(chunk.start_ns, records).collect();
+    let what: Vec<_> = records
+        .iter()
+        .map(|timed| match timed.record {
+            Record::Frame { up, sequence: 5, tlps: 1, .. } => ('f', up),
+            Record::Tlp { up, .. } => ('t', up),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    let once = [('f', false), ('t', false), ('t', true), ('f', true)];
+    assert_eq!(what, [once, once].concat());
+    assert_eq!(records[0].at_ns, chunk.start_ns);
+    assert!(records[0].at_ns < records[7].at_ns);
 }

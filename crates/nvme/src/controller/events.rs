@@ -9,6 +9,9 @@ use wire::trace::{CommandId, ControllerState, NvmeEvent};
 
 /// Events that wait at most. An owner that asks after every call finds a few.
 const MOST: usize = 4096;
+/// Events there is room for at first. A queue goes round in its memory: one
+/// with room for the most would touch all of it, again and again.
+const FEW: usize = 16;
 
 /// Events that wait.
 #[derive(Debug, Default)]
@@ -38,7 +41,7 @@ impl Controller {
     pub fn set_events(&mut self, wanted: bool) {
         self.told = Told { wanted, ..Told::default() };
         if wanted {
-            self.told.events.reserve(MOST);
+            self.told.events.reserve(FEW);
         }
     }
 

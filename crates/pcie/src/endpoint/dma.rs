@@ -102,6 +102,11 @@ impl Engine {
         self.done.pop_front()
     }
 
+    /// Whether something was not asked for yet.
+    pub fn has_unsent(&self) -> bool {
+        !self.unsent.is_empty()
+    }
+
     /// Whether there may be a request to make.
     pub fn has_request(&self, limits: Limits) -> bool {
         !self.unsent.is_empty() && self.in_flight < limits.in_flight

@@ -184,11 +184,11 @@ impl Endpoint {
     /// Forward of [`Function::poll`](crate::Function::poll). May make new
     /// events (a completion timeout): take [`event`](Self::event)s after it.
     pub fn poll(&mut self, now: Instant, ready: Ready) -> Output {
-        let limits = self.limits();
         // Requests are made when they can leave: a tag is not held in a queue.
         if ready.has(Class::NonPosted)
             && self.out.len(Class::NonPosted) == 0
-            && let Some(request) = self.engine.next_request(limits)
+            && self.engine.has_unsent()
+            && let Some(request) = self.engine.next_request(self.limits())
         {
             self.out.push(request);
         }
@@ -208,7 +208,7 @@ impl Endpoint {
 
     /// Whether anything waits for the link above to take more.
     pub fn waits_for_link(&self) -> bool {
-        !self.out.is_empty() || self.engine.has_request(self.limits())
+        !self.out.is_empty() || self.engine.has_unsent() && self.engine.has_request(self.limits())
     }
 
     /// Forward of [`Function::ready`](crate::Function::ready): non-posted

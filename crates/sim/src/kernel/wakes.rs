@@ -1,109 +1,82 @@
-//! One armed wake-up a component: a binary heap in which entries can move.
+//! One armed wake-up a component: a tournament, in which each component has
+//! its place and every pair of neighbours its winner.
 
-/// Not in the heap.
-const NOWHERE: u32 = u32::MAX;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Wake {
-    at: u64,
-    sequence: u64,
-    component: u32,
-}
+/// Not armed: behind everything.
+const NEVER: u128 = u128::MAX;
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Wakes {
-    heap: Vec<Wake>,
-    /// Where each component is in the heap.
-    places: Vec<u32>,
+    components: u32,
+    /// Time and sequence of each component's wake-up, in one number; a power of
+    /// two of them.
+    keys: Vec<u128>,
+    /// A binary tree: the winner of all is at 1, those of the pairs below n at
+    /// 2n and 2n + 1, the components themselves in its second half.
+    winners: Vec<u32>,
     sequence: u64,
+}
+
+const fn time(key: u128) -> u64 {
+    (key >> 64) as u64
 }
 
 impl Wakes {
     pub fn add(&mut self) -> u32 {
-        self.places.push(NOWHERE);
-        self.places.len() as u32 - 1
+        let component = self.components;
+        self.components += 1;
+        if component as usize == self.keys.len() {
+            let places = self.keys.len().max(1) * 2;
+            self.keys.resize(places, NEVER);
+            let themselves = 0..places as u32;
+            self.winners = vec![0; places].into_iter().chain(themselves).collect();
+            (1..places).rev().for_each(|pair| self.play(pair));
+        }
+        component
     }
 
     pub fn armed(&self, component: u32) -> Option<u64> {
-        let place = self.places[component as usize];
-        self.heap.get(place as usize).map(|wake| wake.at)
+        let key = self.keys[component as usize];
+        (key != NEVER).then_some(time(key))
     }
 
     pub fn first(&self) -> Option<(u64, u32)> {
-        self.heap.first().map(|wake| (wake.at, wake.component))
+        let component = *self.winners.get(1)?;
+        Some((self.armed(component)?, component))
     }
 
     /// Arms or moves. Arming for the same time again changes nothing.
     pub fn arm(&mut self, component: u32, at: u64) {
-        let place = self.places[component as usize];
-        if place == NOWHERE {
-            self.sequence += 1;
-            self.heap.push(Wake { at, sequence: self.sequence, component });
-            self.rise(self.heap.len() - 1);
-            return;
-        }
-        if self.heap[place as usize].at != at {
+        if self.armed(component) != Some(at) {
             self.move_to(component, at);
         }
     }
 
-    /// Moves one that is armed behind all others of that time.
+    /// Arms or moves one, behind all others of that time.
     pub fn move_to(&mut self, component: u32, at: u64) {
-        let place = self.places[component as usize] as usize;
         self.sequence += 1;
-        self.heap[place] = Wake { at, sequence: self.sequence, component };
-        let place = self.rise(place);
-        self.sink(place);
+        self.set(component, u128::from(at) << 64 | u128::from(self.sequence));
     }
 
     pub fn disarm(&mut self, component: u32) {
-        let place = std::mem::replace(&mut self.places[component as usize], NOWHERE);
-        if place == NOWHERE {
-            return;
-        }
-        let place = place as usize;
-        self.heap.swap_remove(place);
-        if place < self.heap.len() {
-            let place = self.rise(place);
-            self.sink(place);
+        if self.keys[component as usize] != NEVER {
+            self.set(component, NEVER);
         }
     }
 
-    /// Moves an entry up to its place, and notes it.
-    fn rise(&mut self, mut place: usize) -> usize {
-        let wake = self.heap[place];
-        while place > 0 {
-            let parent = (place - 1) / 2;
-            if self.heap[parent] <= wake {
-                break;
-            }
-            self.put(place, self.heap[parent]);
-            place = parent;
+    fn set(&mut self, component: u32, key: u128) {
+        self.keys[component as usize] = key;
+        let mut pair = (self.keys.len() + component as usize) / 2;
+        while pair > 0 {
+            self.play(pair);
+            pair /= 2;
         }
-        self.put(place, wake);
-        place
     }
 
-    fn sink(&mut self, mut place: usize) {
-        let wake = self.heap[place];
-        loop {
-            let left = 2 * place + 1;
-            let Some(first) = self.heap.get(left) else { break };
-            let right = self.heap.get(left + 1).filter(|right| *right < first);
-            let (child, next) = right.map_or((left, *first), |right| (left + 1, *right));
-            if wake <= next {
-                break;
-            }
-            self.put(place, next);
-            place = child;
-        }
-        self.put(place, wake);
-    }
-
-    fn put(&mut self, place: usize, wake: Wake) {
-        self.heap[place] = wake;
-        self.places[wake.component as usize] = place as u32;
+    fn play(&mut self, pair: usize) {
+        let (left, right) = (self.winners[2 * pair], self.winners[2 * pair + 1]);
+        let wins = self.keys[left as usize] <= self.keys[right as usize];
+        self.winners[pair] = if wins { left } else { right };
     }
 }
 

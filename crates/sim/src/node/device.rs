@@ -6,9 +6,10 @@ use super::{Context, DriveNode, earliest};
 use crate::kernel::Component;
 use crate::measure::{Point, Segment};
 use crate::network::Network;
-use crate::pcie::Link;
+use crate::pcie::{Intake, Link, Received};
 use crate::transport::{End, Stream, Transport};
 use pcie::{Function, Input, OrderedQueue, Output, Ready};
+use switch::aggregate::Policy;
 use switch::congestion::Rate;
 use switch::downstream::{self, Downstream};
 use switch::egress::Egress;
@@ -110,6 +111,8 @@ impl DeviceNode {
             context.observe_link(Point::TunnelDevice(self.number), false);
         }
         around.streams.iter_mut().for_each(|stream| stream.clear(context.marks));
+        around.link.settle_up(context.now);
+        around.link.up.set_intake(Intake::Woken);
         reset(around.link, context);
         around.drive.power_cycle(context.now);
     }
@@ -158,6 +161,7 @@ impl DeviceNode {
     /// Does what can be done now; yields when to be woken.
     pub fn run(&mut self, mut around: Around, context: &mut Context) -> Option<Instant> {
         let now = context.now;
+        self.catch_up(&mut around, context);
         self.connection(&mut around, context);
         let Around { transport, network, streams, link, drive, below, far } = around;
         let [down, up] = streams;
@@ -168,7 +172,7 @@ impl DeviceNode {
             self.downstream.handle(now, tunnel::Input::Received(arrived.bytes));
         }
         self.receive_below(link, up, context);
-        let timer = loop {
+        let (timer, room) = loop {
             let held = self.egress.is_held(now);
             let bytes = if held { 0 } else { transport.room(now, End::Device, network) };
             self.downstream.handle(now, tunnel::Input::CanTransmit { bytes });
@@ -194,7 +198,7 @@ impl DeviceNode {
                 downstream::Output::Timeout(at) => {
                     // A place in the port makes room for what waits above.
                     if !self.send_below(link, down, context) {
-                        break at;
+                        break (at, bytes);
                     }
                 }
             }
@@ -203,6 +207,7 @@ impl DeviceNode {
             reset(link, context);
             drive.hot_reset(now);
         }
+        link.up.set_intake(self.intake(room, transport));
         for at in [link.down.next_arrival(), link.up.next_credits()].into_iter().flatten() {
             context.kernel.arm_by(below, at);
         }
@@ -224,13 +229,44 @@ impl DeviceNode {
             let room = |class| port.up.len(class) < MOST;
             let ready = Class::ALL.into_iter().fold(Ready::NONE, |r, c| r.with(c, room(c)));
             let Some(received) = link.take_up(now, ready) else { return };
-            let point = Point::DevicePort(self.number);
-            context.delivered(&received.tlp);
-            context.observe(received.started, point, true, &received.tlp);
-            context.marks.advance(received.stamp, now, Segment::Pcie);
-            up.queued(received.tlp.class(), received.stamp);
-            self.downstream.function_mut().up.push(received.tlp);
+            self.take(now, received, up, context);
         }
+    }
+
+    /// What the port took since this component ran last goes to the tunnel,
+    /// whatever becomes of the link now.
+    fn catch_up(&mut self, around: &mut Around, context: &mut Context) {
+        around.link.settle_up(context.now);
+        let mut any = false;
+        while let Some((at, received)) = around.link.up.next_taken() {
+            self.take(at, received, &mut around.streams[1], context);
+            any = true;
+        }
+        if any {
+            self.downstream.exchange(context.now);
+        }
+    }
+
+    fn take(&mut self, at: Instant, received: Received, up: &mut Stream, context: &mut Context) {
+        context.delivered(&received.tlp);
+        let point = Point::DevicePort(self.number);
+        context.observe(received.started, point, true, &received.tlp);
+        context.marks.advance(received.stamp, at, Segment::Pcie);
+        up.queued(received.tlp.class(), received.stamp);
+        self.downstream.function_mut().up.push(received.tlp);
+    }
+
+    /// What comes from below while the network takes nothing, and says when it
+    /// does again, goes to a queue that nobody looks at before.
+    fn intake(&self, room: usize, transport: &Transport) -> Intake {
+        let tunnel = self.downstream.tunnel();
+        let waits = room == 0
+            && transport.tells_of_room()
+            && tunnel.is_up()
+            && !matches!(self.settings.aggregation, Policy::Wait(_))
+            && self.downstream.function().up.is_empty()
+            && tunnel.queue().has_room(Intake::MOST, Intake::MOST * self.max_payload);
+        if waits { Intake::All } else { Intake::Woken }
     }
 
     /// What came out of the tunnel goes to the drive; whether anything did.

@@ -3,12 +3,12 @@
 use super::{Context, earliest};
 use crate::kernel::{Component, pop_if};
 use crate::measure::{Latency, Point, Segment, Tracker};
-use crate::pcie::Link;
+use crate::pcie::{Intake, Link, Received};
 use crate::workload::Software;
 use bytes::Bytes;
 use pcie::root::{self, ReadToken, RootComplex};
 use pcie::software::{Request, RequestId};
-use pcie::{Bus, Ram};
+use pcie::{Bus, Ram, Ready};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::RangeInclusive;
@@ -39,6 +39,15 @@ pub struct RootConfig {
 }
 
 impl RootConfig {
+    /// Writes to its memory wake nobody: the interrupt behind them does.
+    pub(crate) fn intake(&self) -> Intake {
+        let until = self.memory_at + self.memory as u64;
+        match self.memory_at < root::MSI_WINDOW.end && until > root::MSI_WINDOW.start {
+            true => Intake::Woken,
+            false => Intake::Writes { from: self.memory_at, until },
+        }
+    }
+
     /// Memory below 4 GiB.
     pub const LOW_MEMORY: u64 = 0x10_0000;
     /// Memory above 4 GiB, as most of it is in a large host.
@@ -165,21 +174,50 @@ impl HostNode {
 
     fn receive_below(&mut self, link: &mut Link, context: &mut Context) {
         let now = context.now;
+        self.catch_up(link, context);
         link.arrive_up(now);
         while let Some(received) = link.take_up(now, self.root.ready()) {
-            let tlp = received.tlp;
-            context.delivered(&tlp);
-            context.observe(received.started, Point::RootPort(self.number), true, &tlp);
-            if let Packet::Completion(c) = tlp.packet
-                && self.software.began.is_some()
-                && let Some(since) = self.asked.remove(&c.tag.get())
-            {
-                self.config_reads.record(received.started - since);
+            self.receive(now, received, context);
+        }
+    }
+
+    /// Looks at what the root port took since it ran last: memory has it
+    /// before software looks there.
+    pub fn catch_up(&mut self, link: &mut Link, context: &mut Context) {
+        link.settle_up(context.now);
+        while let Some((at, received)) = link.up.next_taken() {
+            self.receive(at, received, context);
+            if at == context.now {
+                continue;
             }
-            let mut mark = context.marks.remove(received.stamp);
-            mark.advance(now, Segment::Pcie);
-            context.tracker.reaches_root(&tlp, mark);
-            self.root.handle(now, root::Input::Tlp(tlp));
+            while let root::Output::HostWrite { address, data, .. } =
+                self.root.poll(at, Ready::NONE)
+            {
+                self.write(address, &data);
+            }
+        }
+    }
+
+    fn receive(&mut self, at: Instant, received: Received, context: &mut Context) {
+        let tlp = received.tlp;
+        context.delivered(&tlp);
+        context.observe(received.started, Point::RootPort(self.number), true, &tlp);
+        if let Packet::Completion(c) = tlp.packet
+            && self.software.began.is_some()
+            && let Some(since) = self.asked.remove(&c.tag.get())
+        {
+            self.config_reads.record(received.started - since);
+        }
+        let mut mark = context.marks.remove(received.stamp);
+        mark.advance(at, Segment::Pcie);
+        context.tracker.reaches_root(&tlp, mark);
+        self.root.handle(at, root::Input::Tlp(tlp));
+    }
+
+    fn write(&mut self, address: u64, data: &[u8]) {
+        match self.ram.borrow_mut().get_mut(address, data.len()) {
+            Some(place) => place.copy_from_slice(data),
+            None => self.faults += 1,
         }
     }
 
@@ -234,12 +272,7 @@ impl HostNode {
                     let at = now + self.config.memory_read;
                     self.reads.push_back((at, token, address, length));
                 }
-                root::Output::HostWrite { address, data, .. } => {
-                    match self.ram.borrow_mut().get_mut(address, data.len()) {
-                        Some(place) => place.copy_from_slice(&data),
-                        None => self.faults += 1,
-                    }
-                }
+                root::Output::HostWrite { address, data, .. } => self.write(address, &data),
                 root::Output::Interrupt { requester, data } => {
                     self.software.interrupt(now, requester, data, context.tracker);
                     self.interrupted = true;

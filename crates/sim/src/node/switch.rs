@@ -99,14 +99,15 @@ impl SwitchNode {
     /// Does what can be done now; yields when to be woken.
     pub fn run(&mut self, around: &mut Around, context: &mut Context) -> Option<Instant> {
         let now = context.now;
+        around.link.settle_up(now);
         (0..self.upstream.links()).for_each(|port| self.connection(port, around, context));
         self.receive_network(around, context);
         self.receive_above(around, context);
         let mut timers = None;
-        loop {
-            // Taking TLPs out of the tunnels returns credits, which are sent.
-            self.send_above(around, context);
-            self.send_network(around, context, &mut timers);
+        // Taking TLPs out of the tunnels returns credits, which are sent; a
+        // link that went up or down may leave more to send above.
+        self.send_above(around, context);
+        while self.send_network(around, context, &mut timers) {
             if !self.send_above(around, context) {
                 break;
             }
@@ -219,18 +220,23 @@ impl SwitchNode {
         }
     }
 
-    /// Frames leave, the links in turn.
+    /// Frames leave, the links in turn; whether any did, or a link went up or
+    /// down.
     fn send_network(
         &mut self,
         around: &mut Around,
         context: &mut Context,
         timers: &mut Option<Instant>,
-    ) {
+    ) -> bool {
         let now = context.now;
+        let changes = self.changes.len();
+        let mut sent = false;
         let mut egress = std::mem::take(&mut self.egress);
         egress.serve(now, |port| {
             let room = around.transports[port].room(now, End::Host, around.network);
-            self.send_frame(port, room, around, context, timers)
+            let length = self.send_frame(port, room, around, context, timers);
+            sent |= length.is_some();
+            length
         });
         if let Some(at) = egress.held_until(now) {
             // Links come up and go down all the same.
@@ -240,6 +246,7 @@ impl SwitchNode {
             *timers = earliest([*timers, Some(at)]);
         }
         self.egress = egress;
+        sent || self.changes.len() != changes
     }
 
     /// A frame of at most `bytes` leaves on a link; yields its length.

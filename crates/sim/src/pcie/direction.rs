@@ -1,10 +1,10 @@
 //! One direction of a link: transmitter, wire, receiver.
 
-use super::{Buffer, DLLP, FRAMING, Rate};
+use super::{Buffer, DLLP, FRAMING, Intake, Rate};
 use crate::measure::{Load, Stamp};
 use ::pcie::{OrderedQueue, Ready};
 use std::collections::VecDeque;
-use wire::tlp::{Class, Tlp};
+use wire::tlp::{Class, Packet, Tlp};
 use wire::{Duration, Instant};
 
 /// A TLP that came over a link.
@@ -57,6 +57,11 @@ pub struct Direction {
     returns: VecDeque<(Instant, Class, u32)>,
     load: Load,
     dllps: u64,
+    intake: Intake,
+    /// Taken without the receiver's component, and when.
+    taken: VecDeque<(Instant, Received)>,
+    /// Arrivals of what no [`Intake::Writes`] takes.
+    wakes: VecDeque<Instant>,
 }
 
 impl Direction {
@@ -85,6 +90,9 @@ impl Direction {
             returns: VecDeque::new(),
             load: Load::default(),
             dllps: 0,
+            intake: Intake::Woken,
+            taken: VecDeque::new(),
+            wakes: VecDeque::new(),
         }
     }
 
@@ -92,7 +100,9 @@ impl Direction {
     pub(super) fn reset(&mut self) -> Vec<Stamp> {
         let flying = self.flying.drain(..).map(|flying| flying.stamp);
         let beside = self.beside.iter_mut().flat_map(|class| class.drain(..));
-        let gone = flying.chain(beside.map(|(_, stamp)| stamp)).collect();
+        let taken = self.taken.drain(..).map(|(_, received)| received.stamp);
+        let gone = flying.chain(beside.map(|(_, stamp)| stamp)).chain(taken).collect();
+        self.wakes.clear();
         self.received.clear();
         self.returns.clear();
         self.left = self.full;
@@ -148,6 +158,9 @@ impl Direction {
         let start = begin + self.transmit;
         let started = start + self.propagation;
         let arrives = started + span + self.receive;
+        if !self.is_plain_write(&tlp) {
+            self.wakes.push_back(arrives);
+        }
         self.flying.push_back(InFlight { arrives, started, stamp, tlp });
         start
     }
@@ -168,10 +181,61 @@ impl Direction {
         if self.flying.front().is_none_or(|next| next.arrives > now) {
             return false;
         }
-        let next = self.flying.pop_front().expect("looked at above");
+        let next = self.take_off();
         self.beside[next.tlp.class().index()].push_back((next.started, next.stamp));
         self.received.push(next.tlp);
         true
+    }
+
+    /// The next TLP leaves the wire.
+    fn take_off(&mut self) -> InFlight {
+        let next = self.flying.pop_front().expect("the caller looked");
+        if !self.is_plain_write(&next.tlp) {
+            self.wakes.pop_front();
+        }
+        next
+    }
+
+    /// Whether nobody notices when exactly a TLP is taken.
+    fn is_plain_write(&self, tlp: &Tlp) -> bool {
+        let Intake::Writes { from, until } = self.intake else { return false };
+        match tlp.packet {
+            Packet::MemoryWrite(write) => {
+                write.address >= from && write.address + write.length() as u64 <= until
+            }
+            _ => false,
+        }
+    }
+
+    /// Takes the next TLP that had arrived by `now` without the receiver's
+    /// component; when it arrived, its class and data credits.
+    pub(super) fn take_alone(&mut self, now: Instant) -> Option<(Instant, Class, u32)> {
+        let next = self.flying.front().filter(|next| next.arrives <= now)?;
+        let alone = match self.intake {
+            Intake::Woken => false,
+            Intake::Writes { .. } => self.is_plain_write(&next.tlp),
+            Intake::All => self.taken.len() < Intake::MOST,
+        };
+        if !alone {
+            return None;
+        }
+        let InFlight { arrives, started, stamp, tlp } = self.take_off();
+        let credits = (arrives, tlp.class(), tlp.data_credits());
+        self.taken.push_back((arrives, Received { tlp, started, stamp }));
+        Some(credits)
+    }
+
+    /// What was taken without the receiver's component, and when.
+    pub(crate) fn next_taken(&mut self) -> Option<(Instant, Received)> {
+        self.taken.pop_front()
+    }
+
+    /// From now on the receiver takes this without its component. Nothing but
+    /// [`Intake::Woken`] if TLPs wait in its buffer.
+    pub(crate) fn set_intake(&mut self, intake: Intake) {
+        let plain = matches!(intake, Intake::Writes { .. });
+        assert!(!plain || self.flying.is_empty(), "what flies was looked at when it was sent");
+        self.intake = if self.received.is_empty() { intake } else { Intake::Woken };
     }
 
     pub(super) fn pop(&mut self, ready: Ready) -> Option<Received> {
@@ -191,9 +255,14 @@ impl Direction {
         self.transmit + self.propagation + self.receive
     }
 
-    /// When the next TLP arrives.
+    /// When the next TLP arrives for which the receiver's component is woken.
     pub fn next_arrival(&self) -> Option<Instant> {
-        self.flying.front().map(|next| next.arrives)
+        let place = match self.intake {
+            Intake::Woken => 0,
+            Intake::Writes { .. } => return self.wakes.front().copied(),
+            Intake::All => Intake::MOST - self.taken.len(),
+        };
+        self.flying.get(place).map(|next| next.arrives)
     }
 
     /// When the transmitter may take more than at `now`: it is free then, or
@@ -202,7 +271,15 @@ impl Direction {
         if self.free > now {
             return Some(self.free);
         }
-        self.returns.front().filter(|_| self.starved).map(|(at, ..)| *at)
+        if !self.starved {
+            return None;
+        }
+        // Nobody else wakes it for what is taken without the receiver.
+        let alone = || match self.intake {
+            Intake::Woken => None,
+            _ => self.flying.front().map(|next| next.arrives).filter(|at| *at > now),
+        };
+        self.returns.front().map(|(at, ..)| *at).or_else(alone)
     }
 
     /// When credits come back to a transmitter that waits for them: who took a

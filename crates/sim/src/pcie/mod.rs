@@ -67,6 +67,31 @@ pub struct LinkConfig {
     pub buffer: Buffer,
 }
 
+/// What a receiver takes at the time of its arrival without its component being
+/// woken for it. The component looks at it when it runs next, with the time at
+/// which it was taken: what nobody can notice earlier. Times on the link, those
+/// of DLLPs and credits too, are the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Intake {
+    /// Nothing.
+    Woken,
+    /// Memory writes to this range of addresses, for which there is always
+    /// room: to host memory, which nobody reads before something else has come.
+    Writes {
+        /// The first address.
+        from: u64,
+        /// The first that is none.
+        until: u64,
+    },
+    /// [`Intake::MOST`] TLPs: to a queue out of which nothing can go now.
+    All,
+}
+
+impl Intake {
+    /// What [`Intake::All`] takes until the component runs.
+    pub const MOST: usize = 256;
+}
+
 /// A link with what is on its way.
 #[derive(Debug)]
 pub struct Link {
@@ -92,6 +117,17 @@ impl Link {
         let mut gone = self.down.reset();
         gone.append(&mut self.up.reset());
         gone
+    }
+
+    /// What arrived going up by `now`, and is taken without the receiver's
+    /// component, is taken; whoever looks at the link lets it do so first.
+    pub(crate) fn settle_up(&mut self, now: Instant) {
+        while let Some((at, class, data)) = self.up.take_alone(now) {
+            // As `arrive` and `take`.
+            self.down.send_dllp(at);
+            let sent = self.down.send_dllp(at);
+            self.up.give_back(sent + self.down.way(), class, data);
+        }
     }
 
     /// Takes what has arrived going down from the wire; every TLP is

@@ -191,6 +191,11 @@ impl Transport {
         }
     }
 
+    /// Whether who found no room is woken when there is some.
+    pub fn tells_of_room(&self) -> bool {
+        !matches!(self, Self::Raw { .. })
+    }
+
     /// Bytes that `end` may send now.
     pub fn room(&self, now: Instant, end: End, network: &mut Network) -> usize {
         match self {

@@ -182,7 +182,9 @@ impl World {
 
     fn add_host(&mut self, number: usize, config: &HostConfig) {
         let host = self.add(Kind::Host(number));
-        self.root_links.push(Link::new(&config.link));
+        let mut link = Link::new(&config.link);
+        link.up.set_intake(config.root.intake());
+        self.root_links.push(link);
         self.trackers.push(Tracker::default());
         let first = self.drives.len();
         let queues = config.workload.queues();

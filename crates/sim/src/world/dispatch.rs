@@ -146,6 +146,8 @@ impl World {
         let next = self.switches[switch].run(&mut around, &mut context);
         while let Some(change) = self.switches[switch].change() {
             let now = self.kernel.now();
+            let mut context = context!(self, host);
+            self.hosts[host].catch_up(&mut self.root_links[host], &mut context);
             self.hosts[host].link_changed(now, change, &mut self.trackers[host]);
             self.kernel.arm_by(self.places[host].host, now);
         }

@@ -262,6 +262,13 @@ impl World {
         self.network.watched()
     }
 
+    /// Links do what they do by themselves.
+    fn settle(&mut self) {
+        let now = self.kernel.now();
+        let links = self.root_links.iter_mut().chain(&mut self.device_links);
+        links.for_each(|link| link.settle_up(now));
+    }
+
     fn loads(&self) -> Vec<(String, Load)> {
         let mut loads = Vec::new();
         for (number, link) in self.root_links.iter().enumerate() {
@@ -286,6 +293,7 @@ impl World {
     /// The workloads begin: what passed before does not count.
     fn note_begin(&mut self) {
         if self.base.is_none() && self.hosts.iter().any(|host| host.software.began.is_some()) {
+            self.settle();
             let loads = self.loads().into_iter().map(|(_, load)| load).collect();
             let tunnels = self.tunnels().map(|(_, carried)| carried).collect();
             self.base = Some(Base { at: self.kernel.now(), loads, tunnels });
@@ -302,7 +310,8 @@ impl World {
     }
 
     /// What has been measured so far.
-    pub fn report(&self) -> Report {
+    pub fn report(&mut self) -> Report {
+        self.settle();
         let now = self.kernel.now();
         let nothing = Base { at: Instant::ZERO, loads: Vec::new(), tunnels: Vec::new() };
         let base = self.base.as_ref().unwrap_or(&nothing);

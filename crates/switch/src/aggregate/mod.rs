@@ -77,6 +77,14 @@ impl Aggregate {
         })
     }
 
+    /// Whether every class has room for this many packets and bytes of payload.
+    pub fn has_room(&self, packets: usize, payload: usize) -> bool {
+        Class::ALL.into_iter().all(|class| {
+            self.queue.len(class) + packets <= MOST_PACKETS
+                && self.queue.payload(class) + payload <= MOST_PAYLOAD
+        })
+    }
+
     /// Adds a TLP of a class that has room.
     pub fn push(&mut self, tlp: Tlp) {
         self.bytes[tlp.class().index()] += tlp.wire_length();
@@ -96,6 +104,9 @@ impl Aggregate {
     /// When a frame with `room` bytes for TLPs leaves. What was pushed since
     /// the last call counts as queued `now`.
     pub fn leave(&mut self, now: Instant, room: usize) -> Leave {
+        if self.queue.is_empty() {
+            return Leave::Later;
+        }
         let allowed = self.allowed();
         let length = |next: &Tlp| next.wire_length() + self.beside;
         let fits = self.queue.peek(allowed).is_some_and(|next| length(next) <= room);
@@ -178,6 +189,11 @@ impl Aggregate {
         self.queue.len(Class::Posted) + self.queue.len(Class::Completion) > 0
     }
 
+    /// Bytes that wait, on the wire.
+    pub fn bytes(&self) -> usize {
+        self.bytes.iter().sum()
+    }
+
     /// TLPs waiting.
     pub fn len(&self) -> usize {
         Class::ALL.into_iter().map(|class| self.queue.len(class)).sum()
@@ -198,12 +214,13 @@ impl Aggregate {
         posted
     }
 
-    /// The classes whose first TLP has credits.
+    /// The classes whose first TLP is there and has credits.
     fn allowed(&self) -> Ready {
         Class::ALL.into_iter().fold(Ready::NONE, |ready, class| {
+            let Some(front) = self.queue.front(class) else { return ready };
             let (used, limit) = (self.used[class.index()], self.limits[class.index()]);
             let left = |used: u32, limit: u32| limit.wrapping_sub(used);
-            let need = self.queue.front(class).map_or(0, Tlp::data_credits);
+            let need = front.data_credits();
             let enough =
                 left(used.headers, limit.headers) >= 1 && left(used.data, limit.data) >= need;
             ready.with(class, enough)

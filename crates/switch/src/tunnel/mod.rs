@@ -334,6 +334,11 @@ impl Tunnel {
         }
     }
 
+    /// Whether TLPs wait for [`pop`](Self::pop).
+    pub fn has_received(&self) -> bool {
+        !self.receiver.is_empty()
+    }
+
     /// Takes a received TLP of a class in `ready`, in PCIe order; its credits
     /// go back to the far side. Nothing while a reset that the far side wants
     /// is not done.

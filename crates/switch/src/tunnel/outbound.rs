@@ -34,16 +34,18 @@ impl Tunnel {
             State::Idle | State::Closing => None,
             State::Greeting => Some(self.last_heard + self.settings.loss_limit),
             State::Up => {
-                let lost = self.last_heard + self.settings.loss_limit;
+                let mut next = self.last_heard + self.settings.loss_limit;
+                if let Some(since) = self.stuck {
+                    next = next.min(since + self.settings.loss_limit);
+                }
                 // What waits for room is a sign of life to come.
-                let quiet = self.control.is_empty();
-                let alive = quiet.then(|| self.last_sent + self.settings.keepalive);
-                let stuck = self.stuck.map(|since| since + self.settings.loss_limit);
-                let frame = match self.queue.leave(now, self.tlp_room(0)) {
-                    Leave::At(at) if quiet => Some(at),
-                    _ => None,
-                };
-                [alive, stuck, frame].into_iter().flatten().chain([lost]).min()
+                if self.control.is_empty() {
+                    next = next.min(self.last_sent + self.settings.keepalive);
+                    if let Leave::At(at) = self.queue.leave(now, self.tlp_room(0)) {
+                        next = next.min(at);
+                    }
+                }
+                Some(next)
             }
         }
     }
@@ -121,6 +123,7 @@ impl Tunnel {
         if self.state != State::Up || self.queue.leave(now, room) != Leave::Now {
             return;
         }
+        out.reserve(frame::HEADER + room.min(self.queue.bytes()));
         out.extend_from_slice(&[0; frame::HEADER]);
         let tlps = self.queue.fill(out, room);
         self.stuck = None;

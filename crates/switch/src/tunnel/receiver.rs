@@ -12,6 +12,8 @@ pub(super) struct Receiver {
     received: [Grant; 3],
     consumed: [Grant; 3],
     advertised: [Grant; 3],
+    /// Something came or went since [`update`](Self::update) looked last.
+    changed: bool,
 }
 
 impl Receiver {
@@ -23,6 +25,7 @@ impl Receiver {
             received: none,
             consumed: none,
             advertised: window,
+            changed: true,
         }
     }
 
@@ -37,8 +40,14 @@ impl Receiver {
             return false;
         }
         *received = Grant { headers, data };
+        self.changed = true;
         self.queue.push(tlp);
         true
+    }
+
+    /// Whether nothing waits here.
+    pub fn is_empty(&self) -> bool {
+        self.queue.is_empty()
     }
 
     pub fn pop(&mut self, ready: Ready) -> Option<Tlp> {
@@ -48,6 +57,7 @@ impl Receiver {
     }
 
     fn consume(&mut self, tlp: &Tlp) {
+        self.changed = true;
         let consumed = &mut self.consumed[tlp.class().index()];
         consumed.headers = consumed.headers.wrapping_add(1);
         consumed.data = consumed.data.wrapping_add(tlp.data_credits());
@@ -62,6 +72,9 @@ impl Receiver {
     /// the last ones: fewer would cost a frame for little. Small windows that
     /// leave no room for a largest TLP of `max_payload` bytes do not wait.
     pub fn update(&mut self, max_payload: u16) -> Option<[Grant; 3]> {
+        if !std::mem::take(&mut self.changed) {
+            return None;
+        }
         let largest = [u32::from(max_payload) / 16, 1, u32::from(max_payload) / 16];
         let fresh: [Grant; 3] = std::array::from_fn(|i| Grant {
             headers: self.consumed[i].headers.wrapping_add(self.window[i].headers),

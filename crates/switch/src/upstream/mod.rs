@@ -167,7 +167,7 @@ impl Upstream {
         let count = self.ports.len();
         for turn in 0..count {
             let index = (self.next_port + turn) % count;
-            loop {
+            while self.ports[index].tunnel.has_received() {
                 let ready = self.room(index);
                 let Some(tlp) = self.ports[index].tunnel.pop(ready) else { break };
                 self.take_from_below(index, tlp);

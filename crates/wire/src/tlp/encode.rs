@@ -30,13 +30,11 @@ impl Tlp {
     /// As [`encode`](Self::encode).
     pub fn header(&self) -> [u8; 16] {
         self.check();
-        let [second, third, fourth] = self.words();
-        let mut bytes = [0; 16];
-        let words = [self.first_word(), second, third, fourth];
-        for (bytes, word) in bytes.chunks_exact_mut(4).zip(words) {
-            bytes.copy_from_slice(&word.to_be_bytes());
-        }
-        bytes
+        let words = self
+            .words()
+            .into_iter()
+            .fold(u128::from(self.first_word()), |words, word| words << 32 | u128::from(word));
+        words.to_be_bytes()
     }
 
     /// The double words behind the first.

@@ -246,23 +246,48 @@ pub fn encode_tlp(tap: Tap, up: bool, tlp: &Tlp, keep: usize, delta_ns: u64, out
     }
     let data = &tlp.data[..keep.min(tlp.data.len())];
     let kept = tlp.header_length() + data.len();
-    let length = varint::length(delta_ns) + 1 + varint::length(total as u64) + kept;
-    // In one piece: this is what recording costs.
-    let mut head = [0; FRONT];
-    let mut front = varint::Front::new(&mut head);
-    front.byte(TLP);
-    front.number(length as u64);
-    front.number(delta_ns);
-    front.byte(tap.0 | if up { UP } else { 0 });
-    front.number(total as u64);
-    let at = front.length();
-    head[at..at + 16].copy_from_slice(&tlp.header());
-    out.extend_from_slice(&head[..at + tlp.header_length()]);
-    out.extend_from_slice(data);
+    let ((delta, n), (length, m)) = (varint::short(delta_ns), varint::short(total as u64));
+    let behind = n + 1 + m + kept;
+    if data.len() > 16 || delta_ns >= varint::SHORT {
+        return encode_long(tap, up, tlp, data, delta_ns, out);
+    }
+    // What recording costs: each part is put where it belongs in one piece of
+    // a fixed size, the next one over what is too much of it.
+    let place = u64::from(tap.0 | if up { UP } else { 0 });
+    let front = u64::from(TLP) | (behind as u64) << 8 | delta << 16;
+    let front = front | (place | length << 8) << (16 + 8 * n);
+    let at = 3 + n + m;
+    let start = out.len();
+    out.extend_from_slice(&[0; FRONT]);
+    let room: &mut [u8; FRONT] = out[start..].first_chunk_mut().expect("just made");
+    room[..8].copy_from_slice(&front.to_le_bytes());
+    room[at..at + 16].copy_from_slice(&tlp.header());
+    let payload = &mut room[at + tlp.header_length()..];
+    if let Some(data) = data.first_chunk::<16>().filter(|_| data.len() == 16) {
+        payload[..16].copy_from_slice(data);
+    } else if let Some(data) = data.first_chunk::<4>().filter(|_| data.len() == 4) {
+        payload[..4].copy_from_slice(data);
+    } else if !data.is_empty() {
+        payload[..data.len()].copy_from_slice(data);
+    }
+    out.truncate(start + at + kept);
 }
 
-/// Room for all of a TLP's record but its payload.
-const FRONT: usize = 1 + 5 + varint::LONGEST + 1 + 3 + 16;
+/// Room for the record of a short TLP: the numbers, header and payload.
+const FRONT: usize = 8 + 16 + 16;
+
+/// Any length of payload, any time.
+fn encode_long(tap: Tap, up: bool, tlp: &Tlp, data: &[u8], delta_ns: u64, out: &mut Vec<u8>) {
+    let (total, kept) = (tlp.wire_length() as u64, tlp.header_length() + data.len());
+    let length = varint::length(delta_ns) + 1 + varint::length(total) + kept;
+    out.push(TLP);
+    varint::put(out, length as u64);
+    varint::put(out, delta_ns);
+    put_tap(out, tap, up);
+    varint::put(out, total);
+    out.extend_from_slice(&tlp.header()[..tlp.header_length()]);
+    out.extend_from_slice(data);
+}
 
 fn put_tap(out: &mut Vec<u8>, tap: Tap, up: bool) {
     out.push(tap.0 | if up { UP } else { 0 });

@@ -163,6 +163,32 @@ fn a_tlp_is_cut_to_what_is_kept() {
 }
 
 proptest! {
+    /// However it is put down, the bytes are those of the record.
+    #[test]
+    fn a_tlp_is_recorded_as_it_is_on_the_wire(
+        delta in prop_oneof![0u64..300, 16_300u64..16_500, any::<u64>()], dws in 0usize..40,
+        wide: bool, up: bool, digest: bool, keep in prop_oneof![0usize..40, Just(4096)],
+    ) {
+        let address = if wide { 0x1_0000_0000 } else { 0x1000 };
+        let length = dws.max(1) * 4;
+        let request = MemoryRequest::for_bytes(Bdf::new(3, 0, 0), Tag::default(), address, length);
+        let mut tlp = match dws {
+            0 => Tlp::memory_read(request.unwrap()),
+            _ => Tlp::memory_write(request.unwrap(), (0..length as u8).collect()),
+        };
+        tlp.digest = digest;
+        let mut bytes = Vec::new();
+        tlp.encode(&mut bytes);
+        if keep < tlp.data.len() {
+            bytes.truncate(tlp.header_length() + keep);
+        }
+        let length = tlp.wire_length() as u16;
+        let (mut want, mut found) = (vec![7], vec![7]);
+        Record::Tlp { tap: Tap::FUNCTION, up, length, bytes: &bytes }.encode(delta, &mut want);
+        encode_tlp(Tap::FUNCTION, up, &tlp, keep, delta, &mut found);
+        prop_assert_eq!(found, want);
+    }
+
     #[test]
     fn tlps_and_frames_come_back(
         delta: u64, port in 0usize..64, up: bool, heads in 0usize..40, payload in proptest::collection::vec(any::<u8>(), 12..600),

@@ -9,6 +9,15 @@ pub(super) const fn length(value: u64) -> usize {
     bits.div_ceil(7)
 }
 
+/// Numbers below this have at most two bytes.
+pub(super) const SHORT: u64 = 1 << 14;
+
+/// A number below [`SHORT`], its first byte in the lowest bits, and how many
+/// bytes it has.
+pub(super) const fn short(value: u64) -> (u64, usize) {
+    if value < 0x80 { (value, 1) } else { (value & 0x7f | 0x80 | (value >> 7 & 0x7f) << 8, 2) }
+}
+
 pub(super) fn put(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);

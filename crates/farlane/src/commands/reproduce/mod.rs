@@ -26,8 +26,12 @@ pub struct Args {
 #[derive(Subcommand, Debug)]
 enum Publication {
     /// Missing Link Electronics, "Latency Analysis for NVMe/TSN"
+    #[command(after_help = "Examples:\n  farlane reproduce nvme-tsn --only table --json\n  \
+        farlane reproduce nvme-tsn --html nvme-tsn.html")]
     NvmeTsn(Options<nvme_tsn::Part>),
     /// NEC, "End-to-End Adaptive Packet Aggregation ...", Hot Interconnects 2014
+    #[command(after_help = "Examples:\n  farlane reproduce expether --only table --json\n  \
+        farlane reproduce expether --html expether.html")]
     Expether(Options<expether::Part>),
 }
 

@@ -1,5 +1,6 @@
 //! Filters, statistics, what stands out, Perfetto.
 
+use super::build::Traces;
 use super::traces;
 use crate::analyse::{Command, Event};
 use crate::trace::perfetto::Writer;
@@ -111,9 +112,9 @@ fn trouble_stands_out() {
     assert!(*at > 0 && *packet > 0 && !what.is_empty());
 }
 
-#[test]
-fn a_lost_device_stands_out() {
-    let traces = super::build::traces_of(13, |bench, drive| {
+/// Traces with a read on its way and two commands that are not fetched.
+fn interrupted() -> Traces {
+    super::build::traces_of(13, |bench, drive| {
         let entry = crate::analyse::tests::io(2, 5, 8, 2, 0x10_0000, 0);
         let index = bench.submit(drive, 1, &[entry]);
         bench.fetch(drive, 1, index, &[entry]);
@@ -121,7 +122,11 @@ fn a_lost_device_stands_out() {
         bench.write_host(drive, 0x10_0000, &[5; 512]);
         // And two more that nobody fetches any more.
         bench.submit(drive, 1, &[entry, entry]);
-    });
+    })
+}
+
+/// The host's trace, and one more chunk that says that its link went down.
+fn with_link_down(traces: &Traces, end: u64) -> Vec<u8> {
     let mut bytes = std::fs::read(&traces.host).unwrap();
     let (_, mut at) = Header::decode(&bytes).unwrap();
     let mut next = 0;
@@ -134,9 +139,30 @@ fn a_lost_device_stands_out() {
     let mut records = Vec::new();
     let state = LinkState::Down("silent for 800 ms");
     Record::Link { tap: Tap::link(0), state }.encode(0, &mut records);
-    let end = traces.bench.tlps.last().unwrap().0.as_ns() + 800_000_000;
     bytes.extend(ChunkHeader::new(next, 0, end, &records).encode());
     bytes.extend(records);
+    bytes
+}
+
+/// Nobody waited for it in vain: nobody wrote down what came.
+#[test]
+fn what_is_on_its_way_when_a_recording_is_cut_is_no_timeout() {
+    let traces = interrupted();
+    let mut bytes = with_link_down(&traces, 1_000_000_000);
+    bytes.truncate(bytes.len() - 5);
+    let run = Run::open(&[traces.file("cut", &bytes)]).unwrap();
+    assert!(run.root().file.cut);
+    let (_, troubles) = commands(&run);
+    let names: Vec<_> = troubles.troubles.keys().copied().collect();
+    assert_eq!(names, ["data transferred once more (retry)"], "{}", troubles.text());
+    assert_eq!(troubles.notes["on its way when the recording was cut off"].count, 3);
+}
+
+#[test]
+fn a_lost_device_stands_out() {
+    let traces = interrupted();
+    let end = traces.bench.tlps.last().unwrap().0.as_ns() + 800_000_000;
+    let bytes = with_link_down(&traces, end);
     let (commands, troubles) = commands(&Run::open(&[traces.file("lost", &bytes)]).unwrap());
     let last = commands.last().unwrap();
     assert_eq!((last.entry.cid, last.status, last.end), (5, None, None));

@@ -168,6 +168,19 @@ fn latency(pairs: &Pairs) -> LatencyPair {
 /// Tables on stdout.
 pub fn table(document: &Document) {
     println!("{}", document.floor);
+    runs(document);
+    gains(document);
+    latencies(document);
+    for check in &document.link_check {
+        println!(
+            "the link lets frames of {} bytes pass at {:.1} Mb/s of wire",
+            check.frame_payload,
+            check.wire_bits_per_s / 1e6,
+        );
+    }
+}
+
+fn runs(document: &Document) {
     println!(
         "{:<14} {:<9} {:<11} {:<21} {:>8} {:>15} {:>10} {:>10} {:>10}",
         "link",
@@ -196,6 +209,9 @@ pub fn table(document: &Document) {
             run.p99_ns as f64 / 1e3,
         );
     }
+}
+
+fn gains(document: &Document) {
     if !document.gains.is_empty() {
         gains_heading();
     }
@@ -214,6 +230,9 @@ pub fn table(document: &Document) {
             or_dash(gain.link_share_per_tlp),
         );
     }
+}
+
+fn latencies(document: &Document) {
     if !document.latencies.is_empty() {
         println!("\none command at a time, per-tlp and adaptive in turn:");
     }
@@ -230,13 +249,6 @@ pub fn table(document: &Document) {
             pair.pairs,
             pair.change_percent_q1,
             pair.change_percent_q3,
-        );
-    }
-    for check in &document.link_check {
-        println!(
-            "the link lets frames of {} bytes pass at {:.1} Mb/s of wire",
-            check.frame_payload,
-            check.wire_bits_per_s / 1e6,
         );
     }
 }

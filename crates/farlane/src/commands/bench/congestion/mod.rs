@@ -12,7 +12,8 @@ use serde::Serialize;
 #[derive(clap::Args, Debug)]
 #[command(
     after_help = "Senders of raw Ethernet frames and one receiver behind a bridge, 10 Gb/s; then \
-    drives that\nanswer one host. The figures are of virtual time: the same on any machine."
+    drives that\nanswer one host. The figures are of virtual time: the same on any machine.\n\n\
+    Examples:\n  farlane bench congestion\n  farlane bench congestion --json"
 )]
 pub struct Args {
     /// One JSON document instead of a table; docs/json.md describes it

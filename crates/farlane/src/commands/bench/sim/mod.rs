@@ -19,7 +19,8 @@ use wire::Duration;
 #[command(
     after_help = "1 Gb/s of tunnelled NVMe: 4 KiB reads of the brief's drive, 32 in flight, over \
     TCP over\ntwo links of 1 Gb/s with a store-and-forward bridge between. The round of median\n\
-    speed counts."
+    speed counts.\n\nExamples:\n  farlane bench sim\n  farlane bench sim --json --rounds 5\n  \
+    farlane bench sim --ns3"
 )]
 pub struct Args {
     /// One JSON document instead of text; docs/json.md describes it

@@ -1,0 +1,64 @@
+//! Standard output and standard error that may be closed or full.
+//!
+//! `print!` and its kin of the standard library panic then, and a node would
+//! die with its guests because somebody ended the `head` that read its log.
+//! The macros here have their names and take their place in this crate: what
+//! cannot be said on standard error is lost, and a fault of standard output is
+//! remembered until the command ends, which then fails.
+
+use std::fmt::Arguments;
+use std::io::{self, ErrorKind, Write};
+use std::sync::OnceLock;
+
+/// The first fault of standard output.
+static FAULT: OnceLock<io::Error> = OnceLock::new();
+
+/// As `print!` of the standard library; see the module.
+macro_rules! print {
+    ($($part:tt)*) => { $crate::output::out(format_args!($($part)*)) };
+}
+
+/// As `println!` of the standard library; see the module.
+macro_rules! println {
+    ($($part:tt)*) => { $crate::output::out(format_args!("{}\n", format_args!($($part)*))) };
+}
+
+/// As `eprint!` of the standard library; see the module.
+macro_rules! eprint {
+    ($($part:tt)*) => { $crate::output::error(format_args!($($part)*)) };
+}
+
+/// As `eprintln!` of the standard library; see the module.
+macro_rules! eprintln {
+    ($($part:tt)*) => { $crate::output::error(format_args!("{}\n", format_args!($($part)*))) };
+}
+
+/// Writes to standard output.
+pub fn out(text: Arguments<'_>) {
+    if FAULT.get().is_none()
+        && let Err(fault) = io::stdout().write_fmt(text)
+    {
+        let _ = FAULT.set(fault);
+    }
+}
+
+/// Writes to standard error.
+pub fn error(text: Arguments<'_>) {
+    let _ = io::stderr().write_fmt(text);
+}
+
+/// At the end of a command: whether all that was printed has gone out. Whoever
+/// closed the pipe has seen enough.
+///
+/// # Errors
+/// What was wrong with standard output.
+pub fn finish() -> Result<(), String> {
+    let last = io::stdout().flush();
+    let fault = FAULT.get().map_or(last.as_ref().err(), Some);
+    match fault {
+        Some(fault) if fault.kind() != ErrorKind::BrokenPipe => {
+            Err(format!("standard output: {fault}"))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,112 @@
+//! What documents say that a command prints, it prints: virtual time is the
+//! same on any machine.
+
+use crate::process::farlane;
+
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+/// Lines of a transcript that stand for others.
+const LEFT_OUT: &str = "...";
+
+/// Commands of a page in fenced blocks, each with what is printed below it.
+fn transcripts(page: &str) -> Vec<(String, Vec<String>)> {
+    let mut found: Vec<(String, Vec<String>)> = Vec::new();
+    let blocks = page.split("\n```").skip(1).step_by(2);
+    for block in blocks {
+        let mut open = false;
+        for line in block.lines().skip(1) {
+            if let Some(command) = line.strip_prefix("$ ") {
+                open = true;
+                found.push((command.to_owned(), Vec::new()));
+            } else if open {
+                found.last_mut().unwrap().1.push(line.to_owned());
+            }
+        }
+    }
+    found
+}
+
+fn printed(command: &str) -> Vec<String> {
+    let words: Vec<&str> = command.split_whitespace().skip(1).collect();
+    let output = farlane(&words).current_dir(ROOT).output().expect("the program starts");
+    assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+}
+
+/// Whether `told` is `all`, but for what is left out.
+fn is_told(told: &[String], all: &[String]) -> bool {
+    match told.iter().position(|line| line == LEFT_OUT) {
+        None => told == all,
+        Some(at) => {
+            let (head, tail) = (&told[..at], &told[at + 1..]);
+            all.len() >= head.len()
+                && head == &all[..head.len()]
+                && (head.len()..=all.len()).any(|from| is_told(tail, &all[from..]))
+        }
+    }
+}
+
+#[track_caller]
+fn check(name: &str, most: usize) {
+    let page = std::fs::read_to_string(format!("{ROOT}/{name}")).unwrap();
+    let all = transcripts(&page);
+    let virtual_time = |command: &str| command.starts_with("farlane sim ");
+    let chosen: Vec<_> = all.iter().filter(|(command, _)| virtual_time(command)).collect();
+    assert_eq!(chosen.len(), most, "{name}: {chosen:?}");
+    for (command, told) in chosen {
+        let mut all = printed(command);
+        // Pages end where the output does.
+        let blank = |lines: &[String]| lines.last().is_some_and(|line| line.trim().is_empty());
+        while blank(&all) {
+            all.pop();
+        }
+        let mut told = told.clone();
+        while blank(&told) {
+            told.pop();
+        }
+        let now = all.join("\n");
+        assert!(is_told(&told, &all), "{name} tells something else of '{command}':\n{now}");
+    }
+}
+
+#[test]
+fn the_readme() {
+    check("README.md", 2);
+}
+
+#[test]
+fn many_nodes() {
+    check("docs/experiments/many-nodes.md", 4);
+}
+
+/// Every paragraph that the command prints is on the page.
+#[track_caller]
+fn paragraphs(command: &str, name: &str) {
+    let page = std::fs::read_to_string(format!("{ROOT}/{name}")).unwrap();
+    let text = printed(command).join("\n");
+    for paragraph in text.split("\n\n").map(str::trim_end).filter(|text| !text.is_empty()) {
+        assert!(page.contains(paragraph), "{name} has not:\n{paragraph}");
+    }
+}
+
+#[test]
+fn everything_of_the_reproductions() {
+    paragraphs("farlane reproduce nvme-tsn", "docs/experiments/nvme-tsn.md");
+    paragraphs(
+        "farlane reproduce expether --only ablation,assumed",
+        "docs/experiments/expether.md",
+    );
+}
+
+#[test]
+fn transcripts_are_found_and_compared() {
+    let page = "text\n```\n$ one -a\n1\n2\n$ two\n3\n```\n\n```console\nnone\n```\n";
+    let lines = |all: &[&str]| all.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>();
+    assert_eq!(
+        transcripts(page),
+        [("one -a".into(), lines(&["1", "2"])), ("two".into(), lines(&["3"]))]
+    );
+    let all = lines(&["a", "b", "c"]);
+    assert!(is_told(&all, &all) && is_told(&lines(&["a", "...", "c"]), &all));
+    assert!(is_told(&lines(&["..."]), &all) && !is_told(&lines(&["a", "..."]), &all[1..]));
+    assert!(!is_told(&lines(&["a", "c"]), &all) && !is_told(&lines(&["...", "b"]), &all));
+}
