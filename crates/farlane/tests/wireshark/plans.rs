@@ -11,14 +11,17 @@ use crate::tshark::{Tshark, repository};
 
 /// Keys that make a plan short; those of other plans are run as they are.
 const SHORT: [(&str, &[&str]); 8] = [
-    ("direct", &["workload.count=8"]),
-    ("tcp", &["workload.count=30"]),
-    ("tsn", &["workload.count=30"]),
+    ("direct", &["workload.count=4"]),
+    ("tcp", &["workload.count=20"]),
+    ("tsn", &["workload.count=20"]),
     ("handover", &["hosts.one.workload.runtime=1ms", "moves.handover.at=500us"]),
-    ("incast", &["workload.runtime=100us"]),
-    ("scale-out", &["workload.size=128KiB", "workload.runtime=100us"]),
-    ("industrial-cell", &["workload.size=64KiB"]),
-    ("zonal-vehicle", &["workload.size=16KiB", "hosts.cabin.workload.size=64KiB"]),
+    (
+        "incast",
+        &["nodes.box.count=3", "drives.ssd.count=3", "workload.numjobs=3", "workload.runtime=50us"],
+    ),
+    ("scale-out", &["hosts.host.count=2", "workload.size=128KiB", "workload.runtime=50us"]),
+    ("industrial-cell", &["workload.size=32KiB"]),
+    ("zonal-vehicle", &["workload.size=8KiB", "hosts.cabin.workload.size=64KiB"]),
 ];
 
 /// Raw Ethernet beside what the plan says; the frames of these plans have
