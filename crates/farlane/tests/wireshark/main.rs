@@ -5,7 +5,9 @@
 mod check;
 mod dumpcap;
 mod hostile;
+mod plans;
 mod session;
+mod sharkd;
 mod simulated;
 mod tshark;
 

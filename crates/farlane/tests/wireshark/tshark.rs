@@ -34,6 +34,15 @@ impl Tshark {
         Command::new(self.folder.join("dumpcap"))
     }
 
+    /// The same without a window or a terminal.
+    pub fn sharkd(&self) -> Command {
+        let root = self.folder.join("wireshark/usr");
+        let mut command = Command::new(root.join("lib64/ld-linux-x86-64.so.2"));
+        command.arg("--library-path").arg(root.join("lib/x86_64-linux-gnu"));
+        command.arg(root.join("bin/sharkd"));
+        command
+    }
+
     /// What it prints about a capture. Its preferences are the default ones,
     /// not those of whoever runs the test.
     pub fn run(&self, capture: &Path, options: &[&str]) -> String {
@@ -76,7 +85,8 @@ impl Tshark {
     }
 }
 
-fn repository() -> PathBuf {
+/// The folder of the source tree.
+pub fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 

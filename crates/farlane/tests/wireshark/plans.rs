@@ -1,0 +1,167 @@
+//! Captures of the plans in `plans/`, of every wire at once: whoever asks for
+//! packets, and in whatever order, no frame is called wrong that is right.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::{fs, thread};
+
+use crate::folder;
+use crate::sharkd::Sharkd;
+use crate::tshark::{Tshark, repository};
+
+/// Keys that make a plan short; those of other plans are run as they are.
+const SHORT: [(&str, &[&str]); 8] = [
+    ("direct", &["workload.count=4"]),
+    ("tcp", &["workload.count=20"]),
+    ("tsn", &["workload.count=20"]),
+    ("handover", &["hosts.one.workload.runtime=1ms", "moves.handover.at=500us"]),
+    (
+        "incast",
+        &["nodes.box.count=3", "drives.ssd.count=3", "workload.numjobs=3", "workload.runtime=50us"],
+    ),
+    ("scale-out", &["hosts.host.count=2", "workload.size=128KiB", "workload.runtime=50us"]),
+    ("industrial-cell", &["workload.size=32KiB"]),
+    ("zonal-vehicle", &["workload.size=8KiB", "hosts.cabin.workload.size=64KiB"]),
+];
+
+/// Raw Ethernet beside what the plan says; the frames of these plans have
+/// priorities, and so need tags.
+const RAW: [&str; 2] = ["transport=raw", "link.vlan=1"];
+
+/// Who asks: in one pass; in two, of which the first one has no fields; in two
+/// that have.
+const PASSES: [&[&str]; 3] = [&[], &["-2"], &["-2", "-Y", "farlane"]];
+
+fn farlane(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_farlane"))
+        .current_dir(repository())
+        .args(arguments)
+        .output()
+        .expect("farlane")
+}
+
+/// Runs a plan; its capture, and how many commands its hosts gave.
+fn simulate(folder: &Path, plan: &str, raw: bool) -> Option<(PathBuf, u64)> {
+    let name = format!("{plan}-{}", if raw { "raw" } else { "as-it-is" });
+    let capture = folder.join(format!("{name}.pcapng"));
+    let traces = folder.join(&name);
+    fs::create_dir(&traces).unwrap();
+    let (path, trace) = (format!("plans/{plan}.toml"), traces.join("run"));
+    let [capture_text, trace_text] = [&capture, &trace].map(|path| path.to_str().unwrap());
+    let mut arguments = vec!["sim", &path, "--pcapng", capture_text, "--trace", trace_text];
+    let short = SHORT.iter().find(|(known, _)| *known == plan);
+    let keys = short.iter().flat_map(|(_, keys)| *keys).chain(RAW.iter().filter(|_| raw));
+    keys.for_each(|key| arguments.extend(["--set", key]));
+    let output = farlane(&arguments);
+    let said = String::from_utf8_lossy(&output.stderr);
+    if said.contains("the plan has no Ethernet to capture") {
+        return None;
+    }
+    assert!(output.status.success(), "{name}: {said}");
+    Some((capture, commands(&traces)))
+}
+
+/// Commands in the traces of all hosts, as the analyser finds them.
+fn commands(traces: &Path) -> u64 {
+    let hosts = fs::read_dir(traces).unwrap().map(|entry| entry.unwrap().path());
+    let hosts = hosts.filter(|path| !path.to_string_lossy().contains(".device"));
+    let total = |path: PathBuf| {
+        let output = farlane(&["trace", path.to_str().unwrap(), "--list", "--json"]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        document["total"].as_u64().unwrap()
+    };
+    hosts.map(total).sum()
+}
+
+/// Lines of tshark's expert statistics under Errors and Warns that are not
+/// about TCP itself: a connection that is reset is.
+fn complaints(statistics: &str) -> Vec<&str> {
+    let mut wrong = false;
+    let mut found = Vec::new();
+    for line in statistics.lines() {
+        if let Some((title, _)) = line.split_once(" (") {
+            match title {
+                "Errors" | "Warns" => wrong = true,
+                "Notes" | "Chats" => wrong = false,
+                _ => {}
+            }
+        }
+        let counted = line.trim_start().starts_with(|first: char| first.is_ascii_digit());
+        if wrong && counted && !line.contains(" TCP  ") {
+            found.push(line);
+        }
+    }
+    found
+}
+
+/// The number that `io,stat` counted over the whole capture.
+fn counted(statistics: &str) -> u64 {
+    let row = statistics.lines().find(|line| line.contains("<>")).expect("a row of io,stat");
+    let last = row.split('|').rev().map(str::trim).find(|cell| !cell.is_empty());
+    last.and_then(|cell| cell.parse().ok()).unwrap_or_else(|| panic!("{row}"))
+}
+
+fn check(capture: &Path, commands: u64) {
+    // A row for each entry that is seen for the first time.
+    let count = "io,stat,0,COUNT(nvme_pcie.sqe.cid)nvme_pcie.sqe.cid && !farlane.seen_in";
+    for pass in PASSES {
+        let mut options = pass.to_vec();
+        options.extend(["-q", "-z", "expert", "-z", count]);
+        let said = Tshark::ready().run(capture, &options);
+        let name = format!("{} {pass:?}", capture.display());
+        assert_eq!(complaints(&said), [""; 0], "{name}");
+        assert_eq!(counted(&said), commands, "{name}: commands");
+        assert!(!said.contains("Lua Error"), "{name}");
+    }
+}
+
+fn check_plan(folder: &Path, plan: &str) -> usize {
+    let captures = [false, true].into_iter().filter_map(|raw| simulate(folder, plan, raw));
+    captures.map(|(capture, commands)| check(&capture, commands)).count()
+}
+
+#[test]
+fn no_plan_has_errors_in_its_capture() {
+    let folder = folder::kept("wireshark-plans");
+    let plans = fs::read_dir(repository().join("plans")).unwrap();
+    let names = plans.map(|entry| entry.unwrap().path());
+    let mut names: Vec<String> =
+        names.map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned()).collect();
+    names.sort();
+    Tshark::ready();
+    // tshark takes one core.
+    let (odd, even): (Vec<_>, Vec<_>) = names.iter().enumerate().partition(|(at, _)| at % 2 == 1);
+    let all = |plans: Vec<(usize, &String)>| -> usize {
+        plans.into_iter().map(|(_, plan)| check_plan(&folder, plan)).sum()
+    };
+    let captures = thread::scope(|scope| {
+        let other = scope.spawn(|| all(odd));
+        all(even) + other.join().unwrap()
+    });
+    // All but the plan without a wire also as they are.
+    assert_eq!(captures, 2 * names.len() - 1);
+}
+
+/// As somebody clicks in Wireshark: once in order, then anywhere.
+#[test]
+fn packets_may_be_looked_at_in_any_order() {
+    let folder = folder::kept("wireshark-clicks");
+    for raw in [false, true] {
+        let (capture, _) = simulate(&folder, "industrial-cell", raw).unwrap();
+        let mut sharkd = Sharkd::start(&folder, &capture);
+        let packets = sharkd.packets();
+        // Packets 0, k, 2k, … modulo a prime beyond the last one, twice.
+        let order = |step: u64| (0..200).map(move |i| 1 + i * step % 10_007 % packets);
+        let mut decoded = 0;
+        let first: Vec<_> = order(7919).map(|number| (number, sharkd.packet(number))).collect();
+        for (number, shown) in first.iter().rev() {
+            assert!(!shown.contains(r#""s":"Error""#), "packet {number}: {shown}");
+            assert!(!shown.contains(r#""s":"Warning""#), "packet {number}: {shown}");
+            assert!(!shown.contains("Lua Error"), "packet {number}: {shown}");
+            decoded += usize::from(shown.contains("farlane tunnel, "));
+            assert_eq!(sharkd.packet(*number), *shown, "packet {number}, again");
+        }
+        assert!(decoded > 20, "{}: {decoded} packets are decoded", capture.display());
+    }
+}
