@@ -212,6 +212,7 @@ impl Planned {
         let mut at = 0;
         while at < words.len() {
             let next = words.get(at + 1).copied().unwrap_or("");
+            let (next, comma) = next.strip_suffix(',').map_or((next, ""), |next| (next, ","));
             let named = match words[at] {
                 "host" => pick(&self.hosts, next),
                 "link" => pick(&self.drives, next),
@@ -220,7 +221,7 @@ impl Planned {
                 _ => None,
             };
             at += if named.is_some() { 2 } else { 1 };
-            out.push(named.unwrap_or_else(|| words[at - 1].to_owned()));
+            out.push(named.map_or_else(|| words[at - 1].to_owned(), |name| name + comma));
         }
         out.join(" ")
     }

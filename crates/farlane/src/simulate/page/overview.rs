@@ -6,7 +6,6 @@ use crate::report::{Page, Tile, time};
 use crate::simulate::gather::{Gathered, Kind};
 use crate::simulate::limits::Verdict;
 use sim::measure::Op;
-use wire::{Duration, Instant};
 
 /// Of all commands, or of all configuration reads.
 pub(super) fn tiles(page: &mut Page, subject: &Subject<'_>) {
@@ -52,12 +51,7 @@ fn commands(tiles: &mut Vec<Tile>, subject: &Subject<'_>) {
         let name = if gathered.kinds.len() == 1 { name } else { format!("of all: {name}") };
         tiles.push(tile(time(kind.latency.summary().max_ns as f64), &format!("worst {name}")));
     }
-    let runs = report.hosts.iter().enumerate().filter_map(|(number, host)| {
-        let kinds = gathered.kinds.iter().filter(|((of, _), _)| usize::from(*of) == number);
-        let begin = kinds.map(|(_, kind)| kind.timeline().start).min()?;
-        Some((begin, host.span, host.bytes))
-    });
-    tiles.push(tile(rate(throughput(runs)), "throughput"));
+    tiles.push(tile(rate(report.throughput() as f64), "throughput"));
 }
 
 fn config_reads(tiles: &mut Vec<Tile>, subject: &Subject<'_>) {
@@ -80,15 +74,6 @@ pub(super) fn worst(gathered: &Gathered) -> Option<((u16, Op), &Kind)> {
     kinds.max_by_key(|(_, kind)| span(kind)).map(|(name, kind)| (*name, kind))
 }
 
-/// Bytes a second of workloads that began, lasted and moved so much, from the
-/// first beginning to the last end.
-fn throughput(runs: impl Iterator<Item = (Instant, Duration, u64)>) -> f64 {
-    let whole = runs.map(|(begin, span, bytes)| (begin, begin + span, bytes));
-    let whole = whole.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1), a.2 + b.2));
-    let Some((begin, end, bytes)) = whole else { return 0.0 };
-    bytes as f64 / (end.since(begin).as_ps().max(1) as f64 / 1e12)
-}
-
 /// Bytes per second, readable.
 fn rate(bytes: f64) -> String {
     match bytes {
@@ -104,16 +89,11 @@ mod tests {
     use sim::Config;
     use sim::measure::{CommandRecord, Observer, Split};
     use sim::workload::{Fio, Rw, Workload};
+    use wire::{Duration, Instant};
 
     #[test]
-    fn throughput_is_over_the_common_span() {
-        let run =
-            |begin, span: u64, bytes| (Instant::from_ns(begin), Duration::from_ns(span), bytes);
-        let two = [run(0, 10_000, 1_000_000), run(90_000, 10_000, 1_000_000)];
-        assert_eq!(rate(throughput(two.into_iter())), "20.00 GB/s");
-        let within = [run(0, 100_000, 1_000), run(20_000, 10_000, 1_000)];
-        assert_eq!(rate(throughput(within.into_iter())), "20.0 MB/s");
-        assert_eq!(throughput(std::iter::empty()), 0.0);
+    fn rates_are_readable() {
+        assert_eq!([2e3, 2e7, 2e10].map(rate), ["2 kB/s", "20.0 MB/s", "20.00 GB/s"]);
     }
 
     #[test]
