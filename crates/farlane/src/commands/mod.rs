@@ -11,6 +11,7 @@ pub mod sim;
 pub mod switch;
 pub mod trace;
 
+use serde::Serialize;
 use std::fmt;
 
 /// Why a command failed: one line for its user.
@@ -37,3 +38,8 @@ impl From<String> for Failure {
 
 /// What a command ends in.
 pub type Outcome = Result<(), Failure>;
+
+/// A document of `--json` as it is printed.
+fn json<D: Serialize + ?Sized>(document: &D) -> String {
+    serde_json::to_string_pretty(document).expect("plain keys")
+}

@@ -146,8 +146,8 @@ impl Plot {
         (lengths.max().unwrap_or(0) as f64 * CHARACTER + BESIDE).max(LEFT)
     }
 
-    fn at(&self, x: f64) -> f64 {
-        let left = self.left();
+    /// With the y axis at `left`.
+    fn at(&self, left: f64, x: f64) -> f64 {
         left + self.x.place(x) * (SIZE.0 - left - RIGHT)
     }
 
@@ -163,20 +163,23 @@ impl Plot {
             SIZE.1,
             escape(&self.title)
         );
-        self.grid(&mut out);
-        for (left, right, value) in &self.bars {
-            let (left, right, top) = (self.at(*left), self.at(*right), self.level(*value));
+        let left = self.left();
+        self.grid(&mut out, left);
+        for (from, to, value) in &self.bars {
+            let (from, to) = (self.at(left, *from), self.at(left, *to));
+            let top = self.level(*value);
             let height = SIZE.1 - BOTTOM - top;
-            let width = (right - left - 0.6).max(0.4);
+            let width = (to - from - 0.6).max(0.4);
             let _ = write!(
                 out,
-                "<rect x=\"{left:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" \
+                "<rect x=\"{from:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" \
                  fill=\"{}\" fill-opacity=\".75\"/>",
                 colour(0)
             );
         }
-        self.series.iter().enumerate().for_each(|(number, one)| self.line(&mut out, number, one));
-        self.marks(&mut out);
+        let series = self.series.iter().enumerate();
+        series.for_each(|(number, one)| self.line(&mut out, left, number, one));
+        self.marks(&mut out, left);
         out += "</svg>";
         if self.series.len() > 1 {
             out += &self.key();
@@ -184,8 +187,8 @@ impl Plot {
         out
     }
 
-    fn grid(&self, out: &mut String) {
-        let (left, right, bottom) = (self.left(), SIZE.0 - RIGHT, SIZE.1 - BOTTOM);
+    fn grid(&self, out: &mut String, left: f64) {
+        let (right, bottom) = (SIZE.0 - RIGHT, SIZE.1 - BOTTOM);
         for tick in self.y.ticks() {
             let at = self.level(tick);
             let _ = write!(
@@ -197,7 +200,7 @@ impl Plot {
                 escape(&(self.y.format)(tick))
             );
         }
-        self.columns(out);
+        self.columns(out, left);
         let _ = write!(
             out,
             "<path d=\"M{left:.1} {TOP}V{bottom}H{right}\" fill=\"none\" stroke=\"#5b6875\"/>\
@@ -211,14 +214,14 @@ impl Plot {
     }
 
     /// Lines upwards, and what is below them.
-    fn columns(&self, out: &mut String) {
+    fn columns(&self, out: &mut String, left: f64) {
         let round = || self.x.ticks().into_iter().map(|tick| (tick, (self.x.format)(tick)));
         let named = self.names.iter().cloned();
         let all: Vec<_> = if self.names.is_empty() { round().collect() } else { named.collect() };
         let bottom = SIZE.1 - BOTTOM;
         let mut free = f64::NEG_INFINITY;
         for (place, name) in all {
-            let at = self.at(place);
+            let at = self.at(left, place);
             let _ = write!(out, "<path d=\"M{at:.1} {TOP}V{bottom}\" stroke=\"#e3e8ec\"/>");
             let half = name.chars().count() as f64 * CHARACTER / 2.0;
             let middle = at.min(SIZE.0 - half);
@@ -236,10 +239,11 @@ impl Plot {
         }
     }
 
-    fn line(&self, out: &mut String, number: usize, series: &Series) {
+    fn line(&self, out: &mut String, left: f64, number: usize, series: &Series) {
         let points = series.points.iter();
-        let points: Vec<String> =
-            points.map(|(x, y)| format!("{:.1},{:.1}", self.at(*x), self.level(*y))).collect();
+        let points: Vec<String> = points
+            .map(|(x, y)| format!("{:.1},{:.1}", self.at(left, *x), self.level(*y)))
+            .collect();
         let _ = write!(
             out,
             "<polyline fill=\"none\" stroke=\"{}\" stroke-width=\"1.8\" stroke-linejoin=\"round\" \
@@ -253,14 +257,14 @@ impl Plot {
 
     /// From right to left and from the top: each begins below the words of
     /// those before it, which stand to its right or reach over it.
-    fn marks(&self, out: &mut String) {
+    fn marks(&self, out: &mut String, left: f64) {
         let mut marks: Vec<&(f64, String)> = self.marks.iter().collect();
         marks.sort_by(|a, b| b.0.total_cmp(&a.0));
         for (number, (place, name)) in marks.into_iter().enumerate() {
-            let (at, top) = (self.at(*place), TOP + 13.0 * number as f64);
+            let (at, top) = (self.at(left, *place), TOP + 13.0 * number as f64);
             let wide = name.chars().count() as f64 * CHARACTER;
             let (shift, anchor) =
-                if at - wide - 6.0 > self.left() { (-4.0, "end") } else { (4.0, "start") };
+                if at - wide - 6.0 > left { (-4.0, "end") } else { (4.0, "start") };
             let _ = write!(
                 out,
                 "<path d=\"M{at:.1} {top:.1}V{}\" stroke=\"#1c2733\" stroke-dasharray=\"3 3\"/>\

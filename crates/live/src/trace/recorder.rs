@@ -201,7 +201,6 @@ impl Recorder {
     fn note(&mut self, at: Instant, seen: Seen) {
         if self.seen.len() == MOST_SEEN {
             self.settle(MOST_SEEN);
-            self.stamps.follow(at);
         }
         self.seen.push((at, seen));
     }

@@ -34,7 +34,7 @@ pub fn page(results: &Results, document: &Document) -> String {
     });
     page.figures(&figures.collect::<Vec<_>>());
     page.section("Data");
-    let text = serde_json::to_string_pretty(document).expect("plain keys");
+    let text = crate::commands::json(document);
     page.details("JSON, with percentiles", &text);
     page.finish(&format!("Written by farlane {}.", env!("CARGO_PKG_VERSION")))
 }

@@ -192,7 +192,7 @@ pub fn run(series: &Series, floor: &FloorEntry) -> Run {
 
 /// One JSON document on stdout.
 pub fn json(document: &Document) {
-    let text = serde_json::to_string_pretty(document).expect("plain keys");
+    let text = crate::commands::json(document);
     println!("{text}");
 }
 

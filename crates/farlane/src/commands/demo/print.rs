@@ -91,7 +91,7 @@ pub fn json(findings: &Findings) {
             orphans: findings.rig.analyser().counters().orphans,
         },
     };
-    let text = serde_json::to_string_pretty(&document).expect("the document has no odd keys");
+    let text = crate::commands::json(&document);
     println!("{text}");
 }
 

@@ -105,7 +105,7 @@ impl<D: Serialize> Told<'_, D> {
                 }
             }
         }
-        let text = serde_json::to_string_pretty(&self.document).expect("plain keys");
+        let text = crate::commands::json(&self.document);
         if options.json {
             println!("{text}");
         }

@@ -149,6 +149,6 @@ fn seeds(args: &Args, planned: &Planned) -> Vec<Planned> {
 }
 
 fn print(value: &impl serde::Serialize) -> Outcome {
-    println!("{}", serde_json::to_string_pretty(value).expect("plain keys"));
+    println!("{}", crate::commands::json(value));
     Ok(())
 }

@@ -143,7 +143,7 @@ fn page(args: &Args, sweeps: &[Sweep], points: &[Vec<String>], documents: &[Docu
     });
     page.figures(&figures.collect::<Vec<_>>());
     page.section("Data");
-    page.details("JSON", &serde_json::to_string_pretty(documents).expect("plain keys"));
+    page.details("JSON", &crate::commands::json(documents));
     page.finish(&format!("Written by farlane {}.", env!("CARGO_PKG_VERSION")))
 }
 

@@ -38,7 +38,7 @@ pub fn page(all: &Ablation, document: &Document) -> String {
         page.table(&check(document));
     }
     page.section("Data");
-    let text = serde_json::to_string_pretty(document).expect("plain keys");
+    let text = crate::commands::json(document);
     page.details("JSON, with percentiles", &text);
     page.finish(&format!("Written by farlane {}.", env!("CARGO_PKG_VERSION")))
 }

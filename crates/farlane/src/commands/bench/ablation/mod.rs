@@ -136,7 +136,7 @@ pub fn run(args: &Args, waiting: Waiting) -> Outcome {
     progress.done();
     let document = print::document(&all);
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&document).expect("plain keys"));
+        println!("{}", crate::commands::json(&document));
     } else {
         print::table(&document);
     }

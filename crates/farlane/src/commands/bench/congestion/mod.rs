@@ -66,7 +66,7 @@ pub fn run(args: &Args) -> Outcome {
     progress.done();
     if args.json {
         let document = Document { schema: SCHEMA, runs };
-        println!("{}", serde_json::to_string_pretty(&document).expect("plain keys"));
+        println!("{}", crate::commands::json(&document));
     } else {
         print!("{}", print::table(&runs));
     }

@@ -146,7 +146,7 @@ pub fn run(args: &Args) -> Outcome {
     progress.done();
     let document = document(median, tenth, peak, reference.as_ref());
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&document).expect("plain keys"));
+        println!("{}", crate::commands::json(&document));
     } else {
         print(args, &document, median);
     }
