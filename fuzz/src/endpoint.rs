@@ -22,12 +22,13 @@ struct Run {
 pub fn run(data: &[u8]) {
     let mut source = Source(data);
     let endpoint = Endpoint::new(EndpointConfig {
-        vendor: 1,
+        vendor: 0xfa12,
         device: 2,
         subsystem: (1, 2),
         class: [5, 0, 0],
         revision: 0,
         serial: 3,
+        incarnation: Some(4),
         bar0_size: 0x4000,
         vectors: 4,
         max_payload: 128 << source.below(6),

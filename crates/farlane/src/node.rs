@@ -3,10 +3,11 @@
 use crate::commands::Failure;
 use crate::namespace::Namespace;
 use clap::Args;
+use live::media::Media;
 use live::net::{Address, RawSettings, largest_payload};
+pub use live::random_number as instance;
 use live::{NvmeDrive, Poller, Report, Waiting};
 use nvme::{Config, Controller};
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use switch::aggregate::Policy;
 use switch::congestion::{self, Rate};
@@ -154,11 +155,6 @@ pub fn print_report(report: &Report) {
     report.iter().for_each(|(name, counters)| eprintln!("{name}: {counters}"));
 }
 
-/// A number that no other process has, most likely.
-pub fn instance() -> u64 {
-    RandomState::new().build_hasher().finish()
-}
-
 /// A drive over `namespaces`. Without a serial number it gets one that stays
 /// the same as long as its files, or `place`, do.
 ///
@@ -183,7 +179,20 @@ pub fn drive(
         serial.map_or_else(|| format!("FL{:016X}", fnv1a(identity.as_bytes())), str::to_owned);
     let mut config = Config::new(serial, configs);
     config.max_payload = max_payload;
+    config.incarnation = incarnation_of(&media);
     Ok(NvmeDrive::new(Controller::new(wire::Instant::ZERO, config), media))
+}
+
+/// The incarnation of a drive: FNV-1a over those of its namespaces in order,
+/// each after its NSID, little endian. One namespace with new contents makes
+/// those of the drive new.
+fn incarnation_of(media: &[Box<dyn Media>]) -> u64 {
+    let numbered = (1u32..).zip(media);
+    let bytes = numbered.flat_map(|(nsid, media)| {
+        let incarnation = media.incarnation().to_le_bytes();
+        nsid.to_le_bytes().into_iter().chain(incarnation)
+    });
+    fnv1a(&bytes.collect::<Vec<u8>>())
 }
 
 /// 64-bit FNV-1a.

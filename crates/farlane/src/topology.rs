@@ -236,7 +236,7 @@ mod tests {
             address: 0xe000_0000,
         }];
         let msix = Some(Msix { capability: 0x50, vectors: 65, table: (0, 0), pending: (0, 0) });
-        let device = Device { bars, msix, serial: Some(0x1234) };
+        let device = Device { bars, msix, serial: Some(0x1234), contents: None };
         let drive = |bus| node((bus, 0), [1, 8, 2], Kind::Endpoint(device.clone()));
         let ports = vec![
             port((2, 0), 6, Some(1), (3, 3), vec![drive(3)]),

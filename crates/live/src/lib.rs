@@ -20,6 +20,8 @@ pub mod trace;
 pub mod vfio_user;
 mod wanted;
 
+use std::hash::{BuildHasher, Hasher, RandomState};
+
 pub use attached::{Attached, NvmeDrive, Report};
 pub use clock::Clock;
 pub use device::DeviceNode;
@@ -27,3 +29,8 @@ pub use host::Machine;
 pub use poller::{Poller, Waiting};
 pub use trace::Tracer;
 pub use wanted::Wanted;
+
+/// A number that nobody else has, most likely.
+pub fn random_number() -> u64 {
+    RandomState::new().build_hasher().finish()
+}

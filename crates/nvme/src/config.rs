@@ -7,7 +7,7 @@ use pcie::EndpointConfig;
 /// Linux's nvme driver (`nvme_id_table`), so that the driver binds by class
 /// code and works around nothing. 1b36:0010, QEMU's own drive, would lose its
 /// namespace identifiers (NVME_QUIRK_BOGUS_NID).
-pub(crate) const VENDOR: u16 = 0xfa12;
+pub(crate) const VENDOR: u16 = pcie::config::contents::VENDOR;
 /// PCI device ID.
 pub(crate) const DEVICE: u16 = 0x0001;
 /// Class code: mass storage, non-volatile memory, NVM Express I/O controller.
@@ -46,6 +46,9 @@ pub struct Config {
     /// Serial number, up to 20 ASCII characters. Two drives of one host need
     /// different ones: subsystem and namespace names derive from it.
     pub serial: String,
+    /// Identifies what all namespaces hold together: the same as long as no
+    /// data were lost, another one when they may have been.
+    pub incarnation: u64,
     /// Model number, up to 40 ASCII characters.
     pub model: String,
     /// Firmware revision, up to 8 ASCII characters.
@@ -90,6 +93,7 @@ impl Config {
     pub fn new(serial: impl Into<String>, namespaces: Vec<NamespaceConfig>) -> Self {
         Self {
             serial: serial.into(),
+            incarnation: 0,
             model: "farlane NVMe drive".into(),
             firmware: env!("CARGO_PKG_VERSION").into(),
             namespaces,
@@ -152,6 +156,7 @@ impl Config {
             class: CLASS,
             revision: 1,
             serial: self.device_serial(),
+            incarnation: Some(self.incarnation),
             bar0_size: BAR0,
             vectors: self.io_queues + 1,
             max_payload: self.max_payload,

@@ -153,7 +153,7 @@ fn tell(event: HostEvent) {
         HostEvent::VmmGone(number, why) => eprintln!("endpoint {number}: VMM gone: {why}"),
         HostEvent::LinkDown(port, cause) => eprintln!("port {port}: link down: {cause}"),
         HostEvent::LinkUp(port) => eprintln!("port {port}: link up"),
-        HostEvent::Back(number) => eprintln!("endpoint {number}: attached again"),
+        HostEvent::Endpoint(number, news) => eprintln!("endpoint {number}: {news}"),
         HostEvent::Changed(port, why) => eprintln!("port {port}: {why}"),
         HostEvent::Report(report) => print_report(&report),
     }

@@ -79,7 +79,8 @@ impl DeviceNode {
 
 /// A process that runs `farlane switch`; ends with its owner.
 pub struct SwitchNode {
-    process: Process,
+    /// The process, to look at what it says.
+    pub process: Process,
     address: SocketAddr,
 }
 

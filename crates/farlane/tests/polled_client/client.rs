@@ -30,6 +30,7 @@ const GET_INFO: u16 = 4;
 const GET_REGION_INFO: u16 = 5;
 const REGION_READ: u16 = 9;
 const REGION_WRITE: u16 = 10;
+const DEVICE_RESET: u16 = 13;
 
 /// Region numbers of a PCI device.
 pub const BAR0: u32 = 0;
@@ -209,6 +210,11 @@ impl Client {
         let mut request = Self::access(region, offset, count);
         request.extend_from_slice(&value.to_le_bytes()[..count]);
         self.exchange(REGION_WRITE, &request, &[]);
+    }
+
+    /// VFIO_USER_DEVICE_RESET.
+    pub fn reset_device(&self) {
+        self.exchange(DEVICE_RESET, &[], &[]);
     }
 
     fn dma(&self, command: u16, front: [u32; 2], range: &[u64], memory: &Memory) {

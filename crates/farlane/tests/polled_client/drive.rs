@@ -20,6 +20,9 @@ const IO: u64 = 0x4000;
 const PRP_LIST: u64 = 0x8000;
 const DATA: u64 = 0x1_0000;
 
+/// The Command register (PCIe Base 4.0, section 7.5.1.1.3).
+const COMMAND: u64 = 4;
+
 // Registers (NVMe 1.4, section 3.1).
 const CAP: u64 = 0x00;
 const CC: u64 = 0x14;
@@ -102,18 +105,22 @@ pub struct Drive {
 impl Drive {
     /// Connects and brings the controller up.
     pub fn attach(socket: &Path) -> Self {
-        let client = Client::attach(socket);
+        let mut drive = Self::connect(socket);
         // Bus master and no INTx; memory space and the BARs are left alone.
-        let command = client.read(CONFIG, 4, 2);
-        client.write(CONFIG, 4, 2, command | 0x404);
-        let doorbells = client.doorbells();
-        let memory = Memory::new(ADDRESS, SIZE);
-        client.map(&memory);
-        let mut drive =
-            Self { client, memory, doorbells, admin: Queue::new(0, ADMIN), io: Queue::new(1, IO) };
+        let command = drive.client.read(CONFIG, COMMAND, 2);
+        drive.client.write(CONFIG, COMMAND, 2, command | 0x404);
         drive.enable();
         drive.create_queues();
         drive
+    }
+
+    /// Connects and leaves the function as it is.
+    pub fn connect(socket: &Path) -> Self {
+        let client = Client::attach(socket);
+        let doorbells = client.doorbells();
+        let memory = Memory::new(ADDRESS, SIZE);
+        client.map(&memory);
+        Self { client, memory, doorbells, admin: Queue::new(0, ADMIN), io: Queue::new(1, IO) }
     }
 
     fn enable(&self) {
@@ -135,6 +142,65 @@ impl Drive {
         while (self.client.read(BAR0, CSTS, 4) & 1 == 1) != ready {
             assert!(Instant::now() < deadline, "CSTS.RDY stays {}", !ready);
         }
+    }
+
+    /// Disables and enables the controller and makes the queues again, as the
+    /// driver of a process does after an error. Bus mastering is left alone.
+    pub fn recover(&mut self) {
+        self.memory.store(ADMIN, &vec![0; DATA as usize]);
+        (self.admin, self.io) = (Queue::new(0, ADMIN), Queue::new(1, IO));
+        self.enable();
+        self.create_queues();
+    }
+
+    /// The controller reads all ones.
+    pub fn is_gone(&self) -> bool {
+        self.client.read(BAR0, CSTS, 4) == u64::from(u32::MAX)
+    }
+
+    /// Waits until it does.
+    pub fn wait_until_gone(&self) {
+        let deadline = Instant::now() + LIMIT;
+        while !self.is_gone() {
+            assert!(Instant::now() < deadline, "the drive is still there");
+            thread::yield_now();
+        }
+    }
+
+    /// Vendor and device ID as the client sees them.
+    pub fn id(&self) -> u64 {
+        self.client.read(CONFIG, 0, 4)
+    }
+
+    /// Whether Bus Master Enable is set.
+    pub fn is_bus_master(&self) -> bool {
+        self.client.read(CONFIG, COMMAND, 2) & 4 != 0
+    }
+
+    /// Sets Bus Master Enable, or clears it.
+    pub fn master_bus(&self, enable: bool) {
+        self.client.write(CONFIG, COMMAND, 2, if enable { 0x404 } else { 0x400 });
+    }
+
+    /// Asks for VFIO_USER_DEVICE_RESET.
+    pub fn reset_device(&self) {
+        self.client.reset_device();
+    }
+
+    /// Asks for a function-level reset (PCIe Base 4.0, section 7.5.3.4, bit 15).
+    pub fn reset_function(&self) {
+        let express = self.capability(0x10);
+        self.client.write(CONFIG, express + 8, 2, 1 << 15);
+    }
+
+    /// Where a capability is in configuration space.
+    fn capability(&self, id: u64) -> u64 {
+        let mut at = self.client.read(CONFIG, 0x34, 1);
+        while at != 0 && self.client.read(CONFIG, at, 1) != id {
+            at = self.client.read(CONFIG, at + 1, 1);
+        }
+        assert_ne!(at, 0, "no capability {id:#x}");
+        at
     }
 
     fn administer(&mut self, command: Command) -> u32 {

@@ -2,20 +2,30 @@
 //! software, in order, and the endpoint's DMA and interrupts reach the guest.
 
 use super::Fetched;
+use super::comeback::{self, Looked, News, Settled, State};
+use crate::random_number;
 use crate::vfio_user::{
-    Action, Bar, BarKind, BindError, DmaError, DmaId, DmaRead, DmaWrite, EndpointInfo, Server,
-    SharedRange, Token,
+    Action, Bar, BarKind, BindError, DmaError, DmaId, DmaRead, DmaWrite, EndpointInfo, Presence,
+    Server, SharedRange, Token,
 };
 use bytes::Bytes;
-use pcie::enumerate::{self, Node, Settings};
+use pcie::enumerate::{Kind, Loss, Node, Returned, Settings};
 use pcie::root::ReadToken;
 use pcie::software::{Bus, Task};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use wire::Instant;
 
-/// What a piece of host software brings for the VMM.
-type Reply = Option<(Token, Vec<u8>)>;
+/// What a piece of host software ends in.
+enum Ended {
+    /// Nothing that anybody waits for.
+    Done,
+    /// An answer for the VMM.
+    Reply(Token, Vec<u8>),
+    /// A reset, who was found (`None` if nobody was), and how often the link
+    /// had been lost when it began.
+    Reset(Token, Option<Looked>, u64),
+}
 
 /// DMA that the client could not take yet.
 enum Deferred {
@@ -42,9 +52,17 @@ pub struct Endpoint {
     server: Server,
     bus: Bus,
     settings: Settings,
-    present: bool,
+    /// The host's mark in the function, see [`pcie::config::contents`].
+    owner: u64,
+    state: State,
+    /// Times the link was lost: what was found before is worth nothing after.
+    losses: u64,
+    /// What is to be given back to the function before anything else.
+    restore: Option<Settled>,
+    /// What the user has not been told yet.
+    pub news: Vec<News>,
     msix: bool,
-    running: Vec<Task<Reply>>,
+    running: Vec<Task<Ended>>,
     /// What runs are reads.
     reading: bool,
     backlog: VecDeque<Action>,
@@ -101,7 +119,12 @@ impl Endpoint {
             server: Server::bind(directory, number, info)?,
             bus,
             settings,
-            present: true,
+            // Never 0, which says that nobody has had the device.
+            owner: random_number() | 1,
+            state: State::Attached,
+            losses: 0,
+            restore: Some(Settled::default()),
+            news: Vec::new(),
             msix: false,
             running: Vec::new(),
             reading: false,
@@ -181,15 +204,21 @@ impl Endpoint {
             let mut running = std::mem::take(&mut self.running);
             running.retain_mut(|task| match task.poll(now) {
                 None => true,
-                Some(reply) => {
+                Some(ended) => {
                     moved = true;
-                    if let Some((token, data)) = reply {
-                        self.server.reply(now, token, Ok(&data));
-                    }
+                    self.ended(now, ended);
                     false
                 }
             });
             self.running = running;
+            if let Some(settled) = self.restore.take_if(|_| self.running.is_empty()) {
+                self.reading = false;
+                let (bus, node, owner) = (self.bus.clone(), self.node.clone(), self.owner);
+                self.begin(async move {
+                    comeback::restore(&bus, &node, owner, settled).await;
+                    Ended::Done
+                });
+            }
             if !self.may_start() {
                 return moved;
             }
@@ -200,11 +229,26 @@ impl Endpoint {
         }
     }
 
+    fn ended(&mut self, now: Instant, ended: Ended) {
+        let token = match ended {
+            Ended::Done => return,
+            Ended::Reply(token, data) => return self.server.reply(now, token, Ok(&data)),
+            Ended::Reset(token, looked, losses) => {
+                if let Some(looked) = looked.filter(|_| losses == self.losses) {
+                    self.looked(now, looked);
+                }
+                token
+            }
+        };
+        self.server.reply(now, token, Ok(&[]));
+    }
+
     fn may_start(&self) -> bool {
         let beside = self.reading
             && self.running.len() < MOST_READS
             && self.backlog.front().is_some_and(is_read);
-        (self.running.is_empty() || beside) && self.bus.queued() < MOST_ACTIONS
+        let next = self.restore.is_none() && (self.running.is_empty() || beside);
+        next && self.bus.queued() < MOST_ACTIONS
     }
 
     fn start(&mut self, action: Action) {
@@ -213,15 +257,15 @@ impl Endpoint {
             Action::ClientReady | Action::DmaDone { .. } => {}
             Action::ConfigRead { token, offset, size } => self.begin(async move {
                 let value = bus.config_read(node.bdf, offset, size).await;
-                Some((token, value.to_le_bytes()[..usize::from(size)].to_vec()))
+                Ended::Reply(token, value.to_le_bytes()[..usize::from(size)].to_vec())
             }),
             Action::ConfigWrite { token, offset, size, value } => self.begin(async move {
                 bus.config_write(node.bdf, offset, size, value).await;
-                Some((token, Vec::new()))
+                Ended::Reply(token, Vec::new())
             }),
             Action::BarRead { token, bar, offset, length } => {
                 let address = node.bar(bar).map_or(0, |bar| bar.address) + offset;
-                self.begin(async move { Some((token, read(&bus, address, length).await)) });
+                self.begin(async move { Ended::Reply(token, read(&bus, address, length).await) });
             }
             Action::BarWrite { bar, offset, data } => {
                 if let Some(bar) = node.bar(bar) {
@@ -230,10 +274,12 @@ impl Endpoint {
             }
             Action::MsixEnable(enable) => {
                 self.msix = enable;
-                self.begin(async move {
-                    set_msix(&bus, &node, enable).await;
-                    None
-                });
+                if self.state == State::Attached {
+                    self.begin(async move {
+                        comeback::set_msix(&bus, &node, enable).await;
+                        Ended::Done
+                    });
+                }
             }
             Action::Reset { token, .. } => self.reset(token),
             Action::ClientGone { token } => {
@@ -250,46 +296,112 @@ impl Endpoint {
         }
     }
 
-    fn begin(&mut self, software: impl Future<Output = Reply> + 'static) {
+    fn begin(&mut self, software: impl Future<Output = Ended> + 'static) {
         self.running.push(Task::new(&self.bus, software));
     }
 
+    /// A reset that the client asked for, or that its end asks for: what is
+    /// there now is looked at, and is the client's after it.
     fn reset(&mut self, token: Token) {
         self.msix = false;
-        if !self.present {
-            self.begin(async move { Some((token, Vec::new())) });
-            return;
-        }
-        let (bus, node, settings) = (self.bus.clone(), self.node.clone(), self.settings.clone());
+        let place = match &mut self.state {
+            State::Attached => self.node.clone(),
+            State::Waiting(node) => Node::clone(node),
+            State::Lost { reset } => {
+                *reset = true;
+                self.begin(async move { Ended::Reply(token, Vec::new()) });
+                return;
+            }
+        };
+        let Some(before) = self.node.identity() else { unreachable!("an endpoint") };
+        let (bus, settings) = (self.bus.clone(), self.settings.clone());
+        let (owner, losses) = (self.owner, self.losses);
         self.begin(async move {
-            function_level_reset(&bus, &node, &settings).await;
-            Some((token, Vec::new()))
+            let looked = comeback::look_and_reset(&bus, before, &place, &settings, owner).await;
+            Ended::Reset(token, looked, losses)
         });
+    }
+
+    /// A reset of the client is over.
+    fn looked(&mut self, now: Instant, Looked { identity, returned }: Looked) {
+        let waited = match &self.state {
+            State::Attached => false,
+            State::Waiting(node) => {
+                self.node = Node::clone(node);
+                true
+            }
+            State::Lost { .. } => return,
+        };
+        match returned {
+            Returned::Another(why) => return self.keep_away(now, why),
+            Returned::NewContents(loss) => self.news.push(News::BackWithNewContents(loss)),
+            Returned::Same if waited => self.news.push(News::Back),
+            Returned::Same => {}
+        }
+        if let Kind::Endpoint(device) = &mut self.node.kind {
+            device.contents = identity.contents;
+        }
+        self.attach(now);
+    }
+
+    fn attach(&mut self, now: Instant) {
+        self.state = State::Attached;
+        self.server.set_presence(now, Presence::Present);
+    }
+
+    /// Another device is there: a driver that merely resets what it knows
+    /// would take its blocks for those of the device before.
+    fn keep_away(&mut self, now: Instant, why: String) {
+        self.news.push(News::Changed(why));
+        self.state = State::Waiting(Box::new(self.node.clone()));
+        self.server.set_presence(now, Presence::Absent);
     }
 
     /// The link went down: everything reads all ones from now on.
     pub fn lost(&mut self, now: Instant) {
-        self.present = false;
-        self.server.set_present(now, false);
+        self.state = State::Lost { reset: false };
+        self.losses += 1;
+        self.restore = None;
+        self.server.set_presence(now, Presence::Absent);
+        // Doorbells of before mean nothing to the function that comes back.
+        self.backlog.retain(|action| !matches!(action, Action::BarWrite { .. }));
     }
 
-    /// The endpoint is back, enumerated anew as `node`.
-    ///
-    /// # Errors
-    /// If it is another device than the VMM was shown: what differs. It stays
-    /// away then, for a driver that merely resets what it knows would take its
-    /// blocks for those of the device before.
-    pub fn found(&mut self, now: Instant, node: Node) -> Result<(), String> {
-        if let Some(difference) = difference(&self.node, &node) {
-            return Err(difference);
-        }
+    /// The link is up again; `node` is what was enumerated where the endpoint
+    /// was, if anything.
+    pub fn found(&mut self, now: Instant, node: Option<Node>) {
+        let Some(node) = node else { return self.keep_away(now, "nothing there".to_owned()) };
+        // A driver knows nothing of the data before the first reset that it
+        // asked for, and none at all is there without a client.
+        let unknown = !self.server.in_use() || self.state == State::Lost { reset: true };
+        let command = match self.node.returned(&node, self.owner) {
+            Returned::Another(why) => return self.keep_away(now, why),
+            Returned::NewContents(loss) if !unknown => return self.wait(now, node, loss),
+            Returned::NewContents(loss) => {
+                self.news.push(News::BackWithNewContents(loss));
+                [None; 2]
+            }
+            Returned::Same => {
+                self.news.push(News::Back);
+                self.server.command_register()
+            }
+        };
         self.node = node;
-        self.present = true;
-        if self.msix {
-            self.backlog.push_front(Action::MsixEnable(true));
-        }
-        self.server.set_present(now, true);
-        Ok(())
+        self.restore = Some(Settled { msix: self.msix, command });
+        self.attach(now);
+    }
+
+    /// What is there reaches no memory of the client yet.
+    fn waits(&self) -> bool {
+        matches!(self.state, State::Waiting(_))
+    }
+
+    /// New contents under a client that knows the old ones: it sees the
+    /// function and can reset it, but its driver cannot use it before.
+    fn wait(&mut self, now: Instant, node: Node, loss: Loss) {
+        self.news.push(News::NewContents(loss));
+        self.state = State::Waiting(Box::new(node));
+        self.server.set_presence(now, Presence::ConfigOnly);
     }
 
     /// Whether the device may write more.
@@ -305,6 +417,9 @@ impl Endpoint {
         length: usize,
         token: &ReadToken,
     ) -> Fetched {
+        if self.waits() {
+            return self.fault();
+        }
         if self.deferred.is_empty() {
             match self.server.dma_read(now, address, length) {
                 DmaRead::Done(data) => return Fetched::Now(Some(data)),
@@ -312,7 +427,7 @@ impl Endpoint {
                     self.reads.insert(id, token.clone());
                     return Fetched::Later;
                 }
-                DmaRead::Failed(error) => return self.fault(error),
+                DmaRead::Failed(_) => return self.fault(),
                 DmaRead::Full => {}
             }
         }
@@ -320,13 +435,17 @@ impl Endpoint {
         Fetched::Later
     }
 
-    fn fault(&mut self, _error: DmaError) -> Fetched {
+    fn fault(&mut self) -> Fetched {
         self.faults += 1;
         Fetched::Now(None)
     }
 
     /// The device writes guest memory.
     pub fn dma_write(&mut self, now: Instant, address: u64, data: &[u8]) {
+        if self.waits() {
+            self.faults += 1;
+            return;
+        }
         if self.deferred.is_empty() {
             match self.server.dma_write(now, address, data) {
                 DmaWrite::Done | DmaWrite::Pending(_) => return,
@@ -343,6 +462,9 @@ impl Endpoint {
 
     /// The device signals a vector.
     pub fn interrupt(&mut self, vector: u16) {
+        if self.waits() {
+            return;
+        }
         if self.deferred.is_empty() {
             self.server.signal(vector);
         } else {
@@ -392,26 +514,6 @@ impl Endpoint {
     }
 }
 
-/// How a device differs from the one that was there before, if it does. The
-/// serial number tells devices of one kind apart, as Linux does for hot-plug
-/// slots (`pciehp_device_replaced`).
-fn difference(before: &Node, after: &Node) -> Option<String> {
-    let shape = |node: &Node| node.device().map(|device| (device.bars.clone(), device.msix));
-    let serial = |node: &Node| match node.device().and_then(|device| device.serial) {
-        Some(number) => format!("serial number {number:016x}"),
-        None => "no serial number".to_owned(),
-    };
-    if before.id != after.id {
-        let [old, new] = [before, after].map(|node| format!("{:04x}:{:04x}", node.id.0, node.id.1));
-        return Some(format!("{new} instead of {old}"));
-    }
-    if shape(before) != shape(after) {
-        return Some("other BARs or interrupts".to_owned());
-    }
-    let (old, new) = (serial(before), serial(after));
-    (old != new).then(|| format!("{new} instead of {old}"))
-}
-
 fn is_read(action: &Action) -> bool {
     matches!(action, Action::ConfigRead { .. } | Action::BarRead { .. })
 }
@@ -450,24 +552,4 @@ fn write(bus: &Bus, address: u64, data: &[u8]) {
         value[..usize::from(size)].copy_from_slice(&data[offset..offset + usize::from(size)]);
         bus.write(at, size, u64::from_le_bytes(value));
     }
-}
-
-/// Every vector signals its own number; the VMM masks on its side.
-async fn set_msix(bus: &Bus, node: &Node, enable: bool) {
-    let vectors = node.device().and_then(|device| device.msix).map_or(0, |msix| msix.vectors);
-    if enable {
-        for vector in 0..vectors {
-            enumerate::write_msix_entry(bus, node, vector, u32::from(vector), false);
-        }
-    }
-    enumerate::set_msix(bus, node, enable).await;
-}
-
-/// Resets a function and gives it back what the enumeration had set
-/// (PCIe Base 4.0, section 6.6.2).
-async fn function_level_reset(bus: &Bus, node: &Node, settings: &Settings) {
-    if let Some(pcie) = node.pcie {
-        bus.config_write(node.bdf, pcie + 8, 2, 1 << 15).await;
-    }
-    enumerate::program(bus, node, settings).await;
 }

@@ -1,11 +1,13 @@
 //! The host node: a root complex, what is attached below its root port, and
 //! the host software that uses it.
 
+mod comeback;
 mod endpoint;
 mod memory;
 mod node;
 mod probe;
 
+pub use comeback::News;
 pub use memory::{Fetched, Memory, RamMemory};
 pub use node::{HostEvent, HostNode};
 pub use probe::{Probe, Record};

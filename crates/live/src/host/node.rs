@@ -1,5 +1,6 @@
 //! The host node as a server of endpoints to VMMs.
 
+use super::comeback::News;
 use super::endpoint::{Endpoint, describe};
 use super::{Fetched, Machine, Memory};
 use crate::attached::{Attached, Report, Switch};
@@ -31,9 +32,10 @@ pub enum HostEvent {
     LinkDown(usize, Cause),
     /// It is up again.
     LinkUp(usize),
-    /// Endpoint `n` is back.
-    Back(usize),
-    /// What is behind a link now is not what it was.
+    /// What became of endpoint `n` when its link was up again or its client
+    /// asked for a reset.
+    Endpoint(usize, News),
+    /// What is behind a link now cannot be used.
     Changed(usize, String),
     /// What was counted, as asked for.
     Report(Report),
@@ -252,6 +254,9 @@ impl HostNode {
                 moved = true;
                 self.machine.host_data(token, data);
             }
+            for news in std::mem::take(&mut endpoint.news) {
+                tell(HostEvent::Endpoint(number, news));
+            }
             let connected = endpoint.server().connected();
             let closed = endpoint.server_mut().take_closed();
             if let Some(why) = closed {
@@ -314,44 +319,22 @@ impl HostNode {
         let moved = !done.is_empty();
         for (port, result) in done {
             match result {
-                Ok(children) => self.attach_again(now, port, &children, tell),
+                Ok(children) => self.attach_again(now, port, &children),
                 Err(error) => tell(HostEvent::Changed(port, error.to_string())),
             }
         }
         moved
     }
 
-    fn attach_again(
-        &mut self,
-        now: Instant,
-        port: usize,
-        children: &[Node],
-        tell: &mut impl FnMut(HostEvent),
-    ) {
+    fn attach_again(&mut self, now: Instant, port: usize, children: &[Node]) {
         if self.guests.endpoints.iter().all(|endpoint| endpoint.port != port) {
             return self.look_at_newcomers(port, children);
         }
         let found: Vec<Node> =
             children.iter().flat_map(|child| endpoints(child, 0)).map(|(node, _)| node).collect();
-        for (number, endpoint) in self.guests.endpoints.iter_mut().enumerate() {
-            if endpoint.port != port {
-                continue;
-            }
+        for endpoint in self.guests.endpoints.iter_mut().filter(|endpoint| endpoint.port == port) {
             let same = found.iter().find(|node| node.bdf == endpoint.node.bdf);
-            let result = match same {
-                Some(node) => endpoint.found(now, node.clone()),
-                None => Err("nothing there".to_owned()),
-            };
-            match result {
-                Ok(()) => tell(HostEvent::Back(number)),
-                Err(why) => tell(HostEvent::Changed(
-                    port,
-                    format!(
-                        "endpoint {number} has changed and stays detached: {why}; bring the one \
-                         before back, or start the host again to use this one"
-                    ),
-                )),
-            }
+            endpoint.found(now, same.cloned());
         }
     }
 
@@ -447,8 +430,17 @@ mod tests {
 
     #[test]
     fn every_switch_on_the_way_turns_the_interrupt_wires() {
-        let endpoint =
-            || node(0, Kind::Endpoint(Device { bars: Vec::new(), msix: None, serial: None }));
+        let endpoint = || {
+            node(
+                0,
+                Kind::Endpoint(Device {
+                    bars: Vec::new(),
+                    msix: None,
+                    serial: None,
+                    contents: None,
+                }),
+            )
+        };
         let second = bridge(0, vec![bridge(1, vec![endpoint()]), bridge(2, vec![endpoint()])]);
         let wires = |port: &Node| -> Vec<u8> {
             endpoints(port, 0).into_iter().map(|(_, wire)| wire).collect()

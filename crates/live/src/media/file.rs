@@ -9,7 +9,7 @@ use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::{FileExt, FileTypeExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -186,6 +186,11 @@ impl Media for FileMedia {
 
     fn size(&self) -> u64 {
         self.size
+    }
+
+    fn incarnation(&self) -> u64 {
+        let Ok(metadata) = self.file.metadata() else { return 0 };
+        metadata.dev() << 32 ^ metadata.ino()
     }
 
     fn read_only(&self) -> bool {

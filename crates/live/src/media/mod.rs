@@ -26,6 +26,10 @@ pub trait Media: Send {
     /// Bytes.
     fn size(&self) -> u64;
 
+    /// Identifies the contents: the same number as long as no data were lost,
+    /// over restarts too; another one when they may have been.
+    fn incarnation(&self) -> u64;
+
     /// Whether writes are refused.
     fn read_only(&self) -> bool;
 

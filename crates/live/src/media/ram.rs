@@ -1,6 +1,7 @@
 //! A namespace in memory.
 
 use super::{Media, done};
+use crate::random_number;
 use bytes::Bytes;
 use nvme::block::{Completion, Error, Operation, Request};
 use std::io;
@@ -14,13 +15,15 @@ const CHUNK: usize = 64 << 10;
 pub struct RamMedia {
     chunks: Vec<Option<Box<[u8]>>>,
     size: u64,
+    incarnation: u64,
 }
 
 impl RamMedia {
     /// `size` bytes of zeroes.
     pub fn new(size: u64) -> Self {
         let count = usize::try_from(size.div_ceil(CHUNK as u64)).expect("fits the address space");
-        Self { chunks: std::iter::repeat_with(|| None).take(count).collect(), size }
+        let incarnation = random_number();
+        Self { chunks: std::iter::repeat_with(|| None).take(count).collect(), size, incarnation }
     }
 
     fn inside(&self, offset: u64, length: u64) -> bool {
@@ -102,6 +105,10 @@ impl Media for RamMedia {
 
     fn size(&self) -> u64 {
         self.size
+    }
+
+    fn incarnation(&self) -> u64 {
+        self.incarnation
     }
 
     fn read_only(&self) -> bool {

@@ -141,22 +141,18 @@ impl Session {
     pub(super) fn step(&mut self, now: Instant, mut current: Current) -> bool {
         let done = match &mut current.job {
             // Too late already when its turn came: the owner is stuck.
-            Job::Read(read) if !self.present || current.deadline <= now => {
+            Job::Read(read) if !self.answers(read.request.region) || current.deadline <= now => {
                 self.fill_absent(read, read.next, read.reply.len() - FRONT);
                 read.next = read.reply.len() - FRONT;
                 read.flying.is_empty()
             }
             Job::Read(read) => self.step_read(read),
             Job::Write(write) => self.step_write(write),
-            Job::Reset(None) if self.present => {
+            Job::Reset(None) => {
                 let token = self.token();
                 self.act(Action::Reset { token, reset: Reset::Hot });
                 current.job = Job::Reset(Some(token));
                 false
-            }
-            Job::Reset(None) => {
-                self.function_was_reset();
-                true
             }
             Job::Reset(Some(_)) => false,
         };
@@ -254,7 +250,10 @@ impl Session {
                 write.rest.pop_front();
                 continue;
             }
-            if !self.present {
+            if !self.answers(*region) {
+                if *region == region_index::CONFIG {
+                    self.config.note_command(*offset, data);
+                }
                 self.counters.dropped_writes += 1;
                 write.rest.pop_front();
                 continue;

@@ -62,7 +62,8 @@ pub enum Action {
         data: Bytes,
     },
     /// Reset the function: `FunctionLevel` if the client set the FLR bit,
-    /// `Hot` for a VFIO_USER_DEVICE_RESET. Restore BARs and memory-space
+    /// `Hot` for a VFIO_USER_DEVICE_RESET, which an absent function gets too.
+    /// Restore BARs and memory-space
     /// enable of the far function, then reply with no data. MSI-X is off
     /// afterwards; another `MsixEnable` follows if it is still wanted.
     Reset {
@@ -81,6 +82,19 @@ pub enum Action {
         /// A read's bytes.
         result: Result<Bytes, DmaError>,
     },
+}
+
+/// How much of the function answers the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// All of it.
+    Present,
+    /// Configuration space alone. BARs read all ones and writes to them are
+    /// dropped and counted: the client sees that the function is there, cannot
+    /// use it, and can reset it.
+    ConfigOnly,
+    /// Nothing: every region reads all ones, writes are dropped and counted.
+    Absent,
 }
 
 /// What reaches a session.

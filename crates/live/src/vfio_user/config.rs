@@ -21,9 +21,12 @@
 //!
 //! MSI is taken out of the capability list (MSI-X or INTx it is), and extended
 //! capabilities that change routing or size of the function (SR-IOV, ARI, ATS,
-//! PRI, PASID, multicast, resizable BARs) read as null capabilities.
+//! PRI, PASID, multicast, resizable BARs) read as null capabilities, and so does
+//! the contents capability, which is the host node's.
 
 use super::info::{BarKind, EndpointInfo};
+use pcie::config::capability;
+use pcie::config::contents::{self, ContentsCapability};
 
 /// Bytes of configuration space.
 pub const CONFIG_SIZE: usize = 4096;
@@ -32,7 +35,6 @@ pub const CONFIG_SIZE: usize = 4096;
 const COMMAND: usize = 0x04;
 const COMMAND_SPACES: u8 = 0x03;
 const COMMAND_MEMORY: u8 = 0x02;
-const COMMAND_BUS_MASTER: u8 = 0x04;
 const STATUS: usize = 0x06;
 const STATUS_CAPABILITIES: u8 = 0x10;
 const HEADER_TYPE: usize = 0x0e;
@@ -51,6 +53,16 @@ const EXTENDED: usize = 0x100;
 const EXTENDED_HIDDEN: [u16; 8] = [0x0e, 0x0f, 0x10, 0x12, 0x13, 0x15, 0x1b, 0x24];
 /// Capabilities walked before a list counts as circular.
 const CAP_LIMIT: usize = 48;
+
+/// The contents capability is between the far function and the host node: a
+/// VMM that wrote the owner would hide that another host had the drive.
+fn is_contents(config: &[u8; CONFIG_SIZE], at: usize) -> bool {
+    let bytes = |at: usize, length| config.get(at..at + length);
+    bytes(0, 2) == Some(&contents::VENDOR.to_le_bytes()[..])
+        && bytes(at, 2) == Some(&capability::EXT_VENDOR_SPECIFIC.to_le_bytes()[..])
+        && bytes(at + usize::from(ContentsCapability::HEADER), 4)
+            == Some(&ContentsCapability::HEADER_VALUE.to_le_bytes()[..])
+}
 
 /// One write for the far function: `size` bytes at `offset`, within a double
 /// word, little endian.
@@ -101,7 +113,8 @@ pub struct Config {
     msix: Option<MsixCapability>,
     /// Byte of Device Control with the FLR bit, if there is one.
     reset_at: Option<usize>,
-    bus_master: bool,
+    /// See [`Config::command_register`].
+    command: [Option<u8>; 2],
 }
 
 impl Config {
@@ -115,7 +128,7 @@ impl Config {
             far: info.config.clone(),
             msix: None,
             reset_at: None,
-            bus_master: false,
+            command: [None; 2],
         };
         config.header(info);
         config.capabilities(&info.config);
@@ -238,7 +251,7 @@ impl Config {
                 return;
             }
             let next = (header >> 20) as usize & 0xffc;
-            if EXTENDED_HIDDEN.contains(&(header as u16)) {
+            if EXTENDED_HIDDEN.contains(&(header as u16)) || is_contents(config, at) {
                 let end = if next > at { next } else { CONFIG_SIZE };
                 for byte in at..end {
                     self.shade(byte, 0xff, 0, 0);
@@ -296,9 +309,7 @@ impl Config {
             if self.reset_at == Some(at) && byte & 0x80 != 0 {
                 written.reset = true;
             }
-            if at == COMMAND {
-                self.bus_master = byte & COMMAND_BUS_MASTER != 0;
-            }
+            self.note_command(at as u64, &[*byte]);
             let mask = self.shadowed[at];
             if mask == 0xff {
                 written.far.extend(run.take());
@@ -316,7 +327,7 @@ impl Config {
     /// Back to the state after a reset.
     pub fn reset(&mut self) {
         self.shadow = self.initial.clone();
-        self.bus_master = false;
+        self.command = [None; 2];
     }
 
     /// The MSI-X capability, if the function has one.
@@ -334,8 +345,23 @@ impl Config {
         self.msix.is_some_and(|msix| self.shadow[msix.control] & 0x40 != 0)
     }
 
-    /// Bus master enable, as the VMM last wrote it.
-    pub fn bus_master(&self) -> bool {
-        self.bus_master
+    /// The bytes of the Command register as the far function has to hold them
+    /// for the VMM: `None` for one that it has not written since a reset.
+    pub fn command_register(&self) -> [Option<u8>; 2] {
+        self.command
+    }
+
+    /// Remembers what a write of `bytes` at `offset` makes of the Command
+    /// register. Also for a function that is not there: a VMM that took bus
+    /// mastering away meanwhile does not get it back.
+    pub fn note_command(&mut self, offset: u64, bytes: &[u8]) {
+        for (index, place) in self.command.iter_mut().enumerate() {
+            let at = COMMAND + index;
+            let byte = (at as u64).checked_sub(offset).and_then(|i| bytes.get(i as usize));
+            if let Some(byte) = byte {
+                let mask = self.shadowed[at];
+                *place = Some((byte & !mask) | (self.far[at] & mask));
+            }
+        }
     }
 }

@@ -46,7 +46,7 @@ mod tests;
 mod transfer;
 
 pub use access::ACCESS_DEADLINE;
-pub use action::{Action, Counters, Input, Token};
+pub use action::{Action, Counters, Input, Presence, Token};
 pub use dma::{DMA_DEADLINE, DmaError, DmaId, DmaRead, DmaWrite, MAX_DMA};
 pub use info::{Bar, BarKind, EndpointInfo, SharedRange};
 pub use listener::BindError;

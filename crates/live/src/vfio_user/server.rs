@@ -2,7 +2,7 @@
 //! wait on, [`service`](Server::service) when it is ready, then
 //! [`poll`](Server::poll) until it has no more to say.
 
-use super::action::{Action, Counters, Input, Token};
+use super::action::{Action, Counters, Input, Presence, Token};
 use super::connection::{Closed, Connection};
 use super::dma::{DmaError, DmaId, DmaRead, DmaWrite};
 use super::info::EndpointInfo;
@@ -256,10 +256,15 @@ impl Server {
         self.session.poll_doorbells();
     }
 
-    /// See [`Session::set_present`].
-    pub fn set_present(&mut self, now: Instant, present: bool) {
-        self.session.set_present(now, present);
+    /// See [`Session::set_presence`].
+    pub fn set_presence(&mut self, now: Instant, presence: Presence) {
+        self.session.set_presence(now, presence);
         self.flush(now);
+    }
+
+    /// See [`Session::in_use`].
+    pub fn in_use(&self) -> bool {
+        self.session.in_use()
     }
 
     /// See [`Session::request_unplug`].
@@ -267,9 +272,9 @@ impl Server {
         self.session.request_unplug()
     }
 
-    /// See [`Session::bus_master`].
-    pub fn bus_master(&self) -> bool {
-        self.session.bus_master()
+    /// See [`Session::command`].
+    pub fn command_register(&self) -> [Option<u8>; 2] {
+        self.session.command_register()
     }
 
     /// See [`Session::memory`].

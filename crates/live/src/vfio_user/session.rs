@@ -6,7 +6,7 @@
 //! answers is not read any further ([`Session::wants_input`]).
 
 use super::access::{ACCESS_DEADLINE, Current};
-use super::action::{Action, Counters, Input, Token};
+use super::action::{Action, Counters, Input, Presence, Token};
 use super::config::Config;
 use super::connection::{Incoming, Outgoing};
 use super::dma::{Dma, DmaError, DmaId, Ended};
@@ -19,7 +19,7 @@ use bytes::Bytes;
 use rustix::io::Errno;
 use std::collections::VecDeque;
 use wire::Instant;
-use wire::vfio_user::{DEFAULT_MAX_DATA_XFER_SIZE, Kind};
+use wire::vfio_user::{DEFAULT_MAX_DATA_XFER_SIZE, Kind, region_index};
 
 /// Actions kept for an owner that does not poll.
 const MAX_ACTIONS: usize = 64;
@@ -64,7 +64,7 @@ pub struct Session {
     /// need not wait for.
     pub(super) held: VecDeque<(u64, Source)>,
     next_token: Token,
-    pub(super) present: bool,
+    pub(super) presence: Presence,
     pub(super) msix_enabled: bool,
     pub(super) counters: Counters,
 }
@@ -96,7 +96,7 @@ impl Session {
             outgoing_bytes: 0,
             held: VecDeque::new(),
             next_token: 1,
-            present: true,
+            presence: Presence::Present,
             msix_enabled: false,
             counters: Counters::default(),
         })
@@ -174,14 +174,43 @@ impl Session {
         self.advance(now);
     }
 
-    /// Whether the function answers. While it does not, every region reads all
-    /// ones at once, writes are dropped and counted, and a reset succeeds.
-    pub fn set_present(&mut self, now: Instant, present: bool) {
-        self.present = present;
-        if !present && self.current.is_some() {
+    /// How much of the function answers from now on. What the client wrote to
+    /// BARs before and nobody has carried out is lost with it.
+    pub fn set_presence(&mut self, now: Instant, presence: Presence) {
+        if presence == Presence::Present {
+            // What was rung while nobody looked.
+            if let Some(doorbells) = self.doorbells.as_ref().filter(|_| !self.is_present()) {
+                doorbells.clear();
+            }
+        } else {
+            let before = self.actions.len();
+            self.actions.retain(|action| !matches!(action, Action::BarWrite { .. }));
+            self.counters.dropped_writes += (before - self.actions.len()) as u64;
+        }
+        self.presence = presence;
+        if presence == Presence::Absent && self.current.is_some() {
             self.abandon();
         }
         self.advance(now);
+    }
+
+    pub(super) fn is_present(&self) -> bool {
+        self.presence == Presence::Present
+    }
+
+    /// Whether accesses of a region reach the function.
+    pub(super) fn answers(&self, region: u32) -> bool {
+        match self.presence {
+            Presence::Present => true,
+            Presence::ConfigOnly => region == region_index::CONFIG,
+            Presence::Absent => false,
+        }
+    }
+
+    /// A client has agreed on a version and uses the function, which was reset
+    /// for it.
+    pub fn in_use(&self) -> bool {
+        self.state == State::Ready && self.cleaning.is_none()
     }
 
     /// Carries commands out until one has to wait.
@@ -269,7 +298,7 @@ impl Session {
 
     /// Turns what was rung in the shared page into writes.
     pub fn poll_doorbells(&mut self) {
-        let in_use = self.state == State::Ready && self.cleaning.is_none() && self.present;
+        let in_use = self.state == State::Ready && self.cleaning.is_none() && self.is_present();
         if !in_use || self.actions.len() >= MAX_ACTIONS {
             return;
         }
@@ -294,9 +323,9 @@ impl Session {
         self.counters
     }
 
-    /// Bus master enable, as the VMM last wrote it.
-    pub fn bus_master(&self) -> bool {
-        self.config.bus_master()
+    /// See [`Config::command_register`](super::config::Config::command_register).
+    pub fn command_register(&self) -> [Option<u8>; 2] {
+        self.config.command_register()
     }
 
     /// The memory the client has mapped.

@@ -1,7 +1,7 @@
 //! For tests and fuzz targets: an endpoint to offer, and messages to throw at
 //! a session.
 
-use super::action::{Action, Input};
+use super::action::{Action, Input, Presence};
 use super::connection::{Incoming, MAX_PAYLOAD};
 use super::info::{Bar, BarKind, EndpointInfo, SharedRange};
 use super::session::Session;
@@ -74,7 +74,14 @@ pub fn run_messages(input: &[u8]) {
                 session.set_intx(operation & 0x10 != 0);
                 session.poll_doorbells();
             }
-            5 => session.set_present(now, operation & 0x10 != 0),
+            5 => session.set_presence(
+                now,
+                match operation >> 4 {
+                    0..4 => Presence::Absent,
+                    4..8 => Presence::ConfigOnly,
+                    _ => Presence::Present,
+                },
+            ),
             6 => {
                 for token in tokens.drain(..) {
                     let result = Err(rustix::io::Errno::IO);

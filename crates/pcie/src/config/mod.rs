@@ -2,6 +2,7 @@
 //! capabilities that functions and bridges are built of.
 
 mod capabilities;
+pub mod contents;
 mod error_reporting;
 
 pub use capabilities::{PcieCapability, PcieKind, add_msix, add_power_management};
@@ -52,6 +53,7 @@ pub mod capability {
     pub const PCIE: u8 = 0x10;
     pub const EXT_ERROR_REPORTING: u16 = 0x0001;
     pub const EXT_SERIAL_NUMBER: u16 = 0x0003;
+    pub const EXT_VENDOR_SPECIFIC: u16 = 0x000b;
 }
 
 const SIZE: usize = 4096;

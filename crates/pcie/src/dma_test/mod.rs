@@ -146,6 +146,7 @@ impl DmaTest {
             class: [0x12, 0, 0],
             revision: 1,
             serial: settings.serial,
+            incarnation: None,
             bar0_size: BAR0_SIZE,
             vectors: 1,
             max_payload: settings.max_payload,

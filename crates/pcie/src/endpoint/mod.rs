@@ -8,6 +8,7 @@ mod requests;
 #[cfg(test)]
 mod tests;
 
+use crate::config::contents::{self, ContentsCapability};
 use crate::config::{
     self, ConfigSpace, ErrorReporting, PcieCapability, PcieKind, command, register,
 };
@@ -37,6 +38,9 @@ pub struct EndpointConfig {
     pub revision: u8,
     /// Device serial number (extended capability 0003h).
     pub serial: u64,
+    /// Identifies the data that the device keeps, if it keeps any; then the
+    /// vendor is [`contents::VENDOR`].
+    pub incarnation: Option<u64>,
     /// Size in bytes of BAR 0, a 64-bit non-prefetchable memory BAR; a power
     /// of two, at least 4096. Its upper half holds the MSI-X table (from the
     /// half) and PBA (from three quarters).
@@ -117,6 +121,7 @@ pub struct Endpoint {
     config: ConfigSpace,
     pcie: PcieCapability,
     reporting: ErrorReporting,
+    contents: Option<ContentsCapability>,
     msix_capability: u16,
     msix: Msix,
     id: Bdf,
@@ -140,13 +145,16 @@ impl Endpoint {
         assert!(u64::from(settings.vectors) * 16 <= settings.bar0_size / 4, "MSI-X beyond BAR 0");
         assert!(settings.read_request.is_power_of_two() && settings.read_request <= 4096);
         assert!((1..=1024).contains(&settings.reads_in_flight));
-        let Built { config, pcie, reporting, msix_capability } = build_config(&settings);
+        let vendor = settings.incarnation.map_or(settings.vendor, |_| contents::VENDOR);
+        assert_eq!(vendor, settings.vendor, "the vendor whose capability it is");
+        let Built { config, pcie, reporting, contents, msix_capability } = build_config(&settings);
         Self {
             msix: Msix::new(settings.vectors),
             settings,
             config,
             pcie,
             reporting,
+            contents,
             msix_capability,
             id: Bdf::default(),
             engine: Engine::default(),
@@ -353,9 +361,14 @@ impl Endpoint {
     }
 
     fn reset(&mut self, reset: Reset) {
+        let owner = self.contents.map(|contents| contents.owner(&self.config));
         let built = build_config(&self.settings);
         (self.config, self.pcie) = (built.config, built.pcie);
         (self.reporting, self.msix_capability) = (built.reporting, built.msix_capability);
+        self.contents = built.contents;
+        if let (Some(contents), Some(owner)) = (self.contents, owner) {
+            contents.keep_owner(&mut self.config, owner);
+        }
         self.reporting.forget(&self.errors);
         self.msix = Msix::new(self.settings.vectors);
         self.engine.reset();
@@ -385,6 +398,7 @@ struct Built {
     config: ConfigSpace,
     pcie: PcieCapability,
     reporting: ErrorReporting,
+    contents: Option<ContentsCapability>,
     msix_capability: u16,
 }
 
@@ -410,6 +424,8 @@ fn build_config(settings: &EndpointConfig) -> Built {
     pcie.set_link(&mut config, true);
     let serial = config.add_extended(config::capability::EXT_SERIAL_NUMBER, 1, 12);
     config.set(serial + 4, &settings.serial.to_le_bytes());
+    let add = |incarnation| ContentsCapability::add(&mut config, incarnation);
+    let contents = settings.incarnation.map(add);
     let reporting = ErrorReporting::add(&mut config);
-    Built { config, pcie, reporting, msix_capability }
+    Built { config, pcie, reporting, contents, msix_capability }
 }

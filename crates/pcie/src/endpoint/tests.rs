@@ -15,6 +15,7 @@ fn settings() -> EndpointConfig {
         class: [5, 0x80, 0],
         revision: 1,
         serial: 42,
+        incarnation: None,
         bar0_size: 0x4000,
         vectors: 4,
         max_payload: 256,
@@ -376,4 +377,24 @@ fn software_has_every_packet_guarded() {
     endpoint.handle(Instant::ZERO, Input::HotReset);
     assert_ne!(config_read(&mut endpoint, 0), 0);
     assert!(!endpoint.reporting.generates_ecrc(&endpoint.config));
+}
+
+#[test]
+fn the_owner_outlives_every_reset() {
+    let vendor = contents::VENDOR;
+    let settings = EndpointConfig { vendor, incarnation: Some(7), ..settings() };
+    let mut endpoint = Endpoint::new(settings);
+    let contents = 0x10c;
+    let owner = contents + ContentsCapability::OWNER;
+    let device_control = endpoint.pcie.offset() + 8;
+    endpoint.handle(Instant::ZERO, config_write(owner, 0x89ab_cdef));
+    endpoint.handle(Instant::ZERO, config_write(owner + 4, 0x0123_4567));
+    endpoint.handle(Instant::ZERO, config_write(0x04, 0x406));
+    for reset in [config_write(device_control, 1 << 15), Input::HotReset] {
+        endpoint.handle(Instant::ZERO, reset);
+        drain(&mut endpoint);
+        assert!(!endpoint.is_bus_master());
+        let words = [8, 12, 16, 20].map(|at| endpoint.config.read(contents + at));
+        assert_eq!(words, [7, 0, 0x89ab_cdef, 0x0123_4567]);
+    }
 }

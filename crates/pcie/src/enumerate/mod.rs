@@ -3,11 +3,13 @@
 //! top down, payload sizes agreed, memory space enabled.
 
 mod assign;
+mod identity;
 mod scan;
 #[cfg(test)]
 mod tests;
 
 pub use assign::{Error, enable_bus_master, program, set_msix, write_msix_entry};
+pub use identity::{Contents, Identity, Loss, Returned, identify, own};
 
 use crate::root::ROOT_PORT;
 use crate::software::Bus;
@@ -106,6 +108,8 @@ pub struct Device {
     pub msix: Option<Msix>,
     /// Device serial number, if it has one.
     pub serial: Option<u64>,
+    /// What it says of its data, if it does.
+    pub contents: Option<Contents>,
 }
 
 /// A memory BAR.

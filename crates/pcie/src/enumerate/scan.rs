@@ -1,5 +1,6 @@
 //! Depth first through the buses.
 
+use super::identity::numbers;
 use super::{Bar, Device, Error, Kind, Msix, Node, Port, Settings};
 use crate::config::{capability, command, register};
 use crate::software::Bus;
@@ -57,7 +58,7 @@ pub(super) fn function<'a>(
         let kind = if header == 1 {
             Kind::Bridge(bridge(bus, bdf, pcie, settings, buses).await?)
         } else {
-            Kind::Endpoint(device(bus, bdf, find(capability::MSIX)).await)
+            Kind::Endpoint(device(bus, bdf, id as u16, find(capability::MSIX)).await)
         };
         Ok(Node {
             bdf,
@@ -144,7 +145,7 @@ async fn capabilities(bus: &Bus, bdf: Bdf) -> Vec<(u8, u16)> {
     found
 }
 
-async fn device(bus: &Bus, bdf: Bdf, msix: Option<u16>) -> Device {
+async fn device(bus: &Bus, bdf: Bdf, vendor: u16, msix: Option<u16>) -> Device {
     let msix = match msix {
         None => None,
         Some(at) => {
@@ -160,7 +161,9 @@ async fn device(bus: &Bus, bdf: Bdf, msix: Option<u16>) -> Device {
             })
         }
     };
-    Device { bars: bars(bus, bdf).await, msix, serial: serial(bus, bdf).await }
+    let bars = bars(bus, bdf).await;
+    let (serial, contents) = numbers(bus, bdf, vendor).await;
+    Device { bars, msix, serial, contents }
 }
 
 /// Sizes the memory BARs, decoding being off meanwhile.
@@ -194,27 +197,36 @@ async fn bars(bus: &Bus, bdf: Bdf) -> Vec<Bar> {
     bars
 }
 
-async fn serial(bus: &Bus, bdf: Bdf) -> Option<u64> {
-    let at = extended(bus, bdf, capability::EXT_SERIAL_NUMBER).await?;
-    let low = bus.config_read(bdf, at + 4, 4).await;
-    let high = bus.config_read(bdf, at + 8, 4).await;
-    Some(u64::from(low) | u64::from(high) << 32)
+/// Walks the list of extended capabilities; a loop in it ends after 64.
+pub(super) struct Extended {
+    at: u16,
+    left: u8,
 }
 
-/// Walks the extended capabilities for the first one with this ID.
-pub(super) async fn extended(bus: &Bus, bdf: Bdf, id: u16) -> Option<u16> {
-    let mut at = 0x100;
-    for _ in 0..64 {
+impl Extended {
+    pub fn new() -> Self {
+        Self { at: 0x100, left: 64 }
+    }
+
+    /// The next one: its ID, and where it is.
+    pub async fn next(&mut self, bus: &Bus, bdf: Bdf) -> Option<(u16, u16)> {
+        if self.at < 0x100 || self.left == 0 {
+            return None;
+        }
+        self.left -= 1;
+        let at = self.at;
         let header = bus.config_read(bdf, at, 4).await;
-        if header == 0 || header == !0 {
-            return None;
-        }
-        if header as u16 == id {
+        self.at = (header >> 20) as u16 & 0xffc;
+        (header != 0 && header != !0).then_some((header as u16, at))
+    }
+}
+
+/// The first extended capability with this ID.
+pub(super) async fn extended(bus: &Bus, bdf: Bdf, id: u16) -> Option<u16> {
+    let mut walk = Extended::new();
+    while let Some((found, at)) = walk.next(bus, bdf).await {
+        if found == id {
             return Some(at);
-        }
-        at = (header >> 20) as u16 & 0xffc;
-        if at < 0x100 {
-            return None;
         }
     }
     None

@@ -126,7 +126,8 @@ proptest! {
 #[test]
 fn the_largest_bars_fit_nowhere() {
     let bar = |index| Bar { index, size: 1 << 63, wide: true, prefetchable: false, address: 0 };
-    let device = Device { bars: vec![bar(0), bar(2), bar(4)], msix: None, serial: None };
+    let device =
+        Device { bars: vec![bar(0), bar(2), bar(4)], msix: None, serial: None, contents: None };
     let mut node = Node {
         bdf: Bdf::new(1, 0, 0),
         id: (1, 1),

@@ -24,6 +24,7 @@ impl Bench {
             class: [5, 0x80, 0],
             revision: 1,
             serial: 42,
+            incarnation: None,
             bar0_size: 0x4000,
             vectors: 4,
             max_payload: 512,

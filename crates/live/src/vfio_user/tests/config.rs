@@ -1,5 +1,6 @@
 //! What the VMM sees of configuration space.
 
+use crate::vfio_user::EndpointInfo;
 use crate::vfio_user::config::{Config, FarWrite, Written};
 use crate::vfio_user::testing::plain_endpoint;
 
@@ -34,14 +35,40 @@ fn command_keeps_memory_enabled_on_the_far_side() {
     let written = config.write(4, &[0x04, 0x04]);
     // Bus master and INTx disable cross; so does memory enable, unasked.
     assert_eq!(written.far, [FarWrite { offset: 4, size: 2, value: 0x0406 }]);
-    assert!(config.bus_master());
+    assert_eq!(config.command_register(), [Some(0x06), Some(0x04)]);
     let mut far = [0x06, 0x04, 0x10, 0x00];
     config.overlay(4, &mut far);
     assert_eq!(far, [0x04, 0x04, 0x10, 0x00]);
     config.write(4, &[0x02]);
     config.overlay(4, &mut far);
     assert_eq!(far[0], 0x06);
-    assert!(!config.bus_master());
+    assert_eq!(config.command_register(), [Some(0x02), Some(0x04)]);
+    // What is written to an absent function counts for when it is back.
+    config.note_command(0, &[0, 0, 0, 0, 0x04]);
+    config.note_command(6, &[0xff]);
+    assert_eq!(config.command_register(), [Some(0x06), Some(0x04)]);
+    config.reset();
+    assert_eq!(config.command_register(), [None, None]);
+}
+
+#[test]
+fn the_contents_capability_is_the_host_nodes() {
+    let mut info = plain_endpoint();
+    // After the serial number at 140h: VSEC 0001h, revision 1, 18h bytes.
+    info.config[0x140..0x144].copy_from_slice(&0x1501_0003_u32.to_le_bytes());
+    info.config[0x150..0x158].copy_from_slice(&[0x0b, 0, 1, 0x16, 1, 0, 0x81, 1]);
+    info.config[0x158..0x168].fill(0x5a);
+    info.config[0x160..0x164].copy_from_slice(&0x0001_0001_u32.to_le_bytes());
+    let shown = |info: &EndpointInfo| -> Vec<u32> {
+        let config = Config::new(info);
+        let words = (0x150..0x160).step_by(4);
+        words.map(|at| config.read(at, 4).map_or(0, u32::from_le_bytes)).collect()
+    };
+    assert_eq!(shown(&info), [0; 4], "another vendor's is the function's own");
+    info.config[..2].copy_from_slice(&0xfa12_u16.to_le_bytes());
+    assert_eq!(shown(&info), [0x1600_0000, 0, 0, 0], "a null capability");
+    let mut config = Config::new(&info);
+    assert_eq!(config.write(0x158, &[1; 4]), Written::default(), "nobody else is the owner");
 }
 
 #[test]

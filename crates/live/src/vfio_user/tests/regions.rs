@@ -1,7 +1,7 @@
 //! Region accesses: pieces, order, deadlines, shadows.
 
 use super::client::{Bench, access, message};
-use crate::vfio_user::{ACCESS_DEADLINE, Action};
+use crate::vfio_user::{ACCESS_DEADLINE, Action, Presence};
 use pcie::Reset;
 use rustix::io::Errno;
 use wire::Duration;
@@ -161,7 +161,7 @@ fn an_absent_function_reads_all_ones_at_once() {
     let mut bench = Bench::new();
     bench.answer = false;
     bench.post(Command::RegionRead, &access(CONFIG, 0, 4, &[]), &[]);
-    bench.server.set_present(bench.now, false);
+    bench.server.set_presence(bench.now, Presence::Absent);
     assert_eq!(bench.client.receive().payload[16..], [0xff; 4]);
     bench.take_actions();
     assert_eq!(bench.read(0, 0x1c, 4), [0xff; 4]);
@@ -171,12 +171,49 @@ fn an_absent_function_reads_all_ones_at_once() {
     assert_eq!(bench.read(CONFIG, 0x3d, 1), [1]);
     assert_eq!(bench.read(CONFIG, 0x3c, 4), [0xff, 1, 0xff, 0xff]);
     bench.write(0, 0x14, &[1; 4]);
-    assert_eq!(bench.errno(Command::DeviceReset, &[], &[]), None);
     assert_eq!(bench.take_actions(), []);
     assert_eq!(bench.server.counters().dropped_writes, 1);
-    bench.server.set_present(bench.now, true);
+    // The owner hears of a reset: it may be what the function waits for.
     bench.answer = true;
+    assert_eq!(bench.errno(Command::DeviceReset, &[], &[]), None);
+    assert!(matches!(bench.take_actions()[..], [Action::Reset { .. }]));
+    bench.server.set_presence(bench.now, Presence::Present);
     assert_eq!(bench.read(0, 4, 4), [4, 5, 6, 7]);
+}
+
+#[test]
+fn a_function_that_waits_for_a_reset_shows_its_configuration_space_alone() {
+    let mut bench = Bench::new();
+    bench.server.set_presence(bench.now, Presence::ConfigOnly);
+    assert_eq!(bench.read(0, 0x1c, 4), [0xff; 4]);
+    assert_eq!(bench.read(0, 0x2000, 4), [0xff; 4], "nor the MSI-X table");
+    bench.take_actions();
+    bench.write(0, 0x14, &[1; 4]);
+    assert_eq!(bench.take_actions(), []);
+    assert_eq!(bench.read(CONFIG, 0, 4), bench.config[..4]);
+    bench.write(CONFIG, 4, &[4, 0]);
+    assert_eq!(bench.server.command_register(), [Some(6), Some(0)]);
+    bench.take_actions();
+    bench.write(CONFIG, 0x68, &[0x1f, 0xa0]);
+    let actions = bench.take_actions();
+    assert!(matches!(actions.last(), Some(Action::Reset { reset: Reset::FunctionLevel, .. })));
+    assert_eq!(bench.server.command_register(), [None, None]);
+    bench.server.set_presence(bench.now, Presence::Present);
+    assert_eq!(bench.read(0, 4, 4), [4, 5, 6, 7]);
+}
+
+#[test]
+fn writes_before_a_loss_do_not_reach_what_comes_back() {
+    let mut bench = Bench::new();
+    bench.answer = false;
+    let write = access(0, 0x1000, 4, &[1; 4]);
+    bench.client.send(&message(7, Command::RegionWrite.number(), &write, false), &[]);
+    bench.server.service(bench.now);
+    bench.server.set_presence(bench.now, Presence::Absent);
+    bench.server.set_presence(bench.now, Presence::Present);
+    bench.pump();
+    assert_eq!(bench.take_actions(), []);
+    assert_eq!(bench.server.counters().dropped_writes, 1);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::client::{Bench, access, message};
 use crate::mapping::Mapping;
-use crate::vfio_user::{Action, testing};
+use crate::vfio_user::{Action, Presence, testing};
 use rustix::fd::AsFd;
 use wire::vfio_user::{Command, RegionInfo, SparseArea};
 
@@ -114,5 +114,20 @@ fn impossible_ranges_are_refused() {
         crate::vfio_user::SharedRange { bar: 6, ..range },
     ] {
         assert!(Doorbells::new(wrong).is_err(), "{wrong:?}");
+    }
+}
+
+#[test]
+fn what_was_rung_while_nobody_was_there_is_forgotten() {
+    let mut bench = Bench::with(testing::shared_endpoint());
+    let page = info(&mut bench, 4096).1.unwrap();
+    for presence in [Presence::Absent, Presence::ConfigOnly] {
+        bench.server.set_presence(bench.now, presence);
+        page.write(8, &5_u32.to_le_bytes()).unwrap();
+        assert_eq!(rung(&mut bench), []);
+        bench.server.set_presence(bench.now, Presence::Present);
+        assert_eq!(rung(&mut bench), []);
+        page.write(8, &6_u32.to_le_bytes()).unwrap();
+        assert_eq!(rung(&mut bench), [(0x1008, 6)]);
     }
 }

@@ -1,0 +1,211 @@
+//! Device nodes that are killed and started again under a client that stays.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::drive::{BLOCK, Drive};
+use crate::node::{DeviceNode, HostNode, SwitchNode};
+use crate::{folder, give, pattern};
+
+const LIMIT: Duration = Duration::from_secs(20);
+/// Of drives whose contents come and go, and that stay the same drive.
+const SERIAL: [&str; 2] = ["--serial", "MORTAL"];
+const RAM: &str = "ram=16M";
+/// Where the test data lie, in blocks.
+const PLACE: u64 = 1000;
+
+/// What the host node says.
+const NEW: &str = "endpoint 0: new contents: what was written before is lost";
+const BACK: &str = "endpoint 0: attached again";
+const BACK_NEW: &str = "endpoint 0: attached again with new contents";
+
+/// A device node that is killed again and again.
+struct Mortal<'a> {
+    node: DeviceNode,
+    folder: &'a Path,
+    namespace: String,
+}
+
+impl<'a> Mortal<'a> {
+    fn start(folder: &'a Path, namespace: &str) -> Self {
+        let any = "127.0.0.1:0".parse().unwrap();
+        let node = DeviceNode::start_with(any, folder, "device", &[namespace], &SERIAL);
+        Self { node, folder, namespace: namespace.to_owned() }
+    }
+
+    fn kill(&mut self) {
+        self.node.process.kill();
+    }
+
+    fn revive(&mut self) {
+        let address = self.node.address();
+        self.node =
+            DeviceNode::start_with(address, self.folder, "device", &[&self.namespace], &SERIAL);
+    }
+}
+
+fn host(folder: &Path, device: std::net::SocketAddr) -> HostNode {
+    HostNode::start(folder, "host", &[device], &["--mmap-doorbells"])
+}
+
+/// A driver in user space sets bus mastering when it attaches and never again.
+#[test]
+fn a_returned_drive_gets_back_what_its_client_had_enabled() {
+    let folder = folder::kept("restored");
+    let namespace = format!("file={},size=16M", folder.join("disk.img").display());
+    let mut device = Mortal::start(&folder, &namespace);
+    let mut host = host(&folder, device.node.address());
+    let mut drive = Drive::attach(&host.socket(0));
+    let data = pattern(1, 64 * BLOCK);
+    drive.write(PLACE, &data);
+    for _ in 0..2 {
+        device.kill();
+        drive.wait_until_gone();
+        device.revive();
+        host.process.stderr.wait_for(BACK, LIMIT);
+        assert!(drive.is_bus_master());
+        drive.recover();
+        assert!(drive.read(PLACE, 64) == data, "the data are there");
+        drive.write(PLACE, &data);
+    }
+    // What the client took away while nobody was there stays away.
+    device.kill();
+    drive.wait_until_gone();
+    drive.master_bus(false);
+    device.revive();
+    host.process.stderr.wait_for(BACK, LIMIT);
+    assert!(!drive.is_bus_master());
+    drive.master_bus(true);
+    drive.recover();
+    assert!(drive.read(PLACE, 64) == data);
+    // A reset that the client asked for is none that is undone.
+    drive.reset_function();
+    assert!(!drive.is_bus_master());
+    // And the next client begins without what this one had.
+    drop(drive);
+    let drive = Drive::connect(&host.socket(0));
+    assert!(!drive.is_bus_master());
+    assert!(!host.process.stderr.text().contains("new contents"));
+}
+
+#[test]
+fn new_contents_wait_for_a_reset_that_the_client_asked_for() {
+    let folder = folder::kept("forgetful");
+    let mut device = Mortal::start(&folder, RAM);
+    let mut host = host(&folder, device.node.address());
+    let data = pattern(2, 64 * BLOCK);
+    let empty = vec![0; data.len()];
+    let mut drive = Drive::attach(&host.socket(0));
+    for reset in [Drive::reset_device, Drive::reset_function] {
+        drive.write(PLACE, &data);
+        device.kill();
+        drive.wait_until_gone();
+        device.revive();
+        host.process.stderr.wait_for(NEW, LIMIT);
+        assert_eq!(drive.id(), 0x0001_fa12, "the function is there");
+        // What Linux does in its automatic retry.
+        drive.master_bus(false);
+        drive.master_bus(true);
+        assert!(drive.is_gone(), "its registers are not");
+        reset(&drive);
+        host.process.stderr.wait_for(BACK_NEW, LIMIT);
+        assert!(!drive.is_bus_master(), "as after any reset");
+        drive.master_bus(true);
+        drive.recover();
+        assert!(drive.read(PLACE, 64) == empty, "a new drive");
+    }
+    // A reset while nobody is there counts: the client began anew.
+    drive.write(PLACE, &data);
+    device.kill();
+    drive.wait_until_gone();
+    drive.reset_device();
+    device.revive();
+    host.process.stderr.wait_for(BACK_NEW, LIMIT);
+    assert!(!drive.is_gone());
+    drive.master_bus(true);
+    drive.recover();
+    // A new client knows nothing of what was there.
+    device.kill();
+    drive.wait_until_gone();
+    device.revive();
+    host.process.stderr.wait_for(NEW, LIMIT);
+    drop(drive);
+    host.process.stderr.wait_for(BACK_NEW, LIMIT);
+    let mut drive = Drive::attach(&host.socket(0));
+    assert!(drive.read(PLACE, 64) == empty);
+    // Without a client nothing waits.
+    drive.write(PLACE, &data);
+    drive.detach();
+    device.kill();
+    device.revive();
+    host.process.stderr.wait_for(BACK_NEW, LIMIT);
+    assert!(Drive::attach(&host.socket(0)).read(PLACE, 64) == empty);
+}
+
+/// Behind a switch node, no link of the host goes down: it looks who is there
+/// when the client resets the function.
+#[test]
+fn a_drive_behind_a_switch_node_is_looked_at_when_it_is_reset() {
+    let folder = folder::kept("behind");
+    let mut device = Mortal::start(&folder, RAM);
+    let mut switch = SwitchNode::start(&folder, "switch", &[device.node.address()]);
+    let mut host = host(&folder, switch.address());
+    let data = pattern(3, 64 * BLOCK);
+    let mut drive = Drive::attach(&host.socket(0));
+    drive.write(PLACE, &data);
+    drive.reset_function();
+    drive.master_bus(true);
+    drive.recover();
+    assert!(drive.read(PLACE, 64) == data, "the same contents");
+    assert!(!host.process.stderr.text().contains(BACK), "nothing to tell");
+    device.kill();
+    drive.wait_until_gone();
+    device.revive();
+    switch.process.stderr.wait_for("link up", LIMIT);
+    drive.reset_function();
+    host.process.stderr.wait_for(BACK_NEW, LIMIT);
+    drive.master_bus(true);
+    drive.recover();
+    assert!(drive.read(PLACE, 64) == vec![0; data.len()], "the new ones");
+    // Another drive in its place stays away from the driver of the first.
+    device.kill();
+    drive.wait_until_gone();
+    device.namespace = "ram=32M".into();
+    device.revive();
+    switch.process.stderr.wait_for("link up", LIMIT);
+    drive.reset_device();
+    host.process.stderr.wait_for("endpoint 0: has changed and stays detached", LIMIT);
+    assert!(drive.is_gone());
+    assert!(!host.process.stderr.text().contains("link down"));
+}
+
+/// The contents of the drive are those of before to everybody but the host
+/// that had no hand in what another one wrote.
+#[test]
+fn a_drive_that_another_host_had_is_new_to_a_client_that_stayed() {
+    let folder = folder::kept("borrowed");
+    let any = "127.0.0.1:0".parse().unwrap();
+    let device = DeviceNode::start_with(any, &folder, "device", &[RAM], &["--group", "1"]);
+    let address = device.address();
+    let options = ["--mmap-doorbells", "--group", "1"];
+    let mut one = HostNode::start(&folder, "one", &[address], &options);
+    let options = ["--mmap-doorbells", "--group", "2", "--hot-plug"];
+    let mut two = HostNode::start(&folder, "two", &[address], &options);
+    let (first, second) = (pattern(4, 64 * BLOCK), pattern(5, 64 * BLOCK));
+    let mut drive = Drive::attach(&one.socket(0));
+    drive.write(PLACE, &first);
+    give(address, "2");
+    two.process.stderr.wait_for("endpoint 0: offered", LIMIT);
+    let mut borrowed = Drive::attach(&two.socket(0));
+    assert!(borrowed.read(PLACE, 64) == first);
+    borrowed.write(PLACE, &second);
+    borrowed.detach();
+    give(address, "1");
+    one.process.stderr.wait_for("endpoint 0: new contents: another host has had it", LIMIT);
+    assert!(drive.is_gone());
+    drive.reset_device();
+    one.process.stderr.wait_for(BACK_NEW, LIMIT);
+    drive.master_bus(true);
+    drive.recover();
+    assert!(drive.read(PLACE, 64) == second);
+}

@@ -1,0 +1,75 @@
+//! The contents capability: tells host software whether the data of a function
+//! are those that it knew.
+//!
+//! A Vendor-Specific Extended Capability (PCIe Base 4.0, section 7.9.5), whose
+//! vendor is the function's Vendor ID, [`VENDOR`]:
+//!
+//! | byte | | |
+//! | --- | --- | --- |
+//! | 00h | header | capability ID 000Bh, version 1 |
+//! | 04h | vendor-specific header | VSEC ID 0001h (15:0), revision 1 (19:16), length 018h (31:20) |
+//! | 08h | incarnation, 8 bytes | read only: the same as long as no data were lost |
+//! | 10h | owner, 8 bytes | written by the host: a number of its own. 0 after power-on, kept over every reset (RWS) |
+
+use super::{ConfigSpace, capability};
+
+/// The Vendor ID of functions that have the capability. It is in no list of
+/// assigned vendors.
+pub const VENDOR: u16 = 0xfa12;
+
+/// See the module.
+#[derive(Clone, Copy, Debug)]
+pub struct ContentsCapability {
+    at: u16,
+}
+
+impl ContentsCapability {
+    const LENGTH: u16 = 0x18;
+    /// Byte offset of the vendor-specific header.
+    pub const HEADER: u16 = 0x04;
+    /// Its value.
+    pub const HEADER_VALUE: u32 = (Self::LENGTH as u32) << 20 | 1 << 16 | 0x0001;
+    /// Byte offset of the incarnation.
+    pub const INCARNATION: u16 = 0x08;
+    /// Byte offset of the owner.
+    pub const OWNER: u16 = 0x10;
+
+    /// Adds the capability.
+    pub fn add(config: &mut ConfigSpace, incarnation: u64) -> Self {
+        let at = config.add_extended(capability::EXT_VENDOR_SPECIFIC, 1, Self::LENGTH);
+        config.set_u32(at + Self::HEADER, Self::HEADER_VALUE);
+        config.set(at + Self::INCARNATION, &incarnation.to_le_bytes());
+        config.allow(at + Self::OWNER, &[0xff; 8]);
+        Self { at }
+    }
+
+    /// What the host has written as owner.
+    pub fn owner(self, config: &ConfigSpace) -> [u8; 8] {
+        std::array::from_fn(|byte| config.u8(self.at + Self::OWNER + byte as u16))
+    }
+
+    /// Sets the owner, as after a reset that it outlives.
+    pub fn keep_owner(self, config: &mut ConfigSpace, owner: [u8; 8]) {
+        config.set(self.at + Self::OWNER, &owner);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_layout_is_the_documented_one() {
+        let mut config = ConfigSpace::default();
+        config.add_extended(capability::EXT_SERIAL_NUMBER, 1, 12);
+        let contents = ContentsCapability::add(&mut config, 0x0123_4567_89ab_cdef);
+        assert_eq!(contents.at, 0x10c);
+        let words: Vec<u32> = (0..6).map(|word| config.read(0x10c + word * 4)).collect();
+        assert_eq!(words, [0x0001_000b, 0x0181_0001, 0x89ab_cdef, 0x0123_4567, 0, 0]);
+        (0..6_u16).for_each(|word| config.write(0x10c + word * 4, 0xf, !u32::from(word)));
+        let written: Vec<u32> = (0..6).map(|word| config.read(0x10c + word * 4)).collect();
+        assert_eq!(written[..4], words[..4], "read only");
+        assert_eq!(written[4..], [!4, !5]);
+        assert_eq!(contents.owner(&config), [0xfb, 0xff, 0xff, 0xff, 0xfa, 0xff, 0xff, 0xff]);
+    }
+}

@@ -1,0 +1,205 @@
+//! Who is there, and whether its data are those of before: what a host asks
+//! when a device comes back.
+
+use super::{Node, scan};
+use crate::config::contents::{self, ContentsCapability};
+use crate::config::{capability, register};
+use crate::software::Bus;
+use std::fmt;
+use wire::Bdf;
+
+/// What a function says of its data, see [`contents`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Contents {
+    /// Byte offset of the capability in configuration space.
+    pub capability: u16,
+    /// The same as long as no data were lost.
+    pub incarnation: u64,
+    /// The host that attached the function last; 0 if none has since
+    /// power-on.
+    pub owner: u64,
+}
+
+/// What tells one function from another at the same place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Vendor and device ID.
+    pub id: (u16, u16),
+    /// Device serial number, if it has one.
+    pub serial: Option<u64>,
+    /// Its data, if it tells.
+    pub contents: Option<Contents>,
+}
+
+/// What a host finds where a device was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Returned {
+    /// The same device with the same data.
+    Same,
+    /// The same device, but data may have been lost or changed.
+    NewContents(Loss),
+    /// Another device: how it differs.
+    Another(String),
+}
+
+/// Why contents count as new.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// The incarnation is another one.
+    Incarnation,
+    /// Another host had the device meanwhile, and may have written to it.
+    OtherHost,
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Incarnation => "what was written before is lost",
+            Self::OtherHost => "another host has had it and may have written to it",
+        })
+    }
+}
+
+impl Identity {
+    /// What `after`, found where this was, means to the host that writes
+    /// `owner` into the devices it attaches. The serial number tells devices of
+    /// one kind apart, as Linux does for hot-plug slots
+    /// (`pciehp_device_replaced`).
+    pub fn returned(&self, after: &Self, owner: u64) -> Returned {
+        if self.id != after.id {
+            let [old, new] = [self, after].map(|who| format!("{:04x}:{:04x}", who.id.0, who.id.1));
+            return Returned::Another(format!("{new} instead of {old}"));
+        }
+        if self.serial != after.serial {
+            let [old, new] = [self, after].map(|who| match who.serial {
+                Some(number) => format!("serial number {number:016x}"),
+                None => "no serial number".to_owned(),
+            });
+            return Returned::Another(format!("{new} instead of {old}"));
+        }
+        let incarnation = |who: &Self| who.contents.map(|contents| contents.incarnation);
+        if incarnation(self) != incarnation(after) {
+            return Returned::NewContents(Loss::Incarnation);
+        }
+        match after.contents {
+            Some(contents) if contents.owner != 0 && contents.owner != owner => {
+                Returned::NewContents(Loss::OtherHost)
+            }
+            _ => Returned::Same,
+        }
+    }
+}
+
+impl Node {
+    /// What tells it from others; `None` for a bridge.
+    pub fn identity(&self) -> Option<Identity> {
+        let device = self.device()?;
+        Some(Identity { id: self.id, serial: device.serial, contents: device.contents })
+    }
+
+    /// What `after`, found where this endpoint was, means: as
+    /// [`Identity::returned`], and other BARs or vectors are another device.
+    pub fn returned(&self, after: &Self, owner: u64) -> Returned {
+        let (Some(before), Some(found)) = (self.identity(), after.identity()) else {
+            return Returned::Another("no endpoint".to_owned());
+        };
+        let shape = |node: &Self| node.device().map(|device| (device.bars.clone(), device.msix));
+        match before.returned(&found, owner) {
+            Returned::Another(why) => Returned::Another(why),
+            _ if shape(self) != shape(after) => {
+                Returned::Another("other BARs or interrupts".to_owned())
+            }
+            returned => returned,
+        }
+    }
+}
+
+/// Asks the function at `bdf` who it is; `None` if nobody answers.
+pub async fn identify(bus: &Bus, bdf: Bdf) -> Option<Identity> {
+    let id = bus.config_read(bdf, register::VENDOR, 4).await;
+    if id == !0 || id as u16 == 0 {
+        return None;
+    }
+    let id = (id as u16, (id >> 16) as u16);
+    let (serial, contents) = numbers(bus, bdf, id.0).await;
+    Some(Identity { id, serial, contents })
+}
+
+/// Writes `owner` into the function at `bdf`, if it has a place for it.
+pub async fn own(bus: &Bus, bdf: Bdf, contents: Option<Contents>, owner: u64) {
+    let Some(contents) = contents else { return };
+    let at = contents.capability + ContentsCapability::OWNER;
+    bus.config_write(bdf, at, 4, owner as u32).await;
+    bus.config_write(bdf, at + 4, 4, (owner >> 32) as u32).await;
+}
+
+/// The device serial number and the contents of a function of `vendor`.
+pub(super) async fn numbers(bus: &Bus, bdf: Bdf, vendor: u16) -> (Option<u64>, Option<Contents>) {
+    let (mut serial, mut contents) = (None, None);
+    let mut walk = scan::Extended::new();
+    while let Some((id, at)) = walk.next(bus, bdf).await {
+        match id {
+            capability::EXT_SERIAL_NUMBER if serial.is_none() => {
+                serial = Some(quad_word(bus, bdf, at + 4).await);
+            }
+            capability::EXT_VENDOR_SPECIFIC if vendor == contents::VENDOR => {
+                let header = bus.config_read(bdf, at + ContentsCapability::HEADER, 4).await;
+                if header == ContentsCapability::HEADER_VALUE && contents.is_none() {
+                    let incarnation = at + ContentsCapability::INCARNATION;
+                    contents = Some(Contents {
+                        capability: at,
+                        incarnation: quad_word(bus, bdf, incarnation).await,
+                        owner: quad_word(bus, bdf, at + ContentsCapability::OWNER).await,
+                    });
+                }
+            }
+            _ => {}
+        }
+    }
+    (serial, contents)
+}
+
+async fn quad_word(bus: &Bus, bdf: Bdf, at: u16) -> u64 {
+    let low = bus.config_read(bdf, at, 4).await;
+    let high = bus.config_read(bdf, at + 4, 4).await;
+    u64::from(low) | u64::from(high) << 32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn identity(serial: u64, incarnation: u64, owner: u64) -> Identity {
+        let contents = Some(Contents { capability: 0x10c, incarnation, owner });
+        Identity { id: (contents::VENDOR, 1), serial: Some(serial), contents }
+    }
+
+    #[test]
+    fn a_device_that_comes_back_is_judged_by_what_it_says() {
+        let before = identity(5, 70, 0);
+        let silent = Identity { contents: None, ..before };
+        let new = Returned::NewContents(Loss::Incarnation);
+        for (after, expected) in [
+            (identity(5, 70, 9), Returned::Same),
+            // Power-on since, and nobody else.
+            (identity(5, 70, 0), Returned::Same),
+            (identity(5, 70, 8), Returned::NewContents(Loss::OtherHost)),
+            (identity(5, 71, 0), new.clone()),
+            (identity(5, 71, 9), new.clone()),
+            (silent, new.clone()),
+        ] {
+            assert_eq!(before.returned(&after, 9), expected, "{after:?}");
+        }
+        assert_eq!(silent.returned(&silent, 9), Returned::Same, "it never told");
+        assert_eq!(silent.returned(&before, 9), new);
+        let another = |after: Identity| match before.returned(&after, 9) {
+            Returned::Another(why) => why,
+            returned => panic!("{returned:?}"),
+        };
+        assert_eq!(
+            another(identity(6, 70, 9)),
+            "serial number 0000000000000006 instead of serial number 0000000000000005"
+        );
+        assert_eq!(another(Identity { id: (1, 2), ..before }), "0001:0002 instead of fa12:0001");
+    }
+}
