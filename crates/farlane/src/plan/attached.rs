@@ -31,6 +31,7 @@ pub fn drive(section: &Section) -> Result<(DriveConfig, usize), PlanError> {
     let timing = timing(section)?;
     let standard = DriveConfig::new("", timing).as_in_the_brief(READS_IN_FLIGHT);
     let drive = DriveConfig {
+        volatile: section.word("media", &["persistent", "volatile"])? == Some("volatile"),
         size: section.parsed("size", units::size)?.unwrap_or(standard.size),
         max_payload: power(section, "mps", 128, 4096)?.unwrap_or(standard.max_payload),
         read_request: power(section, "dma_read", 128, 4096)?.unwrap_or(standard.read_request),

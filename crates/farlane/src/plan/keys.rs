@@ -162,6 +162,7 @@ pub const MOVE: &[&str] = &["drive", "to", "at"];
 /// `[drive]` and `[drives.NAME]`.
 pub const DRIVE: &[&str] = &[
     "preset",
+    "media",
     "size",
     "mps",
     "dma_read",

@@ -139,6 +139,7 @@ const ROWS: &[(&str, &str, &str)] = &[
     ("moves.m", "to = \"x\"", "There are: h, g"),
     ("moves.m", "at = \"1000001s\"", "0ns to 1000000s; found 1000001s"),
     (DRIVE, "preset = \"x\"", "There are: 970-pro, optane, sata-ssd, null"),
+    (DRIVE, "media = \"x\"", "There are: persistent, volatile"),
     (DRIVE, "size = \"100B\"", "4096B to 65536GiB"),
     (DRIVE, "mps = 8192", "128 to 4096"),
     (DRIVE, "dma_read = 64", "128 to 4096"),

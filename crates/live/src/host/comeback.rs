@@ -103,7 +103,7 @@ pub async fn look_and_reset(
     let identity = enumerate::identify(bus, node.bdf).await?;
     let returned = before.returned(&identity, owner);
     if !matches!(returned, Returned::Another(_)) {
-        function_level_reset(bus, node, settings).await;
+        enumerate::reset_function(bus, node, settings).await;
         enumerate::own(bus, node.bdf, identity.contents, owner).await;
     }
     Some(Looked { identity, returned })
@@ -118,13 +118,4 @@ pub async fn set_msix(bus: &Bus, node: &Node, enable: bool) {
         }
     }
     enumerate::set_msix(bus, node, enable).await;
-}
-
-/// Resets a function and gives it back what the enumeration had set
-/// (PCIe Base 4.0, section 6.6.2).
-async fn function_level_reset(bus: &Bus, node: &Node, settings: &Settings) {
-    if let Some(pcie) = node.pcie {
-        bus.config_write(node.bdf, pcie + 8, 2, 1 << 15).await;
-    }
-    enumerate::program(bus, node, settings).await;
 }

@@ -158,6 +158,15 @@ pub async fn program(bus: &Bus, node: &Node, settings: &Settings) {
     }
 }
 
+/// Resets a function (FLR, PCIe Base 4.0, section 6.6.2) and gives it back what
+/// the enumeration had set.
+pub async fn reset_function(bus: &Bus, node: &Node, settings: &Settings) {
+    if let Some(pcie) = node.pcie {
+        bus.config_write(node.bdf, pcie + 8, 2, 1 << 15).await;
+    }
+    program(bus, node, settings).await;
+}
+
 /// Has an endpoint guard what it sends and check what it gets, if it can.
 async fn enable_ecrc(bus: &Bus, bdf: Bdf) {
     let Some(at) = extended(bus, bdf, capability::EXT_ERROR_REPORTING).await else { return };

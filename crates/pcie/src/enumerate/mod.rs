@@ -8,7 +8,7 @@ mod scan;
 #[cfg(test)]
 mod tests;
 
-pub use assign::{Error, enable_bus_master, program, set_msix, write_msix_entry};
+pub use assign::{Error, enable_bus_master, program, reset_function, set_msix, write_msix_entry};
 pub use identity::{Contents, Identity, Loss, Returned, identify, own};
 
 use crate::root::ROOT_PORT;

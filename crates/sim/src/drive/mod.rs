@@ -80,6 +80,9 @@ pub struct DriveConfig {
     pub size: u64,
     /// The media.
     pub timing: Timing,
+    /// The media lose what they hold with their power, as RAM does; the drive
+    /// comes back with a new incarnation.
+    pub volatile: bool,
     /// The drive's own limit for one read request in bytes, below MRRS: a
     /// power of two, 128 to 4096.
     pub read_request: usize,
@@ -96,6 +99,7 @@ impl DriveConfig {
             serial: serial.into(),
             size: 64 << 20,
             timing,
+            volatile: false,
             read_request: 512,
             reads_in_flight: 32,
             max_payload: 512,

@@ -33,6 +33,7 @@ pub(crate) struct DriveNode {
     media: Media,
     pace: Pace,
     store: Store,
+    volatile: bool,
     /// By the time at which the media are done.
     pending: BTreeMap<(Instant, u64), Pending>,
     sequence: u64,
@@ -52,6 +53,7 @@ impl DriveNode {
             max_payload: config.max_payload,
             read_request: config.read_request,
             reads_in_flight: config.reads_in_flight,
+            incarnation: seed,
             ..Config::new(config.serial.clone(), vec![namespace])
         };
         let controller = Controller::new(Instant::ZERO, settings.clone());
@@ -63,6 +65,7 @@ impl DriveNode {
             media: Media::new(config.timing, rng),
             pace: Pace::new(config.timing.stream_rate),
             store: Store::new(seed),
+            volatile: config.volatile,
             pending: BTreeMap::new(),
             sequence: 0,
             requests: 0,
@@ -79,9 +82,17 @@ impl DriveNode {
         self.controller.handle(now, Input::HotReset);
     }
 
-    /// Its power goes: what it holds on its media stays, what is on the way
-    /// there does not.
+    /// Its power goes: what it holds on its media stays unless they are
+    /// volatile, what is on the way there does not.
     pub fn power_cycle(&mut self, now: Instant) {
+        if self.volatile {
+            self.store = Store::new(self.store.seed());
+            self.settings.incarnation = self.settings.incarnation.wrapping_add(1);
+        }
+        self.restart(now);
+    }
+
+    fn restart(&mut self, now: Instant) {
         self.controller = Controller::new(now, self.settings.clone());
         self.pending.clear();
     }
@@ -96,7 +107,7 @@ impl DriveNode {
     pub fn taken_by(&mut self, now: Instant, number: u16, queues: u16) {
         self.number = number;
         self.settings.io_queues = queues;
-        self.power_cycle(now);
+        self.restart(now);
     }
 
     /// Errors that the drive counted on PCIe.

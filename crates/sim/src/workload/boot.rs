@@ -2,7 +2,7 @@
 
 use super::SoftwareConfig;
 use nvme::initiator::{self, Driver};
-use pcie::enumerate::{self, Node};
+use pcie::enumerate::{self, Node, Returned};
 use pcie::{Bus, Ram};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -44,6 +44,8 @@ pub(super) struct Attached {
     pub port: Option<Node>,
     pub bar0: u64,
     pub driver: Driver,
+    /// It is the drive of before, and its data are not.
+    pub new_contents: bool,
 }
 
 /// How drives are brought up.
@@ -95,14 +97,20 @@ impl Bring {
                 self.drive(node).await.map_err(|error| BootError::Drive(number, error))?;
             let above = |port: &&&Node| port.children().iter().any(|child| child.bdf == node.bdf);
             let port = nodes.iter().find(above).map(|port| (*port).clone());
-            drives.push(Attached { node: node.clone(), port, bar0, driver });
+            drives.push(Attached { node: node.clone(), port, bar0, driver, new_contents: false });
         }
         Ok(drives)
     }
 
     /// Looks below a port whose link came up again, and brings up the drive
-    /// that is there.
-    pub async fn again(self, drive: usize, port: Node) -> Result<Attached, BootError> {
+    /// that is there if it is the one of `before`. A drive with new contents is
+    /// reset first, as an administrator who gives the old ones up would do.
+    pub async fn again(
+        self,
+        drive: usize,
+        port: Node,
+        before: Node,
+    ) -> Result<Attached, BootError> {
         let max_payload = port.max_payload;
         let look = enumerate::enumerate_below(
             self.bus.clone(),
@@ -113,8 +121,19 @@ impl Bring {
         let found = look.await.map_err(|error| BootError::Enumeration(error.to_string()))?;
         let node = found.into_iter().find(|node| node.class == NVME);
         let node = node.ok_or(BootError::Drive(drive, initiator::Error::Gone))?;
+        // Hosts of the simulator leave no mark: drives move by plan.
+        let new_contents = match before.returned(&node, 0) {
+            Returned::Same => false,
+            Returned::NewContents(_) => {
+                enumerate::reset_function(&self.bus, &node, &self.settings()).await;
+                true
+            }
+            Returned::Another(_) => {
+                return Err(BootError::Drive(drive, initiator::Error::Gone));
+            }
+        };
         let (bar0, driver) =
             self.drive(&node).await.map_err(|error| BootError::Drive(drive, error))?;
-        Ok(Attached { node, port: Some(port), bar0, driver })
+        Ok(Attached { node, port: Some(port), bar0, driver, new_contents })
     }
 }

@@ -56,6 +56,13 @@ impl Contents {
         Held::Version(self.version)
     }
 
+    /// The drive lost what was written to it; what changes under way leave is
+    /// not known.
+    pub fn forget(&mut self) {
+        self.blocks.retain(|_, block| block.writers > 0);
+        self.blocks.values_mut().for_each(|block| block.clash = true);
+    }
+
     /// A change of these blocks begins.
     pub fn begin(&mut self, offset: u64, length: u64) {
         for at in blocks(offset, length) {
@@ -153,5 +160,10 @@ mod tests {
         contents.begin(512, 512);
         contents.end(512, 512, Held::Unknown);
         assert_eq!(contents.known(512, 512), [None]);
+        contents.begin(1024, 512);
+        contents.forget();
+        contents.end(1024, 512, second);
+        let fresh = Some(FRESH.held);
+        assert_eq!(contents.known(0, 2048), [fresh, fresh, None, fresh]);
     }
 }

@@ -390,11 +390,21 @@ impl Work for Jobs {
         }
     }
 
-    fn restored(&mut self, now: Instant, drive: usize, driver: Driver) {
+    fn restored(&mut self, now: Instant, drive: usize, driver: Driver, new_contents: bool) {
         self.drives[drive].driver = driver;
         self.gone[drive] = false;
+        if new_contents {
+            self.jobs.iter_mut().for_each(|job| job.forget(drive));
+        }
         for (job, slot) in std::mem::take(&mut self.parked) {
-            self.act(now, Action::Submit { job, slot });
+            let place = &mut self.jobs[job].slots[slot];
+            if new_contents && place.parts.iter().any(|part| part.drive == drive) {
+                place.lost = true;
+                self.tally.failures += 1;
+                self.act(now, Action::Complete { job, slot });
+            } else {
+                self.act(now, Action::Submit { job, slot });
+            }
         }
     }
 }
@@ -442,6 +452,27 @@ impl Job {
             versions: BTreeMap::new(),
             unsure: BTreeSet::new(),
         })
+    }
+
+    /// A drive lost what was written to it. What is on its way was meant for
+    /// the old contents: reads are not compared, writes count.
+    fn forget(&mut self, drive: usize) {
+        if !self.drives.contains(&drive) {
+            return;
+        }
+        if self.drives.len() > 1 {
+            // Where a striped transfer lies is not worth the trouble.
+            return self.unsure.extend(0..self.chunks);
+        }
+        self.versions.clear();
+        self.unsure.clear();
+        for slot in self.slots.iter().filter(|slot| slot.busy) {
+            if slot.write {
+                self.versions.insert(slot.chunk, slot.version);
+            } else {
+                self.unsure.insert(slot.chunk);
+            }
+        }
     }
 
     /// Chooses what a slot does next.

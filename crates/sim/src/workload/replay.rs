@@ -134,6 +134,8 @@ struct Running {
     /// What a write leaves, and what a read should bring.
     held: Held,
     known: Known,
+    /// The drive has been asked.
+    submitted: bool,
     ok: bool,
     /// It will never end.
     lost: bool,
@@ -263,7 +265,8 @@ impl Replayer {
             // A closed loop asks when it can.
             let since = if self.replay.timing == Timing::Asap { now } else { waits };
             let (held, known) = (Held::Unknown, Known::new());
-            let running = Running { operation, since, buffer, held, known, ok: true, lost: false };
+            let (submitted, ok, lost) = (false, true, false);
+            let running = Running { operation, since, buffer, held, known, submitted, ok, lost };
             self.running.insert(number as u64, running);
             let cpu = &mut self.cpus[queue];
             *cpu = (*cpu).max(now) + self.config.submit;
@@ -279,6 +282,7 @@ impl Replayer {
         if lane.gone {
             return lane.parked.push(number);
         }
+        running.submitted = true;
         let contents = &mut self.contents[drive];
         match op {
             Op::Read => running.known = contents.known(offset, length),
@@ -346,11 +350,11 @@ impl Replayer {
                 self.tally.verified += compared;
                 self.tally.mismatches += wrong;
             }
-            Op::Write | Op::WriteZeroes | Op::Discard => {
+            Op::Write | Op::WriteZeroes | Op::Discard if running.submitted => {
                 let held = if running.ok { running.held } else { Held::Unknown };
                 contents.end(offset, length, held);
             }
-            Op::Read | Op::Flush => {}
+            _ => {}
         }
         if op.moves_blocks() {
             let moved = if running.lost { 0 } else { length };
@@ -429,13 +433,22 @@ impl Work for Replayer {
         }
     }
 
-    fn restored(&mut self, now: Instant, drive: usize, driver: Driver) {
+    fn restored(&mut self, now: Instant, drive: usize, driver: Driver, new_contents: bool) {
         self.drives[drive].driver = driver;
+        if new_contents {
+            self.contents[drive].forget();
+        }
         for queue in 0..self.lanes.get(drive).map_or(0, Vec::len) {
             let lane = &mut self.lanes[drive][queue];
             lane.gone = false;
             for number in std::mem::take(&mut lane.parked) {
-                self.act(now, Action::Submit(number));
+                if new_contents {
+                    let running = self.running.get_mut(&number).expect("it was issued");
+                    (running.ok, running.lost) = (false, true);
+                    self.act(now, Action::Complete(number));
+                } else {
+                    self.act(now, Action::Submit(number));
+                }
             }
         }
     }

@@ -44,7 +44,8 @@ pub(crate) struct Software {
     /// Seeds of what the drives hold.
     patterns: Vec<u64>,
     stage: Stage,
-    functions: Vec<Bdf>,
+    /// The drives as they were attached.
+    nodes: Vec<Node>,
     /// When the workload began and ended.
     pub began: Option<Instant>,
     pub ended: Option<Instant>,
@@ -87,7 +88,7 @@ impl Software {
             rng,
             patterns,
             stage: Stage::Waiting,
-            functions: Vec::new(),
+            nodes: Vec::new(),
             began: None,
             ended: None,
             round_trips: Latency::default(),
@@ -127,10 +128,10 @@ impl Software {
         if !up {
             self.away.entry(drive).or_insert(now);
             work.lost(now, drive, tracker);
-        } else if let (true, Some(Some(port))) =
-            (self.away.contains_key(&drive), self.ports.get(drive))
+        } else if let (true, Some(Some(port)), Some(node)) =
+            (self.away.contains_key(&drive), self.ports.get(drive), self.nodes.get(drive))
         {
-            let task = self.bring().again(drive, port.clone());
+            let task = self.bring().again(drive, port.clone(), node.clone());
             self.returns.push((drive, Task::new(&self.bus, task)));
         }
     }
@@ -178,12 +179,12 @@ impl Software {
         });
         for (drive, result) in over {
             let (Ok(attached), Stage::Working(work)) = (result, &mut self.stage) else { continue };
-            let Attached { node, bar0, driver, .. } = attached;
+            let Attached { node, bar0, driver, new_contents, .. } = attached;
             let places = places(&driver);
             tracker.replace_drive(drive as u16, node.bdf, bar0, &places);
-            self.functions[drive] = node.bdf;
+            self.nodes[drive] = node;
             self.away.remove(&drive);
-            work.restored(now, drive, driver);
+            work.restored(now, drive, driver, new_contents);
         }
     }
 
@@ -212,7 +213,7 @@ impl Software {
 
     /// A drive signals vector `vector`.
     pub fn interrupt(&mut self, now: Instant, from: Bdf, vector: u32, tracker: &mut Tracker) {
-        let drive = self.functions.iter().position(|function| *function == from);
+        let drive = self.nodes.iter().position(|node| node.bdf == from);
         if let (Some(drive), Some(queue), Stage::Working(work)) =
             (drive, vector.checked_sub(1), &mut self.stage)
         {
@@ -265,7 +266,7 @@ impl Software {
     }
 
     fn ask(&self, now: Instant, left: u64) -> Stage {
-        let (bus, function) = (self.bus.clone(), self.functions[0]);
+        let (bus, function) = (self.bus.clone(), self.nodes[0].bdf);
         let work = async move { bus.config_read(function, 0, 4).await };
         Stage::Asking { task: Task::new(&self.bus, work), left, since: now }
     }
@@ -285,7 +286,7 @@ impl Software {
     fn begin(&mut self, now: Instant, drives: Vec<Attached>, tracker: &mut Tracker) {
         self.began = Some(now);
         self.ports = drives.iter().map(|drive| drive.port.clone()).collect();
-        self.functions = drives.iter().map(|drive| drive.node.bdf).collect();
+        self.nodes = drives.iter().map(|drive| drive.node.clone()).collect();
         for drive in &drives {
             tracker.add_drive(drive.node.bdf, drive.bar0, &places(&drive.driver));
         }

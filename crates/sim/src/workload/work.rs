@@ -55,6 +55,8 @@ pub(super) trait Work {
     /// What was written to a drive.
     fn written(&self, drive: usize) -> Vec<Written>;
 
-    /// It is back, with a driver that knows nothing of before.
-    fn restored(&mut self, now: Instant, drive: usize, driver: Driver);
+    /// It is back, with a driver that knows nothing of before. With
+    /// `new_contents`, commands that waited for it have failed, and it holds
+    /// what it held at first.
+    fn restored(&mut self, now: Instant, drive: usize, driver: Driver, new_contents: bool);
 }

@@ -7,7 +7,7 @@ use sim::drive::Timing;
 use sim::ethernet::{Rate, bridge};
 use sim::measure::{CommandRecord, Observer, Op, Point};
 use sim::workload::{self, Fio, Operation, Replay, Rw, Workload};
-use sim::world::{Error, Outage, Report};
+use sim::world::{Attached, Error, Outage, Report};
 use sim::{Config, World};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -91,6 +91,27 @@ fn a_node_that_restarts_is_found_again() {
     assert!((40..60).contains(&downs[0]), "{downs:?}");
     assert!((downs[0] + 200..downs[0] + 210).contains(&ups[1]), "{ups:?}: after a pause");
     assert!(after(&happened, ups[1]) > 60, "and work goes on");
+}
+
+/// The drive has its data in memory that loses them: what was written before
+/// is gone, and nobody takes what is there for it.
+fn volatile(workload: Workload, outages: Vec<Outage>) -> Config {
+    let mut config = with(workload, outages);
+    let Attached::Switch(switch) = &mut config.hosts[0].attached else { panic!("brief over TCP") };
+    switch.ports[0].drive.volatile = true;
+    config
+}
+
+#[test]
+fn a_drive_that_lost_its_data_is_a_new_one() {
+    let work = Fio { rwmixread: 50, ..paced(500, 8) };
+    let (report, happened) = watched(&volatile(Workload::Fio(work), vec![outage(100, Some(130))]));
+    let host = &report.hosts[0];
+    // Those in flight, and those that waited for the drive of before.
+    assert!((9..=16).contains(&host.failures), "{}", host.failures);
+    let ups = turns(&happened, true);
+    assert!(ups.len() == 2 && after(&happened, ups[1]) > 60, "reset, it is used again: {ups:?}");
+    assert!(host.verified > 0);
 }
 
 /// Silence longer than the loss limit, and attempts that fail meanwhile.
@@ -177,11 +198,18 @@ fn a_replay_goes_on_and_counts_what_failed() {
     let operations: Vec<_> = (0..900).map(operation).collect();
     let (timing, depths) = (workload::Timing::Recorded, vec![vec![64]]);
     let replay = Replay { operations: operations.into(), timing, depths };
-    let (report, _) = watched(&with(Workload::Replay(replay), vec![outage(50, Some(70))]));
+    let replay = Workload::Replay(replay);
+    let outages = vec![outage(50, Some(70))];
+    let (report, _) = watched(&with(replay.clone(), outages.clone()));
     let host = &report.hosts[0];
     assert_eq!(host.commands + host.failures, 900);
     assert!((1..=64).contains(&host.failures), "{}", host.failures);
     assert!(host.verified > 1_000, "{}", host.verified);
+    // What waited for the drive fails if its contents are lost.
+    let (lossy, _) = watched(&volatile(replay, outages));
+    let lost = lossy.hosts[0].failures;
+    assert!((host.failures + 1..=128).contains(&lost), "{lost}");
+    assert_eq!(lossy.hosts[0].commands + lost, 900);
 }
 
 /// Reads of nobody's configuration space bring all ones, at once or after the
