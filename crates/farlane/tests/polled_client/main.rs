@@ -8,6 +8,7 @@
 
 mod client;
 mod drive;
+mod killed;
 
 #[path = "../guest/folder.rs"]
 #[allow(dead_code, reason = "the guest tests use the rest of it")]

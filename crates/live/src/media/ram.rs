@@ -1,6 +1,6 @@
 //! A namespace in memory.
 
-use super::{Media, done};
+use super::{Media, done, new_incarnation};
 use bytes::Bytes;
 use nvme::block::{Completion, Error, Operation, Request};
 use std::io;
@@ -14,13 +14,18 @@ const CHUNK: usize = 64 << 10;
 pub struct RamMedia {
     chunks: Vec<Option<Box<[u8]>>>,
     size: u64,
+    incarnation: u64,
 }
 
 impl RamMedia {
     /// `size` bytes of zeroes.
     pub fn new(size: u64) -> Self {
         let count = usize::try_from(size.div_ceil(CHUNK as u64)).expect("fits the address space");
-        Self { chunks: std::iter::repeat_with(|| None).take(count).collect(), size }
+        Self {
+            chunks: std::iter::repeat_with(|| None).take(count).collect(),
+            size,
+            incarnation: new_incarnation(),
+        }
     }
 
     fn inside(&self, offset: u64, length: u64) -> bool {
@@ -106,6 +111,11 @@ impl Media for RamMedia {
 
     fn read_only(&self) -> bool {
         false
+    }
+
+    /// Another one at each start: what was in RAM is lost.
+    fn incarnation(&self) -> u64 {
+        self.incarnation
     }
 
     fn close(&mut self) -> io::Result<()> {
