@@ -1,6 +1,6 @@
 //! `--namespace`: what is behind a namespace, in QEMU's option style.
 
-use live::media::{FileMedia, Media, RamMedia};
+use live::media::{FileMedia, FileOptions, Media, RamMedia};
 use nvme::NamespaceConfig;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -15,17 +15,17 @@ pub struct Namespace {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Backing {
-    File { path: PathBuf, size: Option<u64> },
+    File { path: PathBuf, size: Option<u64>, sparse: bool },
     Ram { size: u64 },
 }
 
 impl FromStr for Namespace {
     type Err = String;
 
-    /// `file=PATH[,size=N][,block=512|4096][,ro]` or `ram=N[,block=…]`.
+    /// `file=PATH[,size=N[,sparse]][,block=512|4096][,ro]` or `ram=N[,block=…]`.
     fn from_str(text: &str) -> Result<Self, String> {
-        let (mut file, mut ram, mut size, mut block, mut read_only) =
-            (None, None, None, 512, false);
+        let (mut file, mut ram, mut size, mut block) = (None, None, None, 512);
+        let (mut read_only, mut sparse) = (false, false);
         for part in text.split(',') {
             let (key, value) = part.split_once('=').unwrap_or((part, ""));
             match key {
@@ -33,10 +33,12 @@ impl FromStr for Namespace {
                 "ram" => ram = Some(parse_size(value)?),
                 "size" => size = Some(parse_size(value)?),
                 "block" => block = parse_size(value)?,
+                "sparse" if matches!(value, "" | "on") => sparse = true,
                 "ro" | "readonly" if matches!(value, "" | "on") => read_only = true,
                 _ => {
                     return Err(format!(
-                        "'{part}' is not file=PATH, ram=SIZE, size=SIZE, block=512|4096 or ro"
+                        "'{part}' is not file=PATH, ram=SIZE, size=SIZE, sparse, block=512|4096 \
+                         or ro"
                     ));
                 }
             }
@@ -45,7 +47,12 @@ impl FromStr for Namespace {
             return Err(format!("block={block}: a block has 512 or 4096 bytes"));
         }
         let backing = match (file, ram) {
-            (Some(path), None) => Backing::File { path, size },
+            (Some(path), None) if sparse && (size.is_none() || read_only) => {
+                let path = path.display();
+                return Err(format!("file={path},sparse: size=SIZE is missing, or ro is too much"));
+            }
+            (Some(path), None) => Backing::File { path, size, sparse },
+            (None, Some(_)) if sparse => return Err("sparse is for file=PATH,size=SIZE".into()),
             (None, Some(size)) => Backing::Ram { size },
             _ => return Err("a namespace is either file=PATH or ram=SIZE".into()),
         };
@@ -66,8 +73,9 @@ impl Namespace {
     pub fn open(&self) -> Result<(NamespaceConfig, Box<dyn Media>), String> {
         let (name, media): (String, Box<dyn Media>) = match &self.backing {
             Backing::Ram { size } => (format!("ram={size}"), Box::new(RamMedia::new(*size))),
-            Backing::File { path, size } => {
-                let media = FileMedia::open(path, *size, self.read_only);
+            Backing::File { path, size, sparse } => {
+                let (size, sparse, read_only) = (*size, *sparse, self.read_only);
+                let media = FileMedia::open(path, FileOptions { size, sparse, read_only });
                 (path.display().to_string(), Box::new(media.map_err(|error| error.to_string())?))
             }
         };
@@ -83,6 +91,14 @@ impl Namespace {
         config.block_shift = self.block.ilog2() as u8;
         config.read_only = self.read_only || media.read_only();
         Ok((config, media))
+    }
+
+    /// Bytes of memory that it may take.
+    pub fn memory(&self) -> u64 {
+        match self.backing {
+            Backing::Ram { size } => size,
+            Backing::File { .. } => 0,
+        }
     }
 
     /// Something that stays the same over restarts and tells drives apart.
@@ -134,7 +150,19 @@ mod tests {
         let file: Namespace = "file=/a/b,size=1M,ro,block=4096".parse().unwrap();
         assert!(file.read_only && file.block == 4096);
         assert_eq!("ram=1M".parse(), Ok(Namespace::ram(1 << 20)));
-        for wrong in ["", "size=1M", "ram=1M,file=x", "ram=1M,block=1000", "ram=1M,colour=red"] {
+        let sparse: Namespace = "file=/a,size=1T,sparse".parse().unwrap();
+        assert!(matches!(sparse.backing, Backing::File { sparse: true, .. }));
+        for wrong in [
+            "",
+            "size=1M",
+            "ram=1M,file=x",
+            "ram=1M,block=1000",
+            "ram=1M,colour=red",
+            "ram=1M,sparse",
+            "file=x,sparse",
+            "file=x,size=1M,sparse,ro",
+            "file=x,size=1M,sparse=maybe",
+        ] {
             assert!(wrong.parse::<Namespace>().is_err(), "{wrong}");
         }
     }

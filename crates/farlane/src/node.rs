@@ -159,13 +159,15 @@ pub fn print_report(report: &Report) {
 /// the same as long as its files, or `place`, do.
 ///
 /// # Errors
-/// One line that names the namespace.
+/// One line that names the namespace, or says how much memory there is.
 pub fn drive(
     namespaces: &[Namespace],
     serial: Option<&str>,
     place: &str,
     max_payload: usize,
 ) -> Result<NvmeDrive, Failure> {
+    let memory = namespaces.iter().map(Namespace::memory).fold(0, u64::saturating_add);
+    live::media::check_memory(memory)?;
     let mut configs = Vec::new();
     let mut media = Vec::new();
     for namespace in namespaces {

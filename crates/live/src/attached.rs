@@ -27,6 +27,10 @@ pub trait Attached: Function {
     /// As `epoll_ctl(2)`.
     fn watch(&self, poller: &Poller) -> io::Result<()>;
 
+    /// The node starts to serve: nothing before it in the start can fail any
+    /// more.
+    fn begin(&mut self) {}
+
     /// Takes no new work from now on; whether all that was taken is done.
     fn drain(&mut self) -> bool {
         true
@@ -167,9 +171,17 @@ impl Attached for NvmeDrive {
             .try_for_each(|fd| poller.add(fd, false))
     }
 
+    fn begin(&mut self) {
+        self.media.iter_mut().for_each(|media| media.begin());
+    }
+
     fn drain(&mut self) -> bool {
         self.controller.stop_fetching();
         self.controller.is_drained()
+    }
+
+    fn news(&mut self) -> Option<String> {
+        self.media.iter_mut().find_map(|media| media.news())
     }
 
     fn report(&self) -> Report {
@@ -177,7 +189,9 @@ impl Attached for NvmeDrive {
     }
 
     fn close(&mut self) -> io::Result<()> {
-        self.media.iter_mut().try_for_each(|media| media.close())
+        // One that fails keeps no other from its end.
+        let ended: Vec<_> = self.media.iter_mut().map(|media| media.close()).collect();
+        ended.into_iter().collect()
     }
 
     fn tracer(&self) -> Tracer {

@@ -8,26 +8,37 @@ pub(crate) struct Failure {
     pub status: Status,
     /// Parameter Error Location (NVMe 1.4, figure 194).
     pub parameter: u16,
+    /// The host only asked whether there is something.
+    probe: bool,
 }
 
 /// No particular field is at fault.
 pub(crate) const NO_PARAMETER: u16 = 0xffff;
 
 impl Failure {
+    const fn new(status: Status, parameter: u16) -> Self {
+        Self { status, parameter, probe: false }
+    }
+
+    /// The same for a host that only asked whether there is something.
+    pub const fn of_probe(self) -> Self {
+        Self { probe: true, ..self }
+    }
+
     /// Would fail again; the fault lies in no field.
     pub const fn permanent(code: StatusCode) -> Self {
-        Self { status: Status::fail(code), parameter: NO_PARAMETER }
+        Self::new(Status::fail(code), NO_PARAMETER)
     }
 
     /// May succeed when sent again.
     pub const fn transient(code: StatusCode) -> Self {
-        Self { status: Status::retry(code), parameter: NO_PARAMETER }
+        Self::new(Status::retry(code), NO_PARAMETER)
     }
 
     /// Would fail again because of the field at this byte and bit of the
     /// submission queue entry.
     pub const fn field(code: StatusCode, byte: u8, bit: u8) -> Self {
-        Self { status: Status::fail(code), parameter: byte as u16 | (bit as u16 & 7) << 8 }
+        Self::new(Status::fail(code), byte as u16 | (bit as u16 & 7) << 8)
     }
 
     /// Invalid Field in Command, the fault being in this bit of command dword
@@ -46,15 +57,24 @@ impl Failure {
         Self::field(StatusCode::INVALID_PRP_OFFSET, 16 + entry * 8, 0)
     }
 
+    /// Invalid Field in Command: PRP entry 2, or the pointer to it, is
+    /// needed and 0.
+    pub const fn prp_missing() -> Self {
+        Self::field(StatusCode::INVALID_FIELD, 32, 0)
+    }
+
     /// Invalid Namespace or Format.
     pub const fn namespace() -> Self {
         Self::field(StatusCode::INVALID_NAMESPACE, 4, 0)
     }
 
     /// Whether the error log keeps it: everything but what the host asked
-    /// for itself.
+    /// for itself, and the answer that something optional is absent. Entries
+    /// belong to completions with the More bit, which the controller sets
+    /// where it has more to tell (NVMe 1.4, section 5.14.1.1).
     pub fn is_logged(self) -> bool {
-        self.status.code != StatusCode::ABORT_REQUESTED
+        !self.probe
+            && self.status.code != StatusCode::ABORT_REQUESTED
             && self.status.code != StatusCode::ABORTED_SQ_DELETION
     }
 }

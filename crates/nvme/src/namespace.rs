@@ -75,7 +75,7 @@ impl Namespace {
 }
 
 /// A UUID of version 8, whose other bits are the maker's (RFC 9562, 5.8).
-fn custom_uuid(bits: u128) -> [u8; 16] {
+pub(crate) fn custom_uuid(bits: u128) -> [u8; 16] {
     let mut uuid = bits.to_be_bytes();
     uuid[6] = uuid[6] & 0x0f | 0x80;
     uuid[8] = uuid[8] & 0x3f | 0x80;

@@ -46,6 +46,10 @@ impl Walk {
         if walk.remaining == 0 {
             return Ok(walk);
         }
+        // Reserved, so 0, where it is not used (section 4.2); here it is.
+        if prp2 == 0 {
+            return Err(Failure::prp_missing());
+        }
         if walk.remaining > page {
             // A list may begin anywhere in its page, but not between entries.
             if !prp2.is_multiple_of(ENTRY as u64) {
@@ -71,6 +75,9 @@ impl Walk {
         assert_eq!(bytes.len(), list.entries * ENTRY, "exactly the list asked for");
         for (index, entry) in bytes.as_chunks::<ENTRY>().0.iter().enumerate() {
             let entry = u64::from_le_bytes(*entry);
+            if entry == 0 {
+                return Err(Failure::permanent(StatusCode::INVALID_FIELD));
+            }
             if self.offset(entry) != 0 {
                 return Err(Failure::permanent(StatusCode::INVALID_PRP_OFFSET));
             }
@@ -192,6 +199,25 @@ mod tests {
         let mut walk = Walk::new(0x1_0000, 0x2_0000, 3 * 4096, PAGE).unwrap();
         let error = walk.supply(&list(&[0x5_0000, 0x7_0008])).unwrap_err();
         assert_eq!(error.status.code, StatusCode::INVALID_PRP_OFFSET);
+    }
+
+    #[test]
+    fn an_entry_that_is_needed_is_not_0() {
+        // PRP entry 1 may be: there is memory at that address.
+        assert!(Walk::new(0, 0, 4096, PAGE).unwrap().is_complete());
+        for length in [4097, 2 * 4096, 3 * 4096] {
+            assert_eq!(Walk::new(0x1_0000, 0, length, PAGE), Err(Failure::prp_missing()));
+        }
+        assert_eq!(Walk::new(0x1_0004, 0, 4096, PAGE), Err(Failure::prp_missing()));
+        // In a list, and as the pointer to the next.
+        for entries in [[0x5_0000, 0], [0, 0x5_0000]] {
+            let mut walk = Walk::new(0x1_0000, 0x2_0ff0, 3 * 4096, PAGE).unwrap();
+            let error = walk.supply(&list(&entries)).unwrap_err();
+            assert_eq!(error.status.code, StatusCode::INVALID_FIELD);
+            assert!(error.status.do_not_retry);
+            let mut walk = Walk::new(0x1_0000, 0x2_0ff0, 4 * 4096, PAGE).unwrap();
+            assert!(walk.supply(&list(&entries)).is_err());
+        }
     }
 
     #[test]

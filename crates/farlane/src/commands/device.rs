@@ -17,6 +17,7 @@ use wire::trace::NodeRole;
 #[command(after_help = "Examples:\n  \
     farlane device --namespace ram=256M\n  \
     farlane device --listen 0.0.0.0:4420 --insecure --namespace file=disk.img,size=10G\n  \
+    farlane device --namespace file=huge.img,size=1T,sparse\n  \
     farlane device --namespace ram=256M --aggregation wait=1us --rate-limit 1G\n  \
     farlane device --listen raw:eth0 --insecure --namespace ram=256M\n\n\
     Ctrl-C finishes what is under way, makes the data durable and ends; a second\n\
@@ -27,8 +28,11 @@ pub struct Args {
     /// for raw Ethernet
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:4420")]
     listen: String,
-    /// file=PATH[,size=SIZE][,block=512|4096][,ro] or ram=SIZE[,block=…];
-    /// repeat for more namespaces
+    /// file=PATH[,size=SIZE[,sparse]][,block=512|4096][,ro] or
+    /// ram=SIZE[,block=…]; repeat for more namespaces. size= creates the file
+    /// or makes it longer and reserves what it adds, or with sparse takes space
+    /// as it is written; it never cuts. Beside each file that is written,
+    /// PATH.farlane records which contents it has
     #[arg(long = "namespace", value_name = "NAMESPACE", required = true)]
     namespaces: Vec<Namespace>,
     /// Serial number; without one it is derived from the first file, or the

@@ -6,6 +6,7 @@ mod demo;
 #[path = "../../../live/tests/dma/isolated.rs"]
 mod isolated;
 mod json_document;
+mod media;
 mod mistakes;
 mod nodes;
 mod outputs;

@@ -8,6 +8,7 @@
 
 mod client;
 mod drive;
+mod killed;
 mod returns;
 
 #[path = "../guest/folder.rs"]

@@ -73,11 +73,12 @@ impl<A: Attached> DeviceNode<A> {
         poller: Poller,
         listener: impl Into<Incoming>,
         settings: Settings,
-        attached: A,
+        mut attached: A,
     ) -> io::Result<Self> {
         let listener = listener.into();
         poller.add(&listener, false)?;
         attached.watch(&poller)?;
+        attached.begin();
         let tracer = attached.tracer();
         let tapped = Tapped::new(attached, tracer.clone());
         Ok(Self {

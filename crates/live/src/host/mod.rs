@@ -56,9 +56,10 @@ impl<A: Attached> Machine<A> {
         clock: Clock,
         poller: Poller,
         settings: root::Settings,
-        attached: A,
+        mut attached: A,
     ) -> io::Result<Self> {
         attached.watch(&poller)?;
+        attached.begin();
         let probe = Probe::new(attached.tracer());
         Ok(Self {
             clock,

@@ -1,11 +1,15 @@
 //! What is behind namespaces: RAM or a file.
 
 mod file;
+mod memory;
 mod ram;
+mod record;
 
-pub use file::FileMedia;
+pub use file::{FileMedia, FileOptions};
+pub use memory::check_memory;
 pub use ram::RamMedia;
 
+use crate::random_number;
 use bytes::Bytes;
 use nvme::block::{Completion, Error, Request};
 use std::io;
@@ -26,18 +30,32 @@ pub trait Media: Send {
     /// Bytes.
     fn size(&self) -> u64;
 
+    /// Whether writes are refused.
+    fn read_only(&self) -> bool;
+
     /// Identifies the contents: the same number as long as no data were lost,
     /// over restarts too; another one when they may have been.
     fn incarnation(&self) -> u64;
 
-    /// Whether writes are refused.
-    fn read_only(&self) -> bool;
+    /// The node starts to serve it. What opening it created or grew goes
+    /// again if this is never called.
+    fn begin(&mut self) {}
+
+    /// What its user should know and has not been told.
+    fn news(&mut self) -> Option<String> {
+        None
+    }
 
     /// Waits for everything started and makes it durable.
     ///
     /// # Errors
     /// If the data could not be made durable.
     fn close(&mut self) -> io::Result<()>;
+}
+
+/// A number for contents that nobody has seen before; never 0.
+fn new_incarnation() -> u64 {
+    random_number().max(1)
 }
 
 /// Nothing to bring back.

@@ -1,7 +1,6 @@
 //! A namespace in memory.
 
-use super::{Media, done};
-use crate::random_number;
+use super::{Media, done, new_incarnation};
 use bytes::Bytes;
 use nvme::block::{Completion, Error, Operation, Request};
 use std::io;
@@ -22,8 +21,11 @@ impl RamMedia {
     /// `size` bytes of zeroes.
     pub fn new(size: u64) -> Self {
         let count = usize::try_from(size.div_ceil(CHUNK as u64)).expect("fits the address space");
-        let incarnation = random_number();
-        Self { chunks: std::iter::repeat_with(|| None).take(count).collect(), size, incarnation }
+        Self {
+            chunks: std::iter::repeat_with(|| None).take(count).collect(),
+            size,
+            incarnation: new_incarnation(),
+        }
     }
 
     fn inside(&self, offset: u64, length: u64) -> bool {
@@ -107,12 +109,13 @@ impl Media for RamMedia {
         self.size
     }
 
-    fn incarnation(&self) -> u64 {
-        self.incarnation
-    }
-
     fn read_only(&self) -> bool {
         false
+    }
+
+    /// Another one at each start: what was in RAM is lost.
+    fn incarnation(&self) -> u64 {
+        self.incarnation
     }
 
     fn close(&mut self) -> io::Result<()> {

@@ -97,6 +97,8 @@ impl Controller {
                     _ => return Err(Failure::cdw(11, 20)),
                 }
             }
+            // NSID 0 is that of no namespace (section 6.1), so this feature has
+            // no value for it, mandatory or not.
             feature::ERROR_RECOVERY => {
                 let namespace = self.namespace(command.nsid)?;
                 features.error_recovery[namespace.nsid as usize - 1]

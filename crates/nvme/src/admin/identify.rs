@@ -1,10 +1,11 @@
 //! Identify (NVMe 1.4, section 5.15).
 
 use super::EVENT_REQUESTS;
-use crate::config::{DEVICE, VENDOR};
+use crate::config::{VENDOR, fingerprint};
 use crate::controller::{Controller, Plan};
 use crate::failure::Failure;
 use crate::log::{CRITICAL_TEMPERATURE, ErrorLog, WARNING_TEMPERATURE};
+use crate::namespace::custom_uuid;
 use bytes::Bytes;
 use wire::nvme::{
     Command, IDENTIFY, IdentifyController, IdentifyNamespace, NamespaceDescriptor, PowerState,
@@ -34,7 +35,8 @@ impl Controller {
                 controllers(command)
             }
             cns::CONTROLLERS => controllers(command),
-            _ => return Err(Failure::cdw(10, 0)),
+            // Drivers ask at every start: an answer, no error to be logged.
+            _ => return Err(Failure::cdw(10, 0).of_probe()),
         };
         Ok(Plan::Send(Bytes::copy_from_slice(&data)))
     }
@@ -91,12 +93,20 @@ impl Controller {
         }
     }
 
-    /// The NQN that section 7.9 gives to a subsystem without one of its own.
+    /// A name of the second form of section 7.9, with a UUID. Model and serial
+    /// number themselves are padded with spaces, which no name may contain.
     fn subsystem_nqn(&self) -> [u8; 256] {
-        let text = |field: &[u8]| String::from_utf8_lossy(field).into_owned();
-        let serial = text(&ascii::<20>(&self.config.serial));
-        let model = text(&ascii::<40>(&self.config.model));
-        let name = format!("nqn.2014.08.org.nvmexpress:{VENDOR:04x}{DEVICE:04x}{serial}{model}");
+        let name = format!("{}\0{}", self.config.model, self.config.serial);
+        let uuid = u128::from_be_bytes(custom_uuid(fingerprint(name.as_bytes())));
+        let part = |from: u32, digits: u32| uuid >> from & ((1 << (4 * digits)) - 1);
+        let name = format!(
+            "nqn.2014-08.org.nvmexpress:uuid:{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
+            part(96, 8),
+            part(80, 4),
+            part(64, 4),
+            part(48, 4),
+            part(0, 12)
+        );
         let mut nqn = [0; 256];
         nqn[..name.len()].copy_from_slice(name.as_bytes());
         nqn

@@ -28,8 +28,9 @@ impl Controller {
             return Err(invalid_id());
         }
         let vector = (command.cdw11 >> 16) as u16;
-        let most = if self.endpoint.msix_enabled() { self.interrupts.vectors() } else { 1 };
-        if vector >= most {
+        // Without MSI-X the host shall write 0 (section 5.3); like other
+        // controllers, this one takes every vector that exists.
+        if vector >= self.interrupts.vectors() {
             return Err(Failure::at_cdw(StatusCode::INVALID_INTERRUPT_VECTOR, 11, 16));
         }
         let vector = (command.cdw11 & INTERRUPTS != 0).then_some(vector);

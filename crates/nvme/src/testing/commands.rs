@@ -5,6 +5,9 @@ use super::input::Input;
 use wire::nvme::opcode::{admin, nvm};
 use wire::nvme::{Command, cns, feature, log_page};
 
+/// A CNS that no controller has.
+const ABSENT: u8 = 0x44;
+
 /// Where PRP lists with good entries lie.
 pub(super) const LISTS: u64 = DATA + 0x20_0000;
 
@@ -67,6 +70,7 @@ fn prp1(input: &mut Input) -> u64 {
 
 fn prp2(input: &mut Input) -> u64 {
     match input.byte() {
+        0xf8..0xfe => 0,
         0xff => 2,
         0xfe => 0x5000_0000,
         at if at < 64 => DATA + u64::from(at) * 4096,
@@ -92,7 +96,7 @@ pub(super) fn admin(input: &mut Input) -> Command {
             cns::ACTIVE_NAMESPACES,
             cns::DESCRIPTORS,
             cns::CONTROLLERS,
-            0x44,
+            ABSENT,
         ])),
         admin::GET_LOG_PAGE => {
             const PAGES: [u8; 5] =
@@ -123,6 +127,28 @@ fn feature_value(input: &mut Input) -> u32 {
         2 => u32::from(input.u16()),
         _ => input.u32(),
     }
+}
+
+/// Whether one of these commands, sent to queue `queue`, moves data of which
+/// PRP entry 2 does not say where they go.
+pub(super) fn lacks_prp2(queue: u16, command: &Command) -> bool {
+    let length = match (queue, command.opcode) {
+        (0, admin::IDENTIFY) => 4096,
+        (0, admin::GET_LOG_PAGE) => ((command.cdw10 >> 16) as usize + 1) * 4,
+        (0, _) => 0,
+        (_, nvm::READ | nvm::WRITE) => {
+            (command.blocks() as usize) << if command.nsid == 2 { 12 } else { 9 }
+        }
+        (_, nvm::DATASET_MANAGEMENT) => ((command.cdw10 & 0xff) as usize + 1) * 16,
+        _ => 0,
+    };
+    command.prp2 == 0 && (command.prp1 % 4096) as usize + length > 4096
+}
+
+/// Whether it asks for an Identify structure that does not exist: refused
+/// without an entry in the error log.
+pub(super) fn is_probe(queue: u16, command: &Command) -> bool {
+    queue == 0 && command.opcode == admin::IDENTIFY && command.cdw10 as u8 == ABSENT
 }
 
 /// Whatever the bytes say.

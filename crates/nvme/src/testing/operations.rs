@@ -133,7 +133,7 @@ impl Tame {
 
     /// Most lists are about I/O: two queue pairs are there at once.
     fn start(&mut self) {
-        for id in if self.msix { 1..3 } else { 0..0 } {
+        for id in 1..3 {
             self.tracker.toggle(id, 8 * id);
         }
         for _ in 0..2 {
@@ -175,8 +175,7 @@ impl Tame {
             25..=27 => {
                 self.tracker.reap(queue);
             }
-            // Without MSI-X the vectors of these queues do not exist.
-            28 if queue > 0 && self.msix => {
+            28 if queue > 0 => {
                 self.tracker.toggle(queue, u16::from(input.byte() % 14) + 2);
             }
             29 => {
@@ -228,10 +227,8 @@ impl Wild {
     fn new(config: Config, msix: bool) -> Self {
         let mut host = Host::over(bench(config, msix));
         host.enable(16);
-        if msix {
-            host.create(1, 16);
-            host.create(2, 4);
-        }
+        host.create(1, 16);
+        host.create(2, 4);
         Self { host }
     }
 

@@ -1,5 +1,6 @@
 //! A host that keeps count: every command it sends ends exactly once.
 
+use super::commands::{is_probe, lacks_prp2};
 use super::{Host, Pair, create_commands};
 use std::collections::{BTreeMap, VecDeque};
 use wire::nvme::opcode::admin;
@@ -103,8 +104,11 @@ impl Tracker {
         let command = self.outstanding.remove(&key);
         let command = command.unwrap_or_else(|| panic!("a completion of nothing: {done:?}"));
         let aborted = [StatusCode::ABORT_REQUESTED, StatusCode::ABORTED_SQ_DELETION];
-        let silent = done.status.is_success() || aborted.contains(&done.status.code);
+        let success = done.status.is_success();
+        let silent =
+            success || aborted.contains(&done.status.code) || is_probe(done.sq_id, &command);
         assert_ne!(done.status.more, silent, "{:?} of {command:?}", done.status);
+        assert!(!success || !lacks_prp2(done.sq_id, &command), "data to address 0: {command:?}");
         if done.sq_id == 0 {
             self.admin_done(&command, done.status.is_success());
         }

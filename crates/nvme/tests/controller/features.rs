@@ -98,6 +98,24 @@ fn error_recovery_belongs_to_a_namespace() {
 }
 
 #[test]
+fn every_feature_of_the_controller_is_read_without_a_namespace() {
+    let mut host = Host::new(config());
+    for (id, default) in SUPPORTED {
+        for nsid in [0, u32::MAX] {
+            let done = host.admin(Command { nsid, ..get_feature(id, 0) });
+            // That of a namespace has no value for none or for all of them.
+            if id == feature::ERROR_RECOVERY {
+                done.expect_failure(StatusCode::INVALID_NAMESPACE);
+            } else {
+                assert_eq!(done.expect_success(), default, "feature {id:#x}");
+            }
+            let capabilities = Command { nsid, ..with_select(id, 3) };
+            assert_eq!(host.admin(capabilities).expect_success() & 0b100, 0b100);
+        }
+    }
+}
+
+#[test]
 fn the_number_of_queues_binds() {
     let mut host = Host::new(config());
     host.admin(set_feature(feature::NUMBER_OF_QUEUES, 1 << 16 | 1)).expect_success();

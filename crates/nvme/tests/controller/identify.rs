@@ -32,8 +32,55 @@ fn the_controller() {
     assert_eq!((controller.max_transfer, controller.namespaces), (5, 2));
     assert_eq!(controller.version, 0x0001_0400);
     assert_eq!(controller.total_capacity, 5 << 20);
-    assert!(controller.subsystem_nqn.starts_with(b"nqn.2014.08.org.nvmexpress:fa120001SN0001"));
     assert_eq!(controller.write_cache, 7);
+}
+
+/// The subsystem NQN of a drive.
+fn subsystem_nqn(config: Config) -> String {
+    let page = identify(&mut Host::new(config), cns::CONTROLLER, 0);
+    let field = IdentifyController::decode(&page).subsystem_nqn;
+    let end = field.iter().position(|byte| *byte == 0).expect("it ends with a null character");
+    assert!(field[end..].iter().all(|byte| *byte == 0));
+    String::from_utf8(field[..end].to_vec()).expect("UTF-8")
+}
+
+#[test]
+fn the_subsystem_has_a_valid_name_of_its_own() {
+    // The second form of section 7.9 with a UUID (RFC 9562, section 4).
+    let name = subsystem_nqn(config());
+    assert_eq!(name, "nqn.2014-08.org.nvmexpress:uuid:d38f5eaf-823d-8780-b8da-16c2d995fa3c");
+    let uuid = name.strip_prefix("nqn.2014-08.org.nvmexpress:uuid:").unwrap();
+    let digits: Vec<usize> = uuid.split('-').map(str::len).collect();
+    assert_eq!(digits, [8, 4, 4, 4, 12]);
+    assert!(uuid.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f' | b'-')));
+    assert_eq!(&uuid[14..15], "8", "version");
+    assert!(matches!(&uuid[19..20], "8" | "9" | "a" | "b"), "variant");
+    // It stays, and another serial or model number is another subsystem.
+    assert_eq!(subsystem_nqn(config()), name);
+    assert_ne!(subsystem_nqn(Config { serial: "SN0002".into(), ..config() }), name);
+    assert_ne!(subsystem_nqn(Config { model: "another".into(), ..config() }), name);
+}
+
+#[test]
+fn a_question_for_what_is_absent_is_no_error_to_be_logged() {
+    use wire::nvme::{SmartLog, log_page};
+    let mut host = Host::new(config());
+    // Identify I/O Command Set specific controller, as Linux at each start.
+    for cns in [0x05, 0x06, 0x08, 0x1c, 0xff] {
+        let status = host.admin(command(cns, 0)).status;
+        assert_eq!(status, Status::fail(StatusCode::INVALID_FIELD), "without More");
+    }
+    let entries = |host: &mut Host| {
+        let opcode = opcode::admin::GET_LOG_PAGE;
+        let cdw10 = u32::from(log_page::SMART) | 127 << 16;
+        host.admin(Command { opcode, nsid: u32::MAX, cdw10, ..command(0, 0) }).expect_success();
+        let page = host.bench.load(DATA, 512).unwrap();
+        SmartLog::decode(page[..].try_into().unwrap()).error_log_entries
+    };
+    assert_eq!(entries(&mut host), 0);
+    // A structure that exists, of a namespace that does not, is one.
+    host.admin(command(cns::NAMESPACE, 9)).expect_failure(StatusCode::INVALID_NAMESPACE);
+    assert_eq!(entries(&mut host), 1);
 }
 
 #[test]
@@ -67,7 +114,7 @@ fn lists() {
     let later = Command { cdw10: u32::from(cns::CONTROLLERS) | 2 << 16, ..command(0, 0) };
     host.admin(later).expect_success();
     assert_eq!(host.bench.load(DATA, 2).unwrap(), [0, 0]);
-    host.admin(command(0x7f, 0)).expect_failure(StatusCode::INVALID_FIELD);
+    assert_eq!(host.admin(command(0x7f, 0)).status, Status::fail(StatusCode::INVALID_FIELD));
 }
 
 #[test]

@@ -180,8 +180,6 @@ fn drives_that_cannot_be_used() {
     let mut rig = Rig::new(config());
     let capability = rig.bench.capability(0x11);
     rig.bench.config_write(capability, 0);
-    let Err(Error::Command(what, status)) = rig.attach(settings()) else { panic!("no MSI-X") };
-    assert_eq!(what, "Create I/O Completion Queue");
-    assert_eq!(status.code, StatusCode::INVALID_INTERRUPT_VECTOR);
+    assert!(rig.attach(settings()).is_ok(), "vectors are there with MSI-X disabled too");
     assert!(rig.attach(Settings { interrupts: false, ..settings() }).is_ok());
 }

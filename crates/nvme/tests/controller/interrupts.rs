@@ -77,11 +77,33 @@ fn with_intx() -> Host {
     host.enable(32);
     let pair = Pair::new(1, 8);
     let [cq, sq] = create_commands(&pair);
-    host.admin(cq).expect_failure(StatusCode::INVALID_INTERRUPT_VECTOR);
     host.admin(Command { cdw11: 0b11, ..cq }).expect_success();
     host.admin(sq).expect_success();
     host.pairs[1] = Some(pair);
     host
+}
+
+#[test]
+fn without_msix_every_vector_that_exists_is_taken() {
+    let mut host = Host::over(Bench::enumerated(config(), false));
+    host.enable(32);
+    let [cq, _] = create_commands(&Pair::new(64, 8));
+    let beyond = Command { cdw11: 0b11 | 65 << 16, ..cq };
+    host.admin(beyond).expect_failure(StatusCode::INVALID_INTERRUPT_VECTOR);
+    // Vectors 1 and 64, with an interrupt and without.
+    host.create(1, 8);
+    host.create(64, 8);
+    let [silent, _] = create_commands(&Pair::new(3, 8));
+    host.admin(Command { cdw11: 0b01 | 64 << 16, ..silent }).expect_success();
+    for id in [1, 64] {
+        host.put(id, flush(1));
+        host.ring(id);
+        host.bench.settle();
+        assert!(host.bench.intx, "they share the pin");
+        assert_eq!(host.reap(id).len(), 1);
+        assert!(!host.bench.intx);
+    }
+    assert!(host.bench.interrupts.is_empty(), "no message is sent");
 }
 
 #[test]

@@ -64,6 +64,74 @@ fn bad_offsets_are_refused() {
     host.io(read(0, 8, DATA, 0)).expect_success();
 }
 
+/// Every command that moves data across a page boundary, without PRP entry 2,
+/// and its queue.
+fn without_entry_2() -> Vec<(u16, Command)> {
+    let half = DATA + 0x800;
+    let admin = |opcode, nsid, cdw10| {
+        (0, Command { opcode, nsid, prp1: half, cdw10, ..Command::default() })
+    };
+    let (identify, log) = (opcode::admin::IDENTIFY, opcode::admin::GET_LOG_PAGE);
+    let whole = 0x3ff << 16;
+    let ranges = Command { cdw10: 255, cdw11: 4, ..write(0, 1, half, 0) };
+    vec![
+        (1, read(0, 9, DATA, 0)),
+        (1, read(0, 24, DATA, 0)),
+        (1, read(0, 8, DATA + 4, 0)),
+        (1, Command { nsid: 2, ..read(0, 2, DATA, 0) }),
+        (1, write(0, 9, DATA, 0)),
+        (1, write(0, 256, DATA, 0)),
+        (1, Command { opcode: opcode::nvm::DATASET_MANAGEMENT, ..ranges }),
+        admin(identify, 1, 0x00),
+        admin(identify, 0, 0x01),
+        admin(identify, 0, 0x02),
+        admin(identify, 1, 0x03),
+        admin(identify, 0, 0x10),
+        admin(identify, 1, 0x11),
+        admin(identify, 1, 0x12),
+        admin(identify, 0, 0x13),
+        admin(log, u32::MAX, whole | 1),
+        admin(log, u32::MAX, whole | 2),
+        admin(log, u32::MAX, whole | 3),
+        admin(log, u32::MAX, whole | 5),
+    ]
+}
+
+#[test]
+fn a_second_entry_that_is_needed_is_not_0() {
+    let mut host = Host::with_queue(config());
+    let list = DATA + 0x20_0000;
+    let entries: Vec<u8> = (1..33u64).flat_map(|page| (DATA + page * 4096).to_le_bytes()).collect();
+    host.bench.put(list, &entries);
+    for (queue, command) in without_entry_2() {
+        // Ranges of no blocks, for Dataset Management.
+        host.bench.put(DATA, &[0; 8192]);
+        host.execute(queue, command).expect_failure(StatusCode::INVALID_FIELD);
+        assert_eq!(host.bench.stray_writes, 0, "nothing goes to address 0: {command:?}");
+        // It is a good command otherwise: a page, or a list of pages.
+        host.bench.put(list, &entries);
+        let prp2 = if queue == 1 && command.blocks() > 9 { list } else { DATA + 0x1000 };
+        host.execute(queue, Command { prp2, ..command }).expect_success();
+    }
+}
+
+#[test]
+fn an_entry_of_a_list_that_is_needed_is_not_0() {
+    let mut host = Host::with_queue(config());
+    let list = DATA + 0x20_0000;
+    host.bench.put(list, &[(DATA + 0x1000).to_le_bytes(), [0; 8]].concat());
+    host.io(read(0, 24, DATA, list)).expect_failure(StatusCode::INVALID_FIELD);
+    host.io(write(0, 24, DATA, list)).expect_failure(StatusCode::INVALID_FIELD);
+    // The pointer to the next list.
+    let end = list + 0xff8;
+    host.bench.put(end, &[0; 8]);
+    host.io(read(0, 24, DATA, end)).expect_failure(StatusCode::INVALID_FIELD);
+    assert_eq!(host.bench.stray_writes, 0);
+    // What is not needed may be anything.
+    host.io(read(0, 8, DATA, 3)).expect_success();
+    host.io(read(0, 16, DATA, DATA + 0x1000)).expect_success();
+}
+
 #[test]
 fn memory_that_does_not_answer_fails_the_command_only() {
     let mut host = Host::with_queue(config());

@@ -1,0 +1,101 @@
+//! What a start that fails leaves, and what memory and space it asks for.
+
+use crate::process::{Node, farlane, one_line, run};
+use std::path::{Path, PathBuf};
+
+/// An empty folder.
+fn scratch(name: &str) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("media").join(name);
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+fn is_empty(folder: &Path) -> bool {
+    std::fs::read_dir(folder).unwrap().next().is_none()
+}
+
+/// Runs `farlane device` with the file `disk.img` of 1 MiB, or none, on a file
+/// system of 4 MiB that is this namespace's own; what it says, and what is
+/// there afterwards.
+fn on_a_small_file_system(name: &str, exists: bool, options: &str) -> (String, String) {
+    // An error ends the script with another status than farlane's own.
+    let script = r#"
+        mount -t tmpfs -o size=4M none "$1" && cd "$1" || exit 90
+        if [ "$3" = true ]; then head -c 1048576 /dev/zero > disk.img; fi
+        timeout 60 "$2" device --listen 127.0.0.1:0 --namespace "file=disk.img,$4"
+        status=$?
+        stat -c '%n %s' * 2>/dev/null
+        [ "$(df --output=used -B1 . | tail -n 1)" -le 1048576 ] || echo full
+        exit $status"#;
+    let mut command = std::process::Command::new("unshare");
+    command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh"]);
+    command.arg(scratch(name)).arg(env!("CARGO_BIN_EXE_farlane"));
+    let output = command.args([&exists.to_string(), options]).output().expect("unshare runs");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    (one_line(&output), String::from_utf8(output.stdout).unwrap())
+}
+
+#[test]
+fn a_file_system_that_is_too_small_is_left_as_it_was() {
+    let (said, left) = on_a_small_file_system("new", false, "size=16M");
+    assert!(said.contains("disk.img: cannot reserve 16777216 bytes"), "{said}");
+    assert!(said.contains("sparse"), "{said}");
+    assert_eq!(left, "", "the file that could not be made is gone");
+    let (said, left) = on_a_small_file_system("grown", true, "size=16M");
+    assert!(said.contains("cannot reserve 15728640 bytes"), "{said}");
+    assert_eq!(left, "disk.img 1048576\n", "an old file has its old length");
+}
+
+#[test]
+fn a_start_that_fails_later_removes_what_it_made() {
+    let folder = scratch("later");
+    let (one, two) = (folder.join("one.img"), folder.join("two.img"));
+    let one = format!("file={},size=1M", one.display());
+    let fails = |arguments: &[&str], part: &str| {
+        let output = run(&[&["device", "--namespace", &one], arguments].concat());
+        let line = one_line(&output);
+        assert!(output.status.code() == Some(1) && line.contains(part), "{line}");
+        assert!(is_empty(&folder), "{line}");
+    };
+    // The second namespace is bad, or the port in use.
+    let bad = format!("file={}", two.display());
+    fails(&["--listen", "127.0.0.1:0", "--namespace", &bad], "two.img");
+    let uneven = format!("file={},size=1000", two.display());
+    fails(&["--listen", "127.0.0.1:0", "--namespace", &uneven], "1000 bytes");
+    let (_node, address) = Node::device("ram=1M");
+    fails(&["--listen", &address], "in use");
+    // A start that succeeds keeps it, though no host ever came.
+    let mut node = Node::start(&["device", "--listen", "127.0.0.1:0", "--namespace", &one]);
+    node.line("listening");
+    assert!(node.interrupt().success());
+    assert_eq!(std::fs::metadata(folder.join("one.img")).unwrap().len(), 1 << 20);
+    assert!(folder.join("one.img.farlane").exists());
+}
+
+#[test]
+fn memory_that_is_not_there_is_refused() {
+    let output = run(&["device", "--listen", "127.0.0.1:0", "--namespace", "ram=1024T"]);
+    let line = one_line(&output);
+    assert!(line.contains("1125899906842624 bytes of RAM") && line.contains("only "), "{line}");
+    // All namespaces together count.
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:")).unwrap();
+    let total: u64 = line.trim().trim_end_matches(" kB").parse().unwrap();
+    let half = format!("ram={}K", total / 2 + 1024);
+    let both = ["--namespace", &half, "--namespace", &half];
+    let output = run(&[&["device", "--listen", "127.0.0.1:0"], &both[..]].concat());
+    assert!(one_line(&output).contains("bytes of RAM for namespaces: only"));
+}
+
+#[test]
+fn the_help_says_what_size_reserves() {
+    let output = farlane(&["device", "--help"]).output().unwrap();
+    let help = String::from_utf8(output.stdout).unwrap();
+    let words: Vec<&str> = help.split_whitespace().collect();
+    let help = words.join(" ");
+    for part in ["reserves what it adds", "sparse", "PATH.farlane records"] {
+        assert!(help.contains(part), "no '{part}' in: {help}");
+    }
+}

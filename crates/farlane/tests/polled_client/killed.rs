@@ -1,0 +1,58 @@
+//! A device node that is killed while its file is being written, and one whose
+//! machine went down.
+
+use super::drive::{BLOCK, Drive};
+use super::node::{DeviceNode, HostNode};
+use super::{folder, pattern};
+use std::path::Path;
+use std::time::Duration;
+
+/// The value of a key of the record beside `disk`.
+fn recorded(disk: &Path, key: &str) -> String {
+    let text = std::fs::read_to_string(disk.with_extension("img.farlane")).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix(&format!("{key} = ")));
+    line.unwrap_or_else(|| panic!("no {key} in {text}")).to_owned()
+}
+
+#[test]
+fn a_killed_node_keeps_the_incarnation_and_a_crash_does_not() {
+    let folder = folder::kept("killed");
+    let disk = folder.join("disk.img");
+    let namespace = format!("file={},size=16M", disk.display());
+    let mut device = DeviceNode::start(&folder, "device", &[&namespace]);
+    let address = device.address();
+    let state = || recorded(&disk, "state");
+    let incarnation = recorded(&disk, "incarnation");
+    assert_eq!(state(), "clean", "nothing was written yet");
+    let mut host = HostNode::start(&folder, "host", &[address], &["--mmap-doorbells"]);
+    let mut drive = Drive::attach(&host.socket(0));
+    drive.read(0, 8);
+    assert_eq!(state(), "clean", "reads change nothing");
+    let data = pattern(9, 64 * BLOCK);
+    drive.write(1000, &data);
+    assert_eq!(state(), "dirty", "before the write was acknowledged");
+    device.process.kill();
+    drop(drive);
+    assert_eq!(state(), "dirty");
+    let device = DeviceNode::start_at(address, &folder, "again", &[&namespace]);
+    host.process.stderr.wait_for("endpoint 0: attached again", Duration::from_secs(20));
+    assert_eq!(recorded(&disk, "incarnation"), incarnation, "the page cache has all of it");
+    let mut drive = Drive::attach(&host.socket(0));
+    assert!(drive.read(1000, 64) == data);
+    drive.detach();
+    assert!(host.stop().success() && device.stop().success());
+    assert_eq!((state(), recorded(&disk, "incarnation")), ("clean".into(), incarnation.clone()));
+
+    // What a machine leaves that went down while the file was being written.
+    let record = disk.with_extension("img.farlane");
+    let text = std::fs::read_to_string(&record).unwrap();
+    let boot = recorded(&disk, "boot");
+    let earlier = "00000000-0000-4000-8000-000000000000";
+    let text = text.replace("state = clean", "state = dirty").replace(&boot, earlier);
+    std::fs::write(&record, text).unwrap();
+    let mut device = DeviceNode::start(&folder, "crashed", &[&namespace]);
+    device.process.stderr.wait_for("machine went down", Duration::from_secs(20));
+    assert!(device.stop().success());
+    assert_ne!(recorded(&disk, "incarnation"), incarnation);
+    assert_eq!(recorded(&disk, "boot"), boot);
+}

@@ -1,0 +1,55 @@
+//! Making a file longer.
+
+use super::open::about;
+use rustix::fs::{FallocateFlags, fallocate, fstatvfs};
+use rustix::process::{Resource, getrlimit};
+use std::fs::File;
+use std::io;
+
+/// Makes a file of `length` bytes `size` long, durably. What is added is
+/// reserved, so that a full disk shows now and not as a failed write of the
+/// guest; with `sparse` it takes space as it is written.
+///
+/// # Errors
+/// A sentence without the file's name. The file may be longer than before.
+pub(super) fn grow(file: &File, length: u64, size: u64, sparse: bool) -> io::Result<()> {
+    let more = size - length;
+    // The kernel would end this process with SIGXFSZ.
+    if getrlimit(Resource::Fsize).current.is_some_and(|most| size > most) {
+        return Err(io::Error::other(format!("{size} bytes are more than `ulimit -f` allows")));
+    }
+    if sparse {
+        file.set_len(size)
+            .map_err(|error| about(&format!("cannot grow to {size} bytes"), error))?;
+    } else {
+        check_space(file, more)?;
+        reserve(file, length, more).map_err(|error| {
+            about(&format!("cannot reserve {more} bytes ('sparse' reserves none)"), error)
+        })?;
+    }
+    file.sync_all().map_err(|error| about("cannot make its length durable", error))
+}
+
+/// A courtesy to others: a reservation that cannot succeed would fill their
+/// file system for a moment. Whether it succeeds, the reservation decides.
+fn check_space(file: &File, more: u64) -> io::Result<()> {
+    let Ok(system) = fstatvfs(file) else { return Ok(()) };
+    let free = system.f_bfree.saturating_mul(system.f_frsize);
+    // Some tell nothing.
+    if system.f_blocks == 0 || more <= free {
+        return Ok(());
+    }
+    let why = format!(
+        "cannot reserve {more} bytes: the file system has {free} free ('sparse' reserves none)"
+    );
+    Err(io::Error::new(io::ErrorKind::StorageFull, why))
+}
+
+/// Takes the space where the file system can do that: those over a network
+/// often cannot.
+fn reserve(file: &File, length: u64, more: u64) -> io::Result<()> {
+    match fallocate(file, FallocateFlags::empty(), length, more) {
+        Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => file.set_len(length + more),
+        result => Ok(result?),
+    }
+}

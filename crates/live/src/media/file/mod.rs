@@ -1,0 +1,389 @@
+//! A namespace in a file. Requests are carried out by a few threads with
+//! `pread` and `pwrite`; completions are signalled by an eventfd.
+
+mod grow;
+mod open;
+#[cfg(test)]
+mod tests;
+
+use super::record::{Beside, Found, Keeper, boot_id};
+use super::{Media, done, new_incarnation, status_of};
+use bytes::Bytes;
+use grow::grow;
+use nvme::block::{Completion, Error, Operation, Request};
+use open::{Opened, Undo, about};
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::fs::{FallocateFlags, fallocate};
+use std::fs::{File, Metadata};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+/// Threads a file: enough for the page cache to be busy.
+const WORKERS: usize = 2;
+
+/// How a file is opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FileOptions {
+    /// Creates the file or makes it that many bytes long; a longer file is
+    /// never cut.
+    pub size: Option<u64>,
+    /// What `size` adds takes space as it is written, not at once.
+    pub sparse: bool,
+    /// Writes are refused, and nothing is written beside the file either.
+    pub read_only: bool,
+}
+
+/// A file as a block store.
+#[derive(Debug)]
+pub struct FileMedia {
+    shared: Arc<Shared>,
+    size: u64,
+    read_only: bool,
+    incarnation: u64,
+    undo: Option<Undo>,
+    requests: Option<Sender<Request>>,
+    done: Receiver<(u64, Completion)>,
+    news: Receiver<String>,
+    signal: Arc<OwnedFd>,
+    workers: Vec<JoinHandle<()>>,
+}
+
+/// What the workers have in common.
+#[derive(Debug)]
+struct Shared {
+    file: File,
+    /// For messages.
+    name: String,
+    /// Nothing more is to be said in the record before a write.
+    marked: AtomicBool,
+    /// Keeps the record; without one the contents count as new at each start.
+    keeper: Option<Mutex<Keeper<Beside>>>,
+    news: Mutex<Sender<String>>,
+}
+
+impl FileMedia {
+    /// Opens `path`. What that created or grew goes again if the medium is
+    /// dropped before [`Media::begin`].
+    ///
+    /// # Errors
+    /// A sentence that names the file.
+    pub fn open(path: &Path, options: FileOptions) -> io::Result<Self> {
+        Self::open_in_boot(path, options, &boot_id())
+    }
+
+    /// The same in the boot of the machine that has this identity.
+    fn open_in_boot(path: &Path, options: FileOptions, boot: &str) -> io::Result<Self> {
+        let name = path.display().to_string();
+        Self::open_named(name.clone(), path, options, boot).map_err(|error| about(&name, error))
+    }
+
+    fn open_named(name: String, path: &Path, options: FileOptions, boot: &str) -> io::Result<Self> {
+        let create = options.size.is_some() && !options.read_only;
+        let mut opened = Opened::new(path, options.read_only, create)?;
+        let kept = Kept::open(path, &opened, options.read_only, boot)?;
+        let length = opened.length;
+        let size = wanted_size(kept.size, length, options)?;
+        if size > length {
+            opened.undo.grows(length);
+            grow(&opened.file, length, size, options.sparse)?;
+        }
+        let (news, heard) = channel();
+        kept.notes.into_iter().for_each(|note| {
+            let _ = news.send(format!("{name}: {note}"));
+        });
+        let shared = Shared {
+            file: opened.file,
+            name,
+            marked: AtomicBool::new(kept.keeper.is_none()),
+            keeper: kept.keeper.map(Mutex::new),
+            news: Mutex::new(news),
+        };
+        let mut media = Self::start(shared, heard, size, options.read_only, kept.incarnation)?;
+        media.undo = Some(opened.undo);
+        Ok(media)
+    }
+
+    fn start(
+        shared: Shared,
+        news: Receiver<String>,
+        size: u64,
+        read_only: bool,
+        incarnation: u64,
+    ) -> io::Result<Self> {
+        let shared = Arc::new(shared);
+        let signal = Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?);
+        let (requests, queue) = channel::<Request>();
+        let (finished, done) = channel();
+        let queue = Arc::new(Mutex::new(queue));
+        let workers = (0..WORKERS)
+            .map(|_| {
+                let (shared, queue) = (shared.clone(), queue.clone());
+                let (finished, signal) = (finished.clone(), signal.clone());
+                std::thread::spawn(move || {
+                    loop {
+                        let next = queue.lock().expect("no worker panics with the lock").recv();
+                        let Ok(request) = next else { return };
+                        let outcome = shared.carry_out(request.operation);
+                        let _ = finished.send((request.id, outcome));
+                        let _ = rustix::io::write(&*signal, &1u64.to_ne_bytes());
+                    }
+                })
+            })
+            .collect();
+        let (undo, requests) = (None, Some(requests));
+        Ok(Self {
+            shared,
+            size,
+            read_only,
+            incarnation,
+            undo,
+            requests,
+            done,
+            news,
+            signal,
+            workers,
+        })
+    }
+}
+
+/// How many bytes of a file are served that has `length` and of which `have`
+/// were served before.
+fn wanted_size(have: u64, length: u64, options: FileOptions) -> io::Result<u64> {
+    let FileOptions { size, read_only, .. } = options;
+    match size {
+        Some(size) if size < have => Err(io::Error::other(format!(
+            "is {have} bytes long, more than size={size}: refusing to cut it"
+        ))),
+        Some(size) if size > length && read_only => Err(io::Error::other(format!(
+            "is {length} bytes long and read-only, size={size} asks for more"
+        ))),
+        Some(size) => Ok(size),
+        None => Ok(have),
+    }
+}
+
+/// What the record says of an opened file, and who keeps it.
+struct Kept {
+    keeper: Option<Keeper<Beside>>,
+    incarnation: u64,
+    /// Bytes that were served before.
+    size: u64,
+    notes: Vec<String>,
+}
+
+impl Kept {
+    fn open(path: &Path, opened: &Opened, read_only: bool, boot: &str) -> io::Result<Self> {
+        let found = Found::new(&opened.metadata, opened.length);
+        let Some(folder) = Beside::image(path, &opened.metadata) else {
+            let note = "has no place for a record: its contents count as new at each start";
+            let notes = vec![note.to_owned()];
+            let incarnation = new_incarnation();
+            return Ok(Self { keeper: None, incarnation, size: opened.length, notes });
+        };
+        let record = folder.path().display().to_string();
+        let (writable, fresh) = (folder.is_writable(), opened.created);
+        let (keeper, judgement) = Keeper::open(folder, &found, boot, fresh).map_err(|error| {
+            let help = "remove the record to have the contents accepted as new";
+            io::Error::new(error.kind(), format!("its record {record} {error}; {help}"))
+        })?;
+        let mut notes = Vec::from_iter(judgement.note);
+        let incarnation = match (judgement.same, read_only, writable) {
+            (true, true, _) => keeper.incarnation(),
+            (false, true, _) => unchanged(&opened.metadata, opened.length),
+            (_, false, true) => keeper.incarnation(),
+            (_, false, false) => {
+                notes.push(format!(
+                    "no record can be written to {record}: the contents count as new at each start"
+                ));
+                new_incarnation()
+            }
+        };
+        let keeper = (writable && !read_only).then_some(keeper);
+        Ok(Self { keeper, incarnation, size: judgement.size, notes })
+    }
+}
+
+/// A number for contents that this node never writes and that have no record.
+fn unchanged(metadata: &Metadata, length: u64) -> u64 {
+    // Unlike the random one of `new_incarnation` its keys are constant.
+    let mut hasher = DefaultHasher::new();
+    let modified = (metadata.mtime(), metadata.mtime_nsec());
+    (metadata.dev(), metadata.ino(), length, modified).hash(&mut hasher);
+    hasher.finish().max(1)
+}
+
+impl Shared {
+    fn carry_out(&self, operation: Operation) -> Completion {
+        if !matches!(operation, Operation::Read { .. } | Operation::Flush) {
+            self.mark().map_err(|error| status_of(&error))?;
+        }
+        carry_out(&self.file, operation)
+    }
+
+    /// Before the first write is carried out, the record says durably that
+    /// there was one.
+    fn mark(&self) -> io::Result<()> {
+        if self.marked.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        self.with_record(Keeper::mark)?;
+        self.marked.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Changes the record; tells if it had to be removed instead.
+    fn with_record(
+        &self,
+        change: impl FnOnce(&mut Keeper<Beside>) -> io::Result<Option<io::Error>>,
+    ) -> io::Result<()> {
+        let Some(keeper) = &self.keeper else { return Ok(()) };
+        let mut keeper = keeper.lock().expect("no worker panics with the lock");
+        let changed = change(&mut keeper);
+        let record = keeper.folder().path().display();
+        match changed {
+            Ok(None) => Ok(()),
+            Ok(Some(error)) => {
+                self.tell(format!(
+                    "no record can be written to {record}: {error}: the contents count as new \
+                     at the next start"
+                ));
+                Ok(())
+            }
+            Err(error) => {
+                let text = format!("the record {record} can be neither written nor removed");
+                self.tell(format!("{text}: {error}: writes are refused"));
+                Err(error)
+            }
+        }
+    }
+
+    fn tell(&self, text: String) {
+        let news = self.news.lock().expect("no worker panics with the lock");
+        let _ = news.send(format!("{}: {text}", self.name));
+    }
+}
+
+fn carry_out(file: &File, operation: Operation) -> Completion {
+    let outcome = match operation {
+        Operation::Read { offset, length } => {
+            let mut data = vec![0; length];
+            file.read_exact_at(&mut data, offset).map(|()| Bytes::from(data))
+        }
+        Operation::Write { offset, data } => {
+            file.write_all_at(&data, offset).map(|()| Bytes::new())
+        }
+        Operation::Flush => file.sync_data().map(|()| Bytes::new()),
+        Operation::WriteZeroes { offset, length } => zero(file, offset, length),
+        // A hole reads as zeroes; a file system that cannot make one keeps
+        // the data, which a discard allows.
+        Operation::Discard { offset, length } => {
+            let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+            let _ = fallocate(file, hole, offset, length);
+            Ok(Bytes::new())
+        }
+    };
+    outcome.map_err(|error| status_of(&error))
+}
+
+fn zero(file: &File, offset: u64, length: u64) -> io::Result<Bytes> {
+    let flags = FallocateFlags::ZERO_RANGE | FallocateFlags::KEEP_SIZE;
+    if fallocate(file, flags, offset, length).is_ok() {
+        return Ok(Bytes::new());
+    }
+    let zeroes = vec![0; 1 << 20];
+    let (mut at, end) = (offset, offset + length);
+    while at < end {
+        let bytes = zeroes.len().min((end - at) as usize);
+        file.write_all_at(&zeroes[..bytes], at)?;
+        at += bytes as u64;
+    }
+    Ok(Bytes::new())
+}
+
+impl Media for FileMedia {
+    fn start(&mut self, request: Request) -> Option<Completion> {
+        let writes = !matches!(request.operation, Operation::Read { .. } | Operation::Flush);
+        if writes && self.read_only {
+            return Some(Err(Error::ReadOnly));
+        }
+        if self.read_only && request.operation == Operation::Flush {
+            return Some(done());
+        }
+        match &self.requests {
+            Some(requests) if requests.send(request).is_ok() => None,
+            _ => Some(Err(Error::Internal)),
+        }
+    }
+
+    fn finished(&mut self) -> Option<(u64, Completion)> {
+        match self.done.try_recv() {
+            Ok(done) => Some(done),
+            Err(_) => {
+                // Only now: an eventfd drained first could miss what came
+                // between.
+                let _ = rustix::io::read(&*self.signal, &mut [0u8; 8]);
+                self.done.try_recv().ok()
+            }
+        }
+    }
+
+    fn signal(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.signal.as_fd())
+    }
+
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn read_only(&self) -> bool {
+        self.read_only
+    }
+
+    fn incarnation(&self) -> u64 {
+        self.incarnation
+    }
+
+    fn begin(&mut self) {
+        if let Some(undo) = self.undo.take() {
+            undo.disarm();
+        }
+        let size = self.size;
+        // What went wrong is told; writes try again.
+        let _ = self.shared.with_record(|keeper| keeper.begin(size));
+    }
+
+    fn news(&mut self) -> Option<String> {
+        self.news.try_recv().ok()
+    }
+
+    fn close(&mut self) -> io::Result<()> {
+        if self.requests.take().is_none() {
+            return Ok(());
+        }
+        for worker in self.workers.drain(..) {
+            worker.join().map_err(|_| io::Error::other("a media thread panicked"))?;
+        }
+        if self.read_only {
+            return Ok(());
+        }
+        let synced = self.shared.file.sync_all();
+        let recorded = self.shared.with_record(|keeper| match &synced {
+            Ok(()) => keeper.clean(),
+            Err(_) => keeper.forget().map(|()| None),
+        });
+        synced.and(recorded)
+    }
+}
+
+impl Drop for FileMedia {
+    fn drop(&mut self) {
+        let _ = self.close();
+    }
+}

@@ -1,0 +1,105 @@
+//! Opening an image: locked, of a known kind, with nothing left behind if the
+//! start fails.
+
+use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::io::Errno;
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, Seek, SeekFrom};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// An image that is locked.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub file: File,
+    pub metadata: Metadata,
+    /// Bytes up to its end.
+    pub length: u64,
+    /// This start made it.
+    pub created: bool,
+    pub undo: Undo,
+}
+
+impl Opened {
+    /// Opens and locks `path`; makes it if `create` and it is not there.
+    ///
+    /// # Errors
+    /// A sentence without the path.
+    pub fn new(path: &Path, read_only: bool, create: bool) -> io::Result<Self> {
+        let mut options = OpenOptions::new();
+        // Opening must not wait for the far end of a pipe.
+        options.read(true).write(!read_only).custom_flags(OFlags::NONBLOCK.bits() as i32);
+        let (mut file, created) = match options.open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && create => {
+                // Only who makes a file may remove it again.
+                let file = options.create_new(true).open(path);
+                (file.map_err(|error| about("cannot create it", error))?, true)
+            }
+            opened => (opened.map_err(|error| about("cannot open", error))?, false),
+        };
+        let metadata = file.metadata().map_err(|error| about("cannot stat", error))?;
+        let path = path.to_owned();
+        let mut undo = Undo { file: file.try_clone()?, path, created, length: None };
+        if let Err(error) = flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            // Whoever was faster serves it.
+            undo.created &= error != Errno::WOULDBLOCK;
+            return Err(about("in use by another process", error.into()));
+        }
+        if !undo.is_at_path() {
+            return Err(io::Error::other("was removed or replaced while it was opened"));
+        }
+        if !metadata.is_file() && !metadata.file_type().is_block_device() {
+            return Err(io::Error::other("neither a regular file nor a block device"));
+        }
+        // Block devices have no length but where they end.
+        let length =
+            file.seek(SeekFrom::End(0)).map_err(|error| about("cannot find its end", error))?;
+        Ok(Self { file, metadata, length, created, undo })
+    }
+}
+
+/// Puts what failed before why.
+pub(super) fn about(what: &str, error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{what}: {error}"))
+}
+
+/// Makes a failed start leave nothing behind, when it is dropped: a file that
+/// the start made goes, one that it grew gets its old length.
+#[derive(Debug)]
+pub(super) struct Undo {
+    file: File,
+    path: PathBuf,
+    created: bool,
+    /// The old length of a file that grows.
+    length: Option<u64>,
+}
+
+impl Undo {
+    /// The file, `length` bytes long, is about to be longer.
+    pub fn grows(&mut self, length: u64) {
+        self.length = Some(length);
+    }
+
+    /// Nothing is undone: the file is served.
+    pub fn disarm(mut self) {
+        (self.created, self.length) = (false, None);
+    }
+
+    fn is_at_path(&self) -> bool {
+        let identity = |metadata: Metadata| (metadata.dev(), metadata.ino());
+        let named = std::fs::metadata(&self.path).map(identity);
+        matches!((named, self.file.metadata().map(identity)), (Ok(a), Ok(b)) if a == b)
+    }
+}
+
+impl Drop for Undo {
+    fn drop(&mut self) {
+        // A reservation that failed may have taken space beyond the end.
+        if let Some(length) = self.length {
+            let _ = self.file.set_len(length);
+        }
+        if self.created && self.is_at_path() {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}

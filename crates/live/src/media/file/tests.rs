@@ -1,0 +1,399 @@
+//! A file as a block store.
+
+use super::*;
+use std::fs::{OpenOptions, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+const MIB: u64 = 1 << 20;
+const READ_ONLY: FileOptions = FileOptions { size: None, sparse: false, read_only: true };
+const AS_IT_IS: FileOptions = FileOptions { read_only: false, ..READ_ONLY };
+const NEW: FileOptions = FileOptions { size: Some(MIB), ..AS_IT_IS };
+
+/// A folder of its own; goes with the value.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let name = format!("farlane-media-{}-{name}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        std::fs::create_dir(&folder).unwrap();
+        Self(folder)
+    }
+
+    fn image(&self) -> PathBuf {
+        self.0.join("disk.img")
+    }
+
+    fn record(&self) -> PathBuf {
+        self.0.join("disk.img.farlane")
+    }
+
+    fn text(&self) -> String {
+        std::fs::read_to_string(self.record()).unwrap()
+    }
+
+    /// The names in it.
+    fn names(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(&self.0).unwrap();
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    fn open(&self, options: FileOptions, boot: &str) -> FileMedia {
+        let mut media = FileMedia::open_in_boot(&self.image(), options, boot).unwrap();
+        media.begin();
+        media
+    }
+
+    #[track_caller]
+    fn fails(&self, options: FileOptions, parts: &[&str]) {
+        let error = FileMedia::open(&self.image(), options).unwrap_err().to_string();
+        for part in parts.iter().chain(&["disk.img"]) {
+            assert!(error.contains(part), "no '{part}' in: {error}");
+        }
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn run(media: &mut FileMedia, operation: Operation) -> Completion {
+    if let Some(outcome) = media.start(Request { id: 7, command: None, nsid: 1, operation }) {
+        return outcome;
+    }
+    loop {
+        if let Some((7, outcome)) = media.finished() {
+            return outcome;
+        }
+        std::thread::yield_now();
+    }
+}
+
+fn write(media: &mut FileMedia) {
+    let data = Bytes::from(vec![0xa5; 4096]);
+    run(media, Operation::Write { offset: 0, data }).unwrap();
+}
+
+fn news(media: &mut FileMedia) -> String {
+    std::iter::from_fn(|| media.news()).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn data_survives_reopening() {
+    let scratch = Scratch::new("reopen");
+    let data = Bytes::from(vec![0xa5; 4096]);
+    {
+        let mut media = scratch.open(NEW, "A");
+        run(&mut media, Operation::Write { offset: 8192, data: data.clone() }).unwrap();
+        run(&mut media, Operation::WriteZeroes { offset: 8192, length: 512 }).unwrap();
+        run(&mut media, Operation::Flush).unwrap();
+        scratch.fails(AS_IT_IS, &["in use"]);
+    }
+    let mut media = scratch.open(READ_ONLY, "A");
+    assert_eq!(media.size(), MIB);
+    let read = run(&mut media, Operation::Read { offset: 8192, length: 4096 }).unwrap();
+    assert!(read[..512].iter().all(|b| *b == 0) && read[512..] == data[512..]);
+    let refused = run(&mut media, Operation::Write { offset: 0, data });
+    assert_eq!(refused, Err(Error::ReadOnly));
+}
+
+#[test]
+fn faults_of_the_file_are_statuses_of_commands() {
+    let scratch = Scratch::new("faults");
+    let mut media = scratch.open(NEW, "A");
+    // Somebody cuts the file while it is served.
+    OpenOptions::new().write(true).open(scratch.image()).unwrap().set_len(6144).unwrap();
+    let read = |offset| Operation::Read { offset, length: 4096 };
+    assert_eq!(run(&mut media, read(4096)), Err(Error::Media), "half of it is there");
+    assert_eq!(run(&mut media, read(65536)), Err(Error::Media), "nothing of it is");
+    assert_eq!(run(&mut media, read(0)), Ok(Bytes::from(vec![0; 4096])));
+    let data = Bytes::from(vec![7; 4096]);
+    run(&mut media, Operation::Write { offset: 65536, data: data.clone() }).unwrap();
+    assert_eq!(run(&mut media, read(65536)), Ok(data));
+    run(&mut media, Operation::Discard { offset: 65536, length: 4096 }).unwrap();
+    run(&mut media, Operation::Flush).unwrap();
+    media.close().unwrap();
+    assert!(
+        matches!(
+            media.start(Request { id: 1, command: None, nsid: 1, operation: Operation::Flush }),
+            Some(Err(Error::Internal))
+        ),
+        "closed"
+    );
+}
+
+#[test]
+fn a_full_disk_is_capacity_exceeded() {
+    // Every write to it fails with ENOSPC.
+    let file = OpenOptions::new().read(true).write(true).open("/dev/full").unwrap();
+    let (news, heard) = channel();
+    let news = Mutex::new(news);
+    let shared = Shared { file, name: "full".into(), marked: true.into(), keeper: None, news };
+    let mut media = FileMedia::start(shared, heard, MIB, false, 1).unwrap();
+    let write = Operation::Write { offset: 0, data: Bytes::from(vec![1; 512]) };
+    assert_eq!(run(&mut media, write), Err(Error::NoSpace));
+    let zeroes = Operation::WriteZeroes { offset: 0, length: 512 };
+    assert_eq!(run(&mut media, zeroes), Err(Error::NoSpace));
+    // It cannot be flushed either, and the host hears of it.
+    assert_eq!(run(&mut media, Operation::Flush), Err(Error::Media));
+}
+
+#[test]
+fn mistakes_name_the_file() {
+    let scratch = Scratch::new("missing");
+    scratch.fails(AS_IT_IS, &["cannot open"]);
+    std::fs::write(scratch.image(), vec![0; 4096]).unwrap();
+    scratch.fails(FileOptions { size: Some(512), ..AS_IT_IS }, &["refusing to cut"]);
+    std::fs::remove_file(scratch.image()).unwrap();
+    for (path, options) in [("/tmp", READ_ONLY), ("/dev/zero", READ_ONLY), ("/dev/null", NEW)] {
+        let error = FileMedia::open(Path::new(path), options).unwrap_err().to_string();
+        assert!(error.contains(path) && error.contains("neither a regular file"), "{error}");
+    }
+    // The far end of a pipe is not waited for.
+    let made = std::process::Command::new("mkfifo").arg(scratch.image()).status();
+    assert!(made.unwrap().success());
+    scratch.fails(READ_ONLY, &["neither a regular file"]);
+}
+
+#[test]
+fn the_record_is_dirty_from_the_first_write_to_the_orderly_end() {
+    let scratch = Scratch::new("dirty");
+    let mut media = scratch.open(NEW, "A");
+    let incarnation = media.incarnation();
+    assert!(scratch.text().contains("state = clean"));
+    run(&mut media, Operation::Read { offset: 0, length: 4096 }).unwrap();
+    run(&mut media, Operation::Flush).unwrap();
+    assert!(scratch.text().contains("state = clean"));
+    write(&mut media);
+    let dirty = scratch.text();
+    assert!(dirty.contains("state = dirty\nboot = A\n"), "{dirty}");
+    media.close().unwrap();
+    let clean = scratch.text();
+    assert_eq!(clean, dirty.replace("dirty", "clean"));
+    drop(media);
+    // After an orderly end the boot means nothing.
+    assert_eq!(scratch.open(AS_IT_IS, "B").incarnation(), incarnation);
+    // As a killed process leaves it: every kind of write marks it.
+    for operation in [
+        Operation::WriteZeroes { offset: 0, length: 4096 },
+        Operation::Discard { offset: 0, length: 4096 },
+    ] {
+        let mut media = scratch.open(AS_IT_IS, "A");
+        run(&mut media, operation).unwrap();
+        assert_eq!(scratch.text(), dirty);
+    }
+    std::fs::write(scratch.record(), &dirty).unwrap();
+    assert_eq!(scratch.open(AS_IT_IS, "A").incarnation(), incarnation, "a killed process");
+    assert_eq!(scratch.text(), clean, "all of it is durable now");
+    std::fs::write(scratch.record(), &dirty).unwrap();
+    let mut crashed = scratch.open(AS_IT_IS, "B");
+    assert_ne!(crashed.incarnation(), incarnation, "a crash of the machine");
+    assert!(news(&mut crashed).contains("machine went down"));
+    let new = crashed.incarnation();
+    drop(crashed);
+    assert_eq!(scratch.open(AS_IT_IS, "C").incarnation(), new, "it was stored");
+    assert_eq!(scratch.names(), ["disk.img", "disk.img.farlane"]);
+}
+
+#[test]
+fn another_file_has_other_contents() {
+    let scratch = Scratch::new("another");
+    let first = scratch.open(NEW, "A").incarnation();
+    // Its inode number may well be that of the one before.
+    std::fs::remove_file(scratch.image()).unwrap();
+    let second = scratch.open(NEW, "A").incarnation();
+    assert_ne!(second, first);
+    // Made by another program over the record of the one before.
+    std::fs::remove_file(scratch.image()).unwrap();
+    std::fs::write(scratch.image(), vec![0; MIB as usize]).unwrap();
+    let mut third = scratch.open(AS_IT_IS, "A");
+    assert_ne!(third.incarnation(), second);
+    assert!(news(&mut third).contains("another file"));
+    let kept = third.incarnation();
+    drop(third);
+    assert_eq!(scratch.open(AS_IT_IS, "A").incarnation(), kept);
+    // Without a record it is accepted, and gets one.
+    std::fs::remove_file(scratch.record()).unwrap();
+    let mut fourth = scratch.open(AS_IT_IS, "A");
+    assert_ne!(fourth.incarnation(), kept);
+    assert_eq!(news(&mut fourth), "");
+    assert!(scratch.text().contains(&format!("{:016x}", fourth.incarnation())));
+}
+
+#[test]
+fn the_recorded_size_counts() {
+    let scratch = Scratch::new("size");
+    let incarnation = scratch.open(NEW, "A").incarnation();
+    let set_len =
+        |size| OpenOptions::new().write(true).open(scratch.image()).unwrap().set_len(size).unwrap();
+    // Longer: somebody grew it, or this node before it could record that.
+    set_len(3 * MIB);
+    let mut media = scratch.open(AS_IT_IS, "A");
+    assert_eq!((media.size(), media.incarnation()), (MIB, incarnation));
+    assert!(news(&mut media).contains("1048576 of them are used"));
+    drop(media);
+    assert_eq!(scratch.open(NEW, "A").size(), MIB);
+    let media = scratch.open(FileOptions { size: Some(2 * MIB), ..AS_IT_IS }, "A");
+    assert_eq!((media.size(), media.incarnation()), (2 * MIB, incarnation));
+    drop(media);
+    assert_eq!(scratch.image().metadata().unwrap().len(), 3 * MIB, "never cut");
+    scratch.fails(NEW, &["refusing to cut"]);
+    let grown = scratch.open(FileOptions { size: Some(4 * MIB), ..AS_IT_IS }, "A");
+    assert_eq!((grown.size(), grown.incarnation()), (4 * MIB, incarnation));
+    drop(grown);
+    assert_eq!(scratch.open(AS_IT_IS, "A").size(), 4 * MIB);
+    // Shorter: refused, and left as it is.
+    set_len(4 * MIB - 512);
+    let parts = ["says 4194304 bytes, the file has 4193792", "disk.img.farlane", "remove"];
+    scratch.fails(AS_IT_IS, &parts);
+    scratch.fails(READ_ONLY, &parts);
+    scratch.fails(FileOptions { size: Some(8 * MIB), ..AS_IT_IS }, &parts);
+    assert_eq!(scratch.image().metadata().unwrap().len(), 4 * MIB - 512);
+}
+
+#[test]
+fn a_record_that_cannot_be_read_is_refused() {
+    let scratch = Scratch::new("unreadable");
+    drop(scratch.open(NEW, "A"));
+    let newer = scratch.text().replace("version = 1", "version = 2");
+    std::fs::write(scratch.record(), newer).unwrap();
+    scratch.fails(AS_IT_IS, &["disk.img.farlane has version 2", "remove the record"]);
+    scratch.fails(READ_ONLY, &["version 2"]);
+    std::fs::write(scratch.record(), vec![b'x'; 100_000]).unwrap();
+    scratch.fails(AS_IT_IS, &["bad line", "remove the record"]);
+    std::fs::remove_file(scratch.record()).unwrap();
+    std::fs::create_dir(scratch.record()).unwrap();
+    scratch.fails(AS_IT_IS, &["cannot be read", "not a regular file"]);
+}
+
+#[test]
+fn a_failed_start_leaves_nothing_behind() {
+    let scratch = Scratch::new("undo");
+    drop(FileMedia::open(&scratch.image(), NEW).unwrap());
+    assert_eq!(scratch.names(), [""; 0], "it was never served");
+    drop(scratch.open(NEW, "A"));
+    let record = scratch.text();
+    let larger = FileOptions { size: Some(2 * MIB), ..AS_IT_IS };
+    let media = FileMedia::open(&scratch.image(), larger).unwrap();
+    assert_eq!(scratch.image().metadata().unwrap().len(), 2 * MIB);
+    drop(media);
+    assert_eq!(scratch.image().metadata().unwrap().len(), MIB);
+    assert_eq!(scratch.text(), record);
+    // More than any file system has: a file that was there stays.
+    let huge = FileOptions { size: Some(1 << 61), ..AS_IT_IS };
+    scratch.fails(huge, &["cannot reserve", "free", "sparse"]);
+    scratch.fails(FileOptions { sparse: true, ..huge }, &["cannot grow"]);
+    assert_eq!(scratch.image().metadata().unwrap().len(), MIB);
+    std::fs::remove_file(scratch.image()).unwrap();
+    std::fs::remove_file(scratch.record()).unwrap();
+    scratch.fails(huge, &["cannot reserve"]);
+    assert_eq!(scratch.names(), [""; 0]);
+}
+
+#[test]
+fn a_reservation_that_fails_after_the_look_at_free_space_is_undone() {
+    use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+    use std::os::fd::AsRawFd;
+    // There is space, but the file may not grow.
+    let file = memfd_create("sealed", MemfdFlags::ALLOW_SEALING | MemfdFlags::CLOEXEC).unwrap();
+    rustix::fs::ftruncate(&file, MIB).unwrap();
+    fcntl_add_seals(&file, SealFlags::GROW).unwrap();
+    let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    let options = FileOptions { size: Some(2 * MIB), ..AS_IT_IS };
+    let error = FileMedia::open(&path, options).unwrap_err().to_string();
+    assert!(error.contains("cannot reserve 1048576 bytes"), "{error}");
+    assert_eq!(rustix::fs::fstat(&file).unwrap().st_size, MIB as i64);
+    // It has no name, so no record.
+    let mut media = FileMedia::open(&path, AS_IT_IS).unwrap();
+    media.begin();
+    assert!(news(&mut media).contains("no place for a record"));
+    let first = media.incarnation();
+    write(&mut media);
+    drop(media);
+    assert_ne!(FileMedia::open(&path, AS_IT_IS).unwrap().incarnation(), first);
+}
+
+#[test]
+fn what_size_adds_is_reserved_unless_sparse() {
+    let scratch = Scratch::new("sparse");
+    let blocks = |options| {
+        drop(scratch.open(options, "A"));
+        scratch.image().metadata().unwrap().blocks() * 512
+    };
+    assert!(blocks(FileOptions { sparse: true, ..NEW }) < MIB);
+    let reserved = blocks(FileOptions { size: Some(4 * MIB), ..AS_IT_IS });
+    assert!((3 * MIB..4 * MIB).contains(&reserved), "{reserved} bytes");
+}
+
+#[test]
+fn a_record_that_cannot_be_written_makes_the_contents_new() {
+    let scratch = Scratch::new("unwritable");
+    let first = scratch.open(NEW, "A").incarnation();
+    // In the way of the new record.
+    let blocker = scratch.0.join("disk.img.farlane.new");
+    std::fs::create_dir(&blocker).unwrap();
+    let mut media = scratch.open(AS_IT_IS, "A");
+    assert_eq!((media.incarnation(), news(&mut media).as_str()), (first, ""));
+    write(&mut media);
+    let told = news(&mut media);
+    assert!(told.contains("no record can be written") && told.contains("count as new"), "{told}");
+    assert!(!scratch.record().exists());
+    write(&mut media);
+    assert_eq!(news(&mut media), "", "told once");
+    media.close().unwrap();
+    drop(media);
+    let second = scratch.open(AS_IT_IS, "A").incarnation();
+    assert_ne!(second, first);
+    std::fs::remove_dir(blocker).unwrap();
+    // It can neither be written nor removed: nothing is written to the file.
+    let mut media = scratch.open(AS_IT_IS, "A");
+    std::fs::remove_file(scratch.record()).unwrap();
+    std::fs::create_dir(scratch.record()).unwrap();
+    let data = Bytes::from(vec![1; 512]);
+    assert!(run(&mut media, Operation::Write { offset: 0, data }).is_err());
+    assert!(news(&mut media).contains("writes are refused"));
+    std::fs::remove_dir(scratch.record()).unwrap();
+    write(&mut media);
+    assert!(scratch.text().contains("state = dirty"), "the next write tries again");
+}
+
+#[test]
+fn a_read_only_file_gets_no_record() {
+    let scratch = Scratch::new("read-only");
+    std::fs::write(scratch.image(), vec![0; MIB as usize]).unwrap();
+    let first = scratch.open(READ_ONLY, "A").incarnation();
+    assert_eq!(scratch.open(READ_ONLY, "B").incarnation(), first);
+    assert_eq!(scratch.names(), ["disk.img"]);
+    let changed = OpenOptions::new().write(true).open(scratch.image()).unwrap();
+    changed.set_modified(std::time::UNIX_EPOCH).unwrap();
+    assert_ne!(scratch.open(READ_ONLY, "A").incarnation(), first);
+    // With a record, that of the record.
+    let recorded = scratch.open(AS_IT_IS, "A").incarnation();
+    assert_eq!(scratch.open(READ_ONLY, "B").incarnation(), recorded);
+    let dirty = scratch.text().replace("clean", "dirty");
+    std::fs::write(scratch.record(), &dirty).unwrap();
+    assert_eq!(scratch.open(READ_ONLY, "A").incarnation(), recorded);
+    assert_ne!(scratch.open(READ_ONLY, "B").incarnation(), recorded);
+    assert_eq!(scratch.text(), dirty);
+}
+
+#[test]
+fn the_record_lies_beside_the_file_itself_and_has_its_mode() {
+    let scratch = Scratch::new("link");
+    std::fs::write(scratch.image(), vec![0; MIB as usize]).unwrap();
+    std::fs::set_permissions(scratch.image(), Permissions::from_mode(0o640)).unwrap();
+    let folder = scratch.0.join("links");
+    std::fs::create_dir(&folder).unwrap();
+    let link = folder.join("link.img");
+    std::os::unix::fs::symlink(scratch.image(), &link).unwrap();
+    let mut media = FileMedia::open(&link, AS_IT_IS).unwrap();
+    media.begin();
+    assert_eq!(std::fs::read_dir(folder).unwrap().count(), 1);
+    assert_eq!(scratch.record().metadata().unwrap().mode() & 0o777, 0o640);
+}

@@ -1,0 +1,130 @@
+//! How much memory there is for drives in RAM.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Checks that `size` bytes of RAM drives fit in what the machine has
+/// available and in what the control group of this process may have.
+///
+/// # Errors
+/// A sentence with both numbers.
+pub fn check_memory(size: u64) -> io::Result<()> {
+    check(size, Path::new("/"))
+}
+
+/// With `/proc` and `/sys` of this root.
+fn check(size: u64, root: &Path) -> io::Result<()> {
+    let available = available(root).map(|bytes| (bytes, "of memory are available".to_owned()));
+    let limits = limit_files(root).into_iter().filter_map(|path| {
+        // "max", and v1's huge number, are no limits.
+        let bytes = read(&path)?.trim().parse().ok()?;
+        Some((bytes, format!("are the limit of this control group ({})", path.display())))
+    });
+    let Some((bytes, what)) = available.into_iter().chain(limits).min() else { return Ok(()) };
+    if size <= bytes {
+        return Ok(());
+    }
+    let why = format!("{size} bytes of RAM for namespaces: only {bytes} bytes {what}");
+    Err(io::Error::new(io::ErrorKind::OutOfMemory, why))
+}
+
+fn read(path: &Path) -> Option<String> {
+    std::fs::read_to_string(path).ok()
+}
+
+/// MemAvailable (proc_meminfo(5)) in bytes.
+fn available(root: &Path) -> Option<u64> {
+    let text = read(&root.join("proc/meminfo"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kib.checked_mul(1024)
+}
+
+/// The files with the memory limits of this process's control group and those
+/// above it (cgroups(7); `memory.max` in version 2, `memory.limit_in_bytes` in
+/// version 1).
+fn limit_files(root: &Path) -> Vec<PathBuf> {
+    let groups = read(&root.join("proc/self/cgroup")).unwrap_or_default();
+    let mut files = Vec::new();
+    for line in groups.lines() {
+        // Hierarchy, controllers, path; version 2 is hierarchy 0 without any.
+        let mut parts = line.splitn(3, ':');
+        let (Some(_), Some(controllers), Some(path)) = (parts.next(), parts.next(), parts.next())
+        else {
+            continue;
+        };
+        let (mount, file) = match controllers {
+            "" => ("sys/fs/cgroup", "memory.max"),
+            list if list.split(',').any(|name| name == "memory") => {
+                ("sys/fs/cgroup/memory", "memory.limit_in_bytes")
+            }
+            _ => continue,
+        };
+        let path = Path::new(path.trim_start_matches('/'));
+        let mount = root.join(mount);
+        files.extend(path.ancestors().map(|group| mount.join(group).join(file)));
+    }
+    files
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A root with these files.
+    fn root(name: &str, files: &[(&str, &str)]) -> PathBuf {
+        let name = format!("farlane-memory-{}-{name}", std::process::id());
+        let root = std::env::temp_dir().join(name);
+        for (path, text) in files {
+            let path = root.join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        root
+    }
+
+    const MEMINFO: (&str, &str) =
+        ("proc/meminfo", "MemTotal:  8000 kB\nMemAvailable:    1000 kB\nBuffers: 1 kB\n");
+
+    #[track_caller]
+    fn most(root: PathBuf, bytes: u64, named: &str) {
+        check(bytes, &root).unwrap();
+        let error = check(bytes + 1, &root).unwrap_err().to_string();
+        assert!(error.contains(&format!("only {bytes} bytes")) && error.contains(named), "{error}");
+        std::fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn memory_that_is_available() {
+        most(root("plain", &[MEMINFO]), 1_024_000, "available");
+    }
+
+    #[test]
+    fn the_tightest_limit_of_version_2_counts() {
+        let files = [
+            MEMINFO,
+            ("proc/self/cgroup", "0::/user.slice/job.scope\n"),
+            ("sys/fs/cgroup/user.slice/job.scope/memory.max", "max\n"),
+            ("sys/fs/cgroup/user.slice/memory.max", "500000\n"),
+            ("sys/fs/cgroup/memory.max", "600000\n"),
+        ];
+        most(root("v2", &files), 500_000, "user.slice/memory.max");
+    }
+
+    #[test]
+    fn the_limit_of_version_1_counts() {
+        let files = [
+            MEMINFO,
+            ("proc/self/cgroup", "5:cpu:/x\n4:cpuset,memory:/docker/1\n0::/\n"),
+            ("sys/fs/cgroup/memory/docker/1/memory.limit_in_bytes", "9223372036854771712\n"),
+            ("sys/fs/cgroup/memory/memory.limit_in_bytes", "400000\n"),
+            ("sys/fs/cgroup/cpu/x/memory.limit_in_bytes", "1\n"),
+        ];
+        most(root("v1", &files), 400_000, "memory.limit_in_bytes");
+    }
+
+    #[test]
+    fn a_machine_that_tells_nothing_limits_nothing() {
+        check(u64::MAX, Path::new("/nonexistent")).unwrap();
+    }
+}

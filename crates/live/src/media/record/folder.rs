@@ -1,0 +1,136 @@
+//! Where a record lies, and how it is replaced so that a crash leaves the old
+//! one or the new one.
+
+use rustix::fs::{Access, Gid, Mode, OFlags, Uid, access, fchmod, fchown};
+use std::fmt::Debug;
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// No record is longer.
+const MOST: u64 = 4096;
+
+/// The steps of replacing a record. Nothing is durable before
+/// [`sync`](Self::sync), and the new bytes not before [`sync_new`](Self::sync_new).
+pub(in crate::media) trait Folder: Debug + Send {
+    /// The record's bytes, if there is one.
+    fn read(&self) -> io::Result<Option<Vec<u8>>>;
+    /// Writes a new file beside it.
+    fn write_new(&mut self, bytes: &[u8]) -> io::Result<()>;
+    /// Makes the bytes of the new file durable.
+    fn sync_new(&mut self) -> io::Result<()>;
+    /// Puts the new file in the record's place.
+    fn rename_new(&mut self) -> io::Result<()>;
+    /// Removes the record.
+    fn remove(&mut self) -> io::Result<()>;
+    /// Makes what was renamed and removed durable.
+    fn sync(&mut self) -> io::Result<()>;
+}
+
+/// The folder of an image: `disk.img.farlane` beside `disk.img`.
+#[derive(Debug)]
+pub(in crate::media) struct Beside {
+    record: PathBuf,
+    new: PathBuf,
+    folder: PathBuf,
+    /// Of the image: the record gets its mode and owner.
+    image: Metadata,
+    file: Option<File>,
+}
+
+impl Beside {
+    /// Of the image that `path` leads to, through symbolic links; `None` if
+    /// it has no place in any folder.
+    pub fn image(path: &Path, image: &Metadata) -> Option<Self> {
+        let path = std::fs::canonicalize(path).ok()?;
+        // A path below /proc leads to files that were removed or never had a
+        // name.
+        let named = std::fs::metadata(&path).ok()?;
+        if (named.dev(), named.ino()) != (image.dev(), image.ino()) {
+            return None;
+        }
+        let with = |suffix: &str| {
+            let mut name = path.file_name()?.to_owned();
+            name.push(suffix);
+            Some(path.with_file_name(name))
+        };
+        Some(Self {
+            record: with(".farlane")?,
+            new: with(".farlane.new")?,
+            folder: path.parent()?.to_owned(),
+            image: image.clone(),
+            file: None,
+        })
+    }
+
+    /// The record's path.
+    pub fn path(&self) -> &Path {
+        &self.record
+    }
+
+    /// Whether files can be made there.
+    pub fn is_writable(&self) -> bool {
+        access(&self.folder, Access::WRITE_OK | Access::EXEC_OK).is_ok()
+    }
+}
+
+impl Folder for Beside {
+    fn read(&self) -> io::Result<Option<Vec<u8>>> {
+        // Opening must not wait for the far end of a pipe.
+        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
+        let file = match OpenOptions::new().read(true).custom_flags(flags).open(&self.record) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            opened => opened?,
+        };
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::other("not a regular file"));
+        }
+        let mut bytes = Vec::new();
+        file.take(MOST).read_to_end(&mut bytes)?;
+        Ok(Some(bytes))
+    }
+
+    fn write_new(&mut self, bytes: &[u8]) -> io::Result<()> {
+        // What a killed process left.
+        match std::fs::remove_file(&self.new) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file =
+            OpenOptions::new().write(true).create_new(true).mode(0o600).open(&self.new)?;
+        // Who may not give files away keeps it.
+        let (owner, group) = (Uid::from_raw(self.image.uid()), Gid::from_raw(self.image.gid()));
+        let _ = fchown(&file, Some(owner), Some(group));
+        fchmod(&file, Mode::from_raw_mode(self.image.mode() & 0o666))?;
+        let written = file.write_all(bytes);
+        self.file = Some(file);
+        if written.is_err() {
+            let _ = std::fs::remove_file(&self.new);
+        }
+        written
+    }
+
+    fn sync_new(&mut self) -> io::Result<()> {
+        self.file.take().expect("it was written").sync_all()
+    }
+
+    fn rename_new(&mut self) -> io::Result<()> {
+        std::fs::rename(&self.new, &self.record)
+    }
+
+    fn remove(&mut self) -> io::Result<()> {
+        match std::fs::remove_file(&self.record) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            result => result,
+        }
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        match File::open(&self.folder)?.sync_all() {
+            // The file system syncs no folders.
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
+            result => result,
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Keeps the record of one file true while it is served.
+
+use super::folder::Folder;
+use super::{Found, Judgement, Record, judge};
+use crate::media::new_incarnation;
+use std::io;
+
+/// How the stored record compares with the one that is to be there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stored {
+    /// It is the same.
+    Current,
+    /// It is an older one, or there is none.
+    Old,
+    /// It could not be written and was removed: the contents count as new at
+    /// the next start.
+    Removed,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(in crate::media) struct Keeper<F> {
+    folder: F,
+    record: Record,
+    boot: String,
+    stored: Stored,
+}
+
+impl<F: Folder> Keeper<F> {
+    /// Reads the record in `folder` of what was `found`; with `fresh`, of a
+    /// file that was just made, there is nothing to read. Writes nothing.
+    ///
+    /// # Errors
+    /// A sentence without the record's name.
+    pub fn open(
+        folder: F,
+        found: &Found,
+        boot: &str,
+        fresh: bool,
+    ) -> io::Result<(Self, Judgement)> {
+        let unread =
+            |error: io::Error| io::Error::new(error.kind(), format!("cannot be read: {error}"));
+        let text = if fresh { None } else { folder.read().map_err(unread)? };
+        let record = text.map(|text| Record::parse(&text)).transpose().map_err(io::Error::other)?;
+        let judgement = judge(record.as_ref(), found, boot).map_err(io::Error::other)?;
+        let (record, stored) = match record {
+            Some(record) if judgement.same => (record, Stored::Current),
+            _ => {
+                let record = Record {
+                    incarnation: new_incarnation(),
+                    size: judgement.size,
+                    inode: found.inode,
+                    birth: found.birth.clone(),
+                    dirty: false,
+                    boot: boot.to_owned(),
+                };
+                (record, Stored::Old)
+            }
+        };
+        Ok((Self { folder, record, boot: boot.to_owned(), stored }, judgement))
+    }
+
+    /// Where the record lies.
+    pub fn folder(&self) -> &F {
+        &self.folder
+    }
+
+    /// The number of the contents.
+    pub fn incarnation(&self) -> u64 {
+        self.record.incarnation
+    }
+
+    /// Whether a write needs no more [`mark`](Self::mark).
+    pub fn is_dirty(&self) -> bool {
+        self.stored == Stored::Removed || (self.stored == Stored::Current && self.record.dirty)
+    }
+
+    /// The file is served with `size` bytes, which are durable: stores what
+    /// is not stored yet.
+    ///
+    /// # Errors
+    /// As [`store`](Self::store).
+    pub fn begin(&mut self, size: u64) -> io::Result<Option<io::Error>> {
+        if self.stored == Stored::Current && self.record.size == size {
+            return Ok(None);
+        }
+        self.store(Record { size, ..self.record.clone() })
+    }
+
+    /// Says durably that the file is being written. Before the first write
+    /// is acknowledged.
+    ///
+    /// # Errors
+    /// As [`store`](Self::store): then nothing may be written.
+    pub fn mark(&mut self) -> io::Result<Option<io::Error>> {
+        if self.is_dirty() {
+            return Ok(None);
+        }
+        self.store(Record { dirty: true, boot: self.boot.clone(), ..self.record.clone() })
+    }
+
+    /// Says that all data are durable. After they are.
+    ///
+    /// # Errors
+    /// As [`store`](Self::store).
+    pub fn clean(&mut self) -> io::Result<Option<io::Error>> {
+        if self.stored == Stored::Removed || !self.record.dirty {
+            return Ok(None);
+        }
+        self.store(Record { dirty: false, boot: self.boot.clone(), ..self.record.clone() })
+    }
+
+    /// Says that data may have been lost: the contents count as new at the
+    /// next start.
+    ///
+    /// # Errors
+    /// If the record cannot be removed.
+    pub fn forget(&mut self) -> io::Result<()> {
+        self.folder.remove()?;
+        self.folder.sync()?;
+        self.stored = Stored::Removed;
+        Ok(())
+    }
+
+    /// Stores a record durably. If that fails, the stored one is removed
+    /// instead, which is safe, and why is the value.
+    ///
+    /// # Errors
+    /// If it can neither be written nor removed.
+    fn store(&mut self, record: Record) -> io::Result<Option<io::Error>> {
+        self.stored = Stored::Old;
+        self.record = record;
+        match self.replace() {
+            Ok(()) => {
+                self.stored = Stored::Current;
+                Ok(None)
+            }
+            Err(error) => {
+                self.forget()?;
+                Ok(Some(error))
+            }
+        }
+    }
+
+    fn replace(&mut self) -> io::Result<()> {
+        self.folder.write_new(self.record.to_string().as_bytes())?;
+        self.folder.sync_new()?;
+        self.folder.rename_new()?;
+        self.folder.sync()
+    }
+}

@@ -1,0 +1,209 @@
+//! The record of a file's contents: a small text file beside the image that
+//! says which contents it has, over restarts, killed processes and crashes of
+//! the machine. `docs/nvme.md`, "Contents of a file", has the rules.
+
+mod folder;
+mod keeper;
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod tests;
+
+pub(super) use folder::Beside;
+pub(super) use keeper::Keeper;
+
+use std::fmt;
+use std::fs::Metadata;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::time::UNIX_EPOCH;
+
+/// The format that this program writes; it reads no other.
+const VERSION: u64 = 1;
+/// What the file system or the kernel does not tell.
+const UNKNOWN: &str = "-";
+
+/// What was last known of a file's contents.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Record {
+    /// Changes when data may have been lost.
+    pub incarnation: u64,
+    /// Bytes of the file that are served.
+    pub size: u64,
+    /// The inode number. The device number is not kept: it may be another one
+    /// after a restart of the machine.
+    pub inode: u64,
+    /// When the inode was made: inode numbers are used again.
+    pub birth: String,
+    /// Written to since the last orderly end.
+    pub dirty: bool,
+    /// The boot in which it was last written to (boot_id in random(4)).
+    pub boot: String,
+}
+
+impl fmt::Display for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = if self.dirty { "dirty" } else { "clean" };
+        writeln!(f, "# Which contents the file beside this one has: written by farlane device.")?;
+        writeln!(f, "# Without it the contents count as new.")?;
+        writeln!(f, "version = {VERSION}")?;
+        writeln!(f, "incarnation = {:016x}", self.incarnation)?;
+        writeln!(f, "size = {}", self.size)?;
+        writeln!(f, "inode = {}", self.inode)?;
+        writeln!(f, "birth = {}", self.birth)?;
+        writeln!(f, "state = {state}")?;
+        writeln!(f, "boot = {}", self.boot)
+    }
+}
+
+impl Record {
+    /// Reads the text back: every key once, in any order.
+    ///
+    /// # Errors
+    /// What is wrong with it, to be put behind the record's name.
+    pub fn parse(text: &[u8]) -> Result<Self, String> {
+        const KEYS: [&str; 7] =
+            ["version", "incarnation", "size", "inode", "birth", "state", "boot"];
+        let text = str::from_utf8(text).map_err(|_| "is no text".to_owned())?;
+        let mut values: [Option<&str>; KEYS.len()] = [None; KEYS.len()];
+        for line in text.lines().map(str::trim) {
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let (key, value) = line.split_once('=').ok_or_else(|| bad("line", line))?;
+            let (key, value) = (key.trim(), value.trim());
+            if key == "version" && value.parse() != Ok(VERSION) {
+                return Err(format!("has version {value}, this program reads {VERSION}"));
+            }
+            let index = KEYS.iter().position(|known| *known == key);
+            let place = &mut values[index.ok_or_else(|| bad("key", key))?];
+            if value.is_empty() || place.replace(value).is_some() {
+                return Err(format!("has no single value of '{key}'"));
+            }
+        }
+        let get = |index: usize| values[index].ok_or_else(|| format!("lacks '{}'", KEYS[index]));
+        get(0)?;
+        let number = |index, radix| {
+            u64::from_str_radix(get(index)?, radix)
+                .map_err(|_| bad(KEYS[index], values[index].unwrap_or_default()))
+        };
+        Ok(Self {
+            incarnation: number(1, 16)?,
+            size: number(2, 10)?,
+            inode: number(3, 10)?,
+            birth: get(4)?.to_owned(),
+            dirty: match get(5)? {
+                "clean" => false,
+                "dirty" => true,
+                state => return Err(bad("state", state)),
+            },
+            boot: get(6)?.to_owned(),
+        })
+    }
+}
+
+fn bad(what: &str, value: &str) -> String {
+    // A hostile record may be one long line.
+    let short: String = value.chars().take(40).collect();
+    format!("has a bad {what} '{}'", short.escape_debug())
+}
+
+/// What is there now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Found {
+    /// Inode number.
+    pub inode: u64,
+    /// As in [`Record`].
+    pub birth: String,
+    /// Bytes up to its end.
+    pub length: u64,
+    /// A block device: its node says nothing of what is behind it after a
+    /// restart of the machine.
+    pub device: bool,
+}
+
+impl Found {
+    /// Of an open file of `length` bytes.
+    pub fn new(metadata: &Metadata, length: u64) -> Self {
+        let device = metadata.file_type().is_block_device();
+        let birth = if device { disk_sequence(metadata.rdev()) } else { birth(metadata) };
+        Self { inode: metadata.ino(), birth: birth.unwrap_or(UNKNOWN.into()), length, device }
+    }
+
+    fn is_of(&self, record: &Record) -> bool {
+        let unknown = self.birth == UNKNOWN || record.birth == UNKNOWN;
+        self.inode == record.inode && (unknown || self.birth == record.birth)
+    }
+}
+
+/// Seconds and nanoseconds since 1970.
+fn birth(metadata: &Metadata) -> Option<String> {
+    let since = metadata.created().ok()?.duration_since(UNIX_EPOCH).ok()?;
+    Some(format!("{}.{:09}", since.as_secs(), since.subsec_nanos()))
+}
+
+/// The number that Linux (5.15 and later) gives to what is behind a block
+/// device: another one when a loop device gets another file
+/// (Documentation/ABI/stable/sysfs-block, `diskseq`).
+fn disk_sequence(device: u64) -> Option<String> {
+    use rustix::fs::{major, minor};
+    let folder = format!("/sys/dev/block/{}:{}", major(device), minor(device));
+    // A partition has that of its disk.
+    let read = |name: &str| std::fs::read_to_string(format!("{folder}/{name}")).ok();
+    let text = read("diskseq").or_else(|| read("../diskseq"))?;
+    Some(format!("disk-{}", text.trim()))
+}
+
+/// What the record says of what is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Judgement {
+    /// The contents are those that it describes; otherwise they are new.
+    pub same: bool,
+    /// Bytes to serve.
+    pub size: u64,
+    /// What the user should know.
+    pub note: Option<String>,
+}
+
+/// Compares what is there with its record, in the boot `boot`.
+///
+/// # Errors
+/// If the file is shorter than it was: half of a copy, most likely.
+pub(super) fn judge(
+    record: Option<&Record>,
+    found: &Found,
+    boot: &str,
+) -> Result<Judgement, String> {
+    let fresh = |note: Option<&str>| Judgement {
+        same: false,
+        size: found.length,
+        note: note.map(|why| format!("{why}: its contents count as new")),
+    };
+    let Some(record) = record else { return Ok(fresh(None)) };
+    if found.length < record.size {
+        let (length, size) = (found.length, record.size);
+        return Err(format!("says {size} bytes, the file has {length}"));
+    }
+    let same_boot = boot != UNKNOWN && record.boot == boot;
+    if !found.is_of(record) {
+        return Ok(fresh(Some("is another file than that of its record")));
+    }
+    if found.device && !same_boot {
+        return Ok(fresh(Some("is a block device, known within one boot of the machine only")));
+    }
+    let size = record.size;
+    if record.dirty && !same_boot {
+        let why = "was being written when the machine went down";
+        return Ok(Judgement { size, ..fresh(Some(why)) });
+    }
+    let note = (size < found.length).then(|| {
+        format!("is {} bytes long, {size} of them are used: size= grows it", found.length)
+    });
+    Ok(Judgement { same: true, size, note })
+}
+
+/// The identity of this boot of the machine; one that equals none where the
+/// kernel does not tell.
+pub(super) fn boot_id() -> String {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    Some(text.trim()).filter(|id| !id.is_empty()).unwrap_or(UNKNOWN).to_owned()
+}

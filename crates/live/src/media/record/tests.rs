@@ -1,0 +1,125 @@
+//! The record's text, and what it says of a file.
+
+use super::*;
+use proptest::prelude::*;
+
+fn record() -> Record {
+    Record {
+        incarnation: 0x1234_5678_9abc_def0,
+        size: 1 << 20,
+        inode: 42,
+        birth: "1700000000.000000001".into(),
+        dirty: true,
+        boot: "b0077000-0000-4000-8000-000000000001".into(),
+    }
+}
+
+fn found() -> Found {
+    let Record { inode, birth, size, .. } = record();
+    Found { inode, birth, length: size, device: false }
+}
+
+const GOLDEN: &str = "\
+# Which contents the file beside this one has: written by farlane device.
+# Without it the contents count as new.
+version = 1
+incarnation = 123456789abcdef0
+size = 1048576
+inode = 42
+birth = 1700000000.000000001
+state = dirty
+boot = b0077000-0000-4000-8000-000000000001
+";
+
+#[test]
+fn the_text_is_this_one() {
+    assert_eq!(record().to_string(), GOLDEN);
+    assert_eq!(Record::parse(GOLDEN.as_bytes()), Ok(record()));
+}
+
+#[test]
+fn other_texts_are_refused() {
+    let with = |from: &str, to: &str| Record::parse(GOLDEN.replace(from, to).as_bytes());
+    for (from, to, says) in [
+        ("version = 1", "version = 2", "version 2, this program reads 1"),
+        ("version = 1\n", "", "lacks 'version'"),
+        ("boot =", "boots =", "bad key 'boots'"),
+        ("state = dirty", "state = wet", "bad state 'wet'"),
+        ("size = 1048576", "size = -1", "bad size '-1'"),
+        ("size = 1048576", "size =", "no single value of 'size'"),
+        ("size = 1048576", "size = 1\nsize = 2", "no single value of 'size'"),
+        ("state = dirty", "state dirty", "bad line 'state dirty'"),
+    ] {
+        let error = with(from, to).unwrap_err();
+        assert!(error.contains(says), "{error}");
+    }
+    assert!(Record::parse(&[0xff]).unwrap_err().contains("no text"));
+    assert!(Record::parse(b"").unwrap_err().contains("lacks 'version'"));
+}
+
+/// What is made of the record, and whether the incarnation is that of it.
+fn same(change: impl FnOnce(&mut Record, &mut Found), boot: &str) -> Result<(bool, u64), String> {
+    let (mut record, mut found) = (record(), found());
+    change(&mut record, &mut found);
+    let boot = if boot == "same" { record.boot.clone() } else { boot.to_owned() };
+    judge(Some(&record), &found, &boot).map(|judgement| (judgement.same, judgement.size))
+}
+
+#[test]
+fn every_row_of_the_table() {
+    const SIZE: u64 = 1 << 20;
+    assert_eq!(judge(None, &found(), "any").map(|j| (j.same, j.size)), Ok((false, SIZE)));
+    // Clean: the boot means nothing.
+    assert_eq!(same(|record, _| record.dirty = false, "other"), Ok((true, SIZE)));
+    // Dirty: a killed process, or a crash of the machine.
+    assert_eq!(same(|_, _| {}, "same"), Ok((true, SIZE)));
+    assert_eq!(same(|_, _| {}, "other"), Ok((false, SIZE)));
+    // Nobody knows which boot it is.
+    assert_eq!(same(|record, _| record.boot = UNKNOWN.into(), "same"), Ok((false, SIZE)));
+    // Another file, also one that got the inode number of the one before.
+    assert_eq!(same(|_, found| found.inode = 43, "same"), Ok((false, SIZE)));
+    assert_eq!(same(|_, found| found.birth = "9.0".into(), "same"), Ok((false, SIZE)));
+    assert_eq!(same(|_, found| found.birth = UNKNOWN.into(), "same"), Ok((true, SIZE)));
+    // Longer: the rest is not used; unless it is another file.
+    assert_eq!(same(|_, found| found.length = 2 * SIZE, "same"), Ok((true, SIZE)));
+    let other = |_: &mut Record, found: &mut Found| (found.inode, found.length) = (43, 2 * SIZE);
+    assert_eq!(same(other, "same"), Ok((false, 2 * SIZE)));
+    // Shorter: refused, whichever file it is.
+    let error = same(|_, found| found.length = 512, "same").unwrap_err();
+    assert!(error.contains("says 1048576 bytes, the file has 512"), "{error}");
+    assert!(same(|_, found| (found.inode, found.length) = (43, 512), "same").is_err());
+    // A block device's node says nothing after a restart of the machine.
+    let device = |record: &mut Record, found: &mut Found| {
+        (record.dirty, found.device) = (false, true);
+    };
+    assert_eq!(same(device, "same"), Ok((true, SIZE)));
+    assert_eq!(same(device, "other"), Ok((false, SIZE)));
+}
+
+#[test]
+fn this_machine_tells_its_boot() {
+    let id = boot_id();
+    assert_eq!((id.len(), boot_id()), (36, id.clone()), "{id}");
+}
+
+proptest! {
+    #[test]
+    fn a_text_gives_its_record_back(
+        incarnation: u64, size: u64, inode: u64, dirty: bool,
+        birth in "[0-9]{1,10}\\.[0-9]{9}|-", boot in "[0-9a-f-]{36}|-",
+    ) {
+        let record = Record { incarnation, size, inode, birth, dirty, boot };
+        prop_assert_eq!(Record::parse(record.to_string().as_bytes()), Ok(record));
+    }
+
+    #[test]
+    fn no_bytes_make_it_panic(
+        bytes: Vec<u8>, cut in 0..GOLDEN.len(), at in 0..GOLDEN.len(), byte: u8,
+    ) {
+        let _ = Record::parse(&bytes);
+        let mut text = GOLDEN.as_bytes().to_vec();
+        text[at] = byte;
+        text.truncate(cut);
+        let _ = Record::parse(&text);
+    }
+}
