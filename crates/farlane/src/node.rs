@@ -149,6 +149,14 @@ pub fn raise_descriptor_limit() {
     let _ = setrlimit(Resource::Nofile, most);
 }
 
+/// A group of hosts, in a sentence.
+pub fn group_name(group: u16) -> String {
+    match group {
+        0 => "any group".to_owned(),
+        group => format!("group {group}"),
+    }
+}
+
 /// Counters on stderr, a line each.
 pub fn print_report(report: &Report) {
     report.iter().for_each(|(name, counters)| eprintln!("{name}: {counters}"));

@@ -58,7 +58,11 @@ impl fmt::Display for Cause {
                     "the {far} speaks version {theirs} of the protocol, this node version \
                      {VERSION}: upgrade "
                 )?;
-                if *theirs < VERSION { write!(f, "the {far} node") } else { f.write_str("this node") }
+                if *theirs < VERSION {
+                    write!(f, "the {far} node")
+                } else {
+                    f.write_str("this node")
+                }
             }
             Self::Rejected(reason) => rejected(*reason, f),
             Self::Requires(number) => write!(

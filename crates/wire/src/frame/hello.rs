@@ -77,8 +77,9 @@ impl Hello {
         check_magic(&mut rest)?;
         let version = rest.get_u16();
         match version {
-            VERSION if (FIXED..=MAX_HELLO).contains(&length) => Self::fixed(version, payload)?
-                .with_entries(&payload[FIXED..]),
+            VERSION if (FIXED..=MAX_HELLO).contains(&length) => {
+                Self::fixed(version, payload)?.with_entries(&payload[FIXED..])
+            }
             // Traces of before have them.
             1 if length == FIXED => {
                 let group = u16::from_be_bytes([payload[14], payload[15]]);

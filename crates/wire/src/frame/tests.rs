@@ -63,7 +63,9 @@ fn control_frames() {
     golden(Control::ResetDone(0xffff_ffff), "ffffffff");
     golden(Control::Goodbye, "");
     golden(Control::Move(0x0102), "0102");
-    let moved = |status, host, awaited| Control::Moved(Moved { status, host, awaited, from: 1, to: 0x0203 });
+    let moved = |status, host, awaited| {
+        Control::Moved(Moved { status, host, awaited, from: 1, to: 0x0203 })
+    };
     golden(moved(MoveStatus::Done, HostAfter::Disconnected, true), "00 02 01 00 0001 0203");
     golden(moved(MoveStatus::Fixed, HostAfter::Stays, false), "01 01 00 00 0001 0203");
     golden(moved(MoveStatus::Other(9), HostAfter::None, false), "09 00 00 00 0001 0203");
@@ -171,7 +173,9 @@ fn what_greets_is_told_by_its_first_bytes() {
     (0..greeting.len()).for_each(|end| assert!(may_greet(&greeting[..end]), "{end} bytes"));
     let reject = hex("000c 02 00 00000000 00000000 4641524c414e4500 0001 02 00");
     assert!(may_greet(&reject));
-    for other in [&b"GET /"[..], b"SSH-2.0-x", b"\x16\x03\x01\x00", b"\0\0\x04\0", b"\0\x30\x01\x01"] {
+    for other in
+        [&b"GET /"[..], b"SSH-2.0-x", b"\x16\x03\x01\x00", b"\0\0\x04\0", b"\0\x30\x01\x01"]
+    {
         assert!(!may_greet(other), "{other:?}");
     }
     greeting[HEADER] = b'f';
