@@ -9,6 +9,7 @@ mod json_document;
 mod mistakes;
 mod nodes;
 mod outputs;
+mod peers;
 mod process;
 mod raw;
 mod record;

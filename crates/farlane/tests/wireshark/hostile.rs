@@ -237,12 +237,8 @@ fn greetings_moves_and_resets_are_shown() {
     shown(9, "ResetDone 2");
     assert!(!lines[lines.len() - 1].contains("dropped"), "the latest reset is done: {text}");
     let fields = ["farlane.hello.entry.number", "farlane.hello.group", "farlane.moved.from"];
-    let values = Tshark::ready().fields(
-        &capture,
-        &[],
-        "farlane.hello.entry || farlane.moved.from",
-        &fields,
-    );
+    let values =
+        Tshark::ready().fields(&capture, &[], "farlane.hello.entry || farlane.moved.from", &fields);
     assert_eq!(values[0][..2], [vec!["1", "7", "9"], vec!["5"]]);
     assert_eq!(values[1][2], ["5"]);
     fs::remove_dir_all(&folder).unwrap();

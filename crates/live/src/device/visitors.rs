@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_ms(2_000);
 /// Hosts turned away that are remembered, and for how long: who waits for a
 /// device tries five times a second.
 const MOST_WAITING: usize = 16;
-const WAITING: Duration = Duration::from_ms(1_000);
+const WAITING: Duration = Duration::from_ms(2_000);
 /// How long a host waits for the one before it, if nothing tells that that one
 /// has ended: longer than a link takes to be lost.
 const SUCCESSION: Duration = Duration::from_ms(1_000);
