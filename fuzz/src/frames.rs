@@ -4,7 +4,7 @@ use crate::world::operations::Source;
 use bytes::Bytes;
 use pcie::Ready;
 use switch::tunnel::{Input, Output, Settings, Tunnel};
-use wire::frame::{Control, HEADER, Header, Hello, Kind, Role};
+use wire::frame::{Control, HEADER, Header, Hello, HostAfter, Kind, MoveStatus, Moved, Role};
 use wire::tlp::{MemoryRequest, Tlp};
 use wire::{Bdf, Duration, Instant, Tag};
 
@@ -35,8 +35,8 @@ pub fn hello(role: Role) -> Vec<u8> {
 pub fn run(data: &[u8]) {
     let mut source = Source(data);
     let how = source.byte();
-    let (own, far) =
-        if how & 1 == 0 { (Role::Device, Role::Host) } else { (Role::Host, Role::Device) };
+    let above = if how & 4 == 0 { Role::Host } else { Role::Probe };
+    let (own, far) = if how & 1 == 0 { (Role::Device, above) } else { (above, Role::Device) };
     let mut end = Tunnel::new(Settings::new(own, 1));
     let mut now = Instant::ZERO;
     end.handle(now, Input::Connected);
@@ -77,6 +77,10 @@ fn drain(end: &mut Tunnel, now: Instant) {
         match end.poll(now) {
             Output::Timeout(_) => return,
             Output::Reset => end.reset_done(),
+            Output::Move(group) => {
+                let (status, host) = (MoveStatus::Done, HostAfter::None);
+                end.answer_move(Moved { status, host, awaited: false, from: 0, to: group });
+            }
             Output::Transmit(bytes) => check(&bytes),
             _ => {}
         }

@@ -4,7 +4,7 @@ use crate::frames::{frame, hello};
 use std::fs;
 use std::io;
 use std::path::Path;
-use wire::frame::{Control, Grant, Kind, Role};
+use wire::frame::{Control, Grant, HostAfter, Kind, MoveStatus, Moved, Role};
 use wire::tlp::{
     Completion, ConfigKind, ConfigRequest, MemoryRequest, Message, Packet, Routing, Status, Tlp,
     message_code,
@@ -129,12 +129,24 @@ fn frames() -> Vec<Vec<u8>> {
     let transmit = [0, 0, 0, 1, 0];
     let mut seeds = vec![
         [&[0][..], &transmit, &[1, 1, 2], &piece(&control(Control::Echo(7)))].concat(),
-        [&[1][..], &transmit, &[3], &piece(&control(Control::ResetDone))].concat(),
-        [&[0][..], &transmit, &piece(&control(Control::Reset)), &[2]].concat(),
+        [&[1][..], &transmit, &[3], &piece(&control(Control::ResetDone(1)))].concat(),
+        [&[0][..], &transmit, &piece(&control(Control::Reset(1))), &[2]].concat(),
         [&[0][..], &piece(&control(Control::Credits([grant; 3])))].concat(),
         [&[2][..], &piece(&hello(Role::Host)), &piece(&control(Control::Goodbye))].concat(),
         [&[3][..], &piece(&hello(Role::Device)), &[5, 0, 0, 0, 1]].concat(),
     ];
+    // A greeting with entries: one to ignore, one that is required.
+    let mut payload = hello(Role::Host).split_off(wire::frame::HEADER);
+    for entries in [&[0, 1, 0, 2, 0, 5, 0, 9, 0, 0][..], &[0x80, 10, 0, 1, 7]] {
+        payload.extend(entries);
+        let greeting = piece(&frame(Kind::Hello, 0, 0, &payload));
+        seeds.push([&[2][..], &transmit, &greeting, &[2]].concat());
+    }
+    // A probe that moves the device, and a probe that is answered.
+    let moved =
+        Moved { status: MoveStatus::Done, host: HostAfter::Stays, awaited: true, from: 1, to: 2 };
+    seeds.push([&[4][..], &transmit, &piece(&control(Control::Move(2))), &transmit].concat());
+    seeds.push([&[5][..], &transmit, &piece(&control(Control::Moved(moved)))].concat());
     let all: Vec<u8> = some_tlps().iter().flat_map(encoded).collect();
     seeds.push([&[0][..], &piece(&frame(Kind::Tlps, 0, 0, &all)), &[2, 2, 2], &transmit].concat());
     seeds

@@ -137,7 +137,8 @@ fn greeting(tap: Tap, device: bool) -> Vec<u8> {
     Record::Link { tap, state: LinkState::Connected }.encode(0, &mut out);
     for (up, role, instance) in [(false, Role::Host, 4), (true, Role::Device, 6)] {
         let credits = [Grant { headers: 64, data: 1024 }; 3];
-        let hello = Hello { version: 1, role, max_payload: 256, group: 0, instance, credits };
+        let version = wire::frame::VERSION;
+        let hello = Hello { version, role, max_payload: 256, group: 0, instance, credits };
         let mut payload = Vec::new();
         Control::Hello(hello).encode(&mut payload);
         let delta = if up == device { 0 } else { 5_000 };

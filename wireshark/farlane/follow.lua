@@ -9,7 +9,7 @@ return function(names, bytes, config, controller, tlp)
 
     -- A link on which nothing passed yet.
     function follow.new()
-        return { pending = { up = {}, down = {} }, functions = {}, resetting = 0 }
+        return { pending = { up = {}, down = {} }, functions = {} }
     end
 
     local function the_function(s, id)
@@ -193,7 +193,7 @@ return function(names, bytes, config, controller, tlp)
     function follow.tlp(s, t, tvb, direction, number, time)
         local seen = { number = number, time = time, length = t.length, fmt_type = t.fmt_type }
         local summary = tlp.summary(t)
-        local dropped = direction == "up" and s.resetting > 0
+        local dropped = direction == "up" and s.resetting ~= nil
         if t.kind and not dropped then
             local raw = t.data_kept > 0 and tvb(t.data_at, t.data_kept):raw() or ""
             local meaning = (direction == "down" and from_host or from_device)(s, t, raw, seen)

@@ -15,10 +15,10 @@ return function(names, bytes)
 
     stream.kinds = {
         [0] = "TLPs", "Hello", "Reject", "Credits", "Acknowledge", "Echo", "EchoReply",
-        "Reset", "ResetDone", "Goodbye", "Move",
+        "Reset", "ResetDone", "Goodbye", "Move", "Moved",
     }
     -- Of payloads that have a fixed length.
-    stream.lengths = { [2] = 12, [3] = 24, [4] = 0, [5] = 8, [6] = 8, [7] = 0, [8] = 0, [9] = 0, [10] = 2 }
+    stream.lengths = { [3] = 24, [4] = 0, [5] = 8, [6] = 8, [7] = 4, [8] = 4, [9] = 0, [10] = 2, [11] = 8 }
 
     -- Nothing passed yet. `sequence` is that of the TLP frame that is due, once
     -- it is known.
@@ -43,7 +43,7 @@ return function(names, bytes)
         if not stream.plausible(raw, at) then return false end
         local length, kind = u16(raw, at), raw:byte(at + 3)
         if s.sequence and (u32(raw, at + 4) - s.sequence) % 4294967296 >= 65536 then return false end
-        if kind == 1 then return raw:sub(at + HEADER + 1, at + HEADER + 4) == stream.MAGIC:sub(1, 4) end
+        if kind == 1 or kind == 2 then return raw:sub(at + HEADER + 1, at + HEADER + 4) == stream.MAGIC:sub(1, 4) end
         if kind ~= 0 then return stream.lengths[kind] == length end
         if length < 12 or length % 4 ~= 0 or #raw - at < HEADER + 4 then return false end
         local fmt_type, dw = raw:byte(at + HEADER + 1), u16(raw, at + HEADER + 2) % 1024

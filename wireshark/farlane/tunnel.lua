@@ -8,7 +8,13 @@ return function(names, stream, follow, tlp, nvme)
     local HEADER, kinds, lengths = stream.HEADER, stream.kinds, stream.lengths
     local roles = { "host", "device", "probe" }
     local reasons = { "the versions differ", "another host uses this device", "the role does not fit",
-        "the device belongs to another group" }
+        "the device belongs to another group", "an entry that the device does not know is required",
+        "an entry that the device requires is missing" }
+    local statuses = { [0] = "done", "refused, the node was given no group" }
+    local hosts = { [0] = "none", "goes on", "disconnected" }
+    -- Entries of a Hello: name, and length of the value.
+    local entries = { { "group", 2 } }
+    local FIXED = 48
 
     local u8, u16, u32 = ProtoField.uint8, ProtoField.uint16, ProtoField.uint32
     local f = {
@@ -24,7 +30,21 @@ return function(names, stream, follow, tlp, nvme)
         role = u8("farlane.hello.role", "Role", base.DEC, roles),
         max_payload = u16("farlane.hello.max_payload", "Max Payload"),
         instance = ProtoField.uint64("farlane.hello.instance", "Instance", base.HEX),
+        entry = ProtoField.bytes("farlane.hello.entry", "Entry"),
+        entry_number = u16("farlane.hello.entry.number", "Number", base.DEC, nil, 0x7fff),
+        required = ProtoField.bool("farlane.hello.entry.required", "Required", 16, nil, 0x8000),
+        entry_length = u16("farlane.hello.entry.length", "Length"),
+        entry_value = ProtoField.bytes("farlane.hello.entry.value", "Value"),
+        group = u16("farlane.hello.group", "Group"),
         reason = u8("farlane.reject.reason", "Reason", base.DEC, reasons),
+        rejected_entry = u16("farlane.reject.entry", "Entry"),
+        reset = u32("farlane.reset", "Reset"),
+        to = u16("farlane.move.to", "To group"),
+        status = u8("farlane.moved.status", "Status", base.DEC, statuses),
+        moved_host = u8("farlane.moved.host", "Host", base.DEC, hosts),
+        awaited = ProtoField.bool("farlane.moved.awaited", "Another host waits"),
+        moved_from = u16("farlane.moved.from", "From group"),
+        moved_to = u16("farlane.moved.to", "Now group"),
         echo = ProtoField.uint64("farlane.echo", "Number", base.HEX),
         echo_in = ProtoField.framenum("farlane.echo_in", "Echo in", base.NONE, frametype.REQUEST),
         echo_time = ProtoField.relative_time("farlane.echo_time", "Round trip"),
@@ -69,29 +89,65 @@ return function(names, stream, follow, tlp, nvme)
         end
     end
 
+    local function add_reject(tree, tvb)
+        local reason, entry = tvb(HEADER + 10, 1), ""
+        tree:add(f.reason, reason):add_proto_expert_info(e.rejected)
+        if (reason:uint() == 5 or reason:uint() == 6) and tvb:len() >= HEADER + 14 then
+            tree:add(f.rejected_entry, tvb(HEADER + 12, 2))
+            entry = ", entry " .. tvb(HEADER + 12, 2):uint()
+        end
+        return nil, "Reject: " .. (reasons[reason:uint()] or "unknown reason") .. entry
+    end
+
+    -- The entries of a Hello: what is wrong with them, and what they say.
+    local function add_entries(tree, tvb)
+        local at, last, texts = HEADER + FIXED, -1, ""
+        while at < tvb:len() do
+            if tvb:len() - at < 4 then return "an entry ends beyond the frame", texts end
+            local kind, length = tvb(at, 2):uint(), tvb(at + 2, 2):uint()
+            if length > tvb:len() - at - 4 then return "an entry ends beyond the frame", texts end
+            local number = kind % 0x8000
+            local known = entries[number]
+            local text = known and known[1] or "entry " .. number .. (kind >= 0x8000 and ", required" or "")
+            local branch = tree:add(f.entry, tvb(at, 4 + length))
+            branch:set_text("Entry: " .. text)
+            branch:add(f.entry_number, tvb(at, 2))
+            branch:add(f.required, tvb(at, 2))
+            branch:add(f.entry_length, tvb(at + 2, 2))
+            if number <= last then return "an entry's number is not above the one before", texts end
+            if known and length ~= known[2] then return "an entry of another length", texts end
+            if number == 1 then
+                branch:add(f.group, tvb(at + 4, 2))
+                text = "group " .. tvb(at + 4, 2):uint()
+            elseif length > 0 then
+                branch:add(f.entry_value, tvb(at + 4, length))
+            end
+            texts = texts .. ", " .. text
+            last, at = number, at + 4 + length
+        end
+        return nil, texts
+    end
+
     local function add_greeting(tree, tvb, kind)
         tree:add(f.magic, tvb(HEADER, 8))
         tree:add(f.version, tvb(HEADER + 8, 2))
         if tvb(HEADER, 8):raw() ~= stream.MAGIC then return "wrong magic" end
-        if kind == 2 then
-            local reason = tvb(HEADER + 10, 1)
-            tree:add(f.reason, reason):add_proto_expert_info(e.rejected)
-            return nil, "Reject: " .. (reasons[reason:uint()] or "unknown reason")
-        end
+        if kind == 2 then return add_reject(tree, tvb) end
         local version = tvb(HEADER + 8, 2):uint()
-        if version ~= 1 then return nil, "Hello of version " .. version end
-        if tvb:len() ~= HEADER + 48 then return "a Hello of another length" end
+        if version ~= 2 then return nil, "Hello of version " .. version end
+        if tvb:len() < HEADER + FIXED then return "a Hello of another length" end
         local role = roles[tvb(HEADER + 10, 1):uint()]
         tree:add(f.role, tvb(HEADER + 10, 1))
         tree:add(f.max_payload, tvb(HEADER + 12, 2))
         tree:add(f.instance, tvb(HEADER + 16, 8))
         add_grants(tree, tvb, HEADER + 24)
         if role == nil then return "undefined role" end
-        return nil, string.format("Hello %s, max payload %d", role, tvb(HEADER + 12, 2):uint())
+        local fault, text = add_entries(tree, tvb)
+        return fault, string.format("Hello %s, max payload %d%s", role, tvb(HEADER + 12, 2):uint(), text)
     end
 
     local function fits(kind, length)
-        return (lengths[kind] or length) == length and (kind ~= 1 or length >= 10)
+        return (lengths[kind] or length) == length and (kind ~= 1 or length >= 10) and (kind ~= 2 or length >= 12)
     end
 
     -- The frame's TLPs, each where it begins and as it was parsed.
@@ -141,10 +197,11 @@ return function(names, stream, follow, tlp, nvme)
         if kind == 1 or kind == 2 then c[way].sequence = c[way].sequence or 0 end
         if kind == 5 or kind == 6 then follow_echo(c, way, frame, tvb, kind) end
         if kind == 7 then
-            c.link.resetting = c.link.resetting + 1
+            c.link.resetting = tvb(HEADER, 4):uint()
             follow.reset(c.link)
-        elseif kind == 8 then
-            c.link.resetting = math.max(c.link.resetting - 1, 0)
+        elseif kind == 8 and tvb(HEADER, 4):uint() == c.link.resetting then
+            -- That of an earlier reset changes nothing.
+            c.link.resetting = nil
         end
     end
 
@@ -190,13 +247,30 @@ return function(names, stream, follow, tlp, nvme)
         tree:add(f.echo_time, NSTime.new(math.floor(time), math.floor(time % 1 * 1e9))):set_generated()
     end
 
+    local function show_moved(tree, tvb)
+        tree:add(f.status, tvb(HEADER, 1))
+        tree:add(f.moved_host, tvb(HEADER + 1, 1))
+        tree:add(f.awaited, tvb(HEADER + 2, 1))
+        tree:add(f.moved_from, tvb(HEADER + 4, 2))
+        tree:add(f.moved_to, tvb(HEADER + 6, 2))
+        return "Moved: " .. (statuses[tvb(HEADER, 1):uint()] or "refused for an unknown reason")
+    end
+
     -- A control frame: what is wrong with it, or what it says.
     local function show_control(tree, tvb, kind, frame)
         if not fits(kind, tvb:len() - HEADER) then return "a length that does not fit the kind" end
         if kind == 1 or kind == 2 then return add_greeting(tree, tvb, kind) end
         if kind == 3 then add_grants(tree, tvb, HEADER) end
         if kind == 5 or kind == 6 then show_echo(tree, tvb, frame) end
-        if kind == 7 or kind == 8 then tree:add_proto_expert_info(e.reset) end
+        if kind == 7 or kind == 8 then
+            tree:add(f.reset, tvb(HEADER, 4)):add_proto_expert_info(e.reset)
+            return nil, kinds[kind] .. " " .. tvb(HEADER, 4):uint()
+        end
+        if kind == 10 then
+            tree:add(f.to, tvb(HEADER, 2))
+            return nil, "Move to group " .. tvb(HEADER, 2):uint()
+        end
+        if kind == 11 then return nil, show_moved(tree, tvb) end
         return nil, kinds[kind]
     end
 

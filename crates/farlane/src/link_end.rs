@@ -6,7 +6,7 @@ use live::Clock;
 use live::net::{Address, Carrier};
 use switch::tunnel::{Cause, Input, Output, Settings, Tunnel};
 use switch::upstream::next_timer;
-use wire::frame::{Reject, Role};
+use wire::frame::{Moved, Reject, Role};
 use wire::{Duration, Instant};
 
 /// How long any answer may take.
@@ -22,6 +22,7 @@ pub struct LinkEnd {
     pub tunnel: Tunnel,
     /// When an echo or a TLP came back last.
     pub answered: Option<Instant>,
+    moved: Option<Moved>,
     name: String,
 }
 
@@ -50,7 +51,7 @@ impl LinkEnd {
         let settings = Settings { max_payload, ..Settings::new(role, instance()) };
         let mut tunnel = Tunnel::new(settings);
         tunnel.handle(clock.now(), Input::Connected);
-        let mut end = Self { clock, poller, connection, tunnel, answered: None, name };
+        let mut end = Self { clock, poller, connection, tunnel, answered: None, moved: None, name };
         while !end.tunnel.is_up() {
             end.turn()?;
         }
@@ -85,6 +86,10 @@ impl LinkEnd {
                     return Err(failed(&self.name, "another host uses this device".into()));
                 }
                 Output::Down(cause) => return Err(failed(&self.name, cause.to_string())),
+                Output::Moved(answer) => {
+                    moved = true;
+                    self.moved = Some(answer);
+                }
                 Output::Up(_) | Output::Reset | Output::Move(_) => moved = true,
                 Output::Timeout(at) => break at,
             }
@@ -106,11 +111,24 @@ impl LinkEnd {
     /// # Errors
     /// As [`turn`](Self::turn), and if none comes.
     pub fn answer(&mut self) -> Result<Instant, Failure> {
-        let start = self.clock.now();
         self.answered = None;
+        self.wait_for(|end| end.answered)
+    }
+
+    /// Asks the node to belong to another group of hosts; yields its answer.
+    ///
+    /// # Errors
+    /// As [`turn`](Self::turn), and if none comes.
+    pub fn move_to(&mut self, group: u16) -> Result<Moved, Failure> {
+        self.tunnel.move_to(group);
+        self.wait_for(|end| end.moved.take())
+    }
+
+    fn wait_for<T>(&mut self, mut came: impl FnMut(&mut Self) -> Option<T>) -> Result<T, Failure> {
+        let start = self.clock.now();
         loop {
-            if let Some(at) = self.answered {
-                return Ok(at);
+            if let Some(answer) = came(self) {
+                return Ok(answer);
             }
             if self.clock.now() > start + PATIENCE {
                 return Err(Failure(format!("{}: no answer", self.name)));

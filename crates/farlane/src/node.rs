@@ -4,7 +4,7 @@ use crate::commands::Failure;
 use crate::namespace::Namespace;
 use clap::Args;
 use live::media::Media;
-use live::net::{Address, RawSettings, largest_payload};
+use live::net::{Address, RawSettings, Station, largest_payload, mtu};
 pub use live::random_number as instance;
 use live::{NvmeDrive, Poller, Report, Waiting};
 use nvme::{Config, Controller};
@@ -66,13 +66,8 @@ impl NodeArgs {
         &self,
         addresses: impl IntoIterator<Item = &'a Address>,
     ) -> Result<u16, Failure> {
-        let mut payload = self.mps;
-        for address in addresses {
-            if let Address::Raw(station) = address {
-                payload = payload.min(largest_payload(station)?);
-            }
-        }
-        Ok(payload)
+        let narrowest = narrowest(addresses)?;
+        Ok(narrowest.map_or(self.mps, |(payload, _)| payload.min(self.mps)))
     }
 
     /// The same with the largest payload that fits; says so if it is not what
@@ -84,11 +79,18 @@ impl NodeArgs {
         &self,
         addresses: impl IntoIterator<Item = &'a Address>,
     ) -> Result<Self, Failure> {
-        let mps = self.payload_for(addresses)?;
-        if mps < self.mps {
-            eprintln!("--mps {mps}: frames of raw Ethernet carry no larger payload here");
+        let mut fitted = self.clone();
+        if let Some((payload, station)) = narrowest(addresses)?
+            && payload < self.mps
+        {
+            fitted.mps = payload;
+            let (name, mtu) = (&station.interface, mtu(station)?);
+            eprintln!(
+                "raw Ethernet on {name} at an MTU of {mtu} carries payloads of at most {payload} \
+                 bytes: using Max_Payload_Size {payload}"
+            );
         }
-        Ok(Self { mps, ..self.clone() })
+        Ok(fitted)
     }
 
     /// The settings of links over raw Ethernet.
@@ -120,6 +122,22 @@ impl NodeArgs {
     }
 }
 
+/// The largest payload that the frames of all of `addresses` carry, and which
+/// of them bounds it; nothing if none is of raw Ethernet.
+fn narrowest<'a>(
+    addresses: impl IntoIterator<Item = &'a Address>,
+) -> Result<Option<(u16, &'a Station)>, Failure> {
+    let mut least: Option<(u16, &Station)> = None;
+    for address in addresses {
+        let Address::Raw(station) = address else { continue };
+        let payload = largest_payload(station)?;
+        if least.is_none_or(|(so_far, _)| payload < so_far) {
+            least = Some((payload, station));
+        }
+    }
+    Ok(least)
+}
+
 /// A Max_Payload_Size: 128 to 4096.
 ///
 /// # Errors
@@ -148,6 +166,14 @@ pub fn raise_descriptor_limit() {
     let most = rustix::process::Rlimit { current: limit.maximum, ..limit };
     // Without it a node still serves; a client that needs more is refused.
     let _ = setrlimit(Resource::Nofile, most);
+}
+
+/// A group of hosts, in a sentence.
+pub fn group_name(group: u16) -> String {
+    match group {
+        0 => "any group".to_owned(),
+        group => format!("group {group}"),
+    }
 }
 
 /// Counters on stderr, a line each.

@@ -10,6 +10,7 @@ pub mod clock;
 pub mod device;
 pub mod guest;
 pub mod host;
+pub mod limiter;
 pub mod links;
 #[allow(unsafe_code)]
 pub mod mapping;

@@ -1,6 +1,6 @@
 //! The device node's end of a link, and the function below it.
 
-use crate::tunnel::{self, Cause, Counters, Settings, Tunnel};
+use crate::tunnel::{self, Cause, Settings, Tunnel};
 use pcie::{Errors, Function, Input, Output as FunctionOutput};
 use wire::Instant;
 use wire::frame::{Hello, Reject};
@@ -49,7 +49,7 @@ impl<F: Function> Downstream<F> {
                     return Output::Up(hello);
                 }
                 tunnel::Output::Down(cause) => {
-                    count_down(&mut self.errors, &cause, self.tunnel.counters());
+                    count_down(&mut self.errors, &cause, self.tunnel.take_posted_lost());
                     self.function.handle(now, Input::HotReset);
                     return Output::Down(cause);
                 }
@@ -57,8 +57,11 @@ impl<F: Function> Downstream<F> {
                     self.function.handle(now, Input::HotReset);
                     self.tunnel.reset_done();
                 }
-                // A probe that moves devices is served beside the host.
-                tunnel::Output::EchoReply(_) | tunnel::Output::Move(_) => {}
+                // A probe that moves devices is served beside the host, and
+                // nobody but a probe asks.
+                tunnel::Output::EchoReply(_)
+                | tunnel::Output::Move(_)
+                | tunnel::Output::Moved(_) => {}
                 tunnel::Output::Timeout(at) => {
                     return Output::Timeout(earlier(at, timer));
                 }
@@ -112,13 +115,13 @@ impl<F: Function> Downstream<F> {
 }
 
 /// Counts why a link went down, and what was lost with it.
-pub(crate) fn count_down(errors: &mut Errors, cause: &Cause, counters: Counters) {
+pub(crate) fn count_down(errors: &mut Errors, cause: &Cause, posted_lost: u64) {
     match cause {
         Cause::Tlp(Malformed::Digest) => errors.ecrc += 1,
         Cause::Tlp(_) => errors.malformed += 1,
         _ => {}
     }
-    errors.dropped_link_down += counters.posted_lost;
+    errors.dropped_link_down += posted_lost;
 }
 
 /// The earlier of two timers.

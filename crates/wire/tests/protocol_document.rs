@@ -6,7 +6,10 @@ mod document;
 use bytes::Bytes;
 use document::{assert_same, examples};
 use std::collections::BTreeMap;
-use wire::frame::{Control, Grant, HEADER, Header, Hello, Kind, Reject, Role};
+use wire::frame::{
+    Control, Grant, HEADER, Header, Hello, HostAfter, Kind, MAX_ENTRIES, MAX_HELLO, MoveStatus,
+    Moved, Reject, Role,
+};
 use wire::raw::{self, Bitmap, Body, Offer, Reason, Sequence};
 use wire::tlp::{MemoryRequest, Tlp};
 use wire::{Bdf, Tag};
@@ -31,13 +34,28 @@ fn grants(pairs: [(u32, u32); 3]) -> [Grant; 3] {
 
 fn hello() -> Control {
     Control::Hello(Hello {
-        version: 1,
+        version: 2,
         role: Role::Host,
         max_payload: 4096,
         group: 5,
         instance: 0x1122_3344_5566_7788,
         credits: grants([(1024, 65_536), (1024, 1024), (1, u32::MAX)]),
     })
+}
+
+/// A Hello of a later node: an entry that may be ignored, one that may not.
+fn hello_with_entries() -> Vec<u8> {
+    let mut payload = Vec::new();
+    hello().encode(&mut payload);
+    payload.extend([0, 7, 0, 3, 0xaa, 0xbb, 0xcc]);
+    assert_eq!(Control::decode(Kind::Hello, &payload), Ok(hello()));
+    payload.extend([0x80, 9, 0, 0]);
+    assert_eq!(Control::decode(Kind::Hello, &payload), Err(wire::frame::Malformed::Required(9)));
+    frame(Kind::Hello, 0, 0, &payload)
+}
+
+fn reject(reason: Reject) -> Vec<u8> {
+    control(Control::Reject { reason, version: 2 }, 0)
 }
 
 fn tlps() -> Vec<u8> {
@@ -60,19 +78,25 @@ fn meanings() -> BTreeMap<String, Vec<u8>> {
         sequence: 0x0102_0304,
         acknowledged: 0xa0b0_c0d0,
     };
+    let (status, host) = (MoveStatus::Done, HostAfter::Disconnected);
+    let moved = Moved { status, host, awaited: true, from: 5, to: 7 };
     let examples = [
         ("header-alone", header.encode().to_vec()),
         ("hello", control(hello(), 0)),
-        ("reject", control(Control::Reject { reason: Reject::Busy, version: 1 }, 0)),
+        ("hello-with-entries", hello_with_entries()),
+        ("reject", reject(Reject::Busy)),
+        ("reject-version", reject(Reject::Version)),
+        ("reject-entry", reject(Reject::UnknownEntry(9))),
         ("tlps", tlps()),
         ("credits", control(Control::Credits(credits), 6)),
         ("acknowledge", control(Control::Acknowledge, 64)),
         ("echo", control(Control::Echo(7), 0)),
         ("echo-reply", control(Control::EchoReply(7), 0)),
-        ("reset", control(Control::Reset, 17)),
-        ("reset-done", control(Control::ResetDone, 18)),
+        ("reset", control(Control::Reset(3), 17)),
+        ("reset-done", control(Control::ResetDone(3), 18)),
         ("goodbye", control(Control::Goodbye, 17)),
         ("move", control(Control::Move(7), 0)),
+        ("moved", control(Control::Moved(moved), 0)),
     ];
     examples.into_iter().map(|(name, bytes)| (name.to_owned(), bytes)).collect()
 }
@@ -121,14 +145,16 @@ fn the_table_of_raw_ethernet_names_every_kind() {
 
 #[test]
 fn the_tables_name_every_kind_and_the_version() {
-    for kind in 0..=10u8 {
-        let name = format!("{:?}", Kind::from_byte(kind).expect("kinds 0 to 10"));
+    for kind in 0..=11u8 {
+        let name = format!("{:?}", Kind::from_byte(kind).expect("kinds 0 to 11"));
         let name = if name == "Tlps" { "TLPs".to_owned() } else { name };
         assert!(DOCUMENT.contains(&format!("| {kind} | {name} |")), "kind {kind} {name}");
     }
-    assert!(Kind::from_byte(11).is_err());
+    assert!(Kind::from_byte(12).is_err());
     assert!(
         DOCUMENT.starts_with(&format!("# The tunnel protocol, version {}\n", wire::frame::VERSION))
     );
     assert!(DOCUMENT.contains(&format!("a header of {HEADER} bytes")));
+    let bounds = format!("at most {MAX_HELLO} bytes and {MAX_ENTRIES} entries");
+    assert!(DOCUMENT.contains(&bounds), "no '{bounds}'");
 }

@@ -263,8 +263,8 @@ pub struct LinkAnalyser {
     decoder: Decoder,
     /// What the commands are taken from.
     pub analyser: Analyser,
-    /// Hot resets that the device has not done yet.
-    resetting: u32,
+    /// Number of the latest hot reset, if the device has not done it yet.
+    resetting: Option<u32>,
 }
 
 impl LinkAnalyser {
@@ -286,13 +286,15 @@ impl LinkAnalyser {
         let Self { decoder, analyser, resetting } = self;
         decoder.push(at, direction, bytes, |item| match item.payload {
             // Sent before the reset and thrown away by the host.
-            Payload::Tlp(_) if direction == Direction::Up && *resetting > 0 => {}
+            Payload::Tlp(_) if direction == Direction::Up && resetting.is_some() => {}
             Payload::Tlp(tlp) => analyser.push(item.at, direction, &tlp),
-            Payload::Control(Control::Reset) => {
-                *resetting += 1;
+            Payload::Control(Control::Reset(number)) => {
+                *resetting = Some(number);
                 analyser.link_reset();
             }
-            Payload::Control(Control::ResetDone) => *resetting = resetting.saturating_sub(1),
+            Payload::Control(Control::ResetDone(number)) => {
+                resetting.take_if(|latest| *latest == number);
+            }
             Payload::Control(_) => {}
         })
     }

@@ -2,14 +2,13 @@
 
 use super::{Failure, Outcome};
 use crate::namespace::Namespace;
-use crate::node::{NodeArgs, drive, instance, print_report};
+use crate::node::{NodeArgs, drive, group_name, instance, print_report};
 use crate::signals::Stop;
 use crate::trace_to::TraceArgs;
 use live::device::DeviceEvent;
 use live::net::{Address, Incoming};
 use live::{Clock, DeviceNode};
-use switch::tunnel::Settings;
-use wire::frame::Role;
+use wire::frame::{MoveStatus, Moved, Role};
 use wire::trace::NodeRole;
 
 /// Serve an NVMe drive to one host
@@ -39,9 +38,11 @@ pub struct Args {
     /// address
     #[arg(long, value_name = "TEXT", value_parser = parse_serial)]
     serial: Option<String>,
-    /// The group of hosts that the device belongs to; 0: whoever comes first
-    #[arg(long, value_name = "GROUP", default_value_t = 0)]
-    group: u16,
+    /// The group of hosts that the device belongs to, until `farlane move`
+    /// gives it to another; 0: whoever comes first. Without this option it is
+    /// whoever comes first, and the device cannot be moved
+    #[arg(long, value_name = "GROUP")]
+    group: Option<u16>,
     #[command(flatten)]
     node: NodeArgs,
     #[command(flatten)]
@@ -68,11 +69,12 @@ pub fn run(args: &Args) -> Outcome {
     let mps = usize::from(options.mps);
     let drive = drive(&args.namespaces, args.serial.as_deref(), &args.listen, mps)?;
     let listener = Incoming::bind(&address, options.raw())?;
-    let settings = Settings { group: args.group, ..options.tunnel(Role::Device) };
+    let settings = options.tunnel(Role::Device);
     let clock = Clock::start();
     let tracer = args.trace.open(NodeRole::Device, instance(), clock)?;
     let drive = drive.traced(tracer.clone());
     let mut node = DeviceNode::new(clock, options.poller()?, listener, settings, drive)?
+        .in_group(args.group)
         .limited(options.limit());
     eprintln!("listening on {}", node.address()?);
     let ran = node.run(stop.fd(), || stop.wanted(), tell);
@@ -83,15 +85,39 @@ pub fn run(args: &Args) -> Outcome {
     Ok(())
 }
 
-/// One line an event.
+/// What there is to say of an event.
 pub(crate) fn tell(event: DeviceEvent) {
     match event {
-        DeviceEvent::HostUp(peer) => eprintln!("host {peer} attached"),
-        DeviceEvent::HostDown(peer, cause) => eprintln!("host {peer} gone: {cause}"),
-        DeviceEvent::TurnedAway(peer, cause) => eprintln!("turned {peer} away: {cause}"),
-        DeviceEvent::Moved(0) => eprintln!("moved to whoever comes first"),
-        DeviceEvent::Moved(group) => eprintln!("moved to group {group}"),
-        DeviceEvent::Attached(news) => eprintln!("{news}"),
         DeviceEvent::Report(report) => print_report(&report),
+        event => eprintln!("{}", line(&event)),
+    }
+}
+
+/// One line an event.
+fn line(event: &DeviceEvent) -> String {
+    match event {
+        DeviceEvent::HostUp(peer) => format!("host {peer} attached"),
+        DeviceEvent::HostDown(peer, cause) => format!("host {peer} gone: {cause}"),
+        DeviceEvent::TurnedAway(peer, cause) => format!("turned {peer} away: {cause}"),
+        DeviceEvent::Moved { by, group, answer } => moved(&by.to_string(), *group, answer),
+        DeviceEvent::More { count, within, last } => {
+            let what = match **last {
+                DeviceEvent::TurnedAway(..) => "turned away",
+                DeviceEvent::Moved { .. } => "moves",
+                _ => "hosts that came or went",
+            };
+            let seconds = within.as_ns() as f64 / 1e9;
+            format!("{count} more {what} in the last {seconds:.0} s, the last: {}", line(last))
+        }
+        DeviceEvent::Attached(news) => news.clone(),
+        DeviceEvent::Report(_) => String::new(),
+    }
+}
+
+fn moved(by: &str, group: u16, answer: &Moved) -> String {
+    let (from, to) = (group_name(answer.from), group_name(group));
+    match answer.status {
+        MoveStatus::Done => format!("{by} moved this device from {from} to {to}"),
+        _ => format!("refused {by}, who asked to move this device to {to}: no --group was given"),
     }
 }

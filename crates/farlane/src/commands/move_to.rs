@@ -1,9 +1,9 @@
 //! `farlane move`: gives a device to another group of hosts while it runs.
 
-use super::Outcome;
+use super::{Failure, Outcome};
 use crate::link_end::LinkEnd;
-use crate::node::NodeArgs;
-use wire::frame::Role;
+use crate::node::{NodeArgs, group_name};
+use wire::frame::{HostAfter, MoveStatus, Moved, Role};
 
 /// Move a device to another host while it runs
 #[derive(clap::Args, Debug)]
@@ -15,7 +15,10 @@ use wire::frame::Role;
     The first host finds the link of that port down, and nothing else: its other\n\
     links are not touched. The device resets itself; its data stay. The second\n\
     host, which has tried to connect all the time, offers it as an endpoint.\n\
-    Unmount on the first host before: to its driver this is a drive pulled out.")]
+    Unmount on the first host before: to its driver this is a drive pulled out.\n\n\
+    A device node that was started without --group cannot be moved, nor can a\n\
+    switch node. One with --group 0 belongs to whoever comes first, until it is\n\
+    moved.")]
 pub struct Args {
     /// The device node: HOST:PORT or raw:INTERFACE,MAC
     #[arg(value_name = "ADDR")]
@@ -33,11 +36,37 @@ pub struct Args {
 /// One line for the user.
 pub fn run(args: &Args) -> Outcome {
     let mut end = LinkEnd::connect(&args.address, &args.node, Role::Probe)?;
-    end.tunnel.move_to(args.to);
-    // The answer to what follows it says that it was read.
-    end.tunnel.echo(1);
-    end.answer()?;
+    let answer = end.move_to(args.to)?;
     end.tunnel.goodbye();
     end.turn()?;
+    let refused = |why: &str| Err(Failure(format!("{}: not moved: {why}", args.address)));
+    match answer.status {
+        MoveStatus::Done => {}
+        MoveStatus::Fixed => return refused("the node was started without --group"),
+        MoveStatus::Other(reason) => {
+            return refused(&format!("for reason {reason}, which this version does not know"));
+        }
+    }
+    lines(&args.address, &answer).iter().for_each(|line| eprintln!("{line}"));
     Ok(())
+}
+
+/// What was done, and what its user should know.
+fn lines(address: &str, answer: &Moved) -> Vec<String> {
+    let [from, to] = [answer.from, answer.to].map(group_name);
+    let host = match answer.host {
+        HostAfter::None => "no host used it",
+        HostAfter::Stays => "its host goes on using it",
+        HostAfter::Disconnected => "its host has been disconnected",
+    };
+    let mut lines = vec![format!("{address}: moved from {from} to {to}; {host}")];
+    if answer.host == HostAfter::Disconnected {
+        lines.push(
+            "a drive that was mounted there has been pulled out: unmount before a move".into(),
+        );
+    }
+    if answer.host != HostAfter::Stays && !answer.awaited {
+        lines.push(format!("no host of {to} is waiting for it"));
+    }
+    lines
 }

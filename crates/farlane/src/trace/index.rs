@@ -272,6 +272,10 @@ impl Builder {
 
     fn control(&mut self, at: u64, tap: Tap, up: bool, kind: u8, payload: &[u8]) {
         let Ok(kind) = Kind::from_byte(kind) else { return };
+        if kind == Kind::Reset {
+            // With a number or, of version 1, without.
+            return self.forget();
+        }
         let control = match Control::decode(kind, payload) {
             Ok(control) => control,
             Err(_) => return,
@@ -279,7 +283,6 @@ impl Builder {
         let echo = |reply, number| Echo { at, tap, reply, number };
         match control {
             Control::Hello(hello) => self.hello(tap, is_sent(tap, up), hello.instance),
-            Control::Reset => self.forget(),
             Control::Echo(number) => self.index.echoes.push(echo(false, number)),
             Control::EchoReply(number) => self.index.echoes.push(echo(true, number)),
             _ => {}

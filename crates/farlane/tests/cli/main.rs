@@ -10,6 +10,7 @@ mod media;
 mod mistakes;
 mod nodes;
 mod outputs;
+mod peers;
 mod process;
 mod raw;
 mod record;

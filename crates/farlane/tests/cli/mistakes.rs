@@ -1,11 +1,10 @@
 //! Bad input gets one clear line and the right exit status.
 
 use crate::process::{Node, one_line, run};
-use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::PathBuf;
 
-fn scratch(name: &str) -> PathBuf {
+pub fn scratch(name: &str) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("cli");
     std::fs::create_dir_all(&folder).unwrap();
     folder.join(name)
@@ -13,7 +12,7 @@ fn scratch(name: &str) -> PathBuf {
 
 /// The command fails with status 1 and one line that contains every part.
 #[track_caller]
-fn fails(arguments: &[&str], parts: &[&str]) {
+pub fn fails(arguments: &[&str], parts: &[&str]) {
     let output = run(arguments);
     assert_eq!(output.status.code(), Some(1), "{arguments:?}");
     let line = one_line(&output);
@@ -95,49 +94,6 @@ fn nobody_there() {
     let arguments = ["host", "--connect", &address, "--vfio-user", folder, "--wait", "1"];
     fails(&arguments, &["no link to", &address, "refused"]);
     fails(&["ping", &address], &[&address, "refused"]);
-}
-
-/// A peer that answers the greeting with `reply`.
-fn stranger(reply: &'static [u8]) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap().to_string();
-    std::thread::spawn(move || {
-        while let Ok((mut stream, _)) = listener.accept() {
-            let _ = stream.write_all(reply);
-            let _ = stream.read(&mut [0; 4096]);
-        }
-    });
-    address
-}
-
-#[test]
-fn peers_of_another_kind() {
-    let folder = scratch("stranger");
-    let folder = folder.to_str().unwrap();
-    let newer = stranger(b"\x00\x0c\x01\x00\0\0\0\0\0\0\0\0FARLANE\0\x00\x09\x02\x00");
-    let arguments = ["host", "--connect", &newer, "--vfio-user", folder];
-    fails(&arguments, &[&newer, "version mismatch", "speaks 1", "far side 9"]);
-    let web = stranger(b"HTTP/1.1 400 Bad Request\r\n\r\n");
-    fails(&["host", "--connect", &web, "--vfio-user", folder], &[&web, "malformed frame"]);
-}
-
-#[test]
-fn a_device_survives_strangers() {
-    let (node, address) = Node::device("ram=1M");
-    let mut newer = std::net::TcpStream::connect(&address).unwrap();
-    newer.write_all(b"\x00\x0c\x01\x00\0\0\0\0\0\0\0\0FARLANE\0\x00\x09\x01\x00").unwrap();
-    node.line("version mismatch");
-    let mut reply = Vec::new();
-    newer.read_to_end(&mut reply).unwrap();
-    assert_eq!(reply.get(2), Some(&2), "told why: a Reject frame");
-    let mut web = std::net::TcpStream::connect(&address).unwrap();
-    web.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
-    node.line("malformed frame");
-    // Connections that say nothing take nobody's place.
-    let silent: Vec<_> = (0..40).map(|_| std::net::TcpStream::connect(&address)).collect();
-    let ping = run(&["ping", &address, "--count", "10"]);
-    assert!(ping.status.success(), "{}", String::from_utf8_lossy(&ping.stderr));
-    assert_eq!(silent.len(), 40);
 }
 
 #[test]

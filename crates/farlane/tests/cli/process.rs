@@ -86,6 +86,19 @@ impl Node {
         }
     }
 
+    /// The lines of stderr before the one that begins with `text`, and that one.
+    #[track_caller]
+    pub fn lines_until(&self, text: &str) -> (Vec<String>, String) {
+        let mut before = Vec::new();
+        loop {
+            let line = self.line("");
+            if line.starts_with(text) {
+                return (before, line);
+            }
+            before.push(line);
+        }
+    }
+
     /// Nobody reads its stderr any more: with the next line it is closed.
     pub fn ignore(&mut self) {
         self.lines = channel().1;

@@ -18,7 +18,12 @@ fn a_killed_node_is_missed_and_one_at_its_place_found() {
         home.cable("near0", &away, "far0").unwrap();
         let start = || away.enter(|| Node::start(&LISTEN)).unwrap();
         let node = start();
-        node.line("--mps 1024");
+        let said = node.line("Max_Payload_Size");
+        assert_eq!(
+            said,
+            "raw Ethernet on far0 at an MTU of 1500 carries payloads of at most 1024 bytes: using \
+             Max_Payload_Size 1024"
+        );
         let line = node.line("listening on ");
         let address = line.replace("listening on raw:far0,", "raw:near0,");
         let output = ping(&address);

@@ -6,7 +6,10 @@ use std::path::{Path, PathBuf};
 use farlane::analyse::Direction;
 use farlane::analyse::stream::Chunk;
 use farlane::export::pcapng::{Connection, TcpFile};
-use wire::frame::{Control, Grant, Header, Hello, Kind, Role, VERSION};
+use wire::frame::{
+    Control, Grant, HEADER, Header, Hello, HostAfter, Kind, MoveStatus, Moved, Reject, Role,
+    VERSION,
+};
 use wire::tlp::{Completion, MemoryRequest, Status, Tlp};
 use wire::{Bdf, Instant, Tag};
 
@@ -34,6 +37,13 @@ impl Streams {
             streams.frame(direction, Kind::Hello, 0, 0, &payload);
         }
         streams
+    }
+
+    /// A host's greeting with these entries.
+    fn greet_again(&mut self, entries: &[u8]) {
+        let mut payload = self.down[HEADER..].to_vec();
+        payload.extend(entries);
+        self.frame(Direction::Down, Kind::Hello, 0, 0, &payload);
     }
 
     fn bytes(&mut self, direction: Direction, bytes: &[u8]) {
@@ -153,6 +163,17 @@ fn what_is_wrong_is_said() {
     assert_eq!(flags, ["Malformed frame: flags are set"]);
     let length = said("length", &|streams| streams.frame(Down, Kind::Echo, 0, 0, &[0; 7]));
     assert_eq!(length, ["Malformed frame: a length that does not fit the kind"]);
+    let short = said("short reset", &|streams| streams.frame(Down, Kind::Reset, 0, 0, &[]));
+    assert_eq!(short, ["Malformed frame: a length that does not fit the kind"]);
+    for (entries, what) in [
+        (&[0, 7, 0][..], "an entry ends beyond the frame"),
+        (&[0, 7, 0, 1], "an entry ends beyond the frame"),
+        (&[0, 7, 0, 0, 0x80, 7, 0, 0], "an entry's number is not above the one before"),
+        (&[0, 1, 0, 1, 5], "an entry of another length"),
+    ] {
+        let said = said("entries", &|streams| streams.greet_again(entries));
+        assert_eq!(said, [format!("Malformed frame: {what}")]);
+    }
     let empty = said("empty", &|streams| streams.frame(Down, Kind::Tlps, 0, 0, &[]));
     assert_eq!(empty, ["Malformed frame: no TLP in the frame"]);
     let malformed = |head: &[u8], what: &str| {
@@ -165,6 +186,62 @@ fn what_is_wrong_is_said() {
     malformed(&[0x00, 0, 0, 1, 0, 0, 0, 255, 0, 0, 0, 0], "byte enables that the length forbids");
     malformed(&[0x00, 0, 0, 2, 0, 0, 0, 255, 0, 0, 0x0f, 0xfc], "crosses a 4 KiB boundary");
     malformed(&[0x00, 0], "too short");
+}
+
+/// Everything of the greeting, moves and resets has a name.
+#[test]
+fn greetings_moves_and_resets_are_shown() {
+    use Direction::{Down, Up};
+    let folder = folder::kept("wireshark-greetings");
+    let mut streams = Streams::greeted();
+    streams.greet_again(&[0, 1, 0, 2, 0, 5, 0, 7, 0, 1, 0xaa, 0x80, 9, 0, 0]);
+    let (status, host) = (MoveStatus::Done, HostAfter::Disconnected);
+    for (direction, control) in [
+        (Up, Control::Reject { reason: Reject::UnknownEntry(9), version: 2 }),
+        (Up, Control::Reject { reason: Reject::Version, version: 2 }),
+        (Down, Control::Move(7)),
+        (Up, Control::Moved(Moved { status, host, awaited: true, from: 5, to: 7 })),
+        (Down, Control::Reset(1)),
+        (Down, Control::Reset(2)),
+        (Up, Control::ResetDone(1)),
+    ] {
+        let mut payload = Vec::new();
+        control.encode(&mut payload);
+        streams.frame(direction, control.kind(), 0, 0, &payload);
+    }
+    let write = MemoryRequest::for_bytes(Bdf::new(3, 0, 0), Tag::default(), 0x1000, 4).unwrap();
+    let write = Tlp::memory_write(write, vec![0; 4].into());
+    streams.tlp(Up, 0, &write);
+    let mut payload = Vec::new();
+    Control::ResetDone(2).encode(&mut payload);
+    streams.frame(Up, Kind::ResetDone, 0, 0, &payload);
+    streams.tlp(Up, 1, &write);
+    let capture = streams.write(&folder, "greetings");
+    let text = Tshark::ready().run(&capture, &["-2", "-Y", "farlane"]);
+    let lines: Vec<&str> = text.lines().collect();
+    let shown = |number: usize, what: &str| {
+        assert!(
+            lines[lines.len() - 11 + number].contains(what),
+            "no '{what}' in line {number}: {text}"
+        );
+    };
+    shown(0, "Hello host, max payload 4096, group 5, entry 7, entry 9, required");
+    shown(1, "Reject: an entry that the device does not know is required, entry 9");
+    shown(2, "Reject: the versions differ");
+    shown(3, "Move to group 7");
+    shown(4, "Moved: done");
+    shown(5, "Reset 1");
+    shown(6, "Reset 2");
+    shown(7, "ResetDone 1");
+    shown(8, "(dropped: the link is being reset)");
+    shown(9, "ResetDone 2");
+    assert!(!lines[lines.len() - 1].contains("dropped"), "the latest reset is done: {text}");
+    let fields = ["farlane.hello.entry.number", "farlane.hello.group", "farlane.moved.from"];
+    let values =
+        Tshark::ready().fields(&capture, &[], "farlane.hello.entry || farlane.moved.from", &fields);
+    assert_eq!(values[0][..2], [vec!["1", "7", "9"], vec!["5"]]);
+    assert_eq!(values[1][2], ["5"]);
+    fs::remove_dir_all(&folder).unwrap();
 }
 
 /// Any bytes after the greetings, whole frames or not, do no harm.

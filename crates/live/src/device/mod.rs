@@ -1,5 +1,6 @@
 //! The device node: a listener, the link to one host, and what is attached.
 
+mod news;
 mod visitors;
 
 use crate::attached::{Attached, Report};
@@ -10,6 +11,7 @@ use crate::poller::Poller;
 use crate::trace::{Tapped, Tracer};
 use crate::wanted::Wanted;
 use bytes::Bytes;
+use news::News;
 use std::io;
 use std::os::fd::BorrowedFd;
 use switch::congestion::Rate;
@@ -17,6 +19,7 @@ use switch::downstream::{Downstream, Output};
 use switch::egress::Egress;
 use switch::tunnel::{Cause, Input, Settings};
 use visitors::Visitors;
+use wire::frame::{HostAfter, MoveStatus, Moved};
 use wire::trace::Tap;
 use wire::{Duration, Instant};
 
@@ -29,8 +32,24 @@ pub enum DeviceEvent {
     HostDown(Address, Cause),
     /// Somebody was turned away, or did not speak the protocol.
     TurnedAway(Address, Cause),
-    /// The device belongs to hosts of this group from now on; to any with 0.
-    Moved(u16),
+    /// Somebody asked for the device to belong to another group.
+    Moved {
+        /// Who.
+        by: Address,
+        /// The group; 0: any host.
+        group: u16,
+        /// What was answered.
+        answer: Moved,
+    },
+    /// What was not told, for there was too much of it.
+    More {
+        /// How often something like `last` happened.
+        count: u64,
+        /// In how long.
+        within: Duration,
+        /// The last of them.
+        last: Box<Self>,
+    },
     /// Something about what is attached.
     Attached(String),
     /// What was counted, as asked for.
@@ -54,9 +73,10 @@ pub struct DeviceNode<A> {
     host_group: u16,
     /// The group of hosts that the device belongs to; 0: any.
     group: u16,
+    /// Whether it may be moved to another.
+    movable: bool,
     visitors: Visitors,
-    /// Who was turned away last, and why.
-    turned_away: Option<(String, Cause)>,
+    news: News,
     accept_at: Instant,
     settings: Settings,
     tracer: Tracer,
@@ -88,14 +108,24 @@ impl<A: Attached> DeviceNode<A> {
             downstream: Downstream::new(settings, tapped),
             host: None,
             host_group: 0,
-            group: settings.group,
+            group: 0,
+            movable: false,
             visitors: Visitors::default(),
-            turned_away: None,
+            news: News::default(),
             accept_at: Instant::ZERO,
             settings,
             tracer,
             egress: Egress::new(1, FRAME, None),
         })
+    }
+
+    /// The same for hosts of this group, any with 0, until it is moved to
+    /// another. Without a group a node serves any host and cannot be moved.
+    #[must_use]
+    pub fn in_group(mut self, group: Option<u16>) -> Self {
+        self.group = group.unwrap_or(0);
+        self.movable = group.is_some();
+        self
     }
 
     /// The same with a limit to what goes out to its host.
@@ -169,11 +199,18 @@ impl<A: Attached> DeviceNode<A> {
         self.close()
     }
 
-    /// What was counted: of the link since its host came, of the rest since
-    /// the start.
+    /// What was counted since the start, over all connections of its hosts.
     pub fn report(&self) -> Report {
         let (counters, errors) = (self.downstream.tunnel().counters(), self.downstream.errors());
-        let mut lines = vec![("link".to_owned(), format!("{counters}; errors: {errors}"))];
+        let away = format!(
+            "{} turned away, {} more said nothing",
+            self.news.turned_away(),
+            self.visitors.silent()
+        );
+        let mut lines = vec![
+            ("link".to_owned(), format!("{counters}; errors: {errors}")),
+            ("connections".to_owned(), away),
+        ];
         lines.extend(self.downstream.function().report());
         lines
     }
@@ -204,28 +241,29 @@ impl<A: Attached> DeviceNode<A> {
         done && sent && self.downstream.tunnel().queue().is_empty()
     }
 
-    /// One look at everything.
+    /// One look at everything; whether anything happened, and when to look
+    /// again.
     fn turn(&mut self, tell: &mut impl FnMut(DeviceEvent)) -> io::Result<(bool, Option<Instant>)> {
         let now = self.clock.now();
+        let mut news = std::mem::take(&mut self.news);
+        news.tell_rest(now, tell);
+        let turned = self.look(now, &mut |event| news.pass(now, event, tell));
+        let timer = news.timer();
+        self.news = news;
+        turned.map(|(moved, next)| (moved, switch::upstream::next_timer([next, timer])))
+    }
+
+    fn look(
+        &mut self,
+        now: Instant,
+        tell: &mut impl FnMut(DeviceEvent),
+    ) -> io::Result<(bool, Option<Instant>)> {
         let mut moved = self.carry(now, tell)?;
         let active = self.downstream.function_mut().service(now, &self.poller)?;
         moved |= active.moved;
         moved |= self.accept(now)?;
         let wanted = self.host.is_none();
-        let last = &mut self.turned_away;
-        let mut once = |event| {
-            // Who waits for the device tries five times a second.
-            if let DeviceEvent::TurnedAway(peer, cause) = &event {
-                let same = (peer.machine(), cause.clone());
-                if last.as_ref() == Some(&same) {
-                    return;
-                }
-                *last = Some(same);
-            }
-            tell(event);
-        };
-        if let Some(mut host) = self.visitors.service(now, wanted, self.group, &mut once) {
-            self.turned_away = None;
+        if let Some(mut host) = self.visitors.service(now, wanted, self.group, tell) {
             self.tracer.connected(Tap::UPLINK);
             self.tracer.stream(Tap::UPLINK, false, &host.greeting);
             self.downstream.handle(now, Input::Connected);
@@ -237,8 +275,9 @@ impl<A: Attached> DeviceNode<A> {
             self.host = Some((host.connection, false));
             moved = true;
         }
-        if let Some(group) = self.visitors.moved() {
-            self.move_to(now, group, tell)?;
+        if let Some((group, by)) = self.visitors.wants_move() {
+            let answer = self.move_to(now, group, by, tell)?;
+            self.visitors.answer_move(answer);
             moved = true;
         }
         let link = match self.downstream.poll(now) {
@@ -260,24 +299,34 @@ impl<A: Attached> DeviceNode<A> {
         Ok((moved, switch::upstream::next_timer(timers)))
     }
 
-    /// The device belongs to another group: a host that does not is left, and
-    /// the function reset.
+    /// The device is to belong to another group: a host that does not is left,
+    /// and the function reset.
     fn move_to(
         &mut self,
         now: Instant,
         group: u16,
+        by: Address,
         tell: &mut impl FnMut(DeviceEvent),
-    ) -> io::Result<()> {
-        self.group = group;
-        tell(DeviceEvent::Moved(group));
-        if self.host.is_none() || visitors::belongs(self.host_group, group) {
-            return Ok(());
+    ) -> io::Result<Moved> {
+        let from = self.group;
+        let (status, to) =
+            if self.movable { (MoveStatus::Done, group) } else { (MoveStatus::Fixed, from) };
+        let host = match self.host {
+            None => HostAfter::None,
+            Some(_) if visitors::belongs(self.host_group, to) => HostAfter::Stays,
+            Some(_) => HostAfter::Disconnected,
+        };
+        let awaited = self.visitors.awaits(now, to);
+        let answer = Moved { status, host, awaited, from, to };
+        self.group = to;
+        tell(DeviceEvent::Moved { by, group, answer });
+        if host == HostAfter::Disconnected {
+            self.leave(now);
+            self.downstream.handle(now, Input::Disconnected);
+            let output = self.downstream.poll(now);
+            self.output(now, output, tell)?;
         }
-        self.leave(now);
-        self.downstream.handle(now, Input::Disconnected);
-        let output = self.downstream.poll(now);
-        self.output(now, output, tell)?;
-        Ok(())
+        Ok(answer)
     }
 
     /// Tells the host that the link ends on purpose.

@@ -14,4 +14,4 @@ pub use connection::{Connection, Listener};
 pub use interface::{Interface, Mac};
 pub use namespace::Namespace;
 pub use packet::{ETHERNET, Filter, PacketSocket};
-pub use raw::{RawConnection, RawListener, RawSettings, largest_payload};
+pub use raw::{RawConnection, RawListener, RawSettings, largest_payload, mtu};

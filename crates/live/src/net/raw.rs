@@ -63,10 +63,24 @@ impl RawSettings {
     }
 }
 
+/// The MTU that frames keep to, in bytes.
+fn mtu_of(interface: &Interface) -> usize {
+    let mtu = if interface.is_loopback { LOOP_MTU } else { interface.mtu };
+    mtu.min(usize::from(u16::MAX))
+}
+
+/// The MTU that frames to `station` keep to, in bytes: that of the interface,
+/// or what is assumed for loopback.
+///
+/// # Errors
+/// If there is no such interface.
+pub fn mtu(station: &Station) -> io::Result<usize> {
+    Ok(mtu_of(&Interface::find(&station.interface)?))
+}
+
 /// Bytes of the stream in a frame.
 fn chunk(interface: &Interface) -> usize {
-    let mtu = if interface.is_loopback { LOOP_MTU } else { interface.mtu };
-    mtu.min(usize::from(u16::MAX)) - HEADER
+    mtu_of(interface) - HEADER
 }
 
 /// The largest Max_Payload_Size whose TLPs fit a frame of the interface that

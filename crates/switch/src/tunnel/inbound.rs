@@ -1,9 +1,11 @@
 //! From the stream to frames to TLPs. The far side is not trusted.
 
-use super::{Cause, Output, State, Tunnel};
+use super::cause::FIRST_BYTES;
+use super::resets::Step;
+use super::{Cause, MOST_WAITING, Output, State, Tunnel};
 use crate::aggregate::Aggregate;
 use bytes::{Buf, Bytes};
-use wire::frame::{self, Control, Header, Hello, Kind, Reject, Role};
+use wire::frame::{self, Control, Header, Hello, Kind, Malformed, Reject, Role};
 use wire::tlp::Tlp;
 
 impl Tunnel {
@@ -29,18 +31,16 @@ impl Tunnel {
         Ok(())
     }
 
-    /// The header, once the whole frame is there.
+    /// The header, once the whole frame is there. A stranger is recognised by
+    /// its first bytes, not by waiting for as many as it seems to announce.
     fn whole_frame(&self, chunk: &[u8]) -> Result<Option<Header>, Cause> {
+        if self.state == State::Greeting && !frame::may_greet(chunk) {
+            return Err(Cause::Stranger(chunk[..chunk.len().min(FIRST_BYTES)].to_vec()));
+        }
         let Some(head) = chunk.first_chunk::<{ frame::HEADER }>() else {
             return Ok(None);
         };
         let header = Header::decode(*head).map_err(Cause::Frame)?;
-        // A stranger is recognised by its first bytes, not by waiting for
-        // as many as it seems to announce.
-        if self.state == State::Greeting && header.length > 1024 {
-            let length = usize::from(header.length);
-            return Err(Cause::Frame(frame::Malformed::Length { kind: header.kind, length }));
-        }
         let whole = chunk.len() >= frame::HEADER + usize::from(header.length);
         Ok(whole.then_some(header))
     }
@@ -54,11 +54,18 @@ impl Tunnel {
         if header.kind == Kind::Tlps {
             return self.tlps(header, payload);
         }
-        let control = Control::decode(header.kind, &payload).map_err(Cause::Frame)?;
+        let control = match Control::decode(header.kind, &payload) {
+            Ok(control) => control,
+            Err(Malformed::Required(number)) => {
+                self.reject(Reject::UnknownEntry(number));
+                return Err(Cause::Requires(number));
+            }
+            Err(malformed) => return Err(Cause::Frame(malformed)),
+        };
         match (self.state, control) {
             (State::Greeting, Control::Hello(hello)) => self.hello(hello),
-            (State::Greeting, Control::Reject { reason: Reject::Version, version }) => {
-                Err(Cause::Version(frame::VERSION, version))
+            (State::Greeting, Control::Reject { version, .. }) if version != frame::VERSION => {
+                Err(Cause::Version { own: self.settings.role, theirs: version })
             }
             (State::Greeting, Control::Reject { reason, .. }) => Err(Cause::Rejected(reason)),
             (State::Up, control) => self.control(control),
@@ -66,22 +73,24 @@ impl Tunnel {
         }
     }
 
+    /// A device says why it turns a greeting down; a host just goes.
+    fn reject(&mut self, reason: Reject) {
+        if self.settings.role == Role::Device && self.state == State::Greeting {
+            self.control.push_back(Control::Reject { reason, version: frame::VERSION });
+        }
+    }
+
     fn hello(&mut self, hello: Hello) -> Result<(), Cause> {
-        let reject = |tunnel: &mut Self, reason| {
-            if tunnel.settings.role == Role::Device {
-                tunnel.control.push_back(Control::Reject { reason, version: frame::VERSION });
-            }
-        };
         if hello.version != frame::VERSION {
-            reject(self, Reject::Version);
-            return Err(Cause::Version(frame::VERSION, hello.version));
+            self.reject(Reject::Version);
+            return Err(Cause::Version { own: self.settings.role, theirs: hello.version });
         }
         let fits = match self.settings.role {
             Role::Device => hello.role != Role::Device,
             Role::Host | Role::Probe => hello.role == Role::Device,
         };
         if !fits {
-            reject(self, Reject::Role);
+            self.reject(Reject::Role);
             return Err(Cause::Role(hello.role));
         }
         if !takes_largest(&hello) {
@@ -94,6 +103,7 @@ impl Tunnel {
         self.queue = Aggregate::new(self.settings.aggregation, hello.credits)
             .with_overhead(self.settings.tlp_overhead);
         self.state = State::Up;
+        self.counters.connections += 1;
         self.outputs.push_back(Output::Up(hello));
         Ok(())
     }
@@ -110,41 +120,47 @@ impl Tunnel {
             }
             Control::Acknowledge => {}
             Control::Echo(number) => {
-                if self.control.len() > 64 {
+                if self.control.len() > MOST_WAITING {
                     return Err(Cause::Violation("echoes faster than they can be answered"));
                 }
                 self.control.push_back(Control::EchoReply(number));
             }
             Control::EchoReply(number) => self.outputs.push_back(Output::EchoReply(number)),
-            Control::Reset if self.settings.role != Role::Device => {
+            Control::Reset(_) if self.settings.role != Role::Device => {
                 return Err(Cause::Violation("a reset from below"));
             }
-            Control::Reset => {
-                if self.outputs.len() > 64 {
-                    return Err(Cause::Violation("resets faster than they can be done"));
-                }
-                self.receiver.clear();
-                self.reset_wanted = true;
-                self.outputs.push_back(Output::Reset);
-            }
+            Control::Reset(number) => self.take_reset(number),
+            Control::ResetDone(number) => self.asked.done(number).map_err(Cause::Violation)?,
             Control::Move(_) if !self.probed => {
                 return Err(Cause::Violation("a move by no probe"));
             }
             Control::Move(group) => {
-                if self.outputs.len() > 64 {
-                    return Err(Cause::Violation("moves faster than they can be done"));
+                if self.outputs.len() > MOST_WAITING || self.control.len() > MOST_WAITING {
+                    return Err(Cause::Violation("moves faster than they can be answered"));
                 }
                 self.outputs.push_back(Output::Move(group));
             }
-            Control::ResetDone => {
-                let Some(left) = self.resetting.checked_sub(1) else {
-                    return Err(Cause::Violation("a reset nobody asked for is done"));
-                };
-                self.resetting = left;
+            Control::Moved(moved) => {
+                let left = self.moves.checked_sub(1);
+                self.moves = left.ok_or(Cause::Violation("an answer to no move"))?;
+                self.outputs.push_back(Output::Moved(moved));
             }
             Control::Goodbye => return Err(Cause::Goodbye),
         }
         Ok(())
+    }
+
+    fn take_reset(&mut self, number: u32) {
+        match self.wanted.take(number) {
+            Step::Reset { first } => {
+                self.receiver.clear();
+                if first {
+                    self.outputs.push_back(Output::Reset);
+                }
+            }
+            Step::Answer => self.send_latest(Control::ResetDone(number)),
+            Step::Ignore => {}
+        }
     }
 
     fn tlps(&mut self, header: Header, mut payload: Bytes) -> Result<(), Cause> {
@@ -170,7 +186,7 @@ impl Tunnel {
                 return Err(Cause::Violation("a TLP without credits"));
             }
         }
-        if self.resetting > 0 {
+        if self.asked.is_pending() {
             // Sent before the far side was reset.
             self.receiver.clear();
         }

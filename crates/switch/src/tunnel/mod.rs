@@ -5,20 +5,24 @@
 //! [`Output::Timeout`]. TLPs go in by [`Tunnel::push`] and come out by
 //! [`Tunnel::pop`], which is what returns credits to the far side.
 
+mod cause;
 mod inbound;
 mod outbound;
 mod receiver;
+mod resets;
 #[cfg(test)]
 mod tests;
 
 use crate::aggregate::{Aggregate, Policy};
 use bytes::{Bytes, BytesMut};
+pub use cause::Cause;
 use pcie::Ready;
 use receiver::Receiver;
+use resets::{Asked, Wanted};
 use std::collections::VecDeque;
 use std::fmt;
-use wire::frame::{self, Control, Grant, Hello, Reject, Role};
-use wire::tlp::{self, Tlp};
+use wire::frame::{self, Control, Grant, Hello, Kind, Moved, Reject, Role};
+use wire::tlp::Tlp;
 use wire::{Duration, Instant};
 
 /// What one end of a link decides.
@@ -97,64 +101,20 @@ pub enum Output {
     Reset,
     /// An echo came back.
     EchoReply(u64),
-    /// A probe wants the device to belong to this group.
+    /// A probe wants the device to belong to this group; answer with
+    /// [`Tunnel::answer_move`].
     Move(u16),
+    /// The answer to [`Tunnel::move_to`].
+    Moved(Moved),
     /// The link is down; close the connection. Queued TLPs are gone.
     Down(Cause),
     /// Nothing more now; call again after an input or at this time.
     Timeout(Option<Instant>),
 }
 
-/// Why a link went down.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Cause {
-    /// The connection was closed or reset.
-    Disconnected,
-    /// The far side said goodbye.
-    Goodbye,
-    /// Nothing was heard for the loss limit.
-    Lost,
-    /// The far side is alive, but took no posted request or completion for
-    /// the loss limit.
-    Stuck,
-    /// Versions differ: ours and theirs.
-    Version(u16, u16),
-    /// The far side turned the greeting down.
-    Rejected(Reject),
-    /// Both ends have roles that do not fit.
-    Role(Role),
-    /// The far side broke the protocol.
-    Frame(frame::Malformed),
-    /// The far side sent a TLP that is none.
-    Tlp(tlp::Malformed),
-    /// The far side broke a rule of sequence, credit or size.
-    Violation(&'static str),
-}
-
-impl fmt::Display for Cause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Disconnected => f.write_str("the connection was closed"),
-            Self::Goodbye => f.write_str("the far side closed the link"),
-            Self::Lost => f.write_str("nothing heard from the far side within the limit"),
-            Self::Stuck => f.write_str("the far side takes nothing any more"),
-            Self::Version(ours, theirs) => write!(
-                f,
-                "protocol version mismatch: this side speaks {ours}, the far side {theirs}"
-            ),
-            Self::Rejected(Reject::Version) => f.write_str("rejected: protocol version mismatch"),
-            Self::Rejected(Reject::Busy) => f.write_str("rejected: another host uses this device"),
-            Self::Rejected(Reject::Role) => f.write_str("rejected: roles do not fit"),
-            Self::Rejected(Reject::Group) => {
-                f.write_str("rejected: the device belongs to another group")
-            }
-            Self::Role(role) => write!(f, "the far side is a {role:?} too, or no link end"),
-            Self::Frame(error) => write!(f, "malformed frame: {error}"),
-            Self::Tlp(error) => write!(f, "malformed TLP: {error}"),
-            Self::Violation(rule) => write!(f, "protocol violation: {rule}"),
-        }
-    }
-}
+/// Control frames that wait to be sent, and questions that wait for an answer,
+/// before the far side is too fast, or too slow.
+const MOST_WAITING: usize = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -168,9 +128,11 @@ enum State {
     Closing,
 }
 
-/// Counters of one link since it came up.
+/// Counters of one end, over all connections that it had.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
+    /// How often the link came up.
+    pub connections: u64,
     /// TLP frames sent.
     pub frames_sent: u64,
     /// TLPs sent.
@@ -183,21 +145,21 @@ pub struct Counters {
     pub tlps_received: u64,
     /// Bytes received, headers included.
     pub bytes_received: u64,
-    /// Posted TLPs that waited to be sent when the link went down.
-    pub posted_lost: u64,
 }
 
 impl fmt::Display for Counters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "sent {} TLPs in {} frames, {} bytes; received {} TLPs in {} frames, {} bytes",
+            "sent {} TLPs in {} frames, {} bytes; received {} TLPs in {} frames, {} bytes; came \
+             up {} times",
             self.tlps_sent,
             self.frames_sent,
             self.bytes_sent,
             self.tlps_received,
             self.frames_received,
-            self.bytes_received
+            self.bytes_received,
+            self.connections
         )
     }
 }
@@ -224,11 +186,15 @@ pub struct Tunnel {
     last_heard: Instant,
     /// Since when posted requests or completions wait and none leaves.
     stuck: Option<Instant>,
-    /// Resets asked for and not done: TLPs of before are dropped until then.
-    resetting: u32,
-    /// The far side wants a reset: what it sent behind that waits until the
-    /// reset is done.
-    reset_wanted: bool,
+    /// Resets that this end asked for: TLPs of before are dropped until then.
+    asked: Asked,
+    /// Resets that the far side wants: what it sent behind one waits until it
+    /// is done.
+    wanted: Wanted,
+    /// Moves asked for that have no answer yet.
+    moves: u32,
+    /// Posted TLPs that waited to be sent when the link went down.
+    posted_lost: u64,
     counters: Counters,
 }
 
@@ -252,8 +218,10 @@ impl Tunnel {
             last_sent: Instant::ZERO,
             last_heard: Instant::ZERO,
             stuck: None,
-            resetting: 0,
-            reset_wanted: false,
+            asked: Asked::default(),
+            wanted: Wanted::default(),
+            moves: 0,
+            posted_lost: 0,
             counters: Counters::default(),
         }
     }
@@ -275,7 +243,7 @@ impl Tunnel {
     }
 
     fn connected(&mut self, now: Instant) {
-        *self = Self::new(self.settings);
+        *self = Self { counters: self.counters, ..Self::new(self.settings) };
         self.state = State::Greeting;
         self.last_heard = now;
         self.last_sent = now;
@@ -311,7 +279,7 @@ impl Tunnel {
             return;
         }
         self.state = State::Closing;
-        self.counters.posted_lost += self.queue.clear() as u64;
+        self.posted_lost = self.queue.clear() as u64;
         self.receiver.clear();
         self.outputs.push_back(Output::Down(cause));
     }
@@ -343,7 +311,7 @@ impl Tunnel {
     /// go back to the far side. Nothing while a reset that the far side wants
     /// is not done.
     pub fn pop(&mut self, ready: Ready) -> Option<Tlp> {
-        if self.reset_wanted { None } else { self.receiver.pop(ready) }
+        if self.wanted.is_pending() { None } else { self.receiver.pop(ready) }
     }
 
     /// Asks the far side for a hot reset; everything queued is forgotten, and
@@ -353,9 +321,8 @@ impl Tunnel {
             self.queue.clear();
             self.receiver.clear();
             // One that has not left yet serves for both.
-            if !self.control.contains(&Control::Reset) {
-                self.resetting += 1;
-                self.control.push_back(Control::Reset);
+            if !self.control.iter().any(|control| control.kind() == Kind::Reset) {
+                self.control.push_back(Control::Reset(self.asked.next()));
             }
         }
     }
@@ -364,23 +331,39 @@ impl Tunnel {
     pub fn reset_done(&mut self) {
         if self.is_up() {
             self.queue.clear();
-            self.reset_wanted = self.outputs.contains(&Output::Reset);
-            self.control.push_back(Control::ResetDone);
+            if let Some(number) = self.wanted.done() {
+                self.send_latest(Control::ResetDone(number));
+            }
         }
     }
 
-    /// Sends an echo request, if the link is up.
+    /// Queues a control frame that makes those of its kind which still wait
+    /// needless: a far side that does not read cannot make the queue grow.
+    fn send_latest(&mut self, control: Control) {
+        self.control.retain(|waiting| waiting.kind() != control.kind());
+        self.control.push_back(control);
+    }
+
+    /// Sends an echo request, if the link is up and the far side still reads.
     pub fn echo(&mut self, number: u64) {
-        if self.is_up() {
+        if self.is_up() && self.control.len() < MOST_WAITING {
             self.control.push_back(Control::Echo(number));
         }
     }
 
-    /// Tells a device which group it belongs to from now on, if the link is up.
-    /// Only a probe may.
+    /// Asks a device to belong to a group from now on, if the link is up; an
+    /// [`Output::Moved`] follows. Only a probe may.
     pub fn move_to(&mut self, group: u16) {
         if self.is_up() {
+            self.moves += 1;
             self.control.push_back(Control::Move(group));
+        }
+    }
+
+    /// Answers an [`Output::Move`].
+    pub fn answer_move(&mut self, moved: Moved) {
+        if self.is_up() {
+            self.control.push_back(Control::Moved(moved));
         }
     }
 
@@ -405,7 +388,13 @@ impl Tunnel {
         self.settings.aggregation == Policy::PerTlp
     }
 
-    /// What was carried.
+    /// How many posted TLPs waited to be sent when the link went down; 0 when
+    /// asked again.
+    pub fn take_posted_lost(&mut self) -> u64 {
+        std::mem::take(&mut self.posted_lost)
+    }
+
+    /// What was carried on all connections so far.
     pub fn counters(&self) -> Counters {
         self.counters
     }

@@ -80,7 +80,7 @@ impl Tunnel {
     fn transmit(&mut self, now: Instant, out: &mut Vec<u8>) {
         if self.state == State::Up {
             if let Some(limits) = self.receiver.update(self.settings.max_payload) {
-                self.control.push_back(Control::Credits(limits));
+                self.send_latest(Control::Credits(limits));
             } else if self.unacknowledged_frames >= ACKNOWLEDGE_AFTER
                 && !self.queue.can_fill()
                 && self.control.is_empty()

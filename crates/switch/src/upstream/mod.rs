@@ -106,14 +106,14 @@ impl Upstream {
             }
             tunnel::Output::Down(cause) => {
                 link.bridge.set_link(false);
-                count_down(&mut link.errors, &cause, link.tunnel.counters());
+                count_down(&mut link.errors, &cause, link.tunnel.take_posted_lost());
                 self.asked.forget(port);
                 self.set_wire(port, [false; 4]);
                 LinkOutput::Down(cause)
             }
             tunnel::Output::EchoReply(number) => LinkOutput::EchoReply(number),
-            tunnel::Output::Reset | tunnel::Output::Move(_) => {
-                unreachable!("resets and moves from below close the link")
+            tunnel::Output::Reset | tunnel::Output::Move(_) | tunnel::Output::Moved(_) => {
+                unreachable!("resets, moves and their answers from below close the link")
             }
             tunnel::Output::Timeout(at) => LinkOutput::Timeout(at),
         }

@@ -6,10 +6,16 @@
 //! are big-endian, as TLPs are.
 
 mod control;
+mod hello;
+mod moved;
+mod reject;
 #[cfg(test)]
 mod tests;
 
-pub use control::{Control, Grant, Hello, Reject, Role};
+pub use control::{Control, Grant};
+pub use hello::{Hello, MAX_ENTRIES, MAX_HELLO, REQUIRED, Role};
+pub use moved::{HostAfter, MoveStatus, Moved};
+pub use reject::Reject;
 
 use thiserror::Error;
 
@@ -22,7 +28,7 @@ pub const HEADER: usize = if cfg!(farlane_wide_header) { 20 } else { 12 };
 pub const MAX_PAYLOAD: usize = 65_535;
 
 /// The version of the protocol this crate speaks.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 
 /// The first bytes of a [`Hello`]'s payload, in every version.
 pub const MAGIC: [u8; 8] = *b"FARLANE\0";
@@ -53,6 +59,8 @@ pub enum Kind {
     Goodbye = 9,
     /// [`Control::Move`].
     Move = 10,
+    /// [`Control::Moved`].
+    Moved = 11,
 }
 
 /// A frame header.
@@ -90,6 +98,17 @@ pub enum Malformed {
     /// A greeting that does not begin with the magic.
     #[error("not a farlane peer: the greeting begins with {0:02x?}")]
     Magic([u8; 8]),
+    /// An entry of a greeting is none, or stands at the wrong place.
+    #[error("entry {number} of the greeting: {fault}")]
+    Entry {
+        /// Number of the entry; 0 if not even that is there.
+        number: u16,
+        /// What is wrong.
+        fault: &'static str,
+    },
+    /// A well-formed greeting requires the entry of this number.
+    #[error("the greeting requires entry {0}, which this version does not know")]
+    Required(u16),
     /// A field of a control frame has a value that is not defined.
     #[error("{field} has the undefined value {value}")]
     Field {
@@ -98,6 +117,24 @@ pub enum Malformed {
         /// What it holds.
         value: u64,
     },
+}
+
+/// Whether a stream that begins with `bytes` may be that of a farlane peer of
+/// some version: a header without flags of [`Kind::Hello`] or [`Kind::Reject`],
+/// at most [`MAX_HELLO`] bytes of payload, and the magic, as far as they are
+/// there.
+pub fn may_greet(bytes: &[u8]) -> bool {
+    let header = bytes.first_chunk::<4>().is_none_or(|[_, _, kind, flags]| {
+        *flags == 0 && [Kind::Hello as u8, Kind::Reject as u8].contains(kind)
+    });
+    let length = match bytes {
+        [] => 0,
+        [high] => usize::from(*high) << 8,
+        [high, low, ..] => usize::from(*high) << 8 | usize::from(*low),
+    };
+    let magic = bytes.get(HEADER..).unwrap_or_default();
+    let magic = magic.iter().zip(MAGIC).all(|(byte, due)| *byte == due);
+    header && length <= MAX_HELLO && magic
 }
 
 impl Kind {
@@ -118,6 +155,7 @@ impl Kind {
             8 => Self::ResetDone,
             9 => Self::Goodbye,
             10 => Self::Move,
+            11 => Self::Moved,
             other => return Err(Malformed::Kind(other)),
         })
     }

@@ -32,40 +32,154 @@ fn header() {
     let mut bad = header.encode();
     bad[3] = 1;
     assert_eq!(Header::decode(bad), Err(Malformed::Flags(1)));
-    bad[2..4].copy_from_slice(&[11, 0]);
-    assert_eq!(Header::decode(bad), Err(Malformed::Kind(11)));
+    bad[2..4].copy_from_slice(&[12, 0]);
+    assert_eq!(Header::decode(bad), Err(Malformed::Kind(12)));
 }
 
-#[test]
-fn control_frames() {
+const GRANTS: &str = "00000400 00010000 00000400 00000400 00000001 ffffffff";
+
+fn hello(group: u16) -> Hello {
     let credits = [
         Grant { headers: 1024, data: 65_536 },
         Grant { headers: 1024, data: 1024 },
         Grant { headers: 1, data: 0xffff_ffff },
     ];
-    let grants = "00000400 00010000 00000400 00000400 00000001 ffffffff";
-    let hello = Hello {
-        version: 1,
-        role: Role::Host,
-        max_payload: 4096,
-        group: 5,
-        instance: 0x1122_3344_5566_7788,
-        credits,
-    };
-    golden(
-        Control::Hello(hello),
-        &format!("4641524c414e4500 0001 01 00 1000 0005 1122334455667788 {grants}"),
-    );
-    golden(Control::Reject { reason: Reject::Busy, version: 1 }, "4641524c414e4500 0001 02 00");
-    golden(Control::Credits(credits), grants);
+    let instance = 0x1122_3344_5566_7788;
+    Hello { version: 2, role: Role::Host, max_payload: 4096, group, instance, credits }
+}
+
+/// The fixed part of [`hello`], and entries.
+fn hello_bytes(entries: &str) -> Vec<u8> {
+    hex(&format!("4641524c414e4500 0002 01 00 1000 0000 1122334455667788 {GRANTS} {entries}"))
+}
+
+#[test]
+fn control_frames() {
+    golden(Control::Credits(hello(0).credits), GRANTS);
     golden(Control::Acknowledge, "");
     golden(Control::Echo(7), "0000000000000007");
     golden(Control::EchoReply(7), "0000000000000007");
-    golden(Control::Reset, "");
-    golden(Control::ResetDone, "");
+    golden(Control::Reset(0x0102_0304), "01020304");
+    golden(Control::ResetDone(0xffff_ffff), "ffffffff");
     golden(Control::Goodbye, "");
     golden(Control::Move(0x0102), "0102");
-    golden(Control::Reject { reason: Reject::Group, version: 1 }, "4641524c414e4500 0001 04 00");
+    let moved = |status, host, awaited| {
+        Control::Moved(Moved { status, host, awaited, from: 1, to: 0x0203 })
+    };
+    golden(moved(MoveStatus::Done, HostAfter::Disconnected, true), "00 02 01 00 0001 0203");
+    golden(moved(MoveStatus::Fixed, HostAfter::Stays, false), "01 01 00 00 0001 0203");
+    golden(moved(MoveStatus::Other(9), HostAfter::None, false), "09 00 00 00 0001 0203");
+    let undefined = hex("00 03 00 00 0001 0203");
+    assert!(matches!(Control::decode(Kind::Moved, &undefined), Err(Malformed::Field { .. })));
+}
+
+#[test]
+fn greetings() {
+    let bytes = |hello| {
+        let mut out = Vec::new();
+        Control::Hello(hello).encode(&mut out);
+        assert_eq!(Control::decode(Kind::Hello, &out), Ok(Control::Hello(hello)));
+        out
+    };
+    assert_eq!(bytes(hello(0)), hello_bytes(""));
+    assert_eq!(bytes(hello(5)), hello_bytes("0001 0002 0005"));
+}
+
+#[test]
+fn rejects() {
+    let reject = |reason, version, bytes: &str| {
+        let bytes = format!("4641524c414e4500 {bytes}");
+        golden(Control::Reject { reason, version }, &bytes);
+    };
+    reject(Reject::Version, 2, "0002 01 00");
+    reject(Reject::Busy, 2, "0002 02 00");
+    reject(Reject::Role, 2, "0002 03 00");
+    reject(Reject::Group, 2, "0002 04 00");
+    reject(Reject::UnknownEntry(0x1234), 2, "0002 05 00 1234");
+    reject(Reject::MissingEntry(7), 2, "0002 06 00 0007");
+    reject(Reject::Other(200), 9, "0009 c8 00");
+    let decoded = |bytes: &str| Control::decode(Kind::Reject, &hex(bytes));
+    assert_eq!(
+        decoded("4641524c414e4500 0009 c8 00 aabbcc"),
+        Ok(Control::Reject { reason: Reject::Other(200), version: 9 }),
+        "what a later version adds is ignored"
+    );
+    let short = |length| Err(Malformed::Length { kind: Kind::Reject, length });
+    assert_eq!(decoded("4641524c414e4500 0002 05 00 12"), short(13));
+    assert_eq!(decoded("4641524c414e4500 0002 01"), short(11));
+}
+
+/// The bytes that nodes of version 1 sent.
+#[test]
+fn version_1_is_read_as_it_was() {
+    let first = format!("4641524c414e4500 0001 01 00 1000 0005 1122334455667788 {GRANTS}");
+    let first = Control::decode(Kind::Hello, &hex(&first));
+    assert_eq!(first, Ok(Control::Hello(Hello { version: 1, ..hello(5) })));
+    let busy = Control::decode(Kind::Reject, &hex("4641524c414e4500 0001 02 00"));
+    assert_eq!(busy, Ok(Control::Reject { reason: Reject::Busy, version: 1 }));
+    let mut told = Vec::new();
+    Control::Reject { reason: Reject::Version, version: VERSION }.encode(&mut told);
+    assert_eq!(told, hex("4641524c414e4500 0002 01 00"), "12 bytes: version 1 reads no others");
+}
+
+fn entries(entries: &str) -> Result<Control, Malformed> {
+    Control::decode(Kind::Hello, &hello_bytes(entries))
+}
+
+#[test]
+fn unknown_entries_are_ignored_or_named() {
+    let known = |group| Ok(Control::Hello(hello(group)));
+    assert_eq!(entries("0001 0002 0005  0007 0003 aabbcc  7fff 0000"), known(5));
+    assert_eq!(entries("8001 0002 0005"), known(5), "a known one may be required");
+    assert_eq!(entries("8007 0000"), Err(Malformed::Required(7)));
+    assert_eq!(entries("0003 0000 8007 0001 ff 8009 0000"), Err(Malformed::Required(7)));
+}
+
+#[test]
+fn malformed_entries_are_refused() {
+    let wrong = |text: &str, number, says: &str| match entries(text) {
+        Err(Malformed::Entry { number: n, fault }) => {
+            assert!(n == number && fault.contains(says), "{text}: entry {n}: {fault}");
+        }
+        other => panic!("{text}: {other:?}"),
+    };
+    wrong("00", 0, "ends beyond");
+    wrong("0001 00", 0, "ends beyond");
+    wrong("0007 0001", 7, "ends beyond");
+    wrong("0007 ffff 00", 7, "ends beyond");
+    wrong("0001 0001 05", 1, "length");
+    wrong("0001 0003 000500", 1, "length");
+    wrong("0007 0000 0007 0000", 7, "above");
+    wrong("0007 0000 8007 0000", 7, "above");
+    wrong("0007 0000 0001 0002 0005", 1, "above");
+    // A required one does not excuse what is malformed behind it.
+    wrong("8007 0000 0009 0001", 9, "ends beyond");
+    let many = |count: u16| (1..=count).map(|n| format!("{:04x} 0000 ", n + 1)).collect::<String>();
+    assert!(entries(&many(64)).is_ok());
+    wrong(&many(65), 66, "more entries");
+    let long = |length: usize| format!("0009 {length:04x} {}", "00".repeat(length));
+    assert!(entries(&long(MAX_HELLO - 48 - 4)).is_ok());
+    let length = MAX_HELLO + 1;
+    let refused = Err(Malformed::Length { kind: Kind::Hello, length });
+    assert_eq!(entries(&long(length - 48 - 4)), refused);
+    let short = Control::decode(Kind::Hello, &hello_bytes("")[..47]);
+    assert_eq!(short, Err(Malformed::Length { kind: Kind::Hello, length: 47 }));
+}
+
+#[test]
+fn what_greets_is_told_by_its_first_bytes() {
+    let mut greeting = hex("0030 01 00 00000000 00000000");
+    greeting.extend(hello_bytes(""));
+    (0..greeting.len()).for_each(|end| assert!(may_greet(&greeting[..end]), "{end} bytes"));
+    let reject = hex("000c 02 00 00000000 00000000 4641524c414e4500 0001 02 00");
+    assert!(may_greet(&reject));
+    for other in
+        [&b"GET /"[..], b"SSH-2.0-x", b"\x16\x03\x01\x00", b"\0\0\x04\0", b"\0\x30\x01\x01"]
+    {
+        assert!(!may_greet(other), "{other:?}");
+    }
+    greeting[HEADER] = b'f';
+    assert!(!may_greet(&greeting[..=HEADER]));
 }
 
 #[test]
@@ -87,11 +201,21 @@ fn strangers_and_other_versions() {
 
 proptest! {
     #[test]
-    fn hostile_payloads_never_panic(kind in 0u8..12, payload in prop::collection::vec(any::<u8>(), 0..64)) {
+    fn hostile_payloads_never_panic(kind in 0u8..13, payload in prop::collection::vec(any::<u8>(), 0..64)) {
         if let Ok(kind) = Kind::from_byte(kind)
             && let Ok(control) = Control::decode(kind, &payload)
         {
             prop_assert_eq!(control.kind(), kind);
+        }
+    }
+
+    #[test]
+    fn hostile_entries_never_panic(tail in prop::collection::vec(prop_oneof![0u8..4, any::<u8>()], 0..64)) {
+        let mut payload = hello_bytes("");
+        payload.extend(tail);
+        if let Ok(Control::Hello(found)) = Control::decode(Kind::Hello, &payload) {
+            // The fixed part says the same, whatever follows.
+            prop_assert_eq!(Hello { group: 0, ..found }, hello(0));
         }
     }
 

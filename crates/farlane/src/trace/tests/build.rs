@@ -106,7 +106,8 @@ fn with_delta(record: &[u8], delta: u64) -> Vec<u8> {
 
 fn hello(role: Role, instance: u64) -> Vec<u8> {
     let credits = [Grant { headers: 64, data: 1024 }; 3];
-    let hello = Hello { version: 1, role, max_payload: 256, group: 0, instance, credits };
+    let version = wire::frame::VERSION;
+    let hello = Hello { version, role, max_payload: 256, group: 0, instance, credits };
     let mut payload = Vec::new();
     Control::Hello(hello).encode(&mut payload);
     payload

@@ -1,9 +1,22 @@
 //! Two ends joined by a stream that a test can cut, delay and spoil.
 
+mod greeting;
+mod resets;
+
 use super::*;
 use proptest::prelude::*;
+use wire::frame::{Header, HostAfter, MoveStatus};
 use wire::tlp::{Class, MemoryRequest};
 use wire::{Bdf, Tag};
+
+/// A control frame's bytes.
+fn frame(control: Control) -> Bytes {
+    let mut payload = Vec::new();
+    control.encode(&mut payload);
+    let length = payload.len() as u16;
+    let header = Header { length, kind: control.kind(), sequence: 0, acknowledged: 0 };
+    Bytes::from([&header.encode()[..], &payload].concat())
+}
 
 struct Link {
     ends: [Tunnel; 2],
@@ -135,25 +148,6 @@ fn a_sender_without_credits_loses_the_link() {
 }
 
 #[test]
-fn other_versions_and_strangers_are_told_apart() {
-    let mut device = Tunnel::new(Settings::new(Role::Device, 1));
-    device.handle(Instant::ZERO, Input::Connected);
-    let request = Bytes::from_static(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    device.handle(Instant::ZERO, Input::Received(request));
-    assert!(matches!(device.poll(Instant::ZERO), Output::Down(Cause::Frame(_))));
-
-    let mut device = Tunnel::new(Settings::new(Role::Device, 1));
-    device.handle(Instant::ZERO, Input::Connected);
-    device.handle(Instant::ZERO, Input::CanTransmit { bytes: 1000 });
-    let mut hello = vec![0, 12, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-    hello.extend_from_slice(b"FARLANE\0\x00\x02\x01\x00");
-    device.handle(Instant::ZERO, Input::Received(Bytes::from(hello)));
-    assert_eq!(device.poll(Instant::ZERO), Output::Down(Cause::Version(1, 2)));
-    let Output::Transmit(reject) = device.poll(Instant::ZERO) else { panic!("no reject") };
-    assert_eq!(reject[2], frame::Kind::Reject as u8, "the other version is told why");
-}
-
-#[test]
 fn silence_ends_the_link_and_keepalives_prevent_it() {
     let mut link = Link::up();
     for _ in 0..30 {
@@ -163,51 +157,6 @@ fn silence_ends_the_link_and_keepalives_prevent_it() {
     assert!(link.ends.iter().all(Tunnel::is_up), "keepalives were exchanged");
     let deaf = link.now + Duration::from_ms(800);
     assert_eq!(link.ends[0].poll(deaf), Output::Down(Cause::Lost));
-}
-
-#[test]
-fn a_reset_drops_everything_of_before() {
-    let mut link = Link::up();
-    link.ends[1].push(write(1, 64));
-    link.ends[0].reset();
-    link.settle(1000);
-    assert_eq!(link.outputs[1], [Output::Reset]);
-    assert_eq!(link.ends[0].pop(Ready::ALL), None, "sent before the reset");
-    link.ends[1].reset_done();
-    link.ends[1].push(write(2, 64));
-    link.settle(1000);
-    assert_eq!(link.ends[0].pop(Ready::ALL), Some(write(2, 64)));
-}
-
-#[test]
-fn what_follows_a_reset_waits_until_it_is_done() {
-    let mut link = Link::up();
-    link.ends[0].reset();
-    link.ends[0].push(write(7, 64));
-    // Everything in one go, as a stream may bring it.
-    link.settle(100_000);
-    assert_eq!(link.ends[1].pop(Ready::ALL), None, "the function is not reset yet");
-    link.ends[1].reset_done();
-    assert_eq!(link.ends[1].pop(Ready::ALL), Some(write(7, 64)));
-}
-
-#[test]
-fn resets_may_follow_each_other() {
-    let mut link = Link::up();
-    link.ends[0].reset();
-    link.ends[0].reset();
-    link.settle(1000);
-    link.ends[0].reset();
-    link.ends[1].reset_done();
-    link.ends[1].push(write(1, 64));
-    link.settle(1000);
-    assert_eq!(link.ends[0].pop(Ready::ALL), None, "sent before the second reset");
-    link.ends[1].reset_done();
-    link.ends[1].push(write(2, 64));
-    link.settle(1000);
-    assert_eq!(link.outputs[1], [Output::Reset, Output::Reset]);
-    assert_eq!(link.ends[0].pop(Ready::ALL), Some(write(2, 64)));
-    assert!(link.ends.iter().all(Tunnel::is_up));
 }
 
 #[test]
@@ -308,6 +257,67 @@ fn only_probes_move_devices() {
     link.ends[0].move_to(7);
     link.settle(1000);
     assert_eq!(link.outputs[1], [Output::Move(7)]);
+    let (status, host) = (MoveStatus::Fixed, HostAfter::Stays);
+    let answer = Moved { status, host, awaited: false, from: 3, to: 3 };
+    link.ends[1].answer_move(answer);
+    link.settle(1000);
+    assert_eq!(link.outputs[0], [Output::Moved(answer)]);
+    link.ends[1].answer_move(answer);
+    link.settle(1000);
+    assert_eq!(link.down_cause(0), Some(&Cause::Violation("an answer to no move")));
+}
+
+/// Nobody reads what a far side makes this end say.
+#[test]
+fn answers_that_nobody_reads_are_bounded() {
+    let mut link = Link::up();
+    link.ends[1].handle(link.now, Input::CanTransmit { bytes: 0 });
+    for number in 1..1000 {
+        link.ends[1].handle(link.now, Input::Received(frame(Control::Reset(number))));
+        assert_eq!(link.ends[1].poll(link.now), Output::Reset);
+        link.ends[1].reset_done();
+    }
+    assert_eq!(link.ends[1].control, [Control::ResetDone(999)]);
+    // Credits that wait are as good as those before them.
+    let mut link = Link::new(|s| s.window[0] = Grant { headers: 4, data: 1000 });
+    link.connect();
+    link.settle(1000);
+    for _ in 0..100 {
+        link.ends[0].push(write(1, 64));
+        link.ends[0].handle(link.now, Input::CanTransmit { bytes: 1000 });
+        let Output::Transmit(bytes) = link.ends[0].poll(link.now) else { panic!("no credits") };
+        link.ends[1].handle(link.now, Input::Received(Bytes::from(bytes)));
+        link.ends[1].handle(link.now, Input::CanTransmit { bytes: 0 });
+        assert!(link.ends[1].pop(Ready::ALL).is_some());
+        assert!(matches!(link.ends[1].poll(link.now), Output::Timeout(_)));
+        assert!(link.ends[1].control.len() <= 1, "{:?}", link.ends[1].control);
+        // The host believes what it was told by other means.
+        let limits = [Grant { headers: 1 << 20, data: 1 << 20 }; 3];
+        link.ends[0].queue.grant(limits);
+    }
+    let mut link = Link::up();
+    (0..1000).for_each(|number| link.ends[0].echo(number));
+    assert!(link.ends[0].control.len() <= 64, "{}", link.ends[0].control.len());
+}
+
+#[test]
+fn counters_go_on_over_connections() {
+    let mut link = Link::up();
+    for connection in 1..4 {
+        link.ends[0].push(write(1, 64));
+        link.settle(1000);
+        let (sent, received) = (link.ends[0].counters(), link.ends[1].counters());
+        assert_eq!((sent.tlps_sent, received.tlps_received), (connection, connection));
+        assert_eq!((sent.connections, received.connections), (connection, connection));
+        assert_eq!(sent.bytes_sent, received.bytes_received);
+        link.ends.iter_mut().for_each(|end| end.handle(Instant::ZERO, Input::Disconnected));
+        link.connect();
+        link.settle(1000);
+    }
+    // What was lost is told once.
+    link.ends[0].push(write(1, 64));
+    link.ends[0].handle(Instant::ZERO, Input::Disconnected);
+    assert_eq!((link.ends[0].take_posted_lost(), link.ends[0].take_posted_lost()), (1, 0));
 }
 
 #[test]

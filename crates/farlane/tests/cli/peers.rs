@@ -1,0 +1,187 @@
+//! Peers of another version, of later times, and of another kind.
+
+use crate::mistakes::{fails, scratch};
+use crate::process::{Node, run};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+
+/// The head of a greeting's frame, and magic.
+const HELLO: &[u8] = b"\x00\x30\x01\x00\0\0\0\0\0\0\0\0FARLANE\0";
+/// The rest of the greeting of a host: behind the version.
+const HOST: &[u8] = b"\x01\x00\x10\x00\x00\x05\x11\x22\x33\x44\x55\x66\x77\x88\
+    \x00\x00\x04\x00\x00\x01\x00\x00\x00\x00\x04\x00\x00\x00\x04\x00\x00\x00\x04\x00\x00\x01\x00\x00";
+
+/// A peer that answers every greeting with `reply`.
+fn stranger(reply: &'static [u8]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        while let Ok((mut stream, _)) = listener.accept() {
+            let _ = stream.write_all(reply);
+            let _ = stream.read(&mut [0; 4096]);
+        }
+    });
+    address
+}
+
+/// What a device node answers to `bytes` until it closes.
+fn answer(address: &str, bytes: &[u8]) -> Vec<u8> {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(bytes).unwrap();
+    let mut reply = Vec::new();
+    stream.read_to_end(&mut reply).unwrap();
+    reply
+}
+
+/// Every command that connects fails with one line that has these parts.
+#[track_caller]
+fn all_fail(peer: &str, parts: &[&str]) {
+    let folder = scratch("peers");
+    let folder = folder.to_str().unwrap();
+    let parts: Vec<&str> = parts.iter().copied().chain([peer]).collect();
+    fails(&["host", "--connect", peer, "--vfio-user", folder], &parts);
+    fails(&["switch", "--listen", "127.0.0.1:0", "--connect", peer], &parts);
+    fails(&["ping", peer], &parts);
+    fails(&["move", peer, "--to", "1"], &parts);
+}
+
+#[test]
+fn a_device_of_version_1_is_to_be_upgraded() {
+    let old = stranger(b"\x00\x0c\x02\x00\0\0\0\0\0\0\0\0FARLANE\0\x00\x01\x01\x00");
+    all_fail(&old, &["the device speaks version 1", "node version 2", "upgrade the device node"]);
+}
+
+#[test]
+fn a_node_is_told_to_be_upgraded_itself() {
+    let newer = stranger(b"\x00\x0c\x01\x00\0\0\0\0\0\0\0\0FARLANE\0\x00\x09\x02\x00");
+    all_fail(&newer, &["the device speaks version 9", "upgrade this node"]);
+    let picky = stranger(b"\x00\x0e\x02\x00\0\0\0\0\0\0\0\0FARLANE\0\x00\x02\x06\x00\x00\x0c");
+    all_fail(&picky, &["the device requires entry 12", "upgrade this node"]);
+}
+
+#[test]
+fn a_host_of_version_1_is_told_so_in_its_own_form() {
+    let (node, address) = Node::device("ram=1M");
+    let reply = answer(&address, &[HELLO, b"\x00\x01", HOST].concat());
+    assert_eq!(reply, b"\x00\x0c\x02\x00\0\0\0\0\0\0\0\0FARLANE\0\x00\x02\x01\x00");
+    let line = node.line("turned 127.0.0.1:");
+    assert!(line.contains("the host speaks version 1"), "{line}");
+    assert!(line.contains("this node version 2: upgrade the host node"), "{line}");
+}
+
+#[test]
+fn a_host_that_requires_something_unknown_is_told_what() {
+    let (node, address) = Node::device("ram=1M");
+    let mut greeting = [HELLO, b"\x00\x02", HOST, b"\x80\x09\x00\x00"].concat();
+    greeting[1] += 4;
+    let reply = answer(&address, &greeting);
+    assert_eq!(reply, b"\x00\x0e\x02\x00\0\0\0\0\0\0\0\0FARLANE\0\x00\x02\x05\x00\x00\x09");
+    let line = node.line("turned 127.0.0.1:");
+    assert!(line.contains("requires entry 9") && line.contains("upgrade this node"), "{line}");
+}
+
+#[test]
+fn strangers_are_quoted() {
+    let says = |sent: &str| format!("it does not speak farlane's protocol (it sent '{sent}…')");
+    all_fail(&stranger(b"HTTP/1.1 400 Bad Request\r\n\r\n"), &[&says("HTTP/1.1 400")]);
+    all_fail(&stranger(b"SSH-2.0-OpenSSH_9.9\r\n"), &[&says("SSH-2.0-Open")]);
+    let (node, address) = Node::device("ram=1M");
+    // One that waits for an answer, and one that does not.
+    answer(&address, b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    node.line(&says("GET / HTTP/1"));
+    drop(TcpStream::connect(&address).unwrap().write_all(b"hello\r\n"));
+    node.line(&says("hello\\r\\n"));
+}
+
+#[test]
+fn connections_that_say_nothing_take_nobodys_place() {
+    let (mut node, address) = Node::device("ram=1M");
+    let silent: Vec<_> = (0..40).map(|_| TcpStream::connect(&address)).collect();
+    let ping = run(&["ping", &address, "--count", "10"]);
+    assert!(ping.status.success(), "{}", String::from_utf8_lossy(&ping.stderr));
+    assert_eq!(silent.len(), 40);
+    assert!(node.interrupt().success());
+    let line = node.line("connections: ");
+    let more: u64 = line.split_whitespace().nth(4).unwrap().parse().unwrap();
+    assert!(line.starts_with("connections: 0 turned away, ") && more >= 24, "{line}");
+}
+
+#[test]
+fn a_flood_of_strangers_makes_few_lines_and_is_counted() {
+    let (mut node, address) = Node::device("ram=1M");
+    for _ in 0..300 {
+        answer(&address, b"GET / HTTP/1.1\r\n\r\n");
+    }
+    // Different ones, as far as the node can tell.
+    for number in 0..300 {
+        answer(&address, format!("GET /{number} HTTP/1.1\r\n\r\n").as_bytes());
+    }
+    node.line("more turned away in the last");
+    assert!(node.interrupt().success());
+    let (lines, report) = node.lines_until("connections: ");
+    assert_eq!(report, "connections: 600 turned away, 0 more said nothing");
+    // Those that were read by now are few, too: the first is one of a kind, then
+    // five, then one a second at most.
+    assert!(lines.len() < 60, "{} lines", lines.len());
+}
+
+/// A drive and a host that has it.
+fn served(groups: [&[&str]; 2], name: &str) -> (Node, String, Node) {
+    let mut arguments = vec!["device", "--listen", "127.0.0.1:0", "--namespace", "ram=1M"];
+    arguments.extend(groups[0]);
+    let device = Node::start(&arguments);
+    let address = device.line("listening on ").replace("listening on ", "");
+    let folder = scratch(name);
+    let mut arguments =
+        vec!["host", "--connect", &address, "--vfio-user", folder.to_str().unwrap()];
+    arguments.extend(groups[1]);
+    let host = Node::start(&arguments);
+    host.line("ready");
+    (device, address, host)
+}
+
+#[test]
+fn a_device_without_a_group_is_not_moved() {
+    let (device, address, host) = served([&[], &[]], "fixed");
+    fails(&["move", &address, "--to", "7"], &[&address, "not moved", "without --group"]);
+    let line = device.line("refused 127.0.0.1:");
+    assert!(line.contains("group 7") && line.contains("--group"), "{line}");
+    // Its host has not noticed, and a switch node is no better.
+    let ping = run(&["ping", &address, "--count", "1"]);
+    assert!(String::from_utf8_lossy(&ping.stderr).contains("another host uses this device"));
+    drop(host);
+    device.line("gone");
+    let switch = Node::start(&["switch", "--listen", "127.0.0.1:0", "--connect", &address]);
+    let address = switch.line("listening on ").replace("listening on ", "");
+    fails(&["move", &address, "--to", "7"], &[&address, "not moved", "without --group"]);
+    switch.line("refused 127.0.0.1:");
+}
+
+#[test]
+fn a_move_says_what_it_did() {
+    let (device, address, mut host) = served([&["--group", "0"], &["--group", "1"]], "moves");
+    let given = |group: &str| {
+        let output = run(&["move", &address, "--to", group]);
+        assert!(output.status.success());
+        assert!(output.stdout.is_empty());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let moved = |said: &str| format!("{address}: moved from {said}\n");
+    assert_eq!(given("1"), moved("any group to group 1; its host goes on using it"));
+    let line = device.line("moved this device");
+    assert!(line.starts_with("127.0.0.1:"), "who asked: {line}");
+    assert!(line.ends_with("from any group to group 1"), "{line}");
+    let said = given("2");
+    let disconnected = moved("group 1 to group 2; its host has been disconnected");
+    assert!(said.starts_with(&disconnected), "{said}");
+    assert!(said.contains("unmount") && said.contains("no host of group 2 is waiting"), "{said}");
+    device.line("moved this device from group 1 to group 2");
+    host.line("port 0: link down");
+    // It tries all the time: once it was turned away, it is known to wait.
+    device.line("the device belongs to another group");
+    assert_eq!(given("1"), moved("group 2 to group 1; no host used it"));
+    host.line("port 0: link up");
+    // What was counted is that of both connections.
+    assert!(host.interrupt().success());
+    assert!(host.line("downstream port 0: sent").contains("came up 2 times"));
+}

@@ -1,0 +1,159 @@
+//! How often something that others can cause is said: the first few times, and
+//! from then on only how often it happened.
+
+use wire::{Duration, Instant};
+
+/// Until the rest is told for the first time.
+const SOON: Duration = Duration::from_ms(1_000);
+/// The longest between two tellings; each is twice as long as the one before.
+const LATE: Duration = Duration::from_ms(600_000);
+
+/// See the module. With every second in which nothing is withheld it lets one
+/// more through, as many as at first in the end.
+#[derive(Clone, Copy, Debug)]
+pub struct Limiter {
+    first: u32,
+    window: Option<Window>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    since: Instant,
+    length: Duration,
+    /// How many may still be said in it.
+    left: u32,
+    withheld: u64,
+}
+
+impl Limiter {
+    /// Lets `first` through before it counts.
+    pub const fn new(first: u32) -> Self {
+        Self { first, window: None }
+    }
+
+    /// Whether to say what happens now; if not, it is counted.
+    pub fn admit(&mut self, now: Instant) -> bool {
+        let window = self.window(now);
+        if window.left > 0 {
+            window.left -= 1;
+            return true;
+        }
+        window.withheld += 1;
+        false
+    }
+
+    /// Counts what happens now and is not worth a line of its own.
+    pub fn withhold(&mut self, now: Instant) {
+        self.window(now).withheld += 1;
+    }
+
+    fn window(&mut self, now: Instant) -> &mut Window {
+        let fresh = Window { since: now, length: SOON, left: self.first, withheld: 0 };
+        self.window.get_or_insert(fresh)
+    }
+
+    /// When it is time to tell of the rest: how often it was withheld, and in
+    /// how long.
+    pub fn rest(&mut self, now: Instant) -> Option<(u64, Duration)> {
+        let window = self.window?;
+        if now < window.since + window.length {
+            return None;
+        }
+        let next = Window { since: now, length: SOON, left: window.left + 1, withheld: 0 };
+        self.window = match window.withheld {
+            0 => (next.left < self.first).then_some(next),
+            _ => {
+                Some(Window { left: 0, length: (window.length + window.length).min(LATE), ..next })
+            }
+        };
+        (window.withheld > 0).then(|| (window.withheld, now - window.since))
+    }
+
+    /// When to ask for the [`rest`](Self::rest).
+    pub fn timer(&self) -> Option<Instant> {
+        self.window.map(|window| window.since + window.length)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Duration::from_ms(ms)
+    }
+
+    #[test]
+    fn what_happens_now_and_then_is_always_said() {
+        let mut limiter = Limiter::new(2);
+        for second in 0..100 {
+            assert_eq!(limiter.rest(at(second * 1000)), None);
+            assert!(limiter.admit(at(second * 1000)), "second {second}");
+        }
+    }
+
+    #[test]
+    fn a_flood_becomes_a_line_at_times_and_every_one_is_counted() {
+        let mut limiter = Limiter::new(5);
+        let (mut said, mut counted, mut told) = (0, 0, Vec::new());
+        // A thousand a second for an hour.
+        for ms in 0..3_600_000 {
+            if let Some((count, within)) = limiter.rest(at(ms)) {
+                counted += count;
+                told.push((ms, within));
+            }
+            said += u64::from(limiter.admit(at(ms)));
+        }
+        assert_eq!(said, 5);
+        let seconds: Vec<u64> = told.iter().map(|(ms, _)| ms / 1000).collect();
+        assert_eq!(
+            seconds,
+            [1, 3, 7, 15, 31, 63, 127, 255, 511, 1023, 1623, 2223, 2823, 3423],
+            "ever later, ten minutes at most"
+        );
+        assert_eq!(told[1].1, Duration::from_ms(2_000));
+        let late = at(10_000_000);
+        let (count, _) = limiter.rest(late).expect("what is left");
+        assert_eq!(said + counted + count, 3_600_000, "none is forgotten");
+        // Peace.
+        assert!(!limiter.admit(late));
+        let later = at(20_000_000);
+        assert_eq!(limiter.rest(later).map(|(count, _)| count), Some(1));
+        let peace = at(30_000_000);
+        assert_eq!(limiter.rest(peace), None);
+        assert!(limiter.admit(peace) && !limiter.admit(peace), "one for the time so far");
+    }
+
+    #[test]
+    fn a_steady_trickle_is_no_more_than_one_a_second() {
+        let mut limiter = Limiter::new(5);
+        let said = (0..100_000).step_by(250).filter(|ms| {
+            limiter.rest(at(*ms));
+            limiter.admit(at(*ms))
+        });
+        assert!(said.count() <= 105);
+    }
+
+    #[test]
+    fn after_some_seconds_of_peace_it_is_as_new_and_asks_for_no_time() {
+        let mut limiter = Limiter::new(3);
+        assert!((0..3).all(|_| limiter.admit(at(0))));
+        for second in 1..3 {
+            assert_eq!(limiter.timer(), Some(at(second * 1000)));
+            assert_eq!(limiter.rest(at(second * 1000)), None);
+        }
+        assert_eq!(limiter.rest(at(3000)), None);
+        assert_eq!(limiter.timer(), None);
+        assert!((0..3).all(|_| limiter.admit(at(3000))));
+    }
+
+    #[test]
+    fn what_is_withheld_takes_nothing_from_what_is_said() {
+        let mut limiter = Limiter::new(1);
+        (0..10).for_each(|ms| limiter.withhold(at(ms)));
+        assert!(limiter.admit(at(10)));
+        assert_eq!(limiter.timer(), Some(at(1000)));
+        assert_eq!(limiter.rest(at(999)), None);
+        assert_eq!(limiter.rest(at(1000)), Some((10, Duration::from_ms(1000))));
+    }
+}

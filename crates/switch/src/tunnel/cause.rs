@@ -1,0 +1,106 @@
+//! Why a link went down, in words for its user.
+
+use std::fmt;
+use wire::frame::{self, Reject, Role, VERSION};
+use wire::tlp;
+
+/// Why a link went down.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The connection was closed or reset.
+    Disconnected,
+    /// The far side said goodbye.
+    Goodbye,
+    /// Nothing was heard for the loss limit.
+    Lost,
+    /// The far side is alive, but took no posted request or completion for
+    /// the loss limit.
+    Stuck,
+    /// Versions differ.
+    Version {
+        /// Which end this is.
+        own: Role,
+        /// The version of the far side.
+        theirs: u16,
+    },
+    /// The far side turned the greeting down.
+    Rejected(Reject),
+    /// The far side's greeting requires the entry of this number, which this
+    /// end does not know.
+    Requires(u16),
+    /// Both ends have roles that do not fit.
+    Role(Role),
+    /// The far side speaks something else; what it sent first, at most
+    /// [`FIRST_BYTES`].
+    Stranger(Vec<u8>),
+    /// The far side broke the protocol.
+    Frame(frame::Malformed),
+    /// The far side sent a TLP that is none.
+    Tlp(tlp::Malformed),
+    /// The far side broke a rule of sequence, credit or size.
+    Violation(&'static str),
+}
+
+/// Bytes of a stranger that are kept, to show what it speaks.
+pub(super) const FIRST_BYTES: usize = 12;
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Disconnected => f.write_str("the connection was closed"),
+            Self::Goodbye => f.write_str("the far side closed the link"),
+            Self::Lost => f.write_str("nothing heard from the far side within the limit"),
+            Self::Stuck => f.write_str("the far side takes nothing any more"),
+            Self::Version { own, theirs } => {
+                let far = if *own == Role::Device { "host" } else { "device" };
+                write!(
+                    f,
+                    "the {far} speaks version {theirs} of the protocol, this node version \
+                     {VERSION}: upgrade "
+                )?;
+                if *theirs < VERSION {
+                    write!(f, "the {far} node")
+                } else {
+                    f.write_str("this node")
+                }
+            }
+            Self::Rejected(reason) => rejected(*reason, f),
+            Self::Requires(number) => write!(
+                f,
+                "the far side requires entry {number} of the greeting, which this version does \
+                 not know: upgrade this node"
+            ),
+            Self::Role(role) => write!(f, "the far side is a {role:?} too, or no link end"),
+            Self::Stranger(first) => write!(
+                f,
+                "it does not speak farlane's protocol (it sent '{}…')",
+                first.escape_ascii()
+            ),
+            Self::Frame(error) => write!(f, "malformed frame: {error}"),
+            Self::Tlp(error) => write!(f, "malformed TLP: {error}"),
+            Self::Violation(rule) => write!(f, "protocol violation: {rule}"),
+        }
+    }
+}
+
+fn rejected(reason: Reject, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    f.write_str("rejected: ")?;
+    match reason {
+        // With the version that comes along it is a `Cause::Version`.
+        Reject::Version => f.write_str("protocol version mismatch"),
+        Reject::Busy => f.write_str("another host uses this device"),
+        Reject::Role => f.write_str("roles do not fit"),
+        Reject::Group => f.write_str("the device belongs to another group"),
+        Reject::UnknownEntry(number) => write!(
+            f,
+            "the device does not know entry {number} of the greeting, which this node requires: \
+             upgrade the device node"
+        ),
+        Reject::MissingEntry(number) => write!(
+            f,
+            "the device requires entry {number} of the greeting, which this version does not \
+             send: upgrade this node"
+        ),
+        Reject::Other(reason) => write!(f, "for reason {reason}, which this version does not know"),
+    }
+}

@@ -1,0 +1,141 @@
+//! Greetings of other versions, of later times, and of strangers.
+
+use super::*;
+
+fn hex(text: &str) -> Vec<u8> {
+    let digits: String = text.split_whitespace().collect();
+    let byte = |at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap();
+    (0..digits.len()).step_by(2).map(byte).collect()
+}
+
+/// The greeting of a host of version 1, in group 5.
+const HELLO_1: &str = "0030 01 00 00000000 00000000 4641524c414e4500 0001 01 00 1000 0005 \
+    1122334455667788 00000400 00010000 00000400 00000400 00000400 00010000";
+/// The answer of a device of version 1 to any other version.
+const REJECT_1: &str = "000c 02 00 00000000 00000000 4641524c414e4500 0001 01 00";
+/// The answer of this version to any other.
+const REJECT_2: &str = "000c 02 00 00000000 00000000 4641524c414e4500 0002 01 00";
+/// The fixed part of this version's greeting, of a frame with `length`.
+fn hello_2(length: &str, role: &str) -> String {
+    format!(
+        "{length} 01 00 00000000 00000000 4641524c414e4500 0002 {role} 00 1000 0000 \
+         1122334455667788 00000400 00010000 00000400 00000400 00000400 00010000"
+    )
+}
+
+/// An end that hears `bytes`, in pieces of `cut`: why it closes, if it does, and
+/// what it has sent.
+fn hears(role: Role, bytes: &[u8], cut: usize) -> (Option<Cause>, Vec<u8>) {
+    let mut end = Tunnel::new(Settings { instance: 1, ..Settings::new(role, 1) });
+    let (mut cause, mut sent) = (None, Vec::new());
+    end.handle(Instant::ZERO, Input::Connected);
+    for piece in bytes.chunks(cut) {
+        end.handle(Instant::ZERO, Input::Received(Bytes::copy_from_slice(piece)));
+    }
+    end.handle(Instant::ZERO, Input::CanTransmit { bytes: 10_000 });
+    loop {
+        match end.poll(Instant::ZERO) {
+            Output::Timeout(_) => return (cause, sent),
+            Output::Transmit(bytes) => sent.extend(bytes),
+            Output::Down(why) => cause = Some(why),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn a_host_of_version_1_is_rejected_in_the_form_that_it_reads() {
+    let (cause, sent) = hears(Role::Device, &hex(HELLO_1), 100);
+    assert_eq!(cause, Some(Cause::Version { own: Role::Device, theirs: 1 }));
+    assert_eq!(sent, hex(REJECT_2));
+    let said = cause.unwrap().to_string();
+    assert!(said.contains("the host speaks version 1"), "{said}");
+    assert!(said.contains("this node version 2: upgrade the host node"), "{said}");
+}
+
+#[test]
+fn a_device_of_version_1_is_told_from_others() {
+    for role in [Role::Host, Role::Probe] {
+        // What it answers, and what it would say if it greeted first.
+        for answer in [REJECT_1, HELLO_1] {
+            let (cause, sent) = hears(role, &hex(answer), 100);
+            assert_eq!(cause, Some(Cause::Version { own: role, theirs: 1 }));
+            assert_eq!(sent[2], Kind::Hello as u8);
+            assert_eq!(sent.len(), 60, "the greeting, and nothing behind it");
+            let said = cause.unwrap().to_string();
+            assert!(said.contains("the device speaks version 1"), "{said}");
+            assert!(said.contains("this node version 2: upgrade the device node"), "{said}");
+        }
+    }
+}
+
+#[test]
+fn of_a_later_version_only_the_number_is_read() {
+    let later = "000c 01 00 00000000 00000000 4641524c414e4500 0009 ffff";
+    let (cause, sent) = hears(Role::Device, &hex(later), 1);
+    assert_eq!(sent, hex(REJECT_2));
+    let said = cause.unwrap().to_string();
+    assert!(said.contains("version 9") && said.ends_with("upgrade this node"), "{said}");
+    // Whatever the reason, its numbers are those of its version.
+    let reject = "000d 02 00 00000000 00000000 4641524c414e4500 0009 02 00 ff";
+    let (cause, _) = hears(Role::Host, &hex(reject), 1);
+    assert_eq!(cause, Some(Cause::Version { own: Role::Host, theirs: 9 }));
+}
+
+#[test]
+fn entries_of_later_times_are_ignored_or_named() {
+    let ignored = hello_2("0037", "01") + "0007 0003 aabbcc";
+    assert_eq!(hears(Role::Device, &hex(&ignored), 3).0, None);
+    let required = hello_2("0034", "01") + "8009 0000";
+    let (cause, sent) = hears(Role::Device, &hex(&required), 100);
+    assert_eq!(cause, Some(Cause::Requires(9)));
+    assert_eq!(sent, hex("000e 02 00 00000000 00000000 4641524c414e4500 0002 05 00 0009"));
+    // The host that hears this, and one that hears the like from a device.
+    let (cause, _) = hears(Role::Host, &sent, 100);
+    assert_eq!(cause, Some(Cause::Rejected(Reject::UnknownEntry(9))));
+    let said = cause.unwrap().to_string();
+    assert!(said.contains("entry 9") && said.ends_with("upgrade the device node"), "{said}");
+    let (cause, sent) = hears(Role::Host, &hex(&required), 100);
+    assert_eq!((cause.as_ref(), sent.len()), (Some(&Cause::Requires(9)), 60));
+    let said = cause.unwrap().to_string();
+    assert!(said.contains("entry 9") && said.ends_with("upgrade this node"), "{said}");
+    let missing = "000e 02 00 00000000 00000000 4641524c414e4500 0002 06 00 000c";
+    let said = hears(Role::Host, &hex(missing), 100).0.unwrap().to_string();
+    assert!(said.contains("requires entry 12") && said.ends_with("upgrade this node"), "{said}");
+    let other = "000c 02 00 00000000 00000000 4641524c414e4500 0002 63 00";
+    let said = hears(Role::Host, &hex(other), 100).0.unwrap().to_string();
+    assert!(said.contains("reason 99"), "{said}");
+}
+
+#[test]
+fn malformed_entries_close_without_an_answer() {
+    for entries in ["0007 0001", "0007 0000 0007 0000", "8009 0000 0001 0001 00", "00"] {
+        let mut greeting = hex(&(hello_2("0000", "01") + entries));
+        greeting[1] = (greeting.len() - frame::HEADER) as u8;
+        let (cause, sent) = hears(Role::Device, &greeting, 100);
+        assert!(matches!(cause, Some(Cause::Frame(_))), "{entries}: {cause:?}");
+        assert_eq!(sent, [0; 0], "{entries}");
+    }
+}
+
+#[test]
+fn strangers_are_quoted() {
+    let says = |role, bytes: &[u8], quoted: &str| {
+        for cut in [1, 5, 100] {
+            let (cause, sent) = hears(role, bytes, cut);
+            assert!(role != Role::Device || sent.is_empty());
+            let said = cause.expect("it closes").to_string();
+            assert!(said.starts_with("it does not speak farlane's protocol (it sent '"), "{said}");
+            // As much as came at once.
+            let short = quoted.chars().take(cut).collect::<String>();
+            assert!(said.contains(if cut > 5 { quoted } else { &short }), "{said}");
+        }
+    };
+    says(Role::Device, b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "'GET / HTTP/1…'");
+    says(Role::Host, b"HTTP/1.1 400 Bad Request\r\n", "'HTTP/1.1 400…'");
+    says(Role::Host, b"SSH-2.0-OpenSSH_9.9\r\n", "'SSH-2.0-Open…'");
+    says(Role::Probe, b"\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03\x1b", "\\x16\\x03");
+    // A terminal is not written to by strangers.
+    says(Role::Device, b"\x1b[2J'\r\n\r\n\r\n\r\n\r\n", "\\x1b[2J");
+    says(Role::Device, b"\0\0\x04\0\0\0\0\0\0\0\0\0", "");
+}

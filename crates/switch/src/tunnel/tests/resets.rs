@@ -1,0 +1,262 @@
+//! Hot resets, in order and not.
+
+use super::super::resets::{Asked, Step, Wanted};
+use super::*;
+
+#[test]
+fn a_reset_drops_everything_of_before() {
+    let mut link = Link::up();
+    link.ends[1].push(write(1, 64));
+    link.ends[0].reset();
+    link.settle(1000);
+    assert_eq!(link.outputs[1], [Output::Reset]);
+    assert_eq!(link.ends[0].pop(Ready::ALL), None, "sent before the reset");
+    link.ends[1].reset_done();
+    link.ends[1].push(write(2, 64));
+    link.settle(1000);
+    assert_eq!(link.ends[0].pop(Ready::ALL), Some(write(2, 64)));
+}
+
+#[test]
+fn what_follows_a_reset_waits_until_it_is_done() {
+    let mut link = Link::up();
+    link.ends[0].reset();
+    link.ends[0].push(write(7, 64));
+    // Everything in one go, as a stream may bring it.
+    link.settle(100_000);
+    assert_eq!(link.ends[1].pop(Ready::ALL), None, "the function is not reset yet");
+    link.ends[1].reset_done();
+    assert_eq!(link.ends[1].pop(Ready::ALL), Some(write(7, 64)));
+}
+
+#[test]
+fn resets_may_follow_each_other() {
+    let mut link = Link::up();
+    link.ends[0].reset();
+    link.ends[0].reset();
+    link.settle(1000);
+    link.ends[0].reset();
+    link.ends[1].reset_done();
+    link.ends[1].push(write(1, 64));
+    link.settle(1000);
+    assert_eq!(link.ends[0].pop(Ready::ALL), None, "sent before the second reset");
+    link.ends[1].reset_done();
+    link.ends[1].push(write(2, 64));
+    link.settle(1000);
+    assert_eq!(link.outputs[1], [Output::Reset, Output::Reset]);
+    assert_eq!(link.ends[0].pop(Ready::ALL), Some(write(2, 64)));
+    assert!(link.ends.iter().all(Tunnel::is_up));
+}
+
+#[test]
+fn one_reset_of_the_function_does_for_two_that_wait() {
+    let mut link = Link::up();
+    for number in 1..3 {
+        link.ends[1].handle(link.now, Input::Received(frame(Control::Reset(number))));
+    }
+    link.settle(1000);
+    assert_eq!(link.outputs[1], [Output::Reset]);
+    link.ends[1].reset_done();
+    assert_eq!(link.ends[1].control, [Control::ResetDone(2)]);
+}
+
+/// A host that has sent two resets, of whose answers nothing came.
+fn after_two_resets() -> Tunnel {
+    let mut link = Link::up();
+    for _ in 0..2 {
+        link.ends[0].reset();
+        link.ends[0].handle(link.now, Input::CanTransmit { bytes: 1000 });
+        assert!(matches!(link.ends[0].poll(link.now), Output::Transmit(_)));
+    }
+    let [host, _] = link.ends;
+    host
+}
+
+/// What a host does with `frames`, and a TLP behind them: the TLP is kept.
+fn keeps(host: &mut Tunnel, frames: &[Control], sequence: u32) -> bool {
+    for control in frames {
+        host.handle(Instant::ZERO, Input::Received(frame(*control)));
+    }
+    let mut payload = Vec::new();
+    write(1, 4).encode(&mut payload);
+    let length = payload.len() as u16;
+    let header = Header { length, kind: Kind::Tlps, sequence, acknowledged: 0 };
+    let bytes = [&header.encode()[..], &payload].concat();
+    host.handle(Instant::ZERO, Input::Received(Bytes::from(bytes)));
+    assert!(host.is_up());
+    host.pop(Ready::ALL).is_some()
+}
+
+#[test]
+fn the_answer_to_the_latest_reset_ends_the_wait_whatever_became_of_the_others() {
+    let done = Control::ResetDone;
+    assert!(!keeps(&mut after_two_resets(), &[], 0), "none is done");
+    assert!(!keeps(&mut after_two_resets(), &[done(1)], 0), "the second is not done");
+    assert!(!keeps(&mut after_two_resets(), &[done(1), done(1)], 0), "one answer, twice");
+    assert!(keeps(&mut after_two_resets(), &[done(2)], 0), "the first answer is lost");
+    assert!(keeps(&mut after_two_resets(), &[done(2), done(1), done(2)], 0), "late, and twice");
+    let mut host = after_two_resets();
+    assert!(keeps(&mut host, &[done(1), done(2)], 0));
+    assert!(keeps(&mut host, &[done(1)], 1), "what is late changes nothing");
+}
+
+#[test]
+fn an_answer_to_no_reset_closes_the_link() {
+    for (mut host, number) in
+        [(after_two_resets(), 3), (after_two_resets(), 0), (after_two_resets(), u32::MAX)]
+    {
+        host.handle(Instant::ZERO, Input::Received(frame(Control::ResetDone(number))));
+        assert!(matches!(host.poll(Instant::ZERO), Output::Down(Cause::Violation(_))), "{number}");
+    }
+}
+
+#[test]
+fn numbers_start_again_with_a_connection() {
+    let mut link = Link::up();
+    for _ in 0..2 {
+        link.ends[0].reset();
+        assert_eq!(link.ends[0].control, [Control::Reset(1)]);
+        link.settle(1000);
+        link.ends[1].reset_done();
+        link.settle(1000);
+        link.ends.iter_mut().for_each(|end| end.handle(Instant::ZERO, Input::Disconnected));
+        link.connect();
+        link.settle(1000);
+    }
+}
+
+#[test]
+fn numbers_go_round() {
+    let mut asked = Asked::default();
+    let mut wanted = Wanted::default();
+    let far = u32::MAX - 1;
+    asked.skip(u64::from(far));
+    assert_eq!(wanted.take(far - 5), Step::Ignore, "half of all numbers ahead is behind");
+    for step in [0x7fff_ffff, 0xffff_fffd] {
+        assert_eq!(wanted.take(step), Step::Reset { first: true });
+        assert_eq!(wanted.done(), Some(step));
+    }
+    for number in [u32::MAX, 0, 1] {
+        assert_eq!(asked.next(), number);
+        assert_eq!(wanted.take(number), Step::Reset { first: true });
+        assert_eq!(wanted.done(), Some(number));
+        assert_eq!(wanted.take(number.wrapping_sub(1)), Step::Ignore);
+        assert_eq!(wanted.take(number), Step::Answer);
+        assert_eq!(asked.done(number.wrapping_sub(1)), Ok(()));
+        assert!(asked.is_pending());
+        assert_eq!(asked.done(number), Ok(()));
+        assert!(!asked.is_pending());
+    }
+}
+
+/// What may happen to resets and answers on their way.
+#[derive(Clone, Copy, Debug)]
+enum Happens {
+    /// The host asks for one more.
+    Ask,
+    /// The device has done what it was asked for.
+    Do,
+    /// A reset arrives, and stays on its way: it comes again.
+    Down(prop::sample::Index, bool),
+    /// An answer arrives.
+    Up(prop::sample::Index, bool),
+    /// A reset is lost.
+    LoseDown(prop::sample::Index),
+    /// An answer is lost.
+    LoseUp(prop::sample::Index),
+}
+
+/// Both ends, with what is on its way in any order.
+#[derive(Default)]
+struct Model {
+    asked: Asked,
+    wanted: Wanted,
+    down: Vec<u32>,
+    up: Vec<u32>,
+    latest: u32,
+    /// The number of the latest reset that the function has been through.
+    done: u32,
+}
+
+impl Model {
+    fn ask(&mut self) {
+        self.latest = self.asked.next();
+        self.down.push(self.latest);
+    }
+
+    fn arrive_down(&mut self, number: u32) {
+        if self.wanted.take(number) == Step::Answer {
+            self.up.push(number);
+        }
+    }
+
+    fn finish(&mut self) {
+        if let Some(number) = self.wanted.done() {
+            self.done = number;
+            self.up.push(number);
+        }
+    }
+
+    fn happens(&mut self, what: Happens) {
+        let take = |way: &mut Vec<u32>, at: prop::sample::Index, again: bool| {
+            (!way.is_empty()).then(|| {
+                let at = at.index(way.len());
+                if again { way[at] } else { way.swap_remove(at) }
+            })
+        };
+        match what {
+            Happens::Ask => self.ask(),
+            Happens::Do => self.finish(),
+            Happens::Down(at, again) => {
+                if let Some(number) = take(&mut self.down, at, again) {
+                    self.arrive_down(number);
+                }
+            }
+            Happens::Up(at, again) => {
+                if let Some(number) = take(&mut self.up, at, again) {
+                    self.asked.done(number).expect("it was asked for");
+                }
+            }
+            Happens::LoseDown(at) => drop(take(&mut self.down, at, false)),
+            Happens::LoseUp(at) => drop(take(&mut self.up, at, false)),
+        }
+    }
+}
+
+fn happening() -> impl Strategy<Value = Happens> {
+    let index = any::<prop::sample::Index>;
+    prop_oneof![
+        Just(Happens::Ask),
+        Just(Happens::Do),
+        (index(), any::<bool>()).prop_map(|(at, again)| Happens::Down(at, again)),
+        (index(), any::<bool>()).prop_map(|(at, again)| Happens::Up(at, again)),
+        index().prop_map(Happens::LoseDown),
+        index().prop_map(Happens::LoseUp),
+    ]
+}
+
+proptest! {
+    /// The host never waits no more while the function has not been reset; and
+    /// one reset that is not lost brings both ends together, whatever was before
+    /// and whatever comes late.
+    #[test]
+    fn lost_doubled_and_late_resets_do_not_desynchronise(
+        happenings in prop::collection::vec(happening(), 0..60),
+        late in prop::collection::vec((any::<bool>(), any::<prop::sample::Index>()), 0..10),
+    ) {
+        let mut model = Model::default();
+        for happens in happenings {
+            model.happens(happens);
+            prop_assert!(model.asked.is_pending() || model.done == model.latest);
+        }
+        model.ask();
+        prop_assert!(model.asked.is_pending());
+        model.arrive_down(model.latest);
+        model.finish();
+        prop_assert_eq!(model.asked.done(model.latest), Ok(()));
+        for (down, at) in late {
+            model.happens(if down { Happens::Down(at, true) } else { Happens::Up(at, true) });
+            prop_assert!(!model.asked.is_pending() && !model.wanted.is_pending());
+        }
+    }
+}

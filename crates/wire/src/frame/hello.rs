@@ -1,0 +1,159 @@
+//! The greeting: a fixed part, then entries of type, length and value
+//! (`docs/protocol.md`, "Greeting").
+
+use super::control::{get_grants, put_grants, undefined};
+use super::{Grant, Kind, MAGIC, Malformed, VERSION};
+use bytes::{Buf, BufMut};
+
+/// Which end of a link, or neither, a peer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Role {
+    /// The host's side: it has the upstream port.
+    Host = 1,
+    /// The device's side: it has the endpoint.
+    Device = 2,
+    /// Neither: measures the link, moves devices, and carries no TLPs.
+    Probe = 3,
+}
+
+/// The first frame of each side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hello {
+    /// Protocol version of the sender.
+    pub version: u16,
+    /// Which end the sender is.
+    pub role: Role,
+    /// Largest TLP payload the sender takes, in bytes: 128 to 4096.
+    pub max_payload: u16,
+    /// The group that a host belongs to; 0 from others, and from hosts of none.
+    pub group: u16,
+    /// A number that is new with every start of the sending process, so that
+    /// a restarted node is not taken for the old one.
+    pub instance: u64,
+    /// First limits for posted, non-posted and completion TLPs.
+    pub credits: [Grant; 3],
+}
+
+/// Bytes of magic and version, which every version has.
+const VERSIONED: usize = 10;
+/// Bytes of the fixed part, and of all of a greeting of version 1.
+const FIXED: usize = 48;
+/// The most bytes of a greeting, fixed part and entries.
+pub const MAX_HELLO: usize = 1024;
+/// The most entries of a greeting.
+pub const MAX_ENTRIES: usize = 64;
+/// Set in the type of an entry without whose meaning the greeting is refused.
+pub const REQUIRED: u16 = 1 << 15;
+/// Number of the entry with the group of a host: 2 bytes.
+const GROUP: u16 = 1;
+
+impl Hello {
+    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+        out.put_slice(&MAGIC);
+        out.put_u16(self.version);
+        out.put_u8(self.role as u8);
+        out.put_u8(0);
+        out.put_u16(self.max_payload);
+        out.put_u16(0);
+        out.put_u64(self.instance);
+        put_grants(out, &self.credits);
+        if self.group != 0 {
+            out.put_u16(GROUP);
+            out.put_u16(2);
+            out.put_u16(self.group);
+        }
+    }
+
+    /// A greeting from its payload. Of one of a version that is neither this
+    /// one nor 1, the fields behind the version are made up.
+    pub(super) fn decode(payload: &[u8]) -> Result<Self, Malformed> {
+        let length = payload.len();
+        let unfit = Malformed::Length { kind: Kind::Hello, length };
+        if length < VERSIONED {
+            return Err(unfit);
+        }
+        let mut rest = payload;
+        check_magic(&mut rest)?;
+        let version = rest.get_u16();
+        match version {
+            VERSION if (FIXED..=MAX_HELLO).contains(&length) => {
+                Self::fixed(version, payload)?.with_entries(&payload[FIXED..])
+            }
+            // Traces of before have them.
+            1 if length == FIXED => {
+                let group = u16::from_be_bytes([payload[14], payload[15]]);
+                Ok(Self { group, ..Self::fixed(version, payload)? })
+            }
+            VERSION | 1 => Err(unfit),
+            _ => {
+                let (role, credits) = (Role::Probe, [Grant::default(); 3]);
+                Ok(Self { version, role, max_payload: 128, group: 0, instance: 0, credits })
+            }
+        }
+    }
+
+    fn fixed(version: u16, payload: &[u8]) -> Result<Self, Malformed> {
+        let mut rest = &payload[VERSIONED..];
+        let role = match rest.get_u8() {
+            1 => Role::Host,
+            2 => Role::Device,
+            3 => Role::Probe,
+            other => return Err(undefined("role", other)),
+        };
+        rest.advance(1);
+        let max_payload = rest.get_u16();
+        if !max_payload.is_power_of_two() || !(128..=4096).contains(&max_payload) {
+            return Err(undefined("max payload", max_payload));
+        }
+        rest.advance(2);
+        let instance = rest.get_u64();
+        let credits = get_grants(&mut rest);
+        Ok(Self { version, role, max_payload, group: 0, instance, credits })
+    }
+
+    fn with_entries(mut self, mut rest: &[u8]) -> Result<Self, Malformed> {
+        let (mut last, mut count, mut unknown) = (None, 0, None);
+        while !rest.is_empty() {
+            let (kind, value) = next_entry(&mut rest)?;
+            let number = kind & !REQUIRED;
+            let wrong = |fault| Malformed::Entry { number, fault };
+            count += 1;
+            if count > MAX_ENTRIES {
+                return Err(wrong("more entries than a greeting may have"));
+            }
+            if last.is_some_and(|last| number <= last) {
+                return Err(wrong("its number is not above the one before"));
+            }
+            last = Some(number);
+            match number {
+                GROUP => {
+                    let group = value.try_into().map_err(|_| wrong("its length is not 2"))?;
+                    self.group = u16::from_be_bytes(group);
+                }
+                _ if kind & REQUIRED != 0 => unknown = unknown.or(Some(number)),
+                _ => {}
+            }
+        }
+        // Only now: what is malformed is no request for an answer.
+        unknown.map_or(Ok(self), |number| Err(Malformed::Required(number)))
+    }
+}
+
+/// Takes an entry, type and value, off the front.
+fn next_entry<'a>(rest: &mut &'a [u8]) -> Result<(u16, &'a [u8]), Malformed> {
+    let cut = |number| Malformed::Entry { number, fault: "it ends beyond the frame" };
+    if rest.len() < 4 {
+        return Err(cut(0));
+    }
+    let (kind, length) = (rest.get_u16(), usize::from(rest.get_u16()));
+    let (value, after) = rest.split_at_checked(length).ok_or(cut(kind & !REQUIRED))?;
+    *rest = after;
+    Ok((kind, value))
+}
+
+pub(super) fn check_magic(payload: &mut &[u8]) -> Result<(), Malformed> {
+    let mut magic = [0; 8];
+    payload.copy_to_slice(&mut magic);
+    if magic == MAGIC { Ok(()) } else { Err(Malformed::Magic(magic)) }
+}

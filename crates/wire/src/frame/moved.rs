@@ -1,0 +1,85 @@
+//! What became of a move of a device from one group of hosts to another.
+
+use super::Malformed;
+use super::control::undefined;
+use bytes::{Buf, BufMut};
+
+/// Whether a device was moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MoveStatus {
+    /// It belongs to the new group.
+    Done,
+    /// Refused: the device node was started without a group, so it cannot be
+    /// moved.
+    Fixed,
+    /// Refused for a reason of later times.
+    Other(u8),
+}
+
+/// What became of the host that used a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum HostAfter {
+    /// There was none.
+    None = 0,
+    /// It goes on: it is of the group that the device belongs to now.
+    Stays = 1,
+    /// It has been disconnected, and the device reset.
+    Disconnected = 2,
+}
+
+/// The answer to [`Control::Move`](super::Control::Move).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moved {
+    /// Whether the device was moved.
+    pub status: MoveStatus,
+    /// What became of its host.
+    pub host: HostAfter,
+    /// A host that the device belongs to now was turned away a short time ago,
+    /// so it will come.
+    pub awaited: bool,
+    /// The group before; 0: any host.
+    pub from: u16,
+    /// The group now; 0: any host.
+    pub to: u16,
+}
+
+/// Bytes of the payload.
+pub(super) const LENGTH: usize = 8;
+
+impl Moved {
+    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+        out.put_u8(match self.status {
+            MoveStatus::Done => 0,
+            MoveStatus::Fixed => 1,
+            MoveStatus::Other(status) => status,
+        });
+        out.put_u8(self.host as u8);
+        out.put_u8(u8::from(self.awaited));
+        out.put_u8(0);
+        out.put_u16(self.from);
+        out.put_u16(self.to);
+    }
+
+    /// From [`LENGTH`] bytes.
+    pub(super) fn decode(mut payload: &[u8]) -> Result<Self, Malformed> {
+        let status = match payload.get_u8() {
+            0 => MoveStatus::Done,
+            1 => MoveStatus::Fixed,
+            other => MoveStatus::Other(other),
+        };
+        let host = match payload.get_u8() {
+            0 => HostAfter::None,
+            1 => HostAfter::Stays,
+            2 => HostAfter::Disconnected,
+            other => return Err(undefined("host after a move", other)),
+        };
+        let awaited = match payload.get_u8() {
+            0 => false,
+            1 => true,
+            other => return Err(undefined("awaited", other)),
+        };
+        payload.advance(1);
+        Ok(Self { status, host, awaited, from: payload.get_u16(), to: payload.get_u16() })
+    }
+}

@@ -1,0 +1,80 @@
+//! The answer to a greeting that is turned down.
+
+use super::hello::check_magic;
+use super::{Kind, MAGIC, Malformed};
+use bytes::{Buf, BufMut};
+
+/// Why a greeting was turned down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reject {
+    /// The versions differ.
+    Version,
+    /// Another host uses this device.
+    Busy,
+    /// The roles do not fit together.
+    Role,
+    /// The device belongs to another group of hosts.
+    Group,
+    /// The greeting requires the entry of this number, which the device does
+    /// not know.
+    UnknownEntry(u16),
+    /// The device requires the entry of this number, which the greeting does
+    /// not have.
+    MissingEntry(u16),
+    /// A reason of later times.
+    Other(u8),
+}
+
+/// Bytes of a reject without the number of an entry: all of it in version 1.
+const SHORT: usize = 12;
+
+impl Reject {
+    /// The byte that stands for the reason, and the number behind it.
+    const fn fields(self) -> (u8, Option<u16>) {
+        match self {
+            Self::Version => (1, None),
+            Self::Busy => (2, None),
+            Self::Role => (3, None),
+            Self::Group => (4, None),
+            Self::UnknownEntry(number) => (5, Some(number)),
+            Self::MissingEntry(number) => (6, Some(number)),
+            Self::Other(reason) => (reason, None),
+        }
+    }
+
+    pub(super) fn encode(self, version: u16, out: &mut Vec<u8>) {
+        let (reason, number) = self.fields();
+        out.put_slice(&MAGIC);
+        out.put_u16(version);
+        out.put_u8(reason);
+        out.put_u8(0);
+        if let Some(number) = number {
+            out.put_u16(number);
+        }
+    }
+
+    /// Reason and version. What stands behind what is known is ignored.
+    pub(super) fn decode(payload: &[u8]) -> Result<(Self, u16), Malformed> {
+        let length = payload.len();
+        let short = Malformed::Length { kind: Kind::Reject, length };
+        if length < SHORT {
+            return Err(short);
+        }
+        let mut rest = payload;
+        check_magic(&mut rest)?;
+        let version = rest.get_u16();
+        let reason = rest.get_u8();
+        rest.advance(1);
+        let mut number = || if rest.len() < 2 { Err(short.clone()) } else { Ok(rest.get_u16()) };
+        let reason = match reason {
+            1 => Self::Version,
+            2 => Self::Busy,
+            3 => Self::Role,
+            4 => Self::Group,
+            5 => Self::UnknownEntry(number()?),
+            6 => Self::MissingEntry(number()?),
+            other => Self::Other(other),
+        };
+        Ok((reason, version))
+    }
+}
