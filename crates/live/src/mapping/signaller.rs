@@ -13,7 +13,8 @@ use nix::libc;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::pipe::PipeFlags;
-use std::cell::Cell;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Operations that may have ended and not been fetched.
 const RING: u32 = 64;
@@ -60,11 +61,20 @@ pub struct Signaller {
     /// A read from it is refused, but after the eventfd was looked at.
     unreadable: OwnedFd,
     /// Operations that have ended since they were last fetched.
-    ended: Cell<u32>,
+    ended: AtomicU32,
 }
 
 impl Signaller {
-    /// A signaller of its own.
+    /// The one of this process; it takes one of `fs.aio-max-nr`'s contexts.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new), always the same.
+    pub fn of_process() -> Result<&'static Self, Errno> {
+        static ONE: OnceLock<Result<Signaller, Errno>> = OnceLock::new();
+        ONE.get_or_init(Self::new).as_ref().map_err(|errno| *errno)
+    }
+
+    /// Another one.
     ///
     /// # Errors
     /// What io_setup and pipe2 say: `ENOSYS` and `EPERM` where Linux AIO is
@@ -76,7 +86,7 @@ impl Signaller {
         result(unsafe {
             libc::syscall(libc::SYS_io_setup, libc::c_ulong::from(RING), &raw mut context)
         })?;
-        Ok(Self { context, readable, unreadable, ended: Cell::new(0) })
+        Ok(Self { context, readable, unreadable, ended: AtomicU32::new(0) })
     }
 
     /// Whether `fd` is an eventfd; it is not signalled.
@@ -91,12 +101,18 @@ impl Signaller {
     /// `EINVAL` for what is no eventfd; otherwise that the kernel has no
     /// memory.
     pub fn signal(&self, fd: BorrowedFd<'_>) -> Result<(), Errno> {
-        if self.ended.get() >= RING / 2 {
+        if self.ended.fetch_add(1, Ordering::Relaxed) >= RING / 2 {
+            self.ended.store(0, Ordering::Relaxed);
             self.fetch();
         }
-        self.submit(self.readable.as_fd(), fd)?;
-        self.ended.set(self.ended.get() + 1);
-        Ok(())
+        match self.submit(self.readable.as_fd(), fd) {
+            // Other threads have filled the ring.
+            Err(Errno::AGAIN) => {
+                self.fetch();
+                self.submit(self.readable.as_fd(), fd)
+            }
+            result => result,
+        }
     }
 
     fn submit(&self, file: BorrowedFd<'_>, eventfd: BorrowedFd<'_>) -> Result<(), Errno> {
@@ -127,7 +143,7 @@ impl Signaller {
         let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // SAFETY: room for as many completions as are asked for, and a timeout,
         // both of which outlive the call.
-        let fetched = unsafe {
+        unsafe {
             libc::syscall(
                 libc::SYS_io_getevents,
                 self.context,
@@ -135,9 +151,8 @@ impl Signaller {
                 events.len() as libc::c_long,
                 events.as_mut_ptr(),
                 &raw const at_once,
-            )
-        };
-        self.ended.set(self.ended.get().saturating_sub(fetched.max(0) as u32));
+            );
+        }
     }
 }
 
