@@ -1,16 +1,19 @@
 //! Guest memory: the ranges a VMM allows a device to reach, and the copies in
 //! and out of those it shares.
 
+mod given;
 #[cfg(test)]
 mod tests;
 mod window;
+mod worker;
 
-use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
 use std::cell::Cell;
 use window::Window;
 
-pub use window::MAX_COPIED;
+pub use given::Given;
+pub use window::MAX_OPEN;
+pub use worker::{Disposal, Ended, JobId, MOST_WORKERS, Place, Worker, Workers};
 
 /// Ranges one guest may map at once. The protocol's default is 65535; QEMU
 /// without a vIOMMU needs some ten, SPDK at most 128.
@@ -34,9 +37,9 @@ pub enum Fault {
     /// A range does not allow this direction.
     #[error("the range does not allow this direction")]
     Denied,
-    /// Allowed, but a range is not shared: its bytes come and go by message.
-    #[error("the range is reached by message only")]
-    ByMessage,
+    /// Allowed, but the bytes come and go later: see [`Way`].
+    #[error("the range is not reached at once")]
+    Later,
 }
 
 /// A range the device may reach.
@@ -49,8 +52,19 @@ struct Range {
     window: Option<Window>,
 }
 
+/// How the bytes of a range come and go.
+#[derive(Clone, Debug)]
+pub enum Way {
+    /// Copied at once: the range is mapped.
+    Mapped,
+    /// By a worker, from and to this place in a file.
+    File(Place),
+    /// By message.
+    Message,
+}
+
 /// A piece of an access that lies in one range.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Segment {
     /// Byte offset in the access.
     pub at: usize,
@@ -58,8 +72,8 @@ pub struct Segment {
     pub address: u64,
     /// Bytes.
     pub length: usize,
-    /// The range is shared, so the bytes can be copied at once.
-    pub shared: bool,
+    /// How it is reached.
+    pub way: Way,
 }
 
 /// The ranges of one guest, in address order.
@@ -82,19 +96,19 @@ impl Memory {
     }
 
     /// Allows the device to reach `size` bytes from `address` on; with a file
-    /// descriptor they are those at its byte `offset` on, without they are
-    /// reached by message.
+    /// they are those at its byte `offset` on, without they are reached by
+    /// message.
     ///
     /// # Errors
     /// `EINVAL` for no bytes or a range beyond 2^64, `EEXIST` for an overlap
     /// (specification, VFIO_USER_DMA_MAP), `ENOSPC` beyond [`MAX_RANGES`] or
-    /// [`MAX_COPIED`], or what fstat and mmap say of the descriptor.
+    /// [`MAX_OPEN`], or what fcntl, fstat and mmap say of the descriptor.
     pub fn map(
         &mut self,
         address: u64,
         size: u64,
         rights: Rights,
-        file: Option<(BorrowedFd<'_>, u64)>,
+        file: Option<(Given, u64)>,
     ) -> Result<(), Errno> {
         let last = size.checked_sub(1).and_then(|n| address.checked_add(n)).ok_or(Errno::INVAL)?;
         let at = self.ranges.partition_point(|range| range.last < address);
@@ -108,11 +122,11 @@ impl Memory {
             None => None,
             // A mapping nobody may touch is none.
             Some(_) if !rights.read && !rights.write => None,
-            Some((fd, offset)) => Some(Window::new(fd, offset, size, rights)?),
+            Some((file, offset)) => Some(Window::new(file, offset, size, rights)?),
         };
-        let copied = |range: &&Range| matches!(range.window, Some(Window::Copied { .. }));
-        if matches!(window, Some(Window::Copied { .. }))
-            && self.ranges.iter().filter(copied).count() >= MAX_COPIED
+        let open = |range: &&Range| matches!(range.window, Some(Window::File(_)));
+        if matches!(window, Some(Window::File(_)))
+            && self.ranges.iter().filter(open).count() >= MAX_OPEN
         {
             return Err(Errno::NOSPC);
         }
@@ -121,10 +135,11 @@ impl Memory {
     }
 
     /// Takes a range back that was mapped with exactly this address and size.
+    /// What is returned may take long to drop.
     ///
     /// # Errors
     /// `ENOENT` if there is none.
-    pub fn unmap(&mut self, address: u64, size: u64) -> Result<(), Errno> {
+    pub fn unmap(&mut self, address: u64, size: u64) -> Result<impl Send + use<>, Errno> {
         let last = size.checked_sub(1).and_then(|n| address.checked_add(n)).ok_or(Errno::NOENT)?;
         let at = self
             .ranges
@@ -133,13 +148,19 @@ impl Memory {
         if self.ranges[at].last != last {
             return Err(Errno::NOENT);
         }
-        self.ranges.remove(at);
-        Ok(())
+        Ok(self.ranges.remove(at))
     }
 
-    /// Takes every range back.
-    pub fn clear(&mut self) {
-        self.ranges.clear();
+    /// Takes every range back. What is returned may take long to drop.
+    pub fn clear(&mut self) -> impl Send + use<> {
+        std::mem::take(&mut self.ranges)
+    }
+
+    /// The address of a range whose pages the client took away, if there is
+    /// one: its bytes are lost.
+    pub fn lost(&self) -> Option<u64> {
+        let dead = |range: &&Range| matches!(&range.window, Some(Window::Mapped(m)) if m.is_dead());
+        self.ranges.iter().find(dead).map(|range| range.first)
     }
 
     /// The index of the range with `address` in it.
@@ -174,8 +195,14 @@ impl Memory {
             }
             let room = range.last - here;
             let length = (length - at - 1).min(usize::try_from(room).unwrap_or(usize::MAX)) + 1;
-            let shared = range.window.is_some();
-            each(range, Segment { at, address: here, length, shared })?;
+            let way = match &range.window {
+                Some(Window::Mapped(_)) => Way::Mapped,
+                Some(Window::File(Place { file, offset })) => {
+                    Way::File(Place { file: file.clone(), offset: offset + (here - range.first) })
+                }
+                None => Way::Message,
+            };
+            each(range, Segment { at, address: here, length, way })?;
             at += length;
         }
         Ok(())
@@ -205,10 +232,10 @@ impl Memory {
     /// See [`Fault`]; `into` may be partly filled then.
     pub fn read_into(&self, address: u64, into: &mut [u8]) -> Result<(), Fault> {
         self.walk(address, into.len(), false, |range, segment| {
-            let window = range.window.as_ref().ok_or(Fault::ByMessage)?;
-            let offset = segment.address - range.first;
+            let Some(Window::Mapped(mapping)) = &range.window else { return Err(Fault::Later) };
+            let offset = (segment.address - range.first) as usize;
             let part = &mut into[segment.at..segment.at + segment.length];
-            window.read(offset, part).ok_or(Fault::Unmapped)
+            mapping.read(offset, part).ok_or(Fault::Unmapped)
         })
     }
 
@@ -221,15 +248,16 @@ impl Memory {
         let whole = self.find(address).map(|at| &self.ranges[at]);
         let in_one = whole.is_some_and(|range| range.last - address >= bytes.len() as u64);
         if !in_one {
-            self.walk(address, bytes.len(), true, |range, _| {
-                if range.window.is_some() { Ok(()) } else { Err(Fault::ByMessage) }
+            self.walk(address, bytes.len(), true, |_, segment| match segment.way {
+                Way::Mapped => Ok(()),
+                Way::File(_) | Way::Message => Err(Fault::Later),
             })?;
         }
         self.walk(address, bytes.len(), true, |range, segment| {
-            let window = range.window.as_ref().ok_or(Fault::ByMessage)?;
-            let offset = segment.address - range.first;
+            let Some(Window::Mapped(mapping)) = &range.window else { return Err(Fault::Later) };
+            let offset = (segment.address - range.first) as usize;
             let part = &bytes[segment.at..segment.at + segment.length];
-            window.write(offset, part).ok_or(Fault::Unmapped)
+            mapping.write(offset, part).ok_or(Fault::Unmapped)
         })
     }
 }

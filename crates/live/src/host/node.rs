@@ -233,8 +233,13 @@ impl HostNode {
             moved |= self.rescan(now, &mut tell);
             moved |= self.welcome(now, &mut tell)?;
             moved |= self.serve(now, &mut timer, &mut tell);
-            let polled = self.spin_for_doorbells && self.connected.contains(&true);
-            self.machine.wait(moved || polled, timer)?;
+            if !moved && self.spin_for_doorbells && self.connected.contains(&true) {
+                // Nobody wakes us for a store, and whoever makes one may have
+                // been put on this very core.
+                std::thread::yield_now();
+            } else {
+                self.machine.wait(moved, timer)?;
+            }
         }
         self.machine.close()
     }

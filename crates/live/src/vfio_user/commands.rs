@@ -7,7 +7,7 @@ use super::session::{Session, State};
 use super::{MAX_DATA_XFER, MAX_MSG_FDS};
 use crate::guest::{MAX_RANGES, Rights};
 use crate::mapping::PAGE;
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use std::num::NonZeroU32;
 use wire::Instant;
@@ -147,8 +147,7 @@ impl Session {
         }
         let rights =
             Rights { read: map.flags & DMA_FLAG_READ != 0, write: map.flags & DMA_FLAG_WRITE != 0 };
-        let fd = message.fds.pop();
-        let file = fd.as_ref().map(|fd| (fd.as_fd(), map.offset));
+        let file = message.fds.pop().map(|file| (file, map.offset));
         self.memory.map(map.address, map.size, rights, file)?;
         Ok((Vec::new(), Vec::new()))
     }
@@ -157,8 +156,8 @@ impl Session {
     fn dma_unmap(&mut self, message: &Incoming) -> Answer {
         let unmap = DmaUnmap::decode(&message.payload).map_err(invalid)?;
         match unmap.flags {
-            0 => self.memory.unmap(unmap.address, unmap.size)?,
-            DMA_UNMAP_FLAG_ALL => self.memory.clear(),
+            0 => self.worker.dispose(self.memory.unmap(unmap.address, unmap.size)?),
+            DMA_UNMAP_FLAG_ALL => self.worker.dispose(self.memory.clear()),
             _ => return Err(Errno::INVAL),
         }
         payload(|out| DmaUnmap { argsz: DmaUnmap::LENGTH as u32, ..unmap }.encode(out))

@@ -5,6 +5,7 @@
 //! QEMU sends DMA_MAPs with and without one back to back.
 
 use super::{MAX_DATA_XFER, MAX_MSG_FDS};
+use crate::guest::{Disposal, Given, MOST_WORKERS};
 use bytes::Bytes;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -28,7 +29,7 @@ pub struct Incoming {
     /// What follows; empty if it was drained.
     pub payload: Bytes,
     /// Descriptors that came with it; closed when dropped.
-    pub fds: Vec<OwnedFd>,
+    pub fds: Vec<Given>,
     /// It breaks a limit and is refused with this, whatever it says:
     /// `E2BIG` for too many bytes, `EMFILE` for too many descriptors.
     pub refusal: Option<Errno>,
@@ -62,6 +63,12 @@ pub enum Closed {
     /// The socket failed.
     #[error("socket: {0}")]
     Io(Errno),
+    /// The client shared a file and took pages out of it that the device used.
+    #[error("the client took memory away that the device used (in the range at {0:#x})")]
+    MemoryLost(u64),
+    /// There is no worker for its descriptors.
+    #[error("turned away: {MOST_WORKERS} threads still wait for files of clients before")]
+    NoWorker,
 }
 
 /// A payload on its way.
@@ -81,7 +88,8 @@ pub struct Connection {
     head: [u8; Header::SIZE],
     have: usize,
     body: Option<Body>,
-    fds: Vec<OwnedFd>,
+    fds: Vec<Given>,
+    disposal: Disposal,
     fds_lost: bool,
     /// A message of which some bytes have been sent.
     partial: Option<(Outgoing, usize)>,
@@ -89,13 +97,15 @@ pub struct Connection {
 
 impl Connection {
     /// Takes over a connected stream socket. It need not be nonblocking.
-    pub fn new(socket: OwnedFd) -> Self {
+    /// Descriptors that come and are not wanted go to `disposal`.
+    pub fn new(socket: OwnedFd, disposal: Disposal) -> Self {
         Self {
             socket,
             head: [0; Header::SIZE],
             have: 0,
             body: None,
             fds: Vec::new(),
+            disposal,
             fds_lost: false,
             partial: None,
         }
@@ -179,7 +189,7 @@ impl Connection {
         };
         for message in control.drain() {
             if let RecvAncillaryMessage::ScmRights(fds) = message {
-                self.fds.extend(fds);
+                self.fds.extend(fds.map(|fd| Given::new(fd, self.disposal.clone())));
             }
         }
         if self.fds.len() > MAX_MSG_FDS || got.flags.contains(ReturnFlags::CTRUNC) {

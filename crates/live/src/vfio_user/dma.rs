@@ -1,24 +1,29 @@
-//! DMA by message, for ranges that the client did not share: VFIO_USER_DMA_READ
-//! and _DMA_WRITE, split to what the client takes, and the answers put together
-//! again.
+//! DMA that is answered later, its parts put together again: by message, for
+//! ranges that the client did not share (VFIO_USER_DMA_READ and _DMA_WRITE,
+//! split to what the client takes), and by the client's worker, for files that
+//! are not mapped.
 
 use super::connection::Outgoing;
+use crate::guest::{self, JobId, Place, Worker};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use wire::vfio_user::{Command, DmaAccess, Header};
 use wire::{Duration, Instant};
 
-/// After this a DMA message that was not answered has failed. SPDK never
-/// answers one.
+/// After this a DMA message, or an access to a file, that was not answered has
+/// failed. SPDK never answers a message.
 pub const DMA_DEADLINE: Duration = Duration::from_ms(900);
 
 /// Bytes of one DMA access.
 pub const MAX_DMA: usize = 64 << 10;
 
-/// Messages that may wait for an answer.
-const MAX_MESSAGES: usize = 512;
+/// Parts that may wait for an answer.
+const MAX_PARTS: usize = 512;
 
-/// Names a DMA access that goes by message.
+/// Bytes of writes that may wait for a worker.
+const MAX_TO_FILES: usize = 1 << 20;
+
+/// Names a DMA access that is answered later.
 pub type DmaId = u64;
 
 /// Why a DMA access failed.
@@ -30,7 +35,7 @@ pub enum DmaError {
     /// The client refused, or its answer makes no sense.
     #[error("the client refused the access")]
     Refused,
-    /// The client did not answer in [`DMA_DEADLINE`].
+    /// The client, or its file, did not answer in [`DMA_DEADLINE`].
     #[error("the client did not answer")]
     Timeout,
     /// More than [`MAX_DMA`] bytes.
@@ -67,9 +72,11 @@ pub enum DmaWrite {
     Failed(DmaError),
 }
 
+/// A part of an access on its way.
 #[derive(Debug)]
-struct Message {
-    id: u16,
+struct Waiting {
+    /// Of the message; `None` for a job of the worker.
+    id: Option<u16>,
     operation: DmaId,
     address: u64,
     /// Byte offset in the operation.
@@ -85,45 +92,67 @@ struct Operation {
     id: DmaId,
     /// A read's bytes, as far as they are there.
     buffer: Vec<u8>,
-    messages: usize,
+    parts: usize,
     error: Option<DmaError>,
 }
 
-/// The DMA messages of one client.
+/// The DMA of one client that is not done at once.
 #[derive(Debug, Default)]
 pub(super) struct Dma {
     next_message: u16,
     next_operation: DmaId,
     next_write: u64,
-    messages: VecDeque<Message>,
+    waiting: VecDeque<Waiting>,
     operations: VecDeque<Operation>,
 }
 
-/// A part of an access that goes by message.
-#[derive(Clone, Copy, Debug)]
+/// A part of an access that is not done at once.
+#[derive(Clone, Debug)]
 pub(super) struct Part {
     pub(super) at: usize,
     pub(super) address: u64,
     pub(super) length: usize,
+    /// In a file; `None` by message.
+    pub(super) place: Option<Place>,
 }
 
 impl Dma {
     /// Forgets everything in flight; IDs go on, so that nothing of the old
     /// client is taken for the new one's.
     pub(super) fn clear(&mut self) {
-        self.messages.clear();
+        self.waiting.clear();
         self.operations.clear();
     }
 
     /// Whether an access of `parts` of at most `limit` bytes a message fits.
     pub(super) fn has_room(&self, parts: &[Part], limit: usize) -> bool {
-        let wanted: usize = parts.iter().map(|part| part.length.div_ceil(limit)).sum();
-        self.messages.len() + wanted <= MAX_MESSAGES
+        let wanted: usize = parts.iter().map(|part| part.length.div_ceil(part.most(limit))).sum();
+        let to_files = self.waiting.iter().filter(|w| w.write.is_some() && w.id.is_none());
+        self.waiting.len() + wanted <= MAX_PARTS
+            && (parts.iter().all(|part| part.place.is_none())
+                || to_files.map(|waiting| waiting.length).sum::<usize>() < MAX_TO_FILES)
+    }
+
+    /// Whether writes are under way that an access could overtake, for it goes
+    /// another way: at once (if not all of it is in `parts`), by message or by
+    /// a worker.
+    pub(super) fn could_overtake(&self, parts: &[Part], length: usize) -> bool {
+        let at_once = parts.iter().map(|part| part.length).sum::<usize>() < length;
+        let mut writes = self.waiting.iter().filter(|waiting| waiting.write.is_some());
+        writes.any(|waiting| {
+            let message = waiting.id.is_some();
+            at_once || parts.iter().any(|part| part.place.is_none() != message)
+        })
+    }
+
+    /// Whether a worker has something to do.
+    pub(super) fn has_jobs(&self) -> bool {
+        self.waiting.iter().any(|waiting| waiting.id.is_none())
     }
 
     /// The writes numbered below this have all been answered.
     pub(super) fn writes_answered(&self) -> u64 {
-        self.messages.iter().filter_map(|message| message.write).min().unwrap_or(self.next_write)
+        self.waiting.iter().filter_map(|waiting| waiting.write).min().unwrap_or(self.next_write)
     }
 
     /// The number the next write gets.
@@ -132,23 +161,26 @@ impl Dma {
     }
 
     /// Starts a read of `parts`; `buffer` has the length of the whole access
-    /// and holds what was read without messages.
+    /// and holds what was read at once.
     pub(super) fn read(
         &mut self,
         now: Instant,
         buffer: Vec<u8>,
-        parts: &[Part],
+        parts: Vec<Part>,
         limit: usize,
+        worker: &Worker,
         mut send: impl FnMut(Outgoing),
     ) -> DmaId {
-        let messages = self.start(now, buffer, parts, limit, false);
-        for (id, address, _, length) in messages {
-            let header = Header::command(id, Command::DmaRead, DmaAccess::LENGTH);
-            let mut bytes = header.encode().to_vec();
-            DmaAccess { address, count: length as u64 }.encode(&mut bytes);
-            send(Outgoing::new(bytes));
-        }
-        self.next_operation - 1
+        self.start(now, buffer, parts, limit, false, |id, part| match part.place {
+            Some(place) => worker.read(id.job(), place, part.length),
+            None => {
+                let header = Header::command(id.message, Command::DmaRead, DmaAccess::LENGTH);
+                let mut bytes = header.encode().to_vec();
+                let (address, count) = (part.address, part.length as u64);
+                DmaAccess { address, count }.encode(&mut bytes);
+                send(Outgoing::new(bytes));
+            }
+        })
     }
 
     /// Starts a write of `parts` of `data`.
@@ -156,100 +188,129 @@ impl Dma {
         &mut self,
         now: Instant,
         data: &[u8],
-        parts: &[Part],
+        parts: Vec<Part>,
         limit: usize,
+        worker: &Worker,
         mut send: impl FnMut(Outgoing),
     ) -> DmaId {
-        let messages = self.start(now, Vec::new(), parts, limit, true);
-        for (id, address, at, length) in messages {
-            let header = Header::command(id, Command::DmaWrite, DmaAccess::LENGTH + length);
+        self.start(now, Vec::new(), parts, limit, true, |id, part| {
+            let (address, length) = (part.address, part.length);
+            let data = &data[part.at..part.at + length];
+            if let Some(place) = part.place {
+                worker.write(id.job(), place, Bytes::copy_from_slice(data));
+                return;
+            }
+            let header = Header::command(id.message, Command::DmaWrite, DmaAccess::LENGTH + length);
             let mut bytes = Vec::with_capacity(Header::SIZE + DmaAccess::LENGTH + length);
             bytes.extend_from_slice(&header.encode());
             DmaAccess { address, count: length as u64 }.encode(&mut bytes);
-            bytes.extend_from_slice(&data[at..at + length]);
+            bytes.extend_from_slice(data);
             send(Outgoing::new(bytes));
-        }
-        self.next_operation - 1
+        })
     }
 
-    /// Records the messages of an operation: ID, address, offset, length.
+    /// Records an operation and hands its parts to `send`, cut to what one
+    /// message or job carries.
     fn start(
         &mut self,
         now: Instant,
         buffer: Vec<u8>,
-        parts: &[Part],
+        parts: Vec<Part>,
         limit: usize,
         write: bool,
-    ) -> Vec<(u16, u64, usize, usize)> {
+        mut send: impl FnMut(PartId, Part),
+    ) -> DmaId {
         let operation = self.next_operation;
         self.next_operation += 1;
-        let mut out = Vec::new();
+        let before = self.waiting.len();
         for part in parts {
             let mut done = 0;
             while done < part.length {
-                let length = (part.length - done).min(limit);
-                while self.messages.iter().any(|message| message.id == self.next_message) {
-                    self.next_message = self.next_message.wrapping_add(1);
-                }
-                let (at, address) = (part.at + done, part.address + done as u64);
+                let length = (part.length - done).min(part.most(limit));
+                let piece = part.piece(done, length);
+                let message = if piece.place.is_none() { Some(self.message_id()) } else { None };
                 let number = self.next_write;
                 self.next_write += u64::from(write);
-                self.messages.push_back(Message {
-                    id: self.next_message,
+                self.waiting.push_back(Waiting {
+                    id: message,
                     operation,
-                    address,
-                    at,
+                    address: piece.address,
+                    at: piece.at,
                     length,
                     write: write.then_some(number),
                     deadline: now + DMA_DEADLINE,
                 });
-                out.push((self.next_message, address, at, length));
-                self.next_message = self.next_message.wrapping_add(1);
+                let message = message.unwrap_or_default();
+                send(PartId { message, operation, at: piece.at }, piece);
                 done += length;
             }
         }
-        self.operations.push_back(Operation {
-            id: operation,
-            buffer,
-            messages: out.len(),
-            error: None,
-        });
-        out
+        let parts = self.waiting.len() - before;
+        self.operations.push_back(Operation { id: operation, buffer, parts, error: None });
+        operation
+    }
+
+    /// An ID that no message in flight has.
+    fn message_id(&mut self) -> u16 {
+        while self.waiting.iter().any(|waiting| waiting.id == Some(self.next_message)) {
+            self.next_message = self.next_message.wrapping_add(1);
+        }
+        let id = self.next_message;
+        self.next_message = id.wrapping_add(1);
+        id
     }
 
     /// Takes a reply; returns the operation it ends, if it does. `None` for a
     /// reply to nothing: it may come after its deadline.
     pub(super) fn reply(&mut self, header: &Header, payload: &[u8]) -> Option<Option<Ended>> {
-        let at = self.messages.iter().position(|message| {
+        let at = self.waiting.iter().position(|waiting| {
             let command =
-                if message.write.is_some() { Command::DmaWrite } else { Command::DmaRead };
-            message.id == header.id && command.number() == header.command
+                if waiting.write.is_some() { Command::DmaWrite } else { Command::DmaRead };
+            waiting.id == Some(header.id) && command.number() == header.command
         })?;
-        let message = self.messages.remove(at)?;
+        let waiting = self.waiting.remove(at)?;
         if header.error.is_some() {
-            return Some(self.end(&message, Some(DmaError::Refused)));
+            return Some(self.end(&waiting, Some(DmaError::Refused)));
         }
-        if message.write.is_some() {
+        if waiting.write.is_some() {
             // The specification echoes address and count; QEMU sends nothing.
-            return Some(self.end(&message, None));
+            return Some(self.end(&waiting, None));
         }
-        let data = payload.get(DmaAccess::LENGTH..DmaAccess::LENGTH + message.length);
+        let data = payload.get(DmaAccess::LENGTH..DmaAccess::LENGTH + waiting.length);
         let address = DmaAccess::decode(payload).map(|access| access.address);
-        let Some(data) = data.filter(|_| address == Ok(message.address)) else {
-            return Some(self.end(&message, Some(DmaError::Refused)));
+        let Some(data) = data.filter(|_| address == Ok(waiting.address)) else {
+            return Some(self.end(&waiting, Some(DmaError::Refused)));
         };
-        if let Some(operation) = self.operations.iter_mut().find(|o| o.id == message.operation) {
-            operation.buffer[message.at..message.at + message.length].copy_from_slice(data);
-        }
-        Some(self.end(&message, None))
+        self.fill(&waiting, data);
+        Some(self.end(&waiting, None))
     }
 
-    fn end(&mut self, message: &Message, error: Option<DmaError>) -> Option<Ended> {
-        let at = self.operations.iter().position(|o| o.id == message.operation)?;
+    /// Takes what a worker has done; returns the operation it ends, if it
+    /// does. What ended after its deadline ends nothing.
+    pub(super) fn job_ended(&mut self, (id, result): guest::Ended) -> Option<Ended> {
+        let at = self.waiting.iter().position(|waiting| waiting.job() == Some(id))?;
+        let waiting = self.waiting.remove(at)?;
+        let Some(data) = result else {
+            return self.end(&waiting, Some(DmaError::Fault));
+        };
+        if waiting.write.is_none() {
+            self.fill(&waiting, &data);
+        }
+        self.end(&waiting, None)
+    }
+
+    fn fill(&mut self, waiting: &Waiting, data: &[u8]) {
+        if let Some(operation) = self.operations.iter_mut().find(|o| o.id == waiting.operation) {
+            operation.buffer[waiting.at..waiting.at + waiting.length].copy_from_slice(data);
+        }
+    }
+
+    fn end(&mut self, waiting: &Waiting, error: Option<DmaError>) -> Option<Ended> {
+        let at = self.operations.iter().position(|o| o.id == waiting.operation)?;
         let operation = &mut self.operations[at];
-        operation.messages -= 1;
+        operation.parts -= 1;
         operation.error = operation.error.or(error);
-        if operation.messages > 0 {
+        if operation.parts > 0 {
             return None;
         }
         let operation = self.operations.remove(at)?;
@@ -260,18 +321,56 @@ impl Dma {
         Some((operation.id, result))
     }
 
-    /// When the oldest message has waited long enough.
+    /// When the oldest part has waited long enough.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.messages.front().map(|message| message.deadline)
+        self.waiting.front().map(|waiting| waiting.deadline)
     }
 
-    /// Gives up on the oldest message if it has waited long enough; returns
-    /// the operation that ends with it.
-    pub(super) fn expire(&mut self, now: Instant) -> Option<Option<Ended>> {
+    /// Gives up on the oldest part if it has waited long enough; returns the
+    /// operation that ends with it.
+    pub(super) fn expire(&mut self, now: Instant, worker: &Worker) -> Option<Option<Ended>> {
         if self.deadline()? > now {
             return None;
         }
-        let message = self.messages.pop_front()?;
-        Some(self.end(&message, Some(DmaError::Timeout)))
+        let waiting = self.waiting.pop_front()?;
+        if let Some(job) = waiting.job() {
+            // Written later, it could destroy what is there by then.
+            worker.cancel(job);
+        }
+        Some(self.end(&waiting, Some(DmaError::Timeout)))
+    }
+}
+
+/// Names a part: as a message, and as a job.
+struct PartId {
+    message: u16,
+    operation: DmaId,
+    at: usize,
+}
+
+impl PartId {
+    fn job(&self) -> JobId {
+        (self.operation, self.at)
+    }
+}
+
+impl Waiting {
+    fn job(&self) -> Option<JobId> {
+        self.id.is_none().then_some((self.operation, self.at))
+    }
+}
+
+impl Part {
+    /// Bytes that go at once, if a message carries `limit`.
+    fn most(&self, limit: usize) -> usize {
+        if self.place.is_some() { MAX_DMA } else { limit }
+    }
+
+    fn piece(&self, from: usize, length: usize) -> Self {
+        let place = self
+            .place
+            .as_ref()
+            .map(|place| Place { file: place.file.clone(), offset: place.offset + from as u64 });
+        Self { at: self.at + from, address: self.address + from as u64, length, place }
     }
 }

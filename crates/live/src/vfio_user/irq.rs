@@ -2,9 +2,10 @@
 //! (specification, VFIO_USER_DEVICE_SET_IRQS; Linux
 //! `drivers/vfio/pci/vfio_pci_intrs.c` for what the actions mean).
 
+use crate::guest::Given;
+use crate::mapping::Signaller;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::OFlags;
-use rustix::io::Errno;
+use rustix::io::{Errno, IoSliceMut, ReadWriteFlags};
 use wire::vfio_user::{
     IRQ_INFO_AUTOMASKED, IRQ_INFO_EVENTFD, IRQ_INFO_MASKABLE, IrqAction, IrqData, IrqInfo, IrqSet,
     irq_index,
@@ -29,9 +30,11 @@ struct Vector {
     pending: bool,
 }
 
-/// The interrupts of one endpoint.
+/// The interrupts of one endpoint. Every descriptor is an eventfd: others are
+/// refused when they come.
 #[derive(Debug)]
 pub(super) struct Interrupts {
+    signaller: &'static Signaller,
     intx: Option<OwnedFd>,
     intx_masked: bool,
     level: bool,
@@ -45,8 +48,9 @@ pub(super) struct Interrupts {
 }
 
 impl Interrupts {
-    pub(super) fn new(vectors: u16) -> Self {
+    pub(super) fn new(vectors: u16, signaller: &'static Signaller) -> Self {
         Self {
+            signaller,
             intx: None,
             intx_masked: false,
             level: false,
@@ -62,7 +66,8 @@ impl Interrupts {
     /// of INTx is the device's.
     pub(super) fn disconnect(&mut self) {
         let (level, generation) = (self.level, self.unmask_generation + 1);
-        *self = Self { level, unmask_generation: generation, ..Self::new(self.count()) };
+        let fresh = Self::new(self.count(), self.signaller);
+        *self = Self { level, unmask_generation: generation, ..fresh };
     }
 
     /// The function was reset: descriptors stay, what was pending does not.
@@ -97,7 +102,11 @@ impl Interrupts {
     }
 
     /// Carries SET_IRQS out.
-    pub(super) fn set(&mut self, set: &IrqSet, fds: Vec<OwnedFd>) -> Result<(), Errno> {
+    ///
+    /// # Errors
+    /// `EINVAL` for what does not exist and for a descriptor that is no
+    /// eventfd, `ENOTSUP` for what the interrupt type cannot do.
+    pub(super) fn set(&mut self, set: &IrqSet, fds: Vec<Given>) -> Result<(), Errno> {
         let info = self.info(set.index).ok_or(Errno::INVAL)?;
         let eventfd = matches!(set.data, IrqData::Eventfd);
         if !fds.is_empty() && (!eventfd || fds.len() != set.count as usize) {
@@ -115,13 +124,10 @@ impl Interrupts {
         if end > info.count {
             return Err(Errno::INVAL);
         }
-        for fd in &fds {
-            // A client may not make us wait in a write: it may hand us a
-            // full pipe.
-            let flags = rustix::fs::fcntl_getfl(fd)?;
-            rustix::fs::fcntl_setfl(fd, flags | OFlags::NONBLOCK)?;
+        if !fds.iter().all(|fd| self.signaller.takes(fd.as_fd())) {
+            return Err(Errno::INVAL);
         }
-        let mut fds = fds.into_iter();
+        let mut fds = fds.into_iter().map(Given::into_inner);
         for (i, number) in (set.start..end).enumerate() {
             match &set.data {
                 IrqData::Eventfd => self.assign(set.index, number, set.action, fds.next())?,
@@ -178,7 +184,7 @@ impl Interrupts {
             (irq_index::INTX, IrqAction::Mask) => self.intx_masked = true,
             (irq_index::INTX, IrqAction::Unmask) => self.unmask_intx(),
             (irq_index::INTX, IrqAction::Trigger) => {
-                ring(self.intx.as_ref());
+                self.ring(self.intx.as_ref());
                 self.intx_masked = true;
             }
             (irq_index::MSIX, IrqAction::Trigger) => self.signal(number as u16),
@@ -187,7 +193,7 @@ impl Interrupts {
                 self.deliver(number as u16);
             }
             (irq_index::REQ, IrqAction::Trigger) => {
-                ring(self.request.as_ref());
+                self.ring(self.request.as_ref());
             }
             _ => return Err(Errno::NOTSUP),
         }
@@ -205,9 +211,10 @@ impl Interrupts {
     }
 
     fn deliver(&mut self, vector: u16) {
-        let entry = &mut self.vectors[usize::from(vector)];
+        let entry = &self.vectors[usize::from(vector)];
         if entry.pending && !entry.masked && !entry.table_masked && !self.function_masked {
-            entry.pending = !ring(entry.fd.as_ref());
+            let rung = self.ring(entry.fd.as_ref());
+            self.vectors[usize::from(vector)].pending = !rung;
         }
     }
 
@@ -240,7 +247,7 @@ impl Interrupts {
     }
 
     fn deliver_intx(&mut self) {
-        if self.level && !self.intx_masked && ring(self.intx.as_ref()) {
+        if self.level && !self.intx_masked && self.ring(self.intx.as_ref()) {
             self.intx_masked = true;
         }
     }
@@ -255,11 +262,15 @@ impl Interrupts {
         (self.unmask.as_ref().map(AsFd::as_fd), self.unmask_generation)
     }
 
-    /// That descriptor is ready. One that is not an event counter is dropped,
-    /// or it would be ready for ever.
+    /// That descriptor is ready, or was until somebody else read it: then a
+    /// plain read would wait, for the client may have made it block. One that
+    /// fails is dropped, or it would be ready for ever.
     pub(super) fn unmask_ready(&mut self) {
         let Some(fd) = &self.unmask else { return };
-        match rustix::io::read(fd, &mut [0; 8]) {
+        let mut count = [0; 8];
+        let into = &mut [IoSliceMut::new(&mut count)];
+        // From where it is (preadv2(2)): an eventfd has no offsets.
+        match rustix::io::preadv2(fd, into, u64::MAX, ReadWriteFlags::NOWAIT) {
             Ok(8) => self.unmask_intx(),
             Err(Errno::AGAIN | Errno::INTR) => {}
             _ => {
@@ -271,14 +282,11 @@ impl Interrupts {
 
     /// Asks the VMM to unplug the device; false if it did not register for it.
     pub(super) fn request_unplug(&self) -> bool {
-        ring(self.request.as_ref())
+        self.ring(self.request.as_ref())
     }
-}
 
-/// Adds 1 to an event counter; false without one. A counter that is full has
-/// been signalled, and a descriptor that is no counter is the client's loss.
-fn ring(fd: Option<&OwnedFd>) -> bool {
-    let Some(fd) = fd else { return false };
-    let _ = rustix::io::write(fd, &1_u64.to_ne_bytes());
-    true
+    /// Adds 1 to an event counter; false without one.
+    fn ring(&self, fd: Option<&OwnedFd>) -> bool {
+        fd.is_some_and(|fd| self.signaller.signal(fd.as_fd()).is_ok())
+    }
 }

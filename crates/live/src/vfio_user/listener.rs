@@ -31,6 +31,14 @@ pub enum BindError {
         /// Why.
         source: io::Error,
     },
+    /// What signals interrupts without waiting for the client.
+    #[error(
+        "interrupts need Linux AIO (io_setup): {0}; is it allowed here, is fs.aio-max-nr reached?"
+    )]
+    Signaller(Errno),
+    /// What wakes us when work on files of clients has ended.
+    #[error("event descriptor: {0}")]
+    Workers(Errno),
     /// Memory for the shared doorbells.
     #[error("doorbell page: {0}")]
     Doorbells(Errno),

@@ -22,6 +22,7 @@ const BATCH: usize = 64;
 const LISTENER: u64 = 0;
 const CLIENT: u64 = 1;
 const UNMASK: u64 = 2;
+const WORKERS: u64 = 3;
 
 /// See the module.
 #[derive(Debug)]
@@ -29,8 +30,8 @@ pub struct Server {
     listener: Listener,
     connection: Option<Connection>,
     session: Session,
-    /// Holds the listener, the client and the INTx unmask descriptor, so that
-    /// the owner has only one to wait on.
+    /// Holds the listener, the client, the INTx unmask descriptor and what
+    /// wakes us for workers, so that the owner has only one to wait on.
     epoll: OwnedFd,
     /// What the client's socket is waited on for.
     interest: epoll::EventFlags,
@@ -48,13 +49,15 @@ impl Server {
     /// # Errors
     /// See [`BindError`].
     pub fn bind(directory: &Path, number: usize, info: EndpointInfo) -> Result<Self, BindError> {
-        let session = Session::new(info).map_err(BindError::Doorbells)?;
+        let session = Session::new(info)?;
         let listener = Listener::bind(directory, number)?;
         let fail =
             |errno: Errno| BindError::Io { path: listener.path().to_owned(), source: errno.into() };
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(fail)?;
         let data = epoll::EventData::new_u64(LISTENER);
         epoll::add(&epoll, listener.socket(), data, epoll::EventFlags::IN).map_err(fail)?;
+        let data = epoll::EventData::new_u64(WORKERS);
+        epoll::add(&epoll, session.workers.wake(), data, epoll::EventFlags::IN).map_err(fail)?;
         let interest = epoll::EventFlags::empty();
         Ok(Self {
             listener,
@@ -92,6 +95,9 @@ impl Server {
             return;
         }
         let ready = |which| events.iter().any(|event: &epoll::Event| event.data.u64() == which);
+        if ready(WORKERS) {
+            self.session.workers.heard();
+        }
         if ready(UNMASK) {
             self.session.interrupts.unmask_ready();
         }
@@ -112,7 +118,12 @@ impl Server {
                 self.session.counters.turned_away += 1;
                 continue;
             }
-            self.connection = Some(Connection::new(socket));
+            if !self.session.wants_client() {
+                self.session.counters.turned_away += 1;
+                self.closed = Some(Closed::NoWorker);
+                continue;
+            }
+            self.connection = Some(Connection::new(socket, self.session.disposal()));
             self.interest = epoll::EventFlags::empty();
             self.session.handle(now, Input::Connected);
             self.receive(now);
@@ -143,6 +154,9 @@ impl Server {
     }
 
     fn flush(&mut self, now: Instant) {
+        if let Some(why) = self.session.take_doomed() {
+            self.close(now, why);
+        }
         while let Some(connection) = &mut self.connection {
             let sent = if connection.blocked() {
                 connection.resume()
@@ -234,7 +248,7 @@ impl Server {
     /// See [`Session::dma_read`].
     pub fn dma_read(&mut self, now: Instant, address: u64, length: usize) -> DmaRead {
         let read = self.session.dma_read(now, address, length);
-        if matches!(read, DmaRead::Pending(_)) {
+        if !matches!(read, DmaRead::Done(_)) {
             self.flush(now);
         }
         read
@@ -243,7 +257,7 @@ impl Server {
     /// See [`Session::dma_write`].
     pub fn dma_write(&mut self, now: Instant, address: u64, data: &[u8]) -> DmaWrite {
         let write = self.session.dma_write(now, address, data);
-        if matches!(write, DmaWrite::Pending(_)) {
+        if write != DmaWrite::Done {
             self.flush(now);
         }
         write

@@ -8,13 +8,15 @@
 use super::access::{ACCESS_DEADLINE, Current};
 use super::action::{Action, Counters, Input, Presence, Token};
 use super::config::Config;
-use super::connection::{Incoming, Outgoing};
+use super::connection::{Closed, Incoming, Outgoing};
 use super::dma::{Dma, DmaError, DmaId, Ended};
 use super::doorbell::Doorbells;
 use super::info::EndpointInfo;
 use super::irq::{Interrupts, Source};
+use super::listener::BindError;
 use super::msix::Table;
-use crate::guest::Memory;
+use crate::guest::{Disposal, Memory, Worker, Workers};
+use crate::mapping::Signaller;
 use bytes::Bytes;
 use rustix::io::Errno;
 use std::collections::VecDeque;
@@ -25,7 +27,8 @@ use wire::vfio_user::{DEFAULT_MAX_DATA_XFER_SIZE, Kind, region_index};
 const MAX_ACTIONS: usize = 64;
 /// Commands kept while one is being carried out.
 const MAX_QUEUE: usize = 64;
-/// Descriptors that come with those: they are the process's, not the client's.
+/// Descriptors that come with those, and what the worker has not yet let go of:
+/// they are the process's, not the client's.
 const MAX_QUEUED_FDS: usize = 32;
 /// Bytes kept for a client that does not read.
 pub(super) const MAX_OUTGOING: usize = 1 << 20;
@@ -48,6 +51,11 @@ pub struct Session {
     pub(super) memory: Memory,
     pub(super) interrupts: Interrupts,
     pub(super) dma: Dma,
+    pub(super) workers: Workers,
+    /// The client's.
+    pub(super) worker: Worker,
+    /// Why the client may not stay.
+    pub(super) doomed: Option<Closed>,
     pub(super) state: State,
     pub(super) client_xfer: usize,
     /// Commands that wait, with their arrival.
@@ -73,14 +81,19 @@ impl Session {
     /// A session without a client.
     ///
     /// # Errors
-    /// What [`Doorbells::new`] says.
-    pub fn new(info: EndpointInfo) -> Result<Self, Errno> {
+    /// What the kernel does not give.
+    pub fn new(info: EndpointInfo) -> Result<Self, BindError> {
         let config = Config::new(&info);
         let msix = config.msix_capability();
+        let signaller = Signaller::of_process().map_err(BindError::Signaller)?;
+        let workers = Workers::new().map_err(BindError::Workers)?;
         Ok(Self {
-            doorbells: info.shared.map(Doorbells::new).transpose()?,
+            doorbells: info.shared.map(Doorbells::new).transpose().map_err(BindError::Doorbells)?,
             table: Table::new(msix),
-            interrupts: Interrupts::new(msix.map_or(0, |msix| msix.vectors)),
+            interrupts: Interrupts::new(msix.map_or(0, |msix| msix.vectors), signaller),
+            worker: workers.hire(),
+            workers,
+            doomed: None,
             info,
             config,
             memory: Memory::new(),
@@ -131,11 +144,17 @@ impl Session {
         self.actions.pop_front()
     }
 
-    /// The next DMA access that has ended by message. [`poll`](Self::poll)
+    /// The next DMA access that has ended later. [`poll`](Self::poll)
     /// yields them too; this is for an owner that takes no actions now, so that
     /// the client's commands wait, but needs its DMA.
     pub fn poll_dma(&mut self, now: Instant) -> Option<(DmaId, Result<Bytes, DmaError>)> {
-        while let Some(ended) = self.dma.expire(now) {
+        while self.dma.has_jobs()
+            && let Some(ended) = self.worker.ended()
+        {
+            let ended = self.dma.job_ended(ended);
+            self.dma_ended(ended);
+        }
+        while let Some(ended) = self.dma.expire(now, &self.worker) {
             self.dma_ended(ended);
         }
         self.ended.pop_front()
@@ -157,7 +176,24 @@ impl Session {
     /// Whether another message may be handed in.
     pub fn wants_input(&self) -> bool {
         let fds: usize = self.queue.iter().map(|(message, _)| message.fds.len()).sum();
+        let fds = fds + self.worker.disposals();
         self.queue.len() < MAX_QUEUE && fds < MAX_QUEUED_FDS && self.outgoing_bytes < MAX_OUTGOING
+    }
+
+    /// Whether another client can be had: one that hands over descriptors
+    /// needs a worker for them.
+    pub fn wants_client(&self) -> bool {
+        self.workers.has_room()
+    }
+
+    /// Where descriptors of the client go when nobody needs them.
+    pub fn disposal(&self) -> Disposal {
+        self.worker.disposal()
+    }
+
+    /// Why the client has to go, told once.
+    pub fn take_doomed(&mut self) -> Option<Closed> {
+        self.doomed.take()
     }
 
     /// Answers an action. A token that is no longer waited for (its client has
@@ -236,11 +272,17 @@ impl Session {
         self.current = None;
         self.outgoing.clear();
         self.outgoing_bytes = 0;
-        self.memory.clear();
+        // To unmap a large guest takes long when we are the last to hold it.
+        self.worker.dispose(self.memory.clear());
+        self.worker = self.workers.hire();
+        self.doomed = None;
         self.dma.clear();
         self.ended.clear();
         self.held.clear();
         self.interrupts.disconnect();
+        // A page that the client before still has would be rung by it; without
+        // memory for one, doorbells are trapped.
+        self.doorbells = self.info.shared.and_then(|range| Doorbells::new(range).ok());
         self.reset_function();
         let used = std::mem::replace(&mut self.state, State::Absent) == State::Ready;
         self.msix_enabled = false;

@@ -1,10 +1,10 @@
 //! What the device does to the guest: DMA, and interrupts behind it.
 
-use super::connection::Incoming;
+use super::connection::{Closed, Incoming};
 use super::dma::{DmaError, DmaRead, DmaWrite, Ended, MAX_DMA, Part};
 use super::irq::Source;
 use super::session::{MAX_OUTGOING, Session};
-use crate::guest::Fault;
+use crate::guest::{Fault, Segment, Way};
 use wire::Instant;
 
 impl Session {
@@ -61,24 +61,38 @@ impl Session {
         }
     }
 
-    fn message_parts(&self, address: u64, length: usize, write: bool) -> Result<Vec<Part>, Fault> {
-        let all = self.memory.segments(address, length, write)?;
-        let by_message = all.into_iter().filter(|segment| !segment.shared);
-        Ok(by_message
-            .map(|segment| Part {
-                at: segment.at,
-                address: segment.address,
-                length: segment.length,
-            })
-            .collect())
+    /// The parts of an access that are not done at once, and the others.
+    fn parts(
+        &self,
+        address: u64,
+        length: usize,
+        write: bool,
+    ) -> Result<(Vec<Part>, Vec<Segment>), Fault> {
+        let (mut later, mut at_once) = (Vec::new(), Vec::new());
+        for segment in self.memory.segments(address, length, write)? {
+            let place = match segment.way {
+                Way::Mapped => {
+                    at_once.push(segment);
+                    continue;
+                }
+                Way::File(place) => Some(place),
+                Way::Message => None,
+            };
+            let Segment { at, address, length, .. } = segment;
+            later.push(Part { at, address, length, place });
+        }
+        Ok((later, at_once))
     }
 
     fn fault(&mut self, error: DmaError) -> DmaError {
         self.counters.dma_faults += 1;
+        if let Some(address) = self.memory.lost() {
+            self.doomed = Some(Closed::MemoryLost(address));
+        }
         error
     }
 
-    /// Whether DMA messages may be sent at all now.
+    /// Whether another part may be sent at all now.
     fn dma_room(&self, parts: &[Part], limit: usize) -> bool {
         self.outgoing_bytes < MAX_OUTGOING && self.dma.has_room(parts, limit)
     }
@@ -88,27 +102,31 @@ impl Session {
         if length > MAX_DMA {
             return DmaRead::Failed(self.fault(DmaError::TooLong));
         }
+        if self.must_wait(address, length, false) {
+            return DmaRead::Full;
+        }
         let mut buffer = vec![0; length];
         match self.memory.read_into(address, &mut buffer) {
             Ok(()) => return DmaRead::Done(buffer.into()),
-            Err(Fault::ByMessage) => {}
+            Err(Fault::Later) => {}
             Err(_) => return DmaRead::Failed(self.fault(DmaError::Fault)),
         }
-        let Ok(parts) = self.message_parts(address, length, false) else {
+        let Ok((parts, at_once)) = self.parts(address, length, false) else {
             return DmaRead::Failed(self.fault(DmaError::Fault));
         };
         let limit = self.client_xfer;
         if !self.dma_room(&parts, limit) {
             return DmaRead::Full;
         }
-        for segment in self.memory.segments(address, length, false).unwrap_or_default() {
+        for segment in at_once {
             let part = &mut buffer[segment.at..segment.at + segment.length];
-            if segment.shared && self.memory.read_into(segment.address, part).is_err() {
+            if self.memory.read_into(segment.address, part).is_err() {
                 return DmaRead::Failed(self.fault(DmaError::Fault));
             }
         }
         let mut sent = Vec::new();
-        let id = self.dma.read(now, buffer, &parts, limit, |message| sent.push(message));
+        let send = |message| sent.push(message);
+        let id = self.dma.read(now, buffer, parts, limit, &self.worker, send);
         sent.into_iter().for_each(|message| self.send(message));
         DmaRead::Pending(id)
     }
@@ -118,28 +136,41 @@ impl Session {
         if data.len() > MAX_DMA {
             return DmaWrite::Failed(self.fault(DmaError::TooLong));
         }
+        if self.must_wait(address, data.len(), true) {
+            return DmaWrite::Full;
+        }
         match self.memory.write(address, data) {
             Ok(()) => return DmaWrite::Done,
-            Err(Fault::ByMessage) => {}
+            Err(Fault::Later) => {}
             Err(_) => return DmaWrite::Failed(self.fault(DmaError::Fault)),
         }
-        let Ok(parts) = self.message_parts(address, data.len(), true) else {
+        let Ok((parts, at_once)) = self.parts(address, data.len(), true) else {
             return DmaWrite::Failed(self.fault(DmaError::Fault));
         };
         let limit = self.client_xfer;
         if !self.dma_room(&parts, limit) {
             return DmaWrite::Full;
         }
-        for segment in self.memory.segments(address, data.len(), true).unwrap_or_default() {
+        for segment in at_once {
             let part = &data[segment.at..segment.at + segment.length];
-            if segment.shared && self.memory.write(segment.address, part).is_err() {
+            if self.memory.write(segment.address, part).is_err() {
                 return DmaWrite::Failed(self.fault(DmaError::Fault));
             }
         }
         let mut sent = Vec::new();
-        let id = self.dma.write(now, data, &parts, limit, |message| sent.push(message));
+        let send = |message| sent.push(message);
+        let id = self.dma.write(now, data, parts, limit, &self.worker, send);
         sent.into_iter().for_each(|message| self.send(message));
         DmaWrite::Pending(id)
+    }
+
+    /// Whether an access could overtake a write that is under way: a read or
+    /// write may not pass a posted write (PCI Express Base 4.0, section 2.4.1).
+    fn must_wait(&self, address: u64, length: usize, write: bool) -> bool {
+        self.dma.writes_answered() < self.dma.next_write()
+            && self
+                .parts(address, length, write)
+                .is_ok_and(|(parts, _)| self.dma.could_overtake(&parts, length))
     }
 
     pub(super) fn take_reply(&mut self, message: &Incoming) {

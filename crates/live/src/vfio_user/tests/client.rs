@@ -182,6 +182,18 @@ impl Bench {
         }
     }
 
+    /// Lets the server work until the client has something to read: it may have
+    /// to wait for its worker.
+    pub fn pump_until_answered(&mut self) {
+        use rustix::event::{PollFd, PollFlags, Timespec};
+        let limit = Timespec { tv_sec: 5, tv_nsec: 0 };
+        while self.client.is_quiet() {
+            let mut fds = [PollFd::new(&self.server, PollFlags::IN)];
+            assert_eq!(rustix::event::poll(&mut fds, Some(&limit)), Ok(1), "no answer");
+            self.pump();
+        }
+    }
+
     pub fn carry_out(&mut self, action: Action) {
         let (now, server) = (self.now, &mut self.server);
         match action {
@@ -211,6 +223,7 @@ impl Bench {
 
     pub fn exchange(&mut self, command: Command, payload: &[u8], fds: &[BorrowedFd<'_>]) -> Reply {
         self.post(command, payload, fds);
+        self.pump_until_answered();
         let reply = self.client.receive();
         assert_eq!((reply.header.id, reply.header.command), (7, command.number()));
         reply

@@ -1,9 +1,13 @@
 //! Interrupts: descriptors, masks, levels.
 
 use super::client::{Bench, eventfd, rung};
+use crate::guest::{Given, Workers};
+use crate::vfio_user::irq::Interrupts;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::pipe::PipeFlags;
-use wire::vfio_user::{IrqAction, IrqData};
+use wire::vfio_user::{IrqAction, IrqData, IrqSet};
+
+const EINVAL: u32 = 22;
 
 const INTX: u32 = 0;
 const MSIX: u32 = 2;
@@ -170,20 +174,95 @@ fn what_makes_no_sense_is_refused() {
 }
 
 #[test]
-fn a_descriptor_that_is_no_event_counter_stops_nobody() {
+fn a_descriptor_that_is_no_event_counter_is_refused() {
     let mut bench = Bench::new();
     // A full pipe that would block.
     let (_read, write) = rustix::pipe::pipe_with(PipeFlags::NONBLOCK).unwrap();
     while rustix::io::write(&write, &[0; 4096]).is_ok() {}
     let flags = rustix::fs::fcntl_getfl(&write).unwrap();
     rustix::fs::fcntl_setfl(&write, flags - rustix::fs::OFlags::NONBLOCK).unwrap();
-    assert_eq!(bench.set_irqs(TRIGGER, (MSIX, 0, 1), &[write.as_fd()]), None);
+    assert_eq!(bench.set_irqs(TRIGGER, (MSIX, 0, 1), &[write.as_fd()]), Some(EINVAL));
     bench.server.signal(0);
     // One that is always ready, and has nothing to say.
     let (read, write) = rustix::pipe::pipe().unwrap();
     drop(write);
     let by_fd = (IrqData::Eventfd, IrqAction::Unmask);
-    assert_eq!(bench.set_irqs(by_fd, (INTX, 0, 1), &[read.as_fd()]), None);
+    assert_eq!(bench.set_irqs(by_fd, (INTX, 0, 1), &[read.as_fd()]), Some(EINVAL));
+    // None of several is taken if one is wrong.
+    let event = eventfd();
+    let both = [event.as_fd(), read.as_fd()];
+    assert_eq!(bench.set_irqs(TRIGGER, (MSIX, 0, 2), &both), Some(EINVAL));
+    bench.server.signal(0);
+    assert_eq!(rung(&event), 0);
     bench.pump();
     assert_eq!(bench.read(0, 4, 4), [4, 5, 6, 7]);
+}
+
+/// Makes a descriptor block, as its giver can at any time: the flag belongs to
+/// what both descriptors share.
+fn make_blocking(fd: &OwnedFd) {
+    let flags = rustix::fs::fcntl_getfl(fd).unwrap();
+    rustix::fs::fcntl_setfl(fd, flags - rustix::fs::OFlags::NONBLOCK).unwrap();
+}
+
+/// Runs `work` on a thread of its own and fails if it does not come to an end.
+fn ends<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    let (done, result) = std::sync::mpsc::channel();
+    std::thread::spawn(move || done.send(work()));
+    result.recv_timeout(std::time::Duration::from_secs(20)).expect("it waits for the client")
+}
+
+#[test]
+fn a_full_counter_that_was_made_to_block_stops_nobody() {
+    let full = || {
+        let event = eventfd();
+        rustix::io::write(&event, &(u64::MAX - 1).to_ne_bytes()).unwrap();
+        event
+    };
+    let (msix, intx, request) = (full(), full(), full());
+    let own = [&msix, &intx, &request].map(|fd| fd.try_clone().unwrap());
+    let served = ends(move || {
+        let mut bench = Bench::new();
+        assert_eq!(bench.set_irqs(TRIGGER, (MSIX, 0, 1), &[msix.as_fd()]), None);
+        assert_eq!(bench.set_irqs(TRIGGER, (INTX, 0, 1), &[intx.as_fd()]), None);
+        assert_eq!(bench.set_irqs(TRIGGER, (REQ, 0, 1), &[request.as_fd()]), None);
+        // Behind our back.
+        own.iter().for_each(make_blocking);
+        bench.server.signal(0);
+        bench.server.set_intx(true);
+        assert!(bench.server.request_unplug());
+        // The client's own trigger goes the same way.
+        for which in [(MSIX, 0, 1), (INTX, 0, 1), (REQ, 0, 1)] {
+            assert_eq!(bench.set_irqs(FIRE, which, &[]), None);
+        }
+        bench.read(0, 4, 4)
+    });
+    assert_eq!(served, [4, 5, 6, 7]);
+}
+
+#[test]
+fn an_unmask_descriptor_that_somebody_else_read_stops_nobody() {
+    ends(|| {
+        let signaller = crate::mapping::Signaller::of_process().unwrap();
+        let mut interrupts = Interrupts::new(1, signaller);
+        let (event, unmask) = (eventfd(), eventfd());
+        let own = unmask.try_clone().unwrap();
+        let worker = Workers::new().unwrap().hire();
+        let mut assign = |action, fd: OwnedFd| {
+            let (data, index, start, count) = (IrqData::Eventfd, INTX, 0, 1);
+            let set = IrqSet { data, action, index, start, count };
+            interrupts.set(&set, vec![Given::new(fd, worker.disposal())]).unwrap();
+        };
+        assign(IrqAction::Trigger, event.try_clone().unwrap());
+        assign(IrqAction::Unmask, unmask);
+        make_blocking(&own);
+        interrupts.set_intx(true);
+        assert_eq!(rung(&event), 1);
+        // Said to be ready, and empty by now.
+        interrupts.unmask_ready();
+        assert_eq!(rung(&event), 0);
+        rustix::io::write(&own, &1_u64.to_ne_bytes()).unwrap();
+        interrupts.unmask_ready();
+        assert_eq!(rung(&event), 1);
+    });
 }

@@ -1,6 +1,7 @@
 //! Messages as such: versions, pieces, limits, what nobody knows.
 
 use super::client::{Bench, access, bench_capabilities, eventfd, message};
+use crate::guest::Way;
 use crate::vfio_user::{Action, Server, connection::MAX_PAYLOAD, testing};
 use rustix::fd::AsFd;
 use wire::vfio_user::{
@@ -103,7 +104,8 @@ fn descriptors_stay_with_their_message() {
         assert_eq!((header.id, header.error), (id, None));
     }
     let memory = bench.server.memory();
-    let shared = |address| memory.segments(address, 1, false).unwrap()[0].shared;
+    let shared =
+        |address| matches!(memory.segments(address, 1, false).unwrap()[0].way, Way::Mapped);
     assert_eq!([0x1000, 0x2000, 0x3000].map(shared), [false, true, false]);
 }
 
@@ -167,6 +169,7 @@ fn too_many_descriptors_are_closed_and_refused() {
     bench.client.send(&bytes[..16], &ten);
     bench.client.send(&bytes[16..], &ten);
     bench.pump();
+    bench.pump_until_answered();
     assert_eq!(bench.client.receive().header.error, Some(EMFILE));
     // Other tests open and close theirs meanwhile; a leak here would be 77.
     assert!(open() < before + 60);

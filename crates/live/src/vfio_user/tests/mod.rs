@@ -4,6 +4,7 @@
 mod client;
 mod config;
 mod dma;
+mod files;
 mod irqs;
 mod lifecycle;
 mod messages;

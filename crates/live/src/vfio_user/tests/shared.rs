@@ -81,15 +81,24 @@ fn a_reset_forgets_what_was_rung() {
     let [Action::Reset { token, .. }] = bench.take_actions()[..] else { panic!() };
     bench.server.reply(bench.now, token, Ok(&[]));
     assert_eq!(rung(&mut bench), []);
-    // And so does another client, who finds the page as it was made.
+}
+
+#[test]
+fn the_page_of_a_client_that_has_gone_rings_nothing() {
+    let mut bench = Bench::with(testing::shared_endpoint());
+    let page = info(&mut bench, 4096).1.unwrap();
     page.write(4, &9_u32.to_le_bytes()).unwrap();
-    bench.answer = true;
     bench.client = super::client::Client::connect(bench.server.path());
     bench.pump();
     bench.greet(&None);
     bench.take_actions();
     assert_eq!(rung(&mut bench), []);
-    assert_eq!(page.load(4), Some(u32::MAX));
+    // Still mapped by the one before.
+    page.write(4, &9_u32.to_le_bytes()).unwrap();
+    assert_eq!(rung(&mut bench), []);
+    let new = info(&mut bench, 4096).1.unwrap();
+    new.write(8, &7_u32.to_le_bytes()).unwrap();
+    assert_eq!(rung(&mut bench), [(0x1008, 7)]);
 }
 
 #[test]

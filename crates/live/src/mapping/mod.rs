@@ -1,9 +1,17 @@
-//! Memory shared with another process: the only room with unsafe code.
+//! Memory shared with another process, and system calls that rustix has no
+//! safe call for: the only room with unsafe code.
 //!
 //! The other process changes the bytes whenever it likes, so nothing here
 //! hands out a reference to them: bytes are copied in and out, and every value
-//! read is a snapshot that the caller judges.
+//! read is a snapshot that the caller judges. It can also take the pages away:
+//! then the mapping is dead, and every access says so (`fault.rs`).
 
+mod fault;
+mod signaller;
+
+pub use signaller::Signaller;
+
+use fault::Guard;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{FileType, MemfdFlags, SealFlags};
 use rustix::io::Errno;
@@ -15,6 +23,9 @@ use std::sync::atomic::{AtomicU32, Ordering, fence};
 /// Page size of every host farlane runs on; file offsets of a mapping are
 /// multiples of it.
 pub const PAGE: usize = 4096;
+
+/// `HUGETLBFS_MAGIC` of linux/magic.h.
+const HUGETLBFS_MAGIC: u64 = 0x9584_58f6;
 
 /// Copies up to this many bytes go word by word, in address order.
 const BY_WORD: usize = 64;
@@ -30,6 +41,8 @@ pub struct Mapping {
     skip: usize,
     /// Bytes of the part.
     length: usize,
+    /// `None` only while it is dropped.
+    guard: Option<Guard>,
 }
 
 // SAFETY: the pages belong to this value alone until it is dropped, and stay
@@ -40,9 +53,10 @@ impl Mapping {
     /// Maps `length` bytes of `fd` from byte `offset` on, shared.
     ///
     /// # Errors
-    /// `EINVAL` for no bytes, an overflow, or bytes beyond the end of the file
-    /// (touching those would kill the process); otherwise what fstat and mmap
-    /// say, for example `EACCES` for a right that the descriptor lacks.
+    /// `EINVAL` for no bytes, an overflow, or bytes beyond the end of the
+    /// file; `ENOMEM` for more mappings than one process has; otherwise what
+    /// fstat, fstatfs and mmap say, for example `EACCES` for a right that the
+    /// descriptor lacks.
     pub fn new(
         fd: BorrowedFd<'_>,
         offset: u64,
@@ -50,15 +64,17 @@ impl Mapping {
         read: bool,
         write: bool,
     ) -> Result<Self, Errno> {
-        let skip = offset % PAGE as u64;
-        let mapped = skip.checked_add(length).ok_or(Errno::INVAL)?;
+        let page = page_size(fd)?;
+        let skip = offset % page;
         let end = offset.checked_add(length).ok_or(Errno::INVAL)?;
+        let mapped =
+            skip.checked_add(length).and_then(|bytes| bytes.checked_next_multiple_of(page));
+        let mapped = mapped.and_then(|bytes| usize::try_from(bytes).ok()).ok_or(Errno::INVAL)?;
         let stat = rustix::fs::fstat(fd)?;
         let regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
         if length == 0 || (regular && end > stat.st_size as u64) {
             return Err(Errno::INVAL);
         }
-        let mapped = usize::try_from(mapped).map_err(|_| Errno::INVAL)?;
         let mut protection = ProtFlags::empty();
         protection.set(ProtFlags::READ, read);
         protection.set(ProtFlags::WRITE, write);
@@ -75,7 +91,22 @@ impl Mapping {
             )
         }?;
         let pages = NonNull::new(pages).ok_or(Errno::FAULT)?;
-        Ok(Self { pages, mapped, skip: skip as usize, length: length as usize })
+        // From here on it is unmapped also when something fails.
+        let mut mapping =
+            Self { pages, mapped, skip: skip as usize, length: length as usize, guard: None };
+        mapping.guard = Some(Guard::new(pages.as_ptr() as usize, mapped, page as usize)?);
+        Ok(mapping)
+    }
+
+    /// Whether the other process has taken pages away: some access has found
+    /// nothing, and all that follow say so.
+    pub fn is_dead(&self) -> bool {
+        self.guard.as_ref().is_none_or(Guard::is_dead)
+    }
+
+    /// Nothing if the access that was just made found nothing.
+    fn alive<T>(&self, value: T) -> Option<T> {
+        (!self.is_dead()).then_some(value)
     }
 
     /// Bytes.
@@ -93,19 +124,19 @@ impl Mapping {
         Some(unsafe { self.pages.as_ptr().cast::<u8>().add(self.skip + offset) })
     }
 
-    /// Copies bytes out; `None` if any lies outside. The mapping must have
-    /// been made readable.
+    /// Copies bytes out; `None` if any lies outside or the mapping is dead. It
+    /// must have been made readable.
     pub fn read(&self, offset: usize, into: &mut [u8]) -> Option<()> {
         let from = self.at(offset, into.len())?;
         // SAFETY: `from` has into.len() mapped bytes, which `into`, being
         // memory of this process alone, does not overlap.
         unsafe { std::ptr::copy_nonoverlapping(from, into.as_mut_ptr(), into.len()) };
         fence(Ordering::Acquire);
-        Some(())
+        self.alive(())
     }
 
-    /// Copies bytes in; `None` if any would lie outside. The mapping must have
-    /// been made writable. Whoever sees the last bytes of a short write sees
+    /// Copies bytes in; `None` if any would lie outside or the mapping is dead.
+    /// It must have been made writable. Whoever sees the last bytes of a short write sees
     /// the first ones and all earlier writes: a completion entry's phase bit
     /// may not overtake its other fields or the data.
     pub fn write(&self, offset: usize, bytes: &[u8]) -> Option<()> {
@@ -114,7 +145,7 @@ impl Mapping {
         if bytes.len() > BY_WORD || !(to as usize | bytes.len()).is_multiple_of(4) {
             // SAFETY: as in `read`, the other way round.
             unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
-            return Some(());
+            return self.alive(());
         }
         for (i, word) in bytes.chunks_exact(4).enumerate() {
             let word = u32::from_ne_bytes([word[0], word[1], word[2], word[3]]);
@@ -123,7 +154,7 @@ impl Mapping {
             let cell = unsafe { AtomicU32::from_ptr(to.add(i * 4).cast()) };
             cell.store(word, Ordering::Release);
         }
-        Some(())
+        self.alive(())
     }
 
     fn cell(&self, offset: usize) -> Option<&AtomicU32> {
@@ -136,24 +167,37 @@ impl Mapping {
         Some(unsafe { AtomicU32::from_ptr(at.cast()) })
     }
 
-    /// The aligned double word at `offset`; `None` outside.
+    /// The aligned double word at `offset`; `None` outside or if dead.
     pub fn load(&self, offset: usize) -> Option<u32> {
-        Some(self.cell(offset)?.load(Ordering::Acquire))
+        let value = self.cell(offset)?.load(Ordering::Acquire);
+        self.alive(value)
     }
 
     /// Takes the aligned double word at `offset` and leaves `rest`; `None`
-    /// outside.
+    /// outside or if dead.
     pub fn swap(&self, offset: usize, rest: u32) -> Option<u32> {
-        Some(self.cell(offset)?.swap(rest, Ordering::AcqRel))
+        let value = self.cell(offset)?.swap(rest, Ordering::AcqRel);
+        self.alive(value)
     }
 }
 
 impl Drop for Mapping {
     fn drop(&mut self) {
+        // First, for the addresses may be another mapping's right after.
+        self.guard = None;
         // SAFETY: mapped by `new` with this length, and no pointer into it
         // outlives `self`. An error can only mean that it is gone already.
         let _ = unsafe { rustix::mm::munmap(self.pages.as_ptr(), self.mapped) };
     }
+}
+
+/// Bytes of a page of the file: a mapping begins and ends at its multiples.
+fn page_size(fd: BorrowedFd<'_>) -> Result<u64, Errno> {
+    let system = rustix::fs::fstatfs(fd)?;
+    // A file system of huge pages has blocks of that size (Linux
+    // fs/hugetlbfs/inode.c, `hugetlbfs_statfs`).
+    let huge = system.f_type as u64 == HUGETLBFS_MAGIC;
+    Ok(if huge { (system.f_bsize as u64).max(PAGE as u64) } else { PAGE as u64 })
 }
 
 /// Memory of ours that a client may map: an anonymous file that can no longer
@@ -176,7 +220,7 @@ impl Shared {
         let file = rustix::fs::memfd_create(name, flags)?;
         let size = offset.checked_add(length).ok_or(Errno::INVAL)?;
         rustix::fs::ftruncate(&file, size)?;
-        // Else a client could cut the file and our next look would kill us.
+        // A client that cuts the file would lose its doorbells.
         let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
         rustix::fs::fcntl_add_seals(&file, seals)?;
         let mapping = Mapping::new(file.as_fd(), offset, length, true, true)?;

@@ -1,0 +1,285 @@
+//! A thread for what may take for ever: system calls on files of a client.
+//!
+//! A file can lie on a file system whose server is slow, hangs (NFS) or is the
+//! client itself (FUSE). Then a read, a write and even a close sleep as long as
+//! that server likes, and nobody can wake the thread: at worst not even the end
+//! of the process does. So a client has a [`Worker`] that does them, and the
+//! node's loop never waits for it.
+//!
+//! Threads that hang in the kernel cannot be ended, and a client that connects
+//! again and again must not leave one behind each time: an endpoint has at most
+//! [`MOST_WORKERS`], and takes no client while all of them are at work.
+
+use super::given::Given;
+use bytes::Bytes;
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
+
+/// Threads of one endpoint: that of its client, and those that still wait for
+/// files of clients before.
+pub const MOST_WORKERS: usize = 16;
+
+/// Which access, and the byte offset in it: names a job.
+pub type JobId = (u64, usize);
+
+/// How a job ended: a read's bytes, or no bytes for a write. `None` if some
+/// bytes are not there.
+pub type Ended = (JobId, Option<Bytes>);
+
+/// The workers of one endpoint.
+#[derive(Debug)]
+pub struct Workers {
+    /// Held by every thread as well.
+    alive: Arc<()>,
+    /// Readable when a job has ended.
+    wake: Arc<OwnedFd>,
+}
+
+impl Workers {
+    /// No workers yet.
+    ///
+    /// # Errors
+    /// If the kernel gives no eventfd.
+    pub fn new() -> Result<Self, Errno> {
+        let wake = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
+        Ok(Self { alive: Arc::new(()), wake: Arc::new(wake) })
+    }
+
+    /// Whether there is room for another client's.
+    pub fn has_room(&self) -> bool {
+        Arc::strong_count(&self.alive) <= MOST_WORKERS
+    }
+
+    /// A worker for a client. Its thread starts with the first job.
+    pub fn hire(&self) -> Worker {
+        Worker(Arc::new(Shared {
+            state: Mutex::default(),
+            more: Condvar::new(),
+            alive: Arc::downgrade(&self.alive),
+            wake: self.wake.clone(),
+        }))
+    }
+
+    /// Readable when a job has ended; see [`heard`](Self::heard).
+    pub fn wake(&self) -> BorrowedFd<'_> {
+        self.wake.as_fd()
+    }
+
+    /// Makes [`wake`](Self::wake) unreadable again.
+    pub fn heard(&self) {
+        let _ = rustix::io::read(&self.wake, &mut [0; 8]);
+    }
+}
+
+/// Bytes of a client's file.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// The file.
+    pub file: Arc<Given>,
+    /// The first byte.
+    pub offset: u64,
+}
+
+enum Job {
+    Read {
+        id: JobId,
+        place: Place,
+        length: usize,
+    },
+    Write {
+        id: JobId,
+        place: Place,
+        data: Bytes,
+    },
+    /// Something whose end may take long.
+    Drop(#[allow(dead_code, reason = "dropped, no more")] Box<dyn Send>),
+}
+
+#[derive(Default)]
+struct State {
+    jobs: VecDeque<Job>,
+    /// Among the jobs and the one at work: those without an ID.
+    drops: usize,
+    ended: VecDeque<Ended>,
+    running: bool,
+    dismissed: bool,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    /// A job has come, or the client has gone.
+    more: Condvar,
+    alive: Weak<()>,
+    wake: Arc<OwnedFd>,
+}
+
+/// Where things go whose end may take long.
+#[derive(Clone)]
+pub struct Disposal(Arc<Shared>);
+
+/// One client's thread. Dismissed on drop: it ends as soon as it can.
+pub struct Worker(Arc<Shared>);
+
+impl Worker {
+    /// Reads `length` bytes.
+    pub fn read(&self, id: JobId, place: Place, length: usize) {
+        self.0.push(Job::Read { id, place, length });
+    }
+
+    /// Writes bytes.
+    pub fn write(&self, id: JobId, place: Place, data: Bytes) {
+        self.0.push(Job::Write { id, place, data });
+    }
+
+    /// Takes a job back that nobody waits for any more, unless it has begun.
+    pub fn cancel(&self, id: JobId) {
+        let mut state = self.0.lock();
+        let at = state.jobs.iter().position(|job| job.id() == Some(id));
+        let job = at.and_then(|at| state.jobs.remove(at));
+        // Its end may be the end of a file: not under the lock.
+        drop((state, job));
+    }
+
+    /// The next job that has ended.
+    pub fn ended(&self) -> Option<Ended> {
+        self.0.lock().ended.pop_front()
+    }
+
+    /// Lets go of `thing`, behind the jobs given so far.
+    pub fn dispose(&self, thing: impl Send + 'static) {
+        self.0.push(Job::Drop(Box::new(thing)));
+    }
+
+    /// How many things it has not yet let go of.
+    pub fn disposals(&self) -> usize {
+        self.0.lock().drops
+    }
+
+    /// The same as [`dispose`](Self::dispose), for those who own no worker.
+    pub fn disposal(&self) -> Disposal {
+        Disposal(self.0.clone())
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.dismissed = true;
+        let (jobs, drops) =
+            std::mem::take(&mut state.jobs).into_iter().partition(|job| job.id().is_some());
+        state.jobs = drops;
+        drop(state);
+        self.0.more.notify_one();
+        drop::<VecDeque<Job>>(jobs);
+    }
+}
+
+impl Disposal {
+    /// See [`Worker::dispose`].
+    pub fn dispose(&self, thing: impl Send + 'static) {
+        self.0.push(Job::Drop(Box::new(thing)));
+    }
+}
+
+impl Job {
+    fn id(&self) -> Option<JobId> {
+        match self {
+            Self::Read { id, .. } | Self::Write { id, .. } => Some(*id),
+            Self::Drop(_) => None,
+        }
+    }
+
+    fn carry_out(self) -> Option<Ended> {
+        match self {
+            Self::Read { id, place, length } => {
+                let mut bytes = vec![0; length];
+                let whole = whole(length, |done| {
+                    rustix::io::pread(&*place.file, &mut bytes[done..], place.offset + done as u64)
+                });
+                Some((id, whole.then(|| bytes.into())))
+            }
+            Self::Write { id, place, data } => {
+                let whole = whole(data.len(), |done| {
+                    rustix::io::pwrite(&*place.file, &data[done..], place.offset + done as u64)
+                });
+                Some((id, whole.then(Bytes::new)))
+            }
+            Self::Drop(_) => None,
+        }
+    }
+}
+
+/// Repeats a transfer of what follows the first bytes until `length` are done.
+fn whole(length: usize, mut transfer: impl FnMut(usize) -> Result<usize, Errno>) -> bool {
+    let mut done = 0;
+    while done < length {
+        match transfer(done) {
+            Ok(0) => return false,
+            Ok(count) => done += count,
+            Err(Errno::INTR) => {}
+            Err(_) => return false,
+        }
+    }
+    true
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("nobody panics with the lock")
+    }
+
+    fn push(self: &Arc<Self>, job: Job) {
+        let mut state = self.lock();
+        state.drops += usize::from(job.id().is_none());
+        state.jobs.push_back(job);
+        if !state.running {
+            let (own, alive) = (self.clone(), self.alive.upgrade());
+            let thread = std::thread::Builder::new().name("client files".to_owned());
+            // Without a thread the next job tries again.
+            state.running = thread.spawn(move || own.work(alive)).is_ok();
+        }
+        drop(state);
+        self.more.notify_one();
+    }
+
+    /// What the thread does.
+    fn work(&self, alive: Option<Arc<()>>) {
+        let mut state = self.lock();
+        loop {
+            let Some(job) = state.jobs.pop_front() else {
+                if state.dismissed {
+                    state.running = false;
+                    break;
+                }
+                state = self.more.wait(state).expect("nobody panics with the lock");
+                continue;
+            };
+            drop(state);
+            let dropped = job.id().is_none();
+            let ended = job.carry_out();
+            state = self.lock();
+            state.drops -= usize::from(dropped);
+            let wanted = !state.dismissed;
+            state.ended.extend(ended.filter(|_| wanted));
+            // The loop looks at results, and at whether there is room again.
+            let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+        }
+        drop((state, alive));
+    }
+}
+
+impl fmt::Debug for Worker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Worker").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Disposal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Disposal").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,280 @@
+//! Survives a touch of mapped bytes that are not there (SIGBUS): the file was
+//! cut, or a hole was punched into it and there is no page to fill it.
+//!
+//! Whoever shares a file with us can do that at any time. Seals do not help:
+//! files on hugetlbfs cannot be sealed, and a file sealed against shrinking can
+//! still be punched (memfd_create(2), fallocate(2)). So a handler puts a page
+//! of zeroes in the place of the one that is missing, and marks the mapping as
+//! dead: what was copied since is worth nothing. A fault anywhere else goes to
+//! the handler that was there before.
+//!
+//! The handler runs at any instruction of any thread, so it takes no lock and
+//! no memory: the ranges stand in a table of atomics of a fixed size
+//! (signal-safety(7); of system calls it makes mmap alone).
+
+use nix::libc;
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags};
+use std::ffi::c_void;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, compiler_fence};
+
+/// Mappings of the process at once: half of what the kernel allows by default
+/// (`vm.max_map_count`, 65530), for a page that is replaced splits one in three.
+const MOST: usize = 1 << 15;
+
+/// A place that is being filled; no mapping starts there.
+const TAKEN: usize = 1;
+
+static PLACES: [Place; MOST] = [const { Place::free() }; MOST];
+/// Places from here on were never used.
+static USED: AtomicUsize = AtomicUsize::new(0);
+/// What handled the signal before.
+static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
+
+/// A registered range of addresses.
+#[derive(Debug)]
+struct Place {
+    /// First byte; 0 if the place is free. Written last, so that a reader who
+    /// finds it twice has read the rest of the same range in between.
+    start: AtomicUsize,
+    /// Behind the last byte.
+    end: AtomicUsize,
+    /// Bytes of a page of the file.
+    page: AtomicUsize,
+    dead: AtomicBool,
+}
+
+impl Place {
+    const fn free() -> Self {
+        Self {
+            start: AtomicUsize::new(0),
+            end: AtomicUsize::new(0),
+            page: AtomicUsize::new(0),
+            dead: AtomicBool::new(false),
+        }
+    }
+
+    /// The start of the page with `address` in it, and its size, if the page
+    /// is a part of this range.
+    fn page_of(&self, address: usize) -> Option<(usize, usize)> {
+        let start = self.start.load(Ordering::Acquire);
+        let end = self.end.load(Ordering::Acquire);
+        let page = self.page.load(Ordering::Acquire);
+        let inside = start > TAKEN && (start..end).contains(&address);
+        let same = self.start.load(Ordering::Acquire) == start;
+        (inside && same).then(|| (start + (address - start) / page * page, page))
+    }
+}
+
+/// A range whose faults are survived, as long as this value lives.
+#[derive(Debug)]
+pub(super) struct Guard(&'static Place);
+
+impl Guard {
+    /// Registers `length` bytes from `start` on, in pages of `page` bytes; all
+    /// three are multiples of it.
+    ///
+    /// # Errors
+    /// `ENOMEM` if the table is full, otherwise what sigaction says.
+    pub(super) fn new(start: usize, length: usize, page: usize) -> Result<Self, Errno> {
+        install()?;
+        let free = |place: &&Place| {
+            let order = Ordering::AcqRel;
+            place.start.compare_exchange(0, TAKEN, order, Ordering::Relaxed).is_ok()
+        };
+        let at = PLACES.iter().position(|place| free(&place)).ok_or(Errno::NOMEM)?;
+        let place = &PLACES[at];
+        place.dead.store(false, Ordering::Relaxed);
+        place.end.store(start + length, Ordering::Release);
+        place.page.store(page, Ordering::Release);
+        USED.fetch_max(at + 1, Ordering::AcqRel);
+        place.start.store(start, Ordering::Release);
+        Ok(Self(place))
+    }
+
+    /// Whether a page of the range was found missing, by any access before
+    /// this call.
+    pub(super) fn is_dead(&self) -> bool {
+        // The handler runs on this very thread, between two instructions.
+        compiler_fence(Ordering::SeqCst);
+        self.0.dead.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.0.start.store(0, Ordering::Release);
+    }
+}
+
+/// Makes [`on_fault`] the process's handler, once.
+fn install() -> Result<(), Errno> {
+    static DONE: OnceLock<Result<(), Errno>> = OnceLock::new();
+    *DONE.get_or_init(|| {
+        let error = || Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO);
+        // SAFETY: all zeroes are an empty set of signals, no flags, and the
+        // default action.
+        let mut before: libc::sigaction = unsafe { std::mem::zeroed() };
+        // SAFETY: only asks; `before` has room for the answer.
+        if unsafe { libc::sigaction(libc::SIGBUS, std::ptr::null(), &raw mut before) } != 0 {
+            return Err(error());
+        }
+        let _ = BEFORE.set(before);
+        let ours = libc::sigaction {
+            sa_sigaction: on_fault as *const () as usize,
+            // On the other stack, as the handler before may need it: Rust's
+            // own reports overflows of the stack.
+            sa_flags: libc::SA_SIGINFO | libc::SA_ONSTACK,
+            ..before
+        };
+        // SAFETY: the handler has the three arguments of SA_SIGINFO and does
+        // only what signal-safety(7) allows.
+        match unsafe { libc::sigaction(libc::SIGBUS, &raw const ours, std::ptr::null_mut()) } {
+            0 => Ok(()),
+            _ => Err(error()),
+        }
+    })
+}
+
+/// Handles SIGBUS; see the module.
+extern "C" fn on_fault(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    // SAFETY: with SA_SIGINFO the kernel hands over a valid `info`, and SIGBUS
+    // has an address.
+    let (code, address) = unsafe { ((*info).si_code, (*info).si_addr() as usize) };
+    // What a process sent, in place of the kernel, has no address (sigaction(2)).
+    if code <= 0 || !replace(address) {
+        pass_on(signal, code, info, context);
+    }
+}
+
+/// Puts a page of zeroes under `address`, if it is in a registered range.
+fn replace(address: usize) -> bool {
+    let used = &PLACES[..USED.load(Ordering::Acquire).min(MOST)];
+    let found = used.iter().find_map(|place| Some((place, place.page_of(address)?)));
+    let Some((place, (start, page))) = found else { return false };
+    place.dead.store(true, Ordering::Release);
+    let flags = MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE;
+    let protection = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: the whole page lies in a range that a `Mapping` owns and through
+    // which nothing but bytes and integers are copied; it cannot be dropped
+    // now, for one of its accesses has made this fault.
+    unsafe { rustix::mm::mmap_anonymous(start as *mut c_void, page, protection, flags) }.is_ok()
+}
+
+/// A fault that is not ours.
+fn pass_on(
+    signal: libc::c_int,
+    code: libc::c_int,
+    info: *mut libc::siginfo_t,
+    context: *mut c_void,
+) {
+    let Some(before) = BEFORE.get() else { return };
+    match before.sa_sigaction {
+        libc::SIG_DFL | libc::SIG_IGN => {
+            // SAFETY: back to an action that sigaction has given us. The
+            // instruction faults again when we return; what was sent is
+            // delivered again.
+            unsafe {
+                libc::sigaction(signal, before, std::ptr::null_mut());
+                if code <= 0 {
+                    libc::raise(signal);
+                }
+            }
+        }
+        handler if before.sa_flags & libc::SA_SIGINFO != 0 => {
+            // SAFETY: a handler with SA_SIGINFO has these arguments.
+            let handler: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut c_void) =
+                unsafe { std::mem::transmute(handler) };
+            handler(signal, info, context);
+        }
+        handler => {
+            // SAFETY: a handler without SA_SIGINFO has this argument.
+            let handler: extern "C" fn(libc::c_int) = unsafe { std::mem::transmute(handler) };
+            handler(signal);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Mapping, Shared};
+    use rustix::fd::{AsFd, OwnedFd};
+    use rustix::fs::MemfdFlags;
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::Command;
+
+    /// Memory that its owner can cut.
+    fn unsealed(size: u64) -> OwnedFd {
+        let file = rustix::fs::memfd_create("ram", MemfdFlags::CLOEXEC).unwrap();
+        rustix::fs::ftruncate(&file, size).unwrap();
+        file
+    }
+
+    #[test]
+    fn a_file_that_is_cut_is_a_dead_mapping_and_no_more() {
+        let file = unsealed(0x3000);
+        let map = |offset| Mapping::new(file.as_fd(), offset, 0x1000, true, true).unwrap();
+        let maps: Vec<_> = [0, 0x1000, 0x2000].map(map).into();
+        maps.iter().for_each(|map| map.write(0, &[7; 100]).unwrap());
+        rustix::fs::ftruncate(&file, 0x1000).unwrap();
+        // Each by another way to touch it.
+        let mut back = [1; 100];
+        assert_eq!(maps[1].read(0, &mut back), None);
+        assert_eq!(maps[2].load(0), None);
+        assert_eq!(maps[2].swap(4, 1), None);
+        assert_eq!(maps[2].write(8, &[1; 8]), None);
+        assert!(maps[1].is_dead() && maps[2].is_dead() && !maps[0].is_dead());
+        assert_eq!(maps[0].read(0, &mut back), Some(()));
+        assert_eq!(back, [7; 100]);
+        // Dead for ever, also when the file has grown again.
+        rustix::fs::ftruncate(&file, 0x3000).unwrap();
+        assert_eq!(maps[1].read(0, &mut back), None);
+        drop(maps);
+        let again = map(0x1000);
+        assert_eq!(again.read(0, &mut back), Some(()), "its place is free for another");
+    }
+
+    #[test]
+    fn many_threads_find_their_own_mappings_dead() {
+        std::thread::scope(|threads| {
+            for _ in 0..4 {
+                threads.spawn(|| {
+                    for _ in 0..100 {
+                        let (file, whole) =
+                            (unsealed(0x2000), Shared::new("whole", 0, 64).unwrap());
+                        let map = Mapping::new(file.as_fd(), 0, 0x2000, true, true).unwrap();
+                        rustix::fs::ftruncate(&file, 0x1000).unwrap();
+                        assert_eq!(map.write(0xff0, &[1; 16]), Some(()));
+                        assert_eq!(map.write(0xff8, &[1; 16]), None);
+                        assert_eq!(whole.mapping.load(0), Some(0));
+                    }
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn any_other_fault_still_ends_the_process() {
+        const INSIDE: &str = "FARLANE_TEST_FAULTS";
+        if std::env::var_os(INSIDE).is_none() {
+            let name = "mapping::fault::tests::any_other_fault_still_ends_the_process";
+            let mut again = Command::new(std::env::current_exe().unwrap());
+            let status = again.args(["--exact", name]).env(INSIDE, "1").output().unwrap().status;
+            assert_eq!(status.signal(), Some(nix::libc::SIGBUS), "{status}");
+            return;
+        }
+        let own = Shared::new("ours", 0, 0x1000).unwrap();
+        assert_eq!(own.mapping.load(0), Some(0));
+        let (file, flags) = (unsealed(0x1000), super::MapFlags::SHARED);
+        // SAFETY: a new mapping at an address of the kernel's choice.
+        let foreign = unsafe {
+            let none = std::ptr::null_mut();
+            rustix::mm::mmap(none, 0x1000, super::ProtFlags::READ, flags, &file, 0).unwrap()
+        };
+        rustix::fs::ftruncate(&file, 0).unwrap();
+        // SAFETY: mapped above; the fault that follows is what the test is for.
+        let byte = unsafe { foreign.cast::<u8>().read_volatile() };
+        panic!("read {byte} from a file without bytes");
+    }
+}

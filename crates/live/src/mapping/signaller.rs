@@ -1,0 +1,218 @@
+//! Signals event counters of others without ever waiting.
+//!
+//! A write to an eventfd sleeps when its counter is full, or when what was
+//! handed over is no eventfd but a full pipe. `O_NONBLOCK` does not help: it
+//! belongs to the open file description, which its giver shares and may change
+//! back. So the kernel signals it, as the completion of an operation of Linux
+//! AIO that ends at once: `IOCB_FLAG_RESFD` adds 1 to the counter without
+//! waiting, also at a full counter, and takes eventfds only
+//! (linux/fs/aio.c, `__io_submit_one` and `aio_complete`; `eventfd_signal` in
+//! linux/fs/eventfd.c).
+
+use nix::libc;
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::pipe::PipeFlags;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Operations that may have ended and not been fetched.
+const RING: u32 = 64;
+
+/// `IOCB_CMD_PREAD` of linux/aio_abi.h.
+const PREAD: u16 = 0;
+/// `IOCB_FLAG_RESFD` of linux/aio_abi.h.
+const SIGNAL_EVENTFD: u32 = 1;
+
+/// `struct iocb` of linux/aio_abi.h.
+#[repr(C)]
+#[derive(Default)]
+struct Operation {
+    data: u64,
+    /// Key and flags, in the machine's order; both 0 here.
+    key_and_flags: [u32; 2],
+    opcode: u16,
+    priority: i16,
+    file: u32,
+    buffer: u64,
+    bytes: u64,
+    offset: i64,
+    reserved: u64,
+    flags: u32,
+    eventfd: u32,
+}
+
+/// `struct io_event` of linux/aio_abi.h.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Completion {
+    data: u64,
+    operation: u64,
+    results: [i64; 2],
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Signaller {
+    /// `aio_context_t`.
+    context: libc::c_ulong,
+    /// A read of no bytes from it ends at once (linux/fs/pipe.c, `pipe_read`).
+    readable: OwnedFd,
+    /// A read from it is refused, but after the eventfd was looked at.
+    unreadable: OwnedFd,
+    /// Operations that have ended since they were last fetched.
+    ended: AtomicU32,
+}
+
+impl Signaller {
+    /// The one of this process; it takes one of `fs.aio-max-nr`'s contexts.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new), always the same.
+    pub fn of_process() -> Result<&'static Self, Errno> {
+        static ONE: OnceLock<Result<Signaller, Errno>> = OnceLock::new();
+        ONE.get_or_init(Self::new).as_ref().map_err(|errno| *errno)
+    }
+
+    /// Another one.
+    ///
+    /// # Errors
+    /// What io_setup and pipe2 say: `ENOSYS` and `EPERM` where Linux AIO is
+    /// not built in or not allowed, `EAGAIN` when `fs.aio-max-nr` is reached.
+    pub fn new() -> Result<Self, Errno> {
+        let (readable, unreadable) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        let mut context: libc::c_ulong = 0;
+        // SAFETY: io_setup writes the context, which outlives the call.
+        result(unsafe {
+            libc::syscall(libc::SYS_io_setup, libc::c_ulong::from(RING), &raw mut context)
+        })?;
+        Ok(Self { context, readable, unreadable, ended: AtomicU32::new(0) })
+    }
+
+    /// Whether `fd` is an eventfd; it is not signalled.
+    pub fn takes(&self, fd: BorrowedFd<'_>) -> bool {
+        // The kernel looks at the eventfd first, then at the file.
+        self.submit(self.unreadable.as_fd(), fd) == Err(Errno::BADF)
+    }
+
+    /// Adds 1 to the counter of `fd`, or less if it is full.
+    ///
+    /// # Errors
+    /// `EINVAL` for what is no eventfd; otherwise that the kernel has no
+    /// memory.
+    pub fn signal(&self, fd: BorrowedFd<'_>) -> Result<(), Errno> {
+        if self.ended.fetch_add(1, Ordering::Relaxed) >= RING / 2 {
+            self.ended.store(0, Ordering::Relaxed);
+            self.fetch();
+        }
+        match self.submit(self.readable.as_fd(), fd) {
+            // Other threads have filled the ring.
+            Err(Errno::AGAIN) => {
+                self.fetch();
+                self.submit(self.readable.as_fd(), fd)
+            }
+            result => result,
+        }
+    }
+
+    fn submit(&self, file: BorrowedFd<'_>, eventfd: BorrowedFd<'_>) -> Result<(), Errno> {
+        let mut operation = Operation {
+            opcode: PREAD,
+            file: file.as_raw_fd() as u32,
+            flags: SIGNAL_EVENTFD,
+            eventfd: eventfd.as_raw_fd() as u32,
+            ..Operation::default()
+        };
+        let operations = [&raw mut operation];
+        // SAFETY: one pointer to one operation, which outlives the call; both
+        // files are open. It reads no bytes, so it has no buffer, and has ended
+        // when the call returns: the kernel keeps no pointer.
+        result(unsafe {
+            libc::syscall(
+                libc::SYS_io_submit,
+                self.context,
+                libc::c_long::from(1_u8),
+                operations.as_ptr(),
+            )
+        })
+    }
+
+    /// Makes room in the ring of completions.
+    fn fetch(&self) {
+        let mut events = [Completion::default(); RING as usize];
+        let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: room for as many completions as are asked for, and a timeout,
+        // both of which outlive the call.
+        unsafe {
+            libc::syscall(
+                libc::SYS_io_getevents,
+                self.context,
+                libc::c_long::from(0_u8),
+                events.len() as libc::c_long,
+                events.as_mut_ptr(),
+                &raw const at_once,
+            );
+        }
+    }
+}
+
+impl Drop for Signaller {
+    fn drop(&mut self) {
+        // SAFETY: set up by `new`; every operation has ended.
+        unsafe { libc::syscall(libc::SYS_io_destroy, self.context) };
+    }
+}
+
+/// What a system call returned.
+fn result(returned: libc::c_long) -> Result<(), Errno> {
+    if returned >= 0 {
+        return Ok(());
+    }
+    Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::event::{EventfdFlags, eventfd};
+
+    fn count(fd: &OwnedFd) -> u64 {
+        let mut count = [0; 8];
+        assert_eq!(rustix::io::read(fd, &mut count), Ok(8));
+        u64::from_ne_bytes(count)
+    }
+
+    #[test]
+    fn many_more_signals_than_the_ring_holds_all_count() {
+        let signaller = Signaller::new().unwrap();
+        let event = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
+        for _ in 0..10 * RING {
+            signaller.signal(event.as_fd()).unwrap();
+        }
+        assert_eq!(count(&event), u64::from(10 * RING));
+    }
+
+    #[test]
+    fn a_full_counter_does_not_wait() {
+        let signaller = Signaller::new().unwrap();
+        let event = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
+        rustix::io::write(&event, &(u64::MAX - 1).to_ne_bytes()).unwrap();
+        for _ in 0..3 {
+            signaller.signal(event.as_fd()).unwrap();
+        }
+        assert_eq!(count(&event), u64::MAX);
+    }
+
+    #[test]
+    fn only_eventfds_are_taken_and_asking_does_not_signal() {
+        let signaller = Signaller::new().unwrap();
+        let event = eventfd(1, EventfdFlags::CLOEXEC).unwrap();
+        let (read, write) = rustix::pipe::pipe().unwrap();
+        assert!(signaller.takes(event.as_fd()));
+        assert_eq!(count(&event), 1);
+        for no in [&read, &write] {
+            assert!(!signaller.takes(no.as_fd()));
+            assert_eq!(signaller.signal(no.as_fd()), Err(Errno::INVAL));
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! DMA to files that are not mapped, and files that hang. A worker hangs here
+//! for it is given something that does not come to an end.
+
+use super::client::{eventfd, rung};
+use crate::guest::{Given, MOST_WORKERS};
+use crate::vfio_user::connection::Incoming;
+use crate::vfio_user::{DMA_DEADLINE, DmaError, DmaRead, DmaWrite, Input, Session, testing};
+use bytes::Bytes;
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fd::OwnedFd;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use wire::Instant;
+use wire::vfio_user::{Command, DmaMap, Header, IrqAction, IrqData, IrqSet};
+
+const NOW: Instant = Instant::ZERO;
+const RANGE: u64 = 0x1_0000;
+
+/// A file on a disk, which goes away with its last descriptor.
+fn file() -> File {
+    let folder = std::env::current_exe().unwrap().parent().unwrap().to_owned();
+    let file = rustix::fs::open(
+        &folder,
+        rustix::fs::OFlags::TMPFILE | rustix::fs::OFlags::RDWR,
+        rustix::fs::Mode::RWXU,
+    );
+    let file = File::from(file.unwrap());
+    file.set_len(0x4000).unwrap();
+    let known = rustix::fs::fcntl_get_seals(&file);
+    assert!(known.is_err(), "{}: on tmpfs; this test needs a disk", folder.display());
+    file
+}
+
+fn command(session: &mut Session, command: Command, payload: Vec<u8>, fd: Option<OwnedFd>) {
+    let fds = fd.map(|fd| Given::new(fd, session.disposal()));
+    let message = Incoming {
+        header: Header::command(1, command, payload.len()),
+        payload: payload.into(),
+        fds: fds.into_iter().collect(),
+        refusal: None,
+    };
+    session.handle(NOW, Input::Message(message));
+    let reply = session.outgoing().expect("a reply");
+    assert_eq!(Header::decode(&reply.bytes).unwrap().error, None);
+}
+
+fn map(session: &mut Session, address: u64, fd: Option<OwnedFd>) {
+    let mut payload = Vec::new();
+    DmaMap { flags: 3, offset: 0, address, size: 0x4000 }.encode(&mut payload);
+    command(session, Command::DmaMap, payload, fd);
+}
+
+/// A session with a client that has greeted.
+fn session() -> Session {
+    let mut session = Session::new(testing::plain_endpoint()).unwrap();
+    session.handle(NOW, Input::Connected);
+    command(&mut session, Command::Version, vec![0; 4], None);
+    session
+}
+
+/// One whose range is `file`, with a descriptor for vector 0.
+fn with_file(file: &File) -> (Session, OwnedFd) {
+    let (mut session, event) = (session(), eventfd());
+    map(&mut session, RANGE, Some(file.try_clone().unwrap().into()));
+    let mut payload = Vec::new();
+    let (data, action, index, start, count) = (IrqData::Eventfd, IrqAction::Trigger, 2, 0, 1);
+    IrqSet { data, action, index, start, count }.encode(&mut payload);
+    command(&mut session, Command::DeviceSetIrqs, payload, Some(event.try_clone().unwrap()));
+    (session, event)
+}
+
+/// Waits until the session has something to say of its DMA.
+fn ended(session: &mut Session) -> (u64, Result<Bytes, DmaError>) {
+    loop {
+        if let Some(ended) = session.poll_dma(NOW) {
+            return ended;
+        }
+        woken(session);
+    }
+}
+
+fn woken(session: &Session) {
+    let wake = session.workers.wake();
+    let limit = Timespec { tv_sec: 20, tv_nsec: 0 };
+    let ready = rustix::event::poll(&mut [PollFd::new(&wake, PollFlags::IN)], Some(&limit));
+    assert_eq!(ready, Ok(1), "the worker has not said a word");
+    session.workers.heard();
+}
+
+/// Something that is not let go of before the other end is dropped.
+struct Hangs(Receiver<()>);
+
+impl Drop for Hangs {
+    fn drop(&mut self) {
+        let _ = self.0.recv();
+    }
+}
+
+/// Makes the session's worker hang until the returned value is dropped.
+fn hang(session: &Session) -> Sender<()> {
+    let (release, waits) = channel();
+    session.worker.dispose(Hangs(waits));
+    release
+}
+
+#[test]
+fn a_file_is_read_and_written_by_the_worker() {
+    let file = file();
+    let (mut session, event) = with_file(&file);
+    let DmaWrite::Pending(write) = session.dma_write(NOW, RANGE + 0x10, &[1, 2, 3]) else {
+        panic!()
+    };
+    session.signal(0);
+    assert_eq!(ended(&mut session), (write, Ok(Bytes::new())));
+    assert_eq!(rung(&event), 1);
+    let mut there = [0; 5];
+    file.read_exact_at(&mut there, 0xf).unwrap();
+    assert_eq!(there, [0, 1, 2, 3, 0]);
+    let DmaRead::Pending(read) = session.dma_read(NOW, RANGE + 0x11, 2) else { panic!() };
+    assert_eq!(ended(&mut session), (read, Ok(Bytes::from_static(&[2, 3]))));
+    // Cut: a fault, and no reason to go.
+    file.set_len(0x1000).unwrap();
+    let DmaRead::Pending(read) = session.dma_read(NOW, RANGE + 0xffe, 4) else { panic!() };
+    assert_eq!(ended(&mut session), (read, Err(DmaError::Fault)));
+    assert_eq!(session.take_doomed(), None);
+    let outside = session.dma_read(NOW, RANGE + 0x3ffe, 4);
+    assert_eq!(outside, DmaRead::Failed(DmaError::Fault));
+}
+
+#[test]
+fn a_file_that_hangs_fails_in_time_and_is_not_written_late() {
+    let file = file();
+    let (mut session, event) = with_file(&file);
+    let release = hang(&session);
+    let DmaWrite::Pending(write) = session.dma_write(NOW, RANGE, &[9; 4]) else { panic!() };
+    let DmaRead::Pending(read) = session.dma_read(NOW, RANGE, 4) else { panic!() };
+    session.signal(0);
+    assert_eq!(session.poll_dma(NOW), None);
+    assert_eq!(rung(&event), 0, "an interrupt passes no write");
+    assert_eq!(session.deadline(), Some(NOW + DMA_DEADLINE));
+    let late = NOW + DMA_DEADLINE;
+    assert_eq!(session.poll_dma(late), Some((write, Err(DmaError::Timeout))));
+    assert_eq!(session.poll_dma(late), Some((read, Err(DmaError::Timeout))));
+    assert_eq!(rung(&event), 1);
+    drop(release);
+    let DmaRead::Pending(read) = session.dma_read(NOW, RANGE, 4) else { panic!() };
+    assert_eq!(ended(&mut session), (read, Ok(Bytes::from_static(&[0; 4]))));
+}
+
+#[test]
+fn no_access_passes_a_write_that_goes_another_way() {
+    let file = file();
+    let (mut session, _event) = with_file(&file);
+    let ram = crate::mapping::Shared::new("ram", 0, 0x4000).unwrap();
+    let (mapped, by_message) = (0x2_0000, 0x3_0000);
+    map(&mut session, mapped, Some(ram.file.try_clone().unwrap()));
+    map(&mut session, by_message, None);
+    let release = hang(&session);
+    assert_eq!(session.dma_write(NOW, mapped, &[1]), DmaWrite::Done);
+    assert!(matches!(session.dma_read(NOW, RANGE, 4), DmaRead::Pending(_)));
+    // A write may pass a read, and nothing a write.
+    assert_eq!(session.dma_write(NOW, mapped, &[2]), DmaWrite::Done);
+    assert!(matches!(session.dma_write(NOW, RANGE, &[3]), DmaWrite::Pending(_)));
+    for other in [mapped, by_message, RANGE + 0x3fff] {
+        let length = if other == RANGE + 0x3fff { 1 } else { 4 };
+        let (read, write) =
+            (session.dma_read(NOW, other, length), session.dma_write(NOW, other, &[4]));
+        if other < mapped {
+            assert!(matches!((read, write), (DmaRead::Pending(_), DmaWrite::Pending(_))));
+        } else {
+            assert_eq!((read, write), (DmaRead::Full, DmaWrite::Full));
+        }
+    }
+    drop(release);
+    for _ in 0..4 {
+        assert!(ended(&mut session).1.is_ok());
+    }
+    assert_eq!(session.dma_write(NOW, mapped, &[5]), DmaWrite::Done);
+    assert!(matches!(session.dma_write(NOW, by_message, &[6]), DmaWrite::Pending(_)));
+    assert_eq!(session.dma_write(NOW, RANGE, &[7]), DmaWrite::Full);
+}
+
+#[test]
+fn what_waits_for_a_file_is_bounded() {
+    let file = file();
+    let (mut session, _event) = with_file(&file);
+    let release = hang(&session);
+    let mut bytes = 0;
+    while matches!(session.dma_write(NOW, RANGE, &[1; 0x4000]), DmaWrite::Pending(_)) {
+        bytes += 0x4000;
+        assert!(bytes <= 2 << 20);
+    }
+    assert_eq!(session.dma_read(NOW, RANGE, 4), DmaRead::Full);
+    drop(release);
+    assert!(ended(&mut session).1.is_ok());
+    assert!(matches!(session.dma_write(NOW, RANGE, &[1; 0x4000]), DmaWrite::Pending(_)));
+}
+
+#[test]
+fn a_descriptor_that_is_no_file_is_a_fault() {
+    let mut session = session();
+    map(&mut session, RANGE, Some(eventfd()));
+    let DmaRead::Pending(read) = session.dma_read(NOW, RANGE, 8) else { panic!() };
+    assert_eq!(ended(&mut session), (read, Err(DmaError::Fault)));
+}
+
+#[test]
+fn a_worker_that_hangs_stops_the_descriptors_of_its_client_alone() {
+    let mut session = session();
+    let release = hang(&session);
+    // Every one of them has to be closed.
+    let mut sent = 0;
+    while session.wants_input() {
+        command(
+            &mut session,
+            Command::DmaUnmap,
+            [24, 2].map(u32::to_le_bytes).concat().into_iter().chain([0; 16]).collect(),
+            Some(eventfd()),
+        );
+        sent += 1;
+        assert!(sent < 1000);
+    }
+    assert!(sent > 4);
+    drop(release);
+    while !session.wants_input() {
+        woken(&session);
+    }
+}
+
+#[test]
+fn clients_that_connect_again_leave_a_bounded_number_of_threads() {
+    let mut session = Session::new(testing::plain_endpoint()).unwrap();
+    let mut stuck = Vec::new();
+    while session.wants_client() {
+        session.handle(NOW, Input::Connected);
+        command(&mut session, Command::Version, vec![0; 4], None);
+        stuck.push(hang(&session));
+        session.handle(NOW, Input::Disconnected);
+        assert!(stuck.len() <= MOST_WORKERS);
+    }
+    assert_eq!(stuck.len(), MOST_WORKERS);
+    stuck.pop();
+    while !session.wants_client() {
+        woken(&session);
+    }
+}
