@@ -90,10 +90,13 @@ end
 
 local function endpoint(address, port) return tostring(address) .. "|" .. tostring(port) end
 
+-- Of nodes without a port of their own; earlier versions had 4420 and 4421.
+local ports = { [61420] = true, [61421] = true, [4420] = true, [4421] = true }
+
 -- The port that a server would have is the device's.
 local function to_device(pinfo)
-    return pinfo.dst_port == 4420 or pinfo.dst_port == 4421
-        or pinfo.src_port ~= 4420 and pinfo.src_port ~= 4421 and pinfo.dst_port < pinfo.src_port
+    if ports[pinfo.dst_port] then return true end
+    return not ports[pinfo.src_port] and pinfo.dst_port < pinfo.src_port
 end
 
 -- A segment's payload.
@@ -143,7 +146,7 @@ local function heuristic(tvb, pinfo, root)
     return true
 end
 
-for _, port in ipairs({ 4420, 4421 }) do
+for port in pairs(ports) do
     others[port] = tcp_ports:get_dissector(port)
     tcp_ports:add(port, farlane)
 end

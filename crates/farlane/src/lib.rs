@@ -20,6 +20,7 @@ pub mod report;
 mod rig;
 mod signals;
 pub mod simulate;
+mod span;
 pub mod topology;
 pub mod trace;
 mod trace_to;

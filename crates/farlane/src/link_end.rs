@@ -3,7 +3,8 @@
 use crate::commands::Failure;
 use crate::node::{NodeArgs, instance};
 use live::Clock;
-use live::net::{Address, Carrier};
+use live::net::{Address, Carrier, Peer};
+use std::io;
 use switch::tunnel::{Cause, Input, Output, Settings, Tunnel};
 use switch::upstream::next_timer;
 use wire::frame::{Moved, Reject, Role};
@@ -27,27 +28,26 @@ pub struct LinkEnd {
 }
 
 impl LinkEnd {
-    /// Connects to the node at `address` and greets it.
+    /// Connects to the node at `address`, `HOST[:PORT]` or raw Ethernet, and
+    /// greets it.
     ///
     /// # Errors
     /// One line that names the node.
     pub fn connect(address: &str, args: &NodeArgs, role: Role) -> Result<Self, Failure> {
-        let name = address.to_owned();
-        let address = Address::of_peer(address, args.insecure)?;
+        let peer = Peer::find(address, args.insecure)?;
         let clock = Clock::start();
         let mut poller = args.poller()?;
-        let mut connection = Carrier::connect(clock.now(), &address, args.raw())?;
-        poller.add(&connection, connection.connects_by_output())?;
-        let named = |error: std::io::Error| Failure(format!("{name}: {error}"));
-        while !connection.established(clock.now()).map_err(named)? {
-            if clock.now() > Instant::ZERO + PATIENCE {
-                return Err(Failure(format!("{name}: no answer")));
+        let mut attempt = 0;
+        let connection = loop {
+            let address = peer.address(attempt);
+            match connect(address, args, clock, &mut poller) {
+                Ok(connection) => break connection,
+                Err(_) if attempt + 1 < peer.addresses().len() => attempt += 1,
+                Err(error) => return Err(Failure(format!("{}: {error}", peer.named(attempt)))),
             }
-            let soon = Some(clock.now() + Duration::from_ms(100));
-            poller.wait(&clock, next_timer([soon, connection.timer()]))?;
-        }
-        poller.modify(&connection, false)?;
-        let max_payload = args.payload_for([&address])?;
+        };
+        let name = peer.named(attempt);
+        let max_payload = args.payload_for([peer.address(attempt)])?;
         let settings = Settings { max_payload, ..Settings::new(role, instance()) };
         let mut tunnel = Tunnel::new(settings);
         tunnel.handle(clock.now(), Input::Connected);
@@ -136,4 +136,25 @@ impl LinkEnd {
             self.turn()?;
         }
     }
+}
+
+/// A connection to `address` that stands.
+fn connect(
+    address: &Address,
+    args: &NodeArgs,
+    clock: Clock,
+    poller: &mut live::Poller,
+) -> io::Result<Carrier> {
+    let start = clock.now();
+    let mut connection = Carrier::connect(start, address, args.raw())?;
+    poller.add(&connection, connection.connects_by_output())?;
+    while !connection.established(clock.now())? {
+        if clock.now() > start + PATIENCE {
+            return Err(io::Error::other("no answer"));
+        }
+        let soon = Some(clock.now() + Duration::from_ms(100));
+        poller.wait(&clock, next_timer([soon, connection.timer()]))?;
+    }
+    poller.modify(&connection, false)?;
+    Ok(connection)
 }

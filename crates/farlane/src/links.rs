@@ -5,7 +5,7 @@ use crate::signals::Stop;
 use live::DeviceNode;
 use live::attached::Switch;
 use live::links::LinkEvent;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use wire::{Duration, Instant};
 
 /// How long nodes wait for the far sides they were told of.
@@ -14,7 +14,8 @@ pub const PATIENCE: Duration = Duration::from_ms(10_000);
 /// Looks at the links of a switch until all are up.
 pub struct LinksUp {
     until: Instant,
-    last: Option<String>,
+    /// Why attempts failed last, by link.
+    last: BTreeMap<usize, String>,
     /// Links that turned out not to come up soon, if the others are enough.
     absent: Option<BTreeSet<usize>>,
 }
@@ -22,7 +23,7 @@ pub struct LinksUp {
 impl LinksUp {
     /// Waits for `patience` from `now` on.
     pub fn new(now: Instant, patience: Duration) -> Self {
-        Self { until: now + patience, last: None, absent: None }
+        Self { until: now + patience, last: BTreeMap::new(), absent: None }
     }
 
     /// The same, content with fewer: nodes that turn this one away are not
@@ -36,7 +37,7 @@ impl LinksUp {
     ///
     /// # Errors
     /// When it is clear that one will not come up, or the patience is over:
-    /// one line that names the far side and the cause.
+    /// one line that names each far side that is missing, and the cause.
     pub fn look(&mut self, now: Instant, switch: &mut Switch) -> Result<bool, Failure> {
         while let Some(event) = switch.links_mut().event() {
             match event {
@@ -48,10 +49,12 @@ impl LinksUp {
                     }
                     None => return Err(Failure(format!("no link to {why}"))),
                 },
-                LinkEvent::Failed(_, why, false) => self.last = Some(why),
+                LinkEvent::Failed(link, why, false) => {
+                    self.last.insert(link, why);
+                }
                 LinkEvent::Down(link, cause) => {
                     let peer = switch.links_mut().peer(link);
-                    self.last = Some(format!("{peer}: {cause}"));
+                    self.last.insert(link, format!("{peer}: {cause}"));
                 }
                 LinkEvent::Up(..) | LinkEvent::Echo(..) => {}
             }
@@ -65,10 +68,18 @@ impl LinksUp {
             return Ok(true);
         }
         if now >= self.until {
-            let why = self.last.clone().unwrap_or_else(|| "no answer".into());
-            return Err(Failure(format!("no link to {why}")));
+            let down = (0..upstream.links()).filter(|link| !upstream.tunnel(*link).is_up());
+            let down: Vec<usize> = down.collect();
+            let why = down.into_iter().map(|link| self.why(link, switch)).collect::<Vec<_>>();
+            return Err(Failure(format!("no link to {}", why.join(", nor to "))));
         }
         Ok(false)
+    }
+
+    /// The far side of a link that is not up, and why it is not.
+    fn why(&self, link: usize, switch: &mut Switch) -> String {
+        let silent = || format!("{}: no answer", switch.links_mut().peer(link));
+        self.last.get(&link).cloned().unwrap_or_else(silent)
     }
 }
 

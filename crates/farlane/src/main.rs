@@ -15,9 +15,9 @@ use std::process::ExitCode;
     after_help = "Exit status: 0 done, 1 failed (one line on stderr says why), 2 wrong usage.\n\n\
         Examples:\n  \
         farlane demo\n  \
-        farlane device --listen 127.0.0.1:4420 --namespace ram=256M\n  \
-        farlane host --connect 127.0.0.1:4420 --vfio-user /tmp/farlane\n  \
-        farlane ping 127.0.0.1:4420"
+        farlane device --namespace ram=256M\n  \
+        farlane host --connect localhost --vfio-user /tmp/farlane\n  \
+        farlane ping localhost"
 )]
 struct Cli {
     #[command(subcommand)]

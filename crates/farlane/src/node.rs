@@ -2,9 +2,10 @@
 
 use crate::commands::Failure;
 use crate::namespace::Namespace;
+use crate::span;
 use clap::Args;
 use live::media::Media;
-use live::net::{Address, RawSettings, Station, largest_payload, mtu};
+use live::net::{Address, Peer, RawSettings, Station, largest_payload, mtu};
 pub use live::random_number as instance;
 use live::{NvmeDrive, Poller, Report, Waiting};
 use nvme::{Config, Controller};
@@ -22,9 +23,10 @@ pub struct NodeArgs {
     /// nor encrypted
     #[arg(long)]
     pub insecure: bool,
-    /// Look for input this long before sleeping: lower latency for a busy core
-    #[arg(long, value_name = "MICROSECONDS", default_value_t = 0)]
-    pub spin: u64,
+    /// Look for input this long before sleeping: lower latency for a busy core.
+    /// Such as 50us; a number alone is microseconds
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = span::microseconds)]
+    pub spin: Duration,
     /// Largest TLP payload, 128 to 4096 bytes
     #[arg(long, value_name = "BYTES", default_value_t = 4096, value_parser = parse_mps)]
     pub mps: u16,
@@ -52,9 +54,9 @@ impl NodeArgs {
     /// Where far sides are.
     ///
     /// # Errors
-    /// As [`Address::of_peer`].
-    pub fn peers(&self, texts: &[String]) -> io::Result<Vec<Address>> {
-        texts.iter().map(|text| Address::of_peer(text, self.insecure)).collect()
+    /// As [`Peer::find`].
+    pub fn peers(&self, texts: &[String]) -> io::Result<Vec<Peer>> {
+        texts.iter().map(|text| Peer::find(text, self.insecure)).collect()
     }
 
     /// The largest payload asked for that fits the frames of all of
@@ -103,10 +105,7 @@ impl NodeArgs {
     /// # Errors
     /// If the kernel gives none.
     pub fn poller(&self) -> io::Result<Poller> {
-        Poller::new(match self.spin {
-            0 => Waiting::Block,
-            us => Waiting::Spin(Duration::from_us(us)),
-        })
+        Poller::new(waiting(self.spin))
     }
 
     /// The limit of what the node sends. Timers come late, above all without
@@ -136,6 +135,14 @@ fn narrowest<'a>(
         }
     }
     Ok(least)
+}
+
+/// How a node waits that looks for input for `spin` before it sleeps.
+pub fn waiting(spin: Duration) -> Waiting {
+    match spin {
+        Duration::ZERO => Waiting::Block,
+        spin => Waiting::Spin(spin),
+    }
 }
 
 /// A Max_Payload_Size: 128 to 4096.

@@ -1,7 +1,7 @@
 //! The connections of a switch's downstream links: made, kept, made again.
 
 use crate::attached::Activity;
-use crate::net::{Address, Carrier, RawSettings};
+use crate::net::{Carrier, Peer, RawSettings};
 use crate::poller::Poller;
 use crate::trace::Tracer;
 use bytes::Bytes;
@@ -51,12 +51,19 @@ enum State {
 
 #[derive(Debug)]
 struct Link {
-    peer: Address,
+    peer: Peer,
+    /// Attempts that failed: the next takes the next address of the peer.
+    failed: usize,
     state: State,
     up: bool,
 }
 
 impl Link {
+    /// The far side as a message names it.
+    fn name(&self) -> String {
+        self.peer.named(self.failed)
+    }
+
     /// When to look again, whatever the tunnel says.
     fn timer(&self) -> Option<Instant> {
         match &self.state {
@@ -92,9 +99,13 @@ pub struct Links {
 
 impl Links {
     /// Connections to be made to `peers`, one a downstream port.
-    pub fn new(peers: &[Address]) -> Self {
-        let link = |peer: &Address| Link {
-            peer: peer.clone(),
+    pub fn new<'a, P>(peers: &'a [P]) -> Self
+    where
+        &'a P: Into<Peer>,
+    {
+        let link = |peer: &'a P| Link {
+            peer: peer.into(),
+            failed: 0,
             state: State::Waiting(Instant::ZERO),
             up: false,
         };
@@ -136,9 +147,9 @@ impl Links {
         self.events.pop_front()
     }
 
-    /// The far side of link `index`.
-    pub fn peer(&self, index: usize) -> &Address {
-        &self.links[index].peer
+    /// The far side of link `index` as a message names it.
+    pub fn peer(&self, index: usize) -> String {
+        self.links[index].name()
     }
 
     /// Moves bytes between the connections and the tunnels of `upstream`.
@@ -189,13 +200,15 @@ impl Links {
         let link = &mut self.links[index];
         match &mut link.state {
             State::Waiting(at) if now < *at => {}
-            State::Waiting(_) => match Carrier::connect(now, &link.peer, self.raw) {
-                Ok(connection) => {
-                    poller.add(&connection, connection.connects_by_output())?;
-                    link.state = State::Connecting(connection, now);
+            State::Waiting(_) => {
+                match Carrier::connect(now, link.peer.address(link.failed), self.raw) {
+                    Ok(connection) => {
+                        poller.add(&connection, connection.connects_by_output())?;
+                        link.state = State::Connecting(connection, now);
+                    }
+                    Err(error) => self.fail(now, index, &error),
                 }
-                Err(error) => self.fail(now, index, &error),
-            },
+            }
             State::Connecting(connection, since) => match connection.established(now) {
                 Ok(false) if now < *since + CONNECTING => {}
                 Ok(false) => self.fail(now, index, &io::ErrorKind::TimedOut.into()),
@@ -224,7 +237,8 @@ impl Links {
     fn fail(&mut self, now: Instant, index: usize, error: &io::Error) {
         let link = &mut self.links[index];
         link.state = State::Waiting(now + RETRY);
-        let event = LinkEvent::Failed(index, format!("{}: {error}", link.peer), false);
+        let event = LinkEvent::Failed(index, format!("{}: {error}", link.name()), false);
+        link.failed = link.failed.wrapping_add(1);
         self.tell(event);
     }
 
@@ -349,7 +363,9 @@ impl Links {
             LinkEvent::Down(index, cause)
         } else {
             let passing = matches!(cause, Cause::Disconnected | Cause::Lost | Cause::Goodbye);
-            LinkEvent::Failed(index, format!("{}: {cause}", link.peer), !passing)
+            let event = LinkEvent::Failed(index, format!("{}: {cause}", link.name()), !passing);
+            link.failed = link.failed.wrapping_add(1);
+            event
         };
         self.tell(event);
     }

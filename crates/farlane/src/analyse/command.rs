@@ -92,6 +92,12 @@ impl Command {
         self.end.map(|end| end.since(self.start))
     }
 
+    /// Whether the drive completed it and the host never rang the completion
+    /// queue's head doorbell for that.
+    pub fn is_unacknowledged(&self) -> bool {
+        self.status.is_some() && self.end.is_none()
+    }
+
     /// Whether every byte of data was seen.
     pub fn is_whole(&self) -> bool {
         self.moved == self.transfer.bytes()

@@ -15,7 +15,7 @@ use wire::trace::NodeRole;
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
     farlane device --namespace ram=256M\n  \
-    farlane device --listen 0.0.0.0:4420 --insecure --namespace file=disk.img,size=10G\n  \
+    farlane device --listen 0.0.0.0 --insecure --namespace file=disk.img,size=10G\n  \
     farlane device --namespace file=huge.img,size=1T,sparse\n  \
     farlane device --namespace ram=256M --aggregation wait=1us --rate-limit 1G\n  \
     farlane device --listen raw:eth0 --insecure --namespace ram=256M\n\n\
@@ -23,9 +23,9 @@ use wire::trace::NodeRole;
     one ends at once. Counters of errors and traffic are printed at the end, and\n\
     on SIGUSR1.")]
 pub struct Args {
-    /// Where to listen: HOST:PORT, port 0 takes any free one, or raw:INTERFACE
-    /// for raw Ethernet
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:4420")]
+    /// Where to listen: HOST[:PORT] or raw:INTERFACE for raw Ethernet. The port
+    /// is 61420 without one; port 0 takes any free one
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1")]
     listen: String,
     /// file=PATH[,size=SIZE[,sparse]][,block=512|4096][,ro] or
     /// ram=SIZE[,block=…]; repeat for more namespaces. size= creates the file
@@ -67,7 +67,7 @@ pub fn run(args: &Args) -> Outcome {
     let options = args.node.fitted([&address])?;
     let stop = Stop::on_signals()?;
     let mps = usize::from(options.mps);
-    let drive = drive(&args.namespaces, args.serial.as_deref(), &args.listen, mps)?;
+    let drive = drive(&args.namespaces, args.serial.as_deref(), &address.to_string(), mps)?;
     let listener = Incoming::bind(&address, options.raw())?;
     let settings = options.tunnel(Role::Device);
     let clock = Clock::start();

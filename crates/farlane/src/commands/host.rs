@@ -4,11 +4,13 @@ use super::{Failure, Outcome};
 use crate::links::LinksUp;
 use crate::node::{NodeArgs, instance, port_count, print_report, raise_descriptor_limit};
 use crate::signals::Stop;
+use crate::span;
 use crate::trace_to::TraceArgs;
 use live::Clock;
 use live::attached::Switch;
 use live::host::{HostEvent, HostNode};
 use live::links::Links;
+use live::net::Peer;
 use pcie::{enumerate, root};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,15 +23,16 @@ use wire::trace::NodeRole;
 /// Offer remote endpoints to QEMU and other vfio-user clients
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
-    farlane host --connect 192.0.2.7:4420 --insecure --vfio-user /tmp/farlane\n  \
-    farlane host --connect 127.0.0.1:4420 --group 2 --hot-plug --vfio-user /tmp/two\n  \
+    farlane host --connect 192.0.2.7 --insecure --vfio-user /tmp/farlane\n  \
+    farlane host --connect localhost --group 2 --hot-plug --vfio-user /tmp/two\n  \
     farlane host --connect raw:eth0,02:00:5e:10:00:01 --insecure --vfio-user /tmp/farlane\n\n\
     Endpoint N is offered on DIR/N/cntrl; the QEMU options are printed on stdout.\n\
     Ctrl-C tells the nodes and ends; a second one ends at once. Counters of errors\n\
     and traffic are printed at the end, and on SIGUSR1.")]
 pub struct Args {
-    /// Device or switch nodes, one a downstream port: HOST:PORT, or
-    /// raw:INTERFACE,MAC for raw Ethernet
+    /// Device or switch nodes, one a downstream port: HOST[:PORT], or
+    /// raw:INTERFACE,MAC for raw Ethernet. The port is 61420 without one; a
+    /// name is resolved once, at the start, and all its addresses are tried
     #[arg(long = "connect", value_name = "ADDR", required = true)]
     connect: Vec<String>,
     /// Folder for the sockets
@@ -57,9 +60,10 @@ pub struct Args {
     /// later are offered then
     #[arg(long)]
     hot_plug: bool,
-    /// How long to wait for the nodes at the start
-    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
-    wait: u64,
+    /// How long to wait for the nodes at the start, such as 500ms; a number
+    /// alone is seconds
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = span::seconds)]
+    wait: Duration,
     #[command(flatten)]
     node: NodeArgs,
     #[command(flatten)]
@@ -75,7 +79,7 @@ pub fn run(args: &Args) -> Outcome {
         return Err(Failure(format!("--mrrs {}: 128, 256, … 4096", args.mrrs)));
     }
     let peers = args.node.peers(&args.connect)?;
-    let options = args.node.fitted(&peers)?;
+    let options = args.node.fitted(peers.iter().flat_map(Peer::addresses))?;
     let ports = port_count(peers.len())?;
     raise_descriptor_limit();
     let stop = Stop::on_signals()?;
@@ -88,7 +92,7 @@ pub fn run(args: &Args) -> Outcome {
     });
     let clock = Clock::start();
     let tracer = args.trace.open(NodeRole::Host, instance(), clock)?;
-    let mut links = LinksUp::new(clock.now(), Duration::from_ms(args.wait * 1000));
+    let mut links = LinksUp::new(clock.now(), args.wait);
     if args.hot_plug {
         links = links.or_fewer();
     }

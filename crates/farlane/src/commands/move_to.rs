@@ -8,10 +8,10 @@ use wire::frame::{HostAfter, MoveStatus, Moved, Role};
 /// Move a device to another host while it runs
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  \
-    farlane device --listen 127.0.0.1:4420 --namespace ram=1G --group 1\n  \
-    farlane host --connect 127.0.0.1:4420 --group 1 --vfio-user /tmp/one\n  \
-    farlane host --connect 127.0.0.1:4420 --group 2 --hot-plug --vfio-user /tmp/two\n  \
-    farlane move 127.0.0.1:4420 --to 2\n\n\
+    farlane device --listen localhost --namespace ram=1G --group 1\n  \
+    farlane host --connect localhost --group 1 --vfio-user /tmp/one\n  \
+    farlane host --connect localhost --group 2 --hot-plug --vfio-user /tmp/two\n  \
+    farlane move localhost --to 2\n\n\
     The first host finds the link of that port down, and nothing else: its other\n\
     links are not touched. The device resets itself; its data stay. The second\n\
     host, which has tried to connect all the time, offers it as an endpoint.\n\
@@ -20,7 +20,7 @@ use wire::frame::{HostAfter, MoveStatus, Moved, Role};
     switch node. One with --group 0 belongs to whoever comes first, until it is\n\
     moved.")]
 pub struct Args {
-    /// The device node: HOST:PORT or raw:INTERFACE,MAC
+    /// The device node: HOST[:PORT] or raw:INTERFACE,MAC
     #[arg(value_name = "ADDR")]
     address: String,
     /// The group of the host that is to have it; 0: whoever comes first

@@ -11,11 +11,11 @@ use wire::{Bdf, Tag};
 
 /// Measure the round trip to a node: of the link, and of a configuration read
 #[derive(clap::Args, Debug)]
-#[command(after_help = "Example:\n  farlane ping 127.0.0.1:4420 --count 1000 --json\n\n\
+#[command(after_help = "Example:\n  farlane ping localhost --count 1000 --json\n\n\
     For the configuration read it takes the host's place for a moment; while a\n\
     host is attached only the link is measured, and stderr says so.")]
 pub struct Args {
-    /// The node: HOST:PORT or raw:INTERFACE,MAC
+    /// The node: HOST[:PORT] or raw:INTERFACE,MAC
     #[arg(value_name = "ADDR")]
     address: String,
     /// Round trips of each kind

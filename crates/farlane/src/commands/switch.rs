@@ -8,7 +8,7 @@ use crate::signals::Stop;
 use crate::trace_to::TraceArgs;
 use live::attached::Switch;
 use live::links::Links;
-use live::net::{Address, Incoming};
+use live::net::{Address, Incoming, Peer};
 use live::{Clock, DeviceNode};
 use switch::Upstream;
 use wire::frame::Role;
@@ -17,16 +17,17 @@ use wire::trace::NodeRole;
 /// Put a switch between one host and several device nodes
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  \
-    farlane switch --listen 127.0.0.1:4421 --connect 127.0.0.1:4420\n  \
-    farlane host --connect 127.0.0.1:4421 --vfio-user /tmp/farlane\n\n\
+    farlane switch --listen localhost:61421 --connect localhost\n  \
+    farlane host --connect localhost:61421 --vfio-user /tmp/farlane\n\n\
     Ctrl-C tells both sides and ends; a second one ends at once. Counters of errors\n\
     and traffic are printed at the end, and on SIGUSR1.")]
 pub struct Args {
-    /// Where to listen for the host: HOST:PORT, port 0 takes any free one, or
-    /// raw:INTERFACE
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:4421")]
+    /// Where to listen for the host: HOST[:PORT], port 0 takes any free one,
+    /// or raw:INTERFACE
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:61421")]
     listen: String,
-    /// Device nodes, one a downstream port: HOST:PORT or raw:INTERFACE,MAC
+    /// Device nodes, one a downstream port: HOST[:PORT] or raw:INTERFACE,MAC.
+    /// The port is 61420 without one
     #[arg(long = "connect", value_name = "ADDR", required = true)]
     connect: Vec<String>,
     /// Let endpoints reach each other
@@ -45,7 +46,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Outcome {
     let address = Address::to_listen(&args.listen, args.node.insecure)?;
     let peers = args.node.peers(&args.connect)?;
-    let options = args.node.fitted(peers.iter().chain([&address]))?;
+    let options = args.node.fitted(peers.iter().flat_map(Peer::addresses).chain([&address]))?;
     let stop = Stop::on_signals()?;
     let listener = Incoming::bind(&address, options.raw())?;
     let upstream = Upstream::new(switch::upstream::Settings {

@@ -7,6 +7,7 @@ mod hop;
 mod host;
 pub mod keys;
 mod meaning;
+mod mistake;
 mod moves;
 mod network;
 #[cfg(test)]
@@ -106,7 +107,8 @@ impl Plan {
     /// an option such as `--sweep`.
     ///
     /// # Errors
-    /// If something on the way is no table.
+    /// If the plan has no such table, or the table can have no such key: only
+    /// plans name hosts, nodes, drives and the like.
     pub fn with(&self, path: &str, text: &str, option: &str) -> Result<Self, PlanError> {
         let mut plan = self.clone();
         plan.value.set(path, text, option)?;

@@ -217,6 +217,35 @@ fn options_set_keys_and_are_named_in_errors() {
     assert!(error("link.rate", "3G").starts_with("--sweep link.rate=3G: rate: expected one of"));
 }
 
+/// A mistyped name makes no new host.
+#[test]
+fn options_reach_only_what_the_plan_has() {
+    let text = "[drives.one]\n[drives.two]\n[hosts.zone_left]\ndrives = [\"one\"]\n\
+                [hosts.zone_right]\ndrives = [\"two\"]\n";
+    let plan = Plan::parse("p.toml", &format!("{text}{READS}")).unwrap();
+    let error = |key| plan.with(key, "3", "--set").unwrap_err().to_string();
+    assert_eq!(
+        error("hosts.zone_lft.priority"),
+        "--set hosts.zone_lft.priority=3: unknown name in [hosts] 'zone_lft'; \
+         did you mean 'zone_left'? There are: zone_left, zone_right"
+    );
+    assert_eq!(
+        error("nodes.box.count"),
+        "--set nodes.box.count=3: the plan has no [nodes.box], nor any other [nodes.NAME]"
+    );
+    let unknown_key = "--set hosts.zone_left.prority=3: unknown key of [hosts.zone_left] 'prority'";
+    assert!(error("hosts.zone_left.prority").starts_with(unknown_key));
+    assert!(error("hosts.zone_left.link.tx_rng").contains("did you mean 'tx_ring'?"));
+    assert!(error("host.link.rate").contains("unknown key of [host] 'link'"));
+    assert!(error("linc.rate").contains("unknown key 'linc'; did you mean 'link'?"));
+    // What is known may be new: a table with a fixed name, a key of a host.
+    let plan = Plan::parse("p.toml", &format!("[hosts.one]\n{READS}")).unwrap();
+    let planned = plan.with("hosts.one.link.tx_ring", "3", "--set").unwrap();
+    let planned = planned.with("limits.events", "1000000", "--set").unwrap().build().unwrap();
+    let rings: Vec<_> = planned.config.network.stations.iter().map(|s| s.tx_ring).collect();
+    assert_eq!((&rings[..], planned.config.limits.events), (&[3, 2][..], 1_000_000));
+}
+
 #[test]
 fn nodes_have_outages_and_hosts_priorities() {
     let planned = built(

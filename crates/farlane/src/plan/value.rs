@@ -1,6 +1,7 @@
 //! A plan's values, each with the place where it stands.
 
-use super::PlanError;
+use super::section::unknown;
+use super::{PlanError, keys, mistake};
 use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
@@ -134,8 +135,8 @@ impl Source<'_> {
 pub fn parse(file: &str, text: &str) -> Result<Value, PlanError> {
     let source = Source { file, text };
     let table = DeTable::parse(text).map_err(|error| {
-        let at = error.span().map_or(0, |span| span.start);
-        source.at(at).fail(error.message().lines().collect::<Vec<_>>().join(", "))
+        let (at, what) = mistake::of(text, &error);
+        source.at(at).fail(what)
     })?;
     Ok(Value { origin: source.at(0), kind: Kind::Table(source.table(table.get_ref())) })
 }
@@ -144,11 +145,14 @@ impl Value {
     /// Sets the key at a dotted path, as an option of the command line does.
     ///
     /// # Errors
-    /// If something on the way is no table.
+    /// As [`Plan::with`](super::Plan::with).
     pub fn set(&mut self, path: &str, text: &str, option: &str) -> Result<(), PlanError> {
         let origin = Origin::Option(format!("{option} {path}={text}"));
         let mut value = self;
+        let (mut name, mut heading) = (String::new(), String::new());
         for key in path.split('.') {
+            heading = value.allows(key, &name, &heading).map_err(|what| origin.fail(what))?;
+            name = if name.is_empty() { key.to_owned() } else { format!("{name}.{key}") };
             value = value.member(key, &origin)?;
         }
         let kind = match text.parse() {
@@ -157,6 +161,31 @@ impl Value {
         };
         *value = Self { origin, kind };
         Ok(())
+    }
+
+    /// Whether the table `name`, headed as in [`keys::TABLES`], may get `key`
+    /// from an option; yields the heading of what the key holds.
+    fn allows(&self, key: &str, name: &str, heading: &str) -> Result<String, String> {
+        let below =
+            |key: &str| if heading.is_empty() { key.into() } else { format!("{heading}.{key}") };
+        if let Some((_, known)) = keys::TABLES.iter().find(|(of, _)| *of == heading) {
+            let what = if name.is_empty() { "key".into() } else { format!("key of [{name}]") };
+            let found = known.contains(&key).then(|| below(key));
+            return found.ok_or_else(|| unknown(&what, key, known));
+        }
+        let named = below("NAME");
+        if !keys::TABLES.iter().any(|(of, _)| *of == named) {
+            return Err(format!("there is no table above '{key}'"));
+        }
+        let names: Vec<&str> = match &self.kind {
+            Kind::Table(entries) => entries.iter().map(|entry| entry.key.as_str()).collect(),
+            _ => Vec::new(),
+        };
+        match names[..] {
+            [] => Err(format!("the plan has no [{name}.{key}], nor any other [{name}.NAME]")),
+            _ if names.contains(&key) => Ok(named),
+            _ => Err(unknown(&format!("name in [{name}]"), key, &names)),
+        }
     }
 
     /// What `key` of this table holds; an empty table if it held nothing.

@@ -52,10 +52,10 @@ pub fn time(ns: f64) -> String {
     to_digits(ns, 3)
 }
 
-/// The same to six digits, for round values: those of an axis far from 0
+/// The same to twelve digits, for round values: those of an axis far from 0
 /// differ in the later ones.
 pub fn round_time(ns: f64) -> String {
-    to_digits(ns, 6)
+    to_digits(ns, 12)
 }
 
 fn to_digits(ns: f64, digits: usize) -> String {

@@ -1,6 +1,6 @@
 //! Plots: lines of several series, distributions, histograms.
 
-use super::{colour, escape, time};
+use super::{colour, escape, round_time, time};
 use crate::analyse::latency::Latency;
 use std::fmt::Write;
 
@@ -80,7 +80,7 @@ impl Axis {
     pub fn times(label: &str, least: f64, greatest: f64) -> Self {
         let least = least.max(1.0);
         let range = (least, greatest.max(least * 1.2));
-        Self { label: label.to_owned(), scale: Scale::Log, format: time, range }
+        Self { label: label.to_owned(), scale: Scale::Log, format: round_time, range }
     }
 
     /// 0 to 1 in per cent.
@@ -99,31 +99,53 @@ impl Axis {
         .clamp(0.0, 1.0)
     }
 
-    /// Round values, a few.
-    pub(super) fn ticks(&self) -> Vec<f64> {
+    /// Round values, a few, with their texts: no two of these are equal.
+    pub fn labels(&self) -> Vec<(f64, String)> {
+        let mut parts = 6.0;
+        loop {
+            let labels: Vec<_> =
+                self.ticks(parts).into_iter().map(|at| (at, (self.format)(at))).collect();
+            // Fewer and rounder values have shorter texts.
+            if labels.windows(2).all(|pair| pair[0].1 != pair[1].1) {
+                return labels;
+            }
+            parts /= 2.0;
+        }
+    }
+
+    /// These digits times powers of ten.
+    fn decimal(&self, digits: &[f64]) -> Vec<f64> {
         let (low, high) = self.range;
+        let powers = low.log10().floor() as i32..=high.log10().ceil() as i32;
+        let all = powers.flat_map(|p| digits.iter().map(move |d| d * 10f64.powi(p)));
+        all.filter(|value| (low..=high).contains(value)).collect()
+    }
+
+    /// Round values, up to about `parts` of them.
+    pub(super) fn ticks(&self, parts: f64) -> Vec<f64> {
+        let (low, high) = self.range;
+        let decades = (high / low).log10();
         match self.scale {
-            Scale::Linear | Scale::Whole => {
+            Scale::Log if parts >= 1.0 && decades > 0.3 => {
+                let coarsest = [2.5, 1.2, 0.6].iter().filter(|least| decades <= **least).count();
+                let with = |digits: &&[f64]| self.decimal(digits);
+                let all = DIGITS[coarsest..].iter().map(with).find(|all| all.len() > 1);
+                all.unwrap_or_default()
+            }
+            // Within a factor of two ratios are about differences.
+            _ => {
                 let least = if self.scale == Scale::Whole { 1.0 } else { 0.0 };
-                let step = step((high - low) / 6.0).max(least);
+                let step = step((high - low) / parts).max(least);
                 let first = (low / step).ceil() as i64;
                 (first..).map(|n| n as f64 * step).take_while(|v| *v <= high * 1.000_001).collect()
-            }
-            Scale::Log => {
-                let decades = (high / low).log10();
-                let digits: &[f64] = match decades {
-                    d if d > 2.5 => &[1.0],
-                    d if d > 1.2 => &[1.0, 3.0],
-                    d if d > 0.6 => &[1.0, 2.0, 5.0],
-                    _ => &[1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0],
-                };
-                let powers = low.log10().floor() as i32..=high.log10().ceil() as i32;
-                let all = powers.flat_map(|p| digits.iter().map(move |d| d * 10f64.powi(p)));
-                all.filter(|value| (low..=high).contains(value)).collect()
             }
         }
     }
 }
+
+/// First digits of the round values of a logarithmic axis, from few to many.
+const DIGITS: [&[f64]; 4] =
+    [&[1.0], &[1.0, 3.0], &[1.0, 2.0, 5.0], &[1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0]];
 
 /// 1, 2 or 5 times a power of ten, `rough` at least.
 fn step(rough: f64) -> f64 {
@@ -142,7 +164,7 @@ impl Plot {
 
     /// Where the y axis is: the longest of its labels fits beside it.
     fn left(&self) -> f64 {
-        let lengths = self.y.ticks().into_iter().map(|tick| (self.y.format)(tick).chars().count());
+        let lengths = self.y.labels().into_iter().map(|(_, text)| text.chars().count());
         (lengths.max().unwrap_or(0) as f64 * CHARACTER + BESIDE).max(LEFT)
     }
 
@@ -189,7 +211,7 @@ impl Plot {
 
     fn grid(&self, out: &mut String, left: f64) {
         let (right, bottom) = (SIZE.0 - RIGHT, SIZE.1 - BOTTOM);
-        for tick in self.y.ticks() {
+        for (tick, text) in self.y.labels() {
             let at = self.level(tick);
             let _ = write!(
                 out,
@@ -197,7 +219,7 @@ impl Plot {
                  <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
                 left - 5.0,
                 at + 3.8,
-                escape(&(self.y.format)(tick))
+                escape(&text)
             );
         }
         self.columns(out, left);
@@ -215,9 +237,7 @@ impl Plot {
 
     /// Lines upwards, and what is below them.
     fn columns(&self, out: &mut String, left: f64) {
-        let round = || self.x.ticks().into_iter().map(|tick| (tick, (self.x.format)(tick)));
-        let named = self.names.iter().cloned();
-        let all: Vec<_> = if self.names.is_empty() { round().collect() } else { named.collect() };
+        let all = if self.names.is_empty() { self.x.labels() } else { self.names.clone() };
         let bottom = SIZE.1 - BOTTOM;
         let mut free = f64::NEG_INFINITY;
         for (place, name) in all {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::analyse::latency::Latency;
+use proptest::prelude::*;
 use wire::Duration;
 
 fn samples() -> Latency {
@@ -73,7 +74,7 @@ fn round_times_far_from_zero_differ() {
 #[test]
 fn few_samples_have_no_fractions_and_colours_have_ink() {
     let few: Latency = (1..=2).map(Duration::from_us).collect();
-    let ticks = histogram("h", &few).y.ticks();
+    let ticks = histogram("h", &few).y.ticks(6.0);
     assert_eq!(ticks, [0.0, 1.0]);
     assert_eq!((ink("#0072b2"), ink("#e69f00"), ink("#ffffff")), ("#fff", "#1c2733", "#1c2733"));
 }
@@ -104,11 +105,69 @@ fn a_distribution_rises_from_its_least_to_its_last() {
 #[test]
 fn axes_have_round_ticks() {
     let axis = Axis::times("t", 20_000.0, 90_000.0);
-    assert_eq!(axis.ticks(), [20_000.0, 50_000.0]);
+    assert_eq!(axis.ticks(6.0), [20_000.0, 50_000.0]);
     let axis = Axis::times("t", 900.0, 5_000_000.0);
-    assert_eq!(axis.ticks(), [1e3, 1e4, 1e5, 1e6]);
-    assert_eq!(Axis::shares("s").ticks().len(), 6);
+    assert_eq!(axis.ticks(6.0), [1e3, 1e4, 1e5, 1e6]);
+    assert_eq!(Axis::shares("s").ticks(6.0).len(), 6);
     assert_eq!((axis.place(900.0), axis.place(5e6), axis.place(0.0)), (0.0, 1.0, 0.0));
+}
+
+#[test]
+fn whole_numbers_have_whole_ticks() {
+    let axis = |scale, range| Axis {
+        label: "SSDs".into(),
+        scale,
+        format: |value| format!("{value:.0}"),
+        range,
+    };
+    let texts = |axis: Axis| axis.labels().into_iter().map(|(_, text)| text).collect::<Vec<_>>();
+    assert_eq!(texts(axis(Scale::Whole, (1.0, 4.0))), ["1", "2", "3", "4"]);
+    assert_eq!(texts(axis(Scale::Linear, (1.0, 4.0))), ["1", "2", "3", "4"]);
+    let trace = Axis { format: round_time, ..axis(Scale::Linear, (5.001e9, 5.003e9)) };
+    assert_eq!(texts(trace), ["5.001 s", "5.0015 s", "5.002 s", "5.0025 s", "5.003 s"]);
+    assert_eq!(
+        texts(Axis::times("t", 101_000.0, 118_000.0)),
+        ["105 µs", "110 µs", "115 µs", "120 µs"]
+    );
+}
+
+/// Every format that a page uses.
+const FORMATS: [fn(f64) -> String; 5] = [
+    round_time,
+    time,
+    |value| format!("{value:.0}"),
+    |value| format!("{value:.2}"),
+    |share| format!("{:.0} %", share * 100.0),
+];
+
+proptest! {
+    #[test]
+    fn labels_rise_and_differ(
+        low in 0.0f64..1e10,
+        share in 1e-4f64..10.0,
+        scale in prop::sample::select(&[Scale::Linear, Scale::Whole, Scale::Log][..]),
+        format in prop::sample::select(&FORMATS[..]),
+    ) {
+        let low = if scale == Scale::Log { low + 1.0 } else { low };
+        let range = (low, low + (low * share).max(1.0));
+        let axis = Axis { label: "a".into(), scale, format, range };
+        let labels = axis.labels();
+        for pair in labels.windows(2) {
+            prop_assert!(pair[0].0 < pair[1].0 && pair[0].1 != pair[1].1, "{labels:?}");
+        }
+        for (at, _) in &labels {
+            prop_assert!((range.0..=range.1 * 1.000_001).contains(at), "{labels:?}");
+            prop_assert!(scale != Scale::Whole || at.fract() == 0.0, "{labels:?}");
+        }
+        prop_assert!(labels.len() <= 13, "{labels:?}");
+    }
+
+    /// With the format of times there are always some.
+    #[test]
+    fn every_axis_of_times_has_labels(low in 1.0f64..1e12, ratio in 1.0f64..1e6) {
+        let labels = Axis::times("t", low, low * ratio).labels();
+        prop_assert!(labels.len() >= 2, "{labels:?}");
+    }
 }
 
 /// Anchor and words of the labels at the left and below.

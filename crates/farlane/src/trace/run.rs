@@ -169,9 +169,10 @@ impl Pass {
     fn item(&mut self, item: Item<'_>, sink: &mut impl FnMut(Found<'_>, &Counters)) {
         let timed = match item {
             Item::Gap(lost) => {
+                // First: it explains what ends now.
+                sink(Found::Gap(lost), self.analyser.counters());
                 self.analyser.gap();
-                self.events(sink);
-                return sink(Found::Gap(lost), self.analyser.counters());
+                return self.events(sink);
             }
             Item::Record(timed) => timed,
         };

@@ -49,16 +49,7 @@ impl Span {
 /// # Errors
 /// The forms that are understood.
 pub fn parse_time(text: &str) -> Result<u64, String> {
-    if text == "0" {
-        return Ok(0);
-    }
-    let wrong = || format!("'{text}' is no time: use 1.5s, 20ms, 300us, 4000ns or 0");
-    let (digits, scale) = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)]
-        .into_iter()
-        .find_map(|(unit, scale)| text.strip_suffix(unit).map(|digits| (digits, scale)))
-        .ok_or_else(wrong)?;
-    let value: f64 = digits.trim().parse().map_err(|_| wrong())?;
-    if (0.0..1e18).contains(&(value * scale)) { Ok((value * scale) as u64) } else { Err(wrong()) }
+    crate::span::time(text).map(wire::Duration::as_ns)
 }
 
 /// An opcode by its number, or a command by its name.

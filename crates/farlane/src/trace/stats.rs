@@ -20,8 +20,10 @@ struct Group {
     segments: Vec<(&'static str, Latency)>,
     lanes: BTreeMap<Lane, Latency>,
     parts: BTreeMap<Part, Latency>,
+    commands: u64,
     failed: u64,
     lost: u64,
+    unacknowledged: u64,
 }
 
 /// What the commands of a type took.
@@ -29,12 +31,16 @@ struct Group {
 pub struct Kind {
     /// The type: name and bytes.
     pub kind: String,
-    /// Totals of those that ended.
+    /// All of them, however they ended.
+    pub commands: u64,
+    /// Totals of those whose head doorbell was rung.
     pub latency: Summary,
     /// Those that failed.
     pub failed: u64,
     /// Those without a completion entry.
     pub lost: u64,
+    /// Those with a completion entry for which the host rang no head doorbell.
+    pub unacknowledged: u64,
     /// The median of each segment; medians do not add up.
     pub segments_p50: Vec<Segment>,
     /// The median time in each lane.
@@ -93,7 +99,9 @@ impl Statistics {
             name = "other".to_owned();
         }
         let group = self.groups.entry(name).or_default();
+        group.commands += 1;
         group.lost += u64::from(command.status.is_none());
+        group.unacknowledged += u64::from(command.is_unacknowledged());
         group.failed += u64::from(command.status.is_some_and(|status| !status.is_success()));
         let Some(total) = command.duration() else { return };
         group.latency.record(total);
@@ -124,7 +132,9 @@ impl Statistics {
             kind: name.clone(),
             latency: group.latency.summary(),
             failed: group.failed,
+            commands: group.commands,
             lost: group.lost,
+            unacknowledged: group.unacknowledged,
             segments_p50: group
                 .segments
                 .iter()
@@ -150,15 +160,17 @@ impl Statistics {
         let name = |kind: &Kind| kind.kind.chars().count();
         let width = kinds.iter().map(name).max().unwrap_or(0).max(7);
         let mut out = format!(
-            "{:width$} {:>8} {:>10} {:>10} {:>10} {:>7} {:>6}\n",
-            "command", "n", "p50 us", "p99 us", "max us", "failed", "lost"
+            "{:width$} {:>8} {:>10} {:>10} {:>10} {:>7} {:>6} {:>7}\n",
+            "command", "n", "p50 us", "p99 us", "max us", "failed", "lost", "unacked"
         );
-        for Kind { kind, latency, failed, lost, segments_p50, lanes_p50, drive_p50 } in &kinds {
+        for this in &kinds {
+            let Kind { kind, commands, latency, failed, lost, unacknowledged, .. } = this;
+            let Kind { segments_p50, lanes_p50, drive_p50, .. } = this;
             let [p50, p99, max] = [latency.p50_ns, latency.p99_ns, latency.max_ns].map(micros);
-            let n = latency.n;
             let _ = writeln!(
                 out,
-                "{kind:width$} {n:>8} {p50:>10} {p99:>10} {max:>10} {failed:>7} {lost:>6}"
+                "{kind:width$} {commands:>8} {p50:>10} {p99:>10} {max:>10} {failed:>7} {lost:>6} \
+                 {unacknowledged:>7}"
             );
             for Segment { segment, ns } in segments_p50 {
                 let _ = writeln!(out, "{:width$} {:>8} {:>10}  {segment}", "", "", micros(*ns));

@@ -41,6 +41,9 @@ pub struct Troubles {
     /// The trace was cut off, and nothing but that ends what is on its way.
     #[serde(skip)]
     cut: bool,
+    /// Records are missing right here.
+    #[serde(skip)]
+    missing: bool,
 }
 
 type Count = fn(&Counters) -> u64;
@@ -76,6 +79,8 @@ const OPEN: [&str; 2] = [UNANSWERED, UNFETCHED];
 const UNANSWERED: &str = "request without a completion (timeout)";
 const UNFETCHED: &str = "submission entry rung for and never fetched (timeout)";
 const CUT: &str = "on its way when the recording was cut off";
+const MISSING: &str = "on its way where records are missing";
+const UNACKNOWLEDGED: &str = "completion entry whose head doorbell was never rung";
 const UR: &str = "unsupported request (UR)";
 const ABSENT: &str = "configuration read of an absent function (UR)";
 
@@ -83,8 +88,12 @@ impl Troubles {
     /// Looks at what an analysis found.
     pub fn look(&mut self, found: &Found<'_>) {
         match found {
-            Found::Tlp(number, _, _, at) => self.last = (*at, *number),
+            Found::Tlp(number, _, _, at) => {
+                self.last = (*at, *number);
+                self.missing = false;
+            }
             Found::Gap(lost) => {
+                self.missing = true;
                 let what = lost.map_or("an unknown number of records".to_owned(), |lost| {
                     format!("{lost} records")
                 });
@@ -131,13 +140,17 @@ impl Troubles {
             }
             Some(_) => {}
         }
+        if command.is_unacknowledged() {
+            self.open(UNACKNOWLEDGED, 1, &format!("{} {what}", command.name()));
+        }
     }
 
-    /// Something has not come: no wonder if the recording was cut off.
+    /// Something has not come: no wonder if it was not recorded.
     fn open(&mut self, name: &'static str, more: u64, what: &str) {
-        match self.cut {
-            true => self.note(CUT, more, what),
-            false => self.add(name, more, what),
+        match (self.cut, self.missing) {
+            (true, _) => self.note(CUT, more, what),
+            (_, true) => self.note(MISSING, more, what),
+            _ => self.add(name, more, what),
         }
     }
 

@@ -63,13 +63,15 @@ fn a_read_only_file_is_refused_for_writing() {
 
 #[test]
 fn addresses() {
+    // An empty label: no name server is asked.
+    fails(&["ping", "a..b:99"], &["'a..b:99'"]);
+    fails(&["ping", "nonsense:port"], &["'nonsense:port'", "HOST:PORT"]);
     let (_node, address) = Node::device("ram=1M");
     let arguments = ["device", "--listen", &address, "--namespace", "ram=1M"];
     fails(&arguments, &["cannot listen on", &address, "in use"]);
     let arguments = ["device", "--listen", "0.0.0.0:0", "--namespace", "ram=1M"];
     fails(&arguments, &["0.0.0.0:0", "--insecure"]);
     fails(&["host", "--connect", "192.0.2.1:4420", "--vfio-user", "/tmp/x"], &["--insecure"]);
-    fails(&["ping", "nonsense"], &["'nonsense'"]);
     fails(&["ping", "192.0.2.1:4420"], &["192.0.2.1:4420", "--insecure"]);
 }
 
@@ -94,6 +96,35 @@ fn nobody_there() {
     let arguments = ["host", "--connect", &address, "--vfio-user", folder, "--wait", "1"];
     fails(&arguments, &["no link to", &address, "refused"]);
     fails(&["ping", &address], &[&address, "refused"]);
+}
+
+/// Addresses where nobody answers, not even with a refusal: the listener's
+/// queue is full, so that further connections wait (listen(2)).
+fn silent() -> (Vec<std::net::TcpStream>, String) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    rustix::net::listen(&listener, 0).unwrap();
+    let address = listener.local_addr().unwrap();
+    let soon = std::time::Duration::from_millis(100);
+    let connect = |_| std::net::TcpStream::connect_timeout(&address, soon).ok();
+    let mut queued: Vec<_> = (0..8).map_while(connect).collect();
+    assert!(queued.len() < 8, "the queue is never full");
+    // Nobody accepts them, and they live as long as the others.
+    queued.push(std::net::TcpStream::from(std::os::fd::OwnedFd::from(listener)));
+    (queued, address.to_string())
+}
+
+#[test]
+fn every_silent_address_is_named() {
+    let ((_a, one), (_b, two)) = (silent(), silent());
+    let folder = scratch("silent");
+    let folder = folder.to_str().unwrap();
+    let peers = ["--connect", &one, "--connect", &two];
+    for wait in ["300ms", "1"] {
+        let arguments = [&["host", "--vfio-user", folder, "--wait", wait], &peers[..]].concat();
+        let both = format!("no link to {one}: no answer, nor to {two}: no answer");
+        fails(&arguments, &[&both]);
+    }
+    fails(&["ping", &one], &[&one, "no answer"]);
 }
 
 #[test]

@@ -17,6 +17,37 @@ fn ping_measures_link_and_configuration_read() {
     drop(node);
 }
 
+/// A loopback address that other tests at the same time do not have.
+fn own_address() -> String {
+    let [_, a, b, c] = std::process::id().to_be_bytes();
+    format!("127.{a}.{b}.{}", c.clamp(2, 254))
+}
+
+#[test]
+fn the_port_has_a_default_and_hosts_have_names() {
+    let own = own_address();
+    let node = Node::start(&["device", "--listen", &own, "--namespace", "ram=16M"]);
+    node.line(&format!("listening on {own}:{}", live::net::DEFAULT_PORT));
+    let ping = run(&["ping", &own, "--count", "10"]);
+    assert!(ping.status.success(), "{}", String::from_utf8_lossy(&ping.stderr));
+    // A name may have several addresses; the device is at one of them.
+    let (_device, address) = Node::device("ram=16M");
+    let port = address.rsplit(':').next().unwrap();
+    let name = format!("localhost:{port}");
+    let ping = run(&["ping", &name, "--count", "10"]);
+    assert!(ping.status.success(), "{}", String::from_utf8_lossy(&ping.stderr));
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("named");
+    let folder = folder.to_str().unwrap();
+    let mut host = Node::start(&["host", "--connect", &name, "--vfio-user", folder]);
+    host.line("ready");
+    assert!(host.interrupt().success());
+    for command in ["device", "host", "switch"] {
+        let help = run(&[command, "--help"]);
+        let help = String::from_utf8_lossy(&help.stdout).into_owned();
+        assert!(help.contains(&live::net::DEFAULT_PORT.to_string()), "{command}: {help}");
+    }
+}
+
 #[test]
 fn a_device_has_one_host_and_says_so() {
     let (device, address) = Node::device("ram=16M");

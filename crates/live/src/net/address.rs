@@ -1,9 +1,15 @@
-//! Addresses, and the rule that nothing leaves this machine by accident.
+//! Addresses and names of far sides, and the rule that nothing leaves this
+//! machine by accident.
 
 use super::interface::{Interface, Mac};
 use std::fmt;
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+
+/// TCP port of nodes where none is given. Of the dynamic ports, 49152 to 65535
+/// (RFC 6335, section 6), and above those that Linux gives to clients, 32768 to
+/// 60999 (Linux, ip-sysctl.rst, `ip_local_port_range`).
+pub const DEFAULT_PORT: u16 = 61_420;
 
 /// Where a node listens, or is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +32,12 @@ pub struct Station {
 impl From<SocketAddr> for Address {
     fn from(address: SocketAddr) -> Self {
         Self::Tcp(address)
+    }
+}
+
+impl From<Station> for Address {
+    fn from(station: Station) -> Self {
+        Self::Raw(station)
     }
 }
 
@@ -56,44 +68,129 @@ impl Address {
         }
     }
 
-    /// Where a far side is: `HOST:PORT` or `raw:INTERFACE,MAC`. Anything but
-    /// loopback is refused unless `insecure` is set: links are neither
-    /// authenticated nor encrypted.
+    /// Where this node listens: `HOST[:PORT]` or `raw:INTERFACE`. Of a name
+    /// with several addresses it is the first.
     ///
     /// # Errors
-    /// A sentence that names the address and what is wrong.
-    pub fn of_peer(text: &str, insecure: bool) -> io::Result<Self> {
-        let Some(rest) = text.strip_prefix(RAW) else { return tcp(text, insecure) };
-        let invalid = |why: String| io::Error::new(io::ErrorKind::InvalidInput, why);
-        let (name, mac) = rest
-            .split_once(',')
-            .ok_or_else(|| invalid(format!("'{text}' is no raw:INTERFACE,MAC of a far side")))?;
-        let mac = mac.parse().map_err(|why| invalid(format!("'{text}': {why}")))?;
-        let interface = Interface::find(name)?;
-        allow(text, interface.is_loopback || insecure)?;
-        Ok(Self::Raw(Station { interface: name.into(), mac }))
-    }
-
-    /// Where this node listens: `HOST:PORT` or `raw:INTERFACE`.
-    ///
-    /// # Errors
-    /// As [`of_peer`](Self::of_peer).
+    /// As [`Peer::find`].
     pub fn to_listen(text: &str, insecure: bool) -> io::Result<Self> {
-        let Some(name) = text.strip_prefix(RAW) else { return tcp(text, insecure) };
+        let Some(name) = text.strip_prefix(RAW) else {
+            return Ok(tcp(text, insecure)?.swap_remove(0));
+        };
         let interface = Interface::find(name)?;
         allow(text, interface.is_loopback || insecure)?;
         Ok(Self::Raw(Station { interface: name.into(), mac: interface.mac }))
     }
 }
 
-fn tcp(text: &str, insecure: bool) -> io::Result<Address> {
+/// A far side: what its user called it, and the addresses of that name.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    /// As the user wrote it.
+    name: String,
+    /// At least one, best first.
+    addresses: Vec<Address>,
+}
+
+impl Peer {
+    /// A far side by `HOST[:PORT]` or `raw:INTERFACE,MAC`. HOST is an IPv4
+    /// address, an IPv6 address (in brackets if a port follows) or a name,
+    /// which is resolved now, once: this may block for seconds. Anything but
+    /// loopback is refused unless `insecure` is set: links are neither
+    /// authenticated nor encrypted.
+    ///
+    /// # Errors
+    /// A sentence that names the address and what is wrong.
+    pub fn find(text: &str, insecure: bool) -> io::Result<Self> {
+        let name = text.to_owned();
+        let Some(rest) = text.strip_prefix(RAW) else {
+            return Ok(Self { name, addresses: tcp(text, insecure)? });
+        };
+        let invalid = |why: String| io::Error::new(io::ErrorKind::InvalidInput, why);
+        let (interface, mac) = rest
+            .split_once(',')
+            .ok_or_else(|| invalid(format!("'{text}' is no raw:INTERFACE,MAC of a far side")))?;
+        let mac = mac.parse().map_err(|why| invalid(format!("'{text}': {why}")))?;
+        let found = Interface::find(interface)?;
+        allow(text, found.is_loopback || insecure)?;
+        Ok(Self { name, addresses: vec![Station { interface: interface.into(), mac }.into()] })
+    }
+
+    /// Its addresses, at least one: the first is the one to try first.
+    pub fn addresses(&self) -> &[Address] {
+        &self.addresses
+    }
+
+    /// The address to try at attempt number `attempt`: all have their turn.
+    pub fn address(&self, attempt: usize) -> &Address {
+        &self.addresses[attempt % self.addresses.len()]
+    }
+
+    /// That address as a message names it: with the name, if that is another.
+    pub fn named(&self, attempt: usize) -> String {
+        let address = self.address(attempt).to_string();
+        if address == self.name { address } else { format!("{} ({address})", self.name) }
+    }
+}
+
+impl From<Address> for Peer {
+    fn from(address: Address) -> Self {
+        Self { name: address.to_string(), addresses: vec![address] }
+    }
+}
+
+impl From<&Address> for Peer {
+    fn from(address: &Address) -> Self {
+        address.clone().into()
+    }
+}
+
+impl From<&Self> for Peer {
+    fn from(peer: &Self) -> Self {
+        peer.clone()
+    }
+}
+
+/// Host and port of a text: the port is [`DEFAULT_PORT`] if there is none.
+fn host_and_port(text: &str) -> Option<(&str, u16)> {
+    if text.parse::<IpAddr>().is_ok() {
+        return Some((text, DEFAULT_PORT));
+    }
+    let (host, rest) = match text.strip_prefix('[') {
+        Some(text) => text.split_once(']')?,
+        None => text.split_at(text.find(':').unwrap_or(text.len())),
+    };
+    let port = match rest.strip_prefix(':') {
+        Some(port) => port.parse().ok()?,
+        None if rest.is_empty() => DEFAULT_PORT,
+        None => return None,
+    };
+    (!host.is_empty()).then_some((host, port))
+}
+
+/// The addresses of `HOST[:PORT]`, at least one, each once.
+fn tcp(text: &str, insecure: bool) -> io::Result<Vec<Address>> {
     let invalid = |why: String| io::Error::new(io::ErrorKind::InvalidInput, why);
-    let mut found = text
-        .to_socket_addrs()
-        .map_err(|error| invalid(format!("'{text}' is no HOST:PORT: {error}")))?;
-    let address = found.next().ok_or_else(|| invalid(format!("'{text}' has no address")))?;
-    allow(address, address.ip().is_loopback() || insecure)?;
-    Ok(Address::Tcp(address))
+    let parts = host_and_port(text).ok_or_else(|| {
+        invalid(format!("'{text}' is no HOST, HOST:PORT, IPV6 or [IPV6]:PORT, ports up to 65535"))
+    })?;
+    let found = parts.to_socket_addrs().map_err(|error| invalid(format!("'{text}': {error}")))?;
+    let mut addresses: Vec<Address> = Vec::new();
+    for address in found {
+        let named = if address.ip().to_string() == parts.0 || address.to_string() == text {
+            address.to_string()
+        } else {
+            format!("{text} ({address})")
+        };
+        allow(named, address.ip().is_loopback() || insecure)?;
+        if !addresses.contains(&address.into()) {
+            addresses.push(address.into());
+        }
+    }
+    if addresses.is_empty() {
+        return Err(invalid(format!("'{text}' has no address")));
+    }
+    Ok(addresses)
 }
 
 fn allow(what: impl fmt::Display, allowed: bool) -> io::Result<()> {
@@ -107,4 +204,53 @@ fn allow(what: impl fmt::Display, allowed: bool) -> io::Result<()> {
              add --insecure if the network between the nodes is trusted"
         ),
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_may_be_left_out() {
+        for (text, host, port) in [
+            ("192.0.2.7", "192.0.2.7", DEFAULT_PORT),
+            ("192.0.2.7:99", "192.0.2.7", 99),
+            ("node.example", "node.example", DEFAULT_PORT),
+            ("node.example:0", "node.example", 0),
+            ("::1", "::1", DEFAULT_PORT),
+            ("[::1]", "::1", DEFAULT_PORT),
+            ("[2001:db8::1]:99", "2001:db8::1", 99),
+        ] {
+            assert_eq!(host_and_port(text), Some((host, port)), "{text}");
+        }
+        for bad in ["", ":99", "host:", "host:65536", "host:x", "a:b:99", "[::1", "[::1]99"] {
+            assert_eq!(host_and_port(bad), None, "{bad}");
+            let error = Peer::find(bad, true).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("'{bad}' is no HOST")), "{error}");
+        }
+    }
+
+    #[test]
+    fn names_are_resolved() {
+        let peer = Peer::find("localhost:99", false).unwrap();
+        for (attempt, address) in peer.addresses().iter().enumerate() {
+            let Address::Tcp(address) = address else { panic!("{address} is no TCP address") };
+            assert!(address.ip().is_loopback() && address.port() == 99, "{address}");
+            assert_eq!(peer.named(attempt), format!("localhost:99 ({address})"));
+        }
+        assert_eq!(peer.address(0), peer.address(peer.addresses().len()), "all have their turn");
+        assert_eq!(Peer::find("127.0.0.1:99", false).unwrap().named(0), "127.0.0.1:99");
+        // An empty label: no name server is asked.
+        let error = Peer::find("a..b", false).unwrap_err().to_string();
+        assert!(error.starts_with("'a..b': "), "{error}");
+    }
+
+    #[test]
+    fn other_machines_are_refused() {
+        for text in ["192.0.2.7", "192.0.2.7:99", "2001:db8::1", "[2001:db8::1]:99"] {
+            let error = Peer::find(text, false).unwrap_err().to_string();
+            assert!(error.contains(text) && error.contains("--insecure"), "{error}");
+            assert!(Peer::find(text, true).is_ok(), "{text}");
+        }
+    }
 }

@@ -8,7 +8,7 @@ mod namespace;
 mod packet;
 mod raw;
 
-pub use address::{Address, Station};
+pub use address::{Address, DEFAULT_PORT, Peer, Station};
 pub use carrier::{Carrier, Incoming};
 pub use connection::{Connection, Listener};
 pub use interface::{Interface, Mac};

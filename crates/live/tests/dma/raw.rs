@@ -5,7 +5,7 @@ use crate::nodes::{Far, Near, RAM, pattern};
 use crate::relay::{Faults, Relay};
 use live::links::Links;
 use live::net::{
-    Address, Filter, Interface, Namespace, PacketSocket, RawSettings, largest_payload,
+    Address, Filter, Interface, Namespace, PacketSocket, Peer, RawSettings, largest_payload,
 };
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 use std::sync::atomic::Ordering;
@@ -21,7 +21,7 @@ fn listen(interface: &str) -> Address {
 fn through(interface: &str, far: &Far) -> Address {
     let text = far.address.to_string();
     let (_, mac) = text.split_once(',').unwrap();
-    Address::of_peer(&format!("raw:{interface},{mac}"), true).unwrap()
+    Peer::find(&format!("raw:{interface},{mac}"), true).unwrap().address(0).clone()
 }
 
 /// Copies of all kinds of lengths and places, compared byte by byte.

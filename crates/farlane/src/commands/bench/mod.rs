@@ -12,7 +12,9 @@ mod sim;
 
 use super::{Failure, Outcome};
 use crate::analyse::latency::Latency;
+use crate::node::waiting;
 use crate::progress::Progress;
+use crate::span;
 use case::{CASES, Case, Path};
 use live::Waiting;
 use run::Bench;
@@ -44,9 +46,10 @@ pub struct Args {
     /// Also write a self-contained page with the distributions
     #[arg(long, value_name = "FILE")]
     html: Option<std::path::PathBuf>,
-    /// Look for input this long before sleeping; 0 sleeps at once
-    #[arg(long, value_name = "MICROSECONDS", default_value_t = 50)]
-    spin: u64,
+    /// Look for input this long before sleeping, such as 50us; a number alone
+    /// is microseconds, 0 sleeps at once
+    #[arg(long, value_name = "TIME", default_value = "50us", value_parser = span::microseconds)]
+    spin: Duration,
     /// Payload sizes to measure at: 256 and 4096 unless told otherwise; one,
     /// with --aggregation, and 128
     #[arg(long, value_name = "BYTES", value_delimiter = ',',
@@ -129,10 +132,7 @@ pub fn run(args: &Args) -> Outcome {
         Some(Other::Congestion(args)) => return congestion::run(args),
         None => {}
     }
-    let waiting = match args.spin {
-        0 => Waiting::Block,
-        us => Waiting::Spin(Duration::from_us(us)),
-    };
+    let waiting = waiting(args.spin);
     if !args.aggregation.is_empty() {
         return ablation::run(args, waiting);
     }

@@ -10,8 +10,10 @@ use crate::analyse::{Command, Event};
 use crate::floor;
 use crate::links::{LinksUp, PATIENCE};
 use crate::local::{self, Ends, Node};
+use crate::node::waiting;
 use crate::progress::Progress;
 use crate::rig::{Rig, Settings};
+use crate::span;
 use crate::trace_to::TraceArgs;
 use live::attached::Switch;
 use live::net::Address;
@@ -45,9 +47,10 @@ pub struct Args {
     /// Samples of each latency
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(100..=5_000))]
     samples: u32,
-    /// Look for input this long before sleeping; 0 sleeps at once
-    #[arg(long, value_name = "MICROSECONDS", default_value_t = 50)]
-    spin: u64,
+    /// Look for input this long before sleeping, such as 50us; a number alone
+    /// is microseconds, 0 sleeps at once
+    #[arg(long, value_name = "TIME", default_value = "50us", value_parser = span::microseconds)]
+    spin: Duration,
     /// Print every TLP, not only the first and the last of equal ones
     #[arg(long)]
     unfold: bool,
@@ -78,10 +81,7 @@ struct Findings {
 /// One line for the user.
 pub fn run(args: &Args) -> Outcome {
     let clock = Clock::start();
-    let waiting = match args.spin {
-        0 => Waiting::Block,
-        us => Waiting::Spin(Duration::from_us(us)),
-    };
+    let waiting = waiting(args.spin);
     let mut progress = Progress::new();
     progress.show("raw round trips");
     let n = args.samples as usize;

@@ -7,7 +7,8 @@ use crate::analyse::segments;
 use crate::analyse::{Command, latency::Latency};
 use crate::commands::Failure;
 use crate::report::{
-    Align, Axis, Bar, Page, Plot, Scale, Series, Stack, Table, Tile, distribution, histogram, time,
+    Align, Axis, Bar, Page, Plot, Scale, Series, Stack, Table, Tile, distribution, histogram,
+    round_time, time,
 };
 use crate::trace::{Node, Run, by_lane, chart, path};
 use std::collections::BTreeMap;
@@ -97,6 +98,7 @@ fn latencies(page: &mut Page, report: &Report, types: &[(String, Type)]) {
         ("max", Right),
         ("failed", Right),
         ("lost", Right),
+        ("unacknowledged", Right),
     ]);
     let mut kinds = report.statistics.kinds();
     let place = |name: &str| types.iter().position(|(known, _)| known == name);
@@ -108,12 +110,18 @@ fn latencies(page: &mut Page, report: &Report, types: &[(String, Type)]) {
         let [min, median, mean, p99, max] =
             [latency.min_ns, latency.p50_ns, latency.mean_ns, latency.p99_ns, latency.max_ns]
                 .map(span);
-        let (n, failed, lost) = (latency.n, kind.failed, kind.lost);
-        let [n, failed, lost] = [n, failed, lost].map(|count| count.to_string());
-        let row = vec![kind.kind.clone(), n, min, median, mean, p99, max, failed, lost];
+        let [n, failed, lost, open] =
+            [kind.commands, kind.failed, kind.lost, kind.unacknowledged].map(|n| n.to_string());
+        let row = vec![kind.kind.clone(), n, min, median, mean, p99, max, failed, lost, open];
         if place < MOST_ROWS { table.row(row) } else { more.row(row) }
     }
     page.table(&table);
+    if kinds.iter().any(|kind| kind.lost + kind.unacknowledged > 0) {
+        page.note(
+            "Lost: without a completion entry. Unacknowledged: the host never rang the head \
+             doorbell for the completion entry. Both count in n and have no latency.",
+        );
+    }
     if kinds.len() > MOST_ROWS {
         page.more(&format!("{} more types", kinds.len() - MOST_ROWS), &more);
     }
@@ -174,7 +182,7 @@ fn over_time(name: &str, this: &Type) -> Plot {
     let x = Axis {
         label: "time of the trace".to_owned(),
         scale: Scale::Linear,
-        format: time,
+        format: round_time,
         range: (first as f64, last as f64),
     };
     let mut plot = Plot::new(name, x, Axis::times("latency", least * 0.9, most * 1.1));

@@ -146,6 +146,9 @@ fn trouble(command: &Command) -> String {
         }
         Some(_) => {}
     }
+    if command.is_unacknowledged() {
+        all.push("head doorbell never rung".to_owned());
+    }
     let bad = |step: &&crate::analyse::Step| step.status != wire::tlp::Status::Success;
     if let Some(step) = command.steps.iter().find(bad) {
         all.push(format!("{} {:?}", step.kind, step.status));

@@ -146,7 +146,7 @@ impl Sweep {
         let least = if self == Self::Ssds { 1.0 } else { 0.0 };
         let axis = |label: &str, range| Axis {
             label: label.into(),
-            scale: Scale::Linear,
+            scale: Scale::Whole,
             format: |value| format!("{value:.0}"),
             range,
         };

@@ -99,6 +99,23 @@ fn small_transfers_take_as_long_with_aggregation_as_without() {
     }
 }
 
+/// Nobody has two and a half SSDs.
+#[test]
+fn the_axis_of_ssds_counts_them() {
+    let point = |ssds: u16| sweep::Point {
+        rw: "read",
+        ssds,
+        limit_gbps: 10.0,
+        on_mb_per_s: 900.0,
+        off_mb_per_s: 700.0,
+        gain_percent: 28.6,
+        tlps_per_frame: 5.0,
+    };
+    let section = sweep::Sweep::Ssds.section(&[1, 2, 3, 4].map(point));
+    let labels = section.plots[0].x.labels().into_iter().map(|(_, text)| text);
+    assert_eq!(labels.collect::<Vec<_>>(), ["1", "2", "3", "4"]);
+}
+
 /// Virtual time: the same text on any machine.
 #[test]
 fn the_policies_side_by_side_are_those_of_the_document() {

@@ -180,6 +180,7 @@ fn plot(title: &str, depths: &[&Depth]) -> Plot {
     let least = of(Rate::G1).map(|one| one.direct_ns_per_io).min().unwrap_or(1) as f64;
     let y = Axis::times("time per command", least * 0.8, most * 1.2);
     let mut plot = Plot::new(&format!("{title}: time per command against queue depth"), x, y);
+    plot.names = of(Rate::G1).map(|one| (one.iodepth as f64, one.iodepth.to_string())).collect();
     let mut line = |name: String, rate: Rate, value: fn(&Depth) -> u64| {
         let points = of(rate).map(|one| (one.iodepth as f64, value(one) as f64)).collect();
         plot.series.push(Series { name, points });

@@ -207,6 +207,9 @@ fn plot(requests: &Requests) -> Plot {
     let mut y = Axis::times("4 KiB write", 1.0, 2.0);
     (y.scale, y.range) = (Scale::Linear, (0.0, most * 1050.0));
     let mut plot = Plot::new("4 KiB write over TCP against MRRS, MPS 256", x, y);
+    plot.names = requests.rows.iter().map(|row| (row.mrrs as f64, row.mrrs.to_string())).collect();
+    plot.names.sort_by(|a, b| a.0.total_cmp(&b.0));
+    plot.names.dedup();
     for number in IN_FLIGHT {
         let of = |row: &&RequestsRow| row.mps == 256 && row.reads_in_flight == number;
         let point = |row: &RequestsRow| (row.mrrs as f64, row.write_4k_us * 1e3);

@@ -102,6 +102,9 @@ fn plot(speeds: &[Speed]) -> Plot {
     let mut y = Axis::times("latency", 0.0, 160_000.0);
     (y.scale, y.range) = (Scale::Linear, (0.0, 160_000.0));
     let mut plot = Plot::new("4 KiB reads and writes against the rate of the network", x, y);
+    let rate = |speed: &Speed| speed.rate.trim_end_matches('G').parse().unwrap_or(1.0);
+    let over_tcp = speeds.iter().filter(|speed| speed.topology == "tcp");
+    plot.names = over_tcp.map(|speed| (rate(speed), gigabits(rate(speed)))).collect();
     type Value = fn(&Speed) -> f64;
     let series: [(&str, &str, Value); 4] = [
         ("read over TCP", "tcp", |speed| speed.read_4k_us),
@@ -110,10 +113,10 @@ fn plot(speeds: &[Speed]) -> Plot {
         ("write over TSN", "tsn", |speed| speed.write_4k_us),
     ];
     for (name, topology, of) in series {
-        let points = speeds.iter().filter(|speed| speed.topology == topology).map(|speed| {
-            let rate: f64 = speed.rate.trim_end_matches('G').parse().unwrap_or(1.0);
-            (rate, of(speed) * 1e3)
-        });
+        let points = speeds
+            .iter()
+            .filter(|speed| speed.topology == topology)
+            .map(|speed| (rate(speed), of(speed) * 1e3));
         plot.series.push(Series { name: name.into(), points: points.collect() });
     }
     plot

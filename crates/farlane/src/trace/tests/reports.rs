@@ -112,6 +112,35 @@ fn trouble_stands_out() {
     assert!(*at > 0 && *packet > 0 && !what.is_empty());
 }
 
+/// The host may have crashed, or its driver has forgotten it.
+#[test]
+fn a_completion_that_nobody_took_counts_and_stands_out() {
+    let traces = super::build::traces_of(23, |bench, drive| {
+        let entry = crate::analyse::tests::io(2, 5, 8, 1, 0x10_0000, 0);
+        let index = bench.submit(drive, 1, &[entry]);
+        bench.fetch(drive, 1, index, &[entry]);
+        bench.write_host(drive, 0x10_0000, &[5; 512]);
+        bench.complete(drive, 1, 1, 5, 0);
+    });
+    let run = traces.run();
+    let (found, troubles) = commands(&run);
+    let last = found.last().unwrap();
+    assert!(last.status.is_some_and(|status| status.is_success()) && last.end.is_none());
+    let trouble = &troubles.troubles["completion entry whose head doorbell was never rung"];
+    assert_eq!((trouble.count, trouble.places[0].2.as_str()), (1, "Read queue 1 command 5"));
+    assert_eq!(troubles.troubles.len(), 1, "{}", troubles.text());
+    let mut statistics = Statistics::default();
+    found.iter().for_each(|command| statistics.add(command, &path(&run, command)));
+    let kinds = statistics.kinds();
+    let read = kinds.iter().find(|kind| kind.kind == "Read 512 B").unwrap();
+    assert_eq!((read.commands, read.latency.n), (1, 0));
+    assert_eq!((read.failed, read.lost, read.unacknowledged), (0, 0, 1));
+    let table = statistics.table();
+    let line = table.lines().find(|line| line.starts_with("Read")).unwrap();
+    let words: Vec<&str> = line.split_whitespace().collect();
+    assert_eq!((words[3], &words[7..]), ("1", &["0", "0", "1"][..]), "{table}");
+}
+
 /// Traces with a read on its way and two commands that are not fetched.
 fn interrupted() -> Traces {
     super::build::traces_of(13, |bench, drive| {
