@@ -132,6 +132,7 @@ impl HostNode {
         doorbells: bool,
         mut up: impl FnMut(&mut Switch, Instant) -> io::Result<bool>,
     ) -> io::Result<Self> {
+        let settings = Settings { contents: true, ..settings };
         let mut machine = Machine::new(clock, poller, root, switch)?;
         let mut guests = Guests { clock, endpoints: Vec::new() };
         let bus = machine.new_bus();

@@ -384,7 +384,7 @@ fn the_owner_outlives_every_reset() {
     let vendor = contents::VENDOR;
     let settings = EndpointConfig { vendor, incarnation: Some(7), ..settings() };
     let mut endpoint = Endpoint::new(settings);
-    let contents = 0x10c;
+    let contents = 0x138;
     let owner = contents + ContentsCapability::OWNER;
     let device_control = endpoint.pcie.offset() + 8;
     endpoint.handle(Instant::ZERO, config_write(owner, 0x89ab_cdef));

@@ -121,7 +121,7 @@ pub async fn identify(bus: &Bus, bdf: Bdf) -> Option<Identity> {
         return None;
     }
     let id = (id as u16, (id >> 16) as u16);
-    let (serial, contents) = numbers(bus, bdf, id.0).await;
+    let (serial, contents) = numbers(bus, bdf, Some(id.0)).await;
     Some(Identity { id, serial, contents })
 }
 
@@ -133,8 +133,13 @@ pub async fn own(bus: &Bus, bdf: Bdf, contents: Option<Contents>, owner: u64) {
     bus.config_write(bdf, at + 4, 4, (owner >> 32) as u32).await;
 }
 
-/// The device serial number and the contents of a function of `vendor`.
-pub(super) async fn numbers(bus: &Bus, bdf: Bdf, vendor: u16) -> (Option<u64>, Option<Contents>) {
+/// The device serial number, and the contents of a function of `vendor`; they
+/// are not looked for without one.
+pub(super) async fn numbers(
+    bus: &Bus,
+    bdf: Bdf,
+    vendor: Option<u16>,
+) -> (Option<u64>, Option<Contents>) {
     let (mut serial, mut contents) = (None, None);
     let mut walk = scan::Extended::new();
     while let Some((id, at)) = walk.next(bus, bdf).await {
@@ -142,7 +147,7 @@ pub(super) async fn numbers(bus: &Bus, bdf: Bdf, vendor: u16) -> (Option<u64>, O
             capability::EXT_SERIAL_NUMBER if serial.is_none() => {
                 serial = Some(quad_word(bus, bdf, at + 4).await);
             }
-            capability::EXT_VENDOR_SPECIFIC if vendor == contents::VENDOR => {
+            capability::EXT_VENDOR_SPECIFIC if vendor == Some(contents::VENDOR) => {
                 let header = bus.config_read(bdf, at + ContentsCapability::HEADER, 4).await;
                 if header == ContentsCapability::HEADER_VALUE && contents.is_none() {
                     let incarnation = at + ContentsCapability::INCARNATION;
@@ -154,6 +159,9 @@ pub(super) async fn numbers(bus: &Bus, bdf: Bdf, vendor: u16) -> (Option<u64>, O
                 }
             }
             _ => {}
+        }
+        if serial.is_some() && vendor.is_none() {
+            break;
         }
     }
     (serial, contents)
