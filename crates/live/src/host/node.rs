@@ -1,7 +1,8 @@
 //! The host node as a server of endpoints to VMMs.
 
+use super::accesses::describe;
 use super::comeback::News;
-use super::endpoint::{Endpoint, describe};
+use super::endpoint::Endpoint;
 use super::{Fetched, Machine, Memory};
 use crate::attached::{Attached, Report, Switch};
 use crate::clock::Clock;
