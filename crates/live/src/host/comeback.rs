@@ -66,7 +66,7 @@ pub struct Settled {
 
 /// Gives a function that was enumerated anew what the client had set, and
 /// bus mastering last: nothing leaves the function before all else stands.
-pub async fn restore(bus: &Bus, node: &Node, owner: u64, settled: Settled) {
+pub async fn restore(bus: &Bus, node: &Node, owner: u32, settled: Settled) {
     let contents = node.device().and_then(|device| device.contents);
     enumerate::own(bus, node.bdf, contents, owner).await;
     if settled.msix {
@@ -98,7 +98,7 @@ pub async fn look_and_reset(
     before: Identity,
     node: &Node,
     settings: &Settings,
-    owner: u64,
+    owner: u32,
 ) -> Option<Looked> {
     let identity = enumerate::identify(bus, node.bdf).await?;
     let returned = before.returned(&identity, owner);

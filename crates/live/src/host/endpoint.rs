@@ -53,7 +53,7 @@ pub struct Endpoint {
     bus: Bus,
     settings: Settings,
     /// The host's mark in the function, see [`pcie::config::contents`].
-    owner: u64,
+    owner: u32,
     state: State,
     /// Times the link was lost: what was found before is worth nothing after.
     losses: u64,
@@ -96,7 +96,7 @@ impl Endpoint {
             bus,
             settings,
             // Never 0, which says that nobody has had the device.
-            owner: random_number() | 1,
+            owner: random_number() as u32 | 1,
             state: State::Attached,
             losses: 0,
             restore: Some(Settled::default()),
