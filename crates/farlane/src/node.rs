@@ -236,3 +236,22 @@ fn fnv1a(bytes: &[u8]) -> u64 {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use live::media::RamMedia;
+
+    #[test]
+    fn one_namespace_with_new_contents_makes_those_of_the_drive_new() {
+        let ram = || -> Box<dyn Media> { Box::new(RamMedia::new(4096)) };
+        let mut media = [ram(), ram()];
+        let before = incarnation_of(&media);
+        assert_eq!(incarnation_of(&media), before, "the same as long as it runs");
+        media.swap(0, 1);
+        assert_ne!(incarnation_of(&media), before, "each namespace has its own");
+        media.swap(0, 1);
+        media[1] = ram();
+        assert_ne!(incarnation_of(&media), before, "RAM starts empty");
+    }
+}

@@ -23,6 +23,9 @@ const LINK_DOWN: &str = "link down";
 const LINK_UP: &str = "link up";
 const ATTACHED: &str = "attached again";
 const CHANGED: &str = "has changed";
+/// And when it is the same drive, but has lost what was written to it.
+const NEW_CONTENTS: &str = "new contents: what was written before is lost";
+const NEW_ATTACHED: &str = "attached again with new contents";
 
 /// Where the drive is that gets lost; the other is nvme1.
 const FUNCTION: &str = "0000:01:00.0";
@@ -110,4 +113,60 @@ fn remote_drive_is_lost_and_found() {
     assert!(host.stop().success());
     assert!(device.stop().success());
     traced::losses_stand_out(&traces);
+}
+
+/// Both nodes are started again before the guest's driver misses them. It asks
+/// its commands again through its own controller reset: of a file drive they
+/// bring what was written, after a stall; of a drive that lost its data they
+/// fail, until the guest resets the function.
+#[test]
+fn remote_drives_restart_with_their_data_and_without() {
+    let folder = folder::kept("restarted");
+    let disk = folder.join("disk.img");
+    let namespaces = [format!("ram={SIZE}"), namespace(&disk, SIZE)];
+    let start = |at: &str, number: usize| {
+        let (name, serial) = (format!("device-{number}"), format!("RESTART{number}"));
+        let namespace: &str = &namespaces[number];
+        let options = ["--serial", serial.as_str()];
+        DeviceNode::start_with(at.parse().unwrap(), &folder, &name, &[namespace], &options)
+    };
+    let mut devices = [0, 1].map(|number| start("127.0.0.1:0", number));
+    let addresses = devices.each_ref().map(DeviceNode::address);
+    let mut host = HostNode::start(&folder, "host", &addresses, &[]);
+    let mut guest = Guest::builder("restarted/guest")
+        .kernel("nvme_core.io_timeout=5")
+        .root_port("rp0")
+        .root_port("rp1")
+        .device(host.endpoint(0, json!({"bus": "rp0"})).to_string())
+        .start();
+    guest.run(&workload::attached(1));
+    guest.qmp("device_add", host.endpoint(1, json!({"bus": "rp1"})));
+    guest.run(&workload::attached(2));
+    for drive in [0, 1] {
+        guest.run(&workload::fill(drive, 8));
+    }
+    guest.run(&workload::reading(&[0, 1]));
+    for (number, device) in devices.iter_mut().enumerate() {
+        device.process.kill();
+        *device = start(&addresses[number].to_string(), number);
+    }
+    host.process.stderr.wait_for(NEW_CONTENTS, Duration::from_secs(10));
+    guest.run(&workload::stalled(1, Duration::from_secs(60)));
+    guest.run(&workload::failed(0, Duration::from_secs(60)));
+    let said = host.process.stderr.text();
+    assert!(said.contains("endpoint 1: attached again\n"), "{said}");
+    assert!(!said.contains("endpoint 0: attached again"), "{said}");
+
+    guest.run(&workload::reset(FUNCTION));
+    host.process.stderr.wait_for(NEW_ATTACHED, Duration::from_secs(10));
+    guest.run(&workload::attached(2));
+    guest.run(&workload::empty(0, 8));
+    for drive in [0, 1] {
+        guest.run(&workload::transfer(drive, 1));
+    }
+    guest.power_off();
+    assert!(host.stop().success());
+    for device in devices {
+        assert!(device.stop().success());
+    }
 }

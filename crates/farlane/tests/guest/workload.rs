@@ -70,6 +70,36 @@ pub fn tools(drive: u32) -> Script {
     script!("tools").argument(format!("nvme{drive}"))
 }
 
+/// Fills a drive of that many MiB.
+pub fn fill(drive: u32, mebibytes: u32) -> Script {
+    script!("fill").argument(namespace(drive)).argument(mebibytes)
+}
+
+/// Starts to read and compare what [`fill`] wrote, until that fails.
+pub fn reading(drives: &[u32]) -> Script {
+    drives.iter().fold(script!("reading"), |script, drive| script.argument(namespace(*drive)))
+}
+
+/// Those reads go on, and bring what was written.
+pub fn stalled(drive: u32, limit: Duration) -> Script {
+    script!("stalled").argument(namespace(drive)).argument(limit.as_secs())
+}
+
+/// Those reads have ended with an error.
+pub fn failed(drive: u32, limit: Duration) -> Script {
+    script!("failed").argument(namespace(drive)).argument(limit.as_secs())
+}
+
+/// Resets a PCI function, such as `0000:01:00.0`, and attaches it anew.
+pub fn reset(function: &str) -> Script {
+    script!("reset").argument(function)
+}
+
+/// The first MiBs of a drive are zeroes.
+pub fn empty(drive: u32, mebibytes: u32) -> Script {
+    script!("empty").argument(namespace(drive)).argument(mebibytes)
+}
+
 /// Removes a PCI function, such as `0000:01:00.0`, from the guest's tree.
 pub fn remove(function: &str) -> Script {
     script!("remove").argument(function)

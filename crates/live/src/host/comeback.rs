@@ -66,7 +66,7 @@ pub struct Settled {
 
 /// Gives a function that was enumerated anew what the client had set, and
 /// bus mastering last: nothing leaves the function before all else stands.
-pub async fn restore(bus: &Bus, node: &Node, owner: u64, settled: Settled) {
+pub async fn restore(bus: &Bus, node: &Node, owner: u32, settled: Settled) {
     let contents = node.device().and_then(|device| device.contents);
     enumerate::own(bus, node.bdf, contents, owner).await;
     if settled.msix {
@@ -98,7 +98,7 @@ pub async fn look_and_reset(
     before: Identity,
     node: &Node,
     settings: &Settings,
-    owner: u64,
+    owner: u32,
 ) -> Option<Looked> {
     let identity = enumerate::identify(bus, node.bdf).await?;
     let returned = before.returned(&identity, owner);
@@ -118,4 +118,116 @@ pub async fn set_msix(bus: &Bus, node: &Node, enable: bool) {
         }
     }
     enumerate::set_msix(bus, node, enable).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pcie::enumerate::{Bar, Contents, Device, Kind, Msix};
+    use pcie::software::{Request, Task};
+    use wire::{Bdf, Instant};
+
+    const SERIAL: u64 = 5;
+
+    fn node() -> Node {
+        let bar = Bar { index: 0, size: 0x4000, wide: true, prefetchable: false, address: 0x8000 };
+        let (table, pending) = ((0, 0x2000), (0, 0x3000));
+        let msix = Msix { capability: 0x48, vectors: 2, table, pending };
+        let contents = Contents { capability: 0x10c, incarnation: 7, owner: 0 };
+        let (serial, contents) = (Some(SERIAL), Some(contents));
+        Node {
+            bdf: Bdf::new(3, 0, 0),
+            id: (0xfa12, 1),
+            class: [1, 8, 2],
+            capabilities: Vec::new(),
+            pcie: Some(0x60),
+            max_payload_supported: 256,
+            max_payload: 256,
+            kind: Kind::Endpoint(Device { bars: vec![bar], msix: Some(msix), serial, contents }),
+        }
+    }
+
+    /// What `software` writes: (offset in configuration space or address,
+    /// value); `answers` are the double words of configuration space.
+    fn writes<T>(
+        software: impl AsyncFnOnce(Bus) -> T + 'static,
+        answers: impl Fn(u16) -> u32,
+    ) -> (T, Vec<(u64, u64)>) {
+        let bus = Bus::new();
+        let mut task = Task::new(&bus, {
+            let bus = bus.clone();
+            async move { software(bus).await }
+        });
+        let mut written = Vec::new();
+        loop {
+            if let Some(value) = task.poll(Instant::ZERO) {
+                return (value, written);
+            }
+            while let Some((id, request)) = bus.next_request() {
+                match request {
+                    Request::ConfigRead { offset, .. } => bus.answer(id, answers(offset).into()),
+                    Request::ConfigWrite { offset, value, .. } => {
+                        written.push((offset.into(), value.into()));
+                        bus.answer(id, 0);
+                    }
+                    Request::MemoryWrite { address, value, .. } => written.push((address, value)),
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn bus_mastering_is_given_back_last() {
+        let settled = Settled { msix: true, command: [Some(0x06), Some(0x04)] };
+        let (_, written) = writes(async move |bus| restore(&bus, &node(), 9, settled).await, |_| 0);
+        assert_eq!(written[0], (0x11c, 9), "the host's mark");
+        let table = written.iter().filter(|(at, _)| (0xa000..0xa020).contains(at));
+        assert_eq!(table.count(), 8, "two entries of the MSI-X table");
+        assert_eq!(written[9..], [(0x4a, 0x8000), (0x05, 0x04), (0x04, 0x06)]);
+        let (_, written) =
+            writes(async move |bus| restore(&bus, &node(), 9, Settled::default()).await, |_| 0);
+        assert_eq!(written, [(0x11c, 9)], "a client that set nothing");
+    }
+
+    /// A device that answers with that serial number and incarnation.
+    fn device(serial: u64, incarnation: u32) -> impl Fn(u16) -> u32 {
+        move |offset| match offset {
+            0x00 => 0x0001_fa12,
+            0x100 => 0x10c1_0003,
+            0x104 => serial as u32,
+            0x10c => 0x0001_000b,
+            0x110 => 0x0141_0001,
+            0x114 => incarnation,
+            _ => 0,
+        }
+    }
+
+    #[test]
+    fn who_is_there_is_looked_at_before_a_reset() {
+        let look = |answers: &dyn Fn(u16) -> u32| {
+            let before = node().identity().unwrap();
+            let software = async move |bus: Bus| {
+                look_and_reset(&bus, before, &node(), &Settings::default(), 9).await
+            };
+            let (looked, written) = writes(software, answers);
+            (looked.map(|looked| looked.returned), written)
+        };
+        let flr = (0x68, 1 << 15);
+        for (incarnation, expected) in
+            [(7, Returned::Same), (8, Returned::NewContents(Loss::Incarnation))]
+        {
+            let (returned, written) = look(&device(SERIAL, incarnation));
+            assert_eq!(returned, Some(expected));
+            assert_eq!((written[0], written.last()), (flr, Some(&(0x11c, 9))));
+            assert!(written.contains(&(0x10, 0x8000)), "its BAR again: {written:?}");
+            let command = written.iter().filter(|(at, _)| *at == 4);
+            assert!(command.clone().all(|(_, value)| value & 4 == 0), "no bus mastering");
+            assert_eq!(command.count(), 1);
+        }
+        let (returned, written) = look(&device(SERIAL + 1, 7));
+        assert!(matches!(returned, Some(Returned::Another(_))) && written.is_empty());
+        let (returned, written) = look(&|_| u32::MAX);
+        assert!(returned.is_none() && written.is_empty(), "nobody");
+    }
 }

@@ -1,6 +1,7 @@
 //! The host node: a root complex, what is attached below its root port, and
 //! the host software that uses it.
 
+mod accesses;
 mod comeback;
 mod endpoint;
 mod memory;

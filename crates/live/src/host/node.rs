@@ -1,7 +1,8 @@
 //! The host node as a server of endpoints to VMMs.
 
+use super::accesses::describe;
 use super::comeback::News;
-use super::endpoint::{Endpoint, describe};
+use super::endpoint::Endpoint;
 use super::{Fetched, Machine, Memory};
 use crate::attached::{Attached, Report, Switch};
 use crate::clock::Clock;
@@ -132,6 +133,7 @@ impl HostNode {
         doorbells: bool,
         mut up: impl FnMut(&mut Switch, Instant) -> io::Result<bool>,
     ) -> io::Result<Self> {
+        let settings = Settings { contents: true, ..settings };
         let mut machine = Machine::new(clock, poller, root, switch)?;
         let mut guests = Guests { clock, endpoints: Vec::new() };
         let bus = machine.new_bus();

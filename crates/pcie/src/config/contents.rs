@@ -7,9 +7,9 @@
 //! | byte | | |
 //! | --- | --- | --- |
 //! | 00h | header | capability ID 000Bh, version 1 |
-//! | 04h | vendor-specific header | VSEC ID 0001h (15:0), revision 1 (19:16), length 018h (31:20) |
+//! | 04h | vendor-specific header | VSEC ID 0001h (15:0), revision 1 (19:16), length 014h (31:20) |
 //! | 08h | incarnation, 8 bytes | read only: the same as long as no data were lost |
-//! | 10h | owner, 8 bytes | written by the host: a number of its own. 0 after power-on, kept over every reset (RWS) |
+//! | 10h | owner, 4 bytes | written by the host at once: a number of its own. 0 after power-on, kept over every reset (RWS) |
 
 use super::{ConfigSpace, capability};
 
@@ -24,7 +24,7 @@ pub struct ContentsCapability {
 }
 
 impl ContentsCapability {
-    const LENGTH: u16 = 0x18;
+    const LENGTH: u16 = 0x14;
     /// Byte offset of the vendor-specific header.
     pub const HEADER: u16 = 0x04;
     /// Its value.
@@ -39,18 +39,18 @@ impl ContentsCapability {
         let at = config.add_extended(capability::EXT_VENDOR_SPECIFIC, 1, Self::LENGTH);
         config.set_u32(at + Self::HEADER, Self::HEADER_VALUE);
         config.set(at + Self::INCARNATION, &incarnation.to_le_bytes());
-        config.allow(at + Self::OWNER, &[0xff; 8]);
+        config.allow(at + Self::OWNER, &[0xff; 4]);
         Self { at }
     }
 
     /// What the host has written as owner.
-    pub fn owner(self, config: &ConfigSpace) -> [u8; 8] {
-        std::array::from_fn(|byte| config.u8(self.at + Self::OWNER + byte as u16))
+    pub fn owner(self, config: &ConfigSpace) -> u32 {
+        config.u32(self.at + Self::OWNER)
     }
 
     /// Sets the owner, as after a reset that it outlives.
-    pub fn keep_owner(self, config: &mut ConfigSpace, owner: [u8; 8]) {
-        config.set(self.at + Self::OWNER, &owner);
+    pub fn keep_owner(self, config: &mut ConfigSpace, owner: u32) {
+        config.set_u32(self.at + Self::OWNER, owner);
     }
 }
 
@@ -65,11 +65,11 @@ mod tests {
         let contents = ContentsCapability::add(&mut config, 0x0123_4567_89ab_cdef);
         assert_eq!(contents.at, 0x10c);
         let words: Vec<u32> = (0..6).map(|word| config.read(0x10c + word * 4)).collect();
-        assert_eq!(words, [0x0001_000b, 0x0181_0001, 0x89ab_cdef, 0x0123_4567, 0, 0]);
+        assert_eq!(words, [0x0001_000b, 0x0141_0001, 0x89ab_cdef, 0x0123_4567, 0, 0]);
         (0..6_u16).for_each(|word| config.write(0x10c + word * 4, 0xf, !u32::from(word)));
         let written: Vec<u32> = (0..6).map(|word| config.read(0x10c + word * 4)).collect();
         assert_eq!(written[..4], words[..4], "read only");
-        assert_eq!(written[4..], [!4, !5]);
-        assert_eq!(contents.owner(&config), [0xfb, 0xff, 0xff, 0xff, 0xfa, 0xff, 0xff, 0xff]);
+        assert_eq!(written[4..], [!4, 0]);
+        assert_eq!(contents.owner(&config), !4);
     }
 }

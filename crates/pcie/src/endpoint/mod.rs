@@ -424,8 +424,8 @@ fn build_config(settings: &EndpointConfig) -> Built {
     pcie.set_link(&mut config, true);
     let serial = config.add_extended(config::capability::EXT_SERIAL_NUMBER, 1, 12);
     config.set(serial + 4, &settings.serial.to_le_bytes());
+    let reporting = ErrorReporting::add(&mut config);
     let add = |incarnation| ContentsCapability::add(&mut config, incarnation);
     let contents = settings.incarnation.map(add);
-    let reporting = ErrorReporting::add(&mut config);
     Built { config, pcie, reporting, contents, msix_capability }
 }

@@ -17,7 +17,7 @@ pub struct Contents {
     pub incarnation: u64,
     /// The host that attached the function last; 0 if none has since
     /// power-on.
-    pub owner: u64,
+    pub owner: u32,
 }
 
 /// What tells one function from another at the same place.
@@ -65,7 +65,7 @@ impl Identity {
     /// `owner` into the devices it attaches. The serial number tells devices of
     /// one kind apart, as Linux does for hot-plug slots
     /// (`pciehp_device_replaced`).
-    pub fn returned(&self, after: &Self, owner: u64) -> Returned {
+    pub fn returned(&self, after: &Self, owner: u32) -> Returned {
         if self.id != after.id {
             let [old, new] = [self, after].map(|who| format!("{:04x}:{:04x}", who.id.0, who.id.1));
             return Returned::Another(format!("{new} instead of {old}"));
@@ -99,7 +99,7 @@ impl Node {
 
     /// What `after`, found where this endpoint was, means: as
     /// [`Identity::returned`], and other BARs or vectors are another device.
-    pub fn returned(&self, after: &Self, owner: u64) -> Returned {
+    pub fn returned(&self, after: &Self, owner: u32) -> Returned {
         let (Some(before), Some(found)) = (self.identity(), after.identity()) else {
             return Returned::Another("no endpoint".to_owned());
         };
@@ -121,20 +121,24 @@ pub async fn identify(bus: &Bus, bdf: Bdf) -> Option<Identity> {
         return None;
     }
     let id = (id as u16, (id >> 16) as u16);
-    let (serial, contents) = numbers(bus, bdf, id.0).await;
+    let (serial, contents) = numbers(bus, bdf, Some(id.0)).await;
     Some(Identity { id, serial, contents })
 }
 
 /// Writes `owner` into the function at `bdf`, if it has a place for it.
-pub async fn own(bus: &Bus, bdf: Bdf, contents: Option<Contents>, owner: u64) {
+pub async fn own(bus: &Bus, bdf: Bdf, contents: Option<Contents>, owner: u32) {
     let Some(contents) = contents else { return };
     let at = contents.capability + ContentsCapability::OWNER;
-    bus.config_write(bdf, at, 4, owner as u32).await;
-    bus.config_write(bdf, at + 4, 4, (owner >> 32) as u32).await;
+    bus.config_write(bdf, at, 4, owner).await;
 }
 
-/// The device serial number and the contents of a function of `vendor`.
-pub(super) async fn numbers(bus: &Bus, bdf: Bdf, vendor: u16) -> (Option<u64>, Option<Contents>) {
+/// The device serial number, and the contents of a function of `vendor`; they
+/// are not looked for without one.
+pub(super) async fn numbers(
+    bus: &Bus,
+    bdf: Bdf,
+    vendor: Option<u16>,
+) -> (Option<u64>, Option<Contents>) {
     let (mut serial, mut contents) = (None, None);
     let mut walk = scan::Extended::new();
     while let Some((id, at)) = walk.next(bus, bdf).await {
@@ -142,18 +146,21 @@ pub(super) async fn numbers(bus: &Bus, bdf: Bdf, vendor: u16) -> (Option<u64>, O
             capability::EXT_SERIAL_NUMBER if serial.is_none() => {
                 serial = Some(quad_word(bus, bdf, at + 4).await);
             }
-            capability::EXT_VENDOR_SPECIFIC if vendor == contents::VENDOR => {
+            capability::EXT_VENDOR_SPECIFIC if vendor == Some(contents::VENDOR) => {
                 let header = bus.config_read(bdf, at + ContentsCapability::HEADER, 4).await;
                 if header == ContentsCapability::HEADER_VALUE && contents.is_none() {
                     let incarnation = at + ContentsCapability::INCARNATION;
                     contents = Some(Contents {
                         capability: at,
                         incarnation: quad_word(bus, bdf, incarnation).await,
-                        owner: quad_word(bus, bdf, at + ContentsCapability::OWNER).await,
+                        owner: bus.config_read(bdf, at + ContentsCapability::OWNER, 4).await,
                     });
                 }
             }
             _ => {}
+        }
+        if serial.is_some() && vendor.is_none() {
+            break;
         }
     }
     (serial, contents)
@@ -169,7 +176,7 @@ async fn quad_word(bus: &Bus, bdf: Bdf, at: u16) -> u64 {
 mod tests {
     use super::*;
 
-    fn identity(serial: u64, incarnation: u64, owner: u64) -> Identity {
+    fn identity(serial: u64, incarnation: u64, owner: u32) -> Identity {
         let contents = Some(Contents { capability: 0x10c, incarnation, owner });
         Identity { id: (contents::VENDOR, 1), serial: Some(serial), contents }
     }

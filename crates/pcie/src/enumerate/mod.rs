@@ -29,6 +29,9 @@ pub struct Settings {
     pub max_read_request: usize,
     /// Endpoints that can are told to guard what they send with an ECRC.
     pub ecrc: bool,
+    /// Endpoints are asked for the identity of their contents, as a host does
+    /// that attaches them again when their link comes back.
+    pub contents: bool,
     /// Room kept below each empty slot for what may be plugged in later.
     pub hotplug_window: u64,
     /// Bus numbers kept below each empty slot.
@@ -43,6 +46,7 @@ impl Default for Settings {
             max_payload: 4096,
             max_read_request: 4096,
             ecrc: false,
+            contents: false,
             hotplug_window: 4 << 20,
             hotplug_buses: 4,
         }
@@ -108,7 +112,8 @@ pub struct Device {
     pub msix: Option<Msix>,
     /// Device serial number, if it has one.
     pub serial: Option<u64>,
-    /// What it says of its data, if it does.
+    /// What it says of its data, if it does and was asked
+    /// ([`Settings::contents`]).
     pub contents: Option<Contents>,
 }
 

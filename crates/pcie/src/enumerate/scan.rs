@@ -58,7 +58,8 @@ pub(super) fn function<'a>(
         let kind = if header == 1 {
             Kind::Bridge(bridge(bus, bdf, pcie, settings, buses).await?)
         } else {
-            Kind::Endpoint(device(bus, bdf, id as u16, find(capability::MSIX)).await)
+            let vendor = settings.contents.then_some(id as u16);
+            Kind::Endpoint(device(bus, bdf, vendor, find(capability::MSIX)).await)
         };
         Ok(Node {
             bdf,
@@ -145,7 +146,8 @@ async fn capabilities(bus: &Bus, bdf: Bdf) -> Vec<(u8, u16)> {
     found
 }
 
-async fn device(bus: &Bus, bdf: Bdf, vendor: u16, msix: Option<u16>) -> Device {
+/// Of an endpoint; `vendor` if it is asked for its contents.
+async fn device(bus: &Bus, bdf: Bdf, vendor: Option<u16>, msix: Option<u16>) -> Device {
     let msix = match msix {
         None => None,
         Some(at) => {

@@ -85,7 +85,8 @@ fn too_many_buses_are_an_error() {
 /// with enough truth in it to lead the host on.
 fn liar(seed: u64) -> usize {
     let bus = Bus::new();
-    let mut task = Task::new(&bus, enumerate(bus.clone(), Settings::default()));
+    let settings = Settings { contents: true, ..Settings::default() };
+    let mut task = Task::new(&bus, enumerate(bus.clone(), settings));
     let (mut state, mut requests) = (seed | 1, 0);
     let mut random = move || {
         state ^= state << 13;

@@ -72,6 +72,11 @@ impl DriveNode {
         }
     }
 
+    /// Its media lose what they hold with their power.
+    pub fn is_volatile(&self) -> bool {
+        self.volatile
+    }
+
     /// The seed of what the drive holds.
     pub fn pattern(&self) -> u64 {
         self.store.seed()

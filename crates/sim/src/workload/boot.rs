@@ -54,6 +54,8 @@ pub(super) struct Bring {
     pub bus: Bus,
     pub ram: Rc<RefCell<Ram>>,
     pub config: SoftwareConfig,
+    /// Whether drives are asked for the identity of their contents.
+    pub contents: bool,
     /// I/O queues of a drive, and entries of each.
     pub queues: u16,
     pub entries: u16,
@@ -64,6 +66,7 @@ impl Bring {
         enumerate::Settings {
             max_payload: self.config.max_payload,
             max_read_request: self.config.max_read_request,
+            contents: self.contents,
             ..enumerate::Settings::default()
         }
     }

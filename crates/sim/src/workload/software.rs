@@ -37,6 +37,7 @@ enum Stage {
 /// See the module.
 pub(crate) struct Software {
     config: SoftwareConfig,
+    contents: bool,
     workload: Workload,
     bus: Bus,
     ram: Rc<RefCell<Ram>>,
@@ -82,6 +83,7 @@ impl Software {
     ) -> Self {
         Self {
             config,
+            contents: false,
             workload,
             bus,
             ram,
@@ -101,6 +103,12 @@ impl Software {
         }
     }
 
+    /// Whether drives are asked for the identity of their contents: worth the
+    /// requests only where some can lose them.
+    pub fn ask_for_contents(&mut self, ask: bool) {
+        self.contents = ask;
+    }
+
     /// Everything is plugged in.
     pub fn boot(&mut self) {
         if !matches!(self.stage, Stage::Waiting) {
@@ -114,6 +122,7 @@ impl Software {
             bus: self.bus.clone(),
             ram: self.ram.clone(),
             config: self.config,
+            contents: self.contents,
             queues: self.workload.queues(),
             entries: (self.workload.depth() + 1).clamp(2, MOST_ENTRIES) as u16,
         }

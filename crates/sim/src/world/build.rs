@@ -204,6 +204,7 @@ impl World {
             rng,
             patterns,
         );
+        software.ask_for_contents(self.drives[drives].iter().any(DriveNode::is_volatile));
         if switch.is_none() {
             software.boot();
         }

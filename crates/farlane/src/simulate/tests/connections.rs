@@ -166,7 +166,7 @@ fn another_connection_owes_nothing_to_the_one_before() {
 fn a_dead_peer_is_told_apart() {
     let text_of = |until: u64| {
         format!(
-            "[nodes.n]\noutages = [\"5040us..{until}ms\"]\n[workload]\nrw = \"randread\"\n\
+            "[nodes.n]\noutages = [\"5ms..{until}ms\"]\n[workload]\nrw = \"randread\"\n\
              size = \"128KiB\"\nruntime = \"20ms\"\n"
         )
     };

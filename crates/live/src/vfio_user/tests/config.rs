@@ -54,9 +54,9 @@ fn command_keeps_memory_enabled_on_the_far_side() {
 #[test]
 fn the_contents_capability_is_the_host_nodes() {
     let mut info = plain_endpoint();
-    // After the serial number at 140h: VSEC 0001h, revision 1, 18h bytes.
+    // After the serial number at 140h: VSEC 0001h, revision 1, 14h bytes.
     info.config[0x140..0x144].copy_from_slice(&0x1501_0003_u32.to_le_bytes());
-    info.config[0x150..0x158].copy_from_slice(&[0x0b, 0, 1, 0x16, 1, 0, 0x81, 1]);
+    info.config[0x150..0x158].copy_from_slice(&[0x0b, 0, 1, 0x16, 1, 0, 0x41, 1]);
     info.config[0x158..0x168].fill(0x5a);
     info.config[0x160..0x164].copy_from_slice(&0x0001_0001_u32.to_le_bytes());
     let shown = |info: &EndpointInfo| -> Vec<u32> {
