@@ -5,6 +5,7 @@ mod endpoint;
 mod memory;
 mod node;
 mod probe;
+mod twins;
 
 pub use memory::{Fetched, Memory, RamMemory};
 pub use node::{HostEvent, HostNode};

@@ -1,7 +1,7 @@
 //! The host node as a server of endpoints to VMMs.
 
 use super::endpoint::{Endpoint, describe};
-use super::{Fetched, Machine, Memory};
+use super::{Fetched, Machine, Memory, twins};
 use crate::attached::{Attached, Report, Switch};
 use crate::clock::Clock;
 use crate::links::LinkEvent;
@@ -31,6 +31,8 @@ pub enum HostEvent {
     LinkDown(usize, Cause),
     /// It is up again.
     LinkUp(usize),
+    /// Endpoint `n` has the serial number of another one, `m`.
+    Twins(usize, usize),
     /// Endpoint `n` is back.
     Back(usize),
     /// What is behind a link now is not what it was.
@@ -108,6 +110,8 @@ pub struct HostNode {
     rescans: Vec<(usize, Rescan)>,
     newcomers: Vec<Newcomer>,
     connected: Vec<bool>,
+    /// Endpoints with one serial number that nobody was told of.
+    twins: Vec<(usize, usize)>,
     directory: PathBuf,
     spin_for_doorbells: bool,
 }
@@ -150,6 +154,7 @@ impl HostNode {
             newcomers: Vec::new(),
             directory: directory.to_owned(),
             connected: Vec::new(),
+            twins: Vec::new(),
             spin_for_doorbells: doorbells,
         };
         node.offer_found()?;
@@ -192,6 +197,7 @@ impl HostNode {
         info: EndpointInfo,
     ) -> io::Result<usize> {
         let (number, settings) = (self.guests.endpoints.len(), self.settings.clone());
+        self.twins.extend(twins::of(&node, &self.guests.endpoints).map(|other| (number, other)));
         let mut endpoint =
             Endpoint::offer(&self.directory, number, port, node, info, bus, settings)
                 .map_err(io::Error::other)?;
@@ -225,6 +231,7 @@ impl HostNode {
                 Wanted::Report => tell(HostEvent::Report(self.report())),
                 Wanted::Stop => break,
             }
+            self.twins.drain(..).for_each(|(n, m)| tell(HostEvent::Twins(n, m)));
             let (mut moved, mut timer) = self.machine.pump(&mut self.guests)?;
             let now = self.machine.clock().now();
             moved |= self.look_at_links(now, &mut tell)?;
