@@ -75,6 +75,24 @@ fn a_start_that_fails_later_removes_what_it_made() {
 }
 
 #[test]
+fn a_record_that_cannot_be_written_at_the_end_is_told() {
+    let folder = scratch("unwritable");
+    let namespace = format!("file={},size=1M", folder.join("disk.img").display());
+    let record = folder.join("disk.img.farlane");
+    let (mut node, _) = Node::device(&namespace);
+    assert!(node.interrupt().success());
+    // As a killed process leaves it.
+    let dirty = std::fs::read_to_string(&record).unwrap().replace("clean", "dirty");
+    std::fs::write(&record, dirty).unwrap();
+    let (mut node, _) = Node::device(&namespace);
+    std::fs::create_dir(folder.join("disk.img.farlane.new")).unwrap();
+    assert!(node.interrupt().success());
+    let line = node.line("no record can be written");
+    assert!(line.contains("disk.img") && line.contains("count as new"), "{line}");
+    assert!(!record.exists());
+}
+
+#[test]
 fn memory_that_is_not_there_is_refused() {
     let output = run(&["device", "--listen", "127.0.0.1:0", "--namespace", "ram=1024T"]);
     let line = one_line(&output);
