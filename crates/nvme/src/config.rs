@@ -137,15 +137,17 @@ impl Config {
 
     /// The PCIe device serial number: another one for a drive with other
     /// namespaces, so that a host can tell that a drive came back as another.
+    /// The upper half is that of the serial number alone.
     fn device_serial(&self) -> u64 {
         let mut name = self.serial.clone().into_bytes();
+        let upper = fingerprint(&name) as u32;
         for namespace in &self.namespaces {
             name.push(0);
             name.extend(namespace.blocks.to_le_bytes());
             name.extend([namespace.block_shift, u8::from(namespace.read_only)]);
             name.extend(namespace.uuid.unwrap_or_default());
         }
-        fingerprint(&name) as u64
+        u64::from(upper) << 32 | u64::from(fingerprint(&name) as u32)
     }
 
     pub(crate) fn endpoint(&self) -> EndpointConfig {
@@ -164,6 +166,16 @@ impl Config {
             reads_in_flight: self.reads_in_flight,
         }
     }
+}
+
+/// Whether two PCIe functions with these IDs (vendor, device) and PCIe device
+/// serial numbers have one serial number. Of drives of this crate it is that
+/// of [`Config::serial`], whatever their namespaces; two different ones look
+/// alike once in 2^32 pairs.
+pub fn same_serial(ids: [(u16, u16); 2], device_serials: [u64; 2]) -> bool {
+    let [one, other] = device_serials;
+    let own = ids == [(VENDOR, DEVICE); 2];
+    one == other || (own && one >> 32 == other >> 32)
 }
 
 /// 128-bit FNV-1a: spreads names, hides nothing.
@@ -191,5 +203,14 @@ mod tests {
         assert_eq!(serial("A", 100), serial("A", 100));
         assert_ne!(serial("A", 100), serial("A", 200));
         assert_ne!(serial("A", 100), serial("B", 100));
+        // The serial number shows through all the same.
+        let same = |ids, one, other| same_serial(ids, [one, other]);
+        let ours = [(VENDOR, DEVICE); 2];
+        assert!(same(ours, serial("A", 100), serial("A", 200)));
+        assert!(!same(ours, serial("A", 100), serial("B", 100)));
+        // Of other makers' devices all of it counts.
+        let theirs = [(0x8086, 1), (0x8086, 1)];
+        assert!(!same(theirs, serial("A", 100), serial("A", 200)));
+        assert!(same(theirs, 7, 7));
     }
 }

@@ -33,6 +33,6 @@ mod slots;
 #[doc(hidden)]
 pub mod testing;
 
-pub use config::{Config, NamespaceConfig};
+pub use config::{Config, NamespaceConfig, same_serial};
 pub use controller::Controller;
 pub use log::History;

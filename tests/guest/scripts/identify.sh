@@ -21,6 +21,9 @@ id_ctrl() {
     nvme id-ctrl "/dev/$controller" >/tmp/out
     cat /tmp/out
     grep -q '^sn  *: [^ ]' /tmp/out && grep -q '^mn  *: [^ ]' /tmp/out || die "no serial or model"
+    # NVMe 1.4, section 7.9; as the driver took it.
+    grep -qE '^nqn\.[0-9]{4}-[0-9]{2}\.[a-z0-9.-]+:[^ ]+$' "/sys/class/nvme/$controller/subsysnqn" ||
+        die "no NQN: '$(cat "/sys/class/nvme/$controller/subsysnqn")'"
 }
 
 id_ns() {
@@ -35,6 +38,8 @@ smart_log() {
     nvme smart-log "/dev/$controller" >/tmp/out
     cat /tmp/out
     grep -q '^critical_warning[[:space:]]*: 0' /tmp/out || die "critical warning"
+    # What the driver asks at its start is no error.
+    grep -q '^num_err_log_entries[[:space:]]*: 0$' /tmp/out || die "errors were logged"
 }
 
 list() {

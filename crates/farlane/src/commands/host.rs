@@ -153,6 +153,10 @@ fn tell(event: HostEvent) {
             println!("-device '{}'", device_option(&path));
             eprintln!("endpoint {number}: offered");
         }
+        HostEvent::Twins(number, other) => eprintln!(
+            "warning: endpoints {other} and {number} have the same serial number: a guest takes \
+             them for one drive and refuses the second; start one with another --serial"
+        ),
         HostEvent::VmmAttached(number) => eprintln!("endpoint {number}: VMM attached"),
         HostEvent::VmmGone(number, why) => eprintln!("endpoint {number}: VMM gone: {why}"),
         HostEvent::LinkDown(port, cause) => eprintln!("port {port}: link down: {cause}"),

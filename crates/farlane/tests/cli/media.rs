@@ -75,6 +75,48 @@ fn a_start_that_fails_later_removes_what_it_made() {
 }
 
 #[test]
+fn a_folder_that_is_read_only_makes_the_contents_new_at_each_start() {
+    // The file itself may be written.
+    let script = r#"
+        mount -t tmpfs -o size=8M none "$1" && cd "$1" && mkdir folder || exit 90
+        mount -t tmpfs -o size=1M none folder && : > folder/disk.img || exit 90
+        head -c 1048576 /dev/zero > disk.img && mount --bind disk.img folder/disk.img || exit 90
+        mount -o remount,ro folder || exit 90
+        "$2" device --listen 127.0.0.1:0 --namespace file=folder/disk.img 2> said &
+        until grep -q listening said; do kill -0 $! || exit 91; sleep 0.05; done
+        kill -INT $! && wait $!
+        status=$?
+        cat said >&2; ls folder
+        exit $status"#;
+    let mut command = std::process::Command::new("unshare");
+    command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh"]);
+    command.arg(scratch("read-only")).arg(env!("CARGO_BIN_EXE_farlane"));
+    let output = command.output().expect("unshare runs");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("count as new at each start"), "{said}");
+    assert_eq!(output.stdout, b"disk.img\n");
+}
+
+#[test]
+fn a_record_that_cannot_be_written_at_the_end_is_told() {
+    let folder = scratch("unwritable");
+    let namespace = format!("file={},size=1M", folder.join("disk.img").display());
+    let record = folder.join("disk.img.farlane");
+    let (mut node, _) = Node::device(&namespace);
+    assert!(node.interrupt().success());
+    // As a killed process leaves it.
+    let dirty = std::fs::read_to_string(&record).unwrap().replace("clean", "dirty");
+    std::fs::write(&record, dirty).unwrap();
+    let (mut node, _) = Node::device(&namespace);
+    std::fs::create_dir(folder.join("disk.img.farlane.new")).unwrap();
+    assert!(node.interrupt().success());
+    let line = node.line("no record can be written");
+    assert!(line.contains("disk.img") && line.contains("count as new"), "{line}");
+    assert!(!record.exists());
+}
+
+#[test]
 fn memory_that_is_not_there_is_refused() {
     let output = run(&["device", "--listen", "127.0.0.1:0", "--namespace", "ram=1024T"]);
     let line = one_line(&output);

@@ -136,3 +136,34 @@ fn an_idle_device_node_is_small() {
     assert!(kib < 64 << 10, "an idle device node used {kib} KiB at its peak");
     println!("an idle device node: {kib} KiB at its peak");
 }
+
+/// A device node with this serial number, and its address.
+fn named(serial: &str, namespace: &str) -> (Node, String) {
+    let options = ["--serial", serial, "--namespace", namespace];
+    let node = Node::start(&[&["device", "--listen", "127.0.0.1:0"], &options[..]].concat());
+    let address = node.line("listening on ").replace("listening on ", "");
+    (node, address)
+}
+
+#[test]
+fn two_drives_with_one_serial_number_are_told_of() {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("twins");
+    let folder = folder.to_str().unwrap();
+    // Their sizes differ; a guest takes them for one all the same.
+    let (_a, a) = named("SAME", "ram=1M");
+    let (_b, b) = named("OTHER", "ram=1M");
+    let (_c, c) = named("SAME", "ram=2M");
+    // Bound and closed again: nobody listens on it yet.
+    let later = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let later = later.to_string();
+    let mut arguments = vec!["host", "--vfio-user", folder, "--hot-plug", "--wait", "1"];
+    [&a, &b, &c, &later].into_iter().for_each(|peer| arguments.extend(["--connect", peer]));
+    let mut host = Node::start(&arguments);
+    let first = host.line("same serial number");
+    assert!(first.contains("endpoints ") && first.contains("--serial"), "{first}");
+    // Whoever comes later is looked at too.
+    let options = ["--serial", "OTHER", "--namespace", "ram=4M"];
+    let _d = Node::start(&[&["device", "--listen", &later], &options[..]].concat());
+    assert_ne!(host.line("same serial number"), first);
+    assert!(host.interrupt().success());
+}

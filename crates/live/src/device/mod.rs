@@ -196,7 +196,16 @@ impl<A: Attached> DeviceNode<A> {
         while !self.is_drained() && self.clock.now() < until {
             self.step(Some(until), &mut tell)?;
         }
-        self.close()
+        let closed = self.close();
+        self.pass_on_news(&mut tell);
+        closed
+    }
+
+    /// What is attached has something to say.
+    fn pass_on_news(&mut self, tell: &mut impl FnMut(DeviceEvent)) {
+        while let Some(news) = self.downstream.function_mut().news() {
+            tell(DeviceEvent::Attached(news));
+        }
     }
 
     /// What was counted since the start, over all connections of its hosts.
@@ -289,9 +298,7 @@ impl<A: Attached> DeviceNode<A> {
                 None
             }
         };
-        while let Some(news) = self.downstream.function_mut().news() {
-            tell(DeviceEvent::Attached(news));
-        }
+        self.pass_on_news(tell);
         let carrier = self.host.as_ref().and_then(|(connection, _)| connection.timer());
         let visitors = self.visitors.timer();
         let held = self.egress.held_until(now);

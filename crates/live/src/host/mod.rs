@@ -7,6 +7,7 @@ mod endpoint;
 mod memory;
 mod node;
 mod probe;
+mod twins;
 
 pub use comeback::News;
 pub use memory::{Fetched, Memory, RamMemory};

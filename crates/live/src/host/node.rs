@@ -3,7 +3,7 @@
 use super::accesses::describe;
 use super::comeback::News;
 use super::endpoint::Endpoint;
-use super::{Fetched, Machine, Memory};
+use super::{Fetched, Machine, Memory, twins};
 use crate::attached::{Attached, Report, Switch};
 use crate::clock::Clock;
 use crate::links::LinkEvent;
@@ -33,6 +33,8 @@ pub enum HostEvent {
     LinkDown(usize, Cause),
     /// It is up again.
     LinkUp(usize),
+    /// Endpoint `n` has the serial number of another one, `m`.
+    Twins(usize, usize),
     /// What became of endpoint `n` when its link was up again or its client
     /// asked for a reset.
     Endpoint(usize, News),
@@ -111,6 +113,8 @@ pub struct HostNode {
     rescans: Vec<(usize, Rescan)>,
     newcomers: Vec<Newcomer>,
     connected: Vec<bool>,
+    /// Endpoints with one serial number that nobody was told of.
+    twins: Vec<(usize, usize)>,
     directory: PathBuf,
     spin_for_doorbells: bool,
 }
@@ -154,6 +158,7 @@ impl HostNode {
             newcomers: Vec::new(),
             directory: directory.to_owned(),
             connected: Vec::new(),
+            twins: Vec::new(),
             spin_for_doorbells: doorbells,
         };
         node.offer_found()?;
@@ -196,6 +201,7 @@ impl HostNode {
         info: EndpointInfo,
     ) -> io::Result<usize> {
         let (number, settings) = (self.guests.endpoints.len(), self.settings.clone());
+        self.twins.extend(twins::of(&node, &self.guests.endpoints).map(|other| (number, other)));
         let mut endpoint =
             Endpoint::offer(&self.directory, number, port, node, info, bus, settings)
                 .map_err(io::Error::other)?;
@@ -229,6 +235,7 @@ impl HostNode {
                 Wanted::Report => tell(HostEvent::Report(self.report())),
                 Wanted::Stop => break,
             }
+            self.twins.drain(..).for_each(|(n, m)| tell(HostEvent::Twins(n, m)));
             let (mut moved, mut timer) = self.machine.pump(&mut self.guests)?;
             let now = self.machine.clock().now();
             moved |= self.look_at_links(now, &mut tell)?;

@@ -183,8 +183,10 @@ impl Kept {
         let found = Found::new(&opened.metadata, opened.length);
         let Some(folder) = Beside::image(path, &opened.metadata) else {
             let note = "has no place for a record: its contents count as new at each start";
-            let notes = vec![note.to_owned()];
-            let incarnation = new_incarnation();
+            let (incarnation, notes) = match read_only {
+                true => (unchanged(&opened.metadata, opened.length), Vec::new()),
+                false => (new_incarnation(), vec![note.to_owned()]),
+            };
             return Ok(Self { keeper: None, incarnation, size: opened.length, notes });
         };
         let record = folder.path().display().to_string();

@@ -317,6 +317,8 @@ fn a_reservation_that_fails_after_the_look_at_free_space_is_undone() {
     write(&mut media);
     drop(media);
     assert_ne!(FileMedia::open(&path, AS_IT_IS).unwrap().incarnation(), first);
+    let read_only = || FileMedia::open(&path, READ_ONLY).unwrap().incarnation();
+    assert_eq!(read_only(), read_only());
 }
 
 #[test]

@@ -122,24 +122,25 @@ impl<F: Folder> Keeper<F> {
         Ok(())
     }
 
-    /// Stores a record durably. If that fails, the stored one is removed
-    /// instead, which is safe, and why is the value.
+    /// Stores a record durably. If that fails, there is none, which is safe,
+    /// and why is the value.
     ///
     /// # Errors
     /// If it can neither be written nor removed.
     fn store(&mut self, record: Record) -> io::Result<Option<io::Error>> {
         self.stored = Stored::Old;
         self.record = record;
-        match self.replace() {
-            Ok(()) => {
-                self.stored = Stored::Current;
-                Ok(None)
-            }
-            Err(error) => {
+        if self.replace().is_err() {
+            // On a full file system that makes room for another.
+            self.forget()?;
+            if let Err(error) = self.replace() {
+                // It may be there, but not durably.
                 self.forget()?;
-                Ok(Some(error))
+                return Ok(Some(error));
             }
         }
+        self.stored = Stored::Current;
+        Ok(None)
     }
 
     fn replace(&mut self) -> io::Result<()> {
