@@ -4,6 +4,7 @@ use super::endpoint::{Endpoint, describe};
 use super::{Fetched, Machine, Memory};
 use crate::attached::{Attached, Report, Switch};
 use crate::clock::Clock;
+use crate::limiter::{Lines, Rest};
 use crate::links::LinkEvent;
 use crate::poller::Poller;
 use crate::vfio_user::EndpointInfo;
@@ -37,7 +38,12 @@ pub enum HostEvent {
     Changed(usize, String),
     /// What was counted, as asked for.
     Report(Report),
+    /// What was not told, for there was too much of it.
+    More(Rest<Self>),
 }
+
+/// Lines about links and VMMs that come and go before they are only counted.
+const CHANGES: u32 = 20;
 
 /// The endpoints, as the root complex reaches their guests.
 struct Guests {
@@ -219,6 +225,7 @@ impl HostNode {
         mut tell: impl FnMut(HostEvent),
     ) -> io::Result<()> {
         self.machine.poller().add(wake, false)?;
+        let mut lines = Lines::new(CHANGES);
         loop {
             match wanted() {
                 Wanted::Serve => {}
@@ -227,10 +234,16 @@ impl HostNode {
             }
             let (mut moved, mut timer) = self.machine.pump(&mut self.guests)?;
             let now = self.machine.clock().now();
+            lines.rest(now).map(HostEvent::More).into_iter().for_each(&mut tell);
+            let mut tell = |event| match event {
+                HostEvent::Offered(..) => tell(event),
+                event => lines.pass(now, event).into_iter().for_each(&mut tell),
+            };
             moved |= self.look_at_links(now, &mut tell)?;
             moved |= self.rescan(now, &mut tell);
             moved |= self.welcome(now, &mut tell)?;
             moved |= self.serve(now, &mut timer, &mut tell);
+            timer = next_timer([timer, lines.timer()]);
             let polled = self.spin_for_doorbells && self.connected.contains(&true);
             self.machine.wait(moved || polled, timer)?;
         }
