@@ -33,7 +33,7 @@ pub enum LinkEvent {
     /// Down, after it was up.
     Down(usize, Cause),
     /// An attempt failed; another follows. The flag says that it will fail
-    /// again, for the far side is of another kind.
+    /// again, for the far side is of another kind; that is told once.
     Failed(usize, String, bool),
     /// An echo came back.
     Echo(usize, u64),
@@ -54,6 +54,8 @@ struct Link {
     peer: Address,
     state: State,
     up: bool,
+    /// Why the last attempt failed, if the next will too.
+    refusal: Option<Cause>,
 }
 
 impl Link {
@@ -97,6 +99,7 @@ impl Links {
             peer: peer.clone(),
             state: State::Waiting(Instant::ZERO),
             up: false,
+            refusal: None,
         };
         let links = peers.iter().map(link).collect();
         let egress = Egress::new(peers.len().max(1), FRAME, None);
@@ -310,6 +313,7 @@ impl Links {
                 LinkOutput::Up(hello) => {
                     all.moved = true;
                     link.up = true;
+                    link.refusal = None;
                     self.events.push_back(LinkEvent::Up(index, hello));
                 }
                 LinkOutput::EchoReply(number) => {
@@ -349,7 +353,12 @@ impl Links {
             LinkEvent::Down(index, cause)
         } else {
             let passing = matches!(cause, Cause::Disconnected | Cause::Lost | Cause::Goodbye);
-            LinkEvent::Failed(index, format!("{}: {cause}", link.peer), !passing)
+            if !passing && link.refusal.as_ref() == Some(&cause) {
+                return;
+            }
+            let why = format!("{}: {cause}", link.peer);
+            link.refusal = (!passing).then_some(cause);
+            LinkEvent::Failed(index, why, !passing)
         };
         self.tell(event);
     }

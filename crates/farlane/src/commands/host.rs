@@ -161,6 +161,7 @@ fn line(event: &HostEvent) -> String {
         HostEvent::VmmGone(number, why) => format!("endpoint {number}: VMM gone: {why}"),
         HostEvent::LinkDown(port, cause) => format!("port {port}: link down: {cause}"),
         HostEvent::LinkUp(port) => format!("port {port}: link up"),
+        HostEvent::Refused(port, why) => format!("port {port}: no link to {why}"),
         HostEvent::Back(number) => format!("endpoint {number}: attached again"),
         HostEvent::Changed(port, why) => format!("port {port}: {why}"),
         HostEvent::More(rest) => rest.line("such lines", &line(&rest.last)),

@@ -199,7 +199,7 @@ impl<A: Attached> DeviceNode<A> {
         lines.extend(self.downstream.function().report());
         let away = match (self.news.turned_away(), self.visitors.silent()) {
             (0, 0) => "turned away: none".to_owned(),
-            (away, silent) => format!("turned away: {away}; said nothing: {silent}"),
+            (away, silent) => format!("turned away: {away}; without a greeting: {silent}"),
         };
         lines.push(("connections".to_owned(), away));
         lines

@@ -32,6 +32,9 @@ pub enum HostEvent {
     LinkDown(usize, Cause),
     /// It is up again.
     LinkUp(usize),
+    /// The far side of a downstream port's link, which is named, refuses it:
+    /// it will as long as nothing changes.
+    Refused(usize, String),
     /// Endpoint `n` is back.
     Back(usize),
     /// What is behind a link now is not what it was.
@@ -307,6 +310,7 @@ impl HostNode {
                         enumerate::enumerate_below(self.bus.clone(), node, settings, max_payload);
                     self.rescans.push((port, Task::new(&self.bus, look)));
                 }
+                LinkEvent::Failed(port, why, true) => tell(HostEvent::Refused(port, why)),
                 // Another attempt follows by itself.
                 LinkEvent::Failed(..) | LinkEvent::Echo(..) => {}
             }
