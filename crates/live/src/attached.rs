@@ -264,6 +264,9 @@ impl Attached for Switch {
                 LinkEvent::Down(port, cause) => {
                     return Some(format!("port {port}: link down: {cause}"));
                 }
+                LinkEvent::Failed(port, why, true) => {
+                    return Some(format!("port {port}: no link to {why}"));
+                }
                 // Another attempt follows by itself.
                 LinkEvent::Failed(..) | LinkEvent::Echo(..) => {}
             }

@@ -75,6 +75,66 @@ impl Limiter {
     }
 }
 
+/// Events of one kind, and what is kept of those that are not told.
+#[derive(Debug)]
+pub struct Lines<E> {
+    limiter: Limiter,
+    last: Option<E>,
+}
+
+/// What was not told.
+#[derive(Clone, Debug)]
+pub struct Rest<E> {
+    /// How many.
+    pub count: u64,
+    /// In how long.
+    pub within: Duration,
+    /// The last of them.
+    pub last: Box<E>,
+}
+
+impl<E> Lines<E> {
+    /// As [`Limiter::new`].
+    pub const fn new(first: u32) -> Self {
+        Self { limiter: Limiter::new(first), last: None }
+    }
+
+    /// The event, if it is to be told.
+    pub fn pass(&mut self, now: Instant, event: E) -> Option<E> {
+        if self.limiter.admit(now) {
+            return Some(event);
+        }
+        self.last = Some(event);
+        None
+    }
+
+    /// Counts an event that is not worth a line of its own.
+    pub fn withhold(&mut self, now: Instant, event: E) {
+        self.limiter.withhold(now);
+        self.last = Some(event);
+    }
+
+    /// As [`Limiter::rest`].
+    pub fn rest(&mut self, now: Instant) -> Option<Rest<E>> {
+        let (count, within) = self.limiter.rest(now)?;
+        let last = Box::new(self.last.take()?);
+        Some(Rest { count, within, last })
+    }
+
+    /// As [`Limiter::timer`].
+    pub fn timer(&self) -> Option<Instant> {
+        self.limiter.timer()
+    }
+}
+
+impl<E> Rest<E> {
+    /// One line: how many more of `what`, and the `last` one.
+    pub fn line(&self, what: &str, last: &str) -> String {
+        let seconds = self.within.as_ns() as f64 / 1e9;
+        format!("{} more {what} in the last {seconds:.0} s, the last: {last}", self.count)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -33,7 +33,7 @@ pub enum LinkEvent {
     /// Down, after it was up.
     Down(usize, Cause),
     /// An attempt failed; another follows. The flag says that it will fail
-    /// again, for the far side is of another kind.
+    /// again, for the far side is of another kind; that is told once.
     Failed(usize, String, bool),
     /// An echo came back.
     Echo(usize, u64),
@@ -56,6 +56,8 @@ struct Link {
     failed: usize,
     state: State,
     up: bool,
+    /// Why the last attempt failed, if the next will too.
+    refusal: Option<Cause>,
 }
 
 impl Link {
@@ -108,6 +110,7 @@ impl Links {
             failed: 0,
             state: State::Waiting(Instant::ZERO),
             up: false,
+            refusal: None,
         };
         let links = peers.iter().map(link).collect();
         let egress = Egress::new(peers.len().max(1), FRAME, None);
@@ -324,6 +327,7 @@ impl Links {
                 LinkOutput::Up(hello) => {
                     all.moved = true;
                     link.up = true;
+                    link.refusal = None;
                     self.events.push_back(LinkEvent::Up(index, hello));
                 }
                 LinkOutput::EchoReply(number) => {
@@ -363,9 +367,13 @@ impl Links {
             LinkEvent::Down(index, cause)
         } else {
             let passing = matches!(cause, Cause::Disconnected | Cause::Lost | Cause::Goodbye);
-            let event = LinkEvent::Failed(index, format!("{}: {cause}", link.name()), !passing);
+            let why = format!("{}: {cause}", link.name());
             link.failed = link.failed.wrapping_add(1);
-            event
+            if !passing && link.refusal.as_ref() == Some(&cause) {
+                return;
+            }
+            link.refusal = (!passing).then_some(cause);
+            LinkEvent::Failed(index, why, !passing)
         };
         self.tell(event);
     }

@@ -100,14 +100,13 @@ fn line(event: &DeviceEvent) -> String {
         DeviceEvent::HostDown(peer, cause) => format!("host {peer} gone: {cause}"),
         DeviceEvent::TurnedAway(peer, cause) => format!("turned {peer} away: {cause}"),
         DeviceEvent::Moved { by, group, answer } => moved(&by.to_string(), *group, answer),
-        DeviceEvent::More { count, within, last } => {
-            let what = match **last {
+        DeviceEvent::More(rest) => {
+            let what = match *rest.last {
                 DeviceEvent::TurnedAway(..) => "turned away",
                 DeviceEvent::Moved { .. } => "moves",
-                _ => "hosts that came or went",
+                _ => "such lines",
             };
-            let seconds = within.as_ns() as f64 / 1e9;
-            format!("{count} more {what} in the last {seconds:.0} s, the last: {}", line(last))
+            rest.line(what, &line(&rest.last))
         }
         DeviceEvent::Attached(news) => news.clone(),
         DeviceEvent::Report(_) => String::new(),

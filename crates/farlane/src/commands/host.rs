@@ -153,16 +153,26 @@ fn tell(event: HostEvent) {
             println!("-device '{}'", device_option(&path));
             eprintln!("endpoint {number}: offered");
         }
-        HostEvent::Twins(number, other) => eprintln!(
+        HostEvent::Report(report) => print_report(&report),
+        event => eprintln!("{}", line(&event)),
+    }
+}
+
+/// One line an event.
+fn line(event: &HostEvent) -> String {
+    match event {
+        HostEvent::VmmAttached(number) => format!("endpoint {number}: VMM attached"),
+        HostEvent::VmmGone(number, why) => format!("endpoint {number}: VMM gone: {why}"),
+        HostEvent::LinkDown(port, cause) => format!("port {port}: link down: {cause}"),
+        HostEvent::LinkUp(port) => format!("port {port}: link up"),
+        HostEvent::Refused(port, why) => format!("port {port}: no link to {why}"),
+        HostEvent::Twins(number, other) => format!(
             "warning: endpoints {other} and {number} have the same serial number: a guest takes \
              them for one drive and refuses the second; start one with another --serial"
         ),
-        HostEvent::VmmAttached(number) => eprintln!("endpoint {number}: VMM attached"),
-        HostEvent::VmmGone(number, why) => eprintln!("endpoint {number}: VMM gone: {why}"),
-        HostEvent::LinkDown(port, cause) => eprintln!("port {port}: link down: {cause}"),
-        HostEvent::LinkUp(port) => eprintln!("port {port}: link up"),
-        HostEvent::Endpoint(number, news) => eprintln!("endpoint {number}: {news}"),
-        HostEvent::Changed(port, why) => eprintln!("port {port}: {why}"),
-        HostEvent::Report(report) => print_report(&report),
+        HostEvent::Endpoint(number, news) => format!("endpoint {number}: {news}"),
+        HostEvent::Changed(port, why) => format!("port {port}: {why}"),
+        HostEvent::More(rest) => rest.line("such lines", &line(&rest.last)),
+        HostEvent::Offered(..) | HostEvent::Report(_) => String::new(),
     }
 }

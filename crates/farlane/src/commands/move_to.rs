@@ -66,7 +66,10 @@ fn lines(address: &str, answer: &Moved) -> Vec<String> {
         );
     }
     if answer.host != HostAfter::Stays && !answer.awaited {
-        lines.push(format!("no host of {to} is waiting for it"));
+        lines.push(match answer.to {
+            0 => "no host is waiting for it".to_owned(),
+            _ => format!("no host of {to} is waiting for it"),
+        });
     }
     lines
 }

@@ -6,7 +6,7 @@ use super::drive::Drive;
 use super::file::{Item, TraceFile};
 use crate::commands::Failure;
 use std::collections::{HashMap, VecDeque};
-use wire::frame::{Control, Kind};
+use wire::frame::{Control, FIXED_HELLO, Kind};
 use wire::trace::{HEAD, LinkState, NodeRole, Record, Tap};
 
 /// TLPs at the port of a node that are looked at; what follows is left out.
@@ -270,11 +270,15 @@ impl Builder {
         self.index.frames.push(frame);
     }
 
-    fn control(&mut self, at: u64, tap: Tap, up: bool, kind: u8, payload: &[u8]) {
+    fn control(&mut self, at: u64, tap: Tap, up: bool, kind: u8, mut payload: &[u8]) {
         let Ok(kind) = Kind::from_byte(kind) else { return };
         if kind == Kind::Reset {
             // With a number or, of version 1, without.
             return self.forget();
+        }
+        if kind == Kind::Hello {
+            // Of entries, the record may have only some.
+            payload = &payload[..payload.len().min(FIXED_HELLO)];
         }
         let control = match Control::decode(kind, payload) {
             Ok(control) => control,

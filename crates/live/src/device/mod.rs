@@ -5,6 +5,7 @@ mod visitors;
 
 use crate::attached::{Attached, Report};
 use crate::clock::Clock;
+use crate::limiter::Rest;
 use crate::links::FRAME;
 use crate::net::{Address, Carrier, Incoming};
 use crate::poller::Poller;
@@ -42,14 +43,7 @@ pub enum DeviceEvent {
         answer: Moved,
     },
     /// What was not told, for there was too much of it.
-    More {
-        /// How often something like `last` happened.
-        count: u64,
-        /// In how long.
-        within: Duration,
-        /// The last of them.
-        last: Box<Self>,
-    },
+    More(Rest<Self>),
     /// Something about what is attached.
     Attached(String),
     /// What was counted, as asked for.
@@ -211,16 +205,13 @@ impl<A: Attached> DeviceNode<A> {
     /// What was counted since the start, over all connections of its hosts.
     pub fn report(&self) -> Report {
         let (counters, errors) = (self.downstream.tunnel().counters(), self.downstream.errors());
-        let away = format!(
-            "{} turned away, {} more said nothing",
-            self.news.turned_away(),
-            self.visitors.silent()
-        );
-        let mut lines = vec![
-            ("link".to_owned(), format!("{counters}; errors: {errors}")),
-            ("connections".to_owned(), away),
-        ];
+        let mut lines = vec![("link".to_owned(), format!("{counters}; errors: {errors}"))];
         lines.extend(self.downstream.function().report());
+        let away = match (self.news.turned_away(), self.visitors.silent()) {
+            (0, 0) => "turned away: none".to_owned(),
+            (away, silent) => format!("turned away: {away}; without a greeting: {silent}"),
+        };
+        lines.push(("connections".to_owned(), away));
         lines
     }
 

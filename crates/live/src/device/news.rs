@@ -2,48 +2,22 @@
 //! can read, however many there are, and the number of the rest.
 
 use super::DeviceEvent;
-use crate::limiter::Limiter;
+use crate::limiter::Lines;
 use switch::upstream::next_timer;
 use wire::Instant;
 
 /// Lines about peers that were turned away, or asked to move the device,
 /// before they are only counted.
 const AWAY: u32 = 5;
-/// The same for hosts that come and go.
-const HOSTS: u32 = 20;
-
-/// Lines of one kind.
-#[derive(Debug)]
-struct Kind {
-    limiter: Limiter,
-    /// The last one that was withheld.
-    last: Option<DeviceEvent>,
-}
-
-impl Kind {
-    fn new(first: u32) -> Self {
-        Self { limiter: Limiter::new(first), last: None }
-    }
-
-    fn pass(&mut self, now: Instant, event: DeviceEvent, tell: &mut impl FnMut(DeviceEvent)) {
-        if self.limiter.admit(now) { tell(event) } else { self.last = Some(event) }
-    }
-
-    fn tell_rest(&mut self, now: Instant, tell: &mut impl FnMut(DeviceEvent)) {
-        if let Some((count, within)) = self.limiter.rest(now)
-            && let Some(last) = self.last.take()
-        {
-            tell(DeviceEvent::More { count, within, last: Box::new(last) });
-        }
-    }
-}
+/// The same for hosts, and links of a switch, that come and go.
+const CHANGES: u32 = 20;
 
 /// See the module.
 #[derive(Debug)]
 pub(super) struct News {
-    away: Kind,
-    moves: Kind,
-    hosts: Kind,
+    away: Lines<DeviceEvent>,
+    moves: Lines<DeviceEvent>,
+    changes: Lines<DeviceEvent>,
     /// Who was turned away last, and why.
     latest: Option<String>,
     /// How many were turned away.
@@ -52,46 +26,46 @@ pub(super) struct News {
 
 impl Default for News {
     fn default() -> Self {
-        let [away, moves] = [AWAY; 2].map(Kind::new);
-        Self { away, moves, hosts: Kind::new(HOSTS), latest: None, turned_away: 0 }
+        let [away, moves, changes] = [AWAY, AWAY, CHANGES].map(Lines::new);
+        Self { away, moves, changes, latest: None, turned_away: 0 }
     }
 }
 
 impl News {
     /// Tells an event, or counts it.
     pub fn pass(&mut self, now: Instant, event: DeviceEvent, tell: &mut impl FnMut(DeviceEvent)) {
-        match &event {
+        let told = match &event {
             DeviceEvent::TurnedAway(peer, cause) => {
                 self.turned_away += 1;
                 // Who waits for the device tries five times a second.
                 let latest = Some(format!("{} {cause}", peer.machine()));
                 if self.latest == latest {
-                    self.away.limiter.withhold(now);
-                    self.away.last = Some(event);
-                    return;
+                    return self.away.withhold(now, event);
                 }
                 self.latest = latest;
-                self.away.pass(now, event, tell);
+                self.away.pass(now, event)
             }
-            DeviceEvent::Moved { .. } => self.moves.pass(now, event, tell),
+            DeviceEvent::Moved { .. } => self.moves.pass(now, event),
             DeviceEvent::HostUp(_) | DeviceEvent::HostDown(..) => {
                 self.latest = None;
-                self.hosts.pass(now, event, tell);
+                self.changes.pass(now, event)
             }
-            _ => tell(event),
-        }
+            DeviceEvent::Attached(_) => self.changes.pass(now, event),
+            DeviceEvent::More(_) | DeviceEvent::Report(_) => Some(event),
+        };
+        told.into_iter().for_each(tell);
     }
 
     /// Tells how many were not told of, when it is time.
     pub fn tell_rest(&mut self, now: Instant, tell: &mut impl FnMut(DeviceEvent)) {
-        for kind in [&mut self.away, &mut self.moves, &mut self.hosts] {
-            kind.tell_rest(now, tell);
+        for lines in [&mut self.away, &mut self.moves, &mut self.changes] {
+            lines.rest(now).map(DeviceEvent::More).into_iter().for_each(&mut *tell);
         }
     }
 
     /// When [`tell_rest`](Self::tell_rest) has something to do.
     pub fn timer(&self) -> Option<Instant> {
-        next_timer([&self.away, &self.moves, &self.hosts].map(|kind| kind.limiter.timer()))
+        next_timer([&self.away, &self.moves, &self.changes].map(Lines::timer))
     }
 
     /// How many were turned away since the start.
@@ -129,7 +103,7 @@ mod tests {
 
     fn counted(told: &[DeviceEvent]) -> u64 {
         let count = |event: &DeviceEvent| match event {
-            DeviceEvent::More { count, .. } => *count,
+            DeviceEvent::More(rest) => rest.count,
             _ => 1,
         };
         told.iter().map(count).sum()
@@ -141,7 +115,7 @@ mod tests {
         // A minute, and a bit to hear of the rest.
         let (told, news) = told(Duration::from_ms(200), (0..320).map(|_| busy()));
         assert!(matches!(told[0], DeviceEvent::TurnedAway(..)));
-        assert!(told[1..].iter().all(|event| matches!(event, DeviceEvent::More { .. })));
+        assert!(told[1..].iter().all(|event| matches!(event, DeviceEvent::More(_))));
         assert_eq!(told.len(), 7, "{told:?}");
         assert_eq!(news.turned_away(), 320);
         assert!(counted(&told) >= 310);
@@ -156,8 +130,8 @@ mod tests {
         let (told, news) = told(Duration::from_ms(1), events);
         assert!(told.len() <= 5 + 4, "{} lines", told.len());
         assert_eq!(news.turned_away(), 10_000);
-        let Some(DeviceEvent::More { last, .. }) = told.last() else { panic!("{told:?}") };
-        assert!(matches!(**last, DeviceEvent::TurnedAway(..)));
+        let Some(DeviceEvent::More(rest)) = told.last() else { panic!("{told:?}") };
+        assert!(matches!(*rest.last, DeviceEvent::TurnedAway(..)));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use super::endpoint::Endpoint;
 use super::{Fetched, Machine, Memory, twins};
 use crate::attached::{Attached, Report, Switch};
 use crate::clock::Clock;
+use crate::limiter::{Lines, Rest};
 use crate::links::LinkEvent;
 use crate::poller::Poller;
 use crate::vfio_user::EndpointInfo;
@@ -38,11 +39,19 @@ pub enum HostEvent {
     /// What became of endpoint `n` when its link was up again or its client
     /// asked for a reset.
     Endpoint(usize, News),
+    /// The far side of a downstream port's link, which is named, refuses it:
+    /// it will as long as nothing changes.
+    Refused(usize, String),
     /// What is behind a link now cannot be used.
     Changed(usize, String),
     /// What was counted, as asked for.
     Report(Report),
+    /// What was not told, for there was too much of it.
+    More(Rest<Self>),
 }
+
+/// Lines about links and VMMs that come and go before they are only counted.
+const CHANGES: u32 = 20;
 
 /// The endpoints, as the root complex reaches their guests.
 struct Guests {
@@ -229,6 +238,7 @@ impl HostNode {
         mut tell: impl FnMut(HostEvent),
     ) -> io::Result<()> {
         self.machine.poller().add(wake, false)?;
+        let mut lines = Lines::new(CHANGES);
         loop {
             match wanted() {
                 Wanted::Serve => {}
@@ -238,10 +248,16 @@ impl HostNode {
             self.twins.drain(..).for_each(|(n, m)| tell(HostEvent::Twins(n, m)));
             let (mut moved, mut timer) = self.machine.pump(&mut self.guests)?;
             let now = self.machine.clock().now();
+            lines.rest(now).map(HostEvent::More).into_iter().for_each(&mut tell);
+            let mut tell = |event| match event {
+                HostEvent::Offered(..) => tell(event),
+                event => lines.pass(now, event).into_iter().for_each(&mut tell),
+            };
             moved |= self.look_at_links(now, &mut tell)?;
             moved |= self.rescan(now, &mut tell);
             moved |= self.welcome(now, &mut tell)?;
             moved |= self.serve(now, &mut timer, &mut tell);
+            timer = next_timer([timer, lines.timer()]);
             if !moved && self.spin_for_doorbells && self.connected.contains(&true) {
                 // Nobody wakes us for a store, and whoever makes one may have
                 // been put on this very core.
@@ -313,6 +329,7 @@ impl HostNode {
                         enumerate::enumerate_below(self.bus.clone(), node, settings, max_payload);
                     self.rescans.push((port, Task::new(&self.bus, look)));
                 }
+                LinkEvent::Failed(port, why, true) => tell(HostEvent::Refused(port, why)),
                 // Another attempt follows by itself.
                 LinkEvent::Failed(..) | LinkEvent::Echo(..) => {}
             }

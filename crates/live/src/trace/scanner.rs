@@ -5,7 +5,8 @@ use wire::frame::{self, Kind};
 use wire::tlp::total_length;
 use wire::trace::{HEAD, MOST_HEADS};
 
-/// Bytes kept of a control frame's payload: all of every known one.
+/// Bytes kept of a control frame's payload: all of every known one, but for the
+/// later entries of a greeting.
 const MOST_CONTROL: usize = 64;
 /// Bytes of the shortest TLP.
 const SHORTEST: usize = 12;

@@ -151,8 +151,8 @@ impl fmt::Display for Counters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "sent {} TLPs in {} frames, {} bytes; received {} TLPs in {} frames, {} bytes; came \
-             up {} times",
+            "sent {} TLPs in {} frames, {} bytes; received {} TLPs in {} frames, {} bytes; \
+             connections: {}",
             self.tlps_sent,
             self.frames_sent,
             self.bytes_sent,

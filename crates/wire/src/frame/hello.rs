@@ -38,7 +38,7 @@ pub struct Hello {
 /// Bytes of magic and version, which every version has.
 const VERSIONED: usize = 10;
 /// Bytes of the fixed part, and of all of a greeting of version 1.
-const FIXED: usize = 48;
+pub const FIXED_HELLO: usize = 48;
 /// The most bytes of a greeting, fixed part and entries.
 pub const MAX_HELLO: usize = 1024;
 /// The most entries of a greeting.
@@ -77,11 +77,11 @@ impl Hello {
         check_magic(&mut rest)?;
         let version = rest.get_u16();
         match version {
-            VERSION if (FIXED..=MAX_HELLO).contains(&length) => {
-                Self::fixed(version, payload)?.with_entries(&payload[FIXED..])
+            VERSION if (FIXED_HELLO..=MAX_HELLO).contains(&length) => {
+                Self::fixed(version, payload)?.with_entries(&payload[FIXED_HELLO..])
             }
             // Traces of before have them.
-            1 if length == FIXED => {
+            1 if length == FIXED_HELLO => {
                 let group = u16::from_be_bytes([payload[14], payload[15]]);
                 Ok(Self { group, ..Self::fixed(version, payload)? })
             }

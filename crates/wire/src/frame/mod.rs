@@ -13,7 +13,7 @@ mod reject;
 mod tests;
 
 pub use control::{Control, Grant};
-pub use hello::{Hello, MAX_ENTRIES, MAX_HELLO, REQUIRED, Role};
+pub use hello::{FIXED_HELLO, Hello, MAX_ENTRIES, MAX_HELLO, REQUIRED, Role};
 pub use moved::{HostAfter, MoveStatus, Moved};
 pub use reject::Reject;
 

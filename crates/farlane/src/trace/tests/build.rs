@@ -104,7 +104,7 @@ fn with_delta(record: &[u8], delta: u64) -> Vec<u8> {
     [&record[..1], &number((delta.len() + body.len()) as u64), &delta, body].concat()
 }
 
-fn hello(role: Role, instance: u64) -> Vec<u8> {
+pub fn hello(role: Role, instance: u64) -> Vec<u8> {
     let credits = [Grant { headers: 64, data: 1024 }; 3];
     let version = wire::frame::VERSION;
     let hello = Hello { version, role, max_payload: 256, group: 0, instance, credits };
@@ -114,11 +114,10 @@ fn hello(role: Role, instance: u64) -> Vec<u8> {
 }
 
 /// Both sides of the greeting of host `host` and device `device`.
-fn greet(node: &mut File, tap: Tap, at: u64, (host, device): (u64, u64)) {
-    let (down, up) = (hello(Role::Host, host), hello(Role::Device, device));
+fn greet(node: &mut File, tap: Tap, at: u64, [down, up]: &[Vec<u8>; 2]) {
     node.record(at, Record::Link { tap, state: LinkState::Connected });
-    node.record(at, Record::Control { tap, up: false, kind: 1, payload: &down });
-    node.record(at, Record::Control { tap, up: true, kind: 1, payload: &up });
+    node.record(at, Record::Control { tap, up: false, kind: 1, payload: down });
+    node.record(at, Record::Control { tap, up: true, kind: 1, payload: up });
 }
 
 /// A read and a write of 4 KiB after enumeration and bring-up.
@@ -141,6 +140,15 @@ pub fn traces() -> Traces {
 
 /// Traces of `work`, of nodes that are told from others by `instance`.
 pub fn traces_of(instance: u64, work: impl FnOnce(&mut Bench, &mut Drive)) -> Traces {
+    traces_greeting(instance, hello, work)
+}
+
+/// The same with greetings of one's own making.
+pub fn traces_greeting(
+    instance: u64,
+    hello: impl Fn(Role, u64) -> Vec<u8>,
+    work: impl FnOnce(&mut Bench, &mut Drive),
+) -> Traces {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let mut bench = Bench::new(Settings::default());
     bench.gap = Duration::from_us(20);
@@ -155,8 +163,9 @@ pub fn traces_of(instance: u64, work: impl FnOnce(&mut Bench, &mut Drive)) -> Tr
     let (host, device) = (folder.join("host"), folder.join("device"));
     let mut near = File { role: NodeRole::Host, records: Vec::new() };
     let mut far = File { role: NodeRole::Device, records: Vec::new() };
-    greet(&mut near, Tap::link(0), 0, (instance, instance + 1));
-    greet(&mut far, Tap::UPLINK, OFFSET, (instance, instance + 1));
+    let hellos = [hello(Role::Host, instance), hello(Role::Device, instance + 1)];
+    greet(&mut near, Tap::link(0), 0, &hellos);
+    greet(&mut far, Tap::UPLINK, OFFSET, &hellos);
     let mut sequences = [0, 0];
     for (at, direction, tlp) in &bench.tlps {
         let (at, up) = (at.as_ns(), *direction == Direction::Up);

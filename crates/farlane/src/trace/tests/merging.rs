@@ -1,5 +1,6 @@
 //! Several traces on one timeline.
 
+use super::build::{hello, traces_greeting};
 use super::{OFFSET, Traces, traces};
 use crate::analyse::{Command, Event};
 use crate::trace::path::by_lane;
@@ -37,6 +38,25 @@ fn the_offset_of_the_clocks_is_found() {
     assert!(clock.drift_ns_per_s == 0.0 && !clock.contradictory);
     assert_eq!(run.uncertainty_ns(1), 5_000);
     assert_eq!(run.timeline(1, OFFSET + 77), 77);
+}
+
+/// The clocks are those of two nodes that greeted each other.
+fn joins(instance: u64, change: impl Fn(&mut Vec<u8>)) {
+    let greeting = |role, instance| {
+        let mut hello = hello(role, instance);
+        change(&mut hello);
+        hello
+    };
+    let run = traces_greeting(instance, greeting, |_, _| {}).run();
+    let clock = &run.nodes[1].parent.as_ref().expect("its host is found").clock;
+    assert_eq!(clock.offset_ns, OFFSET as i64);
+}
+
+#[test]
+fn greetings_of_version_1_and_of_later_times_bring_traces_together() {
+    joins(71, |hello| hello[9] = 1);
+    // Kept are 64 bytes; this entry is longer, and required besides.
+    joins(73, |hello| hello.extend([0x80, 9, 0, 200, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]));
 }
 
 #[test]
