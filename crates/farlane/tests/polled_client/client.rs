@@ -8,6 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
+use live::mapping::Mapping;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::MemfdFlags;
 use rustix::io::{IoSlice, IoSliceMut};
@@ -49,9 +50,11 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 }
 
 /// Memory of the client's process that the device reaches. Its file is read and
-/// written instead of mapped: the same pages, and no unsafe code.
+/// written instead of mapped: the same pages, and no unsafe code. Huge pages
+/// have to be mapped.
 pub struct Memory {
     file: File,
+    mapping: Option<Mapping>,
     /// Where the client would have it mapped: what the device knows it by.
     pub address: u64,
     pub size: u64,
@@ -62,16 +65,28 @@ impl Memory {
         let fd = rustix::fs::memfd_create("client", MemfdFlags::CLOEXEC).unwrap();
         let file = File::from(fd);
         file.set_len(size).unwrap();
-        Self { file, address, size }
+        Self { file, mapping: None, address, size }
+    }
+
+    /// In a file of huge pages, from its beginning on.
+    pub fn huge(file: File, address: u64, size: u64) -> Self {
+        let mapping = Mapping::new(file.as_fd(), 0, size, true, true).unwrap();
+        Self { file, mapping: Some(mapping), address, size }
     }
 
     pub fn store(&self, at: u64, bytes: &[u8]) {
-        self.file.write_all_at(bytes, at).unwrap();
+        match &self.mapping {
+            Some(mapping) => mapping.write(at as usize, bytes).expect("mapped"),
+            None => self.file.write_all_at(bytes, at).unwrap(),
+        }
     }
 
     pub fn load(&self, at: u64, length: usize) -> Vec<u8> {
         let mut bytes = vec![0; length];
-        self.file.read_exact_at(&mut bytes, at).unwrap();
+        match &self.mapping {
+            Some(mapping) => mapping.read(at as usize, &mut bytes).expect("mapped"),
+            None => self.file.read_exact_at(&mut bytes, at).unwrap(),
+        }
         bytes
     }
 }
@@ -95,11 +110,20 @@ pub struct Client(UnixStream);
 impl Client {
     /// Connects and does what SPDK does before it looks at the device.
     pub fn attach(socket: &Path) -> Self {
+        Self::try_attach(socket).expect("the server takes a client")
+    }
+
+    /// The same; `None` if the server closes the connection at once.
+    pub fn try_attach(socket: &Path) -> Option<Self> {
         let stream = UnixStream::connect(socket).unwrap();
         stream.set_read_timeout(Some(LIMIT)).unwrap();
         let client = Self(stream);
         // Major 0, minor 1, nothing else.
-        let (version, _) = client.exchange(VERSION, &[0, 0, 1, 0], &[]);
+        client.send(VERSION, &[0, 0, 1, 0], &[]).ok()?;
+        if recv(&client.0, &mut [0; 1][..], RecvFlags::PEEK).is_ok_and(|(count, _)| count == 0) {
+            return None;
+        }
+        let (version, _) = client.receive(VERSION).expect("version 0.1");
         assert_eq!(version[..2], [0, 0], "major version");
         let mut request = vec![0; 16];
         request[0] = 16;
@@ -110,7 +134,7 @@ impl Client {
         for region in 0..regions {
             client.region(region);
         }
-        client
+        Some(client)
     }
 
     fn exchange(
@@ -119,6 +143,22 @@ impl Client {
         payload: &[u8],
         fds: &[BorrowedFd<'_>],
     ) -> (Vec<u8>, Vec<OwnedFd>) {
+        let answer = self.attempt(command, payload, fds);
+        answer.unwrap_or_else(|errno| panic!("command {command}: errno {errno}"))
+    }
+
+    /// Sends a command; its answer, or the errno that it was refused with.
+    pub fn attempt(
+        &self,
+        command: u16,
+        payload: &[u8],
+        fds: &[BorrowedFd<'_>],
+    ) -> Result<(Vec<u8>, Vec<OwnedFd>), u32> {
+        self.send(command, payload, fds).unwrap();
+        self.receive(command)
+    }
+
+    fn send(&self, command: u16, payload: &[u8], fds: &[BorrowedFd<'_>]) -> rustix::io::Result<()> {
         let mut message = vec![0; HEADER];
         message[2..4].copy_from_slice(&command.to_le_bytes());
         message[4..8].copy_from_slice(&((HEADER + payload.len()) as u32).to_le_bytes());
@@ -128,14 +168,14 @@ impl Client {
         if !fds.is_empty() {
             assert!(control.push(SendAncillaryMessage::ScmRights(fds)));
         }
-        let sent = sendmsg(&self.0, &[IoSlice::new(&message)], &mut control, SendFlags::NOSIGNAL);
-        assert_eq!(sent, Ok(message.len()));
-        self.receive(command)
+        let sent = sendmsg(&self.0, &[IoSlice::new(&message)], &mut control, SendFlags::NOSIGNAL)?;
+        assert_eq!(sent, message.len());
+        Ok(())
     }
 
     /// The header in one read, the payload in another: a reply that was sent in
     /// pieces would be cut.
-    fn receive(&self, command: u16) -> (Vec<u8>, Vec<OwnedFd>) {
+    fn receive(&self, command: u16) -> Result<(Vec<u8>, Vec<OwnedFd>), u32> {
         let mut header = [0; HEADER];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(8))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -152,13 +192,15 @@ impl Client {
         assert_eq!(header[2..4], command.to_le_bytes(), "a reply to another command");
         let flags = u32_at(&header, 8);
         assert_eq!(flags & 0xf, 1, "a reply: this client answers no command of a server");
-        assert_eq!(flags & 1 << 5, 0, "command {command}: errno {}", u32_at(&header, 12));
+        if flags & 1 << 5 != 0 {
+            return Err(u32_at(&header, 12));
+        }
         let mut payload = vec![0; u32_at(&header, 4) as usize - HEADER];
         assert!(payload.len() <= LARGEST_REPLY);
         if !payload.is_empty() {
             assert_eq!((&self.0).read(&mut payload).unwrap(), payload.len(), "in one read");
         }
-        (payload, fds)
+        Ok((payload, fds))
     }
 
     fn region(&self, index: u32) -> (Vec<u8>, Vec<OwnedFd>) {
@@ -217,22 +259,27 @@ impl Client {
         self.exchange(DEVICE_RESET, &[], &[]);
     }
 
-    fn dma(&self, command: u16, front: [u32; 2], range: &[u64], memory: &Memory) {
+    fn dma(&self, command: u16, front: [u32; 2], range: &[u64], file: BorrowedFd<'_>) {
         let mut payload = Vec::new();
         front.iter().for_each(|word| payload.extend(word.to_le_bytes()));
         range.iter().for_each(|word| payload.extend(word.to_le_bytes()));
-        self.exchange(command, &payload, &[memory.file.as_fd()]);
+        self.exchange(command, &payload, &[file]);
     }
 
     /// Lets the device reach memory.
     pub fn map(&self, memory: &Memory) {
+        self.map_file(memory.file.as_fd(), memory.address, memory.size);
+    }
+
+    /// Lets the device reach a file from its beginning on.
+    pub fn map_file(&self, file: BorrowedFd<'_>, address: u64, size: u64) {
         // Readable and writable.
-        self.dma(DMA_MAP, [32, 3], &[0, memory.address, memory.size], memory);
+        self.dma(DMA_MAP, [32, 3], &[0, address, size], file);
     }
 
     /// And no longer; its descriptor comes along here, too.
     pub fn unmap(&self, memory: &Memory) {
-        self.dma(DMA_UNMAP, [24, 0], &[memory.address, memory.size], memory);
+        self.dma(DMA_UNMAP, [24, 0], &[memory.address, memory.size], memory.file.as_fd());
     }
 
     /// The server has sent nothing that was not asked for.

@@ -12,8 +12,8 @@ const PAGE: usize = 4096;
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// A virtual address as a process has them: far above 4 GiB.
-const ADDRESS: u64 = 0x7f5a_c400_0000;
-const SIZE: u64 = 1 << 20;
+pub const ADDRESS: u64 = 0x7f5a_c400_0000;
+pub const SIZE: u64 = 1 << 20;
 // What lies where in the memory.
 const ADMIN: u64 = 0;
 const IO: u64 = 0x4000;
@@ -61,6 +61,12 @@ impl Queue {
 
     /// Carries one command out; what it returns in dword 0.
     fn run(&mut self, memory: &Memory, doorbells: &Doorbells, command: Command) -> u32 {
+        let number = self.submit(memory, doorbells, command);
+        self.complete(memory, doorbells, command, number)
+    }
+
+    /// Starts a command; its identifier.
+    fn submit(&mut self, memory: &Memory, doorbells: &Doorbells, command: Command) -> u16 {
         let number = self.commands;
         self.commands += 1;
         let mut entry = Vec::new();
@@ -73,7 +79,17 @@ impl Queue {
         memory.store(self.sq + u64::from(self.tail) * 64, &entry);
         self.tail = (self.tail + 1) % Self::DEPTH;
         doorbells.store(u64::from(self.id) * 2, self.tail.into());
+        number
+    }
 
+    /// Waits for the oldest command; what it returns in dword 0.
+    fn complete(
+        &mut self,
+        memory: &Memory,
+        doorbells: &Doorbells,
+        command: Command,
+        number: u16,
+    ) -> u32 {
         let deadline = Instant::now() + LIMIT;
         let completion = loop {
             let entry = memory.load(self.cq + u64::from(self.head) * 16, 16);
@@ -105,7 +121,12 @@ pub struct Drive {
 impl Drive {
     /// Connects and brings the controller up.
     pub fn attach(socket: &Path) -> Self {
-        let mut drive = Self::connect(socket);
+        Self::attach_with(socket, Memory::new(ADDRESS, SIZE))
+    }
+
+    /// The same with memory of its own, [`SIZE`] bytes or more at [`ADDRESS`].
+    pub fn attach_with(socket: &Path, memory: Memory) -> Self {
+        let mut drive = Self::connect_with(socket, memory);
         // Bus master and no INTx; memory space and the BARs are left alone.
         let command = drive.client.read(CONFIG, COMMAND, 2);
         drive.client.write(CONFIG, COMMAND, 2, command | 0x404);
@@ -116,9 +137,12 @@ impl Drive {
 
     /// Connects and leaves the function as it is.
     pub fn connect(socket: &Path) -> Self {
+        Self::connect_with(socket, Memory::new(ADDRESS, SIZE))
+    }
+
+    fn connect_with(socket: &Path, memory: Memory) -> Self {
         let client = Client::attach(socket);
         let doorbells = client.doorbells();
-        let memory = Memory::new(ADDRESS, SIZE);
         client.map(&memory);
         Self { client, memory, doorbells, admin: Queue::new(0, ADMIN), io: Queue::new(1, IO) }
     }
@@ -268,6 +292,31 @@ impl Drive {
         self.memory.store(DATA, &vec![0xee; blocks * BLOCK]);
         self.transfer(0x02, block, blocks * BLOCK);
         self.memory.load(DATA, blocks * BLOCK)
+    }
+
+    /// The connection, for messages of another kind.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Reads one block to a DMA address of the caller's choice.
+    pub fn read_to(&mut self, address: u64) {
+        let command =
+            Command { opcode: 0x02, namespace: 1, prp: [address, 0], ..Command::default() };
+        self.io.run(&self.memory, &self.doorbells, command);
+    }
+
+    /// Rings for an entry that was never written.
+    pub fn ring(&mut self) {
+        self.doorbells.store(u64::from(self.io.id) * 2, u32::from(self.io.tail + 1) % 8);
+    }
+
+    /// Starts a write of one block from a DMA address of the caller's choice
+    /// and waits for nothing.
+    pub fn begin_write_from(&mut self, address: u64) {
+        let command =
+            Command { opcode: 0x01, namespace: 1, prp: [address, 0], ..Command::default() };
+        self.io.submit(&self.memory, &self.doorbells, command);
     }
 
     /// Goes in good order.

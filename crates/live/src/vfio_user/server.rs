@@ -183,10 +183,12 @@ impl Server {
             if let Some(old) = self.unmask.1.take() {
                 let _ = epoll::delete(&self.epoll, &old);
             }
-            // What cannot be waited on is no event counter: never ready then.
+            // Once for each write: a counter that is read one by one
+            // (EFD_SEMAPHORE) could else be ready for ever.
+            let once = epoll::EventFlags::IN | epoll::EventFlags::ET;
             let copy = unmask.and_then(|fd| fd.try_clone_to_owned().ok()).filter(|fd| {
                 let data = epoll::EventData::new_u64(UNMASK);
-                epoll::add(&self.epoll, fd, data, epoll::EventFlags::IN).is_ok()
+                epoll::add(&self.epoll, fd, data, once).is_ok()
             });
             self.unmask = (generation, copy);
         }

@@ -241,6 +241,20 @@ fn a_full_counter_that_was_made_to_block_stops_nobody() {
 }
 
 #[test]
+fn an_unmask_counter_that_never_empties_does_not_keep_the_node_awake() {
+    use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, poll};
+    let mut bench = Bench::new();
+    let flags = EventfdFlags::SEMAPHORE | EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC;
+    let unmask = rustix::event::eventfd(u32::MAX, flags).unwrap();
+    let by_fd = (IrqData::Eventfd, IrqAction::Unmask);
+    assert_eq!(bench.set_irqs(by_fd, (INTX, 0, 1), &[unmask.as_fd()]), None);
+    bench.pump();
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut fds = [PollFd::new(&bench.server, PollFlags::IN)];
+    assert_eq!(poll(&mut fds, Some(&now)), Ok(0), "ready for ever");
+}
+
+#[test]
 fn an_unmask_descriptor_that_somebody_else_read_stops_nobody() {
     ends(|| {
         let signaller = crate::mapping::Signaller::of_process().unwrap();

@@ -1,0 +1,61 @@
+//! Memory in a file whose reads and writes hang.
+
+use crate::client::Client;
+use crate::drive::Drive;
+use crate::fuse::{self, FileSystem};
+use crate::{LIMIT, Nodes, cannot};
+use std::path::Path;
+use std::time::Instant;
+
+/// Where the device finds the file.
+const ADDRESS: u64 = 0x10_0000_0000;
+/// Threads that one endpoint may leave behind.
+const MOST: usize = 16;
+
+/// Comes with such a file, has the device read it, and goes; whether it was
+/// let in.
+fn visit(socket: &Path, system: &FileSystem, time: usize) -> bool {
+    if Client::try_attach(socket).is_none() {
+        return false;
+    }
+    let mut drive = Drive::attach(socket);
+    drive.client().map_file(system.file(time), ADDRESS, fuse::SIZE);
+    drive.begin_write_from(ADDRESS);
+    // Carried out behind the fetch of that command, so the read has begun.
+    drive.identify_namespace(1);
+    true
+}
+
+#[test]
+fn a_file_that_hangs_stops_nobody() {
+    let system = match FileSystem::new(MOST + 1) {
+        Ok(system) => system,
+        Err(error) => return cannot("a file that hangs", format!("mounting FUSE: {error}")),
+    };
+    system.fall_silent();
+    let mut nodes = Nodes::start("hostile-files");
+    let socket = nodes.socket();
+    nodes.beside_a_working_client(|host| {
+        let mut drive = Drive::attach(&socket);
+        drive.client().map_file(system.file(MOST), ADDRESS, fuse::SIZE);
+        // The controller writes there, and goes on when its time is over.
+        drive.read_to(ADDRESS);
+        assert_eq!(drive.identify_namespace(1), (16 << 20) / 512);
+        drive.begin_write_from(ADDRESS);
+        drop(drive);
+        host.process.stderr.wait_for("endpoint 1: VMM gone", LIMIT);
+        // It comes again and again, and each time leaves a thread that hangs,
+        // until there may be no more.
+        let visits = (0..MOST).take_while(|time| visit(&socket, &system, *time)).count();
+        assert_eq!(visits, MOST - 1);
+        host.process.stderr.wait_for("still wait for files of clients before", LIMIT);
+    });
+    // Whoever releases the threads makes room again.
+    drop(system);
+    let deadline = Instant::now() + LIMIT;
+    while Client::try_attach(&socket).is_none() {
+        assert!(Instant::now() < deadline, "no room for a client");
+    }
+    Drive::attach(&socket).detach();
+    nodes.stop();
+}

@@ -1,0 +1,68 @@
+//! Huge pages, reserved for as long as a test runs.
+
+use rustix::fs::{FlockOperation, Mode, OFlags, flock};
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags};
+use std::fs::{self, File};
+use std::os::fd::OwnedFd;
+
+/// Bytes of a page: the size that every x86-64 machine has by default.
+pub const PAGE: u64 = 2 << 20;
+
+const RESERVED: &str = "/proc/sys/vm/nr_hugepages";
+
+/// Pages of this test, on top of what the machine had; given back on drop.
+pub struct Pool {
+    before: u64,
+    /// Other tests that reserve pages wait.
+    _turn: File,
+}
+
+impl Pool {
+    /// Reserves `pages`; an error says what this machine cannot do.
+    pub fn reserve(pages: u64) -> Result<Self, String> {
+        let path = std::env::temp_dir().join("farlane-huge-pages");
+        let turn = File::create(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        flock(&turn, FlockOperation::LockExclusive).map_err(|error| error.to_string())?;
+        let count = || -> u64 {
+            fs::read_to_string(RESERVED).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+        };
+        let pool = Self { before: count(), _turn: turn };
+        fs::write(RESERVED, (pool.before + pages).to_string())
+            .map_err(|error| format!("{RESERVED}: {error}"))?;
+        if count() < pool.before + pages {
+            return Err(format!("{RESERVED}: no {pages} pages more can be had"));
+        }
+        Ok(pool)
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        let _ = fs::write(RESERVED, self.before.to_string());
+    }
+}
+
+/// A hugetlbfs with that many pages, mounted nowhere.
+pub struct FileSystem(OwnedFd);
+
+impl FileSystem {
+    pub fn new(pages: u64) -> Result<Self, String> {
+        let fail = |error: rustix::io::Errno| format!("mounting hugetlbfs: {error}");
+        let system =
+            rustix::mount::fsopen("hugetlbfs", FsOpenFlags::FSOPEN_CLOEXEC).map_err(fail)?;
+        for (key, value) in [("pagesize", PAGE), ("size", pages * PAGE)] {
+            rustix::mount::fsconfig_set_string(&system, key, value.to_string()).map_err(fail)?;
+        }
+        rustix::mount::fsconfig_create(&system).map_err(fail)?;
+        let flags = FsMountFlags::FSMOUNT_CLOEXEC;
+        rustix::mount::fsmount(&system, flags, MountAttrFlags::empty()).map(Self).map_err(fail)
+    }
+
+    /// A file of so many pages.
+    pub fn file(&self, name: &str, pages: u64) -> File {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(&self.0, name, flags, Mode::RWXU).unwrap();
+        rustix::fs::ftruncate(&file, pages * PAGE).unwrap();
+        File::from(file)
+    }
+}

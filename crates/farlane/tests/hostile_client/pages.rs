@@ -1,0 +1,81 @@
+//! Huge pages: as SPDK uses them, and taken away under the device.
+
+use crate::client::Memory;
+use crate::drive::{ADDRESS, BLOCK, Drive};
+use crate::huge::{FileSystem, PAGE, Pool};
+use crate::{LIMIT, Nodes, cannot};
+use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, ftruncate};
+use std::fs::File;
+
+/// A pool of pages for `test`, and a file system with `pages` of them.
+fn pages(test: &str, pages: u64) -> Option<(Pool, FileSystem)> {
+    let had = Pool::reserve(pages).and_then(|pool| Ok((pool, FileSystem::new(pages)?)));
+    had.map_err(|why| cannot(test, why)).ok()
+}
+
+fn attach(nodes: &Nodes, file: &File) -> Drive {
+    let memory = Memory::huge(file.try_clone().unwrap(), ADDRESS, PAGE);
+    Drive::attach_with(&nodes.socket(), memory)
+}
+
+/// Writes and reads through every page of a data buffer.
+fn use_it(drive: &mut Drive) {
+    let data: Vec<u8> = (0..256 * BLOCK).map(|at| (at / 7) as u8).collect();
+    drive.write(100, &data);
+    assert!(drive.read(100, 256) == data);
+}
+
+#[test]
+fn unsealed_huge_pages_work() {
+    let Some((_pool, system)) = pages("unsealed huge pages", 2) else { return };
+    let nodes = Nodes::start("huge-pages");
+    // As SPDK has them: a file on hugetlbfs, or a memfd, sealed by nobody.
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::HUGETLB | MemfdFlags::HUGE_2MB;
+    let memfd = File::from(rustix::fs::memfd_create("client", flags).unwrap());
+    ftruncate(&memfd, PAGE).unwrap();
+    for file in [&system.file("client", 1), &memfd] {
+        let mut drive = attach(&nodes, file);
+        use_it(&mut drive);
+        drive.detach();
+    }
+    nodes.stop();
+}
+
+/// A client whose memory is a file of huge pages does `harm` to it; then the
+/// device is told to use it.
+fn harm(name: &str, harm: impl FnOnce(&FileSystem, &File)) {
+    let Some((_pool, system)) = pages(name, 2) else { return };
+    let mut nodes = Nodes::start(name);
+    let file = system.file("client", 1);
+    let socket = nodes.socket();
+    nodes.beside_a_working_client(|host| {
+        let memory = Memory::huge(file.try_clone().unwrap(), ADDRESS, PAGE);
+        let mut drive = Drive::attach_with(&socket, memory);
+        use_it(&mut drive);
+        harm(&system, &file);
+        // The controller fetches a command, where there is nothing any more.
+        drive.ring();
+        host.process.stderr.wait_for("endpoint 1: VMM gone: the client took memory away", LIMIT);
+        drop(drive);
+        // Whoever comes next is served.
+        let mut drive = Drive::attach(&socket);
+        use_it(&mut drive);
+        drive.detach();
+    });
+    nodes.stop();
+}
+
+#[test]
+fn a_file_of_huge_pages_that_is_cut_costs_its_client_only() {
+    harm("hostile-cut", |_, file| ftruncate(file, 0).unwrap());
+}
+
+#[test]
+fn a_hole_that_no_page_can_fill_costs_its_client_only() {
+    harm("hostile-hole", |system, file| {
+        // All pages of the file system go to another file.
+        let punch = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        fallocate(file, punch, 0, PAGE).unwrap();
+        fallocate(system.file("thief", 2), FallocateFlags::empty(), 0, 2 * PAGE).unwrap();
+    });
+}
