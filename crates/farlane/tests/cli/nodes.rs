@@ -127,6 +127,34 @@ fn the_host_prints_the_exact_qemu_options() {
 }
 
 #[test]
+fn the_host_says_which_drive_each_endpoint_is() {
+    let arguments = ["device", "--listen", "127.0.0.1:0", "--namespace", "ram=16M"];
+    let more = ["--namespace", "ram=1M", "--serial", "ONE"];
+    let device = Node::start(&[&arguments[..], &more].concat());
+    let one = device.line("listening on ").replace("listening on ", "");
+    let (_other, two) = Node::device("ram=8M");
+    // Bound and closed again: nobody listens on it yet.
+    let later = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let later = later.to_string();
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("which");
+    let folder = folder.to_str().unwrap();
+    let peers = ["--connect", &one, "--connect", &two, "--connect", &later];
+    let options = ["host", "--vfio-user", folder, "--hot-plug", "--wait", "500ms"];
+    let mut host = Node::start(&[&options[..], &peers].concat());
+    let first = host.line("endpoint 0: ");
+    assert_eq!(first, "endpoint 0: PCI address 03:00.0, [fa12:0001], serial number ONE, 17 MiB");
+    let second = host.line("endpoint 1: ");
+    assert!(second.contains(" serial number FL") && second.ends_with(", 8 MiB"), "{second}");
+    host.line("ready");
+    let options = ["--serial", "LATER", "--namespace", "ram=4M"];
+    let _device = Node::start(&[&["device", "--listen", &later], &options[..]].concat());
+    let third = host.line("endpoint 2: ");
+    assert!(third.starts_with("endpoint 2: offered: PCI address "), "{third}");
+    assert!(third.ends_with(", serial number LATER, 4 MiB"), "{third}");
+    assert!(host.interrupt().success());
+}
+
+#[test]
 fn an_idle_device_node_is_small() {
     let (device, address) = Node::device("ram=256M");
     assert!(run(&["ping", &address, "--count", "10"]).status.success());

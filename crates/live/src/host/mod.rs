@@ -5,10 +5,12 @@ mod endpoint;
 mod memory;
 mod node;
 mod probe;
+mod summary;
 
 pub use memory::{Fetched, Memory, RamMemory};
 pub use node::{HostEvent, HostNode};
 pub use probe::{Probe, Record};
+pub use summary::Summary;
 
 use crate::attached::Attached;
 use crate::clock::Clock;

@@ -1,7 +1,7 @@
 //! The host node as a server of endpoints to VMMs.
 
 use super::endpoint::{Endpoint, describe};
-use super::{Fetched, Machine, Memory};
+use super::{Fetched, Machine, Memory, Summary};
 use crate::attached::{Attached, Report, Switch};
 use crate::clock::Clock;
 use crate::links::LinkEvent;
@@ -21,8 +21,8 @@ use wire::{Bdf, Instant};
 /// What a host node tells its user.
 #[derive(Clone, Debug)]
 pub enum HostEvent {
-    /// Endpoint `n` is offered on this socket.
-    Offered(usize, PathBuf),
+    /// This endpoint `n` is offered on this socket.
+    Offered(usize, PathBuf, Summary),
     /// A VMM uses endpoint `n`.
     VmmAttached(usize),
     /// It has gone, and why.
@@ -207,6 +207,11 @@ impl HostNode {
         self.guests.endpoints.iter().map(|e| e.server().path().to_owned()).collect()
     }
 
+    /// What each endpoint is, in the same order.
+    pub fn summaries(&self) -> Vec<Summary> {
+        self.guests.endpoints.iter().map(Endpoint::summary).collect()
+    }
+
     /// Serves until `wanted` says otherwise; `wake` becomes readable when it
     /// does.
     ///
@@ -376,8 +381,9 @@ impl HostNode {
             };
             let Newcomer { port, node, wire, bus, .. } = newcomer;
             let number = self.offer(port, node, wire, bus, info)?;
-            let path = self.guests.endpoints[number].server().path().to_owned();
-            tell(HostEvent::Offered(number, path));
+            let endpoint = &self.guests.endpoints[number];
+            let path = endpoint.server().path().to_owned();
+            tell(HostEvent::Offered(number, path, endpoint.summary()));
             moved = true;
         }
         Ok(moved)

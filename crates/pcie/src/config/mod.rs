@@ -3,6 +3,7 @@
 
 mod capabilities;
 mod error_reporting;
+pub mod label;
 
 pub use capabilities::{PcieCapability, PcieKind, add_msix, add_power_management};
 pub use error_reporting::ErrorReporting;
@@ -52,6 +53,7 @@ pub mod capability {
     pub const PCIE: u8 = 0x10;
     pub const EXT_ERROR_REPORTING: u16 = 0x0001;
     pub const EXT_SERIAL_NUMBER: u16 = 0x0003;
+    pub const EXT_VENDOR_SPECIFIC: u16 = 0x000b;
 }
 
 const SIZE: usize = 4096;

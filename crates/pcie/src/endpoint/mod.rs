@@ -8,6 +8,7 @@ mod requests;
 #[cfg(test)]
 mod tests;
 
+use crate::config::label::Label;
 use crate::config::{
     self, ConfigSpace, ErrorReporting, PcieCapability, PcieKind, command, register,
 };
@@ -128,9 +129,18 @@ pub struct Endpoint {
     intx_asserted: bool,
     epoch: u64,
     errors: Errors,
+    label: Option<Label>,
 }
 
 impl Endpoint {
+    /// The same function, which also tells a label; before it is used.
+    #[must_use]
+    pub fn labelled(mut self, label: Label) -> Self {
+        label.add(&mut self.config);
+        self.label = Some(label);
+        self
+    }
+
     /// A function after power-on.
     ///
     /// # Panics
@@ -157,6 +167,7 @@ impl Endpoint {
             intx_asserted: false,
             epoch: 0,
             errors: Errors::default(),
+            label: None,
         }
     }
 
@@ -365,6 +376,9 @@ impl Endpoint {
         self.intx = false;
         self.intx_asserted = false;
         self.epoch += 1;
+        if let Some(label) = &self.label {
+            label.add(&mut self.config);
+        }
         self.events.push_back(Event::Reset(reset));
     }
 }
