@@ -190,7 +190,7 @@ pub fn drive(
         serial.map_or_else(|| format!("FL{:016X}", fnv1a(identity.as_bytes())), str::to_owned);
     let mut config = Config::new(serial, configs);
     config.max_payload = max_payload;
-    Ok(NvmeDrive::new(Controller::new(wire::Instant::ZERO, config).labelled(), media))
+    Ok(NvmeDrive::new(Controller::new(wire::Instant::ZERO, config), media))
 }
 
 /// 64-bit FNV-1a.

@@ -1,7 +1,7 @@
 //! One endpoint offered to a VMM: what the VMM does becomes requests of host
 //! software, in order, and the endpoint's DMA and interrupts reach the guest.
 
-use super::{Fetched, Summary};
+use super::Fetched;
 use crate::vfio_user::{
     Action, Bar, BarKind, BindError, DmaError, DmaId, DmaRead, DmaWrite, EndpointInfo, Server,
     SharedRange, Token,
@@ -115,8 +115,8 @@ impl Endpoint {
     }
 
     /// What it is, for people.
-    pub fn summary(&self) -> Summary {
-        Summary::new(&self.node, &self.server.info().config)
+    pub fn summary(&self) -> super::Summary {
+        super::Summary::new(&self.node, &self.server.info().config)
     }
 
     /// The server, to wait on and to look at.

@@ -8,7 +8,6 @@ mod requests;
 #[cfg(test)]
 mod tests;
 
-use crate::config::label::Label;
 use crate::config::{
     self, ConfigSpace, ErrorReporting, PcieCapability, PcieKind, command, register,
 };
@@ -129,13 +128,13 @@ pub struct Endpoint {
     intx_asserted: bool,
     epoch: u64,
     errors: Errors,
-    label: Option<Label>,
+    label: Option<config::label::Label>,
 }
 
 impl Endpoint {
     /// The same function, which also tells a label; before it is used.
     #[must_use]
-    pub fn labelled(mut self, label: Label) -> Self {
+    pub fn labelled(mut self, label: config::label::Label) -> Self {
         label.add(&mut self.config);
         self.label = Some(label);
         self
