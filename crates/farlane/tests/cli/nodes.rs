@@ -1,6 +1,6 @@
 //! Nodes in processes of their own.
 
-use crate::process::{Node, run};
+use crate::process::{Node, one_line, run};
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -95,9 +95,12 @@ fn a_switch_node_tells_of_its_links_and_counts() {
     let (mut device, address) = Node::device("ram=16M");
     let arguments = ["switch", "--listen", "127.0.0.1:0", "--connect", &address];
     let mut switch = Node::start(&arguments);
-    switch.line("listening on");
+    let above = switch.line("listening on ").replace("listening on ", "");
     assert!(device.interrupt().success());
     switch.line("port 0: link down");
+    let alone = run(&["host", "--connect", &above, "--vfio-user", "/tmp/unused"]);
+    let error = format!("farlane: no endpoint found behind {above}");
+    assert_eq!(one_line(&alone), error, "the address is told");
     let _again = Node::start(&["device", "--listen", &address, "--namespace", "ram=16M"]);
     switch.line("port 0: link up");
     assert!(switch.interrupt().success());

@@ -171,7 +171,11 @@ impl HostNode {
         let upstream = self.machine.attached().upstream();
         let all_up = (0..upstream.links()).all(|port| upstream.tunnel(port).is_up());
         if found.is_empty() && all_up {
-            return Err(io::Error::other("no endpoint found behind any link"));
+            let links = 0..upstream.links();
+            let switch = self.machine.attached_mut().links_mut();
+            let peers: Vec<String> = links.map(|link| switch.peer(link)).collect();
+            let why = format!("no endpoint found behind {}", peers.join(", "));
+            return Err(io::Error::other(why));
         }
         for (port, (node, wire)) in found {
             let bus = self.machine.new_bus();
