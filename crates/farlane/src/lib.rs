@@ -21,6 +21,7 @@ mod rig;
 mod signals;
 pub mod simulate;
 mod span;
+pub mod target;
 pub mod topology;
 pub mod trace;
 mod trace_to;

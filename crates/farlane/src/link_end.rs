@@ -79,7 +79,8 @@ impl LinkEnd {
             match self.tunnel.poll(now) {
                 Output::Transmit(bytes) => {
                     moved = true;
-                    self.connection.send(now, bytes.into())?;
+                    let sent = self.connection.send(now, bytes.into());
+                    sent.map_err(|error| failed(&self.name, error.to_string()))?;
                 }
                 Output::EchoReply(_) => self.answered = Some(self.clock.now()),
                 Output::Down(Cause::Rejected(Reject::Busy)) => {

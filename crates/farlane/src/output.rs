@@ -9,9 +9,12 @@
 use std::fmt::Arguments;
 use std::io::{self, ErrorKind, Write};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The first fault of standard output.
 static FAULT: OnceLock<io::Error> = OnceLock::new();
+/// Whether standard output belongs to a document.
+static LEFT_OUT: AtomicBool = AtomicBool::new(false);
 
 /// As `print!` of the standard library; see the module.
 macro_rules! print {
@@ -35,11 +38,22 @@ macro_rules! eprintln {
 
 /// Writes to standard output.
 pub fn out(text: Arguments<'_>) {
-    if FAULT.get().is_none()
+    if !is_left_out()
+        && FAULT.get().is_none()
         && let Err(fault) = io::stdout().write_fmt(text)
     {
         let _ = FAULT.set(fault);
     }
+}
+
+/// From now on [`out`] prints nothing: a document has standard output.
+pub(crate) fn leave_out_text() {
+    LEFT_OUT.store(true, Ordering::Relaxed);
+}
+
+/// Whether a document has standard output.
+pub(crate) fn is_left_out() -> bool {
+    LEFT_OUT.load(Ordering::Relaxed)
 }
 
 /// Writes to standard error.

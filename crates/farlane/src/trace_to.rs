@@ -2,6 +2,7 @@
 
 use crate::commands::{Failure, Outcome};
 use crate::namespace::parse_size;
+use crate::target::file_only;
 use clap::Args;
 use live::Clock;
 use live::trace::{Settings, Tracer};
@@ -28,8 +29,8 @@ impl FromStr for TraceTo {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let mut parts = text.split(',');
-        let path = parts.next().filter(|path| !path.is_empty()).ok_or("a file is missing")?;
-        let mut settings = Settings { path: path.into(), ring: None, snap: None };
+        let path = file_only(parts.next().unwrap_or_default())?;
+        let mut settings = Settings { path, ring: None, snap: None };
         for part in parts {
             match part.split_once('=') {
                 Some(("ring", size)) => settings.ring = Some(ring(size)?),

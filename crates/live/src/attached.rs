@@ -78,9 +78,9 @@ pub struct NvmeDrive {
 }
 
 impl NvmeDrive {
-    /// A drive; `media` are namespaces 1, 2, ….
+    /// A drive that tells its label; `media` are namespaces 1, 2, ….
     pub fn new(controller: Controller, media: Vec<Box<dyn Media>>) -> Self {
-        Self { controller, media, tracer: Tracer::off() }
+        Self { controller: controller.labelled(), media, tracer: Tracer::off() }
     }
 
     /// The same, with what passes it recorded.

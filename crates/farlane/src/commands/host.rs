@@ -26,7 +26,8 @@ use wire::trace::NodeRole;
     farlane host --connect 192.0.2.7 --insecure --vfio-user /tmp/farlane\n  \
     farlane host --connect localhost --group 2 --hot-plug --vfio-user /tmp/two\n  \
     farlane host --connect raw:eth0,02:00:5e:10:00:01 --insecure --vfio-user /tmp/farlane\n\n\
-    Endpoint N is offered on DIR/N/cntrl; the QEMU options are printed on stdout.\n\
+    Endpoint N is offered on DIR/N/cntrl; the QEMU options are printed on stdout,\n\
+    PCI address, serial number and size of each drive on stderr.\n\
     Ctrl-C tells the nodes and ends; a second one ends at once. Counters of errors\n\
     and traffic are printed at the end, and on SIGUSR1.")]
 pub struct Args {
@@ -121,6 +122,9 @@ pub fn run(args: &Args) -> Outcome {
         },
     )?;
     print_options(&node.sockets());
+    for (number, summary) in node.summaries().iter().enumerate() {
+        eprintln!("endpoint {number}: {summary}");
+    }
     eprintln!("ready");
     let ran = node.run(stop.fd(), || stop.wanted(), tell);
     args.trace.close(&tracer)?;
@@ -149,9 +153,9 @@ fn device_option(socket: &Path) -> String {
 
 fn tell(event: HostEvent) {
     match event {
-        HostEvent::Offered(number, path) => {
+        HostEvent::Offered(number, path, summary) => {
             println!("-device '{}'", device_option(&path));
-            eprintln!("endpoint {number}: offered");
+            eprintln!("endpoint {number}: offered: {summary}");
         }
         HostEvent::Report(report) => print_report(&report),
         event => eprintln!("{}", line(&event)),

@@ -25,6 +25,7 @@ pub use recording::Recording;
 pub use value::Origin;
 
 use crate::simulate::Wanted;
+use crate::target::Target;
 use section::Section;
 use sim::Config;
 use sim::kernel::Limits;
@@ -153,8 +154,8 @@ impl Plan {
             recordings,
             record: Wanted {
                 trace: record.path("trace")?,
-                pcapng: record.path("pcapng")?,
-                report: record.path("report")?,
+                pcapng: record.path("pcapng")?.map(Target::File),
+                report: record.path("report")?.map(Target::File),
             },
             runs: root.number("runs", 1, 10_000)?.unwrap_or(1),
         };

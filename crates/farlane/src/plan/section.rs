@@ -202,7 +202,14 @@ impl<'a> Section<'a> {
 
     /// A file: one that a plan names is found from where the plan is.
     pub fn path(&self, key: &str) -> Result<Option<PathBuf>, PlanError> {
-        Ok(self.text(key)?.map(|(name, origin)| origin.path(name)))
+        match self.text(key)? {
+            Some(("-", origin)) => {
+                let what =
+                    format!("{key}: a plan names files; for standard output there are options");
+                Err(origin.fail(what))
+            }
+            found => Ok(found.map(|(name, origin)| origin.path(name))),
+        }
     }
 
     /// A whole number from `least` to `most`, if it is there.

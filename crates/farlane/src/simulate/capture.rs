@@ -2,40 +2,41 @@
 //! wire, with 802.1Q tags, without FCS.
 
 use super::places;
-use super::trace::cannot_write;
 use crate::commands::Failure;
 use crate::export::pcapng::WireFile;
+use crate::target::{Sink, Target};
 use sim::Config;
 use sim::measure::{Observer, Point};
-use std::fs::File;
-use std::io::{self, BufWriter};
-use std::path::{Path, PathBuf};
+use std::io;
 use wire::Instant;
 
 /// See the module.
 pub struct Capture {
-    path: PathBuf,
-    file: Option<WireFile<BufWriter<File>>>,
+    target: Target,
+    file: Option<WireFile<Sink>>,
     failed: Option<io::Error>,
 }
 
 impl Capture {
-    /// Begins the file, with an interface for each direction of each cable.
+    /// Begins the file, with an interface for each direction of each cable:
+    /// its name with the plan's names for both ends, its description with the rate.
     ///
     /// # Errors
     /// One line that names the file, also if there is no network to capture.
-    pub fn create(config: &Config, path: &Path) -> Result<Self, Failure> {
+    pub fn create(
+        config: &Config,
+        target: &Target,
+        named: &dyn Fn(&str) -> String,
+    ) -> Result<Self, Failure> {
         let wires = places::wires(&config.network);
         if wires.is_empty() {
-            let path = path.display();
-            return Err(Failure(format!("{path}: the plan has no Ethernet to capture")));
+            return Err(Failure(format!("{target}: the plan has no Ethernet to capture")));
         }
-        let describe = |(name, rate): &(String, _)| (name.clone(), format!("{rate}b/s Ethernet"));
+        let describe = |(name, rate): &(String, _)| (named(name), format!("{rate}b/s Ethernet"));
         let interfaces: Vec<(String, String)> = wires.iter().map(describe).collect();
-        let file = File::create(path).map_err(|error| cannot_write(path, &error))?;
-        let file = WireFile::begin(BufWriter::new(file), &interfaces);
-        let file = file.map_err(|error| cannot_write(path, &error))?;
-        Ok(Self { path: path.to_owned(), file: Some(file), failed: None })
+        let file = WireFile::begin(target.create_binary()?, &interfaces);
+        let file = file.map_err(|error| target.failed(&error))?;
+        Ok(Self { target: target.clone(), file: Some(file), failed: None })
     }
 
     /// Closes the file.
@@ -45,7 +46,7 @@ impl Capture {
     pub fn finish(&mut self) -> Result<(), Failure> {
         let closed = self.file.take().map(WireFile::finish).transpose().err();
         match self.failed.take().or(closed) {
-            Some(error) => Err(cannot_write(&self.path, &error)),
+            Some(error) => Err(self.target.failed(&error)),
             None => Ok(()),
         }
     }

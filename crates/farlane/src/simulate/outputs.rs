@@ -7,10 +7,11 @@ use super::page::{Subject, Words, page};
 use super::trace::{TraceFiles, cannot_write};
 use super::{All, Shared};
 use crate::commands::{Failure, Outcome};
+use crate::target::Target;
 use sim::Config;
 use sim::measure::Observer;
 use sim::world::Report;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use wire::Instant;
 
@@ -20,9 +21,9 @@ pub struct Wanted {
     /// Trace files: this one of the first host, others beside it.
     pub trace: Option<PathBuf>,
     /// A capture of all wires.
-    pub pcapng: Option<PathBuf>,
+    pub pcapng: Option<Target>,
     /// The report.
-    pub report: Option<PathBuf>,
+    pub report: Option<Target>,
 }
 
 /// A folder that goes with the value.
@@ -54,17 +55,22 @@ pub struct Outputs {
     trace: Option<Shared<TraceFiles>>,
     capture: Option<Shared<Capture>>,
     gathered: Option<Shared<Gathered>>,
-    page: Option<PathBuf>,
+    page: Option<Target>,
     /// Of traces that only the report needs.
     _folder: Option<Folder>,
 }
 
 impl Outputs {
-    /// Begins all files.
+    /// Begins all files; `named` is as in [`Words`].
     ///
     /// # Errors
     /// One line that names a file.
-    pub fn begin(config: &Config, wanted: &Wanted, assumed: Assumptions) -> Result<Self, Failure> {
+    pub fn begin(
+        config: &Config,
+        wanted: &Wanted,
+        assumed: Assumptions,
+        named: &dyn Fn(&str) -> String,
+    ) -> Result<Self, Failure> {
         let folder = match (&wanted.trace, &wanted.report) {
             (None, Some(_)) => Some(Folder::new()?),
             _ => None,
@@ -72,7 +78,7 @@ impl Outputs {
         let hidden = folder.as_ref().map(|folder| folder.0.join("run.trace"));
         let trace = wanted.trace.clone().or(hidden);
         let trace = trace.map(|path| TraceFiles::create(config, &path)).transpose()?;
-        let capture = wanted.pcapng.as_ref().map(|path| Capture::create(config, path));
+        let capture = wanted.pcapng.as_ref().map(|path| Capture::create(config, path, named));
         let gathered = wanted.report.as_ref().map(|_| Shared::new(Gathered::new(config)));
         Ok(Self {
             assumed,
@@ -126,7 +132,7 @@ impl Outputs {
         limits: &[Row],
         words: &Words<'_>,
     ) -> Outcome {
-        let (Some(path), Some(gathered)) = (&self.page, &self.gathered) else { return Ok(()) };
+        let (Some(target), Some(gathered)) = (&self.page, &self.gathered) else { return Ok(()) };
         let traces = self.trace.as_ref().map(|trace| {
             let trace = trace.0.borrow();
             (0..config.hosts.len()).map(|host| trace.paths(host)).collect()
@@ -141,10 +147,6 @@ impl Outputs {
             limits,
             traces: &traces,
         };
-        write(path, &page(&subject)?)
+        target.write(&page(&subject)?)
     }
-}
-
-fn write(path: &Path, text: &str) -> Outcome {
-    std::fs::write(path, text).map_err(|error| cannot_write(path, &error))
 }

@@ -1,6 +1,6 @@
 //! Nodes in processes of their own.
 
-use crate::process::{Node, run};
+use crate::process::{Node, one_line, run};
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -97,9 +97,12 @@ fn a_switch_node_tells_of_its_links_and_counts() {
     let (mut device, address) = Node::device("ram=16M");
     let arguments = ["switch", "--listen", "127.0.0.1:0", "--connect", &address];
     let mut switch = Node::start(&arguments);
-    switch.line("listening on");
+    let above = switch.line("listening on ").replace("listening on ", "");
     assert!(device.interrupt().success());
     switch.line("port 0: link down");
+    let alone = run(&["host", "--connect", &above, "--vfio-user", "/tmp/unused"]);
+    let error = format!("farlane: no endpoint found behind {above}");
+    assert_eq!(one_line(&alone), error, "the address is told");
     let _again = Node::start(&["device", "--listen", &address, "--namespace", "ram=16M"]);
     switch.line("port 0: link up");
     assert!(switch.interrupt().success());
@@ -126,6 +129,34 @@ fn the_host_prints_the_exact_qemu_options() {
     assert_eq!(option["socket"]["path"], socket.as_str());
     child.kill().unwrap();
     child.wait().unwrap();
+}
+
+#[test]
+fn the_host_says_which_drive_each_endpoint_is() {
+    let arguments = ["device", "--listen", "127.0.0.1:0", "--namespace", "ram=16M"];
+    let more = ["--namespace", "ram=1M", "--serial", "ONE"];
+    let device = Node::start(&[&arguments[..], &more].concat());
+    let one = device.line("listening on ").replace("listening on ", "");
+    let (_other, two) = Node::device("ram=8M");
+    // Bound and closed again: nobody listens on it yet.
+    let later = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let later = later.to_string();
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("which");
+    let folder = folder.to_str().unwrap();
+    let peers = ["--connect", &one, "--connect", &two, "--connect", &later];
+    let options = ["host", "--vfio-user", folder, "--hot-plug", "--wait", "500ms"];
+    let mut host = Node::start(&[&options[..], &peers].concat());
+    let first = host.line("endpoint 0: ");
+    assert_eq!(first, "endpoint 0: PCI address 03:00.0, [fa12:0001], serial number ONE, 17 MiB");
+    let second = host.line("endpoint 1: ");
+    assert!(second.contains(" serial number FL") && second.ends_with(", 8 MiB"), "{second}");
+    host.line("ready");
+    let options = ["--serial", "LATER", "--namespace", "ram=4M"];
+    let _device = Node::start(&[&["device", "--listen", &later], &options[..]].concat());
+    let third = host.line("endpoint 2: ");
+    assert!(third.starts_with("endpoint 2: offered: PCI address "), "{third}");
+    assert!(third.ends_with(", serial number LATER, 4 MiB"), "{third}");
+    assert!(host.interrupt().success());
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use crate::process::{Node, farlane, one_line, run};
 use std::fs::OpenOptions;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 fn plan(name: &str) -> String {
@@ -62,4 +63,78 @@ fn a_node_outlives_the_reader_of_its_log() {
         assert!(ping.status.success(), "{}", String::from_utf8_lossy(&ping.stderr));
     }
     assert_eq!(node.interrupt().code(), Some(0));
+}
+
+/// A folder where the commands run, so that a file called `-` would be found.
+fn folder() -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
+        .join(format!("dash-{:?}", std::thread::current().id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// What a command says on standard output, which is a document alone.
+#[track_caller]
+fn document(folder: &Path, line: &str) -> Vec<u8> {
+    let arguments: Vec<&str> = line.split(' ').collect();
+    let output = farlane(&arguments).current_dir(folder).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success() && errors.is_empty(), "{line}: {errors}");
+    output.stdout
+}
+
+#[test]
+fn a_dash_is_standard_output() {
+    let folder = folder();
+    let tcp = plan("tcp");
+    document(&folder, &format!("sim {tcp} --trace run.trace"));
+    for (line, first, last) in [
+        (&*format!("sim {tcp} --report -"), "<!doctype html>", "</html>\n"),
+        (&format!("sim {tcp} --sweep drive.mps=128,256 --html -"), "<!doctype html>", "</html>\n"),
+        ("reproduce nvme-tsn --only table --html -", "<!doctype html>", "</html>\n"),
+        ("trace run.trace --svg -", "<svg ", "</svg>\n"),
+        ("trace run.trace --html -", "<!doctype html>", "</html>\n"),
+        ("trace run.trace --perfetto -", "{", "}\n"),
+    ] {
+        let text = String::from_utf8(document(&folder, line)).expect("UTF-8");
+        let both = text.starts_with(first) && text.ends_with(last);
+        assert!(both, "{line}: {:?}", text.chars().take(40).collect::<String>());
+    }
+    for line in [&*format!("sim {tcp} --pcapng -"), "trace run.trace --pcapng -"] {
+        // The section header (pcapng, section 4.1).
+        assert!(document(&folder, line).starts_with(&[0x0a, 0x0d, 0x0d, 0x0a]), "{line}");
+    }
+    let files: Vec<_> =
+        std::fs::read_dir(&folder).unwrap().map(|f| f.unwrap().file_name()).collect();
+    assert!(!files.contains(&"-".into()), "{files:?}");
+}
+
+#[test]
+fn standard_output_has_one_owner() {
+    let folder = folder();
+    let tcp = plan("tcp");
+    std::fs::write(
+        folder.join("p.toml"),
+        "[workload]\nconfigreads = 1\n[record]\nreport = \"-\"\n",
+    )
+    .unwrap();
+    for (line, status, wanted) in [
+        (&*format!("sim {tcp} --json --report -"), 1, "--report and --json cannot share standard"),
+        ("trace x --svg - --html -", 1, "--svg and --html cannot share standard output"),
+        (&format!("sim {tcp} --trace -"), 2, "a trace goes to a file, not to standard output"),
+        ("device --namespace ram=1M --trace -", 2, "a trace goes to a file"),
+        ("sim p.toml", 1, "p.toml:4:10: report: a plan names files"),
+    ] {
+        let arguments: Vec<&str> = line.split(' ').collect();
+        let output = farlane(&arguments).current_dir(&folder).output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(status), "{line}: {errors}");
+        assert!(errors.contains(wanted) && output.stdout.is_empty(), "{line}: {errors}");
+    }
+    // No bytes of a capture on a terminal.
+    let terminal = OpenOptions::new().read(true).write(true).open("/dev/ptmx").unwrap();
+    let child = farlane(&["sim", &tcp, "--pcapng", "-"]).stdout(terminal).spawn().unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(one_line(&output), "farlane: standard output is a terminal, and this is no text");
 }

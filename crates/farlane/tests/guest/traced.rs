@@ -118,7 +118,7 @@ impl Traces {
         let page = self.ask("--html", "report.html", &["--limit", "0"]);
         let page = fs::read_to_string(page).unwrap();
         for kind in statistics.kinds() {
-            let row = format!("<td class=\"l\">{}</td><td>{}</td>", kind.kind, kind.latency.n);
+            let row = format!("<td class=\"l\">{}</td><td>{}</td>", kind.kind, kind.commands);
             assert!(page.contains(&row), "no row {row}");
         }
         assert_eq!(page.matches("class=\"sequence\"").count(), 2, "median and worst");

@@ -4,6 +4,7 @@ use crate::folder;
 use crate::tshark::Tshark;
 use farlane::simulate::limits::Assumptions;
 use farlane::simulate::{Outputs, Wanted};
+use farlane::target::Target;
 use sim::ethernet::Rate;
 use sim::workload::Workload;
 use sim::{Config, World};
@@ -24,8 +25,9 @@ fn raw_frames_are_decoded() {
         unreachable!("a tunnel")
     };
     switch.ports[0].transport = sim::transport::TransportConfig::Raw(raw);
-    let wanted = Wanted { pcapng: Some(capture.clone()), ..Wanted::default() };
-    let mut outputs = Outputs::begin(&config, &wanted, Assumptions::default()).unwrap();
+    let wanted = Wanted { pcapng: Some(Target::File(capture.clone())), ..Wanted::default() };
+    let mut outputs =
+        Outputs::begin(&config, &wanted, Assumptions::default(), &str::to_owned).unwrap();
     let mut world = World::new(&config).unwrap();
     world.observe(outputs.observer());
     world.run().unwrap();
@@ -49,8 +51,9 @@ fn simulated_frames_are_real_frames() {
     let folder = folder::kept("simulated");
     let capture = folder.join("wires.pcapng");
     let config = Config::brief_tsn(Workload::Dd { write: false, bs: 4096, count: READS }, Rate::G1);
-    let wanted = Wanted { pcapng: Some(capture.clone()), ..Wanted::default() };
-    let mut outputs = Outputs::begin(&config, &wanted, Assumptions::default()).unwrap();
+    let wanted = Wanted { pcapng: Some(Target::File(capture.clone())), ..Wanted::default() };
+    let mut outputs =
+        Outputs::begin(&config, &wanted, Assumptions::default(), &str::to_owned).unwrap();
     let mut world = World::new(&config).unwrap();
     world.observe(outputs.observer());
     world.run().unwrap();

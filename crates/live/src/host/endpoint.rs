@@ -113,6 +113,11 @@ impl Endpoint {
         })
     }
 
+    /// What it is, for people.
+    pub fn summary(&self) -> super::Summary {
+        super::Summary::new(&self.node, &self.server.info().config)
+    }
+
     /// The server, to wait on and to look at.
     pub fn server(&self) -> &Server {
         &self.server

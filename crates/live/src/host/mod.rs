@@ -7,12 +7,14 @@ mod endpoint;
 mod memory;
 mod node;
 mod probe;
+mod summary;
 mod twins;
 
 pub use comeback::News;
 pub use memory::{Fetched, Memory, RamMemory};
 pub use node::{HostEvent, HostNode};
 pub use probe::{Probe, Record};
+pub use summary::Summary;
 
 use crate::attached::Attached;
 use crate::clock::Clock;

@@ -3,7 +3,7 @@
 use super::accesses::describe;
 use super::comeback::News;
 use super::endpoint::Endpoint;
-use super::{Fetched, Machine, Memory, twins};
+use super::{Fetched, Machine, Memory, Summary, twins};
 use crate::attached::{Attached, Report, Switch};
 use crate::clock::Clock;
 use crate::limiter::{Lines, Rest};
@@ -24,8 +24,8 @@ use wire::{Bdf, Instant};
 /// What a host node tells its user.
 #[derive(Clone, Debug)]
 pub enum HostEvent {
-    /// Endpoint `n` is offered on this socket.
-    Offered(usize, PathBuf),
+    /// This endpoint `n` is offered on this socket.
+    Offered(usize, PathBuf, Summary),
     /// A VMM uses endpoint `n`.
     VmmAttached(usize),
     /// It has gone, and why.
@@ -189,7 +189,11 @@ impl HostNode {
         let upstream = self.machine.attached().upstream();
         let all_up = (0..upstream.links()).all(|port| upstream.tunnel(port).is_up());
         if found.is_empty() && all_up {
-            return Err(io::Error::other("no endpoint found behind any link"));
+            let links = 0..upstream.links();
+            let switch = self.machine.attached_mut().links_mut();
+            let peers: Vec<String> = links.map(|link| switch.peer(link)).collect();
+            let why = format!("no endpoint found behind {}", peers.join(", "));
+            return Err(io::Error::other(why));
         }
         for (port, (node, wire)) in found {
             let bus = self.machine.new_bus();
@@ -224,6 +228,11 @@ impl HostNode {
     /// The sockets, in the order of the endpoints.
     pub fn sockets(&self) -> Vec<PathBuf> {
         self.guests.endpoints.iter().map(|e| e.server().path().to_owned()).collect()
+    }
+
+    /// What each endpoint is, in the same order.
+    pub fn summaries(&self) -> Vec<Summary> {
+        self.guests.endpoints.iter().map(Endpoint::summary).collect()
     }
 
     /// Serves until `wanted` says otherwise; `wake` becomes readable when it
@@ -390,8 +399,9 @@ impl HostNode {
             };
             let Newcomer { port, node, wire, bus, .. } = newcomer;
             let number = self.offer(port, node, wire, bus, info)?;
-            let path = self.guests.endpoints[number].server().path().to_owned();
-            tell(HostEvent::Offered(number, path));
+            let endpoint = &self.guests.endpoints[number];
+            let path = endpoint.server().path().to_owned();
+            tell(HostEvent::Offered(number, path, endpoint.summary()));
             moved = true;
         }
         Ok(moved)

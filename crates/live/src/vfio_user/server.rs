@@ -75,6 +75,11 @@ impl Server {
         self.listener.path()
     }
 
+    /// The endpoint, as it was when it was offered.
+    pub fn info(&self) -> &EndpointInfo {
+        &self.session.info
+    }
+
     /// A client is connected.
     pub fn connected(&self) -> bool {
         self.connection.is_some()

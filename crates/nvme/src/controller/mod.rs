@@ -19,7 +19,7 @@ mod transfer;
 
 pub(crate) use execute::{Plan, Step, steps};
 
-use crate::config::{Config, MOST_ENTRIES};
+use crate::config::{Config, MOST_ENTRIES, NamespaceConfig};
 use crate::events::AsyncEvents;
 use crate::features::Features;
 use crate::interrupt::Interrupts;
@@ -33,6 +33,7 @@ use bytes::Bytes;
 use events::Told;
 use execute::Execution;
 use lifecycle::Phase;
+use pcie::config::label::Label;
 use pcie::endpoint::{DmaError, Event};
 use pcie::{Endpoint, Errors, Function, Input, Output, Ready};
 use shutdown::Shutdown;
@@ -152,6 +153,17 @@ impl Controller {
             told: Told::default(),
             config,
         }
+    }
+
+    /// The same drive, which tells serial number and size in configuration
+    /// space as well; before it is used.
+    #[must_use]
+    pub fn labelled(mut self) -> Self {
+        let bytes = |one: &NamespaceConfig| one.blocks << one.block_shift;
+        let capacity = self.config.namespaces.iter().map(bytes).sum();
+        let label = Label { serial: self.config.serial.clone(), capacity };
+        self.endpoint = self.endpoint.labelled(label);
+        self
     }
 
     /// The next request for the media; they are bounded by

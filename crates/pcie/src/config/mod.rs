@@ -4,6 +4,7 @@
 mod capabilities;
 pub mod contents;
 mod error_reporting;
+pub mod label;
 
 pub use capabilities::{PcieCapability, PcieKind, add_msix, add_power_management};
 pub use error_reporting::ErrorReporting;

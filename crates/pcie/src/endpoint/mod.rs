@@ -133,9 +133,18 @@ pub struct Endpoint {
     intx_asserted: bool,
     epoch: u64,
     errors: Errors,
+    label: Option<config::label::Label>,
 }
 
 impl Endpoint {
+    /// The same function, which also tells a label; before it is used.
+    #[must_use]
+    pub fn labelled(mut self, label: config::label::Label) -> Self {
+        label.add(&mut self.config);
+        self.label = Some(label);
+        self
+    }
+
     /// A function after power-on.
     ///
     /// # Panics
@@ -165,6 +174,7 @@ impl Endpoint {
             intx_asserted: false,
             epoch: 0,
             errors: Errors::default(),
+            label: None,
         }
     }
 
@@ -378,6 +388,9 @@ impl Endpoint {
         self.intx = false;
         self.intx_asserted = false;
         self.epoch += 1;
+        if let Some(label) = &self.label {
+            label.add(&mut self.config);
+        }
         self.events.push_back(Event::Reset(reset));
     }
 }

@@ -207,6 +207,13 @@ impl Port {
         self.occupancy.frame_ps
     }
 
+    /// The same until `now`.
+    pub fn occupancy_at(&self, now: Instant) -> u128 {
+        let mut occupancy = self.occupancy;
+        occupancy.change(now, 0);
+        occupancy.frame_ps
+    }
+
     /// Bytes queued in `queue`, header to FCS.
     pub fn queued_bytes(&self, queue: usize) -> usize {
         self.queues[queue].bytes

@@ -26,6 +26,28 @@ pub struct Load {
     pub bytes: u64,
 }
 
+/// What the queues of one port came to over the whole run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Queueing {
+    /// Frames given to the port.
+    pub offered: u64,
+    /// Time that frames waited, summed over all of them, in picoseconds; those
+    /// that still wait count until the end.
+    pub frame_ps: u128,
+    /// Frames that still waited at the end.
+    pub left: u64,
+    /// Frames dropped: their queue was full, or no window of their gate is
+    /// long enough.
+    pub dropped: u64,
+}
+
+impl Queueing {
+    /// How long a frame waited at the mean.
+    pub fn mean_wait(&self) -> Duration {
+        Duration::from_ps((self.frame_ps / u128::from(self.offered.max(1))) as u64)
+    }
+}
+
 impl Load {
     /// Share of `span` during which the wire was busy, in parts per million.
     pub fn utilisation_ppm(&self, span: Duration) -> u64 {

@@ -3,6 +3,7 @@
 
 mod config;
 mod power;
+mod queues;
 mod raw;
 mod routes;
 mod watch;

@@ -335,6 +335,7 @@ impl World {
             hosts: (0..self.hosts.len()).map(|host| self.host_report(host)).collect(),
             links: links.collect(),
             tunnels: tunnels.collect(),
+            queues: self.network.queues(now),
         }
     }
 

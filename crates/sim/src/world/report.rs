@@ -1,6 +1,6 @@
 //! What a simulation came to.
 
-use crate::measure::{Latency, Load, Split};
+use crate::measure::{Latency, Load, Queueing, Split};
 use wire::{Duration, Instant};
 
 /// See the module.
@@ -18,6 +18,8 @@ pub struct Report {
     pub links: Vec<LinkReport>,
     /// Every tunnel link and direction.
     pub tunnels: Vec<TunnelReport>,
+    /// By wire: what the queues of the port that sends on it came to.
+    pub queues: Vec<Queueing>,
 }
 
 /// What a host measured.

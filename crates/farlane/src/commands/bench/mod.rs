@@ -15,6 +15,7 @@ use crate::analyse::latency::Latency;
 use crate::node::waiting;
 use crate::progress::Progress;
 use crate::span;
+use crate::target::{Target, share_stdout};
 use case::{CASES, Case, Path};
 use live::Waiting;
 use run::Bench;
@@ -43,9 +44,10 @@ pub struct Args {
     /// One JSON document instead of a table; docs/json.md describes it
     #[arg(long)]
     json: bool,
-    /// Also write a self-contained page with the distributions
+    /// Also write a self-contained page with the distributions; with - to
+    /// standard output, in place of the text
     #[arg(long, value_name = "FILE")]
-    html: Option<std::path::PathBuf>,
+    html: Option<Target>,
     /// Look for input this long before sleeping, such as 50us; a number alone
     /// is microseconds, 0 sleeps at once
     #[arg(long, value_name = "TIME", default_value = "50us", value_parser = span::microseconds)]
@@ -132,6 +134,7 @@ pub fn run(args: &Args) -> Outcome {
         Some(Other::Congestion(args)) => return congestion::run(args),
         None => {}
     }
+    share_stdout(args.json, &[("--html", args.html.as_ref())])?;
     let waiting = waiting(args.spin);
     if !args.aggregation.is_empty() {
         return ablation::run(args, waiting);
@@ -172,9 +175,8 @@ pub fn run(args: &Args) -> Outcome {
     } else {
         print::table(&results, &document);
     }
-    if let Some(path) = &args.html {
-        std::fs::write(path, html::page(&results, &document))
-            .map_err(|error| Failure(format!("{}: {error}", path.display())))?;
+    if let Some(target) = &args.html {
+        target.write(&html::page(&results, &document))?;
     }
     Ok(())
 }

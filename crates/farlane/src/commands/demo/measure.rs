@@ -78,7 +78,11 @@ fn expect(n: usize, got: usize, what: &str) -> Result<(), Failure> {
     Err(Failure(format!("{got} of {n} {what} found at the root port")))
 }
 
-fn config_reads<A: Attached>(rig: &mut Rig<A>, n: usize) -> Result<(), Failure> {
+/// `n` configuration reads of drive 0, one at a time.
+///
+/// # Errors
+/// As [`Rig::run`].
+pub fn config_reads<A: Attached>(rig: &mut Rig<A>, n: usize) -> Result<(), Failure> {
     let (bus, bdf) = (rig.bus().clone(), rig.drives[0].node.bdf);
     rig.run(async move {
         for _ in 0..n {

@@ -133,6 +133,8 @@ pub fn run(args: &Args) -> Outcome {
         verified += verify::verify(&mut rig, drive, VERIFIED)?;
     }
     progress.done();
+    // Reads do not pass writes: the last doorbell is in the trace as well.
+    measure::config_reads(&mut rig, 1)?;
     args.trace.close(&tracer)?;
     let findings =
         Findings { floor: floor.summary(), direct, tunnelled, read, write, verified, rig };

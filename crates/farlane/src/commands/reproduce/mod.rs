@@ -7,9 +7,9 @@ use super::{Failure, Outcome};
 use crate::experiments::{Failed, Section};
 use crate::progress::Progress;
 use crate::report::Page;
+use crate::target::{Target, share_stdout};
 use clap::{Subcommand, ValueEnum};
 use serde::Serialize;
-use std::path::PathBuf;
 
 /// Simulate a published experiment and print both side by side
 #[derive(clap::Args, Debug)]
@@ -44,9 +44,10 @@ struct Options<P: ValueEnum + Send + Sync + 'static> {
     /// One JSON document instead of tables; docs/json.md describes it
     #[arg(long)]
     json: bool,
-    /// Also write a self-contained page with plots
+    /// Also write a self-contained page with plots; with - to standard output,
+    /// in place of the text
     #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
+    html: Option<Target>,
 }
 
 /// Runs the command.
@@ -86,6 +87,7 @@ impl<D: Serialize> Told<'_, D> {
     where
         P: ValueEnum + PartialEq + Send + Sync,
     {
+        share_stdout(options.json, &[("--html", options.html.as_ref())])?;
         let mut page = Page::new(&format!("farlane reproduce {}", self.name));
         page.text(&format!("{}: published and simulated.", self.citation));
         if !options.json {
@@ -109,11 +111,10 @@ impl<D: Serialize> Told<'_, D> {
         if options.json {
             println!("{text}");
         }
-        if let Some(path) = &options.html {
+        if let Some(target) = &options.html {
             page.details("JSON", &text);
             let page = page.finish(&format!("Written by farlane {}.", env!("CARGO_PKG_VERSION")));
-            std::fs::write(path, page)
-                .map_err(|error| Failure(format!("{}: {error}", path.display())))?;
+            target.write(&page)?;
         }
         Ok(())
     }

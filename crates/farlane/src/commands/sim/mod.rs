@@ -10,6 +10,7 @@ use super::{Failure, Outcome};
 use crate::plan::{Plan, Planned};
 use crate::simulate::Wanted;
 use crate::simulate::limits::{self, Assumptions, CompletionTimeout};
+use crate::target::{Target, file_only, share_stdout};
 use document::{Broken, Document};
 use std::path::PathBuf;
 use watch::Watched;
@@ -31,15 +32,16 @@ pub struct Args {
     /// Record what every node sees, for `farlane trace`: FILE of the first
     /// host, FILE.device0 and so on of its device nodes, FILE.host1 and so on.
     /// This and the next two go before what the plan's `[record]` says
-    #[arg(long, value_name = "FILE", conflicts_with = "sweep")]
+    #[arg(long, value_name = "FILE", conflicts_with = "sweep", value_parser = file_only)]
     trace: Option<PathBuf>,
-    /// Capture the frames of all wires, for Wireshark
+    /// Capture the frames of all wires, for Wireshark. With - this, --report
+    /// or --html writes to standard output, in place of the text
     #[arg(long, value_name = "OUT.PCAPNG", conflicts_with = "sweep")]
-    pcapng: Option<PathBuf>,
+    pcapng: Option<Target>,
     /// Also write a report: one page with topology, distributions, segments,
     /// links, gates, sequence diagrams and limits
     #[arg(long, value_name = "OUT.HTML", conflicts_with = "sweep")]
-    report: Option<PathBuf>,
+    report: Option<Target>,
     /// Completion timeout of the drive, a range of Device Control 2:
     /// 50us-50ms, 50us-100us, 1ms-10ms, 16ms-55ms, 65ms-210ms, 260ms-900ms,
     /// 1s-3.5s, 4s-13s, 17s-64s
@@ -60,7 +62,7 @@ pub struct Args {
     sweep: Vec<String>,
     /// Also write a self-contained page with the sweep's table and plot
     #[arg(long, value_name = "FILE", requires = "sweep")]
-    html: Option<PathBuf>,
+    html: Option<Target>,
 }
 
 /// Runs the command.
@@ -68,6 +70,12 @@ pub struct Args {
 /// # Errors
 /// One line for the user.
 pub fn run(args: &Args) -> Outcome {
+    let outputs = [
+        ("--pcapng", args.pcapng.as_ref()),
+        ("--report", args.report.as_ref()),
+        ("--html", args.html.as_ref()),
+    ];
+    share_stdout(args.json, &outputs)?;
     let mut plan = Plan::read(&args.plan)?;
     for text in &args.set {
         let (key, value) = text

@@ -52,9 +52,8 @@ pub fn run(args: &Args, plan: &Plan) -> Outcome {
         let keys = sweeps.iter().map(|sweep| sweep.key.clone());
         document.set = keys.zip(point.iter().cloned()).collect::<BTreeMap<_, _>>();
     }
-    if let Some(path) = &args.html {
-        std::fs::write(path, page(args, &sweeps, &points, &documents))
-            .map_err(|error| Failure(format!("{}: {error}", path.display())))?;
+    if let Some(target) = &args.html {
+        target.write(&page(args, &sweeps, &points, &documents))?;
     }
     if args.json {
         return print(&documents);

@@ -165,7 +165,9 @@ pub fn watched(
     let config = &plan.config;
     let commands = Rc::new(RefCell::new(Commands::default()));
     let watch = Watch { commands: commands.clone(), pace: pace.clone() };
-    let begin = |watched: &Watched| Outputs::begin(config, &watched.wanted, watched.assumed);
+    let named = |text: &str| plan.link_name(text);
+    let begin =
+        |watched: &Watched| Outputs::begin(config, &watched.wanted, watched.assumed, &named);
     let mut outputs = wanted.map(begin).transpose()?;
     let mut observers: Vec<Box<dyn Observer>> = vec![Box::new(watch)];
     observers.extend(outputs.iter().map(Outputs::observer));
@@ -177,7 +179,6 @@ pub fn watched(
         limits = outputs.close(config, now, result.is_ok())?;
         match &result {
             Ok(report) => {
-                let named = |text: &str| plan.link_name(text);
                 let title = name.rsplit('/').next().unwrap_or(name);
                 let recorded = plan.recorded();
                 let words =

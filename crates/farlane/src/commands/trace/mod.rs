@@ -7,14 +7,15 @@ mod print;
 
 use super::{Failure, Outcome};
 use crate::analyse::{Command, Counters, Event};
+use crate::output;
+use crate::target::{Sink, Target, share_stdout};
 use crate::trace::capture::{Capture, Written};
 use crate::trace::{
     Found, InDrive, Leg, Opcode, Run, Selection, Span, Statistics, Troubles, chart, parse_time,
     path, perfetto,
 };
-use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use wire::Bdf;
 
 /// Show what nodes recorded: commands, TLPs, where the time goes
@@ -77,20 +78,22 @@ pub struct Args {
     /// Print every TLP, not only the first and the last of equal ones
     #[arg(long)]
     unfold: bool,
-    /// Also draw the first command shown as a sequence diagram
-    #[arg(long, value_name = "OUT.SVG")]
-    svg: Option<PathBuf>,
+    /// Also draw the first command shown as a sequence diagram. With - for
+    /// FILE, this option or one of the next three writes to standard output,
+    /// in place of the text
+    #[arg(long, value_name = "FILE")]
+    svg: Option<Target>,
     /// Also write the commands that fit for Perfetto, as Chrome trace events
     #[arg(long, value_name = "OUT.JSON")]
-    perfetto: Option<PathBuf>,
+    perfetto: Option<Target>,
     /// Also write the TLPs as a capture for Wireshark: those of commands that
     /// fit, and those that belong to no I/O command
     #[arg(long, value_name = "OUT.PCAPNG")]
-    pcapng: Option<PathBuf>,
+    pcapng: Option<Target>,
     /// Also write a report: one page with tables, distributions and the
     /// sequence diagrams of the median and the worst command
     #[arg(long, value_name = "OUT.HTML")]
-    html: Option<PathBuf>,
+    html: Option<Target>,
     /// One JSON document instead of text; docs/json.md describes it
     #[arg(long)]
     json: bool,
@@ -147,6 +150,16 @@ impl Args {
         }
     }
 
+    fn share_stdout(&self) -> Outcome {
+        let options = [
+            ("--svg", self.svg.as_ref()),
+            ("--perfetto", self.perfetto.as_ref()),
+            ("--pcapng", self.pcapng.as_ref()),
+            ("--html", self.html.as_ref()),
+        ];
+        share_stdout(self.json, &options)
+    }
+
     fn limit(&self) -> usize {
         if self.svg.is_some() && self.limit.is_none() {
             return 1;
@@ -165,6 +178,7 @@ impl Args {
 /// # Errors
 /// One line for the user.
 pub fn run(args: &Args) -> Outcome {
+    args.share_stdout()?;
     let mut gathered = args.html.as_ref().map(|_| gather::Gathered::default());
     let report = collect(args, gathered.as_mut())?;
     if let Some(path) = &args.svg {
@@ -172,10 +186,12 @@ pub fn run(args: &Args) -> Outcome {
     }
     if let (Some(path), Some(gathered)) = (&args.html, gathered) {
         let page = html::page(&report, gathered)?;
-        std::fs::write(path, page).map_err(|error| cannot_write(path, &error))?;
+        path.write(&page)?;
     }
     if args.json {
         json::print(&report)
+    } else if output::is_left_out() {
+        Ok(())
     } else {
         let mut out = BufWriter::new(std::io::stdout().lock());
         match print::text(&report, args, &mut out) {
@@ -187,29 +203,23 @@ pub fn run(args: &Args) -> Outcome {
 }
 
 /// The sequence diagram of the first command shown.
-fn draw(report: &Report, path: &Path) -> Outcome {
+fn draw(report: &Report, target: &Target) -> Outcome {
     let shown = report.shown.first().ok_or_else(|| Failure("no command fits".into()))?;
     let svg = chart::chart(&report.run, &shown.command);
-    std::fs::write(path, svg).map_err(|error| cannot_write(path, &error))
+    target.write(&svg)
 }
 
-type Perfetto = (perfetto::Writer<BufWriter<File>>, PathBuf);
+type Perfetto = (perfetto::Writer<Sink>, Target);
 
-fn begin_perfetto(path: &Path) -> Result<Perfetto, Failure> {
-    let file = File::create(path).map_err(|error| cannot_write(path, &error))?;
-    let writer = perfetto::Writer::new(BufWriter::new(file));
-    Ok((writer.map_err(|error| cannot_write(path, &error))?, path.to_owned()))
-}
-
-fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
-    Failure(format!("cannot write {}: {error}", path.display()))
+fn begin_perfetto(target: &Target) -> Result<Perfetto, Failure> {
+    let writer = perfetto::Writer::new(target.create()?);
+    Ok((writer.map_err(|error| target.failed(&error))?, target.clone()))
 }
 
 /// The TLPs as a capture.
-fn capture(run: &Run, capture: &Capture, path: &Path) -> Result<Written, Failure> {
-    let file = File::create(path).map_err(|error| cannot_write(path, &error))?;
-    let (written, mut file) = capture.write(run, BufWriter::new(file))?;
-    file.flush().map_err(|error| cannot_write(path, &error))?;
+fn capture(run: &Run, capture: &Capture, target: &Target) -> Result<Written, Failure> {
+    let (written, mut file) = capture.write(run, target.create_binary()?)?;
+    file.flush().map_err(|error| target.failed(&error))?;
     Ok(written)
 }
 
@@ -218,7 +228,7 @@ fn collect(args: &Args, mut gathered: Option<&mut gather::Gathered>) -> Result<R
     let (selection, limit) = (args.selection(), args.limit());
     let (mut shown, mut wanted, mut all) = (Vec::new(), 0, 0);
     let (mut statistics, mut troubles) = (Statistics::default(), Troubles::default());
-    let mut perfetto = args.perfetto.as_deref().map(begin_perfetto).transpose()?;
+    let mut perfetto = args.perfetto.as_ref().map(begin_perfetto).transpose()?;
     let mut labels = args.pcapng.as_ref().map(|_| Capture::default());
     let (counters, unreadable) = run.analyse(|found, counters| {
         troubles.look(&found);
@@ -250,8 +260,8 @@ fn collect(args: &Args, mut gathered: Option<&mut gather::Gathered>) -> Result<R
     })?;
     troubles.count(&counters, "the end of the trace");
     troubles.look_at_drives(&run);
-    if let Some((writer, path)) = perfetto {
-        writer.finish().map_err(|error| cannot_write(&path, &error))?;
+    if let Some((writer, target)) = perfetto {
+        writer.finish().map_err(|error| target.failed(&error))?;
     }
     let captured = match (&labels, &args.pcapng) {
         (Some(labels), Some(path)) => Some(capture(&run, labels, path)?),

@@ -96,9 +96,13 @@ pub fn section(speeds: &[Speed]) -> Section {
 }
 
 fn plot(speeds: &[Speed]) -> Plot {
-    let gigabits = |bits: f64| format!("{bits:.0} Gb/s");
-    let x =
-        Axis { label: "Ethernet".into(), scale: Scale::Log, format: gigabits, range: (1.0, 100.0) };
+    let gigabits = |bits: f64| format!("{bits:.0}");
+    let x = Axis {
+        label: "Ethernet, Gb/s".into(),
+        scale: Scale::Log,
+        format: gigabits,
+        range: (1.0, 100.0),
+    };
     let mut y = Axis::times("latency", 0.0, 160_000.0);
     (y.scale, y.range) = (Scale::Linear, (0.0, 160_000.0));
     let mut plot = Plot::new("4 KiB reads and writes against the rate of the network", x, y);

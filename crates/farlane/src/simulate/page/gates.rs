@@ -1,9 +1,12 @@
 //! Gate charts: which queue may send when, over one cycle, and which did.
 
-use crate::report::time;
+use super::Subject;
+use crate::report::{Page, time};
 use crate::simulate::gather::{Cycle, PARTS};
-use crate::simulate::places::Egress;
+use crate::simulate::places::{self, Egress};
 use crate::trace::chart::Shade;
+use sim::measure::Queueing;
+use std::cmp::Reverse;
 use std::fmt::Write;
 use tsn::QUEUES;
 use wire::{Duration, Instant};
@@ -14,8 +17,58 @@ const RIGHT: f64 = 10.0;
 const ROW: f64 = 19.0;
 const BAR: f64 = 15.0;
 
+/// Charts at most.
+const MOST_CHARTS: usize = 8;
+
+/// A port with gates, and what its queues came to.
+type Port<'a> = (&'a Cycle, Queueing);
+
+/// The ports with gates where frames were dropped or waited, the worst first.
+pub(super) fn section(page: &mut Page, subject: &Subject<'_>) {
+    let cycles = &subject.gathered.cycles;
+    if cycles.is_empty() {
+        return;
+    }
+    page.section("Gates");
+    page.text(
+        "One cycle of each port's gates: green where a queue may send, grey where it may not. Blue \
+         are the frames of the whole run, laid over one cycle; higher where there were more. Ports \
+         that dropped frames come first, then those where frames waited longest in all.",
+    );
+    let queues = |wire: usize| subject.report.queues.get(wire).copied().unwrap_or_default();
+    let ports = cycles.iter().map(|(wire, cycle)| (cycle, queues(*wire)));
+    let (mut busy, idle): (Vec<Port<'_>>, Vec<_>) = ports.partition(|(_, q)| q.offered > 0);
+    busy.sort_by_key(|(_, queue)| Reverse((queue.dropped, queue.frame_ps, queue.offered)));
+    let name = |cycle: &Cycle| (subject.words.named)(&places::name(cycle.place));
+    let (shown, rest) = busy.split_at(busy.len().min(MOST_CHARTS));
+    let chart = |(cycle, queue): &Port<'_>| (name(cycle), words(cycle, queue), svg(cycle));
+    page.figures(&shown.iter().map(chart).collect::<Vec<_>>());
+    for (what, ports) in [
+        ("Not shown, for less waited there", rest),
+        ("Not shown, for no frame came there", &idle[..]),
+    ] {
+        let names: Vec<String> = ports.iter().map(|(cycle, _)| name(cycle)).collect();
+        if !names.is_empty() {
+            page.note(&format!("{what}: {}.", names.join(", ")));
+        }
+    }
+}
+
+/// What passed, and how it waited.
+fn words(cycle: &Cycle, queue: &Queueing) -> String {
+    let ns = |span: Duration| time(span.as_ns() as f64);
+    let (length, wait) = (ns(cycle.gates.list().cycle_time()), ns(queue.mean_wait()));
+    let mut words = format!("cycle {length}, {} frames, waiting {wait} at the mean", cycle.frames);
+    for (count, what) in [(queue.left, "still waiting at the end"), (queue.dropped, "dropped")] {
+        if count > 0 {
+            words += &format!(", {count} {what}");
+        }
+    }
+    words
+}
+
 /// The chart of one port.
-pub(super) fn svg(cycle: &Cycle) -> String {
+fn svg(cycle: &Cycle) -> String {
     let list = cycle.gates.list();
     let length = list.cycle_time().as_ps().max(1) as f64;
     let x = |ps: f64| LEFT + ps / length * (WIDTH - LEFT - RIGHT);

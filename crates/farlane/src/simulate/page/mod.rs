@@ -8,16 +8,12 @@ mod topology;
 
 use super::gather::Gathered;
 use super::limits::{Row, Waits};
-use super::places;
 use crate::commands::Failure;
 use crate::report::{Align, Page, Table, shares, time};
 use sim::Config;
 use sim::measure::{Op, Summary};
 use sim::world::Report;
 use std::path::PathBuf;
-
-/// Gate charts at most.
-const MOST_CHARTS: usize = 8;
 
 /// What people call things.
 pub struct Words<'a> {
@@ -61,7 +57,7 @@ pub fn page(subject: &Subject<'_>) -> Result<String, Failure> {
     page.wide("", "", &topology::svg(subject.config, subject.words.named));
     latency::sections(&mut page, subject);
     links(&mut page, subject);
-    gate_charts(&mut page, subject);
+    gates::section(&mut page, subject);
     sequence_diagrams(&mut page, subject)?;
     limits(&mut page, subject);
     if !subject.words.plan.is_empty() {
@@ -112,28 +108,6 @@ fn links(page: &mut Page, subject: &Subject<'_>) {
         table.row(std::iter::once((words.named)(&tunnel.name)).chain(numbers).collect());
     }
     page.table(&table);
-}
-
-fn gate_charts(page: &mut Page, subject: &Subject<'_>) {
-    let cycles = &subject.gathered.cycles;
-    if cycles.is_empty() {
-        return;
-    }
-    page.section("Gates");
-    page.text(
-        "One cycle of each port's gates: green where a queue may send, grey where it may not. Blue \
-         are the frames of the whole run, laid over one cycle; higher where there were more.",
-    );
-    let chart = |cycle: &crate::simulate::gather::Cycle| {
-        let length = time(cycle.gates.list().cycle_time().as_ns() as f64);
-        let small = format!("cycle {length}, {} frames", cycle.frames);
-        ((subject.words.named)(&places::name(cycle.place)), small, gates::svg(cycle))
-    };
-    let charts: Vec<_> = cycles.values().take(MOST_CHARTS).map(chart).collect();
-    page.figures(&charts);
-    if cycles.len() > MOST_CHARTS {
-        page.note(&format!("{} more ports have gates.", cycles.len() - MOST_CHARTS));
-    }
 }
 
 /// Of the median of the commands of which there are most, and of the worst of

@@ -2,8 +2,10 @@
 //! `tests/wireshark`.
 
 use super::{Folder, PRIORITY, gated, mixed};
+use crate::plan::Plan;
 use crate::simulate::limits::Assumptions;
 use crate::simulate::{Outputs, Wanted};
+use crate::target::Target;
 use sim::{Config, World};
 use wire::Duration;
 
@@ -16,8 +18,9 @@ fn frames_of_all_wires_are_in_order_with_their_tags() {
     let config = gated(mixed(2), Duration::from_us(300), Duration::from_us(500));
     let folder = Folder::new();
     let path = folder.join("wires.pcapng");
-    let wanted = Wanted { pcapng: Some(path.clone()), ..Wanted::default() };
-    let mut outputs = Outputs::begin(&config, &wanted, Assumptions::default()).unwrap();
+    let wanted = Wanted { pcapng: Some(Target::File(path.clone())), ..Wanted::default() };
+    let mut outputs =
+        Outputs::begin(&config, &wanted, Assumptions::default(), &str::to_owned).unwrap();
     let mut world = World::new(&config).unwrap();
     world.observe(outputs.observer());
     let report = world.run().unwrap();
@@ -51,11 +54,44 @@ fn frames_of_all_wires_are_in_order_with_their_tags() {
     }
 }
 
+/// Interfaces have the plan's names, as tables do.
+#[test]
+fn interfaces_have_the_names_of_the_plan() {
+    let text = "[hosts.ecu]\n[nodes.store]\n[bridges.br1]\n[workload]\nconfigreads = 5\n";
+    let planned = Plan::parse("p.toml", text).unwrap().build().unwrap();
+    let folder = Folder::new();
+    let path = folder.join("wires.pcapng");
+    let wanted = Wanted { pcapng: Some(Target::File(path.clone())), ..Wanted::default() };
+    let named = |words: &str| planned.link_name(words);
+    let mut outputs =
+        Outputs::begin(&planned.config, &wanted, Assumptions::default(), &named).unwrap();
+    outputs.close(&planned.config, wire::Instant::ZERO, true).unwrap();
+    let bytes = std::fs::read(&path).unwrap();
+    let (mut at, mut names) = (0, Vec::new());
+    while at < bytes.len() {
+        let length = word(&bytes, at + 4) as usize;
+        let block = &bytes[at..at + length];
+        if word(block, 0) == 1 {
+            // The options: if_name is 2 (pcapng, section 4.2).
+            assert_eq!(u16::from_le_bytes([block[16], block[17]]), 2);
+            let size = usize::from(u16::from_le_bytes([block[18], block[19]]));
+            names.push(String::from_utf8(block[20..20 + size].to_vec()).unwrap());
+        }
+        at += length;
+    }
+    assert_eq!(
+        names,
+        ["ecu to br1 port 0", "br1 port 0 to ecu", "store to br1 port 1", "br1 port 1 to store"]
+    );
+}
+
 #[test]
 fn without_ethernet_there_is_nothing_to_capture() {
     let config = Config::brief_direct(mixed(1));
     let folder = Folder::new();
-    let wanted = Wanted { pcapng: Some(folder.join("x.pcapng")), ..Wanted::default() };
-    let failure = Outputs::begin(&config, &wanted, Assumptions::default()).err().unwrap();
+    let wanted =
+        Wanted { pcapng: Some(Target::File(folder.join("x.pcapng"))), ..Wanted::default() };
+    let failure =
+        Outputs::begin(&config, &wanted, Assumptions::default(), &str::to_owned).err().unwrap();
     assert!(failure.0.contains("no Ethernet"), "{failure}");
 }

@@ -17,7 +17,8 @@ use wire::{Bdf, Duration, Instant, Tag};
 
 /// Runs to the end, whichever that is.
 fn rows(config: &Config) -> (bool, Vec<Row>) {
-    let mut outputs = Outputs::begin(config, &Wanted::default(), Assumptions::default()).unwrap();
+    let mut outputs =
+        Outputs::begin(config, &Wanted::default(), Assumptions::default(), &str::to_owned).unwrap();
     let mut world = World::new(config).unwrap();
     world.observe(outputs.observer());
     let done = world.run().is_ok();

@@ -11,7 +11,8 @@ use sim::{Config, World};
 use wire::{Duration, Instant};
 
 fn rows(config: &Config) -> Vec<Row> {
-    let mut outputs = Outputs::begin(config, &Wanted::default(), Assumptions::default()).unwrap();
+    let mut outputs =
+        Outputs::begin(config, &Wanted::default(), Assumptions::default(), &str::to_owned).unwrap();
     let mut world = World::new(config).unwrap();
     world.observe(outputs.observer());
     world.run().unwrap();
@@ -123,7 +124,9 @@ fn what_never_ends_counts_until_the_end() {
     let cut = (Instant::from_ns(3_000_000), Instant::from_ns(u64::MAX / 2000));
     config.network.cables[0].faults.iter_mut().for_each(|faults| faults.cuts = vec![cut]);
     config.limits.time = Instant::ZERO + Duration::from_ms(2_000);
-    let mut outputs = Outputs::begin(&config, &Wanted::default(), Assumptions::default()).unwrap();
+    let mut outputs =
+        Outputs::begin(&config, &Wanted::default(), Assumptions::default(), &str::to_owned)
+            .unwrap();
     let mut world = World::new(&config).unwrap();
     world.observe(outputs.observer());
     world.run().unwrap_err();

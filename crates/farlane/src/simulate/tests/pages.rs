@@ -4,6 +4,7 @@ use super::{Folder, gated, mixed, tcp};
 use crate::plan::Plan;
 use crate::simulate::limits::Assumptions;
 use crate::simulate::{Outputs, Wanted, Words};
+use crate::target::Target;
 use sim::workload::Workload;
 use sim::world::Report;
 use sim::{Config, World};
@@ -18,8 +19,8 @@ fn written(config: &Config, path: &Path) -> (Report, String) {
 }
 
 fn written_as(config: &Config, path: &Path, words: &Words<'_>) -> (Report, String) {
-    let wanted = Wanted { report: Some(path.to_owned()), ..Wanted::default() };
-    let mut outputs = Outputs::begin(config, &wanted, Assumptions::default()).unwrap();
+    let wanted = Wanted { report: Some(Target::File(path.to_owned())), ..Wanted::default() };
+    let mut outputs = Outputs::begin(config, &wanted, Assumptions::default(), words.named).unwrap();
     let mut world = World::new(config).unwrap();
     world.observe(outputs.observer());
     let report = world.run().unwrap();
@@ -79,6 +80,35 @@ fn plans_of_all_kinds_have_a_page() {
         assert!(html.contains("</html>") && !html.contains("NaN"));
         assert!(!html.contains("<h2>Gates</h2>"));
     }
+}
+
+/// A port whose gate is closed nearly always, behind more idle ones than are
+/// shown.
+#[test]
+fn the_port_that_starves_is_the_first() {
+    let text = "[hosts.ecu]\n[nodes.store]\n[nodes.idle]\ncount = 9\n[nodes.sink]\n\
+                [drives.d]\nnode = \"store\"\n[link]\npriority = 3\nvlan = 1\n\
+                [bridges.br1]\nschedule = \"s\"\n\
+                [schedules.s]\nentries = [\"S 01 50us\", \"S fe 450us\"]\n\
+                [traffic.t]\nfrom = \"store\"\nto = \"sink\"\ninterval = \"15us\"\n\
+                [workload]\nrw = \"randread\"\nbs = \"4KiB\"\nsize = \"1MiB\"\nruntime = \"10ms\"\n";
+    let planned = Plan::parse("p.toml", text).unwrap().build().unwrap();
+    let folder = Folder::new();
+    let named = |words: &str| planned.link_name(words);
+    let words = Words { title: "p", plan: "", named: &named, recorded: &[] };
+    let (report, html) = written_as(&planned.config, &folder.join("r.html"), &words);
+    let section = html.split("<h2>Gates</h2>").nth(1).unwrap().split("<h2>").next().unwrap();
+    let captions: Vec<&str> =
+        section.split("<figcaption>").skip(1).map(|rest| rest.split('<').next().unwrap()).collect();
+    assert_eq!(captions[0], "br1 port 11", "the sink's: {captions:?}");
+    assert_eq!(captions.len(), 3, "idle ports are left out: {captions:?}");
+    let idle: Vec<String> = (2..11).map(|port| format!("br1 port {port}")).collect();
+    let note = format!("Not shown, for no frame came there: {}.", idle.join(", "));
+    assert!(section.contains(&note), "{section}");
+    let starved = report.queues.iter().max_by_key(|queue| queue.frame_ps).unwrap();
+    assert!(starved.left > 100 && starved.mean_wait() > Duration::from_us(1_000), "{starved:?}");
+    let waiting = format!("{} still waiting at the end", starved.left);
+    assert!(section.contains(&waiting), "no {waiting}");
 }
 
 /// Has a browser look at a page: what it prints; `None` without one.

@@ -140,9 +140,8 @@ pub fn run(args: &Args, waiting: Waiting) -> Outcome {
     } else {
         print::table(&document);
     }
-    if let Some(path) = &args.html {
-        std::fs::write(path, html::page(&all, &document))
-            .map_err(|error| Failure(format!("{}: {error}", path.display())))?;
+    if let Some(target) = &args.html {
+        target.write(&html::page(&all, &document))?;
     }
     Ok(())
 }

@@ -88,6 +88,8 @@ impl Picture {
                 more += ", gates";
             }
             let name = named(&format!("station {number}"));
+            // A host and its interface have one name in the plan.
+            let name = if level == 1 { format!("{name}: Ethernet") } else { name };
             picture.levels[level].push((Node::Station(number), vec![name, more]));
         }
         for (number, bridge) in network.bridges.iter().enumerate() {
@@ -97,25 +99,29 @@ impl Picture {
             let name = named(&format!("bridge {number}"));
             picture.levels[2].push((Node::Bridge(number), vec![name, more]));
         }
-        picture.links(config);
+        picture.links(config, named);
         picture.moves(config, named);
         picture.cables(config);
+        picture.tell_apart();
         picture.untangle();
         picture
     }
 
-    fn drive(&mut self, host: usize, port: usize, serial: &str, size: u64) {
+    fn drive(&mut self, host: usize, port: usize, name: &str, size: u64) {
         let size = crate::trace::size(size);
-        let words = vec![serial.to_owned(), format!("NVMe, {size}")];
+        let words = vec![name.to_owned(), format!("NVMe, {size}")];
         self.levels[4].push((Node::Drive(host, port), words));
     }
 
-    fn links(&mut self, config: &Config) {
+    fn links(&mut self, config: &Config, named: &dyn Fn(&str) -> String) {
         for (link, (host, number, port)) in places::ports(config).enumerate() {
+            let plain = format!("link {link}");
+            let of_plan = Some(named(&plain)).filter(|name| *name != plain);
+            let name = of_plan.unwrap_or_else(|| port.drive.serial.clone());
             let [of, first] = first_port(config, [host, number]);
             let (top, bottom) = (Node::Host(host), Node::Drive(of, first));
             if (of, first) == (host, number) {
-                self.drive(host, number, &port.drive.serial, port.drive.size);
+                self.drive(host, number, &name, port.drive.size);
             }
             let over = match &port.transport {
                 TransportConfig::Tcp(_) => "TLPs over TCP",
@@ -164,6 +170,20 @@ impl Picture {
             self.edges.push(Edge { a, b, words, cable: true });
         }
     }
+
+    /// A plan may give one name to things of different kinds: these are
+    /// called by kind and name.
+    fn tell_apart(&mut self) {
+        let mut times: BTreeMap<String, usize> = BTreeMap::new();
+        let all = || self.levels.iter().flatten();
+        all().for_each(|(_, words)| *times.entry(words[0].clone()).or_default() += 1);
+        for (node, words) in self.levels.iter_mut().flatten() {
+            if times[&words[0]] > 1 {
+                words[0] = format!("{} {}", node.kind(), words[0]);
+            }
+        }
+    }
+
     /// Stations and drives in the order of what they hang on, so that fewer
     /// lines cross; hosts and bridges stay as the plan has them.
     fn untangle(&mut self) {
@@ -183,6 +203,18 @@ impl Picture {
                 nodes.sort_by(|(a, _), (b, _)| keys[a].total_cmp(&keys[b]));
             }
             places.extend(nodes.iter().enumerate().map(|(at, (node, _))| (*node, place(at))));
+        }
+    }
+}
+
+impl Node {
+    /// What a plan calls things of this kind.
+    fn kind(self) -> &'static str {
+        match self {
+            Self::Host(_) => "host",
+            Self::Station(_) => "node",
+            Self::Bridge(_) => "bridge",
+            Self::Drive(..) => "drive",
         }
     }
 }

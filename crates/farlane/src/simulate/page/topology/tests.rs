@@ -45,6 +45,36 @@ fn is_clear(name: &str, picture: &Picture) {
     }
 }
 
+/// No two boxes have the same name.
+fn names_differ(name: &str, picture: &Picture) {
+    let mut names: Vec<&str> =
+        picture.levels.iter().flatten().map(|(_, words)| words[0].as_str()).collect();
+    let all = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), all, "{name}: {names:?}");
+}
+
+#[test]
+fn no_two_boxes_have_one_name() {
+    for file in plans() {
+        names_differ(&file.display().to_string(), &picture(&Plan::read(&file).unwrap()));
+    }
+    // Names of different kinds may be equal, and those of drives alike.
+    let text = "[hosts.store]\ndrives = [\"store\", \"a_drive_with_a_long_name_1\"]\n\
+                [hosts.two]\ndrives = [\"device\", \"a_drive_with_a_long_name_2\"]\n\
+                [drives.store]\n[drives.device]\n[drives.a_drive_with_a_long_name_1]\n\
+                [drives.a_drive_with_a_long_name_2]\n[bridges.br]\n\
+                [workload]\nconfigreads = 1\n";
+    let picture = picture(&Plan::parse("p.toml", text).unwrap());
+    names_differ("made up", &picture);
+    let words = picture.levels.iter().flatten().map(|(_, words)| words[0].as_str());
+    let words: Vec<&str> = words.collect();
+    for name in ["host store", "drive store", "store: Ethernet", "node device", "drive device"] {
+        assert!(words.contains(&name), "no {name} in {words:?}");
+    }
+}
+
 #[test]
 fn nothing_overlaps_in_any_plan() {
     let plans = plans();
@@ -71,7 +101,7 @@ fn a_drive_that_moves_is_one_drive() {
     let file = plans().into_iter().find(|file| file.ends_with("handover.toml")).unwrap();
     let picture = picture(&Plan::read(&file).unwrap());
     let drives: Vec<_> = picture.levels[4].iter().map(|(_, words)| words.join("; ")).collect();
-    assert_eq!(drives, ["goes-0; NVMe, 64 MiB; goes to two at 6 ms", "stays-1; NVMe, 64 MiB"]);
+    assert_eq!(drives, ["goes; NVMe, 64 MiB; goes to two at 6 ms", "stays; NVMe, 64 MiB"]);
     let lines = picture.edges.iter().filter(|edge| matches!(edge.b, Node::Drive(..)));
     assert_eq!(lines.count(), 2);
 }

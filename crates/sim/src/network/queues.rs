@@ -1,0 +1,36 @@
+//! What the queues at the ports came to.
+
+use super::Network;
+use crate::ethernet::port::Port;
+use crate::measure::Queueing;
+use wire::Instant;
+
+impl Network {
+    /// By way, what its sender's queues came to until `now`.
+    pub fn queues(&self, now: Instant) -> Vec<Queueing> {
+        let mut all = vec![Queueing::default(); self.ways.len()];
+        for station in &self.stations {
+            if let Some((_, way)) = station.cables {
+                all[way] = of(station.nic.port(), now);
+            }
+        }
+        for switching in &self.bridges {
+            for (port, cables) in switching.cables.iter().enumerate() {
+                if let Some((_, way)) = cables {
+                    all[*way] = of(switching.bridge.port(port), now);
+                }
+            }
+        }
+        all
+    }
+}
+
+fn of(port: &Port, now: Instant) -> Queueing {
+    let counters = port.counters();
+    Queueing {
+        offered: counters.offered,
+        frame_ps: port.occupancy_at(now),
+        left: port.queued_frames() as u64,
+        dropped: counters.full.iter().sum::<u64>() + counters.never_fits,
+    }
+}
