@@ -173,10 +173,24 @@ fn a_drive_behind_a_switch_node_is_looked_at_when_it_is_reset() {
     device.namespace = "ram=32M".into();
     device.revive();
     switch.process.stderr.wait_for("link up", LIMIT);
+    let changed = "endpoint 0: has changed and stays detached";
     drive.reset_device();
-    host.process.stderr.wait_for("endpoint 0: has changed and stays detached", LIMIT);
+    host.process.stderr.wait_for(changed, LIMIT);
+    (0..3).for_each(|_| drive.reset_device());
     assert!(drive.is_gone());
-    assert!(!host.process.stderr.text().contains("link down"));
+    // The first one is back, with new contents again.
+    device.kill();
+    device.namespace = RAM.into();
+    device.revive();
+    switch.process.stderr.wait_for("link up", LIMIT);
+    drive.reset_device();
+    host.process.stderr.wait_for(BACK_NEW, LIMIT);
+    drive.master_bus(true);
+    drive.recover();
+    assert!(drive.read(PLACE, 64) == vec![0; data.len()]);
+    let said = host.process.stderr.text();
+    assert_eq!(said.matches(changed).count(), 1, "{said}");
+    assert!(!said.contains("link down"), "{said}");
 }
 
 /// The contents of the drive are those of before to everybody but the host

@@ -29,7 +29,8 @@ impl fmt::Display for News {
             Self::NewContents(loss) => write!(
                 f,
                 "new contents: {loss}; it stays detached until its guest resets it: restart the \
-                 guest, or in it write 1 to /sys/bus/pci/devices/ADDRESS/reset"
+                 guest, or in it write 1 to reset and then remove in \
+                 /sys/bus/pci/devices/ADDRESS, and to /sys/bus/pci/rescan"
             ),
             Self::Changed(why) => write!(
                 f,

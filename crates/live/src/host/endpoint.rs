@@ -57,6 +57,8 @@ pub struct Endpoint {
     state: State,
     /// Times the link was lost: what was found before is worth nothing after.
     losses: u64,
+    /// Why it is kept away, as the user was told.
+    away: Option<String>,
     /// What is to be given back to the function before anything else.
     restore: Option<Settled>,
     /// What the user has not been told yet.
@@ -99,6 +101,7 @@ impl Endpoint {
             owner: random_number() as u32 | 1,
             state: State::Attached,
             losses: 0,
+            away: None,
             restore: Some(Settled::default()),
             news: Vec::new(),
             msix: false,
@@ -305,19 +308,15 @@ impl Endpoint {
 
     /// A reset of the client is over.
     fn looked(&mut self, now: Instant, Looked { identity, returned }: Looked) {
-        let waited = match &self.state {
-            State::Attached => false,
-            State::Waiting(node) => {
-                self.node = Node::clone(node);
-                true
-            }
-            State::Lost { .. } => return,
-        };
+        let waits = self.waits();
         match returned {
             Returned::Another(why) => return self.keep_away(now, why),
             Returned::NewContents(loss) => self.news.push(News::BackWithNewContents(loss)),
-            Returned::Same if waited => self.news.push(News::Back),
+            Returned::Same if waits => self.news.push(News::Back),
             Returned::Same => {}
+        }
+        if let State::Waiting(node) = &self.state {
+            self.node = Node::clone(node);
         }
         if let Kind::Endpoint(device) = &mut self.node.kind {
             device.contents = identity.contents;
@@ -327,13 +326,18 @@ impl Endpoint {
 
     fn attach(&mut self, now: Instant) {
         self.state = State::Attached;
+        self.away = None;
         self.server.set_presence(now, Presence::Present);
     }
 
     /// Another device is there: a driver that merely resets what it knows
     /// would take its blocks for those of the device before.
     fn keep_away(&mut self, now: Instant, why: String) {
-        self.news.push(News::Changed(why));
+        // Once, however often the client asks for a reset.
+        if self.away.as_ref() != Some(&why) {
+            self.away = Some(why.clone());
+            self.news.push(News::Changed(why));
+        }
         self.state = State::Waiting(Box::new(self.node.clone()));
         self.server.set_presence(now, Presence::Absent);
     }
@@ -343,6 +347,7 @@ impl Endpoint {
         self.state = State::Lost { reset: false };
         self.losses += 1;
         self.restore = None;
+        self.away = None;
         self.server.set_presence(now, Presence::Absent);
         // Doorbells of before mean nothing to the function that comes back.
         self.backlog.retain(|action| !matches!(action, Action::BarWrite { .. }));
