@@ -2,23 +2,24 @@
 //! `pread` and `pwrite`; completions are signalled by an eventfd.
 
 mod grow;
+mod kept;
 mod open;
 #[cfg(test)]
 mod tests;
 
-use super::record::{Beside, Found, Keeper, boot_id};
-use super::{Media, done, new_incarnation, status_of};
+use super::record::{Beside, Keeper, boot_id};
+use super::{Media, done, status_of};
 use bytes::Bytes;
 use grow::grow;
+use kept::Kept;
 use nvme::block::{Completion, Error, Operation, Request};
 use open::{Opened, Undo, about};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{FallocateFlags, fallocate};
-use std::fs::{File, Metadata};
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -167,58 +168,6 @@ fn wanted_size(have: u64, length: u64, options: FileOptions) -> io::Result<u64> 
         Some(size) => Ok(size),
         None => Ok(have),
     }
-}
-
-/// What the record says of an opened file, and who keeps it.
-struct Kept {
-    keeper: Option<Keeper<Beside>>,
-    incarnation: u64,
-    /// Bytes that were served before.
-    size: u64,
-    notes: Vec<String>,
-}
-
-impl Kept {
-    fn open(path: &Path, opened: &Opened, read_only: bool, boot: &str) -> io::Result<Self> {
-        let found = Found::new(&opened.metadata, opened.length);
-        let Some(folder) = Beside::image(path, &opened.metadata) else {
-            let note = "has no place for a record: its contents count as new at each start";
-            let (incarnation, notes) = match read_only {
-                true => (unchanged(&opened.metadata, opened.length), Vec::new()),
-                false => (new_incarnation(), vec![note.to_owned()]),
-            };
-            return Ok(Self { keeper: None, incarnation, size: opened.length, notes });
-        };
-        let record = folder.path().display().to_string();
-        let (writable, fresh) = (folder.is_writable(), opened.created);
-        let (keeper, judgement) = Keeper::open(folder, &found, boot, fresh).map_err(|error| {
-            let help = "remove the record to have the contents accepted as new";
-            io::Error::new(error.kind(), format!("its record {record} {error}; {help}"))
-        })?;
-        let mut notes = Vec::from_iter(judgement.note);
-        let incarnation = match (judgement.same, read_only, writable) {
-            (true, true, _) => keeper.incarnation(),
-            (false, true, _) => unchanged(&opened.metadata, opened.length),
-            (_, false, true) => keeper.incarnation(),
-            (_, false, false) => {
-                notes.push(format!(
-                    "no record can be written to {record}: the contents count as new at each start"
-                ));
-                new_incarnation()
-            }
-        };
-        let keeper = (writable && !read_only).then_some(keeper);
-        Ok(Self { keeper, incarnation, size: judgement.size, notes })
-    }
-}
-
-/// A number for contents that this node never writes and that have no record.
-fn unchanged(metadata: &Metadata, length: u64) -> u64 {
-    // Unlike the random one of `new_incarnation` its keys are constant.
-    let mut hasher = DefaultHasher::new();
-    let modified = (metadata.mtime(), metadata.mtime_nsec());
-    (metadata.dev(), metadata.ino(), length, modified).hash(&mut hasher);
-    hasher.finish().max(1)
 }
 
 impl Shared {

@@ -2,7 +2,7 @@
 
 use super::*;
 use std::fs::{OpenOptions, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 
 const MIB: u64 = 1 << 20;

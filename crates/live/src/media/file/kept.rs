@@ -1,0 +1,67 @@
+//! The record of a file that is being opened.
+
+use super::open::Opened;
+use crate::media::new_incarnation;
+use crate::media::record::{Beside, Found, Keeper};
+use std::fs::Metadata;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// What the record says of an opened file, and who keeps it.
+pub(super) struct Kept {
+    pub keeper: Option<Keeper<Beside>>,
+    pub incarnation: u64,
+    /// Bytes that were served before.
+    pub size: u64,
+    /// What the user should know.
+    pub notes: Vec<String>,
+}
+
+impl Kept {
+    /// Reads the record; writes nothing.
+    ///
+    /// # Errors
+    /// A sentence without the file's name.
+    pub fn open(path: &Path, opened: &Opened, read_only: bool, boot: &str) -> io::Result<Self> {
+        let found = Found::new(&opened.metadata, opened.length);
+        let Some(folder) = Beside::image(path, &opened.metadata) else {
+            let note = "has no place for a record: its contents count as new at each start";
+            let (incarnation, notes) = match read_only {
+                true => (unchanged(&opened.metadata, opened.length), Vec::new()),
+                false => (new_incarnation(), vec![note.to_owned()]),
+            };
+            return Ok(Self { keeper: None, incarnation, size: opened.length, notes });
+        };
+        let record = folder.path().display().to_string();
+        let (writable, fresh) = (folder.is_writable(), opened.created);
+        let (keeper, judgement) = Keeper::open(folder, &found, boot, fresh).map_err(|error| {
+            let help = "remove the record to have the contents accepted as new";
+            io::Error::new(error.kind(), format!("its record {record} {error}; {help}"))
+        })?;
+        let mut notes = Vec::from_iter(judgement.note);
+        let incarnation = match (judgement.same, read_only, writable) {
+            (true, true, _) => keeper.incarnation(),
+            (false, true, _) => unchanged(&opened.metadata, opened.length),
+            (_, false, true) => keeper.incarnation(),
+            (_, false, false) => {
+                notes.push(format!(
+                    "no record can be written to {record}: the contents count as new at each start"
+                ));
+                new_incarnation()
+            }
+        };
+        let keeper = (writable && !read_only).then_some(keeper);
+        Ok(Self { keeper, incarnation, size: judgement.size, notes })
+    }
+}
+
+/// A number for contents that this node never writes and that have no record.
+fn unchanged(metadata: &Metadata, length: u64) -> u64 {
+    // Unlike the random one of `new_incarnation` its keys are constant.
+    let mut hasher = DefaultHasher::new();
+    let modified = (metadata.mtime(), metadata.mtime_nsec());
+    (metadata.dev(), metadata.ino(), length, modified).hash(&mut hasher);
+    hasher.finish().max(1)
+}
