@@ -24,10 +24,14 @@ use crate::workload;
 const START_LIMIT: Duration = Duration::from_secs(120);
 
 /// How the guest's memory is offered to a vfio-user server.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Memory {
     /// Mapped by the server.
     Shared,
+    /// Mapped by the server, in huge pages of a memfd.
+    Huge,
+    /// Mapped by the server, in a file of this folder.
+    Folder(String),
     /// Reached by messages only.
     Private,
 }
@@ -86,11 +90,17 @@ impl Builder {
             // Random numbers from the start: programs do not wait for them.
             .args(["-cpu", "qemu64,+rdrand"])
             .args(["-m", "512M", "-run-with", "exit-with-parent=on"]);
-        match self.memory {
-            Memory::Shared => command
-                .args(["-object", "memory-backend-memfd,id=mem,size=512M,share=on"])
+        let backend = match self.memory {
+            Memory::Shared => Some("memfd".to_owned()),
+            Memory::Huge => Some("memfd,hugetlb=on".to_owned()),
+            Memory::Folder(path) => Some(format!("file,mem-path={path}")),
+            Memory::Private => None,
+        };
+        match backend {
+            Some(kind) => command
+                .args(["-object", &format!("memory-backend-{kind},id=mem,size=512M,share=on")])
                 .args(["-machine", "q35,memory-backend=mem"]),
-            Memory::Private => command.args(["-machine", "q35"]),
+            None => command.args(["-machine", "q35"]),
         };
         for name in ["console", "control"] {
             let path = sockets.path(name);

@@ -7,6 +7,7 @@ mod cache;
 mod capture;
 mod folder;
 mod guest;
+mod huge_pages;
 mod lost;
 mod node;
 mod process;
@@ -23,6 +24,9 @@ mod workload;
 #[path = "../wireshark/check.rs"]
 #[allow(dead_code, reason = "the Wireshark tests use the rest of it")]
 mod check;
+#[path = "../hostile_client/huge.rs"]
+#[allow(dead_code, reason = "the hostile client uses the rest of it")]
+mod huge;
 #[path = "../wireshark/tshark.rs"]
 #[allow(dead_code, reason = "the Wireshark tests use the rest of it")]
 mod tshark;

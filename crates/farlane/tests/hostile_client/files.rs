@@ -18,22 +18,26 @@ fn visit(socket: &Path, system: &FileSystem, time: usize) -> bool {
     if Client::try_attach(socket).is_none() {
         return false;
     }
-    let mut drive = Drive::attach(socket);
+    let (mut drive, before) = (Drive::attach(socket), system.reads());
     drive.client().map_file(system.file(time), ADDRESS, fuse::SIZE);
     drive.begin_write_from(ADDRESS);
-    // Carried out behind the fetch of that command, so the read has begun.
-    drive.identify_namespace(1);
+    let deadline = Instant::now() + LIMIT;
+    while system.reads() == before {
+        assert!(Instant::now() < deadline, "the device does not read");
+        std::thread::yield_now();
+    }
     true
 }
 
 #[test]
 fn a_file_that_hangs_stops_nobody() {
+    let mut nodes = Nodes::start("hostile-files");
+    // Behind the nodes, so that it is dropped first: they cannot end before.
     let system = match FileSystem::new(MOST + 1) {
         Ok(system) => system,
         Err(error) => return cannot("a file that hangs", format!("mounting FUSE: {error}")),
     };
     system.fall_silent();
-    let mut nodes = Nodes::start("hostile-files");
     let socket = nodes.socket();
     nodes.beside_a_working_client(|host| {
         let mut drive = Drive::attach(&socket);

@@ -10,7 +10,7 @@ use std::io::{Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 
 // Opcodes.
@@ -18,6 +18,7 @@ const LOOKUP: u32 = 1;
 const FORGET: u32 = 2;
 const GETATTR: u32 = 3;
 const OPEN: u32 = 14;
+const READ: u32 = 15;
 const FLUSH: u32 = 25;
 const INIT: u32 = 26;
 
@@ -32,6 +33,7 @@ pub const SIZE: u64 = 1 << 20;
 pub struct FileSystem {
     files: Vec<File>,
     silent: Arc<AtomicBool>,
+    reads: Arc<AtomicUsize>,
     end: Option<UnixStream>,
     server: Option<JoinHandle<()>>,
 }
@@ -54,9 +56,11 @@ impl FileSystem {
         let mount = rustix::mount::fsmount(&system, flags, MountAttrFlags::empty())?;
         let silent = Arc::new(AtomicBool::new(false));
         let (end, ended) = UnixStream::pair().unwrap();
-        let quiet = silent.clone();
-        let server = std::thread::spawn(move || serve(File::from(device), &ended, &quiet));
-        let mut system = Self { files: Vec::new(), silent, end: Some(end), server: Some(server) };
+        let reads = Arc::new(AtomicUsize::new(0));
+        let (quiet, count) = (silent.clone(), reads.clone());
+        let server = std::thread::spawn(move || serve(File::from(device), &ended, &quiet, &count));
+        let (end, server) = (Some(end), Some(server));
+        let mut system = Self { files: Vec::new(), silent, reads, end, server };
         for _ in 0..times {
             let flags = OFlags::RDWR | OFlags::CLOEXEC;
             let file = rustix::fs::openat(&mount, "file", flags, Mode::empty())?;
@@ -68,6 +72,11 @@ impl FileSystem {
     /// The file, as it was opened for that time.
     pub fn file(&self, time: usize) -> BorrowedFd<'_> {
         self.files[time].as_fd()
+    }
+
+    /// How many reads have begun.
+    pub fn reads(&self) -> usize {
+        self.reads.load(Ordering::SeqCst)
     }
 
     /// From now on no read and no write is answered.
@@ -86,7 +95,7 @@ impl Drop for FileSystem {
 
 /// Answers until the other end of `ended` is closed; then the device is closed,
 /// which ends every wait.
-fn serve(mut device: File, ended: &UnixStream, silent: &AtomicBool) {
+fn serve(mut device: File, ended: &UnixStream, silent: &AtomicBool, reads: &AtomicUsize) {
     let mut request = vec![0; 1 << 20];
     loop {
         let mut fds = [PollFd::new(&device, PollFlags::IN), PollFd::new(ended, PollFlags::IN)];
@@ -97,6 +106,7 @@ fn serve(mut device: File, ended: &UnixStream, silent: &AtomicBool) {
         let Ok(length) = device.read(&mut request) else { continue };
         let header = &request[..length.min(40)];
         let opcode = u32::from_le_bytes(header[4..8].try_into().unwrap());
+        reads.fetch_add(usize::from(opcode == READ), Ordering::SeqCst);
         // A close is always answered: a test that fails could not end itself.
         if opcode == FORGET || (silent.load(Ordering::SeqCst) && opcode != FLUSH) {
             continue;

@@ -3,7 +3,7 @@
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags};
 use std::fs::{self, File};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 
 /// Bytes of a page: the size that every x86-64 machine has by default.
 pub const PAGE: u64 = 2 << 20;
@@ -56,6 +56,11 @@ impl FileSystem {
         rustix::mount::fsconfig_create(&system).map_err(fail)?;
         let flags = FsMountFlags::FSMOUNT_CLOEXEC;
         rustix::mount::fsmount(&system, flags, MountAttrFlags::empty()).map(Self).map_err(fail)
+    }
+
+    /// A path for other processes, as long as this value lives.
+    pub fn path(&self) -> String {
+        format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd())
     }
 
     /// A file of so many pages.

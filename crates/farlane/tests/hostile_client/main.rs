@@ -11,6 +11,7 @@ mod drive;
 #[allow(dead_code, reason = "the guest tests use the rest of it")]
 mod folder;
 mod fuse;
+#[allow(dead_code, reason = "the guest tests use the rest of it")]
 mod huge;
 #[path = "../guest/node.rs"]
 #[allow(dead_code, reason = "the guest tests use the rest of it")]

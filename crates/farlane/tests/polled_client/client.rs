@@ -120,9 +120,9 @@ impl Client {
         let client = Self(stream);
         // Major 0, minor 1, nothing else.
         client.send(VERSION, &[0, 0, 1, 0], &[]).ok()?;
-        if recv(&client.0, &mut [0; 1][..], RecvFlags::PEEK).is_ok_and(|(count, _)| count == 0) {
-            return None;
-        }
+        // An end of file, or a reset for what we have sent.
+        let answered = recv(&client.0, &mut [0; 1][..], RecvFlags::PEEK);
+        answered.ok().filter(|(count, _)| *count > 0)?;
         let (version, _) = client.receive(VERSION).expect("version 0.1");
         assert_eq!(version[..2], [0, 0], "major version");
         let mut request = vec![0; 16];

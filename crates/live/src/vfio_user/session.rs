@@ -273,7 +273,9 @@ impl Session {
         self.outgoing.clear();
         self.outgoing_bytes = 0;
         // To unmap a large guest takes long when we are the last to hold it.
-        self.worker.dispose(self.memory.clear());
+        if self.memory.ranges() > 0 {
+            self.worker.dispose(self.memory.clear());
+        }
         self.worker = self.workers.hire();
         self.doomed = None;
         self.dma.clear();
