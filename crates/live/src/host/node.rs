@@ -1,7 +1,7 @@
 //! The host node as a server of endpoints to VMMs.
 
 use super::endpoint::{Endpoint, describe};
-use super::{Fetched, Machine, Memory, Summary};
+use super::{Fetched, Machine, Memory};
 use crate::attached::{Attached, Report, Switch};
 use crate::clock::Clock;
 use crate::links::LinkEvent;
@@ -22,7 +22,7 @@ use wire::{Bdf, Instant};
 #[derive(Clone, Debug)]
 pub enum HostEvent {
     /// This endpoint `n` is offered on this socket.
-    Offered(usize, PathBuf, Summary),
+    Offered(usize, PathBuf, super::Summary),
     /// A VMM uses endpoint `n`.
     VmmAttached(usize),
     /// It has gone, and why.
@@ -212,7 +212,7 @@ impl HostNode {
     }
 
     /// What each endpoint is, in the same order.
-    pub fn summaries(&self) -> Vec<Summary> {
+    pub fn summaries(&self) -> Vec<super::Summary> {
         self.guests.endpoints.iter().map(Endpoint::summary).collect()
     }
 
