@@ -3,7 +3,7 @@
 use super::accesses::describe;
 use super::comeback::News;
 use super::endpoint::Endpoint;
-use super::{Fetched, Machine, Memory, Summary, twins};
+use super::{Fetched, Machine, Memory, twins};
 use crate::attached::{Attached, Report, Switch};
 use crate::clock::Clock;
 use crate::limiter::{Lines, Rest};
@@ -25,7 +25,7 @@ use wire::{Bdf, Instant};
 #[derive(Clone, Debug)]
 pub enum HostEvent {
     /// This endpoint `n` is offered on this socket.
-    Offered(usize, PathBuf, Summary),
+    Offered(usize, PathBuf, super::Summary),
     /// A VMM uses endpoint `n`.
     VmmAttached(usize),
     /// It has gone, and why.
@@ -231,7 +231,7 @@ impl HostNode {
     }
 
     /// What each endpoint is, in the same order.
-    pub fn summaries(&self) -> Vec<Summary> {
+    pub fn summaries(&self) -> Vec<super::Summary> {
         self.guests.endpoints.iter().map(Endpoint::summary).collect()
     }
 
