@@ -10,6 +10,7 @@
 mod client;
 #[allow(dead_code, reason = "the hostile client uses the rest of it")]
 mod drive;
+mod waiting;
 
 #[path = "../guest/folder.rs"]
 #[allow(dead_code, reason = "the guest tests use the rest of it")]
