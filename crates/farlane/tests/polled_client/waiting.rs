@@ -12,6 +12,7 @@ use crate::drive::Drive;
 use crate::folder;
 use crate::node::{DeviceNode, HostNode};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 /// Options of the host node, and of the device node where it spins as well.
@@ -49,6 +50,15 @@ fn reads(host: &HostNode, mapped: bool, count: usize) -> Vec<f64> {
     spans
 }
 
+/// Lets the busy threads end, also when the test fails.
+struct Idle<'a>(&'a AtomicBool);
+
+impl Drop for Idle<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn no_way_of_waiting_starves_the_drive() {
     let asked = std::env::var_os("FARLANE_WAITING_READS");
@@ -60,12 +70,17 @@ fn no_way_of_waiting_starves_the_drive() {
     for (place, cores, others) in places.into_iter().take(if measured { 3 } else { 1 }) {
         confine(&all, cores);
         let folder = folder::kept("waiting");
-        let busy = std::sync::atomic::AtomicBool::new(true);
+        let busy = AtomicBool::new(true);
         let medians = std::thread::scope(|threads| {
             for _ in 0..others {
-                threads.spawn(|| while busy.load(std::sync::atomic::Ordering::Relaxed) {});
+                threads.spawn(|| {
+                    while busy.load(Ordering::Relaxed) {
+                        std::hint::spin_loop();
+                    }
+                });
             }
-            let medians = MODES.map(|(host_options, device_options)| {
+            let _idle = Idle(&busy);
+            MODES.map(|(host_options, device_options)| {
                 let any = "127.0.0.1:0".parse().unwrap();
                 let device =
                     DeviceNode::start_with(any, &folder, "device", &["ram=16M"], device_options);
@@ -76,9 +91,7 @@ fn no_way_of_waiting_starves_the_drive() {
                 let name = host_options.join(" ");
                 println!("{place:38} | {name:28} | {p50:8.1} us | {p99:8.1} us");
                 p50
-            });
-            busy.store(false, std::sync::atomic::Ordering::Relaxed);
-            medians
+            })
         });
         let fastest = medians.iter().copied().fold(f64::MAX, f64::min);
         let starved = medians.iter().any(|p50| *p50 > 10.0 * fastest);
