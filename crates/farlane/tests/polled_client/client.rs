@@ -91,16 +91,21 @@ impl Memory {
     }
 }
 
-/// The page that is polled.
-pub struct Doorbells {
-    file: File,
-    offset: u64,
+/// Doorbells: in the page that is polled, or as registers.
+pub enum Doorbells {
+    Page(File, u64),
+    Registers,
 }
 
 impl Doorbells {
     /// A store to doorbell `index`, an aligned double word.
-    pub fn store(&self, index: u64, value: u32) {
-        self.file.write_all_at(&value.to_le_bytes(), self.offset + index * 4).unwrap();
+    pub fn store(&self, client: &Client, index: u64, value: u32) {
+        match self {
+            Self::Page(file, offset) => {
+                file.write_all_at(&value.to_le_bytes(), offset + index * 4).unwrap();
+            }
+            Self::Registers => client.write(BAR0, DOORBELLS + index * 4, 4, value.into()),
+        }
     }
 }
 
@@ -227,7 +232,7 @@ impl Client {
         let size = u64_at(&info, capability + 24);
         assert!(area == DOORBELLS && size >= 0x1000, "{size:#x} bytes at {area:#x}");
         let file = File::from(fds.pop().expect("a descriptor of BAR 0"));
-        Doorbells { file, offset: u64_at(&info, 24) + area }
+        Doorbells::Page(file, u64_at(&info, 24) + area)
     }
 
     fn access(region: u32, offset: u64, count: usize) -> Vec<u8> {

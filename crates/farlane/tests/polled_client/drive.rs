@@ -40,6 +40,9 @@ struct Command {
     cdw10: [u32; 3],
 }
 
+/// What a queue works with.
+type Place<'a> = (&'a Client, &'a Memory, &'a Doorbells);
+
 /// A pair of queues of 8 entries each.
 struct Queue {
     id: u16,
@@ -60,13 +63,13 @@ impl Queue {
     }
 
     /// Carries one command out; what it returns in dword 0.
-    fn run(&mut self, memory: &Memory, doorbells: &Doorbells, command: Command) -> u32 {
-        let number = self.submit(memory, doorbells, command);
-        self.complete(memory, doorbells, command, number)
+    fn run(&mut self, place: Place<'_>, command: Command) -> u32 {
+        let number = self.submit(place, command);
+        self.complete(place, command, number)
     }
 
     /// Starts a command; its identifier.
-    fn submit(&mut self, memory: &Memory, doorbells: &Doorbells, command: Command) -> u16 {
+    fn submit(&mut self, (client, memory, doorbells): Place<'_>, command: Command) -> u16 {
         let number = self.commands;
         self.commands += 1;
         let mut entry = Vec::new();
@@ -78,15 +81,14 @@ impl Queue {
         entry.resize(64, 0);
         memory.store(self.sq + u64::from(self.tail) * 64, &entry);
         self.tail = (self.tail + 1) % Self::DEPTH;
-        doorbells.store(u64::from(self.id) * 2, self.tail.into());
+        doorbells.store(client, u64::from(self.id) * 2, self.tail.into());
         number
     }
 
     /// Waits for the oldest command; what it returns in dword 0.
     fn complete(
         &mut self,
-        memory: &Memory,
-        doorbells: &Doorbells,
+        (client, memory, doorbells): Place<'_>,
         command: Command,
         number: u16,
     ) -> u32 {
@@ -101,7 +103,7 @@ impl Queue {
         };
         self.head = (self.head + 1) % Self::DEPTH;
         self.phase ^= self.head == 0;
-        doorbells.store(u64::from(self.id) * 2 + 1, self.head.into());
+        doorbells.store(client, u64::from(self.id) * 2 + 1, self.head.into());
         assert_eq!(completion[12..14], number.to_le_bytes(), "command identifier");
         let status = u16::from_le_bytes([completion[14], completion[15]]) >> 1;
         assert_eq!(status, 0, "status of {:#x}", command.opcode);
@@ -124,9 +126,18 @@ impl Drive {
         Self::attach_with(socket, Memory::new(ADDRESS, SIZE))
     }
 
+    /// The same, with doorbells in the page that is polled or as registers.
+    pub fn attach_to(socket: &Path, mapped: bool) -> Self {
+        Self::bring_up(socket, Memory::new(ADDRESS, SIZE), mapped)
+    }
+
     /// The same with memory of its own, [`SIZE`] bytes or more at [`ADDRESS`].
     pub fn attach_with(socket: &Path, memory: Memory) -> Self {
-        let mut drive = Self::connect_with(socket, memory);
+        Self::bring_up(socket, memory, true)
+    }
+
+    fn bring_up(socket: &Path, memory: Memory, mapped: bool) -> Self {
+        let mut drive = Self::connect_with(socket, memory, mapped);
         // Bus master and no INTx; memory space and the BARs are left alone.
         let command = drive.client.read(CONFIG, COMMAND, 2);
         drive.client.write(CONFIG, COMMAND, 2, command | 0x404);
@@ -137,12 +148,12 @@ impl Drive {
 
     /// Connects and leaves the function as it is.
     pub fn connect(socket: &Path) -> Self {
-        Self::connect_with(socket, Memory::new(ADDRESS, SIZE))
+        Self::connect_with(socket, Memory::new(ADDRESS, SIZE), true)
     }
 
-    fn connect_with(socket: &Path, memory: Memory) -> Self {
+    fn connect_with(socket: &Path, memory: Memory, mapped: bool) -> Self {
         let client = Client::attach(socket);
-        let doorbells = client.doorbells();
+        let doorbells = if mapped { client.doorbells() } else { Doorbells::Registers };
         client.map(&memory);
         Self { client, memory, doorbells, admin: Queue::new(0, ADMIN), io: Queue::new(1, IO) }
     }
@@ -228,7 +239,7 @@ impl Drive {
     }
 
     fn administer(&mut self, command: Command) -> u32 {
-        self.admin.run(&self.memory, &self.doorbells, command)
+        self.admin.run((&self.client, &self.memory, &self.doorbells), command)
     }
 
     fn create_queues(&mut self) {
@@ -277,7 +288,7 @@ impl Drive {
             prp: self.pointers(bytes),
             cdw10: [block as u32, (block >> 32) as u32, blocks - 1],
         };
-        self.io.run(&self.memory, &self.doorbells, command);
+        self.io.run((&self.client, &self.memory, &self.doorbells), command);
     }
 
     /// Writes whole blocks.
@@ -303,12 +314,16 @@ impl Drive {
     pub fn read_to(&mut self, address: u64) {
         let command =
             Command { opcode: 0x02, namespace: 1, prp: [address, 0], ..Command::default() };
-        self.io.run(&self.memory, &self.doorbells, command);
+        self.io.run((&self.client, &self.memory, &self.doorbells), command);
     }
 
     /// Rings for an entry that was never written.
     pub fn ring(&mut self) {
-        self.doorbells.store(u64::from(self.io.id) * 2, u32::from(self.io.tail + 1) % 8);
+        self.doorbells.store(
+            &self.client,
+            u64::from(self.io.id) * 2,
+            u32::from(self.io.tail + 1) % 8,
+        );
     }
 
     /// Starts a write of one block from a DMA address of the caller's choice
@@ -316,7 +331,7 @@ impl Drive {
     pub fn begin_write_from(&mut self, address: u64) {
         let command =
             Command { opcode: 0x01, namespace: 1, prp: [address, 0], ..Command::default() };
-        self.io.submit(&self.memory, &self.doorbells, command);
+        self.io.submit((&self.client, &self.memory, &self.doorbells), command);
     }
 
     /// Goes in good order.

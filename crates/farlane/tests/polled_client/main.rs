@@ -12,6 +12,7 @@ mod client;
 mod drive;
 mod killed;
 mod returns;
+mod waiting;
 
 #[path = "../guest/folder.rs"]
 #[allow(dead_code, reason = "the guest tests use the rest of it")]

@@ -1,0 +1,100 @@
+//! Every way of waiting: a host node that sleeps, spins, polls the doorbell
+//! page, or both, on cores that are shared or not. Without a variable it only
+//! shows that all work; with it, it measures on a machine that does nothing
+//! else, prints a table and compares:
+//!
+//! ```text
+//! FARLANE_WAITING_READS=20000 cargo test --release --package farlane \
+//!     --test polled_client waiting -- --nocapture
+//! ```
+
+use crate::drive::Drive;
+use crate::folder;
+use crate::node::{DeviceNode, HostNode};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+/// Options of the host node, and of the device node where it spins as well.
+const MODES: [(&[&str], &[&str]); 4] = [
+    (&[], &[]),
+    (&["--spin", "50"], &["--spin", "50"]),
+    (&["--mmap-doorbells"], &[]),
+    (&["--mmap-doorbells", "--spin", "50"], &["--spin", "50"]),
+];
+
+/// Confines this thread, and the processes it starts from now on, to the first
+/// `cores` of those it may use.
+fn confine(all: &CpuSet, cores: usize) {
+    let mut set = CpuSet::new();
+    (0..CpuSet::MAX_CPU)
+        .filter(|core| all.is_set(*core))
+        .take(cores)
+        .for_each(|core| set.set(core));
+    sched_setaffinity(None, &set).unwrap();
+}
+
+/// Microseconds of single reads of a block, sorted.
+fn reads(host: &HostNode, mapped: bool, count: usize) -> Vec<f64> {
+    let mut drive = Drive::attach_to(&host.socket(0), mapped);
+    drive.write(0, &[7; 512]);
+    let mut spans: Vec<f64> = (0..count)
+        .map(|_| {
+            let begun = Instant::now();
+            assert!(drive.read(0, 1) == [7; 512]);
+            begun.elapsed().as_secs_f64() * 1e6
+        })
+        .collect();
+    drive.detach();
+    spans.sort_by(f64::total_cmp);
+    spans
+}
+
+/// Lets the busy threads end, also when the test fails.
+struct Idle<'a>(&'a AtomicBool);
+
+impl Drop for Idle<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn no_way_of_waiting_starves_the_drive() {
+    let asked = std::env::var_os("FARLANE_WAITING_READS");
+    let measured = asked.is_some();
+    let count = asked.map_or(50, |text| text.to_str().unwrap().parse().unwrap());
+    let all = sched_getaffinity(None).unwrap();
+    let places =
+        [("one core", 1, 0), ("two cores", 2, 0), ("two cores, three busy threads beside", 2, 3)];
+    for (place, cores, others) in places.into_iter().take(if measured { 3 } else { 1 }) {
+        confine(&all, cores);
+        let folder = folder::kept("waiting");
+        let busy = AtomicBool::new(true);
+        let medians = std::thread::scope(|threads| {
+            for _ in 0..others {
+                threads.spawn(|| {
+                    while busy.load(Ordering::Relaxed) {
+                        std::hint::spin_loop();
+                    }
+                });
+            }
+            let _idle = Idle(&busy);
+            MODES.map(|(host_options, device_options)| {
+                let any = "127.0.0.1:0".parse().unwrap();
+                let device =
+                    DeviceNode::start_with(any, &folder, "device", &["ram=16M"], device_options);
+                let host = HostNode::start(&folder, "host", &[device.address()], host_options);
+                let spans = reads(&host, host_options.contains(&"--mmap-doorbells"), count);
+                assert!(host.stop().success() && device.stop().success());
+                let [p50, p99] = [spans[spans.len() / 2], spans[spans.len() * 99 / 100]];
+                let name = host_options.join(" ");
+                println!("{place:38} | {name:28} | {p50:8.1} us | {p99:8.1} us");
+                p50
+            })
+        });
+        let fastest = medians.iter().copied().fold(f64::MAX, f64::min);
+        let starved = medians.iter().any(|p50| *p50 > 10.0 * fastest);
+        assert!(!measured || !starved, "{place}: {medians:?} us");
+    }
+}
