@@ -5,7 +5,6 @@
 //! hw/vfio-user/pci.c takes the PBA out of a BAR that is already taken apart).
 //! What the guest does itself, remove and rescan, does not end the device.
 
-use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
@@ -38,16 +37,21 @@ fn namespace(disk: &Path, size: u64) -> String {
 #[test]
 fn remote_drive_is_lost_and_found() {
     let folder = folder::kept("lost");
-    let [disk, other] = ["disk.img", "other.img"].map(|name| folder.join(name));
+    let [disk, larger, other] =
+        ["disk.img", "larger.img", "other.img"].map(|name| folder.join(name));
     let traces = ["host", "lost", "again"].map(|name| folder.join(format!("{name}.trace")));
     let [host_trace, lost_trace, again_trace] = traces.each_ref().map(|t| t.to_str().unwrap());
     let recording = ["--trace", lost_trace];
     let any = "127.0.0.1:0".parse().unwrap();
     let drive = namespace(&disk, SIZE);
     let mut device = DeviceNode::start_with(any, &folder, "device", &[&drive], &recording);
-    let other = DeviceNode::start(&folder, "other", &[&namespace(&other, SIZE)]);
-    let addresses = [device.address(), other.address()];
-    let mut host = HostNode::start(&folder, "host", &addresses, &["--trace", host_trace]);
+    let other = namespace(&other, SIZE);
+    let place = DeviceNode::start(&folder, "place", &[&other]);
+    let addresses = [device.address(), place.address()];
+    assert!(place.stop().success());
+    // The second node comes when the guest runs already.
+    let options = ["--trace", host_trace, "--hot-plug", "--wait", "500ms"];
+    let mut host = HostNode::start(&folder, "host", &addresses, &options);
     let mut guest = Guest::builder("lost/guest")
         .kernel("nvme_core.io_timeout=5")
         .kernel(workload::RELAXED)
@@ -56,6 +60,8 @@ fn remote_drive_is_lost_and_found() {
         .device(host.endpoint(0, json!({"bus": "rp0"})).to_string())
         .start();
     guest.run(&workload::attached(1));
+    let _other = DeviceNode::start_at(addresses[1], &folder, "other", &[&other]);
+    host.process.stderr.wait_for("endpoint 1: offered", Duration::from_secs(10));
     guest.qmp("device_add", host.endpoint(1, json!({"bus": "rp1", "id": "other"})));
     guest.run(&workload::attached(2));
 
@@ -72,16 +78,15 @@ fn remote_drive_is_lost_and_found() {
     assert!(host.process.is_running());
     guest.run(&workload::remove(FUNCTION));
 
-    // It comes back larger: that is another drive.
+    // Another one comes in its place.
     let address = device.address();
-    let larger = namespace(&disk, SIZE + (32 << 20));
+    let larger = namespace(&larger, SIZE + (32 << 20));
     let device = DeviceNode::start_at(address, &folder, "larger", &[&larger]);
     host.process.stderr.wait_for(CHANGED, Duration::from_secs(10));
     guest.run(&workload::rescan());
     guest.run(&workload::attached(1));
     assert!(device.stop().success());
     host.process.stderr.wait_for(LINK_DOWN, Duration::from_secs(1));
-    File::options().write(true).open(&disk).unwrap().set_len(SIZE).unwrap();
 
     // It comes back as it was.
     let recording = ["--trace", again_trace];

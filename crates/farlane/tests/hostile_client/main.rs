@@ -25,13 +25,15 @@ mod transcript;
 
 mod files;
 mod interrupts;
+mod messages;
 mod pages;
 
 use drive::{BLOCK, Drive};
 use node::{DeviceNode, HostNode};
 use std::io::Write;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// How long the node may take to say or do something.
@@ -41,6 +43,8 @@ const LIMIT: Duration = Duration::from_secs(20);
 struct Nodes {
     devices: [DeviceNode; 2],
     host: HostNode,
+    /// What the working client has done.
+    rounds: Arc<AtomicU64>,
 }
 
 impl Nodes {
@@ -49,7 +53,7 @@ impl Nodes {
         let devices = ["working", "hostile"].map(|of| DeviceNode::start(&folder, of, &["ram=16M"]));
         let addresses = devices.each_ref().map(DeviceNode::address);
         let host = HostNode::start(&folder, "host", &addresses, &["--mmap-doorbells"]);
-        Self { devices, host }
+        Self { devices, host, rounds: Arc::default() }
     }
 
     /// Where the hostile client connects.
@@ -62,7 +66,7 @@ impl Nodes {
     /// lost a link, nor the working client.
     fn beside_a_working_client(&mut self, hostile: impl FnOnce(&mut HostNode)) {
         let (stop, socket) = (AtomicBool::new(false), self.host.socket(0));
-        let (stop, host) = (&stop, &mut self.host);
+        let (stop, host, done) = (&stop, &mut self.host, &self.rounds);
         std::thread::scope(|threads| {
             let working = threads.spawn(move || {
                 let mut drive = Drive::attach(&socket);
@@ -72,6 +76,7 @@ impl Nodes {
                     drive.write(rounds % 100 * 16, &data);
                     assert!(drive.read(rounds % 100 * 16, 16) == data, "round {rounds}");
                     rounds += 1;
+                    done.store(rounds, Ordering::Relaxed);
                     after += u64::from(stop.load(Ordering::Relaxed));
                 }
                 drive.detach();

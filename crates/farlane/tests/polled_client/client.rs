@@ -264,11 +264,16 @@ impl Client {
         self.exchange(DEVICE_RESET, &[], &[]);
     }
 
-    fn dma(&self, command: u16, front: [u32; 2], range: &[u64], file: BorrowedFd<'_>) {
+    /// Lets the device reach a range by messages.
+    pub fn map_messages(&self, address: u64, size: u64) {
+        self.dma(DMA_MAP, [32, 3], &[0, address, size], &[]);
+    }
+
+    fn dma(&self, command: u16, front: [u32; 2], range: &[u64], files: &[BorrowedFd<'_>]) {
         let mut payload = Vec::new();
         front.iter().for_each(|word| payload.extend(word.to_le_bytes()));
         range.iter().for_each(|word| payload.extend(word.to_le_bytes()));
-        self.exchange(command, &payload, &[file]);
+        self.exchange(command, &payload, files);
     }
 
     /// Lets the device reach memory.
@@ -279,12 +284,12 @@ impl Client {
     /// Lets the device reach a file from its beginning on.
     pub fn map_file(&self, file: BorrowedFd<'_>, address: u64, size: u64) {
         // Readable and writable.
-        self.dma(DMA_MAP, [32, 3], &[0, address, size], file);
+        self.dma(DMA_MAP, [32, 3], &[0, address, size], &[file]);
     }
 
     /// And no longer; its descriptor comes along here, too.
     pub fn unmap(&self, memory: &Memory) {
-        self.dma(DMA_UNMAP, [24, 0], &[memory.address, memory.size], memory.file.as_fd());
+        self.dma(DMA_UNMAP, [24, 0], &[memory.address, memory.size], &[memory.file.as_fd()]);
     }
 
     /// The server has sent nothing that was not asked for.

@@ -19,6 +19,8 @@ const ADMIN: u64 = 0;
 const IO: u64 = 0x4000;
 const PRP_LIST: u64 = 0x8000;
 const DATA: u64 = 0x1_0000;
+const DEEP_SQ: u64 = 0x8_0000;
+const DEEP_CQ: u64 = 0xa_0000;
 
 /// The Command register (PCIe Base 4.0, section 7.5.1.1.3).
 const COMMAND: u64 = 4;
@@ -43,7 +45,7 @@ struct Command {
 /// What a queue works with.
 type Place<'a> = (&'a Client, &'a Memory, &'a Doorbells);
 
-/// A pair of queues of 8 entries each.
+/// A pair of queues.
 struct Queue {
     id: u16,
     sq: u64,
@@ -52,14 +54,17 @@ struct Queue {
     head: u16,
     phase: bool,
     commands: u16,
+    depth: u16,
 }
 
 impl Queue {
-    const DEPTH: u16 = 8;
-
+    /// Of 8 entries each.
     fn new(id: u16, at: u64) -> Self {
-        let (sq, cq) = (at, at + 0x1000);
-        Self { id, sq, cq, tail: 0, head: 0, phase: true, commands: 0 }
+        Self::deep(id, at, at + 0x1000, 8)
+    }
+
+    fn deep(id: u16, sq: u64, cq: u64, depth: u16) -> Self {
+        Self { id, sq, cq, tail: 0, head: 0, phase: true, commands: 0, depth }
     }
 
     /// Carries one command out; what it returns in dword 0.
@@ -80,9 +85,15 @@ impl Queue {
         command.cdw10.iter().for_each(|word| entry.extend(word.to_le_bytes()));
         entry.resize(64, 0);
         memory.store(self.sq + u64::from(self.tail) * 64, &entry);
-        self.tail = (self.tail + 1) % Self::DEPTH;
+        self.tail = (self.tail + 1) % self.depth;
         doorbells.store(client, u64::from(self.id) * 2, self.tail.into());
         number
+    }
+
+    /// Whether the oldest command is completed.
+    fn has_completed(&self, memory: &Memory) -> bool {
+        let entry = memory.load(self.cq + u64::from(self.head) * 16, 16);
+        (entry[14] & 1 == 1) == self.phase
     }
 
     /// Waits for the oldest command; what it returns in dword 0.
@@ -93,15 +104,12 @@ impl Queue {
         number: u16,
     ) -> u32 {
         let deadline = Instant::now() + LIMIT;
-        let completion = loop {
-            let entry = memory.load(self.cq + u64::from(self.head) * 16, 16);
-            if (entry[14] & 1 == 1) == self.phase {
-                break entry;
-            }
+        while !self.has_completed(memory) {
             assert!(Instant::now() < deadline, "no completion of {:#x}", command.opcode);
             thread::yield_now();
-        };
-        self.head = (self.head + 1) % Self::DEPTH;
+        }
+        let completion = memory.load(self.cq + u64::from(self.head) * 16, 16);
+        self.head = (self.head + 1) % self.depth;
         self.phase ^= self.head == 0;
         doorbells.store(client, u64::from(self.id) * 2 + 1, self.head.into());
         assert_eq!(completion[12..14], number.to_le_bytes(), "command identifier");
@@ -163,7 +171,7 @@ impl Drive {
         assert_ne!(client.read(BAR0, CAP, 8), u64::MAX);
         client.write(BAR0, CC, 4, 0);
         self.wait_ready(false);
-        let entries = u64::from(Queue::DEPTH - 1);
+        let entries = u64::from(self.admin.depth - 1);
         client.write(BAR0, AQA, 4, entries << 16 | entries);
         client.write(BAR0, ASQ, 8, ADDRESS + self.admin.sq);
         client.write(BAR0, ACQ, 8, ADDRESS + self.admin.cq);
@@ -245,7 +253,11 @@ impl Drive {
     fn create_queues(&mut self) {
         // Number of Queues: one of each kind.
         self.administer(Command { opcode: 0x09, cdw10: [7, 0, 0], ..Command::default() });
-        let size = u32::from(Queue::DEPTH - 1) << 16;
+        self.create_pair();
+    }
+
+    fn create_pair(&mut self) {
+        let size = u32::from(self.io.depth - 1) << 16;
         let id = u32::from(self.io.id);
         let (sq, cq) = (ADDRESS + self.io.sq, ADDRESS + self.io.cq);
         // Contiguous, and without interrupts.
@@ -310,11 +322,40 @@ impl Drive {
         &self.client
     }
 
-    /// Reads one block to a DMA address of the caller's choice.
-    pub fn read_to(&mut self, address: u64) {
-        let command =
-            Command { opcode: 0x02, namespace: 1, prp: [address, 0], ..Command::default() };
-        self.io.run((&self.client, &self.memory, &self.doorbells), command);
+    /// Starts a read of one block to a DMA address of the caller's choice and
+    /// waits for nothing.
+    pub fn begin_read_to(&mut self, address: u64) {
+        self.begin(0x02, address);
+    }
+
+    fn begin(&mut self, opcode: u8, address: u64) {
+        let command = Command { opcode, namespace: 1, prp: [address, 0], ..Command::default() };
+        self.io.submit((&self.client, &self.memory, &self.doorbells), command);
+    }
+
+    /// Whether the oldest command of the I/O queue is completed.
+    pub fn has_completed(&self) -> bool {
+        self.io.has_completed(&self.memory)
+    }
+
+    /// Starts `count` reads of 128 KiB to DMA addresses from `address` on, in
+    /// queues of its own, and waits for nothing.
+    pub fn begin_reads_to(&mut self, address: u64, count: u16) {
+        let id = u32::from(self.io.id);
+        for opcode in [0x00, 0x04] {
+            self.administer(Command { opcode, cdw10: [id, 0, 0], ..Command::default() });
+        }
+        self.io = Queue::deep(1, DEEP_SQ, DEEP_CQ, count + 1);
+        self.create_pair();
+        let pages = (1..32).map(|page| address + page * PAGE as u64);
+        let list: Vec<u8> = pages.flat_map(u64::to_le_bytes).collect();
+        self.memory.store(PRP_LIST, &list);
+        let (prp, cdw10) = ([address, ADDRESS + PRP_LIST], [0, 0, 255]);
+        let command = Command { opcode: 0x02, namespace: 1, prp, cdw10 };
+        let place = (&self.client, &self.memory, &self.doorbells);
+        for _ in 0..count {
+            self.io.submit(place, command);
+        }
     }
 
     /// Rings for an entry that was never written.
@@ -329,9 +370,7 @@ impl Drive {
     /// Starts a write of one block from a DMA address of the caller's choice
     /// and waits for nothing.
     pub fn begin_write_from(&mut self, address: u64) {
-        let command =
-            Command { opcode: 0x01, namespace: 1, prp: [address, 0], ..Command::default() };
-        self.io.submit((&self.client, &self.memory, &self.doorbells), command);
+        self.begin(0x01, address);
     }
 
     /// Goes in good order.

@@ -30,11 +30,6 @@ pub trait Memory {
 
     /// A wire of the root port changed its level.
     fn wire(&mut self, wire: u8, level: bool);
-
-    /// Whether writes can be taken now.
-    fn takes_writes(&self) -> bool {
-        true
-    }
 }
 
 /// The memory of a machine without guests: one range of RAM that every

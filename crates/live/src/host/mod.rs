@@ -27,7 +27,6 @@ use std::io;
 use std::ops::RangeInclusive;
 use switch::upstream::next_timer;
 use wire::Instant;
-use wire::tlp::Class;
 
 /// Requests of several buses share the root complex: the bus is in the upper
 /// bits of the name.
@@ -128,13 +127,13 @@ impl<A: Attached> Machine<A> {
         let now = self.clock.now();
         let mut went = Went { any: self.take_requests(now), down: false };
         let mut down = self.downwards(now, memory, &mut went);
-        let mut up = self.upwards(now, memory, &mut went);
+        let mut up = self.upwards(now, &mut went);
         let mut active = self.attached.service(now, &self.poller)?;
         if active.moved {
             // What arrived goes up, and the answer down, at once: looking at
             // the network in between would cost a system call each.
             went = Went { any: true, down: false };
-            up = self.upwards(now, memory, &mut went);
+            up = self.upwards(now, &mut went);
             down = self.downwards(now, memory, &mut went);
             if went.down {
                 active = self.attached.service(now, &self.poller)?;
@@ -248,13 +247,9 @@ impl<A: Attached> Machine<A> {
         }
     }
 
-    fn upwards(&mut self, now: Instant, memory: &impl Memory, went: &mut Went) -> Option<Instant> {
-        // Posted writes wait with everything behind them while the memory
-        // takes none.
-        let writes = memory.takes_writes();
+    fn upwards(&mut self, now: Instant, went: &mut Went) -> Option<Instant> {
         loop {
-            let ready = self.root.ready();
-            match self.attached.poll(now, ready.with(Class::Posted, writes)) {
+            match self.attached.poll(now, self.root.ready()) {
                 Output::Tlp(tlp) => {
                     self.probe.record(&self.clock, true, &tlp);
                     self.root.handle(now, root::Input::Tlp(tlp));

@@ -93,10 +93,6 @@ impl Memory for Guests {
             endpoint.server_mut().set_intx(level);
         }
     }
-
-    fn takes_writes(&self) -> bool {
-        self.endpoints.iter().all(Endpoint::takes_writes)
-    }
 }
 
 /// A look below a port whose link came up.
@@ -307,7 +303,18 @@ impl HostNode {
             }
             self.connected[number] = connected;
         }
+        self.hold_back();
         moved
+    }
+
+    /// A client that does not take what its endpoint writes holds up what is
+    /// below the same port, and nothing else.
+    fn hold_back(&mut self) {
+        let (upstream, _) = self.machine.attached_mut().parts_mut();
+        for port in 0..upstream.links() {
+            let mut below = self.guests.endpoints.iter().filter(|endpoint| endpoint.port == port);
+            upstream.hold(port, !below.all(Endpoint::takes_writes));
+        }
     }
 
     fn look_at_links(

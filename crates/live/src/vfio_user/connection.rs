@@ -66,6 +66,9 @@ pub enum Closed {
     /// The client shared a file and took pages out of it that the device used.
     #[error("the client took memory away that the device used (in the range at {0:#x})")]
     MemoryLost(u64),
+    /// A file that the client shared did not take what the device wrote.
+    #[error("the client's file did not take what the device wrote (at {0:#x})")]
+    WriteLost(u64),
     /// There is no worker for its descriptors.
     #[error("turned away: {MOST_WORKERS} threads still wait for files of clients before")]
     NoWorker,

@@ -104,6 +104,9 @@ pub(super) struct Dma {
     next_write: u64,
     waiting: VecDeque<Waiting>,
     operations: VecDeque<Operation>,
+    /// Address of a write that a file did not take. What the device writes
+    /// next, such as a completion entry, would tell of data that are not there.
+    lost_write: Option<u64>,
 }
 
 /// A part of an access that is not done at once.
@@ -122,6 +125,12 @@ impl Dma {
     pub(super) fn clear(&mut self) {
         self.waiting.clear();
         self.operations.clear();
+        self.lost_write = None;
+    }
+
+    /// Address of a write that a file did not take, told once.
+    pub(super) fn take_lost_write(&mut self) -> Option<u64> {
+        self.lost_write.take()
     }
 
     /// Whether an access of `parts` of at most `limit` bytes a message fits.
@@ -306,6 +315,9 @@ impl Dma {
     }
 
     fn end(&mut self, waiting: &Waiting, error: Option<DmaError>) -> Option<Ended> {
+        if error.is_some() && waiting.write.is_some() && waiting.job().is_some() {
+            self.lost_write = Some(waiting.address);
+        }
         let at = self.operations.iter().position(|o| o.id == waiting.operation)?;
         let operation = &mut self.operations[at];
         operation.parts -= 1;

@@ -44,6 +44,7 @@ impl Session {
 
     fn deliver(&mut self, source: Source) {
         match source {
+            _ if self.doomed.is_some() => self.counters.lost_interrupts += 1,
             Source::Intx => self.interrupts.set_intx(true),
             Source::Msix(vector) => self.interrupts.signal(vector),
         }
@@ -102,6 +103,9 @@ impl Session {
         if length > MAX_DMA {
             return DmaRead::Failed(self.fault(DmaError::TooLong));
         }
+        if self.doomed.is_some() {
+            return DmaRead::Failed(self.fault(DmaError::Fault));
+        }
         if self.must_wait(address, length, false) {
             return DmaRead::Full;
         }
@@ -135,6 +139,9 @@ impl Session {
     pub fn dma_write(&mut self, now: Instant, address: u64, data: &[u8]) -> DmaWrite {
         if data.len() > MAX_DMA {
             return DmaWrite::Failed(self.fault(DmaError::TooLong));
+        }
+        if self.doomed.is_some() {
+            return DmaWrite::Failed(self.fault(DmaError::Fault));
         }
         if self.must_wait(address, data.len(), true) {
             return DmaWrite::Full;
@@ -181,6 +188,9 @@ impl Session {
     }
 
     pub(super) fn dma_ended(&mut self, ended: Option<Ended>) {
+        if let Some(address) = self.dma.take_lost_write() {
+            self.doomed = Some(Closed::WriteLost(address));
+        }
         if let Some((id, result)) = ended {
             self.counters.dma_faults += u64::from(result.is_err());
             self.ended.push_back((id, result));

@@ -129,6 +129,12 @@ impl Upstream {
         self.ports.iter_mut().for_each(|port| port.tunnel.goodbye());
     }
 
+    /// Leaves posted requests from link `port` in its tunnel while `held`, so
+    /// that the far side runs out of credits for them; other links go on.
+    pub fn hold(&mut self, port: usize, held: bool) {
+        self.ports[port].held = held;
+    }
+
     /// How many links there are.
     pub fn links(&self) -> usize {
         self.ports.len()
@@ -185,8 +191,11 @@ impl Upstream {
         if self.settings.p2p {
             ready = self.room_below(ready);
         }
-        let answer = self.ports[index].tunnel.ready().has(Class::Completion);
-        ready.with(Class::NonPosted, ready.has(Class::NonPosted) && answer)
+        let port = &self.ports[index];
+        let answer = port.tunnel.ready().has(Class::Completion);
+        ready
+            .with(Class::NonPosted, ready.has(Class::NonPosted) && answer)
+            .with(Class::Posted, ready.has(Class::Posted) && !port.held)
     }
 
     /// The classes of `ready` for which every link that is up has room: a

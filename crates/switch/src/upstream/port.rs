@@ -14,6 +14,8 @@ pub(super) struct Port {
     pub tunnel: Tunnel,
     pub wires: [bool; 4],
     pub errors: Errors,
+    /// See [`super::Upstream::hold`].
+    pub held: bool,
 }
 
 impl Port {
@@ -24,6 +26,7 @@ impl Port {
             tunnel: Tunnel::new(settings.tunnel),
             wires: [false; 4],
             errors: Errors::default(),
+            held: false,
         }
     }
 

@@ -52,6 +52,28 @@ fn reads(fabric: &mut Fabric, address: u64, count: usize) -> Vec<Task<u64>> {
 }
 
 #[test]
+fn a_port_that_is_held_back_holds_up_no_other() {
+    let mut fabric = Plan::default().with_script(2);
+    let nodes: Vec<Node> = fabric.enumerate().endpoints().into_iter().cloned().collect();
+    nodes.iter().for_each(|node| fabric.enable(node, 1));
+    fabric.happened.clear();
+    fabric.upstream(0).hold(0, true);
+    let writes = (0..8000).map(|number| write(nodes[0].bdf, number));
+    fabric.script(0).send.extend(writes);
+    fabric.pass(Duration::from_ms(50));
+    let four_bytes = |h: &Happened| matches!(h, Happened::Written(_, data) if data.len() == 4);
+    assert_eq!(fabric.count(four_bytes), 0);
+    assert!(!fabric.script(0).send.is_empty(), "without credits the device waits");
+    let (other, data) = (nodes[1].bar(0).unwrap().address, vec![0xa7; 4096]);
+    fabric.memory(0x1_0000, 4096).copy_from_slice(&data);
+    assert_eq!(fabric.copy(other, RAM + 0x1_0000, RAM + 0x2_0000, 4096), Ok(()));
+    assert_eq!(fabric.memory(0x2_0000, 4096), data);
+    fabric.upstream(0).hold(0, false);
+    fabric.pass(Duration::from_ms(50));
+    assert_eq!(fabric.count(four_bytes), 8000);
+}
+
+#[test]
 fn requests_stuck_on_the_way_down_hold_up_nothing_else() {
     let (mut fabric, node) = narrow();
     let bar = node.bar(0).unwrap().address + register::RAM;

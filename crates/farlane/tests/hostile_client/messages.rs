@@ -1,0 +1,30 @@
+//! A client that never takes what its device writes.
+
+use crate::drive::Drive;
+use crate::{LIMIT, Nodes};
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+/// A range that is reached by messages, which nobody answers.
+const ADDRESS: u64 = 0x10_0000_0000;
+/// Reads of 128 KiB, more than the controller carries out at the same time.
+const READS: u16 = 512;
+/// Rounds of the working client beside it.
+const ROUNDS: u64 = 1000;
+
+#[test]
+fn a_client_that_takes_nothing_holds_up_only_its_own_device() {
+    let mut nodes = Nodes::start("hostile-messages");
+    let (socket, rounds) = (nodes.socket(), nodes.rounds.clone());
+    nodes.beside_a_working_client(|_| {
+        let mut drive = Drive::attach(&socket);
+        drive.client().map_messages(ADDRESS, 1 << 20);
+        drive.begin_reads_to(ADDRESS, READS);
+        let (before, deadline) = (rounds.load(Ordering::Relaxed), Instant::now() + LIMIT);
+        while rounds.load(Ordering::Relaxed) < before + ROUNDS {
+            assert!(Instant::now() < deadline, "the working client is held up");
+            std::thread::yield_now();
+        }
+    });
+    nodes.stop();
+}
