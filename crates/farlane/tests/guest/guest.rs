@@ -256,6 +256,14 @@ impl Guest {
         commands
     }
 
+    /// Resets the machine, as a guest that reboots does, and waits until the
+    /// guest answers again.
+    pub fn reboot(&mut self) {
+        self.qmp("set-action", serde_json::json!({"reboot": "reset"}));
+        self.qmp("system_reset", serde_json::json!({}));
+        self.run(&Script::new("reboot", "true").limit(START_LIMIT));
+    }
+
     /// Shuts the guest down in good order.
     pub fn power_off(mut self) {
         let begun = Instant::now();

@@ -7,7 +7,7 @@ mod cache;
 mod capture;
 mod folder;
 mod guest;
-mod huge_pages;
+mod long;
 mod lost;
 mod node;
 mod process;

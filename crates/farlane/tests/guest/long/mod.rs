@@ -1,0 +1,4 @@
+//! What takes long: `./test long`.
+
+mod huge_pages;
+mod reboot;
