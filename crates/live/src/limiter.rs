@@ -64,6 +64,12 @@ impl Limiter {
         (window.withheld > 0).then(|| (window.withheld, now - window.since))
     }
 
+    /// As [`rest`](Self::rest), before it is time, for nothing comes after it.
+    pub fn end(&mut self, now: Instant) -> Option<(u64, Duration)> {
+        let window = self.window.take()?;
+        (window.withheld > 0).then(|| (window.withheld, now - window.since))
+    }
+
     /// When to ask for the [`rest`](Self::rest).
     pub fn timer(&self) -> Option<Instant> {
         self.window.map(|window| window.since + window.length)
@@ -105,7 +111,18 @@ impl<E> Lines<E> {
 
     /// As [`Limiter::rest`].
     pub fn rest(&mut self, now: Instant) -> Option<Rest<E>> {
-        let (count, within) = self.limiter.rest(now)?;
+        let rest = self.limiter.rest(now);
+        self.told(rest)
+    }
+
+    /// As [`Limiter::end`].
+    pub fn end(&mut self, now: Instant) -> Option<Rest<E>> {
+        let rest = self.limiter.end(now);
+        self.told(rest)
+    }
+
+    fn told(&mut self, rest: Option<(u64, Duration)>) -> Option<Rest<E>> {
+        let (count, within) = rest?;
         let last = Box::new(self.last.take()?);
         Some(Rest { count, within, last })
     }
@@ -143,6 +160,11 @@ impl<K: PartialEq, E> Kinds<K, E> {
         self.0.iter_mut().filter_map(move |(_, lines)| lines.rest(now))
     }
 
+    /// As [`Limiter::end`].
+    pub fn end(&mut self, now: Instant) -> impl Iterator<Item = Rest<E>> {
+        self.0.iter_mut().filter_map(move |(_, lines)| lines.end(now))
+    }
+
     /// As [`Limiter::timer`].
     pub fn timer(&self) -> Option<Instant> {
         self.0.iter().filter_map(|(_, lines)| lines.timer()).min()
@@ -152,7 +174,7 @@ impl<K: PartialEq, E> Kinds<K, E> {
 impl<E> Rest<E> {
     /// One line: how many more of `what`, and the `last` one.
     pub fn line(&self, what: &str, last: &str) -> String {
-        let seconds = self.within.as_ns() as f64 / 1e9;
+        let seconds = (self.within.as_ns() as f64 / 1e9).max(1.0);
         format!("{} more {what} in the last {seconds:.0} s, the last: {last}", self.count)
     }
 }
@@ -251,5 +273,9 @@ mod tests {
         assert_eq!(kinds.timer(), Some(at(1000)));
         let rest: Vec<_> = kinds.rest(at(1000)).map(|rest| (rest.count, *rest.last)).collect();
         assert_eq!(rest, [(97, 99)]);
+        assert_eq!(kinds.pass(at(1001), "flood", 3, 101), Some(101));
+        assert_eq!(kinds.pass(at(1002), "flood", 3, 102), None);
+        let end: Vec<_> = kinds.end(at(1500)).map(|rest| (rest.within, *rest.last)).collect();
+        assert_eq!(end, [(Duration::from_ms(500), 102)], "before its time");
     }
 }

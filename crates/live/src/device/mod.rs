@@ -177,22 +177,35 @@ impl<A: Attached> DeviceNode<A> {
         mut tell: impl FnMut(DeviceEvent),
     ) -> io::Result<()> {
         self.poller.add(wake, false)?;
+        let ran = self.serve_until(wake, &mut wanted, &mut tell);
+        self.news.tell_last(self.clock.now(), &mut tell);
+        ran?;
+        let closed = self.close();
+        self.pass_on_news(&mut tell);
+        closed
+    }
+
+    /// Serves until it is to stop and commands under way are finished.
+    fn serve_until(
+        &mut self,
+        wake: BorrowedFd<'_>,
+        wanted: &mut impl FnMut() -> Wanted,
+        tell: &mut impl FnMut(DeviceEvent),
+    ) -> io::Result<()> {
         loop {
             match wanted() {
                 Wanted::Serve => {}
                 Wanted::Report => tell(DeviceEvent::Report(self.report())),
                 Wanted::Stop => break,
             }
-            self.step(None, &mut tell)?;
+            self.step(None, tell)?;
         }
         self.poller.remove(wake);
         let until = self.clock.now() + DRAIN;
         while !self.is_drained() && self.clock.now() < until {
-            self.step(Some(until), &mut tell)?;
+            self.step(Some(until), tell)?;
         }
-        let closed = self.close();
-        self.pass_on_news(&mut tell);
-        closed
+        Ok(())
     }
 
     /// What is attached has something to say.
@@ -207,11 +220,7 @@ impl<A: Attached> DeviceNode<A> {
         let (counters, errors) = (self.downstream.tunnel().counters(), self.downstream.errors());
         let mut lines = vec![("link".to_owned(), format!("{counters}; errors: {errors}"))];
         lines.extend(self.downstream.function().report());
-        let away = match (self.news.turned_away(), self.visitors.silent()) {
-            (0, 0) => "turned away: none".to_owned(),
-            (away, silent) => format!("turned away: {away}; without a greeting: {silent}"),
-        };
-        lines.push(("connections".to_owned(), away));
+        lines.push(("connections".to_owned(), self.news.report(self.visitors.silent())));
         lines
     }
 

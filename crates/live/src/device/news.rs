@@ -5,6 +5,7 @@ use super::DeviceEvent;
 use crate::limiter::Kinds;
 use std::collections::VecDeque;
 use wire::Instant;
+use wire::frame::MoveStatus;
 
 /// Lines about peers that were turned away, or asked to move the device,
 /// before they are only counted.
@@ -34,6 +35,8 @@ pub(super) struct News {
     known: VecDeque<String>,
     /// How many were turned away.
     turned_away: u64,
+    /// How many moves were granted, and how many refused.
+    moves: [u64; 2],
 }
 
 impl News {
@@ -47,7 +50,10 @@ impl News {
                     false => Some((Kind::Away, AWAY)),
                 }
             }
-            DeviceEvent::Moved { .. } => Some((Kind::Move, AWAY)),
+            DeviceEvent::Moved { answer, .. } => {
+                self.moves[usize::from(answer.status != MoveStatus::Done)] += 1;
+                Some((Kind::Move, AWAY))
+            }
             DeviceEvent::HostUp(_) | DeviceEvent::HostDown(..) => {
                 self.known.clear();
                 Some((Kind::Host, CHANGES))
@@ -78,14 +84,27 @@ impl News {
         self.lines.rest(now).map(DeviceEvent::More).for_each(tell);
     }
 
+    /// Tells how many were not told of at the end of the node.
+    pub fn tell_last(&mut self, now: Instant, tell: &mut impl FnMut(DeviceEvent)) {
+        self.lines.end(now).map(DeviceEvent::More).for_each(tell);
+    }
+
     /// When [`tell_rest`](Self::tell_rest) has something to do.
     pub fn timer(&self) -> Option<Instant> {
         self.lines.timer()
     }
 
-    /// How many were turned away since the start.
-    pub fn turned_away(&self) -> u64 {
-        self.turned_away
+    /// What was counted of those who came, `silent` of them without a greeting.
+    pub fn report(&self, silent: u64) -> String {
+        let mut line = match (self.turned_away, silent) {
+            (0, 0) => "turned away: none".to_owned(),
+            (away, silent) => format!("turned away: {away}; without a greeting: {silent}"),
+        };
+        let [granted, refused] = self.moves;
+        if granted + refused > 0 {
+            line += &format!("; moves: {granted} granted, {refused} refused");
+        }
+        line
     }
 }
 
@@ -132,7 +151,7 @@ mod tests {
         assert!(matches!(told[0], DeviceEvent::TurnedAway(..)));
         assert!(told[1..].iter().all(|event| matches!(event, DeviceEvent::More(_))));
         assert_eq!(told.len(), 7, "{told:?}");
-        assert_eq!(news.turned_away(), 320);
+        assert_eq!(news.turned_away, 320);
         assert!(counted(&told) >= 310);
     }
 
@@ -145,7 +164,7 @@ mod tests {
         let (told, news) = told(Duration::from_ms(1), events);
         // Five, and then one with each telling of the rest.
         assert!(told.len() <= 5 + 2 * 4, "{} lines", told.len());
-        assert_eq!(news.turned_away(), 10_000);
+        assert_eq!(news.turned_away, 10_000);
         let last = told.iter().rev().find_map(|event| match event {
             DeviceEvent::More(rest) => Some(&rest.last),
             _ => None,

@@ -43,6 +43,11 @@ impl HostLines {
         self.0.rest(now).map(HostEvent::More).for_each(tell);
     }
 
+    /// Tells how many were not told of at the end of the node.
+    pub fn tell_last(&mut self, now: Instant, tell: &mut impl FnMut(HostEvent)) {
+        self.0.end(now).map(HostEvent::More).for_each(tell);
+    }
+
     /// When [`tell_rest`](Self::tell_rest) has something to do.
     pub fn timer(&self) -> Option<Instant> {
         self.0.timer()

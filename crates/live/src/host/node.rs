@@ -242,17 +242,29 @@ impl HostNode {
     ) -> io::Result<()> {
         self.machine.poller().add(wake, false)?;
         let mut lines = HostLines::default();
+        let ran = self.serve_until(&mut wanted, &mut lines, &mut tell);
+        lines.tell_last(self.machine.clock().now(), &mut tell);
+        ran?;
+        self.machine.close()
+    }
+
+    fn serve_until(
+        &mut self,
+        wanted: &mut impl FnMut() -> Wanted,
+        lines: &mut HostLines,
+        tell: &mut impl FnMut(HostEvent),
+    ) -> io::Result<()> {
         loop {
             match wanted() {
                 Wanted::Serve => {}
                 Wanted::Report => tell(HostEvent::Report(self.report())),
-                Wanted::Stop => break,
+                Wanted::Stop => return Ok(()),
             }
             self.twins.drain(..).for_each(|(n, m)| tell(HostEvent::Twins(n, m)));
             let (mut moved, mut timer) = self.machine.pump(&mut self.guests)?;
             let now = self.machine.clock().now();
-            lines.tell_rest(now, &mut tell);
-            let mut tell = |event| lines.pass(now, event, &mut tell);
+            lines.tell_rest(now, tell);
+            let mut tell = |event| lines.pass(now, event, tell);
             moved |= self.look_at_links(now, &mut tell)?;
             moved |= self.rescan(now, &mut tell);
             moved |= self.welcome(now, &mut tell)?;
@@ -266,7 +278,6 @@ impl HostNode {
                 self.machine.wait(moved, timer)?;
             }
         }
-        self.machine.close()
     }
 
     fn serve(
