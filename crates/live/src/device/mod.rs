@@ -67,8 +67,8 @@ pub struct DeviceNode<A> {
     host_group: u16,
     /// The group of hosts that the device belongs to; 0: any.
     group: u16,
-    /// Whether it may be moved to another.
-    movable: bool,
+    /// What a move to another is answered.
+    on_move: MoveStatus,
     visitors: Visitors,
     news: News,
     accept_at: Instant,
@@ -103,7 +103,7 @@ impl<A: Attached> DeviceNode<A> {
             host: None,
             host_group: 0,
             group: 0,
-            movable: false,
+            on_move: MoveStatus::Fixed,
             visitors: Visitors::default(),
             news: News::default(),
             accept_at: Instant::ZERO,
@@ -118,7 +118,14 @@ impl<A: Attached> DeviceNode<A> {
     #[must_use]
     pub fn in_group(mut self, group: Option<u16>) -> Self {
         self.group = group.unwrap_or(0);
-        self.movable = group.is_some();
+        self.on_move = if group.is_some() { MoveStatus::Done } else { MoveStatus::Fixed };
+        self
+    }
+
+    /// The same as a switch node: it serves any host and cannot be moved.
+    #[must_use]
+    pub fn of_a_switch(mut self) -> Self {
+        self.on_move = MoveStatus::Switch;
         self
     }
 
@@ -316,8 +323,8 @@ impl<A: Attached> DeviceNode<A> {
         tell: &mut impl FnMut(DeviceEvent),
     ) -> io::Result<Moved> {
         let from = self.group;
-        let (status, to) =
-            if self.movable { (MoveStatus::Done, group) } else { (MoveStatus::Fixed, from) };
+        let status = self.on_move;
+        let to = if status == MoveStatus::Done { group } else { from };
         let host = match self.host {
             None => HostAfter::None,
             Some(_) if visitors::belongs(self.host_group, to) => HostAfter::Stays,
