@@ -227,6 +227,8 @@ fn a_move_says_what_it_did() {
     assert!(said.starts_with(&disconnected), "{said}");
     assert!(said.contains("unmount") && said.contains("no host of group 2 is waiting"), "{said}");
     device.line("moved this device from group 1 to group 2");
+    let gone = device.line(" gone: ");
+    assert!(gone.ends_with("gone: the device was moved to another group"), "{gone}");
     host.line("port 0: link down");
     host.line(&format!("port 0: no link to {address}: rejected: the device belongs to another"));
     // It tries all the time: once it was turned away, it is known to wait.

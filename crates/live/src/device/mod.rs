@@ -337,7 +337,10 @@ impl<A: Attached> DeviceNode<A> {
         if host == HostAfter::Disconnected {
             self.leave(now);
             self.downstream.handle(now, Input::Disconnected);
-            let output = self.downstream.poll(now);
+            let output = match self.downstream.poll(now) {
+                Output::Down(_) => Output::Down(Cause::Moved),
+                output => output,
+            };
             self.output(now, output, tell)?;
         }
         Ok(answer)
