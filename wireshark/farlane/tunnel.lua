@@ -10,7 +10,8 @@ return function(names, stream, follow, tlp, nvme)
     local reasons = { "the versions differ", "another host uses this device", "the role does not fit",
         "the device belongs to another group", "an entry that the device does not know is required",
         "an entry that the device requires is missing" }
-    local statuses = { [0] = "done", "refused, the node was given no group" }
+    local statuses = { [0] = "done", "refused, the node was given no group",
+        "refused, a switch node cannot be moved" }
     local hosts = { [0] = "none", "goes on", "disconnected" }
     -- Entries of a Hello: name, and length of the value.
     local entries = { { "group", 2 } }

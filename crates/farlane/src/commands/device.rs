@@ -115,8 +115,10 @@ fn line(event: &DeviceEvent) -> String {
 
 fn moved(by: &str, group: u16, answer: &Moved) -> String {
     let (from, to) = (group_name(answer.from), group_name(group));
-    match answer.status {
-        MoveStatus::Done => format!("{by} moved this device from {from} to {to}"),
-        _ => format!("refused {by}, who asked to move this device to {to}: no --group was given"),
-    }
+    let why = match answer.status {
+        MoveStatus::Done => return format!("{by} moved this device from {from} to {to}"),
+        MoveStatus::Switch => "a switch node cannot be moved",
+        _ => "no --group was given",
+    };
+    format!("refused {by}, who asked to move this device to {to}: {why}")
 }

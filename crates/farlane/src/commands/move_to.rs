@@ -43,6 +43,7 @@ pub fn run(args: &Args) -> Outcome {
     match answer.status {
         MoveStatus::Done => {}
         MoveStatus::Fixed => return refused("the node was started without --group"),
+        MoveStatus::Switch => return refused("a switch node cannot be moved"),
         MoveStatus::Other(reason) => {
             return refused(&format!("for reason {reason}, which this version does not know"));
         }

@@ -67,8 +67,8 @@ pub struct DeviceNode<A> {
     host_group: u16,
     /// The group of hosts that the device belongs to; 0: any.
     group: u16,
-    /// Whether it may be moved to another.
-    movable: bool,
+    /// What a move to another is answered.
+    on_move: MoveStatus,
     visitors: Visitors,
     news: News,
     accept_at: Instant,
@@ -103,7 +103,7 @@ impl<A: Attached> DeviceNode<A> {
             host: None,
             host_group: 0,
             group: 0,
-            movable: false,
+            on_move: MoveStatus::Fixed,
             visitors: Visitors::default(),
             news: News::default(),
             accept_at: Instant::ZERO,
@@ -118,7 +118,14 @@ impl<A: Attached> DeviceNode<A> {
     #[must_use]
     pub fn in_group(mut self, group: Option<u16>) -> Self {
         self.group = group.unwrap_or(0);
-        self.movable = group.is_some();
+        self.on_move = if group.is_some() { MoveStatus::Done } else { MoveStatus::Fixed };
+        self
+    }
+
+    /// The same as a switch node: it serves any host and cannot be moved.
+    #[must_use]
+    pub fn of_a_switch(mut self) -> Self {
+        self.on_move = MoveStatus::Switch;
         self
     }
 
@@ -177,22 +184,35 @@ impl<A: Attached> DeviceNode<A> {
         mut tell: impl FnMut(DeviceEvent),
     ) -> io::Result<()> {
         self.poller.add(wake, false)?;
+        let ran = self.serve_until(wake, &mut wanted, &mut tell);
+        self.news.tell_last(self.clock.now(), &mut tell);
+        ran?;
+        let closed = self.close();
+        self.pass_on_news(&mut tell);
+        closed
+    }
+
+    /// Serves until it is to stop and commands under way are finished.
+    fn serve_until(
+        &mut self,
+        wake: BorrowedFd<'_>,
+        wanted: &mut impl FnMut() -> Wanted,
+        tell: &mut impl FnMut(DeviceEvent),
+    ) -> io::Result<()> {
         loop {
             match wanted() {
                 Wanted::Serve => {}
                 Wanted::Report => tell(DeviceEvent::Report(self.report())),
                 Wanted::Stop => break,
             }
-            self.step(None, &mut tell)?;
+            self.step(None, tell)?;
         }
         self.poller.remove(wake);
         let until = self.clock.now() + DRAIN;
         while !self.is_drained() && self.clock.now() < until {
-            self.step(Some(until), &mut tell)?;
+            self.step(Some(until), tell)?;
         }
-        let closed = self.close();
-        self.pass_on_news(&mut tell);
-        closed
+        Ok(())
     }
 
     /// What is attached has something to say.
@@ -207,11 +227,7 @@ impl<A: Attached> DeviceNode<A> {
         let (counters, errors) = (self.downstream.tunnel().counters(), self.downstream.errors());
         let mut lines = vec![("link".to_owned(), format!("{counters}; errors: {errors}"))];
         lines.extend(self.downstream.function().report());
-        let away = match (self.news.turned_away(), self.visitors.silent()) {
-            (0, 0) => "turned away: none".to_owned(),
-            (away, silent) => format!("turned away: {away}; without a greeting: {silent}"),
-        };
-        lines.push(("connections".to_owned(), away));
+        lines.push(("connections".to_owned(), self.news.report(self.visitors.silent())));
         lines
     }
 
@@ -307,8 +323,8 @@ impl<A: Attached> DeviceNode<A> {
         tell: &mut impl FnMut(DeviceEvent),
     ) -> io::Result<Moved> {
         let from = self.group;
-        let (status, to) =
-            if self.movable { (MoveStatus::Done, group) } else { (MoveStatus::Fixed, from) };
+        let status = self.on_move;
+        let to = if status == MoveStatus::Done { group } else { from };
         let host = match self.host {
             None => HostAfter::None,
             Some(_) if visitors::belongs(self.host_group, to) => HostAfter::Stays,
@@ -321,7 +337,10 @@ impl<A: Attached> DeviceNode<A> {
         if host == HostAfter::Disconnected {
             self.leave(now);
             self.downstream.handle(now, Input::Disconnected);
-            let output = self.downstream.poll(now);
+            let output = match self.downstream.poll(now) {
+                Output::Down(_) => Output::Down(Cause::Moved),
+                output => output,
+            };
             self.output(now, output, tell)?;
         }
         Ok(answer)

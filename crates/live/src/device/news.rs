@@ -2,75 +2,109 @@
 //! can read, however many there are, and the number of the rest.
 
 use super::DeviceEvent;
-use crate::limiter::Lines;
-use switch::upstream::next_timer;
+use crate::limiter::Kinds;
+use std::collections::VecDeque;
 use wire::Instant;
+use wire::frame::MoveStatus;
 
 /// Lines about peers that were turned away, or asked to move the device,
 /// before they are only counted.
 const AWAY: u32 = 5;
-/// The same for hosts, and links of a switch, that come and go.
+/// The same for hosts that come and go, and for what is attached.
 const CHANGES: u32 = 20;
+/// Peers that were turned away and are known if they come again.
+const MOST_KNOWN: usize = 16;
 
-/// See the module.
-#[derive(Debug)]
-pub(super) struct News {
-    away: Lines<DeviceEvent>,
-    moves: Lines<DeviceEvent>,
-    changes: Lines<DeviceEvent>,
-    /// Who was turned away last, and why.
-    latest: Option<String>,
-    /// How many were turned away.
-    turned_away: u64,
+/// Lines of one kind take no place from those of another.
+#[derive(Debug, PartialEq, Eq)]
+enum Kind {
+    Away,
+    /// Somebody who was turned away came again: who waits for the device tries
+    /// five times a second.
+    AwayAgain,
+    Move,
+    Host,
+    Attached,
 }
 
-impl Default for News {
-    fn default() -> Self {
-        let [away, moves, changes] = [AWAY, AWAY, CHANGES].map(Lines::new);
-        Self { away, moves, changes, latest: None, turned_away: 0 }
-    }
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct News {
+    lines: Kinds<Kind, DeviceEvent>,
+    /// Who was turned away, and why, since a host came or went.
+    known: VecDeque<String>,
+    /// How many were turned away.
+    turned_away: u64,
+    /// How many moves were granted, and how many refused.
+    moves: [u64; 2],
 }
 
 impl News {
     /// Tells an event, or counts it.
     pub fn pass(&mut self, now: Instant, event: DeviceEvent, tell: &mut impl FnMut(DeviceEvent)) {
-        let told = match &event {
+        let limit = match &event {
             DeviceEvent::TurnedAway(peer, cause) => {
                 self.turned_away += 1;
-                // Who waits for the device tries five times a second.
-                let latest = Some(format!("{} {cause}", peer.machine()));
-                if self.latest == latest {
-                    return self.away.withhold(now, event);
+                match self.is_known(format!("{} {cause}", peer.machine())) {
+                    true => Some((Kind::AwayAgain, 0)),
+                    false => Some((Kind::Away, AWAY)),
                 }
-                self.latest = latest;
-                self.away.pass(now, event)
             }
-            DeviceEvent::Moved { .. } => self.moves.pass(now, event),
+            DeviceEvent::Moved { answer, .. } => {
+                self.moves[usize::from(answer.status != MoveStatus::Done)] += 1;
+                Some((Kind::Move, AWAY))
+            }
             DeviceEvent::HostUp(_) | DeviceEvent::HostDown(..) => {
-                self.latest = None;
-                self.changes.pass(now, event)
+                self.known.clear();
+                Some((Kind::Host, CHANGES))
             }
-            DeviceEvent::Attached(_) => self.changes.pass(now, event),
-            DeviceEvent::More(_) | DeviceEvent::Report(_) => Some(event),
+            DeviceEvent::Attached(_) => Some((Kind::Attached, CHANGES)),
+            DeviceEvent::More(_) | DeviceEvent::Report(_) => None,
+        };
+        let told = match limit {
+            Some((kind, first)) => self.lines.pass(now, kind, first, event),
+            None => Some(event),
         };
         told.into_iter().for_each(tell);
     }
 
+    /// Whether this peer was turned away before, for this cause; it is known
+    /// from now on.
+    fn is_known(&mut self, peer: String) -> bool {
+        if self.known.contains(&peer) {
+            return true;
+        }
+        self.known.truncate(MOST_KNOWN - 1);
+        self.known.push_front(peer);
+        false
+    }
+
     /// Tells how many were not told of, when it is time.
     pub fn tell_rest(&mut self, now: Instant, tell: &mut impl FnMut(DeviceEvent)) {
-        for lines in [&mut self.away, &mut self.moves, &mut self.changes] {
-            lines.rest(now).map(DeviceEvent::More).into_iter().for_each(&mut *tell);
-        }
+        self.lines.rest(now).map(DeviceEvent::More).for_each(tell);
+    }
+
+    /// Tells how many were not told of at the end of the node.
+    pub fn tell_last(&mut self, now: Instant, tell: &mut impl FnMut(DeviceEvent)) {
+        self.lines.end(now).map(DeviceEvent::More).for_each(tell);
     }
 
     /// When [`tell_rest`](Self::tell_rest) has something to do.
     pub fn timer(&self) -> Option<Instant> {
-        next_timer([&self.away, &self.moves, &self.changes].map(Lines::timer))
+        self.lines.timer()
     }
 
-    /// How many were turned away since the start.
-    pub fn turned_away(&self) -> u64 {
-        self.turned_away
+    /// What was counted of those who came, `silent` of them without a greeting.
+    pub fn report(&self, silent: u64) -> String {
+        let mut line = match (self.turned_away, silent) {
+            (0, 0) => "turned away: none".to_owned(),
+            (away, silent) => format!("turned away: {away}; without a greeting: {silent}"),
+        };
+        let [granted, refused] = self.moves;
+        if granted + refused > 0 {
+            line += &format!("; moves: {granted} granted, {refused} refused");
+        }
+        line
     }
 }
 
@@ -117,7 +151,7 @@ mod tests {
         assert!(matches!(told[0], DeviceEvent::TurnedAway(..)));
         assert!(told[1..].iter().all(|event| matches!(event, DeviceEvent::More(_))));
         assert_eq!(told.len(), 7, "{told:?}");
-        assert_eq!(news.turned_away(), 320);
+        assert_eq!(news.turned_away, 320);
         assert!(counted(&told) >= 310);
     }
 
@@ -128,10 +162,27 @@ mod tests {
             away((n % 200) as u8, cause)
         });
         let (told, news) = told(Duration::from_ms(1), events);
-        assert!(told.len() <= 5 + 4, "{} lines", told.len());
-        assert_eq!(news.turned_away(), 10_000);
-        let Some(DeviceEvent::More(rest)) = told.last() else { panic!("{told:?}") };
-        assert!(matches!(*rest.last, DeviceEvent::TurnedAway(..)));
+        // Five, and then one with each telling of the rest.
+        assert!(told.len() <= 5 + 2 * 4, "{} lines", told.len());
+        assert_eq!(news.turned_away, 10_000);
+        let last = told.iter().rev().find_map(|event| match event {
+            DeviceEvent::More(rest) => Some(&rest.last),
+            _ => None,
+        });
+        assert!(matches!(**last.expect("the rest"), DeviceEvent::TurnedAway(..)));
+    }
+
+    #[test]
+    fn hosts_that_wait_do_not_hide_a_stranger() {
+        let waits = |n: u32| away((n % 2) as u8, Cause::Rejected(Reject::Group));
+        let stranger = || away(9, Cause::Stranger(b"GET /".to_vec()));
+        // Two of them for ten minutes, and one line of a stranger at the end.
+        let events = (0..6000).map(waits).chain([stranger(), stranger()]);
+        let (told, _) = told(Duration::from_ms(100), events);
+        let is_stranger =
+            |event: &DeviceEvent| matches!(event, DeviceEvent::TurnedAway(_, Cause::Stranger(_)));
+        assert_eq!(told.iter().filter(|event| is_stranger(event)).count(), 1, "{told:?}");
+        assert!(told.len() < 20, "{} lines", told.len());
     }
 
     #[test]
@@ -142,6 +193,15 @@ mod tests {
             _ => DeviceEvent::HostDown(peer.clone(), Cause::Goodbye),
         });
         let (told, _) = told(Duration::from_ms(1), events);
-        assert!((21..=24).contains(&told.len()), "{} lines", told.len());
+        assert!((21..=28).contains(&told.len()), "{} lines", told.len());
+    }
+
+    #[test]
+    fn hosts_that_come_and_go_do_not_hide_what_happens_to_the_media() {
+        let peer = Address::from(std::net::SocketAddr::from(([192, 0, 2, 1], 5000)));
+        let events = (0..10_000).map(|_| DeviceEvent::HostUp(peer.clone()));
+        let lost = "disk.img has no record".to_owned();
+        let (told, _) = told(Duration::from_ms(1), events.chain([DeviceEvent::Attached(lost)]));
+        assert!(matches!(told.last(), Some(DeviceEvent::Attached(_))), "{told:?}");
     }
 }

@@ -4,6 +4,7 @@
 mod accesses;
 mod comeback;
 mod endpoint;
+mod lines;
 mod memory;
 mod node;
 mod probe;

@@ -3,10 +3,11 @@
 use super::accesses::describe;
 use super::comeback::News;
 use super::endpoint::Endpoint;
+use super::lines::HostLines;
 use super::{Fetched, Machine, Memory, twins};
 use crate::attached::{Attached, Report, Switch};
 use crate::clock::Clock;
-use crate::limiter::{Lines, Rest};
+use crate::limiter::Rest;
 use crate::links::LinkEvent;
 use crate::poller::Poller;
 use crate::vfio_user::EndpointInfo;
@@ -49,9 +50,6 @@ pub enum HostEvent {
     /// What was not told, for there was too much of it.
     More(Rest<Self>),
 }
-
-/// Lines about links and VMMs that come and go before they are only counted.
-const CHANGES: u32 = 20;
 
 /// The endpoints, as the root complex reaches their guests.
 struct Guests {
@@ -243,21 +241,30 @@ impl HostNode {
         mut tell: impl FnMut(HostEvent),
     ) -> io::Result<()> {
         self.machine.poller().add(wake, false)?;
-        let mut lines = Lines::new(CHANGES);
+        let mut lines = HostLines::default();
+        let ran = self.serve_until(&mut wanted, &mut lines, &mut tell);
+        lines.tell_last(self.machine.clock().now(), &mut tell);
+        ran?;
+        self.machine.close()
+    }
+
+    fn serve_until(
+        &mut self,
+        wanted: &mut impl FnMut() -> Wanted,
+        lines: &mut HostLines,
+        tell: &mut impl FnMut(HostEvent),
+    ) -> io::Result<()> {
         loop {
             match wanted() {
                 Wanted::Serve => {}
                 Wanted::Report => tell(HostEvent::Report(self.report())),
-                Wanted::Stop => break,
+                Wanted::Stop => return Ok(()),
             }
             self.twins.drain(..).for_each(|(n, m)| tell(HostEvent::Twins(n, m)));
             let (mut moved, mut timer) = self.machine.pump(&mut self.guests)?;
             let now = self.machine.clock().now();
-            lines.rest(now).map(HostEvent::More).into_iter().for_each(&mut tell);
-            let mut tell = |event| match event {
-                HostEvent::Offered(..) => tell(event),
-                event => lines.pass(now, event).into_iter().for_each(&mut tell),
-            };
+            lines.tell_rest(now, tell);
+            let mut tell = |event| lines.pass(now, event, tell);
             moved |= self.look_at_links(now, &mut tell)?;
             moved |= self.rescan(now, &mut tell);
             moved |= self.welcome(now, &mut tell)?;
@@ -271,7 +278,6 @@ impl HostNode {
                 self.machine.wait(moved, timer)?;
             }
         }
-        self.machine.close()
     }
 
     fn serve(

@@ -9,6 +9,8 @@ use wire::tlp;
 pub enum Cause {
     /// The connection was closed or reset.
     Disconnected,
+    /// This end closed it: the device belongs to another group now.
+    Moved,
     /// The far side said goodbye.
     Goodbye,
     /// Nothing was heard for the loss limit.
@@ -48,6 +50,7 @@ impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Disconnected => f.write_str("the connection was closed"),
+            Self::Moved => f.write_str("the device was moved to another group"),
             Self::Goodbye => f.write_str("the far side closed the link"),
             Self::Lost => f.write_str("nothing heard from the far side within the limit"),
             Self::Stuck => f.write_str("the far side takes nothing any more"),

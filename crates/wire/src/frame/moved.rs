@@ -12,6 +12,8 @@ pub enum MoveStatus {
     /// Refused: the device node was started without a group, so it cannot be
     /// moved.
     Fixed,
+    /// Refused: a switch node cannot be moved.
+    Switch,
     /// Refused for a reason of later times.
     Other(u8),
 }
@@ -52,6 +54,7 @@ impl Moved {
         out.put_u8(match self.status {
             MoveStatus::Done => 0,
             MoveStatus::Fixed => 1,
+            MoveStatus::Switch => 2,
             MoveStatus::Other(status) => status,
         });
         out.put_u8(self.host as u8);
@@ -66,6 +69,7 @@ impl Moved {
         let status = match payload.get_u8() {
             0 => MoveStatus::Done,
             1 => MoveStatus::Fixed,
+            2 => MoveStatus::Switch,
             other => MoveStatus::Other(other),
         };
         let host = match payload.get_u8() {

@@ -68,6 +68,7 @@ fn control_frames() {
     };
     golden(moved(MoveStatus::Done, HostAfter::Disconnected, true), "00 02 01 00 0001 0203");
     golden(moved(MoveStatus::Fixed, HostAfter::Stays, false), "01 01 00 00 0001 0203");
+    golden(moved(MoveStatus::Switch, HostAfter::Stays, false), "02 01 00 00 0001 0203");
     golden(moved(MoveStatus::Other(9), HostAfter::None, false), "09 00 00 00 0001 0203");
     let undefined = hex("00 03 00 00 0001 0203");
     assert!(matches!(Control::decode(Kind::Moved, &undefined), Err(Malformed::Field { .. })));
