@@ -93,7 +93,9 @@ return function(names, stream, follow, tlp, nvme)
     local function add_reject(tree, tvb)
         local reason, entry = tvb(HEADER + 10, 1), ""
         tree:add(f.reason, reason):add_proto_expert_info(e.rejected)
-        if (reason:uint() == 5 or reason:uint() == 6) and tvb:len() >= HEADER + 14 then
+        -- Of other versions only the first 12 bytes are known.
+        local own = tvb(HEADER + 8, 2):uint() == 2
+        if own and (reason:uint() == 5 or reason:uint() == 6) and tvb:len() >= HEADER + 14 then
             tree:add(f.rejected_entry, tvb(HEADER + 12, 2))
             entry = ", entry " .. tvb(HEADER + 12, 2):uint()
         end

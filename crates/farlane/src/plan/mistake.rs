@@ -13,11 +13,32 @@ pub fn of(text: &str, error: &Error) -> (usize, String) {
     }
     let no_value = ["key with no value", "unclosed table"].iter().any(|m| message.starts_with(m));
     match unquoted(text, &span).filter(|_| !no_value) {
-        Some((at, value)) => {
-            (at, format!("write \"{value}\" in quotes: texts and units need them"))
-        }
-        None => (span.start, message.lines().collect::<Vec<_>>().join(", ")),
+        Some((at, value)) => (at, advice(value, error)),
+        None => (span.start, said(error)),
     }
+}
+
+fn said(error: &Error) -> String {
+    error.message().lines().collect::<Vec<_>>().join(", ")
+}
+
+fn is_value(value: &str) -> bool {
+    DeTable::parse(&format!("x = {value}")).is_ok()
+}
+
+/// How to write a value that is none as it stands. In quotes, numbers and truth
+/// would be texts.
+fn advice(value: &str, error: &Error) -> String {
+    let small = value.to_ascii_lowercase();
+    if ["true", "false"].contains(&small.as_str()) {
+        return format!("write {small}, in small letters and without quotes");
+    }
+    let of_number = |c: char| c.is_ascii_digit() || c.is_whitespace() || "_.+-".contains(c);
+    if !value.chars().all(of_number) {
+        return format!("write \"{value}\" in quotes: texts and units need them");
+    }
+    // One with a single quote is a number without it.
+    if is_value(value) { said(error) } else { format!("{value} is no number") }
 }
 
 /// The first value in the line of a mistake that would be one in quotes, and
@@ -28,7 +49,6 @@ fn unquoted<'a>(text: &'a str, span: &Range<usize>) -> Option<(usize, &'a str)> 
     let line = line.split('#').next()?;
     // Of an array over several lines there is no key.
     let values = line.split_once('=').map_or(line, |(_, values)| values);
-    let is_value = |value: &str| DeTable::parse(&format!("x = {value}")).is_ok();
     values.split([',', '[', ']']).find_map(|item| {
         let item = item.trim();
         let value = item.trim_matches(['"', '\'']);
@@ -68,6 +88,27 @@ mod tests {
             ("[link", "unclosed table, expected `]`"),
         ] {
             assert_eq!(said(text).1, message, "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_and_truth_take_no_quotes() {
+        for (text, at, value) in [
+            ("seed = 08", 7, "08"),
+            ("runs = 1 2", 7, "1 2"),
+            ("size = 1_ # all", 7, "1_"),
+            ("gap = +-1", 6, "+-1"),
+        ] {
+            assert_eq!(said(text), (at, format!("{value} is no number")), "{text}");
+        }
+        assert!(!said("runs = \"1").1.contains("no number"));
+        for (text, value) in [
+            ("verify = True", "true"),
+            ("verify = FALSE # not", "false"),
+            ("verify = \"true", "true"),
+        ] {
+            let sentence = format!("write {value}, in small letters and without quotes");
+            assert_eq!(said(text), (9, sentence), "{text}");
         }
     }
 

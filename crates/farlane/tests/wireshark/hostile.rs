@@ -194,6 +194,9 @@ fn greetings_moves_and_resets_are_shown() {
     use Direction::{Down, Up};
     let folder = folder::kept("wireshark-greetings");
     let mut streams = Streams::greeted();
+    // A later version's, which has bytes of its own behind the first 12.
+    let reject = *b"FARLANE\0\x00\x03\x05\x00\x12\x34";
+    streams.frame(Up, Kind::Reject, 0, 0, &reject);
     streams.greet_again(&[0, 1, 0, 2, 0, 5, 0, 7, 0, 1, 0xaa, 0x80, 9, 0, 0]);
     let (status, host) = (MoveStatus::Done, HostAfter::Disconnected);
     for (direction, control) in [
@@ -225,6 +228,8 @@ fn greetings_moves_and_resets_are_shown() {
             "no '{what}' in line {number}: {text}"
         );
     };
+    let of_version_3 = lines[lines.len() - 12];
+    assert!(of_version_3.contains("Reject") && !of_version_3.contains("4660"), "{of_version_3}");
     shown(0, "Hello host, max payload 4096, group 5, entry 7, entry 9, required");
     shown(1, "Reject: an entry that the device does not know is required, entry 9");
     shown(2, "Reject: the versions differ");

@@ -77,6 +77,11 @@ impl DriveNode {
         self.volatile
     }
 
+    /// Changes when the drive loses what it holds.
+    pub fn incarnation(&self) -> u64 {
+        self.settings.incarnation
+    }
+
     /// The seed of what the drive holds.
     pub fn pattern(&self) -> u64 {
         self.store.seed()

@@ -10,7 +10,7 @@ mod work;
 
 pub use boot::BootError;
 pub use replay::{Operation, Replay, Timing};
-pub(crate) use software::Software;
+pub(crate) use software::{Learnt, Software};
 
 use crate::drive::MAX_TRANSFER;
 use wire::{Duration, Instant};

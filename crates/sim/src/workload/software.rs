@@ -61,8 +61,15 @@ pub(crate) struct Software {
     away: BTreeMap<usize, Instant>,
     /// Drives that are brought up again.
     returns: Vec<(usize, Return)>,
-    /// What other hosts wrote to drives, before they came here.
-    learnt: Vec<(usize, Vec<Written>)>,
+    /// Of drives that came from other hosts.
+    learnt: Vec<(usize, Learnt)>,
+}
+
+/// What another host wrote to a drive before it came here.
+pub(crate) struct Learnt {
+    /// Of the drive, with what was written: with another it has lost that.
+    pub incarnation: u64,
+    pub written: Vec<Written>,
 }
 
 /// See [`Bring::again`].
@@ -103,10 +110,10 @@ impl Software {
         }
     }
 
-    /// Whether drives are asked for the identity of their contents: worth the
-    /// requests only where some can lose them.
-    pub fn ask_for_contents(&mut self, ask: bool) {
-        self.contents = ask;
+    /// Drives are asked for the identity of their contents: worth the requests
+    /// only where some can lose them.
+    pub fn ask_for_contents(&mut self) {
+        self.contents = true;
     }
 
     /// Everything is plugged in.
@@ -158,17 +165,28 @@ impl Software {
         }
     }
 
-    /// What was written to a drive.
-    pub fn written(&self, drive: usize) -> Vec<Written> {
+    /// Whether the drive is the one that this host knows, with what it held
+    /// then. One that was not asked cannot lose it.
+    fn knows(&self, drive: usize, incarnation: u64) -> bool {
+        let identity = self.nodes.get(drive).and_then(Node::identity);
+        let contents = identity.and_then(|identity| identity.contents);
+        contents.is_none_or(|contents| contents.incarnation == incarnation)
+    }
+
+    /// What was written to a drive and is there if it has this incarnation.
+    pub fn written(&self, drive: usize, incarnation: u64) -> Vec<Written> {
+        if !self.knows(drive, incarnation) {
+            return Vec::new();
+        }
         match &self.stage {
             Stage::Working(work) => work.written(drive),
             _ => self.finished.as_ref().map_or_else(Vec::new, |work| work.written(drive)),
         }
     }
 
-    /// What another host wrote to a drive.
-    pub fn learn(&mut self, drive: usize, written: Vec<Written>) {
-        self.learnt.push((drive, written));
+    /// A drive comes from another host.
+    pub fn learn(&mut self, drive: usize, learnt: Learnt) {
+        self.learnt.push((drive, learnt));
     }
 
     /// A drive that is gone, and since when.
@@ -328,7 +346,11 @@ impl Software {
                 let patterns = self.patterns.clone();
                 let work = Jobs::new(now, fio, self.config, drives, patterns, ram, &self.rng);
                 let mut work = work.ok_or(BootError::Memory)?;
-                self.learnt.iter().for_each(|(drive, written)| work.learn(*drive, written));
+                for (drive, Learnt { incarnation, written }) in &self.learnt {
+                    if self.knows(*drive, *incarnation) {
+                        work.learn(*drive, written);
+                    }
+                }
                 Box::new(work)
             }
         };

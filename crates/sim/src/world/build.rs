@@ -204,7 +204,9 @@ impl World {
             rng,
             patterns,
         );
-        software.ask_for_contents(self.drives[drives].iter().any(DriveNode::is_volatile));
+        if self.drives[drives].iter().any(DriveNode::is_volatile) {
+            software.ask_for_contents();
+        }
         if switch.is_none() {
             software.boot();
         }

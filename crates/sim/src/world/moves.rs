@@ -2,6 +2,7 @@
 
 use super::{Move, World};
 use crate::kernel::Component;
+use crate::workload::Learnt;
 
 impl World {
     /// The tunnel link of a port of a host's switch.
@@ -15,9 +16,12 @@ impl World {
     pub(super) fn prepare_move(&mut self, planned: &Move) {
         let [first, second] = [planned.from, planned.to].map(|place| self.link_of(place));
         self.devices[second].stay_away();
-        let pattern = self.drives[self.device_drives[first]].pattern();
+        let drive = &self.drives[self.device_drives[first]];
         let [host, port] = planned.to;
-        self.hosts[host].software.holds(port, pattern);
+        self.hosts[host].software.holds(port, drive.pattern());
+        if drive.is_volatile() {
+            self.hosts[host].software.ask_for_contents();
+        }
     }
 
     /// The first host has let go and lost the link: the second may have it.
@@ -30,8 +34,9 @@ impl World {
         self.drives[drive].taken_by(self.kernel.now(), to[1] as u16, queues);
         self.device_drives[second] = drive;
         self.drive_above[drive] = (to[0], Some(second));
-        let written = self.hosts[host].software.written(port);
-        self.hosts[to[0]].software.learn(to[1], written);
+        let incarnation = self.drives[drive].incarnation();
+        let written = self.hosts[host].software.written(port, incarnation);
+        self.hosts[to[0]].software.learn(to[1], Learnt { incarnation, written });
         self.devices[second].come_back();
         self.device_components[second]
     }

@@ -5,7 +5,7 @@ use sim::drive::Timing;
 use sim::ethernet::{Rate, bridge};
 use sim::measure::{Observer, Point};
 use sim::workload::{Fio, Rw, Workload};
-use sim::world::{Move, Report};
+use sim::world::{Attached, Move, Outage, Report};
 use sim::{Config, World};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -68,6 +68,27 @@ fn a_drive_goes_to_another_host_with_what_it_holds() {
         assert!(one.drive_bytes[0] > 0 && one.drive_bytes[1] > one.drive_bytes[0]);
         assert!(one.span >= Duration::from_ms(12), "it went on to its end: {}", one.span);
         assert_eq!(watched(&config).0.digest, report.digest, "the same plan, the same digest");
+    }
+}
+
+/// What the first host wrote is gone: before the second host has the drive, or
+/// after that and before it looks.
+#[test]
+fn what_a_volatile_drive_lost_is_not_passed_on() {
+    for (runtime, moved, off) in [(12, 6, 7), (3, 12, 6)] {
+        let mut config = plan(Rw::RandWrite, Rw::Read);
+        config.moves[0].at = Instant::ZERO + Duration::from_ms(moved);
+        let from = Instant::ZERO + Duration::from_ms(off);
+        config.outages =
+            vec![Outage { station: 2, from, until: Some(from + Duration::from_ms(1)) }];
+        let Workload::Fio(work) = &mut config.hosts[0].workload else { panic!("fio's words") };
+        work.runtime = Some(Duration::from_ms(runtime));
+        let Attached::Switch(switch) = &mut config.hosts[0].attached else { panic!("a switch") };
+        switch.ports[0].drive.volatile = true;
+        let (report, _) = watched(&config);
+        let [one, two] = &report.hosts[..] else { panic!("two hosts") };
+        assert!(one.drive_bytes[0] > 0, "something was lost");
+        assert_eq!((two.verified, two.mismatches), (256, 0), "outage at {off} ms");
     }
 }
 

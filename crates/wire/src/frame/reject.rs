@@ -1,7 +1,7 @@
 //! The answer to a greeting that is turned down.
 
 use super::hello::check_magic;
-use super::{Kind, MAGIC, Malformed};
+use super::{Kind, MAGIC, Malformed, VERSION};
 use bytes::{Buf, BufMut};
 
 /// Why a greeting was turned down.
@@ -21,11 +21,12 @@ pub enum Reject {
     /// The device requires the entry of this number, which the greeting does
     /// not have.
     MissingEntry(u16),
-    /// A reason of later times.
+    /// A reason that this version does not know.
     Other(u8),
 }
 
-/// Bytes of a reject without the number of an entry: all of it in version 1.
+/// Bytes of a reject without the number of an entry: all that every version has
+/// in common.
 const SHORT: usize = 12;
 
 impl Reject {
@@ -71,8 +72,8 @@ impl Reject {
             2 => Self::Busy,
             3 => Self::Role,
             4 => Self::Group,
-            5 => Self::UnknownEntry(number()?),
-            6 => Self::MissingEntry(number()?),
+            5 if version == VERSION => Self::UnknownEntry(number()?),
+            6 if version == VERSION => Self::MissingEntry(number()?),
             other => Self::Other(other),
         };
         Ok((reason, version))

@@ -105,6 +105,11 @@ fn rejects() {
         Ok(Control::Reject { reason: Reject::Other(200), version: 9 }),
         "what a later version adds is ignored"
     );
+    for (reason, bytes) in [(5, "0003 05 00"), (6, "0003 06 00 1234")] {
+        let other = Control::Reject { reason: Reject::Other(reason), version: 3 };
+        let bytes = format!("4641524c414e4500 {bytes}");
+        assert_eq!(decoded(&bytes), Ok(other), "only 12 bytes are the same in every version");
+    }
     let short = |length| Err(Malformed::Length { kind: Kind::Reject, length });
     assert_eq!(decoded("4641524c414e4500 0002 05 00 12"), short(13));
     assert_eq!(decoded("4641524c414e4500 0002 01"), short(11));

@@ -77,9 +77,13 @@ fn of_a_later_version_only_the_number_is_read() {
     let said = cause.unwrap().to_string();
     assert!(said.contains("version 9") && said.ends_with("upgrade this node"), "{said}");
     // Whatever the reason, its numbers are those of its version.
-    let reject = "000d 02 00 00000000 00000000 4641524c414e4500 0009 02 00 ff";
-    let (cause, _) = hears(Role::Host, &hex(reject), 1);
-    assert_eq!(cause, Some(Cause::Version { own: Role::Host, theirs: 9 }));
+    for reject in [
+        "000d 02 00 00000000 00000000 4641524c414e4500 0009 02 00 ff",
+        "000c 02 00 00000000 00000000 4641524c414e4500 0009 05 00",
+    ] {
+        let (cause, _) = hears(Role::Host, &hex(reject), 1);
+        assert_eq!(cause, Some(Cause::Version { own: Role::Host, theirs: 9 }));
+    }
 }
 
 #[test]
