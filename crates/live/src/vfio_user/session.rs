@@ -136,7 +136,7 @@ impl Session {
         if let Some((id, result)) = self.poll_dma(now) {
             return Some(Action::DmaDone { id, result });
         }
-        if self.current.as_ref().is_some_and(|current| current.deadline() <= now) {
+        if self.current.as_ref().and_then(Current::deadline).is_some_and(|at| at <= now) {
             self.counters.timeouts += 1;
             self.abandon();
         }
@@ -162,7 +162,7 @@ impl Session {
 
     /// When [`poll`](Self::poll) is due without any input.
     pub fn deadline(&self) -> Option<Instant> {
-        let access = self.current.as_ref().map(Current::deadline);
+        let access = self.current.as_ref().and_then(Current::deadline);
         access.into_iter().chain(self.dma.deadline()).min()
     }
 
@@ -224,7 +224,7 @@ impl Session {
             self.counters.dropped_writes += (before - self.actions.len()) as u64;
         }
         self.presence = presence;
-        if presence == Presence::Absent && self.current.is_some() {
+        if presence == Presence::Absent {
             self.abandon();
         }
         self.advance(now);
