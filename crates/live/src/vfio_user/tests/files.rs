@@ -338,3 +338,29 @@ fn a_doorbell_does_not_wait_for_a_write_to_a_file_and_messages_delay_nothing() {
     begin(&mut session, Command::RegionWrite, access(0, 0x1000, 4, &[1, 0, 0, 0]));
     assert!(session.outgoing().is_some());
 }
+
+#[test]
+fn memory_is_unmapped_although_files_hang() {
+    const NAME: &str = "behind a file that hangs";
+    let mapped = || std::fs::read_to_string("/proc/self/maps").unwrap().contains(NAME);
+    let mut session = session();
+    let _release = hang(&session);
+    for by_leaving in [false, true] {
+        let crate::mapping::Shared { file, mapping } =
+            crate::mapping::Shared::new(NAME, 0, 0x4000).unwrap();
+        drop(mapping);
+        map(&mut session, RANGE, Some(file));
+        assert!(mapped());
+        if by_leaving {
+            session.handle(NOW, Input::Disconnected);
+        } else {
+            let (argsz, flags) = (DmaUnmap::LENGTH as u32, 0);
+            let mut unmap = Vec::new();
+            DmaUnmap { argsz, flags, address: RANGE, size: 0x4000 }.encode(&mut unmap);
+            command(&mut session, Command::DmaUnmap, unmap, None);
+        }
+        while mapped() {
+            woken(&session);
+        }
+    }
+}
