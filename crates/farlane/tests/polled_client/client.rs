@@ -20,6 +20,8 @@ use rustix::net::{
 /// No reply may take longer.
 const LIMIT: Duration = Duration::from_secs(10);
 const HEADER: usize = 16;
+/// Descriptors with one message: one more than a server takes.
+const MOST_FDS: usize = 17;
 /// SPDK's buffer for a reply.
 const LARGEST_REPLY: usize = 4096;
 
@@ -168,7 +170,7 @@ impl Client {
         message[2..4].copy_from_slice(&command.to_le_bytes());
         message[4..8].copy_from_slice(&((HEADER + payload.len()) as u32).to_le_bytes());
         message.extend_from_slice(payload);
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FDS))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         if !fds.is_empty() {
             assert!(control.push(SendAncillaryMessage::ScmRights(fds)));

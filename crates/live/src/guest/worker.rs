@@ -56,10 +56,20 @@ impl Workers {
 
     /// A worker for a client. Its thread starts with the first job.
     pub fn hire(&self) -> Worker {
+        self.with(Arc::downgrade(&self.alive))
+    }
+
+    /// A worker of the endpoint itself; its thread does not count among those
+    /// of clients.
+    pub fn own(&self) -> Worker {
+        self.with(Weak::new())
+    }
+
+    fn with(&self, alive: Weak<()>) -> Worker {
         Worker(Arc::new(Shared {
             state: Mutex::default(),
             more: Condvar::new(),
-            alive: Arc::downgrade(&self.alive),
+            alive,
             wake: self.wake.clone(),
         }))
     }

@@ -39,6 +39,8 @@ pub(super) struct Current {
     deadline: Instant,
     job: Job,
     error: Option<Errno>,
+    /// Once it is done: writes to files numbered below this are answered first.
+    behind: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -47,6 +49,8 @@ enum Job {
     Write(Write),
     /// VFIO_USER_DEVICE_RESET; `None` before it was handed to the owner.
     Reset(Option<Token>),
+    /// Nothing is left but to answer with this.
+    Answer(Vec<u8>),
 }
 
 #[derive(Debug)]
@@ -69,6 +73,8 @@ struct Write {
     reset: bool,
     waits: Option<(Token, Waits)>,
     reply: Vec<u8>,
+    /// To BARs alone, for which PCI Express has no completion.
+    posted: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,8 +84,15 @@ enum Waits {
 }
 
 impl Current {
-    pub(super) fn deadline(&self) -> Instant {
-        self.deadline
+    /// A command that is done.
+    pub(super) fn done(header: Header, deadline: Instant, answer: Vec<u8>) -> Self {
+        Self { header, deadline, job: Job::Answer(answer), error: None, behind: None }
+    }
+
+    /// When it is given up; `None` if it only waits for writes to files, which
+    /// have a deadline of their own.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.behind.is_none().then_some(self.deadline)
     }
 }
 
@@ -126,7 +139,7 @@ impl Session {
             }
             _ => Job::Reset(None),
         };
-        Ok(Current { header, deadline, job, error: None })
+        Ok(Current { header, deadline, job, error: None, behind: None })
     }
 
     fn check(&self, region: u32, offset: u64, count: u64) -> Result<(), Errno> {
@@ -140,6 +153,7 @@ impl Session {
     /// Carries the access on; false if it waits for the owner now.
     pub(super) fn step(&mut self, now: Instant, mut current: Current) -> bool {
         let done = match &mut current.job {
+            _ if current.behind.is_some() => true,
             // Too late already when its turn came: the owner is stuck.
             Job::Read(read) if !self.answers(read.request.region) || current.deadline <= now => {
                 self.fill_absent(read, read.next, read.reply.len() - FRONT);
@@ -155,13 +169,13 @@ impl Session {
                 false
             }
             Job::Reset(Some(_)) => false,
+            Job::Answer(_) => true,
         };
         if done {
-            self.finish(current);
-        } else {
-            self.current = Some(current);
+            return self.finish(current);
         }
-        done
+        self.current = Some(current);
+        false
     }
 
     fn step_read(&mut self, read: &mut Read) -> bool {
@@ -285,7 +299,7 @@ impl Session {
 
     /// Takes the owner's answer to a piece.
     pub(super) fn answer_access(&mut self, token: Token, result: Result<&[u8], Errno>) {
-        let Some(mut current) = self.current.take() else { return };
+        let Some(mut current) = self.unfinished() else { return };
         match &mut current.job {
             Job::Read(read) => {
                 if let Some(at) = read.flying.iter().position(|flying| flying.0 == token) {
@@ -322,7 +336,7 @@ impl Session {
     /// Ends the current command without the owner: what is missing of a read
     /// is all ones, what is missing of a write is lost.
     pub(super) fn abandon(&mut self) {
-        let Some(mut current) = self.current.take() else { return };
+        let Some(mut current) = self.unfinished() else { return };
         match &mut current.job {
             Job::Read(read) => {
                 for (_, at, size) in std::mem::take(&mut read.flying) {
@@ -337,11 +351,29 @@ impl Session {
                 }
             }
             Job::Reset(_) => self.function_was_reset(),
+            Job::Answer(_) => {}
         }
         self.finish(current);
     }
 
-    fn finish(&mut self, current: Current) {
+    /// The current command, if it does not only wait to be answered.
+    fn unfinished(&mut self) -> Option<Current> {
+        self.current.take_if(|current| current.behind.is_none())
+    }
+
+    /// Answers a command that is done, and returns true; or keeps it until what
+    /// the device wrote to files before is there: a completion does not pass a
+    /// posted write (PCI Express Base 4.0, section 2.4.1), and memory that the
+    /// client has back, or a device that it has reset, is not written any more.
+    /// Writes by message are not waited for: QEMU answers them under the lock
+    /// that it holds during an access.
+    pub(super) fn finish(&mut self, mut current: Current) -> bool {
+        let behind = *current.behind.get_or_insert(self.dma.next_write());
+        let posted = matches!(&current.job, Job::Write(write) if write.posted);
+        if !posted && self.dma.files_written() < behind {
+            self.current = Some(current);
+            return false;
+        }
         let Current { header, job, error, .. } = current;
         match (job, error) {
             (_, Some(errno)) => self.answer(&header, Err(errno)),
@@ -356,7 +388,9 @@ impl Session {
             }
             (Job::Write(write), None) => self.answer(&header, Ok((write.reply, Vec::new()))),
             (Job::Reset(_), None) => self.answer(&header, Ok((Vec::new(), Vec::new()))),
+            (Job::Answer(reply), None) => self.answer(&header, Ok((reply, Vec::new()))),
         }
+        true
     }
 }
 
@@ -368,8 +402,10 @@ fn gone(bytes: &[u8]) -> bool {
 
 impl Job {
     fn write(writes: impl IntoIterator<Item = (u32, u64, Bytes)>, reply: Vec<u8>) -> Self {
+        let rest: VecDeque<_> = writes.into_iter().collect();
         Self::Write(Write {
-            rest: writes.into_iter().collect(),
+            posted: rest.iter().all(|write| write.0 != region_index::CONFIG),
+            rest,
             far: VecDeque::new(),
             reset: false,
             waits: None,

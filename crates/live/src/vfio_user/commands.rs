@@ -56,7 +56,13 @@ impl Session {
             Some(Command::Version) => self.version(&message),
             Some(_) if !greeted => Err(Errno::INVAL),
             Some(Command::DmaMap) => self.dma_map(message),
-            Some(Command::DmaUnmap) => self.dma_unmap(&message),
+            Some(Command::DmaUnmap) => match self.dma_unmap(&message) {
+                Ok(reply) => {
+                    self.finish(Current::done(header, deadline, reply));
+                    return;
+                }
+                Err(errno) => Err(errno),
+            },
             Some(Command::DeviceGetInfo) => Self::device_info(&message),
             Some(Command::DeviceGetRegionInfo) => self.region_info(&message),
             Some(Command::DeviceGetRegionIoFds) => Self::region_io_fds(&message),
@@ -153,14 +159,16 @@ impl Session {
     }
 
     /// A descriptor that comes along (SPDK) is closed with the message.
-    fn dma_unmap(&mut self, message: &Incoming) -> Answer {
+    fn dma_unmap(&mut self, message: &Incoming) -> Result<Vec<u8>, Errno> {
         let unmap = DmaUnmap::decode(&message.payload).map_err(invalid)?;
         match unmap.flags {
-            0 => self.worker.dispose(self.memory.unmap(unmap.address, unmap.size)?),
-            DMA_UNMAP_FLAG_ALL => self.worker.dispose(self.memory.clear()),
+            0 => self.unmapper.dispose(self.memory.unmap(unmap.address, unmap.size)?),
+            DMA_UNMAP_FLAG_ALL => self.unmapper.dispose(self.memory.clear()),
             _ => return Err(Errno::INVAL),
         }
-        payload(|out| DmaUnmap { argsz: DmaUnmap::LENGTH as u32, ..unmap }.encode(out))
+        let mut reply = Vec::new();
+        DmaUnmap { argsz: DmaUnmap::LENGTH as u32, ..unmap }.encode(&mut reply);
+        Ok(reply)
     }
 
     fn device_info(message: &Incoming) -> Answer {

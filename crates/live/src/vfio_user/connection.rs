@@ -12,7 +12,7 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{Errno, IoSlice, IoSliceMut};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags,
+    SendAncillaryMessage, SendFlags, Shutdown,
 };
 use std::mem::MaybeUninit;
 use wire::vfio_user::{Header, RegionAccess};
@@ -20,6 +20,11 @@ use wire::vfio_user::{Header, RegionAccess};
 /// Longest payload taken: the largest region access. Longer ones are drained
 /// and refused.
 pub const MAX_PAYLOAD: usize = RegionAccess::LENGTH + MAX_DATA_XFER;
+
+/// Most descriptors that come with one call: `SCM_MAX_FD` of linux/net/scm.h.
+/// There is room for all, because those without room are closed by the kernel
+/// while we receive, and their end may take for ever.
+const MOST_FDS: usize = 253;
 
 /// A message from the client.
 #[derive(Debug)]
@@ -60,6 +65,9 @@ pub enum Closed {
     /// The client sent what is no header: there is no next message.
     #[error("the client sent no vfio-user header")]
     Malformed,
+    /// The client goes on sending descriptors with a message that has too many.
+    #[error("the client sent far more descriptors than a message may have")]
+    Descriptors,
     /// The socket failed.
     #[error("socket: {0}")]
     Io(Errno),
@@ -87,7 +95,8 @@ struct Body {
 /// One client's socket; see the module.
 #[derive(Debug)]
 pub struct Connection {
-    socket: OwnedFd,
+    /// Descriptors in it that nobody received are closed with it.
+    socket: Given,
     head: [u8; Header::SIZE],
     have: usize,
     body: Option<Body>,
@@ -100,10 +109,10 @@ pub struct Connection {
 
 impl Connection {
     /// Takes over a connected stream socket. It need not be nonblocking.
-    /// Descriptors that come and are not wanted go to `disposal`.
+    /// The socket and descriptors that are not wanted go to `disposal`.
     pub fn new(socket: OwnedFd, disposal: Disposal) -> Self {
         Self {
-            socket,
+            socket: Given::new(socket, disposal.clone()),
             head: [0; Header::SIZE],
             have: 0,
             body: None,
@@ -180,7 +189,7 @@ impl Connection {
 
     /// Reads once; `None` if there is nothing now. `into` is not empty.
     fn pull(&mut self, into: &mut [u8]) -> Result<Option<usize>, Closed> {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_MSG_FDS))];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FDS))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
         let mut slices = [IoSliceMut::new(into)];
@@ -190,10 +199,14 @@ impl Connection {
             Err(Errno::CONNRESET) => return Err(Closed::Eof),
             Err(errno) => return Err(Closed::Io(errno)),
         };
+        let lost_before = self.fds_lost;
         for message in control.drain() {
             if let RecvAncillaryMessage::ScmRights(fds) = message {
                 self.fds.extend(fds.map(|fd| Given::new(fd, self.disposal.clone())));
             }
+        }
+        if lost_before && !self.fds.is_empty() {
+            return Err(Closed::Descriptors);
         }
         if self.fds.len() > MAX_MSG_FDS || got.flags.contains(ReturnFlags::CTRUNC) {
             self.fds.clear();
@@ -245,5 +258,12 @@ impl Connection {
             }
         }
         Ok(true)
+    }
+}
+
+impl Drop for Connection {
+    /// The client sees the end at once, also if the socket is closed late.
+    fn drop(&mut self) {
+        let _ = rustix::net::shutdown(&self.socket, Shutdown::Both);
     }
 }

@@ -164,6 +164,12 @@ impl Dma {
         self.waiting.iter().filter_map(|waiting| waiting.write).min().unwrap_or(self.next_write)
     }
 
+    /// As [`writes_answered`](Self::writes_answered), of writes to files alone.
+    pub(super) fn files_written(&self) -> u64 {
+        let to_files = self.waiting.iter().filter(|waiting| waiting.id.is_none());
+        to_files.filter_map(|waiting| waiting.write).min().unwrap_or(self.next_write)
+    }
+
     /// The number the next write gets.
     pub(super) fn next_write(&self) -> u64 {
         self.next_write

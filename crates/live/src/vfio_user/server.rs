@@ -8,7 +8,7 @@ use super::dma::{DmaError, DmaId, DmaRead, DmaWrite};
 use super::info::EndpointInfo;
 use super::listener::{BindError, Listener};
 use super::session::Session;
-use crate::guest::Memory;
+use crate::guest::{Memory, Worker};
 use bytes::Bytes;
 use rustix::event::{Timespec, epoll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -19,6 +19,10 @@ use wire::Instant;
 /// Messages taken in one go, so that one client does not starve the others.
 const BATCH: usize = 64;
 
+/// Sockets of clients that were turned away and are not yet closed; at so many
+/// no more are accepted.
+const MOST_TURNED_AWAY: usize = 16;
+
 const LISTENER: u64 = 0;
 const CLIENT: u64 = 1;
 const UNMASK: u64 = 2;
@@ -28,8 +32,13 @@ const WORKERS: u64 = 3;
 #[derive(Debug)]
 pub struct Server {
     listener: Listener,
+    /// Clients that wait are heard of.
+    accepts: bool,
     connection: Option<Connection>,
     session: Session,
+    /// Closes the sockets of clients that are turned away: descriptors that
+    /// nobody received are closed with them, and their end may take for ever.
+    turned_away: Worker,
     /// Holds the listener, the client, the INTx unmask descriptor and what
     /// wakes us for workers, so that the owner has only one to wait on.
     epoll: OwnedFd,
@@ -61,7 +70,9 @@ impl Server {
         let interest = epoll::EventFlags::empty();
         Ok(Self {
             listener,
+            accepts: true,
             connection: None,
+            turned_away: session.workers.own(),
             session,
             epoll,
             interest,
@@ -116,16 +127,26 @@ impl Server {
         self.flush(now);
     }
 
+    fn wants_client(&self) -> bool {
+        self.connection.is_none() && self.session.wants_client()
+    }
+
+    /// Whether a client that waits can be taken, or at least turned away.
+    fn may_accept(&self) -> bool {
+        self.wants_client() || self.turned_away.disposals() < MOST_TURNED_AWAY
+    }
+
     fn accept(&mut self, now: Instant) {
-        while let Some(socket) = self.listener.accept() {
-            if self.connection.is_some() {
-                // Closed: it sees an end of file, not a wait for ever.
+        while self.may_accept()
+            && let Some(socket) = self.listener.accept()
+        {
+            if !self.wants_client() {
+                // It sees an end of file, not a wait for ever.
+                drop(Connection::new(socket, self.turned_away.disposal()));
                 self.session.counters.turned_away += 1;
-                continue;
-            }
-            if !self.session.wants_client() {
-                self.session.counters.turned_away += 1;
-                self.closed = Some(Closed::NoWorker);
+                if self.connection.is_none() {
+                    self.closed = Some(Closed::NoWorker);
+                }
                 continue;
             }
             self.connection = Some(Connection::new(socket, self.session.disposal()));
@@ -153,7 +174,10 @@ impl Server {
     }
 
     fn close(&mut self, now: Instant, why: Closed) {
-        self.connection = None;
+        if let Some(connection) = self.connection.take() {
+            // The worker may close it late.
+            let _ = epoll::delete(&self.epoll, connection.socket());
+        }
         self.closed = Some(why);
         self.session.handle(now, Input::Disconnected);
     }
@@ -196,6 +220,13 @@ impl Server {
                 epoll::add(&self.epoll, fd, data, once).is_ok()
             });
             self.unmask = (generation, copy);
+        }
+        if self.accepts != self.may_accept() {
+            self.accepts = !self.accepts;
+            let mut wanted = epoll::EventFlags::empty();
+            wanted.set(epoll::EventFlags::IN, self.accepts);
+            let data = epoll::EventData::new_u64(LISTENER);
+            let _ = epoll::modify(&self.epoll, self.listener.socket(), data, wanted);
         }
         let Some(connection) = &self.connection else { return };
         let mut wanted = epoll::EventFlags::RDHUP;

@@ -54,6 +54,8 @@ pub struct Session {
     pub(super) workers: Workers,
     /// The client's.
     pub(super) worker: Worker,
+    /// Unmaps memory: it waits for nobody, and is not behind files that hang.
+    pub(super) unmapper: Worker,
     /// Why the client may not stay.
     pub(super) doomed: Option<Closed>,
     pub(super) state: State,
@@ -92,6 +94,7 @@ impl Session {
             table: Table::new(msix),
             interrupts: Interrupts::new(msix.map_or(0, |msix| msix.vectors), signaller),
             worker: workers.hire(),
+            unmapper: workers.own(),
             workers,
             doomed: None,
             info,
@@ -136,7 +139,7 @@ impl Session {
         if let Some((id, result)) = self.poll_dma(now) {
             return Some(Action::DmaDone { id, result });
         }
-        if self.current.as_ref().is_some_and(|current| current.deadline() <= now) {
+        if self.current.as_ref().and_then(Current::deadline).is_some_and(|at| at <= now) {
             self.counters.timeouts += 1;
             self.abandon();
         }
@@ -162,7 +165,7 @@ impl Session {
 
     /// When [`poll`](Self::poll) is due without any input.
     pub fn deadline(&self) -> Option<Instant> {
-        let access = self.current.as_ref().map(Current::deadline);
+        let access = self.current.as_ref().and_then(Current::deadline);
         access.into_iter().chain(self.dma.deadline()).min()
     }
 
@@ -176,7 +179,7 @@ impl Session {
     /// Whether another message may be handed in.
     pub fn wants_input(&self) -> bool {
         let fds: usize = self.queue.iter().map(|(message, _)| message.fds.len()).sum();
-        let fds = fds + self.worker.disposals();
+        let fds = fds + self.worker.disposals() + self.unmapper.disposals();
         self.queue.len() < MAX_QUEUE && fds < MAX_QUEUED_FDS && self.outgoing_bytes < MAX_OUTGOING
     }
 
@@ -224,7 +227,7 @@ impl Session {
             self.counters.dropped_writes += (before - self.actions.len()) as u64;
         }
         self.presence = presence;
-        if presence == Presence::Absent && self.current.is_some() {
+        if presence == Presence::Absent {
             self.abandon();
         }
         self.advance(now);
@@ -274,7 +277,7 @@ impl Session {
         self.outgoing_bytes = 0;
         // To unmap a large guest takes long when we are the last to hold it.
         if self.memory.ranges() > 0 {
-            self.worker.dispose(self.memory.clear());
+            self.unmapper.dispose(self.memory.clear());
         }
         self.worker = self.workers.hire();
         self.doomed = None;

@@ -4,7 +4,9 @@
 use super::client::{eventfd, rung};
 use crate::guest::{Given, MOST_WORKERS};
 use crate::vfio_user::connection::{Closed, Incoming};
-use crate::vfio_user::{DMA_DEADLINE, DmaError, DmaRead, DmaWrite, Input, Session, testing};
+use crate::vfio_user::{
+    Action, DMA_DEADLINE, DmaError, DmaRead, DmaWrite, Input, Session, testing,
+};
 use bytes::Bytes;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fd::OwnedFd;
@@ -12,7 +14,9 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use wire::Instant;
-use wire::vfio_user::{Command, DmaMap, Header, IrqAction, IrqData, IrqSet};
+use wire::vfio_user::{
+    Command, DmaMap, DmaUnmap, Header, IrqAction, IrqData, IrqSet, RegionAccess, region_index,
+};
 
 const NOW: Instant = Instant::ZERO;
 const RANGE: u64 = 0x1_0000;
@@ -248,5 +252,115 @@ fn clients_that_connect_again_leave_a_bounded_number_of_threads() {
     stuck.pop();
     while !session.wants_client() {
         woken(&session);
+    }
+}
+
+/// Sends a command and does not wait for its reply.
+fn begin(session: &mut Session, command: Command, payload: Vec<u8>) {
+    let header = Header::command(2, command, payload.len());
+    let (payload, fds) = (payload.into(), Vec::new());
+    session.handle(NOW, Input::Message(Incoming { header, payload, fds, refusal: None }));
+}
+
+fn access(region: u32, offset: u64, count: u32, data: &[u8]) -> Vec<u8> {
+    let mut payload = Vec::new();
+    RegionAccess { offset, region, count }.encode(&mut payload);
+    payload.extend_from_slice(data);
+    payload
+}
+
+/// Does the owner's part of the command that is being carried out.
+fn carry_out(session: &mut Session) {
+    while let Some(action) = session.poll(NOW) {
+        match action {
+            Action::BarRead { token, length, .. } => {
+                session.reply(NOW, token, Ok(&vec![0; length]));
+            }
+            Action::Reset { token, .. } | Action::ConfigWrite { token, .. } => {
+                session.reply(NOW, token, Ok(&[]));
+            }
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn no_answer_passes_a_write_to_a_file() {
+    let mut unmap = Vec::new();
+    let (argsz, flags) = (DmaUnmap::LENGTH as u32, 0);
+    DmaUnmap { argsz, flags, address: RANGE, size: 0x4000 }.encode(&mut unmap);
+    let commands = [
+        (Command::DmaUnmap, unmap),
+        (Command::DeviceReset, Vec::new()),
+        (Command::RegionRead, access(0, 0x1c, 4, &[])),
+        (Command::RegionWrite, access(region_index::CONFIG, 4, 2, &[0, 0])),
+    ];
+    for (command, payload) in commands {
+        for released in [true, false] {
+            let file = file();
+            let (mut session, _event) = with_file(&file);
+            carry_out(&mut session);
+            let release = hang(&session);
+            let DmaWrite::Pending(write) = session.dma_write(NOW, RANGE, &[9; 4]) else { panic!() };
+            begin(&mut session, command, payload.clone());
+            carry_out(&mut session);
+            assert!(session.outgoing().is_none(), "{command:?} is answered before the write");
+            assert_eq!(session.deadline(), Some(NOW + DMA_DEADLINE), "{command:?}");
+            if released {
+                drop(release);
+                assert_eq!(ended(&mut session), (write, Ok(Bytes::new())));
+                assert_eq!(session.poll(NOW), None);
+                assert!(session.outgoing().is_some(), "{command:?} is not answered");
+            } else {
+                // The write may still land: the client goes without an answer.
+                let _ = session.poll(NOW + DMA_DEADLINE);
+                assert_eq!(session.take_doomed(), Some(Closed::WriteLost(RANGE)));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_doorbell_does_not_wait_for_a_write_to_a_file_and_messages_delay_nothing() {
+    let file = file();
+    let (mut session, _event) = with_file(&file);
+    map(&mut session, 0x3_0000, None);
+    carry_out(&mut session);
+    assert!(matches!(session.dma_write(NOW, 0x3_0000, &[6]), DmaWrite::Pending(_)));
+    assert!(session.outgoing().is_some(), "the message");
+    begin(&mut session, Command::RegionRead, access(0, 0x1c, 4, &[]));
+    carry_out(&mut session);
+    assert!(session.outgoing().is_some(), "QEMU answers no message before");
+    let (mut session, _event) = with_file(&file);
+    carry_out(&mut session);
+    let _release = hang(&session);
+    assert!(matches!(session.dma_write(NOW, RANGE, &[9; 4]), DmaWrite::Pending(_)));
+    begin(&mut session, Command::RegionWrite, access(0, 0x1000, 4, &[1, 0, 0, 0]));
+    assert!(session.outgoing().is_some());
+}
+
+#[test]
+fn memory_is_unmapped_although_files_hang() {
+    const NAME: &str = "behind a file that hangs";
+    let mapped = || std::fs::read_to_string("/proc/self/maps").unwrap().contains(NAME);
+    let mut session = session();
+    let _release = hang(&session);
+    for by_leaving in [false, true] {
+        let crate::mapping::Shared { file, mapping } =
+            crate::mapping::Shared::new(NAME, 0, 0x4000).unwrap();
+        drop(mapping);
+        map(&mut session, RANGE, Some(file));
+        assert!(mapped());
+        if by_leaving {
+            session.handle(NOW, Input::Disconnected);
+        } else {
+            let (argsz, flags) = (DmaUnmap::LENGTH as u32, 0);
+            let mut unmap = Vec::new();
+            DmaUnmap { argsz, flags, address: RANGE, size: 0x4000 }.encode(&mut unmap);
+            command(&mut session, Command::DmaUnmap, unmap, None);
+        }
+        while mapped() {
+            woken(&session);
+        }
     }
 }

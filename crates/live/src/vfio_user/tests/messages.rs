@@ -2,7 +2,8 @@
 
 use super::client::{Bench, access, bench_capabilities, eventfd, message};
 use crate::guest::Way;
-use crate::vfio_user::{Action, Server, connection::MAX_PAYLOAD, testing};
+use crate::vfio_user::connection::{Closed, MAX_PAYLOAD};
+use crate::vfio_user::{Action, Server, testing};
 use rustix::fd::AsFd;
 use wire::vfio_user::{
     Command, DeviceInfo, DmaMap, Header, IrqInfo, RegionInfo, RegionIoFds, SingleWrite, Version,
@@ -173,6 +174,12 @@ fn too_many_descriptors_are_closed_and_refused() {
     assert_eq!(bench.client.receive().header.error, Some(EMFILE));
     // Other tests open and close theirs meanwhile; a leak here would be 77.
     assert!(open() < before + 60);
+    // A message of many parts does not gather them without bound.
+    for byte in &bytes[..3] {
+        bench.client.send(&[*byte], &[event.as_fd(); 17]);
+    }
+    bench.pump();
+    assert_eq!(bench.server.take_closed(), Some(Closed::Descriptors));
 }
 
 #[test]
