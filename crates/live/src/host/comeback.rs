@@ -46,14 +46,12 @@ impl fmt::Display for News {
 pub enum State {
     /// It is the client's.
     Attached,
-    /// Its link is down. `reset`: the client has asked for a reset since, or
-    /// has gone, and expects nothing of the data any more.
-    Lost {
-        /// See above.
-        reset: bool,
-    },
+    /// Its link is down.
+    Lost,
     /// This is there, but is the client's only after a reset that it asks for.
     Waiting(Box<Node>),
+    /// Another device is there, or none: why, as the user was told.
+    Away(String),
 }
 
 /// What a client set before a reset that it did not ask for.
