@@ -41,6 +41,13 @@ impl Kept {
                 let help = "remove the record to have the contents accepted as new";
                 io::Error::new(error.kind(), format!("its record {record} {error}; {help}"))
             })?;
+        if !writable && !read_only && std::fs::symlink_metadata(&record).is_ok() {
+            // It would say of what is written now that it is what was there.
+            return Err(io::Error::other(format!(
+                "its record {record} cannot be replaced: remove the record, or make the folder \
+                 writable"
+            )));
+        }
         let mut notes = Vec::from_iter(judgement.note);
         if judgement.same && keeper.is_dirty() && !read_only {
             // What a killed process wrote may have failed to reach the medium.
