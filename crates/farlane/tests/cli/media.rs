@@ -84,10 +84,16 @@ fn a_folder_that_is_read_only_makes_the_contents_new_at_each_start() {
         mount -o remount,ro folder || exit 90
         "$2" device --listen 127.0.0.1:0 --namespace file=folder/disk.img 2> said &
         until grep -q listening said; do kill -0 $! || exit 91; sleep 0.05; done
-        kill -INT $! && wait $!
-        status=$?
+        kill -INT $! && wait $! || exit 92
         cat said >&2; ls folder
-        exit $status"#;
+        # A record of before, that nobody could mark as dirty.
+        mount -o remount,rw folder || exit 90
+        "$2" device --listen 127.0.0.1:0 --namespace file=folder/disk.img 2> said &
+        until grep -q listening said; do kill -0 $! || exit 91; sleep 0.05; done
+        kill -INT $! && wait $! || exit 92
+        mount -o remount,ro folder && test -f folder/disk.img.farlane || exit 90
+        timeout 20 "$2" device --listen 127.0.0.1:0 --namespace file=folder/disk.img && exit 93
+        true"#;
     let mut command = std::process::Command::new("unshare");
     command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh"]);
     command.arg(scratch("read-only")).arg(env!("CARGO_BIN_EXE_farlane"));
@@ -95,6 +101,9 @@ fn a_folder_that_is_read_only_makes_the_contents_new_at_each_start() {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{said}");
     assert!(said.contains("count as new at each start"), "{said}");
+    let refused = said.lines().last().unwrap_or_default();
+    assert!(refused.contains("disk.img.farlane cannot be replaced"), "{said}");
+    assert!(refused.contains("make the folder writable"), "{said}");
     assert_eq!(output.stdout, b"disk.img\n");
 }
 

@@ -16,6 +16,7 @@ const PLACE: u64 = 1000;
 
 /// What the host node says.
 const NEW: &str = "endpoint 0: new contents: what was written before is lost";
+const CHANGED: &str = "endpoint 0: has changed and stays detached";
 const BACK: &str = "endpoint 0: attached again";
 const BACK_NEW: &str = "endpoint 0: attached again with new contents";
 
@@ -173,9 +174,8 @@ fn a_drive_behind_a_switch_node_is_looked_at_when_it_is_reset() {
     device.namespace = "ram=32M".into();
     device.revive();
     switch.process.stderr.wait_for("link up", LIMIT);
-    let changed = "endpoint 0: has changed and stays detached";
     drive.reset_device();
-    host.process.stderr.wait_for(changed, LIMIT);
+    host.process.stderr.wait_for(CHANGED, LIMIT);
     (0..3).for_each(|_| drive.reset_device());
     assert!(drive.is_gone());
     // The first one is back, with new contents again.
@@ -189,8 +189,32 @@ fn a_drive_behind_a_switch_node_is_looked_at_when_it_is_reset() {
     drive.recover();
     assert!(drive.read(PLACE, 64) == vec![0; data.len()]);
     let said = host.process.stderr.text();
-    assert_eq!(said.matches(changed).count(), 1, "{said}");
+    assert_eq!(said.matches(CHANGED).count(), 1, "{said}");
     assert!(!said.contains("link down"), "{said}");
+}
+
+/// The client asked for a reset while nobody was there: that its link goes again
+/// before anybody is found changes nothing.
+#[test]
+fn a_reset_outlives_another_loss_of_the_link() {
+    let folder = folder::kept("flapping");
+    let mut device = Mortal::start(&folder, RAM);
+    let mut host = host(&folder, device.node.address());
+    let drive = Drive::attach(&host.socket(0));
+    device.kill();
+    drive.wait_until_gone();
+    drive.reset_device();
+    // Another drive is in its place for a while.
+    device.namespace = "ram=32M".into();
+    device.revive();
+    host.process.stderr.wait_for(CHANGED, LIMIT);
+    device.kill();
+    host.process.stderr.wait_for("link down", LIMIT);
+    device.namespace = RAM.into();
+    device.revive();
+    let line = host.process.stderr.wait_for("endpoint 0: ", LIMIT);
+    assert!(line.contains(BACK_NEW), "{line}");
+    assert!(!drive.is_gone());
 }
 
 /// The contents of the drive are those of before to everybody but the host
@@ -198,8 +222,12 @@ fn a_drive_behind_a_switch_node_is_looked_at_when_it_is_reset() {
 #[test]
 fn a_drive_that_another_host_had_is_new_to_a_client_that_stayed() {
     let folder = folder::kept("borrowed");
-    let any = "127.0.0.1:0".parse().unwrap();
-    let device = DeviceNode::start_with(any, &folder, "device", &[RAM], &["--group", "1"]);
+    // Its incarnation outlives a restart, the mark of the other host does not.
+    let namespace = format!("file={},size=16M", folder.join("disk.img").display());
+    let start = |address| {
+        DeviceNode::start_with(address, &folder, "device", &[&namespace], &["--group", "1"])
+    };
+    let mut device = start("127.0.0.1:0".parse().unwrap());
     let address = device.address();
     let options = ["--mmap-doorbells", "--group", "1"];
     let mut one = HostNode::start(&folder, "one", &[address], &options);
@@ -213,9 +241,14 @@ fn a_drive_that_another_host_had_is_new_to_a_client_that_stayed() {
     let mut borrowed = Drive::attach(&two.socket(0));
     assert!(borrowed.read(PLACE, 64) == first);
     borrowed.write(PLACE, &second);
-    borrowed.detach();
+    drop(borrowed);
     give(address, "1");
-    one.process.stderr.wait_for("endpoint 0: new contents: another host has had it", LIMIT);
+    let new = "endpoint 0: new contents: another host has had it";
+    one.process.stderr.wait_for(new, LIMIT);
+    device.process.kill();
+    one.process.stderr.wait_for("link down", LIMIT);
+    device = start(address);
+    one.process.stderr.wait_for(new, LIMIT);
     assert!(drive.is_gone());
     drive.reset_device();
     one.process.stderr.wait_for(BACK_NEW, LIMIT);

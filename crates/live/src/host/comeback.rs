@@ -46,14 +46,12 @@ impl fmt::Display for News {
 pub enum State {
     /// It is the client's.
     Attached,
-    /// Its link is down. `reset`: the client has asked for a reset since, or
-    /// has gone, and expects nothing of the data any more.
-    Lost {
-        /// See above.
-        reset: bool,
-    },
+    /// Its link is down.
+    Lost,
     /// This is there, but is the client's only after a reset that it asks for.
     Waiting(Box<Node>),
+    /// Another device is there, or none: why, as the user was told.
+    Away(String),
 }
 
 /// What a client set before a reset that it did not ask for.
@@ -91,8 +89,8 @@ pub struct Looked {
 }
 
 /// Looks who is at the place of `node`, where `before` was attached last, and
-/// resets the function if that is the same device, with the same contents or
-/// others; `None` if nobody answers. A device behind a switch node can have
+/// resets the function if that is the same device, shaped as `node`, with the
+/// same contents or others; `None` if nobody answers. A device behind a switch node can have
 /// been replaced unseen: no link of this host went down.
 pub async fn look_and_reset(
     bus: &Bus,
@@ -102,7 +100,11 @@ pub async fn look_and_reset(
     owner: u32,
 ) -> Option<Looked> {
     let identity = enumerate::identify(bus, node.bdf).await?;
-    let returned = before.returned(&identity, owner);
+    let mut returned = before.returned(&identity, owner);
+    if !matches!(returned, Returned::Another(_)) {
+        let shape = enumerate::shape(bus, node.bdf).await;
+        returned = returned.shaped(&node.shape(), &shape);
+    }
     if !matches!(returned, Returned::Another(_)) {
         enumerate::reset_function(bus, node, settings).await;
         enumerate::own(bus, node.bdf, identity.contents, owner).await;
@@ -200,6 +202,14 @@ mod tests {
             0x10c => 0x0001_000b,
             0x110 => 0x0141_0001,
             0x114 => incarnation,
+            // A BAR of 16 KiB and two vectors.
+            0x10 => 0xffff_c004,
+            0x14 => u32::MAX,
+            0x34 => 0x48,
+            0x48 => 0x11,
+            0x4a => 1,
+            0x4c => 0x2000,
+            0x50 => 0x3000,
             _ => 0,
         }
     }
@@ -220,7 +230,9 @@ mod tests {
         {
             let (returned, written) = look(&device(SERIAL, incarnation));
             assert_eq!(returned, Some(expected));
-            assert_eq!((written[0], written.last()), (flr, Some(&(0x11c, 9))));
+            let begin = written.iter().position(|write| *write == flr).expect("a reset");
+            let written = &written[begin..];
+            assert_eq!(written.last(), Some(&(0x11c, 9)));
             assert!(written.contains(&(0x10, 0x8000)), "its BAR again: {written:?}");
             let command = written.iter().filter(|(at, _)| *at == 4);
             assert!(command.clone().all(|(_, value)| value & 4 == 0), "no bus mastering");
@@ -228,6 +240,16 @@ mod tests {
         }
         let (returned, written) = look(&device(SERIAL + 1, 7));
         assert!(matches!(returned, Some(Returned::Another(_))) && written.is_empty());
+        let strange = [(0x10, 0xffff_8004), (0x4a, 3), (0x50, 0x3800)];
+        for (at, value) in strange {
+            let same = device(SERIAL, 7);
+            let (returned, written) =
+                look(&|offset| if offset == at { value } else { same(offset) });
+            let another = Returned::Another("other BARs or interrupts".to_owned());
+            assert_eq!(returned, Some(another), "{at:#x}");
+            assert!(!written.iter().any(|write| *write == flr || write.0 == 0x11c), "{written:?}");
+            assert!(!written.contains(&(0x10, 0x8000)), "the BAR of the one before");
+        }
         let (returned, written) = look(&|_| u32::MAX);
         assert!(returned.is_none() && written.is_empty(), "nobody");
     }

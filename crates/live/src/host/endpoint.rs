@@ -57,8 +57,12 @@ pub struct Endpoint {
     state: State,
     /// Times the link was lost: what was found before is worth nothing after.
     losses: u64,
-    /// Why it is kept away, as the user was told.
-    away: Option<String>,
+    /// The client has asked for a reset since the function was attached, or
+    /// has gone: it expects nothing of the data any more.
+    reset: bool,
+    /// What was found to be lost since the function was attached: whoever is
+    /// there later cannot make that good.
+    loss: Option<Loss>,
     /// What is to be given back to the function before anything else.
     restore: Option<Settled>,
     /// What the user has not been told yet.
@@ -101,7 +105,8 @@ impl Endpoint {
             owner: random_number() as u32 | 1,
             state: State::Attached,
             losses: 0,
-            away: None,
+            reset: false,
+            loss: None,
             restore: Some(Settled::default()),
             news: Vec::new(),
             msix: false,
@@ -218,7 +223,7 @@ impl Endpoint {
             Ended::Done => return,
             Ended::Reply(token, data) => return self.server.reply(now, token, Ok(&data)),
             Ended::Reset(token, looked, losses) => {
-                if let Some(looked) = looked.filter(|_| losses == self.losses) {
+                if losses == self.losses {
                     self.looked(now, looked);
                 }
                 token
@@ -288,11 +293,11 @@ impl Endpoint {
     /// there now is looked at, and is the client's after it.
     fn reset(&mut self, token: Token) {
         self.msix = false;
-        let place = match &mut self.state {
-            State::Attached => self.node.clone(),
+        self.reset = true;
+        let place = match &self.state {
+            State::Attached | State::Away(_) => self.node.clone(),
             State::Waiting(node) => Node::clone(node),
-            State::Lost { reset } => {
-                *reset = true;
+            State::Lost => {
                 self.begin(async move { Ended::Reply(token, Vec::new()) });
                 return;
             }
@@ -307,12 +312,17 @@ impl Endpoint {
     }
 
     /// A reset of the client is over.
-    fn looked(&mut self, now: Instant, Looked { identity, returned }: Looked) {
-        let waits = self.waits();
-        match returned {
+    fn looked(&mut self, now: Instant, looked: Option<Looked>) {
+        let attached = self.state == State::Attached;
+        let Some(Looked { identity, returned }) = looked else {
+            // Whatever answers there later was not reset.
+            self.reset &= !attached;
+            return;
+        };
+        match self.with_loss(returned) {
             Returned::Another(why) => return self.keep_away(now, why),
             Returned::NewContents(loss) => self.news.push(News::BackWithNewContents(loss)),
-            Returned::Same if waits => self.news.push(News::Back),
+            Returned::Same if !attached => self.news.push(News::Back),
             Returned::Same => {}
         }
         if let State::Waiting(node) = &self.state {
@@ -326,7 +336,7 @@ impl Endpoint {
 
     fn attach(&mut self, now: Instant) {
         self.state = State::Attached;
-        self.away = None;
+        (self.reset, self.loss) = (false, None);
         self.server.set_presence(now, Presence::Present);
     }
 
@@ -334,20 +344,18 @@ impl Endpoint {
     /// would take its blocks for those of the device before.
     fn keep_away(&mut self, now: Instant, why: String) {
         // Once, however often the client asks for a reset.
-        if self.away.as_ref() != Some(&why) {
-            self.away = Some(why.clone());
+        let state = State::Away(why.clone());
+        if std::mem::replace(&mut self.state, state.clone()) != state {
             self.news.push(News::Changed(why));
         }
-        self.state = State::Waiting(Box::new(self.node.clone()));
         self.server.set_presence(now, Presence::Absent);
     }
 
     /// The link went down: everything reads all ones from now on.
     pub fn lost(&mut self, now: Instant) {
-        self.state = State::Lost { reset: false };
+        self.state = State::Lost;
         self.losses += 1;
         self.restore = None;
-        self.away = None;
         self.server.set_presence(now, Presence::Absent);
         // Doorbells of before mean nothing to the function that comes back.
         self.backlog.retain(|action| !matches!(action, Action::BarWrite { .. }));
@@ -359,8 +367,9 @@ impl Endpoint {
         let Some(node) = node else { return self.keep_away(now, "nothing there".to_owned()) };
         // A driver knows nothing of the data before the first reset that it
         // asked for, and none at all is there without a client.
-        let unknown = !self.server.in_use() || self.state == State::Lost { reset: true };
-        let command = match self.node.returned(&node, self.owner) {
+        let unknown = !self.server.in_use() || self.reset;
+        let returned = self.node.returned(&node, self.owner);
+        let command = match self.with_loss(returned) {
             Returned::Another(why) => return self.keep_away(now, why),
             Returned::NewContents(loss) if !unknown => return self.wait(now, node, loss),
             Returned::NewContents(loss) => {
@@ -379,7 +388,19 @@ impl Endpoint {
 
     /// What is there reaches no memory of the client yet.
     fn waits(&self) -> bool {
-        matches!(self.state, State::Waiting(_))
+        matches!(self.state, State::Waiting(_) | State::Away(_))
+    }
+
+    /// What comes back now, given what came back before: a drive that another
+    /// host has had says nothing of that after a restart.
+    fn with_loss(&mut self, returned: Returned) -> Returned {
+        match (returned, self.loss) {
+            (Returned::NewContents(loss), _) | (Returned::Same, Some(loss)) => {
+                self.loss = Some(loss);
+                Returned::NewContents(loss)
+            }
+            (returned, _) => returned,
+        }
     }
 
     /// New contents under a client that knows the old ones: it sees the

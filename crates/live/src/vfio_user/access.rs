@@ -266,7 +266,7 @@ impl Session {
             }
             if !self.answers(*region) {
                 if *region == region_index::CONFIG {
-                    self.config.note_command(*offset, data);
+                    self.config.clear_command(*offset, data);
                 }
                 self.counters.dropped_writes += 1;
                 write.rest.pop_front();

@@ -309,8 +309,10 @@ impl Config {
             if self.reset_at == Some(at) && byte & 0x80 != 0 {
                 written.reset = true;
             }
-            self.note_command(at as u64, &[*byte]);
             let mask = self.shadowed[at];
+            if let Some(place) = at.checked_sub(COMMAND).and_then(|i| self.command.get_mut(i)) {
+                *place = Some((byte & !mask) | (self.far[at] & mask));
+            }
             if mask == 0xff {
                 written.far.extend(run.take());
                 continue;
@@ -351,16 +353,16 @@ impl Config {
         self.command
     }
 
-    /// Remembers what a write of `bytes` at `offset` makes of the Command
-    /// register. Also for a function that is not there: a VMM that took bus
-    /// mastering away meanwhile does not get it back.
-    pub fn note_command(&mut self, offset: u64, bytes: &[u8]) {
+    /// Remembers what a write of `bytes` at `offset` to a function that is not
+    /// there takes away in the Command register: a VMM that took bus mastering
+    /// away meanwhile does not get it back. What such a write sets means
+    /// nothing, since a driver writes what it reads, all ones, but for one bit.
+    pub fn clear_command(&mut self, offset: u64, bytes: &[u8]) {
         for (index, place) in self.command.iter_mut().enumerate() {
             let at = COMMAND + index;
             let byte = (at as u64).checked_sub(offset).and_then(|i| bytes.get(i as usize));
             if let Some(byte) = byte {
-                let mask = self.shadowed[at];
-                *place = Some((byte & !mask) | (self.far[at] & mask));
+                *place = place.map(|old| old & (byte | self.shadowed[at]));
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Who is there, and whether its data are those of before: what a host asks
 //! when a device comes back.
 
-use super::{Node, scan};
+use super::{Bar, Msix, Node, scan};
 use crate::config::contents::{self, ContentsCapability};
 use crate::config::{capability, register};
 use crate::software::Bus;
@@ -30,6 +30,10 @@ pub struct Identity {
     /// Its data, if it tells.
     pub contents: Option<Contents>,
 }
+
+/// What else a driver knows of a function: its BARs, wherever they are, with
+/// addresses of 0, and its interrupts.
+pub type Shape = (Vec<Bar>, Option<Msix>);
 
 /// What a host finds where a device was.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,6 +94,19 @@ impl Identity {
     }
 }
 
+impl Returned {
+    /// The same if the shapes are equal: other BARs or vectors are another
+    /// device.
+    #[must_use]
+    pub fn shaped(self, before: &Shape, after: &Shape) -> Self {
+        match self {
+            Self::Another(why) => Self::Another(why),
+            _ if before != after => Self::Another("other BARs or interrupts".to_owned()),
+            returned => returned,
+        }
+    }
+}
+
 impl Node {
     /// What tells it from others; `None` for a bridge.
     pub fn identity(&self) -> Option<Identity> {
@@ -98,19 +115,19 @@ impl Node {
     }
 
     /// What `after`, found where this endpoint was, means: as
-    /// [`Identity::returned`], and other BARs or vectors are another device.
+    /// [`Identity::returned`] and [`Returned::shaped`] say.
     pub fn returned(&self, after: &Self, owner: u32) -> Returned {
         let (Some(before), Some(found)) = (self.identity(), after.identity()) else {
             return Returned::Another("no endpoint".to_owned());
         };
-        let shape = |node: &Self| node.device().map(|device| (device.bars.clone(), device.msix));
-        match before.returned(&found, owner) {
-            Returned::Another(why) => Returned::Another(why),
-            _ if shape(self) != shape(after) => {
-                Returned::Another("other BARs or interrupts".to_owned())
-            }
-            returned => returned,
-        }
+        before.returned(&found, owner).shaped(&self.shape(), &after.shape())
+    }
+
+    /// See [`Shape`]; nothing for a bridge.
+    pub fn shape(&self) -> Shape {
+        let Some(device) = self.device() else { return (Vec::new(), None) };
+        let bars = device.bars.iter().map(|bar| Bar { address: 0, ..*bar });
+        (bars.collect(), device.msix)
     }
 }
 
@@ -123,6 +140,14 @@ pub async fn identify(bus: &Bus, bdf: Bdf) -> Option<Identity> {
     let id = (id as u16, (id >> 16) as u16);
     let (serial, contents) = numbers(bus, bdf, Some(id.0)).await;
     Some(Identity { id, serial, contents })
+}
+
+/// Looks at the BARs and the interrupts of the endpoint at `bdf`, which
+/// answers no memory requests after that: it has to be programmed again.
+pub async fn shape(bus: &Bus, bdf: Bdf) -> Shape {
+    let mut capabilities = scan::capabilities(bus, bdf).await.into_iter();
+    let msix = capabilities.find(|(id, _)| *id == capability::MSIX);
+    scan::shape(bus, bdf, msix.map(|(_, at)| at)).await
 }
 
 /// Writes `owner` into the function at `bdf`, if it has a place for it.

@@ -9,7 +9,7 @@ mod scan;
 mod tests;
 
 pub use assign::{Error, enable_bus_master, program, reset_function, set_msix, write_msix_entry};
-pub use identity::{Contents, Identity, Loss, Returned, identify, own};
+pub use identity::{Contents, Identity, Loss, Returned, Shape, identify, own, shape};
 
 use crate::root::ROOT_PORT;
 use crate::software::Bus;

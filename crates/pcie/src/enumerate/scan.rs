@@ -1,6 +1,6 @@
 //! Depth first through the buses.
 
-use super::identity::numbers;
+use super::identity::{Shape, numbers};
 use super::{Bar, Device, Error, Kind, Msix, Node, Port, Settings};
 use crate::config::{capability, command, register};
 use crate::software::Bus;
@@ -135,7 +135,7 @@ async fn bridge(
 }
 
 /// The capability list; a loop in it ends after 48 entries.
-async fn capabilities(bus: &Bus, bdf: Bdf) -> Vec<(u8, u16)> {
+pub(super) async fn capabilities(bus: &Bus, bdf: Bdf) -> Vec<(u8, u16)> {
     let mut found = Vec::new();
     let mut at = bus.config_read(bdf, register::CAPABILITIES, 1).await as u16 & 0xfc;
     while at >= 0x40 && found.len() < 48 {
@@ -148,6 +148,14 @@ async fn capabilities(bus: &Bus, bdf: Bdf) -> Vec<(u8, u16)> {
 
 /// Of an endpoint; `vendor` if it is asked for its contents.
 async fn device(bus: &Bus, bdf: Bdf, vendor: Option<u16>, msix: Option<u16>) -> Device {
+    let (bars, msix) = shape(bus, bdf, msix).await;
+    let (serial, contents) = numbers(bus, bdf, vendor).await;
+    Device { bars, msix, serial, contents }
+}
+
+/// BARs, without addresses, and interrupts of an endpoint with its MSI-X
+/// capability at `msix`.
+pub(super) async fn shape(bus: &Bus, bdf: Bdf, msix: Option<u16>) -> Shape {
     let msix = match msix {
         None => None,
         Some(at) => {
@@ -163,9 +171,7 @@ async fn device(bus: &Bus, bdf: Bdf, vendor: Option<u16>, msix: Option<u16>) -> 
             })
         }
     };
-    let bars = bars(bus, bdf).await;
-    let (serial, contents) = numbers(bus, bdf, vendor).await;
-    Device { bars, msix, serial, contents }
+    (bars(bus, bdf).await, msix)
 }
 
 /// Sizes the memory BARs, decoding being off meanwhile.

@@ -36,11 +36,27 @@ impl Kept {
         };
         let record = folder.path().display().to_string();
         let (writable, fresh) = (folder.is_writable(), opened.created);
-        let (keeper, judgement) = Keeper::open(folder, &found, boot, fresh).map_err(|error| {
-            let help = "remove the record to have the contents accepted as new";
-            io::Error::new(error.kind(), format!("its record {record} {error}; {help}"))
-        })?;
+        let (mut keeper, mut judgement) =
+            Keeper::open(folder, &found, boot, fresh).map_err(|error| {
+                let help = "remove the record to have the contents accepted as new";
+                io::Error::new(error.kind(), format!("its record {record} {error}; {help}"))
+            })?;
+        if !writable && !read_only && std::fs::symlink_metadata(&record).is_ok() {
+            // It would say of what is written now that it is what was there.
+            return Err(io::Error::other(format!(
+                "its record {record} cannot be replaced: remove the record, or make the folder \
+                 writable"
+            )));
+        }
         let mut notes = Vec::from_iter(judgement.note);
+        if judgement.same && keeper.is_dirty() && !read_only {
+            // What a killed process wrote may have failed to reach the medium.
+            if let Err(error) = opened.file.sync_all() {
+                keeper.renew();
+                judgement.same = false;
+                notes.push(format!("cannot be synced: {error}: its contents count as new"));
+            }
+        }
         let incarnation = match (judgement.same, read_only, writable) {
             (true, true, _) => keeper.incarnation(),
             (false, true, _) => unchanged(&opened.metadata, opened.length),

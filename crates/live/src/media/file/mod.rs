@@ -175,7 +175,15 @@ impl Shared {
         if !matches!(operation, Operation::Read { .. } | Operation::Flush) {
             self.mark().map_err(|error| status_of(&error))?;
         }
-        carry_out(&self.file, operation)
+        let flush = operation == Operation::Flush;
+        let outcome = carry_out(&self.file, operation);
+        if flush && outcome.is_err() {
+            // Linux reports pages that could not be written once: the sync at
+            // the end would know nothing of them.
+            let forgotten = self.with_record(|keeper| keeper.forget().map(|()| None));
+            self.marked.fetch_and(forgotten.is_ok(), Ordering::AcqRel);
+        }
+        outcome
     }
 
     /// Before the first write is carried out, the record says durably that

@@ -145,6 +145,49 @@ fn a_full_disk_is_capacity_exceeded() {
 }
 
 #[test]
+fn a_flush_that_failed_makes_the_contents_new() {
+    let scratch = Scratch::new("unsynced");
+    drop(scratch.open(NEW, "A"));
+    let opened = || Opened::new(&scratch.image(), false, false).unwrap();
+    let broken = || OpenOptions::new().read(true).write(true).open("/dev/full").unwrap();
+    let kept = |opened: &Opened| Kept::open(&scratch.image(), opened, false, "A").unwrap();
+    let dirty = scratch.text().replace("clean", "dirty");
+    std::fs::write(scratch.record(), &dirty).unwrap();
+    // It can be neither synced nor written to.
+    let before = kept(&opened());
+    let incarnation = before.incarnation;
+    let (news, _heard) = channel();
+    let shared = Shared {
+        file: broken(),
+        name: "full".into(),
+        marked: true.into(),
+        keeper: before.keeper.map(Mutex::new),
+        news: Mutex::new(news),
+    };
+    assert_eq!(shared.carry_out(Operation::Flush), Err(Error::Media));
+    // Even if the process is killed now, or the sync at the end succeeds.
+    assert!(!scratch.record().exists());
+    shared.with_record(Keeper::clean).unwrap();
+    assert!(!scratch.record().exists());
+    // A record that cannot be removed is replaced by one with another number.
+    std::fs::write(scratch.record(), &dirty).unwrap();
+    let mut keeper = kept(&opened()).keeper.unwrap();
+    std::fs::remove_file(scratch.record()).unwrap();
+    std::fs::create_dir(scratch.record()).unwrap();
+    assert!(keeper.forget().is_err());
+    std::fs::remove_dir(scratch.record()).unwrap();
+    keeper.clean().unwrap();
+    assert_ne!(kept(&opened()).incarnation, incarnation);
+    // Written by a killed process, and not durable.
+    std::fs::write(scratch.record(), &dirty).unwrap();
+    assert_eq!(kept(&opened()).incarnation, incarnation);
+    let failing = Opened { file: broken(), ..opened() };
+    let after = kept(&failing);
+    assert_ne!(after.incarnation, incarnation);
+    assert!(after.notes[0].contains("cannot be synced"), "{:?}", after.notes);
+}
+
+#[test]
 fn mistakes_name_the_file() {
     let scratch = Scratch::new("missing");
     scratch.fails(AS_IT_IS, &["cannot open"]);

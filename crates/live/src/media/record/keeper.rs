@@ -114,8 +114,22 @@ impl<F: Folder> Keeper<F> {
     /// next start.
     ///
     /// # Errors
-    /// If the record cannot be removed.
+    /// If the record cannot be removed. No other keeps the old number then.
     pub fn forget(&mut self) -> io::Result<()> {
+        if self.stored == Stored::Removed {
+            return Ok(());
+        }
+        self.renew();
+        self.remove()
+    }
+
+    /// Gives the contents another number, which is stored with the next change.
+    pub fn renew(&mut self) {
+        self.record.incarnation = new_incarnation();
+        self.stored = Stored::Old;
+    }
+
+    fn remove(&mut self) -> io::Result<()> {
         self.folder.remove()?;
         self.folder.sync()?;
         self.stored = Stored::Removed;
@@ -132,10 +146,10 @@ impl<F: Folder> Keeper<F> {
         self.record = record;
         if self.replace().is_err() {
             // On a full file system that makes room for another.
-            self.forget()?;
+            self.remove()?;
             if let Err(error) = self.replace() {
                 // It may be there, but not durably.
-                self.forget()?;
+                self.remove()?;
                 return Ok(Some(error));
             }
         }

@@ -43,10 +43,25 @@ fn command_keeps_memory_enabled_on_the_far_side() {
     config.overlay(4, &mut far);
     assert_eq!(far[0], 0x06);
     assert_eq!(config.command_register(), [Some(0x02), Some(0x04)]);
-    // What is written to an absent function counts for when it is back.
-    config.note_command(0, &[0, 0, 0, 0, 0x04]);
-    config.note_command(6, &[0xff]);
-    assert_eq!(config.command_register(), [Some(0x06), Some(0x04)]);
+}
+
+#[test]
+fn a_write_to_an_absent_function_only_takes_bits_away() {
+    let mut config = config();
+    // A function that never had any.
+    config.clear_command(4, &[0xff, 0xff]);
+    assert_eq!(config.command_register(), [None, None]);
+    config.write(4, &[0x06, 0x00]);
+    config.clear_command(0, &[0, 0, 0, 0, 0xff]);
+    config.clear_command(6, &[0]);
+    assert_eq!(config.command_register(), [Some(0x06), Some(0x00)]);
+    // Linux pci_clear_master: FFFFh was read.
+    config.clear_command(4, &[0xfb, 0xff]);
+    assert_eq!(config.command_register(), [Some(0x02), Some(0x00)]);
+    config.clear_command(4, &[0xff, 0xff]);
+    assert_eq!(config.command_register(), [Some(0x02), Some(0x00)]);
+    config.clear_command(4, &[0x00, 0x00]);
+    assert_eq!(config.command_register(), [Some(0x02), Some(0x00)], "memory space stays");
     config.reset();
     assert_eq!(config.command_register(), [None, None]);
 }
