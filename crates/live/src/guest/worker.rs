@@ -275,10 +275,16 @@ impl Shared {
             state.drops -= usize::from(dropped);
             let wanted = !state.dismissed;
             state.ended.extend(ended.filter(|_| wanted));
-            // The loop looks at results, and at whether there is room again.
-            let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+            self.wake();
         }
         drop((state, alive));
+        // Only now is there room for another client's thread.
+        self.wake();
+    }
+
+    /// Has the node's loop look at what has changed.
+    fn wake(&self) {
+        let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
     }
 }
 
