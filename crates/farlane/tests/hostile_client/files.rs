@@ -15,10 +15,8 @@ const MOST: usize = 16;
 /// Comes with such a file, has the device read it, and goes; whether it was
 /// let in.
 fn visit(socket: &Path, system: &FileSystem, time: usize) -> bool {
-    if Client::try_attach(socket).is_none() {
-        return false;
-    }
-    let (mut drive, before) = (Drive::attach(socket), system.reads());
+    let Some(mut drive) = Drive::try_attach(socket) else { return false };
+    let before = system.reads();
     drive.client().map_file(system.file(time), ADDRESS, fuse::SIZE);
     drive.begin_write_from(ADDRESS);
     let deadline = Instant::now() + LIMIT;

@@ -136,16 +136,22 @@ impl Drive {
 
     /// The same, with doorbells in the page that is polled or as registers.
     pub fn attach_to(socket: &Path, mapped: bool) -> Self {
-        Self::bring_up(socket, Memory::new(ADDRESS, SIZE), mapped)
+        Self::bring_up(Client::attach(socket), Memory::new(ADDRESS, SIZE), mapped)
+    }
+
+    /// As [`attach`](Self::attach); `None` if the server turns it away.
+    pub fn try_attach(socket: &Path) -> Option<Self> {
+        let client = Client::try_attach(socket)?;
+        Some(Self::bring_up(client, Memory::new(ADDRESS, SIZE), true))
     }
 
     /// The same with memory of its own, [`SIZE`] bytes or more at [`ADDRESS`].
     pub fn attach_with(socket: &Path, memory: Memory) -> Self {
-        Self::bring_up(socket, memory, true)
+        Self::bring_up(Client::attach(socket), memory, true)
     }
 
-    fn bring_up(socket: &Path, memory: Memory, mapped: bool) -> Self {
-        let mut drive = Self::connect_with(socket, memory, mapped);
+    fn bring_up(client: Client, memory: Memory, mapped: bool) -> Self {
+        let mut drive = Self::connect_with(client, memory, mapped);
         // Bus master and no INTx; memory space and the BARs are left alone.
         let command = drive.client.read(CONFIG, COMMAND, 2);
         drive.client.write(CONFIG, COMMAND, 2, command | 0x404);
@@ -156,11 +162,10 @@ impl Drive {
 
     /// Connects and leaves the function as it is.
     pub fn connect(socket: &Path) -> Self {
-        Self::connect_with(socket, Memory::new(ADDRESS, SIZE), true)
+        Self::connect_with(Client::attach(socket), Memory::new(ADDRESS, SIZE), true)
     }
 
-    fn connect_with(socket: &Path, memory: Memory, mapped: bool) -> Self {
-        let client = Client::attach(socket);
+    fn connect_with(client: Client, memory: Memory, mapped: bool) -> Self {
         let doorbells = if mapped { client.doorbells() } else { Doorbells::Registers };
         client.map(&memory);
         Self { client, memory, doorbells, admin: Queue::new(0, ADMIN), io: Queue::new(1, IO) }

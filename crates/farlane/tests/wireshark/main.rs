@@ -12,8 +12,10 @@ mod simulated;
 mod tshark;
 
 #[path = "../polled_client/client.rs"]
+#[allow(dead_code, reason = "the polled and the hostile client use the rest of it")]
 mod client;
 #[path = "../polled_client/drive.rs"]
+#[allow(dead_code, reason = "the polled and the hostile client use the rest of it")]
 mod drive;
 #[path = "../guest/folder.rs"]
 #[allow(dead_code, reason = "the guest tests use the rest of it")]
