@@ -247,7 +247,7 @@ fn a_drive_that_another_host_had_is_new_to_a_client_that_stayed() {
     one.process.stderr.wait_for(new, LIMIT);
     device.process.kill();
     one.process.stderr.wait_for("link down", LIMIT);
-    let _device = start(address);
+    let _again = start(address);
     one.process.stderr.wait_for(new, LIMIT);
     assert!(drive.is_gone());
     drive.reset_device();

@@ -270,19 +270,28 @@ impl Endpoint {
                     });
                 }
             }
-            Action::Reset { token, .. } => self.reset(token),
+            Action::Reset { token, .. } => {
+                self.drop_deferred();
+                self.reset(token);
+            }
             Action::ClientGone { token } => {
                 // The device still waits for what nobody will answer now.
                 let pending = std::mem::take(&mut self.reads).into_values();
-                let deferred = self.deferred.drain(..).filter_map(|deferred| match deferred {
-                    Deferred::Read { token, .. } => Some(token),
-                    Deferred::Write { .. } | Deferred::Interrupt(_) => None,
-                });
-                self.answers.extend(pending.chain(deferred).map(|token| (token, None)));
-                self.deferred_bytes = 0;
+                self.answers.extend(pending.map(|token| (token, None)));
+                self.drop_deferred();
                 self.reset(token);
             }
         }
+    }
+
+    /// What the device did before its reset reaches nobody after it.
+    fn drop_deferred(&mut self) {
+        let reads = self.deferred.drain(..).filter_map(|deferred| match deferred {
+            Deferred::Read { token, .. } => Some(token),
+            Deferred::Write { .. } | Deferred::Interrupt(_) => None,
+        });
+        self.answers.extend(reads.map(|token| (token, None)));
+        self.deferred_bytes = 0;
     }
 
     fn begin(&mut self, software: impl Future<Output = Ended> + 'static) {
