@@ -27,7 +27,6 @@ mod files;
 mod interrupts;
 mod messages;
 mod pages;
-mod sockets;
 
 use drive::{BLOCK, Drive};
 use node::{DeviceNode, HostNode};
