@@ -27,6 +27,7 @@ mod files;
 mod interrupts;
 mod messages;
 mod pages;
+mod sockets;
 
 use drive::{BLOCK, Drive};
 use node::{DeviceNode, HostNode};

@@ -165,7 +165,13 @@ impl Client {
         self.receive(command)
     }
 
-    fn send(&self, command: u16, payload: &[u8], fds: &[BorrowedFd<'_>]) -> rustix::io::Result<()> {
+    /// Sends a command; [`receive`](Self::receive) its answer next.
+    pub fn send(
+        &self,
+        command: u16,
+        payload: &[u8],
+        fds: &[BorrowedFd<'_>],
+    ) -> rustix::io::Result<()> {
         let mut message = vec![0; HEADER];
         message[2..4].copy_from_slice(&command.to_le_bytes());
         message[4..8].copy_from_slice(&((HEADER + payload.len()) as u32).to_le_bytes());
@@ -182,7 +188,7 @@ impl Client {
 
     /// The header in one read, the payload in another: a reply that was sent in
     /// pieces would be cut.
-    fn receive(&self, command: u16) -> Result<(Vec<u8>, Vec<OwnedFd>), u32> {
+    pub fn receive(&self, command: u16) -> Result<(Vec<u8>, Vec<OwnedFd>), u32> {
         let mut header = [0; HEADER];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(8))];
         let mut control = RecvAncillaryBuffer::new(&mut space);

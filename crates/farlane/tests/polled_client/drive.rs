@@ -76,7 +76,7 @@ impl Queue {
     /// Starts a command; its identifier.
     fn submit(&mut self, (client, memory, doorbells): Place<'_>, command: Command) -> u16 {
         let number = self.commands;
-        self.commands += 1;
+        self.commands = self.commands.wrapping_add(1);
         let mut entry = Vec::new();
         entry.extend((u32::from(command.opcode) | u32::from(number) << 16).to_le_bytes());
         entry.extend(command.namespace.to_le_bytes());

@@ -131,6 +131,13 @@ fn one_descriptor_tells_when_there_is_something_to_do() {
     drop(client);
     assert!(ready(&server));
     server.service(Instant::ZERO);
-    assert!(!ready(&server) && !server.connected());
-    assert!(server.take_closed().is_some());
+    assert!(!server.connected() && server.take_closed().is_some());
+    // The client's thread wakes us when it has closed the socket, and at its end.
+    for wakes in 0.. {
+        if !ready(&server) {
+            break;
+        }
+        assert!(wakes < 2, "nothing to do, and ready all the same");
+        server.service(Instant::ZERO);
+    }
 }
