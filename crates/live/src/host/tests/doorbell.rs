@@ -2,8 +2,8 @@
 //! message is read, and arrives although a register before it is not answered.
 
 use crate::attached::{Activity, Attached, Switch};
-use crate::host::HostNode;
 use crate::host::lines::HostLines;
+use crate::host::{HostEvent, HostNode, News};
 use crate::links::Links;
 use crate::net::{Address, Incoming, RawSettings};
 use crate::poller::{Poller, Waiting};
@@ -142,6 +142,12 @@ fn a_doorbell_goes_in_the_turn_in_which_it_is_read() {
     let mut near = host(announced.recv().unwrap(), &folder.0);
     let mut lines = HostLines::default();
     let client = client(&folder.0);
+    // The link that came up is looked at first.
+    let mut back = false;
+    while !back {
+        let mut tell = |event| back |= matches!(event, HostEvent::Endpoint(0, News::Back));
+        near.turn(&mut lines, &mut tell).unwrap();
+    }
     // A register of the far side comes when all before it is done.
     client.send(&message(2, Command::RegionRead.number(), &access(0, 0, 4, &[]), false), &[]);
     for _ in 0..2 {
