@@ -128,6 +128,11 @@ fn client(folder: &Path) -> Client {
     client
 }
 
+/// The host node looks below a link that came up, and is done with that.
+fn is_back(event: &HostEvent) -> bool {
+    matches!(event, HostEvent::Endpoint(0, News::Back))
+}
+
 /// Sends a posted write of `LENGTH`.
 fn ring(client: &Client) {
     let write = access(0, register::LENGTH, 4, &77_u32.to_le_bytes());
@@ -142,11 +147,9 @@ fn a_doorbell_goes_in_the_turn_in_which_it_is_read() {
     let mut near = host(announced.recv().unwrap(), &folder.0);
     let mut lines = HostLines::default();
     let client = client(&folder.0);
-    // The link that came up is looked at first.
     let mut back = false;
     while !back {
-        let mut tell = |event| back |= matches!(event, HostEvent::Endpoint(0, News::Back));
-        near.turn(&mut lines, &mut tell).unwrap();
+        near.turn(&mut lines, &mut |event| back |= is_back(&event)).unwrap();
     }
     // A register of the far side comes when all before it is done.
     client.send(&message(2, Command::RegionRead.number(), &access(0, 0, 4, &[]), false), &[]);
@@ -177,9 +180,12 @@ fn a_doorbell_does_not_wait_for_a_register_that_is_not_answered() {
     let path = folder.0.clone();
     let (ready, offered) = channel();
     let (near_waker, near) = thread(move |wake| {
-        let mut node = host(peer, &path);
-        ready.send(()).unwrap();
-        node.run(wake.as_fd(), wanted(&wake), |_| {}).unwrap();
+        let tell = |event| {
+            if is_back(&event) {
+                ready.send(()).unwrap();
+            }
+        };
+        host(peer, &path).run(wake.as_fd(), wanted(&wake), tell).unwrap();
     });
     offered.recv().unwrap();
     let client = client(&folder.0);
