@@ -11,4 +11,11 @@
 //! happened; those that *mutate* change what the owner decides; `poll` yields
 //! the next thing to do, at last when it wants to be called again.
 
+pub mod host;
+pub mod links;
 pub mod path;
+pub mod switch;
+
+pub use host::HostNode;
+pub use links::LinkEvent;
+pub use switch::SwitchNode;
