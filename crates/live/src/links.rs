@@ -368,13 +368,13 @@ mod tests {
         while heard(&node) < end.counters().bytes_sent {
             links.service(now, &mut node, &poller).unwrap();
         }
-        now = now + Duration::from_ms(100);
+        now += Duration::from_ms(100);
         if hears {
             let tunnel::Output::Transmit(bytes) = end.poll(now) else { panic!("no keepalive") };
             far.send(bytes.into()).unwrap();
             poller.wait(&clock, None).unwrap();
         }
-        now = now + Duration::from_ms(5_000);
+        now += Duration::from_ms(5_000);
         links.service(now, &mut node, &poller).unwrap();
         node.is_up(0)
     }

@@ -127,7 +127,7 @@ fn a_path_that_ends_is_made_anew() {
 /// A node that got no processor for longer than the loss limit.
 fn sleeps(hears: bool) -> bool {
     let (mut world, _) = World::up(1, None);
-    world.now = world.now + ms(5_000);
+    world.now += ms(5_000);
     // The far side spoke meanwhile, and is heard at last.
     if hears {
         let bytes = keepalive(&mut world);
