@@ -15,6 +15,8 @@ pub mod host;
 pub mod links;
 pub mod path;
 pub mod switch;
+#[cfg(test)]
+mod world;
 
 pub use host::HostNode;
 pub use links::LinkEvent;
