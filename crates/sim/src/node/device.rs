@@ -1,6 +1,7 @@
 //! A device node's end of a link: the unchanged downstream switch port, with a
 //! PCIe link below it.
 
+use super::port::{self, Port};
 use super::switch::largest_frame;
 use super::{Context, DriveNode, earliest};
 use crate::kernel::Component;
@@ -8,58 +9,16 @@ use crate::measure::{Point, Segment};
 use crate::network::Network;
 use crate::pcie::{Intake, Link, Received};
 use crate::transport::{End, Stream, Transport};
-use pcie::{Function, Input, OrderedQueue, Output, Ready};
 use switch::aggregate::Policy;
 use switch::congestion::Rate;
 use switch::downstream::{self, Downstream};
 use switch::egress::Egress;
 use switch::tunnel;
 use wire::Instant;
-use wire::tlp::{Class, Tlp};
-
-/// TLPs of each class that wait between the tunnel and the link below: those
-/// beyond stay in the tunnel, which returns no credits for them.
-const MOST: usize = 8;
-
-/// What the downstream port takes for its function: the near end of the link.
-#[derive(Debug, Default)]
-struct Port {
-    down: OrderedQueue,
-    up: OrderedQueue,
-    reset: bool,
-}
-
-impl Function for Port {
-    fn handle(&mut self, _: Instant, input: Input) {
-        match input {
-            Input::Tlp(tlp) => self.down.push(tlp),
-            Input::HotReset => {
-                self.down.clear();
-                self.up.clear();
-                self.reset = true;
-            }
-        }
-    }
-
-    fn poll(&mut self, _: Instant, ready: Ready) -> Output {
-        self.up.pop(ready).map_or(Output::Timeout(None), Output::Tlp)
-    }
-
-    fn ready(&self) -> Ready {
-        Class::ALL
-            .into_iter()
-            .fold(Ready::NONE, |ready, class| ready.with(class, self.down.len(class) < MOST))
-    }
-}
+use wire::tlp::Tlp;
 
 /// What instances of a node that lost its power differ by.
 const INSTANCES: u64 = 1 << 40;
-
-fn reset(link: &mut Link, context: &mut Context) {
-    link.reset(|mark| {
-        context.journeys.remove(mark);
-    });
-}
 
 /// See the module.
 #[derive(Debug)]
@@ -92,7 +51,7 @@ impl DeviceNode {
     pub fn new(number: u16, settings: tunnel::Settings, limit: Option<Rate>) -> Self {
         let max_payload = usize::from(settings.max_payload);
         let egress = Egress::new(1, largest_frame(max_payload), limit);
-        let downstream = Downstream::new(settings, Port::default());
+        let downstream = Downstream::new(settings, Port::new(port::MOST));
         let (connected, away) = (false, false);
         Self { number, settings, downstream, egress, max_payload, connected, away }
     }
@@ -106,14 +65,14 @@ impl DeviceNode {
     /// nothing.
     pub fn power_cycle(&mut self, around: Around, context: &mut Context) {
         self.settings.instance += INSTANCES;
-        self.downstream = Downstream::new(self.settings, Port::default());
+        self.downstream = Downstream::new(self.settings, Port::new(port::MOST));
         if std::mem::take(&mut self.connected) {
             context.observe_link(Point::TunnelDevice(self.number), false);
         }
         around.streams.iter_mut().for_each(|stream| stream.clear(context.journeys));
         around.link.settle_up(context.now);
         around.link.up.set_intake(Intake::Woken);
-        reset(around.link, context);
+        port::clear(around.link, context.journeys);
         around.drive.power_cycle(context.now);
     }
 
@@ -203,8 +162,7 @@ impl DeviceNode {
                 }
             }
         };
-        if std::mem::take(&mut self.downstream.function_mut().reset) {
-            reset(link, context);
+        if self.downstream.function_mut().pass_reset(link, context.journeys) {
             drive.hot_reset(now);
         }
         link.up.set_intake(self.intake(room, transport));
@@ -215,7 +173,7 @@ impl DeviceNode {
             context.kernel.arm_by(far, at);
         }
         let network = transport.next(now, End::Device);
-        let waits = !self.downstream.function().down.is_empty();
+        let waits = self.downstream.function().waits_for_link();
         let wire = link.down.next_ready(now).filter(|_| waits);
         earliest([timer, network, link.up.next_arrival(), wire, self.egress.held_until(now)])
     }
@@ -224,11 +182,7 @@ impl DeviceNode {
     fn receive_below(&mut self, link: &mut Link, up: &mut Stream, context: &mut Context) {
         let now = context.now;
         link.arrive_up(now);
-        loop {
-            let port = self.downstream.function();
-            let room = |class| port.up.len(class) < MOST;
-            let ready = Class::ALL.into_iter().fold(Ready::NONE, |r, c| r.with(c, room(c)));
-            let Some(received) = link.take_up(now, ready) else { return };
+        while let Some(received) = link.take_up(now, self.downstream.function().room_up()) {
             self.take(now, received, up, context);
         }
     }
@@ -253,7 +207,7 @@ impl DeviceNode {
         context.observe(received.started, point, true, &received.tlp);
         context.journeys.advance(received.tlp.mark, at, Segment::Pcie);
         up.queued(received.tlp.class(), received.tlp.mark);
-        self.downstream.function_mut().up.push(received.tlp);
+        self.downstream.function_mut().push_up(received.tlp);
     }
 
     /// What comes from below while the network takes nothing, and says when it
@@ -264,7 +218,7 @@ impl DeviceNode {
             && transport.tells_of_room()
             && tunnel.is_up()
             && !matches!(self.settings.aggregation, Policy::Wait(_))
-            && self.downstream.function().up.is_empty()
+            && self.downstream.function().is_empty_up()
             && tunnel.queue().has_room(Intake::MOST, Intake::MOST * self.max_payload);
         if waits { Intake::All } else { Intake::Woken }
     }
@@ -275,7 +229,7 @@ impl DeviceNode {
         let mut moved = false;
         loop {
             let ready = link.down.ready(now, self.max_payload);
-            let tlp: Option<Tlp> = self.downstream.function_mut().down.pop(ready);
+            let tlp: Option<Tlp> = self.downstream.function_mut().next_down(ready);
             let Some(mut tlp) = tlp else { return moved };
             tlp.mark = down.delivered(tlp.class());
             context.journey_goes_on(&mut tlp);
