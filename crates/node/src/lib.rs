@@ -11,4 +11,8 @@
 //! happened; those that *mutate* change what the owner decides; `poll` yields
 //! the next thing to do, at last when it wants to be called again.
 
+pub mod device;
 pub mod path;
+
+pub use device::DeviceNode;
+pub use path::PathId;
