@@ -243,8 +243,7 @@ impl<A: Attached> DeviceNode<A> {
 
     /// Whether the host has had everything that it asked for.
     fn is_drained(&mut self) -> bool {
-        self.node.link().is_none()
-            || self.node.function_mut().drain() && self.node.has_sent_all()
+        self.node.link().is_none() || self.node.function_mut().drain() && self.node.has_sent_all()
     }
 
     /// One look at everything; whether anything happened, and when to look
@@ -322,11 +321,7 @@ impl<A: Attached> DeviceNode<A> {
 
     /// Does what the node wants; whether it wanted anything, and when to ask
     /// it again.
-    fn act(
-        &mut self,
-        now: Instant,
-        tell: &mut impl FnMut(DeviceEvent),
-    ) -> (bool, Option<Instant>) {
+    fn act(&mut self, now: Instant, tell: &mut impl FnMut(DeviceEvent)) -> (bool, Option<Instant>) {
         let mut acted = false;
         loop {
             match self.node.poll(now) {

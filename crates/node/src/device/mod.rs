@@ -103,6 +103,8 @@ pub struct DeviceNode<F> {
     visitors: Visitors,
     egress: Egress,
     frame: usize,
+    /// The node ends.
+    over: bool,
     outputs: VecDeque<Output>,
 }
 
@@ -118,6 +120,7 @@ impl<F: Function> DeviceNode<F> {
             visitors: Visitors::new(settings),
             egress: Egress::new(1, frame, None),
             frame,
+            over: false,
             outputs: VecDeque::new(),
         }
     }
@@ -198,14 +201,17 @@ impl<F: Function> DeviceNode<F> {
         match input {
             path::Input::Received(bytes) => self.downstream.handle(now, Input::Received(bytes)),
             path::Input::Room(bytes) if host.end.is_none() => host.room = bytes,
+            // A goodbye needs no more than there was.
+            path::Input::Room(bytes) => host.room = host.room.min(bytes),
             path::Input::Gone => (host.room, host.end) = (0, host.end.or(Some(End::Gone))),
             _ => {}
         }
     }
 
-    /// Tells the host that the link ends on purpose, and closes its path: the
-    /// node ends.
+    /// Tells the host that the link ends on purpose, and closes its path. The
+    /// node ends: what is attached is not reset, and takes no other host.
     pub fn leave(&mut self) {
+        self.over = true;
         self.end_link(End::Left);
     }
 
@@ -229,10 +235,9 @@ impl<F: Function> DeviceNode<F> {
                     continue;
                 }
             };
-            self.serve_visitors(now);
+            let visitors = if self.over { None } else { self.serve_visitors(now) };
             if self.outputs.is_empty() {
-                let timers = [link, self.visitors.timer(), self.held_until(now)];
-                return Output::Timeout(next_timer(timers));
+                return Output::Timeout(next_timer([link, visitors, self.held_until(now)]));
             }
         }
     }
@@ -287,8 +292,8 @@ impl<F: Function> DeviceNode<F> {
     }
 
     /// Looks at who else is there: a host may be among them, or somebody who
-    /// moves the device.
-    fn serve_visitors(&mut self, now: Instant) {
+    /// moves the device. Yields when to look again.
+    fn serve_visitors(&mut self, now: Instant) -> Option<Instant> {
         let wanted = self.host.is_none();
         if let Some(chosen) = self.visitors.serve(now, wanted, self.group, &mut self.outputs) {
             let (path, received) = (chosen.path, chosen.greeting);
@@ -302,6 +307,7 @@ impl<F: Function> DeviceNode<F> {
             self.visitors.answer_move(answer);
             self.outputs.push_back(Output::Event(Event::Moved { by, group, answer }));
         }
+        self.visitors.timer()
     }
 
     /// The device is to belong to another group: a host that does not is left,

@@ -136,7 +136,7 @@ impl Visitors {
                 tunnel.handle(now, Input::Received(bytes));
             }
             (path::Input::Received(bytes), None) => visitor.greeting.extend_from_slice(&bytes),
-            (path::Input::Room(bytes), _) => visitor.room = bytes,
+            (path::Input::Room(bytes), _) if !visitor.gone => visitor.room = bytes,
             (path::Input::Gone, _) => (visitor.room, visitor.gone) = (0, true),
             _ => {}
         }
