@@ -9,6 +9,8 @@ mod memory;
 mod node;
 mod probe;
 mod summary;
+#[cfg(test)]
+mod tests;
 mod twins;
 
 pub use comeback::News;

@@ -260,16 +260,7 @@ impl HostNode {
                 Wanted::Report => tell(HostEvent::Report(self.report())),
                 Wanted::Stop => return Ok(()),
             }
-            self.twins.drain(..).for_each(|(n, m)| tell(HostEvent::Twins(n, m)));
-            let (mut moved, mut timer) = self.machine.pump(&mut self.guests)?;
-            let now = self.machine.clock().now();
-            lines.tell_rest(now, tell);
-            let mut tell = |event| lines.pass(now, event, tell);
-            moved |= self.look_at_links(now, &mut tell)?;
-            moved |= self.rescan(now, &mut tell);
-            moved |= self.welcome(now, &mut tell)?;
-            moved |= self.serve(now, &mut timer, &mut tell);
-            timer = next_timer([timer, lines.timer()]);
+            let (moved, timer) = self.turn(lines, tell)?;
             if !moved && self.spin_for_doorbells && self.connected.contains(&true) {
                 // Nobody wakes us for a store, and whoever makes one may have
                 // been put on this very core.
@@ -280,17 +271,39 @@ impl HostNode {
         }
     }
 
-    fn serve(
+    /// Moves everything that can move once. Yields whether anything did, and
+    /// when to look again at the latest.
+    pub(super) fn turn(
         &mut self,
-        now: Instant,
-        timer: &mut Option<Instant>,
+        lines: &mut HostLines,
         tell: &mut impl FnMut(HostEvent),
-    ) -> bool {
+    ) -> io::Result<(bool, Option<Instant>)> {
+        self.twins.drain(..).for_each(|(n, m)| tell(HostEvent::Twins(n, m)));
+        // What VMMs write reaches the links in this turn, and what comes
+        // of it reaches them in this turn too.
+        let now = self.machine.clock().now();
+        let served = self.serve(now, &mut |event| lines.pass(now, event, tell));
+        let (pumped, timer) = self.machine.pump(&mut self.guests)?;
+        let now = self.machine.clock().now();
+        lines.tell_rest(now, tell);
+        let mut tell = |event| lines.pass(now, event, tell);
+        let mut moved = served | pumped;
+        moved |= self.look_at_links(now, &mut tell)?;
+        moved |= self.rescan(now, &mut tell);
+        moved |= self.welcome(now, &mut tell)?;
+        let mut deadlines = lines.timer();
+        for endpoint in &mut self.guests.endpoints {
+            moved |= endpoint.go_on(now);
+            deadlines = next_timer([deadlines, endpoint.server().deadline()]);
+        }
+        Ok((moved, next_timer([timer, deadlines])))
+    }
+
+    fn serve(&mut self, now: Instant, tell: &mut impl FnMut(HostEvent)) -> bool {
         let mut moved = false;
         for number in 0..self.guests.endpoints.len() {
             let endpoint = &mut self.guests.endpoints[number];
             moved |= endpoint.service(now);
-            *timer = next_timer([*timer, endpoint.server().deadline()]);
             for (token, data) in std::mem::take(&mut endpoint.answers) {
                 moved = true;
                 self.machine.host_data(token, data);

@@ -1,15 +1,15 @@
 //! What every node of a world shares.
 
 use crate::kernel::Kernel;
-use crate::measure::{CommandRecord, Marks, Observer, Point, Tracker};
+use crate::measure::{CommandRecord, Journey, Journeys, Observer, Point, Segment, Tracker};
 use wire::Instant;
-use wire::tlp::{Packet, Tlp};
+use wire::tlp::{Mark, Packet, Tlp};
 
 /// Borrowed from the world for one dispatch.
 pub(crate) struct Context<'a> {
     pub now: Instant,
     pub kernel: &'a mut Kernel,
-    pub marks: &'a mut Marks,
+    pub journeys: &'a mut Journeys,
     pub tracker: &'a mut Tracker,
     pub observer: &'a mut Option<Box<dyn Observer>>,
 }
@@ -37,6 +37,21 @@ impl Context<'_> {
         let digest = self.kernel.digest_mut();
         digest.word(kind);
         digest.bytes(bytes);
+    }
+
+    /// A TLP that came over a PCIe link has reached its end at `at`.
+    pub fn journey_ends(&mut self, at: Instant, tlp: &mut Tlp) -> Journey {
+        let journey = self.journeys.remove(std::mem::take(&mut tlp.mark));
+        let mut journey = journey.unwrap_or_else(|| Journey::new(at));
+        journey.advance(at, Segment::Pcie);
+        journey
+    }
+
+    /// A TLP leaves a node of the switch; one that begins there has no mark.
+    pub fn journey_goes_on(&mut self, tlp: &mut Tlp) {
+        if tlp.mark == Mark::NONE {
+            tlp.mark = self.journeys.insert(Journey::new(self.now));
+        }
     }
 
     pub fn observe(&mut self, at: Instant, point: Point, up: bool, tlp: &Tlp) {

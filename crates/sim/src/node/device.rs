@@ -56,8 +56,8 @@ impl Function for Port {
 const INSTANCES: u64 = 1 << 40;
 
 fn reset(link: &mut Link, context: &mut Context) {
-    link.reset().into_iter().for_each(|stamp| {
-        context.marks.remove(stamp);
+    link.reset(|mark| {
+        context.journeys.remove(mark);
     });
 }
 
@@ -110,7 +110,7 @@ impl DeviceNode {
         if std::mem::take(&mut self.connected) {
             context.observe_link(Point::TunnelDevice(self.number), false);
         }
-        around.streams.iter_mut().for_each(|stream| stream.clear(context.marks));
+        around.streams.iter_mut().for_each(|stream| stream.clear(context.journeys));
         around.link.settle_up(context.now);
         around.link.up.set_intake(Intake::Woken);
         reset(around.link, context);
@@ -168,7 +168,7 @@ impl DeviceNode {
         while let Some(arrived) = transport.receive(now, End::Device, network) {
             context.arrived(0x2000 + u64::from(self.number), arrived.bytes.len());
             context.observe_stream(Point::TunnelDevice(self.number), false, &arrived.bytes);
-            down.received(now, arrived.bytes.len(), &arrived.way, context.marks);
+            down.received(now, arrived.bytes.len(), &arrived.way, context.journeys);
             self.downstream.handle(now, tunnel::Input::Received(arrived.bytes));
         }
         self.receive_below(link, up, context);
@@ -180,7 +180,7 @@ impl DeviceNode {
                 downstream::Output::Transmit(bytes) => {
                     self.egress.sent(now, bytes.len());
                     context.observe_stream(Point::TunnelDevice(self.number), true, &bytes);
-                    up.transmitted(now, &bytes, context.marks);
+                    up.transmitted(now, &bytes, context.journeys);
                     transport.send(now, End::Device, bytes, network, context.kernel);
                 }
                 downstream::Output::Up(_) => {
@@ -188,8 +188,8 @@ impl DeviceNode {
                 }
                 downstream::Output::Down(_) => {
                     context.observe_link(Point::TunnelDevice(self.number), false);
-                    down.clear(context.marks);
-                    up.clear(context.marks);
+                    down.clear(context.journeys);
+                    up.clear(context.journeys);
                     if std::mem::take(&mut self.connected) {
                         transport.close(now, End::Device, network, context.kernel);
                         transport.reopen(now, End::Device, network, context.kernel);
@@ -251,8 +251,8 @@ impl DeviceNode {
         context.delivered(&received.tlp);
         let point = Point::DevicePort(self.number);
         context.observe(received.started, point, true, &received.tlp);
-        context.marks.advance(received.stamp, at, Segment::Pcie);
-        up.queued(received.tlp.class(), received.stamp);
+        context.journeys.advance(received.tlp.mark, at, Segment::Pcie);
+        up.queued(received.tlp.class(), received.tlp.mark);
         self.downstream.function_mut().up.push(received.tlp);
     }
 
@@ -276,11 +276,10 @@ impl DeviceNode {
         loop {
             let ready = link.down.ready(now, self.max_payload);
             let tlp: Option<Tlp> = self.downstream.function_mut().down.pop(ready);
-            let Some(tlp) = tlp else { return moved };
-            let stamp = down.delivered(tlp.class());
-            let stamp =
-                stamp.unwrap_or_else(|| context.marks.insert(crate::measure::Mark::new(now)));
-            let start = link.down.send(now, tlp.clone(), stamp);
+            let Some(mut tlp) = tlp else { return moved };
+            tlp.mark = down.delivered(tlp.class());
+            context.journey_goes_on(&mut tlp);
+            let start = link.down.send(now, tlp.clone());
             context.observe(start, Point::DevicePort(self.number), false, &tlp);
             moved = true;
         }

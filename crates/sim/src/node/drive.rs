@@ -3,7 +3,7 @@
 use super::{Context, earliest};
 use crate::drive::{DriveConfig, MAX_TRANSFER_SHIFT, Media, Pace, Store};
 use crate::kernel::{Component, Rng};
-use crate::measure::{CommandKey, Segment};
+use crate::measure::CommandKey;
 use crate::pcie::Link;
 use bytes::Bytes;
 use nvme::block::{Operation, Request};
@@ -135,11 +135,10 @@ impl DriveNode {
         let now = context.now;
         link.settle_up(now);
         link.arrive_down(now);
-        while let Some(received) = link.take_down(now, self.controller.ready()) {
+        while let Some(mut received) = link.take_down(now, self.controller.ready()) {
             context.delivered(&received.tlp);
-            let mut mark = context.marks.remove(received.stamp);
-            mark.advance(now, Segment::Pcie);
-            context.tracker.reaches_drive(self.number, &received.tlp, mark);
+            let journey = context.journey_ends(now, &mut received.tlp);
+            context.tracker.reaches_drive(self.number, &received.tlp, journey);
             self.controller.handle(now, Input::Tlp(received.tlp));
             self.ask_media(context);
         }
@@ -147,11 +146,11 @@ impl DriveNode {
         let timer = loop {
             let ready = self.pace.ready(now, link.up.ready(now, self.max_payload));
             match self.controller.poll(now, ready) {
-                Output::Tlp(tlp) => {
-                    let mark = context.tracker.leaves_drive(now, self.number, &tlp);
-                    let stamp = context.marks.insert(mark);
+                Output::Tlp(mut tlp) => {
+                    let journey = context.tracker.leaves_drive(now, self.number, &tlp);
+                    tlp.mark = context.journeys.insert(journey);
                     self.pace.sent(now, &tlp);
-                    link.up.send(now, tlp, stamp);
+                    link.up.send(now, tlp);
                 }
                 Output::Timeout(at) => break at,
             }

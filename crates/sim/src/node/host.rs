@@ -2,7 +2,7 @@
 
 use super::{Context, earliest};
 use crate::kernel::{Component, pop_if};
-use crate::measure::{Latency, Point, Segment, Tracker};
+use crate::measure::{Latency, Point, Tracker};
 use crate::pcie::{Intake, Link, Received};
 use crate::workload::Software;
 use bytes::Bytes;
@@ -199,7 +199,7 @@ impl HostNode {
     }
 
     fn receive(&mut self, at: Instant, received: Received, context: &mut Context) {
-        let tlp = received.tlp;
+        let mut tlp = received.tlp;
         context.delivered(&tlp);
         context.observe(received.started, Point::RootPort(self.number), true, &tlp);
         if let Packet::Completion(c) = tlp.packet
@@ -208,9 +208,8 @@ impl HostNode {
         {
             self.config_reads.record(received.started - since);
         }
-        let mut mark = context.marks.remove(received.stamp);
-        mark.advance(at, Segment::Pcie);
-        context.tracker.reaches_root(&tlp, mark);
+        let journey = context.journey_ends(at, &mut tlp);
+        context.tracker.reaches_root(&tlp, journey);
         self.root.handle(at, root::Input::Tlp(tlp));
     }
 
@@ -283,7 +282,7 @@ impl HostNode {
         }
     }
 
-    fn send(&mut self, link: &mut Link, tlp: Tlp, context: &mut Context) {
+    fn send(&mut self, link: &mut Link, mut tlp: Tlp, context: &mut Context) {
         let now = context.now;
         let ack = link.down.tlp_time(&tlp) + link.down.propagation() + link.up.dllp_time();
         let start = link.down.next_start(now);
@@ -291,8 +290,8 @@ impl HostNode {
             self.asked.insert(read.tag.get(), start);
         }
         context.observe(start, Point::RootPort(self.number), false, &tlp);
-        let mark = context.tracker.leaves_root(now, start, ack, &tlp);
-        let stamp = context.marks.insert(mark);
-        link.down.send(now, tlp, stamp);
+        let journey = context.tracker.leaves_root(now, start, ack, &tlp);
+        tlp.mark = context.journeys.insert(journey);
+        link.down.send(now, tlp);
     }
 }

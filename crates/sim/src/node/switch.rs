@@ -3,7 +3,7 @@
 
 use super::{Context, earliest};
 use crate::kernel::Component;
-use crate::measure::{Mark, Point, Segment, Stamp};
+use crate::measure::{Point, Segment};
 use crate::network::Network;
 use crate::pcie::Link;
 use crate::transport::{End, Stream, Transport};
@@ -13,7 +13,7 @@ use switch::congestion::Rate;
 use switch::egress::Egress;
 use switch::tunnel;
 use switch::upstream::{LinkOutput, Upstream};
-use wire::tlp::{Class, Packet, Tlp};
+use wire::tlp::{Class, Mark, Packet, Tlp};
 use wire::{Duration, Instant};
 
 /// See the module.
@@ -190,7 +190,7 @@ impl SwitchNode {
                 context.arrived(0x3000 + port as u64, arrived.bytes.len());
                 context.observe_stream(self.point(port), false, &arrived.bytes);
                 let stream = &mut around.streams[port][1];
-                stream.received(now, arrived.bytes.len(), &arrived.way, context.marks);
+                stream.received(now, arrived.bytes.len(), &arrived.way, context.journeys);
                 self.upstream.handle_link(now, port, tunnel::Input::Received(arrived.bytes));
             }
         }
@@ -203,8 +203,8 @@ impl SwitchNode {
         around.link.arrive_down(now);
         while let Some(received) = around.link.take_down(now, self.upstream.ready()) {
             context.delivered(&received.tlp);
-            context.marks.advance(received.stamp, now, Segment::Pcie);
-            let class = received.tlp.class();
+            context.journeys.advance(received.tlp.mark, now, Segment::Pcie);
+            let (class, mark) = (received.tlp.class(), received.tlp.mark);
             let ports = 0..self.upstream.links();
             self.lengths.clear();
             self.lengths.extend(ports.clone().map(|port| self.upstream.tunnel(port).queue().len()));
@@ -212,9 +212,9 @@ impl SwitchNode {
             let length = |port: usize| self.upstream.tunnel(port).queue().len();
             let port = ports.into_iter().find(|port| length(*port) > self.lengths[*port]);
             match port {
-                Some(port) => around.streams[port][0].queued(class, received.stamp),
+                Some(port) => around.streams[port][0].queued(class, mark),
                 None => {
-                    context.marks.remove(received.stamp);
+                    context.journeys.remove(mark);
                 }
             }
         }
@@ -264,7 +264,7 @@ impl SwitchNode {
             match self.upstream.poll_link(now, port) {
                 LinkOutput::Transmit(bytes) => {
                     context.observe_stream(self.point(port), true, &bytes);
-                    around.streams[port][0].transmitted(now, &bytes, context.marks);
+                    around.streams[port][0].transmitted(now, &bytes, context.journeys);
                     let (transport, length) = (&mut around.transports[port], bytes.len());
                     transport.send(now, End::Host, bytes, around.network, context.kernel);
                     return Some(length);
@@ -281,7 +281,7 @@ impl SwitchNode {
                     self.up -= was as usize;
                     self.lost += was;
                     context.observe_link(self.point(port), false);
-                    around.streams[port].iter_mut().for_each(|s| s.clear(context.marks));
+                    around.streams[port].iter_mut().for_each(|s| s.clear(context.journeys));
                     self.gone(port, around, context);
                 }
                 LinkOutput::EchoReply(_) => {}
@@ -298,16 +298,16 @@ impl SwitchNode {
         let mut moved = false;
         loop {
             let ready = around.link.up.ready(now, self.max_payload);
-            let Output::Tlp(tlp) = self.upstream.poll(now, ready) else { return moved };
-            let stamp = self.stamp_of(&tlp, around.streams);
-            let stamp = stamp.unwrap_or_else(|| context.marks.insert(Mark::new(now)));
-            around.link.up.send(now, tlp, stamp);
+            let Output::Tlp(mut tlp) = self.upstream.poll(now, ready) else { return moved };
+            tlp.mark = self.mark_of(&tlp, around.streams).unwrap_or_default();
+            context.journey_goes_on(&mut tlp);
+            around.link.up.send(now, tlp);
             moved = true;
         }
     }
 
     /// The mark of a TLP that came over one of the links.
-    fn stamp_of(&self, tlp: &Tlp, streams: &mut [[Stream; 2]]) -> Option<Stamp> {
+    fn mark_of(&self, tlp: &Tlp, streams: &mut [[Stream; 2]]) -> Option<Mark> {
         let sender = match tlp.packet {
             Packet::Completion(c) => c.completer,
             Packet::MemoryRead(r) | Packet::MemoryWrite(r) => r.requester,
@@ -319,6 +319,6 @@ impl SwitchNode {
             .into_iter()
             .find(|port| self.upstream.buses(*port).contains(&sender.bus()) && sender.bus() != 0)?;
         let class: Class = tlp.class();
-        streams[port][1].delivered(class)
+        Some(streams[port][1].delivered(class))
     }
 }

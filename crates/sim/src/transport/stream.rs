@@ -3,19 +3,19 @@
 //! in the queues of the switch nor in the stream.
 
 use crate::kernel::pop_if;
-use crate::measure::{Marks, Segment, Stamp};
+use crate::measure::{Journeys, Segment};
 use std::collections::VecDeque;
 use wire::Instant;
 use wire::frame::{HEADER, Header, Kind};
-use wire::tlp::{Class, total_length};
+use wire::tlp::{Class, Mark, total_length};
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Stream {
-    waiting: [VecDeque<Stamp>; 3],
+    waiting: [VecDeque<Mark>; 3],
     /// TLPs in the stream: offset of their end.
-    sent: VecDeque<(u64, Class, Stamp)>,
-    arrived: [VecDeque<Stamp>; 3],
+    sent: VecDeque<(u64, Class, Mark)>,
+    arrived: [VecDeque<Mark>; 3],
     sent_bytes: u64,
     received_bytes: u64,
     /// Frames that carried TLPs, and the TLPs.
@@ -25,19 +25,19 @@ pub(crate) struct Stream {
 
 impl Stream {
     /// A TLP was queued for the tunnel.
-    pub fn queued(&mut self, class: Class, stamp: Stamp) {
-        self.waiting[class.index()].push_back(stamp);
+    pub fn queued(&mut self, class: Class, mark: Mark) {
+        self.waiting[class.index()].push_back(mark);
     }
 
     /// Whole frames leave the tunnel.
-    pub fn transmitted(&mut self, now: Instant, bytes: &[u8], marks: &mut Marks) {
+    pub fn transmitted(&mut self, now: Instant, bytes: &[u8], journeys: &mut Journeys) {
         let mut at = 0;
         while let Some(header) = bytes[at..].first_chunk::<HEADER>() {
             let header = Header::decode(*header).expect("our own frame");
             let end = at + HEADER + usize::from(header.length);
             if header.kind == Kind::Tlps {
                 self.frames += 1;
-                self.tlps_in(now, bytes, at + HEADER..end, marks);
+                self.tlps_in(now, bytes, at + HEADER..end, journeys);
             }
             at = end;
         }
@@ -49,16 +49,16 @@ impl Stream {
         now: Instant,
         bytes: &[u8],
         range: std::ops::Range<usize>,
-        marks: &mut Marks,
+        journeys: &mut Journeys,
     ) {
         let mut at = range.start;
         while at < range.end {
             let class = class_of(bytes[at]);
             at += total_length(&bytes[at..range.end]).expect("our own TLP");
             self.tlps += 1;
-            if let Some(stamp) = self.waiting[class.index()].pop_front() {
-                marks.advance(stamp, now, Segment::TunnelQueue);
-                self.sent.push_back((self.sent_bytes + at as u64, class, stamp));
+            if let Some(mark) = self.waiting[class.index()].pop_front() {
+                journeys.advance(mark, now, Segment::TunnelQueue);
+                self.sent.push_back((self.sent_bytes + at as u64, class, mark));
             }
         }
     }
@@ -70,35 +70,35 @@ impl Stream {
         now: Instant,
         bytes: usize,
         way: &[(Instant, Segment)],
-        marks: &mut Marks,
+        journeys: &mut Journeys,
     ) {
         self.received_bytes += bytes as u64;
-        while let Some((_, class, stamp)) =
+        while let Some((_, class, mark)) =
             pop_if(&mut self.sent, |(end, ..)| *end <= self.received_bytes)
         {
             for (at, segment) in way {
-                marks.advance(stamp, *at, *segment);
+                journeys.advance(mark, *at, *segment);
             }
             let carrier = way.first().is_some_and(|(_, first)| *first == Segment::Carrier);
-            marks.advance(stamp, now, if carrier { Segment::Carrier } else { Segment::Tcp });
-            self.arrived[class.index()].push_back(stamp);
+            journeys.advance(mark, now, if carrier { Segment::Carrier } else { Segment::Tcp });
+            self.arrived[class.index()].push_back(mark);
         }
     }
 
     /// A TLP of this class came out of the tunnel.
-    pub fn delivered(&mut self, class: Class) -> Option<Stamp> {
-        self.arrived[class.index()].pop_front()
+    pub fn delivered(&mut self, class: Class) -> Mark {
+        self.arrived[class.index()].pop_front().unwrap_or_default()
     }
 
     /// The link went down or was reset: TLPs on their way are forgotten.
-    pub fn clear(&mut self, marks: &mut Marks) {
-        let sent = self.sent.drain(..).map(|(.., stamp)| stamp);
-        for stamp in sent {
-            marks.remove(stamp);
+    pub fn clear(&mut self, journeys: &mut Journeys) {
+        let sent = self.sent.drain(..).map(|(.., mark)| mark);
+        for mark in sent {
+            journeys.remove(mark);
         }
         for queue in self.waiting.iter_mut().chain(&mut self.arrived) {
-            queue.drain(..).for_each(|stamp| {
-                marks.remove(stamp);
+            queue.drain(..).for_each(|mark| {
+                journeys.remove(mark);
             });
         }
         self.sent_bytes = 0;

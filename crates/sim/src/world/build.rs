@@ -4,7 +4,7 @@ use super::config::{Attached, Config, HostConfig, Move, SwitchConfig};
 use super::{Error, Kind, Places, World};
 use crate::drive::DriveConfig;
 use crate::kernel::{Component, Kernel};
-use crate::measure::{Marks, Tracker};
+use crate::measure::{Journeys, Tracker};
 use crate::network::Network;
 use crate::node::{DeviceNode, DriveNode, HostNode, SwitchNode};
 use crate::pcie::Link;
@@ -21,7 +21,7 @@ pub(super) fn build(config: &Config) -> Result<World, Error> {
     check(config)?;
     let mut world = World {
         kernel: Kernel::new(config.seed, config.limits),
-        marks: Marks::default(),
+        journeys: Journeys::default(),
         observer: None,
         kinds: Vec::new(),
         places: Vec::new(),

@@ -14,7 +14,7 @@ macro_rules! context {
         Context {
             now: $world.kernel.now(),
             kernel: &mut $world.kernel,
-            marks: &mut $world.marks,
+            journeys: &mut $world.journeys,
             tracker: &mut $world.trackers[$host],
             observer: &mut $world.observer,
         }

@@ -14,7 +14,7 @@ pub use preset::READS_IN_FLIGHT;
 pub use report::{HostReport, LinkReport, Report, TunnelReport};
 
 use crate::kernel::{Component, Kernel, LimitReached};
-use crate::measure::{Latency, Load, Marks, Observer, Point, Tracker};
+use crate::measure::{Journeys, Latency, Load, Observer, Point, Tracker};
 use crate::network::Network;
 use crate::node::{DeviceNode, DriveNode, HostNode, SwitchNode};
 use crate::pcie::Link;
@@ -99,7 +99,7 @@ struct Base {
 /// See the module.
 pub struct World {
     kernel: Kernel,
-    marks: Marks,
+    journeys: Journeys,
     observer: Option<Box<dyn Observer>>,
     kinds: Vec<Kind>,
     places: Vec<Places>,
@@ -242,7 +242,7 @@ impl World {
 
     /// TLPs on links and in tunnels now.
     pub fn tlps_in_flight(&self) -> usize {
-        self.marks.in_use()
+        self.journeys.in_use()
     }
 
     /// TCP segments with data, and data frames of raw Ethernet, that were sent
