@@ -4,7 +4,6 @@ use crate::attached::Activity;
 use crate::net::{Carrier, Peer, RawSettings};
 use crate::poller::Poller;
 use crate::trace::Tracer;
-use bytes::Bytes;
 use std::collections::VecDeque;
 use std::io;
 use switch::Upstream;
@@ -227,6 +226,7 @@ impl Links {
                     poller.modify(&connection, false)?;
                     link.state = State::Open(connection, false);
                     self.tracer.connected(Tap::link(index));
+                    upstream.report_frames(index, self.tracer.is_on());
                     upstream.handle_link(now, index, Input::Connected);
                     return Ok(true);
                 }
@@ -264,8 +264,8 @@ impl Links {
         let mut received = false;
         let gone = connection.receive(now, |bytes| {
             received = true;
-            tracer.stream(tap, true, &bytes);
             upstream.handle_link(now, index, Input::Received(bytes));
+            tracer.frames(tap, || upstream.poll_report(index));
         });
         received |= connection.take_stirred();
         if gone {
@@ -316,10 +316,9 @@ impl Links {
             match upstream.poll_link(now, index) {
                 LinkOutput::Transmit(bytes) => {
                     all.moved = true;
-                    let bytes = Bytes::from(bytes);
-                    self.tracer.stream(tap, false, &bytes);
+                    self.tracer.frames(tap, || upstream.poll_report(index));
                     let length = bytes.len();
-                    if connection.send(now, bytes).is_err() {
+                    if connection.send(now, bytes.into()).is_err() {
                         upstream.handle_link(now, index, Input::Disconnected);
                     }
                     return Some(length);
@@ -342,9 +341,8 @@ impl Links {
                     let bytes = connection.room(now);
                     upstream.handle_link(now, index, Input::CanTransmit { bytes });
                     while let LinkOutput::Transmit(bytes) = upstream.poll_link(now, index) {
-                        let bytes = Bytes::from(bytes);
-                        self.tracer.stream(tap, false, &bytes);
-                        let _ = connection.send(now, bytes);
+                        self.tracer.frames(tap, || upstream.poll_report(index));
+                        let _ = connection.send(now, bytes.into());
                     }
                     self.close_link(now, index, upstream, cause);
                     return None;
@@ -385,9 +383,8 @@ impl Links {
             let State::Open(connection, _) = &mut link.state else { continue };
             upstream.handle_link(Instant::ZERO, index, Input::CanTransmit { bytes: 1 << 16 });
             while let LinkOutput::Transmit(bytes) = upstream.poll_link(Instant::ZERO, index) {
-                let bytes = Bytes::from(bytes);
-                self.tracer.stream(Tap::link(index), false, &bytes);
-                let _ = connection.send(Instant::ZERO, bytes);
+                self.tracer.frames(Tap::link(index), || upstream.poll_report(index));
+                let _ = connection.send(Instant::ZERO, bytes.into());
             }
             connection.linger();
         }

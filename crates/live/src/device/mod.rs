@@ -11,7 +11,6 @@ use crate::net::{Address, Carrier, Incoming};
 use crate::poller::Poller;
 use crate::trace::{Tapped, Tracer};
 use crate::wanted::Wanted;
-use bytes::Bytes;
 use news::News;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -281,9 +280,10 @@ impl<A: Attached> DeviceNode<A> {
         let wanted = self.host.is_none();
         if let Some(mut host) = self.visitors.service(now, wanted, self.group, tell) {
             self.tracer.connected(Tap::UPLINK);
-            self.tracer.stream(Tap::UPLINK, false, &host.greeting);
+            self.downstream.report_frames(self.tracer.is_on());
             self.downstream.handle(now, Input::Connected);
             self.downstream.handle(now, Input::Received(host.greeting));
+            self.tracer.frames(Tap::UPLINK, || self.downstream.poll_report());
             if self.downstream.tunnel().is_record_by_record() {
                 host.connection.keep_records();
             }
@@ -352,9 +352,8 @@ impl<A: Attached> DeviceNode<A> {
         let Some((connection, _)) = &mut self.host else { return };
         self.downstream.handle(now, Input::CanTransmit { bytes: 1 << 20 });
         while let Output::Transmit(bytes) = self.downstream.poll(now) {
-            let bytes = Bytes::from(bytes);
-            self.tracer.stream(Tap::UPLINK, true, &bytes);
-            if connection.send(now, bytes).is_err() {
+            self.tracer.frames(Tap::UPLINK, || self.downstream.poll_report());
+            if connection.send(now, bytes.into()).is_err() {
                 break;
             }
         }
@@ -382,8 +381,8 @@ impl<A: Attached> DeviceNode<A> {
         let mut moved = false;
         let mut gone = connection.receive(now, |bytes| {
             moved = true;
-            tracer.stream(Tap::UPLINK, false, &bytes);
             downstream.handle(now, Input::Received(bytes));
+            tracer.frames(Tap::UPLINK, || downstream.poll_report());
         });
         moved |= connection.take_stirred();
         gone |= connection.flush(now).is_err();
@@ -423,10 +422,9 @@ impl<A: Attached> DeviceNode<A> {
     ) -> io::Result<bool> {
         match (output, &mut self.host) {
             (Output::Transmit(bytes), Some((connection, _))) => {
-                let bytes = Bytes::from(bytes);
-                self.tracer.stream(Tap::UPLINK, true, &bytes);
+                self.tracer.frames(Tap::UPLINK, || self.downstream.poll_report());
                 self.egress.sent(now, bytes.len());
-                return Ok(connection.send(now, bytes).is_err());
+                return Ok(connection.send(now, bytes.into()).is_err());
             }
             (Output::Up(_), Some((connection, _))) => tell(DeviceEvent::HostUp(connection.peer())),
             (Output::Down(cause), Some((connection, _))) => {
