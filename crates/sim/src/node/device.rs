@@ -9,6 +9,7 @@ use crate::measure::{Point, Segment};
 use crate::network::Network;
 use crate::pcie::{Intake, Link, Received};
 use crate::transport::{End, Stream, Transport};
+use pcie::{Function, Input};
 use switch::aggregate::Policy;
 use switch::congestion::Rate;
 use switch::downstream::{self, Downstream};
@@ -19,6 +20,12 @@ use wire::tlp::Tlp;
 
 /// What instances of a node that lost its power differ by.
 const INSTANCES: u64 = 1 << 40;
+
+fn power_on(settings: tunnel::Settings) -> Downstream<Port> {
+    let mut downstream = Downstream::new(settings, Port::new(port::MOST));
+    downstream.report_frames(true);
+    downstream
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -51,7 +58,7 @@ impl DeviceNode {
     pub fn new(number: u16, settings: tunnel::Settings, limit: Option<Rate>) -> Self {
         let max_payload = usize::from(settings.max_payload);
         let egress = Egress::new(1, largest_frame(max_payload), limit);
-        let downstream = Downstream::new(settings, Port::new(port::MOST));
+        let downstream = power_on(settings);
         let (connected, away) = (false, false);
         Self { number, settings, downstream, egress, max_payload, connected, away }
     }
@@ -65,15 +72,25 @@ impl DeviceNode {
     /// nothing.
     pub fn power_cycle(&mut self, around: Around, context: &mut Context) {
         self.settings.instance += INSTANCES;
-        self.downstream = Downstream::new(self.settings, Port::new(port::MOST));
+        self.downstream.handle(context.now, tunnel::Input::Disconnected);
+        self.account(&mut around.streams[1], context);
+        around.link.settle_up(context.now);
+        around.link.up.set_intake(Intake::Woken);
+        let port = self.downstream.function_mut();
+        port.handle(context.now, Input::HotReset);
+        port.pass_reset(around.link, context.journeys);
+        self.downstream = power_on(self.settings);
         if std::mem::take(&mut self.connected) {
             context.observe_link(Point::TunnelDevice(self.number), false);
         }
         around.streams.iter_mut().for_each(|stream| stream.clear(context.journeys));
-        around.link.settle_up(context.now);
-        around.link.up.set_intake(Intake::Woken);
-        port::clear(around.link, context.journeys);
         around.drive.power_cycle(context.now);
+    }
+
+    /// What its end of the link did; yields the number of TLPs that left.
+    fn account(&mut self, up: &mut Stream, context: &mut Context) -> usize {
+        let downstream = &mut self.downstream;
+        context.account(Point::TunnelDevice(self.number), up, || downstream.poll_report())
     }
 
     /// It belongs to another host.
@@ -127,20 +144,25 @@ impl DeviceNode {
         while let Some(arrived) = transport.receive(now, End::Device, network) {
             context.arrived(0x2000 + u64::from(self.number), arrived.bytes.len());
             context.observe_stream(Point::TunnelDevice(self.number), false, &arrived.bytes);
-            down.received(now, arrived.bytes.len(), &arrived.way, context.journeys);
+            down.received(arrived.bytes.len());
+            while let Some(mark) = down.arrived(now, &arrived.way, context.journeys) {
+                self.downstream.handle(now, tunnel::Input::Mark(mark));
+            }
             self.downstream.handle(now, tunnel::Input::Received(arrived.bytes));
+            self.account(up, context);
         }
-        self.receive_below(link, up, context);
+        self.receive_below(link, context);
         let (timer, room) = loop {
             let held = self.egress.is_held(now);
             let bytes = if held { 0 } else { transport.room(now, End::Device, network) };
             self.downstream.handle(now, tunnel::Input::CanTransmit { bytes });
-            match self.downstream.poll(now) {
+            let output = self.downstream.poll(now);
+            let tlps = self.account(up, context);
+            match output {
                 downstream::Output::Transmit(bytes) => {
                     self.egress.sent(now, bytes.len());
                     context.observe_stream(Point::TunnelDevice(self.number), true, &bytes);
-                    up.transmitted(now, &bytes, context.journeys);
-                    transport.send(now, End::Device, bytes, network, context.kernel);
+                    transport.send(now, End::Device, (bytes, tlps), network, context.kernel);
                 }
                 downstream::Output::Up(_) => {
                     context.observe_link(Point::TunnelDevice(self.number), true);
@@ -156,7 +178,7 @@ impl DeviceNode {
                 }
                 downstream::Output::Timeout(at) => {
                     // A place in the port makes room for what waits above.
-                    if !self.send_below(link, down, context) {
+                    if !self.send_below(link, context) {
                         break (at, bytes);
                     }
                 }
@@ -179,11 +201,11 @@ impl DeviceNode {
     }
 
     /// What the drive has sent goes to the tunnel.
-    fn receive_below(&mut self, link: &mut Link, up: &mut Stream, context: &mut Context) {
+    fn receive_below(&mut self, link: &mut Link, context: &mut Context) {
         let now = context.now;
         link.arrive_up(now);
         while let Some(received) = link.take_up(now, self.downstream.function().room_up()) {
-            self.take(now, received, up, context);
+            self.take(now, received, context);
         }
     }
 
@@ -193,7 +215,7 @@ impl DeviceNode {
         around.link.settle_up(context.now);
         let mut any = false;
         while let Some((at, received)) = around.link.up.next_taken() {
-            self.take(at, received, &mut around.streams[1], context);
+            self.take(at, received, context);
             any = true;
         }
         if any {
@@ -201,12 +223,11 @@ impl DeviceNode {
         }
     }
 
-    fn take(&mut self, at: Instant, received: Received, up: &mut Stream, context: &mut Context) {
+    fn take(&mut self, at: Instant, received: Received, context: &mut Context) {
         context.delivered(&received.tlp);
         let point = Point::DevicePort(self.number);
         context.observe(received.started, point, true, &received.tlp);
         context.journeys.advance(received.tlp.mark, at, Segment::Pcie);
-        up.queued(received.tlp.class(), received.tlp.mark);
         self.downstream.function_mut().push_up(received.tlp);
     }
 
@@ -224,14 +245,13 @@ impl DeviceNode {
     }
 
     /// What came out of the tunnel goes to the drive; whether anything did.
-    fn send_below(&mut self, link: &mut Link, down: &mut Stream, context: &mut Context) -> bool {
+    fn send_below(&mut self, link: &mut Link, context: &mut Context) -> bool {
         let now = context.now;
         let mut moved = false;
         loop {
             let ready = link.down.ready(now, self.max_payload);
             let tlp: Option<Tlp> = self.downstream.function_mut().next_down(ready);
             let Some(mut tlp) = tlp else { return moved };
-            tlp.mark = down.delivered(tlp.class());
             context.journey_goes_on(&mut tlp);
             let start = link.down.send(now, tlp.clone());
             context.observe(start, Point::DevicePort(self.number), false, &tlp);

@@ -5,7 +5,7 @@ use crate::measure::Journeys;
 use crate::pcie::Link;
 use pcie::{Function, Input, OrderedQueue, Output, Ready};
 use wire::Instant;
-use wire::tlp::{Class, Tlp};
+use wire::tlp::{Class, Mark, Tlp};
 
 /// TLPs of each class that wait here on their way up: those beyond stay in the
 /// link's receiver, which then returns no credits for them.
@@ -19,6 +19,8 @@ pub(super) struct Port {
     down: OrderedQueue,
     up: OrderedQueue,
     reset: bool,
+    /// Marks of what was forgotten.
+    gone: Vec<Mark>,
 }
 
 fn classes(room: impl Fn(Class) -> bool) -> Ready {
@@ -30,7 +32,7 @@ impl Port {
     /// one that the link takes at once.
     pub fn new(depth: usize) -> Self {
         let (down, up) = Default::default();
-        Self { depth, link: Ready::NONE, down, up, reset: false }
+        Self { depth, link: Ready::NONE, down, up, reset: false, gone: Vec::new() }
     }
 
     /// What the link below takes now.
@@ -68,17 +70,11 @@ impl Port {
     pub fn pass_reset(&mut self, link: &mut Link, journeys: &mut Journeys) -> bool {
         let reset = std::mem::take(&mut self.reset);
         if reset {
-            clear(link, journeys);
+            link.reset(|mark| journeys.end(mark));
+            self.gone.drain(..).for_each(|mark| journeys.end(mark));
         }
         reset
     }
-}
-
-/// Resets a link: TLPs on their way are gone.
-pub(super) fn clear(link: &mut Link, journeys: &mut Journeys) {
-    link.reset(|mark| {
-        journeys.remove(mark);
-    });
 }
 
 impl Function for Port {
@@ -86,6 +82,7 @@ impl Function for Port {
         match input {
             Input::Tlp(tlp) => self.down.push(tlp),
             Input::HotReset => {
+                self.gone.extend(self.down.marks().chain(self.up.marks()));
                 self.down.clear();
                 self.up.clear();
                 self.reset = true;

@@ -1,7 +1,7 @@
 //! What host software may do beside its workload: hot resets reach what is
 //! below, interrupt wires reach software.
 
-use crate::worlds::*;
+use crate::simulation::worlds::*;
 use sim::workload::{Rw, Workload};
 use sim::{Config, World};
 use std::cell::Cell;
