@@ -146,6 +146,12 @@ impl Endpoint {
     pub fn service(&mut self, now: Instant) -> bool {
         self.server.service(now);
         self.server.poll_doorbells();
+        self.go_on(now)
+    }
+
+    /// Does what can be done without a look at the VMM's socket: when requests
+    /// on the bus may have been answered.
+    pub fn go_on(&mut self, now: Instant) -> bool {
         let mut moved = false;
         loop {
             let mut again = false;
@@ -185,8 +191,9 @@ impl Endpoint {
         }
     }
 
-    /// Runs what is running, and starts what is next: reads side by side,
-    /// everything else alone, so that the order is the VMM's.
+    /// Runs what is running, and starts what is next: reads side by side and
+    /// posted writes past them, everything else alone, so that the order is
+    /// the VMM's.
     fn work(&mut self, now: Instant) -> bool {
         let mut moved = self.retry(now);
         loop {
@@ -208,12 +215,13 @@ impl Endpoint {
                     Ended::Done
                 });
             }
-            if !self.may_start() {
+            let Some(action) = self.next().and_then(|at| self.backlog.remove(at)) else {
                 return moved;
-            }
-            let Some(action) = self.backlog.pop_front() else { return moved };
+            };
             moved = true;
-            self.reading = is_read(&action);
+            if !matches!(action, Action::BarWrite { .. }) {
+                self.reading = is_read(&action);
+            }
             self.start(action);
         }
     }
@@ -232,12 +240,24 @@ impl Endpoint {
         self.server.reply(now, token, Ok(&[]));
     }
 
-    fn may_start(&self) -> bool {
-        let beside = self.reading
-            && self.running.len() < MOST_READS
-            && self.backlog.front().is_some_and(is_read);
-        let next = self.restore.is_none() && (self.running.is_empty() || beside);
-        next && self.bus.queued() < MOST_ACTIONS
+    /// Which action of the backlog may start: the first, unless something
+    /// runs. Beside reads, more reads may, and the first that is none if it
+    /// is a posted write (PCI Express Base 4.0, section 2.4.1).
+    fn next(&self) -> Option<usize> {
+        if self.restore.is_some() || self.bus.queued() >= MOST_ACTIONS {
+            return None;
+        }
+        if self.running.is_empty() {
+            return Some(0);
+        }
+        if !self.reading {
+            return None;
+        }
+        let reads = self.backlog.iter().take_while(|action| is_read(action)).count();
+        if reads > 0 && self.running.len() < MOST_READS {
+            return Some(0);
+        }
+        matches!(self.backlog.get(reads), Some(Action::BarWrite { .. })).then_some(reads)
     }
 
     fn start(&mut self, action: Action) {

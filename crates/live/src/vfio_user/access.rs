@@ -2,7 +2,8 @@
 //!
 //! An access is cut into pieces that one configuration request or one run of
 //! memory requests can carry. The pieces of a read are in flight together, up
-//! to a limit; writes go one after the other.
+//! to a limit; writes go one after the other. Posted writes to BARs wait for
+//! nothing, so that they can be carried out while a read is.
 
 use super::MAX_DATA_XFER;
 use super::action::{Action, Token};
@@ -87,6 +88,11 @@ impl Current {
     /// A command that is done.
     pub(super) fn done(header: Header, deadline: Instant, answer: Vec<u8>) -> Self {
         Self { header, deadline, job: Job::Answer(answer), error: None, behind: None }
+    }
+
+    /// It reads a region.
+    pub(super) fn is_read(&self) -> bool {
+        matches!(self.job, Job::Read(_))
     }
 
     /// When it is given up; `None` if it only waits for writes to files, which
@@ -392,6 +398,21 @@ impl Session {
         }
         true
     }
+}
+
+/// Whether a command is a write to BARs alone to which nobody wants a reply.
+pub(super) fn is_posted(message: &Incoming) -> bool {
+    let bar = |region| region != region_index::CONFIG;
+    let Incoming { header, payload, refusal: None, .. } = message else { return false };
+    header.no_reply
+        && match Command::from_number(header.command) {
+            Some(Command::RegionWrite) => {
+                RegionAccess::decode(payload).is_ok_and(|write| bar(write.region))
+            }
+            Some(Command::RegionWriteMulti) => WriteMulti::decode(payload)
+                .is_ok_and(|multi| multi.writes.iter().all(|write| bar(write.region))),
+            _ => false,
+        }
 }
 
 /// All ones from configuration space: nobody is there, and then our own bits

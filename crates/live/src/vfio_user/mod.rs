@@ -42,7 +42,7 @@ mod session;
 #[doc(hidden)]
 pub mod testing;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod transfer;
 
 pub use access::ACCESS_DEADLINE;

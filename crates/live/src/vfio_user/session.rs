@@ -1,11 +1,13 @@
 //! The state machine of one endpoint's server: no socket, no clock.
 //!
 //! Commands are carried out one after the other, in order, each when the one
-//! before has been answered; replies to our own DMA messages are taken at
-//! once. Everything is bounded: a client that sends faster than the far side
-//! answers is not read any further ([`Session::wants_input`]).
+//! before has been answered; but a posted BAR write does not wait for reads
+//! (PCI Express Base 4.0, section 2.4.1: posted requests pass non-posted
+//! ones). Replies to our own DMA messages are taken at once. Everything is
+//! bounded: a client that sends faster than the far side answers is not read
+//! any further ([`Session::wants_input`]).
 
-use super::access::{ACCESS_DEADLINE, Current};
+use super::access::{ACCESS_DEADLINE, Current, is_posted};
 use super::action::{Action, Counters, Input, Presence, Token};
 use super::config::Config;
 use super::connection::{Closed, Incoming, Outgoing};
@@ -21,7 +23,7 @@ use bytes::Bytes;
 use rustix::io::Errno;
 use std::collections::VecDeque;
 use wire::Instant;
-use wire::vfio_user::{DEFAULT_MAX_DATA_XFER_SIZE, Kind, region_index};
+use wire::vfio_user::{Command, DEFAULT_MAX_DATA_XFER_SIZE, Kind, region_index};
 
 /// Actions kept for an owner that does not poll.
 const MAX_ACTIONS: usize = 64;
@@ -255,19 +257,31 @@ impl Session {
     /// Carries commands out until one has to wait.
     pub(super) fn advance(&mut self, now: Instant) {
         loop {
-            if let Some(current) = self.current.take() {
-                if !self.step(now, current) {
-                    return;
-                }
+            if let Some(current) = self.current.take()
+                && self.step(now, current)
+            {
                 continue;
             }
             let waits = self.cleaning.is_some() && self.state == State::Ready;
             if waits || self.actions.len() >= MAX_ACTIONS || self.outgoing_bytes >= MAX_OUTGOING {
                 return;
             }
-            let Some((message, arrived)) = self.queue.pop_front() else { return };
+            let next = match &self.current {
+                None => Some(0),
+                Some(current) => self.posted_behind(current),
+            };
+            let next = next.and_then(|at| self.queue.remove(at));
+            let Some((message, arrived)) = next else { return };
             self.command(now, arrived + ACCESS_DEADLINE, message);
         }
+    }
+
+    /// Where the posted BAR write waits that has only reads before it, if
+    /// `current` is one.
+    fn posted_behind(&self, current: &Current) -> Option<usize> {
+        let read = |message: &Incoming| message.header.command == Command::RegionRead.number();
+        let at = self.queue.iter().position(|(message, _)| !read(message))?;
+        (current.is_read() && is_posted(&self.queue[at].0)).then_some(at)
     }
 
     fn disconnect(&mut self) {

@@ -1,7 +1,7 @@
 //! A client that speaks the protocol by hand, against a server over a real
 //! socket; and random messages against a session.
 
-mod client;
+pub(crate) mod client;
 mod config;
 mod dma;
 mod files;

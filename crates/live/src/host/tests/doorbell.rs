@@ -1,0 +1,203 @@
+//! A doorbell over real sockets: it goes in the turn in which the VMM's
+//! message is read, and arrives although a register before it is not answered.
+
+use crate::attached::{Activity, Attached, Switch};
+use crate::host::lines::HostLines;
+use crate::host::{HostEvent, HostNode, News};
+use crate::links::Links;
+use crate::net::{Address, Incoming, RawSettings};
+use crate::poller::{Poller, Waiting};
+use crate::vfio_user::tests::client::{Client, Folder, access, bench_capabilities, message};
+use crate::{Clock, DeviceNode, Wanted};
+use pcie::dma_test::{DmaTest, Settings, register};
+use pcie::enumerate;
+use pcie::{Function, Input, Output, Ready, root};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
+use switch::tunnel;
+use wire::Instant;
+use wire::frame::Role;
+use wire::tlp::{Packet, Tlp};
+use wire::vfio_user::{Command, RegionAccess, Version};
+
+/// Answers a read of `LENGTH` only when something has been written.
+struct Stuck {
+    function: DmaTest,
+    held: Option<Tlp>,
+}
+
+fn reads_length(tlp: &Tlp) -> bool {
+    matches!(tlp.packet, Packet::MemoryRead(read) if read.address & 0xfff == register::LENGTH)
+}
+
+impl Function for Stuck {
+    fn handle(&mut self, now: Instant, input: Input) {
+        match input {
+            Input::Tlp(tlp) if reads_length(&tlp) => self.held = Some(tlp),
+            Input::Tlp(tlp) if matches!(tlp.packet, Packet::MemoryWrite(_)) => {
+                self.function.handle(now, Input::Tlp(tlp));
+                let held = self.held.take();
+                held.into_iter().for_each(|tlp| self.function.handle(now, Input::Tlp(tlp)));
+            }
+            input => self.function.handle(now, input),
+        }
+    }
+
+    fn poll(&mut self, now: Instant, ready: Ready) -> Output {
+        self.function.poll(now, ready)
+    }
+
+    fn ready(&self) -> Ready {
+        self.function.ready()
+    }
+}
+
+impl Attached for Stuck {
+    fn service(&mut self, _: Instant, _: &Poller) -> io::Result<Activity> {
+        Ok(Activity::default())
+    }
+
+    fn watch(&self, _: &Poller) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn close(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A node in a thread, until its waker is dropped.
+fn thread(run: impl FnOnce(UnixStream) + Send + 'static) -> (UnixStream, JoinHandle<()>) {
+    let (wake, waker) = UnixStream::pair().unwrap();
+    (waker, std::thread::spawn(move || run(wake)))
+}
+
+/// To go on until the other end of `wake` says otherwise.
+fn wanted(wake: &UnixStream) -> impl FnMut() -> Wanted + use<> {
+    let wake = wake.try_clone().unwrap();
+    wake.set_nonblocking(true).unwrap();
+    move || match rustix::net::recv(&wake, &mut [0; 1][..], rustix::net::RecvFlags::PEEK) {
+        Ok(_) => Wanted::Stop,
+        Err(_) => Wanted::Serve,
+    }
+}
+
+fn device(announce: Sender<Address>, wake: UnixStream) {
+    let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let listener = Incoming::bind(&loopback.into(), RawSettings::default()).unwrap();
+    let settings = tunnel::Settings::new(Role::Device, 7);
+    let stuck = Stuck { function: DmaTest::new(Settings::default()), held: None };
+    let poller = Poller::new(Waiting::Block).unwrap();
+    let mut node = DeviceNode::new(Clock::start(), poller, listener, settings, stuck).unwrap();
+    announce.send(node.address().unwrap()).unwrap();
+    node.run(wake.as_fd(), wanted(&wake), |_| {}).unwrap();
+}
+
+fn host(peer: Address, folder: &Path) -> HostNode {
+    let settings = switch::upstream::Settings {
+        ports: 1,
+        max_payload: 4096,
+        p2p: false,
+        tunnel: tunnel::Settings::new(Role::Host, 8),
+    };
+    HostNode::start(
+        Clock::start(),
+        Poller::new(Waiting::Block).unwrap(),
+        root::Settings::default(),
+        enumerate::Settings::default(),
+        Switch::new(settings, Links::new(&[peer])),
+        folder,
+        false,
+        |switch, _| Ok(switch.upstream().tunnel(0).is_up()),
+    )
+    .unwrap()
+}
+
+/// A client that has said who it is.
+fn client(folder: &Path) -> Client {
+    let client = Client::connect(&folder.join("0/cntrl"));
+    let mut greeting = Vec::new();
+    Version { major: 0, minor: 1, capabilities: bench_capabilities() }.encode(&mut greeting);
+    client.send(&message(1, Command::Version.number(), &greeting, false), &[]);
+    client
+}
+
+/// The host node looks below a link that came up, and is done with that.
+fn is_back(event: &HostEvent) -> bool {
+    matches!(event, HostEvent::Endpoint(0, News::Back))
+}
+
+/// Sends a posted write of `LENGTH`.
+fn ring(client: &Client) {
+    let write = access(0, register::LENGTH, 4, &77_u32.to_le_bytes());
+    client.send(&message(3, Command::RegionWrite.number(), &write, true), &[]);
+}
+
+#[test]
+fn a_doorbell_goes_in_the_turn_in_which_it_is_read() {
+    let folder = Folder::new();
+    let (announce, announced) = channel();
+    let (waker, far) = thread(move |wake| device(announce, wake));
+    let mut near = host(announced.recv().unwrap(), &folder.0);
+    let mut lines = HostLines::default();
+    let client = client(&folder.0);
+    let mut back = false;
+    while !back {
+        near.turn(&mut lines, &mut |event| back |= is_back(&event)).unwrap();
+    }
+    // A register of the far side comes when all before it is done.
+    client.send(&message(2, Command::RegionRead.number(), &access(0, 0, 4, &[]), false), &[]);
+    for _ in 0..2 {
+        while client.is_quiet() {
+            near.turn(&mut lines, &mut |_| {}).unwrap();
+        }
+        assert_eq!(client.receive().header.error, None);
+    }
+    let sent = |near: &HostNode| {
+        let counters = near.report().swap_remove(2).1;
+        counters.split_once(" TLPs").unwrap().0.to_owned()
+    };
+    let before = sent(&near);
+    ring(&client);
+    near.turn(&mut lines, &mut |_| {}).unwrap();
+    assert_ne!(sent(&near), before);
+    drop(waker);
+    far.join().unwrap();
+}
+
+#[test]
+fn a_doorbell_does_not_wait_for_a_register_that_is_not_answered() {
+    let folder = Folder::new();
+    let (announce, announced) = channel();
+    let (far_waker, far) = thread(move |wake| device(announce, wake));
+    let peer = announced.recv().unwrap();
+    let path = folder.0.clone();
+    let (ready, offered) = channel();
+    let (near_waker, near) = thread(move |wake| {
+        let tell = |event| {
+            if is_back(&event) {
+                ready.send(()).unwrap();
+            }
+        };
+        host(peer, &path).run(wake.as_fd(), wanted(&wake), tell).unwrap();
+    });
+    offered.recv().unwrap();
+    let client = client(&folder.0);
+    assert_eq!(client.receive().header.error, None);
+    let read = access(0, register::LENGTH, 4, &[]);
+    client.send(&message(2, Command::RegionRead.number(), &read, false), &[]);
+    ring(&client);
+    let reply = client.receive();
+    assert_eq!(reply.header.id, 2);
+    // All ones if the write came only when the read was given up.
+    assert_eq!(reply.payload[RegionAccess::LENGTH..], 77_u32.to_le_bytes());
+    for (waker, node) in [(near_waker, near), (far_waker, far)] {
+        drop(waker);
+        node.join().unwrap();
+    }
+}

@@ -1,0 +1,312 @@
+//! The order in which what a client does reaches the bus, against a model:
+//! random commands, answered in any order and as late as it likes.
+
+use crate::host::endpoint::Endpoint;
+use crate::vfio_user::testing::plain_endpoint;
+use crate::vfio_user::tests::client::{
+    Client, Folder, access, bench_capabilities, eventfd, message,
+};
+use pcie::enumerate::{Bar, Device, Kind, Msix, Node, Settings};
+use pcie::software::{Bus, Request, RequestId};
+use proptest::prelude::*;
+use rustix::fd::AsFd;
+use std::collections::BTreeSet;
+use wire::vfio_user::{
+    Command, DMA_FLAG_READ, DMA_UNMAP_FLAG_ALL, DmaMap, DmaUnmap, IrqAction, IrqData, IrqSet,
+    Version, region_index,
+};
+use wire::{Bdf, Instant};
+
+/// Where BAR 0 lies on the bus.
+const BAR: u64 = 0xe000_0000;
+/// Configuration space that is the far function's own.
+const CONFIG: u16 = 0x200;
+
+/// A command of the client.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Act {
+    /// A BAR write that wants no reply: the only one that may pass, and only
+    /// reads.
+    Posted,
+    /// A read of this many bytes of the BAR.
+    Read(u32),
+    ConfigRead,
+    /// A BAR write that wants a reply.
+    Write,
+    ConfigWrite,
+    Map,
+    Unmap,
+    SetIrqs,
+    Reset,
+}
+use Act as C;
+
+impl C {
+    fn reads(self) -> bool {
+        matches!(self, C::Read(_) | C::ConfigRead)
+    }
+}
+
+/// What happens next.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Send(C),
+    /// One of the requests on the bus is answered.
+    Answer(usize),
+}
+
+struct World {
+    endpoint: Endpoint,
+    bus: Bus,
+    client: Client,
+    _folder: Folder,
+    commands: Vec<C>,
+    /// Those of which a request was on the bus.
+    begun: BTreeSet<usize>,
+    replied: BTreeSet<usize>,
+    /// Requests that want an answer, with the command that they are of.
+    open: Vec<(RequestId, usize)>,
+}
+
+fn node() -> Node {
+    let bar = Bar { index: 0, size: 0x4000, wide: true, prefetchable: false, address: BAR };
+    let msix = Msix { capability: 0x50, vectors: 4, table: (0, 0x2000), pending: (0, 0x3000) };
+    Node {
+        bdf: Bdf::new(2, 0, 0),
+        id: (1, 2),
+        class: [0; 3],
+        capabilities: vec![(0x50, 0x11)],
+        pcie: None,
+        max_payload_supported: 128,
+        max_payload: 128,
+        kind: Kind::Endpoint(Device {
+            bars: vec![bar],
+            msix: Some(msix),
+            serial: None,
+            contents: None,
+        }),
+    }
+}
+
+impl World {
+    fn new() -> Self {
+        let (folder, bus) = (Folder::new(), Bus::new());
+        let settings = Settings::default();
+        let endpoint =
+            Endpoint::offer(&folder.0, 0, 0, node(), plain_endpoint(), bus.clone(), settings);
+        let endpoint = endpoint.unwrap();
+        let client = Client::connect(endpoint.server().path());
+        let mut greeting = Vec::new();
+        let version = Version { major: 0, minor: 1, capabilities: bench_capabilities() };
+        version.encode(&mut greeting);
+        client.send(&message(9999, Command::Version.number(), &greeting, false), &[]);
+        let mut world = Self {
+            endpoint,
+            bus,
+            client,
+            _folder: folder,
+            commands: Vec::new(),
+            begun: BTreeSet::new(),
+            replied: BTreeSet::new(),
+            open: Vec::new(),
+        };
+        // What the host gives the function before its client.
+        while world.endpoint.service(Instant::ZERO) || world.bus.queued() > 0 {
+            while let Some((id, _)) = world.bus.next_request() {
+                world.bus.answer(id, u64::MAX);
+            }
+        }
+        assert_eq!(world.client.receive().header.error, None);
+        world
+    }
+
+    /// The payload of command `number`, which its requests can be told by.
+    fn send(&mut self, command: C) {
+        let number = self.commands.len();
+        self.commands.push(command);
+        let (at, place) = (16 * number as u64, u64::from(CONFIG) + 4 * number as u64);
+        let mut payload = Vec::new();
+        let mut fds = Vec::new();
+        let event = eventfd();
+        let name = match command {
+            C::Posted | C::Write => {
+                payload = access(0, at, 4, &[number as u8; 4]);
+                Command::RegionWrite
+            }
+            C::Read(length) => {
+                payload = access(0, at, length, &[]);
+                Command::RegionRead
+            }
+            C::ConfigRead => {
+                payload = access(region_index::CONFIG, place, 4, &[]);
+                Command::RegionRead
+            }
+            C::ConfigWrite => {
+                payload = access(region_index::CONFIG, place, 4, &[1; 4]);
+                Command::RegionWrite
+            }
+            C::Map => {
+                let address = (number as u64) << 12;
+                DmaMap { flags: DMA_FLAG_READ, offset: 0, address, size: 4096 }
+                    .encode(&mut payload);
+                Command::DmaMap
+            }
+            C::Unmap => {
+                DmaUnmap { argsz: 24, flags: DMA_UNMAP_FLAG_ALL, address: 0, size: 0 }
+                    .encode(&mut payload);
+                Command::DmaUnmap
+            }
+            C::SetIrqs => {
+                // By turns: MSI-X is on while a vector has a descriptor.
+                let before = self.commands.iter().filter(|known| **known == C::SetIrqs).count();
+                let on = before % 2 == 1;
+                let data = if on { IrqData::Eventfd } else { IrqData::None };
+                fds.extend(on.then(|| event.as_fd()));
+                let (action, count) = (IrqAction::Trigger, u32::from(on));
+                IrqSet { data, action, index: 2, start: 0, count }.encode(&mut payload);
+                Command::DeviceSetIrqs
+            }
+            C::Reset => Command::DeviceReset,
+        };
+        let bytes = message(number as u16, name.number(), &payload, command == C::Posted);
+        self.client.send(&bytes, &fds);
+        self.settle();
+    }
+
+    fn answer(&mut self, which: usize) {
+        if self.open.is_empty() {
+            return;
+        }
+        let (id, _) = self.open.remove(which % self.open.len());
+        self.bus.answer(id, u64::MAX);
+        self.settle();
+    }
+
+    /// Lets the endpoint do what it can, and holds it against the rules.
+    fn settle(&mut self) {
+        while self.endpoint.service(Instant::ZERO) || self.bus.queued() > 0 {
+            while let Some((id, request)) = self.bus.next_request() {
+                let of = self.command_of(request);
+                self.check_start(of);
+                self.begun.insert(of);
+                if !matches!(request, Request::MemoryWrite { .. }) {
+                    self.open.push((id, of));
+                }
+            }
+        }
+        while !self.client.is_quiet() {
+            let header = self.client.receive().header;
+            assert_eq!(header.error, None, "{:?}", self.commands[usize::from(header.id)]);
+            self.replied.insert(header.id.into());
+        }
+        // Not later than it may either.
+        for (number, command) in self.commands.iter().enumerate() {
+            if *command == C::Posted {
+                let free = (0..number).all(|before| self.may_pass(before));
+                assert_eq!(self.begun.contains(&number), free, "write {number}");
+            }
+        }
+    }
+
+    /// What asks for `request`: requests of resets and of MSI-X, which carry
+    /// no number, are of the command that is being carried out.
+    fn command_of(&self, request: Request) -> usize {
+        match request {
+            Request::MemoryWrite { address, .. } | Request::MemoryRead { address, .. }
+                if address < BAR + 0x1000 =>
+            {
+                (address - BAR) as usize / 16
+            }
+            Request::ConfigRead { offset, .. } | Request::ConfigWrite { offset, .. }
+                if offset >= CONFIG =>
+            {
+                usize::from(offset - CONFIG) / 4
+            }
+            _ => {
+                let by_itself = |number: &usize| {
+                    matches!(self.commands[*number], C::SetIrqs | C::Reset)
+                        && self.may_start(*number)
+                };
+                (0..self.commands.len()).rev().find(by_itself).expect("a command that asks for it")
+            }
+        }
+    }
+
+    /// Nothing of `number` is on its way: what comes later may go.
+    fn done(&self, number: usize) -> bool {
+        let open = self.open.iter().any(|(_, of)| *of == number);
+        !open
+            && match self.commands[number] {
+                C::Posted => self.begun.contains(&number),
+                _ => self.replied.contains(&number),
+            }
+    }
+
+    /// Whether a posted write behind `number` may be on the bus.
+    fn may_pass(&self, number: usize) -> bool {
+        self.commands[number].reads() || self.done(number)
+    }
+
+    /// Whether `number` may be on the bus, by requests alone: replies of
+    /// this turn are not read yet.
+    fn may_start(&self, number: usize) -> bool {
+        let this = self.commands[number];
+        (0..number).all(|before| {
+            let begun = self.begun.contains(&before);
+            let open = self.open.iter().any(|(_, of)| *of == before);
+            match self.commands[before] {
+                C::Posted => begun,
+                command if command.reads() => this == C::Posted || begun && (this.reads() || !open),
+                C::Write | C::ConfigWrite => begun && !open,
+                _ => !open,
+            }
+        })
+    }
+
+    fn check_start(&self, number: usize) {
+        let command = self.commands[number];
+        assert!(self.may_start(number), "{number}, a {command:?}, is too early: {:?}", self.open);
+        // A later command is on the bus before it only if that may pass.
+        let passed = self
+            .begun
+            .range(number + 1..)
+            .all(|later| command.reads() && self.commands[*later] == C::Posted);
+        assert!(passed, "{number}, a {command:?}, is too late: {:?}", self.begun);
+    }
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let command = prop_oneof![
+        6 => Just(C::Posted),
+        3 => prop_oneof![Just(4_u32), Just(8), Just(16)].prop_map(C::Read),
+        2 => Just(C::ConfigRead),
+        1 => Just(C::Write),
+        1 => Just(C::ConfigWrite),
+        1 => Just(C::Map),
+        1 => Just(C::Unmap),
+        1 => Just(C::SetIrqs),
+        1 => Just(C::Reset),
+    ];
+    prop_oneof![3 => command.prop_map(Step::Send), 2 => any::<usize>().prop_map(Step::Answer)]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
+
+    #[test]
+    fn posted_writes_pass_reads_and_nothing_else(
+        steps in proptest::collection::vec(step(), 1..40),
+    ) {
+        let mut world = World::new();
+        for step in steps {
+            match step {
+                Step::Send(command) => world.send(command),
+                Step::Answer(which) => world.answer(which),
+            }
+        }
+        while !world.open.is_empty() {
+            world.answer(0);
+        }
+        prop_assert!((0..world.commands.len()).all(|number| world.done(number)));
+    }
+}
