@@ -152,12 +152,12 @@ impl SwitchNode {
         self.egress.begin();
     }
 
-    /// As [`tunnel::Tunnel::report_frames`], for a link.
+    /// As [`Upstream::report_frames`].
     pub fn report_frames(&mut self, link: usize, on: bool) {
         self.upstream.report_frames(link, on);
     }
 
-    /// As [`tunnel::Tunnel::poll_report`], of a link.
+    /// As [`Upstream::poll_report`].
     pub fn poll_report(&mut self, link: usize) -> Option<tunnel::Report> {
         self.upstream.poll_report(link)
     }
