@@ -8,7 +8,6 @@ use crate::trace::Tracer;
 use bytes::Bytes;
 pub use node::LinkEvent;
 use node::SwitchNode;
-pub(crate) use node::links::FRAME;
 use node::path::Input;
 use node::switch::Output;
 use std::collections::VecDeque;
