@@ -12,6 +12,12 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use wire::{Duration, Instant};
 
+/// While a node spins, descriptors that were ready lately are looked at without
+/// asking: that saves a system call when something has come. All are asked for
+/// this often.
+const SPIN_ASK: Duration = Duration::from_us(20);
+/// With more of them asking costs less.
+const MOST_LATELY: usize = 4;
 /// What was ready so long ago says nothing: a node that got no processor since
 /// asks again before it takes a link for lost.
 const LATE: Duration = Duration::from_ms(1);
@@ -33,6 +39,8 @@ pub struct Poller {
     busy_until: Instant,
     /// Descriptors that were ready and that nobody has looked at.
     ready: RefCell<Vec<u64>>,
+    /// Those that were ready since the node last slept.
+    lately: Vec<u64>,
     /// When the kernel was asked last, and whether for the turn of now.
     asked: Instant,
     fresh: bool,
@@ -51,6 +59,7 @@ impl Poller {
             waiting,
             busy_until: Instant::ZERO,
             ready: RefCell::new(Vec::with_capacity(64)),
+            lately: Vec::new(),
             asked: Instant::ZERO,
             fresh: false,
         })
@@ -86,22 +95,22 @@ impl Poller {
         }
     }
 
-    /// Whether `fd` was ready when the kernel was asked last; told once.
+    /// Whether `fd` is to be looked at: it was ready when the kernel was asked
+    /// last, or may be while the node spins. Told once.
     pub fn take(&self, fd: impl AsFd) -> bool {
         let mut ready = self.ready.borrow_mut();
         let found = ready.iter().position(|token_of| *token_of == token(&fd));
         found.map(|at| ready.swap_remove(at)).is_some()
     }
 
-    /// Asks what is ready, unless [`wait`](Self::wait) has just done so for
-    /// this turn at `now`; whether anything is.
+    /// Learns what is ready, unless [`wait`](Self::wait) has just done so for
+    /// this turn at `now`; whether anything may be.
     ///
     /// # Errors
     /// As `epoll_wait(2)`.
     pub fn refresh(&mut self, now: Instant) -> io::Result<bool> {
         if !self.fresh || now >= self.asked + LATE {
-            self.ask(Some(Timespec { tv_sec: 0, tv_nsec: 0 }))?;
-            self.asked = now;
+            self.look(now)?;
         }
         Ok(!self.ready.get_mut().is_empty())
     }
@@ -124,25 +133,37 @@ impl Poller {
     }
 
     /// Returns when some descriptor is ready or `until` has come; at once
-    /// while spinning.
+    /// while spinning, in which case what was ready lately may be.
     ///
     /// # Errors
     /// As `epoll_wait(2)`; interruption by a signal is none.
     pub fn wait(&mut self, clock: &Clock, until: Option<Instant>) -> io::Result<()> {
         let now = clock.now();
-        let until = if now < self.busy_until {
+        if now < self.busy_until {
             // Whoever we wait for may have been put on this very core.
             std::thread::yield_now();
-            Some(now)
-        } else {
-            until
-        };
+            return self.look(now);
+        }
         let timeout = until.map(|at| {
-            let ns = if at > now { (at - now).as_ns().saturating_add(1) as i64 } else { 0 };
+            let ns = (at - now).as_ns().saturating_add(1) as i64;
             Timespec { tv_sec: ns / 1_000_000_000, tv_nsec: ns % 1_000_000_000 }
         });
+        self.lately.clear();
         self.ask(timeout)?;
         self.asked = clock.now();
+        Ok(())
+    }
+
+    /// Learns what is ready now, or what may be.
+    fn look(&mut self, now: Instant) -> io::Result<()> {
+        let few = !self.lately.is_empty() && self.lately.len() <= MOST_LATELY;
+        if few && now < self.busy_until && now < self.asked + SPIN_ASK {
+            self.ready.get_mut().clone_from(&self.lately);
+            self.fresh = true;
+            return Ok(());
+        }
+        self.ask(Some(Timespec { tv_sec: 0, tv_nsec: 0 }))?;
+        self.asked = now;
         Ok(())
     }
 
@@ -157,6 +178,11 @@ impl Poller {
         ready.clear();
         // Copied out: the kernel's structure is packed.
         ready.extend(self.events.iter().map(|event| { event.data }.u64()));
+        for token in ready {
+            if self.lately.len() <= MOST_LATELY && !self.lately.contains(token) {
+                self.lately.push(*token);
+            }
+        }
         Ok(())
     }
 }
@@ -211,5 +237,28 @@ mod tests {
         now += LATE;
         poller.catch_up(now).unwrap();
         assert!(poller.take(&fd));
+    }
+
+    #[test]
+    fn while_spinning_what_was_ready_lately_is_looked_at_unasked() {
+        let mut poller = Poller::new(Waiting::Spin(Duration::from_ms(50))).unwrap();
+        let [(mut near, first), (mut far, second)] = [(); 2].map(|()| UnixStream::pair().unwrap());
+        poller.add(&first, false).unwrap();
+        poller.add(&second, false).unwrap();
+        let start = Instant::ZERO + Duration::from_ms(5_000);
+        poller.busy(start);
+        near.write_all(b"x").unwrap();
+        let mut ready_at = |now| {
+            poller.turn_over();
+            poller.refresh(now).unwrap();
+            [poller.take(&first), poller.take(&second)]
+        };
+        assert_eq!(ready_at(start), [true, false]);
+        (&first).read_exact(&mut [0]).unwrap();
+        far.write_all(b"x").unwrap();
+        assert_eq!(ready_at(start + Duration::from_us(1)), [true, false], "it may be");
+        assert_eq!(ready_at(start + SPIN_ASK), [false, true], "all are asked for");
+        assert_eq!(ready_at(start + SPIN_ASK + Duration::from_us(1)), [true, true]);
+        assert_eq!(ready_at(start + Duration::from_ms(50)), [false, true], "the spin is over");
     }
 }

@@ -162,11 +162,11 @@ impl SwitchNode {
     pub fn close(&mut self, now: Instant) {
         self.upstream.goodbye();
         for link in 0..self.links.len() {
-            if self.links[link].path != Path::Ended {
-                self.flush(now, link);
+            self.flush(now, link);
+            let path = std::mem::replace(&mut self.links[link].path, Path::Ended);
+            if !matches!(path, Path::Waiting(_) | Path::Ended) {
                 self.outputs.push_back(Output::Close { link, cause: None });
                 self.upstream.handle_link(now, link, tunnel::Input::Disconnected);
-                self.links[link].path = Path::Ended;
             }
         }
     }
