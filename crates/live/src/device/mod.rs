@@ -91,13 +91,15 @@ impl<A: Attached> DeviceNode<A> {
         attached.begin();
         let tracer = attached.tracer();
         let tapped = Tapped::new(attached, tracer.clone());
+        let mut node = node::DeviceNode::new(settings, tapped);
+        node.report_frames(tracer.is_on());
         Ok(Self {
             clock,
             poller,
             listener,
             paths: Vec::new(),
             accepted: 0,
-            node: node::DeviceNode::new(settings, tapped),
+            node,
             news: News::default(),
             tracer,
         })
@@ -294,17 +296,14 @@ impl<A: Attached> DeviceNode<A> {
     /// Takes what the connections have that are ready; whether there was
     /// anything.
     fn receive(&mut self, now: Instant) -> bool {
-        let (node, tracer) = (&mut self.node, &self.tracer);
-        let (link, mut moved) = (node.link(), false);
+        let (node, tracer, mut moved) = (&mut self.node, &self.tracer, false);
         for Path { id, carrier, .. } in &mut self.paths {
             let ready = self.poller.take(&*carrier);
             let mut gone = ready
                 && carrier.receive(now, |bytes| {
                     moved = true;
-                    if link == Some(*id) {
-                        tracer.stream(Tap::UPLINK, false, &bytes);
-                    }
                     node.handle(now, *id, Input::Received(bytes));
+                    tracer.frames(Tap::UPLINK, || node.poll_report());
                 });
             moved |= carrier.take_stirred();
             gone |= carrier.flush(now).is_err();
@@ -330,9 +329,9 @@ impl<A: Attached> DeviceNode<A> {
                         closed.carrier.linger();
                     }
                 }
-                Output::Linked { path, received } => {
+                Output::Linked { path } => {
                     self.tracer.connected(Tap::UPLINK);
-                    self.tracer.stream(Tap::UPLINK, false, &received);
+                    self.tracer.frames(Tap::UPLINK, || self.node.poll_report());
                     if self.node.tunnel().is_record_by_record() {
                         let index = self.index(path);
                         self.paths[index].carrier.keep_records();
@@ -346,9 +345,7 @@ impl<A: Attached> DeviceNode<A> {
     }
 
     fn transmit(&mut self, now: Instant, path: PathId, bytes: Bytes) {
-        if self.node.link() == Some(path) {
-            self.tracer.stream(Tap::UPLINK, true, &bytes);
-        }
+        self.tracer.frames(Tap::UPLINK, || self.node.poll_report());
         let index = self.index(path);
         let carrier = &mut self.paths[index].carrier;
         let next = match carrier.send(now, bytes) {

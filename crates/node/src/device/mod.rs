@@ -6,13 +6,12 @@ mod tests;
 mod visitors;
 
 use crate::path::{self, PathId};
-use bytes::Bytes;
 use pcie::{Errors, Function};
 use std::collections::VecDeque;
 use switch::congestion::Rate;
 use switch::downstream::{self, Downstream};
 use switch::egress::Egress;
-use switch::tunnel::{Cause, Input, Settings, Tunnel};
+use switch::tunnel::{Cause, Input, Report, Settings, Tunnel};
 use switch::upstream::next_timer;
 use visitors::{Visitors, belongs};
 use wire::Instant;
@@ -41,8 +40,6 @@ pub enum Output {
     Linked {
         /// Which.
         path: PathId,
-        /// What had been received of it until then.
-        received: Bytes,
     },
     /// Something that the user should know.
     Event(Event),
@@ -189,6 +186,18 @@ impl<F: Function> DeviceNode<F> {
         self.downstream.function_mut()
     }
 
+    /// As [`Tunnel::report_frames`], for the link.
+    pub fn report_frames(&mut self, on: bool) {
+        self.downstream.report_frames(on);
+    }
+
+    /// As [`Tunnel::poll_report`], for the link. Reports are taken after each
+    /// input and output, those of a link's first bytes after
+    /// [`Output::Linked`].
+    pub fn poll_report(&mut self) -> Option<Report> {
+        self.downstream.poll_report()
+    }
+
     /// Takes what happened to a path.
     pub fn handle(&mut self, now: Instant, path: PathId, input: path::Input) {
         if let path::Input::Accepted { says_end } = input {
@@ -200,6 +209,7 @@ impl<F: Function> DeviceNode<F> {
         let Some(host) = host else { return self.visitors.handle(now, path, input) };
         match input {
             path::Input::Received(bytes) => self.downstream.handle(now, Input::Received(bytes)),
+            path::Input::Mark(mark) => self.downstream.handle(now, Input::Mark(mark)),
             path::Input::Room(bytes) if host.end.is_none() => host.room = bytes,
             // A goodbye needs no more than there was.
             path::Input::Room(bytes) => host.room = host.room.min(bytes),
@@ -296,11 +306,11 @@ impl<F: Function> DeviceNode<F> {
     fn serve_visitors(&mut self, now: Instant) -> Option<Instant> {
         let wanted = self.host.is_none();
         if let Some(chosen) = self.visitors.serve(now, wanted, self.group, &mut self.outputs) {
-            let (path, received) = (chosen.path, chosen.greeting);
+            let path = chosen.path;
             self.downstream.handle(now, Input::Connected);
-            self.downstream.handle(now, Input::Received(received.clone()));
+            self.downstream.handle(now, Input::Received(chosen.greeting));
             self.host = Some(Host { path, group: chosen.group, room: chosen.room, end: None });
-            self.outputs.push_back(Output::Linked { path, received });
+            self.outputs.push_back(Output::Linked { path });
         }
         if let Some((group, by)) = self.visitors.wants_move() {
             let answer = self.move_to(now, group);

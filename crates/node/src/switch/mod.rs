@@ -110,6 +110,9 @@ impl SwitchNode {
             (Path::Open(_), path::Input::Received(bytes)) => {
                 upstream.handle_link(now, link, tunnel::Input::Received(bytes));
             }
+            (Path::Open(_), path::Input::Mark(mark)) => {
+                upstream.handle_link(now, link, tunnel::Input::Mark(mark));
+            }
             (Path::Open(room), path::Input::Room(bytes)) => *room = bytes,
             (path @ Path::Open(_), path::Input::Gone) => {
                 *path = Path::Gone;
@@ -150,6 +153,16 @@ impl SwitchNode {
     pub fn echo(&mut self, link: usize, number: u64) {
         self.upstream.echo(link, number);
         self.egress.begin();
+    }
+
+    /// As [`tunnel::Tunnel::report_frames`], for a link.
+    pub fn report_frames(&mut self, link: usize, on: bool) {
+        self.upstream.report_frames(link, on);
+    }
+
+    /// As [`tunnel::Tunnel::poll_report`], of a link.
+    pub fn poll_report(&mut self, link: usize) -> Option<tunnel::Report> {
+        self.upstream.poll_report(link)
     }
 
     /// As [`Upstream::hold`].

@@ -99,7 +99,7 @@ fn device(announce: Sender<Address>, wake: UnixStream) {
 }
 
 fn host(peer: Address, folder: &Path) -> HostNode {
-    let upstream = switch::upstream::Settings {
+    let settings = switch::upstream::Settings {
         ports: 1,
         max_payload: 4096,
         p2p: false,
@@ -110,7 +110,7 @@ fn host(peer: Address, folder: &Path) -> HostNode {
         Poller::new(Waiting::Block).unwrap(),
         root::Settings::default(),
         enumerate::Settings::default(),
-        Switch::new(upstream, Links::new(&[peer])),
+        Switch::new(settings, Links::new(&[peer])),
         folder,
         false,
         |switch, _| Ok(switch.upstream().tunnel(0).is_up()),
