@@ -16,8 +16,9 @@ use wire::Instant;
 
 /// A function and its I/O.
 pub trait Attached: Function {
-    /// Does the I/O that is due. Yields whether anything happened, and when
-    /// to look again at the latest.
+    /// Does the I/O that is due, with the descriptors that `poller` says are
+    /// ready. Yields whether anything happened, and when to look again at the
+    /// latest.
     ///
     /// # Errors
     /// Only what this node cannot go on with.
@@ -155,9 +156,12 @@ impl NvmeDrive {
 }
 
 impl Attached for NvmeDrive {
-    fn service(&mut self, now: Instant, _poller: &Poller) -> io::Result<Activity> {
+    fn service(&mut self, now: Instant, poller: &Poller) -> io::Result<Activity> {
         let mut moved = self.start_blocks(now);
         for index in 0..self.media.len() {
+            if !self.media[index].signal().is_some_and(|fd| poller.take(fd)) {
+                continue;
+            }
             while let Some((id, outcome)) = self.media[index].finished() {
                 self.complete(now, id, outcome);
                 moved = true;

@@ -50,9 +50,6 @@ pub enum DeviceEvent {
 
 /// How long work already taken may go on after the node was asked to stop.
 const DRAIN: Duration = Duration::from_ms(1_000);
-/// A node that does not sleep looks for new connections this often: looking
-/// costs as much as a small message.
-const ACCEPT: Duration = Duration::from_ms(1);
 
 /// One connection.
 struct Path {
@@ -67,7 +64,6 @@ pub struct DeviceNode<A> {
     clock: Clock,
     poller: Poller,
     listener: Incoming,
-    accept_at: Instant,
     paths: Vec<Path>,
     /// How many there have been.
     accepted: u64,
@@ -99,7 +95,6 @@ impl<A: Attached> DeviceNode<A> {
             clock,
             poller,
             listener,
-            accept_at: Instant::ZERO,
             paths: Vec::new(),
             accepted: 0,
             node,
@@ -150,7 +145,9 @@ impl<A: Attached> DeviceNode<A> {
     /// As [`Attached::service`].
     pub fn prepare(&mut self) -> io::Result<()> {
         let now = self.clock.now();
+        self.poller.refresh(now)?;
         let active = self.node.function_mut().service(now, &self.poller)?;
+        self.poller.turn_over();
         if !active.moved {
             let soon = now + Duration::from_ms(20);
             self.poller
@@ -235,10 +232,7 @@ impl<A: Attached> DeviceNode<A> {
             self.poller.busy(self.clock.now());
             return Ok(());
         }
-        if self.poller.wait(&self.clock, switch::upstream::next_timer([timer, until]))? {
-            self.accept_at = Instant::ZERO;
-        }
-        Ok(())
+        self.poller.wait(&self.clock, switch::upstream::next_timer([timer, until]))
     }
 
     /// Whether the host has had everything that it asked for.
@@ -264,6 +258,7 @@ impl<A: Attached> DeviceNode<A> {
         now: Instant,
         tell: &mut impl FnMut(DeviceEvent),
     ) -> io::Result<(bool, Option<Instant>)> {
+        self.poller.refresh(now)?;
         let mut moved = self.accept(now)?;
         moved |= self.receive(now);
         let (acted, mut timer) = self.act(now, tell);
@@ -271,6 +266,7 @@ impl<A: Attached> DeviceNode<A> {
         if active.moved {
             (_, timer) = self.act(now, tell);
         }
+        self.poller.turn_over();
         moved |= active.moved | acted;
         self.pass_on_news(tell);
         self.watch_for_room()?;
@@ -280,10 +276,9 @@ impl<A: Attached> DeviceNode<A> {
     }
 
     fn accept(&mut self, now: Instant) -> io::Result<bool> {
-        if now < self.accept_at {
+        if !self.poller.take(&self.listener) {
             return Ok(false);
         }
-        self.accept_at = now + ACCEPT;
         let mut moved = false;
         while let Some(carrier) = self.listener.accept(now) {
             self.poller.add(&carrier, false)?;
@@ -296,16 +291,19 @@ impl<A: Attached> DeviceNode<A> {
         Ok(moved)
     }
 
-    /// Takes what all connections have; whether there was anything.
+    /// Takes what the connections have that are ready; whether there was
+    /// anything.
     fn receive(&mut self, now: Instant) -> bool {
         let (node, tracer) = (&mut self.node, &self.tracer);
         let mut moved = false;
         for Path { id, carrier, .. } in &mut self.paths {
-            let mut gone = carrier.receive(now, |bytes| {
-                moved = true;
-                node.handle(now, *id, Input::Received(bytes));
-                tracer.frames(Tap::UPLINK, || node.poll_report());
-            });
+            let ready = self.poller.take(&*carrier);
+            let mut gone = ready
+                && carrier.receive(now, |bytes| {
+                    moved = true;
+                    node.handle(now, *id, Input::Received(bytes));
+                    tracer.frames(Tap::UPLINK, || node.poll_report());
+                });
             moved |= carrier.take_stirred();
             gone |= carrier.flush(now).is_err();
             node.handle(now, *id, Input::Room(carrier.room(now)));

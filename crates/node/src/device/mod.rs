@@ -204,6 +204,7 @@ impl<F: Function> DeviceNode<F> {
         let Some(host) = host else { return self.visitors.handle(now, path, input) };
         match input {
             path::Input::Received(bytes) => self.downstream.handle(now, Input::Received(bytes)),
+            path::Input::Mark(mark) => self.downstream.handle(now, Input::Mark(mark)),
             path::Input::Room(bytes) if host.end.is_none() => host.room = bytes,
             // A goodbye needs no more than there was.
             path::Input::Room(bytes) => host.room = host.room.min(bytes),

@@ -110,6 +110,9 @@ impl SwitchNode {
             (Path::Open(_), path::Input::Received(bytes)) => {
                 upstream.handle_link(now, link, tunnel::Input::Received(bytes));
             }
+            (Path::Open(_), path::Input::Mark(mark)) => {
+                upstream.handle_link(now, link, tunnel::Input::Mark(mark));
+            }
             (Path::Open(room), path::Input::Room(bytes)) => *room = bytes,
             (path @ Path::Open(_), path::Input::Gone) => {
                 *path = Path::Gone;
@@ -172,11 +175,11 @@ impl SwitchNode {
     pub fn close(&mut self, now: Instant) {
         self.upstream.goodbye();
         for link in 0..self.links.len() {
-            if self.links[link].path != Path::Ended {
-                self.flush(now, link);
+            self.flush(now, link);
+            let path = std::mem::replace(&mut self.links[link].path, Path::Ended);
+            if !matches!(path, Path::Waiting(_) | Path::Ended) {
                 self.outputs.push_back(Output::Close { link, cause: None });
                 self.upstream.handle_link(now, link, tunnel::Input::Disconnected);
-                self.links[link].path = Path::Ended;
             }
         }
     }
