@@ -1,16 +1,18 @@
 //! What can hang below a port in the live world: a function together with
 //! the I/O it needs.
 
-use crate::links::{LinkEvent, Links};
+use crate::links::Links;
 use crate::media::Media;
 use crate::poller::Poller;
 use crate::trace::Tracer;
 use node::drive::media_of;
+use node::{LinkEvent, SwitchNode};
 use nvme::Controller;
 use nvme::block::Completion;
 use pcie::{Function, Input, Output, Ready};
 use std::io;
 use switch::Upstream;
+use switch::upstream::Settings;
 use wire::Instant;
 
 /// A function and its I/O.
@@ -201,14 +203,14 @@ impl Attached for NvmeDrive {
 
 /// A switch with the connections of its links.
 pub struct Switch {
-    upstream: Upstream,
+    node: SwitchNode,
     links: Links,
 }
 
 impl Switch {
     /// A switch; `links` has one connection a downstream port.
-    pub fn new(upstream: Upstream, links: Links) -> Self {
-        Self { upstream, links }
+    pub fn new(settings: Settings, links: Links) -> Self {
+        Self { node: SwitchNode::new(settings, links.limit()), links }
     }
 
     /// The same, with what passes its links recorded.
@@ -220,7 +222,7 @@ impl Switch {
 
     /// The switch itself.
     pub fn upstream(&self) -> &Upstream {
-        &self.upstream
+        self.node.upstream()
     }
 
     /// The connections.
@@ -228,29 +230,29 @@ impl Switch {
         &mut self.links
     }
 
-    /// Both, to measure.
-    pub fn parts_mut(&mut self) -> (&mut Upstream, &mut Links) {
-        (&mut self.upstream, &mut self.links)
+    /// As [`Upstream::hold`].
+    pub fn hold(&mut self, port: usize, held: bool) {
+        self.node.hold(port, held);
     }
 }
 
 impl Function for Switch {
     fn handle(&mut self, now: Instant, input: Input) {
-        self.upstream.handle(now, input);
+        self.node.handle(now, input);
     }
 
     fn poll(&mut self, now: Instant, ready: Ready) -> Output {
-        self.upstream.poll(now, ready)
+        self.node.poll(now, ready)
     }
 
     fn ready(&self) -> Ready {
-        self.upstream.ready()
+        self.node.ready()
     }
 }
 
 impl Attached for Switch {
     fn service(&mut self, now: Instant, poller: &Poller) -> io::Result<Activity> {
-        self.links.service(now, &mut self.upstream, poller)
+        self.links.service(now, &mut self.node, poller)
     }
 
     fn watch(&self, _poller: &Poller) -> io::Result<()> {
@@ -261,24 +263,24 @@ impl Attached for Switch {
         while let Some(event) = self.links.event() {
             match event {
                 LinkEvent::Up(port, _) => return Some(format!("port {port}: link up")),
-                LinkEvent::Down(port, cause) => {
+                LinkEvent::Down { link: port, cause, .. } => {
                     return Some(format!("port {port}: link down: {cause}"));
                 }
-                LinkEvent::Failed(port, why, true) => {
+                LinkEvent::Failed { link: port, why, again: true, .. } => {
                     return Some(format!("port {port}: no link to {why}"));
                 }
                 // Another attempt follows by itself.
-                LinkEvent::Failed(..) | LinkEvent::Echo(..) => {}
+                LinkEvent::Failed { .. } | LinkEvent::Echo(..) => {}
             }
         }
         None
     }
 
     fn report(&self) -> Report {
-        let errors = self.upstream.errors();
+        let errors = self.upstream().errors();
         let mut lines = vec![("upstream port".into(), format!("errors: {}", errors[0]))];
         for (port, errors) in errors[1..].iter().enumerate() {
-            let counters = self.upstream.tunnel(port).counters();
+            let counters = self.upstream().tunnel(port).counters();
             lines
                 .push((format!("downstream port {port}"), format!("{counters}; errors: {errors}")));
         }
@@ -286,7 +288,7 @@ impl Attached for Switch {
     }
 
     fn close(&mut self) -> io::Result<()> {
-        self.links.close(&mut self.upstream);
+        self.links.close(&mut self.node);
         Ok(())
     }
 

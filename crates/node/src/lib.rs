@@ -17,6 +17,8 @@ pub mod host;
 pub mod links;
 pub mod path;
 pub mod switch;
+#[cfg(test)]
+mod world;
 
 pub use device::DeviceNode;
 pub use host::HostNode;

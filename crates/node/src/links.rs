@@ -55,6 +55,8 @@ pub(crate) enum Path {
     Connecting(Instant),
     /// The tunnel has it. It takes so many bytes now.
     Open(usize),
+    /// It is gone; the tunnel has not said so yet.
+    Gone,
     /// Never again: this end has said goodbye.
     Ended,
 }
@@ -84,7 +86,7 @@ impl Link {
         match self.path {
             Path::Waiting(at) => Some(at),
             Path::Connecting(since) => Some(since + CONNECTING),
-            Path::Open(_) => self.timer,
+            Path::Open(_) | Path::Gone => self.timer,
             Path::Ended => None,
         }
     }

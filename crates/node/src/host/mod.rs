@@ -1,6 +1,8 @@
 //! The host node: a root complex, and what is attached below its root port.
 
 mod buses;
+#[cfg(test)]
+mod tests;
 
 pub use buses::Buses;
 

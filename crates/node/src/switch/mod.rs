@@ -1,11 +1,13 @@
 //! A switch with the life of its links.
 
+#[cfg(test)]
+mod tests;
 
 use crate::links::{CONNECTING, FRAME, Link, LinkEvent, Path};
 use crate::path;
 use ::switch::congestion::Rate;
 use ::switch::egress::Egress;
-use ::switch::tunnel;
+use ::switch::tunnel::{self, Cause};
 use ::switch::upstream::{LinkOutput, Settings, Upstream, next_timer};
 use pcie::{Function, Ready};
 use std::collections::VecDeque;
@@ -35,6 +37,8 @@ pub enum Output {
     Close {
         /// Which link.
         link: usize,
+        /// Why the tunnel gave it up, if it had it.
+        cause: Option<Cause>,
     },
     /// Something happened to a link.
     Event(LinkEvent),
@@ -107,8 +111,8 @@ impl SwitchNode {
                 upstream.handle_link(now, link, tunnel::Input::Received(bytes));
             }
             (Path::Open(room), path::Input::Room(bytes)) => *room = bytes,
-            (Path::Open(room), path::Input::Gone) => {
-                *room = 0;
+            (path @ Path::Open(_), path::Input::Gone) => {
+                *path = Path::Gone;
                 upstream.handle_link(now, link, tunnel::Input::Disconnected);
             }
             _ => {}
@@ -160,7 +164,7 @@ impl SwitchNode {
         for link in 0..self.links.len() {
             if self.links[link].path != Path::Ended {
                 self.flush(now, link);
-                self.outputs.push_back(Output::Close { link });
+                self.outputs.push_back(Output::Close { link, cause: None });
                 self.upstream.handle_link(now, link, tunnel::Input::Disconnected);
                 self.links[link].path = Path::Ended;
             }
@@ -176,7 +180,7 @@ impl SwitchNode {
                 self.outputs.push_back(Output::Connect { link, attempt: *failed });
             }
             Path::Connecting(since) if now >= since + CONNECTING => {
-                self.outputs.push_back(Output::Close { link });
+                self.outputs.push_back(Output::Close { link, cause: None });
                 self.failed(now, link, "timed out".into());
             }
             _ => {}
@@ -192,7 +196,11 @@ impl SwitchNode {
     /// What the tunnel of a link wants, up to a frame if it may send; yields
     /// the frame's bytes.
     fn transmit(&mut self, now: Instant, link: usize, may: bool) -> Option<usize> {
-        let Path::Open(room) = self.links[link].path else { return None };
+        let room = match self.links[link].path {
+            Path::Open(room) => room,
+            Path::Gone => 0,
+            _ => return None,
+        };
         let bytes = if may { room } else { 0 };
         self.upstream.handle_link(now, link, tunnel::Input::CanTransmit { bytes });
         loop {
@@ -223,9 +231,9 @@ impl SwitchNode {
     }
 
     /// The link went down: its path is closed, another follows.
-    fn give_up(&mut self, now: Instant, link: usize, cause: tunnel::Cause) {
+    fn give_up(&mut self, now: Instant, link: usize, cause: Cause) {
         self.flush(now, link);
-        self.outputs.push_back(Output::Close { link });
+        self.outputs.push_back(Output::Close { link, cause: Some(cause.clone()) });
         self.upstream.handle_link(now, link, tunnel::Input::Disconnected);
         let buses = self.upstream.buses(link);
         let event = self.links[link].lost(now, (link, buses), cause);

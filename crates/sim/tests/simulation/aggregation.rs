@@ -1,6 +1,6 @@
 //! Policies of aggregation, the rate limit, and turns, in whole simulations.
 
-use crate::worlds::*;
+use crate::simulation::worlds::*;
 use sim::drive::Timing;
 use sim::ethernet::{Rate, bridge};
 use sim::measure::{Observer, Point};

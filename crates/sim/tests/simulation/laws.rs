@@ -1,6 +1,6 @@
 //! What no network may break: latency, utilisation, Little's law.
 
-use crate::worlds::*;
+use crate::simulation::worlds::*;
 use sim::drive::Timing;
 use sim::ethernet::Rate;
 use sim::workload::{Fio, Rw, Workload};

@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::cache::Cache;
-use crate::folder::{self, Sockets};
-use crate::process::Process;
-use crate::qmp::Qmp;
-use crate::script::{Output, Script};
-use crate::trace::{self, TracedCommand};
-use crate::transcript::Transcript;
-use crate::workload;
+use crate::stock_guest::cache::Cache;
+use crate::stock_guest::qmp::Qmp;
+use crate::stock_guest::script::{Output, Script};
+use crate::stock_guest::trace::{self, TracedCommand};
+use crate::stock_guest::workload;
+use crate::support::folder::{self, Sockets};
+use crate::support::process::Process;
+use crate::support::transcript::Transcript;
 
 /// Longer than any start, even beside other work.
 const START_LIMIT: Duration = Duration::from_secs(120);

@@ -1,36 +1,16 @@
 //! A hostile vfio-user client beside a working one that notices nothing: both
 //! of one `farlane host`, each with a drive of its own.
 
-#[path = "../polled_client/client.rs"]
-#[allow(dead_code, reason = "the polled client uses the rest of it")]
-mod client;
-#[path = "../polled_client/drive.rs"]
-#[allow(dead_code, reason = "the polled client uses the rest of it")]
-mod drive;
-#[path = "../guest/folder.rs"]
-#[allow(dead_code, reason = "the guest tests use the rest of it")]
-mod folder;
-mod fuse;
-#[allow(dead_code, reason = "the guest tests use the rest of it")]
-mod huge;
-#[path = "../guest/node.rs"]
-#[allow(dead_code, reason = "the guest tests use the rest of it")]
-mod node;
-#[path = "../guest/process.rs"]
-#[allow(dead_code, reason = "the guest tests use the rest of it")]
-mod process;
-#[path = "../guest/transcript.rs"]
-#[allow(dead_code, reason = "the guest tests use the rest of it")]
-mod transcript;
-
 mod files;
+mod fuse;
 mod interrupts;
 mod messages;
 mod pages;
 mod sockets;
 
-use drive::{BLOCK, Drive};
-use node::{DeviceNode, HostNode};
+use crate::support::drive::{BLOCK, Drive};
+use crate::support::folder;
+use crate::support::node::{DeviceNode, HostNode};
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::folder;
-use crate::guest::Guest;
-use crate::node::{DeviceNode, HostNode};
-use crate::workload;
+use crate::stock_guest::guest::Guest;
+use crate::stock_guest::workload;
+use crate::support::folder;
+use crate::support::node::{DeviceNode, HostNode};
 
 #[test]
 fn a_guest_that_reboots_finds_its_drive_and_takes_new_contents() {

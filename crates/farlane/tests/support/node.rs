@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::folder::Sockets;
-use crate::process::Process;
+use crate::support::folder::Sockets;
+use crate::support::process::Process;
 
 /// How long a node may take to start or to end.
 const LIMIT: Duration = Duration::from_secs(20);

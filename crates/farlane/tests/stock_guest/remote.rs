@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::capture;
-use crate::check;
-use crate::folder;
-use crate::guest::{Guest, Memory};
-use crate::node::{DeviceNode, HostNode, SwitchNode};
-use crate::relay::Relay;
-use crate::traced::Traces;
-use crate::workload;
+use crate::stock_guest::capture;
+use crate::stock_guest::guest::{Guest, Memory};
+use crate::stock_guest::traced::Traces;
+use crate::stock_guest::workload;
+use crate::support::check;
+use crate::support::folder;
+use crate::support::node::{DeviceNode, HostNode, SwitchNode};
+use crate::support::relay::Relay;
 
 fn namespace(disk: &Path) -> String {
     format!("file={},size=128M", disk.display())

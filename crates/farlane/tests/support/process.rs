@@ -9,7 +9,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
-use crate::transcript::Transcript;
+use crate::support::transcript::Transcript;
 
 /// A running child with its output in two transcripts.
 pub struct Process {

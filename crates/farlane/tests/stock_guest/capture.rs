@@ -11,8 +11,8 @@ use farlane::analyse::{Command, Counters, Direction, Event, Settings};
 use wire::Instant;
 use wire::nvme::opcode;
 
-use crate::relay::{self, Recording};
-use crate::trace::TracedCommand;
+use crate::stock_guest::trace::TracedCommand;
+use crate::support::relay::{self, Recording};
 
 /// Bytes of a block of the drives compared.
 const BLOCK: u32 = 512;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::guest::Guest;
-use crate::script::Script;
+use crate::stock_guest::guest::Guest;
+use crate::stock_guest::script::Script;
 
 macro_rules! script {
     ($name:literal) => {

@@ -3,8 +3,6 @@
 
 mod bench;
 mod demo;
-#[path = "../../../live/tests/dma/isolated.rs"]
-mod isolated;
 mod json_document;
 mod media;
 mod mistakes;

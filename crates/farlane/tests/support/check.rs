@@ -12,8 +12,8 @@ use farlane::analyse::{self, Event, Settings};
 use farlane::export::pcapng::{Connection, Tap, TcpFile, TlpFile};
 use wire::Instant;
 
-use crate::relay::{Direction, Recording};
-use crate::tshark::{Tshark, number};
+use crate::support::relay::{Direction, Recording};
+use crate::support::tshark::{Tshark, number};
 
 /// An NVMe command, from both sides comparable.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,7 +46,7 @@ fn chunks(recording: &Recording) -> Vec<Chunk> {
         Direction::ToTarget => analyse::Direction::Down,
         Direction::ToClient => analyse::Direction::Up,
     };
-    let chunk = |chunk: &crate::relay::Chunk| Chunk {
+    let chunk = |chunk: &crate::support::relay::Chunk| Chunk {
         at: Instant::from_ns(chunk.at.as_nanos() as u64),
         direction: direction(chunk.direction),
         bytes: chunk.bytes.clone(),

@@ -1,9 +1,7 @@
 //! `docs/trace.md` and the codec say the same: every example in the document
 //! is built here from its meaning.
 
-mod document;
-
-use document::{assert_same, examples};
+use crate::document::{assert_same, examples};
 use std::collections::BTreeMap;
 use wire::frame::{Control, Kind};
 use wire::nvme::Status;
@@ -15,7 +13,7 @@ use wire::trace::{
 };
 use wire::{Bdf, Tag};
 
-const DOCUMENT: &str = include_str!("../../../docs/trace.md");
+const DOCUMENT: &str = include_str!("../../../../docs/trace.md");
 
 fn header() -> Header {
     Header {

@@ -253,7 +253,7 @@ fn relay_records_both_directions() {
             stream.write_all(&[bytes.clone(), bytes].concat()).unwrap();
         }
     });
-    let relay = Relay::start(address, &crate::folder::kept("relay"));
+    let relay = Relay::start(address, &crate::support::folder::kept("relay"));
     let sent: Vec<u8> = (0..1_000_000u32).map(|n| n.to_le_bytes()[n as usize % 3]).collect();
     for _ in 0..2 {
         let mut stream = TcpStream::connect(relay.address()).unwrap();

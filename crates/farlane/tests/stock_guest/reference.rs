@@ -1,9 +1,9 @@
 //! The harness itself, on the NVMe drive that QEMU brings along: what fails here
 //! is not farlane's fault.
 
-use crate::folder;
-use crate::guest::Guest;
-use crate::workload;
+use crate::stock_guest::guest::Guest;
+use crate::stock_guest::workload;
+use crate::support::folder;
 
 #[test]
 fn reference_nvme_answers() {

@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::folder;
-use crate::guest::Guest;
-use crate::node::{DeviceNode, HostNode};
-use crate::traced;
-use crate::workload;
+use crate::stock_guest::guest::Guest;
+use crate::stock_guest::traced;
+use crate::stock_guest::workload;
+use crate::support::folder;
+use crate::support::node::{DeviceNode, HostNode};
 
 /// What the host node says when a device node is lost, when it is back, when its
 /// drive is, and when that is another one.

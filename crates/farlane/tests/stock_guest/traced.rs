@@ -9,7 +9,7 @@ use farlane::analyse::{self, Event};
 use farlane::trace::{Found, Run, Statistics, Troubles, path};
 use wire::nvme::opcode;
 
-use crate::check::{self, Expected};
+use crate::support::check::{self, Expected};
 
 /// The traces of a host and a device node in a folder.
 pub struct Traces {

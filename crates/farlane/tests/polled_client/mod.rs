@@ -6,29 +6,13 @@
 //! (`lib/vfio_user/host`, `lib/nvme/nvme_vfio_user.c`); the bytes are built here
 //! by hand, so that no codec of ours stands on both sides.
 
-#[allow(dead_code, reason = "the hostile client uses the rest of it")]
-mod client;
-#[allow(dead_code, reason = "the hostile client uses the rest of it")]
-mod drive;
 mod killed;
 mod returns;
 mod waiting;
 
-#[path = "../guest/folder.rs"]
-#[allow(dead_code, reason = "the guest tests use the rest of it")]
-mod folder;
-#[path = "../guest/node.rs"]
-#[allow(dead_code, reason = "the guest tests use the rest of it")]
-mod node;
-#[path = "../guest/process.rs"]
-#[allow(dead_code, reason = "the guest tests use the rest of it")]
-mod process;
-#[path = "../guest/transcript.rs"]
-#[allow(dead_code, reason = "the guest tests use the rest of it")]
-mod transcript;
-
-use drive::{BLOCK, Drive};
-use node::{DeviceNode, HostNode};
+use crate::support::drive::{BLOCK, Drive};
+use crate::support::folder;
+use crate::support::node::{DeviceNode, HostNode};
 use std::net::SocketAddr;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,10 +1,8 @@
 //! `docs/protocol.md` and the codec say the same: every example in the
 //! document is built here from its meaning.
 
-mod document;
-
+use crate::document::{assert_same, examples};
 use bytes::Bytes;
-use document::{assert_same, examples};
 use std::collections::BTreeMap;
 use wire::frame::{
     Control, Grant, HEADER, Header, Hello, HostAfter, Kind, MAX_ENTRIES, MAX_HELLO, MoveStatus,
@@ -14,7 +12,7 @@ use wire::raw::{self, Bitmap, Body, Offer, Reason, Sequence};
 use wire::tlp::{MemoryRequest, Tlp};
 use wire::{Bdf, Tag};
 
-const DOCUMENT: &str = include_str!("../../../docs/protocol.md");
+const DOCUMENT: &str = include_str!("../../../../docs/protocol.md");
 
 fn frame(kind: Kind, sequence: u32, acknowledged: u32, payload: &[u8]) -> Vec<u8> {
     let header = Header { length: payload.len() as u16, kind, sequence, acknowledged };

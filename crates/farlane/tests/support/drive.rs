@@ -4,7 +4,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::client::{BAR0, CONFIG, Client, Doorbells, Memory};
+use crate::support::client::{BAR0, CONFIG, Client, Doorbells, Memory};
 
 /// Bytes of a block.
 pub const BLOCK: usize = 512;

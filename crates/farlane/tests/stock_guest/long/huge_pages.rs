@@ -4,11 +4,11 @@ use std::io::Write;
 
 use serde_json::json;
 
-use crate::folder;
-use crate::guest::{Guest, Memory};
-use crate::huge::{FileSystem, PAGE, Pool};
-use crate::node::{DeviceNode, HostNode};
-use crate::workload;
+use crate::stock_guest::guest::{Guest, Memory};
+use crate::stock_guest::workload;
+use crate::support::folder;
+use crate::support::huge::{FileSystem, PAGE, Pool};
+use crate::support::node::{DeviceNode, HostNode};
 
 /// Pages of one guest's memory.
 const PAGES: u64 = (512 << 20) / PAGE;
