@@ -5,7 +5,6 @@ use crate::attached::Activity;
 use crate::net::{Carrier, Peer, RawSettings};
 use crate::poller::Poller;
 use crate::trace::Tracer;
-use bytes::Bytes;
 pub use node::LinkEvent;
 use node::SwitchNode;
 use node::path::Input;
@@ -193,6 +192,7 @@ impl Links {
                         poller.modify(&carrier, false)?;
                         link.connection = Connection::Open(carrier, false);
                         tracer.connected(tap);
+                        node.report_frames(index, tracer.is_on());
                         node.handle_link(now, index, Input::Connected);
                     }
                     Err(error) => {
@@ -206,8 +206,8 @@ impl Links {
                 let mut received = false;
                 let gone = carrier.receive(now, |bytes| {
                     received = true;
-                    tracer.stream(tap, true, &bytes);
                     node.handle_link(now, index, Input::Received(bytes));
+                    tracer.frames(tap, || node.poll_report(index));
                 });
                 received |= carrier.take_stirred();
                 if gone {
@@ -280,9 +280,8 @@ impl Links {
 
     fn send(&mut self, now: Instant, index: usize, bytes: Vec<u8>, node: &mut SwitchNode) {
         let Connection::Open(carrier, _) = &mut self.links[index].connection else { return };
-        let bytes = Bytes::from(bytes);
-        self.tracer.stream(Tap::link(index), false, &bytes);
-        let input = match carrier.send(now, bytes) {
+        self.tracer.frames(Tap::link(index), || node.poll_report(index));
+        let input = match carrier.send(now, bytes.into()) {
             Ok(()) => Input::Room(carrier.room(now)),
             Err(_) => Input::Gone,
         };

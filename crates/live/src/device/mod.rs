@@ -10,7 +10,6 @@ use crate::net::{Address, Carrier, Incoming};
 use crate::poller::Poller;
 use crate::trace::{Tapped, Tracer};
 use crate::wanted::Wanted;
-use bytes::Bytes;
 use news::News;
 use node::PathId;
 use node::device::{Event, Output};
@@ -94,7 +93,8 @@ impl<A: Attached> DeviceNode<A> {
         attached.watch(&poller)?;
         attached.begin();
         let tracer = attached.tracer();
-        let tapped = Tapped::new(attached, tracer.clone());
+        let mut node = node::DeviceNode::new(settings, Tapped::new(attached, tracer.clone()));
+        node.report_frames(tracer.is_on());
         Ok(Self {
             clock,
             poller,
@@ -102,7 +102,7 @@ impl<A: Attached> DeviceNode<A> {
             accept_at: Instant::ZERO,
             paths: Vec::new(),
             accepted: 0,
-            node: node::DeviceNode::new(settings, tapped),
+            node,
             news: News::default(),
             tracer,
         })
@@ -299,14 +299,12 @@ impl<A: Attached> DeviceNode<A> {
     /// Takes what all connections have; whether there was anything.
     fn receive(&mut self, now: Instant) -> bool {
         let (node, tracer) = (&mut self.node, &self.tracer);
-        let (link, mut moved) = (node.link(), false);
+        let mut moved = false;
         for Path { id, carrier, .. } in &mut self.paths {
             let mut gone = carrier.receive(now, |bytes| {
                 moved = true;
-                if link == Some(*id) {
-                    tracer.stream(Tap::UPLINK, false, &bytes);
-                }
                 node.handle(now, *id, Input::Received(bytes));
+                tracer.frames(Tap::UPLINK, || node.poll_report());
             });
             moved |= carrier.take_stirred();
             gone |= carrier.flush(now).is_err();
@@ -325,16 +323,16 @@ impl<A: Attached> DeviceNode<A> {
         let mut acted = false;
         loop {
             match self.node.poll(now) {
-                Output::Transmit { path, bytes } => self.transmit(now, path, bytes.into()),
+                Output::Transmit { path, bytes } => self.transmit(now, path, bytes),
                 Output::Close { path, linger } => {
                     let mut closed = self.paths.swap_remove(self.index(path));
                     if linger {
                         closed.carrier.linger();
                     }
                 }
-                Output::Linked { path, received } => {
+                Output::Linked(path) => {
                     self.tracer.connected(Tap::UPLINK);
-                    self.tracer.stream(Tap::UPLINK, false, &received);
+                    self.record();
                     if self.node.tunnel().is_record_by_record() {
                         let index = self.index(path);
                         self.paths[index].carrier.keep_records();
@@ -347,13 +345,18 @@ impl<A: Attached> DeviceNode<A> {
         }
     }
 
-    fn transmit(&mut self, now: Instant, path: PathId, bytes: Bytes) {
+    /// Notes what the link's end did.
+    fn record(&mut self) {
+        self.tracer.frames(Tap::UPLINK, || self.node.poll_report());
+    }
+
+    fn transmit(&mut self, now: Instant, path: PathId, bytes: Vec<u8>) {
         if self.node.link() == Some(path) {
-            self.tracer.stream(Tap::UPLINK, true, &bytes);
+            self.record();
         }
         let index = self.index(path);
         let carrier = &mut self.paths[index].carrier;
-        let next = match carrier.send(now, bytes) {
+        let next = match carrier.send(now, bytes.into()) {
             Ok(()) => Input::Room(carrier.room(now)),
             Err(_) => Input::Gone,
         };

@@ -6,13 +6,12 @@ mod tests;
 mod visitors;
 
 use crate::path::{self, PathId};
-use bytes::Bytes;
 use pcie::{Errors, Function};
 use std::collections::VecDeque;
 use switch::congestion::Rate;
 use switch::downstream::{self, Downstream};
 use switch::egress::Egress;
-use switch::tunnel::{Cause, Input, Settings, Tunnel};
+use switch::tunnel::{Cause, Input, Report, Settings, Tunnel};
 use switch::upstream::next_timer;
 use visitors::{Visitors, belongs};
 use wire::Instant;
@@ -38,12 +37,7 @@ pub enum Output {
         linger: bool,
     },
     /// This path carries the link from now on.
-    Linked {
-        /// Which.
-        path: PathId,
-        /// What had been received of it until then.
-        received: Bytes,
-    },
+    Linked(PathId),
     /// Something that the user should know.
     Event(Event),
     /// Nothing more now; call again after an input or at this time.
@@ -189,6 +183,16 @@ impl<F: Function> DeviceNode<F> {
         self.downstream.function_mut()
     }
 
+    /// As [`Tunnel::report_frames`].
+    pub fn report_frames(&mut self, on: bool) {
+        self.downstream.report_frames(on);
+    }
+
+    /// As [`Tunnel::poll_report`].
+    pub fn poll_report(&mut self) -> Option<Report> {
+        self.downstream.poll_report()
+    }
+
     /// Takes what happened to a path.
     pub fn handle(&mut self, now: Instant, path: PathId, input: path::Input) {
         if let path::Input::Accepted { says_end } = input {
@@ -296,11 +300,11 @@ impl<F: Function> DeviceNode<F> {
     fn serve_visitors(&mut self, now: Instant) -> Option<Instant> {
         let wanted = self.host.is_none();
         if let Some(chosen) = self.visitors.serve(now, wanted, self.group, &mut self.outputs) {
-            let (path, received) = (chosen.path, chosen.greeting);
+            let path = chosen.path;
             self.downstream.handle(now, Input::Connected);
-            self.downstream.handle(now, Input::Received(received.clone()));
+            self.downstream.handle(now, Input::Received(chosen.greeting));
             self.host = Some(Host { path, group: chosen.group, room: chosen.room, end: None });
-            self.outputs.push_back(Output::Linked { path, received });
+            self.outputs.push_back(Output::Linked(path));
         }
         if let Some((group, by)) = self.visitors.wants_move() {
             let answer = self.move_to(now, group);

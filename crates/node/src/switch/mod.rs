@@ -152,6 +152,16 @@ impl SwitchNode {
         self.egress.begin();
     }
 
+    /// As [`Upstream::report_frames`].
+    pub fn report_frames(&mut self, link: usize, on: bool) {
+        self.upstream.report_frames(link, on);
+    }
+
+    /// As [`Upstream::poll_report`].
+    pub fn poll_report(&mut self, link: usize) -> Option<tunnel::Report> {
+        self.upstream.poll_report(link)
+    }
+
     /// As [`Upstream::hold`].
     pub fn hold(&mut self, link: usize, held: bool) {
         self.upstream.hold(link, held);

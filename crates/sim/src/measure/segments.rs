@@ -194,6 +194,11 @@ impl Journeys {
         Some(journey)
     }
 
+    /// The TLP is forgotten on its way.
+    pub fn end(&mut self, mark: Mark) {
+        self.remove(mark);
+    }
+
     fn get_mut(&mut self, mark: Mark) -> Option<&mut (u32, Journey)> {
         let used = (mark.bits() >> 32) as u32;
         self.journeys

@@ -2,6 +2,8 @@
 
 use crate::kernel::Kernel;
 use crate::measure::{CommandRecord, Journey, Journeys, Observer, Point, Segment, Tracker};
+use crate::transport::Stream;
+use switch::tunnel::Report;
 use wire::Instant;
 use wire::tlp::{Mark, Packet, Tlp};
 
@@ -74,6 +76,32 @@ impl Context<'_> {
                 observer.command(&CommandRecord { host, ..record });
             }
         }
+    }
+
+    /// What an end of a link did, which sends on `out`; yields the number of
+    /// TLPs that left.
+    pub fn account(
+        &mut self,
+        point: Point,
+        out: &mut Stream,
+        mut next: impl FnMut() -> Option<Report>,
+    ) -> usize {
+        let mut tlps = 0;
+        while let Some(report) = next() {
+            match report {
+                Report::Dropped(mark) => self.journeys.end(mark),
+                Report::Frame(frame) => {
+                    if frame.sent {
+                        out.transmitted(self.now, &frame, self.journeys);
+                        tlps += frame.marks.len();
+                    }
+                    if let Some(observer) = self.observer {
+                        observer.tunnel_frame(self.now, point, &frame);
+                    }
+                }
+            }
+        }
+        tlps
     }
 
     pub fn observe_stream(&mut self, point: Point, sent: bool, bytes: &[u8]) {

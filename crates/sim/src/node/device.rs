@@ -15,7 +15,7 @@ use switch::downstream::{self, Downstream};
 use switch::egress::Egress;
 use switch::tunnel;
 use wire::Instant;
-use wire::tlp::{Class, Tlp};
+use wire::tlp::{Class, Mark, Tlp};
 
 /// TLPs of each class that wait between the tunnel and the link below: those
 /// beyond stay in the tunnel, which returns no credits for them.
@@ -27,6 +27,8 @@ struct Port {
     down: OrderedQueue,
     up: OrderedQueue,
     reset: bool,
+    /// Marks of what was forgotten.
+    gone: Vec<Mark>,
 }
 
 impl Function for Port {
@@ -34,6 +36,7 @@ impl Function for Port {
         match input {
             Input::Tlp(tlp) => self.down.push(tlp),
             Input::HotReset => {
+                self.gone.extend(self.down.marks().chain(self.up.marks()));
                 self.down.clear();
                 self.up.clear();
                 self.reset = true;
@@ -56,9 +59,13 @@ impl Function for Port {
 const INSTANCES: u64 = 1 << 40;
 
 fn reset(link: &mut Link, context: &mut Context) {
-    link.reset(|mark| {
-        context.journeys.remove(mark);
-    });
+    link.reset(|mark| context.journeys.end(mark));
+}
+
+fn power_on(settings: tunnel::Settings) -> Downstream<Port> {
+    let mut downstream = Downstream::new(settings, Port::default());
+    downstream.report_frames(true);
+    downstream
 }
 
 /// See the module.
@@ -92,7 +99,7 @@ impl DeviceNode {
     pub fn new(number: u16, settings: tunnel::Settings, limit: Option<Rate>) -> Self {
         let max_payload = usize::from(settings.max_payload);
         let egress = Egress::new(1, largest_frame(max_payload), limit);
-        let downstream = Downstream::new(settings, Port::default());
+        let downstream = power_on(settings);
         let (connected, away) = (false, false);
         Self { number, settings, downstream, egress, max_payload, connected, away }
     }
@@ -106,7 +113,11 @@ impl DeviceNode {
     /// nothing.
     pub fn power_cycle(&mut self, around: Around, context: &mut Context) {
         self.settings.instance += INSTANCES;
-        self.downstream = Downstream::new(self.settings, Port::default());
+        self.downstream.handle(context.now, tunnel::Input::Disconnected);
+        self.account(&mut around.streams[1], context);
+        self.downstream.function_mut().handle(context.now, Input::HotReset);
+        self.forget(context);
+        self.downstream = power_on(self.settings);
         if std::mem::take(&mut self.connected) {
             context.observe_link(Point::TunnelDevice(self.number), false);
         }
@@ -115,6 +126,18 @@ impl DeviceNode {
         around.link.up.set_intake(Intake::Woken);
         reset(around.link, context);
         around.drive.power_cycle(context.now);
+    }
+
+    /// What its end of the link did; yields the number of TLPs that left.
+    fn account(&mut self, up: &mut Stream, context: &mut Context) -> usize {
+        let downstream = &mut self.downstream;
+        context.account(Point::TunnelDevice(self.number), up, || downstream.poll_report())
+    }
+
+    /// What the port forgot is on no journey.
+    fn forget(&mut self, context: &mut Context) {
+        let gone = std::mem::take(&mut self.downstream.function_mut().gone);
+        gone.into_iter().for_each(|mark| context.journeys.end(mark));
     }
 
     /// It belongs to another host.
@@ -168,20 +191,25 @@ impl DeviceNode {
         while let Some(arrived) = transport.receive(now, End::Device, network) {
             context.arrived(0x2000 + u64::from(self.number), arrived.bytes.len());
             context.observe_stream(Point::TunnelDevice(self.number), false, &arrived.bytes);
-            down.received(now, arrived.bytes.len(), &arrived.way, context.journeys);
+            down.received(arrived.bytes.len());
+            while let Some(mark) = down.arrived(now, &arrived.way, context.journeys) {
+                self.downstream.handle(now, tunnel::Input::Mark(mark));
+            }
             self.downstream.handle(now, tunnel::Input::Received(arrived.bytes));
+            self.account(up, context);
         }
-        self.receive_below(link, up, context);
+        self.receive_below(link, context);
         let (timer, room) = loop {
             let held = self.egress.is_held(now);
             let bytes = if held { 0 } else { transport.room(now, End::Device, network) };
             self.downstream.handle(now, tunnel::Input::CanTransmit { bytes });
-            match self.downstream.poll(now) {
+            let output = self.downstream.poll(now);
+            let tlps = self.account(up, context);
+            match output {
                 downstream::Output::Transmit(bytes) => {
                     self.egress.sent(now, bytes.len());
                     context.observe_stream(Point::TunnelDevice(self.number), true, &bytes);
-                    up.transmitted(now, &bytes, context.journeys);
-                    transport.send(now, End::Device, bytes, network, context.kernel);
+                    transport.send(now, End::Device, (bytes, tlps), network, context.kernel);
                 }
                 downstream::Output::Up(_) => {
                     context.observe_link(Point::TunnelDevice(self.number), true);
@@ -197,7 +225,7 @@ impl DeviceNode {
                 }
                 downstream::Output::Timeout(at) => {
                     // A place in the port makes room for what waits above.
-                    if !self.send_below(link, down, context) {
+                    if !self.send_below(link, context) {
                         break (at, bytes);
                     }
                 }
@@ -205,6 +233,7 @@ impl DeviceNode {
         };
         if std::mem::take(&mut self.downstream.function_mut().reset) {
             reset(link, context);
+            self.forget(context);
             drive.hot_reset(now);
         }
         link.up.set_intake(self.intake(room, transport));
@@ -221,7 +250,7 @@ impl DeviceNode {
     }
 
     /// What the drive has sent goes to the tunnel.
-    fn receive_below(&mut self, link: &mut Link, up: &mut Stream, context: &mut Context) {
+    fn receive_below(&mut self, link: &mut Link, context: &mut Context) {
         let now = context.now;
         link.arrive_up(now);
         loop {
@@ -229,7 +258,7 @@ impl DeviceNode {
             let room = |class| port.up.len(class) < MOST;
             let ready = Class::ALL.into_iter().fold(Ready::NONE, |r, c| r.with(c, room(c)));
             let Some(received) = link.take_up(now, ready) else { return };
-            self.take(now, received, up, context);
+            self.take(now, received, context);
         }
     }
 
@@ -239,7 +268,7 @@ impl DeviceNode {
         around.link.settle_up(context.now);
         let mut any = false;
         while let Some((at, received)) = around.link.up.next_taken() {
-            self.take(at, received, &mut around.streams[1], context);
+            self.take(at, received, context);
             any = true;
         }
         if any {
@@ -247,12 +276,11 @@ impl DeviceNode {
         }
     }
 
-    fn take(&mut self, at: Instant, received: Received, up: &mut Stream, context: &mut Context) {
+    fn take(&mut self, at: Instant, received: Received, context: &mut Context) {
         context.delivered(&received.tlp);
         let point = Point::DevicePort(self.number);
         context.observe(received.started, point, true, &received.tlp);
         context.journeys.advance(received.tlp.mark, at, Segment::Pcie);
-        up.queued(received.tlp.class(), received.tlp.mark);
         self.downstream.function_mut().up.push(received.tlp);
     }
 
@@ -270,14 +298,13 @@ impl DeviceNode {
     }
 
     /// What came out of the tunnel goes to the drive; whether anything did.
-    fn send_below(&mut self, link: &mut Link, down: &mut Stream, context: &mut Context) -> bool {
+    fn send_below(&mut self, link: &mut Link, context: &mut Context) -> bool {
         let now = context.now;
         let mut moved = false;
         loop {
             let ready = link.down.ready(now, self.max_payload);
             let tlp: Option<Tlp> = self.downstream.function_mut().down.pop(ready);
             let Some(mut tlp) = tlp else { return moved };
-            tlp.mark = down.delivered(tlp.class());
             context.journey_goes_on(&mut tlp);
             let start = link.down.send(now, tlp.clone());
             context.observe(start, Point::DevicePort(self.number), false, &tlp);

@@ -5,7 +5,7 @@ use super::resets::Step;
 use super::{Cause, MOST_WAITING, Output, State, Tunnel};
 use crate::aggregate::Aggregate;
 use bytes::{Buf, Bytes};
-use wire::frame::{self, Control, Header, Hello, Kind, Malformed, Reject, Role};
+use wire::frame::{self, Control, FrameReport, Header, Hello, Kind, Malformed, Reject, Role};
 use wire::tlp::Tlp;
 
 impl Tunnel {
@@ -46,13 +46,26 @@ impl Tunnel {
     }
 
     fn frame(&mut self, header: Header, payload: Bytes) -> Result<(), Cause> {
+        let mut report = self.reports.begin(false, header, self.taken, &payload);
+        self.taken += (frame::HEADER + payload.len()) as u64;
+        let taken = self.take(header, payload, report.as_mut());
+        self.reports.add(report);
+        taken
+    }
+
+    fn take(
+        &mut self,
+        header: Header,
+        payload: Bytes,
+        report: Option<&mut FrameReport>,
+    ) -> Result<(), Cause> {
         let ahead = header.acknowledged.wrapping_sub(self.acknowledged);
         if ahead > self.next_sequence.wrapping_sub(self.acknowledged) {
             return Err(Cause::Violation("acknowledges frames that were never sent"));
         }
         self.acknowledged = header.acknowledged;
         if header.kind == Kind::Tlps {
-            return self.tlps(header, payload);
+            return self.tlps(header, payload, report);
         }
         let control = match Control::decode(header.kind, &payload) {
             Ok(control) => control,
@@ -153,7 +166,7 @@ impl Tunnel {
     fn take_reset(&mut self, number: u32) {
         match self.wanted.take(number) {
             Step::Reset { first } => {
-                self.receiver.clear();
+                self.drop_received();
                 if first {
                     self.outputs.push_back(Output::Reset);
                 }
@@ -163,7 +176,12 @@ impl Tunnel {
         }
     }
 
-    fn tlps(&mut self, header: Header, mut payload: Bytes) -> Result<(), Cause> {
+    fn tlps(
+        &mut self,
+        header: Header,
+        mut payload: Bytes,
+        mut report: Option<&mut FrameReport>,
+    ) -> Result<(), Cause> {
         if self.state != State::Up {
             return Err(Cause::Violation("TLPs before the greeting"));
         }
@@ -177,7 +195,12 @@ impl Tunnel {
             return Err(Cause::Violation("a frame without TLPs"));
         }
         while payload.has_remaining() {
-            let tlp = Tlp::decode(&mut payload).map_err(Cause::Tlp)?;
+            let rest = report.as_ref().map(|_| payload.clone());
+            let mut tlp = Tlp::decode(&mut payload).map_err(Cause::Tlp)?;
+            tlp.mark = self.marks.pop_front().unwrap_or_default();
+            if let (Some(report), Some(bytes)) = (&mut report, rest) {
+                report.carry(tlp.mark, &bytes[..bytes.len() - payload.len()]);
+            }
             if tlp.data.len() > usize::from(self.settings.max_payload) {
                 return Err(Cause::Violation("a payload above the agreed maximum"));
             }
@@ -188,7 +211,7 @@ impl Tunnel {
         }
         if self.asked.is_pending() {
             // Sent before the far side was reset.
-            self.receiver.clear();
+            self.drop_received();
         }
         Ok(())
     }

@@ -9,6 +9,7 @@ mod cause;
 mod inbound;
 mod outbound;
 mod receiver;
+mod report;
 mod resets;
 #[cfg(test)]
 mod tests;
@@ -18,11 +19,13 @@ use bytes::{Bytes, BytesMut};
 pub use cause::Cause;
 use pcie::Ready;
 use receiver::Receiver;
+pub use report::Report;
+use report::Reports;
 use resets::{Asked, Wanted};
 use std::collections::VecDeque;
 use std::fmt;
 use wire::frame::{self, Control, Grant, Hello, Kind, Moved, Reject, Role};
-use wire::tlp::Tlp;
+use wire::tlp::{Mark, Tlp};
 use wire::{Duration, Instant};
 
 /// What one end of a link decides.
@@ -78,6 +81,8 @@ impl Settings {
 pub enum Input {
     /// The network connection stands.
     Connected,
+    /// The next TLP that comes and has no mark yet is to have this one.
+    Mark(Mark),
     /// Bytes of the stream, in order, cut anywhere.
     Received(Bytes),
     /// The network takes this many bytes now.
@@ -195,6 +200,12 @@ pub struct Tunnel {
     moves: u32,
     /// Posted TLPs that waited to be sent when the link went down.
     posted_lost: u64,
+    /// Of TLPs that come.
+    marks: VecDeque<Mark>,
+    /// Bytes of frames made, and of frames taken, since the connection stands.
+    made: u64,
+    taken: u64,
+    reports: Reports,
     counters: Counters,
 }
 
@@ -222,6 +233,10 @@ impl Tunnel {
             wanted: Wanted::default(),
             moves: 0,
             posted_lost: 0,
+            marks: VecDeque::new(),
+            made: 0,
+            taken: 0,
+            reports: Reports::default(),
             counters: Counters::default(),
         }
     }
@@ -230,6 +245,7 @@ impl Tunnel {
     pub fn handle(&mut self, now: Instant, input: Input) {
         match input {
             Input::Connected => self.connected(now),
+            Input::Mark(mark) => self.marks.push_back(mark),
             Input::Received(bytes) => {
                 self.last_heard = now;
                 self.counters.bytes_received += bytes.len() as u64;
@@ -243,7 +259,9 @@ impl Tunnel {
     }
 
     fn connected(&mut self, now: Instant) {
-        *self = Self { counters: self.counters, ..Self::new(self.settings) };
+        self.forget();
+        let reports = std::mem::take(&mut self.reports);
+        *self = Self { counters: self.counters, reports, ..Self::new(self.settings) };
         self.state = State::Greeting;
         self.last_heard = now;
         self.last_sent = now;
@@ -272,6 +290,24 @@ impl Tunnel {
         self.room = 0;
     }
 
+    /// No TLP of this connection goes on; says how many posted ones waited to
+    /// be sent.
+    fn forget(&mut self) -> usize {
+        self.drop_received();
+        self.reports.dropped(self.marks.drain(..));
+        self.drop_queued()
+    }
+
+    fn drop_queued(&mut self) -> usize {
+        self.reports.dropped(self.queue.marks());
+        self.queue.clear()
+    }
+
+    fn drop_received(&mut self) {
+        self.reports.dropped(self.receiver.marks());
+        self.receiver.clear();
+    }
+
     /// Gives the link up: what still has to be sent is sent, nothing more is
     /// taken.
     fn close(&mut self, cause: Cause) {
@@ -279,8 +315,7 @@ impl Tunnel {
             return;
         }
         self.state = State::Closing;
-        self.posted_lost = self.queue.clear() as u64;
-        self.receiver.clear();
+        self.posted_lost = self.forget() as u64;
         self.outputs.push_back(Output::Down(cause));
     }
 
@@ -297,8 +332,9 @@ impl Tunnel {
 
     /// Queues a TLP for the far side. Dropped if the link is down.
     pub fn push(&mut self, tlp: Tlp) {
-        if self.is_up() {
-            self.queue.push(tlp);
+        match self.is_up() {
+            true => self.queue.push(tlp),
+            false => self.reports.dropped(std::iter::once(tlp.mark)),
         }
     }
 
@@ -318,8 +354,8 @@ impl Tunnel {
     /// what the far side sent before it was reset will be too.
     pub fn reset(&mut self) {
         if self.is_up() {
-            self.queue.clear();
-            self.receiver.clear();
+            self.drop_queued();
+            self.drop_received();
             // One that has not left yet serves for both.
             if !self.control.iter().any(|control| control.kind() == Kind::Reset) {
                 self.control.push_back(Control::Reset(self.asked.next()));
@@ -330,7 +366,7 @@ impl Tunnel {
     /// The reset that [`Output::Reset`] asked for is done.
     pub fn reset_done(&mut self) {
         if self.is_up() {
-            self.queue.clear();
+            self.drop_queued();
             if let Some(number) = self.wanted.done() {
                 self.send_latest(Control::ResetDone(number));
             }
@@ -392,6 +428,17 @@ impl Tunnel {
     /// asked again.
     pub fn take_posted_lost(&mut self) -> u64 {
         std::mem::take(&mut self.posted_lost)
+    }
+
+    /// Whether [`poll_report`](Self::poll_report) tells from now on what this
+    /// end does. Who asks for it takes all reports after each input and output.
+    pub fn report_frames(&mut self, on: bool) {
+        self.reports.set(on);
+    }
+
+    /// The next thing that this end did.
+    pub fn poll_report(&mut self) -> Option<Report> {
+        self.reports.pop()
     }
 
     /// What was carried on all connections so far.

@@ -3,7 +3,7 @@
 use super::{Cause, Output, State, Tunnel};
 use crate::aggregate::{Leave, Policy};
 use wire::Instant;
-use wire::frame::{self, Control, Header, Kind, Role};
+use wire::frame::{self, Control, FrameReport, Header, Kind, Role};
 
 /// Frames received without any acknowledgement on the way back.
 const ACKNOWLEDGE_AFTER: u32 = 64;
@@ -102,13 +102,16 @@ impl Tunnel {
             }
             let kind = control.kind();
             self.control.pop_front();
-            self.write_header(out, start, kind, 0);
+            let header = self.write_header(out, start, kind, 0);
+            let (begin, payload) = (self.made + start as u64, &out[start + frame::HEADER..]);
+            self.reports.add(self.reports.begin(true, header, begin, payload));
         }
         // TLPs may not overtake a reset.
         if self.control.is_empty() && (!single || out.is_empty()) {
             self.transmit_tlps(now, out);
         }
         self.room = self.room.saturating_sub(out.len());
+        self.made += out.len() as u64;
     }
 
     /// Bytes of TLPs in a frame after `before` bytes.
@@ -125,19 +128,30 @@ impl Tunnel {
         }
         out.reserve(frame::HEADER + room.min(self.queue.bytes()));
         out.extend_from_slice(&[0; frame::HEADER]);
-        let tlps = self.queue.fill(out, room);
-        self.stuck = None;
         let sequence = self.next_sequence;
         self.next_sequence = sequence.wrapping_add(1);
-        self.write_header(out, start, Kind::Tlps, sequence);
+        let header = self.header(0, Kind::Tlps, sequence);
+        let mut report = self.reports.begin(true, header, self.made + start as u64, &[]);
+        let tlps = self.queue.fill(out, room, |mark, bytes| {
+            if let Some(report) = &mut report {
+                report.carry(mark, bytes);
+            }
+        });
+        self.stuck = None;
+        let header = self.write_header(out, start, Kind::Tlps, sequence);
+        self.reports.add(report.map(|report| FrameReport { header, ..report }));
         self.counters.frames_sent += 1;
         self.counters.tlps_sent += tlps as u64;
     }
 
-    fn write_header(&mut self, out: &mut [u8], start: usize, kind: Kind, sequence: u32) {
-        let length = (out.len() - start - frame::HEADER) as u16;
-        let header = Header { length, kind, sequence, acknowledged: self.expected };
+    fn write_header(&mut self, out: &mut [u8], start: usize, kind: Kind, sequence: u32) -> Header {
+        let header = self.header(out.len() - start - frame::HEADER, kind, sequence);
         out[start..start + frame::HEADER].copy_from_slice(&header.encode());
         self.unacknowledged_frames = 0;
+        header
+    }
+
+    fn header(&self, length: usize, kind: Kind, sequence: u32) -> Header {
+        Header { length: length as u16, kind, sequence, acknowledged: self.expected }
     }
 }

@@ -5,6 +5,7 @@ mod random;
 mod visitors;
 
 use super::*;
+use bytes::Bytes;
 use pcie::{Input as Packet, Output as Next, Ready};
 use std::collections::BTreeMap;
 use switch::aggregate::Policy;
@@ -73,7 +74,7 @@ struct Shell {
     timer: Option<Instant>,
     peers: BTreeMap<PathId, Peer>,
     events: Vec<Event>,
-    linked: Vec<(PathId, Bytes)>,
+    linked: Vec<PathId>,
 }
 
 impl Shell {
@@ -185,9 +186,9 @@ impl Shell {
                     let peer = self.peer(path);
                     assert_eq!(peer.closed.replace(linger), None, "closed twice");
                 }
-                Output::Linked { path, received } => {
+                Output::Linked(path) => {
                     assert_eq!(self.node.link(), Some(path));
-                    self.linked.push((path, received));
+                    self.linked.push(path);
                 }
                 Output::Event(event) => self.events.push(event),
                 Output::Timeout(at) => {

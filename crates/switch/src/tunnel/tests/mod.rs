@@ -1,6 +1,7 @@
 //! Two ends joined by a stream that a test can cut, delay and spoil.
 
 mod greeting;
+mod reports;
 mod resets;
 
 use super::*;
