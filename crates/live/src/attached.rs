@@ -5,9 +5,10 @@ use crate::links::Links;
 use crate::media::Media;
 use crate::poller::Poller;
 use crate::trace::Tracer;
+use node::drive::media_of;
 use node::{LinkEvent, SwitchNode};
 use nvme::Controller;
-use nvme::block::{Completion, Error};
+use nvme::block::Completion;
 use pcie::{Function, Input, Output, Ready};
 use std::io;
 use switch::Upstream;
@@ -141,10 +142,9 @@ impl NvmeDrive {
         while let Some(request) = self.controller.poll_block() {
             self.record();
             let id = request.id;
-            let index = (request.nsid as usize).wrapping_sub(1);
-            let outcome = match self.media.get_mut(index) {
-                Some(media) => media.start(request),
-                None => Some(Err(Error::Internal)),
+            let outcome = match media_of(&mut self.media, &request) {
+                Ok(media) => media.start(request),
+                Err(error) => Some(Err(error)),
             };
             if let Some(outcome) = outcome {
                 self.complete(now, id, outcome);
