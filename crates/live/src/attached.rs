@@ -7,7 +7,7 @@ use crate::poller::Poller;
 use crate::trace::Tracer;
 use nvme::Controller;
 use nvme::block::{Completion, Error};
-use pcie::{Function, Input, Output, Ready};
+use pcie::{Function, Input, Output, Ready, Target};
 use std::io;
 use switch::Upstream;
 use wire::Instant;
@@ -245,6 +245,14 @@ impl Function for Switch {
 
     fn ready(&self) -> Ready {
         self.upstream.ready()
+    }
+
+    fn lane(&self, target: Target) -> usize {
+        Function::lane(&self.upstream, target)
+    }
+
+    fn lane_ready(&self, lane: usize) -> Ready {
+        self.upstream.lane_ready(lane)
     }
 }
 

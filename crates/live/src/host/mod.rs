@@ -185,8 +185,8 @@ impl<A: Attached> Machine<A> {
     fn take_requests(&mut self, now: Instant) -> bool {
         let mut moved = false;
         for (index, bus) in self.buses.iter().enumerate() {
-            while self.root.takes_requests()
-                && let Some((id, request)) = bus.next_request()
+            while let Some((id, request)) =
+                bus.next_taken(|request| self.root.takes(request, &self.attached))
             {
                 moved = true;
                 match request {
@@ -217,7 +217,7 @@ impl<A: Attached> Machine<A> {
         went: &mut Went,
     ) -> Option<Instant> {
         loop {
-            match self.root.poll(now, self.attached.ready()) {
+            match self.root.poll(now, &self.attached) {
                 root::Output::Tlp(tlp) => {
                     went.down = true;
                     self.probe.record(&self.clock, false, &tlp);

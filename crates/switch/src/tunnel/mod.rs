@@ -22,7 +22,7 @@ use resets::{Asked, Wanted};
 use std::collections::VecDeque;
 use std::fmt;
 use wire::frame::{self, Control, Grant, Hello, Kind, Moved, Reject, Role};
-use wire::tlp::Tlp;
+use wire::tlp::{Class, Tlp};
 use wire::{Duration, Instant};
 
 /// What one end of a link decides.
@@ -305,6 +305,11 @@ impl Tunnel {
     /// Whether TLPs wait for [`pop`](Self::pop).
     pub fn has_received(&self) -> bool {
         !self.receiver.is_empty()
+    }
+
+    /// The first received TLP of a class.
+    pub fn front(&self, class: Class) -> Option<&Tlp> {
+        self.receiver.front(class)
     }
 
     /// Takes a received TLP of a class in `ready`, in PCIe order; its credits

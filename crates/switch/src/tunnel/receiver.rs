@@ -2,7 +2,7 @@
 
 use pcie::{OrderedQueue, Ready};
 use wire::frame::Grant;
-use wire::tlp::Tlp;
+use wire::tlp::{Class, Tlp};
 
 /// Buffers by class, exactly as large as the credits given.
 #[derive(Debug)]
@@ -48,6 +48,11 @@ impl Receiver {
     /// Whether nothing waits here.
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty()
+    }
+
+    /// The first TLP of a class.
+    pub fn front(&self, class: Class) -> Option<&Tlp> {
+        self.queue.front(class)
     }
 
     pub fn pop(&mut self, ready: Ready) -> Option<Tlp> {
