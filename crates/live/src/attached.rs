@@ -9,7 +9,7 @@ use node::drive::media_of;
 use node::{LinkEvent, SwitchNode};
 use nvme::Controller;
 use nvme::block::Completion;
-use pcie::{Function, Input, Output, Ready};
+use pcie::{Function, Input, Output, Ready, Target};
 use std::io;
 use switch::Upstream;
 use switch::upstream::Settings;
@@ -251,6 +251,14 @@ impl Function for Switch {
 
     fn ready(&self) -> Ready {
         self.node.ready()
+    }
+
+    fn lane(&self, target: Target) -> usize {
+        self.node.lane(target)
+    }
+
+    fn lane_ready(&self, lane: usize) -> Ready {
+        self.node.lane_ready(lane)
     }
 }
 

@@ -215,8 +215,8 @@ impl World {
 
     fn requests(&mut self) -> bool {
         let mut moved = self.buses.wake(self.now);
-        while self.host.takes_requests()
-            && let Some((id, request)) = self.buses.next_request(self.now)
+        while let Some((id, request)) =
+            self.buses.next_request(self.now, |request| self.host.takes(request))
         {
             moved = true;
             self.host.handle(self.now, host::Input::Request(id, request));

@@ -179,8 +179,8 @@ impl<A: Attached> Machine<A> {
     /// Requests of the host software on their way; sleeps that are over.
     fn take_requests(&mut self, now: Instant) -> bool {
         let mut moved = self.buses.wake(now);
-        while self.node.takes_requests()
-            && let Some((name, request)) = self.buses.next_request(now)
+        while let Some((name, request)) =
+            self.buses.next_request(now, |request| self.node.takes(request))
         {
             moved = true;
             self.node.handle(now, Input::Request(name, request));

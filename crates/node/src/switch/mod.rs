@@ -9,7 +9,7 @@ use ::switch::congestion::Rate;
 use ::switch::egress::Egress;
 use ::switch::tunnel::{self, Cause};
 use ::switch::upstream::{LinkOutput, Settings, Upstream, next_timer};
-use pcie::{Function, Ready};
+use pcie::{Function, Ready, Target};
 use std::collections::VecDeque;
 use wire::Instant;
 
@@ -283,5 +283,13 @@ impl Function for SwitchNode {
 
     fn ready(&self) -> Ready {
         self.upstream.ready()
+    }
+
+    fn lane(&self, target: Target) -> usize {
+        Function::lane(&self.upstream, target)
+    }
+
+    fn lane_ready(&self, lane: usize) -> Ready {
+        self.upstream.lane_ready(lane)
     }
 }

@@ -191,7 +191,7 @@ impl HostNode {
                 continue;
             }
             while let root::Output::HostWrite { address, data, .. } =
-                self.root.poll(at, Ready::NONE)
+                self.root.poll(at, &Ready::NONE)
             {
                 self.write(address, &data);
             }
@@ -250,9 +250,11 @@ impl HostNode {
                 _ => self.requests.push_back((now + self.config.mmio, id, request)),
             }
         }
-        while self.root.takes_requests()
-            && let Some((_, id, request)) = pop_if(&mut self.requests, |(at, ..)| *at <= now)
-        {
+        // One link for all that is below: none has a lane of its own.
+        let goes = |root: &RootComplex, (at, _, request): &(Instant, RequestId, Request)| {
+            *at <= now && root.takes(request, &Ready::ALL)
+        };
+        while let Some((_, id, request)) = pop_if(&mut self.requests, |it| goes(&self.root, it)) {
             self.root.handle(now, root::Input::Request(id, request));
         }
     }
@@ -261,7 +263,7 @@ impl HostNode {
         let now = context.now;
         loop {
             let ready = link.down.ready(now, self.config.max_payload);
-            match self.root.poll(now, ready) {
+            match self.root.poll(now, &ready) {
                 root::Output::Tlp(tlp) => self.send(link, tlp, context),
                 root::Output::Answer(id, value) => {
                     let value = value.unwrap_or(u64::MAX);

@@ -36,7 +36,7 @@ pub use settings::Settings;
 use std::collections::VecDeque;
 use wire::Instant;
 use wire::frame::{Control, FrameReport, Header, Kind, Moved, Reject};
-use wire::tlp::Tlp;
+use wire::tlp::{Class, Tlp};
 
 /// Control frames that wait to be sent, and questions that wait for an answer,
 /// before the far side is too fast, or too slow.
@@ -232,6 +232,11 @@ impl Tunnel {
     /// Whether TLPs wait for [`pop`](Self::pop).
     pub fn has_received(&self) -> bool {
         self.session.has_received()
+    }
+
+    /// The first received TLP of a class.
+    pub fn front(&self, class: Class) -> Option<&Tlp> {
+        self.session.front(class)
     }
 
     /// Takes a received TLP of a class in `ready`, in PCIe order; its credits

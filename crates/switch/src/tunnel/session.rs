@@ -13,7 +13,7 @@ use pcie::Ready;
 use std::collections::VecDeque;
 use wire::Instant;
 use wire::frame::{Control, FrameReport, Grant, Header, Kind, Role};
-use wire::tlp::{Mark, Tlp};
+use wire::tlp::{Class, Mark, Tlp};
 
 /// Frames received without any acknowledgement on the way back.
 const ACKNOWLEDGE_AFTER: u32 = 64;
@@ -87,6 +87,11 @@ impl Session {
     /// Whether TLPs wait for [`pop`](Self::pop).
     pub fn has_received(&self) -> bool {
         !self.receiver.is_empty()
+    }
+
+    /// The first received TLP of a class.
+    pub fn front(&self, class: Class) -> Option<&Tlp> {
+        self.receiver.front(class)
     }
 
     /// Takes a received TLP, unless a reset is to be done first.
