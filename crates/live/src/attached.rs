@@ -5,10 +5,11 @@ use crate::links::Links;
 use crate::media::Media;
 use crate::poller::Poller;
 use crate::trace::Tracer;
+use node::drive::media_of;
 use node::{LinkEvent, SwitchNode};
 use nvme::Controller;
-use nvme::block::{Completion, Error};
-use pcie::{Function, Input, Output, Ready};
+use nvme::block::Completion;
+use pcie::{Function, Input, Output, Ready, Target};
 use std::io;
 use switch::Upstream;
 use switch::upstream::Settings;
@@ -16,8 +17,9 @@ use wire::Instant;
 
 /// A function and its I/O.
 pub trait Attached: Function {
-    /// Does the I/O that is due. Yields whether anything happened, and when
-    /// to look again at the latest.
+    /// Does the I/O that is due, with the descriptors that `poller` says are
+    /// ready. Yields whether anything happened, and when to look again at the
+    /// latest.
     ///
     /// # Errors
     /// Only what this node cannot go on with.
@@ -140,10 +142,9 @@ impl NvmeDrive {
         while let Some(request) = self.controller.poll_block() {
             self.record();
             let id = request.id;
-            let index = (request.nsid as usize).wrapping_sub(1);
-            let outcome = match self.media.get_mut(index) {
-                Some(media) => media.start(request),
-                None => Some(Err(Error::Internal)),
+            let outcome = match media_of(&mut self.media, &request) {
+                Ok(media) => media.start(request),
+                Err(error) => Some(Err(error)),
             };
             if let Some(outcome) = outcome {
                 self.complete(now, id, outcome);
@@ -155,9 +156,12 @@ impl NvmeDrive {
 }
 
 impl Attached for NvmeDrive {
-    fn service(&mut self, now: Instant, _poller: &Poller) -> io::Result<Activity> {
+    fn service(&mut self, now: Instant, poller: &Poller) -> io::Result<Activity> {
         let mut moved = self.start_blocks(now);
         for index in 0..self.media.len() {
+            if !self.media[index].signal().is_some_and(|fd| poller.take(fd)) {
+                continue;
+            }
             while let Some((id, outcome)) = self.media[index].finished() {
                 self.complete(now, id, outcome);
                 moved = true;
@@ -247,6 +251,14 @@ impl Function for Switch {
 
     fn ready(&self) -> Ready {
         self.node.ready()
+    }
+
+    fn lane(&self, target: Target) -> usize {
+        self.node.lane(target)
+    }
+
+    fn lane_ready(&self, lane: usize) -> Ready {
+        self.node.lane_ready(lane)
     }
 }
 

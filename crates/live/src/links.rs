@@ -13,12 +13,8 @@ use std::collections::VecDeque;
 use std::io;
 use switch::congestion::Rate;
 use switch::upstream::next_timer;
+use wire::Instant;
 use wire::trace::Tap;
-use wire::{Duration, Instant};
-
-/// A node that has not looked for so long takes what has come before it does
-/// anything else: bytes may be there that keep a link.
-const LATE: Duration = Duration::from_ms(1);
 
 #[derive(Debug)]
 enum Connection {
@@ -129,7 +125,8 @@ impl Links {
         link.peer.named(link.attempt)
     }
 
-    /// Moves bytes between the connections and `node`.
+    /// Moves bytes between the connections and `node`: what has come, of those
+    /// that are ready, goes in before anything goes out.
     ///
     /// # Errors
     /// As `epoll_ctl(2)`.
@@ -142,23 +139,13 @@ impl Links {
         if let Some(number) = self.tracer.echo_due(now) {
             (0..self.links.len()).for_each(|index| node.echo(index, number));
         }
-        let mut all = Activity::default();
-        // Output first, for it may have waited for this; then input, and what
-        // that makes room for.
-        let late = now >= self.looked + LATE;
-        if !late {
-            all = self.drain(now, node, poller)?;
-        }
         self.looked = now;
         let mut received = false;
         for index in 0..self.links.len() {
             received |= self.take_in(now, index, node, poller)?;
         }
-        if received || late {
-            let moved = all.moved | received;
-            all = self.drain(now, node, poller)?;
-            all.moved |= moved;
-        }
+        let mut all = self.drain(now, node, poller)?;
+        all.moved |= received;
         for link in &mut self.links {
             link.watch(poller)?;
         }
@@ -176,46 +163,48 @@ impl Links {
     ) -> io::Result<bool> {
         let (tap, tracer) = (Tap::link(index), &self.tracer);
         let link = &mut self.links[index];
-        match &mut link.connection {
-            Connection::None => Ok(false),
-            Connection::Connecting(carrier) => {
-                match carrier.established(now) {
-                    Ok(false) => return Ok(false),
-                    Ok(true) => {
-                        let connection = std::mem::replace(&mut link.connection, Connection::None);
-                        let Connection::Connecting(mut carrier) = connection else {
-                            unreachable!("matched above");
-                        };
-                        if node.upstream().tunnel(index).is_record_by_record() {
-                            carrier.keep_records();
-                        }
-                        poller.modify(&carrier, false)?;
-                        link.connection = Connection::Open(carrier, false);
-                        tracer.connected(tap);
-                        node.report_frames(index, tracer.is_on());
-                        node.handle_link(now, index, Input::Connected);
-                    }
-                    Err(error) => {
-                        link.connection = Connection::None;
-                        node.handle_link(now, index, Input::Failed(error.to_string()));
-                    }
+        let connected = match &mut link.connection {
+            Connection::Connecting(carrier) => match carrier.established(now) {
+                Ok(false) => return Ok(false),
+                Ok(true) => true,
+                Err(error) => {
+                    link.connection = Connection::None;
+                    node.handle_link(now, index, Input::Failed(error.to_string()));
+                    return Ok(true);
                 }
-                Ok(true)
+            },
+            _ => false,
+        };
+        if connected {
+            let connection = std::mem::replace(&mut link.connection, Connection::None);
+            let Connection::Connecting(mut carrier) = connection else {
+                unreachable!("it has connected");
+            };
+            if node.upstream().tunnel(index).is_record_by_record() {
+                carrier.keep_records();
             }
-            Connection::Open(carrier, _) => {
-                let mut received = false;
-                let gone = carrier.receive(now, |bytes| {
-                    received = true;
-                    node.handle_link(now, index, Input::Received(bytes));
-                    tracer.frames(tap, || node.poll_report(index));
-                });
-                received |= carrier.take_stirred();
-                if gone {
-                    node.handle_link(now, index, Input::Gone);
-                }
-                Ok(received || gone)
-            }
+            poller.modify(&carrier, false)?;
+            link.connection = Connection::Open(carrier, false);
+            tracer.connected(tap);
+            node.report_frames(index, tracer.is_on());
+            node.handle_link(now, index, Input::Connected);
         }
+        let Connection::Open(carrier, _) = &mut link.connection else { return Ok(false) };
+        // A connection that has just been made may have read something already.
+        if !poller.take(&*carrier) && !connected {
+            return Ok(false);
+        }
+        let mut received = connected;
+        let gone = carrier.receive(now, |bytes| {
+            received = true;
+            node.handle_link(now, index, Input::Received(bytes));
+            tracer.frames(tap, || node.poll_report(index));
+        });
+        received |= carrier.take_stirred();
+        if gone {
+            node.handle_link(now, index, Input::Gone);
+        }
+        Ok(received || gone)
     }
 
     /// Does what the node wants, with the room that there is now.
@@ -326,10 +315,11 @@ impl Links {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Waiting;
     use crate::net::{Address, Listener};
-    use crate::{Clock, Waiting};
     use switch::Tunnel;
     use switch::tunnel::{self, Settings};
+    use wire::Duration;
     use wire::frame::Role;
 
     /// A node that got no processor for longer than the loss limit, whose far
@@ -341,9 +331,14 @@ mod tests {
         let settings =
             switch::upstream::Settings { ports: 1, max_payload: 4096, p2p: false, tunnel };
         let mut node = SwitchNode::new(settings, None);
-        let (clock, mut poller) = (Clock::start(), Poller::new(Waiting::Block).unwrap());
+        let mut poller = Poller::new(Waiting::Block).unwrap();
         let mut now = Instant::ZERO;
-        links.service(now, &mut node, &poller).unwrap();
+        let mut turn = |now, node: &mut SwitchNode| {
+            poller.turn_over();
+            poller.refresh(now).unwrap();
+            links.service(now, node, &poller).unwrap();
+        };
+        turn(now, &mut node);
         let mut far = loop {
             if let Some(far) = listener.accept() {
                 break far;
@@ -352,7 +347,7 @@ mod tests {
         let mut end = Tunnel::new(Settings::new(Role::Device, 2));
         end.handle(now, tunnel::Input::Connected);
         while !node.is_up(0) {
-            links.service(now, &mut node, &poller).unwrap();
+            turn(now, &mut node);
             while let Ok(Some(bytes)) = far.receive() {
                 end.handle(now, tunnel::Input::Received(bytes));
             }
@@ -364,16 +359,15 @@ mod tests {
         // Whatever the far side has said until now is read.
         let heard = |node: &SwitchNode| node.upstream().tunnel(0).counters().bytes_received;
         while heard(&node) < end.counters().bytes_sent {
-            links.service(now, &mut node, &poller).unwrap();
+            turn(now, &mut node);
         }
         now += Duration::from_ms(100);
         if hears {
             let tunnel::Output::Transmit(bytes) = end.poll(now) else { panic!("no keepalive") };
             far.send(bytes.into()).unwrap();
-            poller.wait(&clock, None).unwrap();
         }
         now += Duration::from_ms(5_000);
-        links.service(now, &mut node, &poller).unwrap();
+        turn(now, &mut node);
         node.is_up(0)
     }
 

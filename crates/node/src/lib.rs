@@ -12,6 +12,7 @@
 //! the next thing to do, at last when it wants to be called again.
 
 pub mod device;
+pub mod drive;
 pub mod host;
 pub mod links;
 pub mod path;

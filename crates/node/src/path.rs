@@ -2,6 +2,7 @@
 //! shell makes, reads and writes it.
 
 use bytes::Bytes;
+use wire::tlp::Mark;
 
 /// What a shell calls a path: never the same for two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -20,6 +21,8 @@ pub enum Input {
     Connected,
     /// An attempt to connect has failed, and why.
     Failed(String),
+    /// The next TLP that comes and has no mark yet is to have this one.
+    Mark(Mark),
     /// Bytes of the stream, in order, cut anywhere.
     Received(Bytes),
     /// The path takes this many bytes now.

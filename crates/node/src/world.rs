@@ -47,6 +47,8 @@ pub struct Far {
     pub end: Downstream<DmaTest>,
     pub manner: Manner,
     pub state: State,
+    /// The node has asked for a path and not closed it.
+    wanted: bool,
     /// What the path carries at once.
     pub width: usize,
     /// How much of that is left.
@@ -97,6 +99,7 @@ impl World {
             ),
             manner: Manner::Serves,
             state: State::None,
+            wanted: false,
             width: 64 << 10,
             room: 0,
             cut: false,
@@ -195,7 +198,7 @@ impl World {
                     Input::Connected
                 }
                 (State::Connecting, Manner::Refuses) => {
-                    far.state = State::None;
+                    (far.state, far.wanted) = (State::None, false);
                     Input::Failed("refused".into())
                 }
                 _ => Input::Room(far.room),
@@ -212,8 +215,8 @@ impl World {
 
     fn requests(&mut self) -> bool {
         let mut moved = self.buses.wake(self.now);
-        while self.host.takes_requests()
-            && let Some((id, request)) = self.buses.next_request(self.now)
+        while let Some((id, request)) =
+            self.buses.next_request(self.now, |request| self.host.takes(request))
         {
             moved = true;
             self.host.handle(self.now, host::Input::Request(id, request));
@@ -257,8 +260,9 @@ impl World {
         let now = self.now;
         match output {
             Output::Connect { link, attempt } => {
-                assert_eq!(self.far[link].state, State::None, "one path a link");
-                self.far[link].state = State::Connecting;
+                let far = &mut self.far[link];
+                assert!(far.state == State::None && !far.wanted, "one path a link");
+                (far.state, far.wanted) = (State::Connecting, true);
                 self.log.push((now, What::Connect(link, attempt)));
             }
             Output::Transmit { link, bytes } => {
@@ -269,6 +273,8 @@ impl World {
                 far.down.push(bytes.into());
             }
             Output::Close { link, cause } => {
+                let far = &mut self.far[link];
+                assert!(std::mem::take(&mut far.wanted), "a path that nobody wanted");
                 self.log.push((now, What::Close(link, cause)));
                 self.close(link);
             }

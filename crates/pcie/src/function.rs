@@ -1,6 +1,7 @@
 //! The one trait that everything below a downstream port implements: drives,
 //! test functions, and the upstream port of another switch.
 
+use crate::lanes::Target;
 use wire::Instant;
 use wire::tlp::{Class, Tlp};
 
@@ -69,6 +70,17 @@ pub trait Function {
     /// The next packet of a class in `ready`, in PCIe order.
     fn poll(&mut self, now: Instant, ready: Ready) -> Output;
 
-    /// The classes this function takes now.
+    /// The classes this function takes now, wherever a packet goes.
     fn ready(&self) -> Ready;
+
+    /// The lane in which a packet to `target` waits for this function: a
+    /// switch has one for each port, so that none holds up another.
+    fn lane(&self, _target: Target) -> usize {
+        0
+    }
+
+    /// The classes this function takes now from a lane.
+    fn lane_ready(&self, _lane: usize) -> Ready {
+        self.ready()
+    }
 }

@@ -20,27 +20,33 @@ pub struct OrderedQueue {
 impl OrderedQueue {
     /// Adds a packet behind everything there.
     pub fn push(&mut self, tlp: Tlp) {
+        self.push_as(self.next, tlp);
+    }
+
+    /// The same, as number `order` of all packets, and of those elsewhere.
+    pub(crate) fn push_as(&mut self, order: u64, tlp: Tlp) {
         let class = tlp.class().index();
         self.payload[class] += tlp.data.len();
-        self.classes[class].push_back((self.next, tlp));
-        self.next += 1;
+        self.classes[class].push_back((order, tlp));
+        self.next = order + 1;
     }
 
     /// The packet that [`pop`](Self::pop) would take.
     pub fn peek(&self, ready: Ready) -> Option<&Tlp> {
-        let class = self.choose(ready)?;
+        let (_, class) = self.first(ready)?;
         self.classes[class.index()].front().map(|(_, tlp)| tlp)
     }
 
     /// Takes the earliest packet of a ready class that may go now.
     pub fn pop(&mut self, ready: Ready) -> Option<Tlp> {
-        let class = self.choose(ready)?.index();
+        let class = self.first(ready)?.1.index();
         let (_, tlp) = self.classes[class].pop_front()?;
         self.payload[class] -= tlp.data.len();
         Some(tlp)
     }
 
-    fn choose(&self, ready: Ready) -> Option<Class> {
+    /// The number and class of the packet that [`pop`](Self::pop) would take.
+    pub(crate) fn first(&self, ready: Ready) -> Option<(u64, Class)> {
         let head = |class: Class| self.classes[class.index()].front();
         let order = |class: Class| head(class).map_or(u64::MAX, |(order, _)| *order);
         let posted = order(Class::Posted);
@@ -59,7 +65,7 @@ impl OrderedQueue {
         {
             first = (*order, Class::Completion);
         }
-        (first.0 != u64::MAX).then_some(first.1)
+        (first.0 != u64::MAX).then_some(first)
     }
 
     /// The first packet of a class, whether it may go or not.

@@ -115,6 +115,22 @@ impl Bus {
         self.0.borrow_mut().requests.pop_front()
     }
 
+    /// For the world: the same, while there is no room for every request. One
+    /// that is not taken holds up those behind it, but posted writes pass
+    /// reads (PCIe Base 4.0, section 2.4.1).
+    pub fn next_taken(&self, takes: impl Fn(&Request) -> bool) -> Option<(RequestId, Request)> {
+        let requests = &mut self.0.borrow_mut().requests;
+        if takes(&requests.front()?.1) {
+            return requests.pop_front();
+        }
+        let read = |request: &Request| {
+            matches!(request, Request::MemoryRead { .. } | Request::ConfigRead { .. })
+        };
+        let at = requests.iter().position(|(_, request)| !read(request))?;
+        let posted = matches!(requests[at].1, Request::MemoryWrite { .. });
+        if at > 0 && posted && takes(&requests[at].1) { requests.remove(at) } else { None }
+    }
+
     /// Requests that the world has not taken yet.
     pub fn queued(&self) -> usize {
         self.0.borrow().requests.len()
@@ -205,5 +221,27 @@ mod tests {
         let four = bus.next_request().unwrap();
         bus.answer(four.0, 3);
         assert_eq!(task.poll(Instant::ZERO), Some(123));
+    }
+
+    #[test]
+    fn on_a_full_bus_posted_writes_pass_reads_and_nothing_else() {
+        let target = Bdf::new(1, 0, 0);
+        let read = Request::MemoryRead { address: 0, size: 4 };
+        let look = Request::ConfigRead { target, offset: 0, size: 4 };
+        let set = Request::ConfigWrite { target, offset: 4, size: 2, value: 6 };
+        let [one, two] = [1, 2].map(|value| Request::MemoryWrite { address: 0, size: 4, value });
+        let posted = |request: &Request| matches!(request, Request::MemoryWrite { .. });
+        let taken = |requests: &[Request], takes: &dyn Fn(&Request) -> bool| -> Vec<Request> {
+            let bus = Bus::new();
+            for request in requests {
+                bus.post(*request);
+            }
+            std::iter::from_fn(|| bus.next_taken(takes)).map(|(_, request)| request).collect()
+        };
+        assert_eq!(taken(&[read, look, one, two], &posted), [one, two]);
+        assert_eq!(taken(&[read, set, one], &posted), []);
+        assert_eq!(taken(&[one, set, two], &posted), [one]);
+        assert_eq!(taken(&[one, read, two, set], &|_| true), [one, read, two, set]);
+        assert_eq!(taken(&[one, look, two], &|request| !posted(request)), []);
     }
 }

@@ -10,7 +10,6 @@ use crate::net::{Address, Carrier, Incoming};
 use crate::poller::Poller;
 use crate::trace::{Tapped, Tracer};
 use crate::wanted::Wanted;
-use bytes::Bytes;
 use news::News;
 use node::PathId;
 use node::device::{Event, Output};
@@ -51,9 +50,6 @@ pub enum DeviceEvent {
 
 /// How long work already taken may go on after the node was asked to stop.
 const DRAIN: Duration = Duration::from_ms(1_000);
-/// A node that does not sleep looks for new connections this often: looking
-/// costs as much as a small message.
-const ACCEPT: Duration = Duration::from_ms(1);
 
 /// One connection.
 struct Path {
@@ -68,7 +64,6 @@ pub struct DeviceNode<A> {
     clock: Clock,
     poller: Poller,
     listener: Incoming,
-    accept_at: Instant,
     paths: Vec<Path>,
     /// How many there have been.
     accepted: u64,
@@ -94,14 +89,12 @@ impl<A: Attached> DeviceNode<A> {
         attached.watch(&poller)?;
         attached.begin();
         let tracer = attached.tracer();
-        let tapped = Tapped::new(attached, tracer.clone());
-        let mut node = node::DeviceNode::new(settings, tapped);
+        let mut node = node::DeviceNode::new(settings, Tapped::new(attached, tracer.clone()));
         node.report_frames(tracer.is_on());
         Ok(Self {
             clock,
             poller,
             listener,
-            accept_at: Instant::ZERO,
             paths: Vec::new(),
             accepted: 0,
             node,
@@ -152,7 +145,9 @@ impl<A: Attached> DeviceNode<A> {
     /// As [`Attached::service`].
     pub fn prepare(&mut self) -> io::Result<()> {
         let now = self.clock.now();
+        self.poller.refresh(now)?;
         let active = self.node.function_mut().service(now, &self.poller)?;
+        self.poller.turn_over();
         if !active.moved {
             let soon = now + Duration::from_ms(20);
             self.poller
@@ -237,10 +232,7 @@ impl<A: Attached> DeviceNode<A> {
             self.poller.busy(self.clock.now());
             return Ok(());
         }
-        if self.poller.wait(&self.clock, switch::upstream::next_timer([timer, until]))? {
-            self.accept_at = Instant::ZERO;
-        }
-        Ok(())
+        self.poller.wait(&self.clock, switch::upstream::next_timer([timer, until]))
     }
 
     /// Whether the host has had everything that it asked for.
@@ -266,6 +258,7 @@ impl<A: Attached> DeviceNode<A> {
         now: Instant,
         tell: &mut impl FnMut(DeviceEvent),
     ) -> io::Result<(bool, Option<Instant>)> {
+        self.poller.refresh(now)?;
         let mut moved = self.accept(now)?;
         moved |= self.receive(now);
         let (acted, mut timer) = self.act(now, tell);
@@ -273,6 +266,7 @@ impl<A: Attached> DeviceNode<A> {
         if active.moved {
             (_, timer) = self.act(now, tell);
         }
+        self.poller.turn_over();
         moved |= active.moved | acted;
         self.pass_on_news(tell);
         self.watch_for_room()?;
@@ -282,10 +276,9 @@ impl<A: Attached> DeviceNode<A> {
     }
 
     fn accept(&mut self, now: Instant) -> io::Result<bool> {
-        if now < self.accept_at {
+        if !self.poller.take(&self.listener) {
             return Ok(false);
         }
-        self.accept_at = now + ACCEPT;
         let mut moved = false;
         while let Some(carrier) = self.listener.accept(now) {
             self.poller.add(&carrier, false)?;
@@ -298,15 +291,19 @@ impl<A: Attached> DeviceNode<A> {
         Ok(moved)
     }
 
-    /// Takes what all connections have; whether there was anything.
+    /// Takes what the connections have that are ready; whether there was
+    /// anything.
     fn receive(&mut self, now: Instant) -> bool {
-        let (node, tracer, mut moved) = (&mut self.node, &self.tracer, false);
+        let (node, tracer) = (&mut self.node, &self.tracer);
+        let mut moved = false;
         for Path { id, carrier, .. } in &mut self.paths {
-            let mut gone = carrier.receive(now, |bytes| {
-                moved = true;
-                node.handle(now, *id, Input::Received(bytes));
-                tracer.frames(Tap::UPLINK, || node.poll_report());
-            });
+            let ready = self.poller.take(&*carrier);
+            let mut gone = ready
+                && carrier.receive(now, |bytes| {
+                    moved = true;
+                    node.handle(now, *id, Input::Received(bytes));
+                    tracer.frames(Tap::UPLINK, || node.poll_report());
+                });
             moved |= carrier.take_stirred();
             gone |= carrier.flush(now).is_err();
             node.handle(now, *id, Input::Room(carrier.room(now)));
@@ -324,16 +321,16 @@ impl<A: Attached> DeviceNode<A> {
         let mut acted = false;
         loop {
             match self.node.poll(now) {
-                Output::Transmit { path, bytes } => self.transmit(now, path, bytes.into()),
+                Output::Transmit { path, bytes } => self.transmit(now, path, bytes),
                 Output::Close { path, linger } => {
                     let mut closed = self.paths.swap_remove(self.index(path));
                     if linger {
                         closed.carrier.linger();
                     }
                 }
-                Output::Linked { path } => {
+                Output::Linked(path) => {
                     self.tracer.connected(Tap::UPLINK);
-                    self.tracer.frames(Tap::UPLINK, || self.node.poll_report());
+                    self.record();
                     if self.node.tunnel().is_record_by_record() {
                         let index = self.index(path);
                         self.paths[index].carrier.keep_records();
@@ -346,11 +343,18 @@ impl<A: Attached> DeviceNode<A> {
         }
     }
 
-    fn transmit(&mut self, now: Instant, path: PathId, bytes: Bytes) {
+    /// Notes what the link's end did.
+    fn record(&mut self) {
         self.tracer.frames(Tap::UPLINK, || self.node.poll_report());
+    }
+
+    fn transmit(&mut self, now: Instant, path: PathId, bytes: Vec<u8>) {
+        if self.node.link() == Some(path) {
+            self.record();
+        }
         let index = self.index(path);
         let carrier = &mut self.paths[index].carrier;
-        let next = match carrier.send(now, bytes) {
+        let next = match carrier.send(now, bytes.into()) {
             Ok(()) => Input::Room(carrier.room(now)),
             Err(_) => Input::Gone,
         };

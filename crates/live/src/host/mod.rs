@@ -19,7 +19,7 @@ pub use node::{HostEvent, HostNode};
 pub use probe::{Probe, Record};
 pub use summary::Summary;
 
-use crate::attached::Attached;
+use crate::attached::{Activity, Attached};
 use crate::clock::Clock;
 use crate::poller::Poller;
 use ::node::host::{Buses, Input, Output};
@@ -72,6 +72,14 @@ impl<A: Attached> Machine<A> {
         &self.poller
     }
 
+    /// Which descriptors are ready in the turn that begins at `now`.
+    ///
+    /// # Errors
+    /// As `epoll_wait(2)`.
+    pub fn refresh(&mut self, now: Instant) -> io::Result<()> {
+        self.poller.refresh(now).map(|_| ())
+    }
+
     /// What is attached below the root port.
     pub fn attached_mut(&mut self) -> &mut A {
         &mut self.node.below_mut().inner
@@ -105,22 +113,34 @@ impl<A: Attached> Machine<A> {
     /// If the kernel refuses to watch something.
     pub fn pump(&mut self, memory: &mut impl Memory) -> io::Result<(bool, Option<Instant>)> {
         let now = self.clock.now();
+        self.poller.catch_up(now)?;
         let mut moved = self.take_requests(now);
         let (went, mut timer) = self.turn(now, memory);
         moved |= went;
-        let mut active = self.node.below_mut().inner.service(now, &self.poller)?;
+        let mut active = self.service(now)?;
+        // What is to be sent does not wait for a look at what has come.
+        if self.poller.refresh(now)? {
+            let sent = active.moved;
+            active = self.service(now)?;
+            active.moved |= sent;
+        }
+        self.poller.turn_over();
         if active.moved {
-            // What arrived goes up, and the answer down, at once: looking at
-            // the network in between would cost a system call each.
+            // What arrived goes up, and the answer down, at once.
             moved = true;
             let went;
             (went, timer) = self.turn(now, memory);
             if went {
-                active = self.node.below_mut().inner.service(now, &self.poller)?;
+                active = self.service(now)?;
             }
         }
         let tick = self.node.below().tick(now, !moved);
         Ok((moved, next_timer([timer, active.timer, self.buses.timer(), tick])))
+    }
+
+    /// The I/O of what is attached.
+    fn service(&mut self, now: Instant) -> io::Result<Activity> {
+        self.node.below_mut().inner.service(now, &self.poller)
     }
 
     /// Waits until something may have happened; `moved` says that something
@@ -133,8 +153,7 @@ impl<A: Attached> Machine<A> {
             self.poller.busy(self.clock.now());
             return Ok(());
         }
-        self.poller.wait(&self.clock, timer)?;
-        Ok(())
+        self.poller.wait(&self.clock, timer)
     }
 
     /// Runs a piece of host software to its end.
@@ -160,8 +179,8 @@ impl<A: Attached> Machine<A> {
     /// Requests of the host software on their way; sleeps that are over.
     fn take_requests(&mut self, now: Instant) -> bool {
         let mut moved = self.buses.wake(now);
-        while self.node.takes_requests()
-            && let Some((name, request)) = self.buses.next_request(now)
+        while let Some((name, request)) =
+            self.buses.next_request(now, |request| self.node.takes(request))
         {
             moved = true;
             self.node.handle(now, Input::Request(name, request));

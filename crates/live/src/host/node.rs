@@ -282,6 +282,7 @@ impl HostNode {
         // What VMMs write reaches the links in this turn, and what comes
         // of it reaches them in this turn too.
         let now = self.machine.clock().now();
+        self.machine.refresh(now)?;
         let served = self.serve(now, &mut |event| lines.pass(now, event, tell));
         let (pumped, timer) = self.machine.pump(&mut self.guests)?;
         let now = self.machine.clock().now();
@@ -303,7 +304,10 @@ impl HostNode {
         let mut moved = false;
         for number in 0..self.guests.endpoints.len() {
             let endpoint = &mut self.guests.endpoints[number];
-            moved |= endpoint.service(now);
+            moved |= match self.machine.poller().take(endpoint.server()) {
+                true => endpoint.service(now),
+                false => endpoint.look(now),
+            };
             for (token, data) in std::mem::take(&mut endpoint.answers) {
                 moved = true;
                 self.machine.host_data(token, data);

@@ -3,7 +3,7 @@
 use crate::attached::Attached;
 use crate::clock::Clock;
 use crate::trace::Tracer;
-use pcie::{Function, Input, Output, Ready};
+use pcie::{Function, Input, Output, Ready, Target};
 use wire::Instant;
 use wire::tlp::Tlp;
 use wire::trace::Tap;
@@ -84,5 +84,13 @@ impl<A: Attached> Function for Probe<A> {
 
     fn ready(&self) -> Ready {
         self.inner.ready()
+    }
+
+    fn lane(&self, target: Target) -> usize {
+        self.inner.lane(target)
+    }
+
+    fn lane_ready(&self, lane: usize) -> Ready {
+        self.inner.lane_ready(lane)
     }
 }

@@ -37,10 +37,7 @@ pub enum Output {
         linger: bool,
     },
     /// This path carries the link from now on.
-    Linked {
-        /// Which.
-        path: PathId,
-    },
+    Linked(PathId),
     /// Something that the user should know.
     Event(Event),
     /// Nothing more now; call again after an input or at this time.
@@ -186,14 +183,12 @@ impl<F: Function> DeviceNode<F> {
         self.downstream.function_mut()
     }
 
-    /// As [`Tunnel::report_frames`], for the link.
+    /// As [`Tunnel::report_frames`].
     pub fn report_frames(&mut self, on: bool) {
         self.downstream.report_frames(on);
     }
 
-    /// As [`Tunnel::poll_report`], for the link. Reports are taken after each
-    /// input and output, those of a link's first bytes after
-    /// [`Output::Linked`].
+    /// As [`Tunnel::poll_report`].
     pub fn poll_report(&mut self) -> Option<Report> {
         self.downstream.poll_report()
     }
@@ -209,6 +204,7 @@ impl<F: Function> DeviceNode<F> {
         let Some(host) = host else { return self.visitors.handle(now, path, input) };
         match input {
             path::Input::Received(bytes) => self.downstream.handle(now, Input::Received(bytes)),
+            path::Input::Mark(mark) => self.downstream.handle(now, Input::Mark(mark)),
             path::Input::Room(bytes) if host.end.is_none() => host.room = bytes,
             // A goodbye needs no more than there was.
             path::Input::Room(bytes) => host.room = host.room.min(bytes),
@@ -309,7 +305,7 @@ impl<F: Function> DeviceNode<F> {
             self.downstream.handle(now, Input::Connected);
             self.downstream.handle(now, Input::Received(chosen.greeting));
             self.host = Some(Host { path, group: chosen.group, room: chosen.room, end: None });
-            self.outputs.push_back(Output::Linked { path });
+            self.outputs.push_back(Output::Linked(path));
         }
         if let Some((group, by)) = self.visitors.wants_move() {
             let answer = self.move_to(now, group);

@@ -31,10 +31,15 @@ impl Buses {
         self.buses.push(bus);
     }
 
-    /// The next request; sleeps are kept and answered here.
-    pub fn next_request(&mut self, now: Instant) -> Option<(RequestId, Request)> {
+    /// The next request that `takes` lets go, as [`Bus::next_taken`]; sleeps
+    /// are kept and answered here.
+    pub fn next_request(
+        &mut self,
+        now: Instant,
+        takes: impl Fn(&Request) -> bool,
+    ) -> Option<(RequestId, Request)> {
         for (index, bus) in self.buses.iter().enumerate() {
-            while let Some((id, request)) = bus.next_request() {
+            while let Some((id, request)) = bus.next_taken(&takes) {
                 let name = (index as u64) << BUS_SHIFT | id;
                 match request {
                     Request::Sleep(span) => self.sleeps.push((now + span, name)),

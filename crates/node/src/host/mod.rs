@@ -18,7 +18,7 @@ use wire::{Bdf, Instant};
 #[derive(Clone, Debug)]
 pub enum Input {
     /// Host software wants this; the answer carries the same name. Not while
-    /// [`HostNode::takes_requests`] denies it, and no
+    /// [`HostNode::takes`] denies it, and no
     /// [`Request::Sleep`]: [`Buses`] keeps those.
     Request(RequestId, Request),
     /// The bytes that [`Output::HostRead`] asked for; `None` if some of them
@@ -101,9 +101,10 @@ impl<B: Function> HostNode<B> {
         &mut self.below
     }
 
-    /// Whether more requests of host software should be handed in now.
-    pub fn takes_requests(&self) -> bool {
-        self.root.takes_requests()
+    /// Whether a request of host software may be handed in now, as
+    /// [`RootComplex::takes`].
+    pub fn takes(&self, request: &Request) -> bool {
+        self.root.takes(request, &self.below)
     }
 
     /// Takes an input.
@@ -119,7 +120,7 @@ impl<B: Function> HostNode<B> {
     /// below until nothing moves.
     pub fn poll(&mut self, now: Instant) -> Output {
         loop {
-            let root = match self.root.poll(now, self.below.ready()) {
+            let root = match self.root.poll(now, &self.below) {
                 root::Output::Tlp(tlp) => {
                     self.below.handle(now, pcie::Input::Tlp(tlp));
                     continue;

@@ -82,14 +82,17 @@ fn each_bus_gets_the_answers_to_its_own_requests() {
     let us = Duration::from_us;
     let mut tasks = [task(&first, us(2)), task(&second, us(1))];
     tasks.iter_mut().for_each(|task| assert_eq!(task.poll(START), None));
-    assert_eq!(buses.next_request(START), None, "sleeps are no requests");
+    assert_eq!(buses.next_request(START, |_| true), None, "sleeps are no requests");
     assert_eq!(buses.timer(), Some(START + us(1)));
     assert!(!buses.wake(START));
     let now = START + us(2);
     assert!(buses.wake(now));
     assert_eq!(buses.timer(), None);
     tasks.iter_mut().for_each(|task| assert_eq!(task.poll(now), None));
-    let names = [buses.next_request(now).unwrap().0, buses.next_request(now).unwrap().0];
+    let names = [
+        buses.next_request(now, |_| true).unwrap().0,
+        buses.next_request(now, |_| true).unwrap().0,
+    ];
     buses.answer(names[1], Some(22));
     buses.answer(names[0], None);
     assert_eq!(tasks.each_mut().map(|task| task.poll(now)), [Some(u64::MAX), Some(22)]);

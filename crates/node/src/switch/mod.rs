@@ -9,7 +9,7 @@ use ::switch::congestion::Rate;
 use ::switch::egress::Egress;
 use ::switch::tunnel::{self, Cause};
 use ::switch::upstream::{LinkOutput, Settings, Upstream, next_timer};
-use pcie::{Function, Ready};
+use pcie::{Function, Ready, Target};
 use std::collections::VecDeque;
 use wire::Instant;
 
@@ -110,6 +110,9 @@ impl SwitchNode {
             (Path::Open(_), path::Input::Received(bytes)) => {
                 upstream.handle_link(now, link, tunnel::Input::Received(bytes));
             }
+            (Path::Open(_), path::Input::Mark(mark)) => {
+                upstream.handle_link(now, link, tunnel::Input::Mark(mark));
+            }
             (Path::Open(room), path::Input::Room(bytes)) => *room = bytes,
             (path @ Path::Open(_), path::Input::Gone) => {
                 *path = Path::Gone;
@@ -152,12 +155,12 @@ impl SwitchNode {
         self.egress.begin();
     }
 
-    /// As [`tunnel::Tunnel::report_frames`], for a link.
+    /// As [`Upstream::report_frames`].
     pub fn report_frames(&mut self, link: usize, on: bool) {
         self.upstream.report_frames(link, on);
     }
 
-    /// As [`tunnel::Tunnel::poll_report`], of a link.
+    /// As [`Upstream::poll_report`].
     pub fn poll_report(&mut self, link: usize) -> Option<tunnel::Report> {
         self.upstream.poll_report(link)
     }
@@ -172,11 +175,11 @@ impl SwitchNode {
     pub fn close(&mut self, now: Instant) {
         self.upstream.goodbye();
         for link in 0..self.links.len() {
-            if self.links[link].path != Path::Ended {
-                self.flush(now, link);
+            self.flush(now, link);
+            let path = std::mem::replace(&mut self.links[link].path, Path::Ended);
+            if !matches!(path, Path::Waiting(_) | Path::Ended) {
                 self.outputs.push_back(Output::Close { link, cause: None });
                 self.upstream.handle_link(now, link, tunnel::Input::Disconnected);
-                self.links[link].path = Path::Ended;
             }
         }
     }
@@ -280,5 +283,13 @@ impl Function for SwitchNode {
 
     fn ready(&self) -> Ready {
         self.upstream.ready()
+    }
+
+    fn lane(&self, target: Target) -> usize {
+        Function::lane(&self.upstream, target)
+    }
+
+    fn lane_ready(&self, lane: usize) -> Ready {
+        self.upstream.lane_ready(lane)
     }
 }

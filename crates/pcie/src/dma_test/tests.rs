@@ -44,7 +44,7 @@ impl Bench {
                 self.root.handle(self.now, root::Input::Request(id, request));
             }
             loop {
-                match self.root.poll(self.now, Ready::ALL) {
+                match self.root.poll(self.now, &Ready::ALL) {
                     root::Output::Timeout(_) => break,
                     root::Output::Tlp(tlp) => self.function.handle(self.now, Input::Tlp(tlp)),
                     output => self.host(output),
@@ -181,7 +181,7 @@ fn a_reset_forgets_the_job_and_the_memory() {
     while let Some((id, request)) = bench.bus.next_request() {
         bench.root.handle(bench.now, root::Input::Request(id, request));
     }
-    while let root::Output::Tlp(tlp) = bench.root.poll(bench.now, Ready::ALL) {
+    while let root::Output::Tlp(tlp) = bench.root.poll(bench.now, &Ready::ALL) {
         bench.function.handle(bench.now, Input::Tlp(tlp));
     }
     assert!(bench.function.job.is_some());

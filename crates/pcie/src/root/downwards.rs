@@ -1,33 +1,19 @@
 //! Requests of the host on the way to the devices, and their answers.
 
-use super::{MOST_QUEUED, Output, Pending, ROOT_PORT, RootComplex, TAGS};
+use super::{Output, Pending, ROOT_PORT, RootComplex, TAGS};
 use crate::config::{command, register};
 use crate::software::{Request, RequestId};
 use bytes::Bytes;
 use std::ops::RangeInclusive;
-use wire::tlp::{Class, Completion, ConfigKind, ConfigRequest, MemoryRequest, Packet, Status, Tlp};
+use wire::tlp::{Completion, ConfigKind, ConfigRequest, MemoryRequest, Packet, Status, Tlp};
 use wire::{Bdf, Instant, Tag};
 
 /// The requester ID of the host itself.
 const HOST: Bdf = Bdf::new(0, 0, 0);
 
 impl RootComplex {
-    /// Starts requests in order while tags and room last.
-    pub(super) fn start_waiting(&mut self, now: Instant) {
-        while let Some((id, request)) = self.waiting.front().copied() {
-            let room = match request {
-                Request::MemoryWrite { .. } => self.below.len(Class::Posted) < MOST_QUEUED,
-                _ => self.pending.len() < TAGS,
-            };
-            if !room {
-                return;
-            }
-            self.waiting.pop_front();
-            self.start(now, id, request);
-        }
-    }
-
-    fn start(&mut self, now: Instant, id: RequestId, request: Request) {
+    /// Starts a request.
+    pub(super) fn start(&mut self, now: Instant, id: RequestId, request: Request) {
         match request {
             Request::ConfigRead { target, offset, size } => {
                 self.config(now, id, request, target, offset, size, None);
@@ -171,7 +157,7 @@ impl RootComplex {
         target: Option<Bdf>,
     ) {
         let deadline = now + self.settings.completion_timeout;
-        self.pending.insert(tag.get(), Pending { id, request, target, deadline });
+        self.pending.insert(tag.get(), Pending { id, request, target, deadline, lane: None });
     }
 
     pub(super) fn complete(&mut self, c: Completion, tlp: &Tlp) {

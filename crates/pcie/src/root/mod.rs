@@ -10,12 +10,12 @@ use crate::bridge::Bridge;
 use crate::config::PcieKind;
 use crate::errors::Errors;
 use crate::function::Ready;
-use crate::ordering::OrderedQueue;
+use crate::lanes::{Below, Lanes, Target};
 use crate::software::{Request, RequestId};
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
-use wire::tlp::{Class, Tlp};
+use wire::tlp::{Class, ConfigRequest, MemoryRequest, Packet, Tlp};
 use wire::{Bdf, Duration, Instant};
 
 /// Addresses that are message-signalled interrupts, as on x86
@@ -55,7 +55,8 @@ impl Default for Settings {
 /// What reaches the root complex.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// Host software wants this; the answer carries the same name.
+    /// Host software wants this, which the root complex
+    /// [takes](RootComplex::takes) now; the answer carries the same name.
     Request(RequestId, Request),
     /// A packet from below the root port.
     Tlp(Tlp),
@@ -128,22 +129,25 @@ struct Pending {
     request: Request,
     target: Option<Bdf>,
     deadline: Instant,
+    /// The lane that it went into; `None` before the first poll.
+    lane: Option<usize>,
 }
 
 /// Non-posted requests of the host in flight.
 const TAGS: usize = 256;
-/// Packets that wait below the root port before the host has to wait.
-const MOST_QUEUED: usize = 1024;
+/// Posted packets of the host that wait for one port before the host has to.
+const MOST_POSTED: usize = 1024;
+/// Reads of host memory under way, and completions that wait, before the
+/// devices have to. A switch leaves each of its 32 ports 128 reads at most.
+const MOST_READS: usize = 4096;
 
 /// See the module.
 #[derive(Debug)]
 pub struct RootComplex {
     settings: Settings,
     port: Bridge,
-    below: OrderedQueue,
+    below: Lanes,
     outputs: VecDeque<Output>,
-    /// Host requests that found no tag or no room.
-    waiting: VecDeque<(RequestId, Request)>,
     pending: BTreeMap<u16, Pending>,
     next_tag: u16,
     masters: BTreeMap<Bdf, bool>,
@@ -162,9 +166,8 @@ impl RootComplex {
         Self {
             settings,
             port,
-            below: OrderedQueue::default(),
+            below: Lanes::default(),
             outputs: VecDeque::new(),
-            waiting: VecDeque::new(),
             pending: BTreeMap::new(),
             next_tag: 0,
             masters: BTreeMap::new(),
@@ -178,22 +181,27 @@ impl RootComplex {
     /// Takes an input.
     pub fn handle(&mut self, now: Instant, input: Input) {
         match input {
-            Input::Request(id, request) => {
-                self.waiting.push_back((id, request));
-                self.start_waiting(now);
-            }
+            Input::Request(id, request) => self.start(now, id, request),
             Input::Tlp(tlp) => self.receive(now, tlp),
             Input::HostData(token, data) => self.host_data(token, data),
         }
     }
 
-    /// The next thing to do; packets only of classes in `ready`.
-    pub fn poll(&mut self, now: Instant, ready: Ready) -> Output {
-        self.start_waiting(now);
+    /// The next thing to do; packets only if `below` takes them.
+    pub fn poll(&mut self, now: Instant, below: &impl Below) -> Output {
         if let Some(output) = self.outputs.pop_front() {
             return output;
         }
-        if let Some(mut tlp) = self.below.pop(ready) {
+        self.below.sort(below, |tlp, lane| {
+            if let Packet::MemoryRead(MemoryRequest { tag, .. })
+            | Packet::ConfigRead(ConfigRequest { tag, .. })
+            | Packet::ConfigWrite(ConfigRequest { tag, .. }) = tlp.packet
+                && let Some(pending) = self.pending.get_mut(&tag.get())
+            {
+                pending.lane = Some(lane);
+            }
+        });
+        if let Some(mut tlp) = self.below.pop(below) {
             tlp.digest = self.settings.ecrc;
             return Output::Tlp(tlp);
         }
@@ -209,17 +217,32 @@ impl RootComplex {
         !self.below.is_empty()
     }
 
-    /// Whether more requests of the host should be handed in now: they wait
-    /// here for tags and room, and the host in front of them.
-    pub fn takes_requests(&self) -> bool {
-        self.waiting.len() < MOST_QUEUED
+    /// Whether a request of the host may be handed in now: there is room for
+    /// it on the way to its port. Unanswered requests to one port leave as
+    /// many tags as they have to the others.
+    pub fn takes(&self, request: &Request, below: &impl Below) -> bool {
+        let target = match *request {
+            Request::Sleep(_) => return true,
+            Request::MemoryWrite { address, .. } => {
+                return self.below.posted(below.lane(Target::Address(address))) < MOST_POSTED;
+            }
+            Request::MemoryRead { address, .. } => Target::Address(address),
+            Request::ConfigRead { target, .. } | Request::ConfigWrite { target, .. } => {
+                Target::Id(target)
+            }
+        };
+        let lane = below.lane(target);
+        let there = |pending: &&Pending| pending.lane.is_none_or(|known| known == lane);
+        let asked = || self.pending.values().filter(there).count();
+        let free = TAGS - self.pending.len();
+        free > 0 && (self.below.count() <= 1 || asked() < free)
     }
 
     /// Which packets from below are taken now: reads wait while others wait
     /// for host memory or completions pile up.
     pub fn ready(&self) -> Ready {
-        let waiting = self.below.len(Class::Completion) + self.host_reads;
-        Ready::ALL.with(Class::NonPosted, waiting < MOST_QUEUED)
+        let waiting = self.below.completions() + self.host_reads;
+        Ready::ALL.with(Class::NonPosted, waiting < MOST_READS)
     }
 
     /// What went wrong so far.

@@ -49,7 +49,7 @@ impl Bench {
             }
             let mut moved = false;
             loop {
-                match self.root.poll(self.now, Ready::ALL) {
+                match self.root.poll(self.now, &Ready::ALL) {
                     Output::Timeout(_) => break,
                     Output::Tlp(tlp) if self.dead => drop(tlp),
                     Output::Tlp(tlp) => self.endpoint.handle(self.now, function::Input::Tlp(tlp)),
@@ -173,7 +173,7 @@ fn interrupts_are_whole_double_words_and_nothing_reads_their_window() {
         bench.root.handle(bench.now, Input::Tlp(Tlp::memory_write(request(bytes), data)));
     }
     bench.root.handle(bench.now, Input::Tlp(Tlp::memory_read(request(4))));
-    let Output::Tlp(answer) = bench.root.poll(bench.now, Ready::ALL) else {
+    let Output::Tlp(answer) = bench.root.poll(bench.now, &Ready::ALL) else {
         panic!("nobody answers the read");
     };
     let wire::tlp::Packet::Completion(answer) = answer.packet else { panic!("no completion") };
@@ -216,7 +216,7 @@ fn a_dead_device_answers_all_ones_after_the_completion_timeout() {
     let mut task = Task::new(&bench.bus.clone(), async move { bus.read(address, 4).await });
     assert_eq!(task.poll(bench.now), None);
     bench.settle();
-    let Output::Timeout(Some(deadline)) = bench.root.poll(bench.now, Ready::ALL) else {
+    let Output::Timeout(Some(deadline)) = bench.root.poll(bench.now, &Ready::ALL) else {
         panic!("no timer");
     };
     assert_eq!(deadline, Instant::ZERO + Duration::from_ms(900));
@@ -265,7 +265,7 @@ fn secondary_bus_reset_ends_everything_below() {
     assert_eq!(task.poll(bench.now), Some(!0), "what was in flight fails at once");
     assert_eq!(bench.outputs, [Output::HotReset]);
     bench.root.handle(bench.now, Input::HostData(token, Some(Bytes::from(vec![0; 64]))));
-    assert!(matches!(bench.root.poll(bench.now, Ready::ALL), Output::Timeout(None)));
+    assert!(matches!(bench.root.poll(bench.now, &Ready::ALL), Output::Timeout(None)));
     let write = wire::tlp::MemoryRequest::for_bytes(bdf, wire::Tag::default(), 0x1000, 4);
     let write = Tlp::memory_write(write.unwrap(), Bytes::from_static(&[1; 4]));
     bench.root.handle(bench.now, Input::Tlp(write));

@@ -267,12 +267,14 @@ impl HostNode {
     }
 
     fn take_requests(&mut self, now: Instant) {
-        while let Some((id, request)) = self.buses.next_request(now) {
+        while let Some((id, request)) = self.buses.next_request(now, |_| true) {
             self.requests.push_back((now + self.config.mmio, id, request));
         }
-        while self.node.takes_requests()
-            && let Some((_, id, request)) = pop_if(&mut self.requests, |(at, ..)| *at <= now)
-        {
+        // One link for all that is below: none has a lane of its own.
+        let goes = |node: &node::HostNode<Port>, (at, _, request): &(_, _, Request)| {
+            *at <= now && node.takes(request)
+        };
+        while let Some((_, id, request)) = pop_if(&mut self.requests, |it| goes(&self.node, it)) {
             self.node.handle(now, Input::Request(id, request));
         }
     }

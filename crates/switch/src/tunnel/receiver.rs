@@ -2,7 +2,7 @@
 
 use pcie::{OrderedQueue, Ready};
 use wire::frame::Grant;
-use wire::tlp::{Mark, Tlp};
+use wire::tlp::{Class, Mark, Tlp};
 
 /// Buffers by class, exactly as large as the credits given.
 #[derive(Debug)]
@@ -53,6 +53,11 @@ impl Receiver {
     /// Whether nothing waits here.
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty()
+    }
+
+    /// The first TLP of a class.
+    pub fn front(&self, class: Class) -> Option<&Tlp> {
+        self.queue.front(class)
     }
 
     pub fn pop(&mut self, ready: Ready) -> Option<Tlp> {

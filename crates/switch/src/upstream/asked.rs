@@ -3,7 +3,7 @@
 //! could answer in another's place, for tags are easily guessed.
 
 use std::collections::BTreeMap;
-use wire::tlp::{Completion, Packet, Status, Tlp};
+use wire::tlp::{Completion, Packet, Tlp};
 use wire::{Bdf, Tag};
 
 /// The downstream port to which each unanswered request went; bounded by the
@@ -29,8 +29,7 @@ impl Asked {
         if self.0.get(&key) != Some(&port) {
             return false;
         }
-        let brought = payload.saturating_sub(usize::from(c.lower_address & 3));
-        if c.status != Status::Success || payload == 0 || brought >= usize::from(c.byte_count) {
+        if c.ends(payload) {
             self.0.remove(&key);
         }
         true

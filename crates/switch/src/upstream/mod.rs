@@ -7,10 +7,10 @@ mod port;
 mod route;
 
 use crate::downstream::{count_down, earlier};
-use crate::tunnel::{self, Cause, Report, Settings as TunnelSettings};
+use crate::tunnel::{self, Cause, Report, Settings as TunnelSettings, Tunnel};
 use asked::Asked;
 use pcie::config::PcieKind;
-use pcie::{Bridge, Errors, Function, Input, OrderedQueue, Output, Ready};
+use pcie::{Bridge, Errors, Function, Input, OrderedQueue, Output, Ready, Target};
 use port::Port;
 use wire::frame::Hello;
 use wire::tlp::Class;
@@ -49,6 +49,10 @@ pub enum LinkOutput {
 /// TLPs that wait for the root complex in each class before the links are
 /// left to hold more.
 const MOST_UP: usize = 256;
+
+/// Reads from below a port that are not answered before its link is left to
+/// hold more.
+const MOST_READS: usize = 128;
 
 /// See the module.
 #[derive(Debug)]
@@ -107,6 +111,7 @@ impl Upstream {
             tunnel::Output::Down(cause) => {
                 link.bridge.set_link(false);
                 count_down(&mut link.errors, &cause, link.tunnel.take_posted_lost());
+                link.reads = 0;
                 self.asked.forget(port);
                 self.set_wire(port, [false; 4]);
                 LinkOutput::Down(cause)
@@ -192,20 +197,21 @@ impl Upstream {
         self.next_port = (self.next_port + 1) % count;
     }
 
-    /// What may come out of link `index`: there must be room wherever it may
-    /// go, and on its own link for the answer if it is refused.
+    /// What may come out of link `index`: there must be room where the next
+    /// of a class goes, and on its own link for the answer.
     fn room(&self, index: usize) -> Ready {
-        let up = |class| self.up.len(class) < MOST_UP;
-        let mut ready =
-            Class::ALL.into_iter().fold(Ready::NONE, |ready, class| ready.with(class, up(class)));
-        if self.settings.p2p {
-            ready = self.room_below(ready);
-        }
         let port = &self.ports[index];
-        let answer = port.tunnel.ready().has(Class::Completion);
-        ready
-            .with(Class::NonPosted, ready.has(Class::NonPosted) && answer)
-            .with(Class::Posted, ready.has(Class::Posted) && !port.held)
+        let goes = |class| match port.tunnel.front(class).and_then(|tlp| self.peer(index, tlp)) {
+            Some(peer) if self.ports[peer].tunnel.is_up() => {
+                self.ports[peer].tunnel.ready().has(class)
+            }
+            _ => self.up.len(class) < MOST_UP,
+        };
+        let answer = port.tunnel.ready().has(Class::Completion) && port.reads < MOST_READS;
+        Ready::NONE
+            .with(Class::Posted, !port.held && goes(Class::Posted))
+            .with(Class::NonPosted, answer && goes(Class::NonPosted))
+            .with(Class::Completion, goes(Class::Completion))
     }
 
     /// The classes of `ready` for which every link that is up has room: a
@@ -248,6 +254,28 @@ impl Function for Upstream {
     fn ready(&self) -> Ready {
         let answer = self.up.len(Class::Completion) < MOST_UP;
         self.room_below(Ready::ALL.with(Class::NonPosted, answer))
+    }
+
+    /// Lane 0 is the switch itself, lane 1 its port 0.
+    fn lane(&self, target: Target) -> usize {
+        let port = match target {
+            Target::Address(address) => self.port_of_address(address),
+            Target::Id(id) => self.port_of_bus(id.bus()),
+            Target::Implicit => None,
+        };
+        port.map_or(0, |port| port + 1)
+    }
+
+    /// Completions answer reads for which a port had room.
+    fn lane_ready(&self, lane: usize) -> Ready {
+        let answer = self.up.len(Class::Completion) < MOST_UP;
+        let tunnel = lane.checked_sub(1).map(|port| &self.ports[port].tunnel);
+        match tunnel.filter(|tunnel| tunnel.is_up()).map(Tunnel::ready) {
+            Some(ready) => ready
+                .with(Class::NonPosted, answer && ready.has(Class::NonPosted))
+                .with(Class::Completion, true),
+            None => Ready::ALL.with(Class::NonPosted, answer),
+        }
     }
 }
 

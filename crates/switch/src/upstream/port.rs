@@ -16,6 +16,8 @@ pub(super) struct Port {
     pub errors: Errors,
     /// See [`super::Upstream::hold`].
     pub held: bool,
+    /// Reads that went up and are not answered: there is room for the answers.
+    pub reads: usize,
 }
 
 impl Port {
@@ -27,13 +29,20 @@ impl Port {
             wires: [false; 4],
             errors: Errors::default(),
             held: false,
+            reads: 0,
         }
     }
 
     /// Resets everything below, and this port's registers with it.
     pub fn hot_reset(&mut self) {
         self.bridge.reset();
+        self.reset_link();
+    }
+
+    /// Resets everything below.
+    pub fn reset_link(&mut self) {
         self.tunnel.reset();
+        self.reads = 0;
     }
 
     /// Sends a packet down the link. What finds the link down is refused in

@@ -2,10 +2,8 @@
 
 use super::Upstream;
 use bytes::Bytes;
-use pcie::bridge;
-use wire::tlp::{
-    Class, Completion, ConfigKind, ConfigRequest, Message, Packet, Routing, Tlp, message_code,
-};
+use pcie::{Target, bridge};
+use wire::tlp::{Class, ConfigKind, ConfigRequest, Message, Packet, Routing, Tlp, message_code};
 use wire::{Bdf, Instant, Tag};
 
 impl Upstream {
@@ -23,21 +21,24 @@ impl Upstream {
                     _ => self.refuse(&tlp),
                 }
             }
-            Packet::Completion(Completion { requester, .. }) => {
-                match self.port_of_bus(requester.bus()) {
-                    Some(port) => self.send(port, tlp),
-                    None => self.errors.unexpected_completion += 1,
+            Packet::Completion(c) => match self.port_of_bus(c.requester.bus()) {
+                Some(port) => {
+                    let ended = usize::from(c.ends(tlp.data.len()));
+                    let reads = &mut self.ports[port].reads;
+                    *reads = reads.saturating_sub(ended);
+                    self.send(port, tlp);
                 }
-            }
+                None => self.errors.unexpected_completion += 1,
+            },
             Packet::Message(message) => self.message_from_above(tlp, message),
         }
     }
 
-    fn port_of_address(&self, address: u64) -> Option<usize> {
+    pub(super) fn port_of_address(&self, address: u64) -> Option<usize> {
         self.ports.iter().position(|port| port.bridge.claims_address(address))
     }
 
-    fn port_of_bus(&self, bus: u8) -> Option<usize> {
+    pub(super) fn port_of_bus(&self, bus: u8) -> Option<usize> {
         self.ports.iter().position(|port| port.bridge.claims_bus(bus))
     }
 
@@ -84,7 +85,7 @@ impl Upstream {
             }
             let (completion, effects) = self.ports[index].bridge.configure(&tlp, request);
             if effects.secondary_reset {
-                self.ports[index].tunnel.reset();
+                self.ports[index].reset_link();
                 self.set_wire(index, [false; 4]);
             }
             self.up.push(completion);
@@ -127,6 +128,23 @@ impl Upstream {
         }
     }
 
+    /// The port that a packet from the link of `port` goes down again.
+    pub(super) fn peer(&self, port: usize, tlp: &Tlp) -> Option<usize> {
+        if !self.settings.p2p {
+            return None;
+        }
+        match (Target::of(tlp), &tlp.packet) {
+            (Target::Address(address), Packet::MemoryRead(_) | Packet::MemoryWrite(_)) => {
+                self.port_of_address(address).filter(|peer| *peer != port)
+            }
+            (Target::Id(id), Packet::Completion(_)) => self.port_of_bus(id.bus()),
+            (Target::Id(id), Packet::Message(_)) => {
+                self.port_of_bus(id.bus()).filter(|peer| *peer != port)
+            }
+            _ => None,
+        }
+    }
+
     /// A packet from the link of downstream port `port`. The far node is not
     /// trusted: what it sends must bear an ID of its own buses.
     pub(super) fn take_from_below(&mut self, port: usize, tlp: Tlp) {
@@ -140,15 +158,18 @@ impl Upstream {
             return;
         }
         match tlp.packet {
-            Packet::MemoryRead(request) | Packet::MemoryWrite(request) => {
+            Packet::MemoryRead(_) | Packet::MemoryWrite(_) => {
                 if !self.ports[port].bridge.bus_master() || !self.bridge.bus_master() {
                     self.ports[port].errors.bus_master_off += 1;
                     self.refuse_below(port, &tlp);
                     return;
                 }
-                match self.port_of_address(request.address).filter(|_| self.settings.p2p) {
-                    Some(peer) if peer != port => self.peer_to_peer(port, peer, tlp),
-                    _ => self.up.push(tlp),
+                match self.peer(port, &tlp) {
+                    Some(peer) => self.peer_to_peer(port, peer, tlp),
+                    None => {
+                        self.ports[port].reads += usize::from(tlp.class() == Class::NonPosted);
+                        self.up.push(tlp);
+                    }
                 }
             }
             Packet::Completion(c) => {
@@ -156,7 +177,7 @@ impl Upstream {
                     self.ports[port].errors.unexpected_completion += 1;
                     return;
                 }
-                match self.port_of_bus(c.requester.bus()).filter(|_| self.settings.p2p) {
+                match self.peer(port, &tlp) {
                     Some(peer) => self.send(peer, tlp),
                     None => self.up.push(tlp),
                 }
@@ -195,13 +216,10 @@ impl Upstream {
                 self.set_wire(port, wires);
             }
             (Routing::ToRootComplex | Routing::Gathered, _) => self.up.push(tlp),
-            (Routing::ById, _) => {
-                let target = Bdf::from_bits(u16::from_be_bytes([message.body[0], message.body[1]]));
-                match self.port_of_bus(target.bus()) {
-                    Some(peer) if peer != port && self.settings.p2p => self.send(peer, tlp),
-                    _ => self.up.push(tlp),
-                }
-            }
+            (Routing::ById, _) => match self.peer(port, &tlp) {
+                Some(peer) => self.send(peer, tlp),
+                None => self.up.push(tlp),
+            },
             _ => self.ports[port].errors.unsupported_request += 1,
         }
     }

@@ -5,6 +5,7 @@ mod enumeration;
 mod errors;
 mod fuzzed;
 mod interrupts;
+mod neighbours;
 mod ordering;
 mod p2p;
 mod random;

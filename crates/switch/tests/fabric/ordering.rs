@@ -133,8 +133,7 @@ fn requests_stuck_on_the_way_up_hold_up_nothing_else() {
         fabric.script(0).send.push_back(read(node.bdf, number));
     }
     fabric.pass(Duration::from_ms(50));
-    assert!(!fabric.script(0).send.is_empty() || !fabric.root.ready().has(Class::NonPosted));
-    assert!(!fabric.root.ready().has(Class::NonPosted), "the root complex is full");
+    assert!(fabric.top.tunnel(0).has_received(), "the port leaves the rest to its link");
     fabric.script(0).send.clear();
     for number in 0..100 {
         fabric.script(0).send.push_back(write(node.bdf, number));

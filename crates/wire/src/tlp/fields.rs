@@ -202,6 +202,14 @@ pub struct Completion {
     pub byte_count_modified: bool,
 }
 
+impl Completion {
+    /// Whether a completion with `payload` bytes is the last for its request.
+    pub fn ends(&self, payload: usize) -> bool {
+        let brought = payload.saturating_sub(usize::from(self.lower_address & 3));
+        self.status != Status::Success || payload == 0 || brought >= usize::from(self.byte_count)
+    }
+}
+
 /// How a message finds its way (PCIe Base 4.0, table 2-18).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Routing {

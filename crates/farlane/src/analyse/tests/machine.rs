@@ -105,7 +105,7 @@ impl Machine {
     fn host(&mut self) -> bool {
         let mut moved = false;
         loop {
-            match self.root.poll(self.now, self.top.ready()) {
+            match self.root.poll(self.now, &self.top) {
                 root::Output::Timeout(_) => return moved,
                 root::Output::Tlp(tlp) => {
                     self.tick();

@@ -186,7 +186,7 @@ impl Shell {
                     let peer = self.peer(path);
                     assert_eq!(peer.closed.replace(linger), None, "closed twice");
                 }
-                Output::Linked { path } => {
+                Output::Linked(path) => {
                     assert_eq!(self.node.link(), Some(path));
                     self.linked.push(path);
                 }

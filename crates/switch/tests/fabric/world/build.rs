@@ -63,11 +63,13 @@ impl Plan {
             nodes: Vec::new(),
             links: Vec::new(),
             bus: Bus::new(),
+            other: Bus::new(),
             ram: Ram::new(RAM, RAM_SIZE),
             rng: Rng(self.seed),
             happened: Vec::new(),
             slow_memory: false,
             stuck_memory: false,
+            unanswered: None,
             host: Host::default(),
             timers: Vec::new(),
         }

@@ -7,6 +7,9 @@ use pcie::root::{self, ReadToken};
 use pcie::software::{Request, RequestId, Task};
 use wire::{Duration, Instant};
 
+/// In the names of requests of the other bus.
+const OTHER: RequestId = 1 << 63;
+
 /// What the host waits for.
 #[derive(Default)]
 pub struct Host {
@@ -26,12 +29,14 @@ impl Fabric {
     /// Starts what software asked for; wakes who has slept enough.
     pub(super) fn host_requests(&mut self) -> bool {
         let mut moved = false;
-        while let Some((id, request)) = self.bus.next_request() {
-            match request {
-                Request::Sleep(span) => self.host.sleepers.push((self.now + span, id)),
-                _ => self.root.handle(self.now, root::Input::Request(id, request)),
+        for (bus, name) in [(&self.bus, 0), (&self.other, OTHER)] {
+            while let Some((id, request)) = bus.next_taken(|it| self.root.takes(it, &self.top)) {
+                match request {
+                    Request::Sleep(span) => self.host.sleepers.push((self.now + span, id)),
+                    _ => self.root.handle(self.now, root::Input::Request(id | name, request)),
+                }
+                moved = true;
             }
-            moved = true;
         }
         for (_, id) in self.host.sleepers.extract_if(.., |(at, _)| *at <= self.now) {
             self.bus.answer(id, 0);
@@ -55,7 +60,11 @@ impl Fabric {
 
     pub(super) fn host_output(&mut self, output: root::Output) {
         match output {
-            root::Output::Answer(id, value) => self.bus.answer(id, value.unwrap_or(u64::MAX)),
+            root::Output::Answer(id, value) => {
+                let bus = if id & OTHER == 0 { &self.bus } else { &self.other };
+                bus.answer(id & !OTHER, value.unwrap_or(u64::MAX));
+            }
+            root::Output::HostRead { requester, .. } if self.unanswered == Some(requester) => {}
             root::Output::HostRead { token, address, length, .. } => {
                 let data = self.ram.get(address, length).map(Bytes::copy_from_slice);
                 if data.is_none() {

@@ -57,6 +57,8 @@ pub struct Fabric {
     pub nodes: Vec<Downstream<Device>>,
     pub links: Vec<Link>,
     pub bus: Bus,
+    /// Of other software of the host.
+    pub other: Bus,
     pub ram: Ram,
     pub rng: Rng,
     pub happened: Vec<Happened>,
@@ -64,6 +66,8 @@ pub struct Fabric {
     pub slow_memory: bool,
     /// Host memory does not answer reads at all.
     pub stuck_memory: bool,
+    /// Whose reads host memory does not answer.
+    pub unanswered: Option<wire::Bdf>,
     host: host::Host,
     timers: Vec<Instant>,
 }
@@ -90,7 +94,7 @@ impl Fabric {
     fn move_root(&mut self) -> bool {
         let mut moved = false;
         loop {
-            match self.root.poll(self.now, self.top.ready()) {
+            match self.root.poll(self.now, &self.top) {
                 root::Output::Timeout(at) => {
                     self.timers.extend(at);
                     return moved;

@@ -1,9 +1,6 @@
 //! The seed corpus, made of what the codecs themselves produce.
 
 use crate::frames::{frame, hello};
-use std::fs;
-use std::io;
-use std::path::Path;
 use wire::frame::{Control, Grant, HostAfter, Kind, MoveStatus, Moved, Role};
 use wire::tlp::{
     Completion, ConfigKind, ConfigRequest, MemoryRequest, Message, Packet, Routing, Status, Tlp,
@@ -11,12 +8,9 @@ use wire::tlp::{
 };
 use wire::{Bdf, Tag};
 
-/// Writes every seed below `folder`, one folder a target.
-///
-/// # Errors
-/// If a file cannot be written.
-pub fn write(folder: &Path) -> io::Result<()> {
-    for (target, seeds) in [
+/// The seeds of each target.
+pub fn all() -> [(&'static str, Vec<Vec<u8>>); 8] {
+    [
         ("tlp", tlps()),
         ("frames", frames()),
         ("raw", crate::raw::seeds()),
@@ -25,14 +19,7 @@ pub fn write(folder: &Path) -> io::Result<()> {
         ("nvme", nvme()),
         ("vfio_user", vfio_user()),
         ("trace", crate::trace::seeds()),
-    ] {
-        let folder = folder.join(target);
-        fs::create_dir_all(&folder)?;
-        for (number, seed) in seeds.iter().enumerate() {
-            fs::write(folder.join(format!("seed-{number:02}")), seed)?;
-        }
-    }
-    Ok(())
+    ]
 }
 
 fn encoded(tlp: &Tlp) -> Vec<u8> {

@@ -1,0 +1,246 @@
+//! Packets on their way down, by the port that each goes to: what one port
+//! does not take holds up nothing that goes to another.
+
+use crate::function::{Function, Ready};
+use crate::ordering::OrderedQueue;
+use std::collections::VecDeque;
+use wire::Bdf;
+use wire::tlp::{Class, Message, Packet, Routing, Tlp};
+
+/// What packets are routed by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A bus address.
+    Address(u64),
+    /// A function.
+    Id(Bdf),
+    /// Whoever is at the other end of the link, or everybody.
+    Implicit,
+}
+
+impl Target {
+    /// Where `tlp` goes.
+    pub fn of(tlp: &Tlp) -> Self {
+        match tlp.packet {
+            Packet::MemoryRead(r) | Packet::MemoryWrite(r) => Self::Address(r.address),
+            Packet::ConfigRead(c) | Packet::ConfigWrite(c) => Self::Id(c.target),
+            Packet::Completion(c) => Self::Id(c.requester),
+            Packet::Message(Message { routing: Routing::ByAddress, body, .. }) => {
+                Self::Address(u64::from_be_bytes(body))
+            }
+            Packet::Message(Message { routing: Routing::ById, body, .. }) => {
+                Self::Id(Bdf::from_bits(u16::from_be_bytes([body[0], body[1]])))
+            }
+            Packet::Message(_) => Self::Implicit,
+        }
+    }
+}
+
+/// What takes packets: a [`Function`], or a link that is the same for all.
+pub trait Below {
+    /// The lane that a packet to `target` is in. Packets of one lane keep
+    /// PCIe's order; those of different lanes go to different ports.
+    fn lane(&self, target: Target) -> usize;
+
+    /// The classes that a lane takes now.
+    fn takes(&self, lane: usize) -> Ready;
+}
+
+/// One link, for everything.
+impl Below for Ready {
+    fn lane(&self, _: Target) -> usize {
+        0
+    }
+
+    fn takes(&self, _: usize) -> Ready {
+        *self
+    }
+}
+
+impl<F: Function> Below for F {
+    fn lane(&self, target: Target) -> usize {
+        Function::lane(self, target)
+    }
+
+    fn takes(&self, lane: usize) -> Ready {
+        self.lane_ready(lane)
+    }
+}
+
+/// See the module. Of packets that may go, the one that came first goes
+/// first.
+#[derive(Debug, Default)]
+pub(crate) struct Lanes {
+    lanes: Vec<OrderedQueue>,
+    /// Those whose lane nobody has looked up.
+    fresh: VecDeque<Tlp>,
+    next: u64,
+    waiting: usize,
+    completions: usize,
+}
+
+impl Lanes {
+    /// Adds a packet.
+    pub fn push(&mut self, tlp: Tlp) {
+        self.waiting += 1;
+        self.completions += usize::from(tlp.class() == Class::Completion);
+        self.fresh.push_back(tlp);
+    }
+
+    /// Adds packets.
+    pub fn extend(&mut self, tlps: impl IntoIterator<Item = Tlp>) {
+        tlps.into_iter().for_each(|tlp| self.push(tlp));
+    }
+
+    /// Puts what came since the last call into its lanes, and calls `each`
+    /// with it and its lane.
+    pub fn sort(&mut self, below: &impl Below, mut each: impl FnMut(&Tlp, usize)) {
+        for tlp in self.fresh.drain(..) {
+            let lane = below.lane(Target::of(&tlp));
+            each(&tlp, lane);
+            if lane >= self.lanes.len() {
+                self.lanes.resize_with(lane + 1, OrderedQueue::default);
+            }
+            self.lanes[lane].push_as(self.next, tlp);
+            self.next += 1;
+        }
+    }
+
+    /// Takes the earliest packet that its lane takes and that may go. One
+    /// whose way has changed while it waited is lost: who lives there now is
+    /// not who it was for.
+    pub fn pop(&mut self, below: &impl Below) -> Option<Tlp> {
+        while self.waiting > 0 {
+            let waiting = self.lanes.iter().enumerate().filter(|(_, queue)| !queue.is_empty());
+            let firsts = waiting.filter_map(|(lane, queue)| {
+                let ready = below.takes(lane);
+                queue.first(ready).map(|(order, _)| (order, lane, ready))
+            });
+            let (_, lane, ready) = firsts.min_by_key(|(order, ..)| *order)?;
+            let tlp = self.lanes[lane].pop(ready)?;
+            self.waiting -= 1;
+            self.completions -= usize::from(tlp.class() == Class::Completion);
+            if below.lane(Target::of(&tlp)) == lane {
+                return Some(tlp);
+            }
+        }
+        None
+    }
+
+    /// Lanes that were used.
+    pub fn count(&self) -> usize {
+        self.lanes.len()
+    }
+
+    /// Posted packets that wait in a lane, or may come into it.
+    pub fn posted(&self, lane: usize) -> usize {
+        self.lanes.get(lane).map_or(0, |queue| queue.len(Class::Posted)) + self.fresh.len()
+    }
+
+    /// Completions that wait.
+    pub fn completions(&self) -> usize {
+        self.completions
+    }
+
+    /// Whether nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.waiting == 0
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        *self = Self::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use proptest::prelude::*;
+    use wire::Tag;
+    use wire::tlp::{Completion, MemoryRequest, Status};
+
+    /// Three ports, each with its mebibyte and its bus, and what they take.
+    struct Ports([Ready; 3]);
+
+    impl Below for Ports {
+        fn lane(&self, target: Target) -> usize {
+            match target {
+                Target::Address(address) => (address >> 20) as usize,
+                Target::Id(id) => id.bus().into(),
+                Target::Implicit => 0,
+            }
+        }
+
+        fn takes(&self, lane: usize) -> Ready {
+            self.0[lane]
+        }
+    }
+
+    /// Packet number `number` of all, to a port.
+    fn packet(class: Class, port: usize, number: usize) -> Tlp {
+        let (tag, address) = (Tag::truncate(number as u16), (port as u64) << 20);
+        let request = MemoryRequest::for_bytes(Bdf::default(), tag, address, 4).unwrap();
+        match class {
+            Class::Posted => Tlp::memory_write(request, Bytes::from_static(&[0; 4])),
+            Class::NonPosted => Tlp::memory_read(request),
+            Class::Completion => Tlp::completion(Completion {
+                completer: Bdf::default(),
+                requester: Bdf::new(port as u8, 0, 0),
+                tag,
+                status: Status::Success,
+                byte_count: 4,
+                lower_address: 0,
+                byte_count_modified: false,
+            }),
+        }
+    }
+
+    fn ready(mask: u8) -> Ready {
+        let taken = |class: &Class| mask >> class.index() & 1 != 0;
+        let classes = Class::ALL.into_iter().filter(taken);
+        classes.fold(Ready::NONE, |ready, class| ready.with(class, true))
+    }
+
+    proptest! {
+        /// Each port gets what a queue of its own would give it, and what
+        /// came first goes first.
+        #[test]
+        fn lanes_are_queues_of_their_own(
+            steps in proptest::collection::vec((0..3usize, 0..3usize, any::<[u8; 3]>()), 0..200),
+        ) {
+            let mut lanes = Lanes::default();
+            let mut model: [OrderedQueue; 3] = Default::default();
+            for (number, (class, port, masks)) in steps.into_iter().enumerate() {
+                let tlp = packet(Class::ALL[class], port, number);
+                model[port].push_as(number as u64, tlp.clone());
+                lanes.push(tlp);
+                let below = Ports(masks.map(ready));
+                lanes.sort(&below, |_, _| {});
+                // As many leave as come, where they can.
+                let firsts = model.iter().zip(below.0).enumerate().filter_map(|(lane, (queue, ready))| {
+                    queue.first(ready).map(|(order, _)| (order, lane))
+                });
+                let next = firsts.min().and_then(|(_, lane)| model[lane].pop(below.0[lane]));
+                prop_assert_eq!(lanes.pop(&below), next);
+                let left = |class| model.iter().map(|queue| queue.len(class)).sum::<usize>();
+                prop_assert_eq!(lanes.completions(), left(Class::Completion));
+                prop_assert_eq!(lanes.is_empty(), model.iter().all(OrderedQueue::is_empty));
+                prop_assert_eq!(lanes.posted(port), model[port].len(Class::Posted));
+            }
+        }
+    }
+
+    #[test]
+    fn what_waited_for_a_port_that_lives_elsewhere_now_is_lost() {
+        let mut lanes = Lanes::default();
+        let there = Ports([Ready::ALL; 3]);
+        lanes.push(packet(Class::Posted, 1, 0));
+        lanes.push(packet(Class::Posted, 2, 1));
+        lanes.sort(&there, |_, _| {});
+        // A single link has lane 0 for everything.
+        assert_eq!(lanes.pop(&Ready::ALL), None);
+        assert!(lanes.is_empty());
+    }
+}

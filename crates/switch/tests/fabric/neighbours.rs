@@ -1,0 +1,124 @@
+//! A device that takes nothing, or that its host memory does not answer, holds
+//! up nobody behind another port.
+
+use crate::fabric::world::build::Plan;
+use crate::fabric::world::{Fabric, Happened, RAM};
+use pcie::Ready;
+use pcie::dma_test::{control, register};
+use pcie::enumerate::Node;
+use pcie::software::Task;
+use wire::tlp::{MemoryRequest, Tlp};
+use wire::{Duration, Tag};
+
+/// A script that takes nothing behind port 0, a DMA test function behind
+/// port 1.
+fn world(p2p: bool) -> (Fabric, Vec<Node>) {
+    let mut fabric = Plan { p2p, ..Plan::default() }.with_script(2);
+    let nodes: Vec<Node> = fabric.enumerate().endpoints().into_iter().cloned().collect();
+    nodes.iter().for_each(|node| fabric.enable(node, 1));
+    fabric.happened.clear();
+    fabric.script(0).takes = Ready::NONE;
+    (fabric, nodes)
+}
+
+/// Port 1 goes on: register reads, posted writes, the function's reads and
+/// writes of host memory, and its interrupt.
+fn goes_on(fabric: &mut Fabric, nodes: &[Node]) {
+    fabric.pass(Duration::from_ms(20));
+    let bar = nodes[1].bar(0).unwrap().address;
+    let before = fabric.now;
+    for round in 0..10_u64 {
+        fabric.bus.write(bar + register::RAM, 8, round);
+        assert_eq!(fabric.read(bar + register::RAM, 8), round);
+    }
+    let data = vec![0xa7; 0x1_0000];
+    fabric.memory(0x1_0000, data.len()).copy_from_slice(&data);
+    assert_eq!(fabric.copy(bar, RAM + 0x1_0000, RAM + 0x2_0000, 0x1_0000), Ok(()));
+    assert!(fabric.memory(0x2_0000, data.len()) == data);
+    assert_eq!(fabric.count(|h| *h == Happened::Interrupt(nodes[1].bdf, 1)), 1);
+    assert_eq!(fabric.count(|h| matches!(h, Happened::Down(..))), 0, "port 0 is stuck still");
+    assert!(fabric.now.since(before) < Duration::from_ms(10), "{}", fabric.now.since(before));
+}
+
+#[test]
+fn posted_writes_that_a_device_does_not_take_hold_up_no_other_port() {
+    let (mut fabric, nodes) = world(false);
+    let bar = nodes[0].bar(0).unwrap().address;
+    // More than its window, its queue and the root complex hold.
+    (0..20_000).for_each(|n| fabric.other.write(bar + register::RAM + n % 64 * 8, 8, n));
+    goes_on(&mut fabric, &nodes);
+    assert!(fabric.other.queued() > 10_000, "what is not taken waits where it came from");
+    fabric.script(0).takes = Ready::ALL;
+    fabric.pass(Duration::from_ms(50));
+    assert_eq!(fabric.other.queued(), 0);
+    let ram = fabric.script(0).behind.ram();
+    let last = |n: u64| ram[n as usize * 8..][..8] == (19_968 + n).to_le_bytes();
+    assert!((0..32).all(last), "all of them arrived, in order");
+}
+
+#[test]
+fn register_reads_that_a_device_does_not_take_hold_up_no_other_port() {
+    let (mut fabric, nodes) = world(false);
+    let bar = nodes[0].bar(0).unwrap().address;
+    let reads = |_| {
+        let bus = fabric.other.clone();
+        let mut task = Task::new(&fabric.other, async move { bus.read(bar, 4).await });
+        assert_eq!(task.poll(fabric.now), None);
+        task
+    };
+    let mut waiting: Vec<_> = (0..600).map(reads).collect();
+    goes_on(&mut fabric, &nodes);
+    assert!(waiting.iter_mut().all(|task| task.poll(fabric.now).is_none()));
+    fabric.script(0).takes = Ready::ALL;
+    fabric.pass(Duration::from_ms(50));
+    assert!(waiting.iter_mut().all(|task| task.poll(fabric.now).is_some()));
+}
+
+/// 3000 reads of the script behind port 0, from `address`.
+fn ask(fabric: &mut Fabric, node: &Node, address: u64, length: usize) {
+    let read = |n: u16| {
+        let tag = Tag::truncate(n % 1024);
+        Tlp::memory_read(MemoryRequest::for_bytes(node.bdf, tag, address, length).unwrap())
+    };
+    fabric.script(0).send.extend((0..3000).map(read));
+}
+
+#[test]
+fn completions_that_a_device_does_not_take_hold_up_no_other_port() {
+    for p2p in [false, true] {
+        let (mut fabric, nodes) = world(p2p);
+        ask(&mut fabric, &nodes[0], RAM, 4096);
+        goes_on(&mut fabric, &nodes);
+        fabric.script(0).takes = Ready::ALL;
+        fabric.pass(Duration::from_ms(100));
+        assert!(fabric.script(0).send.is_empty());
+    }
+}
+
+#[test]
+fn writes_to_a_peer_that_takes_nothing_hold_up_no_other_port() {
+    let mut fabric = Plan { p2p: true, ..Plan::default() }.with_script(3);
+    let nodes: Vec<Node> = fabric.enumerate().endpoints().into_iter().cloned().collect();
+    nodes.iter().for_each(|node| fabric.enable(node, 1));
+    fabric.happened.clear();
+    fabric.script(0).takes = Ready::NONE;
+    let peer = nodes[0].bar(0).unwrap().address + register::RAM;
+    let bar = nodes[2].bar(0).unwrap().address;
+    fabric.bus.write(bar + register::DESTINATION, 8, peer);
+    fabric.bus.write(bar + register::LENGTH, 4, 0x2000);
+    // 16 MiB from port 2 to its stuck peer.
+    for _ in 0..2000 {
+        fabric.bus.write(bar + register::CONTROL, 1, control::FILL.into());
+        fabric.pass(Duration::from_us(10));
+    }
+    goes_on(&mut fabric, &nodes);
+}
+
+#[test]
+fn memory_that_does_not_answer_one_port_holds_up_no_other() {
+    let (mut fabric, nodes) = world(false);
+    fabric.script(0).takes = Ready::ALL;
+    fabric.unanswered = Some(nodes[0].bdf);
+    ask(&mut fabric, &nodes[0], RAM, 64);
+    goes_on(&mut fabric, &nodes);
+}
