@@ -1,6 +1,7 @@
 //! A device node's end of a link: the unchanged downstream switch port, with a
 //! PCIe link below it.
 
+use super::port::{self, Port};
 use super::switch::largest_frame;
 use super::{Context, DriveNode, earliest};
 use crate::kernel::Component;
@@ -8,62 +9,20 @@ use crate::measure::{Point, Segment};
 use crate::network::Network;
 use crate::pcie::{Intake, Link, Received};
 use crate::transport::{End, Stream, Transport};
-use pcie::{Function, Input, OrderedQueue, Output, Ready};
+use pcie::{Function, Input};
 use switch::aggregate::Policy;
 use switch::congestion::Rate;
 use switch::downstream::{self, Downstream};
 use switch::egress::Egress;
 use switch::tunnel;
 use wire::Instant;
-use wire::tlp::{Class, Mark, Tlp};
-
-/// TLPs of each class that wait between the tunnel and the link below: those
-/// beyond stay in the tunnel, which returns no credits for them.
-const MOST: usize = 8;
-
-/// What the downstream port takes for its function: the near end of the link.
-#[derive(Debug, Default)]
-struct Port {
-    down: OrderedQueue,
-    up: OrderedQueue,
-    reset: bool,
-    /// Marks of what was forgotten.
-    gone: Vec<Mark>,
-}
-
-impl Function for Port {
-    fn handle(&mut self, _: Instant, input: Input) {
-        match input {
-            Input::Tlp(tlp) => self.down.push(tlp),
-            Input::HotReset => {
-                self.gone.extend(self.down.marks().chain(self.up.marks()));
-                self.down.clear();
-                self.up.clear();
-                self.reset = true;
-            }
-        }
-    }
-
-    fn poll(&mut self, _: Instant, ready: Ready) -> Output {
-        self.up.pop(ready).map_or(Output::Timeout(None), Output::Tlp)
-    }
-
-    fn ready(&self) -> Ready {
-        Class::ALL
-            .into_iter()
-            .fold(Ready::NONE, |ready, class| ready.with(class, self.down.len(class) < MOST))
-    }
-}
+use wire::tlp::Tlp;
 
 /// What instances of a node that lost its power differ by.
 const INSTANCES: u64 = 1 << 40;
 
-fn reset(link: &mut Link, context: &mut Context) {
-    link.reset(|mark| context.journeys.end(mark));
-}
-
 fn power_on(settings: tunnel::Settings) -> Downstream<Port> {
-    let mut downstream = Downstream::new(settings, Port::default());
+    let mut downstream = Downstream::new(settings, Port::new(port::MOST));
     downstream.report_frames(true);
     downstream
 }
@@ -115,16 +74,16 @@ impl DeviceNode {
         self.settings.instance += INSTANCES;
         self.downstream.handle(context.now, tunnel::Input::Disconnected);
         self.account(&mut around.streams[1], context);
-        self.downstream.function_mut().handle(context.now, Input::HotReset);
-        self.forget(context);
+        around.link.settle_up(context.now);
+        around.link.up.set_intake(Intake::Woken);
+        let port = self.downstream.function_mut();
+        port.handle(context.now, Input::HotReset);
+        port.pass_reset(around.link, context.journeys);
         self.downstream = power_on(self.settings);
         if std::mem::take(&mut self.connected) {
             context.observe_link(Point::TunnelDevice(self.number), false);
         }
         around.streams.iter_mut().for_each(|stream| stream.clear(context.journeys));
-        around.link.settle_up(context.now);
-        around.link.up.set_intake(Intake::Woken);
-        reset(around.link, context);
         around.drive.power_cycle(context.now);
     }
 
@@ -132,12 +91,6 @@ impl DeviceNode {
     fn account(&mut self, up: &mut Stream, context: &mut Context) -> usize {
         let downstream = &mut self.downstream;
         context.account(Point::TunnelDevice(self.number), up, || downstream.poll_report())
-    }
-
-    /// What the port forgot is on no journey.
-    fn forget(&mut self, context: &mut Context) {
-        let gone = std::mem::take(&mut self.downstream.function_mut().gone);
-        gone.into_iter().for_each(|mark| context.journeys.end(mark));
     }
 
     /// It belongs to another host.
@@ -231,9 +184,7 @@ impl DeviceNode {
                 }
             }
         };
-        if std::mem::take(&mut self.downstream.function_mut().reset) {
-            reset(link, context);
-            self.forget(context);
+        if self.downstream.function_mut().pass_reset(link, context.journeys) {
             drive.hot_reset(now);
         }
         link.up.set_intake(self.intake(room, transport));
@@ -244,7 +195,7 @@ impl DeviceNode {
             context.kernel.arm_by(far, at);
         }
         let network = transport.next(now, End::Device);
-        let waits = !self.downstream.function().down.is_empty();
+        let waits = self.downstream.function().waits_for_link();
         let wire = link.down.next_ready(now).filter(|_| waits);
         earliest([timer, network, link.up.next_arrival(), wire, self.egress.held_until(now)])
     }
@@ -253,11 +204,7 @@ impl DeviceNode {
     fn receive_below(&mut self, link: &mut Link, context: &mut Context) {
         let now = context.now;
         link.arrive_up(now);
-        loop {
-            let port = self.downstream.function();
-            let room = |class| port.up.len(class) < MOST;
-            let ready = Class::ALL.into_iter().fold(Ready::NONE, |r, c| r.with(c, room(c)));
-            let Some(received) = link.take_up(now, ready) else { return };
+        while let Some(received) = link.take_up(now, self.downstream.function().room_up()) {
             self.take(now, received, context);
         }
     }
@@ -281,7 +228,7 @@ impl DeviceNode {
         let point = Point::DevicePort(self.number);
         context.observe(received.started, point, true, &received.tlp);
         context.journeys.advance(received.tlp.mark, at, Segment::Pcie);
-        self.downstream.function_mut().up.push(received.tlp);
+        self.downstream.function_mut().push_up(received.tlp);
     }
 
     /// What comes from below while the network takes nothing, and says when it
@@ -292,7 +239,7 @@ impl DeviceNode {
             && transport.tells_of_room()
             && tunnel.is_up()
             && !matches!(self.settings.aggregation, Policy::Wait(_))
-            && self.downstream.function().up.is_empty()
+            && self.downstream.function().is_empty_up()
             && tunnel.queue().has_room(Intake::MOST, Intake::MOST * self.max_payload);
         if waits { Intake::All } else { Intake::Woken }
     }
@@ -303,7 +250,7 @@ impl DeviceNode {
         let mut moved = false;
         loop {
             let ready = link.down.ready(now, self.max_payload);
-            let tlp: Option<Tlp> = self.downstream.function_mut().down.pop(ready);
+            let tlp: Option<Tlp> = self.downstream.function_mut().next_down(ready);
             let Some(mut tlp) = tlp else { return moved };
             context.journey_goes_on(&mut tlp);
             let start = link.down.send(now, tlp.clone());

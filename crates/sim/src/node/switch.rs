@@ -89,6 +89,11 @@ impl SwitchNode {
         self.upstream.errors()
     }
 
+    /// The link above was reset.
+    pub fn hot_reset(&mut self, now: Instant) {
+        self.upstream.handle(now, Input::HotReset);
+    }
+
     /// Its end of a link, unless the rate limit holds everything back.
     pub fn sender(&self, now: Instant, port: usize) -> Option<&tunnel::Tunnel> {
         (!self.egress.is_held(now)).then(|| self.upstream.tunnel(port))

@@ -20,6 +20,7 @@ use crate::node::{DeviceNode, DriveNode, HostNode, SwitchNode};
 use crate::pcie::Link;
 use crate::transport::{End, Stream, Transport};
 use crate::workload::BootError;
+use pcie::Bus;
 use switch::tunnel::Tunnel;
 use thiserror::Error;
 use wire::Instant;
@@ -140,6 +141,17 @@ impl World {
     /// Lets somebody watch.
     pub fn observe(&mut self, observer: Box<dyn Observer>) {
         self.observer = Some(observer);
+    }
+
+    /// Runs a program on a host beside its workload: what it is handed is a bus
+    /// of its own. Nobody waits for its end.
+    pub fn run_program<T: Future<Output = ()> + 'static>(
+        &mut self,
+        host: usize,
+        program: impl FnOnce(Bus) -> T,
+    ) {
+        self.hosts[host].run_program(program);
+        self.kernel.arm_by(self.places[host].host, self.kernel.now());
     }
 
     /// Runs until every workload is done.

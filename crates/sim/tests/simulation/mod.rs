@@ -2,6 +2,7 @@
 
 mod aggregation;
 mod hop;
+mod host;
 mod laws;
 mod limits;
 mod moves;
