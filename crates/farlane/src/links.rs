@@ -41,7 +41,7 @@ impl LinksUp {
     pub fn look(&mut self, now: Instant, switch: &mut Switch) -> Result<bool, Failure> {
         while let Some(event) = switch.links_mut().event() {
             match event {
-                LinkEvent::Failed(link, why, true) => match &mut self.absent {
+                LinkEvent::Failed { link, why, again: true, .. } => match &mut self.absent {
                     Some(absent) => {
                         if absent.insert(link) {
                             eprintln!("no link yet to {why}");
@@ -49,10 +49,10 @@ impl LinksUp {
                     }
                     None => return Err(Failure(format!("no link to {why}"))),
                 },
-                LinkEvent::Failed(link, why, false) => {
+                LinkEvent::Failed { link, why, .. } => {
                     self.last.insert(link, why);
                 }
-                LinkEvent::Down(link, cause) => {
+                LinkEvent::Down { link, cause, .. } => {
                     let peer = switch.links_mut().peer(link);
                     self.last.insert(link, format!("{peer}: {cause}"));
                 }

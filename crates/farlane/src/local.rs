@@ -14,7 +14,6 @@ use live::{Clock, DeviceNode, Poller, Waiting};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
-use switch::Upstream;
 use switch::aggregate::Policy;
 use switch::tunnel::Settings;
 use wire::Duration;
@@ -192,11 +191,11 @@ fn loopback() -> Address {
 
 /// The switch of a host node, with a link to each of `devices`.
 pub fn host_switch(ends: Ends, devices: &[Address]) -> Switch {
-    let upstream = Upstream::new(switch::upstream::Settings {
+    let upstream = switch::upstream::Settings {
         ports: devices.len() as u8,
         max_payload: usize::from(ends.max_payload),
         p2p: false,
         tunnel: ends.settings(Role::Host),
-    });
+    };
     Switch::new(upstream, Links::new(devices).over(ends.raw()))
 }

@@ -1,21 +1,25 @@
 //! What can hang below a port in the live world: a function together with
 //! the I/O it needs.
 
-use crate::links::{LinkEvent, Links};
+use crate::links::Links;
 use crate::media::Media;
 use crate::poller::Poller;
 use crate::trace::Tracer;
+use node::drive::media_of;
+use node::{LinkEvent, SwitchNode};
 use nvme::Controller;
-use nvme::block::{Completion, Error};
+use nvme::block::Completion;
 use pcie::{Function, Input, Output, Ready, Target};
 use std::io;
 use switch::Upstream;
+use switch::upstream::Settings;
 use wire::Instant;
 
 /// A function and its I/O.
 pub trait Attached: Function {
-    /// Does the I/O that is due. Yields whether anything happened, and when
-    /// to look again at the latest.
+    /// Does the I/O that is due, with the descriptors that `poller` says are
+    /// ready. Yields whether anything happened, and when to look again at the
+    /// latest.
     ///
     /// # Errors
     /// Only what this node cannot go on with.
@@ -138,10 +142,9 @@ impl NvmeDrive {
         while let Some(request) = self.controller.poll_block() {
             self.record();
             let id = request.id;
-            let index = (request.nsid as usize).wrapping_sub(1);
-            let outcome = match self.media.get_mut(index) {
-                Some(media) => media.start(request),
-                None => Some(Err(Error::Internal)),
+            let outcome = match media_of(&mut self.media, &request) {
+                Ok(media) => media.start(request),
+                Err(error) => Some(Err(error)),
             };
             if let Some(outcome) = outcome {
                 self.complete(now, id, outcome);
@@ -153,9 +156,12 @@ impl NvmeDrive {
 }
 
 impl Attached for NvmeDrive {
-    fn service(&mut self, now: Instant, _poller: &Poller) -> io::Result<Activity> {
+    fn service(&mut self, now: Instant, poller: &Poller) -> io::Result<Activity> {
         let mut moved = self.start_blocks(now);
         for index in 0..self.media.len() {
+            if !self.media[index].signal().is_some_and(|fd| poller.take(fd)) {
+                continue;
+            }
             while let Some((id, outcome)) = self.media[index].finished() {
                 self.complete(now, id, outcome);
                 moved = true;
@@ -201,14 +207,14 @@ impl Attached for NvmeDrive {
 
 /// A switch with the connections of its links.
 pub struct Switch {
-    upstream: Upstream,
+    node: SwitchNode,
     links: Links,
 }
 
 impl Switch {
     /// A switch; `links` has one connection a downstream port.
-    pub fn new(upstream: Upstream, links: Links) -> Self {
-        Self { upstream, links }
+    pub fn new(settings: Settings, links: Links) -> Self {
+        Self { node: SwitchNode::new(settings, links.limit()), links }
     }
 
     /// The same, with what passes its links recorded.
@@ -220,7 +226,7 @@ impl Switch {
 
     /// The switch itself.
     pub fn upstream(&self) -> &Upstream {
-        &self.upstream
+        self.node.upstream()
     }
 
     /// The connections.
@@ -228,37 +234,37 @@ impl Switch {
         &mut self.links
     }
 
-    /// Both, to measure.
-    pub fn parts_mut(&mut self) -> (&mut Upstream, &mut Links) {
-        (&mut self.upstream, &mut self.links)
+    /// As [`Upstream::hold`].
+    pub fn hold(&mut self, port: usize, held: bool) {
+        self.node.hold(port, held);
     }
 }
 
 impl Function for Switch {
     fn handle(&mut self, now: Instant, input: Input) {
-        self.upstream.handle(now, input);
+        self.node.handle(now, input);
     }
 
     fn poll(&mut self, now: Instant, ready: Ready) -> Output {
-        self.upstream.poll(now, ready)
+        self.node.poll(now, ready)
     }
 
     fn ready(&self) -> Ready {
-        self.upstream.ready()
+        self.node.ready()
     }
 
     fn lane(&self, target: Target) -> usize {
-        Function::lane(&self.upstream, target)
+        self.node.lane(target)
     }
 
     fn lane_ready(&self, lane: usize) -> Ready {
-        self.upstream.lane_ready(lane)
+        self.node.lane_ready(lane)
     }
 }
 
 impl Attached for Switch {
     fn service(&mut self, now: Instant, poller: &Poller) -> io::Result<Activity> {
-        self.links.service(now, &mut self.upstream, poller)
+        self.links.service(now, &mut self.node, poller)
     }
 
     fn watch(&self, _poller: &Poller) -> io::Result<()> {
@@ -269,24 +275,24 @@ impl Attached for Switch {
         while let Some(event) = self.links.event() {
             match event {
                 LinkEvent::Up(port, _) => return Some(format!("port {port}: link up")),
-                LinkEvent::Down(port, cause) => {
+                LinkEvent::Down { link: port, cause, .. } => {
                     return Some(format!("port {port}: link down: {cause}"));
                 }
-                LinkEvent::Failed(port, why, true) => {
+                LinkEvent::Failed { link: port, why, again: true, .. } => {
                     return Some(format!("port {port}: no link to {why}"));
                 }
                 // Another attempt follows by itself.
-                LinkEvent::Failed(..) | LinkEvent::Echo(..) => {}
+                LinkEvent::Failed { .. } | LinkEvent::Echo(..) => {}
             }
         }
         None
     }
 
     fn report(&self) -> Report {
-        let errors = self.upstream.errors();
+        let errors = self.upstream().errors();
         let mut lines = vec![("upstream port".into(), format!("errors: {}", errors[0]))];
         for (port, errors) in errors[1..].iter().enumerate() {
-            let counters = self.upstream.tunnel(port).counters();
+            let counters = self.upstream().tunnel(port).counters();
             lines
                 .push((format!("downstream port {port}"), format!("{counters}; errors: {errors}")));
         }
@@ -294,7 +300,7 @@ impl Attached for Switch {
     }
 
     fn close(&mut self) -> io::Result<()> {
-        self.links.close(&mut self.upstream);
+        self.links.close(&mut self.node);
         Ok(())
     }
 

@@ -1,91 +1,55 @@
-//! The connections of a switch's downstream links: made, kept, made again.
+//! The connections of a switch node's links: their names, addresses and
+//! descriptors. When they are made and given up, [`node::SwitchNode`] says.
 
 use crate::attached::Activity;
 use crate::net::{Carrier, Peer, RawSettings};
 use crate::poller::Poller;
 use crate::trace::Tracer;
-use bytes::Bytes;
+pub use node::LinkEvent;
+use node::SwitchNode;
+use node::path::Input;
+use node::switch::Output;
 use std::collections::VecDeque;
 use std::io;
-use switch::Upstream;
 use switch::congestion::Rate;
-use switch::egress::Egress;
-use switch::tunnel::{Cause, Input};
-use switch::upstream::{LinkOutput, next_timer};
-use wire::frame::Hello;
+use switch::upstream::next_timer;
+use wire::Instant;
 use wire::trace::Tap;
-use wire::{Duration, Instant};
-
-/// Pause between attempts to connect.
-const RETRY: Duration = Duration::from_ms(200);
-/// How long TCP may take to connect. The kernel alone would try for minutes,
-/// with ever longer pauses, and so miss a node that is back.
-const CONNECTING: Duration = Duration::from_ms(2_000);
-/// Bytes of the largest frame of a tunnel: what a link may send before the next
-/// has its turn.
-pub(crate) const FRAME: usize = (32 << 10) + 12;
-
-/// What happened to a link.
-#[derive(Clone, Debug)]
-pub enum LinkEvent {
-    /// Up, with the far side's greeting.
-    Up(usize, Hello),
-    /// Down, after it was up.
-    Down(usize, Cause),
-    /// An attempt failed; another follows. The flag says that it will fail
-    /// again, for the far side is of another kind; that is told once.
-    Failed(usize, String, bool),
-    /// An echo came back.
-    Echo(usize, u64),
-}
 
 #[derive(Debug)]
-enum State {
-    /// Try again at this time.
-    Waiting(Instant),
-    /// The connection is on its way, since then.
-    Connecting(Carrier, Instant),
-    /// The tunnel has it; the flag is what epoll watches for.
+enum Connection {
+    None,
+    /// On its way.
+    Connecting(Carrier),
+    /// The node has it; the flag is what epoll watches for.
     Open(Carrier, bool),
 }
 
 #[derive(Debug)]
 struct Link {
     peer: Peer,
-    /// Attempts that failed: the next takes the next address of the peer.
-    failed: usize,
-    state: State,
-    up: bool,
-    /// Why the last attempt failed, if the next will too.
-    refusal: Option<Cause>,
+    /// The latest attempt to connect: each takes the next address of the peer.
+    attempt: usize,
+    connection: Connection,
 }
 
 impl Link {
-    /// The far side as a message names it.
-    fn name(&self) -> String {
-        self.peer.named(self.failed)
-    }
-
-    /// When to look again, whatever the tunnel says.
-    fn timer(&self) -> Option<Instant> {
-        match &self.state {
-            State::Waiting(at) => Some(*at),
-            State::Connecting(connection, since) => {
-                next_timer([Some(*since + CONNECTING), connection.timer()])
-            }
-            State::Open(connection, _) => connection.timer(),
-        }
-    }
-
     /// Watches for room while the kernel takes no more.
     fn watch(&mut self, poller: &Poller) -> io::Result<()> {
-        if let State::Open(connection, watched) = &mut self.state
-            && *watched != connection.is_full()
+        if let Connection::Open(carrier, watched) = &mut self.connection
+            && *watched != carrier.is_full()
         {
             *watched = !*watched;
-            poller.modify(&*connection, *watched)?;
+            poller.modify(&*carrier, *watched)?;
         }
         Ok(())
+    }
+
+    fn timer(&self) -> Option<Instant> {
+        match &self.connection {
+            Connection::Connecting(carrier) | Connection::Open(carrier, _) => carrier.timer(),
+            Connection::None => None,
+        }
     }
 }
 
@@ -93,10 +57,11 @@ impl Link {
 #[derive(Debug)]
 pub struct Links {
     links: Vec<Link>,
-    egress: Egress,
+    limit: Option<Rate>,
     events: VecDeque<LinkEvent>,
     tracer: Tracer,
     raw: RawSettings,
+    looked: Instant,
 }
 
 impl Links {
@@ -105,17 +70,16 @@ impl Links {
     where
         &'a P: Into<Peer>,
     {
-        let link = |peer: &'a P| Link {
-            peer: peer.into(),
-            failed: 0,
-            state: State::Waiting(Instant::ZERO),
-            up: false,
-            refusal: None,
-        };
-        let links = peers.iter().map(link).collect();
-        let egress = Egress::new(peers.len().max(1), FRAME, None);
-        let raw = RawSettings::default();
-        Self { links, egress, events: VecDeque::new(), tracer: Tracer::off(), raw }
+        let link =
+            |peer: &'a P| Link { peer: peer.into(), attempt: 0, connection: Connection::None };
+        Self {
+            links: peers.iter().map(link).collect(),
+            limit: None,
+            events: VecDeque::new(),
+            tracer: Tracer::off(),
+            raw: RawSettings::default(),
+            looked: Instant::ZERO,
+        }
     }
 
     /// The same, with settings of its own for raw Ethernet.
@@ -129,8 +93,13 @@ impl Links {
     /// share it evenly in bytes.
     #[must_use]
     pub fn limited(mut self, rate: Option<Rate>) -> Self {
-        self.egress = Egress::new(self.links.len().max(1), FRAME, rate);
+        self.limit = rate;
         self
+    }
+
+    /// What goes out on all links together is limited to this.
+    pub fn limit(&self) -> Option<Rate> {
+        self.limit
     }
 
     /// The same, with what passes them recorded.
@@ -145,251 +114,266 @@ impl Links {
         self.tracer.clone()
     }
 
-    /// The next event.
+    /// The next event; causes of failed attempts name the far side.
     pub fn event(&mut self) -> Option<LinkEvent> {
         self.events.pop_front()
     }
 
     /// The far side of link `index` as a message names it.
     pub fn peer(&self, index: usize) -> String {
-        self.links[index].name()
+        let link = &self.links[index];
+        link.peer.named(link.attempt)
     }
 
-    /// Moves bytes between the connections and the tunnels of `upstream`.
+    /// Moves bytes between the connections and `node`: what has come, of those
+    /// that are ready, goes in before anything goes out.
     ///
     /// # Errors
     /// As `epoll_ctl(2)`.
     pub fn service(
         &mut self,
         now: Instant,
-        upstream: &mut Upstream,
+        node: &mut SwitchNode,
         poller: &Poller,
     ) -> io::Result<Activity> {
-        let mut all = Activity::default();
         if let Some(number) = self.tracer.echo_due(now) {
-            (0..self.links.len()).for_each(|index| upstream.echo(index, number));
+            (0..self.links.len()).for_each(|index| node.echo(index, number));
         }
-        for index in 0..self.links.len() {
-            all.moved |= self.connect(now, index, upstream, poller)?;
-        }
-        // Output first, for it may have waited for this; then input, and what
-        // that makes room for.
-        let mut sent = self.transmit_all(now, upstream);
-        all.moved |= sent.moved;
+        self.looked = now;
         let mut received = false;
         for index in 0..self.links.len() {
-            received |= self.receive(now, index, upstream);
+            received |= self.take_in(now, index, node, poller)?;
         }
-        if received {
-            sent = self.transmit_all(now, upstream);
-            all.moved = true;
-        }
+        let mut all = self.drain(now, node, poller)?;
+        all.moved |= received;
         for link in &mut self.links {
             link.watch(poller)?;
         }
-        let timers = self.links.iter().map(Link::timer).chain([sent.timer]);
-        all.timer = next_timer(timers);
+        all.timer = next_timer(self.links.iter().map(Link::timer).chain([all.timer]));
         Ok(all)
     }
 
-    /// Makes a connection if it is time; whether it stands now.
-    fn connect(
+    /// Takes what happened to a connection; whether anything did.
+    fn take_in(
         &mut self,
         now: Instant,
         index: usize,
-        upstream: &mut Upstream,
+        node: &mut SwitchNode,
         poller: &Poller,
     ) -> io::Result<bool> {
+        let (tap, tracer) = (Tap::link(index), &self.tracer);
         let link = &mut self.links[index];
-        match &mut link.state {
-            State::Waiting(at) if now < *at => {}
-            State::Waiting(_) => {
-                match Carrier::connect(now, link.peer.address(link.failed), self.raw) {
-                    Ok(connection) => {
-                        poller.add(&connection, connection.connects_by_output())?;
-                        link.state = State::Connecting(connection, now);
-                    }
-                    Err(error) => self.fail(now, index, &error),
-                }
-            }
-            State::Connecting(connection, since) => match connection.established(now) {
-                Ok(false) if now < *since + CONNECTING => {}
-                Ok(false) => self.fail(now, index, &io::ErrorKind::TimedOut.into()),
-                Ok(true) => {
-                    let State::Connecting(mut connection, _) =
-                        std::mem::replace(&mut link.state, State::Waiting(now))
-                    else {
-                        unreachable!("matched above");
-                    };
-                    if upstream.tunnel(index).is_record_by_record() {
-                        connection.keep_records();
-                    }
-                    poller.modify(&connection, false)?;
-                    link.state = State::Open(connection, false);
-                    self.tracer.connected(Tap::link(index));
-                    upstream.handle_link(now, index, Input::Connected);
+        let connected = match &mut link.connection {
+            Connection::Connecting(carrier) => match carrier.established(now) {
+                Ok(false) => return Ok(false),
+                Ok(true) => true,
+                Err(error) => {
+                    link.connection = Connection::None;
+                    node.handle_link(now, index, Input::Failed(error.to_string()));
                     return Ok(true);
                 }
-                Err(error) => self.fail(now, index, &error),
             },
-            State::Open(..) => {}
+            _ => false,
+        };
+        if connected {
+            let connection = std::mem::replace(&mut link.connection, Connection::None);
+            let Connection::Connecting(mut carrier) = connection else {
+                unreachable!("it has connected");
+            };
+            if node.upstream().tunnel(index).is_record_by_record() {
+                carrier.keep_records();
+            }
+            poller.modify(&carrier, false)?;
+            link.connection = Connection::Open(carrier, false);
+            tracer.connected(tap);
+            node.report_frames(index, tracer.is_on());
+            node.handle_link(now, index, Input::Connected);
         }
-        Ok(false)
+        let Connection::Open(carrier, _) = &mut link.connection else { return Ok(false) };
+        // A connection that has just been made may have read something already.
+        if !poller.take(&*carrier) && !connected {
+            return Ok(false);
+        }
+        let mut received = connected;
+        let gone = carrier.receive(now, |bytes| {
+            received = true;
+            node.handle_link(now, index, Input::Received(bytes));
+            tracer.frames(tap, || node.poll_report(index));
+        });
+        received |= carrier.take_stirred();
+        if gone {
+            node.handle_link(now, index, Input::Gone);
+        }
+        Ok(received || gone)
     }
 
-    fn fail(&mut self, now: Instant, index: usize, error: &io::Error) {
+    /// Does what the node wants, with the room that there is now.
+    fn drain(
+        &mut self,
+        now: Instant,
+        node: &mut SwitchNode,
+        poller: &Poller,
+    ) -> io::Result<Activity> {
+        self.make_room(now, node);
+        let mut moved = false;
+        loop {
+            match node.poll_links(now) {
+                Output::Connect { link, attempt } => {
+                    self.connect(now, (link, attempt), node, poller)?;
+                }
+                Output::Transmit { link, bytes } => self.send(now, link, bytes, node),
+                Output::Close { link, cause } => {
+                    if let Some(cause) = cause {
+                        self.tracer.down(Tap::link(link), &cause);
+                    }
+                    self.links[link].connection = Connection::None;
+                }
+                Output::Event(event) => self.tell(event),
+                Output::Timeout(timer) => return Ok(Activity { moved, timer }),
+            }
+            moved = true;
+        }
+    }
+
+    /// Sends what is left over, and tells the node how much more may come.
+    fn make_room(&mut self, now: Instant, node: &mut SwitchNode) {
+        for (index, link) in self.links.iter_mut().enumerate() {
+            if let Connection::Open(carrier, _) = &mut link.connection {
+                let input = match carrier.flush(now) {
+                    Ok(()) => Input::Room(carrier.room(now)),
+                    Err(_) => Input::Gone,
+                };
+                node.handle_link(now, index, input);
+            }
+        }
+    }
+
+    fn connect(
+        &mut self,
+        now: Instant,
+        (index, attempt): (usize, usize),
+        node: &mut SwitchNode,
+        poller: &Poller,
+    ) -> io::Result<()> {
         let link = &mut self.links[index];
-        link.state = State::Waiting(now + RETRY);
-        let event = LinkEvent::Failed(index, format!("{}: {error}", link.name()), false);
-        link.failed = link.failed.wrapping_add(1);
-        self.tell(event);
+        link.attempt = attempt;
+        match Carrier::connect(now, link.peer.address(attempt), self.raw) {
+            Ok(carrier) => {
+                poller.add(&carrier, carrier.connects_by_output())?;
+                link.connection = Connection::Connecting(carrier);
+            }
+            Err(error) => node.handle_link(now, index, Input::Failed(error.to_string())),
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, now: Instant, index: usize, bytes: Vec<u8>, node: &mut SwitchNode) {
+        let Connection::Open(carrier, _) = &mut self.links[index].connection else { return };
+        self.tracer.frames(Tap::link(index), || node.poll_report(index));
+        let input = match carrier.send(now, bytes.into()) {
+            Ok(()) => Input::Room(carrier.room(now)),
+            Err(_) => Input::Gone,
+        };
+        node.handle_link(now, index, input);
     }
 
     /// Queues an event. Attempts fail as long as nobody is there, so of those
     /// in a row only the latest is kept.
-    fn tell(&mut self, event: LinkEvent) {
-        if let (LinkEvent::Failed(index, ..), Some(LinkEvent::Failed(last, ..))) =
-            (&event, self.events.back())
-            && index == last
-        {
-            self.events.pop_back();
+    fn tell(&mut self, mut event: LinkEvent) {
+        if let LinkEvent::Failed { link, attempt, why, .. } = &mut event {
+            *why = format!("{}: {why}", self.links[*link].peer.named(*attempt));
+            if matches!(self.events.back(), Some(LinkEvent::Failed { link: last, .. }) if last == link)
+            {
+                self.events.pop_back();
+            }
         }
         self.events.push_back(event);
     }
 
-    /// Takes what a connection has; whether there was anything.
-    fn receive(&mut self, now: Instant, index: usize, upstream: &mut Upstream) -> bool {
-        let State::Open(connection, _) = &mut self.links[index].state else { return false };
-        let (tap, tracer) = (Tap::link(index), &self.tracer);
-        let mut received = false;
-        let gone = connection.receive(now, |bytes| {
-            received = true;
-            tracer.stream(tap, true, &bytes);
-            upstream.handle_link(now, index, Input::Received(bytes));
-        });
-        received |= connection.take_stirred();
-        if gone {
-            upstream.handle_link(now, index, Input::Disconnected);
-        }
-        received || gone
-    }
-
-    /// What the tunnels want, in turn, while there is room.
-    fn transmit_all(&mut self, now: Instant, upstream: &mut Upstream) -> Activity {
-        let mut all = Activity::default();
-        for (index, link) in self.links.iter_mut().enumerate() {
-            if let State::Open(connection, _) = &mut link.state
-                && connection.flush(now).is_err()
-            {
-                upstream.handle_link(now, index, Input::Disconnected);
-            }
-        }
-        let mut egress = std::mem::take(&mut self.egress);
-        egress.serve(now, |index| self.transmit(now, index, true, upstream, &mut all));
-        if let Some(at) = egress.held_until(now) {
-            // Links come up and go down all the same.
-            for index in 0..self.links.len() {
-                self.transmit(now, index, false, upstream, &mut all);
-            }
-            all.timer = next_timer([all.timer, Some(at)]);
-        }
-        self.egress = egress;
-        all
-    }
-
-    /// What one tunnel wants, up to a frame if it may send; yields the frame's
-    /// bytes.
-    fn transmit(
-        &mut self,
-        now: Instant,
-        index: usize,
-        may: bool,
-        upstream: &mut Upstream,
-        all: &mut Activity,
-    ) -> Option<usize> {
-        let link = &mut self.links[index];
-        let State::Open(connection, _) = &mut link.state else { return None };
-        let tap = Tap::link(index);
-        let bytes = if may { connection.room(now) } else { 0 };
-        upstream.handle_link(now, index, Input::CanTransmit { bytes });
-        loop {
-            match upstream.poll_link(now, index) {
-                LinkOutput::Transmit(bytes) => {
-                    all.moved = true;
-                    let bytes = Bytes::from(bytes);
-                    self.tracer.stream(tap, false, &bytes);
-                    let length = bytes.len();
-                    if connection.send(now, bytes).is_err() {
-                        upstream.handle_link(now, index, Input::Disconnected);
-                    }
-                    return Some(length);
-                }
-                LinkOutput::Up(hello) => {
-                    all.moved = true;
-                    link.up = true;
-                    link.refusal = None;
-                    self.events.push_back(LinkEvent::Up(index, hello));
-                }
-                LinkOutput::EchoReply(number) => {
-                    all.moved = true;
-                    if !self.tracer.is_mine(number) {
-                        self.events.push_back(LinkEvent::Echo(index, number));
-                    }
-                }
-                LinkOutput::Down(cause) => {
-                    all.moved = true;
-                    // What is queued (a reject, a goodbye) still goes out.
-                    let bytes = connection.room(now);
-                    upstream.handle_link(now, index, Input::CanTransmit { bytes });
-                    while let LinkOutput::Transmit(bytes) = upstream.poll_link(now, index) {
-                        let bytes = Bytes::from(bytes);
-                        self.tracer.stream(tap, false, &bytes);
-                        let _ = connection.send(now, bytes);
-                    }
-                    self.close_link(now, index, upstream, cause);
-                    return None;
-                }
-                LinkOutput::Timeout(at) => {
-                    all.timer = next_timer([all.timer, at]);
-                    return None;
-                }
-            }
-        }
-    }
-
-    fn close_link(&mut self, now: Instant, index: usize, upstream: &mut Upstream, cause: Cause) {
-        upstream.handle_link(now, index, Input::Disconnected);
-        let link = &mut self.links[index];
-        link.state = State::Waiting(now + RETRY);
-        self.tracer.down(Tap::link(index), &cause);
-        let was_up = std::mem::take(&mut link.up);
-        let event = if was_up {
-            LinkEvent::Down(index, cause)
-        } else {
-            let passing = matches!(cause, Cause::Disconnected | Cause::Lost | Cause::Goodbye);
-            let why = format!("{}: {cause}", link.name());
-            link.failed = link.failed.wrapping_add(1);
-            if !passing && link.refusal.as_ref() == Some(&cause) {
-                return;
-            }
-            link.refusal = (!passing).then_some(cause);
-            LinkEvent::Failed(index, why, !passing)
-        };
-        self.tell(event);
-    }
-
     /// Says goodbye on every link.
-    pub fn close(&mut self, upstream: &mut Upstream) {
-        upstream.goodbye();
-        for (index, link) in self.links.iter_mut().enumerate() {
-            let State::Open(connection, _) = &mut link.state else { continue };
-            upstream.handle_link(Instant::ZERO, index, Input::CanTransmit { bytes: 1 << 16 });
-            while let LinkOutput::Transmit(bytes) = upstream.poll_link(Instant::ZERO, index) {
-                let bytes = Bytes::from(bytes);
-                self.tracer.stream(Tap::link(index), false, &bytes);
-                let _ = connection.send(Instant::ZERO, bytes);
+    pub fn close(&mut self, node: &mut SwitchNode) {
+        let now = self.looked;
+        self.make_room(now, node);
+        node.close(now);
+        loop {
+            match node.poll_links(now) {
+                Output::Transmit { link, bytes } => self.send(now, link, bytes, node),
+                Output::Close { link, .. } => {
+                    let connection = &mut self.links[link].connection;
+                    if let Connection::Open(carrier, _) = connection {
+                        carrier.linger();
+                    }
+                    *connection = Connection::None;
+                }
+                Output::Connect { .. } | Output::Event(_) => {}
+                Output::Timeout(_) => return,
             }
-            connection.linger();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Waiting;
+    use crate::net::{Address, Listener};
+    use switch::Tunnel;
+    use switch::tunnel::{self, Settings};
+    use wire::Duration;
+    use wire::frame::Role;
+
+    /// A node that got no processor for longer than the loss limit, whose far
+    /// side has spoken meanwhile or not; whether it keeps the link.
+    fn late(hears: bool) -> bool {
+        let listener = Listener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let mut links = Links::new(&[Address::from(listener.address().unwrap())]);
+        let tunnel = Settings::new(Role::Host, 1);
+        let settings =
+            switch::upstream::Settings { ports: 1, max_payload: 4096, p2p: false, tunnel };
+        let mut node = SwitchNode::new(settings, None);
+        let mut poller = Poller::new(Waiting::Block).unwrap();
+        let mut now = Instant::ZERO;
+        let mut turn = |now, node: &mut SwitchNode| {
+            poller.turn_over();
+            poller.refresh(now).unwrap();
+            links.service(now, node, &poller).unwrap();
+        };
+        turn(now, &mut node);
+        let mut far = loop {
+            if let Some(far) = listener.accept() {
+                break far;
+            }
+        };
+        let mut end = Tunnel::new(Settings::new(Role::Device, 2));
+        end.handle(now, tunnel::Input::Connected);
+        while !node.is_up(0) {
+            turn(now, &mut node);
+            while let Ok(Some(bytes)) = far.receive() {
+                end.handle(now, tunnel::Input::Received(bytes));
+            }
+            end.handle(now, tunnel::Input::CanTransmit { bytes: 1 << 16 });
+            while let tunnel::Output::Transmit(bytes) = end.poll(now) {
+                far.send(bytes.into()).unwrap();
+            }
+        }
+        // Whatever the far side has said until now is read.
+        let heard = |node: &SwitchNode| node.upstream().tunnel(0).counters().bytes_received;
+        while heard(&node) < end.counters().bytes_sent {
+            turn(now, &mut node);
+        }
+        now += Duration::from_ms(100);
+        if hears {
+            let tunnel::Output::Transmit(bytes) = end.poll(now) else { panic!("no keepalive") };
+            far.send(bytes.into()).unwrap();
+        }
+        now += Duration::from_ms(5_000);
+        turn(now, &mut node);
+        node.is_up(0)
+    }
+
+    #[test]
+    fn what_has_arrived_keeps_the_link_of_a_node_that_is_late() {
+        assert!(late(true));
+        assert!(!late(false));
     }
 }

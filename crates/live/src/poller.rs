@@ -1,11 +1,26 @@
 //! Waiting for file descriptors and timers: epoll, with an optional spin.
+//!
+//! The kernel names the descriptors that are ready, and a turn of a node looks
+//! at those alone: [`Poller::take`]. All are watched by level, so one that was
+//! not read to its end, or not looked at, is named again.
 
 use crate::clock::Clock;
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
+use std::cell::RefCell;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use wire::{Duration, Instant};
+
+/// While a node spins, descriptors that were ready lately are looked at without
+/// asking: that saves a system call when something has come. All are asked for
+/// this often.
+const SPIN_ASK: Duration = Duration::from_us(20);
+/// With more of them asking costs less.
+const MOST_LATELY: usize = 4;
+/// What was ready so long ago says nothing: a node that got no processor since
+/// asks again before it takes a link for lost.
+const LATE: Duration = Duration::from_ms(1);
 
 /// How a node waits when it has nothing to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +37,13 @@ pub struct Poller {
     events: Vec<epoll::Event>,
     waiting: Waiting,
     busy_until: Instant,
+    /// Descriptors that were ready and that nobody has looked at.
+    ready: RefCell<Vec<u64>>,
+    /// Those that were ready since the node last slept.
+    lately: Vec<u64>,
+    /// When the kernel was asked last, and whether for the turn of now.
+    asked: Instant,
+    fresh: bool,
 }
 
 impl Poller {
@@ -31,7 +53,16 @@ impl Poller {
     /// If the kernel gives no epoll instance.
     pub fn new(waiting: Waiting) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        Ok(Self { epoll, events: Vec::with_capacity(64), waiting, busy_until: Instant::ZERO })
+        Ok(Self {
+            epoll,
+            events: Vec::with_capacity(64),
+            waiting,
+            busy_until: Instant::ZERO,
+            ready: RefCell::new(Vec::with_capacity(64)),
+            lately: Vec::new(),
+            asked: Instant::ZERO,
+            fresh: false,
+        })
     }
 
     /// Watches `fd` for input, and for output if `output` is set.
@@ -39,7 +70,8 @@ impl Poller {
     /// # Errors
     /// As `epoll_ctl(2)`.
     pub fn add(&self, fd: impl AsFd, output: bool) -> io::Result<()> {
-        Ok(epoll::add(&self.epoll, fd, epoll::EventData::new_u64(0), flags(output))?)
+        let data = epoll::EventData::new_u64(token(&fd));
+        Ok(epoll::add(&self.epoll, fd, data, flags(output))?)
     }
 
     /// Changes what `fd` is watched for.
@@ -47,7 +79,8 @@ impl Poller {
     /// # Errors
     /// As `epoll_ctl(2)`.
     pub fn modify(&self, fd: impl AsFd, output: bool) -> io::Result<()> {
-        Ok(epoll::modify(&self.epoll, fd, epoll::EventData::new_u64(0), flags(output))?)
+        let data = epoll::EventData::new_u64(token(&fd));
+        Ok(epoll::modify(&self.epoll, fd, data, flags(output))?)
     }
 
     /// Watches `fd` no more. Closing it does the same.
@@ -62,31 +95,170 @@ impl Poller {
         }
     }
 
+    /// Whether `fd` is to be looked at: it was ready when the kernel was asked
+    /// last, or may be while the node spins. Told once.
+    pub fn take(&self, fd: impl AsFd) -> bool {
+        let mut ready = self.ready.borrow_mut();
+        let found = ready.iter().position(|token_of| *token_of == token(&fd));
+        found.map(|at| ready.swap_remove(at)).is_some()
+    }
+
+    /// Learns what is ready, unless [`wait`](Self::wait) has just done so for
+    /// this turn at `now`; whether anything may be.
+    ///
+    /// # Errors
+    /// As `epoll_wait(2)`.
+    pub fn refresh(&mut self, now: Instant) -> io::Result<bool> {
+        if !self.fresh || now >= self.asked + LATE {
+            self.look(now)?;
+        }
+        Ok(!self.ready.get_mut().is_empty())
+    }
+
+    /// Asks what is ready if that is not known of the last millisecond: before
+    /// anything else in a turn at `now` that sends first.
+    ///
+    /// # Errors
+    /// As `epoll_wait(2)`.
+    pub fn catch_up(&mut self, now: Instant) -> io::Result<()> {
+        if now >= self.asked + LATE {
+            self.refresh(now)?;
+        }
+        Ok(())
+    }
+
+    /// A turn is over: the next asks anew.
+    pub fn turn_over(&mut self) {
+        self.fresh = false;
+    }
+
     /// Returns when some descriptor is ready or `until` has come; at once
-    /// while spinning. What is ready is not said: nodes look at all they have.
-    /// Says whether it asked the kernel, or only spun.
+    /// while spinning, in which case what was ready lately may be.
     ///
     /// # Errors
     /// As `epoll_wait(2)`; interruption by a signal is none.
-    pub fn wait(&mut self, clock: &Clock, until: Option<Instant>) -> io::Result<bool> {
+    pub fn wait(&mut self, clock: &Clock, until: Option<Instant>) -> io::Result<()> {
         let now = clock.now();
         if now < self.busy_until {
             // Whoever we wait for may have been put on this very core.
             std::thread::yield_now();
-            return Ok(false);
+            return self.look(now);
         }
         let timeout = until.map(|at| {
             let ns = (at - now).as_ns().saturating_add(1) as i64;
             Timespec { tv_sec: ns / 1_000_000_000, tv_nsec: ns % 1_000_000_000 }
         });
+        self.lately.clear();
+        self.ask(timeout)?;
+        self.asked = clock.now();
+        Ok(())
+    }
+
+    /// Learns what is ready now, or what may be.
+    fn look(&mut self, now: Instant) -> io::Result<()> {
+        let few = !self.lately.is_empty() && self.lately.len() <= MOST_LATELY;
+        if few && now < self.busy_until && now < self.asked + SPIN_ASK {
+            self.ready.get_mut().clone_from(&self.lately);
+            self.fresh = true;
+            return Ok(());
+        }
+        self.ask(Some(Timespec { tv_sec: 0, tv_nsec: 0 }))?;
+        self.asked = now;
+        Ok(())
+    }
+
+    fn ask(&mut self, timeout: Option<Timespec>) -> io::Result<()> {
         self.events.clear();
         match epoll::wait(&self.epoll, spare_capacity(&mut self.events), timeout.as_ref()) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(true),
-            Err(error) => Err(error.into()),
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
         }
+        self.fresh = true;
+        let ready = self.ready.get_mut();
+        ready.clear();
+        // Copied out: the kernel's structure is packed.
+        ready.extend(self.events.iter().map(|event| { event.data }.u64()));
+        for token in ready {
+            if self.lately.len() <= MOST_LATELY && !self.lately.contains(token) {
+                self.lately.push(*token);
+            }
+        }
+        Ok(())
     }
+}
+
+/// What the kernel calls a descriptor that is ready: its number, which is its
+/// own as long as it is open.
+fn token(fd: &impl AsFd) -> u64 {
+    fd.as_fd().as_raw_fd() as u64
 }
 
 fn flags(output: bool) -> epoll::EventFlags {
     if output { epoll::EventFlags::IN | epoll::EventFlags::OUT } else { epoll::EventFlags::IN }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn what_is_ready_is_told_once_and_again_while_it_is() {
+        let mut poller = Poller::new(Waiting::Block).unwrap();
+        let [(mut near, first), (far, second)] = [(); 2].map(|()| UnixStream::pair().unwrap());
+        poller.add(&first, false).unwrap();
+        poller.add(&second, false).unwrap();
+        near.write_all(b"x").unwrap();
+        let clock = Clock::start();
+        poller.wait(&clock, None).unwrap();
+        assert!(poller.take(&first) && !poller.take(&second));
+        assert!(!poller.take(&first), "told once");
+        poller.wait(&clock, None).unwrap();
+        assert!(poller.take(&first), "nobody has read it");
+        (&first).read_exact(&mut [0]).unwrap();
+        drop(far);
+        poller.wait(&clock, None).unwrap();
+        assert!(!poller.take(&first) && poller.take(&second), "the end is told of");
+    }
+
+    #[test]
+    fn a_turn_asks_once_and_a_late_one_before_anything_else() {
+        let mut poller = Poller::new(Waiting::Block).unwrap();
+        let (mut near, fd) = UnixStream::pair().unwrap();
+        poller.add(&fd, false).unwrap();
+        let mut now = Instant::ZERO + Duration::from_ms(5_000);
+        assert!(!poller.refresh(now).unwrap());
+        near.write_all(b"x").unwrap();
+        assert!(!poller.refresh(now).unwrap(), "it is still the same turn");
+        poller.turn_over();
+        poller.catch_up(now).unwrap();
+        assert!(!poller.take(&fd), "the last answer is new enough to send first");
+        now += LATE;
+        poller.catch_up(now).unwrap();
+        assert!(poller.take(&fd));
+    }
+
+    #[test]
+    fn while_spinning_what_was_ready_lately_is_looked_at_unasked() {
+        let mut poller = Poller::new(Waiting::Spin(Duration::from_ms(50))).unwrap();
+        let [(mut near, first), (mut far, second)] = [(); 2].map(|()| UnixStream::pair().unwrap());
+        poller.add(&first, false).unwrap();
+        poller.add(&second, false).unwrap();
+        let start = Instant::ZERO + Duration::from_ms(5_000);
+        poller.busy(start);
+        near.write_all(b"x").unwrap();
+        let mut ready_at = |now| {
+            poller.turn_over();
+            poller.refresh(now).unwrap();
+            [poller.take(&first), poller.take(&second)]
+        };
+        assert_eq!(ready_at(start), [true, false]);
+        (&first).read_exact(&mut [0]).unwrap();
+        far.write_all(b"x").unwrap();
+        assert_eq!(ready_at(start + Duration::from_us(1)), [true, false], "it may be");
+        assert_eq!(ready_at(start + SPIN_ASK), [false, true], "all are asked for");
+        assert_eq!(ready_at(start + SPIN_ASK + Duration::from_us(1)), [true, true]);
+        assert_eq!(ready_at(start + Duration::from_ms(50)), [false, true], "the spin is over");
+    }
 }

@@ -11,4 +11,17 @@
 //! happened; those that *mutate* change what the owner decides; `poll` yields
 //! the next thing to do, at last when it wants to be called again.
 
+pub mod device;
+pub mod drive;
+pub mod host;
+pub mod links;
 pub mod path;
+pub mod switch;
+#[cfg(test)]
+mod world;
+
+pub use device::DeviceNode;
+pub use host::HostNode;
+pub use links::LinkEvent;
+pub use path::PathId;
+pub use switch::SwitchNode;

@@ -151,7 +151,7 @@ impl Bridge {
     }
 }
 
-/// A completion without data for the request `tlp`.
+/// A completion without data for the request `tlp`, with its mark.
 ///
 /// # Panics
 /// If `tlp` is no non-posted request.
@@ -170,7 +170,8 @@ pub fn answer(completer: Bdf, requester: Bdf, tlp: &Tlp, status: Status) -> Tlp 
         lower_address,
         byte_count_modified: false,
     };
-    Tlp { tc: tlp.tc, attributes: tlp.attributes, ..Tlp::completion(completion) }
+    let (tc, attributes, mark) = (tlp.tc, tlp.attributes, tlp.mark);
+    Tlp { tc, attributes, mark, ..Tlp::completion(completion) }
 }
 
 /// Who sent a request; `None` for completions.

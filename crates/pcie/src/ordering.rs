@@ -2,7 +2,7 @@
 
 use crate::function::Ready;
 use std::collections::VecDeque;
-use wire::tlp::{Class, Tlp};
+use wire::tlp::{Class, Mark, Tlp};
 
 /// Packets in the order in which they came, taken out by class.
 ///
@@ -91,6 +91,11 @@ impl OrderedQueue {
     /// Adds packets behind everything there.
     pub fn extend(&mut self, tlps: impl IntoIterator<Item = Tlp>) {
         tlps.into_iter().for_each(|tlp| self.push(tlp));
+    }
+
+    /// The marks of all packets, class by class.
+    pub fn marks(&self) -> impl Iterator<Item = Mark> {
+        self.classes.iter().flatten().map(|(_, tlp)| tlp.mark)
     }
 
     /// Forgets everything.

@@ -1,6 +1,6 @@
 //! The device node's end of a link, and the function below it.
 
-use crate::tunnel::{self, Cause, Settings, Tunnel};
+use crate::tunnel::{self, Cause, Report, Settings, Tunnel};
 use pcie::{Errors, Function, Input, Output as FunctionOutput};
 use wire::Instant;
 use wire::frame::{Hello, Reject};
@@ -106,6 +106,16 @@ impl<F: Function> Downstream<F> {
     /// What went wrong on the link so far.
     pub fn errors(&self) -> &Errors {
         &self.errors
+    }
+
+    /// As [`Tunnel::report_frames`].
+    pub fn report_frames(&mut self, on: bool) {
+        self.tunnel.report_frames(on);
+    }
+
+    /// As [`Tunnel::poll_report`].
+    pub fn poll_report(&mut self) -> Option<Report> {
+        self.tunnel.poll_report()
     }
 
     /// Tells the host that this end closes on purpose.

@@ -28,6 +28,8 @@ pub struct Egress {
     deficits: Vec<i64>,
     quantum: i64,
     turn: usize,
+    /// Destinations in a row that had nothing to send.
+    silent: usize,
     limit: Option<RateLimit>,
 }
 
@@ -39,41 +41,64 @@ impl Egress {
     pub fn new(destinations: usize, frame: usize, limit: Option<Rate>) -> Self {
         assert!(destinations > 0 && frame > 0, "nothing to send");
         let limit = limit.map(|rate| RateLimit::new(rate, frame as u64));
-        Self { deficits: vec![0; destinations], quantum: frame as i64, turn: 0, limit }
+        Self { deficits: vec![0; destinations], quantum: frame as i64, turn: 0, silent: 0, limit }
     }
 
     /// Lets destinations send in turn until none does, or the rate limit lets
     /// nothing go. `send` makes and sends at most one frame to a destination,
     /// and yields its bytes; `None` if it has nothing to send or no room.
     pub fn serve(&mut self, now: Instant, mut send: impl FnMut(usize) -> Option<usize>) {
-        let mut silent = 0;
-        while silent < self.deficits.len() && !self.is_held(now) {
-            let destination = self.turn;
-            let deficit = &mut self.deficits[destination];
-            if *deficit <= 0 {
-                *deficit += self.quantum;
-            }
-            match send(destination) {
-                Some(bytes) => {
-                    silent = 0;
-                    *deficit -= bytes as i64;
-                    let more = *deficit > 0;
-                    self.sent(now, bytes);
-                    if more {
-                        continue;
-                    }
-                }
-                None => {
-                    // Who does not use its share does not save it.
-                    silent += 1;
-                    *deficit = 0;
-                }
-            }
-            self.turn = (destination + 1) % self.deficits.len();
+        self.begin();
+        while let Some(destination) = self.turn(now) {
+            let bytes = send(destination);
+            self.served(now, bytes);
         }
     }
 
-    /// A frame went: [`serve`](Self::serve) says so itself; a node with one
+    /// Every destination may have something to send again.
+    pub fn begin(&mut self) {
+        self.silent = 0;
+    }
+
+    /// Whose turn it is: let it make one frame, and say by
+    /// [`served`](Self::served) what came of it. `None` if the rate limit lets
+    /// nothing go, or no destination had anything to send since
+    /// [`begin`](Self::begin).
+    pub fn turn(&mut self, now: Instant) -> Option<usize> {
+        if self.silent >= self.deficits.len() || self.is_held(now) {
+            return None;
+        }
+        let deficit = &mut self.deficits[self.turn];
+        if *deficit <= 0 {
+            *deficit += self.quantum;
+        }
+        Some(self.turn)
+    }
+
+    /// The destination whose turn it was sent a frame of so many bytes, or had
+    /// nothing to send or no room.
+    pub fn served(&mut self, now: Instant, bytes: Option<usize>) {
+        let deficit = &mut self.deficits[self.turn];
+        match bytes {
+            Some(bytes) => {
+                self.silent = 0;
+                *deficit -= bytes as i64;
+                let more = *deficit > 0;
+                self.sent(now, bytes);
+                if more {
+                    return;
+                }
+            }
+            None => {
+                // Who does not use its share does not save it.
+                self.silent += 1;
+                *deficit = 0;
+            }
+        }
+        self.turn = (self.turn + 1) % self.deficits.len();
+    }
+
+    /// A frame went: [`served`](Self::served) says so itself; a node with one
     /// destination, which needs no turns, does it.
     pub fn sent(&mut self, now: Instant, bytes: usize) {
         if let Some(limit) = &mut self.limit {

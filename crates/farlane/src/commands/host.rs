@@ -14,7 +14,6 @@ use live::net::Peer;
 use pcie::{enumerate, root};
 use std::io;
 use std::path::{Path, PathBuf};
-use switch::Upstream;
 use switch::tunnel::Settings;
 use wire::Duration;
 use wire::frame::Role;
@@ -85,12 +84,12 @@ pub fn run(args: &Args) -> Outcome {
     raise_descriptor_limit();
     let stop = Stop::on_signals()?;
     let mps = usize::from(options.mps);
-    let upstream = Upstream::new(switch::upstream::Settings {
+    let upstream = switch::upstream::Settings {
         ports,
         max_payload: mps,
         p2p: args.p2p,
         tunnel: Settings { group: args.group, ..options.tunnel(Role::Host) },
-    });
+    };
     let clock = Clock::start();
     let tracer = args.trace.open(NodeRole::Host, instance(), clock)?;
     let mut links = LinksUp::new(clock.now(), args.wait);

@@ -10,7 +10,6 @@ use live::attached::Switch;
 use live::links::Links;
 use live::net::{Address, Incoming, Peer};
 use live::{Clock, DeviceNode};
-use switch::Upstream;
 use wire::frame::Role;
 use wire::trace::NodeRole;
 
@@ -49,12 +48,12 @@ pub fn run(args: &Args) -> Outcome {
     let options = args.node.fitted(peers.iter().flat_map(Peer::addresses).chain([&address]))?;
     let stop = Stop::on_signals()?;
     let listener = Incoming::bind(&address, options.raw())?;
-    let upstream = Upstream::new(switch::upstream::Settings {
+    let upstream = switch::upstream::Settings {
         ports: port_count(peers.len())?,
         max_payload: usize::from(options.mps),
         p2p: args.p2p,
         tunnel: options.tunnel(Role::Host),
-    });
+    };
     let clock = Clock::start();
     let tracer = args.trace.open(NodeRole::Switch, instance(), clock)?;
     let switch = Switch::new(

@@ -10,6 +10,9 @@ use sim::world::READS_IN_FLIGHT;
 /// Of a drive, and of its write buffer: 64 TiB.
 const MOST_BYTES: u64 = 1 << 46;
 
+/// Namespaces of a drive.
+pub const MOST_NAMESPACES: usize = 32;
+
 /// A power of two in a range.
 fn power(section: &Section, key: &str, least: u64, most: u64) -> Result<Option<usize>, PlanError> {
     let value = match section.find(key).map(|entry| &entry.value.kind) {
@@ -30,9 +33,24 @@ fn power(section: &Section, key: &str, least: u64, most: u64) -> Result<Option<u
 pub fn drive(section: &Section) -> Result<(DriveConfig, usize), PlanError> {
     let timing = timing(section)?;
     let standard = DriveConfig::new("", timing).as_in_the_brief(READS_IN_FLIGHT);
+    let more = section.list("namespaces", units::size)?.unwrap_or_default();
+    let size = section.parsed("size", units::size)?.unwrap_or(standard.size);
+    let namespaces = more.iter().map(|(size, origin)| ("namespaces", *size, origin.clone()));
+    let first = std::iter::once(("size", size, section.place("size")));
+    for (key, size, origin) in first.chain(namespaces) {
+        if !(4096..=MOST_BYTES).contains(&size) || !size.is_multiple_of(4096) {
+            let what = format!("{key}: a multiple of 4096B, 4096B to 65536GiB");
+            return Err(origin.fail(what));
+        }
+    }
+    if more.len() >= MOST_NAMESPACES {
+        let what = format!("namespaces: at most {} besides the first", MOST_NAMESPACES - 1);
+        return Err(section.place("namespaces").fail(what));
+    }
     let drive = DriveConfig {
         volatile: section.word("media", &["persistent", "volatile"])? == Some("volatile"),
-        size: section.parsed("size", units::size)?.unwrap_or(standard.size),
+        size,
+        more: more.into_iter().map(|(size, _)| size).collect(),
         max_payload: power(section, "mps", 128, 4096)?.unwrap_or(standard.max_payload),
         read_request: power(section, "dma_read", 128, 4096)?.unwrap_or(standard.read_request),
         reads_in_flight: section
@@ -40,10 +58,6 @@ pub fn drive(section: &Section) -> Result<(DriveConfig, usize), PlanError> {
             .map_or(standard.reads_in_flight, |reads| reads as usize),
         ..standard
     };
-    if !(4096..=MOST_BYTES).contains(&drive.size) || !drive.size.is_multiple_of(4096) {
-        let what = "size: a multiple of 4096B, 4096B to 65536GiB";
-        return Err(section.place("size").fail(what));
-    }
     Ok((drive, section.number("count", 1, 32)?.unwrap_or(1) as usize))
 }
 

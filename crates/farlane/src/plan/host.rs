@@ -313,7 +313,12 @@ fn fits(
     section: &Section,
     drives: &[(DriveConfig, &Section)],
 ) -> Result<(), PlanError> {
-    let least = drives.iter().map(|(drive, ..)| drive.size).min().unwrap_or(0);
+    let nsid = workload.nsid();
+    let sizes = drives.iter().map(|(drive, ..)| drive.sizes().nth(nsid as usize - 1));
+    let Some(least) = sizes.min().flatten() else {
+        let what = format!("nsid: a drive has no namespace {nsid}; drive.namespaces adds some");
+        return Err(section.place("nsid").fail(what));
+    };
     let (needed, key) = match workload {
         Workload::Fio(fio) => {
             let whole = fio.size / fio.bs as u64 * fio.bs as u64 * fio.numjobs as u64;

@@ -1,5 +1,6 @@
 //! What a host does, in fio's words.
 
+use super::attached::MOST_NAMESPACES;
 use super::recording::{self, Recording};
 use super::section::Section;
 use super::units::{ByteRate, Bytes};
@@ -35,7 +36,18 @@ pub fn read(section: &Section, known: &recording::Read) -> Result<Given, PlanErr
         "dd" => &["dd", "bs", "count"],
         "configreads" => &["configreads", "gap"],
         "replay" => &["replay", "timing", "iodepth"],
-        _ => &["rw", "rwmixread", "bs", "iodepth", "numjobs", "size", "runtime", "rate", "stripe"],
+        _ => &[
+            "rw",
+            "rwmixread",
+            "bs",
+            "iodepth",
+            "numjobs",
+            "size",
+            "runtime",
+            "rate",
+            "stripe",
+            "nsid",
+        ],
     };
     for key in super::keys::WORKLOAD.iter().filter(|key| !only.contains(key)) {
         if let Some(entry) = section.find(key) {
@@ -122,6 +134,7 @@ fn fio(section: &Section) -> Result<Workload, PlanError> {
         runtime: section.within("runtime", &units::SPAN)?,
         rate: section.within("rate", &rates)?.map(|rate| rate.0),
         stripe: section.within("stripe", &stripes)?.map_or(0, |stripe| stripe.0 as usize),
+        nsid: section.number("nsid", 1, MOST_NAMESPACES as u64)?.unwrap_or(1) as u32,
         ..Fio::new(rw, bs, depth as usize)
     };
     let fail = |key: &str, what: String| Err(section.place(key).fail(what));

@@ -3,7 +3,6 @@
 
 use super::places::{Links, place_of_link};
 use crate::commands::Failure;
-use live::trace::{Piece, Scanner};
 use sim::Config;
 use sim::measure::{Observer, Point};
 use std::collections::BTreeMap;
@@ -11,18 +10,15 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use wire::Instant;
-use wire::tlp::{Packet, Tlp};
+use wire::frame::FrameReport;
+use wire::tlp::Tlp;
 use wire::trace::{
-    CHUNK_HEADER, ChunkHeader, Header, LinkState, NodeRole, Record, Tap, VIRTUAL_CLOCK, encode_tlp,
-    record_room,
+    CHUNK_HEADER, ChunkHeader, Header, Keep, LinkState, NodeRole, Record, Tap, VIRTUAL_CLOCK,
+    encode_tlp, record_room,
 };
 
 /// Bytes of a chunk, its header included.
 const CHUNK: usize = 1 << 20;
-/// As live nodes do: so many bytes of TLPs are kept whole, and of what a drive
-/// writes after that so many bytes of payload.
-const WHOLE: usize = 512 << 10;
-const WRITES: usize = 64;
 /// A TLP is told when the port takes it, with the earlier time at which its
 /// first byte passed; one behind a closed gate much later. So many records
 /// are held back at least, and those of the last millisecond, to be put in
@@ -35,10 +31,8 @@ const WINDOW_PS: u64 = 1_000_000_000;
 #[derive(Debug)]
 enum Held {
     Tlp { tap: Tap, up: bool, tlp: Tlp },
-    Frame { tap: Tap, up: bool, sequence: u32, bytes: u32, tlps: u32, heads: Vec<u8> },
-    Control { tap: Tap, up: bool, kind: u8, payload: Vec<u8> },
-    Connected(Tap),
-    Lost(Tap),
+    Frame(Tap, FrameReport),
+    Link(Tap, LinkState<'static>),
 }
 
 /// The file of one node.
@@ -47,7 +41,7 @@ struct Node {
     out: BufWriter<File>,
     failed: Option<io::Error>,
     number: u32,
-    whole: usize,
+    keep: Keep,
     buffer: Vec<u8>,
     start_ns: u64,
     last_ns: u64,
@@ -55,8 +49,8 @@ struct Node {
     told: u64,
     newest_ps: u64,
     late: u64,
-    /// Links that stand: both directions, down first.
-    links: Vec<(Tap, [Scanner; 2])>,
+    /// Links that stand.
+    links: Vec<Tap>,
 }
 
 /// See the module.
@@ -128,17 +122,14 @@ impl TraceFiles {
         Ok(self.nodes.iter().map(|node| node.late).sum())
     }
 
-    /// The node of an end of a link, its name for the link, and whether what
-    /// it sends goes up.
-    fn end(&self, point: Point) -> Option<(usize, Tap, bool)> {
+    /// The node of an end of a link, and its name for the link.
+    fn end(&self, point: Point) -> Option<(usize, Tap)> {
         match point {
             Point::TunnelHost(link) => {
                 let (host, port) = *self.links.get(usize::from(link))?;
-                Some((self.hosts[host], Tap::link(port), false))
+                Some((self.hosts[host], Tap::link(port)))
             }
-            Point::TunnelDevice(link) => {
-                Some((*self.devices.get(usize::from(link))?, Tap::UPLINK, true))
-            }
+            Point::TunnelDevice(link) => Some((*self.devices.get(usize::from(link))?, Tap::UPLINK)),
             _ => None,
         }
     }
@@ -158,17 +149,17 @@ impl Observer for TraceFiles {
         self.nodes[node].hold(at, Held::Tlp { tap, up, tlp: tlp.clone() });
     }
 
-    fn stream(&mut self, at: Instant, point: Point, sent: bool, bytes: &[u8]) {
-        if let Some((node, tap, sends_up)) = self.end(point) {
-            self.nodes[node].stream(at, tap, sent == sends_up, bytes);
+    fn tunnel_frame(&mut self, at: Instant, point: Point, frame: &FrameReport) {
+        if let Some((node, tap)) = self.end(point) {
+            self.nodes[node].frame(at, tap, frame);
         }
     }
 
     fn link(&mut self, at: Instant, point: Point, up: bool) {
-        if let Some((node, tap, _)) = self.end(point).filter(|_| !up) {
+        if let Some((node, tap)) = self.end(point).filter(|_| !up) {
             let node = &mut self.nodes[node];
-            node.links.retain(|(link, _)| *link != tap);
-            node.hold(at, Held::Lost(tap));
+            node.links.retain(|link| *link != tap);
+            node.hold(at, Held::Link(tap, LinkState::Down("link lost")));
         }
     }
 }
@@ -193,7 +184,7 @@ impl Node {
             out,
             failed,
             number: 0,
-            whole: WHOLE,
+            keep: Keep::new(None),
             buffer: vec![0; CHUNK_HEADER],
             start_ns: 0,
             last_ns: 0,
@@ -205,27 +196,13 @@ impl Node {
         })
     }
 
-    fn stream(&mut self, at: Instant, tap: Tap, up: bool, bytes: &[u8]) {
-        let known = self.links.iter().position(|(link, _)| *link == tap);
-        let place = known.unwrap_or_else(|| {
+    fn frame(&mut self, at: Instant, tap: Tap, frame: &FrameReport) {
+        if !self.links.contains(&tap) {
             // The connection stands since something passes.
-            self.hold(at, Held::Connected(tap));
-            self.links.push((tap, Default::default()));
-            self.links.len() - 1
-        });
-        let mut scanner = std::mem::take(&mut self.links[place].1[usize::from(up)]);
-        scanner.feed(bytes, |piece| {
-            let held = match piece {
-                Piece::Frame { sequence, bytes, tlps, heads } => {
-                    Held::Frame { tap, up, sequence, bytes, tlps, heads: heads.to_vec() }
-                }
-                Piece::Control { kind, payload } => {
-                    Held::Control { tap, up, kind, payload: payload.to_vec() }
-                }
-            };
-            self.hold(at, held);
-        });
-        self.links[place].1[usize::from(up)] = scanner;
+            self.hold(at, Held::Link(tap, LinkState::Connected));
+            self.links.push(tap);
+        }
+        self.hold(at, Held::Frame(tap, frame.clone()));
     }
 
     fn hold(&mut self, at: Instant, held: Held) {
@@ -242,13 +219,24 @@ impl Node {
 
     fn write_first(&mut self) {
         let Some(((at, _), held)) = self.held.pop_first() else { return };
-        let at = at / 1000;
-        let room = record_room(match &held {
-            Held::Tlp { tlp, .. } => tlp.wire_length(),
-            Held::Frame { heads, .. } => heads.len(),
-            Held::Control { payload, .. } => payload.len(),
-            Held::Connected(_) | Held::Lost(_) => 16,
-        });
+        match &held {
+            Held::Tlp { tap, up, tlp } => {
+                let keep = self.keep.payload_of(tlp, *up);
+                let delta = self.begin(at / 1000, record_room(tlp.wire_length()));
+                encode_tlp(*tap, *up, tlp, keep, delta, &mut self.buffer);
+            }
+            Held::Frame(tap, frame) => self.record(at, Record::of_frame(*tap, frame)),
+            Held::Link(tap, state) => self.record(at, Record::Link { tap: *tap, state: *state }),
+        }
+    }
+
+    fn record(&mut self, at_ps: u64, record: Record) {
+        let delta = self.begin(at_ps / 1000, record.room());
+        record.encode(delta, &mut self.buffer);
+    }
+
+    /// Room for a record; the time since the one before it.
+    fn begin(&mut self, at: u64, room: usize) -> u64 {
         if self.buffer.len() + room > CHUNK {
             self.write_chunk();
         }
@@ -259,34 +247,7 @@ impl Node {
         self.late += u64::from(at < self.last_ns);
         let delta = at.saturating_sub(self.last_ns);
         self.last_ns += delta;
-        self.encode(&held, delta);
-    }
-
-    fn encode(&mut self, held: &Held, delta: u64) {
-        let record = match held {
-            Held::Tlp { tap, up, tlp } => {
-                let keep = match tlp.packet {
-                    Packet::MemoryWrite(_) if *up && self.whole == 0 => WRITES,
-                    _ => usize::MAX,
-                };
-                self.whole = self.whole.saturating_sub(tlp.wire_length());
-                return encode_tlp(*tap, *up, tlp, keep, delta, &mut self.buffer);
-            }
-            Held::Frame { tap, up, sequence, bytes, tlps, heads } => Record::Frame {
-                tap: *tap,
-                up: *up,
-                sequence: *sequence,
-                bytes: *bytes,
-                tlps: *tlps,
-                heads,
-            },
-            Held::Control { tap, up, kind, payload } => {
-                Record::Control { tap: *tap, up: *up, kind: *kind, payload }
-            }
-            Held::Connected(tap) => Record::Link { tap: *tap, state: LinkState::Connected },
-            Held::Lost(tap) => Record::Link { tap: *tap, state: LinkState::Down("link lost") },
-        };
-        record.encode(delta, &mut self.buffer);
+        delta
     }
 
     fn write_chunk(&mut self) {

@@ -4,6 +4,7 @@ use sim::measure::{CommandRecord, Observer, Point};
 use std::cell::RefCell;
 use std::rc::Rc;
 use wire::Instant;
+use wire::frame::FrameReport;
 use wire::tlp::Tlp;
 
 /// An observer that can be asked afterwards: the world has one clone, whoever
@@ -33,6 +34,10 @@ impl<T: Observer> Observer for Shared<T> {
         self.0.borrow_mut().stream(at, point, sent, bytes);
     }
 
+    fn tunnel_frame(&mut self, at: Instant, point: Point, frame: &FrameReport) {
+        self.0.borrow_mut().tunnel_frame(at, point, frame);
+    }
+
     fn link(&mut self, at: Instant, point: Point, up: bool) {
         self.0.borrow_mut().link(at, point, up);
     }
@@ -57,6 +62,10 @@ impl Observer for All {
 
     fn stream(&mut self, at: Instant, point: Point, sent: bool, bytes: &[u8]) {
         self.0.iter_mut().for_each(|one| one.stream(at, point, sent, bytes));
+    }
+
+    fn tunnel_frame(&mut self, at: Instant, point: Point, frame: &FrameReport) {
+        self.0.iter_mut().for_each(|one| one.tunnel_frame(at, point, frame));
     }
 
     fn link(&mut self, at: Instant, point: Point, up: bool) {

@@ -1,6 +1,6 @@
 //! `farlane bench` and its document.
 
-use crate::process::run;
+use crate::cli::process::run;
 use serde_json::Value;
 
 #[test]
@@ -12,7 +12,7 @@ fn congestion_is_the_same_twice_and_as_promised() {
     };
     let first = document();
     assert_eq!(first, document(), "virtual time is the same everywhere");
-    crate::json_document::every_key_is_described(&first);
+    crate::cli::json_document::every_key_is_described(&first);
     let runs = first["runs"].as_array().unwrap();
     let of = |scenario: &str, congestion: &str| -> Vec<&Value> {
         let matches = |run: &&Value| run["scenario"] == scenario && run["congestion"] == congestion;
@@ -44,7 +44,7 @@ fn the_document_and_the_page_have_every_run() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(document["schema"], 1);
-    crate::json_document::every_key_is_described(&document);
+    crate::cli::json_document::every_key_is_described(&document);
     assert_eq!(document["floor"]["wait"], "spin");
     for figure in ["tcp_pingpong_64b_p50_ns", "tcp_stream_bytes_per_s"] {
         assert!(document["floor"][figure].as_u64().unwrap() > 0, "{figure}");
@@ -81,7 +81,7 @@ fn ablation(more: &[&str]) -> Value {
     assert!(output.status.success(), "{said}");
     assert_eq!(said.contains("not measured"), ways() == 1, "{said}");
     let document = serde_json::from_slice(&output.stdout).unwrap();
-    crate::json_document::every_key_is_described(&document);
+    crate::cli::json_document::every_key_is_described(&document);
     document
 }
 
@@ -139,7 +139,7 @@ fn what_cannot_be_compared_is_refused() {
     ] {
         let output = run(&[&["bench", "--aggregation", "adaptive"], more].concat());
         assert_eq!(output.status.code(), Some(1), "{more:?}");
-        let line = crate::process::one_line(&output);
+        let line = crate::cli::process::one_line(&output);
         assert!(line.contains(says), "{more:?}: {line}");
     }
     for wrong in [&["--aggregation", "never"][..], &["--transport", "raw"][..]] {

@@ -1,6 +1,6 @@
 //! `farlane demo` and its document.
 
-use crate::process::run;
+use crate::cli::process::run;
 use serde_json::Value;
 
 fn document(arguments: &[&str]) -> Value {

@@ -1,6 +1,6 @@
 //! `docs/json.md` describes every key of the documents.
 
-use crate::process::{Node, run};
+use crate::cli::process::{Node, run};
 use serde_json::Value;
 use std::collections::BTreeSet;
 

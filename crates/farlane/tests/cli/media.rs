@@ -1,6 +1,6 @@
 //! What a start that fails leaves, and what memory and space it asks for.
 
-use crate::process::{Node, farlane, one_line, run};
+use crate::cli::process::{Node, farlane, one_line, run};
 use std::path::{Path, PathBuf};
 
 /// An empty folder.

@@ -1,6 +1,6 @@
 //! Bad input gets one clear line and the right exit status.
 
-use crate::process::{Node, one_line, run};
+use crate::cli::process::{Node, one_line, run};
 use std::net::TcpListener;
 use std::path::PathBuf;
 

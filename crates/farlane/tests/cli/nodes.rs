@@ -1,6 +1,6 @@
 //! Nodes in processes of their own.
 
-use crate::process::{Node, one_line, run};
+use crate::cli::process::{Node, one_line, run};
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -115,7 +115,8 @@ fn the_host_prints_the_exact_qemu_options() {
     let (_device, address) = Node::device("ram=16M");
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("options");
     let path = folder.to_str().unwrap();
-    let mut host = crate::process::farlane(&["host", "--connect", &address, "--vfio-user", path]);
+    let mut host =
+        crate::cli::process::farlane(&["host", "--connect", &address, "--vfio-user", path]);
     let mut child = host.spawn().unwrap();
     let stdout = std::io::BufReader::new(child.stdout.take().unwrap());
     let lines: Vec<String> =

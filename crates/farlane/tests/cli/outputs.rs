@@ -1,6 +1,6 @@
 //! Standard output and standard error that are full, or that nobody reads.
 
-use crate::process::{Node, farlane, one_line, run};
+use crate::cli::process::{Node, farlane, one_line, run};
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;

@@ -1,7 +1,7 @@
 //! Peers of another version, of later times, and of another kind.
 
-use crate::mistakes::{fails, scratch};
-use crate::process::{Node, run};
+use crate::cli::mistakes::{fails, scratch};
+use crate::cli::process::{Node, run};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 

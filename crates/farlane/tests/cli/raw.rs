@@ -1,7 +1,7 @@
 //! Nodes over raw Ethernet, in namespaces that the tests make.
 
-use crate::isolated::isolated;
-use crate::process::{Node, one_line, run};
+use crate::cli::process::{Node, one_line, run};
+use crate::support::isolated::isolated;
 use live::net::Namespace;
 use std::process::Output;
 
@@ -13,7 +13,7 @@ fn ping(address: &str) -> Output {
 
 #[test]
 fn a_killed_node_is_missed_and_one_at_its_place_found() {
-    isolated("raw::a_killed_node_is_missed_and_one_at_its_place_found", |home| {
+    isolated("cli::raw::a_killed_node_is_missed_and_one_at_its_place_found", |home| {
         let away = Namespace::new().unwrap();
         home.cable("near0", &away, "far0").unwrap();
         let start = || away.enter(|| Node::start(&LISTEN)).unwrap();
@@ -48,7 +48,7 @@ fn a_killed_node_is_missed_and_one_at_its_place_found() {
 
 #[test]
 fn mistakes_are_named() {
-    isolated("raw::mistakes_are_named", |home| {
+    isolated("cli::raw::mistakes_are_named", |home| {
         home.run("ip link set lo up").unwrap();
         let away = Namespace::new().unwrap();
         home.cable("near0", &away, "far0").unwrap();

@@ -1,7 +1,7 @@
 //! What `farlane sim` leaves behind: named by options or by the plan.
 
-use crate::json_document::every_key_is_described;
-use crate::process::{one_line, run};
+use crate::cli::json_document::every_key_is_described;
+use crate::cli::process::{one_line, run};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 

@@ -1,8 +1,8 @@
 //! Recorded traces, live and simulated, as the workload of a plan.
 
-use crate::json_document::every_key_is_described;
-use crate::process::{one_line, run};
-use crate::record::{json, plan, scratch, text};
+use crate::cli::json_document::every_key_is_described;
+use crate::cli::process::{one_line, run};
+use crate::cli::record::{json, plan, scratch, text};
 use serde_json::Value;
 use std::path::Path;
 

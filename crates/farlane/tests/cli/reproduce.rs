@@ -1,13 +1,13 @@
 //! `farlane reproduce` and `farlane bench sim`.
 
-use crate::process::run;
+use crate::cli::process::run;
 use serde_json::Value;
 
 fn document(arguments: &[&str]) -> Value {
     let output = run(arguments);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let document = serde_json::from_slice(&output.stdout).expect("one JSON document");
-    crate::json_document::every_key_is_described(&document);
+    crate::cli::json_document::every_key_is_described(&document);
     document
 }
 

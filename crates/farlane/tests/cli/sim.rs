@@ -1,7 +1,7 @@
 //! `farlane sim`: plans that come with the program, its document, sweeps.
 
-use crate::json_document::every_key_is_described;
-use crate::process::{one_line, run};
+use crate::cli::json_document::every_key_is_described;
+use crate::cli::process::{one_line, run};
 use serde_json::Value;
 
 const PLANS: [&str; 8] =

@@ -1,7 +1,7 @@
 //! `--trace` and `farlane trace`: files of real runs, with every option.
 
-use crate::json_document::every_key_is_described;
-use crate::process::{Node, one_line, run};
+use crate::cli::json_document::every_key_is_described;
+use crate::cli::process::{Node, one_line, run};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -1,9 +1,9 @@
 //! Memory in a file whose reads and writes hang.
 
-use crate::client::Client;
-use crate::drive::Drive;
-use crate::fuse::{self, FileSystem};
-use crate::{LIMIT, Nodes, cannot};
+use super::{LIMIT, Nodes, cannot};
+use crate::hostile_client::fuse::{self, FileSystem};
+use crate::support::client::Client;
+use crate::support::drive::Drive;
 use std::path::Path;
 use std::time::Instant;
 

@@ -1,7 +1,7 @@
 //! Descriptors for interrupts that would make a writer wait.
 
-use crate::Nodes;
-use crate::drive::Drive;
+use super::Nodes;
+use crate::support::drive::Drive;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::OFlags;

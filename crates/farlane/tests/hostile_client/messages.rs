@@ -1,7 +1,7 @@
 //! A client that never takes what its device writes.
 
-use crate::drive::Drive;
-use crate::{LIMIT, Nodes};
+use super::{LIMIT, Nodes};
+use crate::support::drive::Drive;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 

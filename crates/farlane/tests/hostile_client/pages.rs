@@ -1,9 +1,9 @@
 //! Huge pages: as SPDK uses them, and taken away under the device.
 
-use crate::client::Memory;
-use crate::drive::{ADDRESS, BLOCK, Drive};
-use crate::huge::{FileSystem, PAGE, Pool};
-use crate::{LIMIT, Nodes, cannot};
+use super::{LIMIT, Nodes, cannot};
+use crate::support::client::Memory;
+use crate::support::drive::{ADDRESS, BLOCK, Drive};
+use crate::support::huge::{FileSystem, PAGE, Pool};
 use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, ftruncate};
 use std::fs::File;
 

@@ -1,8 +1,8 @@
 //! Descriptors that the node closes without having wanted them: sockets that
 //! linger until a peer reads, which it never does.
 
-use crate::drive::Drive;
-use crate::{LIMIT, Nodes};
+use super::{LIMIT, Nodes};
+use crate::support::drive::Drive;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::{Errno, IoSlice};

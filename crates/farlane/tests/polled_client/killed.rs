@@ -1,9 +1,10 @@
 //! A device node that is killed while its file is being written, and one whose
 //! machine went down.
 
-use super::drive::{BLOCK, Drive};
-use super::node::{DeviceNode, HostNode};
-use super::{folder, pattern};
+use super::pattern;
+use crate::support::drive::{BLOCK, Drive};
+use crate::support::folder;
+use crate::support::node::{DeviceNode, HostNode};
 use std::path::Path;
 use std::time::Duration;
 

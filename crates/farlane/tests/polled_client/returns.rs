@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::drive::{BLOCK, Drive};
-use crate::node::{DeviceNode, HostNode, SwitchNode};
-use crate::{folder, give, pattern};
+use super::{give, pattern};
+use crate::support::drive::{BLOCK, Drive};
+use crate::support::folder;
+use crate::support::node::{DeviceNode, HostNode, SwitchNode};
 
 const LIMIT: Duration = Duration::from_secs(20);
 /// Of drives whose contents come and go, and that stay the same drive.

@@ -5,12 +5,12 @@
 //!
 //! ```text
 //! FARLANE_WAITING_READS=20000 cargo test --release --package farlane \
-//!     --test polled_client waiting -- --nocapture
+//!     --test main waiting -- --nocapture
 //! ```
 
-use crate::drive::Drive;
-use crate::folder;
-use crate::node::{DeviceNode, HostNode};
+use crate::support::drive::Drive;
+use crate::support::folder;
+use crate::support::node::{DeviceNode, HostNode};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;

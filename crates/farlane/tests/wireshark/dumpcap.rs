@@ -6,8 +6,8 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::process::Process;
-use crate::tshark::Tshark;
+use crate::support::process::Process;
+use crate::support::tshark::Tshark;
 
 const LIMIT: Duration = Duration::from_secs(10);
 

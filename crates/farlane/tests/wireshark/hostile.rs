@@ -13,8 +13,8 @@ use wire::frame::{
 use wire::tlp::{Completion, MemoryRequest, Status, Tlp};
 use wire::{Bdf, Instant, Tag};
 
-use crate::folder;
-use crate::tshark::Tshark;
+use crate::support::folder;
+use crate::support::tshark::Tshark;
 
 /// Both streams of a connection, and who wrote what when.
 #[derive(Default)]

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::{fs, thread};
 
-use crate::folder;
-use crate::sharkd::Sharkd;
-use crate::tshark::{Tshark, repository};
+use crate::support::folder;
+use crate::support::tshark::{Tshark, repository};
+use crate::wireshark::sharkd::Sharkd;
 
 /// Keys that make a plan short; those of other plans are run as they are.
 const SHORT: [(&str, &[&str]); 8] = [

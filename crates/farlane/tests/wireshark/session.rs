@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::check;
-use crate::drive::{BLOCK, Drive};
-use crate::dumpcap::Dumpcap;
-use crate::folder;
-use crate::node::{DeviceNode, HostNode};
-use crate::relay::{Recording, Relay};
-use crate::tshark::Tshark;
+use crate::support::check;
+use crate::support::drive::{BLOCK, Drive};
+use crate::support::folder;
+use crate::support::node::{DeviceNode, HostNode};
+use crate::support::relay::{Recording, Relay};
+use crate::support::tshark::Tshark;
+use crate::wireshark::dumpcap::Dumpcap;
 use wire::frame::HEADER;
 
 /// One block, one page, across pages, with a PRP list.

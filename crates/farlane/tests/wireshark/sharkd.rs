@@ -8,7 +8,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::tshark::{Tshark, repository};
+use crate::support::tshark::{Tshark, repository};
 
 /// A running one; it ends with its input.
 pub struct Sharkd {

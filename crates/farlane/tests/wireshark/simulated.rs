@@ -1,7 +1,7 @@
 //! A simulated wire, decoded from Ethernet down to NVMe commands.
 
-use crate::folder;
-use crate::tshark::Tshark;
+use crate::support::folder;
+use crate::support::tshark::Tshark;
 use farlane::simulate::limits::Assumptions;
 use farlane::simulate::{Outputs, Wanted};
 use farlane::target::Target;

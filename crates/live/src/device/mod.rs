@@ -1,26 +1,24 @@
-//! The device node: a listener, the link to one host, and what is attached.
+//! A shell around [`node::DeviceNode`]: a listener, its connections, and the
+//! I/O of what is attached.
 
 mod news;
-mod visitors;
 
 use crate::attached::{Attached, Report};
 use crate::clock::Clock;
 use crate::limiter::Rest;
-use crate::links::FRAME;
 use crate::net::{Address, Carrier, Incoming};
 use crate::poller::Poller;
 use crate::trace::{Tapped, Tracer};
 use crate::wanted::Wanted;
-use bytes::Bytes;
 use news::News;
+use node::PathId;
+use node::device::{Event, Output};
+use node::path::Input;
 use std::io;
 use std::os::fd::BorrowedFd;
 use switch::congestion::Rate;
-use switch::downstream::{Downstream, Output};
-use switch::egress::Egress;
-use switch::tunnel::{Cause, Input, Settings};
-use visitors::Visitors;
-use wire::frame::{HostAfter, MoveStatus, Moved};
+use switch::tunnel::{Cause, Settings};
+use wire::frame::Moved;
 use wire::trace::Tap;
 use wire::{Duration, Instant};
 
@@ -52,29 +50,26 @@ pub enum DeviceEvent {
 
 /// How long work already taken may go on after the node was asked to stop.
 const DRAIN: Duration = Duration::from_ms(1_000);
-/// A node that does not sleep looks for new connections this often: looking
-/// costs as much as a small message.
-const ACCEPT: Duration = Duration::from_ms(1);
+
+/// One connection.
+struct Path {
+    id: PathId,
+    carrier: Carrier,
+    /// Whether it is watched for room, too.
+    watched: bool,
+}
 
 /// See the module.
 pub struct DeviceNode<A> {
     clock: Clock,
     poller: Poller,
     listener: Incoming,
-    downstream: Downstream<Tapped<A>>,
-    host: Option<(Carrier, bool)>,
-    /// The group of that host.
-    host_group: u16,
-    /// The group of hosts that the device belongs to; 0: any.
-    group: u16,
-    /// What a move to another is answered.
-    on_move: MoveStatus,
-    visitors: Visitors,
+    paths: Vec<Path>,
+    /// How many there have been.
+    accepted: u64,
+    node: node::DeviceNode<Tapped<A>>,
     news: News,
-    accept_at: Instant,
-    settings: Settings,
     tracer: Tracer,
-    egress: Egress,
 }
 
 impl<A: Attached> DeviceNode<A> {
@@ -94,45 +89,38 @@ impl<A: Attached> DeviceNode<A> {
         attached.watch(&poller)?;
         attached.begin();
         let tracer = attached.tracer();
-        let tapped = Tapped::new(attached, tracer.clone());
+        let mut node = node::DeviceNode::new(settings, Tapped::new(attached, tracer.clone()));
+        node.report_frames(tracer.is_on());
         Ok(Self {
             clock,
             poller,
             listener,
-            downstream: Downstream::new(settings, tapped),
-            host: None,
-            host_group: 0,
-            group: 0,
-            on_move: MoveStatus::Fixed,
-            visitors: Visitors::default(),
+            paths: Vec::new(),
+            accepted: 0,
+            node,
             news: News::default(),
-            accept_at: Instant::ZERO,
-            settings,
             tracer,
-            egress: Egress::new(1, FRAME, None),
         })
     }
 
-    /// The same for hosts of this group, any with 0, until it is moved to
-    /// another. Without a group a node serves any host and cannot be moved.
+    /// As [`node::DeviceNode::in_group`].
     #[must_use]
     pub fn in_group(mut self, group: Option<u16>) -> Self {
-        self.group = group.unwrap_or(0);
-        self.on_move = if group.is_some() { MoveStatus::Done } else { MoveStatus::Fixed };
+        self.node = self.node.in_group(group);
         self
     }
 
-    /// The same as a switch node: it serves any host and cannot be moved.
+    /// As [`node::DeviceNode::of_a_switch`].
     #[must_use]
     pub fn of_a_switch(mut self) -> Self {
-        self.on_move = MoveStatus::Switch;
+        self.node = self.node.of_a_switch();
         self
     }
 
-    /// The same with a limit to what goes out to its host.
+    /// As [`node::DeviceNode::limited`].
     #[must_use]
     pub fn limited(mut self, rate: Option<Rate>) -> Self {
-        self.egress = Egress::new(1, FRAME, rate);
+        self.node = self.node.limited(rate);
         self
     }
 
@@ -146,7 +134,7 @@ impl<A: Attached> DeviceNode<A> {
 
     /// What is attached.
     pub fn attached_mut(&mut self) -> &mut A {
-        &mut self.downstream.function_mut().inner
+        &mut self.node.function_mut().inner
     }
 
     /// One look at everything that does not concern a host: before
@@ -157,7 +145,9 @@ impl<A: Attached> DeviceNode<A> {
     /// As [`Attached::service`].
     pub fn prepare(&mut self) -> io::Result<()> {
         let now = self.clock.now();
-        let active = self.downstream.function_mut().service(now, &self.poller)?;
+        self.poller.refresh(now)?;
+        let active = self.node.function_mut().service(now, &self.poller)?;
+        self.poller.turn_over();
         if !active.moved {
             let soon = now + Duration::from_ms(20);
             self.poller
@@ -217,17 +207,17 @@ impl<A: Attached> DeviceNode<A> {
 
     /// What is attached has something to say.
     fn pass_on_news(&mut self, tell: &mut impl FnMut(DeviceEvent)) {
-        while let Some(news) = self.downstream.function_mut().news() {
+        while let Some(news) = self.node.function_mut().news() {
             tell(DeviceEvent::Attached(news));
         }
     }
 
     /// What was counted since the start, over all connections of its hosts.
     pub fn report(&self) -> Report {
-        let (counters, errors) = (self.downstream.tunnel().counters(), self.downstream.errors());
+        let (counters, errors) = (self.node.tunnel().counters(), self.node.errors());
         let mut lines = vec![("link".to_owned(), format!("{counters}; errors: {errors}"))];
-        lines.extend(self.downstream.function().report());
-        lines.push(("connections".to_owned(), self.news.report(self.visitors.silent())));
+        lines.extend(self.node.function().report());
+        lines.push(("connections".to_owned(), self.news.report(self.node.silent())));
         lines
     }
 
@@ -242,19 +232,12 @@ impl<A: Attached> DeviceNode<A> {
             self.poller.busy(self.clock.now());
             return Ok(());
         }
-        if self.poller.wait(&self.clock, switch::upstream::next_timer([timer, until]))? {
-            self.accept_at = Instant::ZERO;
-        }
-        Ok(())
+        self.poller.wait(&self.clock, switch::upstream::next_timer([timer, until]))
     }
 
     /// Whether the host has had everything that it asked for.
     fn is_drained(&mut self) -> bool {
-        let now = self.clock.now();
-        let Some((connection, _)) = &mut self.host else { return true };
-        let sent = connection.room(now) > 0;
-        let done = self.downstream.function_mut().drain();
-        done && sent && self.downstream.tunnel().queue().is_empty()
+        self.node.link().is_none() || self.node.function_mut().drain() && self.node.has_sent_all()
     }
 
     /// One look at everything; whether anything happened, and when to look
@@ -269,181 +252,152 @@ impl<A: Attached> DeviceNode<A> {
         turned.map(|(moved, next)| (moved, switch::upstream::next_timer([next, timer])))
     }
 
+    /// What has come goes in before the node is asked what it wants.
     fn look(
         &mut self,
         now: Instant,
         tell: &mut impl FnMut(DeviceEvent),
     ) -> io::Result<(bool, Option<Instant>)> {
-        let mut moved = self.carry(now, tell)?;
-        let active = self.downstream.function_mut().service(now, &self.poller)?;
-        moved |= active.moved;
-        moved |= self.accept(now)?;
-        let wanted = self.host.is_none();
-        if let Some(mut host) = self.visitors.service(now, wanted, self.group, tell) {
-            self.tracer.connected(Tap::UPLINK);
-            self.tracer.stream(Tap::UPLINK, false, &host.greeting);
-            self.downstream.handle(now, Input::Connected);
-            self.downstream.handle(now, Input::Received(host.greeting));
-            if self.downstream.tunnel().is_record_by_record() {
-                host.connection.keep_records();
-            }
-            self.host_group = host.group;
-            self.host = Some((host.connection, false));
-            moved = true;
+        self.poller.refresh(now)?;
+        let mut moved = self.accept(now)?;
+        moved |= self.receive(now);
+        let (acted, mut timer) = self.act(now, tell);
+        let active = self.node.function_mut().service(now, &self.poller)?;
+        if active.moved {
+            (_, timer) = self.act(now, tell);
         }
-        if let Some((group, by)) = self.visitors.wants_move() {
-            let answer = self.move_to(now, group, by, tell)?;
-            self.visitors.answer_move(answer);
-            moved = true;
-        }
-        let link = match self.downstream.poll(now) {
-            Output::Timeout(at) => at,
-            // Something is there to be carried in the next turn.
-            output => {
-                self.output(now, output, tell)?;
-                moved = true;
-                None
-            }
-        };
+        self.poller.turn_over();
+        moved |= active.moved | acted;
         self.pass_on_news(tell);
-        let carrier = self.host.as_ref().and_then(|(connection, _)| connection.timer());
-        let visitors = self.visitors.timer();
-        let held = self.egress.held_until(now);
-        let timers = [active.timer, link, carrier, visitors, self.tracer.tick(now, !moved), held];
-        Ok((moved, switch::upstream::next_timer(timers)))
-    }
-
-    /// The device is to belong to another group: a host that does not is left,
-    /// and the function reset.
-    fn move_to(
-        &mut self,
-        now: Instant,
-        group: u16,
-        by: Address,
-        tell: &mut impl FnMut(DeviceEvent),
-    ) -> io::Result<Moved> {
-        let from = self.group;
-        let status = self.on_move;
-        let to = if status == MoveStatus::Done { group } else { from };
-        let host = match self.host {
-            None => HostAfter::None,
-            Some(_) if visitors::belongs(self.host_group, to) => HostAfter::Stays,
-            Some(_) => HostAfter::Disconnected,
-        };
-        let awaited = self.visitors.awaits(now, to);
-        let answer = Moved { status, host, awaited, from, to };
-        self.group = to;
-        tell(DeviceEvent::Moved { by, group, answer });
-        if host == HostAfter::Disconnected {
-            self.leave(now);
-            self.downstream.handle(now, Input::Disconnected);
-            let output = match self.downstream.poll(now) {
-                Output::Down(_) => Output::Down(Cause::Moved),
-                output => output,
-            };
-            self.output(now, output, tell)?;
-        }
-        Ok(answer)
-    }
-
-    /// Tells the host that the link ends on purpose.
-    fn leave(&mut self, now: Instant) {
-        self.downstream.goodbye();
-        let Some((connection, _)) = &mut self.host else { return };
-        self.downstream.handle(now, Input::CanTransmit { bytes: 1 << 20 });
-        while let Output::Transmit(bytes) = self.downstream.poll(now) {
-            let bytes = Bytes::from(bytes);
-            self.tracer.stream(Tap::UPLINK, true, &bytes);
-            if connection.send(now, bytes).is_err() {
-                break;
-            }
-        }
-        connection.linger();
+        self.watch_for_room()?;
+        let carriers = self.paths.iter().map(|path| path.carrier.timer());
+        let timers = [active.timer, timer, self.tracer.tick(now, !moved)];
+        Ok((moved, switch::upstream::next_timer(carriers.chain(timers))))
     }
 
     fn accept(&mut self, now: Instant) -> io::Result<bool> {
-        if now < self.accept_at {
+        if !self.poller.take(&self.listener) {
             return Ok(false);
         }
-        self.accept_at = now + ACCEPT;
         let mut moved = false;
-        while let Some(connection) = self.listener.accept(now) {
-            self.poller.add(&connection, false)?;
-            self.visitors.welcome(now, connection, self.settings);
+        while let Some(carrier) = self.listener.accept(now) {
+            self.poller.add(&carrier, false)?;
+            let id = PathId(self.accepted);
+            self.accepted += 1;
+            self.node.handle(now, id, Input::Accepted { says_end: carrier.says_end() });
+            self.paths.push(Path { id, carrier, watched: false });
             moved = true;
         }
         Ok(moved)
     }
 
-    /// Bytes between the host's connection and the tunnel.
-    fn carry(&mut self, now: Instant, tell: &mut impl FnMut(DeviceEvent)) -> io::Result<bool> {
-        let Some((connection, _)) = &mut self.host else { return Ok(false) };
-        let (downstream, tracer) = (&mut self.downstream, &self.tracer);
+    /// Takes what the connections have that are ready; whether there was
+    /// anything.
+    fn receive(&mut self, now: Instant) -> bool {
+        let (node, tracer) = (&mut self.node, &self.tracer);
         let mut moved = false;
-        let mut gone = connection.receive(now, |bytes| {
-            moved = true;
-            tracer.stream(Tap::UPLINK, false, &bytes);
-            downstream.handle(now, Input::Received(bytes));
-        });
-        moved |= connection.take_stirred();
-        gone |= connection.flush(now).is_err();
-        while let Some((connection, _)) = &mut self.host {
-            let held = self.egress.is_held(now);
-            let bytes = if held { 0 } else { connection.room(now) };
-            self.downstream.handle(now, Input::CanTransmit { bytes });
-            match self.downstream.poll(now) {
-                Output::Timeout(_) => break,
-                output => {
+        for Path { id, carrier, .. } in &mut self.paths {
+            let ready = self.poller.take(&*carrier);
+            let mut gone = ready
+                && carrier.receive(now, |bytes| {
                     moved = true;
-                    gone |= self.output(now, output, tell)?;
-                }
+                    node.handle(now, *id, Input::Received(bytes));
+                    tracer.frames(Tap::UPLINK, || node.poll_report());
+                });
+            moved |= carrier.take_stirred();
+            gone |= carrier.flush(now).is_err();
+            node.handle(now, *id, Input::Room(carrier.room(now)));
+            if gone {
+                moved = true;
+                node.handle(now, *id, Input::Gone);
             }
         }
-        if gone && self.host.is_some() {
-            self.downstream.handle(now, Input::Disconnected);
-            let output = self.downstream.poll(now);
-            self.output(now, output, tell)?;
-            moved = true;
-        }
-        if let Some((connection, watched)) = &mut self.host
-            && *watched != connection.is_full()
-        {
-            *watched = !*watched;
-            self.poller.modify(&*connection, *watched)?;
-        }
-        Ok(moved)
+        moved
     }
 
-    /// Does what the tunnel wants; whether the connection turned out gone.
-    fn output(
-        &mut self,
-        now: Instant,
-        output: Output,
-        tell: &mut impl FnMut(DeviceEvent),
-    ) -> io::Result<bool> {
-        match (output, &mut self.host) {
-            (Output::Transmit(bytes), Some((connection, _))) => {
-                let bytes = Bytes::from(bytes);
-                self.tracer.stream(Tap::UPLINK, true, &bytes);
-                self.egress.sent(now, bytes.len());
-                return Ok(connection.send(now, bytes).is_err());
+    /// Does what the node wants; whether it wanted anything, and when to ask
+    /// it again.
+    fn act(&mut self, now: Instant, tell: &mut impl FnMut(DeviceEvent)) -> (bool, Option<Instant>) {
+        let mut acted = false;
+        loop {
+            match self.node.poll(now) {
+                Output::Transmit { path, bytes } => self.transmit(now, path, bytes),
+                Output::Close { path, linger } => {
+                    let mut closed = self.paths.swap_remove(self.index(path));
+                    if linger {
+                        closed.carrier.linger();
+                    }
+                }
+                Output::Linked(path) => {
+                    self.tracer.connected(Tap::UPLINK);
+                    self.record();
+                    if self.node.tunnel().is_record_by_record() {
+                        let index = self.index(path);
+                        self.paths[index].carrier.keep_records();
+                    }
+                }
+                Output::Event(event) => tell(self.named(event)),
+                Output::Timeout(at) => return (acted, at),
             }
-            (Output::Up(_), Some((connection, _))) => tell(DeviceEvent::HostUp(connection.peer())),
-            (Output::Down(cause), Some((connection, _))) => {
-                self.tracer.down(Tap::UPLINK, &cause);
-                tell(DeviceEvent::HostDown(connection.peer(), cause));
-                self.downstream.handle(now, Input::Disconnected);
-                self.host = None;
-            }
-            _ => {}
+            acted = true;
         }
-        Ok(false)
+    }
+
+    /// Notes what the link's end did.
+    fn record(&mut self) {
+        self.tracer.frames(Tap::UPLINK, || self.node.poll_report());
+    }
+
+    fn transmit(&mut self, now: Instant, path: PathId, bytes: Vec<u8>) {
+        if self.node.link() == Some(path) {
+            self.record();
+        }
+        let index = self.index(path);
+        let carrier = &mut self.paths[index].carrier;
+        let next = match carrier.send(now, bytes.into()) {
+            Ok(()) => Input::Room(carrier.room(now)),
+            Err(_) => Input::Gone,
+        };
+        self.node.handle(now, path, next);
+    }
+
+    /// The event with the peer's name.
+    fn named(&self, event: Event) -> DeviceEvent {
+        let peer = |path| self.paths[self.index(path)].carrier.peer();
+        match event {
+            Event::HostUp(path) => DeviceEvent::HostUp(peer(path)),
+            Event::HostDown(path, cause) => {
+                self.tracer.down(Tap::UPLINK, &cause);
+                DeviceEvent::HostDown(peer(path), cause)
+            }
+            Event::TurnedAway(path, cause) => DeviceEvent::TurnedAway(peer(path), cause),
+            Event::Moved { by, group, answer } => {
+                DeviceEvent::Moved { by: peer(by), group, answer }
+            }
+        }
+    }
+
+    /// The place of a path that the node has not closed.
+    fn index(&self, path: PathId) -> usize {
+        let index = self.paths.iter().position(|open| open.id == path);
+        index.expect("the node names open paths only")
+    }
+
+    /// Watches connections for room as long as they have none.
+    fn watch_for_room(&mut self) -> io::Result<()> {
+        for path in &mut self.paths {
+            if path.watched != path.carrier.is_full() {
+                path.watched = !path.watched;
+                self.poller.modify(&path.carrier, path.watched)?;
+            }
+        }
+        Ok(())
     }
 
     /// Tells the host, makes data durable.
     fn close(&mut self) -> io::Result<()> {
-        let now = self.clock.now();
-        self.leave(now);
-        self.downstream.function_mut().close()
+        self.node.leave();
+        let _ = self.act(self.clock.now(), &mut |_| {});
+        self.node.function_mut().close()
     }
 }

@@ -12,7 +12,7 @@ use super::given::Given;
 use super::worker::Place;
 use crate::mapping::Mapping;
 use rustix::fd::AsFd;
-use rustix::fs::{FileType, OFlags};
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 use std::sync::Arc;
 
@@ -38,13 +38,7 @@ impl Window {
         length: u64,
         rights: Rights,
     ) -> Result<Self, Errno> {
-        let end = offset.checked_add(length).ok_or(Errno::INVAL)?;
         if file.is_memory() {
-            let stat = rustix::fs::fstat(&file)?;
-            let regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-            if !regular || end > stat.st_size as u64 {
-                return Err(Errno::INVAL);
-            }
             let mapping = Mapping::new(file.as_fd(), offset, length, rights.read, rights.write)?;
             return Ok(Self::Mapped(mapping));
         }
@@ -53,6 +47,7 @@ impl Window {
         let mode = flags & OFlags::RWMODE;
         let may_read = mode != OFlags::WRONLY;
         let may_write = mode != OFlags::RDONLY;
+        let end = offset.checked_add(length).ok_or(Errno::INVAL)?;
         if end > i64::MAX as u64 || flags.intersects(OFlags::APPEND | OFlags::PATH) {
             return Err(Errno::INVAL);
         }

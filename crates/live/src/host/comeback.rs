@@ -90,8 +90,8 @@ pub struct Looked {
 
 /// Looks who is at the place of `node`, where `before` was attached last, and
 /// resets the function if that is the same device, shaped as `node`, with the
-/// same contents or others; `None` if nobody answers. A device behind a switch node can have
-/// been replaced unseen: no link of this host went down.
+/// same contents or others; `None` if nobody answers. A device behind a switch
+/// node can have been replaced unseen: no link of this host went down.
 pub async fn look_and_reset(
     bus: &Bus,
     before: Identity,

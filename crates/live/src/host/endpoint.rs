@@ -145,6 +145,11 @@ impl Endpoint {
     /// anything happened.
     pub fn service(&mut self, now: Instant) -> bool {
         self.server.service(now);
+        self.look(now)
+    }
+
+    /// The same when nothing has come over the VMM's socket.
+    pub fn look(&mut self, now: Instant) -> bool {
         self.server.poll_doorbells();
         self.go_on(now)
     }

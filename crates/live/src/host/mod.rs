@@ -19,38 +19,25 @@ pub use node::{HostEvent, HostNode};
 pub use probe::{Probe, Record};
 pub use summary::Summary;
 
-use crate::attached::Attached;
+use crate::attached::{Activity, Attached};
 use crate::clock::Clock;
 use crate::poller::Poller;
+use ::node::host::{Buses, Input, Output};
 use bytes::Bytes;
 use pcie::root::{self, ReadToken, RootComplex};
-use pcie::software::{Bus, Request, RequestId, Task};
-use pcie::{Input, Output};
+use pcie::software::{Bus, Task};
 use std::io;
 use std::ops::RangeInclusive;
 use switch::upstream::next_timer;
 use wire::Instant;
 
-/// Requests of several buses share the root complex: the bus is in the upper
-/// bits of the name.
-const BUS_SHIFT: u32 = 48;
-
-/// What a turn has moved: anything, and something for what is attached.
-#[derive(Clone, Copy)]
-struct Went {
-    any: bool,
-    down: bool,
-}
-
-/// See the module.
+/// A machine with the host node that does the work: clock, descriptors and
+/// memory.
 pub struct Machine<A> {
     clock: Clock,
     poller: Poller,
-    root: RootComplex,
-    attached: A,
-    buses: Vec<Bus>,
-    sleeps: Vec<(Instant, usize, RequestId)>,
-    probe: Probe,
+    node: ::node::HostNode<Probe<A>>,
+    buses: Buses,
 }
 
 impl<A: Attached> Machine<A> {
@@ -66,23 +53,13 @@ impl<A: Attached> Machine<A> {
     ) -> io::Result<Self> {
         attached.watch(&poller)?;
         attached.begin();
-        let probe = Probe::new(attached.tracer());
-        Ok(Self {
-            clock,
-            poller,
-            root: RootComplex::new(settings),
-            attached,
-            buses: Vec::new(),
-            sleeps: Vec::new(),
-            probe,
-        })
+        let node = ::node::HostNode::new(settings, Probe::new(attached, clock));
+        Ok(Self { clock, poller, node, buses: Buses::default() })
     }
 
     /// A bus for another piece of host software.
     pub fn new_bus(&mut self) -> Bus {
-        let bus = Bus::new();
-        self.buses.push(bus.clone());
-        bus
+        self.buses.new_bus()
     }
 
     /// The clock.
@@ -95,30 +72,38 @@ impl<A: Attached> Machine<A> {
         &self.poller
     }
 
+    /// Which descriptors are ready in the turn that begins at `now`.
+    ///
+    /// # Errors
+    /// As `epoll_wait(2)`.
+    pub fn refresh(&mut self, now: Instant) -> io::Result<()> {
+        self.poller.refresh(now).map(|_| ())
+    }
+
     /// What is attached below the root port.
     pub fn attached_mut(&mut self) -> &mut A {
-        &mut self.attached
+        &mut self.node.below_mut().inner
     }
 
     /// What is attached below the root port.
     pub fn attached(&self) -> &A {
-        &self.attached
+        &self.node.below().inner
     }
 
     /// The root complex.
     pub fn root(&self) -> &RootComplex {
-        &self.root
+        self.node.root()
     }
 
     /// The recorder at the root port.
-    pub fn probe_mut(&mut self) -> &mut Probe {
-        &mut self.probe
+    pub fn probe_mut(&mut self) -> &mut Probe<A> {
+        self.node.below_mut()
     }
 
     /// Answers a read that [`Memory::read`] put off.
     pub fn host_data(&mut self, token: ReadToken, data: Option<Bytes>) {
         let now = self.clock.now();
-        self.root.handle(now, root::Input::HostData(token, data));
+        self.node.handle(now, Input::HostData(token, data));
     }
 
     /// Moves everything that can move once. Yields whether anything did, and
@@ -128,23 +113,34 @@ impl<A: Attached> Machine<A> {
     /// If the kernel refuses to watch something.
     pub fn pump(&mut self, memory: &mut impl Memory) -> io::Result<(bool, Option<Instant>)> {
         let now = self.clock.now();
-        let mut went = Went { any: self.take_requests(now), down: false };
-        let mut down = self.downwards(now, memory, &mut went);
-        let mut up = self.upwards(now, &mut went);
-        let mut active = self.attached.service(now, &self.poller)?;
+        self.poller.catch_up(now)?;
+        let mut moved = self.take_requests(now);
+        let (went, mut timer) = self.turn(now, memory);
+        moved |= went;
+        let mut active = self.service(now)?;
+        // What is to be sent does not wait for a look at what has come.
+        if self.poller.refresh(now)? {
+            let sent = active.moved;
+            active = self.service(now)?;
+            active.moved |= sent;
+        }
+        self.poller.turn_over();
         if active.moved {
-            // What arrived goes up, and the answer down, at once: looking at
-            // the network in between would cost a system call each.
-            went = Went { any: true, down: false };
-            up = self.upwards(now, &mut went);
-            down = self.downwards(now, memory, &mut went);
-            if went.down {
-                active = self.attached.service(now, &self.poller)?;
+            // What arrived goes up, and the answer down, at once.
+            moved = true;
+            let went;
+            (went, timer) = self.turn(now, memory);
+            if went {
+                active = self.service(now)?;
             }
         }
-        let moved = went.any || went.down || active.moved;
-        let asleep = self.sleeps.iter().map(|(at, _, _)| *at).min();
-        Ok((moved, next_timer([down, up, active.timer, asleep, self.probe.tick(now, !moved)])))
+        let tick = self.node.below().tick(now, !moved);
+        Ok((moved, next_timer([timer, active.timer, self.buses.timer(), tick])))
+    }
+
+    /// The I/O of what is attached.
+    fn service(&mut self, now: Instant) -> io::Result<Activity> {
+        self.node.below_mut().inner.service(now, &self.poller)
     }
 
     /// Waits until something may have happened; `moved` says that something
@@ -157,8 +153,7 @@ impl<A: Attached> Machine<A> {
             self.poller.busy(self.clock.now());
             return Ok(());
         }
-        self.poller.wait(&self.clock, timer)?;
-        Ok(())
+        self.poller.wait(&self.clock, timer)
     }
 
     /// Runs a piece of host software to its end.
@@ -183,83 +178,37 @@ impl<A: Attached> Machine<A> {
 
     /// Requests of the host software on their way; sleeps that are over.
     fn take_requests(&mut self, now: Instant) -> bool {
-        let mut moved = false;
-        for (index, bus) in self.buses.iter().enumerate() {
-            while let Some((id, request)) =
-                bus.next_taken(|request| self.root.takes(request, &self.attached))
-            {
-                moved = true;
-                match request {
-                    Request::Sleep(span) => self.sleeps.push((now + span, index, id)),
-                    request => {
-                        let name = (index as u64) << BUS_SHIFT | id;
-                        self.root.handle(now, root::Input::Request(name, request));
-                    }
-                }
-            }
+        let mut moved = self.buses.wake(now);
+        while let Some((name, request)) =
+            self.buses.next_request(now, |request| self.node.takes(request))
+        {
+            moved = true;
+            self.node.handle(now, Input::Request(name, request));
         }
-        let buses = &self.buses;
-        self.sleeps.retain(|(at, index, id)| {
-            let over = *at <= now;
-            if over {
-                buses[*index].answer(*id, 0);
-                moved = true;
-            }
-            !over
-        });
         moved
     }
 
-    fn downwards(
-        &mut self,
-        now: Instant,
-        memory: &mut impl Memory,
-        went: &mut Went,
-    ) -> Option<Instant> {
+    /// Does what the node wants of host software and memory; whether there was
+    /// anything, and its timer.
+    fn turn(&mut self, now: Instant, memory: &mut impl Memory) -> (bool, Option<Instant>) {
+        let mut moved = false;
         loop {
-            match self.root.poll(now, &self.attached) {
-                root::Output::Tlp(tlp) => {
-                    went.down = true;
-                    self.probe.record(&self.clock, false, &tlp);
-                    self.attached.handle(now, Input::Tlp(tlp));
-                }
-                root::Output::Answer(name, value) => {
-                    let bus = &self.buses[(name >> BUS_SHIFT) as usize];
-                    bus.answer(name & ((1 << BUS_SHIFT) - 1), value.unwrap_or(u64::MAX));
-                }
-                root::Output::HostRead { token, requester, address, length } => {
+            match self.node.poll(now) {
+                Output::Answer(name, value) => self.buses.answer(name, value),
+                Output::HostRead { token, requester, address, length } => {
                     match memory.read(requester, address, length, &token) {
-                        Fetched::Now(data) => {
-                            self.root.handle(now, root::Input::HostData(token, data));
-                        }
+                        Fetched::Now(data) => self.node.handle(now, Input::HostData(token, data)),
                         Fetched::Later => {}
                     }
                 }
-                root::Output::HostWrite { requester, address, data } => {
+                Output::HostWrite { requester, address, data } => {
                     memory.write(requester, address, &data);
                 }
-                root::Output::Interrupt { requester, data } => memory.interrupt(requester, data),
-                root::Output::Wire { wire, level } => memory.wire(wire, level),
-                root::Output::HotReset => {
-                    went.down = true;
-                    self.attached.handle(now, Input::HotReset);
-                }
-                root::Output::Timeout(at) => return at,
+                Output::Interrupt { requester, data } => memory.interrupt(requester, data),
+                Output::Wire { wire, level } => memory.wire(wire, level),
+                Output::Timeout(at) => return (moved, at),
             }
-            went.any = true;
-        }
-    }
-
-    fn upwards(&mut self, now: Instant, went: &mut Went) -> Option<Instant> {
-        loop {
-            match self.attached.poll(now, self.root.ready()) {
-                Output::Tlp(tlp) => {
-                    self.probe.record(&self.clock, true, &tlp);
-                    self.root.handle(now, root::Input::Tlp(tlp));
-                    went.any = true;
-                }
-                Output::Timeout(at) => return at,
-            }
+            moved = true;
         }
     }
 
@@ -268,11 +217,11 @@ impl<A: Attached> Machine<A> {
     /// # Errors
     /// If data could not be made durable.
     pub fn close(&mut self) -> io::Result<()> {
-        self.attached.close()
+        self.node.below_mut().inner.close()
     }
 
     /// Forgets what the functions on `buses` were allowed: they are gone.
     pub fn forget_masters(&mut self, buses: RangeInclusive<u8>) {
-        self.root.forget_masters(buses);
+        self.node.forget_masters(buses);
     }
 }

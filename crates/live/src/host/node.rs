@@ -8,10 +8,10 @@ use super::{Fetched, Machine, Memory, twins};
 use crate::attached::{Attached, Report, Switch};
 use crate::clock::Clock;
 use crate::limiter::Rest;
-use crate::links::LinkEvent;
 use crate::poller::Poller;
 use crate::vfio_user::EndpointInfo;
 use crate::wanted::Wanted;
+use ::node::LinkEvent;
 use pcie::enumerate::{self, Hierarchy, Node, Settings};
 use pcie::root::{self, ReadToken};
 use pcie::software::{Bus, Task};
@@ -282,6 +282,7 @@ impl HostNode {
         // What VMMs write reaches the links in this turn, and what comes
         // of it reaches them in this turn too.
         let now = self.machine.clock().now();
+        self.machine.refresh(now)?;
         let served = self.serve(now, &mut |event| lines.pass(now, event, tell));
         let (pumped, timer) = self.machine.pump(&mut self.guests)?;
         let now = self.machine.clock().now();
@@ -303,7 +304,10 @@ impl HostNode {
         let mut moved = false;
         for number in 0..self.guests.endpoints.len() {
             let endpoint = &mut self.guests.endpoints[number];
-            moved |= endpoint.service(now);
+            moved |= match self.machine.poller().take(endpoint.server()) {
+                true => endpoint.service(now),
+                false => endpoint.look(now),
+            };
             for (token, data) in std::mem::take(&mut endpoint.answers) {
                 moved = true;
                 self.machine.host_data(token, data);
@@ -329,10 +333,10 @@ impl HostNode {
     /// A client that does not take what its endpoint writes holds up what is
     /// below the same port, and nothing else.
     fn hold_back(&mut self) {
-        let (upstream, _) = self.machine.attached_mut().parts_mut();
-        for port in 0..upstream.links() {
+        let switch = self.machine.attached_mut();
+        for port in 0..switch.upstream().links() {
             let mut below = self.guests.endpoints.iter().filter(|endpoint| endpoint.port == port);
-            upstream.hold(port, !below.all(Endpoint::takes_writes));
+            switch.hold(port, !below.all(Endpoint::takes_writes));
         }
     }
 
@@ -345,14 +349,12 @@ impl HostNode {
         while let Some(event) = self.machine.attached_mut().links_mut().event() {
             moved = true;
             match event {
-                LinkEvent::Down(port, cause) => {
+                LinkEvent::Down { link: port, cause, buses } => {
                     tell(HostEvent::LinkDown(port, cause));
                     self.rescans.retain(|(rescanned, _)| *rescanned != port);
                     self.newcomers.retain(|newcomer| newcomer.port != port);
                     let gone = self.guests.endpoints.iter_mut().filter(|e| e.port == port);
                     gone.for_each(|endpoint| endpoint.lost(now));
-                    // Whatever comes back masters the bus only when told to.
-                    let buses = self.machine.attached().upstream().buses(port);
                     self.machine.forget_masters(buses);
                 }
                 LinkEvent::Up(port, _) => {
@@ -364,9 +366,11 @@ impl HostNode {
                         enumerate::enumerate_below(self.bus.clone(), node, settings, max_payload);
                     self.rescans.push((port, Task::new(&self.bus, look)));
                 }
-                LinkEvent::Failed(port, why, true) => tell(HostEvent::Refused(port, why)),
+                LinkEvent::Failed { link: port, why, again: true, .. } => {
+                    tell(HostEvent::Refused(port, why));
+                }
                 // Another attempt follows by itself.
-                LinkEvent::Failed(..) | LinkEvent::Echo(..) => {}
+                LinkEvent::Failed { .. } | LinkEvent::Echo(..) => {}
             }
         }
         Ok(moved)

@@ -53,8 +53,8 @@ impl Mapping {
     /// Maps `length` bytes of `fd` from byte `offset` on, shared.
     ///
     /// # Errors
-    /// `EINVAL` for no bytes, an overflow, or bytes beyond the end of the
-    /// file; `ENOMEM` for more mappings than one process has; otherwise what
+    /// `EINVAL` for no bytes, an overflow, what is no regular file, or bytes
+    /// beyond its end; `ENOMEM` for more mappings than one process has; otherwise what
     /// fstat, fstatfs and mmap say, for example `EACCES` for a right that the
     /// descriptor lacks.
     pub fn new(
@@ -72,7 +72,7 @@ impl Mapping {
         let mapped = mapped.and_then(|bytes| usize::try_from(bytes).ok()).ok_or(Errno::INVAL)?;
         let stat = rustix::fs::fstat(fd)?;
         let regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-        if length == 0 || (regular && end > stat.st_size as u64) {
+        if length == 0 || !regular || end > stat.st_size as u64 {
             return Err(Errno::INVAL);
         }
         let mut protection = ProtFlags::empty();

@@ -12,8 +12,11 @@ pub use ram::RamMedia;
 use crate::random_number;
 use bytes::Bytes;
 use nvme::block::{Completion, Error, Request};
+use std::fs::Metadata;
 use std::io;
 use std::os::fd::BorrowedFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 /// The block store of one namespace.
 pub trait Media: Send {
@@ -56,6 +59,12 @@ pub trait Media: Send {
 /// A number for contents that nobody has seen before; never 0.
 fn new_incarnation() -> u64 {
     random_number().max(1)
+}
+
+/// Whether `path` leads to the file with this metadata.
+fn leads_to(path: &Path, file: &Metadata) -> bool {
+    std::fs::metadata(path)
+        .is_ok_and(|named| (named.dev(), named.ino()) == (file.dev(), file.ino()))
 }
 
 /// Nothing to bring back.

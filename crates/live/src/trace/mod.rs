@@ -6,23 +6,21 @@
 //! never waits for it: what does not fit is lost and counted in the file.
 
 mod recorder;
-mod scanner;
 mod stamps;
 mod tapped;
 #[cfg(test)]
 mod tests;
 mod writer;
 
-pub use scanner::{Piece, Scanner};
 pub use tapped::Tapped;
 
 use crate::clock::Clock;
-use bytes::Bytes;
 use recorder::Recorder;
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::path::PathBuf;
 use std::rc::Rc;
+use switch::tunnel;
 use wire::tlp::Tlp;
 use wire::trace::{LinkState, NodeRole, NvmeEvent, Tap};
 use wire::{Duration, Instant};
@@ -40,7 +38,7 @@ pub struct Settings {
     /// Keep only about this many bytes of the end, beside the beginning.
     pub ring: Option<u64>,
     /// Bytes kept of the payload of each TLP. Without it all, but for what
-    /// devices write: 256.
+    /// devices write ([`wire::trace::Keep`]).
     pub snap: Option<u16>,
 }
 
@@ -109,10 +107,11 @@ impl Tracer {
         }
     }
 
-    /// Bytes of link `tap` came, or are about to be handed to the network.
-    pub fn stream(&self, tap: Tap, up: bool, bytes: &Bytes) {
+    /// All that `next` yields has happened now at this node's end of link
+    /// `tap`.
+    pub fn frames(&self, tap: Tap, next: impl FnMut() -> Option<tunnel::Report>) {
         if let Some(shared) = &self.0 {
-            shared.recorder.borrow_mut().stream(tap, up, bytes);
+            shared.recorder.borrow_mut().frames(tap, next);
         }
     }
 

@@ -1,20 +1,20 @@
 //! Records in memory until the writer takes them.
 
-use super::scanner::{Piece, Scanner};
 use super::stamps::Stamps;
 use super::writer::{self, Chunk, Place};
 use super::{Report, Settings};
 use crate::clock::Clock;
-use bytes::Bytes;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::SystemTime;
-use wire::tlp::{Packet, Tlp};
+use switch::tunnel;
+use wire::frame::FrameReport;
+use wire::tlp::Tlp;
 use wire::trace::{
-    CHUNK_HEADER, Header, LinkState, NVME_ROOM, NodeRole, NvmeEvent, Record, Tap, encode_tlp,
+    CHUNK_HEADER, Header, Keep, LinkState, NodeRole, NvmeEvent, Record, Tap, encode_tlp,
     record_room,
 };
 use wire::{Duration, Instant};
@@ -31,14 +31,6 @@ const FLUSH: Duration = Duration::from_ms(100);
 /// Bytes at the front of a ring that are kept: without the enumeration and
 /// the creation of the queues nobody can tell what the TLPs mean.
 const HEAD: u64 = 1 << 20;
-/// Bytes of TLPs at the front that are kept whole, unless it was said
-/// otherwise: what the host learns of its drives is among them.
-const WHOLE: usize = 512 << 10;
-/// Payload kept after that of what a device writes: a completion entry, and
-/// interrupts are smaller (NVMe 1.4, section 4.6). More would be more memory
-/// that is cold when it is written.
-const WRITES: usize = 16;
-
 /// TLPs in a row that share a look at the clock: it costs as much as the rest
 /// of a record.
 const ROW: u8 = 8;
@@ -55,7 +47,7 @@ const PIECE: usize = 8;
 #[derive(Debug)]
 enum Seen {
     Tlp(Tap, bool, Tlp),
-    Stream(Tap, bool, Bytes),
+    Frame(Tap, FrameReport),
     Event(NvmeEvent),
     /// There is a record of it.
     Settled,
@@ -78,9 +70,7 @@ pub(super) struct Recorder {
     seen: Vec<(Instant, Seen)>,
     /// How many of them there are records of.
     settled: usize,
-    snap: Option<usize>,
-    /// What is left of [`WHOLE`].
-    whole: usize,
+    keep: Keep,
     /// The chunk that is filled, with room for its header.
     buffer: Vec<u8>,
     most: usize,
@@ -93,8 +83,6 @@ pub(super) struct Recorder {
     full: Option<SyncSender<Chunk>>,
     empty: Receiver<Vec<u8>>,
     thread: Option<JoinHandle<io::Result<u64>>>,
-    /// Both directions, down first.
-    links: Vec<(Tap, [Scanner; 2])>,
 }
 
 impl Recorder {
@@ -138,8 +126,7 @@ impl Recorder {
             look: Look { at: Instant::ZERO, row: (Tap::ROOT_PORT, false), left: 0 },
             seen: Vec::with_capacity(MOST_SEEN),
             settled: 0,
-            snap: settings.snap.map(usize::from),
-            whole: WHOLE,
+            keep: Keep::new(settings.snap),
             buffer: fresh(most),
             most,
             start_ns: 0,
@@ -150,7 +137,6 @@ impl Recorder {
             full: Some(full),
             empty,
             thread: Some(thread),
-            links: Vec::new(),
         })
     }
 
@@ -182,10 +168,16 @@ impl Recorder {
         }
     }
 
-    /// Bytes of a link pass: all at once, one look at the clock will do.
-    pub fn stream(&mut self, tap: Tap, up: bool, bytes: &Bytes) {
-        let now = self.stamps.now();
-        self.note(now, Seen::Stream(tap, up, bytes.clone()));
+    /// As [`Tracer::frames`](super::Tracer::frames): one look at the clock will
+    /// do.
+    pub fn frames(&mut self, tap: Tap, mut next: impl FnMut() -> Option<tunnel::Report>) {
+        let mut at = None;
+        while let Some(report) = next() {
+            if let tunnel::Report::Frame(frame) = report {
+                let at = *at.get_or_insert_with(|| self.stamps.now());
+                self.note(at, Seen::Frame(tap, frame));
+            }
+        }
     }
 
     /// The time, for the next of a row of TLPs.
@@ -213,7 +205,7 @@ impl Recorder {
             let at = *at;
             match std::mem::replace(seen, Seen::Settled) {
                 Seen::Tlp(tap, up, tlp) => self.record_tlp(at, tap, up, &tlp),
-                Seen::Stream(tap, up, bytes) => self.record_stream(at, tap, up, &bytes),
+                Seen::Frame(tap, frame) => self.record(at, Record::of_frame(tap, &frame)),
                 Seen::Event(event) => {
                     self.record(at, Record::Nvme { tap: Tap::FUNCTION, event });
                 }
@@ -228,56 +220,22 @@ impl Recorder {
     }
 
     fn record_tlp(&mut self, now: Instant, tap: Tap, up: bool, tlp: &Tlp) {
-        let keep = self.snap.unwrap_or(match tlp.packet {
-            Packet::MemoryWrite(_) if up && self.whole == 0 => WRITES,
-            _ => usize::MAX,
-        });
-        self.whole = self.whole.saturating_sub(tlp.wire_length());
+        let keep = self.keep.payload_of(tlp, up);
         let room = record_room(tlp.wire_length());
         if let Some(delta) = self.begin(now, room) {
             encode_tlp(tap, up, tlp, keep, delta, &mut self.buffer);
         }
     }
 
-    fn record_stream(&mut self, now: Instant, tap: Tap, up: bool, bytes: &[u8]) {
-        let at = match self.links.iter().position(|(link, _)| *link == tap) {
-            Some(at) => at,
-            None => {
-                self.links.push((tap, Default::default()));
-                self.links.len() - 1
-            }
-        };
-        let mut scanner = std::mem::take(&mut self.links[at].1[usize::from(up)]);
-        scanner.feed(bytes, |piece| {
-            let record = match piece {
-                Piece::Frame { sequence, bytes, tlps, heads } => {
-                    Record::Frame { tap, up, sequence, bytes, tlps, heads }
-                }
-                Piece::Control { kind, payload } => Record::Control { tap, up, kind, payload },
-            };
-            self.record(now, record);
-        });
-        self.links[at].1[usize::from(up)] = scanner;
-    }
-
     /// A link begins anew, or ends.
     pub fn link(&mut self, tap: Tap, state: LinkState<'_>) {
         self.settle(MOST_SEEN);
-        self.links.retain(|(link, _)| *link != tap);
         let now = self.stamps.now();
         self.record(now, Record::Link { tap, state });
     }
 
     fn record(&mut self, now: Instant, record: Record<'_>) {
-        let bytes = match record {
-            Record::Tlp { bytes, .. } | Record::Unknown { bytes, .. } => bytes.len(),
-            Record::Frame { heads, .. } => heads.len(),
-            Record::Control { payload, .. } => payload.len(),
-            Record::Link { state: LinkState::Down(why), .. } => why.len(),
-            Record::Link { .. } => 0,
-            Record::Nvme { .. } => NVME_ROOM,
-        };
-        if let Some(delta) = self.begin(now, record_room(bytes)) {
+        if let Some(delta) = self.begin(now, record.room()) {
             record.encode(delta, &mut self.buffer);
         }
     }

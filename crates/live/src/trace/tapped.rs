@@ -3,7 +3,7 @@
 use super::Tracer;
 use crate::attached::{Activity, Attached, Report};
 use crate::poller::Poller;
-use pcie::{Function, Input, Output, Ready};
+use pcie::{Function, Input, Output, Ready, Target};
 use std::io;
 use wire::Instant;
 use wire::trace::Tap;
@@ -40,6 +40,14 @@ impl<A: Function> Function for Tapped<A> {
 
     fn ready(&self) -> Ready {
         self.inner.ready()
+    }
+
+    fn lane(&self, target: Target) -> usize {
+        self.inner.lane(target)
+    }
+
+    fn lane_ready(&self, lane: usize) -> Ready {
+        self.inner.lane_ready(lane)
     }
 }
 

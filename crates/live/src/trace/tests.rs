@@ -3,8 +3,9 @@
 use super::{Settings, Tracer};
 use crate::clock::Clock;
 use bytes::Bytes;
-use wire::frame::{Header, Kind};
-use wire::tlp::{MemoryRequest, Tlp};
+use switch::tunnel::Report;
+use wire::frame::{FrameReport, Header, Kind};
+use wire::tlp::{Mark, MemoryRequest, Tlp};
 use wire::trace::{self, CHUNK_HEADER, ChunkHeader, NodeRole, Record, Records, Tap};
 use wire::{Bdf, Duration, Tag};
 
@@ -87,16 +88,21 @@ fn records_are_in_the_order_of_time() {
     let settings = Settings { path: path.clone(), ring: None, snap: None };
     let clock = Clock::start();
     let tracer = Tracer::create(&settings, NodeRole::Device, 7, clock).unwrap();
-    let mut tlps = Vec::new();
-    tlp(1).encode(&mut tlps);
-    let header =
-        Header { length: tlps.len() as u16, kind: Kind::Tlps, sequence: 5, acknowledged: 0 };
-    let frame = Bytes::from([&header.encode()[..], &tlps].concat());
+    let mut bytes = Vec::new();
+    tlp(1).encode(&mut bytes);
+    let frame = |sent| {
+        let length = bytes.len() as u16;
+        let header = Header { length, kind: Kind::Tlps, sequence: 5, acknowledged: 0 };
+        let mut frame = FrameReport::new(sent, header, 0, &[]);
+        frame.carry(Mark::NONE, &bytes);
+        let mut reports = Some(Report::Frame(frame));
+        tracer.frames(Tap::UPLINK, || reports.take());
+    };
     for idle in [false, true] {
-        tracer.stream(Tap::UPLINK, false, &frame);
+        frame(false);
         tracer.tlp(Tap::FUNCTION, false, &tlp(1));
         tracer.tlp(Tap::FUNCTION, true, &tlp(2));
-        tracer.stream(Tap::UPLINK, true, &frame);
+        frame(true);
         tracer.tick(clock.now(), idle);
     }
     // Later than a chunk may wait: it is handed over, and nothing waits.

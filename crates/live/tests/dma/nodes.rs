@@ -18,7 +18,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
-use switch::Upstream;
 use switch::aggregate::Policy;
 use switch::tunnel::Settings;
 use wire::Instant;
@@ -162,12 +161,12 @@ impl Near {
         ecrc: bool,
         aggregation: Policy,
     ) -> Self {
-        let upstream = Upstream::new(switch::upstream::Settings {
+        let upstream = switch::upstream::Settings {
             ports: count as u8,
             max_payload: max_payload.into(),
             p2p: false,
             tunnel: Settings { max_payload, aggregation, ..Settings::new(Role::Host, 8) },
-        });
+        };
         let settings =
             root::Settings { max_payload: max_payload.into(), ecrc, ..root::Settings::default() };
         let poller = Poller::new(Waiting::Block).unwrap();

@@ -76,8 +76,10 @@ pub struct DriveConfig {
     /// Serial number, unlike that of any other drive of the host; up to 20
     /// ASCII characters.
     pub serial: String,
-    /// Bytes: a multiple of 4096.
+    /// Bytes of namespace 1: a multiple of 4096.
     pub size: u64,
+    /// The same of namespaces 2, 3, …, which lie on the media behind it.
+    pub more: Vec<u64>,
     /// The media.
     pub timing: Timing,
     /// The media lose what they hold with their power, as RAM does; the drive
@@ -93,11 +95,17 @@ pub struct DriveConfig {
 }
 
 impl DriveConfig {
+    /// Bytes of each namespace.
+    pub fn sizes(&self) -> impl Iterator<Item = u64> {
+        std::iter::once(self.size).chain(self.more.iter().copied())
+    }
+
     /// A drive of 64 MiB with these media.
     pub fn new(serial: impl Into<String>, timing: Timing) -> Self {
         Self {
             serial: serial.into(),
             size: 64 << 20,
+            more: Vec::new(),
             timing,
             volatile: false,
             read_request: 512,

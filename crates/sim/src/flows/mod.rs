@@ -9,7 +9,7 @@ pub use figures::jain;
 pub use star::{BOTTLENECK, BOTTLENECK_PORT, incast, star};
 
 use crate::kernel::{Component, Kernel, LimitReached, Limits};
-use crate::measure::{Latency, Load, Marks, Tracker};
+use crate::measure::{Journeys, Latency, Load, Tracker};
 use crate::network::{Network, NetworkConfig, RawPlace};
 use crate::node::{Context, earliest};
 use crate::transport::RawConfig;
@@ -105,7 +105,7 @@ struct Flows {
     kinds: Vec<Kind>,
     network: Network,
     flows: Vec<Flow>,
-    marks: Marks,
+    journeys: Journeys,
     tracker: Tracker,
 }
 
@@ -196,8 +196,8 @@ impl Flows {
             let places = network.open_raw(&flow.raw, number, [owner; 2]);
             flows.push(Flow { config: *flow, places, delivered: 0 });
         }
-        let (marks, tracker) = (Marks::default(), Tracker::default());
-        Ok(Self { kernel, kinds, network, flows, marks, tracker })
+        let (journeys, tracker) = (Journeys::default(), Tracker::default());
+        Ok(Self { kernel, kinds, network, flows, journeys, tracker })
     }
 
     fn run_until(&mut self, until: Instant) -> Result<(), LimitReached> {
@@ -206,7 +206,7 @@ impl Flows {
             let mut context = Context {
                 now: self.kernel.now(),
                 kernel: &mut self.kernel,
-                marks: &mut self.marks,
+                journeys: &mut self.journeys,
                 tracker: &mut self.tracker,
                 observer: &mut None,
             };

@@ -9,7 +9,7 @@ mod track;
 pub use latency::{Latency, Summary};
 pub use nvme::initiator::Op;
 pub use observer::{CommandRecord, Observer, Point};
-pub(crate) use segments::{Mark, Marks, Stamp};
+pub(crate) use segments::{Journey, Journeys};
 pub use segments::{SEGMENTS, Segment, Split};
 pub(crate) use track::{CommandKey, Submission, Tracker};
 

@@ -3,6 +3,7 @@
 use super::Split;
 use nvme::initiator::Op;
 use wire::Instant;
+use wire::frame::FrameReport;
 use wire::tlp::Tlp;
 
 /// Where something was seen.
@@ -53,10 +54,15 @@ pub trait Observer {
         let _ = (at, point, up, tlp);
     }
 
-    /// Whole tunnel frames leave (`sent`) or arrive at an end of a link, as
-    /// the stream has them.
+    /// Bytes of whole tunnel frames leave (`sent`), or bytes of the stream
+    /// arrive, at an end of a link.
     fn stream(&mut self, at: Instant, point: Point, sent: bool, bytes: &[u8]) {
         let _ = (at, point, sent, bytes);
+    }
+
+    /// A tunnel frame leaves an end of a link, or has come there as a whole.
+    fn tunnel_frame(&mut self, at: Instant, point: Point, frame: &FrameReport) {
+        let _ = (at, point, frame);
     }
 
     /// A tunnel link came up or went down.

@@ -1,6 +1,7 @@
 //! Where time goes: a command's time is split over segments that sum to it
-//! exactly, because every step only ever moves one mark forward.
+//! exactly, because every step only ever moves one journey forward.
 
+use wire::tlp::Mark;
 use wire::{Duration, Instant};
 
 /// A part of the system in which a command spends time.
@@ -119,13 +120,13 @@ impl Split {
 
 /// A point on its way through the system.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Mark {
+pub(crate) struct Journey {
     pub start: Instant,
     pub last: Instant,
     pub split: Split,
 }
 
-impl Mark {
+impl Journey {
     pub fn new(now: Instant) -> Self {
         Self { start: now, last: now, split: Split::default() }
     }
@@ -152,43 +153,57 @@ impl Mark {
     }
 }
 
-/// Names the mark of a TLP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stamp(u32);
-
-/// The marks of all TLPs on their way.
+/// The journeys of all TLPs on their way, by the TLPs' marks. A mark whose
+/// journey is over, or which is none, changes nothing.
 #[derive(Debug, Default)]
-pub(crate) struct Marks {
-    marks: Vec<Mark>,
+pub(crate) struct Journeys {
+    /// How often each place was used, which is part of the mark.
+    journeys: Vec<(u32, Journey)>,
     free: Vec<u32>,
 }
 
-impl Marks {
-    pub fn insert(&mut self, mark: Mark) -> Stamp {
-        match self.free.pop() {
-            Some(at) => {
-                self.marks[at as usize] = mark;
-                Stamp(at)
-            }
-            None => {
-                self.marks.push(mark);
-                Stamp(self.marks.len() as u32 - 1)
-            }
+impl Journeys {
+    pub fn insert(&mut self, journey: Journey) -> Mark {
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.journeys.push((0, journey));
+            self.journeys.len() as u32 - 1
+        });
+        let (used, old) = &mut self.journeys[place as usize];
+        *old = journey;
+        *used = used.wrapping_add(1).max(1);
+        Mark::new(u64::from(*used) << 32 | u64::from(place))
+    }
+
+    /// TLPs that have a journey now.
+    pub fn in_use(&self) -> usize {
+        self.journeys.len() - self.free.len()
+    }
+
+    pub fn advance(&mut self, mark: Mark, to: Instant, segment: Segment) {
+        if let Some((_, journey)) = self.get_mut(mark) {
+            journey.advance(to, segment);
         }
     }
 
-    /// TLPs that have a mark now.
-    pub fn in_use(&self) -> usize {
-        self.marks.len() - self.free.len()
+    /// Ends the journey of a TLP.
+    pub fn remove(&mut self, mark: Mark) -> Option<Journey> {
+        let (used, journey) = self.get_mut(mark)?;
+        let journey = *journey;
+        *used = used.wrapping_add(1);
+        self.free.push(mark.bits() as u32);
+        Some(journey)
     }
 
-    pub fn advance(&mut self, stamp: Stamp, to: Instant, segment: Segment) {
-        self.marks[stamp.0 as usize].advance(to, segment);
+    /// The TLP is forgotten on its way.
+    pub fn end(&mut self, mark: Mark) {
+        self.remove(mark);
     }
 
-    pub fn remove(&mut self, stamp: Stamp) -> Mark {
-        self.free.push(stamp.0);
-        self.marks[stamp.0 as usize]
+    fn get_mut(&mut self, mark: Mark) -> Option<&mut (u32, Journey)> {
+        let used = (mark.bits() >> 32) as u32;
+        self.journeys
+            .get_mut(mark.bits() as u32 as usize)
+            .filter(|(now, _)| used != 0 && *now == used)
     }
 }
 
@@ -199,20 +214,34 @@ mod tests {
     #[test]
     fn whatever_happens_the_split_sums_to_the_time() {
         let at = Instant::from_ns;
-        let mut mark = Mark::new(at(10));
-        mark.advance(at(20), Segment::Pcie);
-        mark.advance(at(15), Segment::Nic);
-        let mut journey = Mark::new(at(30));
-        journey.advance(at(35), Segment::Nic);
-        mark.follow(&journey, Segment::Controller);
-        assert_eq!(mark.split.get(Segment::Controller), Duration::from_ns(10));
-        assert_eq!(mark.split.get(Segment::Nic), Duration::from_ns(5));
+        let mut journey = Journey::new(at(10));
+        journey.advance(at(20), Segment::Pcie);
+        journey.advance(at(15), Segment::Nic);
+        let mut other = Journey::new(at(30));
+        other.advance(at(35), Segment::Nic);
+        journey.follow(&other, Segment::Controller);
+        assert_eq!(journey.split.get(Segment::Controller), Duration::from_ns(10));
+        assert_eq!(journey.split.get(Segment::Nic), Duration::from_ns(5));
         // One that began before: its end counts alone.
-        let mut early = Mark::new(at(31));
+        let mut early = Journey::new(at(31));
         early.advance(at(40), Segment::Bridge);
-        mark.follow(&early, Segment::Interrupt);
-        assert_eq!(mark.split.get(Segment::Interrupt), Duration::from_ns(5));
-        assert_eq!(mark.split.total(), at(40) - at(10));
+        journey.follow(&early, Segment::Interrupt);
+        assert_eq!(journey.split.get(Segment::Interrupt), Duration::from_ns(5));
+        assert_eq!(journey.split.total(), at(40) - at(10));
         assert_eq!(Segment::ALL.map(|s| s as usize), std::array::from_fn(|i| i));
+    }
+
+    #[test]
+    fn a_mark_is_good_for_one_journey() {
+        let at = Instant::from_ns;
+        let mut journeys = Journeys::default();
+        let first = journeys.insert(Journey::new(at(1)));
+        assert_eq!(journeys.remove(first).map(|journey| journey.start), Some(at(1)));
+        let second = journeys.insert(Journey::new(at(2)));
+        journeys.advance(first, at(9), Segment::Pcie);
+        assert!(journeys.remove(first).is_none() && journeys.remove(Mark::NONE).is_none());
+        assert_eq!(journeys.in_use(), 1);
+        assert_eq!(journeys.remove(second).map(|journey| journey.last), Some(at(2)));
+        assert_eq!(journeys.in_use(), 0);
     }
 }

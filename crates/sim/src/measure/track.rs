@@ -1,6 +1,6 @@
 //! Follows every command through the system by the TLPs that serve it.
 
-use super::{CommandRecord, Latency, Mark, Segment, Split};
+use super::{CommandRecord, Journey, Latency, Segment, Split};
 use nvme::initiator::{Op, QueueMemory};
 use std::collections::{BTreeMap, VecDeque};
 use wire::nvme::{COMPLETION_ENTRY, Completion, SUBMISSION_ENTRY};
@@ -32,7 +32,7 @@ pub(crate) struct Submission {
 
 #[derive(Clone, Copy, Debug)]
 struct Command {
-    mark: Mark,
+    journey: Journey,
     op: Op,
     length: u64,
     /// Which submission of its host.
@@ -72,13 +72,13 @@ enum Region {
 #[derive(Clone, Debug)]
 enum Purpose {
     Fetch { queue: u16, first: u16, count: u16 },
-    Data { key: CommandKey, base: Box<Mark> },
+    Data { key: CommandKey, base: Box<Journey> },
 }
 
 #[derive(Debug)]
 struct Read {
     purpose: Purpose,
-    mark: Mark,
+    journey: Journey,
 }
 
 #[derive(Debug)]
@@ -189,8 +189,8 @@ impl Tracker {
     /// A command was put into its queue.
     pub fn submit(&mut self, now: Instant, submission: Submission) {
         let Submission { key, since, op, offset, buffer, length } = submission;
-        let mut mark = Mark::new(since);
-        mark.advance(now, Segment::HostSoftware);
+        let mut journey = Journey::new(since);
+        journey.advance(now, Segment::HostSoftware);
         self.submissions += 1;
         let number = self.submissions;
         let Some(queue) = self.queue(key.drive, key.queue) else { return };
@@ -198,7 +198,7 @@ impl Tracker {
         queue.tail = (queue.tail + 1) % queue.entries;
         queue.unrung.push(key.id);
         let command =
-            Command { mark, op, length, number, rung: now, offset, buffer, completed: false };
+            Command { journey, op, length, number, rung: now, offset, buffer, completed: false };
         queue.commands[usize::from(key.id)] = Some(command);
         if op.moves_blocks() {
             self.regions.insert(buffer, (buffer + length, Region::Data(key)));
@@ -220,7 +220,13 @@ impl Tracker {
 
     /// A TLP starts at the root port, on the wire from `start`; `ack` after
     /// that its acknowledgement is there.
-    pub fn leaves_root(&mut self, now: Instant, start: Instant, ack: Duration, tlp: &Tlp) -> Mark {
+    pub fn leaves_root(
+        &mut self,
+        now: Instant,
+        start: Instant,
+        ack: Duration,
+        tlp: &Tlp,
+    ) -> Journey {
         match tlp.packet {
             Packet::MemoryWrite(request) => {
                 if let Some((drive, queue, head)) = self.doorbell(request.address) {
@@ -229,14 +235,14 @@ impl Tracker {
             }
             Packet::Completion(c) => {
                 if let Some(read) = self.read(c.requester, c.tag.get()) {
-                    let mut mark = read.mark;
-                    mark.advance(now, Segment::HostMemory);
-                    return mark;
+                    let mut journey = read.journey;
+                    journey.advance(now, Segment::HostMemory);
+                    return journey;
                 }
             }
             _ => {}
         }
-        Mark::new(now)
+        Journey::new(now)
     }
 
     fn doorbell_leaves(
@@ -257,7 +263,7 @@ impl Tracker {
         let rung = std::mem::take(&mut queue.unrung);
         for id in &rung {
             if let Some(command) = &mut queue.commands[usize::from(*id)] {
-                command.mark.advance(now, Segment::HostSoftware);
+                command.journey.advance(now, Segment::HostSoftware);
                 command.rung = start;
             }
         }
@@ -270,11 +276,11 @@ impl Tracker {
     }
 
     /// A TLP has come from below to the root complex.
-    pub fn reaches_root(&mut self, tlp: &Tlp, mark: Mark) {
+    pub fn reaches_root(&mut self, tlp: &Tlp, journey: Journey) {
         match tlp.packet {
             Packet::MemoryRead(request) => {
                 if let Some(read) = self.read(request.requester, request.tag.get()) {
-                    read.mark = mark;
+                    read.journey = journey;
                 }
             }
             Packet::MemoryWrite(request) => {
@@ -282,7 +288,7 @@ impl Tracker {
                     && let Some(id) = entry_id(tlp)
                     && let Some(command) = self.command(CommandKey { drive, queue, id })
                 {
-                    command.mark.follow(&mark, Segment::Controller);
+                    command.journey.follow(&journey, Segment::Controller);
                     command.completed = true;
                 }
             }
@@ -294,13 +300,13 @@ impl Tracker {
     pub fn interrupted(&mut self, now: Instant, drive: u16, queue: u16) {
         if let Some(queue) = self.queue(drive, queue) {
             for command in queue.commands.iter_mut().flatten().filter(|c| c.completed) {
-                command.mark.advance(now, Segment::Interrupt);
+                command.journey.advance(now, Segment::Interrupt);
             }
         }
     }
 
     /// A TLP has come to drive `drive`.
-    pub fn reaches_drive(&mut self, drive: u16, tlp: &Tlp, mark: Mark) {
+    pub fn reaches_drive(&mut self, drive: u16, tlp: &Tlp, journey: Journey) {
         match tlp.packet {
             Packet::MemoryWrite(request) => {
                 if let Some((at, queue, false)) = self.doorbell(request.address)
@@ -309,7 +315,7 @@ impl Tracker {
                 {
                     for id in queue.ringing.pop_front().unwrap_or_default() {
                         if let Some(command) = &mut queue.commands[usize::from(id)] {
-                            command.mark.follow(&mark, Segment::HostSoftware);
+                            command.journey.follow(&journey, Segment::HostSoftware);
                         }
                     }
                 }
@@ -318,24 +324,24 @@ impl Tracker {
                 let slot = self.drives.get_mut(usize::from(drive));
                 let read = slot.and_then(|d| d.reads.get_mut(usize::from(c.tag.get())));
                 if let Some(read) = read.and_then(Option::take) {
-                    self.read_done(drive, read.purpose, mark);
+                    self.read_done(drive, read.purpose, journey);
                 }
             }
             _ => {}
         }
     }
 
-    fn read_done(&mut self, drive: u16, purpose: Purpose, mark: Mark) {
+    fn read_done(&mut self, drive: u16, purpose: Purpose, journey: Journey) {
         match purpose {
             Purpose::Fetch { queue, first, count } => {
                 self.for_entries(drive, queue, first, count, |command| {
-                    command.mark.follow(&mark, Segment::Controller);
+                    command.journey.follow(&journey, Segment::Controller);
                 });
             }
             Purpose::Data { key, mut base } => {
-                base.follow(&mark, Segment::Controller);
+                base.follow(&journey, Segment::Controller);
                 if let Some(command) = self.command(key) {
-                    command.mark = *base;
+                    command.journey = *base;
                 }
             }
         }
@@ -359,7 +365,7 @@ impl Tracker {
     }
 
     /// A TLP leaves drive `drive`.
-    pub fn leaves_drive(&mut self, now: Instant, drive: u16, tlp: &Tlp) -> Mark {
+    pub fn leaves_drive(&mut self, now: Instant, drive: u16, tlp: &Tlp) -> Journey {
         match tlp.packet {
             Packet::MemoryRead(request) => {
                 let purpose = match self.region(request.address) {
@@ -367,12 +373,12 @@ impl Tracker {
                         let first = (offset / SUBMISSION_ENTRY as u64) as u16;
                         let count = (request.length() / SUBMISSION_ENTRY) as u16;
                         self.for_entries(drive, queue, first, count, |command| {
-                            command.mark.advance(now, Segment::Controller);
+                            command.journey.advance(now, Segment::Controller);
                         });
                         Some(Purpose::Fetch { queue, first, count })
                     }
                     Some((_, Region::Data(key))) => self.command(key).map(|command| {
-                        let mut base = Box::new(command.mark);
+                        let mut base = Box::new(command.journey);
                         base.advance(now, Segment::Controller);
                         Purpose::Data { key, base }
                     }),
@@ -385,7 +391,7 @@ impl Tracker {
                     if drive.reads.len() <= tag {
                         drive.reads.resize_with(tag + 1, || None);
                     }
-                    drive.reads[tag] = Some(Read { purpose, mark: Mark::new(now) });
+                    drive.reads[tag] = Some(Read { purpose, journey: Journey::new(now) });
                 }
             }
             Packet::MemoryWrite(request) => {
@@ -393,12 +399,12 @@ impl Tracker {
                     && let Some(id) = entry_id(tlp)
                     && let Some(command) = self.command(CommandKey { drive, queue, id })
                 {
-                    command.mark.advance(now, Segment::Controller);
+                    command.journey.advance(now, Segment::Controller);
                 }
             }
             _ => {}
         }
-        Mark::new(now)
+        Journey::new(now)
     }
 
     /// The controller has asked its media.
@@ -406,16 +412,16 @@ impl Tracker {
         let mut waiting = self.offsets.range((drive, offset, 0)..=(drive, offset, u64::MAX));
         let (place, key) = waiting.next().map(|(place, key)| (*place, *key))?;
         self.offsets.remove(&place);
-        self.command(key)?.mark.advance(now, Segment::Controller);
+        self.command(key)?.journey.advance(now, Segment::Controller);
         Some(key)
     }
 
     /// The media have answered.
     pub fn media_done(&mut self, now: Instant, key: CommandKey, firmware: Duration) {
         if let Some(command) = self.command(key) {
-            let first = (command.mark.last + firmware).min(now);
-            command.mark.advance(first, Segment::Firmware);
-            command.mark.advance(now, Segment::Media);
+            let first = (command.journey.last + firmware).min(now);
+            command.journey.advance(first, Segment::Firmware);
+            command.journey.advance(now, Segment::Media);
         }
     }
 
@@ -425,10 +431,10 @@ impl Tracker {
         let Some(queue) = self.queue(key.drive, key.queue) else { return };
         let found = queue.commands.get_mut(usize::from(key.id)).and_then(Option::take);
         let Some(mut command) = found else { return };
-        command.mark.advance(now, Segment::HostSoftware);
+        command.journey.advance(now, Segment::HostSoftware);
         queue.unheaded.push(command.rung);
         self.forget(key, &command);
-        let Mark { start, split, .. } = command.mark;
+        let Journey { start, split, .. } = command.journey;
         self.split.merge(&split);
         self.commands += 1;
         self.total = self.total + (now - start);

@@ -1,15 +1,17 @@
 //! What every node of a world shares.
 
 use crate::kernel::Kernel;
-use crate::measure::{CommandRecord, Marks, Observer, Point, Tracker};
+use crate::measure::{CommandRecord, Journey, Journeys, Observer, Point, Segment, Tracker};
+use crate::transport::Stream;
+use switch::tunnel::Report;
 use wire::Instant;
-use wire::tlp::{Packet, Tlp};
+use wire::tlp::{Mark, Packet, Tlp};
 
 /// Borrowed from the world for one dispatch.
 pub(crate) struct Context<'a> {
     pub now: Instant,
     pub kernel: &'a mut Kernel,
-    pub marks: &'a mut Marks,
+    pub journeys: &'a mut Journeys,
     pub tracker: &'a mut Tracker,
     pub observer: &'a mut Option<Box<dyn Observer>>,
 }
@@ -39,6 +41,21 @@ impl Context<'_> {
         digest.bytes(bytes);
     }
 
+    /// A TLP that came over a PCIe link has reached its end at `at`.
+    pub fn journey_ends(&mut self, at: Instant, tlp: &mut Tlp) -> Journey {
+        let journey = self.journeys.remove(std::mem::take(&mut tlp.mark));
+        let mut journey = journey.unwrap_or_else(|| Journey::new(at));
+        journey.advance(at, Segment::Pcie);
+        journey
+    }
+
+    /// A TLP leaves a node of the switch; one that begins there has no mark.
+    pub fn journey_goes_on(&mut self, tlp: &mut Tlp) {
+        if tlp.mark == Mark::NONE {
+            tlp.mark = self.journeys.insert(Journey::new(self.now));
+        }
+    }
+
     pub fn observe(&mut self, at: Instant, point: Point, up: bool, tlp: &Tlp) {
         if let Some(observer) = self.observer {
             observer.tlp(at, point, up, tlp);
@@ -59,6 +76,32 @@ impl Context<'_> {
                 observer.command(&CommandRecord { host, ..record });
             }
         }
+    }
+
+    /// What an end of a link did, which sends on `out`; yields the number of
+    /// TLPs that left.
+    pub fn account(
+        &mut self,
+        point: Point,
+        out: &mut Stream,
+        mut next: impl FnMut() -> Option<Report>,
+    ) -> usize {
+        let mut tlps = 0;
+        while let Some(report) = next() {
+            match report {
+                Report::Dropped(mark) => self.journeys.end(mark),
+                Report::Frame(frame) => {
+                    if frame.sent {
+                        out.transmitted(self.now, &frame, self.journeys);
+                        tlps += frame.marks.len();
+                    }
+                    if let Some(observer) = self.observer {
+                        observer.tunnel_frame(self.now, point, &frame);
+                    }
+                }
+            }
+        }
+        tlps
     }
 
     pub fn observe_stream(&mut self, point: Point, sent: bool, bytes: &[u8]) {

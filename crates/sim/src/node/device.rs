@@ -1,6 +1,7 @@
 //! A device node's end of a link: the unchanged downstream switch port, with a
 //! PCIe link below it.
 
+use super::port::{self, Port};
 use super::switch::largest_frame;
 use super::{Context, DriveNode, earliest};
 use crate::kernel::Component;
@@ -8,57 +9,22 @@ use crate::measure::{Point, Segment};
 use crate::network::Network;
 use crate::pcie::{Intake, Link, Received};
 use crate::transport::{End, Stream, Transport};
-use pcie::{Function, Input, OrderedQueue, Output, Ready};
+use pcie::{Function, Input};
 use switch::aggregate::Policy;
 use switch::congestion::Rate;
 use switch::downstream::{self, Downstream};
 use switch::egress::Egress;
 use switch::tunnel;
 use wire::Instant;
-use wire::tlp::{Class, Tlp};
-
-/// TLPs of each class that wait between the tunnel and the link below: those
-/// beyond stay in the tunnel, which returns no credits for them.
-const MOST: usize = 8;
-
-/// What the downstream port takes for its function: the near end of the link.
-#[derive(Debug, Default)]
-struct Port {
-    down: OrderedQueue,
-    up: OrderedQueue,
-    reset: bool,
-}
-
-impl Function for Port {
-    fn handle(&mut self, _: Instant, input: Input) {
-        match input {
-            Input::Tlp(tlp) => self.down.push(tlp),
-            Input::HotReset => {
-                self.down.clear();
-                self.up.clear();
-                self.reset = true;
-            }
-        }
-    }
-
-    fn poll(&mut self, _: Instant, ready: Ready) -> Output {
-        self.up.pop(ready).map_or(Output::Timeout(None), Output::Tlp)
-    }
-
-    fn ready(&self) -> Ready {
-        Class::ALL
-            .into_iter()
-            .fold(Ready::NONE, |ready, class| ready.with(class, self.down.len(class) < MOST))
-    }
-}
+use wire::tlp::Tlp;
 
 /// What instances of a node that lost its power differ by.
 const INSTANCES: u64 = 1 << 40;
 
-fn reset(link: &mut Link, context: &mut Context) {
-    link.reset().into_iter().for_each(|stamp| {
-        context.marks.remove(stamp);
-    });
+fn power_on(settings: tunnel::Settings) -> Downstream<Port> {
+    let mut downstream = Downstream::new(settings, Port::new(port::MOST));
+    downstream.report_frames(true);
+    downstream
 }
 
 /// See the module.
@@ -92,7 +58,7 @@ impl DeviceNode {
     pub fn new(number: u16, settings: tunnel::Settings, limit: Option<Rate>) -> Self {
         let max_payload = usize::from(settings.max_payload);
         let egress = Egress::new(1, largest_frame(max_payload), limit);
-        let downstream = Downstream::new(settings, Port::default());
+        let downstream = power_on(settings);
         let (connected, away) = (false, false);
         Self { number, settings, downstream, egress, max_payload, connected, away }
     }
@@ -106,15 +72,25 @@ impl DeviceNode {
     /// nothing.
     pub fn power_cycle(&mut self, around: Around, context: &mut Context) {
         self.settings.instance += INSTANCES;
-        self.downstream = Downstream::new(self.settings, Port::default());
+        self.downstream.handle(context.now, tunnel::Input::Disconnected);
+        self.account(&mut around.streams[1], context);
+        around.link.settle_up(context.now);
+        around.link.up.set_intake(Intake::Woken);
+        let port = self.downstream.function_mut();
+        port.handle(context.now, Input::HotReset);
+        port.pass_reset(around.link, context.journeys);
+        self.downstream = power_on(self.settings);
         if std::mem::take(&mut self.connected) {
             context.observe_link(Point::TunnelDevice(self.number), false);
         }
-        around.streams.iter_mut().for_each(|stream| stream.clear(context.marks));
-        around.link.settle_up(context.now);
-        around.link.up.set_intake(Intake::Woken);
-        reset(around.link, context);
+        around.streams.iter_mut().for_each(|stream| stream.clear(context.journeys));
         around.drive.power_cycle(context.now);
+    }
+
+    /// What its end of the link did; yields the number of TLPs that left.
+    fn account(&mut self, up: &mut Stream, context: &mut Context) -> usize {
+        let downstream = &mut self.downstream;
+        context.account(Point::TunnelDevice(self.number), up, || downstream.poll_report())
     }
 
     /// It belongs to another host.
@@ -168,28 +144,33 @@ impl DeviceNode {
         while let Some(arrived) = transport.receive(now, End::Device, network) {
             context.arrived(0x2000 + u64::from(self.number), arrived.bytes.len());
             context.observe_stream(Point::TunnelDevice(self.number), false, &arrived.bytes);
-            down.received(now, arrived.bytes.len(), &arrived.way, context.marks);
+            down.received(arrived.bytes.len());
+            while let Some(mark) = down.arrived(now, &arrived.way, context.journeys) {
+                self.downstream.handle(now, tunnel::Input::Mark(mark));
+            }
             self.downstream.handle(now, tunnel::Input::Received(arrived.bytes));
+            self.account(up, context);
         }
-        self.receive_below(link, up, context);
+        self.receive_below(link, context);
         let (timer, room) = loop {
             let held = self.egress.is_held(now);
             let bytes = if held { 0 } else { transport.room(now, End::Device, network) };
             self.downstream.handle(now, tunnel::Input::CanTransmit { bytes });
-            match self.downstream.poll(now) {
+            let output = self.downstream.poll(now);
+            let tlps = self.account(up, context);
+            match output {
                 downstream::Output::Transmit(bytes) => {
                     self.egress.sent(now, bytes.len());
                     context.observe_stream(Point::TunnelDevice(self.number), true, &bytes);
-                    up.transmitted(now, &bytes, context.marks);
-                    transport.send(now, End::Device, bytes, network, context.kernel);
+                    transport.send(now, End::Device, (bytes, tlps), network, context.kernel);
                 }
                 downstream::Output::Up(_) => {
                     context.observe_link(Point::TunnelDevice(self.number), true);
                 }
                 downstream::Output::Down(_) => {
                     context.observe_link(Point::TunnelDevice(self.number), false);
-                    down.clear(context.marks);
-                    up.clear(context.marks);
+                    down.clear(context.journeys);
+                    up.clear(context.journeys);
                     if std::mem::take(&mut self.connected) {
                         transport.close(now, End::Device, network, context.kernel);
                         transport.reopen(now, End::Device, network, context.kernel);
@@ -197,14 +178,13 @@ impl DeviceNode {
                 }
                 downstream::Output::Timeout(at) => {
                     // A place in the port makes room for what waits above.
-                    if !self.send_below(link, down, context) {
+                    if !self.send_below(link, context) {
                         break (at, bytes);
                     }
                 }
             }
         };
-        if std::mem::take(&mut self.downstream.function_mut().reset) {
-            reset(link, context);
+        if self.downstream.function_mut().pass_reset(link, context.journeys) {
             drive.hot_reset(now);
         }
         link.up.set_intake(self.intake(room, transport));
@@ -215,21 +195,17 @@ impl DeviceNode {
             context.kernel.arm_by(far, at);
         }
         let network = transport.next(now, End::Device);
-        let waits = !self.downstream.function().down.is_empty();
+        let waits = self.downstream.function().waits_for_link();
         let wire = link.down.next_ready(now).filter(|_| waits);
         earliest([timer, network, link.up.next_arrival(), wire, self.egress.held_until(now)])
     }
 
     /// What the drive has sent goes to the tunnel.
-    fn receive_below(&mut self, link: &mut Link, up: &mut Stream, context: &mut Context) {
+    fn receive_below(&mut self, link: &mut Link, context: &mut Context) {
         let now = context.now;
         link.arrive_up(now);
-        loop {
-            let port = self.downstream.function();
-            let room = |class| port.up.len(class) < MOST;
-            let ready = Class::ALL.into_iter().fold(Ready::NONE, |r, c| r.with(c, room(c)));
-            let Some(received) = link.take_up(now, ready) else { return };
-            self.take(now, received, up, context);
+        while let Some(received) = link.take_up(now, self.downstream.function().room_up()) {
+            self.take(now, received, context);
         }
     }
 
@@ -239,7 +215,7 @@ impl DeviceNode {
         around.link.settle_up(context.now);
         let mut any = false;
         while let Some((at, received)) = around.link.up.next_taken() {
-            self.take(at, received, &mut around.streams[1], context);
+            self.take(at, received, context);
             any = true;
         }
         if any {
@@ -247,13 +223,12 @@ impl DeviceNode {
         }
     }
 
-    fn take(&mut self, at: Instant, received: Received, up: &mut Stream, context: &mut Context) {
+    fn take(&mut self, at: Instant, received: Received, context: &mut Context) {
         context.delivered(&received.tlp);
         let point = Point::DevicePort(self.number);
         context.observe(received.started, point, true, &received.tlp);
-        context.marks.advance(received.stamp, at, Segment::Pcie);
-        up.queued(received.tlp.class(), received.stamp);
-        self.downstream.function_mut().up.push(received.tlp);
+        context.journeys.advance(received.tlp.mark, at, Segment::Pcie);
+        self.downstream.function_mut().push_up(received.tlp);
     }
 
     /// What comes from below while the network takes nothing, and says when it
@@ -264,23 +239,21 @@ impl DeviceNode {
             && transport.tells_of_room()
             && tunnel.is_up()
             && !matches!(self.settings.aggregation, Policy::Wait(_))
-            && self.downstream.function().up.is_empty()
+            && self.downstream.function().is_empty_up()
             && tunnel.queue().has_room(Intake::MOST, Intake::MOST * self.max_payload);
         if waits { Intake::All } else { Intake::Woken }
     }
 
     /// What came out of the tunnel goes to the drive; whether anything did.
-    fn send_below(&mut self, link: &mut Link, down: &mut Stream, context: &mut Context) -> bool {
+    fn send_below(&mut self, link: &mut Link, context: &mut Context) -> bool {
         let now = context.now;
         let mut moved = false;
         loop {
             let ready = link.down.ready(now, self.max_payload);
-            let tlp: Option<Tlp> = self.downstream.function_mut().down.pop(ready);
-            let Some(tlp) = tlp else { return moved };
-            let stamp = down.delivered(tlp.class());
-            let stamp =
-                stamp.unwrap_or_else(|| context.marks.insert(crate::measure::Mark::new(now)));
-            let start = link.down.send(now, tlp.clone(), stamp);
+            let tlp: Option<Tlp> = self.downstream.function_mut().next_down(ready);
+            let Some(mut tlp) = tlp else { return moved };
+            context.journey_goes_on(&mut tlp);
+            let start = link.down.send(now, tlp.clone());
             context.observe(start, Point::DevicePort(self.number), false, &tlp);
             moved = true;
         }

@@ -3,9 +3,10 @@
 use super::{Context, earliest};
 use crate::drive::{DriveConfig, MAX_TRANSFER_SHIFT, Media, Pace, Store};
 use crate::kernel::{Component, Rng};
-use crate::measure::{CommandKey, Segment};
+use crate::measure::CommandKey;
 use crate::pcie::Link;
 use bytes::Bytes;
+use node::drive::media_of;
 use nvme::block::{Operation, Request};
 use nvme::{Config, Controller, NamespaceConfig};
 use pcie::{Function, Input, Output};
@@ -14,6 +15,27 @@ use wire::{Duration, Instant};
 
 /// Block size as a power of two: 512 bytes.
 const BLOCK_SHIFT: u8 = 9;
+
+/// What one namespace holds, and where it begins on the media.
+#[derive(Debug)]
+struct Namespace {
+    first: u64,
+    store: Store,
+}
+
+impl Namespace {
+    /// All of a drive; the pattern of namespace 1 has the drive's seed.
+    fn all(config: &DriveConfig, seed: u64) -> Vec<Self> {
+        let mut first = 0;
+        let next = |(number, size)| {
+            let store = Store::new(seed.wrapping_add(number));
+            let namespace = Self { first, store };
+            first += size;
+            namespace
+        };
+        (0..).zip(config.sizes()).map(next).collect()
+    }
+}
 
 #[derive(Debug)]
 struct Pending {
@@ -32,7 +54,7 @@ pub(crate) struct DriveNode {
     max_payload: usize,
     media: Media,
     pace: Pace,
-    store: Store,
+    namespaces: Vec<Namespace>,
     volatile: bool,
     /// By the time at which the media are done.
     pending: BTreeMap<(Instant, u64), Pending>,
@@ -43,10 +65,11 @@ pub(crate) struct DriveNode {
 
 impl DriveNode {
     pub fn new(config: &DriveConfig, number: u16, queues: u16, rng: Rng, seed: u64) -> Self {
-        let namespace = NamespaceConfig {
+        let namespace = |size: u64| NamespaceConfig {
             block_shift: BLOCK_SHIFT,
-            ..NamespaceConfig::new(config.size >> BLOCK_SHIFT)
+            ..NamespaceConfig::new(size >> BLOCK_SHIFT)
         };
+        let namespaces = config.sizes().map(namespace).collect();
         let settings = Config {
             io_queues: queues,
             max_transfer_shift: MAX_TRANSFER_SHIFT,
@@ -54,7 +77,7 @@ impl DriveNode {
             read_request: config.read_request,
             reads_in_flight: config.reads_in_flight,
             incarnation: seed,
-            ..Config::new(config.serial.clone(), vec![namespace])
+            ..Config::new(config.serial.clone(), namespaces)
         };
         let controller = Controller::new(Instant::ZERO, settings.clone());
         Self {
@@ -64,7 +87,7 @@ impl DriveNode {
             max_payload: config.max_payload,
             media: Media::new(config.timing, rng),
             pace: Pace::new(config.timing.stream_rate),
-            store: Store::new(seed),
+            namespaces: Namespace::all(config, seed),
             volatile: config.volatile,
             pending: BTreeMap::new(),
             sequence: 0,
@@ -82,9 +105,12 @@ impl DriveNode {
         self.settings.incarnation
     }
 
-    /// The seed of what the drive holds.
-    pub fn pattern(&self) -> u64 {
-        self.store.seed()
+    /// The seed of what a namespace holds.
+    ///
+    /// # Panics
+    /// If there is none of this number.
+    pub fn pattern(&self, nsid: u32) -> u64 {
+        self.namespaces[nsid as usize - 1].store.seed()
     }
 
     /// The link above was reset.
@@ -96,7 +122,9 @@ impl DriveNode {
     /// volatile, what is on the way there does not.
     pub fn power_cycle(&mut self, now: Instant) {
         if self.volatile {
-            self.store = Store::new(self.store.seed());
+            for namespace in &mut self.namespaces {
+                namespace.store = Store::new(namespace.store.seed());
+            }
             self.settings.incarnation = self.settings.incarnation.wrapping_add(1);
         }
         self.restart(now);
@@ -135,11 +163,10 @@ impl DriveNode {
         let now = context.now;
         link.settle_up(now);
         link.arrive_down(now);
-        while let Some(received) = link.take_down(now, self.controller.ready()) {
+        while let Some(mut received) = link.take_down(now, self.controller.ready()) {
             context.delivered(&received.tlp);
-            let mut mark = context.marks.remove(received.stamp);
-            mark.advance(now, Segment::Pcie);
-            context.tracker.reaches_drive(self.number, &received.tlp, mark);
+            let journey = context.journey_ends(now, &mut received.tlp);
+            context.tracker.reaches_drive(self.number, &received.tlp, journey);
             self.controller.handle(now, Input::Tlp(received.tlp));
             self.ask_media(context);
         }
@@ -147,11 +174,11 @@ impl DriveNode {
         let timer = loop {
             let ready = self.pace.ready(now, link.up.ready(now, self.max_payload));
             match self.controller.poll(now, ready) {
-                Output::Tlp(tlp) => {
-                    let mark = context.tracker.leaves_drive(now, self.number, &tlp);
-                    let stamp = context.marks.insert(mark);
+                Output::Tlp(mut tlp) => {
+                    let journey = context.tracker.leaves_drive(now, self.number, &tlp);
+                    tlp.mark = context.journeys.insert(journey);
                     self.pace.sent(now, &tlp);
-                    link.up.send(now, tlp, stamp);
+                    link.up.send(now, tlp);
                 }
                 Output::Timeout(at) => break at,
             }
@@ -170,9 +197,16 @@ impl DriveNode {
         let now = context.now;
         while let Some(request) = self.controller.poll_block() {
             self.requests += 1;
+            let first = match media_of(&mut self.namespaces, &request) {
+                Ok(namespace) => namespace.first,
+                Err(error) => {
+                    self.controller.complete_block(now, request.id, Err(error));
+                    continue;
+                }
+            };
             let (access, offset) = match &request.operation {
                 Operation::Read { offset, length } => {
-                    (self.media.read(now, *offset, *length), Some(*offset))
+                    (self.media.read(now, first + *offset, *length), Some(*offset))
                 }
                 Operation::Write { offset, data } => {
                     (self.media.write(now, data.len()), Some(*offset))
@@ -196,14 +230,16 @@ impl DriveNode {
             if let Some(key) = key {
                 context.tracker.media_done(now, key, firmware);
             }
+            let namespace = media_of(&mut self.namespaces, &request);
+            let store = &mut namespace.expect("it was there before").store;
             let data = match request.operation {
-                Operation::Read { offset, length } => self.store.read(offset, length),
+                Operation::Read { offset, length } => store.read(offset, length),
                 Operation::Write { offset, data } => {
-                    self.store.write(offset, &data);
+                    store.write(offset, &data);
                     Bytes::new()
                 }
                 Operation::WriteZeroes { offset, length } => {
-                    self.store.write(offset, &vec![0; length as usize]);
+                    store.write(offset, &vec![0; length as usize]);
                     Bytes::new()
                 }
                 Operation::Flush | Operation::Discard { .. } => Bytes::new(),

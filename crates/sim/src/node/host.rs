@@ -1,13 +1,16 @@
-//! A host: the unchanged root complex, its memory and its software.
+//! A host: the host node of all worlds, with its memory and its software, above
+//! a PCIe link.
 
+use super::port::Port;
 use super::{Context, earliest};
 use crate::kernel::{Component, pop_if};
-use crate::measure::{Latency, Point, Segment, Tracker};
+use crate::measure::{Latency, Point, Tracker};
 use crate::pcie::{Intake, Link, Received};
 use crate::workload::Software;
 use bytes::Bytes;
-use pcie::root::{self, ReadToken, RootComplex};
-use pcie::software::{Request, RequestId};
+use node::host::{Buses, Input, Output};
+use pcie::root::{self, ReadToken};
+use pcie::software::{Request, RequestId, Task};
 use pcie::{Bus, Ram, Ready};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -58,21 +61,24 @@ impl RootConfig {
 pub(crate) struct HostNode {
     number: u16,
     config: RootConfig,
-    root: RootComplex,
-    bus: Bus,
+    node: node::HostNode<Port>,
+    buses: Buses,
     ram: Rc<RefCell<Ram>>,
     pub software: Software,
+    /// What runs beside it.
+    programs: Vec<Task<()>>,
     /// On their way from the CPU.
     requests: VecDeque<(Instant, RequestId, Request)>,
     /// On their way to the CPU.
-    answers: VecDeque<(Instant, RequestId, u64)>,
-    sleeps: BTreeMap<(Instant, RequestId), ()>,
+    answers: VecDeque<(Instant, RequestId, Option<u64>)>,
     /// Reads of host memory under way.
     reads: VecDeque<(Instant, ReadToken, u64, usize)>,
     /// Configuration reads at the root port: start of the request by tag.
     asked: BTreeMap<u16, Instant>,
     /// Software has something new to do.
     interrupted: bool,
+    /// What is below was reset, and does not know it.
+    reset: bool,
     /// From start of request to start of completion at the root port.
     pub config_reads: Latency,
     /// Accesses outside the memory.
@@ -92,25 +98,28 @@ impl HostNode {
         ram: Rc<RefCell<Ram>>,
         software: Software,
     ) -> Self {
-        let root = RootComplex::new(root::Settings {
+        let settings = root::Settings {
             max_payload: config.max_payload,
             completion_size: config.completion_size,
             completion_timeout: config.completion_timeout,
             ecrc: false,
-        });
+        };
+        let mut buses = Buses::default();
+        buses.add(bus);
         Self {
             number,
             config,
-            root,
-            bus,
+            node: node::HostNode::new(settings, Port::new(0)),
+            buses,
             ram,
             software,
+            programs: Vec::new(),
             requests: VecDeque::new(),
             answers: VecDeque::new(),
-            sleeps: BTreeMap::new(),
             reads: VecDeque::new(),
             asked: BTreeMap::new(),
             interrupted: false,
+            reset: false,
             config_reads: Latency::default(),
             faults: 0,
         }
@@ -118,7 +127,18 @@ impl HostNode {
 
     /// What went wrong in the root complex.
     pub fn errors(&self) -> &pcie::Errors {
-        self.root.errors()
+        self.node.root().errors()
+    }
+
+    /// Runs something beside the workload, on a bus of its own.
+    pub fn run_program<T: Future<Output = ()> + 'static>(&mut self, work: impl FnOnce(Bus) -> T) {
+        let bus = self.buses.new_bus();
+        self.programs.push(Task::new(&bus, work(bus.clone())));
+    }
+
+    /// Whether the root port reset what is below since it was asked last.
+    pub fn take_reset(&mut self) -> bool {
+        std::mem::take(&mut self.reset)
     }
 
     /// The link of downstream port `port` came up, or went down. Whatever is
@@ -130,7 +150,7 @@ impl HostNode {
         tracker: &mut Tracker,
     ) {
         if !up {
-            self.root.forget_masters(buses);
+            self.node.forget_masters(buses);
         }
         self.software.link_changed(now, port, up, tracker);
     }
@@ -148,9 +168,10 @@ impl HostNode {
         self.answers_come(now);
         let (software, timer) = loop {
             let software = self.software.run(now, context.tracker);
+            self.programs.retain_mut(|program| program.poll(now).is_none());
             self.take_requests(now);
             self.interrupted = false;
-            let timer = self.downwards(link, context);
+            let timer = self.serve(link, context);
             if !self.interrupted {
                 break (software, timer);
             }
@@ -163,11 +184,11 @@ impl HostNode {
             timer,
             software,
             link.up.next_arrival(),
-            link.down.next_ready(now).filter(|_| self.root.waits_for_link()),
+            link.down.next_ready(now).filter(|_| self.node.root().waits_for_link()),
             // Those that are due wait for room in the root complex.
             self.requests.front().map(|(at, ..)| *at).filter(|at| *at > now),
             self.answers.front().map(|(at, ..)| *at),
-            self.sleeps.first_key_value().map(|((at, _), ())| *at),
+            self.buses.timer(),
             self.reads.front().map(|(at, ..)| *at),
         ])
     }
@@ -176,30 +197,37 @@ impl HostNode {
         let now = context.now;
         self.catch_up(link, context);
         link.arrive_up(now);
-        while let Some(received) = link.take_up(now, self.root.ready()) {
-            self.receive(now, received, context);
+        self.take_up(link, context);
+    }
+
+    /// Takes what has arrived as far as there is room; whether there was any.
+    fn take_up(&mut self, link: &mut Link, context: &mut Context) -> bool {
+        let mut any = false;
+        while let Some(received) = link.take_up(context.now, self.node.below().room_up()) {
+            self.receive(context.now, received, context);
+            any = true;
         }
+        any
     }
 
     /// Looks at what the root port took since it ran last: memory has it
     /// before software looks there.
     pub fn catch_up(&mut self, link: &mut Link, context: &mut Context) {
         link.settle_up(context.now);
+        self.node.below_mut().offer(Ready::NONE);
         while let Some((at, received)) = link.up.next_taken() {
             self.receive(at, received, context);
             if at == context.now {
                 continue;
             }
-            while let root::Output::HostWrite { address, data, .. } =
-                self.root.poll(at, &Ready::NONE)
-            {
+            while let Output::HostWrite { address, data, .. } = self.node.poll(at) {
                 self.write(address, &data);
             }
         }
     }
 
     fn receive(&mut self, at: Instant, received: Received, context: &mut Context) {
-        let tlp = received.tlp;
+        let mut tlp = received.tlp;
         context.delivered(&tlp);
         context.observe(received.started, Point::RootPort(self.number), true, &tlp);
         if let Packet::Completion(c) = tlp.packet
@@ -208,10 +236,9 @@ impl HostNode {
         {
             self.config_reads.record(received.started - since);
         }
-        let mut mark = context.marks.remove(received.stamp);
-        mark.advance(at, Segment::Pcie);
-        context.tracker.reaches_root(&tlp, mark);
-        self.root.handle(at, root::Input::Tlp(tlp));
+        let journey = context.journey_ends(at, &mut tlp);
+        context.tracker.reaches_root(&tlp, journey);
+        self.node.below_mut().push_up(tlp);
     }
 
     fn write(&mut self, address: u64, data: &[u8]) {
@@ -226,66 +253,67 @@ impl HostNode {
         {
             let data = self.ram.borrow().get(address, length).map(Bytes::copy_from_slice);
             self.faults += u64::from(data.is_none());
-            self.root.handle(now, root::Input::HostData(token, data));
+            self.node.handle(now, Input::HostData(token, data));
         }
     }
 
     fn answers_come(&mut self, now: Instant) {
         while let Some((_, id, value)) = pop_if(&mut self.answers, |(at, ..)| *at <= now) {
-            self.bus.answer(id, value);
+            self.buses.answer(id, value);
         }
-        while let Some(entry) = self.sleeps.first_entry()
-            && entry.key().0 <= now
-        {
-            self.bus.answer(entry.key().1, 0);
-            entry.remove();
-        }
+        self.buses.wake(now);
     }
 
     fn take_requests(&mut self, now: Instant) {
-        while let Some((id, request)) = self.bus.next_request() {
-            match request {
-                Request::Sleep(span) => {
-                    self.sleeps.insert((now + span, id), ());
-                }
-                _ => self.requests.push_back((now + self.config.mmio, id, request)),
-            }
+        while let Some((id, request)) = self.buses.next_request(now, |_| true) {
+            self.requests.push_back((now + self.config.mmio, id, request));
         }
-        // One link for all that is below: none has a lane of its own.
-        let goes = |root: &RootComplex, (at, _, request): &(Instant, RequestId, Request)| {
-            *at <= now && root.takes(request, &Ready::ALL)
-        };
-        while let Some((_, id, request)) = pop_if(&mut self.requests, |it| goes(&self.root, it)) {
-            self.root.handle(now, root::Input::Request(id, request));
+        while let Some((_, id, request)) =
+            pop_if(&mut self.requests, |(at, _, request)| *at <= now && self.node.takes(request))
+        {
+            self.node.handle(now, Input::Request(id, request));
         }
     }
 
-    fn downwards(&mut self, link: &mut Link, context: &mut Context) -> Option<Instant> {
+    /// Does what the node wants; yields when to poll it again.
+    fn serve(&mut self, link: &mut Link, context: &mut Context) -> Option<Instant> {
         let now = context.now;
         loop {
             let ready = link.down.ready(now, self.config.max_payload);
-            match self.root.poll(now, &ready) {
-                root::Output::Tlp(tlp) => self.send(link, tlp, context),
-                root::Output::Answer(id, value) => {
-                    let value = value.unwrap_or(u64::MAX);
+            self.node.below_mut().offer(ready);
+            let output = self.node.poll(now);
+            let sent = self.node.below_mut().next_down(ready);
+            let mut moved = sent.is_some();
+            sent.into_iter().for_each(|tlp| self.send(link, tlp, context));
+            match output {
+                Output::Answer(id, value) => {
                     self.answers.push_back((now + self.config.mmio, id, value));
                 }
-                root::Output::HostRead { token, address, length, .. } => {
+                Output::HostRead { token, address, length, .. } => {
                     let at = now + self.config.memory_read;
                     self.reads.push_back((at, token, address, length));
                 }
-                root::Output::HostWrite { address, data, .. } => self.write(address, &data),
-                root::Output::Interrupt { requester, data } => {
+                Output::HostWrite { address, data, .. } => self.write(address, &data),
+                Output::Interrupt { requester, data } => {
                     self.software.interrupt(now, requester, data, context.tracker);
                     self.interrupted = true;
                 }
-                root::Output::Wire { .. } | root::Output::HotReset => {}
-                root::Output::Timeout(at) => return at,
+                Output::Wire { wire, level } => {
+                    self.software.wire(wire, level);
+                    self.interrupted = true;
+                }
+                Output::Timeout(at) => {
+                    self.reset |= self.node.below_mut().pass_reset(link, context.journeys);
+                    moved |= self.take_up(link, context);
+                    if !moved {
+                        return at;
+                    }
+                }
             }
         }
     }
 
-    fn send(&mut self, link: &mut Link, tlp: Tlp, context: &mut Context) {
+    fn send(&mut self, link: &mut Link, mut tlp: Tlp, context: &mut Context) {
         let now = context.now;
         let ack = link.down.tlp_time(&tlp) + link.down.propagation() + link.up.dllp_time();
         let start = link.down.next_start(now);
@@ -293,8 +321,8 @@ impl HostNode {
             self.asked.insert(read.tag.get(), start);
         }
         context.observe(start, Point::RootPort(self.number), false, &tlp);
-        let mark = context.tracker.leaves_root(now, start, ack, &tlp);
-        let stamp = context.marks.insert(mark);
-        link.down.send(now, tlp, stamp);
+        let journey = context.tracker.leaves_root(now, start, ack, &tlp);
+        tlp.mark = context.journeys.insert(journey);
+        link.down.send(now, tlp);
     }
 }

@@ -3,7 +3,7 @@
 
 use super::{Context, earliest};
 use crate::kernel::Component;
-use crate::measure::{Mark, Point, Segment, Stamp};
+use crate::measure::{Point, Segment};
 use crate::network::Network;
 use crate::pcie::Link;
 use crate::transport::{End, Stream, Transport};
@@ -13,7 +13,6 @@ use switch::congestion::Rate;
 use switch::egress::Egress;
 use switch::tunnel;
 use switch::upstream::{LinkOutput, Upstream};
-use wire::tlp::{Class, Packet, Tlp};
 use wire::{Duration, Instant};
 
 /// See the module.
@@ -27,8 +26,6 @@ pub(crate) struct SwitchNode {
     ways: Vec<Way>,
     /// Links that came up or went down, not told yet.
     changes: Vec<(usize, bool)>,
-    /// Lengths of the links' queues before a TLP came.
-    lengths: Vec<usize>,
     ups: Vec<bool>,
     /// Links that are up.
     pub up: usize,
@@ -75,10 +72,11 @@ impl SwitchNode {
         let max_payload = settings.max_payload;
         let egress = Egress::new(usize::from(settings.ports), largest_frame(max_payload), limit);
         let ways = vec![Way::Connecting(Instant::ZERO + CONNECTING); usize::from(settings.ports)];
-        let upstream = Upstream::new(settings);
-        let (changes, lengths, ups) = (Vec::new(), Vec::new(), vec![false; ways.len()]);
+        let mut upstream = Upstream::new(settings);
+        (0..ways.len()).for_each(|port| upstream.report_frames(port, true));
+        let (changes, ups) = (Vec::new(), vec![false; ways.len()]);
         let (up, lost) = (0, 0);
-        Self { upstream, egress, max_payload, first, ways, changes, lengths, ups, up, lost }
+        Self { upstream, egress, max_payload, first, ways, changes, ups, up, lost }
     }
 
     /// Its links.
@@ -89,6 +87,11 @@ impl SwitchNode {
     /// What went wrong: upstream port, then downstream ports.
     pub fn errors(&self) -> Vec<pcie::Errors> {
         self.upstream.errors()
+    }
+
+    /// The link above was reset.
+    pub fn hot_reset(&mut self, now: Instant) {
+        self.upstream.handle(now, Input::HotReset);
     }
 
     /// Its end of a link, unless the rate limit holds everything back.
@@ -181,6 +184,17 @@ impl SwitchNode {
         Point::TunnelHost((self.first + port) as u16)
     }
 
+    /// What its end of a link did; yields the number of TLPs that left.
+    fn account(
+        &mut self,
+        port: usize,
+        streams: &mut [[Stream; 2]],
+        context: &mut Context,
+    ) -> usize {
+        let (point, upstream) = (self.point(port), &mut self.upstream);
+        context.account(point, &mut streams[port][0], || upstream.poll_report(port))
+    }
+
     fn receive_network(&mut self, around: &mut Around, context: &mut Context) {
         let now = context.now;
         for port in 0..self.upstream.links() {
@@ -190,33 +204,24 @@ impl SwitchNode {
                 context.arrived(0x3000 + port as u64, arrived.bytes.len());
                 context.observe_stream(self.point(port), false, &arrived.bytes);
                 let stream = &mut around.streams[port][1];
-                stream.received(now, arrived.bytes.len(), &arrived.way, context.marks);
+                stream.received(arrived.bytes.len());
+                while let Some(mark) = stream.arrived(now, &arrived.way, context.journeys) {
+                    self.upstream.handle_link(now, port, tunnel::Input::Mark(mark));
+                }
                 self.upstream.handle_link(now, port, tunnel::Input::Received(arrived.bytes));
+                self.account(port, around.streams, context);
             }
         }
     }
 
-    /// TLPs of the root complex. Where each of them went is seen by the queue
-    /// that grew.
+    /// TLPs of the root complex.
     fn receive_above(&mut self, around: &mut Around, context: &mut Context) {
         let now = context.now;
         around.link.arrive_down(now);
         while let Some(received) = around.link.take_down(now, self.upstream.ready()) {
             context.delivered(&received.tlp);
-            context.marks.advance(received.stamp, now, Segment::Pcie);
-            let class = received.tlp.class();
-            let ports = 0..self.upstream.links();
-            self.lengths.clear();
-            self.lengths.extend(ports.clone().map(|port| self.upstream.tunnel(port).queue().len()));
+            context.journeys.advance(received.tlp.mark, now, Segment::Pcie);
             self.upstream.handle(now, Input::Tlp(received.tlp));
-            let length = |port: usize| self.upstream.tunnel(port).queue().len();
-            let port = ports.into_iter().find(|port| length(*port) > self.lengths[*port]);
-            match port {
-                Some(port) => around.streams[port][0].queued(class, received.stamp),
-                None => {
-                    context.marks.remove(received.stamp);
-                }
-            }
         }
     }
 
@@ -261,12 +266,14 @@ impl SwitchNode {
         let now = context.now;
         self.upstream.handle_link(now, port, tunnel::Input::CanTransmit { bytes });
         loop {
-            match self.upstream.poll_link(now, port) {
+            let output = self.upstream.poll_link(now, port);
+            let tlps = self.account(port, around.streams, context);
+            match output {
                 LinkOutput::Transmit(bytes) => {
                     context.observe_stream(self.point(port), true, &bytes);
-                    around.streams[port][0].transmitted(now, &bytes, context.marks);
                     let (transport, length) = (&mut around.transports[port], bytes.len());
-                    transport.send(now, End::Host, bytes, around.network, context.kernel);
+                    let carried = (bytes, tlps);
+                    transport.send(now, End::Host, carried, around.network, context.kernel);
                     return Some(length);
                 }
                 LinkOutput::Up(_) => {
@@ -281,7 +288,7 @@ impl SwitchNode {
                     self.up -= was as usize;
                     self.lost += was;
                     context.observe_link(self.point(port), false);
-                    around.streams[port].iter_mut().for_each(|s| s.clear(context.marks));
+                    around.streams[port].iter_mut().for_each(|s| s.clear(context.journeys));
                     self.gone(port, around, context);
                 }
                 LinkOutput::EchoReply(_) => {}
@@ -298,27 +305,10 @@ impl SwitchNode {
         let mut moved = false;
         loop {
             let ready = around.link.up.ready(now, self.max_payload);
-            let Output::Tlp(tlp) = self.upstream.poll(now, ready) else { return moved };
-            let stamp = self.stamp_of(&tlp, around.streams);
-            let stamp = stamp.unwrap_or_else(|| context.marks.insert(Mark::new(now)));
-            around.link.up.send(now, tlp, stamp);
+            let Output::Tlp(mut tlp) = self.upstream.poll(now, ready) else { return moved };
+            context.journey_goes_on(&mut tlp);
+            around.link.up.send(now, tlp);
             moved = true;
         }
-    }
-
-    /// The mark of a TLP that came over one of the links.
-    fn stamp_of(&self, tlp: &Tlp, streams: &mut [[Stream; 2]]) -> Option<Stamp> {
-        let sender = match tlp.packet {
-            Packet::Completion(c) => c.completer,
-            Packet::MemoryRead(r) | Packet::MemoryWrite(r) => r.requester,
-            Packet::Message(m) => m.requester,
-            Packet::ConfigRead(_) | Packet::ConfigWrite(_) => return None,
-        };
-        let ports = 0..self.upstream.links();
-        let port = ports
-            .into_iter()
-            .find(|port| self.upstream.buses(*port).contains(&sender.bus()) && sender.bus() != 0)?;
-        let class: Class = tlp.class();
-        streams[port][1].delivered(class)
     }
 }

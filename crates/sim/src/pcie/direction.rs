@@ -1,10 +1,10 @@
 //! One direction of a link: transmitter, wire, receiver.
 
 use super::{Buffer, DLLP, FRAMING, Intake, Rate};
-use crate::measure::{Load, Stamp};
+use crate::measure::Load;
 use ::pcie::{OrderedQueue, Ready};
 use std::collections::VecDeque;
-use wire::tlp::{Class, Packet, Tlp};
+use wire::tlp::{Class, Mark, Packet, Tlp};
 use wire::{Duration, Instant};
 
 /// A TLP that came over a link.
@@ -14,7 +14,6 @@ pub struct Received {
     pub tlp: Tlp,
     /// When its first bit reached the receiver's end of the wire.
     pub started: Instant,
-    pub(crate) stamp: Stamp,
 }
 
 #[derive(Debug)]
@@ -22,7 +21,6 @@ struct InFlight {
     /// In the receiver's transaction layer.
     arrives: Instant,
     started: Instant,
-    stamp: Stamp,
     tlp: Tlp,
 }
 
@@ -48,8 +46,8 @@ pub struct Direction {
     starved: bool,
     flying: VecDeque<InFlight>,
     received: OrderedQueue,
-    /// What belongs to the packets in `received`, by class.
-    beside: [VecDeque<(Instant, Stamp)>; 3],
+    /// When the packets in `received` reached the end of the wire, by class.
+    started: [VecDeque<Instant>; 3],
     left: [Credits; 3],
     /// All credits.
     full: [Credits; 3],
@@ -84,7 +82,7 @@ impl Direction {
             starved: false,
             flying: VecDeque::new(),
             received: OrderedQueue::default(),
-            beside: Default::default(),
+            started: Default::default(),
             left: full,
             full,
             returns: VecDeque::new(),
@@ -97,17 +95,17 @@ impl Direction {
     }
 
     /// See [`Link::reset`](super::Link::reset).
-    pub(super) fn reset(&mut self) -> Vec<Stamp> {
-        let flying = self.flying.drain(..).map(|flying| flying.stamp);
-        let beside = self.beside.iter_mut().flat_map(|class| class.drain(..));
-        let taken = self.taken.drain(..).map(|(_, received)| received.stamp);
-        let gone = flying.chain(beside.map(|(_, stamp)| stamp)).chain(taken).collect();
+    pub(super) fn reset(&mut self, mut gone: impl FnMut(Mark)) {
+        self.flying.drain(..).for_each(|flying| gone(flying.tlp.mark));
+        self.taken.drain(..).for_each(|(_, received)| gone(received.tlp.mark));
+        while let Some(tlp) = self.received.pop(Ready::ALL) {
+            gone(tlp.mark);
+        }
+        self.started.iter_mut().for_each(VecDeque::clear);
         self.wakes.clear();
-        self.received.clear();
         self.returns.clear();
         self.left = self.full;
         self.starved = false;
-        gone
     }
 
     /// Bytes of a TLP on the wire.
@@ -142,7 +140,7 @@ impl Direction {
 
     /// Sends a TLP of a class that is ready. Yields when its first bit is on
     /// the wire.
-    pub(crate) fn send(&mut self, now: Instant, tlp: Tlp, stamp: Stamp) -> Instant {
+    pub fn send(&mut self, now: Instant, tlp: Tlp) -> Instant {
         debug_assert!(now >= self.free, "the transmitter is busy");
         let left = &mut self.left[tlp.class().index()];
         left.headers -= 1;
@@ -161,7 +159,7 @@ impl Direction {
         if !self.is_plain_write(&tlp) {
             self.wakes.push_back(arrives);
         }
-        self.flying.push_back(InFlight { arrives, started, stamp, tlp });
+        self.flying.push_back(InFlight { arrives, started, tlp });
         start
     }
 
@@ -182,7 +180,7 @@ impl Direction {
             return false;
         }
         let next = self.take_off();
-        self.beside[next.tlp.class().index()].push_back((next.started, next.stamp));
+        self.started[next.tlp.class().index()].push_back(next.started);
         self.received.push(next.tlp);
         true
     }
@@ -219,9 +217,9 @@ impl Direction {
         if !alone {
             return None;
         }
-        let InFlight { arrives, started, stamp, tlp } = self.take_off();
+        let InFlight { arrives, started, tlp } = self.take_off();
         let credits = (arrives, tlp.class(), tlp.data_credits());
-        self.taken.push_back((arrives, Received { tlp, started, stamp }));
+        self.taken.push_back((arrives, Received { tlp, started }));
         Some(credits)
     }
 
@@ -240,9 +238,8 @@ impl Direction {
 
     pub(super) fn pop(&mut self, ready: Ready) -> Option<Received> {
         let tlp = self.received.pop(ready)?;
-        let beside = self.beside[tlp.class().index()].pop_front();
-        let (started, stamp) = beside.expect("pushed together");
-        Some(Received { tlp, started, stamp })
+        let started = self.started[tlp.class().index()].pop_front();
+        Some(Received { tlp, started: started.expect("pushed together") })
     }
 
     pub(super) fn give_back(&mut self, at: Instant, class: Class, data: u32) {

@@ -9,8 +9,7 @@ mod tests;
 pub use direction::{Direction, Received};
 pub use rate::{Generation, Rate};
 
-use crate::measure::Stamp;
-use wire::tlp::Class;
+use wire::tlp::{Class, Mark};
 use wire::{Duration, Instant};
 
 /// Bytes of a DLLP on the wire: 2 framing, 4 content, 2 CRC (PCIe Base 4.0,
@@ -111,12 +110,11 @@ impl Link {
         Self { down: way(config.top, config.bottom), up: way(config.bottom, config.top) }
     }
 
-    /// A reset: what is on its way is gone, all credits are back. Yields the
-    /// marks of what is gone.
-    pub(crate) fn reset(&mut self) -> Vec<Stamp> {
-        let mut gone = self.down.reset();
-        gone.append(&mut self.up.reset());
-        gone
+    /// A reset: all credits are back, what is on its way is gone. `gone` is
+    /// told the mark of each TLP of that.
+    pub(crate) fn reset(&mut self, mut gone: impl FnMut(Mark)) {
+        self.down.reset(&mut gone);
+        self.up.reset(gone);
     }
 
     /// What arrived going up by `now`, and is taken without the receiver's

@@ -1,5 +1,4 @@
 use super::*;
-use crate::measure::{Mark, Marks};
 use bytes::Bytes;
 use wire::tlp::{MemoryRequest, Tlp};
 use wire::{Bdf, Tag};
@@ -40,11 +39,9 @@ fn framing_is_that_of_pcie_bench() {
 
 #[test]
 fn a_tlp_takes_pipeline_wire_and_pipeline() {
-    let mut marks = Marks::default();
     let mut link = Link::new(&GEN2_X4);
     let now = Instant::from_ns(100);
-    let stamp = marks.insert(Mark::new(now));
-    let start = link.down.send(now, write(100), stamp);
+    let start = link.down.send(now, write(100));
     assert_eq!(start, Instant::from_ns(110));
     // 120 bytes of 0.5 ns.
     assert!(link.down.is_busy(Instant::from_ns(159)));
@@ -61,14 +58,12 @@ fn a_tlp_takes_pipeline_wire_and_pipeline() {
 
 #[test]
 fn credits_hold_back_and_return() {
-    let mut marks = Marks::default();
     let long = LinkConfig { propagation: Duration::from_ns(1000), ..GEN2_X4 };
     let mut link = Link::new(&long);
     let mut now = Instant::ZERO;
     for _ in 0..2 {
         assert!(link.down.ready(now, 256).has(Class::Posted));
-        let stamp = marks.insert(Mark::new(now));
-        link.down.send(now, write(256), stamp);
+        link.down.send(now, write(256));
         now = link.down.next_ready(now).unwrap();
     }
     assert!(!link.down.ready(now, 256).has(Class::Posted), "no header credits");

@@ -218,12 +218,12 @@ impl Transport {
         }
     }
 
-    /// Sends bytes for which there is room.
+    /// Sends bytes for which there is room, with so many TLPs in them.
     pub fn send(
         &mut self,
         now: Instant,
         end: End,
-        bytes: Vec<u8>,
+        (bytes, tlps): (Vec<u8>, usize),
         network: &mut Network,
         kernel: &mut Kernel,
     ) {
@@ -234,7 +234,7 @@ impl Transport {
                 kernel.arm_by(station, now);
             }
             Self::Raw { places, encapsulation } => {
-                let chunk = encapsulation.wrap(bytes);
+                let chunk = encapsulation.wrap(bytes, tlps);
                 let station = network.raw_send(now, places[end as usize], chunk);
                 kernel.arm_by(station, now);
             }

@@ -1,153 +1,60 @@
 //! Which TLP is where in one direction of a link's byte stream: for the
-//! account of time alone. TLPs of a class never overtake each other, neither
-//! in the queues of the switch nor in the stream.
+//! account of time alone.
 
 use crate::kernel::pop_if;
-use crate::measure::{Marks, Segment, Stamp};
+use crate::measure::{Journeys, Segment};
 use std::collections::VecDeque;
 use wire::Instant;
-use wire::frame::{HEADER, Header, Kind};
-use wire::tlp::{Class, total_length};
+use wire::frame::{FrameReport, Kind};
+use wire::tlp::Mark;
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Stream {
-    waiting: [VecDeque<Stamp>; 3],
-    /// TLPs in the stream: offset of their end.
-    sent: VecDeque<(u64, Class, Stamp)>,
-    arrived: [VecDeque<Stamp>; 3],
-    sent_bytes: u64,
-    received_bytes: u64,
+    /// TLPs in the stream, and where they end.
+    sent: VecDeque<(Mark, u64)>,
+    received: u64,
     /// Frames that carried TLPs, and the TLPs.
     pub frames: u64,
     pub tlps: u64,
 }
 
 impl Stream {
-    /// A TLP was queued for the tunnel.
-    pub fn queued(&mut self, class: Class, stamp: Stamp) {
-        self.waiting[class.index()].push_back(stamp);
-    }
-
-    /// Whole frames leave the tunnel.
-    pub fn transmitted(&mut self, now: Instant, bytes: &[u8], marks: &mut Marks) {
-        let mut at = 0;
-        while let Some(header) = bytes[at..].first_chunk::<HEADER>() {
-            let header = Header::decode(*header).expect("our own frame");
-            let end = at + HEADER + usize::from(header.length);
-            if header.kind == Kind::Tlps {
-                self.frames += 1;
-                self.tlps_in(now, bytes, at + HEADER..end, marks);
-            }
-            at = end;
+    /// A frame leaves the tunnel.
+    pub fn transmitted(&mut self, now: Instant, frame: &FrameReport, journeys: &mut Journeys) {
+        self.frames += u64::from(frame.header.kind == Kind::Tlps);
+        self.tlps += frame.marks.len() as u64;
+        for (mark, _) in &frame.marks {
+            journeys.advance(*mark, now, Segment::TunnelQueue);
         }
-        self.sent_bytes += bytes.len() as u64;
+        self.sent.extend(&frame.marks);
     }
 
-    fn tlps_in(
+    /// `bytes` more of the stream have arrived.
+    pub fn received(&mut self, bytes: usize) {
+        self.received += bytes as u64;
+    }
+
+    /// The mark of the next TLP that has come as a whole; `way` says how its
+    /// last bytes spent their time until `now`.
+    pub fn arrived(
         &mut self,
         now: Instant,
-        bytes: &[u8],
-        range: std::ops::Range<usize>,
-        marks: &mut Marks,
-    ) {
-        let mut at = range.start;
-        while at < range.end {
-            let class = class_of(bytes[at]);
-            at += total_length(&bytes[at..range.end]).expect("our own TLP");
-            self.tlps += 1;
-            if let Some(stamp) = self.waiting[class.index()].pop_front() {
-                marks.advance(stamp, now, Segment::TunnelQueue);
-                self.sent.push_back((self.sent_bytes + at as u64, class, stamp));
-            }
-        }
-    }
-
-    /// `bytes` more of the stream have arrived; `way` says how the last of
-    /// them spent its time.
-    pub fn received(
-        &mut self,
-        now: Instant,
-        bytes: usize,
         way: &[(Instant, Segment)],
-        marks: &mut Marks,
-    ) {
-        self.received_bytes += bytes as u64;
-        while let Some((_, class, stamp)) =
-            pop_if(&mut self.sent, |(end, ..)| *end <= self.received_bytes)
-        {
-            for (at, segment) in way {
-                marks.advance(stamp, *at, *segment);
-            }
-            let carrier = way.first().is_some_and(|(_, first)| *first == Segment::Carrier);
-            marks.advance(stamp, now, if carrier { Segment::Carrier } else { Segment::Tcp });
-            self.arrived[class.index()].push_back(stamp);
+        journeys: &mut Journeys,
+    ) -> Option<Mark> {
+        let (mark, _) = pop_if(&mut self.sent, |(_, end)| *end <= self.received)?;
+        for (at, segment) in way {
+            journeys.advance(mark, *at, *segment);
         }
-    }
-
-    /// A TLP of this class came out of the tunnel.
-    pub fn delivered(&mut self, class: Class) -> Option<Stamp> {
-        self.arrived[class.index()].pop_front()
+        let carrier = way.first().is_some_and(|(_, first)| *first == Segment::Carrier);
+        journeys.advance(mark, now, if carrier { Segment::Carrier } else { Segment::Tcp });
+        Some(mark)
     }
 
     /// The link went down or was reset: TLPs on their way are forgotten.
-    pub fn clear(&mut self, marks: &mut Marks) {
-        let sent = self.sent.drain(..).map(|(.., stamp)| stamp);
-        for stamp in sent {
-            marks.remove(stamp);
-        }
-        for queue in self.waiting.iter_mut().chain(&mut self.arrived) {
-            queue.drain(..).for_each(|stamp| {
-                marks.remove(stamp);
-            });
-        }
-        self.sent_bytes = 0;
-        self.received_bytes = 0;
-    }
-}
-
-/// From Fmt and Type (PCIe Base 4.0, table 2-3).
-fn class_of(first: u8) -> Class {
-    let data = first & 0x40 != 0;
-    match first & 0x1f {
-        0b01010 => Class::Completion,
-        kind if kind & 0b10000 != 0 => Class::Posted,
-        0 if data => Class::Posted,
-        _ => Class::NonPosted,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use bytes::Bytes;
-    use wire::tlp::{Completion, MemoryRequest, Packet, Status, Tlp};
-    use wire::{Bdf, Tag};
-
-    #[test]
-    fn the_class_is_in_the_first_byte() {
-        let id = Bdf::default();
-        let completion = Completion {
-            completer: id,
-            requester: id,
-            tag: Tag::default(),
-            status: Status::Success,
-            byte_count: 4,
-            lower_address: 0,
-            byte_count_modified: false,
-        };
-        for address in [0x1000, 1 << 40] {
-            let request = MemoryRequest::for_bytes(id, Tag::default(), address, 4).unwrap();
-            for tlp in [
-                Tlp::memory_read(request),
-                Tlp::memory_write(request, Bytes::from_static(&[0; 4])),
-                Tlp::completion(completion),
-                Tlp::new(Packet::Completion(completion), Bytes::from_static(&[0; 4])),
-            ] {
-                let mut bytes = Vec::new();
-                tlp.encode(&mut bytes);
-                assert_eq!(class_of(bytes[0]), tlp.class(), "{tlp:?}");
-            }
-        }
+    pub fn clear(&mut self, journeys: &mut Journeys) {
+        self.sent.drain(..).for_each(|(mark, _)| journeys.end(mark));
+        self.received = 0;
     }
 }

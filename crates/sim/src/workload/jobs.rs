@@ -220,7 +220,7 @@ impl Jobs {
             }
             let io = Io {
                 op: if place.write { Op::Write } else { Op::Read },
-                nsid: 1,
+                nsid: self.fio.nsid,
                 slba: part.offset / BLOCK,
                 blocks: (part.length / BLOCK) as u32,
                 buffer,

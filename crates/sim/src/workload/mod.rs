@@ -89,6 +89,8 @@ pub struct Fio {
     /// (RAID0); a multiple of 512. 0 gives each job one drive: job n drive n
     /// modulo the number of drives.
     pub stripe: usize,
+    /// The namespace of each drive that is worked on.
+    pub nsid: u32,
 }
 
 impl Fio {
@@ -114,6 +116,7 @@ impl Fio {
             runtime: None,
             rate: None,
             stripe: 0,
+            nsid: 1,
         }
     }
 }
@@ -173,6 +176,11 @@ impl Workload {
             }
             Self::ConfigReads { .. } | Self::Replay(_) => None,
         }
+    }
+
+    /// The namespace of each drive whose contents it knows.
+    pub fn nsid(&self) -> u32 {
+        self.fio().map_or(1, |fio| fio.nsid)
     }
 
     /// I/O queue pairs that it uses of each drive.

@@ -7,6 +7,7 @@ use super::work::{Tally, Work, Written};
 use super::{SoftwareConfig, Workload};
 use crate::kernel::Rng;
 use crate::measure::{Latency, Tracker};
+use crate::node::earliest;
 use nvme::initiator::{Driver, QueueMemory};
 use pcie::enumerate::Node;
 use pcie::software::Task;
@@ -14,7 +15,7 @@ use pcie::{Bus, Ram};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use wire::{Bdf, Instant};
+use wire::{Bdf, Duration, Instant};
 
 enum Stage {
     /// Links are not up yet.
@@ -63,6 +64,9 @@ pub(crate) struct Software {
     returns: Vec<(usize, Return)>,
     /// Of drives that came from other hosts.
     learnt: Vec<(usize, Learnt)>,
+    /// The interrupt wires, and when software looks again because of one.
+    wires: [bool; 4],
+    next_look: Instant,
 }
 
 /// What another host wrote to a drive before it came here.
@@ -107,6 +111,8 @@ impl Software {
             away: BTreeMap::new(),
             returns: Vec::new(),
             learnt: Vec::new(),
+            wires: [false; 4],
+            next_look: Instant::ZERO,
         }
     }
 
@@ -249,8 +255,37 @@ impl Software {
         }
     }
 
+    /// An interrupt wire of the root port changed its level.
+    pub fn wire(&mut self, wire: u8, level: bool) {
+        self.wires[usize::from(wire)] = level;
+    }
+
+    /// A wire does not say which queue of which drive it is for: software looks
+    /// at all of them, and again while the wire is asserted.
+    fn look_for_wires(&mut self, now: Instant, tracker: &mut Tracker) -> Option<Instant> {
+        let Stage::Working(work) = &mut self.stage else { return None };
+        if self.wires == [false; 4] {
+            return None;
+        }
+        if self.next_look <= now {
+            self.next_look = now + LOOK;
+            for (drive, queue) in (0..self.nodes.len())
+                .flat_map(|drive| (0..self.workload.queues()).map(move |queue| (drive, queue)))
+            {
+                tracker.interrupted(now, drive as u16, queue + 1);
+                work.announced(now, drive, usize::from(queue));
+            }
+        }
+        Some(self.next_look)
+    }
+
     /// Does what can be done now; yields when to be woken.
     pub fn run(&mut self, now: Instant, tracker: &mut Tracker) -> Option<Instant> {
+        let look = self.look_for_wires(now, tracker);
+        earliest([look, self.go_on(now, tracker)])
+    }
+
+    fn go_on(&mut self, now: Instant, tracker: &mut Tracker) -> Option<Instant> {
         if !self.returns.is_empty() {
             self.bring_back(now, tracker);
         }
@@ -358,6 +393,9 @@ impl Software {
         Ok(Stage::Working(work))
     }
 }
+
+/// An asserted wire interrupts again after this: its handler has run.
+const LOOK: Duration = Duration::from_us(1);
 
 /// Entries of the largest queue.
 const MOST_ENTRIES: usize = 4096;

@@ -4,7 +4,7 @@ use super::config::{Attached, Config, HostConfig, Move, SwitchConfig};
 use super::{Error, Kind, Places, World};
 use crate::drive::DriveConfig;
 use crate::kernel::{Component, Kernel};
-use crate::measure::{Marks, Tracker};
+use crate::measure::{Journeys, Tracker};
 use crate::network::Network;
 use crate::node::{DeviceNode, DriveNode, HostNode, SwitchNode};
 use crate::pcie::Link;
@@ -21,7 +21,7 @@ pub(super) fn build(config: &Config) -> Result<World, Error> {
     check(config)?;
     let mut world = World {
         kernel: Kernel::new(config.seed, config.limits),
-        marks: Marks::default(),
+        journeys: Journeys::default(),
         observer: None,
         kinds: Vec::new(),
         places: Vec::new(),
@@ -59,7 +59,7 @@ pub(super) fn build(config: &Config) -> Result<World, Error> {
     }
     for (number, planned) in config.moves.iter().enumerate() {
         world.moves.push(*planned);
-        world.prepare_move(planned);
+        world.prepare_move(planned, config.hosts[planned.to[0]].workload.nsid());
         world.add(Kind::Move(number));
     }
     Ok(world)
@@ -79,6 +79,12 @@ fn check(config: &Config) -> Result<(), Error> {
         if let Attached::Switch(switch) = &host.attached {
             check_ports(config, number, switch)?;
         }
+        let last = host.drives().iter().map(|drive| drive.sizes().count()).min().unwrap_or(0);
+        if !(1..=last).contains(&(host.workload.nsid() as usize)) {
+            return fail(format!(
+                "host {number}: each of its drives has the namespace of its work"
+            ));
+        }
         if host.root.memory < 1 << 20 || host.root.memory > 3 << 30 {
             return fail(format!("host {number}: memory of 1 MiB to 3 GiB"));
         }
@@ -88,7 +94,7 @@ fn check(config: &Config) -> Result<(), Error> {
         }
     }
     for (number, drive) in config.drives().enumerate() {
-        if drive.size == 0 || !drive.size.is_multiple_of(4096) {
+        if drive.sizes().any(|size| size == 0 || !size.is_multiple_of(4096)) {
             return fail(format!("drive {number}: its size is a multiple of 4096"));
         }
         if !drive.read_request.is_power_of_two() || !(128..=4096).contains(&drive.read_request) {
@@ -119,6 +125,11 @@ fn check_move(config: &Config, planned: &Move) -> Result<(), &'static str> {
     };
     if here != there || first == second {
         return Err("both ports lead to one station, from two");
+    }
+    let [one, other] =
+        [planned.from, planned.to].map(|[host, _]| config.hosts[host].workload.nsid());
+    if one != other {
+        return Err("both hosts work on one namespace");
     }
     let again = |other: &&Move| other.from == planned.from || other.to == planned.to;
     if config.moves.iter().filter(again).count() > 1 {
@@ -192,8 +203,9 @@ impl World {
             Attached::Direct(drive) => (self.add_drive(number, 0, queues, drive, None), None),
             Attached::Switch(switch) => self.add_switch(number, queues, switch),
         };
-        let drives = first..self.drives.len();
-        let patterns = self.drives[drives.clone()].iter().map(DriveNode::pattern).collect();
+        let (drives, nsid) = (first..self.drives.len(), config.workload.nsid());
+        let patterns =
+            self.drives[drives.clone()].iter().map(|drive| drive.pattern(nsid)).collect();
         let (bus, ram) = HostNode::parts(&config.root);
         let rng = self.kernel.rng(&format!("host {number}"));
         let mut software = Software::new(

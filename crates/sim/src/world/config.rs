@@ -71,6 +71,16 @@ pub struct HostConfig {
     pub attached: Attached,
 }
 
+impl HostConfig {
+    /// Its drives.
+    pub fn drives(&self) -> Vec<&DriveConfig> {
+        match &self.attached {
+            Attached::Direct(drive) => vec![drive],
+            Attached::Switch(switch) => switch.ports.iter().map(|port| &port.drive).collect(),
+        }
+    }
+}
+
 /// What is below a root port.
 #[derive(Clone, Debug)]
 pub enum Attached {
@@ -117,9 +127,6 @@ pub struct PortConfig {
 impl Config {
     /// All drives, host by host in the order of ports.
     pub fn drives(&self) -> impl Iterator<Item = &DriveConfig> {
-        self.hosts.iter().flat_map(|host| match &host.attached {
-            Attached::Direct(drive) => vec![drive],
-            Attached::Switch(switch) => switch.ports.iter().map(|port| &port.drive).collect(),
-        })
+        self.hosts.iter().flat_map(HostConfig::drives)
     }
 }

@@ -14,7 +14,7 @@ macro_rules! context {
         Context {
             now: $world.kernel.now(),
             kernel: &mut $world.kernel,
-            marks: &mut $world.marks,
+            journeys: &mut $world.journeys,
             tracker: &mut $world.trackers[$host],
             observer: &mut $world.observer,
         }
@@ -52,6 +52,9 @@ impl World {
                     }
                     self.note_begin();
                 }
+                if self.hosts[host].take_reset() {
+                    self.reset_below(below);
+                }
                 next
             }
             Kind::Switch(switch) => self.run_switch(switch),
@@ -83,6 +86,17 @@ impl World {
         // Others may have armed it while it ran: never for its own past.
         self.kernel.arm_or_disarm(component, next);
         Ok(())
+    }
+
+    /// What is below a root port is reset.
+    fn reset_below(&mut self, below: Component) {
+        let now = self.kernel.now();
+        match self.kinds[below.index()] {
+            Kind::Switch(switch) => self.switches[switch].hot_reset(now),
+            Kind::Drive(drive) => self.drives[drive].hot_reset(now),
+            _ => unreachable!("a switch or a drive is below a root port"),
+        }
+        self.kernel.arm_by(below, now);
     }
 
     /// A device node loses its power, or gets it back.

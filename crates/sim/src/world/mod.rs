@@ -14,12 +14,13 @@ pub use preset::READS_IN_FLIGHT;
 pub use report::{HostReport, LinkReport, Report, TunnelReport};
 
 use crate::kernel::{Component, Kernel, LimitReached};
-use crate::measure::{Latency, Load, Marks, Observer, Point, Tracker};
+use crate::measure::{Journeys, Latency, Load, Observer, Point, Tracker};
 use crate::network::Network;
 use crate::node::{DeviceNode, DriveNode, HostNode, SwitchNode};
 use crate::pcie::Link;
 use crate::transport::{End, Stream, Transport};
 use crate::workload::BootError;
+use pcie::Bus;
 use switch::tunnel::Tunnel;
 use thiserror::Error;
 use wire::Instant;
@@ -99,7 +100,7 @@ struct Base {
 /// See the module.
 pub struct World {
     kernel: Kernel,
-    marks: Marks,
+    journeys: Journeys,
     observer: Option<Box<dyn Observer>>,
     kinds: Vec<Kind>,
     places: Vec<Places>,
@@ -140,6 +141,17 @@ impl World {
     /// Lets somebody watch.
     pub fn observe(&mut self, observer: Box<dyn Observer>) {
         self.observer = Some(observer);
+    }
+
+    /// Runs a program on a host beside its workload: what it is handed is a bus
+    /// of its own. Nobody waits for its end.
+    pub fn run_program<T: Future<Output = ()> + 'static>(
+        &mut self,
+        host: usize,
+        program: impl FnOnce(Bus) -> T,
+    ) {
+        self.hosts[host].run_program(program);
+        self.kernel.arm_by(self.places[host].host, self.kernel.now());
     }
 
     /// Runs until every workload is done.
@@ -242,7 +254,7 @@ impl World {
 
     /// TLPs on links and in tunnels now.
     pub fn tlps_in_flight(&self) -> usize {
-        self.marks.in_use()
+        self.journeys.in_use()
     }
 
     /// TCP segments with data, and data frames of raw Ethernet, that were sent

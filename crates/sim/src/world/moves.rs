@@ -13,12 +13,12 @@ impl World {
 
     /// Until it goes, the device node knows nothing of the second host, which
     /// knows what the drive holds.
-    pub(super) fn prepare_move(&mut self, planned: &Move) {
+    pub(super) fn prepare_move(&mut self, planned: &Move, nsid: u32) {
         let [first, second] = [planned.from, planned.to].map(|place| self.link_of(place));
         self.devices[second].stay_away();
         let drive = &self.drives[self.device_drives[first]];
         let [host, port] = planned.to;
-        self.hosts[host].software.holds(port, drive.pattern());
+        self.hosts[host].software.holds(port, drive.pattern(nsid));
         if drive.is_volatile() {
             self.hosts[host].software.ask_for_contents();
         }

@@ -1,6 +1,6 @@
 //! Equal flows get equal shares, and together all there is.
 
-use crate::network::*;
+use crate::congestion::network::*;
 use sim::flows::jain;
 use wire::Duration;
 

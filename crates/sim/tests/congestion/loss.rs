@@ -1,6 +1,6 @@
 //! Random loss: of the wire, not of a queue.
 
-use crate::network::*;
+use crate::congestion::network::*;
 use sim::ethernet::random::Probability;
 use sim::flows::FlowsReport;
 use wire::Duration;

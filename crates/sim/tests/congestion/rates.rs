@@ -1,6 +1,6 @@
 //! Rate limits, and frames of other lengths.
 
-use crate::network::*;
+use crate::congestion::network::*;
 use sim::flows::jain;
 use wire::Duration;
 

@@ -1,6 +1,6 @@
 //! A bottleneck that goes from 10 to 2 Gb/s and back.
 
-use crate::network::*;
+use crate::congestion::network::*;
 use sim::ethernet::Rate;
 use sim::ethernet::port::RateStep;
 use sim::flows::{BOTTLENECK, star};

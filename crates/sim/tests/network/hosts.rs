@@ -7,7 +7,7 @@ use sim::ethernet::{Frame, Tag};
 use sim::tcp::{Config, Host, Input, Output, SocketId};
 use wire::{Duration, Instant};
 
-use crate::world::{PORT, ip, mac};
+use crate::network::world::{PORT, ip, mac};
 
 /// Two hosts on a line without length; `seen` gets every frame.
 struct Pair {

@@ -8,7 +8,7 @@ use sim::ethernet::{Random, Rate, bridge, nic, port};
 use tsn::{Clock, Entry, GateControlList, GateStates, Gates};
 use wire::{Duration, Instant};
 
-use crate::world::{Plan, World};
+use crate::network::world::{Plan, World};
 
 fn data(length: usize) -> Bytes {
     let mut random = Random::new(length as u64);

@@ -1,6 +1,6 @@
 //! Policies of aggregation, the rate limit, and turns, in whole simulations.
 
-use crate::worlds::*;
+use crate::simulation::worlds::*;
 use sim::drive::Timing;
 use sim::ethernet::{Rate, bridge};
 use sim::measure::{Observer, Point};
@@ -10,7 +10,7 @@ use sim::{Config, World};
 use std::cell::RefCell;
 use std::rc::Rc;
 use switch::aggregate::Policy;
-use wire::frame::{HEADER, Header};
+use wire::frame::FrameReport;
 use wire::{Duration, Instant};
 
 #[derive(Default)]
@@ -25,13 +25,8 @@ struct Counted {
 struct Segments(Rc<RefCell<Counted>>);
 
 impl Observer for Segments {
-    fn stream(&mut self, _: Instant, _: Point, sent: bool, bytes: &[u8]) {
-        let mut rest = bytes;
-        while let Some(header) = rest.first_chunk::<HEADER>().filter(|_| sent) {
-            let length = usize::from(Header::decode(*header).unwrap().length);
-            rest = &rest[HEADER + length..];
-            self.0.borrow_mut().frames += 1;
-        }
+    fn tunnel_frame(&mut self, _: Instant, _: Point, frame: &FrameReport) {
+        self.0.borrow_mut().frames += u64::from(frame.sent);
     }
 
     fn frame(&mut self, _: Instant, _: Point, bytes: &[u8]) {

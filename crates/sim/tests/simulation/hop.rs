@@ -1,6 +1,6 @@
 //! Aggregation in the bridge before the bottleneck.
 
-use crate::worlds::*;
+use crate::simulation::worlds::*;
 use sim::drive::Timing;
 use sim::ethernet::cable::Faults;
 use sim::ethernet::port::RateStep;

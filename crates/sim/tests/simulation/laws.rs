@@ -1,9 +1,10 @@
 //! What no network may break: latency, utilisation, Little's law.
 
-use crate::worlds::*;
+use crate::simulation::worlds::*;
 use sim::drive::Timing;
 use sim::ethernet::Rate;
 use sim::workload::{Fio, Rw, Workload};
+use sim::world::Attached;
 use sim::{Config, World};
 use wire::{Duration, Instant};
 
@@ -90,6 +91,29 @@ fn the_null_drive_leaves_the_way_alone() {
     // The write buffer's 4.0 us and 0.46 us; what meets on the wire differs by
     // a DLLP.
     assert!((brief - null).abs_diff(4_460) <= 10, "{brief} {null}");
+}
+
+/// What is read is what belongs to this namespace, and was written there.
+#[test]
+fn a_drive_has_its_namespaces_apart() {
+    let mut config = Config::brief_direct(Workload::Fio(fio(Rw::RandRw, 4096, 4)));
+    let Attached::Direct(drive) = &mut config.hosts[0].attached else { panic!("a drive") };
+    drive.more = vec![1 << 20, 2 << 20];
+    let mut digests = Vec::new();
+    for nsid in 1..=3 {
+        let Workload::Fio(work) = &mut config.hosts[0].workload else { panic!("fio's words") };
+        work.nsid = nsid;
+        let report = run(&config);
+        check(&report);
+        assert!(report.hosts[0].verified > 0);
+        digests.push(report.digest);
+    }
+    digests.dedup();
+    assert_eq!(digests.len(), 3, "each has contents of its own");
+    let Workload::Fio(work) = &mut config.hosts[0].workload else { panic!("fio's words") };
+    work.nsid = 4;
+    let error = World::new(&config).map(|_| ()).unwrap_err().to_string();
+    assert!(error.contains("host 0") && error.contains("namespace"), "{error}");
 }
 
 /// What a world holds is what is on its way, however long it has run.

@@ -1,6 +1,6 @@
 //! Limits and contradictions are errors that say which.
 
-use crate::worlds::*;
+use crate::simulation::worlds::*;
 use sim::kernel::{LimitReached, Limits};
 use sim::measure::{Observer, Point};
 use sim::workload::{BootError, Fio, Rw, Workload};

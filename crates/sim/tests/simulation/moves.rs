@@ -1,6 +1,6 @@
 //! Device nodes that go from one host to another while they run.
 
-use crate::worlds::*;
+use crate::simulation::worlds::*;
 use sim::drive::Timing;
 use sim::ethernet::{Rate, bridge};
 use sim::measure::{Observer, Point};

@@ -1,7 +1,7 @@
 //! Device nodes that die and come back, cables that are cut and mended:
 //! everything recovers, or is reported.
 
-use crate::worlds::*;
+use crate::simulation::worlds::*;
 use proptest::prelude::*;
 use sim::drive::Timing;
 use sim::ethernet::{Rate, bridge};

@@ -1,6 +1,6 @@
 //! Every kind of topology: the same digest twice, right data, exact segments.
 
-use crate::worlds::*;
+use crate::simulation::worlds::*;
 use sim::drive::Timing;
 use sim::ethernet::random::Probability;
 use sim::ethernet::traffic::Pattern;

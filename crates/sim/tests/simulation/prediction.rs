@@ -1,7 +1,7 @@
 //! The brief's rows (MLE, "Latency Analysis for NVMe/TSN", section 4): those
 //! that parameters were chosen by, and those that follow.
 
-use crate::worlds::run;
+use crate::simulation::worlds::run;
 use sim::Config;
 use sim::ethernet::Rate;
 use sim::workload::Workload;

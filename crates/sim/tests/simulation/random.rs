@@ -1,6 +1,6 @@
 //! Random small plans: what holds in one holds in all.
 
-use crate::worlds::*;
+use crate::simulation::worlds::*;
 use proptest::prelude::*;
 use sim::Config;
 use sim::drive::Timing;

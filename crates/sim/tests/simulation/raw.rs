@@ -1,6 +1,6 @@
 //! Links over raw Ethernet.
 
-use crate::worlds::*;
+use crate::simulation::worlds::*;
 use sim::drive::Timing;
 use sim::ethernet::cable::Faults;
 use sim::ethernet::random::Probability;

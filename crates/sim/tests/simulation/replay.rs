@@ -1,6 +1,6 @@
 //! Recorded commands, issued again.
 
-use crate::worlds::*;
+use crate::simulation::worlds::*;
 use proptest::prelude::*;
 use sim::ethernet::Rate;
 use sim::measure::{CommandRecord, Observer, Op};

@@ -1,6 +1,6 @@
 //! No TLP is lost, doubled or reordered against the rules of PCIe.
 
-use crate::worlds::*;
+use crate::simulation::worlds::*;
 use sim::ethernet::Rate;
 use sim::measure::{CommandRecord, Observer, Point};
 use sim::workload::{Rw, Workload};

@@ -15,7 +15,7 @@ use pcie::{OrderedQueue, Ready};
 use std::collections::VecDeque;
 use wire::Instant;
 use wire::frame::Grant;
-use wire::tlp::{Class, Tlp};
+use wire::tlp::{Class, Mark, Tlp};
 
 /// Packets that may wait in one class.
 const MOST_PACKETS: usize = 4096;
@@ -130,8 +130,14 @@ impl Aggregate {
     }
 
     /// Moves TLPs to the end of `frame` while they fit in `room` bytes and the
-    /// policy lets them share it, and says how many.
-    pub fn fill(&mut self, frame: &mut Vec<u8>, room: usize) -> usize {
+    /// policy lets them share it, and says how many. `each` is told their marks
+    /// and bytes.
+    pub fn fill(
+        &mut self,
+        frame: &mut Vec<u8>,
+        room: usize,
+        mut each: impl FnMut(Mark, &[u8]),
+    ) -> usize {
         let (start, mut count) = (frame.len(), 0);
         loop {
             let allowed = self.allowed();
@@ -140,7 +146,9 @@ impl Aggregate {
             if frame.len() - start + next.wire_length() + beside > room {
                 return count;
             }
-            self.pop(allowed).encode(frame);
+            let (tlp, at) = (self.pop(allowed), frame.len());
+            tlp.encode(frame);
+            each(tlp.mark, &frame[at..]);
             count += 1;
             if self.policy == Policy::PerTlp {
                 return count;
@@ -202,6 +210,11 @@ impl Aggregate {
     /// Whether nothing waits.
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty()
+    }
+
+    /// The marks of what waits.
+    pub fn marks(&self) -> impl Iterator<Item = Mark> {
+        self.queue.marks()
     }
 
     /// Forgets what waits; credits stay as they are. Says how many posted

@@ -1,201 +1,57 @@
 //! One end of a link: a byte stream that is a frame stream that is two
 //! directions of TLPs under credit.
 //!
+//! A [`Session`] is what both ends agree on about TLPs, a [`Path`] is the
+//! connection that brings it there. [`Tunnel`] puts one of each together: a
+//! lost path ends the session.
+//!
 //! A state machine: [`Tunnel::handle`], then [`Tunnel::poll`] until it yields
 //! [`Output::Timeout`]. TLPs go in by [`Tunnel::push`] and come out by
 //! [`Tunnel::pop`], which is what returns credits to the far side.
 
+mod account;
 mod cause;
-mod inbound;
-mod outbound;
+mod frames;
+mod io;
+mod path;
 mod receiver;
+mod report;
 mod resets;
+mod session;
+mod settings;
 #[cfg(test)]
 mod tests;
 
 use crate::aggregate::{Aggregate, Policy};
-use bytes::{Bytes, BytesMut};
+use account::Account;
+pub use account::Counters;
+use bytes::Bytes;
 pub use cause::Cause;
+pub use io::{Input, Output};
+use path::Path;
 use pcie::Ready;
-use receiver::Receiver;
-use resets::{Asked, Wanted};
+pub use report::Report;
+use session::Session;
+pub use settings::Settings;
 use std::collections::VecDeque;
-use std::fmt;
-use wire::frame::{self, Control, Grant, Hello, Kind, Moved, Reject, Role};
+use wire::Instant;
+use wire::frame::{Control, FrameReport, Header, Kind, Moved, Reject};
 use wire::tlp::{Class, Tlp};
-use wire::{Duration, Instant};
-
-/// What one end of a link decides.
-#[derive(Clone, Copy, Debug)]
-pub struct Settings {
-    /// Which end this is.
-    pub role: Role,
-    /// Largest TLP payload taken, in bytes: a power of two, 128 to 4096.
-    pub max_payload: u16,
-    /// A number that is new with every start of the process.
-    pub instance: u64,
-    /// How much the far side may have sent that is not consumed, by class.
-    pub window: [Grant; 3],
-    /// Sends something at least this often.
-    pub keepalive: Duration,
-    /// Gives the link up when nothing came for this long. Below the root
-    /// complex's completion timeout.
-    pub loss_limit: Duration,
-    /// Bytes of payload in one frame at most.
-    pub max_frame: usize,
-    /// When TLPs that wait leave.
-    pub aggregation: Policy,
-    /// Bytes that the transport's encapsulation adds to each TLP; they count
-    /// against a frame's room. Ours add none.
-    pub tlp_overhead: usize,
-    /// The group that a host belongs to; 0: none. Devices may be moved from one
-    /// to another.
-    pub group: u16,
-}
-
-impl Settings {
-    /// For one end: 1024 TLPs and 1 MiB a class, keepalive every 100 ms, link
-    /// lost after 800 ms.
-    pub fn new(role: Role, instance: u64) -> Self {
-        let bulk = Grant { headers: 1024, data: (1 << 20) / 16 };
-        Self {
-            role,
-            max_payload: 4096,
-            instance,
-            window: [bulk, Grant { headers: 1024, data: 1024 }, bulk],
-            keepalive: Duration::from_ms(100),
-            loss_limit: Duration::from_ms(800),
-            max_frame: 32 << 10,
-            aggregation: Policy::Adaptive,
-            tlp_overhead: 0,
-            group: 0,
-        }
-    }
-}
-
-/// What happens to a link.
-#[derive(Clone, Debug)]
-pub enum Input {
-    /// The network connection stands.
-    Connected,
-    /// Bytes of the stream, in order, cut anywhere.
-    Received(Bytes),
-    /// The network takes this many bytes now.
-    CanTransmit {
-        /// Bytes.
-        bytes: usize,
-    },
-    /// The network connection is gone.
-    Disconnected,
-}
-
-/// What a link wants.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Output {
-    /// Bytes for the network: whole frames; a single one with
-    /// [`Policy::PerTlp`].
-    Transmit(Vec<u8>),
-    /// The greeting is over: TLPs flow.
-    Up(Hello),
-    /// The far side wants a hot reset; answer with [`Tunnel::reset_done`].
-    Reset,
-    /// An echo came back.
-    EchoReply(u64),
-    /// A probe wants the device to belong to this group; answer with
-    /// [`Tunnel::answer_move`].
-    Move(u16),
-    /// The answer to [`Tunnel::move_to`].
-    Moved(Moved),
-    /// The link is down; close the connection. Queued TLPs are gone.
-    Down(Cause),
-    /// Nothing more now; call again after an input or at this time.
-    Timeout(Option<Instant>),
-}
 
 /// Control frames that wait to be sent, and questions that wait for an answer,
 /// before the far side is too fast, or too slow.
 const MOST_WAITING: usize = 64;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    /// No connection.
-    Idle,
-    /// Connected, the far side's greeting is awaited.
-    Greeting,
-    /// TLPs flow.
-    Up,
-    /// Given up; waits for the connection to go.
-    Closing,
-}
-
-/// Counters of one end, over all connections that it had.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// How often the link came up.
-    pub connections: u64,
-    /// TLP frames sent.
-    pub frames_sent: u64,
-    /// TLPs sent.
-    pub tlps_sent: u64,
-    /// Bytes sent, headers included.
-    pub bytes_sent: u64,
-    /// TLP frames received.
-    pub frames_received: u64,
-    /// TLPs received.
-    pub tlps_received: u64,
-    /// Bytes received, headers included.
-    pub bytes_received: u64,
-}
-
-impl fmt::Display for Counters {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "sent {} TLPs in {} frames, {} bytes; received {} TLPs in {} frames, {} bytes; \
-             connections: {}",
-            self.tlps_sent,
-            self.frames_sent,
-            self.bytes_sent,
-            self.tlps_received,
-            self.frames_received,
-            self.bytes_received,
-            self.connections
-        )
-    }
-}
-
 /// See the module.
 #[derive(Debug)]
 pub struct Tunnel {
     settings: Settings,
-    state: State,
-    /// The far side measures, and moves devices; it has no TLPs.
-    probed: bool,
-    stream: BytesMut,
-    queue: Aggregate,
-    receiver: Receiver,
-    /// Control frames to send.
-    control: VecDeque<Control>,
+    path: Path,
+    session: Session,
     outputs: VecDeque<Output>,
-    room: usize,
-    next_sequence: u32,
-    expected: u32,
-    acknowledged: u32,
-    unacknowledged_frames: u32,
-    last_sent: Instant,
-    last_heard: Instant,
-    /// Since when posted requests or completions wait and none leaves.
-    stuck: Option<Instant>,
-    /// Resets that this end asked for: TLPs of before are dropped until then.
-    asked: Asked,
-    /// Resets that the far side wants: what it sent behind one waits until it
-    /// is done.
-    wanted: Wanted,
-    /// Moves asked for that have no answer yet.
-    moves: u32,
     /// Posted TLPs that waited to be sent when the link went down.
     posted_lost: u64,
-    counters: Counters,
+    account: Account,
 }
 
 impl Tunnel {
@@ -203,26 +59,11 @@ impl Tunnel {
     pub fn new(settings: Settings) -> Self {
         Self {
             settings,
-            state: State::Idle,
-            probed: false,
-            stream: BytesMut::new(),
-            queue: Aggregate::default(),
-            receiver: Receiver::new(settings.window),
-            control: VecDeque::new(),
+            path: Path::new(settings),
+            session: Session::new(settings),
             outputs: VecDeque::new(),
-            room: 0,
-            next_sequence: 0,
-            expected: 0,
-            acknowledged: 0,
-            unacknowledged_frames: 0,
-            last_sent: Instant::ZERO,
-            last_heard: Instant::ZERO,
-            stuck: None,
-            asked: Asked::default(),
-            wanted: Wanted::default(),
-            moves: 0,
             posted_lost: 0,
-            counters: Counters::default(),
+            account: Account::default(),
         }
     }
 
@@ -230,159 +71,222 @@ impl Tunnel {
     pub fn handle(&mut self, now: Instant, input: Input) {
         match input {
             Input::Connected => self.connected(now),
+            Input::Mark(mark) => self.path.marks.push_back(mark),
             Input::Received(bytes) => {
-                self.last_heard = now;
-                self.counters.bytes_received += bytes.len() as u64;
+                self.path.heard(now);
+                self.account.counters.bytes_received += bytes.len() as u64;
                 if let Err(cause) = self.received(bytes) {
                     self.close(cause);
                 }
             }
-            Input::CanTransmit { bytes } => self.room = bytes,
-            Input::Disconnected => self.disconnected(),
+            Input::CanTransmit { bytes } => self.path.room = bytes,
+            Input::Disconnected => {
+                self.close(Cause::Disconnected);
+                self.path.disconnected();
+            }
         }
     }
 
     fn connected(&mut self, now: Instant) {
-        *self = Self { counters: self.counters, ..Self::new(self.settings) };
-        self.state = State::Greeting;
-        self.last_heard = now;
-        self.last_sent = now;
-        // The device answers; the host and probes speak first.
-        if self.settings.role != Role::Device {
-            self.greet();
-        }
+        self.end();
+        self.path = Path::connected(self.settings, now);
+        self.session = Session::new(self.settings);
+        self.outputs.clear();
+        self.posted_lost = 0;
     }
 
-    fn greet(&mut self) {
-        self.control.push_back(Control::Hello(Hello {
-            version: frame::VERSION,
-            role: self.settings.role,
-            max_payload: self.settings.max_payload,
-            group: if self.settings.role == Role::Host { self.settings.group } else { 0 },
-            instance: self.settings.instance,
-            credits: self.settings.window,
-        }));
-    }
-
-    fn disconnected(&mut self) {
-        if matches!(self.state, State::Greeting | State::Up) {
-            self.close(Cause::Disconnected);
-        }
-        self.state = State::Idle;
-        self.room = 0;
+    /// The session ends with its path; says how many posted TLPs waited to be
+    /// sent.
+    fn end(&mut self) -> u64 {
+        let posted = self.session.end(&mut self.account);
+        self.account.reports.dropped(self.path.marks.drain(..));
+        posted
     }
 
     /// Gives the link up: what still has to be sent is sent, nothing more is
     /// taken.
     fn close(&mut self, cause: Cause) {
-        if !matches!(self.state, State::Greeting | State::Up) {
+        if self.path.close() {
+            self.posted_lost = self.end();
+            self.outputs.push_back(Output::Down(cause));
+        }
+    }
+
+    fn received(&mut self, bytes: Bytes) -> Result<(), Cause> {
+        if !self.path.is_open() {
+            return Ok(());
+        }
+        let mut bytes = self.path.join(bytes)?;
+        while let Some((header, begin, payload)) = self.path.cut(&mut bytes)? {
+            let reports = &self.account.reports;
+            let mut report = reports.begin(false, header, begin, &payload);
+            let taken = self.frame(header, payload, report.as_mut());
+            self.account.reports.add(report);
+            taken?;
+        }
+        Ok(())
+    }
+
+    fn frame(
+        &mut self,
+        header: Header,
+        payload: Bytes,
+        report: Option<&mut FrameReport>,
+    ) -> Result<(), Cause> {
+        self.session.acknowledge(header.acknowledged)?;
+        if header.kind == Kind::Tlps {
+            if !self.path.is_up() {
+                return Err(Cause::Violation("TLPs before the greeting"));
+            }
+            let marks = &mut self.path.marks;
+            return self.session.take(header, payload, marks, report, &mut self.account);
+        }
+        let control = self.path.decode(header.kind, &payload)?;
+        let output = if !self.path.is_up() {
+            let hello = self.path.greeted(control)?;
+            self.session.begin(hello.credits);
+            self.account.counters.connections += 1;
+            Some(Output::Up(hello))
+        } else if session::has(&control) {
+            self.session.control(control, &mut self.account)?
+        } else {
+            self.path.control(control, self.outputs.len())?
+        };
+        self.outputs.extend(output);
+        Ok(())
+    }
+
+    /// The next thing this end wants. One frame is made for each call while
+    /// the network has room.
+    pub fn poll(&mut self, now: Instant) -> Output {
+        if let Some(output) = self.outputs.pop_front() {
+            return output;
+        }
+        self.watch(now);
+        if self.is_up() {
+            self.session.speak(self.path.control.is_empty());
+        }
+        let out = self.path.transmit(now, &mut self.session, &mut self.account);
+        if !out.is_empty() {
+            return Output::Transmit(out);
+        }
+        self.outputs.pop_front().unwrap_or_else(|| Output::Timeout(self.deadline(now)))
+    }
+
+    /// Loss of the link, and signs of life.
+    fn watch(&mut self, now: Instant) {
+        if !self.path.is_open() {
             return;
         }
-        self.state = State::Closing;
-        self.posted_lost = self.queue.clear() as u64;
-        self.receiver.clear();
-        self.outputs.push_back(Output::Down(cause));
+        self.session.watch(now);
+        if now >= self.path.lost_at() {
+            self.close(Cause::Lost);
+        } else if self.session.stuck_at().is_some_and(|at| now >= at) {
+            self.close(Cause::Stuck);
+        } else if now >= self.path.keepalive_at() && self.is_quiet() {
+            self.path.say(Control::Acknowledge);
+        }
+    }
+
+    /// Whether no control frame waits for room.
+    fn is_quiet(&self) -> bool {
+        self.path.control.is_empty() && self.session.control.is_empty()
+    }
+
+    fn deadline(&mut self, now: Instant) -> Option<Instant> {
+        if !self.path.is_open() {
+            return None;
+        }
+        let lost = Some(self.path.lost_at());
+        if !self.is_up() {
+            return lost;
+        }
+        let stuck = self.session.stuck_at();
+        // What waits for room is a sign of life to come.
+        let (keepalive, leaves) = match self.is_quiet() {
+            true => (Some(self.path.keepalive_at()), self.session.leaves_at(now, self.path.room)),
+            false => (None, None),
+        };
+        [lost, stuck, keepalive, leaves].into_iter().flatten().min()
     }
 
     /// Whether TLPs flow.
     pub fn is_up(&self) -> bool {
-        self.state == State::Up
+        self.path.is_up()
     }
 
     /// Which classes of TLPs [`push`](Self::push) takes now; none while the
     /// link is down.
     pub fn ready(&self) -> Ready {
-        if self.is_up() { self.queue.ready() } else { Ready::NONE }
+        if self.is_up() { self.session.queue.ready() } else { Ready::NONE }
     }
 
     /// Queues a TLP for the far side. Dropped if the link is down.
     pub fn push(&mut self, tlp: Tlp) {
-        if self.is_up() {
-            self.queue.push(tlp);
+        match self.is_up() {
+            true => self.session.queue.push(tlp),
+            false => self.account.reports.dropped(std::iter::once(tlp.mark)),
         }
     }
 
     /// Whether TLPs wait for [`pop`](Self::pop).
     pub fn has_received(&self) -> bool {
-        !self.receiver.is_empty()
+        self.session.has_received()
     }
 
     /// The first received TLP of a class.
     pub fn front(&self, class: Class) -> Option<&Tlp> {
-        self.receiver.front(class)
+        self.session.front(class)
     }
 
     /// Takes a received TLP of a class in `ready`, in PCIe order; its credits
     /// go back to the far side. Nothing while a reset that the far side wants
     /// is not done.
     pub fn pop(&mut self, ready: Ready) -> Option<Tlp> {
-        if self.wanted.is_pending() { None } else { self.receiver.pop(ready) }
+        self.session.pop(ready)
     }
 
     /// Asks the far side for a hot reset; everything queued is forgotten, and
     /// what the far side sent before it was reset will be too.
     pub fn reset(&mut self) {
         if self.is_up() {
-            self.queue.clear();
-            self.receiver.clear();
-            // One that has not left yet serves for both.
-            if !self.control.iter().any(|control| control.kind() == Kind::Reset) {
-                self.control.push_back(Control::Reset(self.asked.next()));
-            }
+            self.session.reset(&mut self.account);
         }
     }
 
     /// The reset that [`Output::Reset`] asked for is done.
     pub fn reset_done(&mut self) {
         if self.is_up() {
-            self.queue.clear();
-            if let Some(number) = self.wanted.done() {
-                self.send_latest(Control::ResetDone(number));
-            }
+            self.session.reset_done(&mut self.account);
         }
-    }
-
-    /// Queues a control frame that makes those of its kind which still wait
-    /// needless: a far side that does not read cannot make the queue grow.
-    fn send_latest(&mut self, control: Control) {
-        self.control.retain(|waiting| waiting.kind() != control.kind());
-        self.control.push_back(control);
     }
 
     /// Sends an echo request, if the link is up and the far side still reads.
     pub fn echo(&mut self, number: u64) {
-        if self.is_up() && self.control.len() < MOST_WAITING {
-            self.control.push_back(Control::Echo(number));
+        if self.path.control.len() < MOST_WAITING {
+            self.path.say(Control::Echo(number));
         }
     }
 
     /// Asks a device to belong to a group from now on, if the link is up; an
     /// [`Output::Moved`] follows. Only a probe may.
     pub fn move_to(&mut self, group: u16) {
-        if self.is_up() {
-            self.moves += 1;
-            self.control.push_back(Control::Move(group));
-        }
+        self.path.say(Control::Move(group));
     }
 
     /// Answers an [`Output::Move`].
     pub fn answer_move(&mut self, moved: Moved) {
-        if self.is_up() {
-            self.control.push_back(Control::Moved(moved));
-        }
+        self.path.say(Control::Moved(moved));
     }
 
     /// Tells the far side that the link ends on purpose.
     pub fn goodbye(&mut self) {
-        if self.is_up() {
-            self.control.push_back(Control::Goodbye);
-        }
+        self.path.say(Control::Goodbye);
     }
 
     /// Turns the far side away, whatever it says: this end is in use.
     pub fn turn_away(&mut self, reason: Reject) {
-        if self.state == State::Greeting {
-            self.control.push_back(Control::Reject { reason, version: frame::VERSION });
+        if self.path.turn_away(reason) {
             self.close(Cause::Rejected(reason));
         }
     }
@@ -399,13 +303,24 @@ impl Tunnel {
         std::mem::take(&mut self.posted_lost)
     }
 
+    /// Whether [`poll_report`](Self::poll_report) tells from now on what this
+    /// end does. Who asks for it takes all reports after each input and output.
+    pub fn report_frames(&mut self, on: bool) {
+        self.account.reports.set(on);
+    }
+
+    /// The next thing that this end did.
+    pub fn poll_report(&mut self) -> Option<Report> {
+        self.account.reports.pop()
+    }
+
     /// What was carried on all connections so far.
     pub fn counters(&self) -> Counters {
-        self.counters
+        self.account.counters
     }
 
     /// The queue of TLPs to send.
     pub fn queue(&self) -> &Aggregate {
-        &self.queue
+        &self.session.queue
     }
 }

@@ -2,7 +2,7 @@
 
 use pcie::{OrderedQueue, Ready};
 use wire::frame::Grant;
-use wire::tlp::{Class, Tlp};
+use wire::tlp::{Class, Mark, Tlp};
 
 /// Buffers by class, exactly as large as the credits given.
 #[derive(Debug)]
@@ -43,6 +43,11 @@ impl Receiver {
         self.changed = true;
         self.queue.push(tlp);
         true
+    }
+
+    /// The marks of what waits here.
+    pub fn marks(&self) -> impl Iterator<Item = Mark> {
+        self.queue.marks()
     }
 
     /// Whether nothing waits here.

@@ -7,7 +7,7 @@ mod port;
 mod route;
 
 use crate::downstream::{count_down, earlier};
-use crate::tunnel::{self, Cause, Settings as TunnelSettings, Tunnel};
+use crate::tunnel::{self, Cause, Report, Settings as TunnelSettings, Tunnel};
 use asked::Asked;
 use pcie::config::PcieKind;
 use pcie::{Bridge, Errors, Function, Input, OrderedQueue, Output, Ready, Target};
@@ -127,6 +127,16 @@ impl Upstream {
     /// Measures link `port`: an [`LinkOutput::EchoReply`] will follow.
     pub fn echo(&mut self, port: usize, number: u64) {
         self.ports[port].tunnel.echo(number);
+    }
+
+    /// As [`tunnel::Tunnel::report_frames`], for link `port`.
+    pub fn report_frames(&mut self, port: usize, on: bool) {
+        self.ports[port].tunnel.report_frames(on);
+    }
+
+    /// As [`tunnel::Tunnel::poll_report`], of link `port`.
+    pub fn poll_report(&mut self, port: usize) -> Option<Report> {
+        self.ports[port].tunnel.poll_report()
     }
 
     /// Tells the far side of every link that this end closes on purpose.

@@ -49,15 +49,13 @@ impl Port {
     /// the name of this port, `id`: yields the answer for non-posted requests,
     /// counts the rest.
     pub fn send(&mut self, id: Bdf, tlp: Tlp) -> Option<Tlp> {
-        if self.tunnel.is_up() {
-            self.tunnel.push(tlp);
-            return None;
-        }
-        if tlp.class() == Class::NonPosted {
+        let up = self.tunnel.is_up();
+        if !up && tlp.class() == Class::NonPosted {
             self.errors.unsupported_request += 1;
             return pcie::bridge::refuse(id, &tlp);
         }
-        self.errors.dropped_link_down += 1;
+        self.errors.dropped_link_down += u64::from(!up);
+        self.tunnel.push(tlp);
         None
     }
 }

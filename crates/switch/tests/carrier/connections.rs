@@ -1,6 +1,6 @@
 //! The beginning and the end.
 
-use crate::network::Network;
+use crate::carrier::network::Network;
 use switch::raw::{Cause, Endpoint, Input, Output, Settings, refuse};
 use wire::raw::{Body, Frame, Reason};
 use wire::{Duration, Instant};

@@ -1,6 +1,6 @@
 //! Every chunk exactly once and in order.
 
-use crate::network::{Faults, Network};
+use crate::carrier::network::{Faults, Network};
 use proptest::prelude::*;
 use switch::congestion::Config;
 use switch::raw::Settings;

@@ -1,10 +1,10 @@
 //! Copies through the whole fabric, byte by byte.
 
-use crate::world::build::Plan;
-use crate::world::device::Device;
-use crate::world::link::Shape;
-use crate::world::rng::Rng;
-use crate::world::{Fabric, Happened, Parent, RAM};
+use crate::fabric::world::build::Plan;
+use crate::fabric::world::device::Device;
+use crate::fabric::world::link::Shape;
+use crate::fabric::world::rng::Rng;
+use crate::fabric::world::{Fabric, Happened, Parent, RAM};
 use pcie::dma_test::{self, DmaTest};
 use pcie::enumerate;
 
@@ -57,7 +57,7 @@ fn data_survives_every_payload_and_request_size() {
         fabric.links[0].down.tapped = Some(Vec::new());
         copies(&mut fabric, node.bar(0).unwrap().address, 5, 20);
         for pipe in [&fabric.links[0].up, &fabric.links[0].down] {
-            for tlp in crate::tap::tlps(pipe.tapped.as_ref().unwrap()) {
+            for tlp in crate::fabric::tap::tlps(pipe.tapped.as_ref().unwrap()) {
                 assert!(tlp.data.len() <= node.max_payload, "{tlp:?}");
                 if let wire::tlp::Packet::MemoryRead(read) = tlp.packet {
                     assert!(read.byte_count() <= request);

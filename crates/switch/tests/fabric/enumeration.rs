@@ -1,8 +1,8 @@
 //! What the host finds, and how configuration requests find their way.
 
-use crate::world::build::{Plan, dma};
-use crate::world::link::Shape;
-use crate::world::{Fabric, Parent};
+use crate::fabric::world::build::{Plan, dma};
+use crate::fabric::world::link::Shape;
+use crate::fabric::world::{Fabric, Parent};
 use pcie::enumerate::Hierarchy;
 use wire::Bdf;
 
@@ -118,7 +118,7 @@ fn a_cascade_of_two_switches() {
 fn an_empty_slot_behind_two_switches_answers_at_once() {
     let plan = Plan::default();
     let mut fabric = plan.build(1);
-    let second = crate::world::device::Device::Switch(Box::new(plan.switch(2)));
+    let second = crate::fabric::world::device::Device::Switch(Box::new(plan.switch(2)));
     plan.add(&mut fabric, Parent::Top, 0, second);
     fabric.connect_all();
     let hierarchy = fabric.enumerate();

@@ -1,8 +1,8 @@
 //! Everything that can be refused, lost or broken, and that it is counted.
 
-use crate::world::build::Plan;
-use crate::world::device::{Device, Script};
-use crate::world::{Fabric, Happened, Parent, RAM};
+use crate::fabric::world::build::Plan;
+use crate::fabric::world::device::{Device, Script};
+use crate::fabric::world::{Fabric, Happened, Parent, RAM};
 use bytes::Bytes;
 use pcie::Errors;
 use pcie::config::command;
@@ -264,7 +264,7 @@ fn a_digest_survives_the_way_and_guards_it() {
     guarded.digest = true;
     fabric.script(0).send.push_back(guarded.clone());
     fabric.pass(Duration::from_us(10));
-    let sent = crate::tap::tlps(fabric.links[0].up.tapped.as_ref().unwrap());
+    let sent = crate::fabric::tap::tlps(fabric.links[0].up.tapped.as_ref().unwrap());
     assert_eq!(sent, [guarded.clone()]);
     assert_eq!(fabric.memory(0, 4), [1, 2, 3, 4]);
     // A byte of the payload changes on the way.

@@ -1,6 +1,6 @@
 //! The operation lists that fuzzing uses, from random bytes.
 
-use crate::world::operations::run_operations;
+use crate::fabric::world::operations::run_operations;
 use proptest::prelude::*;
 
 proptest! {

@@ -1,9 +1,9 @@
 //! Interrupt wires through the switches, and message-signalled interrupts
 //! behind the data they announce.
 
-use crate::world::build::Plan;
-use crate::world::link::Shape;
-use crate::world::{Fabric, Happened, RAM};
+use crate::fabric::world::build::Plan;
+use crate::fabric::world::link::Shape;
+use crate::fabric::world::{Fabric, Happened, RAM};
 use pcie::dma_test::{control, register};
 use pcie::enumerate::{self, Node};
 use wire::Duration;

@@ -1,8 +1,8 @@
 //! A device that takes nothing, or that its host memory does not answer, holds
 //! up nobody behind another port.
 
-use crate::world::build::Plan;
-use crate::world::{Fabric, Happened, RAM};
+use crate::fabric::world::build::Plan;
+use crate::fabric::world::{Fabric, Happened, RAM};
 use pcie::Ready;
 use pcie::dma_test::{control, register};
 use pcie::enumerate::Node;

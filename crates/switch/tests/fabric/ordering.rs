@@ -1,8 +1,8 @@
 //! Who may pass whom: PCIe Base 4.0, table 2-40, across the wire.
 
-use crate::world::build::Plan;
-use crate::world::link::Shape;
-use crate::world::{Fabric, Happened, RAM};
+use crate::fabric::world::build::Plan;
+use crate::fabric::world::link::Shape;
+use crate::fabric::world::{Fabric, Happened, RAM};
 use bytes::Bytes;
 use pcie::dma_test::register;
 use pcie::enumerate::Node;

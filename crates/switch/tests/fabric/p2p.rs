@@ -1,9 +1,9 @@
 //! Endpoint to endpoint: refused unless allowed, and then routed by the switch.
 
-use crate::world::build::Plan;
-use crate::world::link::Shape;
-use crate::world::rng::Rng;
-use crate::world::{Fabric, Happened, RAM};
+use crate::fabric::world::build::Plan;
+use crate::fabric::world::link::Shape;
+use crate::fabric::world::rng::Rng;
+use crate::fabric::world::{Fabric, Happened, RAM};
 use pcie::dma_test::register;
 use wire::Duration;
 

@@ -1,10 +1,10 @@
 //! Random operation lists against a model: nothing is lost, nothing comes
 //! twice, every byte is right, and one seed gives one run.
 
-use crate::world::build::Plan;
-use crate::world::link::Shape;
-use crate::world::rng::Rng;
-use crate::world::{Fabric, Happened, RAM};
+use crate::fabric::world::build::Plan;
+use crate::fabric::world::link::Shape;
+use crate::fabric::world::rng::Rng;
+use crate::fabric::world::{Fabric, Happened, RAM};
 use pcie::dma_test::{MAGIC, RAM_SIZE, driver, register};
 use pcie::enumerate::{self, Hierarchy, Node, Settings};
 use proptest::prelude::*;

@@ -1,10 +1,10 @@
 //! Resets of every kind, and links that go and come.
 
-use crate::world::build::{Plan, dma};
-use crate::world::device::Device;
-use crate::world::link::Shape;
-use crate::world::rng::Rng;
-use crate::world::{Fabric, Happened, Parent, RAM};
+use crate::fabric::world::build::{Plan, dma};
+use crate::fabric::world::device::Device;
+use crate::fabric::world::link::Shape;
+use crate::fabric::world::rng::Rng;
+use crate::fabric::world::{Fabric, Happened, Parent, RAM};
 use pcie::dma_test::{DmaTest, MAGIC, register};
 use pcie::enumerate::{self, Hierarchy, Node, Settings};
 use pcie::root::ROOT_PORT;

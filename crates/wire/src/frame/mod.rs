@@ -9,6 +9,7 @@ mod control;
 mod hello;
 mod moved;
 mod reject;
+mod report;
 #[cfg(test)]
 mod tests;
 
@@ -16,6 +17,7 @@ pub use control::{Control, Grant};
 pub use hello::{FIXED_HELLO, Hello, MAX_ENTRIES, MAX_HELLO, REQUIRED, Role};
 pub use moved::{HostAfter, MoveStatus, Moved};
 pub use reject::Reject;
+pub use report::FrameReport;
 
 use thiserror::Error;
 

@@ -2,8 +2,8 @@
 
 use super::encode::ecrc;
 use super::{
-    Attributes, Completion, ConfigKind, ConfigRequest, MemoryRequest, Message, Packet, Routing,
-    Status, Tlp,
+    Attributes, Completion, ConfigKind, ConfigRequest, Mark, MemoryRequest, Message, Packet,
+    Routing, Status, Tlp,
 };
 use crate::id::{Bdf, Tag};
 use bytes::{Buf, Bytes};
@@ -128,6 +128,7 @@ impl Tlp {
             digest,
             packet: decoded,
             data: packet.split_off(0),
+            mark: Mark::NONE,
         })
     }
 }

@@ -18,6 +18,7 @@ pub use fields::{
 };
 
 use bytes::Bytes;
+use std::fmt;
 
 /// The largest payload of one TLP in bytes (PCIe Base 4.0, section 2.2.2).
 pub const MAX_PAYLOAD: usize = 4096;
@@ -26,7 +27,7 @@ pub const MAX_PAYLOAD: usize = 4096;
 pub const MAX_TLP: usize = 16 + MAX_PAYLOAD + 4;
 
 /// One transaction-layer packet.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct Tlp {
     /// Traffic class, 0 to 7.
     pub tc: u8,
@@ -40,6 +41,28 @@ pub struct Tlp {
     pub packet: Packet,
     /// Payload, always whole double words; empty for packets without data.
     pub data: Bytes,
+    /// Rides with the packet through every queue; no part of its value, and not
+    /// encoded.
+    pub mark: Mark,
+}
+
+/// A name that whoever follows a packet gives it; nobody else looks at it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Mark(u64);
+
+impl Mark {
+    /// No mark.
+    pub const NONE: Self = Self(0);
+
+    /// A mark of these bits; 0 is none.
+    pub const fn new(bits: u64) -> Self {
+        Self(bits)
+    }
+
+    /// Its bits.
+    pub const fn bits(self) -> u64 {
+        self.0
+    }
 }
 
 /// The type-specific part of a header.
@@ -69,7 +92,14 @@ impl Tlp {
             digest: false,
             packet,
             data,
+            mark: Mark::NONE,
         }
+    }
+
+    /// What makes the packet what it is: all but its mark.
+    fn value(&self) -> (u8, Attributes, bool, bool, Packet, &Bytes) {
+        let Self { tc, attributes, poisoned, digest, packet, data, mark: _ } = self;
+        (*tc, *attributes, *poisoned, *digest, *packet, data)
     }
 
     /// A memory read.
@@ -160,5 +190,27 @@ impl Tlp {
                 }
             }
         }
+    }
+}
+
+impl PartialEq for Tlp {
+    fn eq(&self, other: &Self) -> bool {
+        self.value() == other.value()
+    }
+}
+
+impl Eq for Tlp {}
+
+impl fmt::Debug for Tlp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (tc, attributes, poisoned, digest, packet, data) = self.value();
+        f.debug_struct("Tlp")
+            .field("tc", &tc)
+            .field("attributes", &attributes)
+            .field("poisoned", &poisoned)
+            .field("digest", &digest)
+            .field("packet", &packet)
+            .field("data", data)
+            .finish()
     }
 }

@@ -282,6 +282,21 @@ fn any_tlp() -> impl Strategy<Value = Tlp> {
         })
 }
 
+#[test]
+fn a_mark_is_no_part_of_a_packet() {
+    let request = MemoryRequest::for_bytes(Bdf::default(), Tag::default(), 0x1000, 4).unwrap();
+    let plain = Tlp::memory_read(request);
+    let marked = Tlp { mark: Mark::new(7), ..plain.clone() };
+    assert_eq!(marked, plain);
+    assert_eq!(format!("{marked:?}"), format!("{plain:?}"));
+    let mut bytes = [Vec::new(), Vec::new()];
+    plain.encode(&mut bytes[0]);
+    marked.encode(&mut bytes[1]);
+    assert_eq!(bytes[0], bytes[1]);
+    let back = Tlp::decode(&mut Bytes::from(bytes[1].clone())).unwrap();
+    assert_eq!((back.mark, marked.clone().mark), (Mark::NONE, Mark::new(7)));
+}
+
 proptest! {
     #[test]
     fn every_packet_survives_the_round_trip(tlp in any_tlp(), rest in prop::collection::vec(any::<u8>(), 0..8)) {

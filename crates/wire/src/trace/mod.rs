@@ -9,6 +9,7 @@
 mod chunk;
 mod event;
 mod header;
+mod keep;
 mod record;
 #[cfg(test)]
 mod tests;
@@ -17,6 +18,7 @@ mod varint;
 pub use chunk::{CHUNK_HEADER, ChunkHeader, MOST_CHUNK, SYNC};
 pub use event::{CommandId, ControllerState, MediaOperation, NvmeEvent};
 pub use header::{Header, MAGIC, Malformed, NodeRole, VERSION, VIRTUAL_CLOCK};
+pub use keep::Keep;
 pub use record::{
-    HEAD, LinkState, MOST_HEADS, NVME_ROOM, Record, Records, Tap, Timed, encode_tlp, record_room,
+    HEAD, LinkState, MOST_HEADS, Record, Records, Tap, Timed, encode_tlp, record_room,
 };

@@ -2,6 +2,7 @@
 
 use super::event::NvmeEvent;
 use super::varint;
+use crate::frame::{FrameReport, HEADER, Kind};
 use crate::tlp::{MAX_TLP, Tlp};
 use std::fmt;
 
@@ -140,8 +141,8 @@ const LINK: u8 = 4;
 const NVME: u8 = 5;
 const UP: u8 = 0x80;
 
-/// Contents of the record of an event, for [`record_room`].
-pub const NVME_ROOM: usize = NvmeEvent::ROOM;
+/// Contents of the record of an event.
+const NVME_ROOM: usize = NvmeEvent::ROOM;
 
 /// Bytes that a record with `bytes` of contents takes at most.
 pub const fn record_room(bytes: usize) -> usize {
@@ -149,7 +150,36 @@ pub const fn record_room(bytes: usize) -> usize {
     bytes + 1 + 5 + varint::LONGEST + 1 + 15
 }
 
-impl Record<'_> {
+impl<'a> Record<'a> {
+    /// Of a frame that passed link `tap`.
+    pub fn of_frame(tap: Tap, report: &'a FrameReport) -> Self {
+        let (header, up) = (report.header, report.sent == (tap == Tap::UPLINK));
+        if header.kind != Kind::Tlps {
+            let kind = header.kind as u8;
+            return Self::Control { tap, up, kind, payload: &report.payload };
+        }
+        Self::Frame {
+            tap,
+            up,
+            sequence: header.sequence,
+            bytes: HEADER as u32 + u32::from(header.length),
+            tlps: report.marks.len() as u32,
+            heads: &report.heads,
+        }
+    }
+
+    /// Bytes that the record takes at most.
+    pub fn room(&self) -> usize {
+        record_room(match self {
+            Self::Tlp { bytes, .. } | Self::Unknown { bytes, .. } => bytes.len(),
+            Self::Frame { heads, .. } => heads.len(),
+            Self::Control { payload, .. } => payload.len(),
+            Self::Link { state: LinkState::Down(why), .. } => why.len(),
+            Self::Link { .. } => 0,
+            Self::Nvme { .. } => NVME_ROOM,
+        })
+    }
+
     /// Appends the record, `delta_ns` after the one before in its chunk.
     pub fn encode(&self, delta_ns: u64, out: &mut Vec<u8>) {
         if let Self::Nvme { tap, event } = self {

@@ -1,8 +1,9 @@
 //! Golden vectors, round trips, hostile bytes.
 
 use super::*;
+use crate::frame::{self, FrameReport, Kind};
 use crate::nvme::Status;
-use crate::tlp::{MAX_TLP, MemoryRequest, Tlp};
+use crate::tlp::{MAX_TLP, Mark, MemoryRequest, Tlp};
 use crate::{Bdf, Tag};
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -162,6 +163,49 @@ fn a_tlp_is_cut_to_what_is_kept() {
     }
 }
 
+#[test]
+fn a_record_says_what_a_report_says() {
+    let request = |length| {
+        MemoryRequest::for_bytes(Bdf::new(1, 0, 0), Tag::default(), 0x1000, length).unwrap()
+    };
+    let write = Tlp::memory_write(request(256), Bytes::from(vec![0xab; 256]));
+    let (mut first, mut second) = (Vec::new(), Vec::new());
+    write.encode(&mut first);
+    Tlp::memory_read(request(64)).encode(&mut second);
+    let header = frame::Header { length: 280, kind: Kind::Tlps, sequence: 9, acknowledged: 0 };
+    let mut report = FrameReport::new(true, header, 1000, &[]);
+    report.carry(Mark::new(5), &first);
+    report.carry(Mark::NONE, &second);
+    assert_eq!(report.marks, [(Mark::new(5), 1280), (Mark::NONE, 1292)]);
+    assert_eq!(report.end(), 1292);
+    let heads = [&first[..HEAD], &second, &[0; 4]].concat();
+    let record =
+        |tap, up| Record::Frame { tap, up, sequence: 9, bytes: 292, tlps: 2, heads: &heads };
+    assert_eq!(Record::of_frame(Tap::UPLINK, &report), record(Tap::UPLINK, true));
+    report.sent = false;
+    assert_eq!(Record::of_frame(Tap::UPLINK, &report), record(Tap::UPLINK, false));
+    assert_eq!(Record::of_frame(Tap::link(1), &report), record(Tap::link(1), true));
+    // No more heads than a record takes, but all marks.
+    (0..MOST_HEADS).for_each(|_| report.carry(Mark::NONE, &second));
+    assert_eq!((report.heads.len(), report.marks.len()), (MOST_HEADS * HEAD, MOST_HEADS + 2));
+    let header = frame::Header { length: 100, kind: Kind::Hello, sequence: 0, acknowledged: 0 };
+    let hello = FrameReport::new(true, header, 0, &[7; 100]);
+    let control = Record::Control { tap: Tap::link(0), up: false, kind: 1, payload: &[7; 64] };
+    assert_eq!(Record::of_frame(Tap::link(0), &hello), control);
+}
+
+#[test]
+fn little_is_kept_of_what_devices_write() {
+    let request = MemoryRequest::for_bytes(Bdf::default(), Tag::default(), 0x1000, 4096).unwrap();
+    let write = Tlp::memory_write(request, Bytes::from(vec![0; 4096]));
+    let mut keep = Keep::new(None);
+    let whole = (0..1000).take_while(|_| keep.payload_of(&write, true) == usize::MAX).count();
+    assert_eq!(whole, (512 << 10) / 4108 + 1);
+    assert_eq!(keep.payload_of(&write, true), 16);
+    assert_eq!(keep.payload_of(&write, false), usize::MAX, "what the host writes is kept");
+    assert_eq!(Keep::new(Some(8)).payload_of(&write, false), 8);
+}
+
 proptest! {
     /// However it is put down, the bytes are those of the record.
     #[test]
@@ -201,10 +245,10 @@ proptest! {
         let frame = Record::Frame { tap, up, sequence, bytes, tlps, heads: &heads };
         let mut out = Vec::new();
         tlp.encode(delta, &mut out);
-        prop_assert!(out.len() <= record_room(payload.len()));
+        prop_assert!(out.len() <= tlp.room());
         let first = out.len();
         frame.encode(0, &mut out);
-        prop_assert!(out.len() - first <= record_room(heads.len()));
+        prop_assert!(out.len() - first <= frame.room());
         let found: Vec<_> = Records::new(0, &out).map(|timed| timed.record).collect();
         prop_assert_eq!(found, vec![tlp, frame]);
     }
@@ -223,7 +267,7 @@ proptest! {
         ] {
             let mut out = Vec::new();
             nvme(event).encode(delta, &mut out);
-            prop_assert!(out.len() <= record_room(NVME_ROOM));
+            prop_assert!(out.len() <= nvme(event).room());
             let found: Vec<_> = Records::new(0, &out).collect();
             prop_assert_eq!(found, vec![Timed { at_ns: delta, record: nvme(event) }]);
         }

@@ -19,7 +19,6 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
-use switch::Upstream;
 use switch::tunnel;
 use wire::Instant;
 use wire::frame::Role;
@@ -100,18 +99,18 @@ fn device(announce: Sender<Address>, wake: UnixStream) {
 }
 
 fn host(peer: Address, folder: &Path) -> HostNode {
-    let upstream = Upstream::new(switch::upstream::Settings {
+    let settings = switch::upstream::Settings {
         ports: 1,
         max_payload: 4096,
         p2p: false,
         tunnel: tunnel::Settings::new(Role::Host, 8),
-    });
+    };
     HostNode::start(
         Clock::start(),
         Poller::new(Waiting::Block).unwrap(),
         root::Settings::default(),
         enumerate::Settings::default(),
-        Switch::new(upstream, Links::new(&[peer])),
+        Switch::new(settings, Links::new(&[peer])),
         folder,
         false,
         |switch, _| Ok(switch.upstream().tunnel(0).is_up()),

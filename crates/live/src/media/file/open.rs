@@ -1,11 +1,12 @@
 //! Opening an image: locked, of a known kind, with nothing left behind if the
 //! start fails.
 
+use crate::media::leads_to;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// An image that is locked.
@@ -86,9 +87,7 @@ impl Undo {
     }
 
     fn is_at_path(&self) -> bool {
-        let identity = |metadata: Metadata| (metadata.dev(), metadata.ino());
-        let named = std::fs::metadata(&self.path).map(identity);
-        matches!((named, self.file.metadata().map(identity)), (Ok(a), Ok(b)) if a == b)
+        self.file.metadata().is_ok_and(|file| leads_to(&self.path, &file))
     }
 }
 

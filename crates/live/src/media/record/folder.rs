@@ -1,6 +1,7 @@
 //! Where a record lies, and how it is replaced so that a crash leaves the old
 //! one or the new one.
 
+use crate::media::leads_to;
 use rustix::fs::{Access, Gid, Mode, OFlags, Uid, access, fchmod, fchown};
 use std::fmt::Debug;
 use std::fs::{File, Metadata, OpenOptions};
@@ -46,8 +47,7 @@ impl Beside {
         let path = std::fs::canonicalize(path).ok()?;
         // A path below /proc leads to files that were removed or never had a
         // name.
-        let named = std::fs::metadata(&path).ok()?;
-        if (named.dev(), named.ino()) != (image.dev(), image.ino()) {
+        if !leads_to(&path, image) {
             return None;
         }
         let with = |suffix: &str| {

@@ -1,13 +1,15 @@
 //! Two ends joined by a stream that a test can cut, delay and spoil.
 
 mod greeting;
+mod reports;
 mod resets;
+mod session;
 
 use super::*;
 use proptest::prelude::*;
-use wire::frame::{Header, HostAfter, MoveStatus};
-use wire::tlp::{Class, MemoryRequest};
-use wire::{Bdf, Tag};
+use wire::frame::{self, Grant, Hello, HostAfter, MoveStatus, Role};
+use wire::tlp::{Class, Mark, MemoryRequest};
+use wire::{Bdf, Duration, Tag};
 
 /// A control frame's bytes.
 fn frame(control: Control) -> Bytes {
@@ -141,7 +143,7 @@ fn a_sender_without_credits_loses_the_link() {
     let mut link = Link::new(|s| s.window[0] = Grant { headers: 4, data: 1000 });
     link.connect();
     link.settle(1000);
-    link.ends[0].queue.grant([Grant { headers: 2000, data: 100_000 }; 3]);
+    link.ends[0].session.queue.grant([Grant { headers: 2000, data: 100_000 }; 3]);
     (0..10).for_each(|i| link.ends[0].push(write(i, 64)));
     link.settle(1000);
     assert_eq!(link.down_cause(1), Some(&Cause::Violation("a TLP without credits")));
@@ -198,7 +200,7 @@ fn a_closed_link_keeps_nothing_of_what_still_comes() {
     for _ in 0..100 {
         link.ends[1].handle(link.now, Input::Received(Bytes::from_static(&[0xff; 1000])));
     }
-    assert!(link.ends[1].stream.is_empty());
+    assert!(link.ends[1].path.stream.is_empty());
 }
 
 #[test]
@@ -277,7 +279,7 @@ fn answers_that_nobody_reads_are_bounded() {
         assert_eq!(link.ends[1].poll(link.now), Output::Reset);
         link.ends[1].reset_done();
     }
-    assert_eq!(link.ends[1].control, [Control::ResetDone(999)]);
+    assert_eq!(link.ends[1].session.control, [Control::ResetDone(999)]);
     // Credits that wait are as good as those before them.
     let mut link = Link::new(|s| s.window[0] = Grant { headers: 4, data: 1000 });
     link.connect();
@@ -290,14 +292,14 @@ fn answers_that_nobody_reads_are_bounded() {
         link.ends[1].handle(link.now, Input::CanTransmit { bytes: 0 });
         assert!(link.ends[1].pop(Ready::ALL).is_some());
         assert!(matches!(link.ends[1].poll(link.now), Output::Timeout(_)));
-        assert!(link.ends[1].control.len() <= 1, "{:?}", link.ends[1].control);
+        assert!(link.ends[1].session.control.len() <= 1, "{:?}", link.ends[1].session.control);
         // The host believes what it was told by other means.
         let limits = [Grant { headers: 1 << 20, data: 1 << 20 }; 3];
-        link.ends[0].queue.grant(limits);
+        link.ends[0].session.queue.grant(limits);
     }
     let mut link = Link::up();
     (0..1000).for_each(|number| link.ends[0].echo(number));
-    assert!(link.ends[0].control.len() <= 64, "{}", link.ends[0].control.len());
+    assert!(link.ends[0].path.control.len() <= 64, "{}", link.ends[0].path.control.len());
 }
 
 #[test]

@@ -57,7 +57,7 @@ fn one_reset_of_the_function_does_for_two_that_wait() {
     link.settle(1000);
     assert_eq!(link.outputs[1], [Output::Reset]);
     link.ends[1].reset_done();
-    assert_eq!(link.ends[1].control, [Control::ResetDone(2)]);
+    assert_eq!(link.ends[1].session.control, [Control::ResetDone(2)]);
 }
 
 /// A host that has sent two resets, of whose answers nothing came.
@@ -115,7 +115,7 @@ fn numbers_start_again_with_a_connection() {
     let mut link = Link::up();
     for _ in 0..2 {
         link.ends[0].reset();
-        assert_eq!(link.ends[0].control, [Control::Reset(1)]);
+        assert_eq!(link.ends[0].session.control, [Control::Reset(1)]);
         link.settle(1000);
         link.ends[1].reset_done();
         link.settle(1000);

@@ -1,0 +1,19 @@
+//! The program as its user meets it: exit status, one line of error, the
+//! machine interface.
+
+mod bench;
+mod demo;
+mod json_document;
+mod media;
+mod mistakes;
+mod nodes;
+mod outputs;
+mod peers;
+mod process;
+mod raw;
+mod record;
+mod replay;
+mod reproduce;
+mod sim;
+mod trace;
+mod transcripts;

@@ -1,0 +1,94 @@
+//! A hostile vfio-user client beside a working one that notices nothing: both
+//! of one `farlane host`, each with a drive of its own.
+
+mod files;
+mod fuse;
+mod interrupts;
+mod messages;
+mod pages;
+mod sockets;
+
+use crate::support::drive::{BLOCK, Drive};
+use crate::support::folder;
+use crate::support::node::{DeviceNode, HostNode};
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// How long the node may take to say or do something.
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// A host node with two drives.
+struct Nodes {
+    devices: [DeviceNode; 2],
+    host: HostNode,
+    /// What the working client has done.
+    rounds: Arc<AtomicU64>,
+}
+
+impl Nodes {
+    fn start(name: &str) -> Self {
+        let folder = folder::kept(name);
+        let devices = ["working", "hostile"].map(|of| DeviceNode::start(&folder, of, &["ram=16M"]));
+        let addresses = devices.each_ref().map(DeviceNode::address);
+        let host = HostNode::start(&folder, "host", &addresses, &["--mmap-doorbells"]);
+        Self { devices, host, rounds: Arc::default() }
+    }
+
+    /// Where the hostile client connects.
+    fn socket(&self) -> PathBuf {
+        self.host.socket(1)
+    }
+
+    /// Runs `hostile` while another client writes and reads the first drive
+    /// without a pause, also for some rounds after; then the node must not have
+    /// lost a link, nor the working client.
+    fn beside_a_working_client(&mut self, hostile: impl FnOnce(&mut HostNode)) {
+        let (stop, socket) = (AtomicBool::new(false), self.host.socket(0));
+        let (stop, host, done) = (&stop, &mut self.host, &self.rounds);
+        std::thread::scope(|threads| {
+            let working = threads.spawn(move || {
+                let mut drive = Drive::attach(&socket);
+                let (mut rounds, mut after) = (0_u64, 0);
+                while after < 20 {
+                    let data = vec![rounds as u8 ^ 0x5a; 16 * BLOCK];
+                    drive.write(rounds % 100 * 16, &data);
+                    assert!(drive.read(rounds % 100 * 16, 16) == data, "round {rounds}");
+                    rounds += 1;
+                    done.store(rounds, Ordering::Relaxed);
+                    after += u64::from(stop.load(Ordering::Relaxed));
+                }
+                drive.detach();
+            });
+            /// Ends the work also when the test fails.
+            struct Stop<'a>(&'a AtomicBool);
+            impl Drop for Stop<'_> {
+                fn drop(&mut self) {
+                    self.0.store(true, Ordering::Relaxed);
+                }
+            }
+            let stopping = Stop(stop);
+            hostile(host);
+            drop(stopping);
+            working.join().expect("the working client");
+        });
+        let said = self.host.process.stderr.text();
+        assert!(!said.contains("link down"), "a link was lost: {said}");
+        assert!(!said.contains("endpoint 0: VMM gone: the client took"), "{said}");
+    }
+
+    fn stop(self) {
+        assert!(self.host.stop().success());
+        for device in self.devices {
+            assert!(device.stop().success());
+        }
+    }
+}
+
+/// Says, also to those who do not look at the output of tests that pass, that
+/// this machine cannot do what `test` needs.
+fn cannot(test: &str, why: impl std::fmt::Display) {
+    let _ = writeln!(std::io::stderr(), "NOT TESTED: {test}: {why}");
+}

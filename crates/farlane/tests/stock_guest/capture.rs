@@ -1,0 +1,119 @@
+//! What a relay recorded of the tunnel against what the guest's driver says it
+//! issued, and against the disk.
+
+use std::fs;
+use std::path::Path;
+
+use bytes::Bytes;
+use farlane::analyse::replay::{Initial, Issued, Replay, compare};
+use farlane::analyse::stream::{Chunk, LinkAnalyser};
+use farlane::analyse::{Command, Counters, Direction, Event, Settings};
+use wire::Instant;
+use wire::nvme::opcode;
+
+use crate::stock_guest::trace::TracedCommand;
+use crate::support::relay::{self, Recording};
+
+/// Bytes of a block of the drives compared.
+const BLOCK: u32 = 512;
+
+/// Checks that every command which the driver `issued` passed in the tunnel, that
+/// every byte of its data did, and that these make up the `disk` from zeros.
+///
+/// # Panics
+///
+/// If not.
+pub fn check(recordings: &[Recording], issued: &[TracedCommand], disk: &Path) {
+    let mut replay = Replay::new(Initial::Zero);
+    let mut captured = Vec::new();
+    for recording in recordings {
+        let commands = decode(recording);
+        captured.extend(commands.iter().map(Issued::from));
+        for command in commands {
+            let complete = command.is_whole() || command.status.is_none_or(|s| !s.is_success());
+            assert!(complete, "data that did not pass: {command:#?}");
+            replay.add(command);
+        }
+        replay.next_connection();
+    }
+    let issued: Vec<Issued> = issued.iter().map(traced).collect();
+    let difference = compare(issued.iter().copied(), captured.iter().copied());
+    assert!(difference.missing.is_empty(), "not in the capture: {:#?}", difference.missing);
+    // What else passed is the firmware's, before the driver; the driver's events,
+    // which its trace leaves out; and its good-bye, after the trace.
+    for extra in &difference.extra {
+        let read = extra.queue == 1 && extra.opcode == opcode::nvm::READ;
+        assert!(extra.queue == 0 || read, "nobody issued {extra:?}");
+    }
+
+    replay.add_final(1, 0, BLOCK, Bytes::from(fs::read(disk).expect("the disk")));
+    let report = replay.check();
+    println!(
+        "capture: {} commands issued, all found, and {} others; {} bytes written, {} read, \
+         {} blocks compared",
+        issued.len(),
+        difference.extra.len(),
+        report.bytes_written,
+        report.bytes_read,
+        report.blocks_checked,
+    );
+    println!("capture: {:?}", report.commands);
+    let blocks_of = |opcode| {
+        let these = issued.iter().filter(|command| command.queue != 0 && command.opcode == opcode);
+        these.filter_map(|command| command.blocks).map(|(_, blocks)| u64::from(blocks)).sum()
+    };
+    let bytes = u64::from(BLOCK);
+    let (written, read): (u64, u64) = (blocks_of(opcode::nvm::WRITE), blocks_of(opcode::nvm::READ));
+    assert_eq!(report.bytes_written, written * bytes);
+    assert!(report.bytes_read >= read * bytes);
+    assert_eq!((report.blocks_wrong, report.incomplete, report.lost), (0, 0, 0), "{report:#?}");
+}
+
+/// The commands of one connection.
+fn decode(recording: &Recording) -> Vec<Command> {
+    let chunks = recording.chunks.iter().map(|chunk| Chunk {
+        at: Instant::from_ns(chunk.at.as_nanos() as u64),
+        direction: match chunk.direction {
+            relay::Direction::ToTarget => Direction::Down,
+            relay::Direction::ToClient => Direction::Up,
+        },
+        bytes: chunk.bytes.clone(),
+    });
+    let mut link = LinkAnalyser::new(Settings { collect_data: true, ..Settings::default() });
+    let mut events = Vec::new();
+    link.run(&recording.to_target, &recording.to_client, chunks, |event| events.push(event))
+        .unwrap_or_else(|error| panic!("the tunnel's stream: {error}"));
+    link.finish().unwrap_or_else(|error| panic!("the tunnel's stream: {error}"));
+    events.extend(std::iter::from_fn(|| link.analyser.next_event()));
+    let seen = *link.analyser.counters();
+    // All else would be something that nothing explains.
+    let good = Counters {
+        down: seen.down,
+        up: seen.up,
+        config: seen.config,
+        registers: seen.registers,
+        messages: seen.messages,
+        unsupported_requests: seen.unsupported_requests,
+        idle_interrupts: seen.idle_interrupts,
+        resets: seen.resets,
+        lost_commands: seen.lost_commands,
+        ..Counters::default()
+    };
+    assert_eq!(seen, good);
+    let commands = events.into_iter().filter_map(|event| match event {
+        Event::Command(command) => Some(*command),
+        Event::Request(_) | Event::Reset { .. } => None,
+    });
+    commands.collect()
+}
+
+/// A command of the driver's trace, as far as both records know it.
+fn traced(command: &TracedCommand) -> Issued {
+    let opcode = command.opcode().unwrap_or_else(|| panic!("unknown operation: {command:?}"));
+    let told = [opcode::nvm::READ, opcode::nvm::WRITE, opcode::nvm::WRITE_ZEROES];
+    let blocks = (command.queue != 0 && told.contains(&opcode)).then(|| {
+        let parameter = |name| command.parameter(name).unwrap_or_else(|| panic!("{command:?}"));
+        (parameter("slba"), parameter("len") as u32 + 1)
+    });
+    Issued { queue: command.queue, cid: command.id, opcode, nsid: command.namespace, blocks }
+}

@@ -1,0 +1,288 @@
+//! A stock Debian kernel in a stock QEMU, under software emulation.
+//!
+//! The guest runs what the test sends over a virtio serial port and streams its
+//! output back (`tests/guest/rootfs/init` has the protocol); its console is kept
+//! beside it, and QEMU itself is reached over QMP.
+
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::stock_guest::cache::Cache;
+use crate::stock_guest::qmp::Qmp;
+use crate::stock_guest::script::{Output, Script};
+use crate::stock_guest::trace::{self, TracedCommand};
+use crate::stock_guest::workload;
+use crate::support::folder::{self, Sockets};
+use crate::support::process::Process;
+use crate::support::transcript::Transcript;
+
+/// Longer than any start, even beside other work.
+const START_LIMIT: Duration = Duration::from_secs(120);
+
+/// How the guest's memory is offered to a vfio-user server.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Memory {
+    /// Mapped by the server.
+    Shared,
+    /// Mapped by the server, in huge pages of a memfd.
+    Huge,
+    /// Mapped by the server, in a file of this folder.
+    Folder(String),
+    /// Reached by messages only.
+    Private,
+}
+
+/// A guest to be started.
+pub struct Builder {
+    name: String,
+    memory: Memory,
+    kernel: Vec<String>,
+    qemu: Vec<String>,
+}
+
+impl Builder {
+    /// Adds an option `-device` with that value, in any of QEMU's notations.
+    pub fn device(self, value: impl Into<String>) -> Self {
+        self.option("-device", value)
+    }
+
+    /// Adds an option of QEMU.
+    pub fn option(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.qemu.extend([name.to_owned(), value.into()]);
+        self
+    }
+
+    /// Adds a root port that a drive can be plugged into (`bus=NAME`) and out of.
+    pub fn root_port(self, name: &str) -> Self {
+        let slot = 1 + self.qemu.len();
+        self.device(format!("pcie-root-port,id={name},chassis={slot},slot={slot}"))
+    }
+
+    /// Chooses how the memory is offered; shared by default.
+    pub fn memory(mut self, memory: Memory) -> Self {
+        self.memory = memory;
+        self
+    }
+
+    /// Adds a parameter to the kernel's command line.
+    pub fn kernel(mut self, parameter: &str) -> Self {
+        self.kernel.push(parameter.to_owned());
+        self
+    }
+
+    /// Starts QEMU and waits until the guest answers.
+    pub fn start(self) -> Guest {
+        let begun = Instant::now();
+        let cache = Cache::ready();
+        let folder = folder::kept(&self.name);
+        let sockets = Sockets::new();
+        let [console, control, qmp] = ["console", "control", "qmp"]
+            .map(|name| UnixListener::bind(sockets.path(name)).expect("listen on a Unix socket"));
+
+        let mut command = Command::new(&cache.qemu);
+        command
+            .args(["-nodefaults", "-no-user-config", "-display", "none"])
+            .args(["-no-reboot", "-nic", "none", "-accel", "tcg", "-smp", "2"])
+            // Random numbers from the start: programs do not wait for them.
+            .args(["-cpu", "qemu64,+rdrand"])
+            .args(["-m", "512M", "-run-with", "exit-with-parent=on"]);
+        let backend = match self.memory {
+            Memory::Shared => Some("memfd".to_owned()),
+            Memory::Huge => Some("memfd,hugetlb=on".to_owned()),
+            Memory::Folder(path) => Some(format!("file,mem-path={path}")),
+            Memory::Private => None,
+        };
+        match backend {
+            Some(kind) => command
+                .args(["-object", &format!("memory-backend-{kind},id=mem,size=512M,share=on")])
+                .args(["-machine", "q35,memory-backend=mem"]),
+            None => command.args(["-machine", "q35"]),
+        };
+        for name in ["console", "control"] {
+            let path = sockets.path(name);
+            command.arg("-chardev").arg(format!("socket,id={name},path={}", path.display()));
+        }
+        command
+            .args(["-serial", "chardev:console"])
+            .arg("-qmp")
+            .arg(format!("unix:{}", sockets.path("qmp").display()))
+            .args(["-device", "virtio-serial"])
+            .args(["-device", "virtserialport,chardev=control,name=farlane.control"])
+            .arg("-kernel")
+            .arg(&cache.kernel)
+            .arg("-initrd")
+            .arg(&cache.initramfs)
+            .args(["-append", &kernel_command_line(&self.kernel)])
+            .args(&self.qemu);
+        let process = Process::start(&mut command, "qemu", &folder);
+
+        let deadline = begun + START_LIMIT;
+        let console = accept(&console, &process, deadline);
+        let mut guest = Guest {
+            control: accept(&control, &process, deadline),
+            qmp: Qmp::greet(accept(&qmp, &process, deadline)),
+            console: Transcript::of(console, &folder.join("console.log")),
+            process,
+            scripts: 0,
+            _sockets: sockets,
+        };
+        guest.run(&Script::new("start", "true").limit(START_LIMIT));
+        println!("{}: {:.1} s: guest started", self.name, begun.elapsed().as_secs_f64());
+        guest
+    }
+}
+
+/// Every command of the NVMe driver is traced, from the first one.
+fn kernel_command_line(more: &[String]) -> String {
+    let own = [
+        "console=ttyS0,115200",
+        "panic=-1",
+        "quiet",
+        "loglevel=6",
+        "trace_event=nvme:nvme_setup_cmd",
+        "trace_buf_size=8M",
+    ];
+    let mut line = own.join(" ");
+    for parameter in more {
+        line.push(' ');
+        line.push_str(parameter);
+    }
+    line
+}
+
+/// The connection that QEMU makes when it starts.
+fn accept(listener: &UnixListener, qemu: &Process, deadline: Instant) -> UnixStream {
+    let left = deadline.saturating_duration_since(Instant::now());
+    let end = qemu.end();
+    let mut sources = [PollFd::new(listener, PollFlags::IN), PollFd::new(&end, PollFlags::IN)];
+    let ready = poll(&mut sources, Some(&Timespec::try_from(left).unwrap()));
+    assert!(matches!(ready, Ok(1..)), "QEMU did not start: {ready:?}");
+    assert!(sources[0].revents().contains(PollFlags::IN), "QEMU ended");
+    listener.accept().expect("connection from QEMU").0
+}
+
+/// A running guest; ends with its owner.
+pub struct Guest {
+    control: UnixStream,
+    qmp: Qmp,
+    /// What the kernel says.
+    pub console: Transcript,
+    process: Process,
+    scripts: u32,
+    _sockets: Sockets,
+}
+
+impl Guest {
+    /// A guest with shared memory and no drive yet. `name` is the test's.
+    pub fn builder(name: &str) -> Builder {
+        Builder {
+            name: name.to_owned(),
+            memory: Memory::Shared,
+            kernel: Vec::new(),
+            qemu: Vec::new(),
+        }
+    }
+
+    /// Runs a script to its end, which must be a good one.
+    pub fn run(&mut self, script: &Script) -> Output {
+        let output = self.try_run(script);
+        assert!(output.status == 0, "{}: status {}\n{}", script.name(), output.status, output.text);
+        output
+    }
+
+    /// Runs a script to its end.
+    pub fn try_run(&mut self, script: &Script) -> Output {
+        self.scripts += 1;
+        let id = format!("{:08x}{:04x}", std::process::id(), self.scripts);
+        let text = script.text();
+        write!(self.control, "{id} {}\n{text}", text.len()).expect("send a script to the guest");
+        let begun = Instant::now();
+        let (text, status) = self.receive(&id, begun + script.time(), script.name());
+        let output = Output { text, status, elapsed: begun.elapsed() };
+        for step in output.steps() {
+            println!("{}: {step}", script.name());
+        }
+        output
+    }
+
+    /// A script's output and status.
+    fn receive(&mut self, id: &str, deadline: Instant, name: &str) -> (String, i32) {
+        let mark = format!("\n{id} ");
+        let mut bytes = Vec::new();
+        let mut buffer = [0; 65536];
+        loop {
+            let tail = bytes.len().saturating_sub(mark.len() + 8);
+            let tail_text = String::from_utf8_lossy(&bytes[tail..]).into_owned();
+            if let Some((_, status)) = tail_text.split_once(&mark)
+                && let Some(status) = status.strip_suffix('\n')
+            {
+                let length = bytes.len() - mark.len() - status.len() - 1;
+                let text = String::from_utf8_lossy(&bytes[..length]).into_owned();
+                return (text, status.parse().expect("status of a script"));
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            let limit = left.max(Duration::from_millis(1));
+            self.control.set_read_timeout(Some(limit)).unwrap();
+            let why = match self.control.read(&mut buffer) {
+                Ok(0) => "the guest has ended".to_owned(),
+                Ok(read) if !left.is_zero() => {
+                    bytes.extend_from_slice(&buffer[..read]);
+                    continue;
+                }
+                Err(error) if error.kind() != ErrorKind::WouldBlock => error.to_string(),
+                _ => "not finished in time".to_owned(),
+            };
+            panic!("{name}: {why}; so far:\n{}", String::from_utf8_lossy(&bytes));
+        }
+    }
+
+    /// Runs a QMP command, which must succeed.
+    pub fn qmp(&mut self, command: &str, arguments: serde_json::Value) -> serde_json::Value {
+        self.qmp
+            .execute(command, arguments)
+            .unwrap_or_else(|error| panic!("QMP {command}: {error}"))
+    }
+
+    /// Ends the trace that began with the kernel: every command that the NVMe
+    /// driver set up.
+    pub fn commands(&mut self) -> Vec<TracedCommand> {
+        let output = self.run(&workload::commands());
+        let commands = trace::parse(output.between("commands").expect("list of commands"));
+        println!("{} commands in {:.1} s", commands.len(), output.elapsed.as_secs_f64());
+        commands
+    }
+
+    /// Resets the machine, as a guest that reboots does, and waits until the
+    /// guest answers again.
+    pub fn reboot(&mut self) {
+        self.qmp("set-action", serde_json::json!({"reboot": "reset"}));
+        self.qmp("system_reset", serde_json::json!({}));
+        self.run(&Script::new("reboot", "true").limit(START_LIMIT));
+    }
+
+    /// Shuts the guest down in good order.
+    pub fn power_off(mut self) {
+        let begun = Instant::now();
+        // Busybox as the first process has nothing to stop but the drives, which
+        // the kernel does. The answer may get lost, so it is not waited for.
+        let script = "sync; poweroff -f";
+        write!(self.control, "off {}\n{script}", script.len()).expect("send poweroff");
+        let status = self.process.wait(Duration::from_secs(60));
+        assert!(status.success(), "QEMU: {status}");
+        println!("power off: {:.1} s", begun.elapsed().as_secs_f64());
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        self.process.kill();
+        if std::thread::panicking() {
+            self.console.wait_for_end(Duration::from_secs(1));
+            self.console.print_tail(40);
+        }
+    }
+}

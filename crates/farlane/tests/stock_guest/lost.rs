@@ -1,0 +1,177 @@
+//! Device nodes that die, hang, and come back while a guest runs.
+//!
+//! QMP `device_del` is not used: QEMU from 10.1 on aborts whenever a vfio-user
+//! device with MSI-X is unplugged, lost or not (`vfio_user_msix_teardown` in
+//! hw/vfio-user/pci.c takes the PBA out of a BAR that is already taken apart).
+//! What the guest does itself, remove and rescan, does not end the device.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::stock_guest::guest::Guest;
+use crate::stock_guest::traced;
+use crate::stock_guest::workload;
+use crate::support::folder;
+use crate::support::node::{DeviceNode, HostNode};
+
+/// What the host node says when a device node is lost, when it is back, when its
+/// drive is, and when that is another one.
+const LINK_DOWN: &str = "link down";
+const LINK_UP: &str = "link up";
+const ATTACHED: &str = "attached again";
+const CHANGED: &str = "has changed";
+/// And when it is the same drive, but has lost what was written to it.
+const NEW_CONTENTS: &str = "new contents: what was written before is lost";
+const NEW_ATTACHED: &str = "attached again with new contents";
+
+/// Where the drive is that gets lost; the other is nvme1.
+const FUNCTION: &str = "0000:01:00.0";
+const SIZE: u64 = 64 << 20;
+
+fn namespace(disk: &Path, size: u64) -> String {
+    format!("file={},size={size}", disk.display())
+}
+
+#[test]
+fn remote_drive_is_lost_and_found() {
+    let folder = folder::kept("lost");
+    let [disk, larger, other] =
+        ["disk.img", "larger.img", "other.img"].map(|name| folder.join(name));
+    let traces = ["host", "lost", "again"].map(|name| folder.join(format!("{name}.trace")));
+    let [host_trace, lost_trace, again_trace] = traces.each_ref().map(|t| t.to_str().unwrap());
+    let recording = ["--trace", lost_trace];
+    let any = "127.0.0.1:0".parse().unwrap();
+    let drive = namespace(&disk, SIZE);
+    let mut device = DeviceNode::start_with(any, &folder, "device", &[&drive], &recording);
+    let other = namespace(&other, SIZE);
+    let place = DeviceNode::start(&folder, "place", &[&other]);
+    let addresses = [device.address(), place.address()];
+    assert!(place.stop().success());
+    // The second node comes when the guest runs already.
+    let options = ["--trace", host_trace, "--hot-plug", "--wait", "500ms"];
+    let mut host = HostNode::start(&folder, "host", &addresses, &options);
+    let mut guest = Guest::builder("lost/guest")
+        .kernel("nvme_core.io_timeout=5")
+        .kernel(workload::RELAXED)
+        .root_port("rp0")
+        .root_port("rp1")
+        .device(host.endpoint(0, json!({"bus": "rp0"})).to_string())
+        .start();
+    guest.run(&workload::attached(1));
+    let _other = DeviceNode::start_at(addresses[1], &folder, "other", &[&other]);
+    host.process.stderr.wait_for("endpoint 1: offered", Duration::from_secs(10));
+    guest.qmp("device_add", host.endpoint(1, json!({"bus": "rp1", "id": "other"})));
+    guest.run(&workload::attached(2));
+
+    // It dies.
+    guest.run(&workload::load(0));
+    device.process.kill();
+    let output = guest.run(&workload::status_register(FUNCTION, u32::MAX));
+    // Of which the guest's shell takes some tenths.
+    assert!(output.elapsed < Duration::from_secs(1));
+    host.process.stderr.wait_for(LINK_DOWN, Duration::from_secs(1));
+    // The other drive goes on meanwhile.
+    workload::briefly(&mut guest, 1);
+    guest.run(&workload::lost(0, Duration::from_secs(40)));
+    assert!(host.process.is_running());
+    guest.run(&workload::remove(FUNCTION));
+
+    // Another one comes in its place.
+    let address = device.address();
+    let larger = namespace(&larger, SIZE + (32 << 20));
+    let device = DeviceNode::start_at(address, &folder, "larger", &[&larger]);
+    host.process.stderr.wait_for(CHANGED, Duration::from_secs(10));
+    guest.run(&workload::rescan());
+    guest.run(&workload::attached(1));
+    assert!(device.stop().success());
+    host.process.stderr.wait_for(LINK_DOWN, Duration::from_secs(1));
+
+    // It comes back as it was.
+    let recording = ["--trace", again_trace];
+    let device = DeviceNode::start_with(address, &folder, "again", &[&drive], &recording);
+    host.process.stderr.wait_for(LINK_UP, Duration::from_secs(10));
+    host.process.stderr.wait_for(ATTACHED, Duration::from_secs(1));
+    guest.run(&workload::rescan());
+    guest.run(&workload::attached(2));
+    workload::briefly(&mut guest, 0);
+
+    // It hangs: what is on its way then takes the link-loss limit, 800 ms.
+    guest.run(&workload::load(0));
+    device.process.suspend();
+    let output = guest.run(&workload::status_register(FUNCTION, u32::MAX));
+    assert!(output.elapsed < Duration::from_millis(1500));
+    host.process.stderr.wait_for(LINK_DOWN, Duration::from_secs(1));
+    let output = guest.run(&workload::status_register(FUNCTION, u32::MAX));
+    assert!(output.elapsed < Duration::from_millis(700));
+    guest.run(&workload::lost(0, Duration::from_secs(40)));
+    device.process.resume();
+    host.process.stderr.wait_for(ATTACHED, Duration::from_secs(10));
+    guest.run(&workload::remove(FUNCTION));
+    guest.run(&workload::rescan());
+    guest.run(&workload::attached(2));
+    for drive in [0, 1] {
+        guest.run(&workload::transfer(drive, 1));
+    }
+    guest.power_off();
+    assert!(host.stop().success());
+    assert!(device.stop().success());
+    traced::losses_stand_out(&traces);
+}
+
+/// Both nodes are started again before the guest's driver misses them. It asks
+/// its commands again through its own controller reset: of a file drive they
+/// bring what was written, after a stall; of a drive that lost its data they
+/// fail, until the guest resets the function.
+#[test]
+fn remote_drives_restart_with_their_data_and_without() {
+    let folder = folder::kept("restarted");
+    let disk = folder.join("disk.img");
+    let namespaces = [format!("ram={SIZE}"), namespace(&disk, SIZE)];
+    let start = |at: &str, number: usize| {
+        let (name, serial) = (format!("device-{number}"), format!("RESTART{number}"));
+        let namespace: &str = &namespaces[number];
+        let options = ["--serial", serial.as_str()];
+        DeviceNode::start_with(at.parse().unwrap(), &folder, &name, &[namespace], &options)
+    };
+    let mut devices = [0, 1].map(|number| start("127.0.0.1:0", number));
+    let addresses = devices.each_ref().map(DeviceNode::address);
+    let mut host = HostNode::start(&folder, "host", &addresses, &[]);
+    let mut guest = Guest::builder("restarted/guest")
+        .kernel("nvme_core.io_timeout=5")
+        .root_port("rp0")
+        .root_port("rp1")
+        .device(host.endpoint(0, json!({"bus": "rp0"})).to_string())
+        .start();
+    guest.run(&workload::attached(1));
+    guest.qmp("device_add", host.endpoint(1, json!({"bus": "rp1"})));
+    guest.run(&workload::attached(2));
+    for drive in [0, 1] {
+        guest.run(&workload::fill(drive, 8));
+    }
+    guest.run(&workload::reading(&[0, 1]));
+    for (number, device) in devices.iter_mut().enumerate() {
+        device.process.kill();
+        *device = start(&addresses[number].to_string(), number);
+    }
+    host.process.stderr.wait_for(NEW_CONTENTS, Duration::from_secs(10));
+    guest.run(&workload::stalled(1, Duration::from_secs(60)));
+    guest.run(&workload::failed(0, Duration::from_secs(60)));
+    let said = host.process.stderr.text();
+    assert!(said.contains("endpoint 1: attached again\n"), "{said}");
+    assert!(!said.contains("endpoint 0: attached again"), "{said}");
+
+    guest.run(&workload::reset(FUNCTION));
+    host.process.stderr.wait_for(NEW_ATTACHED, Duration::from_secs(10));
+    guest.run(&workload::attached(2));
+    guest.run(&workload::empty(0, 8));
+    for drive in [0, 1] {
+        guest.run(&workload::transfer(drive, 1));
+    }
+    guest.power_off();
+    assert!(host.stop().success());
+    for device in devices {
+        assert!(device.stop().success());
+    }
+}

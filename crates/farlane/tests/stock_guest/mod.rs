@@ -1,0 +1,17 @@
+//! Stock guests on a farlane drive, end to end: `./test guest`.
+//!
+//! QEMU, the guest's kernel and its programs come from `tests/guest/fetch`; what
+//! runs in the guest is in `tests/guest/scripts`.
+
+mod cache;
+mod capture;
+mod guest;
+mod long;
+mod lost;
+mod qmp;
+mod reference;
+mod remote;
+mod script;
+mod trace;
+mod traced;
+mod workload;

@@ -1,0 +1,220 @@
+//! What the nodes recorded of a run, and what `farlane trace` makes of it: a
+//! capture, a sequence diagram and a report, left beside the traces.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use farlane::analyse::{self, Event};
+use farlane::trace::{Found, Run, Statistics, Troubles, path};
+use wire::nvme::opcode;
+
+use crate::support::check::{self, Expected};
+
+/// The traces of a host and a device node in a folder.
+pub struct Traces {
+    folder: PathBuf,
+    files: [PathBuf; 2],
+}
+
+impl Traces {
+    /// Where `host` and `device` are to record, in `folder`.
+    pub fn new(folder: &Path) -> Self {
+        let files = ["host.trace", "device.trace"].map(|name| folder.join(name));
+        Self { folder: folder.to_owned(), files }
+    }
+
+    /// The options of the host node and of the device node.
+    pub fn options(&self) -> [[&str; 2]; 2] {
+        self.files.each_ref().map(|file| ["--trace", file.to_str().expect("a plain name")])
+    }
+
+    /// Checks everything against what was captured between the nodes.
+    ///
+    /// # Panics
+    ///
+    /// If something differs.
+    pub fn check(&self, expected: &Expected) {
+        let run = Run::open(&self.files).unwrap_or_else(|error| panic!("{error}"));
+        let (commands, statistics) = self.commands(&run);
+        assert_eq!(commands.len(), expected.commands.len(), "commands in trace and capture");
+        let read = commands.iter().position(|command| {
+            let pages = command.transfer == analyse::Transfer::ToHost(4096);
+            command.queue != 0 && command.entry.opcode == opcode::nvm::READ && pages
+        });
+        let read = read.expect("a read of a page");
+        self.capture(expected);
+        self.diagram(read + 1, &commands[read]);
+        self.report(&statistics);
+        println!(
+            "trace: {} commands, as captured; traces, pcapng, diagram and report in {}",
+            commands.len(),
+            self.folder.display()
+        );
+    }
+
+    /// All commands; what their segments and lanes say adds up.
+    fn commands(&self, run: &Run) -> (Vec<analyse::Command>, Statistics) {
+        for node in &run.nodes {
+            let index = &node.index;
+            let flaws = (index.lost, index.gaps, index.bad, node.file.cut, node.file.damaged);
+            assert_eq!(flaws, (0, 0, 0, false, 0), "{}", node.file.path.display());
+        }
+        let (mut commands, mut statistics) = (Vec::new(), Statistics::default());
+        let done = run.analyse(|found, _| {
+            let Found::Event(Event::Command(command)) = found else { return };
+            let legs = path(run, &command);
+            if let Some(total) = command.duration() {
+                let segments = analyse::segments::split(&command);
+                let sum: u64 = segments.iter().map(|segment| segment.ns).sum();
+                assert_eq!(sum, total.as_ns(), "{command:#?}");
+                let lanes: u64 = legs.iter().map(|leg| leg.to_ns.abs_diff(leg.from_ns)).sum();
+                assert_eq!(lanes, total.as_ns(), "{command:#?}");
+            }
+            statistics.add(&command, &legs);
+            commands.push(*command);
+        });
+        assert_eq!(done.unwrap_or_else(|error| panic!("{error}")).1, 0, "unreadable TLPs");
+        (commands, statistics)
+    }
+
+    /// Asks for one file.
+    fn ask(&self, option: &str, name: &str, more: &[&str]) -> PathBuf {
+        let out = self.folder.join(name);
+        let output = Command::new(env!("CARGO_BIN_EXE_farlane"))
+            .arg("trace")
+            .args(&self.files)
+            .arg(option)
+            .arg(&out)
+            .args(more)
+            .output()
+            .expect("farlane");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && errors.is_empty(), "{option}: {errors}");
+        out
+    }
+
+    /// tshark finds the same commands in it.
+    fn capture(&self, expected: &Expected) {
+        let capture = self.ask("--pcapng", "trace.pcapng", &["--limit", "0"]);
+        check::commands(&capture, expected);
+    }
+
+    fn diagram(&self, number: usize, command: &analyse::Command) {
+        let number = number.to_string();
+        let picture = self.ask("--svg", "read.svg", &["--command", &number]);
+        let picture = fs::read_to_string(picture).unwrap();
+        assert_eq!(well_formed(&picture), Ok(()));
+        assert!(picture.contains("Read, 4 KiB: "), "the command's name");
+        let lines = picture.matches("<polyline ").count();
+        assert_eq!(lines, command.steps.len(), "a line a TLP");
+        for step in &command.steps {
+            assert!(picture.contains(&format!(">{}: ", step.kind)), "{}", step.kind);
+            assert!(picture.contains(step.tlp), "{}", step.tlp);
+        }
+    }
+
+    fn report(&self, statistics: &Statistics) {
+        let page = self.ask("--html", "report.html", &["--limit", "0"]);
+        let page = fs::read_to_string(page).unwrap();
+        for kind in statistics.kinds() {
+            let row = format!("<td class=\"l\">{}</td><td>{}</td>", kind.kind, kind.commands);
+            assert!(page.contains(&row), "no row {row}");
+        }
+        assert_eq!(page.matches("class=\"sequence\"").count(), 2, "median and worst");
+        assert!(page.contains("svg class=\"plot\"") && !page.contains("NaN"));
+    }
+}
+
+/// Checks what the host node recorded of a drive that died, came back larger, came
+/// back as it was, and then hung; and that the traces of the killed node and of the
+/// one that came back fit to it.
+///
+/// # Panics
+///
+/// If something does not stand out.
+pub fn losses_stand_out(files: &[PathBuf; 3]) {
+    let run = Run::open(files).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(run.nodes.iter().filter(|node| node.parent.is_some()).count(), 2);
+    let (mut troubles, mut status) = (Troubles::default(), Vec::new());
+    let done = run.analyse(|found, counters| {
+        troubles.look(&found);
+        if let Found::Tlp(_, _, tlp, _) = &found {
+            troubles.count(counters, tlp.mnemonic());
+        }
+        if let Found::Event(Event::Command(command)) = found {
+            status.push((command.queue, command.status.is_some(), path(&run, &command).len()));
+        }
+    });
+    done.unwrap_or_else(|error| panic!("{error}"));
+    println!("trace: {}", troubles.text());
+    let count = |name: &str| troubles.troubles.get(name).map_or(0, |trouble| trouble.count);
+    // Killed, ended in good order as the larger one, hung.
+    assert!(count("link down") >= 3, "{}", troubles.text());
+    // fio keeps four commands on their way, twice: what was fetched has no completion
+    // entry, what was not stays in the queue.
+    let lost = count("command without a completion entry")
+        + count("submission entry rung for and never fetched (timeout)");
+    assert!(lost >= 2, "{}", troubles.text());
+    let unanswered = status.iter().filter(|(_, ended, _)| !ended).count() as u64;
+    assert!(unanswered >= count("command without a completion entry"), "{unanswered}");
+    assert!(status.len() > 400, "{} commands", status.len());
+    let seen = status.iter().filter(|(queue, _, legs)| *queue != 0 && *legs > 4).count();
+    assert!(seen > 200, "{seen} commands were followed into a device");
+}
+
+/// Checks that every element is closed in order, every attribute quoted, and no
+/// character stands bare that may not (XML 1.0, sections 2.4 and 3.1).
+///
+/// # Errors
+///
+/// What is wrong.
+pub fn well_formed(xml: &str) -> Result<(), String> {
+    let mut open: Vec<&str> = Vec::new();
+    let mut rest = xml.trim();
+    while let Some(start) = rest.find('<') {
+        entities(&rest[..start])?;
+        let end = start + rest[start..].find('>').ok_or("a tag without an end")?;
+        let (tag, after) = (&rest[start + 1..end], &rest[end + 1..]);
+        rest = after;
+        if let Some(name) = tag.strip_prefix('/') {
+            if open.pop() != Some(name) || open.is_empty() && !rest.is_empty() {
+                return Err(format!("</{name}> closes nothing, or is not the end"));
+            }
+            continue;
+        }
+        let (tag, empty) = tag.strip_suffix('/').map_or((tag, false), |tag| (tag, true));
+        let (name, attributes) = tag.split_once([' ', '\n']).unwrap_or((tag, ""));
+        let named = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric());
+        let parts: Vec<&str> = attributes.split('"').collect();
+        let closed = parts.len() % 2 == 1 && parts[parts.len() - 1].trim().is_empty();
+        let mut pairs = parts.chunks_exact(2);
+        if !named || !closed || !pairs.clone().all(|pair| pair[0].trim().ends_with('=')) {
+            return Err(format!("<{tag}>"));
+        }
+        pairs.try_for_each(|pair| entities(pair[1]))?;
+        if !empty {
+            open.push(name);
+        }
+    }
+    if open.is_empty() && rest.is_empty() { Ok(()) } else { Err(format!("open: {open:?}")) }
+}
+
+fn entities(text: &str) -> Result<(), String> {
+    for part in text.split('&').skip(1) {
+        let name = part.split_once(';').map(|(name, _)| name);
+        if !name.is_some_and(|name| ["amp", "lt", "gt", "quot"].contains(&name)) {
+            return Err(format!("&{part}"));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn what_is_not_well_formed_is_seen() {
+    assert_eq!(well_formed("<a b=\"1\"><c/>x &lt; y</a>\n"), Ok(()));
+    for wrong in ["<a>", "<a></b>", "<a b=1/>", "<a>&</a>", "<a/>x", "<a b=\"&x;\"/>", "<a></a><b>"]
+    {
+        assert!(well_formed(wrong).is_err(), "{wrong}");
+    }
+}

@@ -1,0 +1,311 @@
+//! A recorded connection as capture files, and what tshark finds in them beside
+//! what the analyser finds in the recording.
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::net::SocketAddrV4;
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use farlane::analyse::stream::{Chunk, Item, LinkAnalyser, Payload};
+use farlane::analyse::{self, Event, Settings};
+use farlane::export::pcapng::{Connection, Tap, TcpFile, TlpFile};
+use wire::Instant;
+
+use crate::support::relay::{Direction, Recording};
+use crate::support::tshark::{Tshark, number};
+
+/// An NVMe command, from both sides comparable.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Found {
+    pub queue: u64,
+    pub cid: u64,
+    pub opcode: u64,
+    pub nsid: u64,
+    /// Command dwords 10 to 12: SLBA and NLB of reads and writes.
+    pub cdw: [u64; 3],
+}
+
+/// What there is in a recording.
+pub struct Expected {
+    pub frames: usize,
+    /// Mnemonics, in the order of the capture.
+    pub tlps: Vec<String>,
+    /// Answers, and those among them that say UR, as for functions that are not there.
+    pub completions: usize,
+    pub unsupported: usize,
+    /// Sorted.
+    pub commands: Vec<Found>,
+    /// Queue, identifier and status of completion entries, sorted.
+    pub ends: Vec<[u64; 3]>,
+    items: Vec<Item>,
+}
+
+fn chunks(recording: &Recording) -> Vec<Chunk> {
+    let direction = |direction| match direction {
+        Direction::ToTarget => analyse::Direction::Down,
+        Direction::ToClient => analyse::Direction::Up,
+    };
+    let chunk = |chunk: &crate::support::relay::Chunk| Chunk {
+        at: Instant::from_ns(chunk.at.as_nanos() as u64),
+        direction: direction(chunk.direction),
+        bytes: chunk.bytes.clone(),
+    };
+    recording.chunks.iter().map(chunk).collect()
+}
+
+impl Expected {
+    /// Asks the analyser.
+    pub fn of(recording: &Recording) -> Self {
+        let chunks = chunks(recording);
+        let mut decoder = analyse::stream::Decoder::new();
+        let mut items = Vec::new();
+        for chunk in &chunks {
+            let stream = match chunk.direction {
+                analyse::Direction::Down => &recording.to_target,
+                analyse::Direction::Up => &recording.to_client,
+            };
+            let bytes = &stream[chunk.bytes.clone()];
+            decoder.push(chunk.at, chunk.direction, bytes, |item| items.push(item)).unwrap();
+        }
+        decoder.finish().unwrap();
+
+        let mut commands = Vec::new();
+        let mut ends = Vec::new();
+        let mut keep = |event| {
+            let Event::Command(command) = event else { return };
+            let (queue, e) = (u64::from(command.queue), command.entry);
+            commands.push(Found {
+                queue,
+                cid: e.cid.into(),
+                opcode: e.opcode.into(),
+                nsid: e.nsid.into(),
+                cdw: [e.cdw10, e.cdw11, e.cdw12].map(u64::from),
+            });
+            if let Some(status) = command.status {
+                ends.push([queue, e.cid.into(), u64::from(status.bits() & 0x7ff)]);
+            }
+        };
+        let mut link = LinkAnalyser::new(Settings::default());
+        link.run(&recording.to_target, &recording.to_client, chunks, &mut keep).unwrap();
+        link.finish().unwrap();
+        std::iter::from_fn(|| link.analyser.next_event()).for_each(keep);
+        commands.sort();
+        ends.sort();
+
+        // Items of a frame stand together, and begin at the same byte.
+        let mut frames: Vec<_> =
+            items.iter().map(|i| (i.direction == analyse::Direction::Up, i.offset)).collect();
+        frames.sort();
+        frames.dedup();
+        let names = |item: &Item| match &item.payload {
+            Payload::Tlp(tlp) => Some(tlp.mnemonic().to_owned()),
+            Payload::Control(_) => None,
+        };
+        let tlps: Vec<String> = items.iter().filter_map(names).collect();
+        let completions = tlps.iter().filter(|name| name.starts_with("Cpl")).count();
+        let unsupported = link.analyser.counters().unsupported_requests as usize;
+        Self { frames: frames.len(), tlps, completions, unsupported, commands, ends, items }
+    }
+}
+
+/// Writes the recording as `tunnel.pcapng` (TCP) and `tlps.pcapng` (USER0).
+fn export(folder: &Path, recording: &Recording, expected: &Expected) -> [PathBuf; 2] {
+    let paths = ["tunnel.pcapng", "tlps.pcapng"].map(|name| folder.join(name));
+    let [tunnel, tlps] = paths.each_ref().map(|path| {
+        BufWriter::new(File::create(path).unwrap_or_else(|e| panic!("{}: {e}", path.display())))
+    });
+    let address = |text: &str| -> SocketAddrV4 { text.parse().unwrap() };
+    let connection =
+        Connection { host: address("192.0.2.1:50000"), device: address("192.0.2.2:4420") };
+    let mut file = TcpFile::begin(tunnel, 0).unwrap();
+    let (down, up) = (&recording.to_target, &recording.to_client);
+    file.connection(connection, down, up, &chunks(recording)).unwrap();
+    file.finish().unwrap();
+    let mut file = TlpFile::begin(tlps, 0).unwrap();
+    for item in &expected.items {
+        if let Payload::Tlp(tlp) = &item.payload {
+            file.tlp(item.at, Tap::HostTunnel, item.direction, tlp, "").unwrap();
+        }
+    }
+    file.finish().unwrap();
+    paths
+}
+
+/// What is asked of tshark, in this order.
+const FIELDS: [&str; 20] = [
+    "frame.number",
+    "farlane.kind",
+    "pcie_tlp.fmt_type",
+    "pcie_tlp.request_in",
+    "pcie_tlp.completion_in",
+    "nvme_pcie.sqe.sqid",
+    "nvme_pcie.sqe.cid",
+    "nvme_pcie.sqe.opcode",
+    "nvme_pcie.sqe.nsid",
+    "nvme_pcie.sqe.cdw10",
+    "nvme_pcie.sqe.cdw11",
+    "nvme_pcie.sqe.cdw12",
+    "nvme_pcie.cqe.sqid",
+    "nvme_pcie.cqe.cid",
+    "nvme_pcie.cqe.sct",
+    "nvme_pcie.cqe.sc",
+    "_ws.expert.severity",
+    "_ws.expert.message",
+    "_ws.malformed",
+    "pcie_tlp.cut",
+];
+
+/// tshark's expert severity from which it shows in yellow or red.
+const WARNING: u64 = 0x0060_0000;
+
+/// What may be said all the same: an answer that is meant to be read.
+const UNSUPPORTED: &str = "Unsupported Request";
+
+/// A capture as tshark sees it.
+struct Decoded {
+    packets: Vec<Vec<Vec<String>>>,
+}
+
+impl Decoded {
+    /// All values of a field.
+    fn all(&self, field: &str) -> Vec<&str> {
+        let index = FIELDS.iter().position(|known| *known == field).unwrap();
+        self.packets.iter().flat_map(|packet| &packet[index]).map(String::as_str).collect()
+    }
+
+    /// Fields that stand together, a row each time they do.
+    fn rows<const N: usize>(&self, fields: [&str; N]) -> Vec<[u64; N]> {
+        let columns = fields.map(|field| self.all(field));
+        assert!(columns.iter().all(|column| column.len() == columns[0].len()), "{fields:?}");
+        let row = |i: usize| columns.each_ref().map(|column| number(column[i]));
+        (0..columns[0].len()).map(row).collect()
+    }
+
+    fn commands(&self) -> Vec<Found> {
+        let fields = ["sqid", "cid", "opcode", "nsid", "cdw10", "cdw11", "cdw12"];
+        let names = fields.map(|field| format!("nvme_pcie.sqe.{field}"));
+        let found = self.rows(names.each_ref().map(String::as_str)).into_iter();
+        let mut commands: Vec<Found> = found
+            .map(|[queue, cid, opcode, nsid, c10, c11, c12]| Found {
+                queue,
+                cid,
+                opcode,
+                nsid,
+                cdw: [c10, c11, c12],
+            })
+            .collect();
+        commands.sort();
+        commands
+    }
+
+    fn ends(&self) -> Vec<[u64; 3]> {
+        let names = ["sqid", "cid", "sct", "sc"].map(|field| format!("nvme_pcie.cqe.{field}"));
+        let found = self.rows(names.each_ref().map(String::as_str)).into_iter();
+        let mut ends: Vec<_> =
+            found.map(|[queue, cid, sct, sc]| [queue, cid, sct << 8 | sc]).collect();
+        ends.sort();
+        ends
+    }
+
+    /// What tshark warns of.
+    fn warnings(&self) -> Vec<&str> {
+        let severities = self.all("_ws.expert.severity");
+        let said = severities.into_iter().zip(self.all("_ws.expert.message"));
+        said.filter(|(severity, _)| number(severity) >= WARNING).map(|(_, what)| what).collect()
+    }
+}
+
+/// Compares what tshark finds in a capture with what it should.
+fn compare(path: &Path, options: &[&str], expected: &Expected) -> Decoded {
+    let packets = Tshark::ready().fields(path, options, "farlane || farlane_tap", &FIELDS);
+    let decoded = Decoded { packets };
+    let name = path.display();
+
+    let tlps = decoded.all("pcie_tlp.fmt_type");
+    let tlps: Vec<&str> = tlps.into_iter().map(|value| mnemonic(number(value))).collect();
+    assert_eq!(tlps.len(), expected.tlps.len(), "{name}: TLPs");
+    assert!(tlps == expected.tlps, "{name}: the TLPs are others");
+    let answers = decoded.all("pcie_tlp.request_in").len();
+    assert_eq!(answers, expected.completions, "{name}: answers with their request");
+    if options.contains(&"-2") {
+        let answered = decoded.all("pcie_tlp.completion_in").len();
+        assert_eq!(answered, expected.completions, "{name}: requests with their answers");
+    }
+    assert_eq!(decoded.commands(), expected.commands, "{name}: commands");
+    assert_eq!(decoded.ends(), expected.ends, "{name}: completion entries");
+
+    assert!(decoded.all("_ws.malformed").is_empty(), "{name}: malformed packets");
+    let failed = expected.ends.iter().filter(|[.., status]| *status != 0).count();
+    let count = |what| decoded.warnings().into_iter().filter(|said| *said == what).count();
+    assert_eq!(count(UNSUPPORTED), expected.unsupported, "{name}: {UNSUPPORTED}");
+    assert_eq!(count("Command failed"), failed, "{name}: failed commands");
+    let warnings = decoded.warnings();
+    assert_eq!(warnings.len(), expected.unsupported + failed, "{name}: {warnings:?}");
+    decoded
+}
+
+/// Compares a capture of TCP.
+pub fn tunnel(path: &Path, options: &[&str], expected: &Expected) {
+    let decoded = compare(path, options, expected);
+    let frames = decoded.all("farlane.kind").len();
+    assert_eq!(frames, expected.frames, "{}: frames", path.display());
+}
+
+/// Compares a capture of TLPs, one in a packet.
+pub fn tlps(path: &Path, options: &[&str], expected: &Expected) {
+    let decoded = compare(path, options, expected);
+    assert_eq!(decoded.packets.len(), expected.tlps.len(), "{}: packets", path.display());
+}
+
+/// Compares the NVMe commands in a capture of TLPs that passed another point:
+/// configuration requests are others there. Yields the bytes that each packet
+/// does not have.
+pub fn commands(path: &Path, expected: &Expected) -> Vec<u64> {
+    let packets = Tshark::ready().fields(path, &[], "farlane_tap", &FIELDS);
+    let decoded = Decoded { packets };
+    let name = path.display();
+    assert!(decoded.all("_ws.malformed").is_empty(), "{name}: malformed packets");
+    assert_eq!(decoded.commands(), expected.commands, "{name}: commands");
+    assert_eq!(decoded.ends(), expected.ends, "{name}: completion entries");
+    decoded.all("pcie_tlp.cut").into_iter().map(number).collect()
+}
+
+/// Leaves a recorded connection in `folder` as two captures, of TCP and of TLPs,
+/// and compares what tshark finds in them with what the analyser finds; `also`
+/// does so with more, at the same time. What it finds, and the captures.
+pub fn recorded(
+    folder: &Path,
+    recording: &Recording,
+    also: impl FnOnce(&Expected),
+) -> (Expected, [PathBuf; 2]) {
+    let expected = Expected::of(recording);
+    let [as_tcp, as_tlps] = export(folder, recording, &expected);
+    Tshark::ready();
+    thread::scope(|scope| {
+        // tshark takes one core.
+        scope.spawn(|| tunnel(&as_tcp, &[], &expected));
+        scope.spawn(|| tlps(&as_tlps, &[], &expected));
+        also(&expected);
+    });
+    (expected, [as_tcp, as_tlps])
+}
+
+/// PCIe Base 4.0, table 2-3.
+fn mnemonic(fmt_type: u64) -> &'static str {
+    match fmt_type {
+        0x00 => "MRd32",
+        0x20 => "MRd64",
+        0x40 => "MWr32",
+        0x60 => "MWr64",
+        0x04 => "CfgRd0",
+        0x05 => "CfgRd1",
+        0x44 => "CfgWr0",
+        0x45 => "CfgWr1",
+        0x0a => "Cpl",
+        0x4a => "CplD",
+        0x30..=0x37 => "Msg",
+        0x70..=0x77 => "MsgD",
+        other => panic!("Fmt/Type {other:#x}"),
+    }
+}

@@ -1,0 +1,14 @@
+//! What several groups of tests share: processes, nodes, clients, captures.
+
+pub mod check;
+pub mod client;
+pub mod drive;
+pub mod folder;
+pub mod huge;
+#[path = "../../../live/tests/dma/isolated.rs"]
+pub mod isolated;
+pub mod node;
+pub mod process;
+pub mod relay;
+pub mod transcript;
+pub mod tshark;

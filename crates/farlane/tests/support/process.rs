@@ -1,0 +1,140 @@
+//! A child process of a test: never outlives it, not even if the test itself is
+//! killed, and is waited for with a deadline.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+
+use crate::support::transcript::Transcript;
+
+/// A running child with its output in two transcripts.
+pub struct Process {
+    name: String,
+    child: Child,
+    guard: Guard,
+    /// What it writes to its standard output.
+    pub stdout: Transcript,
+    /// What it writes to its standard error.
+    pub stderr: Transcript,
+}
+
+impl Process {
+    /// Starts `command`; its output also goes to `NAME.out` and `NAME.err` in `folder`.
+    pub fn start(command: &mut Command, name: &str, folder: &Path) -> Self {
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        Self {
+            stdout: Transcript::of(
+                child.stdout.take().unwrap(),
+                &folder.join(format!("{name}.out")),
+            ),
+            stderr: Transcript::of(
+                child.stderr.take().unwrap(),
+                &folder.join(format!("{name}.err")),
+            ),
+            name: name.to_owned(),
+            guard: Guard::of(&child),
+            child,
+        }
+    }
+
+    /// A descriptor that becomes readable when the process has ended.
+    pub fn end(&self) -> rustix::fd::OwnedFd {
+        pidfd_open(self.pid(), PidfdFlags::empty()).expect("pidfd of a child")
+    }
+
+    /// Waits until it ends by itself.
+    pub fn wait(&mut self, limit: Duration) -> ExitStatus {
+        let end = self.end();
+        let limit_spec = Timespec::try_from(limit).unwrap();
+        let ready = poll(&mut [PollFd::new(&end, PollFlags::IN)], Some(&limit_spec));
+        assert_eq!(ready, Ok(1), "{} still runs after {limit:?}", self.name);
+        // First the guard: afterwards the number may be another process's.
+        self.guard.dismiss();
+        let status = self.child.wait().unwrap();
+        self.stdout.wait_for_end(limit);
+        self.stderr.wait_for_end(limit);
+        status
+    }
+
+    /// Whether it has not ended.
+    pub fn is_running(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+
+    /// Stops it where it is, as a machine that hangs, until [`Self::resume`].
+    pub fn suspend(&self) {
+        kill_process(self.pid(), Signal::STOP).expect("stop a child");
+    }
+
+    /// Lets it go on.
+    pub fn resume(&self) {
+        kill_process(self.pid(), Signal::CONT).expect("continue a child");
+    }
+
+    /// Ctrl-C, and the wait for its end.
+    pub fn interrupt(&mut self, limit: Duration) -> ExitStatus {
+        kill_process(self.pid(), Signal::INT).expect("interrupt a child");
+        self.wait(limit)
+    }
+
+    /// Ends it without any notice, as a crash or a power failure would.
+    pub fn kill(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        self.guard.dismiss();
+        let _ = self.child.wait();
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+        if std::thread::panicking() {
+            self.stdout.print_tail(10);
+            self.stderr.print_tail(30);
+        }
+    }
+}
+
+/// A shell that kills a child as soon as a pipe from the test closes, which it
+/// also does when the test is killed.
+struct Guard {
+    shell: Child,
+    pipe: Option<ChildStdin>,
+}
+
+impl Guard {
+    fn of(child: &Child) -> Self {
+        let mut shell = Command::new("sh")
+            .args(["-c", "read -r dismissed || kill -KILL \"$1\"", "guard"])
+            .arg(child.id().to_string())
+            .stdin(Stdio::piped())
+            .spawn()
+            .expect("sh");
+        let pipe = shell.stdin.take();
+        Self { shell, pipe }
+    }
+
+    /// Lets the child be.
+    fn dismiss(&mut self) {
+        if let Some(mut pipe) = self.pipe.take() {
+            // A guard that was killed itself does no harm any more.
+            let _ = pipe.write_all(b"dismissed\n");
+            drop(pipe);
+            let _ = self.shell.wait();
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Fuzz targets: each takes bytes and panics if a promise is broken.
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "corpora are files")]
+mod corpora;
+mod endpoint;
+mod frames;
+mod raw;
+pub mod seeds;
+mod tlp;
+mod trace;
+#[allow(dead_code, missing_docs, reason = "the tests of the switch use the rest of it")]
+#[path = "../../switch/tests/fabric/world/mod.rs"]
+mod world;
+
+/// Names and functions of the targets, and for each a test of its corpus.
+macro_rules! targets {
+    ($($name:ident: $run:path,)*) => {
+        const TARGETS: &[(&str, fn(&[u8]))] = &[$((stringify!($name), $run)),*];
+
+        #[cfg(test)]
+        mod corpus {
+            use super::*;
+
+            $(#[test]
+            fn $name() {
+                crate::corpora::run(stringify!($name), $run);
+            })*
+        }
+    };
+}
+
+targets! {
+    tlp: tlp::run,
+    frames: frames::run,
+    raw: raw::run,
+    fabric: world::operations::run_operations,
+    endpoint: endpoint::run,
+    nvme: nvme::testing::run_operations,
+    vfio_user: live::vfio_user::testing::run_messages,
+    trace: trace::run,
+}
+
+/// The target `name`.
+pub fn target(name: &str) -> Option<fn(&[u8])> {
+    TARGETS.iter().find(|(known, _)| *known == name).map(|(_, run)| *run)
+}
+
+/// All targets.
+pub fn names() -> Vec<&'static str> {
+    TARGETS.iter().map(|(name, _)| *name).collect()
+}

@@ -1,0 +1,230 @@
+//! A shell whose paths, clock and peers a test scripts.
+
+mod hosts;
+mod random;
+mod visitors;
+
+use super::*;
+use bytes::Bytes;
+use pcie::{Input as Packet, Output as Next, Ready};
+use std::collections::BTreeMap;
+use switch::aggregate::Policy;
+use switch::tunnel;
+use wire::frame::{Reject, Role};
+use wire::tlp::{MemoryRequest, Tlp};
+use wire::{Bdf, Duration, Tag};
+
+/// What is attached: it notes what comes, and sends what a test gives it.
+#[derive(Debug, Default)]
+struct Stub {
+    received: Vec<Tlp>,
+    /// How many TLPs had been received at each reset.
+    resets: Vec<usize>,
+    sends: VecDeque<Tlp>,
+}
+
+impl Function for Stub {
+    fn handle(&mut self, _: Instant, input: Packet) {
+        match input {
+            Packet::Tlp(tlp) => self.received.push(tlp),
+            Packet::HotReset => self.resets.push(self.received.len()),
+        }
+    }
+
+    fn poll(&mut self, _: Instant, ready: Ready) -> Next {
+        let ready = self.sends.front().is_some_and(|tlp| ready.has(tlp.class()));
+        let next = if ready { self.sends.pop_front() } else { None };
+        next.map_or(Next::Timeout(None), Next::Tlp)
+    }
+
+    fn ready(&self) -> Ready {
+        Ready::ALL
+    }
+}
+
+fn write(fill: u8, length: usize) -> Tlp {
+    let request = MemoryRequest::for_bytes(Bdf::default(), Tag::default(), 0x1000, length);
+    Tlp::memory_write(request.unwrap(), Bytes::from(vec![fill; length]))
+}
+
+/// What a path leads to.
+#[derive(Debug)]
+struct Peer {
+    tunnel: Tunnel,
+    /// Whether it writes and hears; nobody notices that it does not.
+    alive: bool,
+    room: usize,
+    outputs: Vec<tunnel::Output>,
+    /// Each piece that the node transmitted.
+    heard: Vec<Vec<u8>>,
+    /// Whether the node has closed the path, and lingered.
+    closed: Option<bool>,
+    gone: bool,
+}
+
+impl Peer {
+    fn last(&self) -> Option<&tunnel::Output> {
+        self.outputs.last()
+    }
+}
+
+struct Shell {
+    node: DeviceNode<Stub>,
+    now: Instant,
+    timer: Option<Instant>,
+    peers: BTreeMap<PathId, Peer>,
+    events: Vec<Event>,
+    linked: Vec<PathId>,
+}
+
+impl Shell {
+    fn new(change: impl FnOnce(DeviceNode<Stub>) -> DeviceNode<Stub>) -> Self {
+        Self::with(Settings::new(Role::Device, 1), change)
+    }
+
+    fn with(settings: Settings, change: impl FnOnce(DeviceNode<Stub>) -> DeviceNode<Stub>) -> Self {
+        let node = change(DeviceNode::new(settings, Stub::default()));
+        let (events, linked) = (Vec::new(), Vec::new());
+        Self { node, now: Instant::ZERO, timer: None, peers: BTreeMap::new(), events, linked }
+    }
+
+    /// Somebody connects; nothing of it is carried before the next `settle`.
+    fn connect(&mut self, settings: Settings, says_end: bool) -> PathId {
+        let path = PathId(self.peers.len() as u64);
+        let mut tunnel = Tunnel::new(settings);
+        tunnel.handle(self.now, tunnel::Input::Connected);
+        let peer = Peer {
+            tunnel,
+            alive: true,
+            room: 1 << 20,
+            outputs: Vec::new(),
+            heard: Vec::new(),
+            closed: None,
+            gone: false,
+        };
+        self.peers.insert(path, peer);
+        self.node.handle(self.now, path, path::Input::Accepted { says_end });
+        path
+    }
+
+    fn host(&mut self, group: u16) -> PathId {
+        let settings = Settings { group, ..Settings::new(Role::Host, 2) };
+        let path = self.connect(settings, true);
+        self.settle();
+        path
+    }
+
+    fn probe(&mut self) -> PathId {
+        let path = self.connect(Settings::new(Role::Probe, 3), true);
+        self.settle();
+        path
+    }
+
+    /// Somebody who connects and says nothing of the kind.
+    fn stranger(&mut self, bytes: &'static [u8]) -> PathId {
+        let path = self.connect(Settings::new(Role::Device, 4), true);
+        self.node.handle(self.now, path, path::Input::Received(Bytes::from_static(bytes)));
+        path
+    }
+
+    fn peer(&mut self, path: PathId) -> &mut Peer {
+        self.peers.get_mut(&path).expect("a path")
+    }
+
+    fn gone(&mut self, path: PathId) {
+        self.peer(path).gone = true;
+        self.node.handle(self.now, path, path::Input::Gone);
+    }
+
+    /// What the peers have for the node goes there; whether they had anything.
+    fn bring(&mut self) -> bool {
+        let mut any = false;
+        for (path, peer) in &mut self.peers {
+            if !peer.alive {
+                continue;
+            }
+            let open = !peer.gone && peer.closed.is_none();
+            peer.tunnel.handle(self.now, tunnel::Input::CanTransmit { bytes: 1 << 20 });
+            loop {
+                let output = peer.tunnel.poll(self.now);
+                match output {
+                    tunnel::Output::Timeout(_) => break,
+                    tunnel::Output::Transmit(bytes) if open => {
+                        any = true;
+                        let input = path::Input::Received(bytes.into());
+                        self.node.handle(self.now, *path, input);
+                    }
+                    tunnel::Output::Transmit(_) => {}
+                    output => peer.outputs.push(output),
+                }
+            }
+        }
+        any
+    }
+
+    /// Does what the node wants until it wants nothing more, and checks that
+    /// it may; whether it wanted anything.
+    fn act(&mut self) -> bool {
+        for (path, peer) in &self.peers {
+            self.node.handle(self.now, *path, path::Input::Room(peer.room));
+        }
+        for step in 0.. {
+            assert!(step < 100_000, "the node never rests");
+            match self.node.poll(self.now) {
+                Output::Transmit { path, bytes } => {
+                    let (now, peer) = (self.now, self.peer(path));
+                    assert!(peer.closed.is_none() && !peer.gone, "{path:?} is no open path");
+                    assert!(!bytes.is_empty() && bytes.len() <= peer.room, "no room");
+                    peer.room -= bytes.len();
+                    peer.heard.push(bytes.clone());
+                    if peer.alive {
+                        peer.tunnel.handle(now, tunnel::Input::Received(bytes.into()));
+                    }
+                }
+                Output::Close { path, linger } => {
+                    assert_ne!(self.node.link(), Some(path));
+                    let peer = self.peer(path);
+                    assert_eq!(peer.closed.replace(linger), None, "closed twice");
+                }
+                Output::Linked(path) => {
+                    assert_eq!(self.node.link(), Some(path));
+                    self.linked.push(path);
+                }
+                Output::Event(event) => self.events.push(event),
+                Output::Timeout(at) => {
+                    assert!(at.is_none_or(|at| at > self.now), "a timer in the past");
+                    self.timer = at;
+                    return step > 0;
+                }
+            }
+        }
+        unreachable!()
+    }
+
+    /// Both ways until nothing moves.
+    fn settle(&mut self) {
+        while self.bring() | self.act() {}
+    }
+
+    /// Lets time pass; the node is called when it wants to be.
+    fn wait(&mut self, span: Duration) {
+        let end = self.now + span;
+        while self.now < end {
+            let tick = self.now + Duration::from_ms(50);
+            self.now = self.timer.unwrap_or(end).min(tick).min(end);
+            self.settle();
+        }
+    }
+
+    fn events(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.events)
+    }
+
+    fn rejected(&mut self, path: PathId, why: Reject) {
+        let cause = Cause::Rejected(why);
+        let down = tunnel::Output::Down(cause.clone());
+        assert_eq!(self.peer(path).last(), Some(&down));
+        assert_eq!(self.peer(path).closed, Some(false));
+        assert!(self.events().contains(&Event::TurnedAway(path, cause)));
+    }
+}

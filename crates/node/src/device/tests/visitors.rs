@@ -1,0 +1,129 @@
+//! Who else connects.
+
+use super::*;
+
+fn moved(shell: &mut Shell, probe: PathId, group: u16) -> Moved {
+    shell.peer(probe).tunnel.move_to(group);
+    shell.settle();
+    match shell.peer(probe).last() {
+        Some(tunnel::Output::Moved(moved)) => *moved,
+        other => panic!("{other:?} in place of an answer"),
+    }
+}
+
+#[test]
+fn a_probe_is_answered_beside_the_host() {
+    let mut shell = Shell::new(|node| node);
+    let host = shell.host(0);
+    let probe = shell.probe();
+    shell.peer(probe).tunnel.echo(42);
+    shell.settle();
+    assert_eq!(shell.peer(probe).last(), Some(&tunnel::Output::EchoReply(42)));
+    // As long as it likes: keepalives go both ways.
+    shell.wait(Duration::from_ms(5_000));
+    assert_eq!(shell.peer(probe).closed, None);
+    shell.peer(probe).tunnel.goodbye();
+    shell.settle();
+    assert_eq!(shell.peer(probe).closed, Some(false));
+    assert_eq!(shell.events(), [Event::HostUp(host)]);
+}
+
+#[test]
+fn a_move_disconnects_a_host_of_another_group() {
+    let mut shell = Shell::new(|node| node.in_group(Some(0)));
+    let (host, by) = (shell.host(1), shell.probe());
+    shell.events();
+    let status = MoveStatus::Done;
+    let stays = Moved { status, host: HostAfter::Stays, awaited: false, from: 0, to: 1 };
+    assert_eq!(moved(&mut shell, by, 1), stays);
+    assert_eq!(shell.events(), [Event::Moved { by, group: 1, answer: stays }]);
+    let waits = shell.host(2);
+    shell.rejected(waits, Reject::Group);
+    let answer = Moved { status, host: HostAfter::Disconnected, awaited: true, from: 1, to: 2 };
+    assert_eq!(moved(&mut shell, by, 2), answer);
+    let expected = [Event::Moved { by, group: 2, answer }, Event::HostDown(host, Cause::Moved)];
+    assert_eq!(shell.events(), expected);
+    assert_eq!(shell.peer(host).last(), Some(&tunnel::Output::Down(Cause::Goodbye)));
+    assert_eq!(shell.peer(host).closed, Some(true));
+    assert_eq!(shell.node.function().resets, [0, 0]);
+    let back = shell.host(1);
+    shell.rejected(back, Reject::Group);
+    let next = shell.host(2);
+    assert_eq!(shell.node.link(), Some(next));
+    // Who was turned away two seconds ago waits no more.
+    shell.wait(Duration::from_ms(2_000));
+    assert!(!moved(&mut shell, by, 1).awaited);
+    let none = Moved { status, host: HostAfter::None, awaited: false, from: 1, to: 0 };
+    assert_eq!(moved(&mut shell, by, 0), none);
+}
+
+#[test]
+fn who_belongs_to_nobody_is_not_moved() {
+    for (status, mut shell) in [
+        (MoveStatus::Fixed, Shell::new(|node| node)),
+        (MoveStatus::Switch, Shell::new(DeviceNode::of_a_switch)),
+    ] {
+        let (host, by) = (shell.host(1), shell.probe());
+        let answer = Moved { status, host: HostAfter::Stays, awaited: false, from: 0, to: 0 };
+        assert_eq!(moved(&mut shell, by, 7), answer);
+        assert_eq!(shell.events()[1..], [Event::Moved { by, group: 7, answer }]);
+        assert_eq!(shell.node.link(), Some(host));
+    }
+}
+
+#[test]
+fn who_asks_for_a_move_and_goes_has_none() {
+    let mut shell = Shell::new(|node| node.in_group(Some(1)));
+    let (host, by) = (shell.host(1), shell.probe());
+    shell.peer(by).tunnel.move_to(2);
+    shell.bring();
+    shell.gone(by);
+    shell.settle();
+    assert_eq!((shell.events(), shell.node.link()), (vec![Event::HostUp(host)], Some(host)));
+}
+
+#[test]
+fn a_stranger_is_named_also_one_that_went() {
+    let mut shell = Shell::new(|node| node);
+    let stays = shell.stranger(b"GET / HTTP/1.1\r\n\r\n");
+    let goes = shell.stranger(b"hello\r\n");
+    shell.gone(goes);
+    let silent = shell.stranger(b"");
+    shell.gone(silent);
+    shell.act();
+    let away = |path, bytes: &[u8]| Event::TurnedAway(path, Cause::Stranger(bytes.to_vec()));
+    assert_eq!(shell.events(), [away(stays, b"GET / HTTP/1"), away(goes, b"hello\r\n")]);
+    for path in [stays, goes, silent] {
+        assert_eq!(shell.peer(path).closed, Some(false));
+    }
+    assert_eq!(shell.node.silent(), 1);
+}
+
+#[test]
+fn who_says_nothing_for_two_seconds_goes() {
+    let mut shell = Shell::new(|node| node);
+    let silent = shell.stranger(b"");
+    // The head of a greeting is none.
+    let slow = shell.stranger(b"\x00\x30\x01\x00\0\0\0\0\0\0\0\0FARLANE\0");
+    shell.act();
+    shell.now = shell.timer.expect("their patience ends");
+    assert_eq!(shell.now, Instant::ZERO + Duration::from_ms(2_000));
+    shell.act();
+    assert_eq!([silent, slow].map(|path| shell.peer(path).closed), [Some(false); 2]);
+    assert_eq!((shell.node.silent(), shell.events()), (2, vec![]));
+}
+
+#[test]
+fn the_oldest_of_seventeen_goes() {
+    let mut shell = Shell::new(|node| node);
+    let host = shell.host(0);
+    let first = shell.probe();
+    let silent: Vec<PathId> = (0..15).map(|_| shell.stranger(b"")).collect();
+    shell.act();
+    assert_eq!(shell.peer(first).closed, None);
+    let probe = shell.probe();
+    assert_eq!((shell.peer(first).closed, shell.node.silent()), (Some(false), 0));
+    shell.probe();
+    assert_eq!((shell.peer(silent[0]).closed, shell.node.silent()), (Some(false), 1));
+    assert_eq!([host, probe].map(|path| shell.peer(path).closed), [None; 2]);
+}

@@ -1,0 +1,292 @@
+//! Connections that have not said who they are, probes, and those that are
+//! turned away. None of them can do more than waste its own connection.
+
+use super::{Event, Output};
+use crate::path::{self, PathId};
+use bytes::{Bytes, BytesMut};
+use std::collections::VecDeque;
+use switch::tunnel::{self, Cause, Input, Settings, Tunnel};
+use switch::upstream::next_timer;
+use wire::frame::{self, Control, Header, Moved, Reject, Role};
+use wire::{Duration, Instant};
+
+/// Connections without a greeting, or probes, at the same time.
+const MOST: usize = 16;
+/// How long a connection may keep its greeting to itself.
+const PATIENCE: Duration = Duration::from_ms(2_000);
+/// Hosts turned away that are remembered, and for how long: who waits for a
+/// device tries five times a second.
+const MOST_WAITING: usize = 16;
+const WAITING: Duration = Duration::from_ms(2_000);
+/// How long a host waits for the one before it, if nothing tells that that one
+/// has ended: longer than a link takes to be lost.
+const SUCCESSION: Duration = Duration::from_ms(1_000);
+
+#[derive(Debug)]
+struct Visitor {
+    path: PathId,
+    says_end: bool,
+    room: usize,
+    /// What came before it was known who it is.
+    greeting: BytesMut,
+    /// Set once it is known not to become the host.
+    tunnel: Option<Tunnel>,
+    /// The group that it wants the device to belong to; nothing else of it is
+    /// looked at before that is answered.
+    wants_move: Option<u16>,
+    since: Instant,
+    timer: Option<Instant>,
+    gone: bool,
+}
+
+/// A connection that greets as a host.
+pub(super) struct Chosen {
+    pub path: PathId,
+    pub greeting: Bytes,
+    pub group: u16,
+    pub room: usize,
+}
+
+/// What becomes of a visitor.
+enum Verdict {
+    /// That is not known yet, or has been for long.
+    Wait,
+    /// It is the host that is wanted, of this group.
+    Host(u16),
+    /// A host of that group is turned away, and may come again.
+    Away(Reject, u16),
+    /// It is no host.
+    Entertain,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Visitors {
+    settings: Settings,
+    all: Vec<Visitor>,
+    /// Groups of hosts that were turned away, and when.
+    waiting: VecDeque<(Instant, u16)>,
+    /// How many went, or had to go, without a greeting.
+    silent: u64,
+}
+
+impl Visitors {
+    pub fn new(settings: Settings) -> Self {
+        Self { settings, all: Vec::new(), waiting: VecDeque::new(), silent: 0 }
+    }
+
+    /// Takes a new connection; yields the oldest, which has to go, if there
+    /// are too many.
+    pub fn welcome(&mut self, now: Instant, path: PathId, says_end: bool) -> Option<PathId> {
+        let oldest = (self.all.len() >= MOST).then(|| self.all.remove(0));
+        let silent = oldest.as_ref().is_some_and(|oldest| oldest.tunnel.is_none());
+        self.silent += u64::from(silent);
+        self.all.push(Visitor {
+            path,
+            says_end,
+            room: 0,
+            greeting: BytesMut::new(),
+            tunnel: None,
+            wants_move: None,
+            since: now,
+            timer: None,
+            gone: false,
+        });
+        oldest.map(|oldest| oldest.path)
+    }
+
+    /// When the next one wants to be looked at.
+    pub fn timer(&self) -> Option<Instant> {
+        next_timer(self.all.iter().map(|visitor| visitor.timer))
+    }
+
+    /// How many went, or had to go, without a greeting.
+    pub fn silent(&self) -> u64 {
+        self.silent
+    }
+
+    /// The group that one of them wants the device to belong to, and who it
+    /// is.
+    pub fn wants_move(&self) -> Option<(u16, PathId)> {
+        self.all.iter().find_map(|visitor| Some((visitor.wants_move?, visitor.path)))
+    }
+
+    /// Answers the one that [`wants_move`](Self::wants_move) told of.
+    pub fn answer_move(&mut self, answer: Moved) {
+        let asker = self.all.iter_mut().find(|visitor| visitor.wants_move.is_some());
+        let Some(asker) = asker else { return };
+        asker.wants_move = None;
+        if let Some(tunnel) = &mut asker.tunnel {
+            tunnel.answer_move(answer);
+        }
+    }
+
+    /// Whether a host that a device of `group` serves was turned away a short
+    /// time ago.
+    pub fn awaits(&self, now: Instant, group: u16) -> bool {
+        self.waiting.iter().any(|(at, host)| now < *at + WAITING && belongs(*host, group))
+    }
+
+    /// Takes what happened to one of them.
+    pub fn handle(&mut self, now: Instant, path: PathId, input: path::Input) {
+        let visitor = self.all.iter_mut().find(|visitor| visitor.path == path);
+        let Some(visitor) = visitor else { return };
+        match (input, &mut visitor.tunnel) {
+            (path::Input::Received(bytes), Some(tunnel)) => {
+                tunnel.handle(now, Input::Received(bytes));
+            }
+            (path::Input::Received(bytes), None) => visitor.greeting.extend_from_slice(&bytes),
+            (path::Input::Room(bytes), _) if !visitor.gone => visitor.room = bytes,
+            (path::Input::Gone, _) => (visitor.room, visitor.gone) = (0, true),
+            _ => {}
+        }
+    }
+
+    /// Looks at all of them; yields one that greets as a host of `group`, if a
+    /// host is wanted.
+    pub fn serve(
+        &mut self,
+        now: Instant,
+        wanted: bool,
+        group: u16,
+        out: &mut VecDeque<Output>,
+    ) -> Option<Chosen> {
+        let mut chosen = None;
+        for (index, visitor) in self.all.iter_mut().enumerate() {
+            match visitor.judge(now, wanted && chosen.is_none(), group) {
+                Verdict::Wait => {}
+                Verdict::Host(theirs) => chosen = Some((index, theirs)),
+                Verdict::Away(reason, theirs) => {
+                    self.waiting.truncate(MOST_WAITING - 1);
+                    self.waiting.push_front((now, theirs));
+                    visitor.entertain(now, self.settings, Some(reason));
+                }
+                Verdict::Entertain => visitor.entertain(now, self.settings, None),
+            }
+            visitor.talk(now, out);
+        }
+        let chosen = chosen.map(|(index, group)| {
+            let Visitor { path, greeting, room, .. } = self.all.remove(index);
+            Chosen { path, greeting: greeting.freeze(), group, room }
+        });
+        self.all.retain(|visitor| {
+            if visitor.gone {
+                self.silent += u64::from(visitor.tunnel.is_none());
+                out.push_back(Output::Close { path: visitor.path, linger: false });
+            }
+            !visitor.gone
+        });
+        chosen
+    }
+}
+
+impl Visitor {
+    fn judge(&mut self, now: Instant, wanted: bool, group: u16) -> Verdict {
+        // Who asks a web server for a page often closes at once.
+        let goes = self.gone && frame::may_greet(&self.greeting);
+        if self.tunnel.is_some() || goes {
+            return Verdict::Wait;
+        }
+        match role(&self.greeting) {
+            None => {
+                self.gone = now >= self.since + PATIENCE;
+                self.timer = Some(self.since + PATIENCE);
+                Verdict::Wait
+            }
+            Some(Some((Role::Host, theirs))) if !belongs(theirs, group) => {
+                Verdict::Away(Reject::Group, theirs)
+            }
+            Some(Some((Role::Host, theirs))) if wanted => Verdict::Host(theirs),
+            Some(Some((Role::Host, _))) if self.may_succeed(now) => {
+                self.timer = Some(self.since + SUCCESSION);
+                Verdict::Wait
+            }
+            Some(Some((Role::Host, theirs))) => Verdict::Away(Reject::Busy, theirs),
+            Some(_) => Verdict::Entertain,
+        }
+    }
+
+    /// On raw Ethernet the kernel says no goodbye for a process that was
+    /// killed: the host may be the last one, started again. It sends nothing
+    /// behind its greeting until that is answered.
+    fn may_succeed(&self, now: Instant) -> bool {
+        let greets = self.greeting.len() <= frame::HEADER + frame::MAX_HELLO;
+        !self.says_end && greets && now < self.since + SUCCESSION
+    }
+
+    /// Gives the visitor a tunnel end of its own, which answers echoes and
+    /// finds every fault, or turns the visitor away.
+    fn entertain(&mut self, now: Instant, settings: Settings, away: Option<Reject>) {
+        let mut tunnel = Tunnel::new(settings);
+        tunnel.handle(now, Input::Connected);
+        match away {
+            Some(reason) => tunnel.turn_away(reason),
+            None => tunnel.handle(now, Input::Received(self.greeting.split().freeze())),
+        }
+        self.tunnel = Some(tunnel);
+    }
+
+    fn talk(&mut self, now: Instant, out: &mut VecDeque<Output>) {
+        let Some(tunnel) = &mut self.tunnel else { return };
+        if self.wants_move.is_some() {
+            return;
+        }
+        let path = self.path;
+        let mut transmit = |bytes: Vec<u8>, room: &mut usize| {
+            *room -= bytes.len();
+            out.push_back(Output::Transmit { path, bytes });
+        };
+        tunnel.handle(now, Input::CanTransmit { bytes: self.room });
+        loop {
+            // A probe carries no TLPs.
+            while tunnel.pop(pcie::Ready::ALL).is_some() {}
+            match tunnel.poll(now) {
+                tunnel::Output::Transmit(bytes) => transmit(bytes, &mut self.room),
+                tunnel::Output::Down(cause) => {
+                    while let tunnel::Output::Transmit(bytes) = tunnel.poll(now) {
+                        transmit(bytes, &mut self.room);
+                    }
+                    if !matches!(cause, Cause::Goodbye | Cause::Disconnected) {
+                        out.push_back(Output::Event(Event::TurnedAway(path, cause)));
+                    }
+                    self.gone = true;
+                    return;
+                }
+                tunnel::Output::Timeout(at) => {
+                    self.timer = at;
+                    return;
+                }
+                tunnel::Output::Move(group) => {
+                    self.wants_move = Some(group);
+                    return;
+                }
+                tunnel::Output::Up(_)
+                | tunnel::Output::Reset
+                | tunnel::Output::EchoReply(_)
+                | tunnel::Output::Moved(_) => {}
+            }
+        }
+    }
+}
+
+/// Whether a host of one group may have a device of another.
+pub(super) fn belongs(host: u16, device: u16) -> bool {
+    device == 0 || host == device
+}
+
+/// Who greets, and its group: `None` while that is not known, `Some(None)` if
+/// it is nobody we know.
+fn role(greeting: &[u8]) -> Option<Option<(Role, u16)>> {
+    if !frame::may_greet(greeting) {
+        return Some(None);
+    }
+    let head = greeting.first_chunk::<{ frame::HEADER }>()?;
+    let Ok(header) = Header::decode(*head) else { return Some(None) };
+    let payload = greeting.get(frame::HEADER..frame::HEADER + usize::from(header.length))?;
+    match Control::decode(header.kind, payload) {
+        Ok(Control::Hello(hello)) if hello.version == frame::VERSION => {
+            Some(Some((hello.role, hello.group)))
+        }
+        _ => Some(None),
+    }
+}

@@ -1,0 +1,171 @@
+//! The host node: a root complex, and what is attached below its root port.
+
+mod buses;
+#[cfg(test)]
+mod tests;
+
+pub use buses::Buses;
+
+use ::switch::upstream::next_timer;
+use bytes::Bytes;
+use pcie::Function;
+use pcie::root::{self, ReadToken, RootComplex, Settings};
+use pcie::software::{Request, RequestId};
+use std::ops::RangeInclusive;
+use wire::{Bdf, Instant};
+
+/// What reaches a host node.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// Host software wants this; the answer carries the same name. Not while
+    /// [`HostNode::takes`] denies it, and no
+    /// [`Request::Sleep`]: [`Buses`] keeps those.
+    Request(RequestId, Request),
+    /// The bytes that [`Output::HostRead`] asked for; `None` if some of them
+    /// are not the device's to read.
+    HostData(ReadToken, Option<Bytes>),
+}
+
+/// What a host node wants done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// Answer to a request: the value, or `None` if it failed (reads are all
+    /// ones then).
+    Answer(RequestId, Option<u64>),
+    /// A device reads host memory; answer with [`Input::HostData`].
+    HostRead {
+        /// Names the read.
+        token: ReadToken,
+        /// Who reads.
+        requester: Bdf,
+        /// Bus address of the first byte.
+        address: u64,
+        /// Bytes.
+        length: usize,
+    },
+    /// A device writes host memory.
+    HostWrite {
+        /// Who writes.
+        requester: Bdf,
+        /// Bus address of the first byte.
+        address: u64,
+        /// What.
+        data: Bytes,
+    },
+    /// A message-signalled interrupt, behind every earlier write.
+    Interrupt {
+        /// Who signals.
+        requester: Bdf,
+        /// The message data.
+        data: u32,
+    },
+    /// One of the four interrupt wires of the root port changed its level.
+    Wire {
+        /// 0 for INTA to 3 for INTD.
+        wire: u8,
+        /// Asserted or not.
+        level: bool,
+    },
+    /// Nothing more now; call again after an input, when what is below may have
+    /// something new, or at this time.
+    Timeout(Option<Instant>),
+}
+
+/// A root complex with the function below its root port: a switch node, a drive
+/// without a network in between, or the near end of a modelled PCIe link. Hot
+/// resets of the root port reach it.
+#[derive(Debug)]
+pub struct HostNode<B> {
+    root: RootComplex,
+    below: B,
+}
+
+impl<B: Function> HostNode<B> {
+    /// A host after power-on.
+    pub fn new(settings: Settings, below: B) -> Self {
+        Self { root: RootComplex::new(settings), below }
+    }
+
+    /// The root complex: counters, root port.
+    pub fn root(&self) -> &RootComplex {
+        &self.root
+    }
+
+    /// What is below the root port.
+    pub fn below(&self) -> &B {
+        &self.below
+    }
+
+    /// What is below the root port, for input that does not come from above.
+    pub fn below_mut(&mut self) -> &mut B {
+        &mut self.below
+    }
+
+    /// Whether a request of host software may be handed in now, as
+    /// [`RootComplex::takes`].
+    pub fn takes(&self, request: &Request) -> bool {
+        self.root.takes(request, &self.below)
+    }
+
+    /// Takes an input.
+    pub fn handle(&mut self, now: Instant, input: Input) {
+        let input = match input {
+            Input::Request(id, request) => root::Input::Request(id, request),
+            Input::HostData(token, data) => root::Input::HostData(token, data),
+        };
+        self.root.handle(now, input);
+    }
+
+    /// The next thing to do; moves TLPs between the root complex and what is
+    /// below until nothing moves.
+    pub fn poll(&mut self, now: Instant) -> Output {
+        loop {
+            let root = match self.root.poll(now, &self.below) {
+                root::Output::Tlp(tlp) => {
+                    self.below.handle(now, pcie::Input::Tlp(tlp));
+                    continue;
+                }
+                root::Output::HotReset => {
+                    self.below.handle(now, pcie::Input::HotReset);
+                    continue;
+                }
+                root::Output::Timeout(at) => at,
+                output => return for_the_shell(output),
+            };
+            let mut fed = false;
+            loop {
+                match self.below.poll(now, self.root.ready()) {
+                    pcie::Output::Tlp(tlp) => {
+                        self.root.handle(now, root::Input::Tlp(tlp));
+                        fed = true;
+                    }
+                    pcie::Output::Timeout(_) if fed => break,
+                    pcie::Output::Timeout(at) => return Output::Timeout(next_timer([root, at])),
+                }
+            }
+        }
+    }
+
+    /// Forgets what the functions on `buses` were allowed: they are gone.
+    /// Whatever comes back masters the bus only when told to.
+    pub fn forget_masters(&mut self, buses: RangeInclusive<u8>) {
+        self.root.forget_masters(buses);
+    }
+}
+
+fn for_the_shell(output: root::Output) -> Output {
+    match output {
+        root::Output::Answer(id, value) => Output::Answer(id, value),
+        root::Output::HostRead { token, requester, address, length } => {
+            Output::HostRead { token, requester, address, length }
+        }
+        root::Output::HostWrite { requester, address, data } => {
+            Output::HostWrite { requester, address, data }
+        }
+        root::Output::Interrupt { requester, data } => Output::Interrupt { requester, data },
+        root::Output::Wire { wire, level } => Output::Wire { wire, level },
+        root::Output::Tlp(_) | root::Output::HotReset | root::Output::Timeout(_) => {
+            unreachable!("these are for what is below")
+        }
+    }
+}

@@ -1,0 +1,99 @@
+use super::*;
+use pcie::root::ROOT_PORT;
+use pcie::{Bus, Ready};
+use wire::Duration;
+use wire::tlp::Packet;
+
+/// Takes note of what comes from above.
+#[derive(Default)]
+struct Below(Vec<pcie::Input>);
+
+impl Function for Below {
+    fn handle(&mut self, _: Instant, input: pcie::Input) {
+        self.0.push(input);
+    }
+
+    fn poll(&mut self, _: Instant, _: Ready) -> pcie::Output {
+        pcie::Output::Timeout(None)
+    }
+
+    fn ready(&self) -> Ready {
+        Ready::ALL
+    }
+}
+
+const START: Instant = Instant::ZERO;
+
+/// Everything that the host wants at `now`, and its timer.
+fn drain(host: &mut HostNode<Below>, now: Instant) -> (Vec<Output>, Option<Instant>) {
+    let mut all = Vec::new();
+    loop {
+        match host.poll(now) {
+            Output::Timeout(at) => return (all, at),
+            output => all.push(output),
+        }
+    }
+}
+
+#[test]
+fn a_hot_reset_of_the_root_port_reaches_what_is_below() {
+    let mut host = HostNode::new(Settings::default(), Below::default());
+    // Secondary Bus Reset in Bridge Control.
+    let write = |value| Request::ConfigWrite { target: ROOT_PORT, offset: 0x3e, size: 2, value };
+    host.handle(START, Input::Request(1, write(1 << 6)));
+    let answered = |(outputs, _): (Vec<Output>, _)| matches!(&outputs[..], [Output::Answer(..)]);
+    assert!(answered(drain(&mut host, START)));
+    assert_eq!(host.below().0, [pcie::Input::HotReset]);
+    host.handle(START, Input::Request(2, write(0)));
+    assert!(answered(drain(&mut host, START)));
+    assert_eq!(host.below().0.len(), 1, "its end is no reset");
+}
+
+#[test]
+fn what_nobody_answers_fails_after_the_completion_timeout() {
+    let mut host = HostNode::new(Settings::default(), Below::default());
+    let target = wire::Bdf::new(1, 0, 0);
+    let buses = Request::ConfigWrite { target: ROOT_PORT, offset: 0x18, size: 4, value: 0x10100 };
+    host.handle(START, Input::Request(1, buses));
+    host.handle(START, Input::Request(2, Request::ConfigRead { target, offset: 0, size: 4 }));
+    let (outputs, timer) = drain(&mut host, START);
+    assert!(matches!(outputs[..], [Output::Answer(1, _)]), "{outputs:?}");
+    assert!(
+        matches!(&host.below().0[..], [pcie::Input::Tlp(tlp)] if matches!(tlp.packet, Packet::ConfigRead(_)))
+    );
+    let end = START + Settings::default().completion_timeout;
+    assert_eq!(timer, Some(end));
+    assert_eq!(drain(&mut host, end).0, [Output::Answer(2, None)]);
+}
+
+/// Software that sleeps, then reads.
+fn task(bus: &Bus, span: Duration) -> pcie::software::Task<u64> {
+    let inner = bus.clone();
+    pcie::software::Task::new(bus, async move {
+        inner.sleep(span).await;
+        inner.read(0x1000, 8).await
+    })
+}
+
+#[test]
+fn each_bus_gets_the_answers_to_its_own_requests() {
+    let mut buses = Buses::default();
+    let [first, second] = [buses.new_bus(), buses.new_bus()];
+    let us = Duration::from_us;
+    let mut tasks = [task(&first, us(2)), task(&second, us(1))];
+    tasks.iter_mut().for_each(|task| assert_eq!(task.poll(START), None));
+    assert_eq!(buses.next_request(START, |_| true), None, "sleeps are no requests");
+    assert_eq!(buses.timer(), Some(START + us(1)));
+    assert!(!buses.wake(START));
+    let now = START + us(2);
+    assert!(buses.wake(now));
+    assert_eq!(buses.timer(), None);
+    tasks.iter_mut().for_each(|task| assert_eq!(task.poll(now), None));
+    let names = [
+        buses.next_request(now, |_| true).unwrap().0,
+        buses.next_request(now, |_| true).unwrap().0,
+    ];
+    buses.answer(names[1], Some(22));
+    buses.answer(names[0], None);
+    assert_eq!(tasks.each_mut().map(|task| task.poll(now)), [Some(u64::MAX), Some(22)]);
+}

@@ -1,0 +1,4 @@
+//! The controller and the host driver, from outside.
+
+mod controller;
+mod operations;

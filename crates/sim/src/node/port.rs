@@ -1,0 +1,101 @@
+//! The near end of a modelled PCIe link, as what hangs below it takes it: the
+//! function below a root complex or a downstream port.
+
+use crate::measure::Journeys;
+use crate::pcie::Link;
+use pcie::{Function, Input, OrderedQueue, Output, Ready};
+use wire::Instant;
+use wire::tlp::{Class, Mark, Tlp};
+
+/// TLPs of each class that wait here on their way up: those beyond stay in the
+/// link's receiver, which then returns no credits for them.
+pub(super) const MOST: usize = 8;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Port {
+    depth: usize,
+    link: Ready,
+    down: OrderedQueue,
+    up: OrderedQueue,
+    reset: bool,
+    /// Marks of what was forgotten.
+    gone: Vec<Mark>,
+}
+
+fn classes(room: impl Fn(Class) -> bool) -> Ready {
+    Class::ALL.into_iter().fold(Ready::NONE, |ready, class| ready.with(class, room(class)))
+}
+
+impl Port {
+    /// One in which up to `depth` TLPs of each class wait on their way down, and
+    /// one that the link takes at once.
+    pub fn new(depth: usize) -> Self {
+        let (down, up) = Default::default();
+        Self { depth, link: Ready::NONE, down, up, reset: false, gone: Vec::new() }
+    }
+
+    /// What the link below takes now.
+    pub fn offer(&mut self, link: Ready) {
+        self.link = link;
+    }
+
+    /// The next TLP for the link below, of a class in `ready`.
+    pub fn next_down(&mut self, ready: Ready) -> Option<Tlp> {
+        self.down.pop(ready)
+    }
+
+    /// Whether any waits for the link below to take more.
+    pub fn waits_for_link(&self) -> bool {
+        !self.down.is_empty()
+    }
+
+    /// Takes what the link below brought, of a class in
+    /// [`room_up`](Self::room_up).
+    pub fn push_up(&mut self, tlp: Tlp) {
+        self.up.push(tlp);
+    }
+
+    /// What it takes from the link below.
+    pub fn room_up(&self) -> Ready {
+        classes(|class| self.up.len(class) < MOST)
+    }
+
+    /// Whether nothing of the link below waits.
+    pub fn is_empty_up(&self) -> bool {
+        self.up.is_empty()
+    }
+
+    /// Resets the link below if a hot reset came from above; whether one did.
+    pub fn pass_reset(&mut self, link: &mut Link, journeys: &mut Journeys) -> bool {
+        let reset = std::mem::take(&mut self.reset);
+        if reset {
+            link.reset(|mark| journeys.end(mark));
+            self.gone.drain(..).for_each(|mark| journeys.end(mark));
+        }
+        reset
+    }
+}
+
+impl Function for Port {
+    fn handle(&mut self, _: Instant, input: Input) {
+        match input {
+            Input::Tlp(tlp) => self.down.push(tlp),
+            Input::HotReset => {
+                self.gone.extend(self.down.marks().chain(self.up.marks()));
+                self.down.clear();
+                self.up.clear();
+                self.reset = true;
+            }
+        }
+    }
+
+    fn poll(&mut self, _: Instant, ready: Ready) -> Output {
+        self.up.pop(ready).map_or(Output::Timeout(None), Output::Tlp)
+    }
+
+    fn ready(&self) -> Ready {
+        let passes = |class| self.down.is_empty() && self.link.has(class);
+        classes(|class| self.down.len(class) < self.depth || passes(class))
+    }
+}

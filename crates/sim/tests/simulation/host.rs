@@ -1,0 +1,94 @@
+//! What host software may do beside its workload: hot resets reach what is
+//! below, interrupt wires reach software.
+
+use crate::simulation::worlds::*;
+use sim::workload::{Rw, Workload};
+use sim::{Config, World};
+use std::cell::Cell;
+use std::rc::Rc;
+use wire::{Bdf, Duration};
+
+const ROOT_PORT: Bdf = Bdf::new(0, 1, 0);
+const COMMAND: u16 = 0x04;
+const INTX_DISABLE: u32 = 1 << 10;
+const BUS_NUMBERS: u16 = 0x18;
+const BRIDGE_CONTROL: u16 = 0x3e;
+const SECONDARY_BUS_RESET: u32 = 1 << 6;
+
+/// A host that reads configuration space for a second, in its workload.
+fn slow(like: fn(Workload) -> Config) -> World {
+    let gap = Duration::from_ms(100);
+    let mut world = World::new(&like(Workload::ConfigReads { count: 10, gap })).expect("valid");
+    while world.report().hosts[0].latency.count() == 0 {
+        assert!(!world.run_instant().expect("it boots"));
+    }
+    world
+}
+
+/// Resets the root port's bus, gives bridges their `buses` again, and reads the
+/// drive's command register before and after.
+fn around_a_reset(mut world: World, drive: Bdf, buses: &'static [(Bdf, u32)]) -> [u32; 2] {
+    let seen = Rc::new(Cell::new([0; 2]));
+    let result = seen.clone();
+    world.run_program(0, move |bus| async move {
+        let before = bus.config_read(drive, COMMAND, 2).await;
+        bus.config_write(ROOT_PORT, BRIDGE_CONTROL, 2, SECONDARY_BUS_RESET).await;
+        bus.sleep(Duration::from_ms(2)).await;
+        bus.config_write(ROOT_PORT, BRIDGE_CONTROL, 2, 0).await;
+        for (bridge, buses) in buses {
+            bus.config_write(*bridge, BUS_NUMBERS, 4, *buses).await;
+        }
+        result.set([before, bus.config_read(drive, COMMAND, 2).await]);
+    });
+    world.run().expect("it ends");
+    seen.get()
+}
+
+#[test]
+fn a_hot_reset_reaches_the_drive_below_the_root_port() {
+    let drive = Bdf::new(1, 0, 0);
+    let [before, after] = around_a_reset(slow(Config::brief_direct), drive, &[]);
+    assert_eq!((before & 6, after), (6, 0), "memory space and bus master, enabled by nobody since");
+}
+
+#[test]
+fn a_hot_reset_reaches_the_drive_behind_the_network() {
+    let drive = Bdf::new(3, 0, 0);
+    let tcp = |workload| Config::brief_tcp(workload, sim::ethernet::Rate::G1);
+    const BUSES: &[(Bdf, u32)] =
+        &[(Bdf::new(1, 0, 0), 0x03_02_01), (Bdf::new(2, 0, 0), 0x03_03_02)];
+    let [before, after] = around_a_reset(slow(tcp), drive, BUSES);
+    assert_eq!((before & 6, after), (6, 0), "memory space and bus master, enabled by nobody since");
+}
+
+/// A drive without MSI-X signals INTA: the workload goes on.
+#[test]
+fn interrupt_wires_reach_software() {
+    let drive = Bdf::new(1, 0, 0);
+    for depth in [1, 8] {
+        let plan = Config::brief_direct(Workload::Fio(fio(Rw::RandRw, 4096, depth)));
+        let usual = run(&plan).hosts[0].commands;
+        let mut world = World::new(&plan).expect("a valid plan");
+        while world.report().hosts[0].commands == 0 {
+            assert!(!world.run_instant().expect("it boots"));
+        }
+        let over = Rc::new(Cell::new(false));
+        let result = over.clone();
+        world.run_program(0, move |bus| async move {
+            // Capabilities: MSI-X is number 0x11.
+            let mut at = bus.config_read(drive, 0x34, 1).await as u16;
+            while bus.config_read(drive, at, 1).await != 0x11 {
+                at = bus.config_read(drive, at + 1, 1).await as u16;
+            }
+            bus.config_write(drive, at + 2, 2, 0).await;
+            let command = bus.config_read(drive, COMMAND, 2).await;
+            bus.config_write(drive, COMMAND, 2, command & !INTX_DISABLE).await;
+            result.set(true);
+        });
+        let report = world.run().expect("it ends");
+        assert!(over.get());
+        check(&report);
+        assert_eq!(report.hosts[0].commands, usual);
+        assert!(world.errors().iter().all(|errors| *errors == pcie::Errors::default()));
+    }
+}

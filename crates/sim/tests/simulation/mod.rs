@@ -1,0 +1,16 @@
+//! Whole simulations: what every plan has to hold.
+
+mod aggregation;
+mod hop;
+mod host;
+mod laws;
+mod limits;
+mod moves;
+mod outages;
+mod plans;
+mod prediction;
+mod random;
+mod raw;
+mod replay;
+mod tlps;
+mod worlds;

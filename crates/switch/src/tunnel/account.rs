@@ -1,0 +1,47 @@
+//! What one end of a link did, over all connections that it had.
+
+use super::report::Reports;
+use std::fmt;
+
+/// Counters of one end, over all connections that it had.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// How often the link came up.
+    pub connections: u64,
+    /// TLP frames sent.
+    pub frames_sent: u64,
+    /// TLPs sent.
+    pub tlps_sent: u64,
+    /// Bytes sent, headers included.
+    pub bytes_sent: u64,
+    /// TLP frames received.
+    pub frames_received: u64,
+    /// TLPs received.
+    pub tlps_received: u64,
+    /// Bytes received, headers included.
+    pub bytes_received: u64,
+}
+
+impl fmt::Display for Counters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "sent {} TLPs in {} frames, {} bytes; received {} TLPs in {} frames, {} bytes; \
+             connections: {}",
+            self.tlps_sent,
+            self.frames_sent,
+            self.bytes_sent,
+            self.tlps_received,
+            self.frames_received,
+            self.bytes_received,
+            self.connections
+        )
+    }
+}
+
+/// Counters, and reports for whoever wants more.
+#[derive(Debug, Default)]
+pub(super) struct Account {
+    pub counters: Counters,
+    pub reports: Reports,
+}

@@ -1,0 +1,271 @@
+//! What both ends of a link agree on: TLPs in sequence, under credit, between
+//! resets. A session knows nothing of connections: frames are made of it for
+//! the room of any path, and any path brings it frames.
+
+use super::account::Account;
+use super::frames::Frames;
+use super::receiver::Receiver;
+use super::resets::{Asked, Step, Wanted};
+use super::{Cause, Output, Settings};
+use crate::aggregate::{Aggregate, Leave};
+use bytes::{Buf, Bytes};
+use pcie::Ready;
+use std::collections::VecDeque;
+use wire::Instant;
+use wire::frame::{Control, FrameReport, Grant, Header, Kind, Role};
+use wire::tlp::{Class, Mark, Tlp};
+
+/// Frames received without any acknowledgement on the way back.
+const ACKNOWLEDGE_AFTER: u32 = 64;
+
+/// Whether a control frame is the session's, not the connection's.
+pub(super) fn has(control: &Control) -> bool {
+    matches!(control.kind(), Kind::Credits | Kind::Acknowledge | Kind::Reset | Kind::ResetDone)
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Session {
+    settings: Settings,
+    pub queue: Aggregate,
+    receiver: Receiver,
+    /// Control frames to send, which TLPs must not overtake.
+    pub control: VecDeque<Control>,
+    next_sequence: u32,
+    expected: u32,
+    acknowledged: u32,
+    unacknowledged_frames: u32,
+    /// Since when posted requests or completions wait and none leaves.
+    stuck: Option<Instant>,
+    /// Resets that this end asked for: TLPs of before are dropped until then.
+    pub asked: Asked,
+    /// Resets that the far side wants: what it sent behind one waits until it
+    /// is done.
+    wanted: Wanted,
+}
+
+impl Session {
+    /// One without credits: nothing leaves.
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            queue: Aggregate::default(),
+            receiver: Receiver::new(settings.window),
+            control: VecDeque::new(),
+            next_sequence: 0,
+            expected: 0,
+            acknowledged: 0,
+            unacknowledged_frames: 0,
+            stuck: None,
+            asked: Asked::default(),
+            wanted: Wanted::default(),
+        }
+    }
+
+    /// The far side gives its first credits.
+    pub fn begin(&mut self, credits: [Grant; 3]) {
+        self.queue = Aggregate::new(self.settings.aggregation, credits)
+            .with_overhead(self.settings.tlp_overhead);
+    }
+
+    /// No TLP goes on; says how many posted ones waited to be sent.
+    pub fn end(&mut self, account: &mut Account) -> u64 {
+        self.drop_received(account);
+        self.drop_queued(account) as u64
+    }
+
+    fn drop_queued(&mut self, account: &mut Account) -> usize {
+        account.reports.dropped(self.queue.marks());
+        self.queue.clear()
+    }
+
+    fn drop_received(&mut self, account: &mut Account) {
+        account.reports.dropped(self.receiver.marks());
+        self.receiver.clear();
+    }
+
+    /// Whether TLPs wait for [`pop`](Self::pop).
+    pub fn has_received(&self) -> bool {
+        !self.receiver.is_empty()
+    }
+
+    /// The first received TLP of a class.
+    pub fn front(&self, class: Class) -> Option<&Tlp> {
+        self.receiver.front(class)
+    }
+
+    /// Takes a received TLP, unless a reset is to be done first.
+    pub fn pop(&mut self, ready: Ready) -> Option<Tlp> {
+        if self.wanted.is_pending() { None } else { self.receiver.pop(ready) }
+    }
+
+    /// The number of the frame that is expected next.
+    pub fn expected(&self) -> u32 {
+        self.expected
+    }
+
+    /// As [`Tunnel::reset`](super::Tunnel::reset).
+    pub fn reset(&mut self, account: &mut Account) {
+        self.end(account);
+        // One that has not left yet serves for both.
+        if !self.control.iter().any(|control| control.kind() == Kind::Reset) {
+            self.control.push_back(Control::Reset(self.asked.next()));
+        }
+    }
+
+    /// As [`Tunnel::reset_done`](super::Tunnel::reset_done).
+    pub fn reset_done(&mut self, account: &mut Account) {
+        self.drop_queued(account);
+        if let Some(number) = self.wanted.done() {
+            self.send_latest(Control::ResetDone(number));
+        }
+    }
+
+    /// Queues a control frame that makes those of its kind which still wait
+    /// needless: a far side that does not read cannot make the queue grow.
+    fn send_latest(&mut self, control: Control) {
+        self.control.retain(|waiting| waiting.kind() != control.kind());
+        self.control.push_back(control);
+    }
+
+    /// The far side has every frame before `number`.
+    pub fn acknowledge(&mut self, number: u32) -> Result<(), Cause> {
+        let ahead = number.wrapping_sub(self.acknowledged);
+        if ahead > self.next_sequence.wrapping_sub(self.acknowledged) {
+            return Err(Cause::Violation("acknowledges frames that were never sent"));
+        }
+        self.acknowledged = number;
+        Ok(())
+    }
+
+    /// Takes a control frame of the session.
+    pub fn control(
+        &mut self,
+        control: Control,
+        account: &mut Account,
+    ) -> Result<Option<Output>, Cause> {
+        match control {
+            Control::Credits(limits) => match self.queue.grant(limits) {
+                true => Ok(None),
+                false => Err(Cause::Violation("credits taken back")),
+            },
+            Control::Reset(_) if self.settings.role != Role::Device => {
+                Err(Cause::Violation("a reset from below"))
+            }
+            Control::Reset(number) => Ok(self.take_reset(number, account)),
+            Control::ResetDone(number) => {
+                self.asked.done(number).map(|()| None).map_err(Cause::Violation)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn take_reset(&mut self, number: u32, account: &mut Account) -> Option<Output> {
+        match self.wanted.take(number) {
+            Step::Reset { first } => {
+                self.drop_received(account);
+                return first.then_some(Output::Reset);
+            }
+            Step::Answer => self.send_latest(Control::ResetDone(number)),
+            Step::Ignore => {}
+        }
+        None
+    }
+
+    /// Takes a frame of TLPs, which get `marks` in their order.
+    pub fn take(
+        &mut self,
+        header: Header,
+        mut payload: Bytes,
+        marks: &mut VecDeque<Mark>,
+        mut report: Option<&mut FrameReport>,
+        account: &mut Account,
+    ) -> Result<(), Cause> {
+        if header.sequence != self.expected {
+            return Err(Cause::Violation("a frame out of sequence"));
+        }
+        self.expected = self.expected.wrapping_add(1);
+        self.unacknowledged_frames += 1;
+        account.counters.frames_received += 1;
+        if payload.is_empty() {
+            return Err(Cause::Violation("a frame without TLPs"));
+        }
+        let whole = report.as_ref().map(|_| payload.clone());
+        let mut at = 0;
+        while payload.has_remaining() {
+            let mut tlp = Tlp::decode(&mut payload).map_err(Cause::Tlp)?;
+            tlp.mark = marks.pop_front().unwrap_or_default();
+            if let (Some(report), Some(whole)) = (&mut report, &whole) {
+                let end = whole.len() - payload.len();
+                report.carry(tlp.mark, &whole[at..end]);
+                at = end;
+            }
+            if tlp.data.len() > usize::from(self.settings.max_payload) {
+                return Err(Cause::Violation("a payload above the agreed maximum"));
+            }
+            account.counters.tlps_received += 1;
+            if !self.receiver.push(tlp) {
+                return Err(Cause::Violation("a TLP without credits"));
+            }
+        }
+        if self.asked.is_pending() {
+            // Sent before the far side was reset.
+            self.drop_received(account);
+        }
+        Ok(())
+    }
+
+    /// Queues what the far side should hear now. `quiet`: the path has nothing
+    /// to say that would acknowledge as well.
+    pub fn speak(&mut self, quiet: bool) {
+        if let Some(limits) = self.receiver.update(self.settings.max_payload) {
+            self.send_latest(Control::Credits(limits));
+        } else if self.unacknowledged_frames >= ACKNOWLEDGE_AFTER
+            && !self.queue.can_fill()
+            && self.control.is_empty()
+            && quiet
+        {
+            self.control.push_back(Control::Acknowledge);
+        }
+    }
+
+    /// Control frames, then one frame of TLPs, as far as there is room.
+    pub fn transmit(&mut self, now: Instant, frames: &mut Frames) {
+        // TLPs may not overtake a reset.
+        if !frames.control(&mut self.control) || frames.is_complete() {
+            return;
+        }
+        let room = frames.tlp_room(self.settings.max_frame);
+        if self.queue.leave(now, room) == Leave::Now {
+            frames.tlps(self.next_sequence, &mut self.queue, room);
+            self.next_sequence = self.next_sequence.wrapping_add(1);
+            self.stuck = None;
+        }
+    }
+
+    /// Frames left, which acknowledge all that came.
+    pub fn transmitted(&mut self) {
+        self.unacknowledged_frames = 0;
+    }
+
+    /// When TLPs leave that wait for more although the path has `room`.
+    pub fn leaves_at(&mut self, now: Instant, room: usize) -> Option<Instant> {
+        match self.queue.leave(now, super::frames::tlp_room(room, self.settings.max_frame)) {
+            Leave::At(at) => Some(at),
+            Leave::Now | Leave::Later => None,
+        }
+    }
+
+    /// A device that takes nothing any more would hold up the traffic of all
+    /// the others in front of it, so its host watches. A device does not: its
+    /// host may have guests that stand still.
+    pub fn watch(&mut self, now: Instant) {
+        let waits = self.settings.role == Role::Host && self.queue.holds_what_must_go();
+        self.stuck = if waits { self.stuck.or(Some(now)) } else { None };
+    }
+
+    /// When the far side counts as stuck.
+    pub fn stuck_at(&self) -> Option<Instant> {
+        self.stuck.map(|since| since + self.settings.loss_limit)
+    }
+}

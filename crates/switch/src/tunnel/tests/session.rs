@@ -1,0 +1,36 @@
+//! A session without a tunnel around it: it does not care which path its
+//! frames take.
+
+use super::*;
+
+#[test]
+fn one_session_goes_over_two_paths_in_turn() {
+    let settings = |role| Settings::new(role, 1);
+    let (host, device) = (settings(Role::Host), settings(Role::Device));
+    let (mut near, mut far) = (Session::new(host), Session::new(device));
+    near.begin(device.window);
+    let mut paths = [0, 1].map(|_| (Path::new(host), Path::new(device)));
+    let mut account = Account::default();
+    for fill in 0..10 {
+        let (here, there) = &mut paths[usize::from(fill) % 2];
+        near.queue.push(write(fill, 64));
+        here.room = 100;
+        let bytes = here.transmit(Instant::ZERO, &mut near, &mut account);
+        assert_eq!((bytes.len(), here.room), (frame::HEADER + 76, 12));
+        let mut bytes = there.join(bytes.into()).unwrap();
+        let (header, begin, payload) = there.cut(&mut bytes).unwrap().expect("a frame");
+        assert_eq!((header.sequence, begin), (u32::from(fill), u64::from(fill / 2) * 88));
+        far.take(header, payload, &mut there.marks, None, &mut account).unwrap();
+        assert_eq!(far.pop(Ready::ALL), Some(write(fill, 64)));
+    }
+    // What the far side has is acknowledged over either.
+    far.speak(true);
+    let (here, there) = &mut paths[1];
+    far.control.push_back(Control::Acknowledge);
+    there.room = 100;
+    let mut bytes = there.transmit(Instant::ZERO, &mut far, &mut account).into();
+    let (header, ..) = here.cut(&mut bytes).unwrap().expect("a frame");
+    assert_eq!((header.kind, header.acknowledged), (Kind::Acknowledge, 10));
+    assert_eq!(near.acknowledge(header.acknowledged), Ok(()));
+    assert!(near.acknowledge(11).is_err(), "never sent");
+}

@@ -1,0 +1,5 @@
+//! The switch, from outside.
+
+mod aggregation;
+mod carrier;
+mod fabric;

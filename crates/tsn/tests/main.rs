@@ -1,0 +1,4 @@
+//! Gates and clocks.
+
+mod clock;
+mod gates;

@@ -1,0 +1,54 @@
+//! What an end of a link did with a frame: for traces, and for accounts of
+//! time.
+
+use super::{HEADER, Header, Kind};
+use crate::tlp::Mark;
+use crate::trace::{HEAD, MOST_HEADS};
+
+/// Bytes kept of a control frame's payload: all of every known one, but for the
+/// later entries of a greeting.
+const MOST_CONTROL: usize = 64;
+
+/// A frame that was handed to the network, or that has come as a whole. One
+/// that breaks the protocol is reported up to there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FrameReport {
+    /// Whether this end sent it.
+    pub sent: bool,
+    /// Its header.
+    pub header: Header,
+    /// Where its header begins: bytes of the direction since the connection
+    /// stands.
+    pub begin: u64,
+    /// The marks of its TLPs, with where each TLP ends, counted as `begin`.
+    pub marks: Vec<(Mark, u64)>,
+    /// The beginnings of its first [`MOST_HEADS`] TLPs, [`HEAD`] bytes each,
+    /// zeroes behind a shorter one.
+    pub heads: Vec<u8>,
+    /// The first 64 bytes of a control frame's payload.
+    pub payload: Vec<u8>,
+}
+
+impl FrameReport {
+    /// Of a frame whose TLPs, if it carries any, are noted next.
+    pub fn new(sent: bool, header: Header, begin: u64, payload: &[u8]) -> Self {
+        let kept = if header.kind == Kind::Tlps { 0 } else { payload.len().min(MOST_CONTROL) };
+        let payload = payload[..kept].to_vec();
+        Self { sent, header, begin, marks: Vec::new(), heads: Vec::new(), payload }
+    }
+
+    /// Notes the next TLP by its bytes.
+    pub fn carry(&mut self, mark: Mark, bytes: &[u8]) {
+        let start = self.marks.last().map_or(self.begin + HEADER as u64, |(_, end)| *end);
+        self.marks.push((mark, start + bytes.len() as u64));
+        if self.marks.len() <= MOST_HEADS {
+            self.heads.extend_from_slice(&bytes[..bytes.len().min(HEAD)]);
+            self.heads.resize(self.marks.len() * HEAD, 0);
+        }
+    }
+
+    /// Where the frame ends, counted as `begin`.
+    pub fn end(&self) -> u64 {
+        self.begin + HEADER as u64 + u64::from(self.header.length)
+    }
+}
