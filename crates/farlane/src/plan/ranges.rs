@@ -75,6 +75,7 @@ const ROWS: &[(&str, &str, &str)] = &[
     (HOST, "memory = \"4GiB\"", "1MiB to 3GiB"),
     (HOST, "completion_timeout = \"49us\"", "50us to 64s; found 49us"),
     (HOST, "completion_timeout = \"65s\"", "50us to 64s; found 65s"),
+    (HOST, "ecrc = \"x\"", "There are: off, on"),
     (HOST, "submit = \"2s\"", SHORT),
     (HOST, "complete = \"2s\"", SHORT),
     (HOST, "interrupt = \"2s\"", SHORT),

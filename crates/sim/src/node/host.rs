@@ -28,6 +28,8 @@ pub struct RootConfig {
     pub completion_size: usize,
     /// How long a request of the host waits for its completion.
     pub completion_timeout: Duration,
+    /// Guards every packet with an ECRC, of its own and of its drives.
+    pub ecrc: bool,
     /// From a CPU's access to the root port's transaction layer, and from an
     /// answer there to the CPU.
     pub mmio: Duration,
@@ -102,7 +104,7 @@ impl HostNode {
             max_payload: config.max_payload,
             completion_size: config.completion_size,
             completion_timeout: config.completion_timeout,
-            ecrc: false,
+            ecrc: config.ecrc,
         };
         let mut buses = Buses::default();
         buses.add(bus);

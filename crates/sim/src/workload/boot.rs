@@ -56,6 +56,8 @@ pub(super) struct Bring {
     pub config: SoftwareConfig,
     /// Whether drives are asked for the identity of their contents.
     pub contents: bool,
+    /// Whether they are to use ECRC.
+    pub ecrc: bool,
     /// I/O queues of a drive, and entries of each.
     pub queues: u16,
     pub entries: u16,
@@ -67,6 +69,7 @@ impl Bring {
             max_payload: self.config.max_payload,
             max_read_request: self.config.max_read_request,
             contents: self.contents,
+            ecrc: self.ecrc,
             ..enumerate::Settings::default()
         }
     }

@@ -39,6 +39,7 @@ enum Stage {
 pub(crate) struct Software {
     config: SoftwareConfig,
     contents: bool,
+    ecrc: bool,
     workload: Workload,
     bus: Bus,
     ram: Rc<RefCell<Ram>>,
@@ -95,6 +96,7 @@ impl Software {
         Self {
             config,
             contents: false,
+            ecrc: false,
             workload,
             bus,
             ram,
@@ -122,6 +124,11 @@ impl Software {
         self.contents = true;
     }
 
+    /// Drives guard their packets with an ECRC, and look at those of others.
+    pub fn ask_for_ecrc(&mut self) {
+        self.ecrc = true;
+    }
+
     /// Everything is plugged in.
     pub fn boot(&mut self) {
         if !matches!(self.stage, Stage::Waiting) {
@@ -136,6 +143,7 @@ impl Software {
             ram: self.ram.clone(),
             config: self.config,
             contents: self.contents,
+            ecrc: self.ecrc,
             queues: self.workload.queues(),
             entries: (self.workload.depth() + 1).clamp(2, MOST_ENTRIES) as u16,
         }

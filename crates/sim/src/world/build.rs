@@ -219,6 +219,9 @@ impl World {
         if self.drives[drives].iter().any(DriveNode::is_volatile) {
             software.ask_for_contents();
         }
+        if config.root.ecrc {
+            software.ask_for_ecrc();
+        }
         if switch.is_none() {
             software.boot();
         }

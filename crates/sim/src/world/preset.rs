@@ -75,6 +75,7 @@ impl RootConfig {
         max_payload: 256,
         completion_size: 128,
         completion_timeout: Duration::from_ms(50),
+        ecrc: false,
         mmio: Duration::from_ns(100),
         memory_read: Duration::from_ns(200),
         memory: 64 << 20,

@@ -1,12 +1,15 @@
 //! What host software may do beside its workload: hot resets reach what is
-//! below, interrupt wires reach software.
+//! below, interrupt wires reach software. Packets with an ECRC.
 
 use crate::simulation::worlds::*;
+use sim::ethernet::Rate;
+use sim::measure::{Observer, Point};
 use sim::workload::{Rw, Workload};
 use sim::{Config, World};
 use std::cell::Cell;
 use std::rc::Rc;
-use wire::{Bdf, Duration};
+use wire::tlp::Tlp;
+use wire::{Bdf, Duration, Instant};
 
 const ROOT_PORT: Bdf = Bdf::new(0, 1, 0);
 const COMMAND: u16 = 0x04;
@@ -54,7 +57,7 @@ fn a_hot_reset_reaches_the_drive_below_the_root_port() {
 #[test]
 fn a_hot_reset_reaches_the_drive_behind_the_network() {
     let drive = Bdf::new(3, 0, 0);
-    let tcp = |workload| Config::brief_tcp(workload, sim::ethernet::Rate::G1);
+    let tcp = |workload| Config::brief_tcp(workload, Rate::G1);
     const BUSES: &[(Bdf, u32)] =
         &[(Bdf::new(1, 0, 0), 0x03_02_01), (Bdf::new(2, 0, 0), 0x03_03_02)];
     let [before, after] = around_a_reset(slow(tcp), drive, BUSES);
@@ -90,5 +93,42 @@ fn interrupt_wires_reach_software() {
         check(&report);
         assert_eq!(report.hosts[0].commands, usual);
         assert!(world.errors().iter().all(|errors| *errors == pcie::Errors::default()));
+    }
+}
+
+/// Packets at the root port: without an ECRC, and with one.
+#[derive(Clone, Default)]
+struct Guarded(Rc<Cell<[u64; 2]>>);
+
+impl Observer for Guarded {
+    fn tlp(&mut self, _: Instant, point: Point, _: bool, tlp: &Tlp) {
+        let mut seen = self.0.get();
+        if matches!(point, Point::RootPort(_)) {
+            seen[usize::from(tlp.digest)] += 1;
+        }
+        self.0.set(seen);
+    }
+}
+
+#[test]
+fn a_host_that_wants_it_has_an_ecrc_on_every_packet() {
+    for like in [Config::brief_direct, |workload| Config::brief_tcp(workload, Rate::G1)] {
+        let [plain, guarded] = [false, true].map(|ecrc| {
+            let mut plan = like(Workload::Fio(fio(Rw::RandRw, 4096, 4)));
+            plan.hosts[0].root.ecrc = ecrc;
+            let mut world = World::new(&plan).expect("a valid plan");
+            while world.report().hosts[0].commands == 0 {
+                assert!(!world.run_instant().expect("it boots"));
+            }
+            let seen = Guarded::default();
+            world.observe(Box::new(seen.clone()));
+            let report = world.run().expect("it ends");
+            check(&report);
+            assert!(world.errors().iter().all(|errors| *errors == pcie::Errors::default()));
+            assert_eq!(seen.0.get()[usize::from(!ecrc)], 0, "{ecrc}");
+            (seen.0.get()[usize::from(ecrc)], report.hosts[0].latency.sum_ps())
+        });
+        assert!(plain.0 > 100 && guarded.0 > 100);
+        assert!(guarded.1 > plain.1, "4 bytes more take time");
     }
 }
