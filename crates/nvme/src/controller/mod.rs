@@ -89,6 +89,9 @@ pub struct Controller {
     pub(crate) namespaces: Vec<Namespace>,
     pub(crate) queues: Queues,
     pub(crate) interrupts: Interrupts,
+    /// Completions, masks or queue heads have changed since interrupts were
+    /// looked at.
+    signal: bool,
     intx: bool,
     pub(crate) features: Features,
     pub(crate) events: AsyncEvents,
@@ -130,6 +133,7 @@ impl Controller {
             shutdown: Shutdown::default(),
             queues: Queues::default(),
             interrupts: Interrupts::new(config.io_queues + 1),
+            signal: false,
             intx: false,
             features: Features::new(
                 namespaces.len(),
@@ -194,7 +198,8 @@ impl Controller {
     /// Whether every command that was fetched has been completed, and the
     /// link has taken what that wrote.
     pub fn is_drained(&self) -> bool {
-        self.in_flight == [0; 2] && self.blocks.is_empty() && self.posted_backlog() == 0
+        let written = !self.signal && self.posted_backlog() == 0;
+        self.in_flight == [0; 2] && self.blocks.is_empty() && written
     }
 
     /// Whether anything waits for the link above to take more.
@@ -324,7 +329,7 @@ impl Controller {
         self.release_held();
         self.report_events();
         self.fetch();
-        self.interrupt();
+        self.signal = true;
     }
 }
 
@@ -343,6 +348,10 @@ impl Function for Controller {
             self.advance();
         }
         loop {
+            // Once for all completions that were posted since the last call.
+            if std::mem::take(&mut self.signal) {
+                self.interrupt();
+            }
             match self.endpoint.poll(now, ready) {
                 Output::Timeout(timeout) => {
                     // Completion timeouts make events.

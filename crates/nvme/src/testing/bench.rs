@@ -8,7 +8,7 @@ use bytes::{Bytes, BytesMut};
 use pcie::software::{self, Task};
 use pcie::{Bus, Function, Input, Output, Ram, Ready};
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
 use wire::tlp::{
     Completion, ConfigKind, ConfigRequest, MemoryRequest, Packet, Status, Tlp, message_code,
@@ -46,6 +46,9 @@ pub struct Bench {
     pub now: Instant,
     /// MSI-X messages so far, by data (the vector).
     pub interrupts: Vec<u32>,
+    /// Queues with completion entries and no interrupt behind them, where
+    /// each queue has the vector of its number.
+    pub unsignalled: BTreeSet<u64>,
     /// The level of INTA.
     pub intx: bool,
     /// Block requests not carried out yet.
@@ -69,6 +72,7 @@ impl Bench {
             memory: vec![ram(DATA, 4 << 20), ram(QUEUES, 65 * 0x1_0000)],
             now: Instant::ZERO,
             interrupts: Vec::new(),
+            unsignalled: BTreeSet::new(),
             intx: false,
             blocks: VecDeque::new(),
             reads: VecDeque::new(),
@@ -221,8 +225,15 @@ impl Bench {
         let (address, length) = (request.first_byte(), request.byte_count());
         let data = &data[request.leading()..request.leading() + length];
         if address == MSI && length == 4 {
-            self.interrupts.push(u32::from_le_bytes(data.try_into().expect("a double word")));
+            let vector = u32::from_le_bytes(data.try_into().expect("a double word"));
+            self.interrupts.push(vector);
+            self.unsignalled.remove(&vector.into());
             return;
+        }
+        if let Some(at) = address.checked_sub(QUEUES)
+            && at & 0x8000 != 0
+        {
+            self.unsignalled.insert(at >> 16);
         }
         for ram in &self.memory {
             if let Some(place) = ram.borrow_mut().get_mut(address, length) {

@@ -28,6 +28,30 @@ fn completions_posted_together_share_an_interrupt() {
 }
 
 #[test]
+fn completions_of_one_turn_share_an_interrupt_behind_the_last() {
+    let mut host = Host::with_queue(config());
+    host.create(2, 16);
+    host.bench.interrupts.clear();
+    for queue in [1, 2, 1, 1] {
+        host.put(queue, flush(1));
+    }
+    host.ring(1);
+    host.ring(2);
+    while host.bench.blocks.len() < 4 {
+        host.bench.take_tlps(pcie::Ready::ALL);
+        if let Some(request) = host.bench.reads.pop_front() {
+            host.bench.answer_read(request, false);
+        }
+    }
+    while host.bench.serve_block() {}
+    assert!(host.bench.interrupts.is_empty(), "the turn is not over");
+    host.bench.settle();
+    assert_eq!((host.reap(1).len(), host.reap(2).len()), (3, 1));
+    assert_eq!(host.bench.interrupts, [1, 2]);
+    assert!(host.bench.unsignalled.is_empty(), "no entry comes behind its interrupt");
+}
+
+#[test]
 fn queues_without_interrupts_are_silent() {
     let mut host = Host::new(config());
     let pair = Pair::new(1, 8);

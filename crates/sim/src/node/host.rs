@@ -270,11 +270,9 @@ impl HostNode {
         while let Some((id, request)) = self.buses.next_request(now, |_| true) {
             self.requests.push_back((now + self.config.mmio, id, request));
         }
-        // One link for all that is below: none has a lane of its own.
-        let goes = |node: &node::HostNode<Port>, (at, _, request): &(_, _, Request)| {
-            *at <= now && node.takes(request)
-        };
-        while let Some((_, id, request)) = pop_if(&mut self.requests, |it| goes(&self.node, it)) {
+        while let Some((_, id, request)) =
+            pop_if(&mut self.requests, |(at, _, request)| *at <= now && self.node.takes(request))
+        {
             self.node.handle(now, Input::Request(id, request));
         }
     }
