@@ -9,6 +9,7 @@ use crate::measure::{Point, Segment};
 use crate::network::Network;
 use crate::pcie::{Intake, Link, Received};
 use crate::transport::{End, Stream, Transport};
+use bytes::BytesMut;
 use pcie::{Function, Input};
 use switch::aggregate::Policy;
 use switch::congestion::Rate;
@@ -34,6 +35,7 @@ pub(crate) struct DeviceNode {
     settings: tunnel::Settings,
     downstream: Downstream<Port>,
     egress: Egress,
+    frames: BytesMut,
     max_payload: usize,
     connected: bool,
     /// It belongs to another host: this one is turned away.
@@ -60,7 +62,8 @@ impl DeviceNode {
         let egress = Egress::new(1, largest_frame(max_payload), limit);
         let downstream = power_on(settings);
         let (connected, away) = (false, false);
-        Self { number, settings, downstream, egress, max_payload, connected, away }
+        let frames = BytesMut::new();
+        Self { number, settings, downstream, egress, frames, max_payload, connected, away }
     }
 
     /// Its end of the link, unless the rate limit holds everything back.
@@ -156,11 +159,12 @@ impl DeviceNode {
             let held = self.egress.is_held(now);
             let bytes = if held { 0 } else { transport.room(now, End::Device, network) };
             self.downstream.handle(now, tunnel::Input::CanTransmit { bytes });
-            let output = self.downstream.poll(now);
+            let output = self.downstream.poll(now, &mut self.frames);
             let tlps = self.account(up, context);
             match output {
-                downstream::Output::Transmit(bytes) => {
-                    self.egress.sent(now, bytes.len());
+                downstream::Output::Transmit(length) => {
+                    self.egress.sent(now, length);
+                    let bytes = self.frames.split().freeze();
                     context.observe_stream(Point::TunnelDevice(self.number), true, &bytes);
                     transport.send(now, End::Device, (bytes, tlps), network, context.kernel);
                 }
