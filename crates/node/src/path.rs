@@ -2,6 +2,7 @@
 //! shell makes, reads and writes it.
 
 use bytes::Bytes;
+use wire::tlp::Mark;
 
 /// What a shell calls a path: never the same for two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -22,6 +23,8 @@ pub enum Input {
     Failed(String),
     /// Bytes of the stream, in order, cut anywhere.
     Received(Bytes),
+    /// The next TLP to be received has this mark.
+    Mark(Mark),
     /// The path takes this many bytes now.
     Room(usize),
     /// The path is gone.

@@ -204,6 +204,7 @@ impl<F: Function> DeviceNode<F> {
         let Some(host) = host else { return self.visitors.handle(now, path, input) };
         match input {
             path::Input::Received(bytes) => self.downstream.handle(now, Input::Received(bytes)),
+            path::Input::Mark(mark) => self.downstream.handle(now, Input::Mark(mark)),
             path::Input::Room(bytes) if host.end.is_none() => host.room = bytes,
             // A goodbye needs no more than there was.
             path::Input::Room(bytes) => host.room = host.room.min(bytes),
@@ -314,9 +315,10 @@ impl<F: Function> DeviceNode<F> {
         self.visitors.timer()
     }
 
-    /// The device is to belong to another group: a host that does not is left,
-    /// and the function reset.
-    fn move_to(&mut self, now: Instant, group: u16) -> Moved {
+    /// The device is to belong to another group, as a probe may ask: a host
+    /// that does not is left, and the function reset. Yields what a probe is
+    /// answered.
+    pub fn move_to(&mut self, now: Instant, group: u16) -> Moved {
         let (from, status) = (self.group, self.on_move);
         let to = if status == MoveStatus::Done { group } else { from };
         let host = match &self.host {

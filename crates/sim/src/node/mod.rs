@@ -4,6 +4,7 @@ mod context;
 pub(crate) mod device;
 mod drive;
 mod host;
+mod port;
 pub(crate) mod switch;
 
 pub(crate) use context::Context;
