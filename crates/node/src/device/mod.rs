@@ -321,9 +321,10 @@ impl<F: Function> DeviceNode<F> {
         self.visitors.timer()
     }
 
-    /// The device is to belong to another group: a host that does not is left,
-    /// and the function reset.
-    fn move_to(&mut self, now: Instant, group: u16) -> Moved {
+    /// The device is to belong to another group, as a probe may ask: a host
+    /// that does not is left, and the function reset. Yields what a probe is
+    /// answered.
+    pub fn move_to(&mut self, now: Instant, group: u16) -> Moved {
         let (from, status) = (self.group, self.on_move);
         let to = if status == MoveStatus::Done { group } else { from };
         let host = match &self.host {
