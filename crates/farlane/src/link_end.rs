@@ -2,6 +2,7 @@
 
 use crate::commands::Failure;
 use crate::node::{NodeArgs, instance};
+use bytes::BytesMut;
 use live::Clock;
 use live::net::{Address, Carrier, Peer};
 use std::io;
@@ -24,6 +25,7 @@ pub struct LinkEnd {
     /// When an echo or a TLP came back last.
     pub answered: Option<Instant>,
     moved: Option<Moved>,
+    frames: BytesMut,
     name: String,
 }
 
@@ -51,7 +53,8 @@ impl LinkEnd {
         let settings = Settings { max_payload, ..Settings::new(role, instance()) };
         let mut tunnel = Tunnel::new(settings);
         tunnel.handle(clock.now(), Input::Connected);
-        let mut end = Self { clock, poller, connection, tunnel, answered: None, moved: None, name };
+        let (answered, moved, frames) = (None, None, BytesMut::new());
+        let mut end = Self { clock, poller, connection, tunnel, answered, moved, frames, name };
         while !end.tunnel.is_up() {
             end.turn()?;
         }
@@ -76,10 +79,10 @@ impl LinkEnd {
         let timer = loop {
             let bytes = self.connection.room(now);
             self.tunnel.handle(now, Input::CanTransmit { bytes });
-            match self.tunnel.poll(now) {
-                Output::Transmit(bytes) => {
+            match self.tunnel.poll(now, &mut self.frames) {
+                Output::Transmit(_) => {
                     moved = true;
-                    let sent = self.connection.send(now, bytes.into());
+                    let sent = self.connection.send(now, self.frames.split().freeze());
                     sent.map_err(|error| failed(&self.name, error.to_string()))?;
                 }
                 Output::EchoReply(_) => self.answered = Some(self.clock.now()),

@@ -5,6 +5,7 @@ use crate::attached::Activity;
 use crate::net::{Carrier, Peer, RawSettings};
 use crate::poller::Poller;
 use crate::trace::Tracer;
+use bytes::Bytes;
 pub use node::LinkEvent;
 use node::SwitchNode;
 use node::path::Input;
@@ -267,10 +268,10 @@ impl Links {
         Ok(())
     }
 
-    fn send(&mut self, now: Instant, index: usize, bytes: Vec<u8>, node: &mut SwitchNode) {
+    fn send(&mut self, now: Instant, index: usize, bytes: Bytes, node: &mut SwitchNode) {
         let Connection::Open(carrier, _) = &mut self.links[index].connection else { return };
         self.tracer.frames(Tap::link(index), || node.poll_report(index));
-        let input = match carrier.send(now, bytes.into()) {
+        let input = match carrier.send(now, bytes) {
             Ok(()) => Input::Room(carrier.room(now)),
             Err(_) => Input::Gone,
         };
@@ -317,6 +318,7 @@ mod tests {
     use super::*;
     use crate::Waiting;
     use crate::net::{Address, Listener};
+    use bytes::BytesMut;
     use switch::Tunnel;
     use switch::tunnel::{self, Settings};
     use wire::Duration;
@@ -352,8 +354,9 @@ mod tests {
                 end.handle(now, tunnel::Input::Received(bytes));
             }
             end.handle(now, tunnel::Input::CanTransmit { bytes: 1 << 16 });
-            while let tunnel::Output::Transmit(bytes) = end.poll(now) {
-                far.send(bytes.into()).unwrap();
+            let mut frames = BytesMut::new();
+            while let tunnel::Output::Transmit(_) = end.poll(now, &mut frames) {
+                far.send(frames.split().freeze()).unwrap();
             }
         }
         // Whatever the far side has said until now is read.
@@ -363,8 +366,11 @@ mod tests {
         }
         now += Duration::from_ms(100);
         if hears {
-            let tunnel::Output::Transmit(bytes) = end.poll(now) else { panic!("no keepalive") };
-            far.send(bytes.into()).unwrap();
+            let mut frames = BytesMut::new();
+            let tunnel::Output::Transmit(_) = end.poll(now, &mut frames) else {
+                panic!("no keepalive")
+            };
+            far.send(frames.freeze()).unwrap();
         }
         now += Duration::from_ms(5_000);
         turn(now, &mut node);

@@ -9,7 +9,7 @@ use ::switch::congestion::Rate;
 use ::switch::downstream::{self, Downstream};
 use ::switch::tunnel::{self, Cause};
 use ::switch::upstream::{self, next_timer};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use pcie::dma_test::{self, DmaTest};
 use pcie::enumerate::{self, Hierarchy};
 use pcie::software::Task;
@@ -270,7 +270,7 @@ impl World {
                 assert_eq!(far.state, State::Open, "a path that is not open");
                 assert!(!bytes.is_empty() && bytes.len() <= far.room, "no room");
                 far.room -= bytes.len();
-                far.down.push(bytes.into());
+                far.down.push(bytes);
             }
             Output::Close { link, cause } => {
                 let far = &mut self.far[link];
@@ -317,11 +317,12 @@ impl World {
             far.end.handle(now, tunnel::Input::Received(bytes));
         }
         far.room = far.width;
+        let mut frames = BytesMut::new();
         loop {
             let bytes = if far.state == State::Open { 64 << 10 } else { 0 };
             far.end.handle(now, tunnel::Input::CanTransmit { bytes });
-            match far.end.poll(now) {
-                downstream::Output::Transmit(bytes) => far.up.push(bytes.into()),
+            match far.end.poll(now, &mut frames) {
+                downstream::Output::Transmit(_) => far.up.push(frames.split().freeze()),
                 downstream::Output::Up(_) => {}
                 downstream::Output::Down(cause) => far.ends.push(cause),
                 downstream::Output::Timeout(at) => return at,

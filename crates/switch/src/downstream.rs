@@ -1,6 +1,7 @@
 //! The device node's end of a link, and the function below it.
 
 use crate::tunnel::{self, Cause, Report, Settings, Tunnel};
+use bytes::BytesMut;
 use pcie::{Errors, Function, Input, Output as FunctionOutput};
 use wire::Instant;
 use wire::frame::{Hello, Reject};
@@ -9,8 +10,8 @@ use wire::tlp::Malformed;
 /// What the device node's end wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// Bytes for the network.
-    Transmit(Vec<u8>),
+    /// So many bytes at the end of the buffer are for the network.
+    Transmit(usize),
     /// A host, or a probe, is there.
     Up(Hello),
     /// Close the connection; the function has been reset.
@@ -38,12 +39,13 @@ impl<F: Function> Downstream<F> {
         self.tunnel.handle(now, input);
     }
 
-    /// The next thing for the network; moves TLPs on the way.
-    pub fn poll(&mut self, now: Instant) -> Output {
+    /// The next thing for the network, frames behind what is in `out`; moves
+    /// TLPs on the way.
+    pub fn poll(&mut self, now: Instant, out: &mut BytesMut) -> Output {
         loop {
             let timer = self.exchange(now);
-            match self.tunnel.poll(now) {
-                tunnel::Output::Transmit(bytes) => return Output::Transmit(bytes),
+            match self.tunnel.poll(now, out) {
+                tunnel::Output::Transmit(length) => return Output::Transmit(length),
                 tunnel::Output::Up(hello) => {
                     self.function.handle(now, Input::HotReset);
                     return Output::Up(hello);

@@ -10,6 +10,7 @@ use crate::net::{Address, Carrier, Incoming};
 use crate::poller::Poller;
 use crate::trace::{Tapped, Tracer};
 use crate::wanted::Wanted;
+use bytes::Bytes;
 use news::News;
 use node::PathId;
 use node::device::{Event, Output};
@@ -348,13 +349,13 @@ impl<A: Attached> DeviceNode<A> {
         self.tracer.frames(Tap::UPLINK, || self.node.poll_report());
     }
 
-    fn transmit(&mut self, now: Instant, path: PathId, bytes: Vec<u8>) {
+    fn transmit(&mut self, now: Instant, path: PathId, bytes: Bytes) {
         if self.node.link() == Some(path) {
             self.record();
         }
         let index = self.index(path);
         let carrier = &mut self.paths[index].carrier;
-        let next = match carrier.send(now, bytes.into()) {
+        let next = match carrier.send(now, bytes) {
             Ok(()) => Input::Room(carrier.room(now)),
             Err(_) => Input::Gone,
         };

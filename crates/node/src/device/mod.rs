@@ -6,6 +6,7 @@ mod tests;
 mod visitors;
 
 use crate::path::{self, PathId};
+use bytes::{Bytes, BytesMut};
 use pcie::{Errors, Function};
 use std::collections::VecDeque;
 use switch::congestion::Rate;
@@ -25,7 +26,7 @@ pub enum Output {
         /// Which.
         path: PathId,
         /// What: whole frames.
-        bytes: Vec<u8>,
+        bytes: Bytes,
     },
     /// Close this path once what was transmitted has gone. Each path that was
     /// accepted is closed, also one that is gone; it is not named again.
@@ -97,6 +98,9 @@ pub struct DeviceNode<F> {
     visitors: Visitors,
     egress: Egress,
     frame: usize,
+    /// Frames are made here, in the same memory again when those before are
+    /// gone.
+    frames: BytesMut,
     /// The node ends.
     over: bool,
     outputs: VecDeque<Output>,
@@ -114,6 +118,7 @@ impl<F: Function> DeviceNode<F> {
             visitors: Visitors::new(settings),
             egress: Egress::new(1, frame, None),
             frame,
+            frames: BytesMut::new(),
             over: false,
             outputs: VecDeque::new(),
         }
@@ -253,7 +258,7 @@ impl<F: Function> DeviceNode<F> {
         let may = |host: &&Host| !held || host.end.is_some();
         let bytes = self.host.as_ref().filter(may).map_or(0, |host| host.room);
         self.downstream.handle(now, Input::CanTransmit { bytes });
-        let output = self.downstream.poll(now);
+        let output = self.downstream.poll(now, &mut self.frames);
         let end = self.host.as_ref().and_then(|host| host.end);
         match (&output, end) {
             (downstream::Output::Timeout(_), Some(End::Left)) => {
@@ -262,7 +267,7 @@ impl<F: Function> DeviceNode<F> {
             }
             (downstream::Output::Timeout(_), Some(_)) => {
                 self.downstream.handle(now, Input::Disconnected);
-                self.downstream.poll(now)
+                self.downstream.poll(now, &mut self.frames)
             }
             _ => output,
         }
@@ -278,9 +283,10 @@ impl<F: Function> DeviceNode<F> {
         let Some(host) = &mut self.host else { return };
         let path = host.path;
         match output {
-            downstream::Output::Transmit(bytes) => {
-                host.room -= bytes.len();
-                self.egress.sent(now, bytes.len());
+            downstream::Output::Transmit(length) => {
+                host.room -= length;
+                self.egress.sent(now, length);
+                let bytes = self.frames.split().freeze();
                 self.outputs.push_back(Output::Transmit { path, bytes });
             }
             downstream::Output::Up(_) => {
@@ -315,9 +321,10 @@ impl<F: Function> DeviceNode<F> {
         self.visitors.timer()
     }
 
-    /// The device is to belong to another group: a host that does not is left,
-    /// and the function reset.
-    fn move_to(&mut self, now: Instant, group: u16) -> Moved {
+    /// The device is to belong to another group, as a probe may ask: a host
+    /// that does not is left, and the function reset. Yields what a probe is
+    /// answered.
+    pub fn move_to(&mut self, now: Instant, group: u16) -> Moved {
         let (from, status) = (self.group, self.on_move);
         let to = if status == MoveStatus::Done { group } else { from };
         let host = match &self.host {

@@ -232,19 +232,20 @@ impl Visitor {
             return;
         }
         let path = self.path;
-        let mut transmit = |bytes: Vec<u8>, room: &mut usize| {
-            *room -= bytes.len();
-            out.push_back(Output::Transmit { path, bytes });
+        let mut frames = BytesMut::new();
+        let mut transmit = |frames: &mut BytesMut, room: &mut usize| {
+            *room -= frames.len();
+            out.push_back(Output::Transmit { path, bytes: frames.split().freeze() });
         };
         tunnel.handle(now, Input::CanTransmit { bytes: self.room });
         loop {
             // A probe carries no TLPs.
             while tunnel.pop(pcie::Ready::ALL).is_some() {}
-            match tunnel.poll(now) {
-                tunnel::Output::Transmit(bytes) => transmit(bytes, &mut self.room),
+            match tunnel.poll(now, &mut frames) {
+                tunnel::Output::Transmit(_) => transmit(&mut frames, &mut self.room),
                 tunnel::Output::Down(cause) => {
-                    while let tunnel::Output::Transmit(bytes) = tunnel.poll(now) {
-                        transmit(bytes, &mut self.room);
+                    while let tunnel::Output::Transmit(_) = tunnel.poll(now, &mut frames) {
+                        transmit(&mut frames, &mut self.room);
                     }
                     if !matches!(cause, Cause::Goodbye | Cause::Disconnected) {
                         out.push_back(Output::Event(Event::TurnedAway(path, cause)));

@@ -9,6 +9,7 @@ use ::switch::congestion::Rate;
 use ::switch::egress::Egress;
 use ::switch::tunnel::{self, Cause};
 use ::switch::upstream::{LinkOutput, Settings, Upstream, next_timer};
+use bytes::{Bytes, BytesMut};
 use pcie::{Function, Ready, Target};
 use std::collections::VecDeque;
 use wire::Instant;
@@ -30,7 +31,7 @@ pub enum Output {
         /// Which link.
         link: usize,
         /// What.
-        bytes: Vec<u8>,
+        bytes: Bytes,
     },
     /// Close the path of a link, or end the attempt, once what was transmitted
     /// has gone. Nothing of this path counts any more.
@@ -62,6 +63,9 @@ pub struct SwitchNode {
     upstream: Upstream,
     links: Vec<Link>,
     egress: Egress,
+    /// Frames are made here, in the same memory again when those before are
+    /// gone.
+    frames: BytesMut,
     outputs: VecDeque<Output>,
 }
 
@@ -75,7 +79,7 @@ impl SwitchNode {
         let upstream = Upstream::new(settings);
         let links: Vec<_> = (0..upstream.links()).map(|_| Link::new()).collect();
         let egress = Egress::new(links.len(), FRAME, limit);
-        Self { upstream, links, egress, outputs: VecDeque::new() }
+        Self { upstream, links, egress, frames: BytesMut::new(), outputs: VecDeque::new() }
     }
 
     /// The switch behind the links: counters, tunnels, buses.
@@ -217,9 +221,9 @@ impl SwitchNode {
         let bytes = if may { room } else { 0 };
         self.upstream.handle_link(now, link, tunnel::Input::CanTransmit { bytes });
         loop {
-            match self.upstream.poll_link(now, link) {
-                LinkOutput::Transmit(bytes) => {
-                    let length = bytes.len();
+            match self.upstream.poll_link(now, link, &mut self.frames) {
+                LinkOutput::Transmit(length) => {
+                    let bytes = self.frames.split().freeze();
                     self.links[link].path = Path::Open(room - length);
                     self.outputs.push_back(Output::Transmit { link, bytes });
                     return Some(length);
@@ -258,8 +262,9 @@ impl SwitchNode {
         let Path::Open(bytes) = self.links[link].path else { return };
         self.upstream.handle_link(now, link, tunnel::Input::CanTransmit { bytes });
         loop {
-            match self.upstream.poll_link(now, link) {
-                LinkOutput::Transmit(bytes) => {
+            match self.upstream.poll_link(now, link, &mut self.frames) {
+                LinkOutput::Transmit(_) => {
+                    let bytes = self.frames.split().freeze();
                     self.outputs.push_back(Output::Transmit { link, bytes });
                 }
                 LinkOutput::Timeout(_) => return,

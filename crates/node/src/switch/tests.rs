@@ -5,7 +5,6 @@ use crate::links::RETRY;
 use crate::path::Input;
 use crate::world::{Manner, RAM, State, What, World};
 use ::switch::tunnel::Cause;
-use bytes::Bytes;
 use pcie::dma_test::driver;
 use pcie::enumerate::{self, Hierarchy};
 use proptest::prelude::*;
@@ -143,8 +142,9 @@ fn keepalive(world: &mut World) -> Bytes {
     let end = &mut world.far[0].end;
     end.handle(world.now, ::switch::tunnel::Input::Received(Bytes::new()));
     end.handle(world.now, ::switch::tunnel::Input::CanTransmit { bytes: 1 << 16 });
-    match end.poll(world.now) {
-        ::switch::downstream::Output::Transmit(bytes) => bytes.into(),
+    let mut frames = BytesMut::new();
+    match end.poll(world.now, &mut frames) {
+        ::switch::downstream::Output::Transmit(_) => frames.freeze(),
         other => panic!("{other:?}"),
     }
 }

@@ -1,136 +1,207 @@
-//! A device node's end of a link: the unchanged downstream switch port, with a
-//! PCIe link below it.
+//! A device node: the unchanged state machine, with the paths of those who may
+//! use it above and a PCIe link to its drive below.
 
 use super::port::{self, Port};
-use super::switch::largest_frame;
 use super::{Context, DriveNode, earliest};
 use crate::kernel::Component;
 use crate::measure::{Point, Segment};
 use crate::network::Network;
 use crate::pcie::{Intake, Link, Received};
 use crate::transport::{End, Stream, Transport};
-use pcie::{Function, Input};
+use node::PathId;
+use node::device::{Event, Output};
+use node::path::Input;
+use pcie::Function;
 use switch::aggregate::Policy;
 use switch::congestion::Rate;
-use switch::downstream::{self, Downstream};
-use switch::egress::Egress;
-use switch::tunnel;
+use switch::tunnel::{Settings, Tunnel};
 use wire::Instant;
-use wire::tlp::Tlp;
 
 /// What instances of a node that lost its power differ by.
 const INSTANCES: u64 = 1 << 40;
 
-fn power_on(settings: tunnel::Settings) -> Downstream<Port> {
-    let mut downstream = Downstream::new(settings, Port::new(port::MOST));
-    downstream.report_frames(true);
-    downstream
+/// A tunnel link that leads to the node.
+#[derive(Debug)]
+struct Path {
+    link: usize,
+    /// The switch at its other end.
+    far: Component,
+    /// Its connection, while there is one.
+    id: Option<PathId>,
+    gone: bool,
+    room: usize,
 }
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct DeviceNode {
-    number: u16,
-    settings: tunnel::Settings,
-    downstream: Downstream<Port>,
-    egress: Egress,
-    max_payload: usize,
-    connected: bool,
-    /// It belongs to another host: this one is turned away.
-    away: bool,
+    node: node::DeviceNode<Port>,
+    settings: Settings,
+    limit: Option<Rate>,
+    /// The group of the host that it belongs to, if it is ever moved.
+    group: Option<u16>,
+    paths: Vec<Path>,
+    /// Connections so far.
+    accepted: u64,
+    /// The path that carries the link, or did so last.
+    current: usize,
 }
 
-/// What a device node's end works with.
+/// What a device node works with: transports and streams by tunnel link.
 pub(crate) struct Around<'a> {
-    pub transport: &'a mut Transport,
+    pub transports: &'a mut [Transport],
     pub network: &'a mut Network,
     /// What goes down and what comes up.
-    pub streams: &'a mut [Stream; 2],
+    pub streams: &'a mut [[Stream; 2]],
     pub link: &'a mut Link,
     pub drive: &'a mut DriveNode,
     /// The drive.
     pub below: Component,
-    /// The host's switch.
-    pub far: Component,
+}
+
+fn power_on(settings: Settings, limit: Option<Rate>, group: Option<u16>) -> node::DeviceNode<Port> {
+    let port = Port::new(port::MOST);
+    let mut node = node::DeviceNode::new(settings, port).limited(limit).in_group(group);
+    node.report_frames(true);
+    node
 }
 
 impl DeviceNode {
-    pub fn new(number: u16, settings: tunnel::Settings, limit: Option<Rate>) -> Self {
-        let max_payload = usize::from(settings.max_payload);
-        let egress = Egress::new(1, largest_frame(max_payload), limit);
-        let downstream = power_on(settings);
-        let (connected, away) = (false, false);
-        Self { number, settings, downstream, egress, max_payload, connected, away }
+    /// One that nothing leads to yet.
+    pub fn new(settings: Settings, limit: Option<Rate>, group: Option<u16>) -> Self {
+        let node = power_on(settings, limit, group);
+        Self { node, settings, limit, group, paths: Vec::new(), accepted: 0, current: 0 }
     }
 
-    /// Its end of the link, unless the rate limit holds everything back.
-    pub fn sender(&self, now: Instant) -> Option<&tunnel::Tunnel> {
-        (!self.egress.is_held(now)).then(|| self.downstream.tunnel())
+    /// A tunnel link leads to it, from the switch `far`.
+    pub fn lead_here(&mut self, link: usize, far: Component) {
+        self.paths.push(Path { link, far, id: None, gone: false, room: 0 });
+    }
+
+    /// It begins as `node` with the link that leads to it next.
+    pub fn begin_as(&mut self, node: Self) {
+        let paths = std::mem::take(&mut self.paths);
+        *self = Self { current: paths.len(), paths, ..node };
+    }
+
+    /// The tunnel links that lead to it.
+    pub fn links(&self) -> impl Iterator<Item = usize> {
+        self.paths.iter().map(|path| path.link)
+    }
+
+    /// The one that carries TLPs, or did so last.
+    pub fn link(&self) -> usize {
+        self.paths[self.current].link
+    }
+
+    fn number(&self) -> u16 {
+        self.link() as u16
+    }
+
+    /// Its end of a tunnel link, unless the rate limit holds everything back.
+    pub fn sender(&self, now: Instant, link: usize) -> Option<&Tunnel> {
+        let sends = self.link() == link && self.node.held_until(now).is_none();
+        sends.then(|| self.node.tunnel())
     }
 
     /// Its power goes and, one day, comes: another instance then, which knows
-    /// nothing.
+    /// nothing but its group.
     pub fn power_cycle(&mut self, around: Around, context: &mut Context) {
-        self.settings.instance += INSTANCES;
-        self.downstream.handle(context.now, tunnel::Input::Disconnected);
-        self.account(&mut around.streams[1], context);
-        around.link.settle_up(context.now);
-        around.link.up.set_intake(Intake::Woken);
-        let port = self.downstream.function_mut();
-        port.handle(context.now, Input::HotReset);
-        port.pass_reset(around.link, context.journeys);
-        self.downstream = power_on(self.settings);
-        if std::mem::take(&mut self.connected) {
-            context.observe_link(Point::TunnelDevice(self.number), false);
+        let now = context.now;
+        for path in self.paths.iter_mut() {
+            if let Some(id) = path.id.take() {
+                self.node.handle(now, id, Input::Gone);
+            }
         }
-        around.streams.iter_mut().for_each(|stream| stream.clear(context.journeys));
-        around.drive.power_cycle(context.now);
+        loop {
+            let output = self.node.poll(now);
+            self.account(around.streams, context);
+            match output {
+                Output::Timeout(_) => break,
+                Output::Event(Event::HostDown(..)) => {
+                    context.observe_link(Point::TunnelDevice(self.number()), false);
+                }
+                _ => {}
+            }
+        }
+        around.link.settle_up(now);
+        around.link.up.set_intake(Intake::Woken);
+        let port = self.node.function_mut();
+        port.handle(now, pcie::Input::HotReset);
+        port.pass_reset(around.link, context.journeys);
+        self.settings.instance += INSTANCES;
+        self.node = power_on(self.settings, self.limit, self.group);
+        for link in self.links() {
+            around.streams[link].iter_mut().for_each(|stream| stream.clear(context.journeys));
+        }
+        around.drive.power_cycle(now);
     }
 
     /// What its end of the link did; yields the number of TLPs that left.
-    fn account(&mut self, up: &mut Stream, context: &mut Context) -> usize {
-        let downstream = &mut self.downstream;
-        context.account(Point::TunnelDevice(self.number), up, || downstream.poll_report())
+    fn account(&mut self, streams: &mut [[Stream; 2]], context: &mut Context) -> usize {
+        let link = self.node.link();
+        let carries = |path: &Path| link.is_some() && path.id == link;
+        self.current = self.paths.iter().position(carries).unwrap_or(self.current);
+        let (point, node) = (Point::TunnelDevice(self.number()), &mut self.node);
+        let up = &mut streams[self.paths[self.current].link][1];
+        context.account(point, up, || node.poll_report())
     }
 
-    /// It belongs to another host.
-    pub fn stay_away(&mut self) {
-        self.away = true;
+    /// It is to belong to another host, of this group.
+    pub fn move_to(&mut self, now: Instant, group: u16) {
+        self.group = Some(group);
+        self.node.move_to(now, group);
     }
 
-    /// It belongs to this host.
-    pub fn come_back(&mut self) {
-        self.away = false;
-    }
-
-    /// The host loses the device: the link ends, what is below is reset.
-    pub fn leave(&mut self, around: Around, context: &mut Context) -> Option<Instant> {
-        self.downstream.handle(context.now, tunnel::Input::Disconnected);
-        let next = self.run(around, context);
-        self.away = true;
-        next
-    }
-
-    /// Hears of a connection that stands or is over.
-    fn connection(&mut self, around: &mut Around, context: &mut Context) {
-        let now = context.now;
-        let Around { transport, network, .. } = around;
-        let stands = transport.is_connected(End::Device, network);
-        if self.away {
-            if stands || transport.is_closed(End::Device, network) {
-                transport.close(now, End::Device, network, context.kernel);
-                transport.reopen(now, End::Device, network, context.kernel);
-            }
-            return;
+    /// Hears of connections that stand or are over, and of what has come.
+    fn receive(&mut self, around: &mut Around, context: &mut Context) {
+        for at in 0..self.paths.len() {
+            self.connection(at, around, context);
+            let Path { link, id: Some(id), .. } = self.paths[at] else { continue };
+            self.receive_from(link, id, around, context);
         }
-        if stands && !self.connected {
-            self.connected = true;
-            self.downstream.handle(now, tunnel::Input::Connected);
+    }
+
+    fn connection(&mut self, at: usize, around: &mut Around, context: &mut Context) {
+        let (now, path) = (context.now, &mut self.paths[at]);
+        let Around { transports, network, .. } = around;
+        let transport = &transports[path.link];
+        if path.id.is_none() && transport.is_connected(End::Device, network) {
+            let id = PathId(self.accepted);
+            self.accepted += 1;
+            (path.id, path.gone) = (Some(id), false);
+            let says_end = !matches!(transport, Transport::Raw { .. });
+            self.node.handle(now, id, Input::Accepted { says_end });
         } else if transport.is_closed(End::Device, network) {
-            if std::mem::take(&mut self.connected) {
-                self.downstream.handle(now, tunnel::Input::Disconnected);
+            match path.id {
+                Some(id) => {
+                    path.gone = true;
+                    self.node.handle(now, id, Input::Gone);
+                }
+                None => transport.reopen(now, End::Device, network, context.kernel),
             }
-            transport.reopen(now, End::Device, network, context.kernel);
+        }
+    }
+
+    fn receive_from(
+        &mut self,
+        link: usize,
+        id: PathId,
+        around: &mut Around,
+        context: &mut Context,
+    ) {
+        let (now, number) = (context.now, link as u16);
+        let transport = &mut around.transports[link];
+        while let Some(arrived) = transport.receive(now, End::Device, around.network) {
+            context.arrived(0x2000 + u64::from(number), arrived.bytes.len());
+            context.observe_stream(Point::TunnelDevice(number), false, &arrived.bytes);
+            let down = &mut around.streams[link][0];
+            down.received(arrived.bytes.len());
+            while let Some(mark) = down.arrived(now, &arrived.way, context.journeys) {
+                self.node.handle(now, id, Input::Mark(mark));
+            }
+            self.node.handle(now, id, Input::Received(arrived.bytes));
+            self.account(around.streams, context);
         }
     }
 
@@ -138,109 +209,131 @@ impl DeviceNode {
     pub fn run(&mut self, mut around: Around, context: &mut Context) -> Option<Instant> {
         let now = context.now;
         self.catch_up(&mut around, context);
-        self.connection(&mut around, context);
-        let Around { transport, network, streams, link, drive, below, far } = around;
-        let [down, up] = streams;
-        while let Some(arrived) = transport.receive(now, End::Device, network) {
-            context.arrived(0x2000 + u64::from(self.number), arrived.bytes.len());
-            context.observe_stream(Point::TunnelDevice(self.number), false, &arrived.bytes);
-            down.received(arrived.bytes.len());
-            while let Some(mark) = down.arrived(now, &arrived.way, context.journeys) {
-                self.downstream.handle(now, tunnel::Input::Mark(mark));
-            }
-            self.downstream.handle(now, tunnel::Input::Received(arrived.bytes));
-            self.account(up, context);
+        self.receive(&mut around, context);
+        self.receive_below(around.link, context);
+        for at in 0..self.paths.len() {
+            self.tell_room(at, &mut around, context);
         }
-        self.receive_below(link, context);
-        let (timer, room) = loop {
-            let held = self.egress.is_held(now);
-            let bytes = if held { 0 } else { transport.room(now, End::Device, network) };
-            self.downstream.handle(now, tunnel::Input::CanTransmit { bytes });
-            let output = self.downstream.poll(now);
-            let tlps = self.account(up, context);
-            match output {
-                downstream::Output::Transmit(bytes) => {
-                    self.egress.sent(now, bytes.len());
-                    context.observe_stream(Point::TunnelDevice(self.number), true, &bytes);
-                    transport.send(now, End::Device, (bytes, tlps), network, context.kernel);
-                }
-                downstream::Output::Up(_) => {
-                    context.observe_link(Point::TunnelDevice(self.number), true);
-                }
-                downstream::Output::Down(_) => {
-                    context.observe_link(Point::TunnelDevice(self.number), false);
-                    down.clear(context.journeys);
-                    up.clear(context.journeys);
-                    if std::mem::take(&mut self.connected) {
-                        transport.close(now, End::Device, network, context.kernel);
-                        transport.reopen(now, End::Device, network, context.kernel);
-                    }
-                }
-                downstream::Output::Timeout(at) => {
-                    // A place in the port makes room for what waits above.
-                    if !self.send_below(link, context) {
-                        break (at, bytes);
-                    }
-                }
-            }
-        };
-        if self.downstream.function_mut().pass_reset(link, context.journeys) {
+        let timer = self.act(&mut around, context);
+        let Around { transports, link, drive, below, .. } = around;
+        if self.node.function_mut().pass_reset(link, context.journeys) {
             drive.hot_reset(now);
         }
-        link.up.set_intake(self.intake(room, transport));
+        link.up.set_intake(self.intake(now, &transports[self.link()]));
         for at in [link.down.next_arrival(), link.up.next_credits()].into_iter().flatten() {
             context.kernel.arm_by(below, at);
         }
-        if let Some(at) = transport.next_arrival(End::Host) {
-            context.kernel.arm_by(far, at);
+        let mut network = None;
+        for path in &self.paths {
+            let transport = &transports[path.link];
+            if let Some(at) = transport.next_arrival(End::Host) {
+                context.kernel.arm_by(path.far, at);
+            }
+            network = earliest([network, transport.next(now, End::Device)]);
         }
-        let network = transport.next(now, End::Device);
-        let waits = self.downstream.function().waits_for_link();
+        let waits = self.node.function().waits_for_link();
         let wire = link.down.next_ready(now).filter(|_| waits);
-        earliest([timer, network, link.up.next_arrival(), wire, self.egress.held_until(now)])
+        earliest([timer, network, link.up.next_arrival(), wire])
+    }
+
+    /// Does what the node wants; yields when it wants more.
+    fn act(&mut self, around: &mut Around, context: &mut Context) -> Option<Instant> {
+        let now = context.now;
+        loop {
+            let output = self.node.poll(now);
+            let tlps = self.account(around.streams, context);
+            match output {
+                Output::Transmit { path, bytes } => {
+                    let at = self.place(path);
+                    let link = self.paths[at].link;
+                    context.observe_stream(Point::TunnelDevice(link as u16), true, &bytes);
+                    let transport = &mut around.transports[link];
+                    let network = &mut *around.network;
+                    transport.send(now, End::Device, (bytes, tlps), network, context.kernel);
+                    self.tell_room(at, around, context);
+                }
+                Output::Close { path, .. } => self.close(path, around, context),
+                Output::Event(Event::HostUp(_)) => {
+                    context.observe_link(Point::TunnelDevice(self.number()), true);
+                }
+                Output::Event(Event::HostDown(..)) => {
+                    context.observe_link(Point::TunnelDevice(self.number()), false);
+                }
+                Output::Linked(_) | Output::Event(_) => {}
+                Output::Timeout(at) => {
+                    // A place in the port makes room for what waits above.
+                    if !self.send_below(around.link, context) {
+                        return at;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The place of a path that the node has not closed.
+    fn place(&self, id: PathId) -> usize {
+        let place = self.paths.iter().position(|path| path.id == Some(id));
+        place.expect("the node names open paths only")
+    }
+
+    fn tell_room(&mut self, at: usize, around: &mut Around, context: &Context) {
+        let path = &mut self.paths[at];
+        let Some(id) = path.id else { return };
+        let transport = &around.transports[path.link];
+        path.room = transport.room(context.now, End::Device, around.network);
+        self.node.handle(context.now, id, Input::Room(path.room));
+    }
+
+    fn close(&mut self, id: PathId, around: &mut Around, context: &mut Context) {
+        let (now, at) = (context.now, self.place(id));
+        let path = &mut self.paths[at];
+        (path.id, path.room) = (None, 0);
+        let (transport, network) = (&around.transports[path.link], &mut *around.network);
+        if !path.gone {
+            transport.close(now, End::Device, network, context.kernel);
+        }
+        transport.reopen(now, End::Device, network, context.kernel);
+        let streams = &mut around.streams[path.link];
+        streams.iter_mut().for_each(|stream| stream.clear(context.journeys));
     }
 
     /// What the drive has sent goes to the tunnel.
     fn receive_below(&mut self, link: &mut Link, context: &mut Context) {
         let now = context.now;
         link.arrive_up(now);
-        while let Some(received) = link.take_up(now, self.downstream.function().room_up()) {
+        while let Some(received) = link.take_up(now, self.node.function().room_up()) {
             self.take(now, received, context);
         }
     }
 
-    /// What the port took since this component ran last goes to the tunnel,
-    /// whatever becomes of the link now.
+    /// What the port took since this component ran last goes to the tunnel.
     fn catch_up(&mut self, around: &mut Around, context: &mut Context) {
         around.link.settle_up(context.now);
-        let mut any = false;
         while let Some((at, received)) = around.link.up.next_taken() {
             self.take(at, received, context);
-            any = true;
-        }
-        if any {
-            self.downstream.exchange(context.now);
         }
     }
 
     fn take(&mut self, at: Instant, received: Received, context: &mut Context) {
         context.delivered(&received.tlp);
-        let point = Point::DevicePort(self.number);
+        let point = Point::DevicePort(self.number());
         context.observe(received.started, point, true, &received.tlp);
         context.journeys.advance(received.tlp.mark, at, Segment::Pcie);
-        self.downstream.function_mut().push_up(received.tlp);
+        self.node.function_mut().push_up(received.tlp);
     }
 
     /// What comes from below while the network takes nothing, and says when it
     /// does again, goes to a queue that nobody looks at before.
-    fn intake(&self, room: usize, transport: &Transport) -> Intake {
-        let tunnel = self.downstream.tunnel();
-        let waits = room == 0
+    fn intake(&self, now: Instant, transport: &Transport) -> Intake {
+        let tunnel = self.node.tunnel();
+        let full = self.paths[self.current].room == 0 || self.node.held_until(now).is_some();
+        let most = Intake::MOST * usize::from(self.settings.max_payload);
+        let waits = full
             && transport.tells_of_room()
             && tunnel.is_up()
             && !matches!(self.settings.aggregation, Policy::Wait(_))
-            && self.downstream.function().is_empty_up()
-            && tunnel.queue().has_room(Intake::MOST, Intake::MOST * self.max_payload);
+            && self.node.function().is_empty_up()
+            && tunnel.queue().has_room(Intake::MOST, most);
         if waits { Intake::All } else { Intake::Woken }
     }
 
@@ -249,12 +342,12 @@ impl DeviceNode {
         let now = context.now;
         let mut moved = false;
         loop {
-            let ready = link.down.ready(now, self.max_payload);
-            let tlp: Option<Tlp> = self.downstream.function_mut().next_down(ready);
+            let ready = link.down.ready(now, usize::from(self.settings.max_payload));
+            let tlp = self.node.function_mut().next_down(ready);
             let Some(mut tlp) = tlp else { return moved };
             context.journey_goes_on(&mut tlp);
             let start = link.down.send(now, tlp.clone());
-            context.observe(start, Point::DevicePort(self.number), false, &tlp);
+            context.observe(start, Point::DevicePort(self.number()), false, &tlp);
             moved = true;
         }
     }

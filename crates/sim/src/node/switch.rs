@@ -7,6 +7,7 @@ use crate::measure::{Point, Segment};
 use crate::network::Network;
 use crate::pcie::Link;
 use crate::transport::{End, Stream, Transport};
+use bytes::BytesMut;
 use pcie::{Function, Input, Output};
 use std::ops::RangeInclusive;
 use switch::congestion::Rate;
@@ -20,6 +21,7 @@ use wire::{Duration, Instant};
 pub(crate) struct SwitchNode {
     upstream: Upstream,
     egress: Egress,
+    frames: BytesMut,
     max_payload: usize,
     /// First link of this switch among those of the world.
     pub first: usize,
@@ -76,7 +78,18 @@ impl SwitchNode {
         (0..ways.len()).for_each(|port| upstream.report_frames(port, true));
         let (changes, ups) = (Vec::new(), vec![false; ways.len()]);
         let (up, lost) = (0, 0);
-        Self { upstream, egress, max_payload, first, ways, changes, ups, up, lost }
+        Self {
+            upstream,
+            egress,
+            frames: BytesMut::new(),
+            max_payload,
+            first,
+            ways,
+            changes,
+            ups,
+            up,
+            lost,
+        }
     }
 
     /// Its links.
@@ -266,13 +279,13 @@ impl SwitchNode {
         let now = context.now;
         self.upstream.handle_link(now, port, tunnel::Input::CanTransmit { bytes });
         loop {
-            let output = self.upstream.poll_link(now, port);
+            let output = self.upstream.poll_link(now, port, &mut self.frames);
             let tlps = self.account(port, around.streams, context);
             match output {
-                LinkOutput::Transmit(bytes) => {
+                LinkOutput::Transmit(length) => {
+                    let bytes = self.frames.split().freeze();
                     context.observe_stream(self.point(port), true, &bytes);
-                    let (transport, length) = (&mut around.transports[port], bytes.len());
-                    let carried = (bytes, tlps);
+                    let (transport, carried) = (&mut around.transports[port], (bytes, tlps));
                     transport.send(now, End::Host, carried, around.network, context.kernel);
                     return Some(length);
                 }

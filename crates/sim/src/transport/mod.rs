@@ -223,18 +223,18 @@ impl Transport {
         &mut self,
         now: Instant,
         end: End,
-        (bytes, tlps): (Vec<u8>, usize),
+        (bytes, tlps): (Bytes, usize),
         network: &mut Network,
         kernel: &mut Kernel,
     ) {
         match self {
-            Self::Pipe(pipe) => pipe.send(now, end, bytes.into()),
+            Self::Pipe(pipe) => pipe.send(now, end, bytes),
             Self::Tcp { places, .. } => {
-                let station = network.send(now, places[end as usize], bytes.into());
+                let station = network.send(now, places[end as usize], bytes);
                 kernel.arm_by(station, now);
             }
             Self::Raw { places, encapsulation } => {
-                let chunk = encapsulation.wrap(bytes, tlps);
+                let chunk = encapsulation.wrap(bytes.into(), tlps);
                 let station = network.raw_send(now, places[end as usize], chunk);
                 kernel.arm_by(station, now);
             }

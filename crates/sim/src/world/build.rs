@@ -1,6 +1,7 @@
 //! From configuration to components.
 
 use super::config::{Attached, Config, HostConfig, Move, SwitchConfig};
+use super::moves::{first_group, group_of, origin};
 use super::{Error, Kind, Places, World};
 use crate::drive::DriveConfig;
 use crate::kernel::{Component, Kernel};
@@ -34,6 +35,8 @@ pub(super) fn build(config: &Config) -> Result<World, Error> {
         streams: Vec::new(),
         network: Network::default(),
         devices: Vec::new(),
+        device_homes: Vec::new(),
+        device_numbers: Vec::new(),
         device_components: Vec::new(),
         device_links: Vec::new(),
         device_switches: Vec::new(),
@@ -51,7 +54,7 @@ pub(super) fn build(config: &Config) -> Result<World, Error> {
     world.network =
         Network::new(network, config.seed, stations, &bridges).map_err(Error::Config)?;
     for (number, host) in config.hosts.iter().enumerate() {
-        world.add_host(number, host);
+        world.add_host(number, host, &config.moves);
     }
     for (number, outage) in config.outages.iter().enumerate() {
         world.outages.push(*outage);
@@ -191,7 +194,7 @@ impl World {
         component
     }
 
-    fn add_host(&mut self, number: usize, config: &HostConfig) {
+    fn add_host(&mut self, number: usize, config: &HostConfig, moves: &[Move]) {
         let host = self.add(Kind::Host(number));
         let mut link = Link::new(&config.link);
         link.up.set_intake(config.root.intake());
@@ -201,7 +204,7 @@ impl World {
         let queues = config.workload.queues();
         let (below, switch) = match &config.attached {
             Attached::Direct(drive) => (self.add_drive(number, 0, queues, drive, None), None),
-            Attached::Switch(switch) => self.add_switch(number, queues, switch),
+            Attached::Switch(switch) => self.add_switch(number, queues, switch, moves),
         };
         let (drives, nsid) = (first..self.drives.len(), config.workload.nsid());
         let patterns =
@@ -252,6 +255,7 @@ impl World {
         host: usize,
         queues: u16,
         config: &SwitchConfig,
+        moves: &[Move],
     ) -> (Component, Option<usize>) {
         let index = self.switches.len();
         let component = self.add(Kind::Switch(index));
@@ -266,20 +270,23 @@ impl World {
             tlp_overhead: config.encapsulation.tlp,
             ..tunnel::Settings::new(role, instance)
         };
+        let goes = |planned: &Move| [planned.from[0], planned.to[0]].contains(&host);
+        let group = if moves.iter().any(goes) { group_of(host) } else { 0 };
         let upstream = switch::upstream::Settings {
             ports: config.ports.len() as u8,
             max_payload: config.max_payload,
             p2p: false,
-            tunnel: settings(Role::Host, host as u64 + 1),
+            tunnel: tunnel::Settings { group, ..settings(Role::Host, host as u64 + 1) },
         };
         self.switches.push(SwitchNode::new(upstream, self.transports.len(), config.rate_limit));
         self.switch_hosts.push(host);
         for (number, port) in config.ports.iter().enumerate() {
             let link = self.transports.len();
             self.streams.push(Default::default());
-            let device = self.add(Kind::Device(link));
             let end = settings(Role::Device, 1 << 32 | link as u64);
-            self.devices.push(DeviceNode::new(link as u16, end, config.rate_limit));
+            let node = DeviceNode::new(end, config.rate_limit, first_group(moves, [host, number]));
+            let device = self.add_device([host, number], node, moves);
+            self.devices[self.device_numbers[link]].lead_here(link, component);
             let transport =
                 self.transport(&port.transport, link, config.encapsulation, [component, device]);
             self.transports.push(transport);
@@ -290,6 +297,27 @@ impl World {
             self.add_drive(host, number as u16, queues, &port.drive, Some(link));
         }
         (component, Some(index))
+    }
+
+    /// The device node that port `place` leads to: `node`, or one that others
+    /// lead to as well; it is like that of the host which has it first.
+    fn add_device(&mut self, place: [usize; 2], node: DeviceNode, moves: &[Move]) -> Component {
+        let (link, first) = (self.device_numbers.len(), origin(moves, place));
+        let known = (0..link).find(|link| origin(moves, self.place_of(*link)) == first);
+        let Some(known) = known else {
+            let component = self.add(Kind::Device(self.devices.len()));
+            self.device_numbers.push(self.devices.len());
+            self.device_homes.push(link);
+            self.devices.push(node);
+            return component;
+        };
+        let device = self.device_numbers[known];
+        self.device_numbers.push(device);
+        if place == first {
+            self.device_homes[device] = link;
+            self.devices[device].begin_as(node);
+        }
+        self.device_components[known]
     }
 
     fn transport(

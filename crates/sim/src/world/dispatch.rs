@@ -1,5 +1,6 @@
 //! Which component gets what for its turn.
 
+use super::moves::group_of;
 use super::{Error, Kind, Move, Outage, World};
 use crate::kernel::Component;
 use crate::node::{Context, device, switch};
@@ -23,18 +24,20 @@ macro_rules! context {
 
 /// A device node with what it works with.
 macro_rules! device {
-    ($world:ident, $link:expr, $host:expr) => {{
-        let drive = $world.device_drives[$link];
+    ($world:ident, $device:expr) => {{
+        let home = $world.device_homes[$device];
+        let drive = $world.device_drives[home];
+        let device = &mut $world.devices[$device];
+        let host = $world.switch_hosts[$world.device_switches[device.link()]];
         let around = device::Around {
-            transport: &mut $world.transports[$link],
+            transports: &mut $world.transports,
             network: &mut $world.network,
-            streams: &mut $world.streams[$link],
-            link: &mut $world.device_links[$link],
+            streams: &mut $world.streams,
+            link: &mut $world.device_links[home],
             drive: &mut $world.drives[drive],
             below: $world.drive_components[drive],
-            far: $world.places[$host].below,
         };
-        (&mut $world.devices[$link], around, context!($world, $host))
+        (device, around, context!($world, host))
     }};
 }
 
@@ -58,9 +61,8 @@ impl World {
                 next
             }
             Kind::Switch(switch) => self.run_switch(switch),
-            Kind::Device(link) => {
-                let host = self.switch_hosts[self.device_switches[link]];
-                let (device, around, mut context) = device!(self, link, host);
+            Kind::Device(device) => {
+                let (device, around, mut context) = device!(self, device);
                 device.run(around, &mut context)
             }
             Kind::Power(outage) => self.run_power(outage),
@@ -112,10 +114,10 @@ impl World {
             return None;
         }
         self.network.power_off(station);
-        for link in 0..self.devices.len() {
-            if self.transports[link].device_station() == Some(station) {
-                let host = self.switch_hosts[self.device_switches[link]];
-                let (device, around, mut context) = device!(self, link, host);
+        for device in 0..self.devices.len() {
+            let home = self.device_homes[device];
+            if self.transports[home].device_station() == Some(station) {
+                let (device, around, mut context) = device!(self, device);
                 device.power_cycle(around, &mut context);
             }
         }
@@ -125,7 +127,7 @@ impl World {
     /// A device node goes to another host, once the first has let go.
     fn run_move(&mut self, number: usize) -> Option<Instant> {
         let now = self.kernel.now();
-        let Move { at, from: [host, port], .. } = self.moves[number];
+        let Move { at, from: [host, port], to: [other, _] } = self.moves[number];
         if now < at {
             return Some(at);
         }
@@ -133,14 +135,13 @@ impl World {
             return Some(now + LOOK);
         }
         let link = self.link_of(self.moves[number].from);
-        let (device, around, mut context) = device!(self, link, host);
-        let next = device.leave(around, &mut context);
-        let component = self.device_components[link];
+        let (device, around, mut context) = device!(self, self.device_numbers[link]);
+        device.move_to(now, group_of(other));
+        let next = device.run(around, &mut context);
+        self.hand_over(number);
         if let Some(next) = next {
-            self.kernel.arm_by(component, next);
+            self.kernel.arm_by(self.device_components[link], next);
         }
-        let component = self.hand_over(number);
-        self.kernel.arm_by(component, now);
         None
     }
 

@@ -110,12 +110,15 @@ pub struct World {
     root_links: Vec<Link>,
     switches: Vec<SwitchNode>,
     switch_hosts: Vec<usize>,
-    /// By tunnel link: transport, the streams down and up, the device node's
-    /// end and the link below it.
+    /// By tunnel link: transport, the streams down and up, which device node it
+    /// leads to, and what would be below if it were the only one.
     transports: Vec<Transport>,
     streams: Vec<[Stream; 2]>,
     network: Network,
     devices: Vec<DeviceNode>,
+    /// The tunnel link that each was built for: its drive is below it.
+    device_homes: Vec<usize>,
+    device_numbers: Vec<usize>,
     device_components: Vec<Component>,
     device_links: Vec<Link>,
     device_switches: Vec<usize>,
@@ -205,7 +208,8 @@ impl World {
         (0..self.transports.len()).find_map(|link| {
             let switch = &self.switches[self.device_switches[link]];
             let host = waits(link, End::Host, switch.sender(now, link - switch.first));
-            let device = waits(link, End::Device, self.devices[link].sender(now));
+            let device = &self.devices[self.device_numbers[link]];
+            let device = waits(link, End::Device, device.sender(now, link));
             let host = host.map(|length| (Point::TunnelHost(link as u16), length));
             host.or(device.map(|length| (Point::TunnelDevice(link as u16), length)))
         })

@@ -1,8 +1,30 @@
 //! Device nodes that go from one host to another.
 
 use super::{Move, World};
-use crate::kernel::Component;
 use crate::workload::Learnt;
+use wire::Instant;
+
+/// The group of a host whose drives come or go.
+pub(super) fn group_of(host: usize) -> u16 {
+    host as u16 + 1
+}
+
+/// The port that leads to the device node of `place` when all begins.
+pub(super) fn origin(moves: &[Move], mut place: [usize; 2]) -> [usize; 2] {
+    let mut before = None;
+    let earlier = |at, before: Option<Instant>| before.is_none_or(|before| at < before);
+    while let Some(last) = moves.iter().find(|last| last.to == place && earlier(last.at, before)) {
+        (place, before) = (last.from, Some(last.at));
+    }
+    place
+}
+
+/// The group of the device node that `place` leads to when all begins; `None`
+/// if it is never moved.
+pub(super) fn first_group(moves: &[Move], place: [usize; 2]) -> Option<u16> {
+    let goes = moves.iter().any(|planned| [planned.from, planned.to].contains(&place));
+    goes.then(|| group_of(origin(moves, place)[0]))
+}
 
 impl World {
     /// The tunnel link of a port of a host's switch.
@@ -11,12 +33,15 @@ impl World {
         self.switches[switch.expect("it was checked")].first + port
     }
 
-    /// Until it goes, the device node knows nothing of the second host, which
-    /// knows what the drive holds.
+    /// The port of a tunnel link.
+    pub(super) fn place_of(&self, link: usize) -> [usize; 2] {
+        let switch = self.device_switches[link];
+        [self.switch_hosts[switch], link - self.switches[switch].first]
+    }
+
+    /// The second host knows what the drive holds.
     pub(super) fn prepare_move(&mut self, planned: &Move, nsid: u32) {
-        let [first, second] = [planned.from, planned.to].map(|place| self.link_of(place));
-        self.devices[second].stay_away();
-        let drive = &self.drives[self.device_drives[first]];
+        let drive = &self.drives[self.drive_behind(planned.from)];
         let [host, port] = planned.to;
         self.hosts[host].software.holds(port, drive.pattern(nsid));
         if drive.is_volatile() {
@@ -24,20 +49,21 @@ impl World {
         }
     }
 
+    /// The drive of the device node that a port leads to.
+    fn drive_behind(&self, place: [usize; 2]) -> usize {
+        let device = self.device_numbers[self.link_of(place)];
+        self.device_drives[self.device_homes[device]]
+    }
+
     /// The first host has let go and lost the link: the second may have it.
-    /// Yields its device component.
-    pub(super) fn hand_over(&mut self, number: usize) -> Component {
+    pub(super) fn hand_over(&mut self, number: usize) {
         let Move { from: [host, port], to, .. } = self.moves[number];
-        let [first, second] = [[host, port], to].map(|place| self.link_of(place));
-        let drive = self.device_drives[first];
-        let queues = self.drives[self.device_drives[second]].queues();
+        let drive = self.drive_behind([host, port]);
+        let queues = self.drives[self.device_drives[self.link_of(to)]].queues();
         self.drives[drive].taken_by(self.kernel.now(), to[1] as u16, queues);
-        self.device_drives[second] = drive;
-        self.drive_above[drive] = (to[0], Some(second));
+        self.drive_above[drive].0 = to[0];
         let incarnation = self.drives[drive].incarnation();
         let written = self.hosts[host].software.written(port, incarnation);
         self.hosts[to[0]].software.learn(to[1], Learnt { incarnation, written });
-        self.devices[second].come_back();
-        self.device_components[second]
     }
 }

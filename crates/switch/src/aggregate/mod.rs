@@ -11,6 +11,7 @@ mod tests;
 
 pub use policy::{Policy, UnknownPolicy};
 
+use bytes::BytesMut;
 use pcie::{OrderedQueue, Ready};
 use std::collections::VecDeque;
 use wire::Instant;
@@ -134,7 +135,7 @@ impl Aggregate {
     /// and bytes.
     pub fn fill(
         &mut self,
-        frame: &mut Vec<u8>,
+        frame: &mut BytesMut,
         room: usize,
         mut each: impl FnMut(Mark, &[u8]),
     ) -> usize {

@@ -23,7 +23,7 @@ fn limits(headers: u32, data: u32) -> [Grant; 3] {
 fn everything_queued_goes_into_the_next_frame() {
     let mut queue = Aggregate::new(Policy::Adaptive, limits(100, 1000));
     (0..5).for_each(|_| queue.push(write(64)));
-    let mut frame = Vec::new();
+    let mut frame = BytesMut::new();
     assert_eq!(queue.fill(&mut frame, 65_535, |_, _| ()), 5);
     assert_eq!(frame.len(), 5 * (12 + 64));
     assert!(queue.is_empty());
@@ -33,7 +33,7 @@ fn everything_queued_goes_into_the_next_frame() {
 fn a_frame_is_never_longer_than_its_room() {
     let mut queue = Aggregate::new(Policy::Adaptive, limits(100, 1000));
     (0..5).for_each(|_| queue.push(write(64)));
-    let mut frame = vec![0; 12];
+    let mut frame = BytesMut::zeroed(12);
     assert_eq!(queue.fill(&mut frame, 2 * 76 + 75, |_, _| ()), 2);
     assert_eq!(frame.len(), 12 + 2 * 76);
     assert_eq!(queue.waits(), 0, "room is not credits");
@@ -52,7 +52,7 @@ fn credits_hold_back_their_class_alone() {
     queue.push(read());
     queue.push(write(32));
     queue.push(write(32));
-    let mut frame = Vec::new();
+    let mut frame = BytesMut::new();
     assert_eq!(
         queue.fill(&mut frame, 1000, |_, _| ()),
         1,
@@ -75,7 +75,7 @@ fn limits_wrap_around() {
     queue.push(write(64));
     queue.push(write(64));
     queue.push(write(64));
-    assert_eq!(queue.fill(&mut Vec::new(), 1000, |_, _| ()), 1, "data credits for one");
+    assert_eq!(queue.fill(&mut BytesMut::new(), 1000, |_, _| ()), 1, "data credits for one");
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn per_tlp_never_shares_a_frame() {
     (0..3).for_each(|_| queue.push(write(64)));
     for left in [2, 1, 0] {
         assert_eq!(queue.leave(Instant::ZERO, 76), Leave::Now);
-        assert_eq!((queue.fill(&mut Vec::new(), 1000, |_, _| ()), queue.len()), (1, left));
+        assert_eq!((queue.fill(&mut BytesMut::new(), 1000, |_, _| ()), queue.len()), (1, left));
     }
     assert_eq!(queue.leave(Instant::ZERO, 1000), Leave::Later);
 }
@@ -101,7 +101,7 @@ fn a_frame_that_waits_leaves_in_time_or_full() {
     assert_eq!(queue.leave(at(600), 2 * 76), Leave::Now, "full");
     assert_eq!(queue.leave(at(1_100), 50), Leave::Later, "no room");
     assert_eq!(queue.leave(at(1_100), 76), Leave::Now, "time is up");
-    assert_eq!(queue.fill(&mut Vec::new(), 76, |_, _| ()), 1);
+    assert_eq!(queue.fill(&mut BytesMut::new(), 76, |_, _| ()), 1);
     assert_eq!(queue.leave(at(1_200), 1000), Leave::At(at(1_600)), "the second's own time");
     queue.clear();
     assert_eq!(queue.leave(at(2_000), 1000), Leave::Later);
@@ -116,7 +116,7 @@ fn a_frame_does_not_wait_for_what_has_no_credits() {
     assert_eq!(queue.leave(Instant::ZERO, 200), Leave::At(Instant::from_ns(1_000)));
     (0..5).for_each(|_| queue.push(write(64)));
     assert_eq!(queue.leave(Instant::ZERO, 200), Leave::Now, "what has credits is as much as fits");
-    assert_eq!(queue.fill(&mut Vec::new(), 200, |_, _| ()), 2);
+    assert_eq!(queue.fill(&mut BytesMut::new(), 200, |_, _| ()), 2);
     assert_eq!(queue.leave(Instant::from_ns(5_000), 200), Leave::Later);
     assert!(queue.grant(limits(100, 1000)));
     assert_eq!(queue.leave(Instant::from_ns(5_000), 1000), Leave::Now, "they have waited enough");

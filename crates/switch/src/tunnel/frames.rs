@@ -2,6 +2,7 @@
 
 use super::account::Account;
 use crate::aggregate::Aggregate;
+use bytes::BytesMut;
 use std::collections::VecDeque;
 use wire::frame::{self, Control, FrameReport, Header, Kind};
 
@@ -12,7 +13,9 @@ pub(super) fn tlp_room(room: usize, most: usize) -> usize {
 
 /// See the module.
 pub(super) struct Frames<'a> {
-    pub out: &'a mut Vec<u8>,
+    pub out: &'a mut BytesMut,
+    /// Bytes in `out` that are none of them.
+    pub start: usize,
     /// Bytes that the path takes.
     pub room: usize,
     /// Bytes that the path was given before.
@@ -24,15 +27,26 @@ pub(super) struct Frames<'a> {
     pub account: &'a mut Account,
 }
 
-impl Frames<'_> {
+impl<'a> Frames<'a> {
+    /// None yet, behind what is in `out`.
+    pub fn new(out: &'a mut BytesMut, room: usize, account: &'a mut Account) -> Self {
+        let start = out.len();
+        Self { out, start, room, begin: 0, acknowledged: 0, single: false, account }
+    }
+
+    /// Bytes of all frames.
+    pub fn length(&self) -> usize {
+        self.out.len() - self.start
+    }
+
     /// Bytes of TLPs that the next frame may have.
     pub fn tlp_room(&self, most: usize) -> usize {
-        tlp_room(self.room.saturating_sub(self.out.len()), most)
+        tlp_room(self.room.saturating_sub(self.length()), most)
     }
 
     /// Whether there is to be no other frame.
     pub fn is_complete(&self) -> bool {
-        self.single && !self.out.is_empty()
+        self.single && self.length() > 0
     }
 
     /// A frame of each control that waits, while there is room; whether none
@@ -45,14 +59,15 @@ impl Frames<'_> {
             }
             self.out.extend_from_slice(&[0; frame::HEADER]);
             control.encode(self.out);
-            if self.out.len() > self.room {
+            if self.length() > self.room {
                 self.out.truncate(start);
                 break;
             }
             let header = self.finish(start, control.kind(), 0);
             let payload = &self.out[start + frame::HEADER..];
             let reports = &mut self.account.reports;
-            reports.add(reports.begin(true, header, self.begin + start as u64, payload));
+            let begin = self.begin + (start - self.start) as u64;
+            reports.add(reports.begin(true, header, begin, payload));
             waiting.pop_front();
         }
         waiting.is_empty()
@@ -61,9 +76,10 @@ impl Frames<'_> {
     /// A frame of what `queue` lets go, with `room` bytes of TLPs at most.
     pub fn tlps(&mut self, sequence: u32, queue: &mut Aggregate, room: usize) {
         let start = self.out.len();
+        let begin = self.begin + self.length() as u64;
         self.out.reserve(frame::HEADER + room.min(queue.bytes()));
         self.out.extend_from_slice(&[0; frame::HEADER]);
-        let (header, begin) = (self.header(0, Kind::Tlps, sequence), self.begin + start as u64);
+        let header = self.header(0, Kind::Tlps, sequence);
         let mut report = self.account.reports.begin(true, header, begin, &[]);
         let tlps = queue.fill(self.out, room, |mark, bytes| {
             if let Some(report) = &mut report {

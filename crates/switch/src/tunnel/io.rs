@@ -29,9 +29,10 @@ pub enum Input {
 /// What a link wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// Bytes for the network: whole frames; a single one with
+    /// So many bytes at the end of the buffer are for the network: whole
+    /// frames; a single one with
     /// [`Policy::PerTlp`](crate::aggregate::Policy::PerTlp).
-    Transmit(Vec<u8>),
+    Transmit(usize),
     /// The greeting is over: TLPs flow.
     Up(Hello),
     /// The far side wants a hot reset; answer with [`Tunnel::reset_done`].

@@ -25,7 +25,7 @@ mod tests;
 use crate::aggregate::{Aggregate, Policy};
 use account::Account;
 pub use account::Counters;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 pub use cause::Cause;
 pub use io::{Input, Output};
 use path::Path;
@@ -156,9 +156,9 @@ impl Tunnel {
         Ok(())
     }
 
-    /// The next thing this end wants. One frame is made for each call while
-    /// the network has room.
-    pub fn poll(&mut self, now: Instant) -> Output {
+    /// The next thing this end wants. While the network has room, each call
+    /// makes one frame of TLPs at most; frames are put behind what is in `out`.
+    pub fn poll(&mut self, now: Instant, out: &mut BytesMut) -> Output {
         if let Some(output) = self.outputs.pop_front() {
             return output;
         }
@@ -166,9 +166,9 @@ impl Tunnel {
         if self.is_up() {
             self.session.speak(self.path.control.is_empty());
         }
-        let out = self.path.transmit(now, &mut self.session, &mut self.account);
-        if !out.is_empty() {
-            return Output::Transmit(out);
+        let length = self.path.transmit(now, &mut self.session, &mut self.account, out);
+        if length > 0 {
+            return Output::Transmit(length);
         }
         self.outputs.pop_front().unwrap_or_else(|| Output::Timeout(self.deadline(now)))
     }

@@ -275,34 +275,33 @@ impl Path {
         self.last_sent + self.settings.keepalive
     }
 
-    /// Frames for the room that there is: control frames of the connection,
-    /// the session's behind them.
+    /// Appends frames for the room that there is, control frames of the
+    /// connection, the session's behind them; yields their bytes.
     pub fn transmit(
         &mut self,
         now: Instant,
         session: &mut Session,
         account: &mut Account,
-    ) -> Vec<u8> {
-        let mut out = Vec::new();
+        out: &mut BytesMut,
+    ) -> usize {
         let mut frames = Frames {
-            out: &mut out,
-            room: self.room,
             begin: self.made,
             acknowledged: session.expected(),
             single: self.settings.aggregation == Policy::PerTlp,
-            account,
+            ..Frames::new(out, self.room, account)
         };
         if frames.control(&mut self.control) {
             session.transmit(now, &mut frames);
         }
-        if !out.is_empty() {
+        let length = frames.length();
+        if length > 0 {
             session.transmitted();
             self.last_sent = now;
-            self.room = self.room.saturating_sub(out.len());
-            self.made += out.len() as u64;
-            account.counters.bytes_sent += out.len() as u64;
+            self.room = self.room.saturating_sub(length);
+            self.made += length as u64;
+            account.counters.bytes_sent += length as u64;
         }
-        out
+        length
     }
 }
 

@@ -9,6 +9,7 @@ mod route;
 use crate::downstream::{count_down, earlier};
 use crate::tunnel::{self, Cause, Report, Settings as TunnelSettings, Tunnel};
 use asked::Asked;
+use bytes::BytesMut;
 use pcie::config::PcieKind;
 use pcie::{Bridge, Errors, Function, Input, OrderedQueue, Output, Ready, Target};
 use port::Port;
@@ -34,8 +35,8 @@ pub struct Settings {
 /// What a link of the switch wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkOutput {
-    /// Bytes for the network.
-    Transmit(Vec<u8>),
+    /// So many bytes at the end of the buffer are for the network.
+    Transmit(usize),
     /// The link came up: the port reports it, the host should look below.
     Up(Hello),
     /// The link went down; close the connection.
@@ -97,11 +98,12 @@ impl Upstream {
         self.ports[port].tunnel.handle(now, input);
     }
 
-    /// The next thing for the network of link `port`.
-    pub fn poll_link(&mut self, now: Instant, port: usize) -> LinkOutput {
+    /// The next thing for the network of link `port`, frames behind what is in
+    /// `out`.
+    pub fn poll_link(&mut self, now: Instant, port: usize, out: &mut BytesMut) -> LinkOutput {
         let link = &mut self.ports[port];
-        match link.tunnel.poll(now) {
-            tunnel::Output::Transmit(bytes) => LinkOutput::Transmit(bytes),
+        match link.tunnel.poll(now, out) {
+            tunnel::Output::Transmit(length) => LinkOutput::Transmit(length),
             tunnel::Output::Up(hello) => {
                 let takes = usize::from(hello.max_payload);
                 link.bridge.support_payload(self.settings.max_payload.min(takes));

@@ -2,7 +2,7 @@
 //! the network could have taken, order and credits are kept, whatever the
 //! policy.
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use pcie::{OrderedQueue, Ready};
 use proptest::prelude::*;
 use switch::aggregate::Policy;
@@ -201,8 +201,9 @@ impl Bench {
         loop {
             self.answers();
             self.near.handle(self.now, Input::CanTransmit { bytes: self.room });
-            match self.near.poll(self.now) {
-                Output::Transmit(bytes) => self.transmitted(bytes.into()),
+            let mut frames = BytesMut::new();
+            match self.near.poll(self.now, &mut frames) {
+                Output::Transmit(_) => self.transmitted(frames.freeze()),
                 Output::Timeout(until) => {
                     self.model.rests(self.now, self.room, until);
                     return;
@@ -236,10 +237,12 @@ impl Bench {
     fn answers(&mut self) {
         self.far.handle(self.now, Input::CanTransmit { bytes: 100_000 });
         loop {
-            match self.far.poll(self.now) {
+            let mut frames = BytesMut::new();
+            match self.far.poll(self.now, &mut frames) {
                 Output::Timeout(_) => return,
-                Output::Transmit(bytes) => {
-                    let mut rest = Bytes::from(bytes.clone());
+                Output::Transmit(_) => {
+                    let bytes = frames.freeze();
+                    let mut rest = bytes.clone();
                     while !rest.is_empty() {
                         let header = Header::decode(*rest.first_chunk().unwrap()).unwrap();
                         let _ = rest.split_to(HEADER);
@@ -249,7 +252,7 @@ impl Bench {
                             self.model.limits = limits;
                         }
                     }
-                    self.near.handle(self.now, Input::Received(bytes.into()));
+                    self.near.handle(self.now, Input::Received(bytes));
                 }
                 output => assert!(matches!(output, Output::Up(_)), "{output:?}"),
             }

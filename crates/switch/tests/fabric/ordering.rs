@@ -3,7 +3,7 @@
 use crate::fabric::world::build::Plan;
 use crate::fabric::world::link::Shape;
 use crate::fabric::world::{Fabric, Happened, RAM};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use pcie::dma_test::register;
 use pcie::enumerate::Node;
 use pcie::software::Task;
@@ -251,7 +251,9 @@ fn carry(ends: &mut [Tunnel; 2], piece: usize) {
         let mut quiet = true;
         for from in 0..2 {
             ends[from].handle(Instant::ZERO, Input::CanTransmit { bytes: 1 << 16 });
-            while let Output::Transmit(bytes) = ends[from].poll(Instant::ZERO) {
+            let mut frames = BytesMut::new();
+            while let Output::Transmit(_) = ends[from].poll(Instant::ZERO, &mut frames) {
+                let bytes = frames.split();
                 quiet = false;
                 for part in bytes.chunks(piece) {
                     let part = Bytes::copy_from_slice(part);

@@ -71,7 +71,7 @@ impl Control {
     }
 
     /// Appends the payload, without the frame header.
-    pub fn encode(&self, out: &mut Vec<u8>) {
+    pub fn encode(&self, out: &mut impl BufMut) {
         match self {
             Self::Hello(hello) => hello.encode(out),
             Self::Reject { reason, version } => reason.encode(*version, out),
@@ -129,7 +129,7 @@ pub(super) fn undefined(field: &'static str, value: impl Into<u64>) -> Malformed
     Malformed::Field { field, value: value.into() }
 }
 
-pub(super) fn put_grants(out: &mut Vec<u8>, grants: &[Grant; 3]) {
+pub(super) fn put_grants(out: &mut impl BufMut, grants: &[Grant; 3]) {
     for grant in grants {
         out.put_u32(grant.headers);
         out.put_u32(grant.data);

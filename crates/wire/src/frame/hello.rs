@@ -49,7 +49,7 @@ pub const REQUIRED: u16 = 1 << 15;
 const GROUP: u16 = 1;
 
 impl Hello {
-    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+    pub(super) fn encode(&self, out: &mut impl BufMut) {
         out.put_slice(&MAGIC);
         out.put_u16(self.version);
         out.put_u8(self.role as u8);

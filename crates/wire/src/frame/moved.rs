@@ -50,7 +50,7 @@ pub struct Moved {
 pub(super) const LENGTH: usize = 8;
 
 impl Moved {
-    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+    pub(super) fn encode(&self, out: &mut impl BufMut) {
         out.put_u8(match self.status {
             MoveStatus::Done => 0,
             MoveStatus::Fixed => 1,

@@ -43,7 +43,7 @@ impl Reject {
         }
     }
 
-    pub(super) fn encode(self, version: u16, out: &mut Vec<u8>) {
+    pub(super) fn encode(self, version: u16, out: &mut impl BufMut) {
         let (reason, number) = self.fields();
         out.put_slice(&MAGIC);
         out.put_u16(version);

@@ -89,7 +89,7 @@ impl Tlp {
             return Err(Malformed::Short { need, have });
         }
         let mut packet = bytes.slice(..need);
-        if packet[2] & 0x80 != 0 && ecrc(&packet[..need - 4]) != packet[need - 4..] {
+        if packet[2] & 0x80 != 0 && ecrc(&packet[..need - 4], &[]) != packet[need - 4..] {
             return Err(Malformed::Digest);
         }
         let head = [packet[0], packet[1], packet[2], packet[3]];

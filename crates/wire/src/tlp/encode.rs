@@ -13,13 +13,13 @@ impl Tlp {
     ///
     /// # Panics
     /// If the payload's length contradicts the header: that is our own bug.
-    pub fn encode(&self, out: &mut Vec<u8>) {
-        let start = out.len();
-        out.put_slice(&self.header()[..self.header_length()]);
+    pub fn encode(&self, out: &mut impl BufMut) {
+        let header = self.header();
+        let header = &header[..self.header_length()];
+        out.put_slice(header);
         out.put_slice(&self.data);
         if self.digest {
-            let crc = ecrc(&out[start..]);
-            out.put_slice(&crc);
+            out.put_slice(&ecrc(header, &self.data));
         }
     }
 
@@ -107,10 +107,11 @@ impl Tlp {
 /// End-to-end CRC of a packet without its digest (PCIe Base 4.0, section
 /// 2.7.1): CRC-32, polynomial 04C11DB7h, over header and payload with the
 /// variant bits (Type bit 0 and EP) taken as 1. The result in wire order.
-pub(super) fn ecrc(packet: &[u8]) -> [u8; 4] {
+pub(super) fn ecrc(packet: &[u8], behind: &[u8]) -> [u8; 4] {
     let mut crc = crc32fast::Hasher::new();
     let head = [packet[0] | 0x01, packet[1], packet[2] | 0x40];
     crc.update(&head);
     crc.update(&packet[3..]);
+    crc.update(behind);
     crc.finalize().to_le_bytes()
 }

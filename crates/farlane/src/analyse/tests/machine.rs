@@ -3,7 +3,7 @@
 
 use crate::analyse::Direction;
 use crate::analyse::stream::Chunk;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use nvme::initiator::{self, Driver, Io, Op};
 use nvme::testing::Media;
 use nvme::{Config, Controller, NamespaceConfig, block};
@@ -142,17 +142,20 @@ impl Machine {
         let mut moved = false;
         let room = tunnel::Input::CanTransmit { bytes: 1 << 20 };
         self.top.handle_link(self.now, 0, room.clone());
-        while let LinkOutput::Transmit(bytes) = self.top.poll_link(self.now, 0) {
+        let mut frames = BytesMut::new();
+        while let LinkOutput::Transmit(_) = self.top.poll_link(self.now, 0, &mut frames) {
+            let bytes = frames.split().freeze();
             self.captured(Direction::Down, &bytes);
-            self.node.handle(self.now, tunnel::Input::Received(bytes.into()));
+            self.node.handle(self.now, tunnel::Input::Received(bytes));
             moved = true;
         }
         self.node.handle(self.now, room);
         loop {
-            match self.node.poll(self.now) {
-                downstream::Output::Transmit(bytes) => {
+            match self.node.poll(self.now, &mut frames) {
+                downstream::Output::Transmit(_) => {
+                    let bytes = frames.split().freeze();
                     self.captured(Direction::Up, &bytes);
-                    self.top.handle_link(self.now, 0, tunnel::Input::Received(bytes.into()));
+                    self.top.handle_link(self.now, 0, tunnel::Input::Received(bytes));
                 }
                 downstream::Output::Up(_) => {}
                 _ => return moved,

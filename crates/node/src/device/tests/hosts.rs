@@ -65,8 +65,9 @@ fn a_node_that_was_not_scheduled_loses_nobody_whose_bytes_are_there() {
         let now = shell.now;
         let peer = shell.peer(path);
         peer.tunnel.handle(now, tunnel::Input::CanTransmit { bytes: 1 << 20 });
-        while let tunnel::Output::Transmit(bytes) = peer.tunnel.poll(now) {
-            waits.push((path, Bytes::from(bytes)));
+        let mut frames = BytesMut::new();
+        while let tunnel::Output::Transmit(_) = peer.tunnel.poll(now, &mut frames) {
+            waits.push((path, frames.split().freeze()));
         }
     }
     assert_eq!(waits.len(), 2);

@@ -5,7 +5,6 @@ mod random;
 mod visitors;
 
 use super::*;
-use bytes::Bytes;
 use pcie::{Input as Packet, Output as Next, Ready};
 use std::collections::BTreeMap;
 use switch::aggregate::Policy;
@@ -146,12 +145,13 @@ impl Shell {
             let open = !peer.gone && peer.closed.is_none();
             peer.tunnel.handle(self.now, tunnel::Input::CanTransmit { bytes: 1 << 20 });
             loop {
-                let output = peer.tunnel.poll(self.now);
+                let mut frames = BytesMut::new();
+                let output = peer.tunnel.poll(self.now, &mut frames);
                 match output {
                     tunnel::Output::Timeout(_) => break,
-                    tunnel::Output::Transmit(bytes) if open => {
+                    tunnel::Output::Transmit(_) if open => {
                         any = true;
-                        let input = path::Input::Received(bytes.into());
+                        let input = path::Input::Received(frames.freeze());
                         self.node.handle(self.now, *path, input);
                     }
                     tunnel::Output::Transmit(_) => {}
@@ -176,9 +176,9 @@ impl Shell {
                     assert!(peer.closed.is_none() && !peer.gone, "{path:?} is no open path");
                     assert!(!bytes.is_empty() && bytes.len() <= peer.room, "no room");
                     peer.room -= bytes.len();
-                    peer.heard.push(bytes.clone());
+                    peer.heard.push(bytes.to_vec());
                     if peer.alive {
-                        peer.tunnel.handle(now, tunnel::Input::Received(bytes.into()));
+                        peer.tunnel.handle(now, tunnel::Input::Received(bytes));
                     }
                 }
                 Output::Close { path, linger } => {

@@ -27,16 +27,16 @@ fn hello_2(length: &str, role: &str) -> String {
 /// what it has sent.
 fn hears(role: Role, bytes: &[u8], cut: usize) -> (Option<Cause>, Vec<u8>) {
     let mut end = Tunnel::new(Settings { instance: 1, ..Settings::new(role, 1) });
-    let (mut cause, mut sent) = (None, Vec::new());
+    let (mut cause, mut sent) = (None, BytesMut::new());
     end.handle(Instant::ZERO, Input::Connected);
     for piece in bytes.chunks(cut) {
         end.handle(Instant::ZERO, Input::Received(Bytes::copy_from_slice(piece)));
     }
     end.handle(Instant::ZERO, Input::CanTransmit { bytes: 10_000 });
     loop {
-        match end.poll(Instant::ZERO) {
-            Output::Timeout(_) => return (cause, sent),
-            Output::Transmit(bytes) => sent.extend(bytes),
+        match end.poll(Instant::ZERO, &mut sent) {
+            Output::Timeout(_) => return (cause, sent.to_vec()),
+            Output::Transmit(_) => {}
             Output::Down(why) => cause = Some(why),
             _ => {}
         }

@@ -55,9 +55,11 @@ impl Link {
             for from in 0..2 {
                 self.ends[from].handle(self.now, Input::CanTransmit { bytes: 100_000 });
                 loop {
-                    match self.ends[from].poll(self.now) {
+                    let mut bytes = BytesMut::new();
+                    match self.ends[from].poll(self.now, &mut bytes) {
                         Output::Timeout(_) => break,
-                        Output::Transmit(bytes) => {
+                        Output::Transmit(length) => {
+                            assert_eq!(bytes.len(), length);
                             quiet = false;
                             for piece in bytes.chunks(cut) {
                                 let piece = Bytes::copy_from_slice(piece);
@@ -117,9 +119,30 @@ fn nothing_leaves_before_the_network_can_take_it() {
     let mut link = Link::up();
     link.ends[0].handle(link.now, Input::CanTransmit { bytes: 0 });
     link.ends[0].push(write(1, 64));
-    assert!(matches!(link.ends[0].poll(link.now), Output::Timeout(_)));
+    assert!(matches!(link.ends[0].poll(link.now, &mut BytesMut::new()), Output::Timeout(_)));
     link.ends[0].handle(link.now, Input::CanTransmit { bytes: 100 });
-    assert!(matches!(link.ends[0].poll(link.now), Output::Transmit(bytes) if bytes.len() == 88));
+    assert!(matches!(link.ends[0].poll(link.now, &mut BytesMut::new()), Output::Transmit(88)));
+}
+
+#[test]
+fn frames_go_behind_what_is_in_the_buffer() {
+    let mut link = Link::up();
+    link.ends[0].report_frames(true);
+    let mut out = BytesMut::from(&b"before"[..]);
+    let mut lengths = Vec::new();
+    for fill in 0..3 {
+        link.ends[0].handle(link.now, Input::CanTransmit { bytes: 100 });
+        link.ends[0].push(write(fill, 64));
+        link.ends[0].push(write(fill, 64));
+        let Output::Transmit(length) = link.ends[0].poll(link.now, &mut out) else { panic!() };
+        lengths.push(length);
+    }
+    assert_eq!(lengths, [88; 3], "room is for what is new");
+    assert!(out.starts_with(b"before"));
+    link.ends[1].handle(link.now, Input::Received(out.freeze().slice(6..)));
+    assert_eq!(link.ends[1].counters().tlps_received, 3);
+    let begins: Vec<_> = reports::frames(&mut link.ends[0]).iter().map(|f| f.begin).collect();
+    assert!(begins.windows(2).all(|pair| pair[1] == pair[0] + 88), "{begins:?}");
 }
 
 #[test]
@@ -158,7 +181,7 @@ fn silence_ends_the_link_and_keepalives_prevent_it() {
     }
     assert!(link.ends.iter().all(Tunnel::is_up), "keepalives were exchanged");
     let deaf = link.now + Duration::from_ms(800);
-    assert_eq!(link.ends[0].poll(deaf), Output::Down(Cause::Lost));
+    assert_eq!(link.ends[0].poll(deaf, &mut BytesMut::new()), Output::Down(Cause::Lost));
 }
 
 #[test]
@@ -177,7 +200,7 @@ fn packets_do_not_overtake_a_reset_that_finds_no_room() {
     link.ends[0].push(write(1, 4));
     // Room for a TLP frame and for the reset, not for the echo before it.
     link.ends[0].handle(link.now, Input::CanTransmit { bytes: 28 - 9 });
-    assert!(matches!(link.ends[0].poll(link.now), Output::Timeout(_)));
+    assert!(matches!(link.ends[0].poll(link.now, &mut BytesMut::new()), Output::Timeout(_)));
     link.settle(1000);
     link.ends[1].reset_done();
     assert_eq!(link.ends[1].pop(Ready::ALL), Some(write(1, 4)));
@@ -188,7 +211,9 @@ fn a_stream_without_room_does_not_make_the_timer_spin() {
     let mut link = Link::up();
     link.ends[0].handle(link.now, Input::CanTransmit { bytes: 0 });
     let late = link.now + Duration::from_ms(150);
-    let Output::Timeout(Some(at)) = link.ends[0].poll(late) else { panic!("no timer") };
+    let Output::Timeout(Some(at)) = link.ends[0].poll(late, &mut BytesMut::new()) else {
+        panic!("no timer")
+    };
     assert!(at > late, "the keepalive cannot leave before there is room");
 }
 
@@ -196,7 +221,10 @@ fn a_stream_without_room_does_not_make_the_timer_spin() {
 fn a_closed_link_keeps_nothing_of_what_still_comes() {
     let mut link = Link::up();
     link.ends[1].handle(link.now, Input::Received(Bytes::from_static(&[0xff; 12])));
-    assert!(matches!(link.ends[1].poll(link.now), Output::Down(Cause::Frame(_))));
+    assert!(matches!(
+        link.ends[1].poll(link.now, &mut BytesMut::new()),
+        Output::Down(Cause::Frame(_))
+    ));
     for _ in 0..100 {
         link.ends[1].handle(link.now, Input::Received(Bytes::from_static(&[0xff; 1000])));
     }
@@ -276,7 +304,7 @@ fn answers_that_nobody_reads_are_bounded() {
     link.ends[1].handle(link.now, Input::CanTransmit { bytes: 0 });
     for number in 1..1000 {
         link.ends[1].handle(link.now, Input::Received(frame(Control::Reset(number))));
-        assert_eq!(link.ends[1].poll(link.now), Output::Reset);
+        assert_eq!(link.ends[1].poll(link.now, &mut BytesMut::new()), Output::Reset);
         link.ends[1].reset_done();
     }
     assert_eq!(link.ends[1].session.control, [Control::ResetDone(999)]);
@@ -287,11 +315,13 @@ fn answers_that_nobody_reads_are_bounded() {
     for _ in 0..100 {
         link.ends[0].push(write(1, 64));
         link.ends[0].handle(link.now, Input::CanTransmit { bytes: 1000 });
-        let Output::Transmit(bytes) = link.ends[0].poll(link.now) else { panic!("no credits") };
-        link.ends[1].handle(link.now, Input::Received(Bytes::from(bytes)));
+        let mut bytes = BytesMut::new();
+        let output = link.ends[0].poll(link.now, &mut bytes);
+        assert!(matches!(output, Output::Transmit(_)), "no credits");
+        link.ends[1].handle(link.now, Input::Received(bytes.freeze()));
         link.ends[1].handle(link.now, Input::CanTransmit { bytes: 0 });
         assert!(link.ends[1].pop(Ready::ALL).is_some());
-        assert!(matches!(link.ends[1].poll(link.now), Output::Timeout(_)));
+        assert!(matches!(link.ends[1].poll(link.now, &mut BytesMut::new()), Output::Timeout(_)));
         assert!(link.ends[1].session.control.len() <= 1, "{:?}", link.ends[1].session.control);
         // The host believes what it was told by other means.
         let limits = [Grant { headers: 1 << 20, data: 1 << 20 }; 3];

@@ -66,7 +66,7 @@ fn after_two_resets() -> Tunnel {
     for _ in 0..2 {
         link.ends[0].reset();
         link.ends[0].handle(link.now, Input::CanTransmit { bytes: 1000 });
-        assert!(matches!(link.ends[0].poll(link.now), Output::Transmit(_)));
+        assert!(matches!(link.ends[0].poll(link.now, &mut BytesMut::new()), Output::Transmit(_)));
     }
     let [host, _] = link.ends;
     host
@@ -106,7 +106,13 @@ fn an_answer_to_no_reset_closes_the_link() {
         [(after_two_resets(), 3), (after_two_resets(), 0), (after_two_resets(), u32::MAX)]
     {
         host.handle(Instant::ZERO, Input::Received(frame(Control::ResetDone(number))));
-        assert!(matches!(host.poll(Instant::ZERO), Output::Down(Cause::Violation(_))), "{number}");
+        assert!(
+            matches!(
+                host.poll(Instant::ZERO, &mut BytesMut::new()),
+                Output::Down(Cause::Violation(_))
+            ),
+            "{number}"
+        );
     }
 }
 

@@ -15,7 +15,8 @@ fn one_session_goes_over_two_paths_in_turn() {
         let (here, there) = &mut paths[usize::from(fill) % 2];
         near.queue.push(write(fill, 64));
         here.room = 100;
-        let bytes = here.transmit(Instant::ZERO, &mut near, &mut account);
+        let mut bytes = BytesMut::new();
+        here.transmit(Instant::ZERO, &mut near, &mut account, &mut bytes);
         assert_eq!((bytes.len(), here.room), (frame::HEADER + 76, 12));
         let mut bytes = there.join(bytes.into()).unwrap();
         let (header, begin, payload) = there.cut(&mut bytes).unwrap().expect("a frame");
@@ -28,7 +29,9 @@ fn one_session_goes_over_two_paths_in_turn() {
     let (here, there) = &mut paths[1];
     far.control.push_back(Control::Acknowledge);
     there.room = 100;
-    let mut bytes = there.transmit(Instant::ZERO, &mut far, &mut account).into();
+    let mut bytes = BytesMut::new();
+    there.transmit(Instant::ZERO, &mut far, &mut account, &mut bytes);
+    let mut bytes = bytes.freeze();
     let (header, ..) = here.cut(&mut bytes).unwrap().expect("a frame");
     assert_eq!((header.kind, header.acknowledged), (Kind::Acknowledge, 10));
     assert_eq!(near.acknowledge(header.acknowledged), Ok(()));

@@ -11,7 +11,7 @@ pub mod link;
 pub mod operations;
 pub mod rng;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use device::Device;
 use link::{Link, Shape};
 use pcie::root::{self, RootComplex};
@@ -168,12 +168,13 @@ impl Fabric {
             let bytes = self.links[index].down.room(CAPACITY);
             self.upper(index, tunnel::Input::CanTransmit { bytes });
             let (now, port) = (self.now, self.links[index].port);
-            match self.upstream(index).poll_link(now, port) {
+            let mut bytes = BytesMut::new();
+            match self.upstream(index).poll_link(now, port, &mut bytes) {
                 LinkOutput::Timeout(at) => {
                     self.timers.extend(at);
                     return moved;
                 }
-                LinkOutput::Transmit(bytes) => {
+                LinkOutput::Transmit(_) => {
                     assert!(bytes.len() <= self.links[index].down.room(CAPACITY));
                     self.links[index].down.send(self.now, &mut self.rng, &bytes);
                 }
@@ -196,12 +197,13 @@ impl Fabric {
         loop {
             let bytes = self.links[index].up.room(CAPACITY);
             self.nodes[index].handle(self.now, tunnel::Input::CanTransmit { bytes });
-            match self.nodes[index].poll(self.now) {
+            let mut bytes = BytesMut::new();
+            match self.nodes[index].poll(self.now, &mut bytes) {
                 downstream::Output::Timeout(at) => {
                     self.timers.extend(at);
                     return moved;
                 }
-                downstream::Output::Transmit(bytes) => {
+                downstream::Output::Transmit(_) => {
                     assert!(bytes.len() <= self.links[index].up.room(CAPACITY));
                     self.links[index].up.send(self.now, &mut self.rng, &bytes);
                 }
