@@ -27,7 +27,7 @@ fn one_two_and_four_ports() {
                 assert!(port.window.contains(&bar.address));
                 assert_eq!(fabric.read(bar.address, 4), u64::from(pcie::dma_test::MAGIC));
             }
-            assert_eq!(fabric.root.errors().completion_timeout, 0);
+            assert_eq!(fabric.root().errors().completion_timeout, 0);
         }
     }
 }
@@ -67,7 +67,7 @@ fn absent_functions_read_as_all_ones_at_once() {
         assert_eq!(fabric.config(target, 0, 4), !0, "{target}");
     }
     assert!(fabric.now.since(before) < wire::Duration::from_ms(1));
-    assert_eq!(fabric.root.errors().completion_timeout, 0);
+    assert_eq!(fabric.root().errors().completion_timeout, 0);
 }
 
 /// Everything reaches every device of the cascade, and only it.
@@ -110,7 +110,7 @@ fn a_cascade_of_two_switches() {
             !0
         );
         assert!(fabric.now.since(before) < wire::Duration::from_ms(1));
-        assert_eq!(fabric.root.errors().completion_timeout, 0);
+        assert_eq!(fabric.root().errors().completion_timeout, 0);
     }
 }
 
@@ -124,7 +124,7 @@ fn an_empty_slot_behind_two_switches_answers_at_once() {
     let hierarchy = fabric.enumerate();
     let ports = hierarchy.root.children()[0].children()[0].children()[0].children();
     assert_eq!(ports.len(), 2);
-    assert_eq!(fabric.root.errors().completion_timeout, 0);
+    assert_eq!(fabric.root().errors().completion_timeout, 0);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::fabric::world::build::Plan;
 use crate::fabric::world::link::Shape;
-use crate::fabric::world::{Fabric, Happened, RAM};
+use crate::fabric::world::{Fabric, Happened, Parent, RAM};
 use bytes::{Bytes, BytesMut};
 use pcie::dma_test::register;
 use pcie::enumerate::Node;
@@ -57,7 +57,7 @@ fn a_port_that_is_held_back_holds_up_no_other() {
     let nodes: Vec<Node> = fabric.enumerate().endpoints().into_iter().cloned().collect();
     nodes.iter().for_each(|node| fabric.enable(node, 1));
     fabric.happened.clear();
-    fabric.upstream(0).hold(0, true);
+    fabric.switch(Parent::Top).hold(0, true);
     let writes = (0..8000).map(|number| write(nodes[0].bdf, number));
     fabric.script(0).send.extend(writes);
     fabric.pass(Duration::from_ms(50));
@@ -68,7 +68,7 @@ fn a_port_that_is_held_back_holds_up_no_other() {
     fabric.memory(0x1_0000, 4096).copy_from_slice(&data);
     assert_eq!(fabric.copy(other, RAM + 0x1_0000, RAM + 0x2_0000, 4096), Ok(()));
     assert_eq!(fabric.memory(0x2_0000, 4096), data);
-    fabric.upstream(0).hold(0, false);
+    fabric.switch(Parent::Top).hold(0, false);
     fabric.pass(Duration::from_ms(50));
     assert_eq!(fabric.count(four_bytes), 8000);
 }
@@ -121,7 +121,7 @@ fn a_device_that_takes_nothing_loses_its_link_and_frees_the_others() {
     assert_eq!(fabric.count(|h| *h == Happened::Down(0, Cause::Stuck)), 1);
     assert_eq!(fabric.count(down), 1);
     assert_eq!(fabric.read(other + register::RAM, 4), 0x55, "the other has its write");
-    assert!(fabric.top.errors()[1].dropped_link_down > 4000, "what was lost is counted");
+    assert!(fabric.top().errors()[1].dropped_link_down > 4000, "what was lost is counted");
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn requests_stuck_on_the_way_up_hold_up_nothing_else() {
         fabric.script(0).send.push_back(read(node.bdf, number));
     }
     fabric.pass(Duration::from_ms(50));
-    assert!(fabric.top.tunnel(0).has_received(), "the port leaves the rest to its link");
+    assert!(fabric.top().tunnel(0).has_received(), "the port leaves the rest to its link");
     fabric.script(0).send.clear();
     for number in 0..100 {
         fabric.script(0).send.push_back(write(node.bdf, number));

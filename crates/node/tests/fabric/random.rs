@@ -326,7 +326,7 @@ impl Run {
                 assert_eq!(self.signals(device), model.signals, "signals of device {device}");
             }
         }
-        assert_eq!(self.fabric.root.errors().malformed, 0);
+        assert_eq!(self.fabric.root().errors().malformed, 0);
     }
 
     fn digest(&self) -> u64 {
@@ -334,7 +334,7 @@ impl Run {
         format!("{:?}", self.fabric.happened).hash(&mut digest);
         self.fabric.now.hash(&mut digest);
         self.memory.hash(&mut digest);
-        format!("{:?}", self.fabric.root.errors()).hash(&mut digest);
+        format!("{:?}", self.fabric.root().errors()).hash(&mut digest);
         digest.finish()
     }
 }

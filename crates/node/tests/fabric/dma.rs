@@ -52,7 +52,7 @@ fn data_survives_every_payload_and_request_size() {
         let node = hierarchy.endpoints()[0].clone();
         assert_eq!(node.max_payload, supported.min(wanted));
         fabric.enable(&node, 7);
-        let found = fabric.root.errors().total();
+        let found = fabric.root().errors().total();
         fabric.links[0].up.tapped = Some(Vec::new());
         fabric.links[0].down.tapped = Some(Vec::new());
         copies(&mut fabric, node.bar(0).unwrap().address, 5, 20);
@@ -65,7 +65,7 @@ fn data_survives_every_payload_and_request_size() {
             }
         }
         assert_eq!(fabric.count(|h| *h == Happened::Interrupt(node.bdf, 7)), 20);
-        assert_eq!(fabric.root.errors().total(), found);
+        assert_eq!(fabric.root().errors().total(), found);
     }
 }
 
@@ -103,12 +103,12 @@ fn four_devices_copy_at_once() {
 fn the_cascade_carries_dma() {
     let mut fabric = Plan { shape: Shape::ROUGH, ..Plan::default() }.cascade();
     let hierarchy = fabric.enumerate();
-    let found = fabric.root.errors().total();
+    let found = fabric.root().errors().total();
     for node in hierarchy.endpoints() {
         fabric.enable(node, 1);
         copies(&mut fabric, node.bar(0).unwrap().address, node.bdf.bits().into(), 10);
     }
-    assert_eq!(fabric.root.errors().total(), found);
+    assert_eq!(fabric.root().errors().total(), found);
 }
 
 #[test]
