@@ -9,7 +9,7 @@ mod raw;
 pub mod seeds;
 mod tlp;
 mod trace;
-#[allow(dead_code, missing_docs, reason = "the tests of `node` use the rest of it")]
+#[allow(dead_code, missing_docs, unused_imports, reason = "the tests of `node` use the rest of it")]
 #[path = "../../node/tests/fabric/world/mod.rs"]
 mod world;
 

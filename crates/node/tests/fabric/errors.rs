@@ -1,12 +1,10 @@
 //! Everything that can be refused, lost or broken, and that it is counted.
 
-use crate::fabric::world::build::Plan;
-use crate::fabric::world::device::{Device, Script};
-use crate::fabric::world::{Fabric, Happened, Parent, RAM};
+use crate::fabric::world::{Fabric, Happened, Plan, RAM, bar, script};
 use bytes::Bytes;
 use pcie::Errors;
 use pcie::config::command;
-use pcie::dma_test::{self, DmaTest, MAGIC, register};
+use pcie::dma_test::{MAGIC, register};
 use pcie::enumerate::Node;
 use pcie::root::ROOT_PORT;
 use pcie::software::Task;
@@ -16,15 +14,8 @@ use wire::{Bdf, Duration, Tag};
 
 /// Enumerated, with every endpoint enabled.
 fn ready(mut fabric: Fabric) -> (Fabric, Vec<Node>) {
-    let hierarchy = fabric.enumerate();
-    let nodes: Vec<Node> = hierarchy.endpoints().into_iter().cloned().collect();
-    nodes.iter().for_each(|node| fabric.enable(node, 1));
-    fabric.happened.clear();
+    let nodes = fabric.ready();
     (fabric, nodes)
-}
-
-fn bar(node: &Node) -> u64 {
-    node.bar(0).unwrap().address
 }
 
 fn write(requester: Bdf, address: u64) -> Tlp {
@@ -195,14 +186,7 @@ fn borrowed_requester_ids_are_refused_and_counted() {
 
 #[test]
 fn a_device_cannot_answer_in_the_place_of_another() {
-    let plan = Plan::default();
-    let mut fabric = plan.build(2);
-    for port in 0..2 {
-        let script = Script::new(DmaTest::new(dma_test::Settings::default()));
-        plan.add(&mut fabric, Parent::Top, port, Device::Script(Box::new(script)));
-    }
-    fabric.connect_all();
-    let (mut fabric, nodes) = ready(fabric);
+    let (mut fabric, nodes) = ready(Plan::default().with([script(), script()]));
     fabric.script(1).silent = true;
     let (bus, at) = (fabric.bus.clone(), bar(&nodes[1]));
     let mut task = Task::new(&fabric.bus.clone(), async move { bus.read(at, 4).await });

@@ -1,8 +1,6 @@
 //! The life of links: a test says how far sides meet who connects.
 
-use crate::fabric::world::build::Plan;
-use crate::fabric::world::link::{Manner, Shape, State};
-use crate::fabric::world::{Fabric, Happened, Parent, RAM};
+use crate::fabric::world::{Fabric, Happened, Manner, Parent, Plan, RAM, Shape, State, bar, dma};
 use bytes::Bytes;
 use node::links::{CONNECTING, FRAME, LinkEvent, RETRY};
 use node::path::Input;
@@ -23,7 +21,7 @@ fn ms(count: u64) -> Duration {
 
 /// A host before so many device nodes at time 0, over paths that take no time.
 fn world(links: u8, limit: Option<Rate>) -> Fabric {
-    Plan { limit, shape: Shape::AT_ONCE, ..Plan::default() }.unpolled(links)
+    Plan { limit, shape: Shape::AT_ONCE, ..Plan::default() }.unpolled((0..links).map(dma))
 }
 
 /// One with all links up, and what enumeration found.
@@ -59,10 +57,6 @@ fn attempts(world: &Fabric) -> Vec<(u64, usize, usize)> {
         _ => None,
     };
     world.log.iter().filter_map(attempt).collect()
-}
-
-fn bar(hierarchy: &Hierarchy, number: usize) -> u64 {
-    hierarchy.endpoints()[number].bar(0).unwrap().address
 }
 
 #[test]
@@ -204,10 +198,9 @@ fn links_share_the_rate_evenly_whatever_their_frames() {
     world.links[1].down.width = 5_000;
     let taken = |world: &Fabric| [0, 1].map(|link: usize| world.links[link].down.taken);
     let (start, before) = (world.now, taken(&world));
-    for (number, node) in hierarchy.endpoints().into_iter().enumerate() {
+    for node in hierarchy.endpoints() {
         world.enable(node, 1);
-        let (from, to) = (RAM, RAM + 400_000);
-        driver::start_copy(&world.bus, bar(&hierarchy, number), from, to, 400_000);
+        driver::start_copy(&world.bus, bar(node), RAM, RAM + 400_000, 400_000);
     }
     world.pass(ms(3));
     let after = taken(&world);

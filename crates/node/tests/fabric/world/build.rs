@@ -90,34 +90,30 @@ impl Plan {
         number
     }
 
-    /// A switch with a DMA test function below each of its ports; nothing has
-    /// been polled.
-    pub fn unpolled(&self, ports: u8) -> Fabric {
-        let mut fabric = self.build(ports);
-        for port in 0..usize::from(ports) {
-            self.add(&mut fabric, Parent::Top, port, dma(port as u64));
+    /// A switch with these below its ports; nothing has been polled.
+    pub fn unpolled(&self, devices: impl ExactSizeIterator<Item = Device>) -> Fabric {
+        let mut fabric = self.build(devices.len() as u8);
+        for (port, device) in devices.enumerate() {
+            self.add(&mut fabric, Parent::Top, port, device);
         }
         fabric
     }
 
+    /// The same, connected.
+    pub fn with(&self, devices: impl IntoIterator<Item = Device>) -> Fabric {
+        let devices: Vec<Device> = devices.into_iter().collect();
+        self.unpolled(devices.into_iter()).connected()
+    }
+
     /// A switch with a DMA test function below each of its ports, connected.
     pub fn with_devices(&self, ports: u8) -> Fabric {
-        let mut fabric = self.unpolled(ports);
-        fabric.connect_all();
-        fabric
+        self.with((0..ports).map(dma))
     }
 
     /// A switch with a scripted function below its first port and DMA test
     /// functions below the others, connected.
     pub fn with_script(&self, ports: u8) -> Fabric {
-        let mut fabric = self.build(ports);
-        let script = Script::new(DmaTest::new(dma_test::Settings::default()));
-        self.add(&mut fabric, Parent::Top, 0, Device::Script(Box::new(script)));
-        for port in 1..usize::from(ports) {
-            self.add(&mut fabric, Parent::Top, port, dma(port as u64));
-        }
-        fabric.connect_all();
-        fabric
+        self.with([script()].into_iter().chain((1..ports).map(dma)))
     }
 
     /// Two switches in a row: the top one with a device below port 0 and the
@@ -130,20 +126,30 @@ impl Plan {
         let second = self.add(&mut fabric, Parent::Top, 1, second);
         self.add(&mut fabric, Parent::Node(second), 0, dma(2));
         self.add(&mut fabric, Parent::Node(second), 1, dma(3));
-        fabric.connect_all();
-        fabric
+        fabric.connected()
     }
 }
 
 /// A DMA test function with default settings.
-pub fn dma(serial: u64) -> Device {
-    let settings = dma_test::Settings { serial, ..dma_test::Settings::default() };
+pub fn dma(serial: u8) -> Device {
+    let settings = dma_test::Settings { serial: serial.into(), ..dma_test::Settings::default() };
+    dma_with(settings)
+}
+
+pub fn dma_with(settings: dma_test::Settings) -> Device {
     Device::Dma(Box::new(DmaTest::new(settings)))
+}
+
+/// A scripted function.
+pub fn script() -> Device {
+    let behind = DmaTest::new(dma_test::Settings::default());
+    Device::Script(Box::new(Script::new(behind)))
 }
 
 impl Fabric {
     /// Links come up as soon as time passes.
-    pub fn connect_all(&mut self) {
+    pub fn connected(mut self) -> Self {
         self.pass(wire::Duration::from_ms(1));
+        self
     }
 }

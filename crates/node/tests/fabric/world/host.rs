@@ -11,6 +11,11 @@ use wire::{Duration, Instant};
 /// Reads of host memory with their answers, and when these are due.
 pub type Reads = Vec<(Instant, ReadToken, Option<Bytes>)>;
 
+/// Where BAR 0 of an endpoint lies.
+pub fn bar(node: &Node) -> u64 {
+    node.bar(0).unwrap().address
+}
+
 impl Fabric {
     /// When host memory answers the next read.
     pub(super) fn memory_timer(&self) -> Option<Instant> {
@@ -102,6 +107,34 @@ impl Fabric {
     pub fn enumerate_with(&mut self, settings: enumerate::Settings) -> Hierarchy {
         let bus = self.bus.clone();
         self.run(enumerate::enumerate(bus, settings)).expect("enough of everything")
+    }
+
+    /// Looks below a port whose link came up.
+    pub fn enumerate_below(
+        &mut self,
+        port: &Node,
+        settings: enumerate::Settings,
+        payload: usize,
+    ) -> Result<Vec<Node>, enumerate::Error> {
+        let (bus, port) = (self.bus.clone(), port.clone());
+        self.run(async move { enumerate::enumerate_below(bus, port, settings, payload).await })
+    }
+
+    /// Programs the BARs of a function that was reset.
+    pub fn program(&mut self, node: &Node) {
+        let (bus, node) = (self.bus.clone(), node.clone());
+        self.run(async move {
+            enumerate::program(&bus, &node, &enumerate::Settings::default()).await;
+        });
+    }
+
+    /// Enumerates, enables every endpoint, and forgets what happened; yields
+    /// the endpoints.
+    pub fn ready(&mut self) -> Vec<Node> {
+        let nodes: Vec<Node> = self.enumerate().endpoints().into_iter().cloned().collect();
+        nodes.iter().for_each(|node| self.enable(node, 1));
+        self.happened.clear();
+        nodes
     }
 
     /// Lets an endpoint master the bus and signal vector 0 with `data`.

@@ -4,16 +4,20 @@
 //! Each node is a device node, at the far end of the link with its number. A
 //! link hangs off a port of the top switch or of a switch on another node.
 
-pub mod build;
-pub mod device;
-pub mod host;
-pub mod link;
+mod build;
+mod device;
+mod host;
+mod link;
 pub mod operations;
-pub mod rng;
+mod rng;
+
+pub use build::{Plan, dma, dma_with, script};
+pub use device::Device;
+pub use host::bar;
+pub use link::{Link, Manner, Shape, State};
+pub use rng::Rng;
 
 use bytes::Bytes;
-use device::Device;
-use link::{Link, Manner, Shape, State};
 use node::device::{self as device_node, DeviceNode, Event};
 use node::host::{self as host_node, Buses, HostNode};
 use node::path::Input;
@@ -21,7 +25,6 @@ use node::switch::{Output, SwitchNode};
 use node::{LinkEvent, PathId};
 use pcie::root::RootComplex;
 use pcie::{Bus, Ram};
-use rng::Rng;
 use switch::Upstream;
 use switch::tunnel::Cause;
 use wire::{Duration, Instant};
