@@ -76,19 +76,14 @@ impl Interrupts {
         entry.count += 1;
     }
 
-    /// Takes the vectors whose interrupt is due now.
-    pub fn due(&mut self, now: Instant) -> Vec<u16> {
-        if self.dirty.is_empty() {
-            return Vec::new();
-        }
-        let (due, dirty): (Vec<u16>, Vec<u16>) =
-            self.dirty.iter().partition(|vector| self.is_due(now, **vector));
-        self.dirty = dirty;
-        for vector in &due {
-            let entry = &mut self.vectors[usize::from(*vector)];
-            (entry.count, entry.deadline) = (0, None);
-        }
-        due
+    /// Takes a vector whose interrupt is due now, the one first that was
+    /// posted to first.
+    pub fn next_due(&mut self, now: Instant) -> Option<u16> {
+        let at = self.dirty.iter().position(|vector| self.is_due(now, *vector))?;
+        let vector = self.dirty.remove(at);
+        let entry = &mut self.vectors[usize::from(vector)];
+        (entry.count, entry.deadline) = (0, None);
+        Some(vector)
     }
 
     fn is_due(&self, now: Instant, vector: u16) -> bool {
@@ -108,6 +103,12 @@ impl Interrupts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Interrupts {
+        fn due(&mut self, now: Instant) -> Vec<u16> {
+            std::iter::from_fn(|| self.next_due(now)).collect()
+        }
+    }
 
     #[test]
     fn without_coalescing_everything_is_due_at_once() {

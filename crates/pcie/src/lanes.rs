@@ -39,7 +39,8 @@ impl Target {
 /// What takes packets: a [`Function`], or a link that is the same for all.
 pub trait Below {
     /// The lane that a packet to `target` is in. Packets of one lane keep
-    /// PCIe's order; those of different lanes go to different ports.
+    /// PCIe's order; those of different lanes go to different ports. At most
+    /// 64 lanes.
     fn lane(&self, target: Target) -> usize;
 
     /// The classes that a lane takes now.
@@ -72,6 +73,8 @@ impl<F: Function> Below for F {
 #[derive(Debug, Default)]
 pub(crate) struct Lanes {
     lanes: Vec<OrderedQueue>,
+    /// A bit for each lane in which something waits.
+    busy: u64,
     /// Those whose lane nobody has looked up.
     fresh: VecDeque<Tlp>,
     next: u64,
@@ -102,6 +105,7 @@ impl Lanes {
                 self.lanes.resize_with(lane + 1, OrderedQueue::default);
             }
             self.lanes[lane].push_as(self.next, tlp);
+            self.busy |= 1 << lane;
             self.next += 1;
         }
     }
@@ -111,13 +115,14 @@ impl Lanes {
     /// not who it was for.
     pub fn pop(&mut self, below: &impl Below) -> Option<Tlp> {
         while self.waiting > 0 {
-            let waiting = self.lanes.iter().enumerate().filter(|(_, queue)| !queue.is_empty());
-            let firsts = waiting.filter_map(|(lane, queue)| {
+            let lanes = (0..self.lanes.len()).filter(|lane| self.busy >> lane & 1 != 0);
+            let firsts = lanes.filter_map(|lane| {
                 let ready = below.takes(lane);
-                queue.first(ready).map(|(order, _)| (order, lane, ready))
+                self.lanes[lane].first(ready).map(|(order, _)| (order, lane, ready))
             });
             let (_, lane, ready) = firsts.min_by_key(|(order, ..)| *order)?;
             let tlp = self.lanes[lane].pop(ready)?;
+            self.busy &= !(u64::from(self.lanes[lane].is_empty()) << lane);
             self.waiting -= 1;
             self.completions -= usize::from(tlp.class() == Class::Completion);
             if below.lane(Target::of(&tlp)) == lane {

@@ -6,7 +6,7 @@ use pcie::root::ReadToken;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
-use wire::Bdf;
+use wire::{Bdf, Instant};
 
 /// What a read of host memory comes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,11 +19,17 @@ pub enum Fetched {
 
 /// What the devices of a machine reach.
 pub trait Memory {
-    /// A device reads.
-    fn read(&mut self, requester: Bdf, address: u64, length: usize, token: &ReadToken) -> Fetched;
+    /// A device reads `range.1` bytes from the bus address `range.0` on.
+    fn read(
+        &mut self,
+        now: Instant,
+        requester: Bdf,
+        range: (u64, usize),
+        token: &ReadToken,
+    ) -> Fetched;
 
     /// A device writes.
-    fn write(&mut self, requester: Bdf, address: u64, data: &[u8]);
+    fn write(&mut self, now: Instant, requester: Bdf, address: u64, data: &[u8]);
 
     /// A device signals the MSI-X data it was given.
     fn interrupt(&mut self, requester: Bdf, data: u32);
@@ -52,13 +58,19 @@ impl RamMemory {
 }
 
 impl Memory for RamMemory {
-    fn read(&mut self, _: Bdf, address: u64, length: usize, _: &ReadToken) -> Fetched {
+    fn read(
+        &mut self,
+        _: Instant,
+        _: Bdf,
+        (address, length): (u64, usize),
+        _: &ReadToken,
+    ) -> Fetched {
         let data = self.ram.borrow().get(address, length).map(Bytes::copy_from_slice);
         self.faults += u64::from(data.is_none());
         Fetched::Now(data)
     }
 
-    fn write(&mut self, _: Bdf, address: u64, data: &[u8]) {
+    fn write(&mut self, _: Instant, _: Bdf, address: u64, data: &[u8]) {
         match self.ram.borrow_mut().get_mut(address, data.len()) {
             Some(place) => place.copy_from_slice(data),
             None => self.faults += 1,

@@ -196,13 +196,13 @@ impl<A: Attached> Machine<A> {
             match self.node.poll(now) {
                 Output::Answer(name, value) => self.buses.answer(name, value),
                 Output::HostRead { token, requester, address, length } => {
-                    match memory.read(requester, address, length, &token) {
+                    match memory.read(now, requester, (address, length), &token) {
                         Fetched::Now(data) => self.node.handle(now, Input::HostData(token, data)),
                         Fetched::Later => {}
                     }
                 }
                 Output::HostWrite { requester, address, data } => {
-                    memory.write(requester, address, &data);
+                    memory.write(now, requester, address, &data);
                 }
                 Output::Interrupt { requester, data } => memory.interrupt(requester, data),
                 Output::Wire { wire, level } => memory.wire(wire, level),

@@ -53,7 +53,6 @@ pub enum HostEvent {
 
 /// The endpoints, as the root complex reaches their guests.
 struct Guests {
-    clock: Clock,
     endpoints: Vec<Endpoint>,
 }
 
@@ -64,16 +63,20 @@ impl Guests {
 }
 
 impl Memory for Guests {
-    fn read(&mut self, requester: Bdf, address: u64, length: usize, token: &ReadToken) -> Fetched {
-        let now = self.clock.now();
+    fn read(
+        &mut self,
+        now: Instant,
+        requester: Bdf,
+        (address, length): (u64, usize),
+        token: &ReadToken,
+    ) -> Fetched {
         match self.of(requester) {
             Some(endpoint) => endpoint.dma_read(now, address, length, token),
             None => Fetched::Now(None),
         }
     }
 
-    fn write(&mut self, requester: Bdf, address: u64, data: &[u8]) {
-        let now = self.clock.now();
+    fn write(&mut self, now: Instant, requester: Bdf, address: u64, data: &[u8]) {
         if let Some(endpoint) = self.of(requester) {
             endpoint.dma_write(now, address, data);
         }
@@ -142,7 +145,7 @@ impl HostNode {
     ) -> io::Result<Self> {
         let settings = Settings { contents: true, ..settings };
         let mut machine = Machine::new(clock, poller, root, switch)?;
-        let mut guests = Guests { clock, endpoints: Vec::new() };
+        let mut guests = Guests { endpoints: Vec::new() };
         let bus = machine.new_bus();
         while !up(machine.attached_mut(), clock.now())? {
             let (moved, timer) = machine.pump(&mut guests)?;

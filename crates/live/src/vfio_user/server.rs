@@ -13,6 +13,7 @@ use bytes::Bytes;
 use rustix::event::{Timespec, epoll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
+use std::mem::MaybeUninit;
 use std::path::Path;
 use wire::Instant;
 
@@ -104,13 +105,15 @@ impl Server {
     /// Takes clients and messages and sends what waits. Never blocks, and costs
     /// one system call if nothing is ready: call it in every turn of a loop.
     pub fn service(&mut self, now: Instant) {
-        let mut events = Vec::with_capacity(4);
+        let mut events = [MaybeUninit::uninit(); 4];
         let now_at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-        let spare = rustix::buffer::spare_capacity(&mut events);
-        if !matches!(epoll::wait(&self.epoll, spare, Some(&now_at_once)), Ok(1..)) {
+        let Ok((events, _)) = epoll::wait(&self.epoll, &mut events, Some(&now_at_once)) else {
+            return;
+        };
+        if events.is_empty() {
             return;
         }
-        let ready = |which| events.iter().any(|event: &epoll::Event| event.data.u64() == which);
+        let ready = |which| events.iter().any(|event| event.data.u64() == which);
         if ready(WORKERS) {
             self.session.workers.heard();
         }

@@ -116,7 +116,7 @@ impl Controller {
 
     /// Sends the interrupts that are due.
     pub(super) fn interrupt(&mut self) {
-        for vector in self.interrupts.due(self.now) {
+        while let Some(vector) = self.interrupts.next_due(self.now) {
             self.endpoint.interrupt(vector);
         }
         let level = !self.endpoint.msix_enabled() && self.intx_level();

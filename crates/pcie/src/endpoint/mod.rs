@@ -218,9 +218,11 @@ impl Endpoint {
             return Output::Tlp(tlp);
         }
         let limit = self.pcie.completion_timeout(&self.config);
-        if self.engine.deadline(limit).is_some_and(|at| at <= now) {
-            self.engine.expire(now, limit, &mut self.errors);
+        let deadline = self.engine.deadline(limit);
+        if deadline.is_none_or(|at| at > now) {
+            return Output::Timeout(deadline);
         }
+        self.engine.expire(now, limit, &mut self.errors);
         Output::Timeout(self.engine.deadline(limit))
     }
 

@@ -246,11 +246,13 @@ impl Function for Upstream {
     }
 
     fn poll(&mut self, _now: Instant, ready: Ready) -> Output {
-        self.gather();
-        match self.up.pop(ready) {
-            Some(tlp) => Output::Tlp(tlp),
-            None => Output::Timeout(None),
+        // What was gathered goes before the ports are looked at again.
+        let mut next = self.up.pop(ready);
+        if next.is_none() {
+            self.gather();
+            next = self.up.pop(ready);
         }
+        next.map_or(Output::Timeout(None), Output::Tlp)
     }
 
     fn ready(&self) -> Ready {
