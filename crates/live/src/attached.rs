@@ -159,8 +159,8 @@ impl Attached for NvmeDrive {
     fn service(&mut self, now: Instant, poller: &Poller) -> io::Result<Activity> {
         let mut moved = self.start_blocks(now);
         for index in 0..self.media.len() {
-            if !self.media[index].signal().is_some_and(|fd| poller.take(fd)) {
-                continue;
+            if self.media[index].signal().is_some_and(|fd| poller.take(fd)) {
+                self.media[index].heard();
             }
             while let Some((id, outcome)) = self.media[index].finished() {
                 self.complete(now, id, outcome);
@@ -174,7 +174,7 @@ impl Attached for NvmeDrive {
         self.media
             .iter()
             .filter_map(|media| media.signal())
-            .try_for_each(|fd| poller.add(fd, false))
+            .try_for_each(|fd| poller.add_seldom(fd))
     }
 
     fn begin(&mut self) {

@@ -15,9 +15,13 @@ use wire::{Duration, Instant};
 /// While a node spins, descriptors that were ready lately are looked at without
 /// asking: that saves a system call when something has come. All are asked for
 /// this often.
-const SPIN_ASK: Duration = Duration::from_us(20);
+const SPIN_ASK: Duration = Duration::from_us(100);
 /// With more of them asking costs less.
 const MOST_LATELY: usize = 4;
+/// One that nobody looks at so many times is forgotten: it was closed.
+const MOST_OFFERS: u8 = 16;
+/// Marks the token of a descriptor that is never looked at unasked.
+const SELDOM: u64 = 1 << 63;
 /// What was ready so long ago says nothing: a node that got no processor since
 /// asks again before it takes a link for lost.
 const LATE: Duration = Duration::from_ms(1);
@@ -31,16 +35,22 @@ pub enum Waiting {
     Spin(Duration),
 }
 
+/// Descriptors by their tokens.
+#[derive(Default)]
+struct Known {
+    /// Those that were ready, or may be, and that nobody has looked at.
+    ready: Vec<u64>,
+    /// Those that were ready lately, and how often they were offered in vain.
+    lately: Vec<(u64, u8)>,
+}
+
 /// An epoll instance.
 pub struct Poller {
     epoll: OwnedFd,
     events: Vec<epoll::Event>,
     waiting: Waiting,
     busy_until: Instant,
-    /// Descriptors that were ready and that nobody has looked at.
-    ready: RefCell<Vec<u64>>,
-    /// Those that were ready since the node last slept.
-    lately: Vec<u64>,
+    known: RefCell<Known>,
     /// When the kernel was asked last, and whether for the turn of now.
     asked: Instant,
     fresh: bool,
@@ -58,8 +68,7 @@ impl Poller {
             events: Vec::with_capacity(64),
             waiting,
             busy_until: Instant::ZERO,
-            ready: RefCell::new(Vec::with_capacity(64)),
-            lately: Vec::new(),
+            known: RefCell::default(),
             asked: Instant::ZERO,
             fresh: false,
         })
@@ -72,6 +81,16 @@ impl Poller {
     pub fn add(&self, fd: impl AsFd, output: bool) -> io::Result<()> {
         let data = epoll::EventData::new_u64(token(&fd));
         Ok(epoll::add(&self.epoll, fd, data, flags(output))?)
+    }
+
+    /// Watches `fd` for input that may wait until the kernel is asked: it is
+    /// never looked at unasked.
+    ///
+    /// # Errors
+    /// As `epoll_ctl(2)`.
+    pub fn add_seldom(&self, fd: impl AsFd) -> io::Result<()> {
+        let data = epoll::EventData::new_u64(token(&fd) | SELDOM);
+        Ok(epoll::add(&self.epoll, fd, data, flags(false))?)
     }
 
     /// Changes what `fd` is watched for.
@@ -98,9 +117,11 @@ impl Poller {
     /// Whether `fd` is to be looked at: it was ready when the kernel was asked
     /// last, or may be while the node spins. Told once.
     pub fn take(&self, fd: impl AsFd) -> bool {
-        let mut ready = self.ready.borrow_mut();
-        let found = ready.iter().position(|token_of| *token_of == token(&fd));
-        found.map(|at| ready.swap_remove(at)).is_some()
+        let (token, Known { ready, lately }) = (token(&fd), &mut *self.known.borrow_mut());
+        let Some(at) = ready.iter().position(|of| *of == token) else { return false };
+        ready.swap_remove(at);
+        lately.iter_mut().filter(|(of, _)| *of == token).for_each(|(_, vain)| *vain = 0);
+        true
     }
 
     /// Learns what is ready, unless [`wait`](Self::wait) has just done so for
@@ -112,7 +133,7 @@ impl Poller {
         if !self.fresh || now >= self.asked + LATE {
             self.look(now)?;
         }
-        Ok(!self.ready.get_mut().is_empty())
+        Ok(!self.known.get_mut().ready.is_empty())
     }
 
     /// Asks what is ready if that is not known of the last millisecond: before
@@ -148,7 +169,10 @@ impl Poller {
             let ns = (at - now).as_ns().saturating_add(1) as i64;
             Timespec { tv_sec: ns / 1_000_000_000, tv_nsec: ns % 1_000_000_000 }
         });
-        self.lately.clear();
+        let lately = &mut self.known.get_mut().lately;
+        if lately.len() > MOST_LATELY {
+            lately.clear();
+        }
         self.ask(timeout)?;
         self.asked = clock.now();
         Ok(())
@@ -156,9 +180,13 @@ impl Poller {
 
     /// Learns what is ready now, or what may be.
     fn look(&mut self, now: Instant) -> io::Result<()> {
-        let few = !self.lately.is_empty() && self.lately.len() <= MOST_LATELY;
+        let Known { ready, lately } = self.known.get_mut();
+        let few = !lately.is_empty() && lately.len() <= MOST_LATELY;
         if few && now < self.busy_until && now < self.asked + SPIN_ASK {
-            self.ready.get_mut().clone_from(&self.lately);
+            lately.iter_mut().for_each(|(_, vain)| *vain += 1);
+            lately.retain(|(_, vain)| *vain <= MOST_OFFERS);
+            ready.clear();
+            ready.extend(lately.iter().map(|(token, _)| token));
             self.fresh = true;
             return Ok(());
         }
@@ -174,13 +202,14 @@ impl Poller {
             Err(error) => return Err(error.into()),
         }
         self.fresh = true;
-        let ready = self.ready.get_mut();
+        let Known { ready, lately } = self.known.get_mut();
         ready.clear();
         // Copied out: the kernel's structure is packed.
-        ready.extend(self.events.iter().map(|event| { event.data }.u64()));
-        for token in ready {
-            if self.lately.len() <= MOST_LATELY && !self.lately.contains(token) {
-                self.lately.push(*token);
+        for token in self.events.iter().map(|event| { event.data }.u64()) {
+            ready.push(token & !SELDOM);
+            let known = token & SELDOM != 0 || lately.iter().any(|(of, _)| *of == token);
+            if lately.len() <= MOST_LATELY && !known {
+                lately.push((token, 0));
             }
         }
         Ok(())

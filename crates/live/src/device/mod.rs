@@ -86,7 +86,7 @@ impl<A: Attached> DeviceNode<A> {
         mut attached: A,
     ) -> io::Result<Self> {
         let listener = listener.into();
-        poller.add(&listener, false)?;
+        poller.add_seldom(&listener)?;
         attached.watch(&poller)?;
         attached.begin();
         let tracer = attached.tracer();
@@ -174,7 +174,7 @@ impl<A: Attached> DeviceNode<A> {
         mut wanted: impl FnMut() -> Wanted,
         mut tell: impl FnMut(DeviceEvent),
     ) -> io::Result<()> {
-        self.poller.add(wake, false)?;
+        self.poller.add_seldom(wake)?;
         let ran = self.serve_until(wake, &mut wanted, &mut tell);
         self.news.tell_last(self.clock.now(), &mut tell);
         ran?;

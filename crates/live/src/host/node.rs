@@ -243,7 +243,7 @@ impl HostNode {
         mut wanted: impl FnMut() -> Wanted,
         mut tell: impl FnMut(HostEvent),
     ) -> io::Result<()> {
-        self.machine.poller().add(wake, false)?;
+        self.machine.poller().add_seldom(wake)?;
         let mut lines = HostLines::default();
         let ran = self.serve_until(&mut wanted, &mut lines, &mut tell);
         lines.tell_last(self.machine.clock().now(), &mut tell);

@@ -27,6 +27,10 @@ pub trait Media: Send {
     /// A request that is done, by its id.
     fn finished(&mut self) -> Option<(u64, Completion)>;
 
+    /// Makes [`signal`](Self::signal) unreadable again: before looking at what
+    /// is finished, so that nothing that ends between is missed.
+    fn heard(&mut self) {}
+
     /// Readable when something may be finished.
     fn signal(&self) -> Option<BorrowedFd<'_>>;
 

@@ -282,15 +282,11 @@ impl Media for FileMedia {
     }
 
     fn finished(&mut self) -> Option<(u64, Completion)> {
-        match self.done.try_recv() {
-            Ok(done) => Some(done),
-            Err(_) => {
-                // Only now: an eventfd drained first could miss what came
-                // between.
-                let _ = rustix::io::read(&*self.signal, &mut [0u8; 8]);
-                self.done.try_recv().ok()
-            }
-        }
+        self.done.try_recv().ok()
+    }
+
+    fn heard(&mut self) {
+        let _ = rustix::io::read(&*self.signal, &mut [0u8; 8]);
     }
 
     fn signal(&self) -> Option<BorrowedFd<'_>> {
