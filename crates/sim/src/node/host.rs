@@ -132,10 +132,14 @@ impl HostNode {
         self.node.root().errors()
     }
 
-    /// Runs something beside the workload, on a bus of its own.
-    pub fn run_program<T: Future<Output = ()> + 'static>(&mut self, work: impl FnOnce(Bus) -> T) {
+    /// Runs something beside the workload, on a bus of its own and with the
+    /// memory.
+    pub fn run_program<T: Future<Output = ()> + 'static>(
+        &mut self,
+        work: impl FnOnce(Bus, Rc<RefCell<Ram>>) -> T,
+    ) {
         let bus = self.buses.new_bus();
-        self.programs.push(Task::new(&bus, work(bus.clone())));
+        self.programs.push(Task::new(&bus, work(bus.clone(), self.ram.clone())));
     }
 
     /// Whether the root port reset what is below since it was asked last.

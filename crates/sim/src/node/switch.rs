@@ -147,9 +147,9 @@ impl SwitchNode {
     /// Connections are kept, and made again.
     fn connection(&mut self, port: usize, around: &mut Around, context: &mut Context) {
         let (now, transport) = (context.now, &around.transports[port]);
-        let closed = transport.is_closed(End::Host, around.network);
+        let closed = transport.is_closed(now, End::Host, around.network);
         match self.ways[port] {
-            Way::Connecting(_) if transport.is_connected(End::Host, around.network) => {
+            Way::Connecting(_) if transport.is_connected(now, End::Host, around.network) => {
                 self.ways[port] = Way::Open;
                 self.upstream.handle_link(now, port, tunnel::Input::Connected);
             }

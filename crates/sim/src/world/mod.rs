@@ -20,7 +20,9 @@ use crate::node::{DeviceNode, DriveNode, HostNode, SwitchNode};
 use crate::pcie::Link;
 use crate::transport::{End, Stream, Transport};
 use crate::workload::BootError;
-use pcie::Bus;
+use pcie::{Bus, Ram};
+use std::cell::RefCell;
+use std::rc::Rc;
 use switch::tunnel::Tunnel;
 use thiserror::Error;
 use wire::Instant;
@@ -147,11 +149,11 @@ impl World {
     }
 
     /// Runs a program on a host beside its workload: what it is handed is a bus
-    /// of its own. Nobody waits for its end.
+    /// of its own, and the host's memory. Nobody waits for its end.
     pub fn run_program<T: Future<Output = ()> + 'static>(
         &mut self,
         host: usize,
-        program: impl FnOnce(Bus) -> T,
+        program: impl FnOnce(Bus, Rc<RefCell<Ram>>) -> T,
     ) {
         self.hosts[host].run_program(program);
         self.kernel.arm_by(self.places[host].host, self.kernel.now());

@@ -1,0 +1,68 @@
+//! What is fixed beforehand in both worlds.
+//!
+//! A simulated PCIe link takes some nanoseconds that the live node does not
+//! have between its root complex and its switch. Links take bytes only at
+//! ticks, and everything else happens some microseconds away from them, so that
+//! the same TLPs wait when a frame is made.
+
+use pcie::root;
+use sim::transport::{PipeConfig, Script};
+use switch::tunnel;
+use wire::frame::Role;
+use wire::{Duration, Instant};
+
+const fn at_us(us: u64) -> Instant {
+    Instant::from_ns(us * 1000)
+}
+
+/// Links take bytes at multiples of this. Pauses of software, [`POLL`], begin
+/// at arrivals or answers of memory, and end at none of them.
+const TICK: Duration = Duration::from_us(50);
+/// Of software.
+pub const POLL: Duration = Duration::from_us(10);
+/// How long memory takes.
+pub const MEMORY: Duration = Duration::from_us(2);
+/// How long media take for a read, and for anything else.
+pub const MEDIA: [Duration; 2] = [Duration::from_us(12), Duration::from_us(9)];
+/// Software begins.
+pub const BOOT: Instant = at_us(1_003);
+/// Commands whose link is lost.
+pub const LAST_COMMANDS: Instant = at_us(249_903);
+const LOST: Instant = at_us(250_013);
+const BACK: Instant = at_us(280_013);
+/// The link is up again: attempts to connect are 200 ms apart.
+pub const REBOOT: Instant = at_us(500_003);
+/// Everything is over.
+pub const END: Instant = at_us(600_000);
+
+/// The link.
+pub const LINK: PipeConfig = PipeConfig {
+    byte: Duration::ZERO,
+    latency: Duration::from_us(23),
+    // Cuts frames, and TLPs.
+    segment: 700,
+    overhead: 0,
+    script: Some(Script { tick: TICK, room: 3_000, away: [LOST, BACK] }),
+};
+
+pub const MAX_PAYLOAD: usize = 256;
+pub const READS_IN_FLIGHT: usize = 4;
+pub const SERIAL: &str = "PARITY";
+/// Bytes of the drive.
+pub const SIZE: u64 = 1 << 20;
+/// Bytes of host memory, and where they are.
+pub const RAM: (u64, usize) = (4 << 30, 16 << 20);
+
+/// The root complex.
+pub const ROOT: root::Settings = root::Settings {
+    max_payload: MAX_PAYLOAD,
+    completion_size: 128,
+    completion_timeout: Duration::from_ms(50),
+    ecrc: false,
+};
+
+/// An end of the link, as simulated ends are.
+pub fn tunnel(role: Role) -> tunnel::Settings {
+    let instance = if role == Role::Host { 1 } else { 1 << 32 };
+    tunnel::Settings { max_payload: MAX_PAYLOAD as u16, ..tunnel::Settings::new(role, instance) }
+}
