@@ -15,13 +15,14 @@ const fn at_us(us: u64) -> Instant {
     Instant::from_ns(us * 1000)
 }
 
-/// Links take bytes at multiples of this. Pauses of software, [`POLL`], begin
-/// at arrivals or answers of memory, and end at none of them.
+/// Links take bytes at multiples of this.
 const TICK: Duration = Duration::from_us(50);
-/// Of software.
-pub const POLL: Duration = Duration::from_us(10);
+/// Pauses of the driver while it attaches: they begin when an answer arrives,
+/// and in the first 300 us none ends at a tick, an arrival or an answer of
+/// memory.
+pub const POLL: Duration = Duration::from_us(17);
 /// How long memory takes.
-pub const MEMORY: Duration = Duration::from_us(2);
+pub const MEMORY: Duration = Duration::from_us(8);
 /// How long media take for a read, and for anything else.
 pub const MEDIA: [Duration; 2] = [Duration::from_us(12), Duration::from_us(9)];
 /// Software begins.

@@ -188,6 +188,12 @@ impl<F: Function> DeviceNode<F> {
         self.downstream.function_mut()
     }
 
+    /// TLPs between link and function until nothing moves, as
+    /// [`poll`](Self::poll) does it first.
+    pub fn exchange(&mut self, now: Instant) {
+        self.downstream.exchange(now);
+    }
+
     /// As [`Tunnel::report_frames`].
     pub fn report_frames(&mut self, on: bool) {
         self.downstream.report_frames(on);

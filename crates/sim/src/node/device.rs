@@ -8,6 +8,7 @@ use crate::measure::{Point, Segment};
 use crate::network::Network;
 use crate::pcie::{Intake, Link, Received};
 use crate::transport::{End, Stream, Transport};
+use bytes::Bytes;
 use node::PathId;
 use node::device::{Event, Output};
 use node::path::Input;
@@ -30,6 +31,8 @@ struct Path {
     id: Option<PathId>,
     gone: bool,
     room: usize,
+    /// What came before it was known that it carries the link.
+    unseen: Vec<Bytes>,
 }
 
 /// See the module.
@@ -75,7 +78,7 @@ impl DeviceNode {
 
     /// A tunnel link leads to it, from the switch `far`.
     pub fn lead_here(&mut self, link: usize, far: Component) {
-        self.paths.push(Path { link, far, id: None, gone: false, room: 0 });
+        self.paths.push(Path { link, far, id: None, gone: false, room: 0, unseen: Vec::new() });
     }
 
     /// It begins as `node` with the link that leads to it next.
@@ -157,8 +160,9 @@ impl DeviceNode {
     fn receive(&mut self, around: &mut Around, context: &mut Context) {
         for at in 0..self.paths.len() {
             self.connection(at, around, context);
-            let Path { link, id: Some(id), .. } = self.paths[at] else { continue };
-            self.receive_from(link, id, around, context);
+            if let Some(id) = self.paths[at].id {
+                self.receive_from(at, id, around, context);
+            }
         }
     }
 
@@ -183,18 +187,17 @@ impl DeviceNode {
         }
     }
 
-    fn receive_from(
-        &mut self,
-        link: usize,
-        id: PathId,
-        around: &mut Around,
-        context: &mut Context,
-    ) {
+    fn receive_from(&mut self, at: usize, id: PathId, around: &mut Around, context: &mut Context) {
+        let link = self.paths[at].link;
         let (now, number) = (context.now, link as u16);
         let transport = &mut around.transports[link];
         while let Some(arrived) = transport.receive(now, End::Device, around.network) {
             context.arrived(0x2000 + u64::from(number), arrived.bytes.len());
-            context.observe_stream(Point::TunnelDevice(number), false, &arrived.bytes);
+            if self.node.link() == Some(id) {
+                context.observe_stream(Point::TunnelDevice(number), false, &arrived.bytes);
+            } else {
+                self.paths[at].unseen.push(arrived.bytes.clone());
+            }
             let down = &mut around.streams[link][0];
             down.received(arrived.bytes.len());
             while let Some(mark) = down.arrived(now, &arrived.way, context.journeys) {
@@ -246,7 +249,9 @@ impl DeviceNode {
                 Output::Transmit { path, bytes } => {
                     let at = self.place(path);
                     let link = self.paths[at].link;
-                    context.observe_stream(Point::TunnelDevice(link as u16), true, &bytes);
+                    if self.node.link() == Some(path) {
+                        context.observe_stream(Point::TunnelDevice(link as u16), true, &bytes);
+                    }
                     let transport = &mut around.transports[link];
                     let network = &mut *around.network;
                     transport.send(now, End::Device, (bytes, tlps), network, context.kernel);
@@ -259,7 +264,13 @@ impl DeviceNode {
                 Output::Event(Event::HostDown(..)) => {
                     context.observe_link(Point::TunnelDevice(self.number()), false);
                 }
-                Output::Linked(_) | Output::Event(_) => {}
+                Output::Linked(path) => {
+                    let (at, point) = (self.place(path), Point::TunnelDevice(self.number()));
+                    for bytes in std::mem::take(&mut self.paths[at].unseen) {
+                        context.observe_stream(point, false, &bytes);
+                    }
+                }
+                Output::Event(_) => {}
                 Output::Timeout(at) => {
                     // A place in the port makes room for what waits above.
                     if !self.send_below(around.link, context) {
@@ -280,14 +291,20 @@ impl DeviceNode {
         let path = &mut self.paths[at];
         let Some(id) = path.id else { return };
         let transport = &around.transports[path.link];
-        path.room = transport.room(context.now, End::Device, around.network);
-        self.node.handle(context.now, id, Input::Room(path.room));
+        let (now, network) = (context.now, &mut *around.network);
+        // Who is held back by the rate limit is not told when there is room.
+        path.room = match self.node.held_until(now) {
+            Some(_) => transport.takes(now, End::Device, network),
+            None => transport.room(now, End::Device, network),
+        };
+        self.node.handle(now, id, Input::Room(path.room));
     }
 
     fn close(&mut self, id: PathId, around: &mut Around, context: &mut Context) {
         let (now, at) = (context.now, self.place(id));
         let path = &mut self.paths[at];
         (path.id, path.room) = (None, 0);
+        path.unseen.clear();
         let (transport, network) = (&around.transports[path.link], &mut *around.network);
         if !path.gone {
             transport.close(now, End::Device, network, context.kernel);
@@ -309,8 +326,13 @@ impl DeviceNode {
     /// What the port took since this component ran last goes to the tunnel.
     fn catch_up(&mut self, around: &mut Around, context: &mut Context) {
         around.link.settle_up(context.now);
+        let mut any = false;
         while let Some((at, received)) = around.link.up.next_taken() {
             self.take(at, received, context);
+            any = true;
+        }
+        if any {
+            self.node.exchange(context.now);
         }
     }
 

@@ -1,5 +1,5 @@
-//! The host's side of the distributed switch: the unchanged upstream port with
-//! its mirrored downstream ports, between a PCIe link and the network.
+//! A switch node: the one of all worlds, below a PCIe link, with transports as
+//! the paths of its links.
 
 use super::{Context, earliest};
 use crate::kernel::Component;
@@ -7,53 +7,36 @@ use crate::measure::{Point, Segment};
 use crate::network::Network;
 use crate::pcie::Link;
 use crate::transport::{End, Stream, Transport};
-use bytes::BytesMut;
-use pcie::{Function, Input, Output};
+use node::LinkEvent;
+use node::path::Input;
+use node::switch::Output;
+use pcie::Function;
+use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 use switch::congestion::Rate;
-use switch::egress::Egress;
 use switch::tunnel;
-use switch::upstream::{LinkOutput, Upstream};
-use wire::{Duration, Instant};
+use wire::Instant;
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct SwitchNode {
-    upstream: Upstream,
-    egress: Egress,
-    frames: BytesMut,
+    node: node::SwitchNode,
     max_payload: usize,
     /// First link of this switch among those of the world.
     pub first: usize,
-    ways: Vec<Way>,
+    paths: Vec<Path>,
     /// Links that came up or went down, not told yet.
-    changes: Vec<(usize, bool)>,
-    ups: Vec<bool>,
+    changes: VecDeque<(usize, bool, RangeInclusive<u8>)>,
     /// Links that are up.
     pub up: usize,
-    /// Links that went down.
-    pub lost: u64,
 }
 
-/// Bytes of the largest frame that a node makes: one that fits Ethernet, or the
-/// largest TLP alone.
-pub(crate) fn largest_frame(max_payload: usize) -> usize {
-    (wire::frame::HEADER + 16 + max_payload + 4).max(1500)
-}
-
-/// Pause between attempts to connect, and how long one may take: as in
-/// `live::links`.
-const RETRY: Duration = Duration::from_ms(200);
-const CONNECTING: Duration = Duration::from_ms(2_000);
-
-/// The connection of a link.
+/// The path of a link, as the node was told of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
-    /// Being made, until then at most.
-    Connecting(Instant),
+enum Path {
+    None,
+    Connecting,
     Open,
-    /// Tried again then.
-    Waiting(Instant),
 }
 
 /// What the switch works with.
@@ -71,62 +54,46 @@ pub(crate) struct Around<'a> {
 impl SwitchNode {
     /// `limit` is for all its links together.
     pub fn new(settings: switch::upstream::Settings, first: usize, limit: Option<Rate>) -> Self {
-        let max_payload = settings.max_payload;
-        let egress = Egress::new(usize::from(settings.ports), largest_frame(max_payload), limit);
-        let ways = vec![Way::Connecting(Instant::ZERO + CONNECTING); usize::from(settings.ports)];
-        let mut upstream = Upstream::new(settings);
-        (0..ways.len()).for_each(|port| upstream.report_frames(port, true));
-        let (changes, ups) = (Vec::new(), vec![false; ways.len()]);
-        let (up, lost) = (0, 0);
-        Self {
-            upstream,
-            egress,
-            frames: BytesMut::new(),
-            max_payload,
-            first,
-            ways,
-            changes,
-            ups,
-            up,
-            lost,
-        }
+        let (max_payload, ports) = (settings.max_payload, usize::from(settings.ports));
+        let mut node = node::SwitchNode::new(settings, limit);
+        (0..ports).for_each(|port| node.report_frames(port, true));
+        let paths = vec![Path::None; ports];
+        Self { node, max_payload, first, paths, changes: VecDeque::new(), up: 0 }
     }
 
     /// Its links.
     pub fn links(&self) -> std::ops::Range<usize> {
-        self.first..self.first + self.upstream.links()
+        self.first..self.first + self.paths.len()
     }
 
     /// What went wrong: upstream port, then downstream ports.
     pub fn errors(&self) -> Vec<pcie::Errors> {
-        self.upstream.errors()
+        self.node.upstream().errors()
     }
 
     /// The link above was reset.
     pub fn hot_reset(&mut self, now: Instant) {
-        self.upstream.handle(now, Input::HotReset);
+        self.node.handle(now, pcie::Input::HotReset);
     }
 
     /// Its end of a link, unless the rate limit holds everything back.
     pub fn sender(&self, now: Instant, port: usize) -> Option<&tunnel::Tunnel> {
-        (!self.egress.is_held(now)).then(|| self.upstream.tunnel(port))
+        (!self.node.is_held(now)).then(|| self.node.upstream().tunnel(port))
     }
 
     /// Does what can be done now; yields when to be woken.
     pub fn run(&mut self, around: &mut Around, context: &mut Context) -> Option<Instant> {
         let now = context.now;
         around.link.settle_up(now);
-        (0..self.upstream.links()).for_each(|port| self.connection(port, around, context));
+        (0..self.paths.len()).for_each(|port| self.connection(port, around, now));
         self.receive_network(around, context);
         self.receive_above(around, context);
-        let mut timers = None;
         // Taking TLPs out of the tunnels returns credits, which are sent; a
         // link that went up or down may leave more to send above.
         self.send_above(around, context);
-        while self.send_network(around, context, &mut timers) {
-            if !self.send_above(around, context) {
-                break;
-            }
+        let mut timers = self.serve_links(around, context);
+        while self.send_above(around, context) {
+            timers = self.serve_links(around, context);
         }
         let link = &around.link;
         for at in [link.up.next_arrival(), link.down.next_credits()].into_iter().flatten() {
@@ -139,58 +106,33 @@ impl SwitchNode {
             }
         }
         let link = &around.link;
-        let connection = self.next_connection();
-        let wire = link.up.next_ready(now).filter(|_| self.upstream.waits_for_link());
-        earliest([timers, connection, link.down.next_arrival(), wire])
+        let waits = self.node.upstream().waits_for_link();
+        let wire = link.up.next_ready(now).filter(|_| waits);
+        earliest([timers, link.down.next_arrival(), wire])
     }
 
-    /// Connections are kept, and made again.
-    fn connection(&mut self, port: usize, around: &mut Around, context: &mut Context) {
-        let (now, transport) = (context.now, &around.transports[port]);
+    /// Hears of a connection that stands or is over.
+    fn connection(&mut self, port: usize, around: &Around, now: Instant) {
+        let transport = &around.transports[port];
         let closed = transport.is_closed(now, End::Host, around.network);
-        match self.ways[port] {
-            Way::Connecting(_) if transport.is_connected(now, End::Host, around.network) => {
-                self.ways[port] = Way::Open;
-                self.upstream.handle_link(now, port, tunnel::Input::Connected);
+        let input = match self.paths[port] {
+            Path::Connecting if transport.is_connected(now, End::Host, around.network) => {
+                self.paths[port] = Path::Open;
+                Input::Connected
             }
-            Way::Connecting(until) if closed || now >= until => {
-                transport.close(now, End::Host, around.network, context.kernel);
-                self.ways[port] = Way::Waiting(now + RETRY);
+            Path::Connecting | Path::Open if closed => {
+                self.paths[port] = Path::None;
+                Input::Gone
             }
-            // The link says that it is down, see there.
-            Way::Open if closed => {
-                self.upstream.handle_link(now, port, tunnel::Input::Disconnected);
-            }
-            Way::Waiting(until) if now >= until => {
-                transport.reopen(now, End::Host, around.network, context.kernel);
-                self.ways[port] = Way::Connecting(now + CONNECTING);
-            }
-            _ => {}
-        }
-    }
-
-    /// A link went down: another connection follows.
-    fn gone(&mut self, port: usize, around: &mut Around, context: &mut Context) {
-        let now = context.now;
-        self.changes.push((port, false));
-        around.transports[port].close(now, End::Host, around.network, context.kernel);
-        self.ways[port] = Way::Waiting(now + RETRY);
-    }
-
-    /// When a connection is to be looked at.
-    fn next_connection(&self) -> Option<Instant> {
-        let at = |way: &Way| match way {
-            Way::Connecting(until) | Way::Waiting(until) => Some(*until),
-            Way::Open => None,
+            _ => return,
         };
-        self.ways.iter().filter_map(at).min()
+        self.node.handle_link(now, port, input);
     }
 
     /// A link that came up or went down since it was asked last: its port, and
     /// the buses below.
     pub fn change(&mut self) -> Option<(usize, bool, RangeInclusive<u8>)> {
-        let (port, up) = if self.changes.is_empty() { None } else { Some(self.changes.remove(0)) }?;
-        Some((port, up, self.upstream.buses(port)))
+        self.changes.pop_front()
     }
 
     fn point(&self, port: usize) -> Point {
@@ -204,13 +146,13 @@ impl SwitchNode {
         streams: &mut [[Stream; 2]],
         context: &mut Context,
     ) -> usize {
-        let (point, upstream) = (self.point(port), &mut self.upstream);
-        context.account(point, &mut streams[port][0], || upstream.poll_report(port))
+        let (point, node) = (self.point(port), &mut self.node);
+        context.account(point, &mut streams[port][0], || node.poll_report(port))
     }
 
     fn receive_network(&mut self, around: &mut Around, context: &mut Context) {
         let now = context.now;
-        for port in 0..self.upstream.links() {
+        for port in 0..self.paths.len() {
             while let Some(arrived) =
                 around.transports[port].receive(now, End::Host, around.network)
             {
@@ -219,9 +161,9 @@ impl SwitchNode {
                 let stream = &mut around.streams[port][1];
                 stream.received(arrived.bytes.len());
                 while let Some(mark) = stream.arrived(now, &arrived.way, context.journeys) {
-                    self.upstream.handle_link(now, port, tunnel::Input::Mark(mark));
+                    self.node.handle_link(now, port, Input::Mark(mark));
                 }
-                self.upstream.handle_link(now, port, tunnel::Input::Received(arrived.bytes));
+                self.node.handle_link(now, port, Input::Received(arrived.bytes));
                 self.account(port, around.streams, context);
             }
         }
@@ -231,86 +173,62 @@ impl SwitchNode {
     fn receive_above(&mut self, around: &mut Around, context: &mut Context) {
         let now = context.now;
         around.link.arrive_down(now);
-        while let Some(received) = around.link.take_down(now, self.upstream.ready()) {
+        while let Some(received) = around.link.take_down(now, self.node.ready()) {
             context.delivered(&received.tlp);
             context.journeys.advance(received.tlp.mark, now, Segment::Pcie);
-            self.upstream.handle(now, Input::Tlp(received.tlp));
+            self.node.handle(now, pcie::Input::Tlp(received.tlp));
         }
     }
 
-    /// Frames leave, the links in turn; whether any did, or a link went up or
-    /// down.
-    fn send_network(
-        &mut self,
-        around: &mut Around,
-        context: &mut Context,
-        timers: &mut Option<Instant>,
-    ) -> bool {
-        let now = context.now;
-        let changes = self.changes.len();
-        let mut sent = false;
-        let mut egress = std::mem::take(&mut self.egress);
-        egress.serve(now, |port| {
+    /// Tells the node what its paths take now.
+    fn tell_room(&mut self, around: &mut Around, now: Instant) {
+        for port in (0..self.paths.len()).filter(|port| self.paths[*port] == Path::Open) {
             let room = around.transports[port].room(now, End::Host, around.network);
-            let length = self.send_frame(port, room, around, context, timers);
-            sent |= length.is_some();
-            length
-        });
-        if let Some(at) = egress.held_until(now) {
-            // Links come up and go down all the same.
-            for port in 0..self.upstream.links() {
-                self.send_frame(port, 0, around, context, timers);
-            }
-            *timers = earliest([*timers, Some(at)]);
+            self.node.handle_link(now, port, Input::Room(room));
         }
-        self.egress = egress;
-        sent || self.changes.len() != changes
     }
 
-    /// A frame of at most `bytes` leaves on a link; yields its length.
-    fn send_frame(
-        &mut self,
-        port: usize,
-        bytes: usize,
-        around: &mut Around,
-        context: &mut Context,
-        timers: &mut Option<Instant>,
-    ) -> Option<usize> {
+    /// Does what the node wants for its links; yields when it wants more.
+    fn serve_links(&mut self, around: &mut Around, context: &mut Context) -> Option<Instant> {
         let now = context.now;
-        self.upstream.handle_link(now, port, tunnel::Input::CanTransmit { bytes });
+        self.tell_room(around, now);
         loop {
-            let output = self.upstream.poll_link(now, port, &mut self.frames);
-            let tlps = self.account(port, around.streams, context);
-            match output {
-                LinkOutput::Transmit(length) => {
-                    let bytes = self.frames.split().freeze();
-                    context.observe_stream(self.point(port), true, &bytes);
-                    let (transport, carried) = (&mut around.transports[port], (bytes, tlps));
+            match self.node.poll_links(now) {
+                Output::Connect { link, .. } => {
+                    self.paths[link] = Path::Connecting;
+                    around.transports[link].connect(now, around.network, context.kernel);
+                    self.connection(link, around, now);
+                    self.tell_room(around, now);
+                }
+                Output::Transmit { link, bytes } => {
+                    let tlps = self.account(link, around.streams, context);
+                    context.observe_stream(self.point(link), true, &bytes);
+                    let (transport, carried) = (&mut around.transports[link], (bytes, tlps));
                     transport.send(now, End::Host, carried, around.network, context.kernel);
-                    return Some(length);
+                    self.tell_room(around, now);
                 }
-                LinkOutput::Up(_) => {
-                    self.up += 1;
-                    self.ups[port] = true;
-                    self.changes.push((port, true));
-                    context.observe_link(self.point(port), true);
+                Output::Close { link, .. } => {
+                    self.account(link, around.streams, context);
+                    self.paths[link] = Path::None;
+                    around.transports[link].close(now, End::Host, around.network, context.kernel);
+                    let streams = &mut around.streams[link];
+                    streams.iter_mut().for_each(|stream| stream.clear(context.journeys));
                 }
-                LinkOutput::Down(_) => {
-                    // One that was turned away was never up.
-                    let was = u64::from(std::mem::take(&mut self.ups[port]));
-                    self.up -= was as usize;
-                    self.lost += was;
-                    context.observe_link(self.point(port), false);
-                    around.streams[port].iter_mut().for_each(|s| s.clear(context.journeys));
-                    self.gone(port, around, context);
-                }
-                LinkOutput::EchoReply(_) => {}
-                LinkOutput::Timeout(at) => {
-                    *timers = earliest([*timers, at]);
-                    return None;
-                }
+                Output::Event(event) => self.event(event, context),
+                Output::Timeout(at) => return at,
             }
         }
+    }
+
+    fn event(&mut self, event: LinkEvent, context: &mut Context) {
+        let (link, up, buses) = match event {
+            LinkEvent::Up(link, _) => (link, true, self.node.upstream().buses(link)),
+            LinkEvent::Down { link, buses, .. } => (link, false, buses),
+            LinkEvent::Failed { .. } | LinkEvent::Echo(..) => return,
+        };
+        self.up = if up { self.up + 1 } else { self.up - 1 };
+        context.observe_link(self.point(link), up);
+        self.changes.push_back((link, up, buses));
     }
 
     fn send_above(&mut self, around: &mut Around, context: &mut Context) -> bool {
@@ -318,7 +236,7 @@ impl SwitchNode {
         let mut moved = false;
         loop {
             let ready = around.link.up.ready(now, self.max_payload);
-            let Output::Tlp(mut tlp) = self.upstream.poll(now, ready) else { return moved };
+            let pcie::Output::Tlp(mut tlp) = self.node.poll(now, ready) else { return moved };
             context.journey_goes_on(&mut tlp);
             around.link.up.send(now, tlp);
             moved = true;

@@ -183,6 +183,14 @@ impl Transport {
         kernel.arm_by(station, now);
     }
 
+    /// The host's end makes a connection, which it does by itself when all
+    /// begins.
+    pub fn connect(&self, now: Instant, network: &mut Network, kernel: &mut Kernel) {
+        if self.is_closed(now, End::Host, network) {
+            self.reopen(now, End::Host, network, kernel);
+        }
+    }
+
     /// The station of the device node, if it has one.
     pub fn device_station(&self) -> Option<usize> {
         match self {

@@ -119,9 +119,13 @@ fn check_move(config: &Config, planned: &Move) -> Result<(), &'static str> {
         Some(Attached::Switch(switch)) => switch.ports.get(port),
         _ => None,
     };
+    let ports = "it goes from a port of a host's switch to one of another's";
     let (Some(from), Some(to)) = (port(planned.from), port(planned.to)) else {
-        return Err("it goes from a port of a host's switch to one of another's");
+        return Err(ports);
     };
+    if planned.from[0] == planned.to[0] {
+        return Err(ports);
+    }
     let stations = [from, to].map(|port| port.transport.stations());
     let [Some(([first, here], _)), Some(([second, there], _))] = stations else {
         return Err("it needs a network");

@@ -1,10 +1,11 @@
 //! Policies of aggregation, the rate limit, and turns, in whole simulations.
 
 use crate::simulation::worlds::*;
-use sim::drive::Timing;
+use sim::drive::{DriveConfig, Timing};
 use sim::ethernet::{Rate, bridge};
 use sim::measure::{Observer, Point};
-use sim::workload::{Rw, Workload};
+use sim::network::NetworkConfig;
+use sim::workload::{Fio, Rw, Workload};
 use sim::world::{Attached, Report, SwitchConfig};
 use sim::{Config, World};
 use std::cell::RefCell;
@@ -121,4 +122,41 @@ fn a_rate_limit_is_kept_and_shared() {
     let bits = host.bytes as u128 / 2 * 8 * 1_000_000_000_000 / u128::from(host.span.as_ps());
     assert!(bits < 200_000_000, "{bits} b/s");
     assert!(host.span > free.hosts[0].span);
+}
+
+/// Bytes that the host sends on one link before another has its turn.
+#[derive(Clone, Default)]
+struct Turns(Rc<RefCell<Vec<(Point, usize)>>>);
+
+impl Observer for Turns {
+    fn stream(&mut self, _: Instant, point: Point, sent: bool, bytes: &[u8]) {
+        if !sent || !matches!(point, Point::TunnelHost(_)) {
+            return;
+        }
+        let turns = &mut *self.0.borrow_mut();
+        match turns.last_mut().filter(|(last, _)| *last == point) {
+            Some((_, sum)) => *sum += bytes.len(),
+            None => turns.push((point, bytes.len())),
+        }
+    }
+}
+
+#[test]
+fn behind_a_rate_limit_links_take_turns_as_those_of_live_nodes() {
+    let drive = |number| DriveConfig { reads_in_flight: 64, ..drive(number, Timing::NULL) };
+    let writes = Fio { numjobs: 2, ..fio(Rw::Write, 64 << 10, 4) };
+    let mut plan = host(Workload::Fio(writes), vec![(pipe(), drive(0)), (pipe(), drive(1))]);
+    let Attached::Switch(switch) = &mut plan.attached else { unreachable!("a switch") };
+    switch.rate_limit = Some("100M".parse().unwrap());
+    let turns = Turns::default();
+    let mut world = World::new(&config(vec![plan], NetworkConfig::default())).unwrap();
+    world.observe(Box::new(turns.clone()));
+    check(&world.run().unwrap());
+    let turns = turns.0.take();
+    let middle = &turns[turns.len() / 4..turns.len() / 2];
+    // A turn ends within a frame of where it should, and so did the one before.
+    let turn = node::links::FRAME;
+    let long = middle.iter().filter(|(_, bytes)| bytes.abs_diff(turn) <= 2 * 1_460).count();
+    assert!(long > middle.len() / 2, "{middle:?}");
+    assert!(middle.iter().all(|(_, bytes)| *bytes <= turn + 2 * 1_460), "{middle:?}");
 }
