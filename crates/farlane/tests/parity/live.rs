@@ -1,7 +1,7 @@
 //! The live shell over a script: its clock, what is ready, what reads return
 //! and how much writes take.
 
-use super::{Run, script};
+use super::{Run, Write, script};
 use bytes::Bytes;
 use live::attached::Switch;
 use live::host::{Fetched, Memory, RamMemory};
@@ -66,6 +66,8 @@ struct SlowMedia {
     clock: Clock,
     media: RamMedia,
     asked: u64,
+    /// When the last read has ended.
+    free: Instant,
     pending: Pending,
     /// Always readable: the node asks in every turn.
     signal: OwnedFd,
@@ -73,8 +75,14 @@ struct SlowMedia {
 
 impl Media for SlowMedia {
     fn start(&mut self, request: Request) -> Option<Completion> {
-        let read = matches!(request.operation, Operation::Read { .. });
-        let due = self.clock.now() + script::MEDIA[usize::from(!read)];
+        let now = self.clock.now();
+        let due = match request.operation {
+            Operation::Read { .. } => {
+                self.free = self.free.max(now + script::MEDIA[0]) + script::SENSE;
+                self.free
+            }
+            _ => now + script::MEDIA[1],
+        };
         self.asked += 1;
         self.pending.lock().unwrap().insert((due, self.asked), request);
         None
@@ -141,7 +149,7 @@ struct Nodes {
     scripts: [Script; 2],
     /// Whether each end has been told that it can connect.
     offered: [bool; 2],
-    sent: [Vec<(Instant, Vec<u8>)>; 2],
+    sent: Vec<Write>,
 }
 
 impl Nodes {
@@ -163,6 +171,7 @@ impl Nodes {
             clock,
             media: RamMedia::new(script::SIZE),
             asked: 0,
+            free: Instant::ZERO,
             pending: pending.clone(),
             signal: eventfd(1, EventfdFlags::NONBLOCK)?,
         };
@@ -176,7 +185,7 @@ impl Nodes {
         let settings = script::tunnel(Role::Device);
         let device = DeviceNode::new(clock, poller()?, listener, settings, drive)?;
         let (pipe, offered) = (Pipe::new(link), [false; 2]);
-        let sent = Default::default();
+        let sent = Vec::new();
         Ok(Self { clock, host, memory, device, pending, pipe, scripts, offered, sent })
     }
 
@@ -205,7 +214,7 @@ impl Nodes {
         for (index, end) in ENDS.into_iter().enumerate() {
             for bytes in self.scripts[index].take_sent() {
                 any = true;
-                self.sent[index].push((now, bytes.to_vec()));
+                self.sent.push((now, ["host", "device"][index], bytes.to_vec()));
                 self.pipe.send(now, end, bytes);
             }
         }

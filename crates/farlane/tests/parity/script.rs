@@ -23,8 +23,11 @@ const TICK: Duration = Duration::from_us(50);
 pub const POLL: Duration = Duration::from_us(17);
 /// How long memory takes.
 pub const MEMORY: Duration = Duration::from_us(8);
-/// How long media take for a read, and for anything else.
-pub const MEDIA: [Duration; 2] = [Duration::from_us(12), Duration::from_us(9)];
+/// How long media take before a read, and for anything else.
+pub const MEDIA: [Duration; 2] = [Duration::from_us(10), Duration::from_us(9)];
+/// Then one read after the other for so long: no two end in one turn of the
+/// controller, which would make one interrupt of theirs.
+pub const SENSE: Duration = Duration::from_us(2);
 /// Software begins.
 pub const BOOT: Instant = at_us(1_003);
 /// Commands whose link is lost.

@@ -1,6 +1,6 @@
 //! The simulator's shell.
 
-use super::{Run, script};
+use super::{Run, Write, script};
 use farlane::simulate::trace::TraceFiles;
 use farlane::simulate::{All, Shared};
 use pcie::{Bus, Ram};
@@ -31,6 +31,8 @@ fn config(link: PipeConfig) -> Config {
     let timing = Timing {
         firmware_read: script::MEDIA[0],
         firmware_read_large: script::MEDIA[0],
+        read_lsb: script::SENSE,
+        read_msb: script::SENSE,
         write_base: script::MEDIA[1],
         ..Timing::NULL
     };
@@ -58,13 +60,13 @@ fn config(link: PipeConfig) -> Config {
 
 /// Takes note of what goes into the tunnel.
 #[derive(Default)]
-struct Sent([Vec<(Instant, Vec<u8>)>; 2]);
+struct Sent(Vec<Write>);
 
 impl Observer for Sent {
     fn stream(&mut self, at: Instant, point: Point, sent: bool, bytes: &[u8]) {
-        let end = usize::from(point == Point::TunnelDevice(0));
+        let end = if point == Point::TunnelHost(0) { "host" } else { "device" };
         if sent {
-            self.0[end].push((at, bytes.to_vec()));
+            self.0.push((at, end, bytes.to_vec()));
         }
     }
 }
@@ -83,13 +85,15 @@ pub fn run<T: Future<Output = ()> + 'static>(
     let memory = Rc::new(RefCell::new(None));
     let kept = memory.clone();
     world.run_program(0, move |bus, ram| {
-        *kept.borrow_mut() = Some(ram.clone());
-        let software = software(bus, ram);
-        async move { software.await }
+        let software = software(bus, ram.clone());
+        async move {
+            software.await;
+            *kept.borrow_mut() = Some(ram);
+        }
     });
     assert!(!world.run_until(script::END).expect("it runs"), "an idle workload has no end");
     files.0.borrow_mut().finish().expect("files");
-    let ram = memory.borrow().clone().expect("the program has begun");
+    let ram = memory.borrow().clone().expect("the software has come to its end");
     let traces = files.0.borrow().paths(0);
     let sent = std::mem::take(&mut sent.0.borrow_mut().0);
     Run::new([&traces[0], &traces[1]], sent, &ram.borrow())
