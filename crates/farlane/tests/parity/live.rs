@@ -26,7 +26,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use wire::frame::Role;
 use wire::trace::NodeRole;
-use wire::{Bdf, Instant};
+use wire::{Bdf, Duration, Instant};
 
 /// Memory that answers when the script says.
 struct SlowMemory {
@@ -77,8 +77,10 @@ impl Media for SlowMedia {
     fn start(&mut self, request: Request) -> Option<Completion> {
         let now = self.clock.now();
         let due = match request.operation {
-            Operation::Read { .. } => {
-                self.free = self.free.max(now + script::MEDIA[0]) + script::SENSE;
+            Operation::Read { length, .. } => {
+                let pages = (length / 4096) as u64;
+                let span = Duration::from_ps(script::SENSE.as_ps() * pages);
+                self.free = self.free.max(now + script::MEDIA[0]) + span;
                 self.free
             }
             _ => now + script::MEDIA[1],

@@ -15,10 +15,10 @@ use wire::{Bdf, Duration, Instant};
 const BRIDGE_CONTROL: (u16, u32) = (0x3e, 1 << 6);
 /// The class code of NVMe I/O controllers.
 const NVME: [u8; 3] = [0x01, 0x08, 0x02];
-/// Bytes of a command's data.
-pub const DATA: usize = 4096;
+/// Bytes of a command's data: in all, more than a trace keeps whole.
+const DATA: usize = 8 << 10;
 /// Commands of each round of I/O.
-const COMMANDS: usize = 8;
+const COMMANDS: usize = 12;
 
 /// A host with one drive that is up.
 pub struct Host {

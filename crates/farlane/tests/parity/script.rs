@@ -25,7 +25,7 @@ pub const POLL: Duration = Duration::from_us(17);
 pub const MEMORY: Duration = Duration::from_us(8);
 /// How long media take before a read, and for anything else.
 pub const MEDIA: [Duration; 2] = [Duration::from_us(10), Duration::from_us(9)];
-/// Then one read after the other for so long: no two end in one turn of the
+/// Then one page of 4 KiB after the other for so long: no two reads end in one turn of the
 /// controller, which would make one interrupt of theirs.
 pub const SENSE: Duration = Duration::from_us(2);
 /// Software begins.
@@ -50,7 +50,7 @@ pub const LINK: PipeConfig = PipeConfig {
 };
 
 pub const MAX_PAYLOAD: usize = 256;
-pub const READS_IN_FLIGHT: usize = 4;
+pub const READS_IN_FLIGHT: usize = 16;
 pub const SERIAL: &str = "PARITY";
 /// Bytes of the drive.
 pub const SIZE: u64 = 1 << 20;
