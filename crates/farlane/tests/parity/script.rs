@@ -3,7 +3,8 @@
 //! A simulated PCIe link takes some nanoseconds that the live node does not
 //! have between its root complex and its switch. Links take bytes only at
 //! ticks, and everything else happens some microseconds away from them, so that
-//! the same TLPs wait when a frame is made.
+//! the same TLPs wait when a frame is made. Of data, a tick carries no more TLPs
+//! than a simulated port takes at once (8): credits go back at the same ones.
 
 use pcie::root;
 use sim::transport::{PipeConfig, Script};
@@ -46,11 +47,11 @@ pub const LINK: PipeConfig = PipeConfig {
     // Cuts frames, and TLPs.
     segment: 700,
     overhead: 0,
-    script: Some(Script { tick: TICK, room: 3_000, away: [LOST, BACK] }),
+    script: Some(Script { tick: TICK, room: 2_000, away: [LOST, BACK] }),
 };
 
 pub const MAX_PAYLOAD: usize = 256;
-pub const READS_IN_FLIGHT: usize = 16;
+pub const READS_IN_FLIGHT: usize = 8;
 pub const SERIAL: &str = "PARITY";
 /// Bytes of the drive.
 pub const SIZE: u64 = 1 << 20;
@@ -60,7 +61,7 @@ pub const RAM: (u64, usize) = (4 << 30, 16 << 20);
 /// The root complex.
 pub const ROOT: root::Settings = root::Settings {
     max_payload: MAX_PAYLOAD,
-    completion_size: 128,
+    completion_size: MAX_PAYLOAD,
     completion_timeout: Duration::from_ms(50),
     ecrc: false,
 };
