@@ -21,7 +21,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use wire::frame::Role;
@@ -133,10 +133,36 @@ pub fn controller() -> Controller {
     Controller::new(Instant::ZERO, config)
 }
 
-/// Settings of the host's switch.
-pub fn upstream() -> switch::upstream::Settings {
-    let tunnel = script::tunnel(Role::Host);
-    switch::upstream::Settings { ports: 1, max_payload: script::MAX_PAYLOAD, p2p: false, tunnel }
+fn path(folder: &Path, role: NodeRole) -> PathBuf {
+    folder.join(if role == NodeRole::Host { "live" } else { "live.device0" })
+}
+
+/// Records one node.
+pub fn tracer(folder: &Path, role: NodeRole, clock: Clock) -> io::Result<Tracer> {
+    let settings = Settings { path: path(folder, role), ring: None, snap: None };
+    Tracer::create(&settings, role, 1 + u64::from(role != NodeRole::Host), clock)
+}
+
+/// The host node, recorded.
+pub fn machine(
+    folder: &Path,
+    clock: Clock,
+    root: pcie::root::Settings,
+    links: Links,
+) -> io::Result<Machine<Switch>> {
+    let (tunnel, max_payload) = (script::tunnel(Role::Host), script::MAX_PAYLOAD);
+    let settings = switch::upstream::Settings { ports: 1, max_payload, p2p: false, tunnel };
+    let switch = Switch::new(settings, links).traced(tracer(folder, NodeRole::Host, clock)?);
+    Machine::new(clock, Poller::new(Waiting::Block)?, root, switch)
+}
+
+/// What came of a run whose device node has closed its trace.
+pub fn run_of(folder: &Path, host: &Machine<Switch>, sent: Vec<Write>, ram: &Ram) -> Run {
+    host.attached().tracer().finish().expect("the trace is written");
+    let counters = host.attached().upstream().tunnel(0).counters();
+    let traces = [NodeRole::Host, NodeRole::Device].map(|role| path(folder, role));
+    let tlps = [counters.tlps_sent, counters.tlps_received];
+    Run::new([&traces[0], &traces[1]], sent, ram, tlps)
 }
 
 const ENDS: [End; 2] = [End::Host, End::Device];
@@ -157,15 +183,9 @@ struct Nodes {
 impl Nodes {
     fn new(folder: &Path, link: PipeConfig) -> io::Result<Self> {
         let clock = Clock::scripted();
-        let poller = || Poller::new(Waiting::Block);
-        let tracer = |name, role, instance| {
-            let settings = Settings { path: folder.join(name), ring: None, snap: None };
-            Tracer::create(&settings, role, instance, clock)
-        };
         let scripts = [Script::new()?, Script::new()?];
         let links = Links::new(&[Address::Scripted(scripts[0].clone())]);
-        let switch = Switch::new(upstream(), links).traced(tracer("live", NodeRole::Host, 1)?);
-        let host = Machine::new(clock, poller()?, script::ROOT, switch)?;
+        let host = machine(folder, clock, script::ROOT, links)?;
         let ram = Rc::new(RefCell::new(Ram::new(script::RAM.0, script::RAM.1)));
         let memory = SlowMemory { memory: RamMemory::new(ram), reads: VecDeque::new() };
         let pending = Pending::default();
@@ -178,14 +198,15 @@ impl Nodes {
             signal: eventfd(1, EventfdFlags::NONBLOCK)?,
         };
         let drive = NvmeDrive::new(controller(), vec![Box::new(media)]).traced(tracer(
-            "live.device0",
+            folder,
             NodeRole::Device,
-            1 << 32,
+            clock,
         )?);
         let listener =
             Incoming::bind(&Address::Scripted(scripts[1].clone()), RawSettings::default())?;
         let settings = script::tunnel(Role::Device);
-        let device = DeviceNode::new(clock, poller()?, listener, settings, drive)?;
+        let device =
+            DeviceNode::new(clock, Poller::new(Waiting::Block)?, listener, settings, drive)?;
         let (pipe, offered) = (Pipe::new(link), [false; 2]);
         let sent = Vec::new();
         Ok(Self { clock, host, memory, device, pending, pipe, scripts, offered, sent })
@@ -278,9 +299,6 @@ pub fn run<T: Future<Output = ()> + 'static>(
         now = nodes.step(now, &mut task)?;
     }
     assert!(task.is_none(), "the software has come to its end");
-    for tracer in [nodes.host.attached().tracer(), nodes.device.attached_mut().tracer()] {
-        tracer.finish()?;
-    }
-    let traces = ["live", "live.device0"].map(|name| folder.join(name));
-    Ok(Run::new([&traces[0], &traces[1]], nodes.sent, &ram.borrow()))
+    nodes.device.attached_mut().tracer().finish()?;
+    Ok(run_of(folder, &nodes.host, nodes.sent, &ram.borrow()))
 }

@@ -5,6 +5,7 @@ mod live;
 mod program;
 mod script;
 mod simulated;
+mod sockets;
 
 use crate::support::folder;
 use farlane::trace::{Item, TraceFile};
@@ -13,6 +14,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::path::Path;
 use wire::Instant;
+use wire::tlp::Class;
 use wire::trace::{LinkState, Record};
 
 /// When, by which end of the link, and what was written.
@@ -25,10 +27,12 @@ struct Run {
     records: BTreeMap<String, Vec<String>>,
     /// Host memory.
     memory: Vec<u8>,
+    /// TLPs that went down and up the link.
+    tlps: [u64; 2],
 }
 
 impl Run {
-    fn new(traces: [&Path; 2], mut sent: Vec<Write>, ram: &Ram) -> Self {
+    fn new(traces: [&Path; 2], mut sent: Vec<Write>, ram: &Ram, tlps: [u64; 2]) -> Self {
         let mut records = BTreeMap::new();
         for (node, path) in ["host", "device"].into_iter().zip(traces) {
             read(node, path, &mut records);
@@ -36,7 +40,7 @@ impl Run {
         let memory = ram.get(script::RAM.0, script::RAM.1).expect("all of it").to_vec();
         // Of the same time, those of the device first.
         sent.sort_by_key(|(at, end, _)| (*at, *end));
-        Self { sent, records, memory }
+        Self { sent, records, memory, tlps }
     }
 }
 
@@ -56,11 +60,22 @@ fn read(node: &str, path: &Path, records: &mut BTreeMap<String, Vec<String>>) {
         let text = match timed.record {
             // Why a link is down, worlds say in their own words.
             Record::Link { state: LinkState::Down(_), .. } => "down".into(),
+            Record::Tlp { bytes, .. } => format!("{:?} {bytes:02x?}", class(bytes)),
             record => format!("{record:02x?}"),
         };
         records.entry(place).or_default().push(text);
     });
     assert_eq!(bad.expect("a trace"), 0, "records that make no sense");
+}
+
+/// The class of a TLP by its first byte, Fmt and Type (PCIe Base 4.0, table
+/// 2-3).
+fn class(bytes: &[u8]) -> Class {
+    match bytes[0] {
+        0x40 | 0x60 | 0x30..=0x37 | 0x70..=0x77 => Class::Posted,
+        0x0a | 0x4a => Class::Completion,
+        _ => Class::NonPosted,
+    }
 }
 
 /// Says where two sequences part.
@@ -95,4 +110,34 @@ fn the_same_script_gives_the_same_run_in_both_shells() {
         assert_same(place, records, &live.records[place]);
     }
     assert!(simulated.memory == live.memory, "host memory differs");
+}
+
+/// Records of TLPs by place, direction and class.
+fn by_class(run: &Run) -> BTreeMap<String, Vec<&str>> {
+    let mut classes: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for (place, records) in run.records.iter().filter(|(place, _)| place.contains("TLPs")) {
+        for record in records {
+            let (class, bytes) = record.split_once(' ').expect("the class stands first");
+            classes.entry(format!("{place} {class}")).or_default().push(bytes);
+        }
+    }
+    classes
+}
+
+/// Media are read back into host memory.
+#[test]
+fn real_sockets_change_neither_the_tlps_of_a_class_nor_memory() {
+    let folder = folder::kept("parity-sockets");
+    let simulated = simulated::run(&folder, script::LINK, |bus, ram| async move {
+        program::sleep_until(&bus, script::BOOT).await;
+        program::one_by_one(bus, ram).await;
+    });
+    let live = sockets::run(&folder, program::one_by_one).expect("it runs");
+    let [first, second] = [&simulated, &live].map(by_class);
+    assert_eq!(first.keys().collect::<Vec<_>>(), second.keys().collect::<Vec<_>>());
+    for (place, records) in &first {
+        assert_same(place, records, &second[place]);
+    }
+    assert!(simulated.memory == live.memory, "host memory differs");
+    assert_eq!(simulated.tlps, live.tlps, "TLPs down and up");
 }

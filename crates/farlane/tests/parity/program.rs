@@ -24,7 +24,8 @@ const COMMANDS: usize = 12;
 pub struct Host {
     bus: Bus,
     ram: Rc<RefCell<Ram>>,
-    /// The port right above the drive.
+    drive: Bdf,
+    /// The port right above it.
     port: Bdf,
     driver: Driver,
     buffers: Vec<u64>,
@@ -39,7 +40,8 @@ impl Host {
         let drive = *nodes.iter().find(|node| node.class == NVME).expect("a drive is there");
         let above = |node: &&&Node| node.children().iter().any(|child| child.bdf == drive.bdf);
         let port = nodes.iter().find(above).expect("below a port").bdf;
-        enumerate::enable_bus_master(&bus, drive.bdf, true).await;
+        let at = drive.bdf;
+        enumerate::enable_bus_master(&bus, at, true).await;
         for vector in 0..=1 {
             enumerate::write_msix_entry(&bus, drive, vector, u32::from(vector), false);
         }
@@ -50,7 +52,7 @@ impl Host {
         let driver = driver.expect("the drive comes up");
         let buffer = || ram.borrow_mut().allocate(DATA, 4096).expect("memory enough");
         let buffers = (0..COMMANDS).map(|_| buffer()).collect();
-        Self { bus, ram, port, driver, buffers }
+        Self { bus, ram, drive: at, port, driver, buffers }
     }
 
     fn submit(&mut self, op: Op, number: usize) {
@@ -113,9 +115,19 @@ async fn pause(bus: &Bus) {
     bus.sleep(Duration::from_ps(step - past)).await;
 }
 
-async fn sleep_until(bus: &Bus, at: Instant) {
+/// Sleeps until a time that is not over.
+pub async fn sleep_until(bus: &Bus, at: Instant) {
     assert!(bus.now() < at, "{} is over", at);
     bus.sleep(at - bus.now()).await;
+}
+
+/// What gives the same TLPs of each class whatever the time: one command after
+/// the other.
+pub async fn one_by_one(bus: Bus, ram: Rc<RefCell<Ram>>) {
+    let mut host = Host::boot(bus, ram, script::POLL).await;
+    host.check(6, 1).await;
+    // Behind the last doorbell.
+    host.bus.config_read(host.drive, 0, 4).await;
 }
 
 /// Bring-up, I/O at both depths, hot resets of the drive's port and of the

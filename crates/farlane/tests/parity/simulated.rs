@@ -96,5 +96,6 @@ pub fn run<T: Future<Output = ()> + 'static>(
     let ram = memory.borrow().clone().expect("the software has come to its end");
     let traces = files.0.borrow().paths(0);
     let sent = std::mem::take(&mut sent.0.borrow_mut().0);
-    Run::new([&traces[0], &traces[1]], sent, &ram.borrow())
+    let tlps = world.report().tunnels.iter().map(|way| way.tlps).collect::<Vec<_>>();
+    Run::new([&traces[0], &traces[1]], sent, &ram.borrow(), [tlps[0], tlps[1]])
 }
