@@ -97,6 +97,9 @@ fn decode(recording: &Recording) -> Vec<Command> {
         idle_interrupts: seen.idle_interrupts,
         resets: seen.resets,
         lost_commands: seen.lost_commands,
+        // The host node may end while it looks at the function that the guest
+        // has just left.
+        unanswered: seen.unanswered.min(1),
         ..Counters::default()
     };
     assert_eq!(seen, good);

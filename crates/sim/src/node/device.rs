@@ -2,7 +2,7 @@
 //! use it above and a PCIe link to its drive below.
 
 use super::port::{self, Port};
-use super::{Context, DriveNode, earliest};
+use super::{Context, earliest};
 use crate::kernel::Component;
 use crate::measure::{Point, Segment};
 use crate::network::Network;
@@ -48,6 +48,8 @@ pub(crate) struct DeviceNode {
     accepted: u64,
     /// The path that carries the link, or did so last.
     current: usize,
+    /// What is below was reset, and does not know it.
+    reset: bool,
 }
 
 /// What a device node works with: transports and streams by tunnel link.
@@ -57,8 +59,7 @@ pub(crate) struct Around<'a> {
     /// What goes down and what comes up.
     pub streams: &'a mut [[Stream; 2]],
     pub link: &'a mut Link,
-    pub drive: &'a mut DriveNode,
-    /// The drive.
+    /// The drive or the switch.
     pub below: Component,
 }
 
@@ -73,7 +74,16 @@ impl DeviceNode {
     /// One that nothing leads to yet.
     pub fn new(settings: Settings, limit: Option<Rate>, group: Option<u16>) -> Self {
         let node = power_on(settings, limit, group);
-        Self { node, settings, limit, group, paths: Vec::new(), accepted: 0, current: 0 }
+        Self {
+            node,
+            settings,
+            limit,
+            group,
+            paths: Vec::new(),
+            accepted: 0,
+            current: 0,
+            reset: false,
+        }
     }
 
     /// A tunnel link leads to it, from the switch `far`.
@@ -137,7 +147,6 @@ impl DeviceNode {
         for link in self.links() {
             around.streams[link].iter_mut().for_each(|stream| stream.clear(context.journeys));
         }
-        around.drive.power_cycle(now);
     }
 
     /// What its end of the link did; yields the number of TLPs that left.
@@ -148,6 +157,11 @@ impl DeviceNode {
         let (point, node) = (Point::TunnelDevice(self.number()), &mut self.node);
         let up = &mut streams[self.paths[self.current].link][1];
         context.account(point, up, || node.poll_report())
+    }
+
+    /// Whether what is below was reset since it was asked last.
+    pub fn take_reset(&mut self) -> bool {
+        std::mem::take(&mut self.reset)
     }
 
     /// It is to belong to another host, of this group.
@@ -218,10 +232,8 @@ impl DeviceNode {
             self.tell_room(at, &mut around, context);
         }
         let timer = self.act(&mut around, context);
-        let Around { transports, link, drive, below, .. } = around;
-        if self.node.function_mut().pass_reset(link, context.journeys) {
-            drive.hot_reset(now);
-        }
+        let Around { transports, link, below, .. } = around;
+        self.reset |= self.node.function_mut().pass_reset(link, context.journeys);
         link.up.set_intake(self.intake(now, &transports[self.link()]));
         for at in [link.down.next_arrival(), link.up.next_credits()].into_iter().flatten() {
             context.kernel.arm_by(below, at);

@@ -95,6 +95,11 @@ impl DriveNode {
         }
     }
 
+    /// Its number among the drives of its host.
+    pub fn number(&self) -> usize {
+        usize::from(self.number)
+    }
+
     /// Its media lose what they hold with their power.
     pub fn is_volatile(&self) -> bool {
         self.volatile

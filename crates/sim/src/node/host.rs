@@ -147,18 +147,21 @@ impl HostNode {
         std::mem::take(&mut self.reset)
     }
 
-    /// The link of downstream port `port` came up, or went down. Whatever is
-    /// behind it masters the bus only when told to.
+    /// A link below came up, or went down, with these drives behind it. Whatever
+    /// is there masters the bus only when told to.
     pub fn link_changed(
         &mut self,
         now: Instant,
-        (port, up, buses): (usize, bool, RangeInclusive<u8>),
+        (up, buses): (bool, RangeInclusive<u8>),
+        drives: impl IntoIterator<Item = usize>,
         tracker: &mut Tracker,
     ) {
         if !up {
             self.node.forget_masters(buses);
         }
-        self.software.link_changed(now, port, up, tracker);
+        for drive in drives {
+            self.software.link_changed(now, drive, up, tracker);
+        }
     }
 
     /// Does what can be done now; yields when to be woken.

@@ -8,7 +8,7 @@ use crate::kernel::{Component, Kernel};
 use crate::measure::{Journeys, Tracker};
 use crate::network::Network;
 use crate::node::{DeviceNode, DriveNode, HostNode, SwitchNode};
-use crate::pcie::Link;
+use crate::pcie::{Link, LinkConfig};
 use crate::transport::{Encapsulation, Pipe, Transport, TransportConfig};
 use crate::workload::Software;
 use switch::tunnel;
@@ -31,6 +31,7 @@ pub(super) fn build(config: &Config) -> Result<World, Error> {
         root_links: Vec::new(),
         switches: Vec::new(),
         switch_hosts: Vec::new(),
+        switch_above: Vec::new(),
         transports: Vec::new(),
         streams: Vec::new(),
         network: Network::default(),
@@ -41,6 +42,7 @@ pub(super) fn build(config: &Config) -> Result<World, Error> {
         device_links: Vec::new(),
         device_switches: Vec::new(),
         device_drives: Vec::new(),
+        device_below: Vec::new(),
         drives: Vec::new(),
         drive_components: Vec::new(),
         drive_above: Vec::new(),
@@ -74,12 +76,14 @@ fn check(config: &Config) -> Result<(), Error> {
         return fail("no host".into());
     }
     for (number, host) in config.hosts.iter().enumerate() {
-        if let Attached::Switch(switch) = &host.attached
-            && !(1..=32).contains(&switch.ports.len())
-        {
-            return fail(format!("host {number}: a switch has 1 to 32 ports"));
-        }
-        if let Attached::Switch(switch) = &host.attached {
+        let switches = match &host.attached {
+            Attached::Switch(switch) => switch.all(),
+            Attached::Direct(_) => Vec::new(),
+        };
+        for switch in switches {
+            if !(1..=32).contains(&switch.transports().count()) {
+                return fail(format!("host {number}: a switch has 1 to 32 ports"));
+            }
             check_ports(config, number, switch)?;
         }
         let last = host.drives().iter().map(|drive| drive.sizes().count()).min().unwrap_or(0);
@@ -116,7 +120,7 @@ fn check(config: &Config) -> Result<(), Error> {
 
 fn check_move(config: &Config, planned: &Move) -> Result<(), &'static str> {
     let port = |[host, port]: [usize; 2]| match config.hosts.get(host).map(|host| &host.attached) {
-        Some(Attached::Switch(switch)) => switch.ports.get(port),
+        Some(Attached::Switch(switch)) if switch.switches.is_empty() => switch.ports.get(port),
         _ => None,
     };
     let ports = "it goes from a port of a host's switch to one of another's";
@@ -156,8 +160,9 @@ fn check_outages(config: &Config) -> Result<(), Error> {
         Attached::Direct(_) => None,
     });
     let hosts: Vec<usize> = switches
-        .flat_map(|switch| &switch.ports)
-        .filter_map(|port| port.transport.stations().map(|([host, _], _)| host))
+        .flat_map(SwitchConfig::all)
+        .flat_map(SwitchConfig::transports)
+        .filter_map(|transport| transport.stations().map(|([host, _], _)| host))
         .collect();
     for (number, outage) in config.outages.iter().enumerate() {
         let fail = |what: &str| Err(Error::Config(format!("outage {number}: {what}")));
@@ -172,9 +177,9 @@ fn check_outages(config: &Config) -> Result<(), Error> {
 }
 
 fn check_ports(config: &Config, host: usize, switch: &SwitchConfig) -> Result<(), Error> {
-    for (number, port) in switch.ports.iter().enumerate() {
+    for (number, transport) in switch.transports().enumerate() {
         let fail = |what: &str| Err(Error::Config(format!("host {host}, port {number}: {what}")));
-        if let Some((stations, priority)) = port.transport.stations() {
+        if let Some((stations, priority)) = transport.stations() {
             let known = |station: &usize| *station < config.network.stations.len();
             if !stations.iter().all(known) || stations[0] == stations[1] {
                 return fail("its stations are two of the network");
@@ -183,11 +188,25 @@ fn check_ports(config: &Config, host: usize, switch: &SwitchConfig) -> Result<()
                 return fail("priority is 0 to 7");
             }
         }
-        if port.transport.at_once() < largest_frame(switch.max_payload) {
+        if transport.at_once() < largest_frame(switch.max_payload) {
             return fail("the transport takes less at once than the largest TLP needs");
         }
     }
     Ok(())
+}
+
+/// Each end of a link greets with a number of its own, as live nodes do:
+/// traces are brought together by it.
+fn settings(config: &SwitchConfig, role: Role, instance: u64) -> tunnel::Settings {
+    tunnel::Settings {
+        max_payload: config.max_payload as u16,
+        keepalive: config.keepalive,
+        loss_limit: config.loss_limit,
+        max_frame: config.max_frame,
+        aggregation: config.aggregation,
+        tlp_overhead: config.encapsulation.tlp,
+        ..tunnel::Settings::new(role, instance)
+    }
 }
 
 impl World {
@@ -208,7 +227,10 @@ impl World {
         let queues = config.workload.queues();
         let (below, switch) = match &config.attached {
             Attached::Direct(drive) => (self.add_drive(number, 0, queues, drive, None), None),
-            Attached::Switch(switch) => self.add_switch(number, queues, switch, moves),
+            Attached::Switch(switch) => {
+                let (component, index) = self.add_switch(number, None, queues, switch, moves);
+                (component, Some(index))
+            }
         };
         let (drives, nsid) = (first..self.drives.len(), config.workload.nsid());
         let patterns =
@@ -254,60 +276,83 @@ impl World {
         component
     }
 
+    /// A switch below a root port, or below the device node of the link
+    /// `above`, with everything below it.
     fn add_switch(
         &mut self,
         host: usize,
+        above: Option<usize>,
         queues: u16,
         config: &SwitchConfig,
         moves: &[Move],
-    ) -> (Component, Option<usize>) {
+    ) -> (Component, usize) {
         let index = self.switches.len();
         let component = self.add(Kind::Switch(index));
-        // Each end of a link greets with a number of its own, as live nodes do:
-        // traces are brought together by it.
-        let settings = |role, instance| tunnel::Settings {
-            max_payload: config.max_payload as u16,
-            keepalive: config.keepalive,
-            loss_limit: config.loss_limit,
-            max_frame: config.max_frame,
-            aggregation: config.aggregation,
-            tlp_overhead: config.encapsulation.tlp,
-            ..tunnel::Settings::new(role, instance)
-        };
         let goes = |planned: &Move| [planned.from[0], planned.to[0]].contains(&host);
         let group = if moves.iter().any(goes) { group_of(host) } else { 0 };
+        let instance = above.map_or(host as u64 + 1, |link| 2 << 32 | link as u64);
         let upstream = switch::upstream::Settings {
-            ports: config.ports.len() as u8,
+            ports: config.transports().count() as u8,
             max_payload: config.max_payload,
             p2p: false,
-            tunnel: tunnel::Settings { group, ..settings(Role::Host, host as u64 + 1) },
+            tunnel: tunnel::Settings { group, ..settings(config, Role::Host, instance) },
         };
-        self.switches.push(SwitchNode::new(upstream, self.transports.len(), config.rate_limit));
+        let first = self.transports.len();
+        self.switches.push(SwitchNode::new(upstream, first, config.rate_limit));
         self.switch_hosts.push(host);
+        self.switch_above.push(above);
         for (number, port) in config.ports.iter().enumerate() {
-            let link = self.transports.len();
-            self.streams.push(Default::default());
-            let end = settings(Role::Device, 1 << 32 | link as u64);
-            let node = DeviceNode::new(end, config.rate_limit, first_group(moves, [host, number]));
-            let device = self.add_device([host, number], node, moves);
-            self.devices[self.device_numbers[link]].lead_here(link, component);
-            let transport =
-                self.transport(&port.transport, link, config.encapsulation, [component, device]);
-            self.transports.push(transport);
-            self.device_components.push(device);
-            self.device_links.push(Link::new(&port.link));
-            self.device_switches.push(index);
-            self.device_drives.push(self.drives.len());
-            self.add_drive(host, number as u16, queues, &port.drive, Some(link));
+            let place = ([host, number], index, component);
+            let link = self.add_link(place, config, (&port.transport, &port.link), moves);
+            let on_host = self.drive_above.iter().filter(|(of, _)| *of == host).count();
+            self.device_drives[link] = Some(self.drives.len());
+            self.device_below[link] =
+                self.add_drive(host, on_host as u16, queues, &port.drive, Some(link));
         }
-        (component, Some(index))
+        for (number, lower) in config.switches.iter().enumerate() {
+            let place = ([host, config.ports.len() + number], index, component);
+            self.add_link(place, config, (&lower.transport, &lower.link), moves);
+        }
+        for (number, lower) in config.switches.iter().enumerate() {
+            let link = first + config.ports.len() + number;
+            let below = self.add_switch(host, Some(link), queues, &lower.switch, moves);
+            self.device_below[link] = below.0;
+        }
+        (component, index)
+    }
+
+    /// A tunnel link of switch `index`, and the device node at its end; what is
+    /// below that one comes later.
+    fn add_link(
+        &mut self,
+        (place, index, switch): ([usize; 2], usize, Component),
+        config: &SwitchConfig,
+        (transport, below): (&TransportConfig, &LinkConfig),
+        moves: &[Move],
+    ) -> usize {
+        let link = self.transports.len();
+        self.streams.push(Default::default());
+        let end = settings(config, Role::Device, 1 << 32 | link as u64);
+        let node = DeviceNode::new(end, config.rate_limit, first_group(moves, place));
+        let device = self.add_device(place, node, moves);
+        self.devices[self.device_numbers[link]].lead_here(link, switch);
+        let transport = self.transport(transport, link, config.encapsulation, [switch, device]);
+        self.transports.push(transport);
+        self.device_components.push(device);
+        self.device_links.push(Link::new(below));
+        self.device_switches.push(index);
+        self.device_drives.push(None);
+        self.device_below.push(device);
+        link
     }
 
     /// The device node that port `place` leads to: `node`, or one that others
     /// lead to as well; it is like that of the host which has it first.
     fn add_device(&mut self, place: [usize; 2], node: DeviceNode, moves: &[Move]) -> Component {
         let (link, first) = (self.device_numbers.len(), origin(moves, place));
-        let known = (0..link).find(|link| origin(moves, self.place_of(*link)) == first);
+        let shared = first_group(moves, place).is_some();
+        let same = |link: &usize| origin(moves, self.place_of(*link)) == first;
+        let known = (0..link).filter(|_| shared).find(same);
         let Some(known) = known else {
             let component = self.add(Kind::Device(self.devices.len()));
             self.device_numbers.push(self.devices.len());

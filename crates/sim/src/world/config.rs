@@ -76,7 +76,7 @@ impl HostConfig {
     pub fn drives(&self) -> Vec<&DriveConfig> {
         match &self.attached {
             Attached::Direct(drive) => vec![drive],
-            Attached::Switch(switch) => switch.ports.iter().map(|port| &port.drive).collect(),
+            Attached::Switch(switch) => switch.drives(),
         }
     }
 }
@@ -109,8 +109,42 @@ pub struct SwitchConfig {
     /// node over its own: bits of frames a second, without the headers of what
     /// carries them.
     pub rate_limit: Option<Rate>,
-    /// Its downstream ports, 1 to 32.
+    /// Its downstream ports with drives.
     pub ports: Vec<PortConfig>,
+    /// Those with further switches, behind the others: a cascade. Together they
+    /// are 1 to 32.
+    pub switches: Vec<LowerConfig>,
+}
+
+impl SwitchConfig {
+    /// The drives behind it, in the order in which enumeration finds them.
+    pub fn drives(&self) -> Vec<&DriveConfig> {
+        let own = self.ports.iter().map(|port| &port.drive);
+        own.chain(self.switches.iter().flat_map(|lower| lower.switch.drives())).collect()
+    }
+
+    /// It and those below.
+    pub(super) fn all(&self) -> Vec<&Self> {
+        let below = self.switches.iter().flat_map(|lower| lower.switch.all());
+        [self].into_iter().chain(below).collect()
+    }
+
+    /// What carries its links, port by port.
+    pub(super) fn transports(&self) -> impl Iterator<Item = &TransportConfig> {
+        let lower = self.switches.iter().map(|lower| &lower.transport);
+        self.ports.iter().map(|port| &port.transport).chain(lower)
+    }
+}
+
+/// A downstream port on a switch node, and the switch there.
+#[derive(Clone, Debug)]
+pub struct LowerConfig {
+    /// How the port and the switch node reach each other.
+    pub transport: TransportConfig,
+    /// The link between the port and the switch.
+    pub link: LinkConfig,
+    /// The switch, without a host of its own.
+    pub switch: SwitchConfig,
 }
 
 /// A downstream port on a device node, and its drive.

@@ -26,7 +26,6 @@ macro_rules! context {
 macro_rules! device {
     ($world:ident, $device:expr) => {{
         let home = $world.device_homes[$device];
-        let drive = $world.device_drives[home];
         let device = &mut $world.devices[$device];
         let host = $world.switch_hosts[$world.device_switches[device.link()]];
         let around = device::Around {
@@ -34,8 +33,7 @@ macro_rules! device {
             network: &mut $world.network,
             streams: &mut $world.streams,
             link: &mut $world.device_links[home],
-            drive: &mut $world.drives[drive],
-            below: $world.drive_components[drive],
+            below: $world.device_below[home],
         };
         (device, around, context!($world, host))
     }};
@@ -61,10 +59,7 @@ impl World {
                 next
             }
             Kind::Switch(switch) => self.run_switch(switch),
-            Kind::Device(device) => {
-                let (device, around, mut context) = device!(self, device);
-                device.run(around, &mut context)
-            }
+            Kind::Device(device) => self.run_device(device),
             Kind::Power(outage) => self.run_power(outage),
             Kind::Move(number) => self.run_move(number),
             Kind::Station(station) => {
@@ -90,15 +85,27 @@ impl World {
         Ok(())
     }
 
-    /// What is below a root port is reset.
+    /// What is below a root port or a device node is reset.
     fn reset_below(&mut self, below: Component) {
         let now = self.kernel.now();
         match self.kinds[below.index()] {
-            Kind::Switch(switch) => self.switches[switch].hot_reset(now),
             Kind::Drive(drive) => self.drives[drive].hot_reset(now),
-            _ => unreachable!("a switch or a drive is below a root port"),
+            Kind::Switch(switch) => {
+                // It has something to send.
+                self.switches[switch].hot_reset(now);
+                self.kernel.arm_by(below, now);
+            }
+            _ => unreachable!("a switch or a drive is below a port"),
         }
-        self.kernel.arm_by(below, now);
+    }
+
+    fn run_device(&mut self, number: usize) -> Option<Instant> {
+        let (device, around, mut context) = device!(self, number);
+        let next = device.run(around, &mut context);
+        if self.devices[number].take_reset() {
+            self.reset_below(self.device_below[self.device_homes[number]]);
+        }
+        next
     }
 
     /// A device node loses its power, or gets it back.
@@ -119,6 +126,8 @@ impl World {
             if self.transports[home].device_station() == Some(station) {
                 let (device, around, mut context) = device!(self, device);
                 device.power_cycle(around, &mut context);
+                let drive = self.device_drives[home].expect("it was checked");
+                self.drives[drive].power_cycle(now);
             }
         }
         until
@@ -135,9 +144,9 @@ impl World {
             return Some(now + LOOK);
         }
         let link = self.link_of(self.moves[number].from);
-        let (device, around, mut context) = device!(self, self.device_numbers[link]);
-        device.move_to(now, group_of(other));
-        let next = device.run(around, &mut context);
+        let device = self.device_numbers[link];
+        self.devices[device].move_to(now, group_of(other));
+        let next = self.run_device(device);
         self.hand_over(number);
         if let Some(next) = next {
             self.kernel.arm_by(self.device_components[link], next);
@@ -145,28 +154,60 @@ impl World {
         None
     }
 
+    /// The drives, as their host numbers them, that are to be looked at when the
+    /// link of a port came up or went down. Nobody brings a lower switch up
+    /// again.
+    fn drives_changed(&self, switch: usize, port: usize, up: bool) -> Vec<usize> {
+        let below = self.device_below[self.switches[switch].first + port];
+        match self.kinds[below.index()] {
+            Kind::Switch(_) if up => Vec::new(),
+            Kind::Switch(lower) => (0..self.switches[lower].links().len())
+                .flat_map(|port| self.drives_changed(lower, port, up))
+                .collect(),
+            _ if self.switch_above[switch].is_none() => vec![port],
+            Kind::Drive(drive) => vec![self.drives[drive].number()],
+            _ => unreachable!("a switch or a drive is below a port"),
+        }
+    }
+
+    /// Whether the links of all switches of a host are up.
+    fn all_up(&self, host: usize) -> bool {
+        let of_host = self.switches.iter().zip(&self.switch_hosts).filter(|(_, of)| **of == host);
+        of_host.into_iter().all(|(switch, _)| switch.up == switch.links().len())
+    }
+
     fn run_switch(&mut self, switch: usize) -> Option<Instant> {
         let host = self.switch_hosts[switch];
         let links = self.switches[switch].links();
-        let count = links.len();
+        let above = self.switch_above[switch];
+        let (link, above) = match above {
+            None => (&mut self.root_links[host], self.places[host].host),
+            Some(link) => (&mut self.device_links[link], self.device_components[link]),
+        };
         let mut around = switch::Around {
             transports: &mut self.transports[links.clone()],
             network: &mut self.network,
             streams: &mut self.streams[links.clone()],
-            link: &mut self.root_links[host],
-            above: self.places[host].host,
+            link,
+            above,
             far: &self.device_components[links],
         };
         let mut context = context!(self, host);
         let next = self.switches[switch].run(&mut around, &mut context);
-        while let Some(change) = self.switches[switch].change() {
+        while let Some((port, up, buses)) = self.switches[switch].change() {
+            if self.switch_above[switch].is_some() {
+                // As in live: a host hears of its own switch's links.
+                continue;
+            }
             let now = self.kernel.now();
             let mut context = context!(self, host);
             self.hosts[host].catch_up(&mut self.root_links[host], &mut context);
-            self.hosts[host].link_changed(now, change, &mut self.trackers[host]);
+            let drives = self.drives_changed(switch, port, up);
+            let tracker = &mut self.trackers[host];
+            self.hosts[host].link_changed(now, (up, buses), drives, tracker);
             self.kernel.arm_by(self.places[host].host, now);
         }
-        if self.switches[switch].up == count && self.hosts[host].software.is_waiting() {
+        if self.hosts[host].software.is_waiting() && self.all_up(host) {
             self.hosts[host].software.boot();
             let component = self.places[host].host;
             self.kernel.arm_by(component, self.kernel.now());

@@ -9,7 +9,9 @@ mod preset;
 mod report;
 
 pub use build::FIRST_PORT;
-pub use config::{Attached, Config, HostConfig, Move, Outage, PortConfig, SwitchConfig};
+pub use config::{
+    Attached, Config, HostConfig, LowerConfig, Move, Outage, PortConfig, SwitchConfig,
+};
 pub use preset::READS_IN_FLIGHT;
 pub use report::{HostReport, LinkReport, Report, TunnelReport};
 
@@ -112,6 +114,8 @@ pub struct World {
     root_links: Vec<Link>,
     switches: Vec<SwitchNode>,
     switch_hosts: Vec<usize>,
+    /// The tunnel link above a switch of a cascade.
+    switch_above: Vec<Option<usize>>,
     /// By tunnel link: transport, the streams down and up, which device node it
     /// leads to, and what would be below if it were the only one.
     transports: Vec<Transport>,
@@ -124,7 +128,9 @@ pub struct World {
     device_components: Vec<Component>,
     device_links: Vec<Link>,
     device_switches: Vec<usize>,
-    device_drives: Vec<usize>,
+    device_drives: Vec<Option<usize>>,
+    /// The drive or the switch.
+    device_below: Vec<Component>,
     drives: Vec<DriveNode>,
     drive_components: Vec<Component>,
     /// Which host a drive belongs to, and the tunnel link above it.

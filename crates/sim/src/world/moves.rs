@@ -52,14 +52,15 @@ impl World {
     /// The drive of the device node that a port leads to.
     fn drive_behind(&self, place: [usize; 2]) -> usize {
         let device = self.device_numbers[self.link_of(place)];
-        self.device_drives[self.device_homes[device]]
+        self.device_drives[self.device_homes[device]].expect("it was checked")
     }
 
     /// The first host has let go and lost the link: the second may have it.
     pub(super) fn hand_over(&mut self, number: usize) {
         let Move { from: [host, port], to, .. } = self.moves[number];
         let drive = self.drive_behind([host, port]);
-        let queues = self.drives[self.device_drives[self.link_of(to)]].queues();
+        let built = self.device_drives[self.link_of(to)].expect("it was checked");
+        let queues = self.drives[built].queues();
         self.drives[drive].taken_by(self.kernel.now(), to[1] as u16, queues);
         self.drive_above[drive].0 = to[0];
         let incarnation = self.drives[drive].incarnation();

@@ -162,6 +162,7 @@ impl SwitchConfig {
             encapsulation: Encapsulation::default(),
             rate_limit: None,
             ports,
+            switches: Vec::new(),
         }
     }
 }

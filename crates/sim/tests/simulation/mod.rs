@@ -1,6 +1,7 @@
 //! Whole simulations: what every plan has to hold.
 
 mod aggregation;
+mod cascade;
 mod hop;
 mod host;
 mod laws;

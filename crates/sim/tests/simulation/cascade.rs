@@ -1,0 +1,145 @@
+//! A switch behind a switch.
+
+use crate::simulation::worlds::*;
+use sim::drive::Timing;
+use sim::ethernet::{Rate, bridge};
+use sim::measure::{Observer, Point};
+use sim::network::NetworkConfig;
+use sim::workload::{Rw, Workload};
+use sim::world::{Attached, LowerConfig, Outage, SwitchConfig};
+use sim::{Config, World};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use wire::{Bdf, Duration, Instant};
+
+/// A drive at the first switch, and two at a second one.
+fn cascade(workload: Workload) -> Config {
+    let mut upper = host(workload.clone(), vec![(pipe(), drive(0, Timing::NULL))]);
+    let ports = (1..3).map(|number| (pipe(), drive(number, Timing::NULL))).collect();
+    let Attached::Switch(lower) = host(workload, ports).attached else { unreachable!("a switch") };
+    let Attached::Switch(switch) = &mut upper.attached else { unreachable!("a switch") };
+    let link = switch.ports[0].link;
+    switch.switches.push(LowerConfig { transport: pipe(), link, switch: lower });
+    config(vec![upper], NetworkConfig::default())
+}
+
+#[test]
+fn a_host_reads_and_writes_through_two_switches() {
+    let plan = cascade(Workload::Fio(fio(Rw::RandRw, 4096, 8)));
+    let report = run(&plan);
+    check(&report);
+    assert!(report.hosts[0].verified > 0);
+    assert_eq!(report.hosts[0].drive_bytes.len(), 3);
+    assert_eq!(run(&plan).digest, report.digest, "the same plan, the same digest");
+    let striped = fio(Rw::RandRead, 12 << 10, 1);
+    let striped = sim::workload::Fio { stripe: 4096, ..striped };
+    let mut world = World::new(&cascade(Workload::Fio(striped))).expect("a valid plan");
+    let report = world.run().expect("it ends");
+    check(&report);
+    let bytes = &report.hosts[0].drive_bytes;
+    assert!(bytes.iter().all(|one| *one == bytes[0] && *one > 0), "{bytes:?}");
+    assert!(world.errors().iter().all(|errors| *errors == pcie::Errors::default()));
+}
+
+/// Ends of links that came up or went down.
+#[derive(Clone, Default)]
+struct Turns(Rc<RefCell<Vec<(Point, bool)>>>);
+
+impl Observer for Turns {
+    fn link(&mut self, _: Instant, point: Point, up: bool) {
+        self.0.borrow_mut().push((point, up));
+    }
+}
+
+#[test]
+fn a_hot_reset_of_the_upper_port_resets_what_is_below_the_lower() {
+    const COMMAND: u16 = 0x04;
+    // First switch at bus 1, its ports at bus 2: below one a drive (3), below the
+    // other the second switch (8), whose ports (9) have drives (10, 15). The
+    // rest is kept for what may be plugged in.
+    const UPPER: Bdf = Bdf::new(2, 1, 0);
+    const BUSES: [(Bdf, u32); 3] = [
+        (Bdf::new(8, 0, 0), 0x13_09_08),
+        (Bdf::new(9, 0, 0), 0x0e_0a_09),
+        (Bdf::new(9, 1, 0), 0x13_0f_09),
+    ];
+    const DRIVES: [Bdf; 3] = [Bdf::new(3, 0, 0), Bdf::new(10, 0, 0), Bdf::new(15, 0, 0)];
+    let gap = Duration::from_ms(100);
+    let workload = Workload::ConfigReads { count: 5, gap };
+    let mut world = World::new(&cascade(workload)).expect("a valid plan");
+    let turns = Turns::default();
+    world.observe(Box::new(turns.clone()));
+    while world.report().hosts[0].latency.count() == 0 {
+        assert!(!world.run_instant().expect("it boots"));
+    }
+    assert_eq!(turns.0.take().len(), 8, "four links, two ends each");
+    let seen = Rc::new(Cell::new([[0; 3]; 2]));
+    let result = seen.clone();
+    world.run_program(0, move |bus| async move {
+        let mut commands = [[0; 3]; 2];
+        for (command, drive) in commands[0].iter_mut().zip(DRIVES) {
+            *command = bus.config_read(drive, COMMAND, 2).await;
+        }
+        bus.config_write(UPPER, 0x3e, 2, 1 << 6).await;
+        bus.sleep(Duration::from_ms(2)).await;
+        bus.config_write(UPPER, 0x3e, 2, 0).await;
+        for (bridge, buses) in BUSES {
+            bus.config_write(bridge, 0x18, 4, buses).await;
+        }
+        for (command, drive) in commands[1].iter_mut().zip(DRIVES) {
+            *command = bus.config_read(drive, COMMAND, 2).await;
+        }
+        result.set(commands);
+    });
+    world.run().expect("it ends");
+    let [before, after] = seen.get();
+    let enabled = |command: u32| command != 0xffff && command & 6 == 6;
+    assert!(before.iter().all(|command| enabled(*command)), "{before:x?}");
+    assert_eq!(after, [before[0], 0, 0], "of the drives behind the second switch alone");
+    assert_eq!(turns.0.take(), [], "links stay up");
+}
+
+#[test]
+fn switches_of_a_cascade_have_ports() {
+    let mut plan = cascade(Workload::ConfigReads { count: 1, gap: Duration::ZERO });
+    let Attached::Switch(switch) = &mut plan.hosts[0].attached else { unreachable!("a switch") };
+    switch.switches[0].switch = SwitchConfig::new(256, Vec::new());
+    let error = World::new(&plan).err().expect("no ports").to_string();
+    assert_eq!(error, "host 0: a switch has 1 to 32 ports");
+}
+
+/// The host's own links stand all the while, as in live.
+#[test]
+fn a_lower_link_that_is_lost_comes_back_by_itself() {
+    const BEHIND: Bdf = Bdf::new(10, 0, 0);
+    let gap = Duration::from_ms(100);
+    let mut plan = cascade(Workload::ConfigReads { count: 25, gap });
+    let Attached::Switch(switch) = &mut plan.hosts[0].attached else { unreachable!("a switch") };
+    switch.switches[0].transport = tcp([0, 1]);
+    switch.switches[0].switch.ports[0].transport = tcp([1, 2]);
+    plan.network = bridged(vec![station(Rate::G1); 3], 1, bridge::Mode::StoreAndForward, None);
+    let ms = |ms| Instant::ZERO + Duration::from_ms(ms);
+    plan.outages = vec![Outage { station: 1, from: ms(100), until: Some(ms(200)) }];
+    let error = World::new(&plan).err().expect("a switch node").to_string();
+    assert_eq!(error, "outage 0: its station is a device node's");
+    plan.outages[0].station = 2;
+    let mut world = World::new(&plan).expect("a valid plan");
+    let turns = Turns::default();
+    world.observe(Box::new(turns.clone()));
+    let seen = Rc::new(RefCell::new(Vec::new()));
+    let result = seen.clone();
+    world.run_program(0, move |bus| async move {
+        for pause in [80, 40, 1_500] {
+            bus.sleep(Duration::from_ms(pause)).await;
+            let gone = bus.config_read(BEHIND, 0, 4).await == u32::MAX;
+            result.borrow_mut().push(gone);
+        }
+    });
+    world.run().expect("it ends");
+    assert_eq!(seen.take(), [false, true, false], "gone, and back");
+    let lower = |(point, _): &(Point, bool)| *point == Point::TunnelHost(2);
+    let host = turns.0.take();
+    assert_eq!(host.iter().filter(|turn| lower(turn)).count(), 3, "up, down, up: {host:?}");
+    let own = |(point, _): &&(Point, bool)| matches!(point, Point::TunnelHost(0 | 1));
+    assert!(host.iter().filter(own).all(|(_, up)| *up), "{host:?}");
+}
