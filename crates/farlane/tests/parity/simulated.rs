@@ -12,7 +12,7 @@ use sim::transport::{PipeConfig, TransportConfig};
 use sim::workload::Workload;
 use sim::world::{Attached, PortConfig, SwitchConfig};
 use sim::{Config, World};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::rc::Rc;
 use wire::{Duration, Instant};
@@ -82,18 +82,18 @@ pub fn run<T: Future<Output = ()> + 'static>(
     let files = Shared::new(TraceFiles::create(&config, &folder.join("sim")).expect("files"));
     let sent = Shared::new(Sent::default());
     world.observe(Box::new(All(vec![Box::new(files.clone()), Box::new(sent.clone())])));
-    let memory = Rc::new(RefCell::new(None));
-    let kept = memory.clone();
-    world.run_program(0, move |bus, ram| {
-        let software = software(bus, ram.clone());
+    let (ram, ended) = (world.memory(0), Rc::new(Cell::new(false)));
+    let (memory, end) = (ram.clone(), ended.clone());
+    world.run_program(0, |bus| {
+        let software = software(bus, memory);
         async move {
             software.await;
-            *kept.borrow_mut() = Some(ram);
+            end.set(true);
         }
     });
     assert!(!world.run_until(script::END).expect("it runs"), "an idle workload has no end");
     files.0.borrow_mut().finish().expect("files");
-    let ram = memory.borrow().clone().expect("the software has come to its end");
+    assert!(ended.get(), "the software has come to its end");
     let traces = files.0.borrow().paths(0);
     let sent = std::mem::take(&mut sent.0.borrow_mut().0);
     let tlps = world.report().tunnels.iter().map(|way| way.tlps).collect::<Vec<_>>();

@@ -132,14 +132,15 @@ impl HostNode {
         self.node.root().errors()
     }
 
-    /// Runs something beside the workload, on a bus of its own and with the
-    /// memory.
-    pub fn run_program<T: Future<Output = ()> + 'static>(
-        &mut self,
-        work: impl FnOnce(Bus, Rc<RefCell<Ram>>) -> T,
-    ) {
+    /// Its memory.
+    pub fn memory(&self) -> Rc<RefCell<Ram>> {
+        self.ram.clone()
+    }
+
+    /// Runs something beside the workload, on a bus of its own.
+    pub fn run_program<T: Future<Output = ()> + 'static>(&mut self, work: impl FnOnce(Bus) -> T) {
         let bus = self.buses.new_bus();
-        self.programs.push(Task::new(&bus, work(bus.clone(), self.ram.clone())));
+        self.programs.push(Task::new(&bus, work(bus.clone())));
     }
 
     /// Whether the root port reset what is below since it was asked last.

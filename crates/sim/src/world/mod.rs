@@ -154,12 +154,17 @@ impl World {
         self.observer = Some(observer);
     }
 
+    /// The memory of a host, for its programs.
+    pub fn memory(&self, host: usize) -> Rc<RefCell<Ram>> {
+        self.hosts[host].memory()
+    }
+
     /// Runs a program on a host beside its workload: what it is handed is a bus
-    /// of its own, and the host's memory. Nobody waits for its end.
+    /// of its own. Nobody waits for its end.
     pub fn run_program<T: Future<Output = ()> + 'static>(
         &mut self,
         host: usize,
-        program: impl FnOnce(Bus, Rc<RefCell<Ram>>) -> T,
+        program: impl FnOnce(Bus) -> T,
     ) {
         self.hosts[host].run_program(program);
         self.kernel.arm_by(self.places[host].host, self.kernel.now());

@@ -33,7 +33,7 @@ fn slow(like: fn(Workload) -> Config) -> World {
 fn around_a_reset(mut world: World, drive: Bdf, buses: &'static [(Bdf, u32)]) -> [u32; 2] {
     let seen = Rc::new(Cell::new([0; 2]));
     let result = seen.clone();
-    world.run_program(0, move |bus, _| async move {
+    world.run_program(0, move |bus| async move {
         let before = bus.config_read(drive, COMMAND, 2).await;
         bus.config_write(ROOT_PORT, BRIDGE_CONTROL, 2, SECONDARY_BUS_RESET).await;
         bus.sleep(Duration::from_ms(2)).await;
@@ -77,7 +77,7 @@ fn interrupt_wires_reach_software() {
         }
         let over = Rc::new(Cell::new(false));
         let result = over.clone();
-        world.run_program(0, move |bus, _| async move {
+        world.run_program(0, move |bus| async move {
             // Capabilities: MSI-X is number 0x11.
             let mut at = bus.config_read(drive, 0x34, 1).await as u16;
             while bus.config_read(drive, at, 1).await != 0x11 {
