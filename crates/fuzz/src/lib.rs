@@ -9,8 +9,8 @@ mod raw;
 pub mod seeds;
 mod tlp;
 mod trace;
-#[allow(dead_code, missing_docs, reason = "the tests of the switch use the rest of it")]
-#[path = "../../switch/tests/fabric/world/mod.rs"]
+#[allow(dead_code, missing_docs, unused_imports, reason = "the tests of `node` use the rest of it")]
+#[path = "../../node/tests/fabric/world/mod.rs"]
 mod world;
 
 /// Names and functions of the targets, and for each a test of its corpus.

@@ -17,8 +17,6 @@ pub mod host;
 pub mod links;
 pub mod path;
 pub mod switch;
-#[cfg(test)]
-mod world;
 
 pub use device::DeviceNode;
 pub use host::HostNode;

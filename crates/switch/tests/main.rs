@@ -2,4 +2,3 @@
 
 mod aggregation;
 mod carrier;
-mod fabric;

@@ -166,15 +166,6 @@ impl Analyser {
         self.shared.next_event()
     }
 
-    /// The next finished command; other events on the way are dropped.
-    pub fn next_command(&mut self) -> Option<Command> {
-        loop {
-            if let Event::Command(command) = self.next_event()? {
-                return Some(*command);
-            }
-        }
-    }
-
     /// Everything below was reset, which no TLP tells: a hot reset or a new
     /// connection of the tunnel.
     pub fn link_reset(&mut self) {

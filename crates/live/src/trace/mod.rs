@@ -148,11 +148,6 @@ impl Tracer {
         Some(now.as_ns() | ECHO_MARK)
     }
 
-    /// Whether an echo was the tracer's.
-    pub fn is_mine(&self, number: u64) -> bool {
-        self.0.is_some() && number & ECHO_MARK != 0
-    }
-
     /// Closes the file; later records go nowhere.
     ///
     /// # Errors

@@ -1,8 +1,5 @@
 //! A switch with the life of its links.
 
-#[cfg(test)]
-mod tests;
-
 use crate::links::{CONNECTING, FRAME, Link, LinkEvent, Path};
 use crate::path;
 use ::switch::congestion::Rate;

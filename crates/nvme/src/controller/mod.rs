@@ -207,11 +207,6 @@ impl Controller {
         !self.held.is_empty() || self.endpoint.waits_for_link()
     }
 
-    /// Whether CSTS.RDY is set.
-    pub fn is_ready(&self) -> bool {
-        self.registers.status.ready
-    }
-
     /// Whether CSTS.CFS is set.
     pub fn is_fatal(&self) -> bool {
         self.registers.status.fatal

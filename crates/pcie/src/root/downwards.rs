@@ -128,11 +128,6 @@ impl RootComplex {
         self.outputs.push_back(Output::HotReset);
     }
 
-    /// Declares a function reset: it is no bus master any more.
-    pub fn forget_master(&mut self, function: Bdf) {
-        self.masters.remove(&function);
-    }
-
     /// Declares everything on `buses` reset or gone.
     pub fn forget_masters(&mut self, buses: RangeInclusive<u8>) {
         self.masters.retain(|function, _| !buses.contains(&function.bus()));

@@ -42,6 +42,19 @@ impl Link {
         Self { ends, outputs: Default::default(), now: Instant::ZERO }
     }
 
+    /// Greetings have been exchanged, whatever came of them.
+    fn joined(change: impl Fn(&mut Settings)) -> Self {
+        let mut link = Self::new(change);
+        link.connect();
+        link.settle(1000);
+        link
+    }
+
+    /// What an end wants next; its bytes are lost.
+    fn poll(&mut self, end: usize) -> Output {
+        self.ends[end].poll(self.now, &mut BytesMut::new())
+    }
+
     fn connect(&mut self) {
         for end in &mut self.ends {
             end.handle(self.now, Input::Connected);
@@ -77,9 +90,7 @@ impl Link {
     }
 
     fn up() -> Self {
-        let mut link = Self::new(|_| {});
-        link.connect();
-        link.settle(1000);
+        let mut link = Self::joined(|_| {});
         assert!(link.ends.iter().all(Tunnel::is_up));
         link.outputs = Default::default();
         link
@@ -119,9 +130,9 @@ fn nothing_leaves_before_the_network_can_take_it() {
     let mut link = Link::up();
     link.ends[0].handle(link.now, Input::CanTransmit { bytes: 0 });
     link.ends[0].push(write(1, 64));
-    assert!(matches!(link.ends[0].poll(link.now, &mut BytesMut::new()), Output::Timeout(_)));
+    assert!(matches!(link.poll(0), Output::Timeout(_)));
     link.ends[0].handle(link.now, Input::CanTransmit { bytes: 100 });
-    assert!(matches!(link.ends[0].poll(link.now, &mut BytesMut::new()), Output::Transmit(88)));
+    assert!(matches!(link.poll(0), Output::Transmit(88)));
 }
 
 #[test]
@@ -147,9 +158,7 @@ fn frames_go_behind_what_is_in_the_buffer() {
 
 #[test]
 fn credits_stop_the_sender_and_consumption_lets_it_go_on() {
-    let mut link = Link::new(|s| s.window[0] = Grant { headers: 4, data: 1000 });
-    link.connect();
-    link.settle(1000);
+    let mut link = Link::joined(|s| s.window[0] = Grant { headers: 4, data: 1000 });
     (0..10).for_each(|i| link.ends[0].push(write(i, 64)));
     link.settle(1000);
     assert_eq!(link.ends[1].counters().tlps_received, 4);
@@ -163,9 +172,7 @@ fn credits_stop_the_sender_and_consumption_lets_it_go_on() {
 
 #[test]
 fn a_sender_without_credits_loses_the_link() {
-    let mut link = Link::new(|s| s.window[0] = Grant { headers: 4, data: 1000 });
-    link.connect();
-    link.settle(1000);
+    let mut link = Link::joined(|s| s.window[0] = Grant { headers: 4, data: 1000 });
     link.ends[0].session.queue.grant([Grant { headers: 2000, data: 100_000 }; 3]);
     (0..10).for_each(|i| link.ends[0].push(write(i, 64)));
     link.settle(1000);
@@ -200,7 +207,7 @@ fn packets_do_not_overtake_a_reset_that_finds_no_room() {
     link.ends[0].push(write(1, 4));
     // Room for a TLP frame and for the reset, not for the echo before it.
     link.ends[0].handle(link.now, Input::CanTransmit { bytes: 28 - 9 });
-    assert!(matches!(link.ends[0].poll(link.now, &mut BytesMut::new()), Output::Timeout(_)));
+    assert!(matches!(link.poll(0), Output::Timeout(_)));
     link.settle(1000);
     link.ends[1].reset_done();
     assert_eq!(link.ends[1].pop(Ready::ALL), Some(write(1, 4)));
@@ -221,10 +228,7 @@ fn a_stream_without_room_does_not_make_the_timer_spin() {
 fn a_closed_link_keeps_nothing_of_what_still_comes() {
     let mut link = Link::up();
     link.ends[1].handle(link.now, Input::Received(Bytes::from_static(&[0xff; 12])));
-    assert!(matches!(
-        link.ends[1].poll(link.now, &mut BytesMut::new()),
-        Output::Down(Cause::Frame(_))
-    ));
+    assert!(matches!(link.poll(1), Output::Down(Cause::Frame(_))));
     for _ in 0..100 {
         link.ends[1].handle(link.now, Input::Received(Bytes::from_static(&[0xff; 1000])));
     }
@@ -233,9 +237,7 @@ fn a_closed_link_keeps_nothing_of_what_still_comes() {
 
 #[test]
 fn small_windows_never_starve_a_large_packet() {
-    let mut link = Link::new(|s| s.window[0] = Grant { headers: 100, data: 256 });
-    link.connect();
-    link.settle(1000);
+    let mut link = Link::joined(|s| s.window[0] = Grant { headers: 100, data: 256 });
     // Less than a quarter of the window, and then a packet that needs it all.
     for length in [64, 4096, 16, 4096] {
         link.ends[0].push(write(3, length));
@@ -247,9 +249,7 @@ fn small_windows_never_starve_a_large_packet() {
 
 #[test]
 fn windows_that_no_packet_fits_are_refused() {
-    let mut link = Link::new(|s| s.window[2] = Grant { headers: 100, data: 255 });
-    link.connect();
-    link.settle(1000);
+    let link = Link::joined(|s| s.window[2] = Grant { headers: 100, data: 255 });
     assert!(matches!(link.down_cause(1), Some(Cause::Violation(_))));
 }
 
@@ -304,14 +304,12 @@ fn answers_that_nobody_reads_are_bounded() {
     link.ends[1].handle(link.now, Input::CanTransmit { bytes: 0 });
     for number in 1..1000 {
         link.ends[1].handle(link.now, Input::Received(frame(Control::Reset(number))));
-        assert_eq!(link.ends[1].poll(link.now, &mut BytesMut::new()), Output::Reset);
+        assert_eq!(link.poll(1), Output::Reset);
         link.ends[1].reset_done();
     }
     assert_eq!(link.ends[1].session.control, [Control::ResetDone(999)]);
     // Credits that wait are as good as those before them.
-    let mut link = Link::new(|s| s.window[0] = Grant { headers: 4, data: 1000 });
-    link.connect();
-    link.settle(1000);
+    let mut link = Link::joined(|s| s.window[0] = Grant { headers: 4, data: 1000 });
     for _ in 0..100 {
         link.ends[0].push(write(1, 64));
         link.ends[0].handle(link.now, Input::CanTransmit { bytes: 1000 });
@@ -321,7 +319,7 @@ fn answers_that_nobody_reads_are_bounded() {
         link.ends[1].handle(link.now, Input::Received(bytes.freeze()));
         link.ends[1].handle(link.now, Input::CanTransmit { bytes: 0 });
         assert!(link.ends[1].pop(Ready::ALL).is_some());
-        assert!(matches!(link.ends[1].poll(link.now, &mut BytesMut::new()), Output::Timeout(_)));
+        assert!(matches!(link.poll(1), Output::Timeout(_)));
         assert!(link.ends[1].session.control.len() <= 1, "{:?}", link.ends[1].session.control);
         // The host believes what it was told by other means.
         let limits = [Grant { headers: 1 << 20, data: 1 << 20 }; 3];
@@ -354,9 +352,7 @@ fn counters_go_on_over_connections() {
 
 #[test]
 fn a_host_says_its_group() {
-    let mut link = Link::new(|settings| settings.group = 9);
-    link.connect();
-    link.settle(1000);
+    let link = Link::joined(|settings| settings.group = 9);
     assert!(matches!(link.outputs[1][..], [Output::Up(Hello { group: 9, .. })]));
     assert!(matches!(link.outputs[0][..], [Output::Up(Hello { group: 0, .. })]));
 }

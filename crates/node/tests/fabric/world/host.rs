@@ -2,44 +2,33 @@
 
 use super::{Fabric, Happened, RAM};
 use bytes::Bytes;
+use node::host::{Input, Output};
 use pcie::enumerate::{self, Hierarchy, Node};
-use pcie::root::{self, ReadToken};
-use pcie::software::{Request, RequestId, Task};
+use pcie::root::ReadToken;
+use pcie::software::Task;
 use wire::{Duration, Instant};
 
-/// In the names of requests of the other bus.
-const OTHER: RequestId = 1 << 63;
+/// Reads of host memory with their answers, and when these are due.
+pub type Reads = Vec<(Instant, ReadToken, Option<Bytes>)>;
 
-/// What the host waits for.
-#[derive(Default)]
-pub struct Host {
-    sleepers: Vec<(Instant, RequestId)>,
-    reads: Vec<(Instant, ReadToken, Option<Bytes>)>,
-}
-
-impl Host {
-    pub fn next(&self, stuck: bool) -> Option<Instant> {
-        let sleepers = self.sleepers.iter().map(|(at, _)| *at);
-        let reads = self.reads.iter().map(|(at, ..)| *at).filter(|_| !stuck);
-        sleepers.chain(reads).min()
-    }
+/// Where BAR 0 of an endpoint lies.
+pub fn bar(node: &Node) -> u64 {
+    node.bar(0).unwrap().address
 }
 
 impl Fabric {
+    /// When host memory answers the next read.
+    pub(super) fn memory_timer(&self) -> Option<Instant> {
+        self.reads.iter().map(|(at, ..)| *at).filter(|_| !self.stuck_memory).min()
+    }
+
     /// Starts what software asked for; wakes who has slept enough.
     pub(super) fn host_requests(&mut self) -> bool {
-        let mut moved = false;
-        for (bus, name) in [(&self.bus, 0), (&self.other, OTHER)] {
-            while let Some((id, request)) = bus.next_taken(|it| self.root.takes(it, &self.top)) {
-                match request {
-                    Request::Sleep(span) => self.host.sleepers.push((self.now + span, id)),
-                    _ => self.root.handle(self.now, root::Input::Request(id | name, request)),
-                }
-                moved = true;
-            }
-        }
-        for (_, id) in self.host.sleepers.extract_if(.., |(at, _)| *at <= self.now) {
-            self.bus.answer(id, 0);
+        let mut moved = self.buses.wake(self.now);
+        while let Some((id, request)) =
+            self.buses.next_request(self.now, |request| self.host.takes(request))
+        {
+            self.host.handle(self.now, Input::Request(id, request));
             moved = true;
         }
         moved
@@ -50,44 +39,39 @@ impl Fabric {
         if self.stuck_memory {
             return false;
         }
-        let due: Vec<_> = self.host.reads.extract_if(.., |(at, ..)| *at <= self.now).collect();
+        let due: Vec<_> = self.reads.extract_if(.., |(at, ..)| *at <= self.now).collect();
         let moved = !due.is_empty();
         for (_, token, data) in due {
-            self.root.handle(self.now, root::Input::HostData(token, data));
+            self.host.handle(self.now, Input::HostData(token, data));
         }
         moved
     }
 
-    pub(super) fn host_output(&mut self, output: root::Output) {
+    pub(super) fn host_output(&mut self, output: Output) {
         match output {
-            root::Output::Answer(id, value) => {
-                let bus = if id & OTHER == 0 { &self.bus } else { &self.other };
-                bus.answer(id & !OTHER, value.unwrap_or(u64::MAX));
-            }
-            root::Output::HostRead { requester, .. } if self.unanswered == Some(requester) => {}
-            root::Output::HostRead { token, address, length, .. } => {
+            Output::Answer(id, value) => self.buses.answer(id, value),
+            Output::HostRead { requester, .. } if self.unanswered == Some(requester) => {}
+            Output::HostRead { token, address, length, .. } => {
                 let data = self.ram.get(address, length).map(Bytes::copy_from_slice);
                 if data.is_none() {
                     self.happened.push(Happened::Refused(address));
                 }
                 let late = if self.slow_memory { self.rng.below(20_000) } else { 0 };
                 let at = self.now + Duration::from_ns(late);
-                self.host.reads.push((at, token, data));
+                self.reads.push((at, token, data));
             }
-            root::Output::HostWrite { address, data, .. } => {
+            Output::HostWrite { address, data, .. } => {
                 match self.ram.get_mut(address, data.len()) {
                     Some(place) => place.copy_from_slice(&data),
                     None => self.happened.push(Happened::Refused(address)),
                 }
                 self.happened.push(Happened::Written(address, data));
             }
-            root::Output::Interrupt { requester, data } => {
+            Output::Interrupt { requester, data } => {
                 self.happened.push(Happened::Interrupt(requester, data));
             }
-            root::Output::Wire { wire, level } => self.happened.push(Happened::Wire(wire, level)),
-            root::Output::Tlp(_) | root::Output::HotReset | root::Output::Timeout(_) => {
-                unreachable!("handled before")
-            }
+            Output::Wire { wire, level } => self.happened.push(Happened::Wire(wire, level)),
+            Output::Timeout(_) => unreachable!("the caller's"),
         }
     }
 
@@ -123,6 +107,34 @@ impl Fabric {
     pub fn enumerate_with(&mut self, settings: enumerate::Settings) -> Hierarchy {
         let bus = self.bus.clone();
         self.run(enumerate::enumerate(bus, settings)).expect("enough of everything")
+    }
+
+    /// Looks below a port whose link came up.
+    pub fn enumerate_below(
+        &mut self,
+        port: &Node,
+        settings: enumerate::Settings,
+        payload: usize,
+    ) -> Result<Vec<Node>, enumerate::Error> {
+        let (bus, port) = (self.bus.clone(), port.clone());
+        self.run(async move { enumerate::enumerate_below(bus, port, settings, payload).await })
+    }
+
+    /// Programs the BARs of a function that was reset.
+    pub fn program(&mut self, node: &Node) {
+        let (bus, node) = (self.bus.clone(), node.clone());
+        self.run(async move {
+            enumerate::program(&bus, &node, &enumerate::Settings::default()).await;
+        });
+    }
+
+    /// Enumerates, enables every endpoint, and forgets what happened; yields
+    /// the endpoints.
+    pub fn ready(&mut self) -> Vec<Node> {
+        let nodes: Vec<Node> = self.enumerate().endpoints().into_iter().cloned().collect();
+        nodes.iter().for_each(|node| self.enable(node, 1));
+        self.happened.clear();
+        nodes
     }
 
     /// Lets an endpoint master the bus and signal vector 0 with `data`.

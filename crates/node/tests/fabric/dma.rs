@@ -1,11 +1,7 @@
 //! Copies through the whole fabric, byte by byte.
 
-use crate::fabric::world::build::Plan;
-use crate::fabric::world::device::Device;
-use crate::fabric::world::link::Shape;
-use crate::fabric::world::rng::Rng;
-use crate::fabric::world::{Fabric, Happened, Parent, RAM};
-use pcie::dma_test::{self, DmaTest};
+use crate::fabric::world::{Fabric, Happened, Plan, RAM, Rng, Shape, bar, dma_with};
+use pcie::dma_test;
 use pcie::enumerate;
 
 /// Copies random ranges of host memory and compares all of it.
@@ -39,11 +35,8 @@ fn data_survives_every_payload_and_request_size() {
     ] {
         let mut plan = Plan { shape: Shape::ROUGH, ..Plan::default() };
         plan.root.completion_size = completion;
-        let mut fabric = plan.build(1);
         let device = dma_test::Settings { max_payload: supported, ..Default::default() };
-        let device = Device::Dma(Box::new(DmaTest::new(device)));
-        plan.add(&mut fabric, Parent::Top, 0, device);
-        fabric.connect_all();
+        let mut fabric = plan.with([dma_with(device)]);
         let hierarchy = fabric.enumerate_with(enumerate::Settings {
             max_payload: wanted,
             max_read_request: request,
@@ -52,10 +45,10 @@ fn data_survives_every_payload_and_request_size() {
         let node = hierarchy.endpoints()[0].clone();
         assert_eq!(node.max_payload, supported.min(wanted));
         fabric.enable(&node, 7);
-        let found = fabric.root.errors().total();
+        let found = fabric.root().errors().total();
         fabric.links[0].up.tapped = Some(Vec::new());
         fabric.links[0].down.tapped = Some(Vec::new());
-        copies(&mut fabric, node.bar(0).unwrap().address, 5, 20);
+        copies(&mut fabric, bar(&node), 5, 20);
         for pipe in [&fabric.links[0].up, &fabric.links[0].down] {
             for tlp in crate::fabric::tap::tlps(pipe.tapped.as_ref().unwrap()) {
                 assert!(tlp.data.len() <= node.max_payload, "{tlp:?}");
@@ -65,17 +58,16 @@ fn data_survives_every_payload_and_request_size() {
             }
         }
         assert_eq!(fabric.count(|h| *h == Happened::Interrupt(node.bdf, 7)), 20);
-        assert_eq!(fabric.root.errors().total(), found);
+        assert_eq!(fabric.root().errors().total(), found);
     }
 }
 
 #[test]
 fn completions_of_slow_memory_come_in_any_order() {
     let mut fabric = Plan { shape: Shape::ROUGH, seed: 3, ..Plan::default() }.with_devices(1);
-    let node = fabric.enumerate().endpoints()[0].clone();
-    fabric.enable(&node, 1);
+    let node = fabric.ready().remove(0);
     fabric.slow_memory = true;
-    copies(&mut fabric, node.bar(0).unwrap().address, 6, 40);
+    copies(&mut fabric, bar(&node), 6, 40);
     assert_eq!(fabric.dma(0).endpoint().errors().total(), 0);
 }
 
@@ -89,7 +81,7 @@ fn four_devices_copy_at_once() {
     for (i, node) in (0u64..).zip(&nodes) {
         fabric.enable(node, i as u32);
         let to = RAM + 0x10_0000 + i * 0x4_0000 + i;
-        let bar = node.bar(0).unwrap().address;
+        let bar = bar(node);
         dma_test::driver::start_copy(&fabric.bus, bar, RAM + 1, to, 100_000);
     }
     fabric.pass(wire::Duration::from_ms(100));
@@ -103,12 +95,12 @@ fn four_devices_copy_at_once() {
 fn the_cascade_carries_dma() {
     let mut fabric = Plan { shape: Shape::ROUGH, ..Plan::default() }.cascade();
     let hierarchy = fabric.enumerate();
-    let found = fabric.root.errors().total();
+    let found = fabric.root().errors().total();
     for node in hierarchy.endpoints() {
         fabric.enable(node, 1);
-        copies(&mut fabric, node.bar(0).unwrap().address, node.bdf.bits().into(), 10);
+        copies(&mut fabric, bar(node), node.bdf.bits().into(), 10);
     }
-    assert_eq!(fabric.root.errors().total(), found);
+    assert_eq!(fabric.root().errors().total(), found);
 }
 
 #[test]
@@ -123,22 +115,16 @@ fn small_windows_of_credits_carry_everything() {
         ..Plan::default()
     };
     let mut fabric = plan.with_devices(1);
-    let node = fabric.enumerate().endpoints()[0].clone();
-    fabric.enable(&node, 1);
-    copies(&mut fabric, node.bar(0).unwrap().address, 8, 20);
+    let node = fabric.ready().remove(0);
+    copies(&mut fabric, bar(&node), 8, 20);
 }
 
 #[test]
 fn different_read_sizes_of_the_device_itself() {
     for (read_request, reads_in_flight) in [(128, 1), (256, 2), (4096, 1024)] {
-        let plan = Plan::default();
-        let mut fabric = plan.build(1);
         let settings = dma_test::Settings { read_request, reads_in_flight, ..Default::default() };
-        let device = Device::Dma(Box::new(DmaTest::new(settings)));
-        plan.add(&mut fabric, Parent::Top, 0, device);
-        fabric.connect_all();
-        let node = fabric.enumerate().endpoints()[0].clone();
-        fabric.enable(&node, 1);
-        copies(&mut fabric, node.bar(0).unwrap().address, 9, 10);
+        let mut fabric = Plan::default().with([dma_with(settings)]);
+        let node = fabric.ready().remove(0);
+        copies(&mut fabric, bar(&node), 9, 10);
     }
 }

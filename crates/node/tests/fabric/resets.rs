@@ -1,21 +1,13 @@
 //! Resets of every kind, and links that go and come.
 
-use crate::fabric::world::build::{Plan, dma};
-use crate::fabric::world::device::Device;
-use crate::fabric::world::link::Shape;
-use crate::fabric::world::rng::Rng;
-use crate::fabric::world::{Fabric, Happened, Parent, RAM};
-use pcie::dma_test::{DmaTest, MAGIC, register};
+use crate::fabric::world::{Device, Fabric, Happened, Parent, Plan, RAM, Rng, Shape, bar, dma};
+use pcie::dma_test::{MAGIC, register};
 use pcie::enumerate::{self, Hierarchy, Node, Settings};
 use pcie::root::ROOT_PORT;
 use switch::tunnel::Cause;
 use wire::{Bdf, Duration};
 
 const MARK: u64 = 0x1122_3344;
-
-fn bar(node: &Node) -> u64 {
-    node.bar(0).unwrap().address
-}
 
 fn endpoints(hierarchy: &Hierarchy) -> Vec<Node> {
     hierarchy.endpoints().into_iter().cloned().collect()
@@ -84,10 +76,9 @@ fn hot_reset_through_every_bridge_reaches_what_is_below_and_nothing_else() {
             let value = fabric.read(bar(node), 4);
             assert_eq!(value, if kept { MAGIC.into() } else { 0xffff_ffff }, "{}", node.bdf);
         }
-        let again = fabric.enumerate();
-        assert_eq!(again.endpoints().len(), 3);
-        for node in endpoints(&again) {
-            fabric.enable(&node, 1);
+        let again = fabric.ready();
+        assert_eq!(again.len(), 3);
+        for node in again {
             works(&mut fabric, &node);
         }
     }
@@ -103,9 +94,8 @@ fn software_programs_a_function_again_after_its_reset() {
     fabric.set_config(node.bdf, control, 2, before | 1 << 15);
     assert_eq!(kept(&fabric), [true, false, true]);
     assert_eq!(fabric.read(bar(&node), 4), 0xffff_ffff);
-    let (bus, copy) = (fabric.bus.clone(), node.clone());
-    fabric.run(async move { enumerate::program(&bus, &copy, &Settings::default()).await });
-    fabric.root.forget_master(node.bdf);
+    fabric.program(&node);
+    fabric.host.forget_masters(node.bdf.bus()..=node.bdf.bus());
     fabric.enable(&node, 1);
     works(&mut fabric, &node);
     assert_eq!(fabric.config(node.bdf, control, 2) & 7 << 5, before & 7 << 5, "MPS is kept");
@@ -114,9 +104,7 @@ fn software_programs_a_function_again_after_its_reset() {
 #[test]
 fn a_reset_amid_copies_forgets_them_and_no_other_link_notices() {
     let mut fabric = Plan { shape: Shape::ROUGH, ..Plan::default() }.with_devices(2);
-    let hierarchy = fabric.enumerate();
-    let nodes = endpoints(&hierarchy);
-    nodes.iter().for_each(|node| fabric.enable(node, 1));
+    let nodes = fabric.ready();
     for round in 0..20u64 {
         for (i, node) in (0u64..).zip(&nodes) {
             let to = RAM + 0x10_0000 * (i + 1);
@@ -133,8 +121,7 @@ fn a_reset_amid_copies_forgets_them_and_no_other_link_notices() {
             !matches!(h, Happened::Written(at, _) if (RAM + 0x10_0000..RAM + 0x20_0000).contains(at))
         });
         assert!(nothing_of_the_first, "round {round}: written after the reset");
-        let (bus, node) = (fabric.bus.clone(), nodes[0].clone());
-        fabric.run(async move { enumerate::program(&bus, &node, &Settings::default()).await });
+        fabric.program(&nodes[0]);
         fabric.enable(&nodes[0], 1);
         works(&mut fabric, &nodes[0]);
     }
@@ -167,17 +154,12 @@ fn a_link_goes_and_comes_and_its_device_is_found_again() {
     fabric.bus.write(bar(&nodes[0]), 4, 1);
     fabric.settle();
     assert_eq!(fabric.now, before, "at once");
-    assert_eq!(fabric.top.errors()[1].dropped_link_down, 1);
+    assert_eq!(fabric.top().errors()[1].dropped_link_down, 1);
     works(&mut fabric, &nodes[1]);
 
     fabric.connect(0);
-    fabric.pass(Duration::from_ms(1));
     assert!(port_state(&mut fabric, &port).0);
-    let (bus, parent) = (fabric.bus.clone(), port.clone());
-    let payload = nodes[0].max_payload;
-    let found = fabric.run(async move {
-        enumerate::enumerate_below(bus, parent, Settings::default(), payload).await
-    });
+    let found = fabric.enumerate_below(&port, Settings::default(), nodes[0].max_payload);
     assert_eq!(found.unwrap(), [nodes[0].clone()], "where it was");
     fabric.enable(&nodes[0], 1);
     works(&mut fabric, &nodes[0]);
@@ -193,15 +175,10 @@ fn something_else_may_come_up_in_a_slot_even_a_switch() {
     fabric.disconnect(0);
     *fabric.nodes[0].function_mut() = Device::Switch(Box::new(plan.switch(1)));
     fabric.connect(0);
-    fabric.pass(Duration::from_ms(1));
     let below = plan.add(&mut fabric, Parent::Node(0), 0, dma(77));
     fabric.connect(below);
-    fabric.pass(Duration::from_ms(1));
     let settings = Settings { hotplug_buses: 1, hotplug_window: 1 << 20, ..Settings::default() };
-    let (bus, parent) = (fabric.bus.clone(), port.clone());
-    let found = fabric
-        .run(async move { enumerate::enumerate_below(bus, parent, settings, 128).await })
-        .unwrap();
+    let found = fabric.enumerate_below(&port, settings, 128).unwrap();
     let device = &found[0].children()[0].children()[0];
     assert_eq!(device.device().unwrap().serial, Some(77));
     fabric.enable(device, 1);
@@ -210,8 +187,7 @@ fn something_else_may_come_up_in_a_slot_even_a_switch() {
 
     // With more buses wanted than the slot has, nobody else is disturbed.
     let greedy = Settings { hotplug_buses: 40, ..Settings::default() };
-    let bus = fabric.bus.clone();
-    let found = fabric.run(async move { enumerate::enumerate_below(bus, port, greedy, 128).await });
+    let found = fabric.enumerate_below(&port, greedy, 128);
     assert_eq!(found, Err(enumerate::Error::Buses));
     works_too(&mut fabric, &endpoints(&hierarchy)[1]);
 }
@@ -224,8 +200,7 @@ fn works_too(fabric: &mut Fabric, node: &Node) {
 #[test]
 fn a_device_node_that_falls_silent_is_lost_within_a_second() {
     let mut fabric = Plan::default().with_devices(2);
-    let nodes = endpoints(&fabric.enumerate());
-    nodes.iter().for_each(|node| fabric.enable(node, 1));
+    let nodes = fabric.ready();
     (fabric.links[0].up.stalled, fabric.links[0].down.stalled) = (true, true);
     let before = fabric.now;
     assert_eq!(fabric.read(bar(&nodes[0]), 4), 0xffff_ffff);
@@ -242,47 +217,42 @@ fn a_device_node_that_falls_silent_is_lost_within_a_second() {
 }
 
 #[test]
-fn the_link_between_two_switches_goes_and_comes() {
-    let (mut fabric, hierarchy) = marked();
-    fabric.disconnect(1);
-    fabric.pass(Duration::from_us(1));
-    let before = fabric.now;
-    for node in &endpoints(&hierarchy)[1..] {
-        assert_eq!(fabric.config(node.bdf, 0, 4), !0);
-        assert_eq!(fabric.read(bar(node), 4), 0xffff_ffff);
-    }
-    assert_eq!(fabric.now, before, "at once");
-    fabric.connect(1);
-    fabric.pass(Duration::from_ms(5));
-    assert_eq!(kept(&fabric), [true, false, false], "a new link is a hot reset");
-    let port = hierarchy.root.children()[0].children()[1].clone();
-    let payload = endpoints(&hierarchy)[0].max_payload;
-    let bus = fabric.bus.clone();
-    let again = port.clone();
-    let found =
-        fabric
-            .run(async move {
-                enumerate::enumerate_below(bus, again, Settings::default(), payload).await
-            })
-            .unwrap();
-    assert_eq!(found, port.children());
-    for node in endpoints(&hierarchy) {
-        works_too(&mut fabric, &node);
+fn links_above_and_below_the_second_switch_go_and_come() {
+    for (link, left) in [(1, [true, false, false]), (3, [true, true, false])] {
+        let (mut fabric, hierarchy) = marked();
+        let nodes = endpoints(&hierarchy);
+        let mut port = &hierarchy.root.children()[0].children()[1];
+        if link == 3 {
+            port = &port.children()[0].children()[1];
+        }
+        fabric.disconnect(link);
+        fabric.pass(Duration::from_us(1));
+        let before = fabric.now;
+        for (node, _) in nodes.iter().zip(left).filter(|(_, left)| !left) {
+            assert_eq!(fabric.config(node.bdf, 0, 4), !0);
+            assert_eq!(fabric.read(bar(node), 4), 0xffff_ffff);
+        }
+        // The lower link is known to be down only behind the upper one.
+        let limit = if link == 1 { Duration::ZERO } else { Duration::from_ms(1) };
+        assert!(fabric.now.since(before) <= limit, "at once");
+        nodes.iter().zip(left).filter(|(_, left)| *left).for_each(|(n, _)| works(&mut fabric, n));
+        fabric.connect(link);
+        assert_eq!(kept(&fabric), left, "a new link is a hot reset");
+        let found = fabric.enumerate_below(port, Settings::default(), nodes[0].max_payload);
+        assert_eq!(found.unwrap(), port.children());
+        nodes.iter().for_each(|node| works_too(&mut fabric, node));
     }
 }
 
 #[test]
 fn a_restarted_device_node_is_a_fresh_device() {
     let mut fabric = Plan::default().with_devices(1);
-    let nodes = endpoints(&fabric.enumerate());
-    fabric.enable(&nodes[0], 1);
+    let nodes = fabric.ready();
     fabric.bus.write(bar(&nodes[0]) + register::RAM, 4, MARK);
     fabric.pass(Duration::from_us(10));
     fabric.disconnect(0);
-    let settings = pcie::dma_test::Settings { serial: 5, ..Default::default() };
-    *fabric.nodes[0].function_mut() = Device::Dma(Box::new(DmaTest::new(settings)));
+    *fabric.nodes[0].function_mut() = dma(5);
     fabric.connect(0);
-    fabric.pass(Duration::from_ms(1));
     // Before the host looks, it may not reach anything.
     assert_eq!(fabric.read(bar(&nodes[0]), 4), 0xffff_ffff);
     let again = endpoints(&fabric.enumerate());
@@ -293,8 +263,7 @@ fn a_restarted_device_node_is_a_fresh_device() {
 #[test]
 fn a_device_that_comes_back_masters_the_bus_only_when_it_is_told_to_again() {
     let mut fabric = Plan::default().with_script(1);
-    let nodes = endpoints(&fabric.enumerate());
-    fabric.enable(&nodes[0], 1);
+    let nodes = fabric.ready();
     let request = wire::tlp::MemoryRequest::for_bytes(nodes[0].bdf, wire::Tag::default(), RAM, 4);
     let write = wire::tlp::Tlp::memory_write(request.unwrap(), bytes::Bytes::from_static(&[1; 4]));
     let written = |h: &Happened| matches!(h, Happened::Written(..));
@@ -304,9 +273,8 @@ fn a_device_that_comes_back_masters_the_bus_only_when_it_is_told_to_again() {
     fabric.disconnect(0);
     fabric.pass(Duration::from_ms(1));
     fabric.connect(0);
-    fabric.pass(Duration::from_ms(1));
     fabric.script(0).send.push_back(write);
     fabric.pass(Duration::from_ms(1));
     assert_eq!(fabric.count(written), 1, "it lies about its bus master bit");
-    assert_eq!(fabric.root.errors().bus_master_off, 1);
+    assert_eq!(fabric.root().errors().bus_master_off, 1);
 }

@@ -1,19 +1,11 @@
 //! Endpoint to endpoint: refused unless allowed, and then routed by the switch.
 
-use crate::fabric::world::build::Plan;
-use crate::fabric::world::link::Shape;
-use crate::fabric::world::rng::Rng;
-use crate::fabric::world::{Fabric, Happened, RAM};
+use crate::fabric::world::{Fabric, Happened, Plan, RAM, Rng, Shape, bar};
 use pcie::dma_test::register;
 use wire::Duration;
 
 fn bars(fabric: &mut Fabric) -> Vec<u64> {
-    let hierarchy = fabric.enumerate();
-    for node in hierarchy.endpoints() {
-        fabric.enable(node, 1);
-    }
-    fabric.happened.clear();
-    hierarchy.endpoints().iter().map(|node| node.bar(0).unwrap().address).collect()
+    fabric.ready().iter().map(bar).collect()
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use super::Parent;
 use super::rng::Rng;
 use bytes::Bytes;
+use node::PathId;
 use std::collections::VecDeque;
 use wire::{Duration, Instant};
 
@@ -16,16 +17,45 @@ pub struct Shape {
 }
 
 impl Shape {
+    /// Whole writes, in no time.
+    pub const AT_ONCE: Self = Self { piece: 1 << 20, delay_ns: (0, 0) };
     /// Whole writes, one microsecond.
     pub const PLAIN: Self = Self { piece: 1 << 20, delay_ns: (1_000, 1_000) };
     /// Small pieces, each with a delay of its own.
     pub const ROUGH: Self = Self { piece: 97, delay_ns: (100, 50_000) };
 }
 
+/// Ways in which a far side meets those who connect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Manner {
+    /// It takes them.
+    Serves,
+    /// It has no port there.
+    Refuses,
+    /// It does not answer.
+    Silent,
+    /// It says that it belongs to others.
+    TurnsAway,
+}
+
+/// The path of a link, as the switch above it sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    None,
+    Connecting,
+    Open,
+    /// The switch has been told that it is gone, and not closed it yet.
+    Gone,
+}
+
 /// One direction.
 #[derive(Debug)]
 pub struct Pipe {
     pub shape: Shape,
+    /// Bytes under way at which it takes no more.
+    pub width: usize,
+    /// Bytes that it took so far.
+    pub taken: usize,
     /// Takes nothing and delivers nothing while stalled.
     pub stalled: bool,
     pieces: VecDeque<(Instant, Bytes)>,
@@ -37,9 +67,11 @@ pub struct Pipe {
 }
 
 impl Pipe {
-    fn new() -> Self {
+    fn new(shape: Shape) -> Self {
         Self {
-            shape: Shape::PLAIN,
+            shape,
+            width: 64 << 10,
+            taken: 0,
             stalled: false,
             pieces: VecDeque::new(),
             under_way: 0,
@@ -48,11 +80,12 @@ impl Pipe {
         }
     }
 
-    pub fn room(&self, capacity: usize) -> usize {
-        if self.stalled { 0 } else { capacity.saturating_sub(self.under_way) }
+    pub fn room(&self) -> usize {
+        if self.stalled { 0 } else { self.width.saturating_sub(self.under_way) }
     }
 
     pub fn send(&mut self, now: Instant, rng: &mut Rng, bytes: &[u8]) {
+        assert!(!bytes.is_empty() && bytes.len() <= self.room(), "no room");
         let mut bytes = bytes.to_vec();
         if let Some(at) = self.spoil.take() {
             let at = at % bytes.len();
@@ -62,6 +95,7 @@ impl Pipe {
             tap.extend_from_slice(&bytes);
         }
         self.under_way += bytes.len();
+        self.taken += bytes.len();
         let mut bytes = Bytes::from(bytes);
         while !bytes.is_empty() {
             let most = bytes.len().min(self.shape.piece) as u64;
@@ -101,30 +135,28 @@ impl Pipe {
 pub struct Link {
     pub parent: Parent,
     pub port: usize,
-    pub connected: bool,
+    pub manner: Manner,
+    pub state: State,
+    /// The path, until the node below has closed it or heard of its end.
+    pub path: Option<PathId>,
     pub down: Pipe,
     pub up: Pipe,
-    pub upper_closes: bool,
-    pub lower_closes: bool,
 }
 
 impl Link {
-    pub fn new(parent: Parent, port: usize) -> Self {
-        Self {
-            parent,
-            port,
-            connected: false,
-            down: Pipe::new(),
-            up: Pipe::new(),
-            upper_closes: false,
-            lower_closes: false,
-        }
+    pub fn new(parent: Parent, port: usize, shape: Shape) -> Self {
+        let (down, up) = (Pipe::new(shape), Pipe::new(shape));
+        let (manner, state) = (Manner::Serves, State::None);
+        Self { parent, port, manner, state, path: None, down, up }
     }
 
     pub fn clear(&mut self) {
         self.down.clear();
         self.up.clear();
-        self.upper_closes = false;
-        self.lower_closes = false;
+    }
+
+    /// When bytes arrive.
+    pub fn timers(&self) -> impl Iterator<Item = Instant> {
+        [self.down.next(), self.up.next()].into_iter().flatten()
     }
 }

@@ -5,6 +5,7 @@ mod enumeration;
 mod errors;
 mod fuzzed;
 mod interrupts;
+mod links;
 mod neighbours;
 mod ordering;
 mod p2p;

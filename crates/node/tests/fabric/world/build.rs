@@ -1,16 +1,15 @@
 //! Putting a fabric together.
 
 use super::device::{Device, Script};
-use super::host::Host;
 use super::link::{Link, Shape};
 use super::rng::Rng;
 use super::{Fabric, Parent, RAM, RAM_SIZE};
+use node::host::Buses;
+use node::{DeviceNode, HostNode, SwitchNode};
 use pcie::dma_test::{self, DmaTest};
-use pcie::root::{self, RootComplex};
-use pcie::{Bus, Ram};
-use switch::Downstream;
-use switch::tunnel;
-use switch::upstream::{self, Upstream};
+use pcie::{Ram, root};
+use switch::congestion::Rate;
+use switch::{tunnel, upstream};
 use wire::Instant;
 use wire::frame::Role;
 
@@ -20,6 +19,8 @@ pub struct Plan {
     pub seed: u64,
     pub shape: Shape,
     pub p2p: bool,
+    /// Of all that a switch sends on its links.
+    pub limit: Option<Rate>,
     pub root: root::Settings,
     /// Of every switch.
     pub max_payload: usize,
@@ -33,6 +34,7 @@ impl Default for Plan {
             seed: 1,
             shape: Shape::PLAIN,
             p2p: false,
+            limit: None,
             root: root::Settings { completion_size: 256, ..root::Settings::default() },
             max_payload: 4096,
             tunnel: |_| {},
@@ -41,71 +43,77 @@ impl Default for Plan {
 }
 
 impl Plan {
-    fn tunnel(&self, role: Role) -> tunnel::Settings {
-        let mut settings = tunnel::Settings::new(role, self.seed);
+    fn tunnel(&self, role: Role, instance: u64) -> tunnel::Settings {
+        let mut settings = tunnel::Settings::new(role, instance);
         (self.tunnel)(&mut settings);
         settings
     }
 
     /// A switch with `ports` downstream ports.
-    pub fn switch(&self, ports: u8) -> Upstream {
-        let tunnel = self.tunnel(Role::Host);
+    pub fn switch(&self, ports: u8) -> SwitchNode {
+        let tunnel = self.tunnel(Role::Host, self.seed);
         let (max_payload, p2p) = (self.max_payload, self.p2p);
-        Upstream::new(upstream::Settings { ports, max_payload, p2p, tunnel })
+        SwitchNode::new(upstream::Settings { ports, max_payload, p2p, tunnel }, self.limit)
     }
 
     /// A fabric whose top switch has `ports` ports and nothing below them.
     pub fn build(&self, ports: u8) -> Fabric {
+        let mut buses = Buses::default();
+        let [bus, other] = [buses.new_bus(), buses.new_bus()];
         Fabric {
             now: Instant::ZERO,
-            root: RootComplex::new(self.root),
-            top: self.switch(ports),
+            host: HostNode::new(self.root, self.switch(ports)),
             nodes: Vec::new(),
             links: Vec::new(),
-            bus: Bus::new(),
-            other: Bus::new(),
+            buses,
+            bus,
+            other,
             ram: Ram::new(RAM, RAM_SIZE),
             rng: Rng(self.seed),
             happened: Vec::new(),
+            log: Vec::new(),
             slow_memory: false,
             stuck_memory: false,
             unanswered: None,
-            host: Host::default(),
+            reads: Vec::new(),
+            paths: 0,
             timers: Vec::new(),
         }
     }
 
-    /// Adds a node below a port, not connected yet; its number.
+    /// Adds a node below a port; its number, and that of its link.
     pub fn add(&self, fabric: &mut Fabric, parent: Parent, port: usize, device: Device) -> usize {
-        fabric.nodes.push(Downstream::new(self.tunnel(Role::Device), device));
-        let mut link = Link::new(parent, port);
-        link.down.shape = self.shape;
-        link.up.shape = self.shape;
-        fabric.links.push(link);
-        fabric.links.len() - 1
+        let number = fabric.nodes.len();
+        let settings = self.tunnel(Role::Device, 10 + number as u64);
+        fabric.nodes.push(DeviceNode::new(settings, device).in_group(Some(0)));
+        fabric.links.push(Link::new(parent, port, self.shape));
+        number
+    }
+
+    /// A switch with these below its ports; nothing has been polled.
+    pub fn unpolled(&self, devices: impl ExactSizeIterator<Item = Device>) -> Fabric {
+        let mut fabric = self.build(devices.len() as u8);
+        for (port, device) in devices.enumerate() {
+            self.add(&mut fabric, Parent::Top, port, device);
+        }
+        fabric
+    }
+
+    /// The same, connected.
+    pub fn with(&self, devices: impl IntoIterator<Item = Device>) -> Fabric {
+        let devices: Vec<Device> = devices.into_iter().collect();
+        self.unpolled(devices.into_iter()).connected()
     }
 
     /// A switch with a DMA test function below each of its ports, connected.
     pub fn with_devices(&self, ports: u8) -> Fabric {
-        let mut fabric = self.build(ports);
-        for port in 0..usize::from(ports) {
-            self.add(&mut fabric, Parent::Top, port, dma(port as u64));
-        }
-        fabric.connect_all();
-        fabric
+        self.with((0..ports).map(dma))
     }
 
     /// A switch with a scripted function below its first port and DMA test
     /// functions below the others, connected.
     pub fn with_script(&self, ports: u8) -> Fabric {
-        let mut fabric = self.build(ports);
-        let script = Script::new(DmaTest::new(dma_test::Settings::default()));
-        self.add(&mut fabric, Parent::Top, 0, Device::Script(Box::new(script)));
-        for port in 1..usize::from(ports) {
-            self.add(&mut fabric, Parent::Top, port, dma(port as u64));
-        }
-        fabric.connect_all();
-        fabric
+        self.with([script()].into_iter().chain((1..ports).map(dma)))
     }
 
     /// Two switches in a row: the top one with a device below port 0 and the
@@ -118,20 +126,30 @@ impl Plan {
         let second = self.add(&mut fabric, Parent::Top, 1, second);
         self.add(&mut fabric, Parent::Node(second), 0, dma(2));
         self.add(&mut fabric, Parent::Node(second), 1, dma(3));
-        fabric.connect_all();
-        fabric
+        fabric.connected()
     }
 }
 
 /// A DMA test function with default settings.
-pub fn dma(serial: u64) -> Device {
-    let settings = dma_test::Settings { serial, ..dma_test::Settings::default() };
+pub fn dma(serial: u8) -> Device {
+    let settings = dma_test::Settings { serial: serial.into(), ..dma_test::Settings::default() };
+    dma_with(settings)
+}
+
+pub fn dma_with(settings: dma_test::Settings) -> Device {
     Device::Dma(Box::new(DmaTest::new(settings)))
 }
 
+/// A scripted function.
+pub fn script() -> Device {
+    let behind = DmaTest::new(dma_test::Settings::default());
+    Device::Script(Box::new(Script::new(behind)))
+}
+
 impl Fabric {
-    pub fn connect_all(&mut self) {
-        (0..self.links.len()).for_each(|link| self.connect(link));
+    /// Links come up as soon as time passes.
+    pub fn connected(mut self) -> Self {
         self.pass(wire::Duration::from_ms(1));
+        self
     }
 }

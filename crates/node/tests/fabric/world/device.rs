@@ -1,9 +1,9 @@
 //! What hangs at the far end of a link.
 
+use node::SwitchNode;
 use pcie::dma_test::DmaTest;
 use pcie::{Function, Input, Output, Ready};
 use std::collections::VecDeque;
-use switch::Upstream;
 use wire::Instant;
 use wire::tlp::{Class, Packet, Tlp};
 
@@ -11,7 +11,7 @@ use wire::tlp::{Class, Packet, Tlp};
 #[derive(Debug)]
 pub enum Device {
     Dma(Box<DmaTest>),
-    Switch(Box<Upstream>),
+    Switch(Box<SwitchNode>),
     Script(Box<Script>),
 }
 
@@ -42,7 +42,7 @@ impl Script {
 }
 
 impl Device {
-    pub fn switch(&mut self) -> &mut Upstream {
+    pub fn switch(&mut self) -> &mut SwitchNode {
         match self {
             Self::Switch(switch) => switch,
             _ => panic!("no switch"),

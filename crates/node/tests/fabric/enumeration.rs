@@ -1,8 +1,6 @@
 //! What the host finds, and how configuration requests find their way.
 
-use crate::fabric::world::build::{Plan, dma};
-use crate::fabric::world::link::Shape;
-use crate::fabric::world::{Fabric, Parent};
+use crate::fabric::world::{Device, Fabric, Parent, Plan, Shape, bar, dma};
 use pcie::enumerate::Hierarchy;
 use wire::Bdf;
 
@@ -27,7 +25,7 @@ fn one_two_and_four_ports() {
                 assert!(port.window.contains(&bar.address));
                 assert_eq!(fabric.read(bar.address, 4), u64::from(pcie::dma_test::MAGIC));
             }
-            assert_eq!(fabric.root.errors().completion_timeout, 0);
+            assert_eq!(fabric.root().errors().completion_timeout, 0);
         }
     }
 }
@@ -37,8 +35,7 @@ fn empty_slots_are_ports_with_their_link_down() {
     let plan = Plan::default();
     let mut fabric = plan.build(4);
     plan.add(&mut fabric, Parent::Top, 2, dma(9));
-    fabric.connect_all();
-    let hierarchy = fabric.enumerate();
+    let hierarchy = fabric.connected().enumerate();
     assert_eq!(serials(&hierarchy), [9]);
     let ports = hierarchy.root.children()[0].children();
     let up: Vec<bool> = ports.iter().map(|port| port.port().unwrap().link_up).collect();
@@ -67,18 +64,18 @@ fn absent_functions_read_as_all_ones_at_once() {
         assert_eq!(fabric.config(target, 0, 4), !0, "{target}");
     }
     assert!(fabric.now.since(before) < wire::Duration::from_ms(1));
-    assert_eq!(fabric.root.errors().completion_timeout, 0);
+    assert_eq!(fabric.root().errors().completion_timeout, 0);
 }
 
 /// Everything reaches every device of the cascade, and only it.
 fn check_cascade(fabric: &mut Fabric, hierarchy: &Hierarchy) {
     for node in hierarchy.endpoints() {
-        let bar = node.bar(0).unwrap().address + pcie::dma_test::register::RAM;
+        let bar = bar(node) + pcie::dma_test::register::RAM;
         let serial = node.device().unwrap().serial.unwrap();
         fabric.bus.write(bar, 8, 0x1111_1111 * (serial + 1));
     }
     for node in hierarchy.endpoints() {
-        let bar = node.bar(0).unwrap().address + pcie::dma_test::register::RAM;
+        let bar = bar(node) + pcie::dma_test::register::RAM;
         let serial = node.device().unwrap().serial.unwrap();
         assert_eq!(fabric.read(bar, 8), 0x1111_1111 * (serial + 1));
         assert_eq!(fabric.dma(serial as usize).endpoint().id(), node.bdf);
@@ -110,21 +107,18 @@ fn a_cascade_of_two_switches() {
             !0
         );
         assert!(fabric.now.since(before) < wire::Duration::from_ms(1));
-        assert_eq!(fabric.root.errors().completion_timeout, 0);
+        assert_eq!(fabric.root().errors().completion_timeout, 0);
     }
 }
 
 #[test]
 fn an_empty_slot_behind_two_switches_answers_at_once() {
     let plan = Plan::default();
-    let mut fabric = plan.build(1);
-    let second = crate::fabric::world::device::Device::Switch(Box::new(plan.switch(2)));
-    plan.add(&mut fabric, Parent::Top, 0, second);
-    fabric.connect_all();
+    let mut fabric = plan.with([Device::Switch(Box::new(plan.switch(2)))]);
     let hierarchy = fabric.enumerate();
     let ports = hierarchy.root.children()[0].children()[0].children()[0].children();
     assert_eq!(ports.len(), 2);
-    assert_eq!(fabric.root.errors().completion_timeout, 0);
+    assert_eq!(fabric.root().errors().completion_timeout, 0);
 }
 
 #[test]

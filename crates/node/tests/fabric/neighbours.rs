@@ -1,8 +1,7 @@
 //! A device that takes nothing, or that its host memory does not answer, holds
 //! up nobody behind another port.
 
-use crate::fabric::world::build::Plan;
-use crate::fabric::world::{Fabric, Happened, RAM};
+use crate::fabric::world::{Fabric, Happened, Plan, RAM, bar};
 use pcie::Ready;
 use pcie::dma_test::{control, register};
 use pcie::enumerate::Node;
@@ -14,9 +13,7 @@ use wire::{Duration, Tag};
 /// port 1.
 fn world(p2p: bool) -> (Fabric, Vec<Node>) {
     let mut fabric = Plan { p2p, ..Plan::default() }.with_script(2);
-    let nodes: Vec<Node> = fabric.enumerate().endpoints().into_iter().cloned().collect();
-    nodes.iter().for_each(|node| fabric.enable(node, 1));
-    fabric.happened.clear();
+    let nodes = fabric.ready();
     fabric.script(0).takes = Ready::NONE;
     (fabric, nodes)
 }
@@ -25,7 +22,7 @@ fn world(p2p: bool) -> (Fabric, Vec<Node>) {
 /// writes of host memory, and its interrupt.
 fn goes_on(fabric: &mut Fabric, nodes: &[Node]) {
     fabric.pass(Duration::from_ms(20));
-    let bar = nodes[1].bar(0).unwrap().address;
+    let bar = bar(&nodes[1]);
     let before = fabric.now;
     for round in 0..10_u64 {
         fabric.bus.write(bar + register::RAM, 8, round);
@@ -43,7 +40,7 @@ fn goes_on(fabric: &mut Fabric, nodes: &[Node]) {
 #[test]
 fn posted_writes_that_a_device_does_not_take_hold_up_no_other_port() {
     let (mut fabric, nodes) = world(false);
-    let bar = nodes[0].bar(0).unwrap().address;
+    let bar = bar(&nodes[0]);
     // More than its window, its queue and the root complex hold.
     (0..20_000).for_each(|n| fabric.other.write(bar + register::RAM + n % 64 * 8, 8, n));
     goes_on(&mut fabric, &nodes);
@@ -59,7 +56,7 @@ fn posted_writes_that_a_device_does_not_take_hold_up_no_other_port() {
 #[test]
 fn register_reads_that_a_device_does_not_take_hold_up_no_other_port() {
     let (mut fabric, nodes) = world(false);
-    let bar = nodes[0].bar(0).unwrap().address;
+    let bar = bar(&nodes[0]);
     let reads = |_| {
         let bus = fabric.other.clone();
         let mut task = Task::new(&fabric.other, async move { bus.read(bar, 4).await });
@@ -98,12 +95,10 @@ fn completions_that_a_device_does_not_take_hold_up_no_other_port() {
 #[test]
 fn writes_to_a_peer_that_takes_nothing_hold_up_no_other_port() {
     let mut fabric = Plan { p2p: true, ..Plan::default() }.with_script(3);
-    let nodes: Vec<Node> = fabric.enumerate().endpoints().into_iter().cloned().collect();
-    nodes.iter().for_each(|node| fabric.enable(node, 1));
-    fabric.happened.clear();
+    let nodes = fabric.ready();
     fabric.script(0).takes = Ready::NONE;
-    let peer = nodes[0].bar(0).unwrap().address + register::RAM;
-    let bar = nodes[2].bar(0).unwrap().address;
+    let peer = bar(&nodes[0]) + register::RAM;
+    let bar = bar(&nodes[2]);
     fabric.bus.write(bar + register::DESTINATION, 8, peer);
     fabric.bus.write(bar + register::LENGTH, 4, 0x2000);
     // 16 MiB from port 2 to its stuck peer.

@@ -1,12 +1,9 @@
 //! Random operation lists against a model: nothing is lost, nothing comes
 //! twice, every byte is right, and one seed gives one run.
 
-use crate::fabric::world::build::Plan;
-use crate::fabric::world::link::Shape;
-use crate::fabric::world::rng::Rng;
-use crate::fabric::world::{Fabric, Happened, RAM};
+use crate::fabric::world::{Fabric, Happened, Plan, RAM, Rng, Shape, bar};
 use pcie::dma_test::{MAGIC, RAM_SIZE, driver, register};
-use pcie::enumerate::{self, Hierarchy, Node, Settings};
+use pcie::enumerate::{Hierarchy, Node};
 use proptest::prelude::*;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use wire::Duration;
@@ -68,7 +65,7 @@ impl Run {
     }
 
     fn bar(&self, device: usize) -> u64 {
-        self.devices[device].place.bar(0).unwrap().address
+        bar(&self.devices[device].place)
     }
 
     fn step(&mut self) {
@@ -234,8 +231,7 @@ impl Run {
     fn program(&mut self, device: usize) {
         let place = self.devices[device].place.clone();
         self.devices[device].ram.fill(0);
-        let (bus, node) = (self.fabric.bus.clone(), place.clone());
-        self.fabric.run(async move { enumerate::program(&bus, &node, &Settings::default()).await });
+        self.fabric.program(&place);
         self.fabric.enable(&place, device as u32);
     }
 
@@ -326,7 +322,7 @@ impl Run {
                 assert_eq!(self.signals(device), model.signals, "signals of device {device}");
             }
         }
-        assert_eq!(self.fabric.root.errors().malformed, 0);
+        assert_eq!(self.fabric.root().errors().malformed, 0);
     }
 
     fn digest(&self) -> u64 {
@@ -334,7 +330,7 @@ impl Run {
         format!("{:?}", self.fabric.happened).hash(&mut digest);
         self.fabric.now.hash(&mut digest);
         self.memory.hash(&mut digest);
-        format!("{:?}", self.fabric.root.errors()).hash(&mut digest);
+        format!("{:?}", self.fabric.root().errors()).hash(&mut digest);
         digest.finish()
     }
 }

@@ -1,12 +1,10 @@
 //! Everything that can be refused, lost or broken, and that it is counted.
 
-use crate::fabric::world::build::Plan;
-use crate::fabric::world::device::{Device, Script};
-use crate::fabric::world::{Fabric, Happened, Parent, RAM};
+use crate::fabric::world::{Fabric, Happened, Plan, RAM, bar, script};
 use bytes::Bytes;
 use pcie::Errors;
 use pcie::config::command;
-use pcie::dma_test::{self, DmaTest, MAGIC, register};
+use pcie::dma_test::{MAGIC, register};
 use pcie::enumerate::Node;
 use pcie::root::ROOT_PORT;
 use pcie::software::Task;
@@ -16,15 +14,8 @@ use wire::{Bdf, Duration, Tag};
 
 /// Enumerated, with every endpoint enabled.
 fn ready(mut fabric: Fabric) -> (Fabric, Vec<Node>) {
-    let hierarchy = fabric.enumerate();
-    let nodes: Vec<Node> = hierarchy.endpoints().into_iter().cloned().collect();
-    nodes.iter().for_each(|node| fabric.enable(node, 1));
-    fabric.happened.clear();
+    let nodes = fabric.ready();
     (fabric, nodes)
-}
-
-fn bar(node: &Node) -> u64 {
-    node.bar(0).unwrap().address
 }
 
 fn write(requester: Bdf, address: u64) -> Tlp {
@@ -39,7 +30,7 @@ fn read(requester: Bdf, address: u64) -> Tlp {
 
 /// How much a counter of a switch's port grew; the upstream port is 0.
 fn grown(fabric: &Fabric, port: usize, before: &[Errors], counter: fn(&Errors) -> u64) -> u64 {
-    counter(&fabric.top.errors()[port]) - counter(&before[port])
+    counter(&fabric.top().errors()[port]) - counter(&before[port])
 }
 
 #[test]
@@ -73,19 +64,18 @@ fn a_completer_abort_and_a_read_without_answer() {
     fabric.script(0).send.push_back(abort.clone());
     fabric.pass(Duration::from_ms(1));
     assert_eq!(task.poll(fabric.now), Some(0xffff_ffff));
-    assert_eq!(fabric.root.errors().completer_abort, 1);
+    assert_eq!(fabric.root().errors().completer_abort, 1);
     // The same completion again is for nobody.
     fabric.script(0).send.push_back(abort);
     fabric.pass(Duration::from_ms(1));
-    assert_eq!(fabric.top.errors()[1].unexpected_completion, 1);
+    assert_eq!(fabric.top().errors()[1].unexpected_completion, 1);
 
     let before = fabric.now;
     assert_eq!(fabric.read(at, 4), 0xffff_ffff, "nobody answers");
     let waited = fabric.now.since(before);
     assert!(waited >= Duration::from_ms(900) && waited < Duration::from_ms(1_000), "{waited}");
-    assert_eq!(fabric.root.errors().completion_timeout, 1);
-    let link = fabric.links[0].connected;
-    assert!(link, "a slow device is no lost link");
+    assert_eq!(fabric.root().errors().completion_timeout, 1);
+    assert!(fabric.host.below().is_up(0), "a slow device is no lost link");
 }
 
 #[test]
@@ -108,7 +98,7 @@ fn a_device_whose_read_is_not_answered_gives_up_and_a_late_answer_harms_nobody()
 #[test]
 fn a_malformed_packet_closes_its_link_alone() {
     let (mut fabric, nodes) = ready(Plan::default().with_script(2));
-    let before = fabric.top.errors();
+    let before = fabric.top().errors();
     // LN set: the first double word of the TLP behind the frame header.
     fabric.links[0].up.spoil = Some(12 + 1);
     fabric.script(0).send.push_back(write(nodes[0].bdf, RAM));
@@ -163,13 +153,13 @@ fn memory_space_is_needed_at_every_level() {
         fabric.set_config(level, 4, 2, before);
         assert_eq!(fabric.read(bar(&nodes[1]), 4), u64::from(MAGIC), "{level}");
     }
-    assert_eq!(fabric.root.errors().completion_timeout, 0);
+    assert_eq!(fabric.root().errors().completion_timeout, 0);
 }
 
 #[test]
 fn borrowed_requester_ids_are_refused_and_counted() {
     let (mut fabric, nodes) = ready(Plan::default().with_script(2));
-    let before = fabric.top.errors();
+    let before = fabric.top().errors();
     for id in [nodes[1].bdf, Bdf::new(0, 0, 0), ROOT_PORT, Bdf::new(2, 0, 0), Bdf::new(1, 0, 0)] {
         fabric.script(0).send.push_back(write(id, RAM));
         fabric.script(0).send.push_back(read(id, RAM));
@@ -196,14 +186,7 @@ fn borrowed_requester_ids_are_refused_and_counted() {
 
 #[test]
 fn a_device_cannot_answer_in_the_place_of_another() {
-    let plan = Plan::default();
-    let mut fabric = plan.build(2);
-    for port in 0..2 {
-        let script = Script::new(DmaTest::new(dma_test::Settings::default()));
-        plan.add(&mut fabric, Parent::Top, port, Device::Script(Box::new(script)));
-    }
-    fabric.connect_all();
-    let (mut fabric, nodes) = ready(fabric);
+    let (mut fabric, nodes) = ready(Plan::default().with([script(), script()]));
     fabric.script(1).silent = true;
     let (bus, at) = (fabric.bus.clone(), bar(&nodes[1]));
     let mut task = Task::new(&fabric.bus.clone(), async move { bus.read(at, 4).await });
@@ -220,7 +203,7 @@ fn a_device_cannot_answer_in_the_place_of_another() {
     fabric.script(0).send.push_back(answer(nodes[0].bdf));
     fabric.pass(Duration::from_ms(1));
     assert_eq!(task.poll(fabric.now), None, "nobody has answered yet");
-    assert_eq!(fabric.top.errors()[1].unexpected_completion, 1);
+    assert_eq!(fabric.top().errors()[1].unexpected_completion, 1);
     fabric.script(1).send.push_back(answer(nodes[1].bdf));
     fabric.pass(Duration::from_ms(1));
     assert_eq!(task.poll(fabric.now), Some(0x6666_6666), "who was asked answers");
@@ -229,7 +212,7 @@ fn a_device_cannot_answer_in_the_place_of_another() {
 #[test]
 fn devices_send_no_configuration_requests() {
     let (mut fabric, nodes) = ready(Plan::default().with_script(2));
-    let before = fabric.top.errors();
+    let before = fabric.top().errors();
     let request = wire::tlp::ConfigRequest {
         kind: wire::tlp::ConfigKind::Type1,
         requester: nodes[0].bdf,
@@ -253,7 +236,7 @@ fn poisoned_writes_are_not_written() {
     fabric.script(0).send.push_back(poisoned);
     fabric.pass(Duration::from_ms(1));
     assert_eq!(fabric.count(|h| matches!(h, Happened::Written(..))), 0);
-    assert_eq!(fabric.root.errors().poisoned, 1);
+    assert_eq!(fabric.root().errors().poisoned, 1);
 }
 
 #[test]
@@ -273,7 +256,7 @@ fn a_digest_survives_the_way_and_guards_it() {
     fabric.pass(Duration::from_us(10));
     let digest = Cause::Tlp(wire::tlp::Malformed::Digest);
     assert_eq!(fabric.count(|h| *h == Happened::Down(0, digest.clone())), 1);
-    assert_eq!(fabric.top.errors()[1].ecrc, 1);
+    assert_eq!(fabric.top().errors()[1].ecrc, 1);
     assert_eq!(fabric.memory(0, 4), [1, 2, 3, 4]);
 }
 

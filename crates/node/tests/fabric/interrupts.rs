@@ -1,9 +1,7 @@
 //! Interrupt wires through the switches, and message-signalled interrupts
 //! behind the data they announce.
 
-use crate::fabric::world::build::Plan;
-use crate::fabric::world::link::Shape;
-use crate::fabric::world::{Fabric, Happened, RAM};
+use crate::fabric::world::{Fabric, Happened, Plan, RAM, Shape, bar};
 use pcie::dma_test::{control, register};
 use pcie::enumerate::{self, Node};
 use wire::Duration;
@@ -19,13 +17,13 @@ fn wired(mut fabric: Fabric) -> (Fabric, Vec<Node>) {
 }
 
 fn raise(fabric: &mut Fabric, node: &Node) {
-    let (bus, bar) = (fabric.bus.clone(), node.bar(0).unwrap().address);
+    let (bus, bar) = (fabric.bus.clone(), bar(node));
     let ended = fabric.run(async move { pcie::dma_test::driver::fill(&bus, bar, 1, RAM, 4).await });
     assert_eq!(ended, Ok(()));
 }
 
 fn acknowledge(fabric: &mut Fabric, node: &Node) {
-    let at = node.bar(0).unwrap().address + register::CONTROL;
+    let at = bar(node) + register::CONTROL;
     fabric.bus.write(at, 4, u64::from(control::ACKNOWLEDGE));
     fabric.pass(Duration::from_ms(1));
 }
@@ -113,13 +111,7 @@ fn a_signal_comes_behind_the_data_it_announces() {
         fabric.happened.clear();
         let length = 4001 + round as u32 * 777;
         let (from, to) = (RAM + 13, RAM + 0x10_0000 + round);
-        pcie::dma_test::driver::start_copy(
-            &fabric.bus,
-            node.bar(0).unwrap().address,
-            from,
-            to,
-            length,
-        );
+        pcie::dma_test::driver::start_copy(&fabric.bus, bar(&node), from, to, length);
         fabric.pass(Duration::from_ms(20));
         let last = fabric.happened.last();
         assert_eq!(last, Some(&Happened::Interrupt(node.bdf, 9)));
@@ -142,8 +134,7 @@ fn masked_vectors_wait() {
     raise(&mut fabric, &node);
     let signals = |h: &Happened| matches!(h, Happened::Interrupt(_, 3));
     assert_eq!(fabric.count(signals), 0);
-    let pending =
-        node.bar(0).unwrap().address + u64::from(node.device().unwrap().msix.unwrap().pending.1);
+    let pending = bar(&node) + u64::from(node.device().unwrap().msix.unwrap().pending.1);
     assert_eq!(fabric.read(pending, 8), 1);
     enumerate::write_msix_entry(&fabric.bus, &node, 0, 3, false);
     fabric.pass(Duration::from_ms(1));

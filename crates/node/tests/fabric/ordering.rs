@@ -1,8 +1,6 @@
 //! Who may pass whom: PCIe Base 4.0, table 2-40, across the wire.
 
-use crate::fabric::world::build::Plan;
-use crate::fabric::world::link::Shape;
-use crate::fabric::world::{Fabric, Happened, RAM};
+use crate::fabric::world::{Fabric, Happened, Parent, Plan, RAM, Shape, bar};
 use bytes::{Bytes, BytesMut};
 use pcie::dma_test::register;
 use pcie::enumerate::Node;
@@ -33,9 +31,7 @@ fn narrow() -> (Fabric, Node) {
         ..Plan::default()
     };
     let mut fabric = plan.with_script(1);
-    let node = fabric.enumerate().endpoints()[0].clone();
-    fabric.enable(&node, 1);
-    fabric.happened.clear();
+    let node = fabric.ready().remove(0);
     fabric.script(0).received.clear();
     (fabric, node)
 }
@@ -54,21 +50,19 @@ fn reads(fabric: &mut Fabric, address: u64, count: usize) -> Vec<Task<u64>> {
 #[test]
 fn a_port_that_is_held_back_holds_up_no_other() {
     let mut fabric = Plan::default().with_script(2);
-    let nodes: Vec<Node> = fabric.enumerate().endpoints().into_iter().cloned().collect();
-    nodes.iter().for_each(|node| fabric.enable(node, 1));
-    fabric.happened.clear();
-    fabric.upstream(0).hold(0, true);
+    let nodes = fabric.ready();
+    fabric.switch(Parent::Top).hold(0, true);
     let writes = (0..8000).map(|number| write(nodes[0].bdf, number));
     fabric.script(0).send.extend(writes);
     fabric.pass(Duration::from_ms(50));
     let four_bytes = |h: &Happened| matches!(h, Happened::Written(_, data) if data.len() == 4);
     assert_eq!(fabric.count(four_bytes), 0);
     assert!(!fabric.script(0).send.is_empty(), "without credits the device waits");
-    let (other, data) = (nodes[1].bar(0).unwrap().address, vec![0xa7; 4096]);
+    let (other, data) = (bar(&nodes[1]), vec![0xa7; 4096]);
     fabric.memory(0x1_0000, 4096).copy_from_slice(&data);
     assert_eq!(fabric.copy(other, RAM + 0x1_0000, RAM + 0x2_0000, 4096), Ok(()));
     assert_eq!(fabric.memory(0x2_0000, 4096), data);
-    fabric.upstream(0).hold(0, false);
+    fabric.switch(Parent::Top).hold(0, false);
     fabric.pass(Duration::from_ms(50));
     assert_eq!(fabric.count(four_bytes), 8000);
 }
@@ -76,7 +70,7 @@ fn a_port_that_is_held_back_holds_up_no_other() {
 #[test]
 fn requests_stuck_on_the_way_down_hold_up_nothing_else() {
     let (mut fabric, node) = narrow();
-    let bar = node.bar(0).unwrap().address + register::RAM;
+    let bar = bar(&node) + register::RAM;
     fabric.script(0).takes = Ready::ALL.with(Class::NonPosted, false);
     let mut waiting = reads(&mut fabric, bar, 50);
     fabric.pass(Duration::from_ms(1));
@@ -107,7 +101,7 @@ fn a_device_that_takes_nothing_loses_its_link_and_frees_the_others() {
     let mut fabric = Plan::default().with_script(2);
     let hierarchy = fabric.enumerate();
     let nodes: Vec<Node> = hierarchy.endpoints().into_iter().cloned().collect();
-    let [stuck, other] = [0, 1].map(|n: usize| nodes[n].bar(0).unwrap().address);
+    let [stuck, other] = [0, 1].map(|n: usize| bar(&nodes[n]));
     fabric.script(0).takes = Ready::NONE;
     // More than its window and the queue before it hold.
     for _ in 0..8000 {
@@ -121,19 +115,19 @@ fn a_device_that_takes_nothing_loses_its_link_and_frees_the_others() {
     assert_eq!(fabric.count(|h| *h == Happened::Down(0, Cause::Stuck)), 1);
     assert_eq!(fabric.count(down), 1);
     assert_eq!(fabric.read(other + register::RAM, 4), 0x55, "the other has its write");
-    assert!(fabric.top.errors()[1].dropped_link_down > 4000, "what was lost is counted");
+    assert!(fabric.top().errors()[1].dropped_link_down > 4000, "what was lost is counted");
 }
 
 #[test]
 fn requests_stuck_on_the_way_up_hold_up_nothing_else() {
     let (mut fabric, node) = narrow();
-    let bar = node.bar(0).unwrap().address + register::RAM;
+    let bar = bar(&node) + register::RAM;
     fabric.stuck_memory = true;
     for number in 0..3000 {
         fabric.script(0).send.push_back(read(node.bdf, number));
     }
     fabric.pass(Duration::from_ms(50));
-    assert!(fabric.top.tunnel(0).has_received(), "the port leaves the rest to its link");
+    assert!(fabric.top().tunnel(0).has_received(), "the port leaves the rest to its link");
     fabric.script(0).send.clear();
     for number in 0..100 {
         fabric.script(0).send.push_back(write(node.bdf, number));
@@ -152,9 +146,8 @@ fn requests_stuck_on_the_way_up_hold_up_nothing_else() {
 #[test]
 fn a_read_pushes_the_writes_before_it() {
     let mut fabric = Plan { shape: Shape::ROUGH, ..Plan::default() }.with_script(1);
-    let node = fabric.enumerate().endpoints()[0].clone();
-    fabric.enable(&node, 1);
-    let bar = node.bar(0).unwrap().address + register::RAM;
+    let node = fabric.ready().remove(0);
+    let bar = bar(&node) + register::RAM;
     for round in 0..50u64 {
         // Down: a register read answers with what was written just before.
         fabric.bus.write(bar, 4, round);

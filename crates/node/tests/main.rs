@@ -1,0 +1,3 @@
+//! Nodes, from outside.
+
+mod fabric;
