@@ -4,6 +4,7 @@
 
 mod cli;
 mod hostile_client;
+mod parity;
 mod polled_client;
 mod stock_guest;
 mod support;

@@ -1,19 +1,50 @@
 //! The live world's time.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use wire::Instant;
 
-/// Monotonic time since the clock was made.
+/// Monotonic time since the clock was made, or what a script says.
 #[derive(Clone, Copy, Debug)]
-pub struct Clock(std::time::Instant);
+pub struct Clock(Source);
+
+#[derive(Clone, Copy, Debug)]
+enum Source {
+    Monotonic(std::time::Instant),
+    /// Picoseconds.
+    Script(&'static AtomicU64),
+}
 
 impl Clock {
     /// A clock that starts now.
     pub fn start() -> Self {
-        Self(std::time::Instant::now())
+        Self(Source::Monotonic(std::time::Instant::now()))
+    }
+
+    /// A clock for tests, which stands still until it is [`set`](Self::set).
+    /// Copies show the same time. Its few bytes are never freed.
+    pub fn scripted() -> Self {
+        Self(Source::Script(Box::leak(Box::default())))
+    }
+
+    /// Sets a scripted clock, with all its copies.
+    ///
+    /// # Panics
+    /// If it is none.
+    pub fn set(&self, now: Instant) {
+        let Source::Script(time) = self.0 else { panic!("no scripted clock") };
+        time.store(now.as_ps(), Ordering::Relaxed);
+    }
+
+    /// Whether a script says the time: all nodes have the same then.
+    pub fn is_scripted(&self) -> bool {
+        matches!(self.0, Source::Script(_))
     }
 
     /// The time.
     pub fn now(&self) -> Instant {
-        Instant::from_ns(self.0.elapsed().as_nanos() as u64)
+        match self.0 {
+            Source::Monotonic(start) => Instant::from_ns(start.elapsed().as_nanos() as u64),
+            Source::Script(time) => Instant::from_ps(time.load(Ordering::Relaxed)),
+        }
     }
 }

@@ -328,7 +328,7 @@ fn fits(
             }
         }
         Workload::Dd { bs, count, .. } => (*bs as u64 * count, "count"),
-        Workload::ConfigReads { .. } => (0, "configreads"),
+        Workload::ConfigReads { .. } | Workload::Idle => (0, "configreads"),
         // Its recording says what it needs.
         Workload::Replay(_) => (0, "replay"),
     };

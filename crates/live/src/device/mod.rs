@@ -241,9 +241,15 @@ impl<A: Attached> DeviceNode<A> {
         self.node.link().is_none() || self.node.function_mut().drain() && self.node.has_sent_all()
     }
 
-    /// One look at everything; whether anything happened, and when to look
-    /// again.
-    fn turn(&mut self, tell: &mut impl FnMut(DeviceEvent)) -> io::Result<(bool, Option<Instant>)> {
+    /// One look at everything without a wait, as [`run`](Self::run) does again
+    /// and again; whether anything happened, and when to look again.
+    ///
+    /// # Errors
+    /// As [`Attached::service`].
+    pub fn turn(
+        &mut self,
+        tell: &mut impl FnMut(DeviceEvent),
+    ) -> io::Result<(bool, Option<Instant>)> {
         let now = self.clock.now();
         let mut news = std::mem::take(&mut self.news);
         news.tell_rest(now, tell);

@@ -2,6 +2,7 @@
 //! machine by accident.
 
 use super::interface::{Interface, Mac};
+use super::scripted::Script;
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -18,6 +19,8 @@ pub enum Address {
     Tcp(SocketAddr),
     /// A station on an Ethernet.
     Raw(Station),
+    /// What a test scripts.
+    Scripted(Script),
 }
 
 /// A station that is reached through an interface of this machine.
@@ -52,6 +55,7 @@ impl fmt::Display for Address {
         match self {
             Self::Tcp(address) => address.fmt(f),
             Self::Raw(station) => station.fmt(f),
+            Self::Scripted(_) => f.write_str("script"),
         }
     }
 }
@@ -64,7 +68,7 @@ impl Address {
     pub fn machine(&self) -> String {
         match self {
             Self::Tcp(address) => address.ip().to_string(),
-            Self::Raw(station) => station.to_string(),
+            Self::Raw(_) | Self::Scripted(_) => self.to_string(),
         }
     }
 

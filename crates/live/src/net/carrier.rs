@@ -3,6 +3,7 @@
 use super::address::Address;
 use super::connection::{Connection, Listener};
 use super::raw::{RawConnection, RawListener, RawSettings};
+use super::scripted::{Script, ScriptedConnection};
 use bytes::Bytes;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -19,6 +20,8 @@ pub enum Carrier {
     Tcp(Connection),
     /// Raw Ethernet.
     Raw(Box<RawConnection>),
+    /// What a test scripts.
+    Scripted(ScriptedConnection),
 }
 
 impl Carrier {
@@ -30,6 +33,7 @@ impl Carrier {
         Ok(match peer {
             Address::Tcp(peer) => Self::Tcp(Connection::connect(*peer)?),
             Address::Raw(peer) => Self::Raw(RawConnection::connect(now, peer, raw)?.into()),
+            Address::Scripted(script) => Self::Scripted(ScriptedConnection::open(script)?),
         })
     }
 
@@ -42,7 +46,7 @@ impl Carrier {
     /// Whether the far side learns that this process has ended, however it
     /// does.
     pub fn says_end(&self) -> bool {
-        matches!(self, Self::Tcp(_))
+        !matches!(self, Self::Raw(_))
     }
 
     /// Whether the connection stands.
@@ -53,6 +57,7 @@ impl Carrier {
         match self {
             Self::Tcp(connection) => connection.established(),
             Self::Raw(connection) => connection.established(now),
+            Self::Scripted(connection) => Ok(connection.established()),
         }
     }
 
@@ -61,6 +66,7 @@ impl Carrier {
         match self {
             Self::Tcp(connection) => connection.peer().into(),
             Self::Raw(connection) => Address::Raw(connection.peer().clone()),
+            Self::Scripted(connection) => Address::Scripted(connection.script().clone()),
         }
     }
 
@@ -77,6 +83,7 @@ impl Carrier {
         let connection = match self {
             Self::Tcp(connection) => connection,
             Self::Raw(connection) => return connection.receive(now, take),
+            Self::Scripted(connection) => return connection.receive(take),
         };
         for _ in 0..MOST_READS {
             match connection.receive() {
@@ -100,8 +107,8 @@ impl Carrier {
     /// that may have made room.
     pub fn take_stirred(&mut self) -> bool {
         match self {
-            Self::Tcp(_) => false,
             Self::Raw(connection) => connection.take_stirred(),
+            Self::Tcp(_) | Self::Scripted(_) => false,
         }
     }
 
@@ -113,6 +120,7 @@ impl Carrier {
         match self {
             Self::Tcp(connection) => connection.send(bytes),
             Self::Raw(connection) => connection.send(now, bytes),
+            Self::Scripted(connection) => connection.send(bytes),
         }
     }
 
@@ -124,6 +132,7 @@ impl Carrier {
         match self {
             Self::Tcp(connection) => connection.flush(),
             Self::Raw(connection) => connection.flush(now),
+            Self::Scripted(_) => Ok(()),
         }
     }
 
@@ -132,6 +141,7 @@ impl Carrier {
         match self {
             Self::Tcp(connection) => connection.room(),
             Self::Raw(connection) => connection.room(now),
+            Self::Scripted(connection) => connection.room(),
         }
     }
 
@@ -140,14 +150,15 @@ impl Carrier {
         match self {
             Self::Tcp(connection) => connection.is_full(),
             Self::Raw(connection) => connection.is_full(),
+            Self::Scripted(_) => false,
         }
     }
 
     /// When to call [`flush`](Self::flush) at the latest.
     pub fn timer(&self) -> Option<Instant> {
         match self {
-            Self::Tcp(_) => None,
             Self::Raw(connection) => connection.timer(),
+            Self::Tcp(_) | Self::Scripted(_) => None,
         }
     }
 
@@ -164,6 +175,7 @@ impl AsFd for Carrier {
         match self {
             Self::Tcp(connection) => connection.as_fd(),
             Self::Raw(connection) => connection.as_fd(),
+            Self::Scripted(connection) => connection.as_fd(),
         }
     }
 }
@@ -175,6 +187,8 @@ pub enum Incoming {
     Tcp(Listener),
     /// On an Ethernet.
     Raw(RawListener),
+    /// By the script of a test.
+    Scripted(Script),
 }
 
 impl Incoming {
@@ -186,6 +200,7 @@ impl Incoming {
         Ok(match address {
             Address::Tcp(address) => Self::Tcp(Listener::bind(*address)?),
             Address::Raw(station) => Self::Raw(RawListener::bind(station, raw)?),
+            Address::Scripted(script) => Self::Scripted(script.clone()),
         })
     }
 
@@ -197,6 +212,7 @@ impl Incoming {
         match self {
             Self::Tcp(listener) => Ok(listener.address()?.into()),
             Self::Raw(listener) => Ok(Address::Raw(listener.station().clone())),
+            Self::Scripted(script) => Ok(Address::Scripted(script.clone())),
         }
     }
 
@@ -205,6 +221,7 @@ impl Incoming {
         match self {
             Self::Tcp(listener) => listener.accept().map(Carrier::Tcp),
             Self::Raw(listener) => listener.accept(now).map(|made| Carrier::Raw(made.into())),
+            Self::Scripted(script) => ScriptedConnection::accept(script).map(Carrier::Scripted),
         }
     }
 }
@@ -220,6 +237,7 @@ impl AsFd for Incoming {
         match self {
             Self::Tcp(listener) => listener.as_fd(),
             Self::Raw(listener) => listener.as_fd(),
+            Self::Scripted(script) => script.as_fd(),
         }
     }
 }

@@ -1,4 +1,5 @@
-//! TCP connections and raw Ethernet that carry frames.
+//! TCP connections and raw Ethernet that carry frames; and what a script of a
+//! test has in their place.
 
 mod address;
 mod carrier;
@@ -7,6 +8,7 @@ mod interface;
 mod namespace;
 mod packet;
 mod raw;
+mod scripted;
 
 pub use address::{Address, DEFAULT_PORT, Peer, Station};
 pub use carrier::{Carrier, Incoming};
@@ -15,3 +17,4 @@ pub use interface::{Interface, Mac};
 pub use namespace::Namespace;
 pub use packet::{ETHERNET, Filter, PacketSocket};
 pub use raw::{RawConnection, RawListener, RawSettings, largest_payload, mtu};
+pub use scripted::{Script, ScriptedConnection};

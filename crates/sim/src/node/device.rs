@@ -184,13 +184,13 @@ impl DeviceNode {
         let (now, path) = (context.now, &mut self.paths[at]);
         let Around { transports, network, .. } = around;
         let transport = &transports[path.link];
-        if path.id.is_none() && transport.is_connected(End::Device, network) {
+        if path.id.is_none() && transport.is_connected(now, End::Device, network) {
             let id = PathId(self.accepted);
             self.accepted += 1;
             (path.id, path.gone) = (Some(id), false);
             let says_end = !matches!(transport, Transport::Raw { .. });
             self.node.handle(now, id, Input::Accepted { says_end });
-        } else if transport.is_closed(End::Device, network) {
+        } else if transport.is_closed(now, End::Device, network) {
             match path.id {
                 Some(id) => {
                     path.gone = true;

@@ -132,6 +132,11 @@ impl HostNode {
         self.node.root().errors()
     }
 
+    /// Its memory.
+    pub fn memory(&self) -> Rc<RefCell<Ram>> {
+        self.ram.clone()
+    }
+
     /// Runs something beside the workload, on a bus of its own.
     pub fn run_program<T: Future<Output = ()> + 'static>(&mut self, work: impl FnOnce(Bus) -> T) {
         let bus = self.buses.new_bus();

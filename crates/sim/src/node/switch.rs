@@ -114,9 +114,9 @@ impl SwitchNode {
     /// Hears of a connection that stands or is over.
     fn connection(&mut self, port: usize, around: &Around, now: Instant) {
         let transport = &around.transports[port];
-        let closed = transport.is_closed(End::Host, around.network);
+        let closed = transport.is_closed(now, End::Host, around.network);
         let input = match self.paths[port] {
-            Path::Connecting if transport.is_connected(End::Host, around.network) => {
+            Path::Connecting if transport.is_connected(now, End::Host, around.network) => {
                 self.paths[port] = Path::Open;
                 Input::Connected
             }

@@ -5,8 +5,7 @@ mod pipe;
 mod stream;
 
 pub use encapsulation::Encapsulation;
-pub(crate) use pipe::Pipe;
-pub use pipe::PipeConfig;
+pub use pipe::{Pipe, PipeConfig, Script};
 pub(crate) use stream::Stream;
 
 use crate::ethernet::{Residence, Segment as FrameSegment};
@@ -54,7 +53,7 @@ impl TransportConfig {
     /// Bytes that the tunnel hands over at once at most.
     pub fn at_once(&self) -> usize {
         match self {
-            Self::Pipe(pipe) => pipe.segment,
+            Self::Pipe(pipe) => pipe.script.map_or(pipe.segment, |script| script.room),
             Self::Tcp(tcp) => tcp.burst,
             Self::Raw(raw) => raw.settings.chunk,
         }
@@ -76,8 +75,10 @@ pub struct TcpConfig {
 
 /// An end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub enum End {
+    /// The host's.
     Host = 0,
+    /// The device node's.
     Device = 1,
 }
 
@@ -145,18 +146,18 @@ pub(crate) enum Transport {
 
 impl Transport {
     /// Whether the connection stands, seen from `end`.
-    pub fn is_connected(&self, end: End, network: &Network) -> bool {
+    pub fn is_connected(&self, now: Instant, end: End, network: &Network) -> bool {
         match self {
-            Self::Pipe(_) => true,
+            Self::Pipe(pipe) => pipe.is_connected(now, end),
             Self::Tcp { places, .. } => network.is_connected(places[end as usize]),
             Self::Raw { places, .. } => network.raw_is_connected(places[end as usize]),
         }
     }
 
     /// Whether a connection that stood, or was being made, is over.
-    pub fn is_closed(&self, end: End, network: &Network) -> bool {
+    pub fn is_closed(&self, now: Instant, end: End, network: &Network) -> bool {
         match self {
-            Self::Pipe(_) => false,
+            Self::Pipe(pipe) => pipe.is_closed(now, end),
             Self::Tcp { places, .. } => network.is_closed(places[end as usize]),
             Self::Raw { places, .. } => network.raw_is_closed(places[end as usize]),
         }
@@ -175,7 +176,7 @@ impl Transport {
     /// `end` connects again, or waits for a connection again.
     pub fn reopen(&self, now: Instant, end: End, network: &mut Network, kernel: &mut Kernel) {
         let station = match self {
-            Self::Pipe(_) => return,
+            Self::Pipe(pipe) => return pipe.reopen(now, end),
             Self::Tcp { places, .. } => network.reopen(places[end as usize]),
             Self::Raw { places, .. } => network.raw_reopen(now, places[end as usize]),
         };
@@ -185,7 +186,7 @@ impl Transport {
     /// The host's end makes a connection, which it does by itself when all
     /// begins.
     pub fn connect(&self, now: Instant, network: &mut Network, kernel: &mut Kernel) {
-        if self.is_closed(End::Host, network) {
+        if self.is_closed(now, End::Host, network) {
             self.reopen(now, End::Host, network, kernel);
         }
     }

@@ -4,6 +4,7 @@ use super::{Arrived, End};
 use crate::kernel::pop_if;
 use crate::measure::{Load, Segment};
 use bytes::Bytes;
+use std::cell::Cell;
 use std::collections::VecDeque;
 use wire::{Duration, Instant};
 
@@ -19,6 +20,20 @@ pub struct PipeConfig {
     pub segment: usize,
     /// Bytes of wire that each packet takes beside.
     pub overhead: usize,
+    /// What else is fixed beforehand.
+    pub script: Option<Script>,
+}
+
+/// When a pipe takes bytes, how many, and when its connection is lost: nodes of
+/// another world can be told exactly the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Script {
+    /// Bytes are taken at multiples of this time alone,
+    pub tick: Duration,
+    /// so many at each.
+    pub room: usize,
+    /// The connection is lost, with what is on its way, and can be made again.
+    pub away: [Instant; 2],
 }
 
 #[derive(Debug)]
@@ -34,28 +49,60 @@ struct Way {
     free: Instant,
     flying: VecDeque<Packet>,
     load: Load,
+    /// The last tick at which bytes were taken, and how many.
+    taken: (Instant, usize),
 }
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct Pipe {
+pub struct Pipe {
     config: PipeConfig,
     ways: [Way; 2],
+    /// Since when each end connects, or listens.
+    since: [Cell<Instant>; 2],
 }
 
 impl Pipe {
+    /// An idle wire.
     pub fn new(config: PipeConfig) -> Self {
-        Self { config, ways: Default::default() }
+        Self { config, ways: Default::default(), since: Default::default() }
+    }
+
+    /// Whether the connection stands, seen from `end`.
+    pub fn is_connected(&self, now: Instant, end: End) -> bool {
+        let back = |Script { away: [from, until], .. }| now < from || now >= until;
+        self.config.script.is_none_or(back) && !self.is_closed(now, end)
+    }
+
+    /// Whether the connection that `end` had is lost.
+    pub fn is_closed(&self, now: Instant, end: End) -> bool {
+        let since = self.since[end as usize].get();
+        self.config.script.is_some_and(|script| since < script.away[0] && now >= script.away[0])
+    }
+
+    /// `end` connects again, or listens again.
+    pub fn reopen(&self, now: Instant, end: End) {
+        self.since[end as usize].set(now);
     }
 
     /// A packet while the wire is idle, nothing while it is busy: what waits
     /// is aggregated by the sender.
     pub fn room(&self, now: Instant, end: End) -> usize {
-        if now >= self.ways[end as usize].free { self.config.segment } else { 0 }
+        let way = &self.ways[end as usize];
+        match self.config.script {
+            _ if now < way.free => 0,
+            None => self.config.segment,
+            Some(script) if !now.as_ps().is_multiple_of(script.tick.as_ps()) => 0,
+            Some(script) if way.taken.0 == now => script.room - way.taken.1,
+            Some(script) => script.room,
+        }
     }
 
+    /// Sends bytes for which there is room.
     pub fn send(&mut self, now: Instant, end: End, mut bytes: Bytes) {
         let way = &mut self.ways[end as usize];
+        let before = if way.taken.0 == now { way.taken.1 } else { 0 };
+        way.taken = (now, before + bytes.len());
         while !bytes.is_empty() {
             let piece = bytes.split_to(bytes.len().min(self.config.segment));
             let length = piece.len() + self.config.overhead;
@@ -70,8 +117,17 @@ impl Pipe {
         }
     }
 
-    pub fn receive(&mut self, now: Instant, end: End) -> Option<Arrived> {
+    /// What has arrived at `end`: a packet, without its way.
+    pub fn take(&mut self, now: Instant, end: End) -> Option<Bytes> {
+        self.receive(now, end).map(|arrived| arrived.bytes)
+    }
+
+    pub(crate) fn receive(&mut self, now: Instant, end: End) -> Option<Arrived> {
         let way = &mut self.ways[1 - end as usize];
+        if let Some(lost) = self.config.script.map(|script| script.away[0]).filter(|at| *at <= now)
+        {
+            way.flying.retain(|packet| packet.started >= lost);
+        }
         let packet = pop_if(&mut way.flying, |packet| packet.arrives <= now)?;
         let steps = [
             (packet.started, Segment::EgressQueue),
@@ -81,17 +137,24 @@ impl Pipe {
         Some(Arrived::over_pipe(packet.bytes, steps))
     }
 
+    /// When something arrives at `end`.
     pub fn next_arrival(&self, end: End) -> Option<Instant> {
         self.ways[1 - end as usize].flying.front().map(|packet| packet.arrives)
     }
 
+    /// When `end` should look again.
     pub fn next(&self, now: Instant, end: End) -> Option<Instant> {
         let free = self.ways[end as usize].free;
         let free = (free > now).then_some(free);
-        [free, self.next_arrival(end)].into_iter().flatten().min()
+        let script = self.config.script.map(|script| {
+            let tick = script.tick.as_ps();
+            let next = Instant::from_ps((now.as_ps() / tick + 1) * tick);
+            script.away.into_iter().filter(|at| *at > now).fold(next, Instant::min)
+        });
+        [free, script, self.next_arrival(end)].into_iter().flatten().min()
     }
 
-    pub fn load(&self, end: End) -> Load {
+    pub(crate) fn load(&self, end: End) -> Load {
         self.ways[end as usize].load
     }
 }

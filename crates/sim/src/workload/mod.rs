@@ -43,6 +43,9 @@ pub enum Workload {
     },
     /// Commands that somebody recorded.
     Replay(Replay),
+    /// Nothing, without end: what happens is up to programs
+    /// ([`World::run_program`](crate::World::run_program)).
+    Idle,
 }
 
 /// The kind of I/O, as fio's `rw`.
@@ -174,7 +177,7 @@ impl Workload {
                 let rw = if *write { Rw::Write } else { Rw::Read };
                 Some(Fio { size: *bs as u64 * count, ..Fio::new(rw, *bs, 1) })
             }
-            Self::ConfigReads { .. } | Self::Replay(_) => None,
+            Self::ConfigReads { .. } | Self::Replay(_) | Self::Idle => None,
         }
     }
 

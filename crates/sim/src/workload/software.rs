@@ -131,7 +131,7 @@ impl Software {
 
     /// Everything is plugged in.
     pub fn boot(&mut self) {
-        if !matches!(self.stage, Stage::Waiting) {
+        if !matches!(self.stage, Stage::Waiting) || self.workload == Workload::Idle {
             return;
         }
         self.stage = Stage::Booting(Task::new(&self.bus, self.bring().boot()));
@@ -377,6 +377,7 @@ impl Software {
                 let count = *count;
                 return Ok(self.pause(now, count));
             }
+            Workload::Idle => unreachable!("it does not boot"),
             Workload::Replay(replay) => {
                 replay.check(&drives)?;
                 let replay = replay.clone();

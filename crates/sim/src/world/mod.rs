@@ -22,7 +22,9 @@ use crate::node::{DeviceNode, DriveNode, HostNode, SwitchNode};
 use crate::pcie::Link;
 use crate::transport::{End, Stream, Transport};
 use crate::workload::BootError;
-use pcie::Bus;
+use pcie::{Bus, Ram};
+use std::cell::RefCell;
+use std::rc::Rc;
 use switch::tunnel::Tunnel;
 use thiserror::Error;
 use wire::Instant;
@@ -150,6 +152,11 @@ impl World {
     /// Lets somebody watch.
     pub fn observe(&mut self, observer: Box<dyn Observer>) {
         self.observer = Some(observer);
+    }
+
+    /// The memory of a host, for its programs.
+    pub fn memory(&self, host: usize) -> Rc<RefCell<Ram>> {
+        self.hosts[host].memory()
     }
 
     /// Runs a program on a host beside its workload: what it is handed is a bus

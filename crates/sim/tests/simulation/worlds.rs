@@ -25,6 +25,7 @@ pub fn pipe() -> TransportConfig {
         latency: Duration::from_ns(1_000),
         segment: 1_460,
         overhead: 78,
+        script: None,
     })
 }
 

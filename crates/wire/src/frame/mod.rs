@@ -21,10 +21,8 @@ pub use report::FrameReport;
 
 use thiserror::Error;
 
-/// Bytes of a frame header. With `--cfg farlane_wide_header`, which nothing
-/// but `tests/one-code` sets, 8 more: the proof that live and simulated worlds
-/// share this code.
-pub const HEADER: usize = if cfg!(farlane_wide_header) { 20 } else { 12 };
+/// Bytes of a frame header.
+pub const HEADER: usize = 12;
 
 /// The largest payload of a frame in bytes.
 pub const MAX_PAYLOAD: usize = 65_535;

@@ -66,7 +66,7 @@ fn expected(plan: &Planned) -> Option<u64> {
         Workload::Fio(fio) => Some(fio.size / fio.bs as u64 * fio.numjobs as u64),
         Workload::Dd { count, .. } => Some(*count),
         Workload::Replay(replay) => Some(replay.operations.len() as u64),
-        Workload::ConfigReads { .. } => None,
+        Workload::ConfigReads { .. } | Workload::Idle => None,
     };
     plan.config.hosts.iter().map(|host| of(&host.workload)).sum()
 }

@@ -80,7 +80,7 @@ impl Place {
     /// Where the host finds a device node that listens on `address`.
     pub fn peer(&self, address: &Address) -> Address {
         match address {
-            Address::Tcp(_) => address.clone(),
+            Address::Tcp(_) | Address::Scripted(_) => address.clone(),
             Address::Raw(Station { mac, .. }) => {
                 Address::Raw(Station { interface: self.near_interface.into(), mac: *mac })
             }

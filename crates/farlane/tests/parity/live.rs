@@ -1,0 +1,304 @@
+//! The live shell over a script: its clock, what is ready, what reads return
+//! and how much writes take.
+
+use super::{Run, Write, script};
+use bytes::Bytes;
+use live::attached::Switch;
+use live::host::{Fetched, Memory, RamMemory};
+use live::links::{LinkEvent, Links};
+use live::media::{Media, RamMedia};
+use live::net::{Address, Incoming, RawSettings, Script};
+use live::trace::Settings;
+use live::{Attached, Clock, DeviceNode, Machine, NvmeDrive, Poller, Tracer, Waiting};
+use nvme::block::{Completion, Operation, Request};
+use nvme::{Config, Controller, NamespaceConfig};
+use pcie::root::ReadToken;
+use pcie::software::Task;
+use pcie::{Bus, Ram};
+use rustix::event::{EventfdFlags, eventfd};
+use sim::transport::{End, Pipe, PipeConfig};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+use wire::frame::Role;
+use wire::trace::NodeRole;
+use wire::{Bdf, Duration, Instant};
+
+/// Memory that answers when the script says.
+struct SlowMemory {
+    memory: RamMemory,
+    reads: VecDeque<(Instant, ReadToken, u64, usize)>,
+}
+
+impl Memory for SlowMemory {
+    fn read(
+        &mut self,
+        now: Instant,
+        _: Bdf,
+        (address, length): (u64, usize),
+        token: &ReadToken,
+    ) -> Fetched {
+        self.reads.push_back((now + script::MEMORY, token.clone(), address, length));
+        Fetched::Later
+    }
+
+    fn write(&mut self, now: Instant, requester: Bdf, address: u64, data: &[u8]) {
+        self.memory.write(now, requester, address, data);
+    }
+
+    fn interrupt(&mut self, requester: Bdf, data: u32) {
+        self.memory.interrupt(requester, data);
+    }
+
+    fn wire(&mut self, wire: u8, level: bool) {
+        self.memory.wire(wire, level);
+    }
+}
+
+type Pending = Arc<Mutex<BTreeMap<(Instant, u64), Request>>>;
+
+/// Media that answer when the script says.
+struct SlowMedia {
+    clock: Clock,
+    media: RamMedia,
+    asked: u64,
+    /// When the last read has ended.
+    free: Instant,
+    pending: Pending,
+    /// Always readable: the node asks in every turn.
+    signal: OwnedFd,
+}
+
+impl Media for SlowMedia {
+    fn start(&mut self, request: Request) -> Option<Completion> {
+        let now = self.clock.now();
+        let due = match request.operation {
+            Operation::Read { length, .. } => {
+                let pages = (length / 4096) as u64;
+                let span = Duration::from_ps(script::SENSE.as_ps() * pages);
+                self.free = self.free.max(now + script::MEDIA[0]) + span;
+                self.free
+            }
+            _ => now + script::MEDIA[1],
+        };
+        self.asked += 1;
+        self.pending.lock().unwrap().insert((due, self.asked), request);
+        None
+    }
+
+    fn finished(&mut self) -> Option<(u64, Completion)> {
+        let mut pending = self.pending.lock().unwrap();
+        let first = pending.first_entry().filter(|first| first.key().0 <= self.clock.now())?;
+        let request = first.remove();
+        let id = request.id;
+        Some((id, self.media.start(request).expect("RAM answers at once")))
+    }
+
+    fn signal(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.signal.as_fd())
+    }
+
+    fn size(&self) -> u64 {
+        self.media.size()
+    }
+
+    fn read_only(&self) -> bool {
+        false
+    }
+
+    fn incarnation(&self) -> u64 {
+        1
+    }
+
+    fn close(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The drive, as the simulator makes its own.
+pub fn controller() -> Controller {
+    let namespace = NamespaceConfig { block_shift: 9, ..NamespaceConfig::new(script::SIZE >> 9) };
+    let config = Config {
+        io_queues: 1,
+        max_transfer_shift: 5,
+        max_payload: script::MAX_PAYLOAD,
+        read_request: script::MAX_PAYLOAD,
+        reads_in_flight: script::READS_IN_FLIGHT,
+        ..Config::new(script::SERIAL, vec![namespace])
+    };
+    Controller::new(Instant::ZERO, config)
+}
+
+fn path(folder: &Path, role: NodeRole) -> PathBuf {
+    folder.join(if role == NodeRole::Host { "live" } else { "live.device0" })
+}
+
+/// Records one node.
+pub fn tracer(folder: &Path, role: NodeRole, clock: Clock) -> io::Result<Tracer> {
+    let settings = Settings { path: path(folder, role), ring: None, snap: None };
+    Tracer::create(&settings, role, 1 + u64::from(role != NodeRole::Host), clock)
+}
+
+/// The host node, recorded.
+pub fn machine(
+    folder: &Path,
+    clock: Clock,
+    root: pcie::root::Settings,
+    links: Links,
+) -> io::Result<Machine<Switch>> {
+    let (tunnel, max_payload) = (script::tunnel(Role::Host), script::MAX_PAYLOAD);
+    let settings = switch::upstream::Settings { ports: 1, max_payload, p2p: false, tunnel };
+    let switch = Switch::new(settings, links).traced(tracer(folder, NodeRole::Host, clock)?);
+    Machine::new(clock, Poller::new(Waiting::Block)?, root, switch)
+}
+
+/// What came of a run whose device node has closed its trace.
+pub fn run_of(folder: &Path, host: &Machine<Switch>, sent: Vec<Write>, ram: &Ram) -> Run {
+    host.attached().tracer().finish().expect("the trace is written");
+    let counters = host.attached().upstream().tunnel(0).counters();
+    let traces = [NodeRole::Host, NodeRole::Device].map(|role| path(folder, role));
+    let tlps = [counters.tlps_sent, counters.tlps_received];
+    Run::new([&traces[0], &traces[1]], sent, ram, tlps)
+}
+
+const ENDS: [End; 2] = [End::Host, End::Device];
+
+struct Nodes {
+    clock: Clock,
+    host: Machine<Switch>,
+    memory: SlowMemory,
+    device: DeviceNode<NvmeDrive>,
+    pending: Pending,
+    pipe: Pipe,
+    scripts: [Script; 2],
+    /// Whether each end has been told that it can connect.
+    offered: [bool; 2],
+    sent: Vec<Write>,
+}
+
+impl Nodes {
+    fn new(folder: &Path, link: PipeConfig) -> io::Result<Self> {
+        let clock = Clock::scripted();
+        let scripts = [Script::new()?, Script::new()?];
+        let links = Links::new(&[Address::Scripted(scripts[0].clone())]);
+        let host = machine(folder, clock, script::ROOT, links)?;
+        let ram = Rc::new(RefCell::new(Ram::new(script::RAM.0, script::RAM.1)));
+        let memory = SlowMemory { memory: RamMemory::new(ram), reads: VecDeque::new() };
+        let pending = Pending::default();
+        let media = SlowMedia {
+            clock,
+            media: RamMedia::new(script::SIZE),
+            asked: 0,
+            free: Instant::ZERO,
+            pending: pending.clone(),
+            signal: eventfd(1, EventfdFlags::NONBLOCK)?,
+        };
+        let drive = NvmeDrive::new(controller(), vec![Box::new(media)]).traced(tracer(
+            folder,
+            NodeRole::Device,
+            clock,
+        )?);
+        let listener =
+            Incoming::bind(&Address::Scripted(scripts[1].clone()), RawSettings::default())?;
+        let settings = script::tunnel(Role::Device);
+        let device =
+            DeviceNode::new(clock, Poller::new(Waiting::Block)?, listener, settings, drive)?;
+        let (pipe, offered) = (Pipe::new(link), [false; 2]);
+        let sent = Vec::new();
+        Ok(Self { clock, host, memory, device, pending, pipe, scripts, offered, sent })
+    }
+
+    /// What the script says of the link at `now`.
+    fn network(&mut self, now: Instant) {
+        for (index, end) in ENDS.into_iter().enumerate() {
+            let script = &self.scripts[index];
+            if self.pipe.is_closed(now, end) {
+                script.lose();
+                self.pipe.reopen(now, end);
+                self.offered[index] = false;
+            } else if !self.offered[index] && self.pipe.is_connected(now, end) {
+                script.offer();
+                self.offered[index] = true;
+            }
+            while let Some(bytes) = self.pipe.take(now, end) {
+                script.give(bytes);
+            }
+            script.set_room(self.pipe.room(now, end));
+        }
+    }
+
+    /// What the nodes have written; whether they have.
+    fn collect(&mut self, now: Instant) -> bool {
+        let mut any = false;
+        for (index, end) in ENDS.into_iter().enumerate() {
+            for bytes in self.scripts[index].take_sent() {
+                any = true;
+                self.sent.push((now, ["host", "device"][index], bytes.to_vec()));
+                self.pipe.send(now, end, bytes);
+            }
+        }
+        any
+    }
+
+    /// Everything that happens at `now`; yields when something happens next.
+    fn step(&mut self, now: Instant, task: &mut Option<Task<()>>) -> io::Result<Instant> {
+        self.clock.set(now);
+        self.network(now);
+        for _ in 0..10_000 {
+            while self.memory.reads.front().is_some_and(|(due, ..)| *due <= now) {
+                let (_, token, at, length) = self.memory.reads.pop_front().expect("just seen");
+                let ram = self.memory.memory.ram.borrow();
+                let data = ram.get(at, length).map(Bytes::copy_from_slice);
+                drop(ram);
+                self.host.host_data(token, data);
+            }
+            if task.as_mut().is_some_and(|task| task.poll(now).is_some()) {
+                *task = None;
+            }
+            let (host, first) = self.host.pump(&mut self.memory)?;
+            let (device, second) = self.device.turn(&mut |_| {})?;
+            while let Some(event) = self.host.attached_mut().links_mut().event() {
+                if let LinkEvent::Down { buses, .. } = event {
+                    self.host.forget_masters(buses);
+                }
+            }
+            if self.collect(now) | host | device {
+                continue;
+            }
+            let pending = self.pending.lock().unwrap();
+            let media = pending.first_key_value().map(|((due, _), _)| *due);
+            let memory = self.memory.reads.front().map(|(due, ..)| *due);
+            let ends = ENDS.map(|end| self.pipe.next(now, end));
+            let timers = [first, second, media, memory, ends[0], ends[1]];
+            let next = timers.into_iter().flatten().min().expect("there is a next tick");
+            // Records are made in turns that have nothing else to do.
+            if next > now {
+                return Ok(next);
+            }
+        }
+        panic!("at {now} the nodes find no end");
+    }
+}
+
+/// Runs `software` over `link`, with trace files in `folder`.
+pub fn run<T: Future<Output = ()> + 'static>(
+    folder: &Path,
+    link: PipeConfig,
+    software: impl FnOnce(Bus, Rc<RefCell<Ram>>) -> T,
+) -> io::Result<Run> {
+    let mut nodes = Nodes::new(folder, link)?;
+    let ram = nodes.memory.memory.ram.clone();
+    let bus = nodes.host.new_bus();
+    let mut task = Some(Task::new(&bus, software(bus.clone(), ram.clone())));
+    let mut now = Instant::ZERO;
+    while now <= script::END {
+        now = nodes.step(now, &mut task)?;
+    }
+    assert!(task.is_none(), "the software has come to its end");
+    nodes.device.attached_mut().tracer().finish()?;
+    Ok(run_of(folder, &nodes.host, nodes.sent, &ram.borrow()))
+}

@@ -1,0 +1,143 @@
+//! One node, two shells: the same run through the live shell and through the
+//! simulator's gives the same TLPs, tunnel bytes and trace records.
+
+mod live;
+mod program;
+mod script;
+mod simulated;
+mod sockets;
+
+use crate::support::folder;
+use farlane::trace::{Item, TraceFile};
+use pcie::Ram;
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::path::Path;
+use wire::Instant;
+use wire::tlp::Class;
+use wire::trace::{LinkState, Record};
+
+/// When, by which end of the link, and what was written.
+type Write = (Instant, &'static str, Vec<u8>);
+
+/// What came of a run.
+struct Run {
+    sent: Vec<Write>,
+    /// Records by node, place and direction.
+    records: BTreeMap<String, Vec<String>>,
+    /// Host memory.
+    memory: Vec<u8>,
+    /// TLPs that went down and up the link.
+    tlps: [u64; 2],
+}
+
+impl Run {
+    fn new(traces: [&Path; 2], mut sent: Vec<Write>, ram: &Ram, tlps: [u64; 2]) -> Self {
+        let mut records = BTreeMap::new();
+        for (node, path) in ["host", "device"].into_iter().zip(traces) {
+            read(node, path, &mut records);
+        }
+        let memory = ram.get(script::RAM.0, script::RAM.1).expect("all of it").to_vec();
+        // Of the same time, those of the device first.
+        sent.sort_by_key(|(at, end, _)| (*at, *end));
+        Self { sent, records, memory, tlps }
+    }
+}
+
+fn read(node: &str, path: &Path, records: &mut BTreeMap<String, Vec<String>>) {
+    let file = TraceFile::open(path).expect("a trace");
+    let bad = file.read(|item| {
+        let Item::Record(timed) = item else { panic!("{}: a gap", path.display()) };
+        let place = match timed.record {
+            Record::Tlp { tap, up, .. } => format!("{node} {tap:?} TLPs up {up}"),
+            Record::Frame { tap, up, .. } | Record::Control { tap, up, .. } => {
+                format!("{node} {tap:?} frames up {up}")
+            }
+            Record::Link { tap, .. } => format!("{node} {tap:?} link"),
+            // Simulated drives tell no events.
+            Record::Nvme { .. } | Record::Unknown { .. } => return,
+        };
+        let text = match timed.record {
+            // Why a link is down, worlds say in their own words.
+            Record::Link { state: LinkState::Down(_), .. } => "down".into(),
+            Record::Tlp { bytes, .. } => format!("{:?} {bytes:02x?}", class(bytes)),
+            record => format!("{record:02x?}"),
+        };
+        records.entry(place).or_default().push(text);
+    });
+    assert_eq!(bad.expect("a trace"), 0, "records that make no sense");
+}
+
+/// The class of a TLP by its first byte, Fmt and Type (PCIe Base 4.0, table
+/// 2-3).
+fn class(bytes: &[u8]) -> Class {
+    match bytes[0] {
+        0x40 | 0x60 | 0x30..=0x37 | 0x70..=0x77 => Class::Posted,
+        0x0a | 0x4a => Class::Completion,
+        _ => Class::NonPosted,
+    }
+}
+
+/// Says where two sequences part.
+fn assert_same<T: PartialEq + Debug>(what: &str, simulated: &[T], live: &[T]) {
+    let parts = simulated.iter().zip(live).position(|(one, other)| one != other);
+    let at = parts.unwrap_or(simulated.len().min(live.len()));
+    let from = at.saturating_sub(2);
+    let shown = |all: &[T]| {
+        let some = all[from..all.len().min(at + 4)].iter();
+        some.map(|one| format!("\n{:.160}", format!("{one:02x?}"))).collect::<String>()
+    };
+    assert!(
+        simulated == live,
+        "{what}: {} and {} in all, number {at} differs;\nsimulated:{}\nlive:{}",
+        simulated.len(),
+        live.len(),
+        shown(simulated),
+        shown(live)
+    );
+}
+
+#[test]
+fn the_same_script_gives_the_same_run_in_both_shells() {
+    let folder = folder::kept("parity");
+    let simulated = simulated::run(&folder, script::LINK, program::whole);
+    let live = live::run(&folder, script::LINK, program::whole).expect("it runs");
+    assert!(simulated.sent.len() > 200, "the link is used");
+    assert_same("writes into the link", &simulated.sent, &live.sent);
+    let places = |run: &Run| run.records.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(places(&simulated), places(&live));
+    for (place, records) in &simulated.records {
+        assert_same(place, records, &live.records[place]);
+    }
+    assert!(simulated.memory == live.memory, "host memory differs");
+}
+
+/// Records of TLPs by place, direction and class.
+fn by_class(run: &Run) -> BTreeMap<String, Vec<&str>> {
+    let mut classes: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for (place, records) in run.records.iter().filter(|(place, _)| place.contains("TLPs")) {
+        for record in records {
+            let (class, bytes) = record.split_once(' ').expect("the class stands first");
+            classes.entry(format!("{place} {class}")).or_default().push(bytes);
+        }
+    }
+    classes
+}
+
+/// Media are read back into host memory.
+#[test]
+fn real_sockets_change_neither_the_tlps_of_a_class_nor_memory() {
+    let folder = folder::kept("parity-sockets");
+    let simulated = simulated::run(&folder, script::LINK, |bus, ram| async move {
+        program::sleep_until(&bus, script::BOOT).await;
+        program::one_by_one(bus, ram).await;
+    });
+    let live = sockets::run(&folder, program::one_by_one).expect("it runs");
+    let [first, second] = [&simulated, &live].map(by_class);
+    assert_eq!(first.keys().collect::<Vec<_>>(), second.keys().collect::<Vec<_>>());
+    for (place, records) in &first {
+        assert_same(place, records, &second[place]);
+    }
+    assert!(simulated.memory == live.memory, "host memory differs");
+    assert_eq!(simulated.tlps, live.tlps, "TLPs down and up");
+}

@@ -1,0 +1,152 @@
+//! The host software of both worlds.
+
+use super::script;
+use nvme::initiator::{self, Driver, Io, Op};
+use pcie::enumerate::{self, Node};
+use pcie::root::ROOT_PORT;
+use pcie::{Bus, Ram};
+use std::cell::RefCell;
+use std::rc::Rc;
+use wire::nvme::StatusCode;
+use wire::{Bdf, Duration, Instant};
+
+/// Bridge Control of a bridge, and Secondary Bus Reset there (PCI-to-PCI
+/// Bridge Architecture 1.2, section 3.2.5.18).
+const BRIDGE_CONTROL: (u16, u32) = (0x3e, 1 << 6);
+/// The class code of NVMe I/O controllers.
+const NVME: [u8; 3] = [0x01, 0x08, 0x02];
+/// Bytes of a command's data: in all, more than a trace keeps whole.
+const DATA: usize = 8 << 10;
+/// Commands of each round of I/O.
+const COMMANDS: usize = 12;
+
+/// A host with one drive that is up.
+pub struct Host {
+    bus: Bus,
+    ram: Rc<RefCell<Ram>>,
+    drive: Bdf,
+    /// The port right above it.
+    port: Bdf,
+    driver: Driver,
+    buffers: Vec<u64>,
+}
+
+impl Host {
+    /// Enumerates, and brings the drive up.
+    pub async fn boot(bus: Bus, ram: Rc<RefCell<Ram>>, poll: Duration) -> Self {
+        let settings = enumerate::Settings { max_payload: 256, ..Default::default() };
+        let hierarchy = enumerate::enumerate(bus.clone(), settings).await.expect("buses enough");
+        let nodes = hierarchy.nodes();
+        let drive = *nodes.iter().find(|node| node.class == NVME).expect("a drive is there");
+        let above = |node: &&&Node| node.children().iter().any(|child| child.bdf == drive.bdf);
+        let port = nodes.iter().find(above).expect("below a port").bdf;
+        let at = drive.bdf;
+        enumerate::enable_bus_master(&bus, at, true).await;
+        for vector in 0..=1 {
+            enumerate::write_msix_entry(&bus, drive, vector, u32::from(vector), false);
+        }
+        enumerate::set_msix(&bus, drive, true).await;
+        let bar0 = drive.bar(0).expect("its registers").address;
+        let settings = initiator::Settings { poll, ..Default::default() };
+        let driver = initiator::attach(bus.clone(), ram.clone(), bar0, settings).await;
+        let driver = driver.expect("the drive comes up");
+        let buffer = || ram.borrow_mut().allocate(DATA, 4096).expect("memory enough");
+        let buffers = (0..COMMANDS).map(|_| buffer()).collect();
+        Self { bus, ram, drive: at, port, driver, buffers }
+    }
+
+    fn submit(&mut self, op: Op, number: usize) {
+        let (slba, blocks) = ((number * DATA / 512) as u64, (DATA / 512) as u32);
+        let io = Io { op, nsid: 1, slba, blocks, buffer: self.buffers[number] };
+        self.driver.submit(self.bus.now(), 0, io).expect("the queue has room");
+    }
+
+    /// Commands, `depth` at a time, to their ends.
+    async fn run(&mut self, op: Op, commands: usize, depth: usize) {
+        let (mut begun, mut ended) = (0, 0);
+        while ended < commands {
+            while begun < commands && begun - ended < depth {
+                self.submit(op, begun);
+                begun += 1;
+            }
+            pause(&self.bus).await;
+            for done in self.driver.reap(0) {
+                assert_eq!(done.status.code, StatusCode::SUCCESS);
+                ended += 1;
+            }
+        }
+    }
+
+    /// Writes what no other `seed` writes, flushes, reads it back.
+    pub async fn check(&mut self, seed: u8, depth: usize) {
+        let data = |number: usize| -> Vec<u8> {
+            (0..DATA).map(|at| (at / 7 + number * 31) as u8 ^ seed).collect()
+        };
+        let places = self.buffers.clone();
+        for (number, at) in places.iter().enumerate() {
+            let mut ram = self.ram.borrow_mut();
+            ram.get_mut(*at, DATA).expect("allocated").copy_from_slice(&data(number));
+        }
+        self.run(Op::Write, COMMANDS, depth).await;
+        self.run(Op::Flush, 1, 1).await;
+        for at in &places {
+            self.ram.borrow_mut().get_mut(*at, DATA).expect("allocated").fill(0);
+        }
+        self.run(Op::Read, COMMANDS, depth).await;
+        for (number, at) in places.iter().enumerate() {
+            assert!(self.ram.borrow().get(*at, DATA).expect("allocated") == data(number));
+        }
+    }
+
+    async fn reset_below(&self, bridge: Bdf) {
+        let (register, reset) = BRIDGE_CONTROL;
+        self.bus.config_write(bridge, register, 2, reset).await;
+        self.bus.sleep(Duration::from_ms(2)).await;
+        self.bus.config_write(bridge, register, 2, 0).await;
+        self.bus.sleep(Duration::from_ms(10)).await;
+    }
+}
+
+/// Sleeps for 10 us at most, to 7 us behind a multiple of them: nothing that the
+/// script fixes happens then.
+async fn pause(bus: &Bus) {
+    let step = Duration::from_us(10).as_ps();
+    let past = (bus.now().as_ps() + Duration::from_us(3).as_ps()) % step;
+    bus.sleep(Duration::from_ps(step - past)).await;
+}
+
+/// Sleeps until a time that is not over.
+pub async fn sleep_until(bus: &Bus, at: Instant) {
+    assert!(bus.now() < at, "{} is over", at);
+    bus.sleep(at - bus.now()).await;
+}
+
+/// What gives the same TLPs of each class whatever the time: one command after
+/// the other.
+pub async fn one_by_one(bus: Bus, ram: Rc<RefCell<Ram>>) {
+    let mut host = Host::boot(bus, ram, script::POLL).await;
+    host.check(6, 1).await;
+    // Behind the last doorbell.
+    host.bus.config_read(host.drive, 0, 4).await;
+}
+
+/// Bring-up, I/O at both depths, hot resets of the drive's port and of the
+/// root port, a link that is lost with commands under way and comes back.
+pub async fn whole(bus: Bus, ram: Rc<RefCell<Ram>>) {
+    let poll = script::POLL;
+    let boot = || Host::boot(bus.clone(), ram.clone(), poll);
+    sleep_until(&bus, script::BOOT).await;
+    let mut host = boot().await;
+    host.check(1, 1).await;
+    host.check(2, 4).await;
+    host.reset_below(host.port).await;
+    let mut host = boot().await;
+    host.check(3, 4).await;
+    host.reset_below(ROOT_PORT).await;
+    let mut host = boot().await;
+    host.check(4, 4).await;
+    sleep_until(&bus, script::LAST_COMMANDS).await;
+    (0..4).for_each(|number| host.submit(Op::Write, number));
+    sleep_until(&bus, script::REBOOT).await;
+    boot().await.check(5, 4).await;
+}

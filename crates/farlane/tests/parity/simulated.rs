@@ -1,0 +1,101 @@
+//! The simulator's shell.
+
+use super::{Run, Write, script};
+use farlane::simulate::trace::TraceFiles;
+use farlane::simulate::{All, Shared};
+use pcie::{Bus, Ram};
+use sim::drive::{DriveConfig, Timing};
+use sim::measure::{Observer, Point};
+use sim::node::RootConfig;
+use sim::pcie::{Buffer, Generation, LinkConfig, PortLatency};
+use sim::transport::{PipeConfig, TransportConfig};
+use sim::workload::Workload;
+use sim::world::{Attached, PortConfig, SwitchConfig};
+use sim::{Config, World};
+use std::cell::{Cell, RefCell};
+use std::path::Path;
+use std::rc::Rc;
+use wire::{Duration, Instant};
+
+/// As near to none as there is.
+const PCIE: LinkConfig = LinkConfig {
+    generation: Generation::Gen5,
+    width: 16,
+    propagation: Duration::ZERO,
+    top: PortLatency { transmit: Duration::ZERO, receive: Duration::ZERO },
+    bottom: PortLatency { transmit: Duration::ZERO, receive: Duration::ZERO },
+    buffer: Buffer { headers: [64; 3], data: [1024, 64, 1024] },
+};
+
+fn config(link: PipeConfig) -> Config {
+    let timing = Timing {
+        firmware_read: script::MEDIA[0],
+        firmware_read_large: script::MEDIA[0],
+        read_lsb: script::SENSE,
+        read_msb: script::SENSE,
+        write_base: script::MEDIA[1],
+        ..Timing::NULL
+    };
+    let drive = DriveConfig {
+        size: script::SIZE,
+        ..DriveConfig::new(script::SERIAL, timing).as_in_the_brief(script::READS_IN_FLIGHT)
+    };
+    let port = PortConfig { transport: TransportConfig::Pipe(link), link: PCIE, drive };
+    let mut config = Config::brief_direct(Workload::Idle);
+    let host = &mut config.hosts[0];
+    host.attached = Attached::Switch(SwitchConfig::new(script::MAX_PAYLOAD, vec![port]));
+    host.link = PCIE;
+    host.root = RootConfig {
+        max_payload: script::ROOT.max_payload,
+        completion_size: script::ROOT.completion_size,
+        completion_timeout: script::ROOT.completion_timeout,
+        ecrc: script::ROOT.ecrc,
+        mmio: Duration::ZERO,
+        memory_read: script::MEMORY,
+        memory: script::RAM.1,
+        memory_at: script::RAM.0,
+    };
+    config
+}
+
+/// Takes note of what goes into the tunnel.
+#[derive(Default)]
+struct Sent(Vec<Write>);
+
+impl Observer for Sent {
+    fn stream(&mut self, at: Instant, point: Point, sent: bool, bytes: &[u8]) {
+        let end = if point == Point::TunnelHost(0) { "host" } else { "device" };
+        if sent {
+            self.0.push((at, end, bytes.to_vec()));
+        }
+    }
+}
+
+/// Runs `software` over `link`, with trace files in `folder`.
+pub fn run<T: Future<Output = ()> + 'static>(
+    folder: &Path,
+    link: PipeConfig,
+    software: impl FnOnce(Bus, Rc<RefCell<Ram>>) -> T,
+) -> Run {
+    let config = config(link);
+    let mut world = World::new(&config).expect("a valid world");
+    let files = Shared::new(TraceFiles::create(&config, &folder.join("sim")).expect("files"));
+    let sent = Shared::new(Sent::default());
+    world.observe(Box::new(All(vec![Box::new(files.clone()), Box::new(sent.clone())])));
+    let (ram, ended) = (world.memory(0), Rc::new(Cell::new(false)));
+    let (memory, end) = (ram.clone(), ended.clone());
+    world.run_program(0, |bus| {
+        let software = software(bus, memory);
+        async move {
+            software.await;
+            end.set(true);
+        }
+    });
+    assert!(!world.run_until(script::END).expect("it runs"), "an idle workload has no end");
+    files.0.borrow_mut().finish().expect("files");
+    assert!(ended.get(), "the software has come to its end");
+    let traces = files.0.borrow().paths(0);
+    let sent = std::mem::take(&mut sent.0.borrow_mut().0);
+    let tlps = world.report().tunnels.iter().map(|way| way.tlps).collect::<Vec<_>>();
+    Run::new([&traces[0], &traces[1]], sent, &ram.borrow(), [tlps[0], tlps[1]])
+}

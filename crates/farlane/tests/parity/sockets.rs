@@ -1,0 +1,70 @@
+//! The live shell over loopback TCP, each node in a thread.
+
+use super::live::{controller, machine, run_of, tracer};
+use super::{Run, script};
+use live::host::RamMemory;
+use live::links::{LinkEvent, Links};
+use live::media::RamMedia;
+use live::net::{Address, Listener};
+use live::{Clock, DeviceNode, NvmeDrive, Poller, Waiting, Wanted};
+use pcie::{Bus, Ram, root};
+use std::cell::RefCell;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use wire::Duration;
+use wire::frame::Role;
+use wire::trace::NodeRole;
+
+/// Serves the drive until `stop` is set, which the end of `wake` tells.
+fn device(
+    folder: &Path,
+    listener: Listener,
+    wake: &UnixStream,
+    stop: &AtomicBool,
+) -> io::Result<()> {
+    let clock = Clock::start();
+    let tracer = tracer(folder, NodeRole::Device, clock)?;
+    let media = RamMedia::new(script::SIZE);
+    let drive = NvmeDrive::new(controller(), vec![Box::new(media)]).traced(tracer.clone());
+    let poller = Poller::new(Waiting::Block)?;
+    let settings = script::tunnel(Role::Device);
+    let mut node = DeviceNode::new(clock, poller, listener, settings, drive)?;
+    let wanted = || if stop.load(Ordering::Acquire) { Wanted::Stop } else { Wanted::Serve };
+    node.run(wake.as_fd(), wanted, |_| {})?;
+    tracer.finish().map(|_| ())
+}
+
+/// Runs `software` once the link is up, with trace files in `folder`.
+pub fn run<T: Future<Output = ()> + 'static>(
+    folder: &Path,
+    software: impl FnOnce(Bus, Rc<RefCell<Ram>>) -> T,
+) -> io::Result<Run> {
+    let listener = Listener::bind(([127, 0, 0, 1], 0).into())?;
+    let links = Links::new(&[Address::from(listener.address()?)]);
+    // A busy machine may be slow.
+    let patient = Duration::from_ms(60_000);
+    let settings = root::Settings { completion_timeout: patient, ..script::ROOT };
+    let mut host = machine(folder, Clock::start(), settings, links)?;
+    let ram = Rc::new(RefCell::new(Ram::new(script::RAM.0, script::RAM.1)));
+    let mut memory = RamMemory::new(ram.clone());
+    let (stop, (wake, waker)) = (AtomicBool::new(false), UnixStream::pair()?);
+    thread::scope(|scope| {
+        let device = scope.spawn(|| device(folder, listener, &wake, &stop));
+        while !matches!(host.attached_mut().links_mut().event(), Some(LinkEvent::Up(..))) {
+            let (moved, timer) = host.pump(&mut memory)?;
+            host.wait(moved, timer)?;
+        }
+        let bus = host.new_bus();
+        let ran = host.run(&mut memory, &bus, software(bus.clone(), ram.clone()));
+        stop.store(true, Ordering::Release);
+        drop(waker);
+        device.join().expect("the device node does not panic")?;
+        ran
+    })?;
+    Ok(run_of(folder, &host, Vec::new(), &ram.borrow()))
+}

@@ -1,0 +1,170 @@
+//! The network's side of a node's I/O boundary, for tests: what is ready, what
+//! a read returns and how much a write takes is what a script says.
+
+use bytes::Bytes;
+use rustix::event::{EventfdFlags, eventfd};
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+#[derive(Debug)]
+struct State {
+    /// Readable while the node has something to look at. Each connection has
+    /// its own, as each socket is another descriptor.
+    signal: Arc<OwnedFd>,
+    offered: bool,
+    gone: bool,
+    inbox: VecDeque<Bytes>,
+    room: usize,
+    sent: Vec<Bytes>,
+}
+
+/// One node's end of a link, held by the test; a node takes it as an
+/// [`Address`](super::Address) to connect to or to listen on. Clones are the
+/// same end.
+#[derive(Clone, Debug)]
+pub struct Script {
+    listener: Arc<OwnedFd>,
+    state: Arc<Mutex<State>>,
+}
+
+impl PartialEq for Script {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.state, &other.state)
+    }
+}
+
+impl Eq for Script {}
+
+fn signal() -> io::Result<Arc<OwnedFd>> {
+    Ok(Arc::new(eventfd(0, EventfdFlags::NONBLOCK)?))
+}
+
+fn raise(signal: &OwnedFd) {
+    rustix::io::write(signal, &1u64.to_ne_bytes()).expect("a counter that is read takes it");
+}
+
+fn lower(signal: &OwnedFd) {
+    // Nothing to read: it was not raised.
+    let _ = rustix::io::read(signal, &mut [0; 8]);
+}
+
+impl Script {
+    /// An end that nobody can reach yet.
+    ///
+    /// # Errors
+    /// If there is no descriptor to be had.
+    pub fn new() -> io::Result<Self> {
+        let state = State {
+            signal: signal()?,
+            offered: false,
+            gone: false,
+            inbox: VecDeque::new(),
+            room: 0,
+            sent: Vec::new(),
+        };
+        Ok(Self { listener: signal()?, state: Arc::new(Mutex::new(state)) })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no holder panics")
+    }
+
+    /// A connection can be made now.
+    pub fn offer(&self) {
+        self.state().offered = true;
+        raise(&self.listener);
+    }
+
+    /// The connection is lost with all that was not read, and none can be made.
+    pub fn lose(&self) {
+        let mut state = self.state();
+        (state.offered, state.gone, state.room) = (false, true, 0);
+        state.inbox.clear();
+        raise(&state.signal);
+    }
+
+    /// The next read returns these bytes, and no more.
+    pub fn give(&self, bytes: Bytes) {
+        let mut state = self.state();
+        state.inbox.push_back(bytes);
+        raise(&state.signal);
+    }
+
+    /// Writes take this many bytes from now on.
+    pub fn set_room(&self, bytes: usize) {
+        self.state().room = bytes;
+    }
+
+    /// What was written, by writes.
+    pub fn take_sent(&self) -> Vec<Bytes> {
+        std::mem::take(&mut self.state().sent)
+    }
+}
+
+/// A node's connection by a [`Script`].
+#[derive(Debug)]
+pub struct ScriptedConnection {
+    script: Script,
+    signal: Arc<OwnedFd>,
+}
+
+impl ScriptedConnection {
+    pub(super) fn open(script: &Script) -> io::Result<Self> {
+        let signal = signal()?;
+        let mut state = script.state();
+        (state.signal, state.gone) = (signal.clone(), false);
+        drop(state);
+        Ok(Self { script: script.clone(), signal })
+    }
+
+    pub(super) fn accept(script: &Script) -> Option<Self> {
+        let was_raised = rustix::io::read(&script.listener, &mut [0; 8]).is_ok();
+        was_raised.then(|| Self::open(script).ok()).flatten()
+    }
+
+    pub(super) fn script(&self) -> &Script {
+        &self.script
+    }
+
+    pub(super) fn established(&self) -> bool {
+        self.script.state().offered
+    }
+
+    pub(super) fn receive(&self, take: impl FnMut(Bytes)) -> bool {
+        lower(&self.signal);
+        let mut state = self.script.state();
+        let (inbox, gone) = (std::mem::take(&mut state.inbox), state.gone);
+        drop(state);
+        inbox.into_iter().for_each(take);
+        gone
+    }
+
+    pub(super) fn send(&self, bytes: Bytes) -> io::Result<()> {
+        let mut state = self.script.state();
+        if state.gone {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        assert!(bytes.len() <= state.room, "no more is written than there is room for");
+        state.room -= bytes.len();
+        state.sent.push(bytes);
+        Ok(())
+    }
+
+    pub(super) fn room(&self) -> usize {
+        self.script.state().room
+    }
+}
+
+impl AsFd for ScriptedConnection {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.signal.as_fd()
+    }
+}
+
+impl AsFd for Script {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.listener.as_fd()
+    }
+}
