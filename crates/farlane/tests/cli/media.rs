@@ -88,8 +88,8 @@ fn a_folder_that_is_read_only_makes_the_contents_new_at_each_start() {
         cat said >&2; ls folder
         # A record of before, that nobody could mark as dirty.
         mount -o remount,rw folder || exit 90
-        "$2" device --listen 127.0.0.1:0 --namespace file=folder/disk.img 2> said &
-        until grep -q listening said; do kill -0 $! || exit 91; sleep 0.05; done
+        "$2" device --listen 127.0.0.1:0 --namespace file=folder/disk.img 2> again &
+        until grep -q listening again; do kill -0 $! || exit 91; sleep 0.05; done
         kill -INT $! && wait $! || exit 92
         mount -o remount,ro folder && test -f folder/disk.img.farlane || exit 90
         timeout 20 "$2" device --listen 127.0.0.1:0 --namespace file=folder/disk.img && exit 93
