@@ -44,17 +44,6 @@ impl Egress {
         Self { deficits: vec![0; destinations], quantum: frame as i64, turn: 0, silent: 0, limit }
     }
 
-    /// Lets destinations send in turn until none does, or the rate limit lets
-    /// nothing go. `send` makes and sends at most one frame to a destination,
-    /// and yields its bytes; `None` if it has nothing to send or no room.
-    pub fn serve(&mut self, now: Instant, mut send: impl FnMut(usize) -> Option<usize>) {
-        self.begin();
-        while let Some(destination) = self.turn(now) {
-            let bytes = send(destination);
-            self.served(now, bytes);
-        }
-    }
-
     /// Every destination may have something to send again.
     pub fn begin(&mut self) {
         self.silent = 0;
@@ -174,6 +163,14 @@ mod tests {
             self.sent[destination] += self.frames[destination] as u64;
             Some(self.frames[destination])
         }
+
+        /// They send in turn until none does, or the rate limit lets nothing go.
+        fn served_by(&mut self, egress: &mut Egress, now: Instant) {
+            egress.begin();
+            while let Some(destination) = egress.turn(now) {
+                egress.served(now, self.send(destination));
+            }
+        }
     }
 
     fn rate(text: &str) -> Option<Rate> {
@@ -184,7 +181,7 @@ mod tests {
     fn run(egress: &mut Egress, loads: &mut Loads, span: Duration) -> Instant {
         let mut now = Instant::ZERO;
         loop {
-            egress.serve(now, |destination| loads.send(destination));
+            loads.served_by(egress, now);
             let Some(at) = egress.held_until(now) else { return now };
             if at > Instant::ZERO + span {
                 return at;
@@ -249,7 +246,7 @@ mod tests {
         let mut now = Instant::ZERO + Duration::from_ms(1);
         for _ in 0..600 {
             now = egress.held_until(now).unwrap_or(now);
-            egress.serve(now, |destination| loads.send(destination));
+            loads.served_by(&mut egress, now);
         }
         let [first, second] = [loads.sent[0] - before, loads.sent[1]];
         assert!(first.abs_diff(second) <= FRAME as u64, "{first} and {second}");
@@ -260,7 +257,7 @@ mod tests {
         let mut egress = Egress::new(4, FRAME, None);
         let mut loads = Loads::new(&[24, 1_500, 700, 90], 1_000);
         loads.waiting[2] = 0;
-        egress.serve(Instant::ZERO, |destination| loads.send(destination));
+        loads.served_by(&mut egress, Instant::ZERO);
         assert_eq!(loads.waiting, [0; 4]);
         assert_eq!(egress.held_until(Instant::ZERO), None);
     }

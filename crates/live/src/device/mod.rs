@@ -68,7 +68,7 @@ pub struct DeviceNode<A> {
     paths: Vec<Path>,
     /// How many there have been.
     accepted: u64,
-    node: node::DeviceNode<Tapped<A>>,
+    node: node::DeviceNode<Tapped<A, Tracer>>,
     news: News,
     tracer: Tracer,
 }
@@ -90,7 +90,8 @@ impl<A: Attached> DeviceNode<A> {
         attached.watch(&poller)?;
         attached.begin();
         let tracer = attached.tracer();
-        let mut node = node::DeviceNode::new(settings, Tapped::new(attached, tracer.clone()));
+        let tapped = Tapped { inner: attached, watch: tracer.clone() };
+        let mut node = node::DeviceNode::new(settings, tapped);
         node.report_frames(tracer.is_on());
         Ok(Self {
             clock,
@@ -147,7 +148,7 @@ impl<A: Attached> DeviceNode<A> {
     pub fn prepare(&mut self) -> io::Result<()> {
         let now = self.clock.now();
         self.poller.refresh(now)?;
-        let active = self.node.function_mut().service(now, &self.poller)?;
+        let active = self.node.function_mut().inner.service(now, &self.poller)?;
         self.poller.turn_over();
         if !active.moved {
             let soon = now + Duration::from_ms(20);
@@ -208,7 +209,7 @@ impl<A: Attached> DeviceNode<A> {
 
     /// What is attached has something to say.
     fn pass_on_news(&mut self, tell: &mut impl FnMut(DeviceEvent)) {
-        while let Some(news) = self.node.function_mut().news() {
+        while let Some(news) = self.attached_mut().news() {
             tell(DeviceEvent::Attached(news));
         }
     }
@@ -217,7 +218,7 @@ impl<A: Attached> DeviceNode<A> {
     pub fn report(&self) -> Report {
         let (counters, errors) = (self.node.tunnel().counters(), self.node.errors());
         let mut lines = vec![("link".to_owned(), format!("{counters}; errors: {errors}"))];
-        lines.extend(self.node.function().report());
+        lines.extend(self.node.function().inner.report());
         lines.push(("connections".to_owned(), self.news.report(self.node.silent())));
         lines
     }
@@ -238,7 +239,7 @@ impl<A: Attached> DeviceNode<A> {
 
     /// Whether the host has had everything that it asked for.
     fn is_drained(&mut self) -> bool {
-        self.node.link().is_none() || self.node.function_mut().drain() && self.node.has_sent_all()
+        self.node.link().is_none() || self.attached_mut().drain() && self.node.has_sent_all()
     }
 
     /// One look at everything without a wait, as [`run`](Self::run) does again
@@ -269,7 +270,7 @@ impl<A: Attached> DeviceNode<A> {
         let mut moved = self.accept(now)?;
         moved |= self.receive(now);
         let (acted, mut timer) = self.act(now, tell);
-        let active = self.node.function_mut().service(now, &self.poller)?;
+        let active = self.node.function_mut().inner.service(now, &self.poller)?;
         if active.moved {
             (_, timer) = self.act(now, tell);
         }
@@ -405,6 +406,6 @@ impl<A: Attached> DeviceNode<A> {
     fn close(&mut self) -> io::Result<()> {
         self.node.leave();
         let _ = self.act(self.clock.now(), &mut |_| {});
-        self.node.function_mut().close()
+        self.attached_mut().close()
     }
 }

@@ -22,6 +22,7 @@ pub use summary::Summary;
 use crate::attached::{Activity, Attached};
 use crate::clock::Clock;
 use crate::poller::Poller;
+use crate::trace::Tapped;
 use ::node::host::{Buses, Input, Output};
 use bytes::Bytes;
 use pcie::root::{self, ReadToken, RootComplex};
@@ -36,7 +37,7 @@ use wire::Instant;
 pub struct Machine<A> {
     clock: Clock,
     poller: Poller,
-    node: ::node::HostNode<Probe<A>>,
+    node: ::node::HostNode<Tapped<A, Probe>>,
     buses: Buses,
 }
 
@@ -53,7 +54,8 @@ impl<A: Attached> Machine<A> {
     ) -> io::Result<Self> {
         attached.watch(&poller)?;
         attached.begin();
-        let node = ::node::HostNode::new(settings, Probe::new(attached, clock));
+        let watch = Probe::new(attached.tracer(), clock);
+        let node = ::node::HostNode::new(settings, Tapped { inner: attached, watch });
         Ok(Self { clock, poller, node, buses: Buses::default() })
     }
 
@@ -96,8 +98,8 @@ impl<A: Attached> Machine<A> {
     }
 
     /// The recorder at the root port.
-    pub fn probe_mut(&mut self) -> &mut Probe<A> {
-        self.node.below_mut()
+    pub fn probe_mut(&mut self) -> &mut Probe {
+        &mut self.node.below_mut().watch
     }
 
     /// Answers a read that [`Memory::read`] put off.
@@ -134,7 +136,7 @@ impl<A: Attached> Machine<A> {
                 active = self.service(now)?;
             }
         }
-        let tick = self.node.below().tick(now, !moved);
+        let tick = self.node.below().watch.tick(now, !moved);
         Ok((moved, next_timer([timer, active.timer, self.buses.timer(), tick])))
     }
 

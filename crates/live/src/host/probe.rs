@@ -1,9 +1,7 @@
 //! A protocol analyser at the root port: where the brief measures.
 
-use crate::attached::Attached;
 use crate::clock::Clock;
-use crate::trace::Tracer;
-use pcie::{Function, Input, Output, Ready, Target};
+use crate::trace::{Tracer, Watch};
 use wire::Instant;
 use wire::tlp::Tlp;
 use wire::trace::Tap;
@@ -21,18 +19,16 @@ pub struct Record {
 
 /// Records what passes between the root port and what is attached: packets
 /// while it is armed, and all into a trace.
-pub struct Probe<A> {
-    pub(super) inner: A,
+pub struct Probe {
     clock: Clock,
     records: Vec<Record>,
     room: usize,
     tracer: Tracer,
 }
 
-impl<A: Attached> Probe<A> {
-    pub(super) fn new(inner: A, clock: Clock) -> Self {
-        let tracer = inner.tracer();
-        Self { inner, clock, records: Vec::new(), room: 0, tracer }
+impl Probe {
+    pub(super) fn new(tracer: Tracer, clock: Clock) -> Self {
+        Self { clock, records: Vec::new(), room: 0, tracer }
     }
 
     /// Records up to `packets` from now on, in place of what it holds.
@@ -56,41 +52,14 @@ impl<A: Attached> Probe<A> {
     pub(super) fn tick(&self, now: Instant, idle: bool) -> Option<Instant> {
         self.tracer.tick(now, idle)
     }
+}
 
-    fn record(&mut self, up: bool, tlp: &Tlp) {
+impl Watch for Probe {
+    fn passed(&mut self, up: bool, tlp: &Tlp) {
         self.tracer.tlp(Tap::ROOT_PORT, up, tlp);
         if self.room > 0 {
             self.room -= 1;
             self.records.push(Record { at: self.clock.now(), up, tlp: tlp.clone() });
         }
-    }
-}
-
-impl<A: Attached> Function for Probe<A> {
-    fn handle(&mut self, now: Instant, input: Input) {
-        if let Input::Tlp(tlp) = &input {
-            self.record(false, tlp);
-        }
-        self.inner.handle(now, input);
-    }
-
-    fn poll(&mut self, now: Instant, ready: Ready) -> Output {
-        let output = self.inner.poll(now, ready);
-        if let Output::Tlp(tlp) = &output {
-            self.record(true, tlp);
-        }
-        output
-    }
-
-    fn ready(&self) -> Ready {
-        self.inner.ready()
-    }
-
-    fn lane(&self, target: Target) -> usize {
-        self.inner.lane(target)
-    }
-
-    fn lane_ready(&self, lane: usize) -> Ready {
-        self.inner.lane_ready(lane)
     }
 }

@@ -12,7 +12,7 @@ mod tapped;
 mod tests;
 mod writer;
 
-pub use tapped::Tapped;
+pub use tapped::{Tapped, Watch};
 
 use crate::clock::Clock;
 use recorder::Recorder;

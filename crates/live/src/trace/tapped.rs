@@ -1,31 +1,36 @@
 //! A function with a tap at its port.
 
 use super::Tracer;
-use crate::attached::{Activity, Attached, Report};
-use crate::poller::Poller;
 use pcie::{Function, Input, Output, Ready, Target};
-use std::io;
 use wire::Instant;
+use wire::tlp::Tlp;
 use wire::trace::Tap;
 
-/// Records what passes between a function and what is above it.
-pub struct Tapped<A> {
-    /// The function.
-    pub inner: A,
-    tracer: Tracer,
+/// Who sees what passes a tap.
+pub trait Watch {
+    /// A TLP passes, towards the root complex if `up`.
+    fn passed(&mut self, up: bool, tlp: &Tlp);
 }
 
-impl<A> Tapped<A> {
-    /// Records what passes `inner`.
-    pub fn new(inner: A, tracer: Tracer) -> Self {
-        Self { inner, tracer }
+/// Records what passes between a device node and its function.
+impl Watch for Tracer {
+    fn passed(&mut self, up: bool, tlp: &Tlp) {
+        self.tlp(Tap::FUNCTION, up, tlp);
     }
 }
 
-impl<A: Function> Function for Tapped<A> {
+/// A function, and who sees what passes between it and what is above it.
+pub struct Tapped<A, W> {
+    /// The function.
+    pub inner: A,
+    /// Who sees it.
+    pub watch: W,
+}
+
+impl<A: Function, W: Watch> Function for Tapped<A, W> {
     fn handle(&mut self, now: Instant, input: Input) {
         if let Input::Tlp(tlp) = &input {
-            self.tracer.tlp(Tap::FUNCTION, false, tlp);
+            self.watch.passed(false, tlp);
         }
         self.inner.handle(now, input);
     }
@@ -33,7 +38,7 @@ impl<A: Function> Function for Tapped<A> {
     fn poll(&mut self, now: Instant, ready: Ready) -> Output {
         let output = self.inner.poll(now, ready);
         if let Output::Tlp(tlp) = &output {
-            self.tracer.tlp(Tap::FUNCTION, true, tlp);
+            self.watch.passed(true, tlp);
         }
         output
     }
@@ -48,35 +53,5 @@ impl<A: Function> Function for Tapped<A> {
 
     fn lane_ready(&self, lane: usize) -> Ready {
         self.inner.lane_ready(lane)
-    }
-}
-
-impl<A: Attached> Attached for Tapped<A> {
-    fn service(&mut self, now: Instant, poller: &Poller) -> io::Result<Activity> {
-        self.inner.service(now, poller)
-    }
-
-    fn watch(&self, poller: &Poller) -> io::Result<()> {
-        self.inner.watch(poller)
-    }
-
-    fn drain(&mut self) -> bool {
-        self.inner.drain()
-    }
-
-    fn news(&mut self) -> Option<String> {
-        self.inner.news()
-    }
-
-    fn report(&self) -> Report {
-        self.inner.report()
-    }
-
-    fn close(&mut self) -> io::Result<()> {
-        self.inner.close()
-    }
-
-    fn tracer(&self) -> Tracer {
-        self.tracer.clone()
     }
 }
