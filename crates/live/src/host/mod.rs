@@ -25,7 +25,7 @@ use crate::poller::Poller;
 use crate::trace::Tapped;
 use ::node::host::{Buses, Input, Output};
 use bytes::Bytes;
-use pcie::root::{self, ReadToken, RootComplex};
+use pcie::root::{self, ForHost, ReadToken, RootComplex};
 use pcie::software::{Bus, Task};
 use std::io;
 use std::ops::RangeInclusive;
@@ -196,18 +196,20 @@ impl<A: Attached> Machine<A> {
         let mut moved = false;
         loop {
             match self.node.poll(now) {
-                Output::Answer(name, value) => self.buses.answer(name, value),
-                Output::HostRead { token, requester, address, length } => {
+                Output::Host(ForHost::Answer(name, value)) => self.buses.answer(name, value),
+                Output::Host(ForHost::HostRead { token, requester, address, length }) => {
                     match memory.read(now, requester, (address, length), &token) {
                         Fetched::Now(data) => self.node.handle(now, Input::HostData(token, data)),
                         Fetched::Later => {}
                     }
                 }
-                Output::HostWrite { requester, address, data } => {
+                Output::Host(ForHost::HostWrite { requester, address, data }) => {
                     memory.write(now, requester, address, &data);
                 }
-                Output::Interrupt { requester, data } => memory.interrupt(requester, data),
-                Output::Wire { wire, level } => memory.wire(wire, level),
+                Output::Host(ForHost::Interrupt { requester, data }) => {
+                    memory.interrupt(requester, data)
+                }
+                Output::Host(ForHost::Wire { wire, level }) => memory.wire(wire, level),
                 Output::Timeout(at) => return (moved, at),
             }
             moved = true;

@@ -9,10 +9,10 @@ pub use buses::Buses;
 use ::switch::upstream::next_timer;
 use bytes::Bytes;
 use pcie::Function;
-use pcie::root::{self, ReadToken, RootComplex, Settings};
+use pcie::root::{self, ForHost, ReadToken, RootComplex, Settings};
 use pcie::software::{Request, RequestId};
 use std::ops::RangeInclusive;
-use wire::{Bdf, Instant};
+use wire::Instant;
 
 /// What reaches a host node.
 #[derive(Clone, Debug)]
@@ -21,7 +21,7 @@ pub enum Input {
     /// [`HostNode::takes`] denies it, and no
     /// [`Request::Sleep`]: [`Buses`] keeps those.
     Request(RequestId, Request),
-    /// The bytes that [`Output::HostRead`] asked for; `None` if some of them
+    /// The bytes that [`ForHost::HostRead`] asked for; `None` if some of them
     /// are not the device's to read.
     HostData(ReadToken, Option<Bytes>),
 }
@@ -29,43 +29,8 @@ pub enum Input {
 /// What a host node wants done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// Answer to a request: the value, or `None` if it failed (reads are all
-    /// ones then).
-    Answer(RequestId, Option<u64>),
-    /// A device reads host memory; answer with [`Input::HostData`].
-    HostRead {
-        /// Names the read.
-        token: ReadToken,
-        /// Who reads.
-        requester: Bdf,
-        /// Bus address of the first byte.
-        address: u64,
-        /// Bytes.
-        length: usize,
-    },
-    /// A device writes host memory.
-    HostWrite {
-        /// Who writes.
-        requester: Bdf,
-        /// Bus address of the first byte.
-        address: u64,
-        /// What.
-        data: Bytes,
-    },
-    /// A message-signalled interrupt, behind every earlier write.
-    Interrupt {
-        /// Who signals.
-        requester: Bdf,
-        /// The message data.
-        data: u32,
-    },
-    /// One of the four interrupt wires of the root port changed its level.
-    Wire {
-        /// 0 for INTA to 3 for INTD.
-        wire: u8,
-        /// Asserted or not.
-        level: bool,
-    },
+    /// Something of the host: answer reads with [`Input::HostData`].
+    Host(ForHost),
     /// Nothing more now; call again after an input, when what is below may have
     /// something new, or at this time.
     Timeout(Option<Instant>),
@@ -121,16 +86,12 @@ impl<B: Function> HostNode<B> {
     pub fn poll(&mut self, now: Instant) -> Output {
         loop {
             let root = match self.root.poll(now, &self.below) {
-                root::Output::Tlp(tlp) => {
-                    self.below.handle(now, pcie::Input::Tlp(tlp));
+                root::Output::Below(input) => {
+                    self.below.handle(now, input);
                     continue;
                 }
-                root::Output::HotReset => {
-                    self.below.handle(now, pcie::Input::HotReset);
-                    continue;
-                }
+                root::Output::Host(what) => return Output::Host(what),
                 root::Output::Timeout(at) => at,
-                output => return for_the_shell(output),
             };
             let mut fed = false;
             loop {
@@ -150,22 +111,5 @@ impl<B: Function> HostNode<B> {
     /// Whatever comes back masters the bus only when told to.
     pub fn forget_masters(&mut self, buses: RangeInclusive<u8>) {
         self.root.forget_masters(buses);
-    }
-}
-
-fn for_the_shell(output: root::Output) -> Output {
-    match output {
-        root::Output::Answer(id, value) => Output::Answer(id, value),
-        root::Output::HostRead { token, requester, address, length } => {
-            Output::HostRead { token, requester, address, length }
-        }
-        root::Output::HostWrite { requester, address, data } => {
-            Output::HostWrite { requester, address, data }
-        }
-        root::Output::Interrupt { requester, data } => Output::Interrupt { requester, data },
-        root::Output::Wire { wire, level } => Output::Wire { wire, level },
-        root::Output::Tlp(_) | root::Output::HotReset | root::Output::Timeout(_) => {
-            unreachable!("these are for what is below")
-        }
     }
 }

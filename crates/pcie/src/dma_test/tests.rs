@@ -3,7 +3,7 @@
 use super::*;
 use crate::enumerate;
 use crate::memory::Ram;
-use crate::root::{self, RootComplex};
+use crate::root::{self, ForHost, RootComplex};
 use crate::software::{Bus, Request, Task};
 use bytes::Bytes;
 use driver::Failed;
@@ -46,8 +46,11 @@ impl Bench {
             loop {
                 match self.root.poll(self.now, &Ready::ALL) {
                     root::Output::Timeout(_) => break,
-                    root::Output::Tlp(tlp) => self.function.handle(self.now, Input::Tlp(tlp)),
-                    output => self.host(output),
+                    root::Output::Below(input @ Input::Tlp(_)) => {
+                        self.function.handle(self.now, input)
+                    }
+                    root::Output::Host(what) => self.host(what),
+                    output @ root::Output::Below(_) => panic!("{output:?}"),
                 }
                 moved = true;
             }
@@ -61,19 +64,19 @@ impl Bench {
         }
     }
 
-    fn host(&mut self, output: root::Output) {
-        match output {
-            root::Output::Answer(id, value) => self.bus.answer(id, value.unwrap_or(u64::MAX)),
-            root::Output::HostRead { token, address, length, .. } => {
+    fn host(&mut self, what: ForHost) {
+        match what {
+            ForHost::Answer(id, value) => self.bus.answer(id, value.unwrap_or(u64::MAX)),
+            ForHost::HostRead { token, address, length, .. } => {
                 let data = self.ram.get(address, length).map(Bytes::copy_from_slice);
                 self.root.handle(self.now, root::Input::HostData(token, data));
             }
-            root::Output::HostWrite { address, data, .. } => {
+            ForHost::HostWrite { address, data, .. } => {
                 self.ram.get_mut(address, data.len()).unwrap().copy_from_slice(&data);
             }
-            root::Output::Interrupt { data: 0x55, .. } => self.interrupts += 1,
-            root::Output::Wire { wire: 0, level } => self.wire = level,
-            output => panic!("{output:?}"),
+            ForHost::Interrupt { data: 0x55, .. } => self.interrupts += 1,
+            ForHost::Wire { wire: 0, level } => self.wire = level,
+            what => panic!("{what:?}"),
         }
     }
 
@@ -181,8 +184,8 @@ fn a_reset_forgets_the_job_and_the_memory() {
     while let Some((id, request)) = bench.bus.next_request() {
         bench.root.handle(bench.now, root::Input::Request(id, request));
     }
-    while let root::Output::Tlp(tlp) = bench.root.poll(bench.now, &Ready::ALL) {
-        bench.function.handle(bench.now, Input::Tlp(tlp));
+    while let root::Output::Below(input @ Input::Tlp(_)) = bench.root.poll(bench.now, &Ready::ALL) {
+        bench.function.handle(bench.now, input);
     }
     assert!(bench.function.job.is_some());
     bench.function.handle(bench.now, Input::HotReset);

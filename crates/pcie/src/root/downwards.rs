@@ -1,7 +1,8 @@
 //! Requests of the host on the way to the devices, and their answers.
 
-use super::{Output, Pending, ROOT_PORT, RootComplex, TAGS};
+use super::{ForHost, Output, Pending, ROOT_PORT, RootComplex, TAGS};
 use crate::config::{command, register};
+use crate::function;
 use crate::software::{Request, RequestId};
 use bytes::Bytes;
 use std::ops::RangeInclusive;
@@ -26,7 +27,7 @@ impl RootComplex {
                 let read = MemoryRequest::for_bytes(HOST, tag, address, usize::from(size));
                 let Some(read) = read.filter(|_| self.port.claims_address(address)) else {
                     self.errors.unsupported_request += 1;
-                    self.outputs.push_back(Output::Answer(id, None));
+                    self.ask(ForHost::Answer(id, None));
                     return;
                 };
                 self.await_completion(now, tag, id, request, None);
@@ -46,7 +47,7 @@ impl RootComplex {
             }
             // Only the world knows how to wait; a request that strayed here
             // is answered at once.
-            Request::Sleep(_) => self.outputs.push_back(Output::Answer(id, Some(0))),
+            Request::Sleep(_) => self.ask(ForHost::Answer(id, Some(0))),
         }
     }
 
@@ -79,11 +80,11 @@ impl RootComplex {
                     0
                 }
             };
-            self.outputs.push_back(Output::Answer(id, Some(masked(u64::from(value), size))));
+            self.ask(ForHost::Answer(id, Some(masked(u64::from(value), size))));
             return;
         }
         if target.bus() == 0 || !self.port.claims_bus(target.bus()) {
-            self.outputs.push_back(Output::Answer(id, None));
+            self.ask(ForHost::Answer(id, None));
             return;
         }
         if let Some(value) = write {
@@ -118,14 +119,14 @@ impl RootComplex {
         self.host_reads = 0;
         self.epoch += 1;
         for pending in std::mem::take(&mut self.pending).into_values() {
-            self.outputs.push_back(Output::Answer(pending.id, None));
+            self.ask(ForHost::Answer(pending.id, None));
         }
         for wire in 0..4u8 {
             if std::mem::take(&mut self.wires[usize::from(wire)]) {
-                self.outputs.push_back(Output::Wire { wire, level: false });
+                self.ask(ForHost::Wire { wire, level: false });
             }
         }
-        self.outputs.push_back(Output::HotReset);
+        self.outputs.push_back(Output::Below(function::Input::HotReset));
     }
 
     /// Declares everything on `buses` reset or gone.
@@ -180,7 +181,7 @@ impl RootComplex {
             }
         };
         let id = self.pending.remove(&c.tag.get()).expect("found above").id;
-        self.outputs.push_back(Output::Answer(id, value));
+        self.ask(ForHost::Answer(id, value));
     }
 
     fn count_failure(&mut self, poisoned: bool, status: Status) {
@@ -198,7 +199,7 @@ impl RootComplex {
         for tag in late {
             let pending = self.pending.remove(&tag).expect("listed above");
             self.errors.completion_timeout += 1;
-            self.outputs.push_back(Output::Answer(pending.id, None));
+            self.ask(ForHost::Answer(pending.id, None));
         }
     }
 }

@@ -9,7 +9,7 @@ mod upwards;
 use crate::bridge::Bridge;
 use crate::config::PcieKind;
 use crate::errors::Errors;
-use crate::function::Ready;
+use crate::function::{self, Ready};
 use crate::lanes::{Below, Lanes, Target};
 use crate::software::{Request, RequestId};
 use bytes::Bytes;
@@ -60,7 +60,7 @@ pub enum Input {
     Request(RequestId, Request),
     /// A packet from below the root port.
     Tlp(Tlp),
-    /// The bytes that [`Output::HostRead`] asked for; `None` if some of them
+    /// The bytes that [`ForHost::HostRead`] asked for; `None` if some of them
     /// are not the device's to read.
     HostData(ReadToken, Option<Bytes>),
 }
@@ -68,8 +68,19 @@ pub enum Input {
 /// What the root complex wants done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// A packet for the link below the root port.
-    Tlp(Tlp),
+    /// For what is below the root port: a packet, or a hot reset because the
+    /// root port's Secondary Bus Reset was set.
+    Below(function::Input),
+    /// For the host.
+    Host(ForHost),
+    /// Nothing more now; call again after an input or at this time.
+    Timeout(Option<Instant>),
+}
+
+/// What the root complex wants of its host: of software, memory and interrupt
+/// controller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ForHost {
     /// Answer to a request: the value, or `None` if it failed (reads are all
     /// ones then).
     Answer(RequestId, Option<u64>),
@@ -107,11 +118,6 @@ pub enum Output {
         /// Asserted or not.
         level: bool,
     },
-    /// Secondary Bus Reset of the root port was set: hand
-    /// [`function::Input::HotReset`](crate::Input::HotReset) to what is below.
-    HotReset,
-    /// Nothing more now; call again after an input or at this time.
-    Timeout(Option<Instant>),
 }
 
 /// Names a device's read of host memory.
@@ -187,6 +193,10 @@ impl RootComplex {
         }
     }
 
+    fn ask(&mut self, what: ForHost) {
+        self.outputs.push_back(Output::Host(what));
+    }
+
     /// The next thing to do; packets only if `below` takes them.
     pub fn poll(&mut self, now: Instant, below: &impl Below) -> Output {
         if let Some(output) = self.outputs.pop_front() {
@@ -203,7 +213,7 @@ impl RootComplex {
         });
         if let Some(mut tlp) = self.below.pop(below) {
             tlp.digest = self.settings.ecrc;
-            return Output::Tlp(tlp);
+            return Output::Below(function::Input::Tlp(tlp));
         }
         self.expire(now);
         if let Some(output) = self.outputs.pop_front() {

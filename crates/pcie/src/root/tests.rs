@@ -51,9 +51,13 @@ impl Bench {
             loop {
                 match self.root.poll(self.now, &Ready::ALL) {
                     Output::Timeout(_) => break,
-                    Output::Tlp(tlp) if self.dead => drop(tlp),
-                    Output::Tlp(tlp) => self.endpoint.handle(self.now, function::Input::Tlp(tlp)),
-                    Output::Answer(id, value) => self.bus.answer(id, value.unwrap_or(u64::MAX)),
+                    Output::Below(function::Input::Tlp(tlp)) if self.dead => drop(tlp),
+                    Output::Below(input @ function::Input::Tlp(_)) => {
+                        self.endpoint.handle(self.now, input)
+                    }
+                    Output::Host(ForHost::Answer(id, value)) => {
+                        self.bus.answer(id, value.unwrap_or(u64::MAX))
+                    }
                     output => self.outputs.push(output),
                 }
                 moved = true;
@@ -124,7 +128,7 @@ fn memory_is_read_in_completions_that_end_at_boundaries() {
     bench.run(async move { enumerate::enable_bus_master(&bus, bdf, true).await });
     bench.endpoint.dma_read(1, 0x10_0040, 300);
     bench.settle();
-    let Some(Output::HostRead { token, requester, address: 0x10_0040, length: 300 }) =
+    let Some(Output::Host(ForHost::HostRead { token, requester, address: 0x10_0040, length: 300 })) =
         bench.outputs.pop()
     else {
         panic!("no read of host memory");
@@ -139,7 +143,9 @@ fn memory_is_read_in_completions_that_end_at_boundaries() {
     assert_eq!(&read[..], &data[..]);
     bench.endpoint.dma_read(2, 0x20_0000, 4);
     bench.settle();
-    let Some(Output::HostRead { token, .. }) = bench.outputs.pop() else { panic!("no read") };
+    let Some(Output::Host(ForHost::HostRead { token, .. })) = bench.outputs.pop() else {
+        panic!("no read")
+    };
     bench.root.handle(bench.now, Input::HostData(token, None));
     bench.settle();
     let refused = Err(crate::endpoint::DmaError::UnsupportedRequest);
@@ -173,7 +179,8 @@ fn interrupts_are_whole_double_words_and_nothing_reads_their_window() {
         bench.root.handle(bench.now, Input::Tlp(Tlp::memory_write(request(bytes), data)));
     }
     bench.root.handle(bench.now, Input::Tlp(Tlp::memory_read(request(4))));
-    let Output::Tlp(answer) = bench.root.poll(bench.now, &Ready::ALL) else {
+    let Output::Below(function::Input::Tlp(answer)) = bench.root.poll(bench.now, &Ready::ALL)
+    else {
         panic!("nobody answers the read");
     };
     let wire::tlp::Packet::Completion(answer) = answer.packet else { panic!("no completion") };
@@ -201,8 +208,8 @@ fn interrupts_come_behind_the_writes_before_them() {
     assert_eq!(
         bench.outputs,
         [
-            Output::HostWrite { requester, address: 0x5000, data },
-            Output::Interrupt { requester, data: 0x42 }
+            Output::Host(ForHost::HostWrite { requester, address: 0x5000, data }),
+            Output::Host(ForHost::Interrupt { requester, data: 0x42 })
         ]
     );
 }
@@ -239,7 +246,8 @@ fn bytes_that_are_not_enabled_are_not_written() {
     let write = Tlp::memory_write(request, Bytes::from_static(&[1, 2, 3, 4]));
     bench.root.handle(bench.now, Input::Tlp(write));
     bench.settle();
-    let written = |address, data| Output::HostWrite { requester: bdf, address, data };
+    let written =
+        |address, data| Output::Host(ForHost::HostWrite { requester: bdf, address, data });
     assert_eq!(
         bench.outputs,
         [written(0x1000, Bytes::from_static(&[1])), written(0x1003, Bytes::from_static(&[4])),]
@@ -254,7 +262,9 @@ fn secondary_bus_reset_ends_everything_below() {
     bench.run(async move { enumerate::enable_bus_master(&bus, bdf, true).await });
     bench.endpoint.dma_read(1, 0x1000, 64);
     bench.settle();
-    let Some(Output::HostRead { token, .. }) = bench.outputs.pop() else { panic!("no read") };
+    let Some(Output::Host(ForHost::HostRead { token, .. })) = bench.outputs.pop() else {
+        panic!("no read")
+    };
     bench.dead = true;
     let bus = bench.bus.clone();
     let mut task = Task::new(&bench.bus.clone(), async move { bus.config_read(bdf, 0, 4).await });
@@ -263,7 +273,7 @@ fn secondary_bus_reset_ends_everything_below() {
     let bus = bench.bus.clone();
     bench.run(async move { bus.config_write(ROOT_PORT, 0x3e, 2, 1 << 6).await });
     assert_eq!(task.poll(bench.now), Some(!0), "what was in flight fails at once");
-    assert_eq!(bench.outputs, [Output::HotReset]);
+    assert_eq!(bench.outputs, [Output::Below(function::Input::HotReset)]);
     bench.root.handle(bench.now, Input::HostData(token, Some(Bytes::from(vec![0; 64]))));
     assert!(matches!(bench.root.poll(bench.now, &Ready::ALL), Output::Timeout(None)));
     let write = wire::tlp::MemoryRequest::for_bytes(bdf, wire::Tag::default(), 0x1000, 4);

@@ -1,6 +1,6 @@
 //! Requests of the devices for host memory, and interrupts.
 
-use super::{MSI_WINDOW, Output, ROOT_PORT, ReadToken, RootComplex};
+use super::{ForHost, MSI_WINDOW, ROOT_PORT, ReadToken, RootComplex};
 use crate::bridge;
 use crate::split;
 use bytes::{Bytes, BytesMut};
@@ -44,7 +44,7 @@ impl RootComplex {
         let length = request.byte_count();
         let token = ReadToken { tlp: Box::new(tlp), epoch: self.epoch };
         self.host_reads += 1;
-        self.outputs.push_back(Output::HostRead { token, requester, address, length });
+        self.ask(ForHost::HostRead { token, requester, address, length });
     }
 
     fn host_write(&mut self, tlp: Tlp, request: MemoryRequest) {
@@ -62,7 +62,7 @@ impl RootComplex {
             match <[u8; 4]>::try_from(&tlp.data[..]) {
                 Ok(data) if request.first_be == 0xf => {
                     let data = u32::from_le_bytes(data);
-                    self.outputs.push_back(Output::Interrupt { requester, data });
+                    self.ask(ForHost::Interrupt { requester, data });
                 }
                 _ => self.errors.unsupported_request += 1,
             }
@@ -70,7 +70,7 @@ impl RootComplex {
         }
         for (start, data) in split::enabled_runs(&request, &tlp.data) {
             let address = request.address + start as u64;
-            self.outputs.push_back(Output::HostWrite { requester, address, data });
+            self.ask(ForHost::HostWrite { requester, address, data });
         }
     }
 
@@ -119,7 +119,7 @@ impl RootComplex {
         };
         if self.wires[usize::from(wire)] != level {
             self.wires[usize::from(wire)] = level;
-            self.outputs.push_back(Output::Wire { wire, level });
+            self.ask(ForHost::Wire { wire, level });
         }
     }
 }

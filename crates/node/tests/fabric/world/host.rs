@@ -4,7 +4,7 @@ use super::{Fabric, Happened, RAM};
 use bytes::Bytes;
 use node::host::{Input, Output};
 use pcie::enumerate::{self, Hierarchy, Node};
-use pcie::root::ReadToken;
+use pcie::root::{ForHost, ReadToken};
 use pcie::software::Task;
 use wire::{Duration, Instant};
 
@@ -49,9 +49,10 @@ impl Fabric {
 
     pub(super) fn host_output(&mut self, output: Output) {
         match output {
-            Output::Answer(id, value) => self.buses.answer(id, value),
-            Output::HostRead { requester, .. } if self.unanswered == Some(requester) => {}
-            Output::HostRead { token, address, length, .. } => {
+            Output::Host(ForHost::Answer(id, value)) => self.buses.answer(id, value),
+            Output::Host(ForHost::HostRead { requester, .. })
+                if self.unanswered == Some(requester) => {}
+            Output::Host(ForHost::HostRead { token, address, length, .. }) => {
                 let data = self.ram.get(address, length).map(Bytes::copy_from_slice);
                 if data.is_none() {
                     self.happened.push(Happened::Refused(address));
@@ -60,17 +61,19 @@ impl Fabric {
                 let at = self.now + Duration::from_ns(late);
                 self.reads.push((at, token, data));
             }
-            Output::HostWrite { address, data, .. } => {
+            Output::Host(ForHost::HostWrite { address, data, .. }) => {
                 match self.ram.get_mut(address, data.len()) {
                     Some(place) => place.copy_from_slice(&data),
                     None => self.happened.push(Happened::Refused(address)),
                 }
                 self.happened.push(Happened::Written(address, data));
             }
-            Output::Interrupt { requester, data } => {
+            Output::Host(ForHost::Interrupt { requester, data }) => {
                 self.happened.push(Happened::Interrupt(requester, data));
             }
-            Output::Wire { wire, level } => self.happened.push(Happened::Wire(wire, level)),
+            Output::Host(ForHost::Wire { wire, level }) => {
+                self.happened.push(Happened::Wire(wire, level))
+            }
             Output::Timeout(_) => unreachable!("the caller's"),
         }
     }
