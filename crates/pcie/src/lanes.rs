@@ -3,7 +3,6 @@
 
 use crate::function::{Function, Ready};
 use crate::ordering::OrderedQueue;
-use std::collections::VecDeque;
 use wire::Bdf;
 use wire::tlp::{Class, Message, Packet, Routing, Tlp};
 
@@ -75,56 +74,33 @@ pub(crate) struct Lanes {
     lanes: Vec<OrderedQueue>,
     /// A bit for each lane in which something waits.
     busy: u64,
-    /// Those whose lane nobody has looked up.
-    fresh: VecDeque<Tlp>,
     next: u64,
-    waiting: usize,
     completions: usize,
 }
 
 impl Lanes {
-    /// Adds a packet.
-    pub fn push(&mut self, tlp: Tlp) {
-        self.waiting += 1;
-        self.completions += usize::from(tlp.class() == Class::Completion);
-        self.fresh.push_back(tlp);
-    }
-
-    /// Adds packets.
-    pub fn extend(&mut self, tlps: impl IntoIterator<Item = Tlp>) {
-        tlps.into_iter().for_each(|tlp| self.push(tlp));
-    }
-
-    /// Puts what came since the last call into its lanes, and calls `each`
-    /// with it and its lane.
-    pub fn sort(&mut self, below: &impl Below, mut each: impl FnMut(&Tlp, usize)) {
-        for tlp in self.fresh.drain(..) {
-            let lane = below.lane(Target::of(&tlp));
-            each(&tlp, lane);
-            if lane >= self.lanes.len() {
-                self.lanes.resize_with(lane + 1, OrderedQueue::default);
-            }
-            self.lanes[lane].push_as(self.next, tlp);
-            self.busy |= 1 << lane;
-            self.next += 1;
+    /// Adds a packet to its lane, and says which that is.
+    pub fn push(&mut self, tlp: Tlp, below: &impl Below) -> usize {
+        let lane = below.lane(Target::of(&tlp));
+        if lane >= self.lanes.len() {
+            self.lanes.resize_with(lane + 1, OrderedQueue::default);
         }
+        self.completions += usize::from(tlp.class() == Class::Completion);
+        self.lanes[lane].push_as(self.next, tlp);
+        self.busy |= 1 << lane;
+        self.next += 1;
+        lane
     }
 
     /// Takes the earliest packet that its lane takes and that may go. One
     /// whose way has changed while it waited is lost: who lives there now is
     /// not who it was for.
     pub fn pop(&mut self, below: &impl Below) -> Option<Tlp> {
-        while self.waiting > 0 {
-            let lanes = (0..self.lanes.len()).filter(|lane| self.busy >> lane & 1 != 0);
-            let firsts = lanes.filter_map(|lane| {
-                let ready = below.takes(lane);
-                self.lanes[lane].first(ready).map(|(order, _)| (order, lane, ready))
-            });
-            let (_, lane, ready) = firsts.min_by_key(|(order, ..)| *order)?;
-            let tlp = self.lanes[lane].pop(ready)?;
+        while self.busy != 0 {
+            let (class, lane) = self.first(below)?;
+            let tlp = self.lanes[lane].take(class)?;
             self.busy &= !(u64::from(self.lanes[lane].is_empty()) << lane);
-            self.waiting -= 1;
-            self.completions -= usize::from(tlp.class() == Class::Completion);
+            self.completions -= usize::from(class == Class::Completion);
             if below.lane(Target::of(&tlp)) == lane {
                 return Some(tlp);
             }
@@ -132,14 +108,30 @@ impl Lanes {
         None
     }
 
+    /// The class and lane of the packet that goes next.
+    fn first(&self, below: &impl Below) -> Option<(Class, usize)> {
+        let mut first: Option<(u64, Class, usize)> = None;
+        let mut left = self.busy;
+        while left != 0 {
+            let lane = left.trailing_zeros() as usize;
+            left &= left - 1;
+            if let Some((order, class)) = self.lanes[lane].first(below.takes(lane))
+                && first.is_none_or(|(earliest, ..)| order < earliest)
+            {
+                first = Some((order, class, lane));
+            }
+        }
+        first.map(|(_, class, lane)| (class, lane))
+    }
+
     /// Lanes that were used.
     pub fn count(&self) -> usize {
         self.lanes.len()
     }
 
-    /// Posted packets that wait in a lane, or may come into it.
+    /// Posted packets that wait in a lane.
     pub fn posted(&self, lane: usize) -> usize {
-        self.lanes.get(lane).map_or(0, |queue| queue.len(Class::Posted)) + self.fresh.len()
+        self.lanes.get(lane).map_or(0, |queue| queue.len(Class::Posted))
     }
 
     /// Completions that wait.
@@ -149,7 +141,7 @@ impl Lanes {
 
     /// Whether nothing waits.
     pub fn is_empty(&self) -> bool {
-        self.waiting == 0
+        self.busy == 0
     }
 
     /// Forgets everything.
@@ -220,9 +212,8 @@ mod tests {
             for (number, (class, port, masks)) in steps.into_iter().enumerate() {
                 let tlp = packet(Class::ALL[class], port, number);
                 model[port].push_as(number as u64, tlp.clone());
-                lanes.push(tlp);
                 let below = Ports(masks.map(ready));
-                lanes.sort(&below, |_, _| {});
+                prop_assert_eq!(lanes.push(tlp, &below), port);
                 // As many leave as come, where they can.
                 let firsts = model.iter().zip(below.0).enumerate().filter_map(|(lane, (queue, ready))| {
                     queue.first(ready).map(|(order, _)| (order, lane))
@@ -241,9 +232,8 @@ mod tests {
     fn what_waited_for_a_port_that_lives_elsewhere_now_is_lost() {
         let mut lanes = Lanes::default();
         let there = Ports([Ready::ALL; 3]);
-        lanes.push(packet(Class::Posted, 1, 0));
-        lanes.push(packet(Class::Posted, 2, 1));
-        lanes.sort(&there, |_, _| {});
+        lanes.push(packet(Class::Posted, 1, 0), &there);
+        lanes.push(packet(Class::Posted, 2, 1), &there);
         // A single link has lane 0 for everything.
         assert_eq!(lanes.pop(&Ready::ALL), None);
         assert!(lanes.is_empty());

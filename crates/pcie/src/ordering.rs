@@ -39,14 +39,19 @@ impl OrderedQueue {
 
     /// Takes the earliest packet of a ready class that may go now.
     pub fn pop(&mut self, ready: Ready) -> Option<Tlp> {
-        let class = self.first(ready)?.1.index();
-        let (_, tlp) = self.classes[class].pop_front()?;
-        self.payload[class] -= tlp.data.len();
+        let (_, class) = self.first(ready)?;
+        self.take(class)
+    }
+
+    /// Takes the first packet of a class, which may go.
+    pub fn take(&mut self, class: Class) -> Option<Tlp> {
+        let (_, tlp) = self.classes[class.index()].pop_front()?;
+        self.payload[class.index()] -= tlp.data.len();
         Some(tlp)
     }
 
     /// The number and class of the packet that [`pop`](Self::pop) would take.
-    pub(crate) fn first(&self, ready: Ready) -> Option<(u64, Class)> {
+    pub fn first(&self, ready: Ready) -> Option<(u64, Class)> {
         let head = |class: Class| self.classes[class.index()].front();
         let order = |class: Class| head(class).map_or(u64::MAX, |(order, _)| *order);
         let posted = order(Class::Posted);

@@ -78,7 +78,7 @@ impl<B: Function> HostNode<B> {
             Input::Request(id, request) => root::Input::Request(id, request),
             Input::HostData(token, data) => root::Input::HostData(token, data),
         };
-        self.root.handle(now, input);
+        self.root.handle(now, input, &self.below);
     }
 
     /// The next thing to do; moves TLPs between the root complex and what is
@@ -97,7 +97,7 @@ impl<B: Function> HostNode<B> {
             loop {
                 match self.below.poll(now, self.root.ready()) {
                     pcie::Output::Tlp(tlp) => {
-                        self.root.handle(now, root::Input::Tlp(tlp));
+                        self.root.handle(now, root::Input::Tlp(tlp), &self.below);
                         fed = true;
                     }
                     pcie::Output::Timeout(_) if fed => break,

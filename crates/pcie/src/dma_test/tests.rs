@@ -41,7 +41,7 @@ impl Bench {
                 if let Request::Sleep(_) = request {
                     self.now += Duration::from_us(10);
                 }
-                self.root.handle(self.now, root::Input::Request(id, request));
+                self.root.handle(self.now, root::Input::Request(id, request), &Ready::ALL);
             }
             loop {
                 match self.root.poll(self.now, &Ready::ALL) {
@@ -55,7 +55,7 @@ impl Bench {
                 moved = true;
             }
             while let Output::Tlp(tlp) = self.function.poll(self.now, Ready::ALL) {
-                self.root.handle(self.now, root::Input::Tlp(tlp));
+                self.root.handle(self.now, root::Input::Tlp(tlp), &Ready::ALL);
                 moved = true;
             }
             if !moved {
@@ -69,7 +69,7 @@ impl Bench {
             ForHost::Answer(id, value) => self.bus.answer(id, value.unwrap_or(u64::MAX)),
             ForHost::HostRead { token, address, length, .. } => {
                 let data = self.ram.get(address, length).map(Bytes::copy_from_slice);
-                self.root.handle(self.now, root::Input::HostData(token, data));
+                self.root.handle(self.now, root::Input::HostData(token, data), &Ready::ALL);
             }
             ForHost::HostWrite { address, data, .. } => {
                 self.ram.get_mut(address, data.len()).unwrap().copy_from_slice(&data);
@@ -182,7 +182,7 @@ fn a_reset_forgets_the_job_and_the_memory() {
     assert_eq!(bench.function.ram()[0], 7);
     driver::start_copy(&bench.bus, bar, RAM, RAM + 0x1000, 0x1000);
     while let Some((id, request)) = bench.bus.next_request() {
-        bench.root.handle(bench.now, root::Input::Request(id, request));
+        bench.root.handle(bench.now, root::Input::Request(id, request), &Ready::ALL);
     }
     while let root::Output::Below(input @ Input::Tlp(_)) = bench.root.poll(bench.now, &Ready::ALL) {
         bench.function.handle(bench.now, input);

@@ -3,6 +3,7 @@
 use super::{ForHost, Output, Pending, ROOT_PORT, RootComplex, TAGS};
 use crate::config::{command, register};
 use crate::function;
+use crate::lanes::Below;
 use crate::software::{Request, RequestId};
 use bytes::Bytes;
 use std::ops::RangeInclusive;
@@ -14,13 +15,19 @@ const HOST: Bdf = Bdf::new(0, 0, 0);
 
 impl RootComplex {
     /// Starts a request.
-    pub(super) fn start(&mut self, now: Instant, id: RequestId, request: Request) {
+    pub(super) fn start(
+        &mut self,
+        now: Instant,
+        id: RequestId,
+        request: Request,
+        below: &impl Below,
+    ) {
         match request {
             Request::ConfigRead { target, offset, size } => {
-                self.config(now, id, request, target, offset, size, None);
+                self.config(now, (id, request), (target, offset, size), None, below);
             }
             Request::ConfigWrite { target, offset, size, value } => {
-                self.config(now, id, request, target, offset, size, Some(value));
+                self.config(now, (id, request), (target, offset, size), Some(value), below);
             }
             Request::MemoryRead { address, size } => {
                 let tag = self.take_tag();
@@ -30,8 +37,10 @@ impl RootComplex {
                     self.ask(ForHost::Answer(id, None));
                     return;
                 };
-                self.await_completion(now, tag, id, request, None);
-                self.below.push(Tlp::memory_read(read));
+                let lane = self.send(Tlp::memory_read(read), below);
+                let deadline = now + self.settings.completion_timeout;
+                let pending = Pending { id, request, target: None, deadline, lane };
+                self.pending.insert(tag.get(), pending);
             }
             Request::MemoryWrite { address, size, value } => {
                 let length = usize::from(size);
@@ -43,7 +52,7 @@ impl RootComplex {
                 let mut data = vec![0; write.length()];
                 let lead = write.leading();
                 data[lead..lead + length].copy_from_slice(&value.to_le_bytes()[..length]);
-                self.below.push(Tlp::memory_write(write, Bytes::from(data)));
+                self.send(Tlp::memory_write(write, Bytes::from(data)), below);
             }
             // Only the world knows how to wait; a request that strayed here
             // is answered at once.
@@ -51,16 +60,13 @@ impl RootComplex {
         }
     }
 
-    #[allow(clippy::too_many_arguments)]
     fn config(
         &mut self,
         now: Instant,
-        id: RequestId,
-        request: Request,
-        target: Bdf,
-        offset: u16,
-        size: u8,
+        (id, request): (RequestId, Request),
+        (target, offset, size): (Bdf, u16, u8),
         write: Option<u32>,
+        below: &impl Below,
     ) {
         let shift = u32::from(offset & 3) * 8;
         let first_be = ((1u8 << size) - 1) << (offset & 3);
@@ -93,14 +99,17 @@ impl RootComplex {
         let tag = self.take_tag();
         let register = offset & 0xffc;
         let config = ConfigRequest { kind, requester: HOST, tag, target, register, first_be };
-        self.await_completion(now, tag, id, request, Some(target));
-        self.below.push(match write {
+        let tlp = match write {
             None => Tlp::new(Packet::ConfigRead(config), Bytes::new()),
             Some(value) => {
                 let data = Bytes::copy_from_slice(&(value << shift).to_le_bytes());
                 Tlp::new(Packet::ConfigWrite(config), data)
             }
-        });
+        };
+        let lane = self.send(tlp, below);
+        let deadline = now + self.settings.completion_timeout;
+        let pending = Pending { id, request, target: Some(target), deadline, lane };
+        self.pending.insert(tag.get(), pending);
     }
 
     /// The host trusts nobody below with its memory, so it remembers itself
@@ -142,18 +151,6 @@ impl RootComplex {
         let tag = Tag::truncate(self.next_tag);
         self.next_tag = (self.next_tag + 1) % TAGS as u16;
         tag
-    }
-
-    fn await_completion(
-        &mut self,
-        now: Instant,
-        tag: Tag,
-        id: RequestId,
-        request: Request,
-        target: Option<Bdf>,
-    ) {
-        let deadline = now + self.settings.completion_timeout;
-        self.pending.insert(tag.get(), Pending { id, request, target, deadline, lane: None });
     }
 
     pub(super) fn complete(&mut self, c: Completion, tlp: &Tlp) {

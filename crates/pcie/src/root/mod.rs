@@ -6,7 +6,7 @@ mod downwards;
 mod tests;
 mod upwards;
 
-use crate::bridge::Bridge;
+use crate::bridge::{self, Bridge};
 use crate::config::PcieKind;
 use crate::errors::Errors;
 use crate::function::{self, Ready};
@@ -15,7 +15,7 @@ use crate::software::{Request, RequestId};
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
-use wire::tlp::{Class, ConfigRequest, MemoryRequest, Packet, Tlp};
+use wire::tlp::{Class, Tlp};
 use wire::{Bdf, Duration, Instant};
 
 /// Addresses that are message-signalled interrupts, as on x86
@@ -135,8 +135,8 @@ struct Pending {
     request: Request,
     target: Option<Bdf>,
     deadline: Instant,
-    /// The lane that it went into; `None` before the first poll.
-    lane: Option<usize>,
+    /// The lane that it went into.
+    lane: usize,
 }
 
 /// Non-posted requests of the host in flight.
@@ -184,12 +184,25 @@ impl RootComplex {
         }
     }
 
-    /// Takes an input.
-    pub fn handle(&mut self, now: Instant, input: Input) {
+    /// Takes an input; what comes of it waits in a lane of `below`.
+    pub fn handle(&mut self, now: Instant, input: Input, below: &impl Below) {
         match input {
-            Input::Request(id, request) => self.start(now, id, request),
-            Input::Tlp(tlp) => self.receive(now, tlp),
-            Input::HostData(token, data) => self.host_data(token, data),
+            Input::Request(id, request) => self.start(now, id, request, below),
+            Input::Tlp(tlp) => self.receive(tlp, below),
+            Input::HostData(token, data) => self.host_data(token, data, below),
+        }
+    }
+
+    /// Queues a packet for what is below; says in which lane.
+    fn send(&mut self, mut tlp: Tlp, below: &impl Below) -> usize {
+        tlp.digest = self.settings.ecrc;
+        self.below.push(tlp, below)
+    }
+
+    /// Refuses a packet from below, if it wants an answer.
+    fn refuse(&mut self, tlp: &Tlp, below: &impl Below) {
+        if let Some(refusal) = bridge::refuse(ROOT_PORT, tlp) {
+            self.send(refusal, below);
         }
     }
 
@@ -202,17 +215,7 @@ impl RootComplex {
         if let Some(output) = self.outputs.pop_front() {
             return output;
         }
-        self.below.sort(below, |tlp, lane| {
-            if let Packet::MemoryRead(MemoryRequest { tag, .. })
-            | Packet::ConfigRead(ConfigRequest { tag, .. })
-            | Packet::ConfigWrite(ConfigRequest { tag, .. }) = tlp.packet
-                && let Some(pending) = self.pending.get_mut(&tag.get())
-            {
-                pending.lane = Some(lane);
-            }
-        });
-        if let Some(mut tlp) = self.below.pop(below) {
-            tlp.digest = self.settings.ecrc;
+        if let Some(tlp) = self.below.pop(below) {
             return Output::Below(function::Input::Tlp(tlp));
         }
         self.expire(now);
@@ -242,7 +245,7 @@ impl RootComplex {
             }
         };
         let lane = below.lane(target);
-        let there = |pending: &&Pending| pending.lane.is_none_or(|known| known == lane);
+        let there = |pending: &&Pending| pending.lane == lane;
         let asked = || self.pending.values().filter(there).count();
         let free = TAGS - self.pending.len();
         free > 0 && (self.below.count() <= 1 || asked() < free)

@@ -45,7 +45,7 @@ impl Bench {
     fn settle(&mut self) {
         loop {
             while let Some((id, request)) = self.bus.next_request() {
-                self.root.handle(self.now, Input::Request(id, request));
+                self.root.handle(self.now, Input::Request(id, request), &Ready::ALL);
             }
             let mut moved = false;
             loop {
@@ -63,7 +63,7 @@ impl Bench {
                 moved = true;
             }
             while let function::Output::Tlp(tlp) = self.endpoint.poll(self.now, Ready::ALL) {
-                self.root.handle(self.now, Input::Tlp(tlp));
+                self.root.handle(self.now, Input::Tlp(tlp), &Ready::ALL);
                 moved = true;
             }
             if !moved {
@@ -135,7 +135,7 @@ fn memory_is_read_in_completions_that_end_at_boundaries() {
     };
     assert_eq!(requester, bdf);
     let data: Vec<u8> = (0..300u32).map(|i| i as u8).collect();
-    bench.root.handle(bench.now, Input::HostData(token, Some(Bytes::from(data.clone()))));
+    bench.root.handle(bench.now, Input::HostData(token, Some(Bytes::from(data.clone()))), &Ready::ALL);
     bench.settle();
     let Some(Event::ReadDone { id: 1, result: Ok(read) }) = bench.endpoint.event() else {
         panic!("no data");
@@ -146,7 +146,7 @@ fn memory_is_read_in_completions_that_end_at_boundaries() {
     let Some(Output::Host(ForHost::HostRead { token, .. })) = bench.outputs.pop() else {
         panic!("no read")
     };
-    bench.root.handle(bench.now, Input::HostData(token, None));
+    bench.root.handle(bench.now, Input::HostData(token, None), &Ready::ALL);
     bench.settle();
     let refused = Err(crate::endpoint::DmaError::UnsupportedRequest);
     assert_eq!(bench.endpoint.event(), Some(Event::ReadDone { id: 2, result: refused }));
@@ -158,7 +158,7 @@ fn a_device_without_bus_master_reaches_nothing_even_if_it_lies() {
     let liar =
         wire::tlp::MemoryRequest::for_bytes(Bdf::new(1, 0, 0), wire::Tag::default(), 0x1000, 4);
     let write = Tlp::memory_write(liar.unwrap(), Bytes::from_static(&[1; 4]));
-    bench.root.handle(bench.now, Input::Tlp(write));
+    bench.root.handle(bench.now, Input::Tlp(write), &Ready::ALL);
     bench.settle();
     assert!(bench.outputs.is_empty());
     assert_eq!(bench.root.errors().bus_master_off, 1);
@@ -176,9 +176,9 @@ fn interrupts_are_whole_double_words_and_nothing_reads_their_window() {
     };
     for bytes in [2, 8, 64] {
         let data = Bytes::from(vec![1; request(bytes).length()]);
-        bench.root.handle(bench.now, Input::Tlp(Tlp::memory_write(request(bytes), data)));
+        bench.root.handle(bench.now, Input::Tlp(Tlp::memory_write(request(bytes), data)), &Ready::ALL);
     }
-    bench.root.handle(bench.now, Input::Tlp(Tlp::memory_read(request(4))));
+    bench.root.handle(bench.now, Input::Tlp(Tlp::memory_read(request(4))), &Ready::ALL);
     let Output::Below(function::Input::Tlp(answer)) = bench.root.poll(bench.now, &Ready::ALL)
     else {
         panic!("nobody answers the read");
@@ -244,7 +244,7 @@ fn bytes_that_are_not_enabled_are_not_written() {
         ..wire::tlp::MemoryRequest::for_bytes(bdf, wire::Tag::default(), 0x1000, 4).unwrap()
     };
     let write = Tlp::memory_write(request, Bytes::from_static(&[1, 2, 3, 4]));
-    bench.root.handle(bench.now, Input::Tlp(write));
+    bench.root.handle(bench.now, Input::Tlp(write), &Ready::ALL);
     bench.settle();
     let written =
         |address, data| Output::Host(ForHost::HostWrite { requester: bdf, address, data });
@@ -274,10 +274,10 @@ fn secondary_bus_reset_ends_everything_below() {
     bench.run(async move { bus.config_write(ROOT_PORT, 0x3e, 2, 1 << 6).await });
     assert_eq!(task.poll(bench.now), Some(!0), "what was in flight fails at once");
     assert_eq!(bench.outputs, [Output::Below(function::Input::HotReset)]);
-    bench.root.handle(bench.now, Input::HostData(token, Some(Bytes::from(vec![0; 64]))));
+    bench.root.handle(bench.now, Input::HostData(token, Some(Bytes::from(vec![0; 64]))), &Ready::ALL);
     assert!(matches!(bench.root.poll(bench.now, &Ready::ALL), Output::Timeout(None)));
     let write = wire::tlp::MemoryRequest::for_bytes(bdf, wire::Tag::default(), 0x1000, 4);
     let write = Tlp::memory_write(write.unwrap(), Bytes::from_static(&[1; 4]));
-    bench.root.handle(bench.now, Input::Tlp(write));
+    bench.root.handle(bench.now, Input::Tlp(write), &Ready::ALL);
     assert_eq!(bench.root.errors().bus_master_off, 1, "nobody masters the bus after a reset");
 }

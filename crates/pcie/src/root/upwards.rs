@@ -1,23 +1,23 @@
 //! Requests of the devices for host memory, and interrupts.
 
 use super::{ForHost, MSI_WINDOW, ROOT_PORT, ReadToken, RootComplex};
-use crate::bridge;
+use crate::lanes::Below;
 use crate::split;
 use bytes::{Bytes, BytesMut};
 use wire::tlp::{Completion, MemoryRequest, Message, Packet, Status, Tlp, message_code};
-use wire::{Bdf, Instant};
+use wire::Bdf;
 
 impl RootComplex {
-    pub(super) fn receive(&mut self, _now: Instant, tlp: Tlp) {
+    pub(super) fn receive(&mut self, tlp: Tlp, below: &impl Below) {
         match tlp.packet {
             Packet::Completion(c) => self.complete(c, &tlp),
-            Packet::MemoryRead(request) => self.host_read(tlp, request),
+            Packet::MemoryRead(request) => self.host_read(tlp, request, below),
             Packet::MemoryWrite(request) => self.host_write(tlp, request),
             Packet::Message(message) => self.message(message),
             Packet::ConfigRead(_) | Packet::ConfigWrite(_) => {
                 // Configuration requests only travel downwards.
                 self.errors.malformed += 1;
-                self.below.push(bridge::refuse(ROOT_PORT, &tlp).expect("non-posted"));
+                self.refuse(&tlp, below);
             }
         }
     }
@@ -29,16 +29,14 @@ impl RootComplex {
         may
     }
 
-    fn host_read(&mut self, tlp: Tlp, request: MemoryRequest) {
+    fn host_read(&mut self, tlp: Tlp, request: MemoryRequest, below: &impl Below) {
         if !self.may_master(request.requester) {
-            self.below.extend(bridge::refuse(ROOT_PORT, &tlp));
-            return;
+            return self.refuse(&tlp, below);
         }
         // Nothing can be read there (Intel SDM volume 3, section 11.11.1).
         if MSI_WINDOW.contains(&request.address) {
             self.errors.unsupported_request += 1;
-            self.below.extend(bridge::refuse(ROOT_PORT, &tlp));
-            return;
+            return self.refuse(&tlp, below);
         }
         let (requester, address) = (request.requester, request.first_byte());
         let length = request.byte_count();
@@ -75,7 +73,12 @@ impl RootComplex {
     }
 
     /// What the world read of host memory goes down as completions.
-    pub(super) fn host_data(&mut self, token: ReadToken, data: Option<Bytes>) {
+    pub(super) fn host_data(
+        &mut self,
+        token: ReadToken,
+        data: Option<Bytes>,
+        below: &impl Below,
+    ) {
         if token.epoch != self.epoch {
             return;
         }
@@ -85,8 +88,7 @@ impl RootComplex {
         };
         let Some(data) = data else {
             self.errors.unsupported_request += 1;
-            self.below.extend(bridge::refuse(ROOT_PORT, &token.tlp));
-            return;
+            return self.refuse(&token.tlp, below);
         };
         assert_eq!(data.len(), request.byte_count(), "bytes against the request");
         let size = self.settings.completion_size.min(self.port.max_payload());
@@ -102,11 +104,12 @@ impl RootComplex {
                 byte_count_modified: false,
             };
             let payload = padded(at, &data.slice(done..done + bytes));
-            self.below.push(Tlp {
+            let tlp = Tlp {
                 tc: token.tlp.tc,
                 attributes: token.tlp.attributes,
                 ..Tlp::new(Packet::Completion(completion), payload)
-            });
+            };
+            self.send(tlp, below);
             done += bytes;
         }
     }

@@ -141,13 +141,13 @@ impl Aggregate {
     ) -> usize {
         let (start, mut count) = (frame.len(), 0);
         loop {
-            let allowed = self.allowed();
-            let Some(next) = self.queue.peek(allowed) else { break };
-            let beside = (count + 1) * self.beside;
-            if frame.len() - start + next.wire_length() + beside > room {
+            let Some((_, class)) = self.queue.first(self.allowed()) else { break };
+            let length = self.queue.front(class).map_or(0, Tlp::wire_length);
+            let at = frame.len();
+            if at - start + length + (count + 1) * self.beside > room {
                 return count;
             }
-            let (tlp, at) = (self.pop(allowed), frame.len());
+            let Some(tlp) = self.take(class, length) else { break };
             tlp.encode(frame);
             each(tlp.mark, &frame[at..]);
             count += 1;
@@ -161,16 +161,16 @@ impl Aggregate {
         count
     }
 
-    /// Takes the TLP that goes next, and its credits.
-    fn pop(&mut self, allowed: Ready) -> Tlp {
-        let tlp = self.queue.pop(allowed).expect("the caller peeked");
-        let class = tlp.class().index();
-        self.bytes[class] -= tlp.wire_length();
+    /// Takes the first TLP of a class, of so many bytes, and its credits.
+    fn take(&mut self, class: Class, length: usize) -> Option<Tlp> {
+        let tlp = self.queue.take(class)?;
+        let class = class.index();
+        self.bytes[class] -= length;
         self.since[class].pop_front();
         let used = &mut self.used[class];
         used.headers = used.headers.wrapping_add(1);
         used.data = used.data.wrapping_add(tlp.data_credits());
-        tlp
+        Some(tlp)
     }
 
     /// Takes new limits. `false` if one goes backwards, which is the far

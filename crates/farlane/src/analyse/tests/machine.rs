@@ -96,7 +96,7 @@ impl Machine {
                     self.now += span;
                     self.bus.answer(id, 0);
                 }
-                request => self.root.handle(self.now, root::Input::Request(id, request)),
+                request => self.root.handle(self.now, root::Input::Request(id, request), &self.top),
             }
         }
         moved
@@ -117,7 +117,7 @@ impl Machine {
                 }
                 root::Output::Host(ForHost::HostRead { token, address, length, .. }) => {
                     let data = self.ram.borrow().get(address, length).map(Bytes::copy_from_slice);
-                    self.root.handle(self.now, root::Input::HostData(token, data));
+                    self.root.handle(self.now, root::Input::HostData(token, data), &self.top);
                 }
                 root::Output::Host(ForHost::HostWrite { address, data, .. }) => {
                     let mut ram = self.ram.borrow_mut();
@@ -134,7 +134,7 @@ impl Machine {
         while let Output::Tlp(tlp) = self.top.poll(self.now, self.root.ready()) {
             self.tick();
             self.port.push((self.now, Direction::Up, tlp.clone()));
-            self.root.handle(self.now, root::Input::Tlp(tlp));
+            self.root.handle(self.now, root::Input::Tlp(tlp), &self.top);
             moved = true;
         }
         moved
