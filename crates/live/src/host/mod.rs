@@ -119,9 +119,12 @@ impl<A: Attached> Machine<A> {
         let mut moved = self.take_requests(now);
         let (went, mut timer) = self.turn(now, memory);
         moved |= went;
-        let mut active = self.service(now)?;
+        let mut active = Activity::default();
         // What is to be sent does not wait for a look at what has come.
-        if self.poller.refresh(now)? {
+        if moved {
+            active = self.service(now)?;
+        }
+        if self.poller.refresh(now)? || !moved {
             let sent = active.moved;
             active = self.service(now)?;
             active.moved |= sent;

@@ -7,8 +7,10 @@
 //! then the mapping is dead, and every access says so (`fault.rs`).
 
 mod fault;
+mod receive;
 mod signaller;
 
+pub use receive::receive;
 pub use signaller::Signaller;
 
 use fault::Guard;

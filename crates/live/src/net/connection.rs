@@ -1,11 +1,12 @@
 //! One TCP connection, never blocking, and the listener for more.
 
+use crate::mapping;
 use bytes::{Buf, Bytes, BytesMut};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 use socket2::{Domain, SockRef, Socket, Type};
-use std::io::{self, Read};
+use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -91,15 +92,15 @@ impl Connection {
     /// # Errors
     /// As `recv(2)`.
     pub fn receive(&mut self) -> io::Result<Option<Bytes>> {
-        // Zeroed once, then cut off piece by piece: nothing is cleared for a
-        // read, nothing is copied after it.
-        if self.input.len() < READ / 4 {
-            self.input = BytesMut::zeroed(READ);
+        // The same memory again if nobody holds what came before: it is in the
+        // cache.
+        if !self.input.try_reclaim(READ) && self.input.capacity() < READ / 4 {
+            self.input.reserve(READ);
         }
-        match self.stream.read(&mut self.input) {
-            Ok(bytes) => Ok(Some(self.input.split_to(bytes).freeze())),
-            Err(error) if would_block(&error) => Ok(None),
-            Err(error) => Err(error),
+        match mapping::receive(&self.stream, &mut self.input) {
+            Ok(_) => Ok(Some(self.input.split().freeze())),
+            Err(Errno::WOULDBLOCK | Errno::INTR) => Ok(None),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -200,10 +201,6 @@ impl AsFd for Listener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
-}
-
-fn would_block(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
 #[cfg(test)]
