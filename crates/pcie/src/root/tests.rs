@@ -135,7 +135,11 @@ fn memory_is_read_in_completions_that_end_at_boundaries() {
     };
     assert_eq!(requester, bdf);
     let data: Vec<u8> = (0..300u32).map(|i| i as u8).collect();
-    bench.root.handle(bench.now, Input::HostData(token, Some(Bytes::from(data.clone()))), &Ready::ALL);
+    bench.root.handle(
+        bench.now,
+        Input::HostData(token, Some(Bytes::from(data.clone()))),
+        &Ready::ALL,
+    );
     bench.settle();
     let Some(Event::ReadDone { id: 1, result: Ok(read) }) = bench.endpoint.event() else {
         panic!("no data");
@@ -176,7 +180,11 @@ fn interrupts_are_whole_double_words_and_nothing_reads_their_window() {
     };
     for bytes in [2, 8, 64] {
         let data = Bytes::from(vec![1; request(bytes).length()]);
-        bench.root.handle(bench.now, Input::Tlp(Tlp::memory_write(request(bytes), data)), &Ready::ALL);
+        bench.root.handle(
+            bench.now,
+            Input::Tlp(Tlp::memory_write(request(bytes), data)),
+            &Ready::ALL,
+        );
     }
     bench.root.handle(bench.now, Input::Tlp(Tlp::memory_read(request(4))), &Ready::ALL);
     let Output::Below(function::Input::Tlp(answer)) = bench.root.poll(bench.now, &Ready::ALL)
@@ -274,7 +282,11 @@ fn secondary_bus_reset_ends_everything_below() {
     bench.run(async move { bus.config_write(ROOT_PORT, 0x3e, 2, 1 << 6).await });
     assert_eq!(task.poll(bench.now), Some(!0), "what was in flight fails at once");
     assert_eq!(bench.outputs, [Output::Below(function::Input::HotReset)]);
-    bench.root.handle(bench.now, Input::HostData(token, Some(Bytes::from(vec![0; 64]))), &Ready::ALL);
+    bench.root.handle(
+        bench.now,
+        Input::HostData(token, Some(Bytes::from(vec![0; 64]))),
+        &Ready::ALL,
+    );
     assert!(matches!(bench.root.poll(bench.now, &Ready::ALL), Output::Timeout(None)));
     let write = wire::tlp::MemoryRequest::for_bytes(bdf, wire::Tag::default(), 0x1000, 4);
     let write = Tlp::memory_write(write.unwrap(), Bytes::from_static(&[1; 4]));

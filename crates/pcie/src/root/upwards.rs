@@ -4,8 +4,8 @@ use super::{ForHost, MSI_WINDOW, ROOT_PORT, ReadToken, RootComplex};
 use crate::lanes::Below;
 use crate::split;
 use bytes::{Bytes, BytesMut};
-use wire::tlp::{Completion, MemoryRequest, Message, Packet, Status, Tlp, message_code};
 use wire::Bdf;
+use wire::tlp::{Completion, MemoryRequest, Message, Packet, Status, Tlp, message_code};
 
 impl RootComplex {
     pub(super) fn receive(&mut self, tlp: Tlp, below: &impl Below) {
@@ -73,12 +73,7 @@ impl RootComplex {
     }
 
     /// What the world read of host memory goes down as completions.
-    pub(super) fn host_data(
-        &mut self,
-        token: ReadToken,
-        data: Option<Bytes>,
-        below: &impl Below,
-    ) {
+    pub(super) fn host_data(&mut self, token: ReadToken, data: Option<Bytes>, below: &impl Below) {
         if token.epoch != self.epoch {
             return;
         }

@@ -140,8 +140,7 @@ impl Aggregate {
         mut each: impl FnMut(Mark, &[u8]),
     ) -> usize {
         let (start, mut count) = (frame.len(), 0);
-        loop {
-            let Some((_, class)) = self.queue.first(self.allowed()) else { break };
+        while let Some((_, class)) = self.queue.first(self.allowed()) {
             let length = self.queue.front(class).map_or(0, Tlp::wire_length);
             let at = frame.len();
             if at - start + length + (count + 1) * self.beside > room {
