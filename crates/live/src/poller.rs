@@ -15,7 +15,7 @@ use wire::{Duration, Instant};
 /// While a node spins, descriptors that were ready lately are looked at without
 /// asking: that saves a system call when something has come. All are asked for
 /// this often.
-const SPIN_ASK: Duration = Duration::from_us(100);
+const SPIN_ASK: Duration = Duration::from_us(250);
 /// With more of them asking costs less.
 const MOST_LATELY: usize = 4;
 /// One that nobody looks at so many times is forgotten: it was closed.

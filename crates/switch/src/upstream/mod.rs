@@ -203,11 +203,14 @@ impl Upstream {
     /// of a class goes, and on its own link for the answer.
     fn room(&self, index: usize) -> Ready {
         let port = &self.ports[index];
-        let goes = |class| match port.tunnel.front(class).and_then(|tlp| self.peer(index, tlp)) {
-            Some(peer) if self.ports[peer].tunnel.is_up() => {
-                self.ports[peer].tunnel.ready().has(class)
-            }
-            _ => self.up.len(class) < MOST_UP,
+        let peer = |class| {
+            let front = if self.settings.p2p { port.tunnel.front(class) } else { None };
+            let peer = front.and_then(|tlp| self.peer(index, tlp));
+            peer.map(|peer| &self.ports[peer].tunnel).filter(|tunnel| tunnel.is_up())
+        };
+        let goes = |class| match peer(class) {
+            Some(tunnel) => tunnel.ready().has(class),
+            None => self.up.len(class) < MOST_UP,
         };
         let answer = port.tunnel.ready().has(Class::Completion) && port.reads < MOST_READS;
         Ready::NONE
