@@ -7,7 +7,7 @@ expected=$2
 status() {
     base=$(sed -n '1s/ .*//p' "$function/resource")
     value=$(devmem $((base + 0x1c)) 32)
-    echo "CSTS $value"
+    echo "CSTS at $base+0x1c is $value"
     test "$value" = "$expected"
 }
 

@@ -49,6 +49,14 @@ pub fn status_register(function: &str, expected: u32) -> Script {
     script!("register").argument(function).argument(format!("0x{expected:08X}"))
 }
 
+/// The drive at `function` is enabled and ready. Where its status register is in
+/// the guest's memory, as QEMU's monitor takes it.
+pub fn ready(guest: &mut Guest, function: &str) -> String {
+    let output = guest.run(&status_register(function, 1));
+    let (_, told) = output.text.split_once("CSTS at ").expect("an address");
+    told.split_whitespace().next().unwrap().to_owned()
+}
+
 /// Lets a guest read a drive's registers while the driver has them.
 pub const RELAXED: &str = "iomem=relaxed";
 
