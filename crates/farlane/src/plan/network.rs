@@ -1,17 +1,19 @@
 //! Stations, bridges, cables and what else is on them.
 
-use super::host::{Built, MOST_COPIES, brief_station};
+use super::mistake::unknown;
+use super::owners::Owners;
 use super::schedule::Schedules;
-use super::section::{Section, unknown};
-use super::value::Origin;
-use super::{Defaults, PlanError, keys, meaning, units};
+use super::section::{Defaults, Section, set_fields};
+use super::value::{Kind, Origin, PlanError};
+use sim::Config;
 use sim::ethernet::cable::Faults;
 use sim::ethernet::nic::Tagging;
 use sim::ethernet::traffic::Pattern;
 use sim::ethernet::{Rate, bridge, port};
 use sim::network::{BridgeConfig, CableConfig, NetworkConfig, Place, StationConfig, TrafficConfig};
+use sim::workload::Workload;
 use sim::world::Outage;
-use wire::Duration;
+use wire::{Duration, Instant};
 
 /// The network, with what its parts are called.
 #[derive(Clone, Debug, Default)]
@@ -56,11 +58,10 @@ impl Layout {
     pub fn read<'a>(
         root: &Section<'a>,
         defaults: &Defaults<'a>,
-        built: &Built<'a>,
+        owners: &Owners<'a>,
     ) -> Result<Self, PlanError> {
         let mut layout = Self::default();
-        let direct = built.hosts.iter().all(|host| host.transport == "direct");
-        if direct {
+        if owners.hosts.iter().all(|host| host.is_direct()) {
             let tables = ["nodes", "cables", "bridges", "schedules", "traffic"];
             if let Some(entry) = tables.iter().find_map(|table| root.find(table)) {
                 let what = format!("[{}] means nothing with transport direct", entry.key);
@@ -69,13 +70,12 @@ impl Layout {
             // It may stay where only the transport changes, but not be wrong.
             drawn(&defaults.link, [End::Station(0); 2])?;
             station(&defaults.link, false, Rate::G1, &Schedules::default())?;
-            layout.hosts = vec![0; built.hosts.len()];
+            layout.hosts = vec![0; owners.hosts.len()];
             return Ok(layout);
         }
-        let none = Section::none();
-        let schedules = Schedules::read(root, &none)?;
-        let sections = layout.name_stations(root, defaults, built)?;
-        let bridges = root.named("bridges", keys::BRIDGE, &none)?;
+        let schedules = Schedules::read(root)?;
+        let sections = layout.name_stations(root, defaults, owners)?;
+        let bridges = root.named("bridges");
         for (name, section) in &bridges {
             if layout.stations.contains(name) {
                 let what = format!("'{name}' is a station and cannot be a bridge too");
@@ -97,21 +97,21 @@ impl Layout {
                 let what = format!("'{}' has a cable already", layout.stations[number]);
                 return Err(more.origin.fail(what));
             }
-            meaning::of_station(section, built)?;
+            section.used(&owners.transports(), |_| true)?;
             let station = station(section, *tsn, cable.rate, &schedules)?;
             layout.tagged.push(station.tagging.is_some());
-            let spans = section.list("outages", units::outage)?.unwrap_or_default();
+            let spans = section.list::<(Instant, Option<Instant>)>("outages").into_iter();
             let outage = |((from, until), _)| Outage { station: number, from, until };
-            layout.outages.extend(spans.into_iter().map(outage));
+            layout.outages.extend(spans.map(outage));
             layout.station_places.push(section.place("schedule"));
             layout.config.stations.push(station);
         }
         for (_, section) in &bridges {
             layout.bridge_places.push(section.place("schedule"));
-            layout.config.bridges.push(bridge(section)?);
+            layout.config.bridges.push(bridge(section));
         }
         layout.connect(drawn, &bridges, &schedules)?;
-        layout.traffic(root, &none)?;
+        layout.traffic(root)?;
         Ok(layout)
     }
 
@@ -119,25 +119,21 @@ impl Layout {
         &mut self,
         root: &Section<'a>,
         defaults: &Defaults<'a>,
-        built: &Built<'a>,
+        owners: &Owners<'a>,
     ) -> Result<Vec<(Section<'a>, bool)>, PlanError> {
         let mut sections = Vec::new();
-        for host in &built.hosts {
+        for host in &owners.hosts {
             self.hosts.push(self.stations.len());
-            if host.transport != "direct" {
-                let own = host.section.table("link", keys::STATION)?;
+            if !host.is_direct() {
+                let own = host.section.table("link");
                 self.stations.push(host.name.clone());
                 sections.push((own.over(&defaults.link), host.transport == "tsn"));
             }
         }
         self.first_node = self.stations.len();
-        let tsn = built.hosts.iter().any(|host| host.transport == "tsn");
-        let mut nodes = root.named("nodes", keys::NODE, &defaults.link)?;
-        if nodes.is_empty() {
-            nodes.push(("device".into(), defaults.link.clone()));
-        }
-        for (name, section) in nodes {
-            let count = section.number("count", 1, MOST_COPIES)?.unwrap_or(1);
+        let tsn = owners.hosts.iter().any(|host| host.transport == "tsn");
+        for (name, section) in root.named_or("nodes", "device", &defaults.link) {
+            let count: usize = section.get("count").unwrap_or(1);
             for copy in 0..count {
                 let copied = format!("{name}.{copy}");
                 let station = if count == 1 { name.clone() } else { copied };
@@ -154,7 +150,7 @@ impl Layout {
     }
 
     fn cables(&self, root: &Section, defaults: &Defaults) -> Result<Vec<Drawn>, PlanError> {
-        let named = root.named("cables", keys::CABLE, &defaults.link)?;
+        let named = root.named("cables");
         if named.is_empty() && self.stations.len() == 2 && self.bridges.is_empty() {
             let ends = [End::Station(0), End::Station(1)];
             return Ok(vec![drawn(&defaults.link, ends)?]);
@@ -171,25 +167,26 @@ impl Layout {
             );
             return Err(root.origin.fail(what));
         }
-        let cable = |(_, section): &(String, Section)| {
-            let ends = [self.end(section, "a")?, self.end(section, "b")?];
-            drawn(section, ends)
+        let cable = |(_, section): (String, Section)| {
+            let ends = [self.end(&section, "a")?, self.end(&section, "b")?];
+            drawn(&section.over(&defaults.link), ends)
         };
-        named.iter().map(cable).collect()
+        named.into_iter().map(cable).collect()
     }
 
     fn end(&self, section: &Section, key: &str) -> Result<End, PlanError> {
-        let Some((name, origin)) = section.text(key)? else {
+        let Some(name) = section.text(key) else {
             return Err(section.origin.fail(format!("[{}] needs a and b", section.name)));
         };
-        let find = |names: &[String]| names.iter().position(|known| known == name);
-        if let Some(at) = find(&self.stations) {
+        if let Some(at) = place_of(&self.stations, name) {
             return Ok(End::Station(at));
         }
-        find(&self.bridges).map(End::Bridge).ok_or_else(|| {
-            let all = self.stations.iter().chain(&self.bridges).map(String::as_str);
-            origin.fail(unknown("host, node or bridge", name, &all.collect::<Vec<_>>()))
-        })
+        if let Some(at) = place_of(&self.bridges, name) {
+            return Ok(End::Bridge(at));
+        }
+        let all: Vec<&str> =
+            self.stations.iter().chain(&self.bridges).map(|n| n.as_str()).collect();
+        section.fail(key, unknown("host, node or bridge", name, &all))
     }
 
     /// Gives every end of a cable at a bridge a port of its own.
@@ -239,29 +236,25 @@ impl Layout {
         Ok(())
     }
 
-    fn traffic(&mut self, root: &Section, none: &Section) -> Result<(), PlanError> {
-        for (_, section) in root.named("traffic", keys::TRAFFIC, none)? {
-            let from = self.station(&section, "from")?;
-            let to = self.station(&section, "to")?;
+    fn traffic(&mut self, root: &Section) -> Result<(), PlanError> {
+        for (_, section) in root.named("traffic") {
+            let (from, to) = (self.station(&section, "from")?, self.station(&section, "to")?);
             if from == to {
-                return Err(section.place("to").fail("traffic goes from one station to another"));
+                return section.fail("to", "traffic goes from one station to another");
             }
-            let length = section.parsed("length", units::size)?.unwrap_or(1518);
-            if !(64..=1518).contains(&length) {
-                return Err(section.place("length").fail("length: 64B to 1518B, header to FCS"));
-            }
-            let Some(interval) = section.within("interval", &units::SPAN)? else {
-                let what = format!("[{}] needs interval, such as \"100us\"", section.name);
-                return Err(section.origin.fail(what));
+            section.needed("interval", ", such as \"100us\"")?;
+            let interval = section.get("interval").unwrap_or_default();
+            let traffic = TrafficConfig {
+                to,
+                length: section.get("length").unwrap_or(1518),
+                priority: section.get("priority").unwrap_or(0),
+                pattern: match section.text("pattern") {
+                    Some("poisson") => Pattern::Poisson(interval),
+                    _ => Pattern::Periodic(interval),
+                },
+                // Set with all others.
+                seed: 0,
             };
-            let pattern = match section.word("pattern", &["periodic", "poisson"])? {
-                Some("poisson") => Pattern::Poisson(interval),
-                _ => Pattern::Periodic(interval),
-            };
-            let priority = section.number("priority", 0, 7)?.unwrap_or(0) as u8;
-            let length = length as usize;
-            // The seed is set with all others.
-            let traffic = TrafficConfig { to, length, priority, pattern, seed: 0 };
             self.config.stations[from].traffic.push(traffic);
         }
         Ok(())
@@ -269,12 +262,9 @@ impl Layout {
 
     fn station(&self, section: &Section, key: &str) -> Result<usize, PlanError> {
         let names: Vec<&str> = self.stations.iter().map(String::as_str).collect();
-        let Some((name, origin)) = section.text(key)? else {
-            let what = format!("[{}] needs {key}: {}", section.name, names.join(", "));
-            return Err(section.origin.fail(what));
-        };
-        let found = names.iter().position(|known| *known == name);
-        found.ok_or_else(|| origin.fail(unknown("host or node", name, &names)))
+        let name = section.needed(key, &format!(": {}", names.join(", ")))?;
+        let unknown = || section.fail(key, unknown("host or node", name, &names));
+        place_of(&self.stations, name).map_or_else(unknown, Ok)
     }
 
     /// The station of the drive that is `number` among those behind tunnels:
@@ -282,16 +272,16 @@ impl Layout {
     pub fn node_of(&self, section: &Section, number: usize) -> Result<usize, PlanError> {
         let mut nodes: Vec<&str> = self.nodes.iter().map(String::as_str).collect();
         nodes.dedup();
-        let name = match (section.text("node")?, &nodes[..]) {
+        let name = match (section.text("node"), &nodes[..]) {
             (None, [alone]) => alone,
             (None, _) => {
                 let what = format!("this drive needs node, one of: {}", nodes.join(", "));
                 return Err(section.origin.fail(what));
             }
-            (Some((name, origin)), _) if !nodes.contains(&name) => {
-                return Err(origin.fail(unknown("node", name, &nodes)));
+            (Some(name), _) if !nodes.contains(&name) => {
+                return section.fail("node", unknown("node", name, &nodes));
             }
-            (Some((name, _)), _) => name,
+            (Some(name), _) => name,
         };
         let same = self.nodes.iter().enumerate().filter(|(_, node)| *node == name);
         let copies: Vec<usize> = same.map(|(at, _)| self.first_node + at).collect();
@@ -304,74 +294,64 @@ impl Layout {
     }
 }
 
+fn place_of(names: &[String], name: &str) -> Option<usize> {
+    names.iter().position(|known| known == name)
+}
+
 fn drawn(section: &Section, ends: [End; 2]) -> Result<Drawn, PlanError> {
-    let rate = section.parsed("rate", |text| {
-        let name = text.strip_suffix("b/s").unwrap_or(text);
-        name.parse::<Rate>().map_err(|_| "one of 100M, 1G, 2.5G, 10G, 25G, 50G, 100G")
-    })?;
-    let chance = |key| Ok(section.parsed(key, units::chance)?.unwrap_or_default());
-    let cuts = section.list("cuts", units::span)?.unwrap_or_default();
-    let faults = Faults {
-        // Set with all others.
-        seed: 0,
-        loss: chance("loss")?,
-        corruption: chance("corruption")?,
-        delay: chance("delay")?,
-        delay_up_to: section.time("delay_up_to", Duration::ZERO)?,
-        cuts: cuts.into_iter().map(|(span, _)| span).collect(),
-    };
-    let steps = section.list("rate_steps", units::rate_step)?.unwrap_or_default();
+    let cuts = section.list("cuts").into_iter().map(|(span, _)| span).collect();
+    let mut faults = Faults { cuts, ..Faults::default() };
+    // Seeds are set with all others.
+    set_fields!(faults, section, loss corruption delay delay_up_to);
+    let steps = section.list::<port::RateStep>("rate_steps");
     if let Some(pair) = steps.windows(2).find(|pair| pair[0].0.at >= pair[1].0.at) {
         return Err(pair[1].1.fail("rate_steps: each later than the one before"));
     }
     Ok(Drawn {
         ends,
-        rate: rate.unwrap_or(Rate::G1),
-        propagation: section.time("propagation", Duration::from_ns(10))?,
+        rate: section.get("rate").unwrap_or(Rate::G1),
+        propagation: section.get("propagation").unwrap_or(Duration::from_ns(10)),
         faults: [faults.clone(), faults],
         rate_steps: steps.into_iter().map(|(step, _)| step).collect(),
         origin: section.origin.clone(),
     })
 }
 
+/// Any workload: for tables that are taken from the brief's configuration.
+pub fn any() -> Workload {
+    Workload::ConfigReads { count: 1, gap: Duration::ZERO }
+}
+
+/// What is not said is as with a node of the brief.
 fn station(
     section: &Section,
     tsn: bool,
     rate: Rate,
     schedules: &Schedules,
 ) -> Result<StationConfig, PlanError> {
-    let standard = brief_station(tsn, rate);
-    let vlan = match section.find("vlan").map(|entry| &entry.value.kind) {
-        None => standard.tagging,
-        Some(super::value::Kind::Text(text)) if text == "none" => None,
-        Some(super::value::Kind::Integer(_)) => {
-            section.number("vlan", 0, 4094)?.map(|vid| Tagging::vlan(vid as u16))
-        }
-        Some(_) => return Err(section.place("vlan").fail("vlan: \"none\", or 0 to 4094")),
-    };
-    let ack_delay = section.within("ack_delay", &units::SHORT)?;
-    Ok(StationConfig {
-        rate,
-        tx_delay: section.time("tx_delay", standard.tx_delay)?,
-        rx_delay: section.time("rx_delay", standard.rx_delay)?,
-        tx_ring: section.number("tx_ring", 1, 1024)?.map_or(standard.tx_ring, |n| n as usize),
-        tagging: vlan,
-        gates: schedules.gates(section)?,
-        ack_delay: ack_delay.filter(|delay| *delay > Duration::ZERO),
-        traffic: Vec::new(),
-    })
+    let brief = if tsn { Config::brief_tsn } else { Config::brief_tcp };
+    let mut station = brief(any(), rate).network.stations.swap_remove(0);
+    station.rate = rate;
+    set_fields!(station, section, tx_delay rx_delay tx_ring);
+    match section.find("vlan").map(|entry| &entry.value.kind) {
+        None => {}
+        Some(Kind::Text(_)) => station.tagging = None,
+        Some(_) => station.tagging = section.get("vlan").map(Tagging::vlan),
+    }
+    station.gates = schedules.gates(section)?;
+    station.ack_delay = section.get("ack_delay").filter(|delay| *delay > Duration::ZERO);
+    Ok(station)
 }
 
 /// A bridge without ports yet.
-fn bridge(section: &Section) -> Result<BridgeConfig, PlanError> {
-    let mode = match section.word("mode", &["store-and-forward", "cut-through"])? {
-        Some("cut-through") => bridge::Mode::CutThrough,
-        _ => bridge::Mode::StoreAndForward,
-    };
-    Ok(BridgeConfig {
+fn bridge(section: &Section) -> BridgeConfig {
+    BridgeConfig {
         ports: Vec::new(),
-        mode,
-        delay: section.time("delay", Duration::from_us(2))?,
-        jitter: section.time("jitter", Duration::ZERO)?,
-    })
+        mode: match section.text("mode") {
+            Some("cut-through") => bridge::Mode::CutThrough,
+            _ => bridge::Mode::StoreAndForward,
+        },
+        delay: section.get("delay").unwrap_or(Duration::from_us(2)),
+        jitter: section.get("jitter").unwrap_or(Duration::ZERO),
+    }
 }
