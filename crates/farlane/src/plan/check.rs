@@ -23,15 +23,16 @@ struct Flow {
 /// Every gate that a flow passes opens for long enough.
 pub fn gates(config: &Config, layout: &Layout) -> Result<(), PlanError> {
     for flow in flows(config, layout) {
-        let tag = if layout.tagged[flow.from] { TAG } else { 0 };
+        let tag = config.network.stations[flow.from].tagging.map_or(0, |_| TAG);
         for egress in places::way(&config.network, flow.from, flow.to, flow.priority) {
             let Some(gates) = egress.gates else { continue };
             let frame: Duration = egress.rate.duration(PREAMBLE + flow.length + tag);
             if gates.list().longest_wait(egress.queue, frame).is_none() {
-                let (origin, place) = match egress.place {
-                    Place::Station(at) => (&layout.station_places[at], &layout.stations[at]),
-                    Place::Bridge(at, _) => (&layout.bridge_places[at], &layout.bridges[at]),
+                let at = match egress.place {
+                    Place::Station(at) => at,
+                    Place::Bridge(at, _) => config.network.stations.len() + at,
                 };
+                let (origin, place) = (&layout.places[at], &layout.names[at]);
                 let what = format!(
                     "the schedule at '{place}' never opens the gate of priority {} for {frame}, \
                      which a frame of {} takes there",
@@ -47,7 +48,7 @@ pub fn gates(config: &Config, layout: &Layout) -> Result<(), PlanError> {
 fn flows(config: &Config, layout: &Layout) -> Vec<Flow> {
     let mut all = Vec::new();
     let mut tunnel = |from: usize, to: usize, priority, payload| {
-        let name = |at: usize| &layout.stations[at];
+        let name = |at: usize| &layout.names[at];
         let what = format!("the tunnel from '{}' to '{}'", name(from), name(to));
         all.push(Flow { from, to, priority, length: HEADER + payload + FCS, what });
     };
@@ -65,7 +66,7 @@ fn flows(config: &Config, layout: &Layout) -> Vec<Flow> {
     }
     for (from, station) in config.network.stations.iter().enumerate() {
         for traffic in &station.traffic {
-            let what = format!("background traffic from '{}'", layout.stations[from]);
+            let what = format!("background traffic from '{}'", layout.names[from]);
             let (to, priority, length) = (traffic.to, traffic.priority, traffic.length);
             all.push(Flow { from, to, priority, length, what });
         }

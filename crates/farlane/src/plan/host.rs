@@ -36,9 +36,10 @@ impl Parts<'_> {
     pub fn hosts(&self, known: &recording::Read) -> Result<Finished, PlanError> {
         let pcie = Pcie::read(&self.defaults.pcie)?;
         let mut made = Vec::new();
-        let mut tunnelled = 0;
+        // Stations begin with those of the hosts that are not attached directly.
+        let (mut station, mut tunnelled) = (0, 0);
         let mut recordings = Vec::new();
-        for (number, host) in self.owners.hosts.iter().enumerate() {
+        for host in &self.owners.hosts {
             let own = host.section.table("workload");
             let given = if own.is_there() { own } else { self.root.table("workload") };
             let (workload, recorded) = workload::read(&given, known)?;
@@ -61,13 +62,13 @@ impl Parts<'_> {
                 Attached::Direct(drives.remove(0).0)
             } else {
                 let port = |(drive, section)| {
-                    let node = self.network.node_of(section, tunnelled)?;
+                    let stations = [station, self.network.node_of(section, tunnelled)?];
                     tunnelled += 1;
-                    let stations = [self.network.station_of_host(number), node];
                     let transport = self.transport(host, stations, mps)?;
                     Ok(PortConfig { transport, link: pcie.below_switch(), drive })
                 };
                 let ports = drives.into_iter().map(port).collect::<Result<_, _>>()?;
+                station += 1;
                 Attached::Switch(self.switch(host, mps, ports)?)
             };
             made.push(HostConfig {
@@ -96,7 +97,8 @@ impl Parts<'_> {
         let link = &self.defaults.link;
         let of = if host.section.find("priority").is_some() { &host.section } else { link };
         let priority = of.get("priority").unwrap_or(0);
-        if priority > 0 && !stations.iter().all(|at| self.network.tagged[*at]) {
+        let tagged = |at: &usize| self.network.config.stations[*at].tagging.is_some();
+        if priority > 0 && !stations.iter().all(tagged) {
             let what = format!("priority {priority} needs frames with tags: set link.vlan, or tsn");
             return of.fail("priority", what);
         }

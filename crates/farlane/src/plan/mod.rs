@@ -130,12 +130,13 @@ impl Plan {
         let config = hop::merge(config, root, owners)?;
         check::gates(&config, network)?;
         let seed = config.seed;
+        let (stations, bridges) = network.names.split_at(network.config.stations.len());
         let planned = Planned {
             config,
             hosts: owners.hosts.iter().map(|host| host.name.clone()).collect(),
             drives: owners.drive_names(),
-            stations: network.stations.clone(),
-            bridges: network.bridges.clone(),
+            stations: stations.to_vec(),
+            bridges: bridges.to_vec(),
             recordings,
             record: Wanted {
                 trace: record.path("trace"),

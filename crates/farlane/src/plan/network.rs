@@ -1,7 +1,7 @@
 //! Stations, bridges, cables and what else is on them.
 
 use super::mistake::unknown;
-use super::owners::Owners;
+use super::owners::{Owners, copies};
 use super::schedule::Schedules;
 use super::section::{Defaults, Section, set_fields};
 use super::value::{Kind, Origin, PlanError};
@@ -19,37 +19,22 @@ use wire::{Duration, Instant};
 #[derive(Clone, Debug, Default)]
 pub struct Layout {
     pub config: NetworkConfig,
-    pub stations: Vec<String>,
-    pub bridges: Vec<String>,
-    /// Where each station and each bridge got its schedule.
-    pub station_places: Vec<Origin>,
-    pub bridge_places: Vec<Origin>,
-    /// Station of each host.
-    hosts: Vec<usize>,
-    /// The first station that is a device node.
-    first_node: usize,
-    /// The node of the plan that each station from there on is, or a copy of.
-    nodes: Vec<String>,
-    /// Whether frames have tags, by station.
-    pub tagged: Vec<bool>,
+    /// Of the stations, and then of the bridges.
+    pub names: Vec<String>,
+    /// By name: where it got its schedule.
+    pub places: Vec<Origin>,
+    /// By station: the node of the plan that it is, or a copy of; none of hosts.
+    nodes: Vec<Option<String>>,
     /// When nodes are without power.
     pub outages: Vec<Outage>,
 }
 
-/// A cable as it is written, its ends not yet places.
+/// A cable as it is written, its ends names and not yet places.
 struct Drawn {
-    ends: [End; 2],
+    ends: [usize; 2],
     rate: Rate,
-    propagation: Duration,
-    faults: [Faults; 2],
-    rate_steps: Vec<port::RateStep>,
+    config: CableConfig,
     origin: Origin,
-}
-
-#[derive(Clone, Copy)]
-enum End {
-    Station(usize),
-    Bridge(usize),
 }
 
 impl Layout {
@@ -68,46 +53,41 @@ impl Layout {
                 return Err(entry.origin.fail(what));
             }
             // It may stay where only the transport changes, but not be wrong.
-            drawn(&defaults.link, [End::Station(0); 2])?;
+            drawn(&defaults.link, [0; 2])?;
             station(&defaults.link, false, Rate::G1, &Schedules::default())?;
-            layout.hosts = vec![0; owners.hosts.len()];
             return Ok(layout);
         }
         let schedules = Schedules::read(root)?;
         let sections = layout.name_stations(root, defaults, owners)?;
         let bridges = root.named("bridges");
         for (name, section) in &bridges {
-            if layout.stations.contains(name) {
+            if layout.names.contains(name) {
                 let what = format!("'{name}' is a station and cannot be a bridge too");
                 return Err(section.origin.fail(what));
             }
-            layout.bridges.push(name.clone());
+            layout.names.push(name.clone());
         }
-        let drawn = layout.cables(root, defaults)?;
+        let drawn = layout.cables(root, defaults, bridges.len())?;
         for (number, (section, tsn)) in sections.iter().enumerate() {
-            let of = |cable: &&Drawn| {
-                cable.ends.iter().any(|end| matches!(end, End::Station(at) if *at == number))
-            };
-            let mut here = drawn.iter().filter(of);
+            let mut here = drawn.iter().filter(|cable| cable.ends.contains(&number));
             let Some(cable) = here.next() else {
-                let what = format!("no cable leads to '{}'", layout.stations[number]);
+                let what = format!("no cable leads to '{}'", layout.names[number]);
                 return Err(section.origin.fail(what));
             };
             if let Some(more) = here.next() {
-                let what = format!("'{}' has a cable already", layout.stations[number]);
+                let what = format!("'{}' has a cable already", layout.names[number]);
                 return Err(more.origin.fail(what));
             }
             section.used(&owners.transports(), |_| true)?;
             let station = station(section, *tsn, cable.rate, &schedules)?;
-            layout.tagged.push(station.tagging.is_some());
             let spans = section.list::<(Instant, Option<Instant>)>("outages").into_iter();
             let outage = |((from, until), _)| Outage { station: number, from, until };
             layout.outages.extend(spans.map(outage));
-            layout.station_places.push(section.place("schedule"));
+            layout.places.push(section.place("schedule"));
             layout.config.stations.push(station);
         }
         for (_, section) in &bridges {
-            layout.bridge_places.push(section.place("schedule"));
+            layout.places.push(section.place("schedule"));
             layout.config.bridges.push(bridge(section));
         }
         layout.connect(drawn, &bridges, &schedules)?;
@@ -115,6 +95,7 @@ impl Layout {
         Ok(layout)
     }
 
+    /// The stations with their tables, and whether they are TSN cores.
     fn name_stations<'a>(
         &mut self,
         root: &Section<'a>,
@@ -122,71 +103,61 @@ impl Layout {
         owners: &Owners<'a>,
     ) -> Result<Vec<(Section<'a>, bool)>, PlanError> {
         let mut sections = Vec::new();
-        for host in &owners.hosts {
-            self.hosts.push(self.stations.len());
-            if !host.is_direct() {
-                let own = host.section.table("link");
-                self.stations.push(host.name.clone());
-                sections.push((own.over(&defaults.link), host.transport == "tsn"));
-            }
+        for host in owners.hosts.iter().filter(|host| !host.is_direct()) {
+            self.names.push(host.name.clone());
+            self.nodes.push(None);
+            let own = host.section.table("link").over(&defaults.link);
+            sections.push((own, host.transport == "tsn"));
         }
-        self.first_node = self.stations.len();
-        let tsn = owners.hosts.iter().any(|host| host.transport == "tsn");
+        let tsn = sections.iter().any(|(_, tsn)| *tsn);
         for (name, section) in root.named_or("nodes", "device", &defaults.link) {
-            let count: usize = section.get("count").unwrap_or(1);
-            for copy in 0..count {
-                let copied = format!("{name}.{copy}");
-                let station = if count == 1 { name.clone() } else { copied };
-                if self.stations.contains(&station) {
+            for station in copies(&name, section.get("count").unwrap_or(1)) {
+                if self.names.contains(&station) {
                     let what = format!("'{station}' is a host and cannot be a node too");
                     return Err(section.origin.fail(what));
                 }
-                self.nodes.push(name.clone());
-                self.stations.push(station);
+                self.nodes.push(Some(name.clone()));
+                self.names.push(station);
                 sections.push((section.clone(), tsn));
             }
         }
         Ok(sections)
     }
 
-    fn cables(&self, root: &Section, defaults: &Defaults) -> Result<Vec<Drawn>, PlanError> {
-        let named = root.named("cables");
-        if named.is_empty() && self.stations.len() == 2 && self.bridges.is_empty() {
-            let ends = [End::Station(0), End::Station(1)];
-            return Ok(vec![drawn(&defaults.link, ends)?]);
+    fn cables(
+        &self,
+        root: &Section,
+        defaults: &Defaults,
+        bridges: usize,
+    ) -> Result<Vec<Drawn>, PlanError> {
+        let named = root.named("cables").into_iter();
+        let stations = self.names.len() - bridges;
+        match (named.len(), stations, bridges) {
+            (0, 2, 0) => Ok(vec![drawn(&defaults.link, [0, 1])?]),
+            // A star.
+            (0, _, 1) => (0..stations).map(|at| drawn(&defaults.link, [at, stations])).collect(),
+            (0, ..) => {
+                let what = format!(
+                    "{stations} stations ({}) and no cables: [cables.NAME] with a and b joins two \
+                     of them",
+                    self.names[..stations].join(", ")
+                );
+                Err(root.origin.fail(what))
+            }
+            _ => named
+                .map(|(_, section)| {
+                    let ends = [self.end(&section, "a")?, self.end(&section, "b")?];
+                    drawn(&section.over(&defaults.link), ends)
+                })
+                .collect(),
         }
-        if named.is_empty() && self.bridges.len() == 1 {
-            let to_bridge = |at| drawn(&defaults.link, [End::Station(at), End::Bridge(0)]);
-            return (0..self.stations.len()).map(to_bridge).collect();
-        }
-        if named.is_empty() {
-            let what = format!(
-                "{} stations ({}) and no cables: [cables.NAME] with a and b joins two of them",
-                self.stations.len(),
-                self.stations.join(", ")
-            );
-            return Err(root.origin.fail(what));
-        }
-        let cable = |(_, section): (String, Section)| {
-            let ends = [self.end(&section, "a")?, self.end(&section, "b")?];
-            drawn(&section.over(&defaults.link), ends)
-        };
-        named.into_iter().map(cable).collect()
     }
 
-    fn end(&self, section: &Section, key: &str) -> Result<End, PlanError> {
+    fn end(&self, section: &Section, key: &str) -> Result<usize, PlanError> {
         let Some(name) = section.text(key) else {
             return Err(section.origin.fail(format!("[{}] needs a and b", section.name)));
         };
-        if let Some(at) = place_of(&self.stations, name) {
-            return Ok(End::Station(at));
-        }
-        if let Some(at) = place_of(&self.bridges, name) {
-            return Ok(End::Bridge(at));
-        }
-        let all: Vec<&str> =
-            self.stations.iter().chain(&self.bridges).map(|n| n.as_str()).collect();
-        section.fail(key, unknown("host, node or bridge", name, &all))
+        one_of(section, key, "host, node or bridge", name, &self.names)
     }
 
     /// Gives every end of a cable at a bridge a port of its own.
@@ -196,42 +167,28 @@ impl Layout {
         bridges: &[(String, Section)],
         schedules: &Schedules,
     ) -> Result<(), PlanError> {
-        let mut group: Vec<usize> = (0..self.stations.len() + bridges.len()).collect();
+        let mut group: Vec<usize> = (0..self.names.len()).collect();
+        let NetworkConfig { stations, bridges: made, cables } = &mut self.config;
         for cable in drawn {
-            let node = |end: &End| match end {
-                End::Station(at) => *at,
-                End::Bridge(at) => self.stations.len() + at,
-            };
-            let [a, b] = [group[node(&cable.ends[0])], group[node(&cable.ends[1])]];
+            let [a, b] = cable.ends.map(|end| group[end]);
             if a == b {
                 return Err(cable.origin.fail("this cable closes a loop: a network has none"));
             }
             group.iter_mut().filter(|of| **of == b).for_each(|of| *of = a);
-            let mut places = Vec::new();
-            for end in cable.ends {
-                places.push(match end {
-                    End::Station(at) => Place::Station(at),
-                    End::Bridge(at) => {
-                        let ports = &mut self.config.bridges[at].ports;
-                        let gates = schedules.gates(&bridges[at].1)?;
-                        ports.push(port::Config { gates, ..port::Config::new(cable.rate) });
-                        Place::Bridge(at, ports.len() - 1)
-                    }
-                });
-            }
-            self.config.cables.push(CableConfig {
-                a: places[0],
-                b: places[1],
-                propagation: cable.propagation,
-                faults: cable.faults,
-                rate_steps: cable.rate_steps,
-            });
+            let mut place = |end: usize| {
+                let Some(at) = end.checked_sub(stations.len()) else {
+                    return Ok(Place::Station(end));
+                };
+                let gates = schedules.gates(&bridges[at].1)?;
+                made[at].ports.push(port::Config { gates, ..port::Config::new(cable.rate) });
+                Ok(Place::Bridge(at, made[at].ports.len() - 1))
+            };
+            let [a, b] = cable.ends;
+            cables.push(CableConfig { a: place(a)?, b: place(b)?, ..cable.config });
         }
         if let Some(apart) = group.iter().position(|of| *of != group[0]) {
-            let names: Vec<&String> = self.stations.iter().chain(&self.bridges).collect();
-            let what = format!("no way leads from '{}' to '{}'", names[0], names[apart]);
-            let origin = self.station_places.first().expect("there are stations");
-            return Err(origin.fail(what));
+            let what = format!("no way leads from '{}' to '{}'", self.names[0], self.names[apart]);
+            return Err(self.places[0].fail(what));
         }
         Ok(())
     }
@@ -261,44 +218,48 @@ impl Layout {
     }
 
     fn station(&self, section: &Section, key: &str) -> Result<usize, PlanError> {
-        let names: Vec<&str> = self.stations.iter().map(String::as_str).collect();
+        let names = &self.names[..self.nodes.len()];
         let name = section.needed(key, &format!(": {}", names.join(", ")))?;
-        let unknown = || section.fail(key, unknown("host or node", name, &names));
-        place_of(&self.stations, name).map_or_else(unknown, Ok)
+        one_of(section, key, "host or node", name, names)
     }
 
     /// The station of the drive that is `number` among those behind tunnels:
     /// drives of a node that has copies are dealt out to them in turn.
     pub fn node_of(&self, section: &Section, number: usize) -> Result<usize, PlanError> {
-        let mut nodes: Vec<&str> = self.nodes.iter().map(String::as_str).collect();
+        let mut nodes: Vec<String> = self.nodes.iter().flatten().cloned().collect();
         nodes.dedup();
-        let name = match (section.text("node"), &nodes[..]) {
-            (None, [alone]) => alone,
+        let at = match (section.text("node"), nodes.len()) {
+            (None, 1) => 0,
             (None, _) => {
                 let what = format!("this drive needs node, one of: {}", nodes.join(", "));
                 return Err(section.origin.fail(what));
             }
-            (Some(name), _) if !nodes.contains(&name) => {
-                return section.fail("node", unknown("node", name, &nodes));
-            }
-            (Some(name), _) => name,
+            (Some(name), _) => one_of(section, "node", "node", name, &nodes)?,
         };
-        let same = self.nodes.iter().enumerate().filter(|(_, node)| *node == name);
-        let copies: Vec<usize> = same.map(|(at, _)| self.first_node + at).collect();
+        let same = |(_, node): &(usize, &Option<String>)| node.as_ref() == Some(&nodes[at]);
+        let copies: Vec<usize> =
+            self.nodes.iter().enumerate().filter(same).map(|(station, _)| station).collect();
         Ok(copies[number % copies.len()])
     }
-
-    /// The station of a host.
-    pub fn station_of_host(&self, host: usize) -> usize {
-        self.hosts[host]
-    }
 }
 
-fn place_of(names: &[String], name: &str) -> Option<usize> {
-    names.iter().position(|known| known == name)
+/// Where `name`, the value of a key, is among `names`.
+///
+/// # Errors
+/// If it is none of them.
+fn one_of(
+    section: &Section,
+    key: &str,
+    what: &str,
+    name: &str,
+    names: &[String],
+) -> Result<usize, PlanError> {
+    let found = names.iter().position(|known| known == name);
+    let known = || names.iter().map(String::as_str).collect::<Vec<_>>();
+    found.map_or_else(|| section.fail(key, unknown(what, name, &known())), Ok)
 }
 
-fn drawn(section: &Section, ends: [End; 2]) -> Result<Drawn, PlanError> {
+fn drawn(section: &Section, ends: [usize; 2]) -> Result<Drawn, PlanError> {
     let cuts = section.list("cuts").into_iter().map(|(span, _)| span).collect();
     let mut faults = Faults { cuts, ..Faults::default() };
     // Seeds are set with all others.
@@ -307,14 +268,13 @@ fn drawn(section: &Section, ends: [End; 2]) -> Result<Drawn, PlanError> {
     if let Some(pair) = steps.windows(2).find(|pair| pair[0].0.at >= pair[1].0.at) {
         return Err(pair[1].1.fail("rate_steps: each later than the one before"));
     }
-    Ok(Drawn {
-        ends,
-        rate: section.get("rate").unwrap_or(Rate::G1),
-        propagation: section.get("propagation").unwrap_or(Duration::from_ns(10)),
-        faults: [faults.clone(), faults],
-        rate_steps: steps.into_iter().map(|(step, _)| step).collect(),
-        origin: section.origin.clone(),
-    })
+    let [a, b] = ends.map(Place::Station);
+    let propagation = section.get("propagation").unwrap_or(Duration::from_ns(10));
+    let mut config = CableConfig::new(a, b, propagation);
+    config.faults = [faults.clone(), faults];
+    config.rate_steps = steps.into_iter().map(|(step, _)| step).collect();
+    let rate = section.get("rate").unwrap_or(Rate::G1);
+    Ok(Drawn { ends, rate, config, origin: section.origin.clone() })
 }
 
 /// Any workload: for tables that are taken from the brief's configuration.

@@ -177,11 +177,7 @@ impl<'a> Owners<'a> {
 
     /// The names of a drive's copies.
     pub fn names(&self, drive: usize) -> Vec<String> {
-        let DrivePlan { name, count, .. } = &self.drives[drive];
-        match count {
-            1 => vec![name.clone()],
-            _ => (0..*count).map(|copy| format!("{name}.{copy}")).collect(),
-        }
+        copies(&self.drives[drive].name, self.drives[drive].count)
     }
 
     /// The ports between which drives go.
@@ -208,6 +204,14 @@ impl<'a> Owners<'a> {
             let ports: usize = before.map(|at| self.drives[*at].count).sum();
             (self.drives[host.drives[at]].count == 1).then_some([number, ports])
         })
+    }
+}
+
+/// The names of `count` copies; one alone needs no number.
+pub fn copies(name: &str, count: usize) -> Vec<String> {
+    match count {
+        1 => vec![name.to_owned()],
+        _ => (0..count).map(|copy| format!("{name}.{copy}")).collect(),
     }
 }
 

@@ -14,7 +14,6 @@ use crate::target::{Target, file_only, share_stdout};
 use document::{Broken, Document};
 use std::path::PathBuf;
 use watch::Watched;
-pub use watch::{Pace, simulate};
 
 /// Run a plan in virtual time: latencies, links, where the time goes
 #[derive(clap::Args, Debug)]
