@@ -38,6 +38,8 @@ use wire::{Duration, Instant};
 /// A plan whose keys may still be set to something else.
 #[derive(Clone, Debug)]
 pub struct Plan {
+    /// As it was written.
+    pub text: Arc<str>,
     value: Value,
     /// Recordings that were read already.
     recordings: recording::Read,
@@ -70,7 +72,8 @@ impl Plan {
     /// # Errors
     /// Where the text is no TOML.
     pub fn parse(file: &str, text: &str) -> Result<Self, PlanError> {
-        Ok(Self { value: value::parse(file, text)?, recordings: recording::Read::default() })
+        let value = value::parse(file, text)?;
+        Ok(Self { text: text.into(), value, recordings: recording::Read::default() })
     }
 
     /// Reads a plan from a file.

@@ -114,19 +114,10 @@ fn mistakes_have_a_place_and_say_what_is_allowed() {
     fails("[workload]\n", "p.toml:1:2: [workload] needs one of rw, dd, configreads, replay");
     fails("", "p.toml:1:1: [workload] needs one of rw, dd, configreads, replay");
     fails(
-        "[workload]\nrw = \"read\"\nbs = \"1000B\"\n",
-        "p.toml:3:6: bs: a multiple of 512B, at most 1GiB",
-    );
-    fails(
-        "[workload]\nrw = \"read\"\niodepth = 0\n",
-        "p.toml:3:11: iodepth: expected a whole number, 1 to 1023",
-    );
-    fails(
         "[workload]\nrw = \"read\"\nsize = \"1GiB\"\n",
         "p.toml:3:8: the workload needs 1073741824 bytes of each drive, the smallest has \
          67108864; drive.size sets it",
     );
-    fails(&format!("limits = 5\n{READS}"), "p.toml:1:10: expected a table");
 }
 
 #[test]
@@ -409,10 +400,12 @@ fn mistakes_with_raw_ethernet() {
         "p.toml:2:14: congestion: expected swift, swift=TIME up to 1s (such as swift=50us), \
          rate=RATE above 0 and up to 1000G (such as rate=5G) or none; found 'cubic'",
     );
-    fails(
-        &format!("transport = \"raw\"\n{READS}[link]\nmtu = \"200B\"\n"),
-        "p.toml:5:7: mtu: 300 bytes for the largest TLP at MPS 256, to 9000B",
-    );
+    for mtu in ["68B", "200B", "9001B"] {
+        fails(
+            &format!("transport = \"raw\"\n{READS}[link]\nmtu = \"{mtu}\"\n"),
+            "p.toml:5:7: mtu: 300 bytes for the largest TLP at MPS 256, to 9000B",
+        );
+    }
     fails(
         &format!("{READS}[link]\nrate_steps = [\"1ms 2G\", \"1ms 3G\"]\n"),
         "p.toml:4:25: rate_steps: each later than the one before",

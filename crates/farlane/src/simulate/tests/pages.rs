@@ -199,9 +199,8 @@ fn pages_of_plans_can_be_looked_at() {
         }
         let planned = plan.build().unwrap();
         let path = artefacts().join(format!("{name}.html"));
-        let text = std::fs::read_to_string(&file).unwrap();
         let named = |words: &str| planned.link_name(words);
-        let words = Words { title: name, plan: &text, named: &named, recorded: &[] };
+        let words = Words { title: name, plan: &plan.text, named: &named, recorded: &[] };
         let (_, html) = written_as(&planned.config, &path, &words);
         for words in ["worst of all", "class=\"plot own\"", "The worst"] {
             assert!(html.contains(words), "{name}: no {words}");
