@@ -1,101 +1,50 @@
 //! Drives and PCIe links.
 
-use super::section::Section;
-use super::units::{ByteRate, Bytes};
-use super::{PlanError, units};
+use super::keys::MOST_NAMESPACES;
+use super::section::{Section, set_fields};
+use super::value::PlanError;
+use sim::Config;
 use sim::drive::{DriveConfig, Timing};
-use sim::pcie::{Generation, LinkConfig, PortLatency};
-use sim::world::READS_IN_FLIGHT;
-
-/// Of a drive, and of its write buffer: 64 TiB.
-const MOST_BYTES: u64 = 1 << 46;
-
-/// Namespaces of a drive.
-pub const MOST_NAMESPACES: usize = 32;
-
-/// A power of two in a range.
-fn power(section: &Section, key: &str, least: u64, most: u64) -> Result<Option<usize>, PlanError> {
-    let value = match section.find(key).map(|entry| &entry.value.kind) {
-        // A number without a unit is bytes here, as everywhere in PCIe.
-        Some(super::value::Kind::Integer(_)) => section.number(key, least, most)?,
-        _ => section.parsed(key, units::size)?,
-    };
-    match value {
-        Some(value) if !value.is_power_of_two() || !(least..=most).contains(&value) => {
-            let what = format!("{key}: a power of two, {least} to {most} bytes");
-            Err(section.place(key).fail(what))
-        }
-        value => Ok(value.map(|value| value as usize)),
-    }
-}
+use sim::ethernet::Rate;
+use sim::pcie::{Buffer, Generation, LinkConfig, PortLatency};
+use sim::world::{Attached, READS_IN_FLIGHT};
+use wire::Duration;
 
 /// A drive, without its serial number, and how many of it there are.
 pub fn drive(section: &Section) -> Result<(DriveConfig, usize), PlanError> {
     let timing = timing(section)?;
-    let standard = DriveConfig::new("", timing).as_in_the_brief(READS_IN_FLIGHT);
-    let more = section.list("namespaces", units::size)?.unwrap_or_default();
-    let size = section.parsed("size", units::size)?.unwrap_or(standard.size);
-    let namespaces = more.iter().map(|(size, origin)| ("namespaces", *size, origin.clone()));
-    let first = std::iter::once(("size", size, section.place("size")));
-    for (key, size, origin) in first.chain(namespaces) {
-        if !(4096..=MOST_BYTES).contains(&size) || !size.is_multiple_of(4096) {
-            let what = format!("{key}: a multiple of 4096B, 4096B to 65536GiB");
-            return Err(origin.fail(what));
-        }
-    }
-    if more.len() >= MOST_NAMESPACES {
+    let mut drive = DriveConfig::new("", timing).as_in_the_brief(READS_IN_FLIGHT);
+    drive.more = section.list("namespaces").into_iter().map(|(size, _)| size).collect();
+    if drive.more.len() as u64 >= MOST_NAMESPACES {
         let what = format!("namespaces: at most {} besides the first", MOST_NAMESPACES - 1);
-        return Err(section.place("namespaces").fail(what));
+        return section.fail("namespaces", what);
     }
-    let drive = DriveConfig {
-        volatile: section.word("media", &["persistent", "volatile"])? == Some("volatile"),
-        size,
-        more: more.into_iter().map(|(size, _)| size).collect(),
-        max_payload: power(section, "mps", 128, 4096)?.unwrap_or(standard.max_payload),
-        read_request: power(section, "dma_read", 128, 4096)?.unwrap_or(standard.read_request),
-        reads_in_flight: section
-            .number("reads_in_flight", 1, 1024)?
-            .map_or(standard.reads_in_flight, |reads| reads as usize),
-        ..standard
-    };
-    Ok((drive, section.number("count", 1, 32)?.unwrap_or(1) as usize))
+    set_fields!(drive, section, size reads_in_flight);
+    drive.volatile = section.text("media") == Some("volatile");
+    drive.max_payload = section.get("mps").unwrap_or(drive.max_payload);
+    drive.read_request = section.get("dma_read").unwrap_or(drive.read_request);
+    Ok((drive, section.get("count").unwrap_or(1)))
 }
 
 fn timing(section: &Section) -> Result<Timing, PlanError> {
-    let preset = section.word("preset", &Timing::PRESETS)?.unwrap_or("970-pro");
-    let standard = Timing::preset(preset).expect("one of the presets");
-    let time = |key, standard| section.time(key, standard);
-    let rate = |key, least: u64, standard: u64| -> Result<u64, PlanError> {
-        let range = ByteRate(least)..=ByteRate::MOST;
-        Ok(section.within(key, &range)?.map_or(standard, |rate| rate.0))
-    };
-    let few = |key, standard: u16| -> Result<u16, PlanError> {
-        Ok(section.number(key, 1, 256)?.map_or(standard, |number| number as u16))
-    };
-    let sizes = Bytes(0)..=Bytes(MOST_BYTES);
-    let timing = Timing {
-        firmware_read: time("firmware_read", standard.firmware_read)?,
-        firmware_read_large: time("firmware_read_large", standard.firmware_read_large)?,
-        write_base: time("write_base", standard.write_base)?,
-        write_4k: time("write_4k", standard.write_4k)?,
-        channels: few("channels", standard.channels)?,
-        luns: few("dies", standard.luns)?,
-        channel_rate: rate("channel_rate", 1_000, standard.channel_rate)?,
-        read_lsb: time("read_lsb", standard.read_lsb)?,
-        read_msb: time("read_msb", standard.read_msb)?,
-        program: time("program", standard.program)?,
-        page: power(section, "page", 4096, 1 << 24)?.unwrap_or(standard.page),
-        write_buffer: section
-            .within("write_buffer", &sizes)?
-            .map_or(standard.write_buffer, |b| b.0),
-        variation: time("variation", standard.variation)?,
-        stream_rate: rate("stream_rate", 0, standard.stream_rate)?,
-    };
+    let preset = section.text("preset").unwrap_or("970-pro");
+    let mut timing = Timing::preset(preset).expect("one of the presets");
+    set_fields!(timing, section,
+        firmware_read firmware_read_large write_base write_4k channels channel_rate read_lsb
+        read_msb program page write_buffer variation stream_rate);
+    timing.luns = section.get("dies").unwrap_or(timing.luns);
     if timing.write_buffer != 0 && timing.write_buffer < timing.page as u64 {
-        let place = section.place("write_buffer");
-        return Err(place.fail("write_buffer: 0B, or a page at least, up to 65536GiB"));
+        let what = "write_buffer: 0B, or a page at least, up to 65536GiB";
+        return section.fail("write_buffer", what);
     }
     Ok(timing)
+}
+
+/// The PCIe links of the brief: below the root port, below the switch.
+fn brief_links() -> (LinkConfig, LinkConfig) {
+    let config = Config::brief_tcp(super::network::any(), Rate::G1);
+    let Attached::Switch(switch) = &config.hosts[0].attached else { unreachable!("a tunnel") };
+    (config.hosts[0].link, switch.ports[0].link)
 }
 
 /// `[pcie]`.
@@ -103,7 +52,7 @@ fn timing(section: &Section) -> Result<Timing, PlanError> {
 pub struct Pcie {
     generation: Generation,
     width: u8,
-    propagation: wire::Duration,
+    propagation: Duration,
     root_port: PortLatency,
     switch_port: PortLatency,
     drive_port: PortLatency,
@@ -118,41 +67,33 @@ pub struct Pcie {
 impl Pcie {
     /// Reads the table; what is not there is as in the brief.
     pub fn read(section: &Section) -> Result<Self, PlanError> {
-        let (top, bottom) = super::host::brief_links();
-        let generation = match section.number("generation", 1, 5)? {
-            None => top.generation,
-            Some(1) => Generation::Gen1,
-            Some(2) => Generation::Gen2,
-            Some(3) => Generation::Gen3,
-            Some(4) => Generation::Gen4,
-            Some(_) => Generation::Gen5,
-        };
-        let width = section.number("width", 1, 16)?.map_or(top.width, |width| width as u8);
+        use Generation::{Gen1, Gen2, Gen3, Gen4, Gen5};
+        let (top, bottom) = brief_links();
+        let generation = section.get("generation").map(|number: usize| number - 1);
+        let width: u8 = section.get("width").unwrap_or(top.width);
         if !width.is_power_of_two() {
-            return Err(section.place("width").fail("width: 1, 2, 4, 8 or 16 lanes"));
+            return section.fail("width", "width: 1, 2, 4, 8 or 16 lanes");
         }
-        let port = |key, standard: PortLatency| -> Result<PortLatency, PlanError> {
-            let both = section.within(key, &units::SHORT)?;
-            Ok(both.map_or(standard, |time| PortLatency { transmit: time, receive: time }))
+        let port = |key, standard| {
+            let both = section.get(key);
+            both.map_or(standard, |time| PortLatency { transmit: time, receive: time })
         };
-        let propagation = section.time("propagation", top.propagation)?;
         Ok(Self {
-            generation,
+            generation: generation.map_or(top.generation, |at| [Gen1, Gen2, Gen3, Gen4, Gen5][at]),
             width,
-            propagation,
-            root_port: port("root_port", top.top)?,
-            switch_port: port("switch_port", top.bottom)?,
-            drive_port: port("drive_port", bottom.bottom)?,
-            mps: power(section, "mps", 128, 4096)?,
-            mrrs: power(section, "mrrs", 128, 4096)?.unwrap_or(512),
-            rcb: power(section, "rcb", 64, 4096)?.unwrap_or(128),
+            propagation: section.get("propagation").unwrap_or(top.propagation),
+            root_port: port("root_port", top.top),
+            switch_port: port("switch_port", top.bottom),
+            drive_port: port("drive_port", bottom.bottom),
+            mps: section.get("mps"),
+            mrrs: section.get("mrrs").unwrap_or(512),
+            rcb: section.get("rcb").unwrap_or(128),
         })
     }
 
     fn link(&self, top: PortLatency, bottom: PortLatency) -> LinkConfig {
         let Self { generation, width, propagation, .. } = *self;
-        let buffer = sim::pcie::Buffer::default();
-        LinkConfig { generation, width, propagation, top, bottom, buffer }
+        LinkConfig { generation, width, propagation, top, bottom, buffer: Buffer::default() }
     }
 
     /// Root port to drive, or to the upstream port of the switch.

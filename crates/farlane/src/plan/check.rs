@@ -1,14 +1,13 @@
 //! Gates that would never let a frame pass: found before anything runs.
 
-use super::PlanError;
 use super::network::Layout;
-use super::value::Origin;
+use super::value::PlanError;
+use crate::simulate::places;
 use sim::Config;
 use sim::ethernet::frame::{FCS, HEADER, MTU, PREAMBLE, TAG};
 use sim::network::Place;
 use sim::transport::TransportConfig;
 use sim::world::Attached;
-use tsn::Gates;
 use wire::Duration;
 
 /// A stream of frames between two stations.
@@ -24,16 +23,20 @@ struct Flow {
 /// Every gate that a flow passes opens for long enough.
 pub fn gates(config: &Config, layout: &Layout) -> Result<(), PlanError> {
     for flow in flows(config, layout) {
-        let tag = if layout.tagged[flow.from] { TAG } else { 0 };
-        for (gates, rate, origin, place) in path(config, layout, &flow) {
-            // Frames without a tag have priority 0.
-            let queue = if tag > 0 { flow.priority } else { 0 };
-            let frame: Duration = rate.duration(PREAMBLE + flow.length + tag);
-            if gates.list().longest_wait(usize::from(queue), frame).is_none() {
+        let tag = config.network.stations[flow.from].tagging.map_or(0, |_| TAG);
+        for egress in places::way(&config.network, flow.from, flow.to, flow.priority) {
+            let Some(gates) = egress.gates else { continue };
+            let frame: Duration = egress.rate.duration(PREAMBLE + flow.length + tag);
+            if gates.list().longest_wait(egress.queue, frame).is_none() {
+                let at = match egress.place {
+                    Place::Station(at) => at,
+                    Place::Bridge(at, _) => config.network.stations.len() + at,
+                };
+                let (origin, place) = (&layout.places[at], &layout.names[at]);
                 let what = format!(
-                    "the schedule at '{place}' never opens the gate of priority {queue} for \
-                     {frame}, which a frame of {} takes there",
-                    flow.what
+                    "the schedule at '{place}' never opens the gate of priority {} for {frame}, \
+                     which a frame of {} takes there",
+                    egress.queue, flow.what
                 );
                 return Err(origin.fail(what));
             }
@@ -45,7 +48,7 @@ pub fn gates(config: &Config, layout: &Layout) -> Result<(), PlanError> {
 fn flows(config: &Config, layout: &Layout) -> Vec<Flow> {
     let mut all = Vec::new();
     let mut tunnel = |from: usize, to: usize, priority, payload| {
-        let name = |at: usize| &layout.stations[at];
+        let name = |at: usize| &layout.names[at];
         let what = format!("the tunnel from '{}' to '{}'", name(from), name(to));
         all.push(Flow { from, to, priority, length: HEADER + payload + FCS, what });
     };
@@ -63,54 +66,10 @@ fn flows(config: &Config, layout: &Layout) -> Vec<Flow> {
     }
     for (from, station) in config.network.stations.iter().enumerate() {
         for traffic in &station.traffic {
-            let what = format!("background traffic from '{}'", layout.stations[from]);
+            let what = format!("background traffic from '{}'", layout.names[from]);
             let (to, priority, length) = (traffic.to, traffic.priority, traffic.length);
             all.push(Flow { from, to, priority, length, what });
         }
     }
     all
-}
-
-type Stop<'a> = (&'a Gates, sim::ethernet::Rate, &'a Origin, &'a str);
-
-/// The ports with gates that a flow is sent from.
-fn path<'a>(config: &'a Config, layout: &'a Layout, flow: &Flow) -> Vec<Stop<'a>> {
-    fn walk(config: &Config, at: Place, before: Option<usize>, to: usize) -> Option<Vec<Place>> {
-        if at == Place::Station(to) {
-            return Some(Vec::new());
-        }
-        let same = |place: Place| match (place, at) {
-            (Place::Bridge(a, _), Place::Bridge(b, _)) => a == b,
-            _ => place == at,
-        };
-        for (number, cable) in config.network.cables.iter().enumerate() {
-            if before == Some(number) {
-                continue;
-            }
-            for (near, far) in [(cable.a, cable.b), (cable.b, cable.a)] {
-                if same(near)
-                    && let Some(mut rest) = walk(config, far, Some(number), to)
-                {
-                    rest.insert(0, near);
-                    return Some(rest);
-                }
-            }
-        }
-        None
-    }
-    let places = walk(config, Place::Station(flow.from), None, flow.to).unwrap_or_default();
-    let stop = |place| match place {
-        Place::Station(at) => {
-            let station = &config.network.stations[at];
-            let gates = station.gates.as_ref()?;
-            let origin = &layout.station_places[at];
-            Some((gates, station.rate, origin, layout.stations[at].as_str()))
-        }
-        Place::Bridge(at, port) => {
-            let port = &config.network.bridges[at].ports[port];
-            let origin = &layout.bridge_places[at];
-            Some((port.gates.as_ref()?, port.rate, origin, layout.bridges[at].as_str()))
-        }
-    };
-    places.into_iter().filter_map(stop).collect()
 }

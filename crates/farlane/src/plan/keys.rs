@@ -1,211 +1,270 @@
-//! Every key that a plan may have; docs/plan.md describes each.
+//! Every table and key of a plan, and what each may be: the parser, `--set`,
+//! the messages and the tests go by this list alone. What keys mean is in
+//! docs/plan.md, which a test compares with it.
 
-/// Of the plan itself.
-pub const ROOT: &[&str] = &[
-    "transport",
-    "congestion",
-    "aggregation",
-    "rate_limit",
-    "seed",
-    "runs",
-    "limits",
-    "record",
-    "workload",
-    "host",
-    "hosts",
-    "pcie",
-    "link",
-    "drive",
-    "drives",
-    "nodes",
-    "bridges",
-    "cables",
-    "schedules",
-    "traffic",
-    "moves",
+use super::allowed::Allowed::{self, *};
+use super::units::{self, Drift, Offset, Unit};
+use sim::drive::Timing;
+use sim::ethernet::port::RateStep;
+use sim::ethernet::random::Probability;
+use switch::aggregate::Policy;
+use switch::congestion::{Config as Congestion, Rate as RateLimit};
+use units::{COMPLETION, INTERVAL, LONG, SHORT, SILENCE, SPAN};
+use wire::Instant;
+
+/// A table: groups of keys, which several may share.
+pub type Table = &'static [&'static [Key]];
+
+/// A key.
+#[derive(Clone, Copy, Debug)]
+pub struct Key {
+    /// Its name.
+    pub name: &'static str,
+    /// What it may be.
+    pub allowed: Allowed,
+    /// Transports with which it means something.
+    pub with: &'static [&'static str],
+}
+
+const fn key(name: &'static str, allowed: Allowed) -> Key {
+    Key { name, allowed, with: &TRANSPORTS }
+}
+
+const fn with(with: &'static [&'static str], name: &'static str, allowed: Allowed) -> Key {
+    Key { name, allowed, with }
+}
+
+/// Names of transports.
+pub const TRANSPORTS: [&str; 4] = ["direct", "tcp", "tsn", "raw"];
+/// Those over TCP.
+const TCP: &[&str] = &["tcp", "tsn"];
+/// That over Ethernet alone.
+pub const RAW: &[&str] = &["raw"];
+/// Those with a network.
+pub const TUNNEL: &[&str] = &["tcp", "tsn", "raw"];
+
+/// Namespaces of a drive.
+pub const MOST_NAMESPACES: u64 = 32;
+/// Copies of a host, a device node or a drive.
+const COPIES: Allowed = Number(1, 32);
+const PRIORITY: Allowed = Number(0, 7);
+const SHARE: Allowed = Form(Probability::check);
+const SIZE: Allowed = Form(u64::check);
+const NAME: Allowed = Form(String::check);
+/// Of a transfer: MPS and MRRS.
+const PAYLOAD: Allowed = Power(128, 4096);
+const MOST_RATE: u64 = 1_000_000_000_000;
+/// Of a drive, and of its write buffer: 64 TiB.
+const MOST_BYTES: u64 = 1 << 46;
+const DRIVE_SIZE: Allowed = Size(
+    |size| (4096..=MOST_BYTES).contains(&size) && size.is_multiple_of(4096),
+    "a multiple of 4096B, 4096B to 65536GiB",
+);
+
+/// The plan itself.
+pub const ROOT: Table = &[
+    &[key("transport", Word(&TRANSPORTS))],
+    TUNNELS,
+    &[
+        key("seed", Number(0, i64::MAX as u64)),
+        key("runs", Number(1, 10_000)),
+        key("limits", Table(LIMITS)),
+        key("record", Table(RECORD)),
+        key("workload", Table(WORKLOAD)),
+        key("host", Table(HOST)),
+        key("hosts", Named(HOSTS)),
+        key("pcie", Table(PCIE)),
+        key("link", Table(LINK)),
+        key("drive", Table(DRIVE)),
+        key("drives", Named(DRIVE)),
+        key("nodes", Named(NODE)),
+        key("bridges", Named(BRIDGE)),
+        key("cables", Named(CABLE)),
+        key("schedules", Named(SCHEDULE)),
+        key("traffic", Named(TRAFFIC)),
+        key("moves", Named(MOVE)),
+    ],
 ];
-/// `[limits]`.
-pub const LIMITS: &[&str] = &["events", "time"];
-/// `[record]`.
-pub const RECORD: &[&str] = &["trace", "pcapng", "report"];
-/// `[workload]` and `[hosts.NAME.workload]`.
-pub const WORKLOAD: &[&str] = &[
-    "rw",
-    "rwmixread",
+
+const TUNNELS: &[Key] = &[
+    with(RAW, "congestion", Form(Congestion::check)),
+    with(TUNNEL, "aggregation", Form(Policy::check)),
+    with(TUNNEL, "rate_limit", Form(RateLimit::check)),
+];
+
+const LIMITS: Table = &[&[key("events", Number(1, i64::MAX as u64)), key("time", Time(SPAN))]];
+
+const RECORD: Table = &[&[key("trace", File), key("pcapng", File), key("report", File)]];
+
+const WORKLOAD: Table = &[RW, BS, DEPTH, JOBS, DD, COUNT, READS, REPLAY];
+
+/// What hosts can do, by the key that says so, each with the keys it takes.
+pub const WORKLOADS: [(&str, Table); 4] = [
+    ("rw", &[RW, BS, DEPTH, JOBS]),
+    ("dd", &[DD, BS, COUNT]),
+    ("configreads", &[READS]),
+    ("replay", &[REPLAY, DEPTH]),
+];
+
+const RW: &[Key] = &[
+    key("rw", Word(&["read", "write", "randread", "randwrite", "randrw", "rw"])),
+    key("rwmixread", Number(0, 100)),
+];
+const BS: &[Key] = &[key(
     "bs",
-    "iodepth",
-    "numjobs",
-    "size",
-    "runtime",
-    "rate",
-    "stripe",
-    "nsid",
-    "dd",
-    "count",
-    "configreads",
-    "gap",
-    "replay",
-    "timing",
+    Size(
+        |bs| (512..=1 << 30).contains(&bs) && bs.is_multiple_of(512),
+        "a multiple of 512B, at most 1GiB",
+    ),
+)];
+const DEPTH: &[Key] = &[key("iodepth", Number(1, 1023))];
+const JOBS: &[Key] = &[
+    key("numjobs", Number(1, 64)),
+    key("size", SIZE),
+    key("runtime", Time(SPAN)),
+    key("rate", Rate(1, MOST_RATE)),
+    key("stripe", Bytes(0, 1 << 30)),
+    key("nsid", Number(1, MOST_NAMESPACES)),
 ];
-/// `[host]`.
-pub const HOST: &[&str] = &[
-    "mmio",
-    "memory_read",
-    "memory",
-    "completion_timeout",
-    "ecrc",
-    "submit",
-    "complete",
-    "interrupt",
-    "polling",
+const DD: &[Key] = &[key("dd", Word(&["read", "write"]))];
+const COUNT: &[Key] = &[key("count", Number(1, 1 << 32))];
+const READS: &[Key] = &[key("configreads", Number(1, 1 << 32)), key("gap", Time(LONG))];
+const REPLAY: &[Key] = &[key("replay", Files), key("timing", Word(&["recorded", "asap"]))];
+
+const HOST: Table = &[EVERY_HOST];
+
+const EVERY_HOST: &[Key] = &[
+    key("mmio", Time(SHORT)),
+    key("memory_read", Time(SHORT)),
+    key("memory", Size(|size| (1 << 20..=3 << 30).contains(&size), "1MiB to 3GiB")),
+    key("completion_timeout", Time(COMPLETION)),
+    key("ecrc", Word(&["off", "on"])),
+    key("submit", Time(SHORT)),
+    key("complete", Time(SHORT)),
+    key("interrupt", Time(SHORT)),
+    key("polling", Time(INTERVAL)),
 ];
-/// `[hosts.NAME]`: those of `[host]`, and these.
-pub const HOSTS: &[&str] = &[
-    "mmio",
-    "memory_read",
-    "memory",
-    "completion_timeout",
-    "ecrc",
-    "submit",
-    "complete",
-    "interrupt",
-    "polling",
-    "transport",
-    "drives",
-    "workload",
-    "priority",
-    "congestion",
-    "aggregation",
-    "rate_limit",
-    "count",
-    "link",
+
+const HOSTS: Table = &[
+    EVERY_HOST,
+    &[
+        key("transport", Word(&TRANSPORTS)),
+        key("drives", List(&NAME)),
+        key("workload", Table(WORKLOAD)),
+        with(TUNNEL, "priority", PRIORITY),
+    ],
+    TUNNELS,
+    &[key("count", COPIES), with(TUNNEL, "link", Table(STATION))],
 ];
-/// `[pcie]`.
-pub const PCIE: &[&str] = &[
-    "generation",
-    "width",
-    "propagation",
-    "mps",
-    "mrrs",
-    "rcb",
-    "root_port",
-    "switch_port",
-    "drive_port",
+
+const PCIE: Table = &[&[
+    key("generation", Number(1, 5)),
+    key("width", Number(1, 16)),
+    key("propagation", Time(SHORT)),
+    key("mps", PAYLOAD),
+    key("mrrs", PAYLOAD),
+    key("rcb", Power(64, 4096)),
+    key("root_port", Time(SHORT)),
+    key("switch_port", Time(SHORT)),
+    key("drive_port", Time(SHORT)),
+]];
+
+const LINK: Table = &[
+    WIRE,
+    INTERFACE,
+    GATES,
+    &[
+        key("priority", PRIORITY),
+        with(RAW, "mtu", SIZE),
+        with(TCP, "burst", SIZE),
+        key("keepalive", Time(SILENCE)),
+        key("loss_limit", Time(SILENCE)),
+        key("max_frame", SIZE),
+    ],
 ];
-/// `[link]`.
-pub const LINK: &[&str] = &[
-    "rate",
-    "propagation",
-    "loss",
-    "corruption",
-    "delay",
-    "delay_up_to",
-    "cuts",
-    "rate_steps",
-    "tx_delay",
-    "rx_delay",
-    "tx_ring",
-    "ack_delay",
-    "vlan",
-    "schedule",
-    "clock_offset",
-    "clock_drift",
-    "priority",
-    "mtu",
-    "burst",
-    "keepalive",
-    "loss_limit",
-    "max_frame",
+
+const WIRE: &[Key] = &[
+    key("rate", Form(sim::ethernet::Rate::check)),
+    key("propagation", Time(SHORT)),
+    key("loss", SHARE),
+    key("corruption", SHARE),
+    key("delay", SHARE),
+    key("delay_up_to", Time(SHORT)),
+    key("cuts", List(&Form(<(Instant, Instant)>::check))),
+    key("rate_steps", List(&Form(RateStep::check))),
 ];
-/// `[hosts.NAME.link]`: those of `[link]` that a station has.
-pub const STATION: &[&str] = &[
-    "tx_delay",
-    "rx_delay",
-    "tx_ring",
-    "ack_delay",
-    "vlan",
-    "schedule",
-    "clock_offset",
-    "clock_drift",
+
+const STATION: Table = &[INTERFACE, GATES];
+
+const INTERFACE: &[Key] = &[
+    key("tx_delay", Time(SHORT)),
+    key("rx_delay", Time(SHORT)),
+    key("tx_ring", Number(1, 1024)),
+    with(TCP, "ack_delay", Time(SHORT)),
+    key("vlan", NumberOrNone(0, 4094)),
 ];
-/// `[nodes.NAME]`: those of a station, and these.
-pub const NODE: &[&str] = &[
-    "tx_delay",
-    "rx_delay",
-    "tx_ring",
-    "ack_delay",
-    "vlan",
-    "schedule",
-    "clock_offset",
-    "clock_drift",
-    "count",
-    "outages",
+const GATES: &[Key] = &[
+    key("schedule", Text),
+    key("clock_offset", Form(Offset::check)),
+    key("clock_drift", Form(Drift::check)),
 ];
-/// `[cables.NAME]`.
-pub const CABLE: &[&str] = &[
-    "a",
-    "b",
-    "rate",
-    "propagation",
-    "loss",
-    "corruption",
-    "delay",
-    "delay_up_to",
-    "cuts",
-    "rate_steps",
+
+const NODE: Table = &[
+    INTERFACE,
+    GATES,
+    &[key("count", COPIES), key("outages", List(&Form(<(Instant, Option<Instant>)>::check)))],
 ];
-/// `[bridges.NAME]`.
-pub const BRIDGE: &[&str] = &["mode", "delay", "jitter", "schedule", "clock_offset", "clock_drift"];
-/// `[schedules.NAME]`.
-pub const SCHEDULE: &[&str] = &["base", "cycle", "entries"];
-/// `[traffic.NAME]`.
-pub const TRAFFIC: &[&str] = &["from", "to", "length", "interval", "pattern", "priority"];
-/// `[moves.NAME]`.
-pub const MOVE: &[&str] = &["drive", "to", "at"];
-/// `[drive]` and `[drives.NAME]`.
-pub const DRIVE: &[&str] = &[
-    "preset",
-    "media",
-    "size",
-    "namespaces",
-    "mps",
-    "dma_read",
-    "reads_in_flight",
-    "count",
-    "firmware_read",
-    "firmware_read_large",
-    "write_base",
-    "write_4k",
-    "channels",
-    "dies",
-    "channel_rate",
-    "read_lsb",
-    "read_msb",
-    "program",
-    "page",
-    "write_buffer",
-    "variation",
-    "stream_rate",
-    "node",
+
+const CABLE: Table = &[&[key("a", Text), key("b", Text)], WIRE];
+
+const BRIDGE: Table = &[
+    &[
+        key("mode", Word(&["store-and-forward", "cut-through"])),
+        key("delay", Time(SHORT)),
+        key("jitter", Time(SHORT)),
+    ],
+    GATES,
 ];
-/// Every table, as it is headed in a plan, with its keys.
-pub const TABLES: [(&str, &[&str]); 18] = [
-    ("", ROOT),
-    ("limits", LIMITS),
-    ("record", RECORD),
-    ("workload", WORKLOAD),
-    ("host", HOST),
-    ("hosts.NAME", HOSTS),
-    ("hosts.NAME.link", STATION),
-    ("pcie", PCIE),
-    ("link", LINK),
-    ("nodes.NAME", NODE),
-    ("cables.NAME", CABLE),
-    ("bridges.NAME", BRIDGE),
-    ("schedules.NAME", SCHEDULE),
-    ("traffic.NAME", TRAFFIC),
-    ("moves.NAME", MOVE),
-    ("drive", DRIVE),
-    ("drives.NAME", DRIVE),
-    ("hosts.NAME.workload", WORKLOAD),
-];
+
+const SCHEDULE: Table = &[&[
+    key("base", Time(LONG)),
+    key("cycle", Time(SPAN)),
+    key("entries", List(&Form(tsn::Entry::check))),
+]];
+
+const TRAFFIC: Table = &[&[
+    key("from", Text),
+    key("to", Text),
+    key("length", Size(|size| (64..=1518).contains(&size), "64B to 1518B, header to FCS")),
+    key("interval", Time(SPAN)),
+    key("pattern", Word(&["periodic", "poisson"])),
+    key("priority", PRIORITY),
+]];
+
+const MOVE: Table = &[&[key("drive", Text), key("to", Text), key("at", Time(LONG))]];
+
+const DRIVE: Table = &[&[
+    key("preset", Word(&Timing::PRESETS)),
+    key("media", Word(&["persistent", "volatile"])),
+    key("size", DRIVE_SIZE),
+    key("namespaces", List(&DRIVE_SIZE)),
+    key("mps", PAYLOAD),
+    key("dma_read", PAYLOAD),
+    key("reads_in_flight", Number(1, 1024)),
+    key("count", COPIES),
+    key("firmware_read", Time(SHORT)),
+    key("firmware_read_large", Time(SHORT)),
+    key("write_base", Time(SHORT)),
+    key("write_4k", Time(SHORT)),
+    key("channels", Number(1, 256)),
+    key("dies", Number(1, 256)),
+    key("channel_rate", Rate(1_000, MOST_RATE)),
+    key("read_lsb", Time(SHORT)),
+    key("read_msb", Time(SHORT)),
+    key("program", Time(SHORT)),
+    key("page", Power(4096, 1 << 24)),
+    key("write_buffer", Bytes(0, MOST_BYTES)),
+    key("variation", Time(SHORT)),
+    key("stream_rate", Rate(0, MOST_RATE)),
+    with(TUNNEL, "node", Text),
+]];

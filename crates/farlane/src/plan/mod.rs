@@ -1,15 +1,15 @@
 //! A simulation in one file, `plan.toml`: docs/plan.md describes every key.
 
+mod allowed;
 mod attached;
 mod check;
 mod distance;
 mod hop;
 mod host;
-pub mod keys;
-mod meaning;
+mod keys;
 mod mistake;
-mod moves;
 mod network;
+mod owners;
 #[cfg(test)]
 mod ranges;
 mod recording;
@@ -22,43 +22,24 @@ mod value;
 mod workload;
 
 pub use recording::Recording;
-pub use value::Origin;
+pub use value::{Origin, PlanError};
 
 use crate::simulate::Wanted;
 use crate::target::Target;
-use section::Section;
+use section::{Defaults, Section};
 use sim::Config;
 use sim::kernel::Limits;
 use sim::measure::Summary;
-use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use value::Value;
-use wire::Instant;
-
-/// What is wrong with a plan, and where.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PlanError {
-    /// The place.
-    pub origin: Origin,
-    /// The mistake, with what is allowed.
-    pub what: String,
-}
-
-impl fmt::Display for PlanError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.origin {
-            Origin::File { file, line, column } => {
-                write!(f, "{file}:{line}:{column}: {}", self.what)
-            }
-            Origin::Option(option) => write!(f, "{option}: {}", self.what),
-        }
-    }
-}
+use wire::{Duration, Instant};
 
 /// A plan whose keys may still be set to something else.
 #[derive(Clone, Debug)]
 pub struct Plan {
+    /// As it was written.
+    pub text: Arc<str>,
     value: Value,
     /// Recordings that were read already.
     recordings: recording::Read,
@@ -91,7 +72,8 @@ impl Plan {
     /// # Errors
     /// Where the text is no TOML.
     pub fn parse(file: &str, text: &str) -> Result<Self, PlanError> {
-        Ok(Self { value: value::parse(file, text)?, recordings: recording::Read::default() })
+        let value = value::parse(file, text)?;
+        Ok(Self { text: text.into(), value, recordings: recording::Read::default() })
     }
 
     /// Reads a plan from a file.
@@ -112,7 +94,7 @@ impl Plan {
     /// plans name hosts, nodes, drives and the like.
     pub fn with(&self, path: &str, text: &str, option: &str) -> Result<Self, PlanError> {
         let mut plan = self.clone();
-        plan.value.set(path, text, option)?;
+        allowed::set(&mut plan.value, path, text, option)?;
         Ok(plan)
     }
 
@@ -121,64 +103,52 @@ impl Plan {
     /// # Errors
     /// The first mistake or contradiction, with its place.
     pub fn build(&self) -> Result<Planned, PlanError> {
-        let root = Section::root(&self.value, keys::ROOT)?;
-        let defaults = Defaults::read(&root)?;
-        let limits = root.table("limits", keys::LIMITS)?;
-        let record = root.table("record", keys::RECORD)?;
-        let mut built = host::Built::new(&root, &defaults)?;
-        meaning::check(&root, &defaults, &built)?;
-        let network = network::Layout::read(&root, &defaults, &built)?;
-        let (hosts, recordings) = built.finish(&root, &defaults, &network, &self.recordings)?;
+        allowed::check(&self.value)?;
+        let root = &Section::root(&self.value);
+        let defaults = &Defaults {
+            pcie: root.table("pcie"),
+            link: root.table("link"),
+            host: root.table("host"),
+            drive: root.table("drive"),
+        };
+        let (limits, record) = (root.table("limits"), root.table("record"));
+        let owners = &owners::Owners::new(root, defaults)?;
+        owners.check(root, defaults)?;
+        let network = &network::Layout::read(root, defaults, owners)?;
+        let parts = host::Parts { root, defaults, owners, network };
+        let (hosts, recordings) = parts.hosts(&self.recordings)?;
         let standard = Limits::default();
-        let time = limits.within("time", &units::SPAN)?;
+        let time = limits.get("time").map(|time: Duration| Instant::ZERO + time);
         let config = Config {
-            seed: root.number("seed", 0, i64::MAX as u64)?.unwrap_or(1),
+            seed: root.get("seed").unwrap_or(1),
             limits: Limits {
-                events: limits.number("events", 1, i64::MAX as u64)?.unwrap_or(standard.events),
-                time: time.map_or(standard.time, |time| Instant::from_ps(time.as_ps())),
+                events: limits.get("events").unwrap_or(standard.events),
+                time: time.unwrap_or(standard.time),
             },
             hosts,
             network: network.config.clone(),
             outages: network.outages.clone(),
-            moves: moves::places(&built.moves, &built)?,
+            moves: owners.moves()?,
         };
-        let config = hop::merge(config, &root, &built)?;
-        check::gates(&config, &network)?;
+        let config = hop::merge(config, root, owners)?;
+        check::gates(&config, network)?;
         let seed = config.seed;
+        let (stations, bridges) = network.names.split_at(network.config.stations.len());
         let planned = Planned {
             config,
-            hosts: built.hosts.iter().map(|host| host.name.clone()).collect(),
-            drives: built.drive_names(),
-            stations: network.stations.clone(),
-            bridges: network.bridges.clone(),
+            hosts: owners.hosts.iter().map(|host| host.name.clone()).collect(),
+            drives: owners.drive_names(),
+            stations: stations.to_vec(),
+            bridges: bridges.to_vec(),
             recordings,
             record: Wanted {
-                trace: record.path("trace")?,
-                pcapng: record.path("pcapng")?.map(Target::File),
-                report: record.path("report")?.map(Target::File),
+                trace: record.path("trace"),
+                pcapng: record.path("pcapng").map(Target::File),
+                report: record.path("report").map(Target::File),
             },
-            runs: root.number("runs", 1, 10_000)?.unwrap_or(1),
+            runs: root.get("runs").unwrap_or(1),
         };
         Ok(planned.with_seed(seed))
-    }
-}
-
-/// Tables that hold for everything of their kind.
-pub(crate) struct Defaults<'a> {
-    pcie: Section<'a>,
-    link: Section<'a>,
-    host: Section<'a>,
-    drive: Section<'a>,
-}
-
-impl<'a> Defaults<'a> {
-    fn read(root: &Section<'a>) -> Result<Self, PlanError> {
-        Ok(Self {
-            pcie: root.table("pcie", keys::PCIE)?,
-            link: root.table("link", keys::LINK)?,
-            host: root.table("host", keys::HOST)?,
-            drive: root.table("drive", keys::DRIVE)?,
-        })
     }
 }
 

@@ -1,316 +1,325 @@
 //! Every key of every table, set to what it cannot be: one line that says
-//! where, and what is allowed.
+//! where, and what is allowed, as docs/plan.md does; and to what it can be.
 
-use super::{Plan, keys};
-use std::collections::BTreeSet;
+use super::allowed::{Allowed, bytes, rate, time};
+use super::keys::{Key, ROOT, TRANSPORTS, Table};
+use super::units::{LONG, SHORT};
+use super::{Origin, Plan, value};
+use std::collections::BTreeMap;
+use wire::Duration;
 
-/// A plan with every table that there is: heading, lines.
-const PLAN: [(&str, &str); 21] = [
-    ("", "transport = \"raw\""),
-    ("limits", ""),
-    ("record", ""),
-    ("workload", "rw = \"randrw\""),
-    ("host", ""),
-    ("hosts.h", "drives = [\"d\"]"),
-    ("hosts.h.link", ""),
-    ("hosts.h.workload", "rw = \"randrw\""),
-    ("hosts.g", ""),
-    ("pcie", ""),
-    ("link", ""),
-    ("nodes.n", ""),
-    ("cables.c", "a = \"h\"\nb = \"s\""),
-    ("cables.e", "a = \"g\"\nb = \"s\""),
-    ("cables.f", "a = \"n\"\nb = \"s\""),
-    ("bridges.s", ""),
-    ("schedules.l", "entries = [\"S ff 1ms\"]"),
-    ("traffic.t", "from = \"h\"\nto = \"n\"\ninterval = \"1ms\""),
-    ("moves.m", "drive = \"d\"\nto = \"g\"\nat = \"1ms\""),
-    ("drive", ""),
-    ("drives.d", ""),
-];
-
-const SHORT: &str = "0ns to 1s; found";
-const HOST: &str = "host hosts.h";
-const STATION: &str = "link hosts.h.link nodes.n";
-const CABLE: &str = "link cables.c";
-const WORK: &str = "workload hosts.h.workload";
-const DRIVE: &str = "drive drives.d";
-const PLANS: &str = " hosts.h";
-
-/// Tables, a line of them (what it needs before it), what has to be said.
-const ROWS: &[(&str, &str, &str)] = &[
-    (PLANS, "transport = \"udp\"", "There are: direct, tcp, tsn, raw"),
-    (PLANS, "congestion = \"rate=0\"", "rate=RATE above 0 and up to 1000G"),
-    (PLANS, "congestion = \"swift=2s\"", "swift=TIME up to 1s"),
-    (PLANS, "aggregation = \"wait=1s\"", "wait=TIME up to 10ms"),
-    (PLANS, "rate_limit = \"0G\"", "above 0 and up to 1000G"),
-    (PLANS, "rate_limit = \"1001G\"", "above 0 and up to 1000G"),
-    ("", "seed = -1", "0 to 9223372036854775807"),
-    ("", "runs = 0", "1 to 10000"),
-    ("limits", "events = 0", "1 to 9223372036854775807"),
-    ("limits", "time = \"0s\"", "1ns to 1000000s; found 0ns"),
-    ("record", "trace = 5", "expected a text"),
-    ("record", "pcapng = 5", "expected a text"),
-    ("record", "report = 5", "expected a text"),
-    (WORK, "rw = \"erase\"", "There are: read, write, randread, randwrite, randrw, rw"),
-    (WORK, "rwmixread = 101", "0 to 100"),
-    (WORK, "rw = \"read\"\nrwmixread = 50", "rwmixread means nothing"),
-    (WORK, "bs = \"1000B\"", "a multiple of 512B, at most 1GiB"),
-    (WORK, "iodepth = 1024", "1 to 1023"),
-    (WORK, "numjobs = 65", "1 to 64"),
-    (WORK, "size = \"1GiB\"", "the smallest has 67108864"),
-    (WORK, "runtime = \"0ns\"", "1ns to 1000000s; found 0ns"),
-    (WORK, "rate = \"0B/s\"", "1B/s to 1000GB/s; found 0B/s"),
-    (WORK, "stripe = \"2GiB\"", "0B to 1GiB; found 2GiB"),
-    (WORK, "nsid = 2", "a drive has no namespace 2"),
-    (WORK, "nsid = 33", "1 to 32"),
-    (WORK, "dd = \"erase\"", "There are: read, write"),
-    (WORK, "dd = \"read\"\ncount = 0", "1 to 4294967296"),
-    (WORK, "configreads = 0", "1 to 4294967296"),
-    (WORK, "configreads = 1\ngap = \"1000001s\"", "0ns to 1000000s; found 1000001s"),
-    (WORK, "replay = 5", "expected a text"),
-    (WORK, "replay = \"x\"\ntiming = \"late\"", "There are: recorded, asap"),
-    (HOST, "mmio = \"2s\"", SHORT),
-    (HOST, "memory_read = \"2s\"", SHORT),
-    (HOST, "memory = \"4GiB\"", "1MiB to 3GiB"),
-    (HOST, "completion_timeout = \"49us\"", "50us to 64s; found 49us"),
-    (HOST, "completion_timeout = \"65s\"", "50us to 64s; found 65s"),
-    (HOST, "ecrc = \"x\"", "There are: off, on"),
-    (HOST, "submit = \"2s\"", SHORT),
-    (HOST, "complete = \"2s\"", SHORT),
-    (HOST, "interrupt = \"2s\"", SHORT),
-    (HOST, "polling = \"0ns\"", "1ns to 1s; found 0ns"),
-    ("hosts.h", "drives = [\"x\"]", "There are: d"),
-    ("hosts.h", "workload = 5", "expected a table"),
-    ("hosts.h", "priority = 8", "0 to 7"),
-    ("hosts.h nodes.n", "count = 33", "1 to 32"),
-    ("hosts.h", "link = 5", "expected a table"),
-    ("pcie", "generation = 6", "1 to 5"),
-    ("pcie", "width = 3", "1, 2, 4, 8 or 16 lanes"),
-    ("pcie", "propagation = \"2s\"", SHORT),
-    ("pcie", "mps = 100", "128 to 4096"),
-    ("pcie", "mrrs = 100", "128 to 4096"),
-    ("pcie", "rcb = 32", "64 to 4096"),
-    ("pcie", "root_port = \"2s\"", SHORT),
-    ("pcie", "switch_port = \"2s\"", SHORT),
-    ("pcie", "drive_port = \"2s\"", SHORT),
-    (CABLE, "rate = \"3G\"", "one of 100M, 1G, 2.5G"),
-    (CABLE, "propagation = \"1000s\"", "0ns to 1s; found 1000s"),
-    (CABLE, "loss = \"101%\"", "at most 100%"),
-    (CABLE, "corruption = \"101%\"", "at most 100%"),
-    (CABLE, "delay = \"101%\"", "at most 100%"),
-    (CABLE, "delay_up_to = \"2s\"", SHORT),
-    (CABLE, "cuts = [\"1s..1000001s\"]", "up to 1000000s"),
-    (CABLE, "rate_steps = [\"1ms 0G\"]", "1 b/s to 1000G"),
-    (STATION, "tx_delay = \"2s\"", SHORT),
-    (STATION, "rx_delay = \"2s\"", SHORT),
-    (STATION, "tx_ring = 0", "1 to 1024"),
-    (STATION, "ack_delay = \"2s\"", SHORT),
-    (STATION, "vlan = 4095", "0 to 4094"),
-    (STATION, "schedule = \"x\"", "There are: l, none"),
-    (STATION, "clock_offset = \"-1001s\"", "at most 1000s"),
-    (STATION, "clock_drift = \"2000ppm\"", "at most 1000ppm"),
-    ("link", "priority = 8", "0 to 7"),
-    ("link", "mtu = \"68B\"", "bytes for the largest TLP at MPS 256, to 9000B"),
-    ("link", "mtu = \"9001B\"", "bytes for the largest TLP at MPS 256, to 9000B"),
-    ("link", "mtu = 5", "expected a size"),
-    ("link", "burst = \"5B\"", "bytes for the largest TLP at MPS 256, to 1MiB"),
-    ("link", "burst = \"2MiB\"", "bytes for the largest TLP at MPS 256, to 1MiB"),
-    ("link", "keepalive = \"0ns\"", "1us to 3600s; found 0ns"),
-    ("link", "keepalive = \"2s\"", "loss_limit is above keepalive, 1us to 3600s"),
-    ("link", "loss_limit = \"3601s\"", "1us to 3600s; found 3601s"),
-    ("link", "max_frame = \"2MiB\"", "bytes for the largest TLP, to 1MiB"),
-    ("nodes.n", "outages = [\"1000001s..\"]", "up to 1000000s"),
-    ("cables.c", "a = \"x\"", "There are: h, g, n, s"),
-    ("cables.c", "b = \"x\"", "There are: h, g, n, s"),
-    ("bridges.s", "mode = \"x\"", "There are: store-and-forward, cut-through"),
-    ("bridges.s", "delay = \"2s\"", SHORT),
-    ("bridges.s", "jitter = \"2s\"", SHORT),
-    ("bridges.s", "schedule = \"x\"", "There are: l, none"),
-    ("bridges.s", "clock_offset = \"1001s\"", "at most 1000s"),
-    ("bridges.s", "clock_drift = \"2000ppm\"", "at most 1000ppm"),
-    ("schedules.l", "base = \"1000001s\"", "0ns to 1000000s; found 1000001s"),
-    ("schedules.l", "cycle = \"0ns\"", "1ns to 1000000s; found 0ns"),
-    ("schedules.l", "entries = [\"S ff 0ns\"]", "1ns to 1000000s"),
-    ("traffic.t", "from = \"x\"", "There are: h, g, n"),
-    ("traffic.t", "to = \"x\"", "There are: h, g, n"),
-    ("traffic.t", "length = \"63B\"", "64B to 1518B"),
-    ("traffic.t", "interval = \"0ns\"", "1ns to 1000000s; found 0ns"),
-    ("traffic.t", "pattern = \"x\"", "There are: periodic, poisson"),
-    ("traffic.t", "priority = 8", "0 to 7"),
-    ("moves.m", "drive = \"x\"", "There are: d"),
-    ("moves.m", "to = \"x\"", "There are: h, g"),
-    ("moves.m", "at = \"1000001s\"", "0ns to 1000000s; found 1000001s"),
-    (DRIVE, "preset = \"x\"", "There are: 970-pro, optane, sata-ssd, null"),
-    (DRIVE, "media = \"x\"", "There are: persistent, volatile"),
-    (DRIVE, "size = \"100B\"", "4096B to 65536GiB"),
-    (DRIVE, "namespaces = [\"4KiB\", \"100B\"]", "4096B to 65536GiB"),
-    (DRIVE, "mps = 8192", "128 to 4096"),
-    (DRIVE, "dma_read = 64", "128 to 4096"),
-    (DRIVE, "reads_in_flight = 0", "1 to 1024"),
-    (DRIVE, "count = 33", "1 to 32"),
-    (DRIVE, "firmware_read = \"2s\"", SHORT),
-    (DRIVE, "firmware_read_large = \"2s\"", SHORT),
-    (DRIVE, "write_base = \"2s\"", SHORT),
-    (DRIVE, "write_4k = \"2s\"", SHORT),
-    (DRIVE, "channels = 257", "1 to 256"),
-    (DRIVE, "dies = 0", "1 to 256"),
-    (DRIVE, "channel_rate = \"0B/s\"", "1kB/s to 1000GB/s; found 0B/s"),
-    (DRIVE, "read_lsb = \"2s\"", SHORT),
-    (DRIVE, "read_msb = \"2s\"", SHORT),
-    (DRIVE, "program = \"2s\"", SHORT),
-    (DRIVE, "page = \"1000B\"", "4096 to 16777216"),
-    (DRIVE, "write_buffer = \"1B\"", "0B, or a page at least, up to 65536GiB"),
-    (DRIVE, "variation = \"2s\"", SHORT),
-    (DRIVE, "stream_rate = \"1001GB/s\"", "0B/s to 1000GB/s; found 1001GB/s"),
-    (DRIVE, "node = \"x\"", "There are: n"),
-];
-
-fn key(line: &str) -> &str {
-    line.split_once(" = ").expect("a key and a value").0
-}
-
-/// The plan with `lines` in a table, and the number of the last of these.
-fn text(table: &str, lines: &[&str]) -> (String, usize) {
-    let replaced: BTreeSet<&str> = lines.iter().copied().map(key).collect();
-    let kind = ["dd", "configreads", "replay"].iter().any(|kind| replaced.contains(kind));
-    let mut all: Vec<String> = Vec::new();
-    let mut at = 0;
-    for (heading, body) in PLAN {
-        let inside =
-            if table.is_empty() { heading } else { heading.strip_prefix(table).unwrap_or("") };
-        let inside = inside.trim_start_matches('.').split('.').next().unwrap_or("");
-        if !inside.is_empty() && replaced.contains(inside) {
-            continue;
-        }
-        if !heading.is_empty() {
-            all.push(format!("[{heading}]"));
-        }
-        let here = heading == table;
-        let kept = |line: &&str| {
-            let gone = here && (replaced.contains(key(line)) || kind && key(line) == "rw");
-            !line.is_empty() && !gone
-        };
-        all.extend(body.lines().filter(kept).map(str::to_owned));
-        if here {
-            all.extend(lines.iter().map(|line| (*line).to_owned()));
-            at = all.len();
+/// Every key with the heading of its table, in which names are `NAME`.
+fn keys() -> Vec<(String, Key)> {
+    fn add(heading: &str, table: Table, all: &mut Vec<(String, Key)>) {
+        for key in table.concat() {
+            let below = format!("{heading}.{}", key.name);
+            match key.allowed {
+                Allowed::Table(table) => add(below.trim_start_matches('.'), table, all),
+                Allowed::Named(table) => {
+                    add(&format!("{}.NAME", below.trim_start_matches('.')), table, all);
+                }
+                _ => {}
+            }
+            all.push((heading.to_owned(), key));
         }
     }
-    (all.join("\n"), at)
+    let mut all = Vec::new();
+    add("", ROOT, &mut all);
+    all
 }
 
-fn mistake(plan: Plan) -> Option<String> {
-    plan.build().err().map(|error| error.to_string())
-}
-
-/// `burst` and `ack_delay` are TCP's.
-fn with_its_transport(key: &str, text: String) -> String {
-    match key {
-        "burst" | "ack_delay" => text.replace("\"raw\"", "\"tcp\""),
-        _ => text,
+/// What a key cannot be, as TOML, and what has to be said of it.
+fn wrong(allowed: Allowed) -> Vec<(String, String)> {
+    let outside = |least: u64, most: u64, words: fn(u64) -> String| {
+        let wanted = format!("{} to {}; found ", words(least), words(most));
+        let below = least.checked_sub(1);
+        let values = below.into_iter().chain([most + 1]);
+        values.map(|value| (format!("\"{}\"", words(value)), wanted.clone())).collect()
+    };
+    let number = |least: u64, most: u64| {
+        let wanted = format!("expected a whole number, {least} to {most}");
+        [i128::from(least) - 1, i128::from(most) + 1]
+            .map(|n| (n.to_string(), wanted.clone()))
+            .into()
+    };
+    let text = || vec![("5".to_owned(), "expected a text".to_owned())];
+    match allowed {
+        Allowed::Table(_) | Allowed::Named(_) => vec![("5".into(), "expected a table".into())],
+        Allowed::Word(words) => {
+            vec![("\"x\"".into(), format!("There are: {}", words.join(", ")))]
+        }
+        Allowed::Number(least, most) => number(least, most),
+        Allowed::NumberOrNone(least, most) => {
+            let text = ("\"x\"".to_owned(), format!("\"none\", or {least} to {most}"));
+            [number(least, most), vec![text]].concat()
+        }
+        Allowed::Power(least, most) => {
+            let wanted = format!("a power of two, {least} to {most} bytes");
+            let odd = (format!("{}", least + 1), wanted.clone());
+            [number(least, most), vec![odd, (format!("\"{}B\"", 2 * most), wanted)]].concat()
+        }
+        Allowed::Time((least, most)) => {
+            let words = |ps| time(Duration::from_ps(ps));
+            outside(least.as_ps(), most.as_ps(), words)
+        }
+        Allowed::Bytes(least, most) => outside(least, most, bytes),
+        Allowed::Rate(least, most) => outside(least, most, rate),
+        Allowed::Size(_, words) => vec![("\"1B\"".into(), words.into())],
+        Allowed::Form(check) => {
+            let wrong = |wanted| ("\"?\"".to_owned(), format!("expected {wanted}; found '?'"));
+            check("?").err().map(wrong).into_iter().collect()
+        }
+        Allowed::List(item) => {
+            let mut all = vec![("5".to_owned(), "expected an array of texts".to_owned())];
+            all.extend(wrong(*item).into_iter().map(|(value, said)| (format!("[{value}]"), said)));
+            all
+        }
+        Allowed::Text | Allowed::Files => text(),
+        Allowed::File => {
+            [text(), vec![("\"-\"".into(), "a plan names files; for".into())]].concat()
+        }
     }
+}
+
+fn refused(text: &str) -> String {
+    let built = Plan::parse("p.toml", text).unwrap_or_else(|e| panic!("{e}\n{text}")).build();
+    built.err().unwrap_or_else(|| panic!("{text} is taken")).to_string()
 }
 
 #[test]
 fn what_a_key_cannot_be_is_refused_with_its_place_and_range() {
-    let (whole, _) = text("", &[]);
-    assert_eq!(mistake(Plan::parse("p.toml", &whole).unwrap()), None, "{whole}");
-    for (tables, lines, wanted) in ROWS {
-        let lines: Vec<&str> = lines.lines().collect();
-        let (last, before) = lines.split_last().unwrap();
-        for table in tables.split(' ') {
-            let (text, at) = text(table, &lines);
-            let text = with_its_transport(key(last), text);
-            let plan = Plan::parse("p.toml", &text).unwrap_or_else(|e| panic!("{e}\n{text}"));
-            let found = mistake(plan).unwrap_or_else(|| panic!("[{table}] {last} is taken"));
-            let place = format!("p.toml:{at}:");
-            assert!(
-                found.starts_with(&place) && found.contains(wanted),
-                "[{table}] {last}: {found}"
-            );
-            assert!(!found.contains('\n'), "{found}");
-            by_option(table, before, last, wanted);
+    for (heading, Key { name, allowed, .. }) in keys() {
+        let table = heading.replace("NAME", "x");
+        let before = if table.is_empty() { String::new() } else { format!("[{table}]\n") };
+        for (value, wanted) in wrong(allowed) {
+            let found = refused(&format!("{before}{name} = {value}\n"));
+            let column = name.len() + 4 + usize::from(value.starts_with('['));
+            let place = format!("p.toml:{}:{column}: ", before.lines().count() + 1);
+            let said = |place: &str| found.starts_with(place) && found.contains(&wanted);
+            assert!(said(&place) && !found.contains('\n'), "[{heading}] {name}: {found}");
+            if value.starts_with('[') {
+                continue;
+            }
+            let value = value.trim_matches('"');
+            let path = format!("{table}.{name}");
+            let path = path.trim_start_matches('.');
+            let plan = Plan::parse("p.toml", &before).unwrap().with(path, value, "--set").unwrap();
+            let found = plan.build().expect_err(path).to_string();
+            let place = format!("--set {path}={value}: ");
+            assert!(found.starts_with(&place) && found.contains(&wanted), "{found}");
         }
     }
 }
 
-/// The same by `--set`, for what it can say.
-fn by_option(table: &str, before: &[&str], line: &str, wanted: &str) {
-    let (key, value) = line.split_once(" = ").unwrap();
-    if value.starts_with('[') {
-        return;
+/// The rows of docs/plan.md by table and key.
+fn page() -> BTreeMap<(String, String), String> {
+    let mut rows = BTreeMap::new();
+    let mut tables: Vec<&str> = Vec::new();
+    for line in include_str!("../../../../docs/plan.md").lines() {
+        if let Some(heading) = line.strip_prefix("## ") {
+            let headings = heading.split('`').skip(1).step_by(2);
+            tables = headings.map(|table| table.trim_matches(['[', ']'])).collect();
+        } else if let Some((key, row)) = line.strip_prefix("| `").and_then(|l| l.split_once('`')) {
+            for table in &tables {
+                let table = if *table == "plan.toml" { "" } else { table };
+                rows.insert((table.to_owned(), key.to_owned()), row.to_owned());
+            }
+        }
     }
-    let value = value.trim_matches('"');
-    let path = if table.is_empty() { key.to_owned() } else { format!("{table}.{key}") };
-    let text = with_its_transport(key, text(table, before).0);
-    let plan = Plan::parse("p.toml", &text).unwrap().with(&path, value, "--set").unwrap();
-    // The option's key goes before the plan's, of which there may be another.
-    let found = mistake(plan).unwrap_or_else(|| panic!("--set {path}={value} is taken"));
-    let known = ["dd", "configreads", "replay"].contains(&key) && found.contains("it takes one");
-    let said = found.starts_with(&format!("--set {path}={value}: ")) && found.contains(wanted);
-    assert!(said || known, "--set {path}={value}: {found}");
+    rows
 }
 
-/// Tables of tables, which are no values.
-const TABLES: [&str; 15] = [
-    "limits",
-    "record",
-    "workload",
-    "host",
-    "hosts",
-    "pcie",
-    "link",
-    "drive",
-    "drives",
-    "nodes",
-    "bridges",
-    "cables",
-    "schedules",
-    "traffic",
-    "moves",
+/// What a row has to say besides the meaning of its key. Times without a range
+/// of their own have a sentence for all of them.
+fn range(allowed: Allowed) -> Vec<String> {
+    match allowed {
+        Allowed::Word(words) => words.iter().map(|word| format!("\"{word}\"")).collect(),
+        Allowed::Number(_, most) if most == i64::MAX as u64 => Vec::new(),
+        Allowed::Number(0, most) => vec![most.to_string()],
+        Allowed::Number(least, most) | Allowed::Power(least, most) => {
+            vec![least.to_string(), most.to_string()]
+        }
+        Allowed::NumberOrNone(_, most) => vec![format!("to {most}"), "\"none\"".into()],
+        Allowed::Time(range) if range == SHORT || range == LONG => Vec::new(),
+        Allowed::Time((least, most)) => vec![format!("{} to {}", time(least), time(most))],
+        Allowed::Bytes(least, most) => vec![bytes(least), bytes(most)],
+        Allowed::Rate(least, most) => vec![rate(least), rate(most)],
+        Allowed::Size(_, words) => vec![words.into()],
+        _ => Vec::new(),
+    }
+}
+
+#[test]
+fn the_page_describes_every_key_with_its_range() {
+    let mut page = page();
+    for (heading, Key { name, allowed, .. }) in keys() {
+        let row = page.remove(&(heading.clone(), name.to_owned()));
+        let row = row.unwrap_or_else(|| panic!("[{heading}] {name} has no row"));
+        let elsewhere = ["| as above", "| as the plan's"].iter().any(|word| row.contains(word));
+        for word in range(allowed).iter().filter(|_| !elsewhere) {
+            assert!(row.contains(word), "[{heading}] {name}: {word} is not in {row}");
+        }
+    }
+    assert!(page.is_empty(), "of keys that there are not: {page:?}");
+}
+
+/// A plan in which every key means something, with some transport and workload.
+const PLAN: &str = r#"
+    [hosts]
+    h = { drives = ["d"] }
+    g = { drives = ["e"] }
+    [drive]
+    namespaces = ["4MiB"]
+    [drives]
+    d = { node = "n" }
+    e = { node = "m" }
+    [nodes]
+    n = {}
+    m = {}
+    [link]
+    schedule = "l"
+    [bridges]
+    s = { schedule = "l" }
+    [cables]
+    c = { a = "h", b = "s" }
+    d = { a = "g", b = "s" }
+    e = { a = "n", b = "s" }
+    f = { a = "m", b = "s" }
+    [schedules]
+    l = { entries = ["S ff 1ms"] }
+    [traffic]
+    t = { from = "h", to = "n", interval = "1ms" }
+    [moves]
+    m = { drive = "d", to = "g", at = "1ms" }
+"#;
+
+/// Values of a key, as TOML, of which two or more have to be possible.
+fn right(allowed: Allowed) -> Vec<String> {
+    match allowed {
+        Allowed::Word(words) => words.iter().map(|word| format!("{word:?}")).collect(),
+        Allowed::Number(least, most) => {
+            [least, least + 1, most.min(1 << 40)].map(|n| n.to_string()).into()
+        }
+        Allowed::NumberOrNone(..) => vec!["7".into(), "\"none\"".into()],
+        Allowed::Power(least, most) => vec![least.to_string(), format!("\"{}B\"", most / 2)],
+        Allowed::Time((_, most)) => {
+            ["50us", "70us", "3ms", &time(most)].map(|time| format!("{time:?}")).into()
+        }
+        Allowed::Bytes(..) | Allowed::Size(..) => {
+            ["128B", "192B", "4KiB", "1MiB", "32MiB"].map(|size| format!("{size:?}")).into()
+        }
+        Allowed::Rate(..) => vec!["\"1MB/s\"".into(), "\"8Gb/s\"".into()],
+        Allowed::File => vec!["\"x\"".into(), "\"y\"".into()],
+        Allowed::Text => ["h", "g", "n", "m", "d", "l", "none"].map(|n| format!("{n:?}")).into(),
+        Allowed::Form(_) => [
+            "none", "rate=5G", "per-tlp", "adaptive", "1G", "10G", "1%", "2ppm", "4KiB", "5KiB",
+            "1us", "-1us", "10ppm", "10ppb",
+        ]
+        .map(|text| format!("{text:?}"))
+        .into(),
+        Allowed::List(_) => {
+            ["", "\"4KiB\"", "\"1ms..2ms\"", "\"1ms 5G\"", "\"S ff 1ms\"", "\"S ff 2ms\""]
+                .map(|items| format!("[{items}]"))
+                .into()
+        }
+        Allowed::Table(_) | Allowed::Named(_) | Allowed::Files => Vec::new(),
+    }
+}
+
+/// Keys that other tests show at work: they need other tables too.
+const ELSEWHERE: [&str; 10] = [
+    "workload.timing",
+    "hosts.h.drives",
+    "hosts.h.workload.timing",
+    "hosts.h.count",
+    "drive.count",
+    "drive.node",
+    "nodes.n.count",
+    "cables.c.a",
+    "cables.c.b",
+    "moves.m.drive",
 ];
 
+/// Nobody forgets to read a key: its values make a difference.
 #[test]
-fn a_table_is_no_number() {
-    for table in TABLES {
-        let line = format!("{table} = 5");
-        let (text, at) = text("", &[&line]);
-        let found = mistake(Plan::parse("p.toml", &text).unwrap()).expect("no table");
-        assert_eq!(found, format!("p.toml:{at}:{}: expected a table", table.len() + 4));
+fn every_key_reaches_the_simulation() {
+    let workloads = ["rw = \"randrw\"", "dd = \"read\"", "configreads = 2"];
+    let plans: Vec<Plan> = TRANSPORTS[1..]
+        .iter()
+        .flat_map(|transport| workloads.map(|workload| (transport, workload)))
+        .map(|(transport, workload)| {
+            let own = format!("[workload]\n{workload}\n[hosts.h.workload]\n{workload}");
+            let text = PLAN.replace("h = { drives = [\"d\"] }", "h.drives = [\"d\"]");
+            Plan::parse("p.toml", &format!("transport = \"{transport}\"\n{text}{own}")).unwrap()
+        })
+        .collect();
+    let mut missing = Vec::new();
+    for (heading, Key { name, allowed, .. }) in keys() {
+        let table = match heading.split_once(".NAME") {
+            Some((of, rest)) => {
+                let names = ["h", "n", "s", "c", "l", "t", "m", "e"];
+                let tables =
+                    ["hosts", "nodes", "bridges", "cables", "schedules", "traffic", "moves"];
+                let at = tables.iter().position(|table| *table == of).unwrap_or(7);
+                format!("{of}.{}{rest}", names[at])
+            }
+            None => heading,
+        };
+        let path = format!("{table}.{name}");
+        let path = path.trim_start_matches('.');
+        let differs = |plan: &Plan| {
+            let base = format!("{:?}", plan.build().unwrap_or_else(|error| panic!("{error}")));
+            let other = |value: &String| {
+                let mut plan = plan.clone();
+                let origin = Origin::Option(path.to_owned());
+                let of = path.split('.');
+                let at = of.fold(&mut plan.value, |at, key| at.member(key, &origin).unwrap());
+                let set = value::parse("v.toml", &format!("v = {value}")).unwrap();
+                *at = set.entries().unwrap()[0].value.clone();
+                plan.build().is_ok_and(|planned| format!("{planned:?}") != base)
+            };
+            right(allowed).iter().any(other)
+        };
+        if !right(allowed).is_empty() && !plans.iter().any(differs) {
+            missing.push(path.to_owned());
+        }
     }
+    assert_eq!(missing, ELSEWHERE);
 }
 
+/// What else is wrong with a value lies in other keys.
 #[test]
-fn every_key_has_a_row() {
-    let names = |table: &str| match table {
-        "drives.NAME" => "drives.d".to_owned(),
-        "cables.NAME" => "cables.c".to_owned(),
-        "nodes.NAME" => "nodes.n".to_owned(),
-        "bridges.NAME" => "bridges.s".to_owned(),
-        "schedules.NAME" => "schedules.l".to_owned(),
-        "traffic.NAME" => "traffic.t".to_owned(),
-        "moves.NAME" => "moves.m".to_owned(),
-        table => table.replace("hosts.NAME", "hosts.h"),
-    };
-    let known: BTreeSet<String> = keys::TABLES
-        .iter()
-        .flat_map(|(table, keys)| keys.iter().map(move |key| format!("[{}] {key}", names(table))))
-        .filter(|key| !TABLES.iter().any(|table| *key == format!("[] {table}")))
-        .collect();
-    let last = |lines: &'static str| lines.lines().last().unwrap();
-    let rows = ROWS.iter().flat_map(|(tables, lines, _)| {
-        tables.split(' ').map(move |table| format!("[{table}] {}", key(last(lines))))
-    });
-    assert_eq!(rows.collect::<BTreeSet<_>>(), known);
+fn values_that_other_keys_forbid_are_refused() {
+    let reads = "[workload]\nconfigreads = 1\n";
+    for (before, line, wanted) in [
+        ("[workload]\nrw = \"read\"\n", "rwmixread = 50", "rwmixread means nothing"),
+        ("[workload]\nrw = \"read\"\n", "nsid = 2", "a drive has no namespace 2"),
+        ("[workload]\nrw = \"read\"\n", "stripe = \"1000B\"", "a multiple of 512B, up to 1GiB"),
+        ("[workload]\nreplay = \"x\"\n", "timing = \"late\"", "There are: recorded, asap"),
+        ("[pcie]\n", "width = 3", "1, 2, 4, 8 or 16 lanes"),
+        ("[link]\n", "schedule = \"x\"", "There are: none"),
+        ("[nodes.n]\n", "schedule = \"x\"", "There are: none"),
+        ("[bridges.s]\n", "schedule = \"x\"", "There are: none"),
+        ("[link]\n", "burst = \"5B\"", "bytes for the largest TLP at MPS 256, to 1MiB"),
+        ("[link]\n", "burst = \"2MiB\"", "bytes for the largest TLP at MPS 256, to 1MiB"),
+        ("[link]\n", "keepalive = \"2s\"", "loss_limit is above keepalive, 1us to 3600s"),
+        ("[link]\n", "max_frame = \"2MiB\"", "bytes for the largest TLP, to 1MiB"),
+        ("[traffic.t]\ninterval = \"1s\"\nto = \"host\"\n", "from = \"x\"", "There are: host"),
+        ("[traffic.t]\nfrom = \"host\"\n", "to = \"x\"", "There are: host, device"),
+        ("[drives.d]\n", "write_buffer = \"1B\"", "0B, or a page at least, up to 65536GiB"),
+        ("[drives.d]\n", "node = \"x\"", "There are: device"),
+        ("[drives.d]\n", "namespaces = [\"4KiB\", \"100B\"]", "4096B to 65536GiB"),
+    ] {
+        let text = format!("{before}{line}\n");
+        let reads = if before.contains("[workload]") { "" } else { reads };
+        let found = refused(&format!("{text}{reads}"));
+        let place = format!("p.toml:{}:", text.lines().count());
+        assert!(found.starts_with(&place) && found.contains(wanted), "{line}: {found}");
+    }
 }
 
 #[test]
 fn what_means_nothing_with_a_transport_is_refused() {
-    let refused = |text: &str| {
-        let plan = Plan::parse("p.toml", &format!("{text}\n[workload]\nconfigreads = 1\n"));
-        mistake(plan.unwrap()).unwrap_or_else(|| panic!("{text} is taken"))
-    };
     for (text, wanted) in [
         (
             "[link]\nmtu = \"9000B\"",
@@ -341,6 +350,6 @@ fn what_means_nothing_with_a_transport_is_refused() {
             "p.toml:3:15: propagation: 0ns to 1s; found 2s",
         ),
     ] {
-        assert_eq!(refused(text), wanted);
+        assert_eq!(refused(&format!("{text}\n[workload]\nconfigreads = 1\n")), wanted);
     }
 }

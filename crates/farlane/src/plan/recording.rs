@@ -18,7 +18,7 @@ const ALIGNMENT: u64 = 4096;
 /// NLB has 16 bits, and blocks of simulated drives 512 bytes.
 const LONGEST: u64 = 65_536 * 512;
 
-/// See the module.
+/// What a host replays.
 #[derive(Clone, Debug)]
 pub struct Recording {
     /// The files.
@@ -155,36 +155,23 @@ impl Recording {
             NodeRole::Switch => "switch",
             NodeRole::Device => "device port",
         };
-        let mut recording = Self {
-            files: files.to_vec(),
-            at,
-            operations: Arc::new([]),
-            depths: Vec::new(),
-            rooms: Vec::new(),
-            needs: Vec::new(),
-            latency: Latency::default(),
-            left_out,
-            gaps,
-        };
-        recording.place(&commands, &rooms);
-        Ok(recording)
-    }
-
-    /// Numbers drives and queues, and lays namespaces out.
-    fn place(&mut self, commands: &[Taken], rooms: &BTreeMap<(Bdf, u16), u16>) {
-        let drives: BTreeSet<Bdf> = commands.iter().map(|command| command.device).collect();
+        let mut latency = Latency::default();
+        let spans = commands.iter().filter_map(|c| c.end.map(|end| end.since(c.start)));
+        spans.for_each(|span: Duration| latency.record(span));
         let first = commands[0].start;
+        let drives: BTreeSet<Bdf> = commands.iter().map(|command| command.device).collect();
+        let (mut depths, mut free, mut needed) = (Vec::new(), Vec::new(), Vec::new());
         let mut numbers = BTreeMap::new();
-        for (drive, device) in drives.iter().enumerate() {
-            let of = || commands.iter().filter(|command| command.device == *device);
+        for (drive, device) in drives.into_iter().enumerate() {
+            let of = || commands.iter().filter(|command| command.device == device);
             let (bases, needs) = layout(of());
-            self.needs.push(needs);
+            needed.push(needs);
             let queues: BTreeSet<u16> = of().map(|command| command.queue).collect();
             let on = |queue: u16| of().filter(move |command| command.queue == queue);
-            self.depths.push(queues.iter().map(|queue| depth(on(*queue))).collect());
-            let room = |queue: &u16| rooms.get(&(*device, *queue)).copied().unwrap_or(1).max(1);
-            self.rooms.push(queues.iter().map(room).collect());
-            numbers.insert(*device, (drive, bases, queues.into_iter().collect::<Vec<u16>>()));
+            depths.push(queues.iter().map(|queue| depth(on(*queue))).collect());
+            let room = |queue: &u16| rooms.get(&(device, *queue)).copied().unwrap_or(1).max(1);
+            free.push(queues.iter().map(room).collect());
+            numbers.insert(device, (drive, bases, queues.into_iter().collect::<Vec<u16>>()));
         }
         let operation = |command: &Taken| {
             let (drive, bases, queues) = &numbers[&command.device];
@@ -198,9 +185,9 @@ impl Recording {
                 length: command.length,
             }
         };
-        self.operations = commands.iter().map(operation).collect();
-        let spans = commands.iter().filter_map(|c| c.end.map(|end| end.since(c.start)));
-        spans.for_each(|span: Duration| self.latency.record(span));
+        let operations = commands.iter().map(operation).collect();
+        let (files, rooms, needs) = (files.to_vec(), free, needed);
+        Ok(Self { files, at, operations, depths, rooms, needs, latency, left_out, gaps })
     }
 }
 

@@ -1,15 +1,16 @@
-//! Numbers with units: every one is written out, none is guessed.
+//! What keys are read as. Numbers with units: every one is written out, none
+//! is guessed.
 
 use sim::ethernet::port::RateStep;
 use sim::ethernet::random::Probability;
-use std::ops::RangeInclusive;
 use switch::aggregate::Policy;
 use switch::congestion::{Config as Congestion, Rate, SwiftConfig, Target};
-use wire::units::{exact, scaled};
+use tsn::{Entry, GateStates};
+use wire::units::scaled;
 use wire::{Duration, Instant};
 
 /// What a text may be, and what it is.
-type Parsed<T> = Result<T, &'static str>;
+pub type Parsed<T> = Result<T, &'static str>;
 
 const SIZES: [(&str, u64); 7] = [
     ("B", 1),
@@ -21,103 +22,103 @@ const SIZES: [(&str, u64); 7] = [
     ("GiB", 1 << 30),
 ];
 
-/// Bits a second count in bits: eight of them are a byte.
-const RATES: [(&str, u64); 7] = [
-    ("B/s", 8),
-    ("kB/s", 8_000),
-    ("MB/s", 8_000_000),
-    ("GB/s", 8_000_000_000),
-    ("KiB/s", 8 << 10),
-    ("MiB/s", 8 << 20),
-    ("GiB/s", 8 << 30),
-];
-
 const BIT_RATES: [(&str, u64); 3] = [("kb/s", 1_000), ("Mb/s", 1_000_000), ("Gb/s", 1_000_000_000)];
 
+/// The least and the most that a time may be.
+pub type Span = (Duration, Duration);
+
 /// A time that has no range of its own.
-pub const SHORT: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_ms(1_000);
+pub const SHORT: Span = (Duration::ZERO, Duration::from_ms(1_000));
 /// The same, of something that cannot happen all the time.
-pub const INTERVAL: RangeInclusive<Duration> = Duration::from_ns(1)..=Duration::from_ms(1_000);
+pub const INTERVAL: Span = (Duration::from_ns(1), Duration::from_ms(1_000));
 /// How long something may go on, and when it may happen.
-pub const LONG: RangeInclusive<Duration> = Duration::ZERO..=LONGEST;
+pub const LONG: Span = (Duration::ZERO, LONGEST);
 /// The same of what has to go on.
-pub const SPAN: RangeInclusive<Duration> = Duration::from_ns(1)..=LONGEST;
+pub const SPAN: Span = (Duration::from_ns(1), LONGEST);
 /// PCIe's shortest and longest completion timeout.
-pub const COMPLETION: RangeInclusive<Duration> = Duration::from_us(50)..=Duration::from_ms(64_000);
+pub const COMPLETION: Span = (Duration::from_us(50), Duration::from_ms(64_000));
 /// How long a tunnel says nothing, and hears nothing.
-pub const SILENCE: RangeInclusive<Duration> = Duration::from_us(1)..=Duration::from_ms(3_600_000);
+pub const SILENCE: Span = (Duration::from_us(1), Duration::from_ms(3_600_000));
 const LONGEST: Duration = Duration::from_ms(1_000_000_000);
 
 /// Of a clock's offset, in picoseconds.
-const MOST_OFFSET: i64 = 1_000_000_000_000_000;
+const MOST_OFFSET: u64 = 1_000_000_000_000_000;
 
-/// A number with a unit that has a least and a most value.
-pub trait Bounded: PartialOrd + Sized {
-    /// Reads it.
-    fn read(text: &str) -> Parsed<Self>;
-    /// As it is read.
-    fn words(&self) -> String;
-}
+/// What a key's value is read as.
+pub trait Unit: Sized {
+    /// Reads a text.
+    fn parse(text: &str) -> Parsed<Self>;
 
-impl Bounded for Duration {
-    fn read(text: &str) -> Parsed<Self> {
-        time(text)
+    /// Reads a number that stands without a unit.
+    fn plain(number: i64) -> Option<Self> {
+        Self::parse(&number.to_string()).ok()
     }
 
-    fn words(&self) -> String {
-        if *self == Self::ZERO { "0ns".to_owned() } else { self.exact() }
+    /// Whether a text can be read.
+    fn check(text: &str) -> Parsed<()> {
+        Self::parse(text).map(drop)
     }
 }
 
-/// Bytes.
-#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
-pub struct Bytes(pub u64);
+/// Numbers as they stand; bytes, and bytes a second.
+macro_rules! number {
+    ($($kind:ty)*) => {$(
+        impl Unit for $kind {
+            fn parse(text: &str) -> Parsed<Self> {
+                let number = size(text).or_else(|_| byte_rate(text))?;
+                number.try_into().map_err(|_| "a smaller number")
+            }
 
-impl Bounded for Bytes {
-    fn read(text: &str) -> Parsed<Self> {
-        size(text).map(Self)
-    }
-
-    fn words(&self) -> String {
-        exact(self.0, &[("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)])
-    }
+            fn plain(number: i64) -> Option<Self> {
+                number.try_into().ok()
+            }
+        }
+    )*};
 }
+number!(u8 u16 u32 u64 usize);
 
-/// Bytes a second.
-#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
-pub struct ByteRate(pub u64);
-
-impl ByteRate {
-    /// More than anything has.
-    pub const MOST: Self = Self(1_000_000_000_000);
-}
-
-impl Bounded for ByteRate {
-    fn read(text: &str) -> Parsed<Self> {
-        byte_rate(text).map(Self)
-    }
-
-    fn words(&self) -> String {
-        let units = [("B/s", 1), ("kB/s", 1_000), ("MB/s", 1_000_000), ("GB/s", 1_000_000_000)];
-        exact(self.0, &units)
+impl Unit for String {
+    fn parse(text: &str) -> Parsed<Self> {
+        Ok(text.to_owned())
     }
 }
 
-/// A time.
-pub fn time(text: &str) -> Parsed<Duration> {
-    text.parse().map_err(|_| "a time such as 250ns: ps, ns, us, ms or s")
+impl Unit for Duration {
+    fn parse(text: &str) -> Parsed<Self> {
+        text.parse().map_err(|_| "a time such as 250ns: ps, ns, us, ms or s")
+    }
 }
 
-/// A time with a sign, in picoseconds.
-pub fn signed_time(text: &str) -> Parsed<i64> {
-    let (sign, rest) = match text.strip_prefix('-') {
+/// How far a clock is ahead of time, in picoseconds.
+pub struct Offset(pub i64);
+
+impl Unit for Offset {
+    fn parse(text: &str) -> Parsed<Self> {
+        let (sign, rest) = signed(text);
+        let time = rest.parse::<Duration>().ok().filter(|time| time.as_ps() <= MOST_OFFSET);
+        time.map(|time| Self(sign * time.as_ps() as i64))
+            .ok_or("a time of at most 1000s, either way, such as -250ns: ps, ns, us, ms or s")
+    }
+}
+
+/// How much faster a clock is than time, in parts per billion.
+pub struct Drift(pub i32);
+
+impl Unit for Drift {
+    fn parse(text: &str) -> Parsed<Self> {
+        let (sign, rest) = signed(text);
+        let ppb = scaled(rest, &[("ppb", 1), ("ppm", 1_000)]).and_then(|p| i32::try_from(p).ok());
+        ppb.filter(|ppb| *ppb <= tsn::Clock::MAX_DRIFT_PPB)
+            .map(|ppb| Self(ppb * sign as i32))
+            .ok_or("a drift of at most 1000ppm such as 10ppm or -250ppb")
+    }
+}
+
+fn signed(text: &str) -> (i64, &str) {
+    match text.strip_prefix('-') {
         Some(rest) => (-1, rest),
         None => (1, text.strip_prefix('+').unwrap_or(text)),
-    };
-    let ps = rest.parse::<Duration>().ok().and_then(|time| i64::try_from(time.as_ps()).ok());
-    ps.filter(|ps| *ps <= MOST_OFFSET)
-        .map(|ps| sign * ps)
-        .ok_or("a time of at most 1000s, either way, such as -250ns: ps, ns, us, ms or s")
+    }
 }
 
 /// Bytes.
@@ -127,48 +128,52 @@ pub fn size(text: &str) -> Parsed<u64> {
 
 /// Bytes a second.
 pub fn byte_rate(text: &str) -> Parsed<u64> {
-    let bits = scaled(text, &RATES).or_else(|| scaled(text, &BIT_RATES));
-    bits.map(|bits| bits / 8).ok_or("a rate such as 800MB/s or 6.4Gb/s")
+    let bytes = || scaled(text.strip_suffix("/s")?, &SIZES);
+    // Eight bits are a byte.
+    let bits = || scaled(text, &BIT_RATES).map(|bits| bits / 8);
+    bytes().or_else(bits).ok_or("a rate such as 800MB/s or 6.4Gb/s")
 }
 
-/// A chance: `0.1%`, `20ppm`, `3ppb`.
-pub fn chance(text: &str) -> Parsed<Probability> {
-    let units = [("%", 10_000_000_000), ("ppm", 1_000_000), ("ppb", 1_000)];
-    let parts = scaled(text, &units);
-    parts
-        .and_then(Probability::from_parts_per_trillion)
-        .ok_or("a share of at most 100% such as 0.1%, 20ppm or 3ppb")
-}
-
-/// A drift in parts per billion: `10ppm`, `-250ppb`.
-pub fn drift(text: &str) -> Parsed<i32> {
-    let (sign, rest) = match text.strip_prefix('-') {
-        Some(rest) => (-1, rest),
-        None => (1, text.strip_prefix('+').unwrap_or(text)),
-    };
-    let most = tsn::Clock::MAX_DRIFT_PPB;
-    let ppb = scaled(rest, &[("ppb", 1), ("ppm", 1_000)]).and_then(|ppb| i32::try_from(ppb).ok());
-    ppb.filter(|ppb| *ppb <= most)
-        .map(|ppb| sign * ppb)
-        .ok_or("a drift of at most 1000ppm such as 10ppm or -250ppb")
+impl Unit for Probability {
+    fn parse(text: &str) -> Parsed<Self> {
+        let parts = scaled(text, &[("%", 10_000_000_000), ("ppm", 1_000_000), ("ppb", 1_000)]);
+        parts
+            .and_then(Self::from_parts_per_trillion)
+            .ok_or("a share of at most 100% such as 0.1%, 20ppm or 3ppb")
+    }
 }
 
 /// The policy of nodes whose frames bridges aggregate.
 pub const HOP: &str = "hop";
 
-/// A policy of aggregation.
-pub fn policy(text: &str) -> Parsed<Policy> {
-    if text == HOP {
-        return Ok(Policy::PerTlp);
+impl Unit for Policy {
+    fn parse(text: &str) -> Parsed<Self> {
+        if text == HOP {
+            return Ok(Self::PerTlp);
+        }
+        let what = "per-tlp, wait=TIME up to 10ms (such as wait=1us), hop or adaptive";
+        text.parse().map_err(|_| what)
     }
-    text.parse().map_err(|_| "per-tlp, wait=TIME up to 10ms (such as wait=1us), hop or adaptive")
+}
+
+fn without_unit(text: &str) -> &str {
+    text.strip_suffix("b/s").unwrap_or(text)
+}
+
+/// A line.
+impl Unit for sim::ethernet::Rate {
+    fn parse(text: &str) -> Parsed<Self> {
+        let what = "one of 100M, 1G, 2.5G, 10G, 25G, 50G, 100G";
+        without_unit(text).parse().map_err(|_| what)
+    }
 }
 
 /// What a node may send.
-pub fn rate_limit(text: &str) -> Parsed<Rate> {
-    let digits = text.strip_suffix("b/s").unwrap_or(text);
-    let rate = digits.parse().ok().filter(|rate| fits(*rate));
-    rate.ok_or("a rate such as 5G or 250M: bits a second, k, M or G, above 0 and up to 1000G")
+impl Unit for Rate {
+    fn parse(text: &str) -> Parsed<Self> {
+        let rate = without_unit(text).parse().ok().filter(|rate| fits(*rate));
+        rate.ok_or("a rate such as 5G or 250M: bits a second, k, M or G, above 0 and up to 1000G")
+    }
 }
 
 /// No line is as fast as a terabit a second.
@@ -177,51 +182,70 @@ fn fits(rate: Rate) -> bool {
 }
 
 /// What lets frames of raw Ethernet go.
-pub fn congestion(text: &str) -> Parsed<Congestion> {
-    let known = text.parse().ok().filter(|known| match known {
-        Congestion::Swift(SwiftConfig { target: Target::RoundTrip(time), .. }) => {
-            SHORT.contains(time)
-        }
-        Congestion::Rate(rate) => fits(*rate),
-        _ => true,
-    });
-    known.ok_or(
-        "swift, swift=TIME up to 1s (such as swift=50us), rate=RATE above 0 and up to 1000G \
-         (such as rate=5G) or none",
-    )
+impl Unit for Congestion {
+    fn parse(text: &str) -> Parsed<Self> {
+        let known = text.parse().ok().filter(|known| match known {
+            Self::Swift(SwiftConfig { target: Target::RoundTrip(time), .. }) => *time <= SHORT.1,
+            Self::Rate(rate) => fits(*rate),
+            _ => true,
+        });
+        known.ok_or(
+            "swift, swift=TIME up to 1s (such as swift=50us), rate=RATE above 0 and up to 1000G \
+             (such as rate=5G) or none",
+        )
+    }
 }
 
 /// From when on a port sends so much at most: `10ms 2G`.
-pub fn rate_step(text: &str) -> Parsed<RateStep> {
-    let step = text.trim().split_once(char::is_whitespace).and_then(|(at, rate)| {
-        let at = moment(at).ok()?;
-        Some(RateStep { at, bits_per_second: rate_limit(rate.trim()).ok()?.bits_per_second })
-    });
-    step.ok_or("a time up to 1000000s and a rate of 1 b/s to 1000G such as \"10ms 2G\"")
+impl Unit for RateStep {
+    fn parse(text: &str) -> Parsed<Self> {
+        let step = text.trim().split_once(char::is_whitespace).and_then(|(at, rate)| {
+            let bits_per_second = Rate::parse(rate.trim()).ok()?.bits_per_second;
+            Some(Self { at: moment(at)?, bits_per_second })
+        });
+        step.ok_or("a time up to 1000000s and a rate of 1 b/s to 1000G such as \"10ms 2G\"")
+    }
 }
 
-fn moment(text: &str) -> Parsed<Instant> {
-    let span = time(text.trim())?;
-    let fits = LONG.contains(&span).then(|| Instant::from_ps(span.as_ps()));
-    fits.ok_or("a time up to 1000000s")
+fn moment(text: &str) -> Option<Instant> {
+    let span = Duration::parse(text.trim()).ok().filter(|span| *span <= LONGEST)?;
+    Some(Instant::ZERO + span)
 }
 
 /// From when to when: `10ms..12ms`.
-pub fn span(text: &str) -> Parsed<(Instant, Instant)> {
-    let ends = text.split_once("..").and_then(|(from, to)| {
-        Some((moment(from).ok()?, moment(to).ok()?)).filter(|(from, to)| from < to)
-    });
-    ends.ok_or("a span of time up to 1000000s such as 10ms..12ms")
+impl Unit for (Instant, Instant) {
+    fn parse(text: &str) -> Parsed<Self> {
+        let ends = text.split_once("..").and_then(|(from, to)| Some((moment(from)?, moment(to)?)));
+        let what = "a span of time up to 1000000s such as 10ms..12ms";
+        ends.filter(|(from, to)| from < to).ok_or(what)
+    }
 }
 
 /// The same, or for good: `10ms..`.
-pub fn outage(text: &str) -> Parsed<(Instant, Option<Instant>)> {
-    let for_good = text.strip_suffix("..").and_then(|from| moment(from).ok());
-    match for_good {
-        Some(from) => Ok((from, None)),
-        None => span(text)
-            .map(|(from, until)| (from, Some(until)))
-            .map_err(|_| "a span of time up to 1000000s such as 10ms..12ms, or 10ms.. for good"),
+impl Unit for (Instant, Option<Instant>) {
+    fn parse(text: &str) -> Parsed<Self> {
+        let for_good = text.strip_suffix("..").and_then(moment).map(|from| (from, None));
+        let span = || <(Instant, Instant)>::parse(text).map(|(from, until)| (from, Some(until)));
+        let what = "a span of time up to 1000000s such as 10ms..12ms, or 10ms.. for good";
+        for_good.or_else(|| span().ok()).ok_or(what)
+    }
+}
+
+/// `S 01 300us`, with or without `sched-entry` before it, as `tc … taprio` has it.
+impl Unit for Entry {
+    fn parse(text: &str) -> Parsed<Self> {
+        let text = text.trim().strip_prefix("sched-entry").unwrap_or(text);
+        let read = |words: &[&str]| {
+            let ["S", states, interval] = words else { return None };
+            let states = states.strip_prefix("0x").unwrap_or(states);
+            let interval = Duration::parse(interval).ok()?;
+            let states = GateStates(u8::from_str_radix(states, 16).ok()?);
+            (SPAN.0..=SPAN.1).contains(&interval).then_some(Self { states, interval })
+        };
+        read(&text.split_whitespace().collect::<Vec<_>>()).ok_or(
+            "an entry such as 'S 01 300us': S, the open gates in hexadecimal, a time with its \
+             unit, 1ns to 1000000s",
+        )
     }
 }
 
@@ -231,24 +255,37 @@ mod tests {
 
     #[test]
     fn numbers_with_units_are_exact() {
-        assert_eq!(time("250ns"), Ok(Duration::from_ns(250)));
         let at = |ms: u64| Instant::from_ns(ms * 1_000_000);
+        let outage = <(Instant, Option<Instant>)>::parse;
         assert_eq!(outage("10ms..12ms"), Ok((at(10), Some(at(12)))));
         assert_eq!(outage("10 ms.."), Ok((at(10), None)));
         assert!(outage("12ms..10ms").is_err() && outage("..").is_err());
-        assert_eq!(time("1.5us"), Ok(Duration::from_ns(1_500)));
-        assert_eq!(time("0.001 ns"), Ok(Duration::from_ps(1)));
-        assert_eq!(signed_time("-250ns"), Ok(-250_000));
+        assert_eq!(Duration::parse("1.5us"), Ok(Duration::from_ns(1_500)));
+        assert_eq!(Offset::parse("-250ns").map(|offset| offset.0), Ok(-250_000));
         assert_eq!(size("4KiB"), Ok(4096));
         assert_eq!(byte_rate("6.4Gb/s"), Ok(800_000_000));
         assert_eq!(byte_rate("800MB/s"), Ok(800_000_000));
-        assert_eq!(drift("-10ppm"), Ok(-10_000));
-        assert_eq!(Ok(Probability::from_ppm(1000).unwrap()), chance("0.1%"));
+        assert_eq!(Drift::parse("-10ppm").map(|drift| drift.0), Ok(-10_000));
+        assert_eq!(Ok(Probability::from_ppm(1000).unwrap()), Probability::parse("0.1%"));
+        let span = <(Instant, Instant)>::parse;
         assert_eq!(span("1us..2us"), Ok((Instant::from_ns(1_000), Instant::from_ns(2_000))));
-        for bad in ["", "5", "ns", "1.5", "0.0001ps", "1 m", "-1ns", "99999999999999s", "1e3ns"] {
-            assert!(time(bad).is_err(), "{bad}");
+        assert!(Duration::parse("5").is_err() && u8::parse("256B").is_err());
+        assert!(size("0.3B").is_err() && span("2us..1us").is_err());
+        for (form, text, wanted) in [
+            (Congestion::check as fn(&str) -> _, "rate=0", "rate=RATE above 0 and up to 1000G"),
+            (Congestion::check, "swift=2s", "swift=TIME up to 1s"),
+            (Policy::check, "wait=1s", "wait=TIME up to 10ms"),
+            (Rate::check, "0G", "above 0 and up to 1000G"),
+            (Rate::check, "1001G", "above 0 and up to 1000G"),
+            (Probability::check, "101%", "at most 100%"),
+            (Offset::check, "-1001s", "at most 1000s"),
+            (Drift::check, "2000ppm", "at most 1000ppm"),
+            (RateStep::check, "1ms 0G", "1 b/s to 1000G"),
+            (Entry::check, "S ff 0ns", "1ns to 1000000s"),
+            (<(Instant, Instant)>::check, "1s..1000001s", "up to 1000000s"),
+            (<(Instant, Option<Instant>)>::check, "1000001s..", "up to 1000000s"),
+        ] {
+            assert!(form(text).unwrap_err().contains(wanted), "{text}");
         }
-        assert!(size("0.3B").is_err() && chance("101%").is_err() && span("2us..1us").is_err());
-        assert!(drift("2000ppm").is_err());
     }
 }

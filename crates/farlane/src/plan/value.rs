@@ -1,7 +1,7 @@
 //! A plan's values, each with the place where it stands.
 
-use super::section::unknown;
-use super::{PlanError, keys, mistake};
+use super::mistake;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
@@ -37,6 +37,26 @@ impl Origin {
     }
 }
 
+/// What is wrong with a plan, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanError {
+    /// The place.
+    pub origin: Origin,
+    /// The mistake, with what is allowed.
+    pub what: String,
+}
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.origin {
+            Origin::File { file, line, column } => {
+                write!(f, "{file}:{line}:{column}: {}", self.what)
+            }
+            Origin::Option(option) => write!(f, "{option}: {}", self.what),
+        }
+    }
+}
+
 /// What a value is.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Kind {
@@ -52,7 +72,7 @@ pub enum Kind {
     Other(&'static str),
 }
 
-/// See the module.
+/// A value of a plan, with its place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Value {
     /// Its place.
@@ -142,54 +162,22 @@ pub fn parse(file: &str, text: &str) -> Result<Value, PlanError> {
 }
 
 impl Value {
-    /// Sets the key at a dotted path, as an option of the command line does.
+    /// The keys of a table.
     ///
     /// # Errors
-    /// As [`Plan::with`](super::Plan::with).
-    pub fn set(&mut self, path: &str, text: &str, option: &str) -> Result<(), PlanError> {
-        let origin = Origin::Option(format!("{option} {path}={text}"));
-        let mut value = self;
-        let (mut name, mut heading) = (String::new(), String::new());
-        for key in path.split('.') {
-            heading = value.allows(key, &name, &heading).map_err(|what| origin.fail(what))?;
-            name = if name.is_empty() { key.to_owned() } else { format!("{name}.{key}") };
-            value = value.member(key, &origin)?;
-        }
-        let kind = match text.parse() {
-            Ok(number) => Kind::Integer(number),
-            Err(_) => Kind::Text(text.to_owned()),
-        };
-        *value = Self { origin, kind };
-        Ok(())
-    }
-
-    /// Whether the table `name`, headed as in [`keys::TABLES`], may get `key`
-    /// from an option; yields the heading of what the key holds.
-    fn allows(&self, key: &str, name: &str, heading: &str) -> Result<String, String> {
-        let below =
-            |key: &str| if heading.is_empty() { key.into() } else { format!("{heading}.{key}") };
-        if let Some((_, known)) = keys::TABLES.iter().find(|(of, _)| *of == heading) {
-            let what = if name.is_empty() { "key".into() } else { format!("key of [{name}]") };
-            let found = known.contains(&key).then(|| below(key));
-            return found.ok_or_else(|| unknown(&what, key, known));
-        }
-        let named = below("NAME");
-        if !keys::TABLES.iter().any(|(of, _)| *of == named) {
-            return Err(format!("there is no table above '{key}'"));
-        }
-        let names: Vec<&str> = match &self.kind {
-            Kind::Table(entries) => entries.iter().map(|entry| entry.key.as_str()).collect(),
-            _ => Vec::new(),
-        };
-        match names[..] {
-            [] => Err(format!("the plan has no [{name}.{key}], nor any other [{name}.NAME]")),
-            _ if names.contains(&key) => Ok(named),
-            _ => Err(unknown(&format!("name in [{name}]"), key, &names)),
+    /// If it is none.
+    pub fn entries(&self) -> Result<&[Entry], PlanError> {
+        match &self.kind {
+            Kind::Table(entries) => Ok(entries),
+            _ => Err(self.origin.fail("expected a table")),
         }
     }
 
     /// What `key` of this table holds; an empty table if it held nothing.
-    fn member(&mut self, key: &str, origin: &Origin) -> Result<&mut Self, PlanError> {
+    ///
+    /// # Errors
+    /// If it is no table.
+    pub fn member(&mut self, key: &str, origin: &Origin) -> Result<&mut Self, PlanError> {
         let Kind::Table(entries) = &mut self.kind else {
             return Err(origin.fail(format!("there is no table above '{key}'")));
         };

@@ -161,17 +161,7 @@ impl Gathered {
         let network = &config.network;
         let cycles = (0..2 * network.cables.len()).filter_map(|wire| {
             let (place, _) = places::wire(network, wire)?;
-            let plain = [0, 1, 2, 3, 4, 5, 6, 7];
-            let (gates, rate, queues) = match place {
-                Place::Station(number) => {
-                    let station = &network.stations[number];
-                    (station.gates.as_ref(), station.rate, plain)
-                }
-                Place::Bridge(bridge, port) => {
-                    let port = &network.bridges[bridge].ports[port];
-                    (port.gates.as_ref(), port.rate, port.queue_of_priority)
-                }
-            };
+            let (rate, gates, queues) = places::port(network, place);
             let busy = vec![[Duration::ZERO; PARTS]; QUEUES];
             Some((wire, Cycle { place, gates: gates?.clone(), rate, queues, busy, frames: 0 }))
         });

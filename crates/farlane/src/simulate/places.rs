@@ -2,7 +2,6 @@
 //! names for people.
 
 use sim::Config;
-use sim::ethernet::port::Guard;
 use sim::ethernet::{Rate, port};
 use sim::network::{NetworkConfig, Place};
 use sim::world::{Attached, PortConfig};
@@ -39,20 +38,19 @@ pub struct Egress<'a> {
     pub queue: usize,
     /// Its gates, if it has some.
     pub gates: Option<&'a Gates>,
-    /// How it decides whether a frame still fits.
-    pub guard: Guard,
 }
 
 /// What frames of priority `priority` leave through on their way between two
 /// stations; empty if there is no way.
 pub fn way(network: &NetworkConfig, from: usize, to: usize, priority: u8) -> Vec<Egress<'_>> {
-    let mut way = Vec::new();
     let tagging = network.stations[from].tagging;
     let pcp = tagging.map_or(0, |tag| tag.pcp_of_priority[usize::from(priority & 7)]);
-    if !walk(network, Place::Station(from), None, to, &mut way) {
-        return Vec::new();
-    }
-    way.into_iter().map(|place| egress(network, place, pcp)).collect()
+    let way = walk(network, Place::Station(from), to).unwrap_or_default().into_iter().rev();
+    let egress = |place| {
+        let (rate, gates, queues) = port(network, place);
+        Egress { place, rate, queue: queues[usize::from(pcp & 7)].into(), gates }
+    };
+    way.map(egress).collect()
 }
 
 /// The link's ways: from the host to the device node, and back. Empty without
@@ -65,48 +63,32 @@ pub fn ways<'a>(config: &'a Config, port: &PortConfig) -> [Vec<Egress<'a>>; 2] {
     [way(host, device), way(device, host)]
 }
 
-fn egress(network: &NetworkConfig, place: Place, pcp: u8) -> Egress<'_> {
-    let queue_of = |queues: &[u8; tsn::QUEUES]| usize::from(queues[usize::from(pcp & 7)]);
+/// Rate, gates and the queue of each priority of a port.
+pub fn port(network: &NetworkConfig, place: Place) -> (Rate, Option<&Gates>, [u8; tsn::QUEUES]) {
     match place {
         Place::Station(number) => {
             let station = &network.stations[number];
-            let plain = port::Config::new(station.rate);
-            let queue = queue_of(&plain.queue_of_priority);
-            let gates = station.gates.as_ref();
-            Egress { place, rate: station.rate, queue, gates, guard: plain.guard }
+            let queues = port::Config::new(station.rate).queue_of_priority;
+            (station.rate, station.gates.as_ref(), queues)
         }
         Place::Bridge(bridge, port) => {
             let port = &network.bridges[bridge].ports[port];
-            let queue = queue_of(&port.queue_of_priority);
-            let gates = port.gates.as_ref();
-            Egress { place, rate: port.rate, queue, gates, guard: port.guard }
+            (port.rate, port.gates.as_ref(), port.queue_of_priority)
         }
     }
 }
 
-/// Depth first; the network has no loops.
-fn walk(
-    network: &NetworkConfig,
-    at: Place,
-    came: Option<usize>,
-    to: usize,
-    way: &mut Vec<Place>,
-) -> bool {
-    let Some((cable, other)) = across(network, at) else { return false };
+/// What frames leave through from `at` on, the last one first. The network has
+/// no loops.
+fn walk(network: &NetworkConfig, at: Place, to: usize) -> Option<Vec<Place>> {
+    let mut way = match across(network, at)?.1 {
+        Place::Station(station) => (station == to).then(Vec::new)?,
+        Place::Bridge(bridge, entered) => (0..network.bridges[bridge].ports.len())
+            .filter(|port| *port != entered)
+            .find_map(|port| walk(network, Place::Bridge(bridge, port), to))?,
+    };
     way.push(at);
-    match other {
-        Place::Station(station) if station == to => return true,
-        Place::Bridge(bridge, entered) if came != Some(cable) => {
-            for port in (0..network.bridges[bridge].ports.len()).filter(|port| *port != entered) {
-                if walk(network, Place::Bridge(bridge, port), Some(cable), to, way) {
-                    return true;
-                }
-            }
-        }
-        _ => {}
-    }
-    way.pop();
-    false
+    Some(way)
 }
 
 /// The cable at a place, and its other end.
@@ -142,9 +124,6 @@ pub fn wire(network: &NetworkConfig, wire: usize) -> Option<(Place, Place)> {
 pub fn wires(network: &NetworkConfig) -> Vec<(String, Rate)> {
     (0..2 * network.cables.len())
         .filter_map(|number| wire(network, number))
-        .map(|(from, to)| {
-            let rate = egress(network, from, 0).rate;
-            (format!("{} to {}", name(from), name(to)), rate)
-        })
+        .map(|(from, to)| (format!("{} to {}", name(from), name(to)), port(network, from).0))
         .collect()
 }

@@ -25,58 +25,32 @@ impl<T> Clone for Shared<T> {
     }
 }
 
-impl<T: Observer> Observer for Shared<T> {
-    fn tlp(&mut self, at: Instant, point: Point, up: bool, tlp: &Tlp) {
-        self.0.borrow_mut().tlp(at, point, up, tlp);
-    }
-
-    fn stream(&mut self, at: Instant, point: Point, sent: bool, bytes: &[u8]) {
-        self.0.borrow_mut().stream(at, point, sent, bytes);
-    }
-
-    fn tunnel_frame(&mut self, at: Instant, point: Point, frame: &FrameReport) {
-        self.0.borrow_mut().tunnel_frame(at, point, frame);
-    }
-
-    fn link(&mut self, at: Instant, point: Point, up: bool) {
-        self.0.borrow_mut().link(at, point, up);
-    }
-
-    fn command(&mut self, record: &CommandRecord) {
-        self.0.borrow_mut().command(record);
-    }
-
-    fn frame(&mut self, at: Instant, point: Point, bytes: &[u8]) {
-        self.0.borrow_mut().frame(at, point, bytes);
-    }
-}
-
 /// Several observers, told in their order.
 #[derive(Default)]
 pub struct All(pub Vec<Box<dyn Observer>>);
 
-impl Observer for All {
-    fn tlp(&mut self, at: Instant, point: Point, up: bool, tlp: &Tlp) {
-        self.0.iter_mut().for_each(|one| one.tlp(at, point, up, tlp));
-    }
+/// Both pass on everything.
+macro_rules! pass_on {
+    ($($seen:ident($($name:ident: $kind:ty),*);)*) => {
+        impl<T: Observer> Observer for Shared<T> {
+            $(fn $seen(&mut self, $($name: $kind),*) {
+                self.0.borrow_mut().$seen($($name),*);
+            })*
+        }
 
-    fn stream(&mut self, at: Instant, point: Point, sent: bool, bytes: &[u8]) {
-        self.0.iter_mut().for_each(|one| one.stream(at, point, sent, bytes));
-    }
+        impl Observer for All {
+            $(fn $seen(&mut self, $($name: $kind),*) {
+                self.0.iter_mut().for_each(|one| one.$seen($($name),*));
+            })*
+        }
+    };
+}
 
-    fn tunnel_frame(&mut self, at: Instant, point: Point, frame: &FrameReport) {
-        self.0.iter_mut().for_each(|one| one.tunnel_frame(at, point, frame));
-    }
-
-    fn link(&mut self, at: Instant, point: Point, up: bool) {
-        self.0.iter_mut().for_each(|one| one.link(at, point, up));
-    }
-
-    fn command(&mut self, record: &CommandRecord) {
-        self.0.iter_mut().for_each(|one| one.command(record));
-    }
-
-    fn frame(&mut self, at: Instant, point: Point, bytes: &[u8]) {
-        self.0.iter_mut().for_each(|one| one.frame(at, point, bytes));
-    }
+pass_on! {
+    tlp(at: Instant, point: Point, up: bool, tlp: &Tlp);
+    stream(at: Instant, point: Point, sent: bool, bytes: &[u8]);
+    tunnel_frame(at: Instant, point: Point, frame: &FrameReport);
+    link(at: Instant, point: Point, up: bool);
+    command(record: &CommandRecord);
+    frame(at: Instant, point: Point, bytes: &[u8]);
 }

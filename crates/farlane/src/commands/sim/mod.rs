@@ -14,7 +14,6 @@ use crate::target::{Target, file_only, share_stdout};
 use document::{Broken, Document};
 use std::path::PathBuf;
 use watch::Watched;
-pub use watch::{Pace, simulate};
 
 /// Run a plan in virtual time: latencies, links, where the time goes
 #[derive(clap::Args, Debug)]
@@ -97,7 +96,8 @@ pub fn run(args: &Args) -> Outcome {
         pcapng: args.pcapng.clone().or(record.pcapng),
         report: args.report.clone().or(record.report),
     };
-    let text = if args.set.is_empty() { text_of(args)? } else { text_of(args)? + &set_too(args) };
+    let set = args.set.iter().map(|text| format!("\n# --set {text}"));
+    let text = set.fold(plan.text.to_string(), |text, set| text + &set);
     let wanted = Watched { wanted, assumed, text };
     let plans = seeds(args, &planned);
     let mut documents = match pool::run_all(&name, &plans, Some(&wanted)) {
@@ -130,16 +130,6 @@ fn warn(name: &str, planned: &Planned, assumed: &Assumptions) {
     for row in limits::flagged(&limits::before(&planned.config, assumed)) {
         eprintln!("farlane: {name}: {}", planned.link_name(&row.sentence()));
     }
-}
-
-/// The plan as it was written.
-fn text_of(args: &Args) -> Result<String, Failure> {
-    let text = std::fs::read_to_string(&args.plan);
-    text.map_err(|error| Failure(format!("{}: {error}", args.plan.display())))
-}
-
-fn set_too(args: &Args) -> String {
-    args.set.iter().map(|text| format!("\n# --set {text}")).collect()
 }
 
 /// The configuration, with the seed of the command line.

@@ -1,6 +1,6 @@
 //! What closed gates can do, by arithmetic alone.
 
-use super::{Assumptions, Event, NEVER, Row};
+use super::{Assumptions, Row};
 use crate::simulate::places::{self, Egress};
 use sim::Config;
 use sim::ethernet::frame::{FCS, HEADER, MTU, PREAMBLE, TAG};
@@ -21,21 +21,10 @@ pub(super) fn rows(config: &Config, assumed: &Assumptions) -> Vec<Row> {
     }
     let closed = gated.map(longest_closed).max_by_key(rank);
     let both = ways.iter().map(|(link, ways)| round_trip(*link, ways)).max_by_key(rank);
+    let range = assumed.completion_timeout;
     let row = |name: &str, found: Option<(Option<Duration>, String)>| {
         let (span, what) = found.unwrap_or((Some(Duration::ZERO), "no gates".into()));
-        let event = |span| Event { at: None, span, what: what.clone() };
-        let limit = assumed.completion_timeout.earliest;
-        let worst = event(span.unwrap_or(NEVER));
-        Row {
-            name: name.into(),
-            limit,
-            latest: assumed.completion_timeout.latest,
-            first: (worst.span >= limit).then(|| worst.clone()),
-            worst: Some(worst),
-            planned: true,
-            endless: span.is_none(),
-            source: SOURCE,
-        }
+        Row::new(name, (range.earliest, range.latest), SOURCE).planned(span, what)
     };
     vec![
         row("closed gate, and a frame behind it", closed),

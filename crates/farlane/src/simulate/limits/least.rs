@@ -2,7 +2,8 @@
 //! empty, every gate open, nothing lost. What is beyond its limit even then
 //! breaks for certain.
 
-use super::{Assumptions, Event, Row};
+use super::waits::{ADMIN, COMPLETION, IO};
+use super::{Assumptions, CompletionTimeout, Limits, Row};
 use crate::simulate::places;
 use sim::Config;
 use sim::ethernet::bridge::Mode;
@@ -14,9 +15,6 @@ use sim::workload::Workload;
 use sim::world::{Attached, HostConfig, PortConfig};
 use wire::Duration;
 
-const COMPLETION: &str = "PCIe Base 4.0, 2.8 and 7.5.3.16 (Device Control 2)";
-const IO: &str = "Linux drivers/nvme/host/core.c, nvme_io_timeout";
-const ADMIN: &str = "Linux drivers/nvme/host/core.c, admin_timeout";
 const RTO: &str = "Linux include/net/tcp.h, TCP_RTO_MIN; RFC 6298, 2.1";
 
 /// Bytes of the shortest TLP: a header of 3 double words (PCIe Base 4.0,
@@ -119,16 +117,12 @@ impl Trips {
 
     fn rows(&self, host: &HostConfig, assumed: &Assumptions) -> Vec<Row> {
         let root = host.root.completion_timeout;
-        let range = assumed.completion_timeout;
+        let CompletionTimeout { earliest, latest, .. } = assumed.completion_timeout;
+        let drive = (earliest, latest);
         let at = |limit| (limit, limit);
         let mut rows = vec![
             self.row("round trip of a configuration read", self.config_read, at(root), COMPLETION),
-            self.row(
-                "round trip of a DMA read",
-                self.dma_read,
-                (range.earliest, range.latest),
-                COMPLETION,
-            ),
+            self.row("round trip of a DMA read", self.dma_read, drive, COMPLETION),
         ];
         if !matches!(host.workload, Workload::ConfigReads { .. }) {
             // Doorbell and completion entry, and between them the fetch.
@@ -144,25 +138,9 @@ impl Trips {
         rows
     }
 
-    fn row(
-        &self,
-        name: &str,
-        span: Duration,
-        (limit, latest): (Duration, Duration),
-        source: &'static str,
-    ) -> Row {
+    fn row(&self, name: &str, span: Duration, limits: Limits, source: &'static str) -> Row {
         let what = format!("{}: through empty queues and open gates", self.what);
-        let event = Event { at: None, span, what };
-        Row {
-            name: format!("{name}, at the least"),
-            limit,
-            latest,
-            first: (span >= limit).then(|| event.clone()),
-            worst: Some(event),
-            planned: true,
-            endless: false,
-            source,
-        }
+        Row::new(format!("{name}, at the least"), limits, source).planned(Some(span), what)
     }
 }
 

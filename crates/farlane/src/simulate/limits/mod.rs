@@ -7,7 +7,6 @@
 mod acks;
 mod bounds;
 mod least;
-mod meter;
 mod print;
 mod waits;
 
@@ -144,7 +143,45 @@ pub struct Row {
     pub source: &'static str,
 }
 
+/// From when on systems may give up, and from when on they all have.
+type Limits = (Duration, Duration);
+
 impl Row {
+    /// Before anybody has waited.
+    fn new(name: impl Into<String>, (limit, latest): Limits, source: &'static str) -> Self {
+        let (name, worst, first) = (name.into(), None, None);
+        Self { name, limit, latest, worst, first, planned: false, endless: false, source }
+    }
+
+    /// The same with a wait that follows from the plan; `None` never ends.
+    fn planned(self, span: Option<Duration>, what: String) -> Self {
+        let worst = Event { at: None, span: span.unwrap_or(NEVER), what };
+        let first = (worst.span >= self.limit).then(|| worst.clone());
+        Self { worst: Some(worst), first, planned: true, endless: span.is_none(), ..self }
+    }
+
+    /// Somebody waited.
+    fn add(&mut self, since: Instant, until: Instant, what: impl FnOnce() -> String) {
+        self.add_span(since, until.since(since), what);
+    }
+
+    /// The same for so long.
+    fn add_span(&mut self, since: Instant, span: Duration, what: impl FnOnce() -> String) {
+        let longest = self.worst.as_ref().is_none_or(|longest| span > longest.span);
+        let earlier = |first: &Event| Some(since) < first.at;
+        let first = span >= self.limit && self.first.as_ref().is_none_or(earlier);
+        if !longest && !first {
+            return;
+        }
+        let event = Event { at: Some(since), span, what: what() };
+        if first {
+            self.first = Some(event.clone());
+        }
+        if longest {
+            self.worst = Some(event);
+        }
+    }
+
     /// Limit less worst case, in picoseconds; below 0 if it is beyond.
     pub fn margin_ps(&self) -> Option<i128> {
         let worst = self.worst.as_ref()?;

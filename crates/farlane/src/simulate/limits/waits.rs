@@ -1,7 +1,6 @@
 //! An observer that times what somebody waits for.
 
 use super::acks::{Acks, Wait};
-use super::meter::Meter;
 use super::{Assumptions, CompletionTimeout, NEVER, Row};
 use crate::analyse::{Analyser, Direction, Event as Found, Settings};
 use sim::Config;
@@ -11,9 +10,9 @@ use std::collections::BTreeMap;
 use wire::tlp::{Packet, Tlp};
 use wire::{Bdf, Duration, Instant};
 
-const COMPLETION: &str = "PCIe Base 4.0, 2.8 and 7.5.3.16 (Device Control 2)";
-const IO: &str = "Linux drivers/nvme/host/core.c, nvme_io_timeout";
-const ADMIN: &str = "Linux drivers/nvme/host/core.c, admin_timeout";
+pub(super) const COMPLETION: &str = "PCIe Base 4.0, 2.8 and 7.5.3.16 (Device Control 2)";
+pub(super) const IO: &str = "Linux drivers/nvme/host/core.c, nvme_io_timeout";
+pub(super) const ADMIN: &str = "Linux drivers/nvme/host/core.c, admin_timeout";
 const RTO: &str = "Linux include/net/tcp.h, TCP_RTO_MIN";
 const SIM_RTO: &str = "smoltcp's 1 s by the scaled clock of the simulation (sim::tcp::clock)";
 const DEAD: &str = "Linux TCP_RTO_MIN; the tunnel's loss_limit (docs/protocol.md)";
@@ -52,14 +51,14 @@ pub struct Waits {
     /// When the last command of each host ended.
     ended: Vec<Instant>,
     acks: Acks,
-    drive: Meter,
-    root: Meter,
-    io: Meter,
-    admin: Meter,
-    rto: Meter,
-    sim_rto: Meter,
-    dead: Meter,
-    silence: Meter,
+    drive: Row,
+    root: Row,
+    io: Row,
+    admin: Row,
+    rto: Row,
+    sim_rto: Row,
+    dead: Row,
+    silence: Row,
 }
 
 impl Waits {
@@ -83,26 +82,22 @@ impl Waits {
             booting: hosts.map(|_| Some((analyser(), Instant::ZERO))).collect(),
             ended: vec![Instant::ZERO; config.hosts.len()],
             acks: Acks::new(config),
-            drive: Meter::new(
+            drive: Row::new(
                 "completion timeout of the drive",
                 (range.earliest, range.latest),
                 COMPLETION,
             ),
-            root: Meter::new(
+            root: Row::new(
                 "completion timeout of the root port",
                 both(root.unwrap_or(range.latest)),
                 COMPLETION,
             ),
-            io: Meter::new("I/O timeout of the driver", both(assumed.io_timeout), IO),
-            admin: Meter::new("admin timeout of the driver", both(assumed.admin_timeout), ADMIN),
-            rto: Meter::new("TCP retransmission, Linux", both(assumed.rto_min), RTO),
-            sim_rto: Meter::new("TCP retransmission, as simulated", (sim_rto, NEVER), SIM_RTO),
-            dead: Meter::new(
-                "TCP bytes never acknowledged",
-                (assumed.rto_min.min(loss), loss),
-                DEAD,
-            ),
-            silence: Meter::new("link lost by silence", both(loss), LOSS),
+            io: Row::new("I/O timeout of the driver", both(assumed.io_timeout), IO),
+            admin: Row::new("admin timeout of the driver", both(assumed.admin_timeout), ADMIN),
+            rto: Row::new("TCP retransmission, Linux", both(assumed.rto_min), RTO),
+            sim_rto: Row::new("TCP retransmission, as simulated", (sim_rto, NEVER), SIM_RTO),
+            dead: Row::new("TCP bytes never acknowledged", (assumed.rto_min.min(loss), loss), DEAD),
+            silence: Row::new("link lost by silence", both(loss), LOSS),
         }
     }
 
@@ -140,13 +135,13 @@ impl Waits {
     /// Ethernet no TCP.
     pub(super) fn rows(&self) -> Vec<Row> {
         let mut rows: Vec<Row> =
-            [&self.drive, &self.root, &self.io, &self.admin].map(Meter::row).into();
+            [&self.drive, &self.root, &self.io, &self.admin].map(Row::clone).into();
         if self.hosts.iter().any(|host| !host.direct) {
             if self.acks.any_tcp() {
-                rows.extend([&self.rto, &self.sim_rto].map(Meter::row));
-                rows.extend(self.dead.longest.is_some().then(|| self.dead.row()));
+                rows.extend([&self.rto, &self.sim_rto].map(Row::clone));
+                rows.extend(self.dead.worst.is_some().then(|| self.dead.clone()));
             }
-            rows.push(self.silence.row());
+            rows.push(self.silence.clone());
         }
         rows
     }
@@ -161,7 +156,7 @@ impl Waits {
             Point::RootPort(host) if !up => Some(self.hosts[usize::from(host)]),
             _ => None,
         };
-        let (meter, timeout, early) = match of {
+        let (row, timeout, early) = match of {
             Some(host) => (&mut self.root, host.timeout, host.transmit),
             // What the simulated drive's register says.
             None => (&mut self.drive, CompletionTimeout::DEFAULT.latest, Duration::ZERO),
@@ -169,7 +164,7 @@ impl Waits {
         let waited = now.since(since);
         let gave_up = waited + early >= timeout;
         let span = if gave_up { waited.max(timeout) } else { waited };
-        meter.add_span(since, span, || format!("{kind} of {requester}, tag {tag}, never answered"));
+        row.add_span(since, span, || format!("{kind} of {requester}, tag {tag}, never answered"));
     }
 
     /// The drive below this point is reset: its requests are forgotten.
@@ -244,9 +239,9 @@ impl Observer for Waits {
                 let key = (point, c.requester, c.tag.get());
                 let Some(request) = self.requests.remove(&key) else { return };
                 let Request { since, kind, .. } = request;
-                let meter = if up { &mut self.root } else { &mut self.drive };
+                let row = if up { &mut self.root } else { &mut self.drive };
                 let (requester, tag) = (c.requester, c.tag.get());
-                return meter.add(since, at, || format!("{kind} of {requester}, tag {tag}"));
+                return row.add(since, at, || format!("{kind} of {requester}, tag {tag}"));
             }
             _ => return,
         };
@@ -306,7 +301,7 @@ impl Observer for Waits {
 }
 
 /// Bytes whose connection ended first.
-fn never(dead: &mut Meter, wait: Wait) {
+fn never(dead: &mut Row, wait: Wait) {
     let what = || format!("{}, until their connection ended", bytes_of(wait));
     dead.add(wait.since, wait.until, what);
 }

@@ -2,10 +2,9 @@
 //! are too long before anything runs.
 
 use super::limits::{row, worst};
-use super::{gated, mixed, tcp};
+use super::{gated, mixed, rows, tcp};
 use crate::plan::Plan;
-use crate::simulate::limits::{Assumptions, Row, Trips, Verdict, Waits, after, before, text};
-use crate::simulate::{Outputs, Wanted};
+use crate::simulate::limits::{Assumptions, Trips, Verdict, Waits, after, before, text};
 use bytes::Bytes;
 use sim::ethernet::Rate;
 use sim::measure::{Observer, Point};
@@ -14,16 +13,6 @@ use sim::world::Attached;
 use sim::{Config, World};
 use wire::tlp::{ConfigKind, ConfigRequest, Packet, Tlp};
 use wire::{Bdf, Duration, Instant, Tag};
-
-/// Runs to the end, whichever that is.
-fn rows(config: &Config) -> (bool, Vec<Row>) {
-    let mut outputs =
-        Outputs::begin(config, &Wanted::default(), Assumptions::default(), &str::to_owned).unwrap();
-    let mut world = World::new(config).unwrap();
-    world.observe(outputs.observer());
-    let done = world.run().is_ok();
-    (done, outputs.close(config, world.now(), done).unwrap())
-}
 
 fn planned(text: &str) -> Config {
     let plan = Plan::parse("p.toml", text).unwrap_or_else(|error| panic!("{error}"));

@@ -4,19 +4,15 @@ use super::{gated, mixed, tcp};
 use crate::simulate::limits::{
     Assumptions, CompletionTimeout, Document, Row, Verdict, before, flagged, text,
 };
-use crate::simulate::{Outputs, Wanted};
+use sim::Config;
 use sim::ethernet::Rate;
 use sim::world::Attached;
-use sim::{Config, World};
 use wire::{Duration, Instant};
 
 fn rows(config: &Config) -> Vec<Row> {
-    let mut outputs =
-        Outputs::begin(config, &Wanted::default(), Assumptions::default(), &str::to_owned).unwrap();
-    let mut world = World::new(config).unwrap();
-    world.observe(outputs.observer());
-    world.run().unwrap();
-    outputs.close(config, world.now(), true).unwrap()
+    let (done, rows) = super::rows(config);
+    assert!(done, "{}", text(&rows));
+    rows
 }
 
 pub fn row<'a>(rows: &'a [Row], name: &str) -> &'a Row {
@@ -124,13 +120,8 @@ fn what_never_ends_counts_until_the_end() {
     let cut = (Instant::from_ns(3_000_000), Instant::from_ns(u64::MAX / 2000));
     config.network.cables[0].faults.iter_mut().for_each(|faults| faults.cuts = vec![cut]);
     config.limits.time = Instant::ZERO + Duration::from_ms(2_000);
-    let mut outputs =
-        Outputs::begin(&config, &Wanted::default(), Assumptions::default(), &str::to_owned)
-            .unwrap();
-    let mut world = World::new(&config).unwrap();
-    world.observe(outputs.observer());
-    world.run().unwrap_err();
-    let rows = outputs.close(&config, world.now(), false).unwrap();
+    let (done, rows) = super::rows(&config);
+    assert!(!done);
     let silence = row(&rows, "link lost by silence");
     assert_eq!(silence.verdict(), Verdict::Breaks, "{}", text(&rows));
     let Attached::Switch(switch) = &config.hosts[0].attached else { panic!("a switch") };

@@ -6,40 +6,17 @@ mod limits;
 mod pages;
 mod traces;
 
+use super::limits::{Assumptions, Row};
+use super::outputs::Folder;
+use super::{Outputs, Wanted};
 use sim::ethernet::Rate;
 use sim::measure::{CommandRecord, Observer};
 use sim::network::{BridgeConfig, CableConfig, NetworkConfig, Place};
 use sim::workload::{Fio, Rw, Workload};
 use sim::world::{Attached, Report};
 use sim::{Config, World};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 use tsn::{Clock, Entry, GateControlList, GateStates, Gates};
 use wire::{Duration, Instant};
-
-/// A folder that goes with the value.
-pub struct Folder(pub PathBuf);
-
-impl Folder {
-    pub fn new() -> Self {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("farlane-simulate-{}-{number}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&folder).unwrap();
-        Self(folder)
-    }
-
-    pub fn join(&self, name: impl AsRef<Path>) -> PathBuf {
-        self.0.join(name)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 /// Random reads and writes.
 pub fn mixed(iodepth: usize) -> Workload {
@@ -98,6 +75,27 @@ pub fn run(config: &Config, observer: Box<dyn Observer>) -> Report {
     let mut world = World::new(config).unwrap();
     world.observe(observer);
     world.run().unwrap()
+}
+
+/// Runs to the end, whichever that is, with everything that is `wanted`: the
+/// report, if it came to one, and every limit.
+pub fn observed(
+    config: &Config,
+    wanted: &Wanted,
+    named: &dyn Fn(&str) -> String,
+) -> (Option<Report>, Vec<Row>, Outputs) {
+    let mut outputs = Outputs::begin(config, wanted, Assumptions::default(), named).unwrap();
+    let mut world = World::new(config).unwrap();
+    world.observe(outputs.observer());
+    let report = world.run().ok();
+    let rows = outputs.close(config, world.now(), report.is_some()).unwrap();
+    (report, rows, outputs)
+}
+
+/// Whether it came to its end, and every limit.
+pub fn rows(config: &Config) -> (bool, Vec<Row>) {
+    let (report, rows, _) = observed(config, &Wanted::default(), &str::to_owned);
+    (report.is_some(), rows)
 }
 
 /// Keeps the records of commands.

@@ -1,13 +1,12 @@
 //! Reports of simulations.
 
-use super::{Folder, gated, mixed, tcp};
+use super::{Folder, gated, mixed, observed, tcp};
 use crate::plan::Plan;
-use crate::simulate::limits::Assumptions;
-use crate::simulate::{Outputs, Wanted, Words};
+use crate::simulate::{Wanted, Words};
 use crate::target::Target;
+use sim::Config;
 use sim::workload::Workload;
 use sim::world::Report;
-use sim::{Config, World};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use wire::Duration;
@@ -20,18 +19,15 @@ fn written(config: &Config, path: &Path) -> (Report, String) {
 
 fn written_as(config: &Config, path: &Path, words: &Words<'_>) -> (Report, String) {
     let wanted = Wanted { report: Some(Target::File(path.to_owned())), ..Wanted::default() };
-    let mut outputs = Outputs::begin(config, &wanted, Assumptions::default(), words.named).unwrap();
-    let mut world = World::new(config).unwrap();
-    world.observe(outputs.observer());
-    let report = world.run().unwrap();
-    let limits = outputs.close(config, world.now(), true).unwrap();
+    let (report, limits, outputs) = observed(config, &wanted, words.named);
+    let report = report.unwrap();
     outputs.report(config, &report, &limits, words).unwrap();
     (report, std::fs::read_to_string(path).unwrap())
 }
 
 fn page(config: &Config) -> (Report, String) {
-    let folder = Folder::new();
-    written(config, &folder.join("report.html"))
+    let folder = Folder::new().unwrap();
+    written(config, &folder.0.join("report.html"))
 }
 
 fn gates() -> Config {
@@ -93,10 +89,10 @@ fn the_port_that_starves_is_the_first() {
                 [traffic.t]\nfrom = \"store\"\nto = \"sink\"\ninterval = \"15us\"\n\
                 [workload]\nrw = \"randread\"\nbs = \"4KiB\"\nsize = \"1MiB\"\nruntime = \"10ms\"\n";
     let planned = Plan::parse("p.toml", text).unwrap().build().unwrap();
-    let folder = Folder::new();
+    let folder = Folder::new().unwrap();
     let named = |words: &str| planned.link_name(words);
     let words = Words { title: "p", plan: "", named: &named, recorded: &[] };
-    let (report, html) = written_as(&planned.config, &folder.join("r.html"), &words);
+    let (report, html) = written_as(&planned.config, &folder.0.join("r.html"), &words);
     let section = html.split("<h2>Gates</h2>").nth(1).unwrap().split("<h2>").next().unwrap();
     let captions: Vec<&str> =
         section.split("<figcaption>").skip(1).map(|rest| rest.split('<').next().unwrap()).collect();
@@ -113,7 +109,7 @@ fn the_port_that_starves_is_the_first() {
 
 /// Has a browser look at a page: what it prints; `None` without one.
 fn browser(page: &Path, options: &[String]) -> Option<String> {
-    let profile = Folder::new();
+    let profile = Folder::new().unwrap();
     let browser = Command::new("chromium")
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"])
         .arg("--allow-file-access-from-files")
@@ -203,9 +199,8 @@ fn pages_of_plans_can_be_looked_at() {
         }
         let planned = plan.build().unwrap();
         let path = artefacts().join(format!("{name}.html"));
-        let text = std::fs::read_to_string(&file).unwrap();
         let named = |words: &str| planned.link_name(words);
-        let words = Words { title: name, plan: &text, named: &named, recorded: &[] };
+        let words = Words { title: name, plan: &plan.text, named: &named, recorded: &[] };
         let (_, html) = written_as(&planned.config, &path, &words);
         for words in ["worst of all", "class=\"plot own\"", "The worst"] {
             assert!(html.contains(words), "{name}: no {words}");

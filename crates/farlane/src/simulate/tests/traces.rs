@@ -21,8 +21,8 @@ struct Traced {
 }
 
 fn traced(config: &Config) -> Traced {
-    let folder = Folder::new();
-    let files = Shared::new(TraceFiles::create(config, &folder.join("run.trace")).unwrap());
+    let folder = Folder::new().unwrap();
+    let files = Shared::new(TraceFiles::create(config, &folder.0.join("run.trace")).unwrap());
     let records = Shared::new(Records::default());
     let both: Vec<Box<dyn Observer>> = vec![Box::new(files.clone()), Box::new(records.clone())];
     let report = run(config, Box::new(All(both)));
@@ -129,8 +129,8 @@ fn hosts_and_devices_have_files_of_their_own() {
     let mut config = tcp(2);
     let other = config.hosts[0].clone();
     config.hosts.push(other);
-    let folder = Folder::new();
-    let files = TraceFiles::create(&config, &folder.join("run.trace")).unwrap();
+    let folder = Folder::new().unwrap();
+    let files = TraceFiles::create(&config, &folder.0.join("run.trace")).unwrap();
     let names = |host| {
         let paths = files.paths(host).into_iter();
         paths.map(|p| p.file_name().unwrap().to_str().unwrap().to_owned()).collect::<Vec<_>>()

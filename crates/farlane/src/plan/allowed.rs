@@ -1,0 +1,219 @@
+//! What a key may be, and what is said of one that is something else.
+
+use super::keys::{Key, ROOT, Table};
+use super::mistake::unknown;
+use super::units::{self, Parsed, Span, Unit};
+use super::value::{Kind, Origin, PlanError, Value};
+use wire::Duration;
+use wire::units::exact;
+
+/// What a key may be. Ranges have a least and a most value.
+#[derive(Clone, Copy, Debug)]
+pub enum Allowed {
+    /// A table.
+    Table(Table),
+    /// Tables, whose names the plan chooses.
+    Named(Table),
+    /// One of these.
+    Word(&'static [&'static str]),
+    /// A whole number.
+    Number(u64, u64),
+    /// The same, or `"none"`.
+    NumberOrNone(u64, u64),
+    /// A power of two in bytes, which need no unit here, as everywhere in PCIe.
+    Power(u64, u64),
+    /// A time.
+    Time(Span),
+    /// Bytes.
+    Bytes(u64, u64),
+    /// Bytes a second.
+    Rate(u64, u64),
+    /// Bytes that hold a condition, in these words.
+    Size(fn(u64) -> bool, &'static str),
+    /// What can be read as a [`Unit`].
+    Form(fn(&str) -> Parsed<()>),
+    /// An array of these.
+    List(&'static Allowed),
+    /// A name.
+    Text,
+    /// A file.
+    File,
+    /// A file, or an array of files.
+    Files,
+}
+
+/// The names of a table's keys.
+pub fn names(table: Table) -> Vec<&'static str> {
+    table.concat().iter().map(|key| key.name).collect()
+}
+
+/// Whether `value` is a plan, whatever it comes to.
+///
+/// # Errors
+/// The first key, in the order of the file, that cannot be what it is.
+pub fn check(value: &Value) -> Result<(), PlanError> {
+    Allowed::Table(ROOT).check("", "", value)
+}
+
+/// The key of a table that is called `name`.
+fn known(table: Table, name: &str, key: &str) -> Result<Key, String> {
+    let found = table.iter().copied().flatten().find(|known| known.name == key);
+    let what = if name.is_empty() { "key".into() } else { format!("key of [{name}]") };
+    found.copied().ok_or_else(|| unknown(&what, key, &names(table)))
+}
+
+fn below(name: &str, key: &str) -> String {
+    if name.is_empty() { key.to_owned() } else { format!("{name}.{key}") }
+}
+
+pub fn bytes(size: u64) -> String {
+    exact(size, &[("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)])
+}
+
+pub fn rate(rate: u64) -> String {
+    exact(rate, &[("B/s", 1), ("kB/s", 1_000), ("MB/s", 1_000_000), ("GB/s", 1_000_000_000)])
+}
+
+/// A time as plans have it.
+pub fn time(time: Duration) -> String {
+    if time == Duration::ZERO { "0ns".to_owned() } else { time.exact() }
+}
+
+impl Allowed {
+    /// Checks the value of `key`, whose dotted path is `path`.
+    fn check(self, path: &str, key: &str, value: &Value) -> Result<(), PlanError> {
+        let fail = |what: String| Err(value.origin.fail(format!("{key}: {what}")));
+        let number = |least, most| match value.kind {
+            Kind::Integer(number)
+                if (least..=most).contains(&u64::try_from(number).unwrap_or(u64::MAX)) =>
+            {
+                Ok(())
+            }
+            _ => fail(format!("expected a whole number, {least} to {most}")),
+        };
+        match self {
+            Self::Table(table) => {
+                let entries = value.entries()?;
+                for entry in entries {
+                    known(table, path, &entry.key).map_err(|what| entry.origin.fail(what))?;
+                }
+                entries.iter().try_for_each(|entry| {
+                    let key = known(table, path, &entry.key).expect("as checked").allowed;
+                    key.check(&below(path, &entry.key), &entry.key, &entry.value)
+                })
+            }
+            Self::Named(table) => value.entries()?.iter().try_for_each(|entry| {
+                Self::Table(table).check(&below(path, &entry.key), &entry.key, &entry.value)
+            }),
+            Self::Word(words) => match &value.kind {
+                Kind::Text(text) if words.contains(&text.as_str()) => Ok(()),
+                Kind::Text(text) => Err(value.origin.fail(unknown(key, text, words))),
+                _ => fail(format!("expected one of {}", words.join(", "))),
+            },
+            Self::Number(least, most) => number(least, most),
+            Self::NumberOrNone(least, most) => match &value.kind {
+                Kind::Integer(_) => number(least, most),
+                Kind::Text(text) if text == "none" => Ok(()),
+                _ => fail(format!("\"none\", or {least} to {most}")),
+            },
+            Self::Power(least, most) => {
+                let size = match value.kind {
+                    Kind::Integer(size) => number(least, most).map(|()| size as u64),
+                    _ => understood(value, key, units::size),
+                }?;
+                match (least..=most).contains(&size) && size.is_power_of_two() {
+                    true => Ok(()),
+                    false => fail(format!("a power of two, {least} to {most} bytes")),
+                }
+            }
+            Self::Time(range) => within(value, key, range, Duration::parse, time),
+            Self::Bytes(least, most) => within(value, key, (least, most), units::size, bytes),
+            Self::Rate(least, most) => within(value, key, (least, most), units::byte_rate, rate),
+            Self::Size(fits, words) => match fits(understood(value, key, units::size)?) {
+                true => Ok(()),
+                false => fail(words.to_owned()),
+            },
+            Self::Form(parse) => understood(value, key, parse),
+            Self::List(item) => match &value.kind {
+                Kind::List(items) => items.iter().try_for_each(|one| item.check(path, key, one)),
+                _ => fail("expected an array of texts".to_owned()),
+            },
+            Self::Files if matches!(value.kind, Kind::List(_)) => {
+                Self::List(&Self::Form(String::check)).check(path, key, value)
+            }
+            Self::Text | Self::File | Self::Files => match &value.kind {
+                Kind::Text(text) if text == "-" && !matches!(self, Self::Text) => {
+                    fail("a plan names files; for standard output there are options".to_owned())
+                }
+                Kind::Text(_) => Ok(()),
+                _ => fail("expected a text".to_owned()),
+            },
+        }
+    }
+}
+
+/// A number with a unit, in a range that `words` can write.
+fn within<T: PartialOrd + Copy>(
+    value: &Value,
+    key: &str,
+    (least, most): (T, T),
+    parse: impl Fn(&str) -> Parsed<T>,
+    words: impl Fn(T) -> String,
+) -> Result<(), PlanError> {
+    let found = understood(value, key, parse)?;
+    if (least..=most).contains(&found) {
+        return Ok(());
+    }
+    let [least, most, found] = [least, most, found].map(words);
+    Err(value.origin.fail(format!("{key}: {least} to {most}; found {found}")))
+}
+
+fn understood<T>(
+    value: &Value,
+    key: &str,
+    parse: impl Fn(&str) -> Parsed<T>,
+) -> Result<T, PlanError> {
+    let (read, found) = match &value.kind {
+        Kind::Text(text) => (parse(text), format!("'{text}'")),
+        Kind::Integer(number) => (parse(&number.to_string()), format!("{number} without a unit")),
+        Kind::List(_) => (Err("a text"), "an array".into()),
+        Kind::Table(_) => (Err("a text"), "a table".into()),
+        Kind::Other(name) => (Err("a text"), format!("a {name}")),
+    };
+    let what = |wanted| format!("{key}: expected {wanted}; found {found}");
+    read.map_err(|wanted| value.origin.fail(what(wanted)))
+}
+
+/// Sets the key at a dotted path, as an option of the command line does.
+///
+/// # Errors
+/// As [`Plan::with`](super::Plan::with).
+pub fn set(plan: &mut Value, path: &str, text: &str, option: &str) -> Result<(), PlanError> {
+    let origin = Origin::Option(format!("{option} {path}={text}"));
+    let (mut value, mut allowed, mut name) = (plan, Allowed::Table(ROOT), String::new());
+    for key in path.split('.') {
+        allowed = settable(value, allowed, &name, key).map_err(|what| origin.fail(what))?;
+        name = below(&name, key);
+        value = value.member(key, &origin)?;
+    }
+    let kind = text.parse().map_or_else(|_| Kind::Text(text.to_owned()), Kind::Integer);
+    *value = Value { origin, kind };
+    Ok(())
+}
+
+/// What `key` may be of the table `name`, which holds `value`: options give
+/// tables new keys, and no new names.
+fn settable(value: &Value, allowed: Allowed, name: &str, key: &str) -> Result<Allowed, String> {
+    let table = match allowed {
+        Allowed::Table(table) => return known(table, name, key).map(|key| key.allowed),
+        Allowed::Named(table) => table,
+        _ => return Err(format!("there is no table above '{key}'")),
+    };
+    let entries = value.entries().unwrap_or_default();
+    let names: Vec<&str> = entries.iter().map(|entry| entry.key.as_str()).collect();
+    match names[..] {
+        [] => Err(format!("the plan has no [{name}.{key}], nor any other [{name}.NAME]")),
+        _ if names.contains(&key) => Ok(Allowed::Table(table)),
+        _ => Err(unknown(&format!("name in [{name}]"), key, &names)),
+    }
+}

@@ -1,0 +1,256 @@
+//! Hosts and drives, which host has which drive, and which drives go to
+//! another host.
+
+use super::attached;
+use super::keys::{Key, RAW, TUNNEL};
+use super::mistake::unknown;
+use super::section::{Defaults, Section};
+use super::value::PlanError;
+use sim::drive::DriveConfig;
+use sim::world::Move;
+use wire::{Duration, Instant};
+
+/// A drive, or several of a kind.
+#[derive(Clone)]
+pub struct DrivePlan<'a> {
+    pub name: String,
+    pub section: Section<'a>,
+    pub config: DriveConfig,
+    pub count: usize,
+}
+
+/// A host.
+#[derive(Clone)]
+pub struct HostPlan<'a> {
+    pub name: String,
+    pub section: Section<'a>,
+    pub transport: &'a str,
+    /// Which of the drives are its own.
+    pub drives: Vec<usize>,
+}
+
+impl HostPlan<'_> {
+    /// Whether its drive is below its root port.
+    pub fn is_direct(&self) -> bool {
+        self.transport == "direct"
+    }
+}
+
+/// `[moves.NAME]`: a drive that goes to another host.
+struct MovePlan<'a> {
+    drive: &'a str,
+    to: &'a str,
+    at: Instant,
+    section: Section<'a>,
+}
+
+impl MovePlan<'_> {
+    /// What the drive is called at the host that it goes to.
+    fn name(&self) -> String {
+        format!("{}@{}", self.drive, self.to)
+    }
+}
+
+/// Hosts and drives, and who has which.
+pub struct Owners<'a> {
+    pub hosts: Vec<HostPlan<'a>>,
+    pub drives: Vec<DrivePlan<'a>>,
+    moves: Vec<MovePlan<'a>>,
+}
+
+impl<'a> Owners<'a> {
+    /// Hosts and drives, copies made of those with a count.
+    pub fn new(root: &Section<'a>, defaults: &Defaults<'a>) -> Result<Self, PlanError> {
+        Ok(Self::read(root, defaults)?.multiplied())
+    }
+
+    /// Each copy of a host has copies of its drives.
+    fn multiplied(self) -> Self {
+        let (mut hosts, mut drives, moves) = (Vec::new(), self.drives, self.moves);
+        for host in self.hosts {
+            let count: usize = host.section.get("count").unwrap_or(1);
+            if count == 1 {
+                hosts.push(host);
+                continue;
+            }
+            for copy in 0..count {
+                let name = format!("{}.{copy}", host.name);
+                let first = drives.len();
+                for drive in &host.drives {
+                    let drive = drives[*drive].clone();
+                    drives.push(DrivePlan { name: format!("{name}.{}", drive.name), ..drive });
+                }
+                let own = (first..drives.len()).collect();
+                hosts.push(HostPlan { name, drives: own, ..host.clone() });
+            }
+        }
+        Self { hosts, drives, moves }
+    }
+
+    fn read(root: &Section<'a>, defaults: &Defaults<'a>) -> Result<Self, PlanError> {
+        let drive = |(name, section): (String, Section<'a>)| {
+            if !name.is_ascii() || name.is_empty() {
+                return Err(section.origin.fail("a drive's name has ASCII letters only"));
+            }
+            let (config, count) = attached::drive(&section)?;
+            Ok(DrivePlan { name, section, config, count })
+        };
+        let drives = root.named_or("drives", "drive", &defaults.drive).into_iter();
+        let mut drives = drives.map(drive).collect::<Result<Vec<_>, _>>()?;
+        let hosts = root.named_or("hosts", "host", &defaults.host);
+        let moves = moves(root)?;
+        let names: Vec<&str> = drives.iter().map(|drive| drive.name.as_str()).collect();
+        let of: Vec<&str> = hosts.iter().map(|(name, _)| name.as_str()).collect();
+        for MovePlan { drive, to, section, .. } in &moves {
+            if !names.contains(drive) {
+                return section.fail("drive", unknown("drive", drive, &names));
+            }
+            if !of.contains(to) {
+                return section.fail("to", unknown("host", to, &of));
+            }
+        }
+        let alone = hosts.len() == 1;
+        let mut free: Vec<bool> = vec![true; drives.len()];
+        let mut plans = Vec::new();
+        for (name, section) in hosts {
+            let come: Vec<_> = moves.iter().filter(|planned| planned.to == name).collect();
+            let none = !alone && section.find("drives").is_none() && !come.is_empty();
+            let mut own = match none {
+                true => Vec::new(),
+                false => drives_of(&section, &drives[..free.len()], alone, &mut free)?,
+            };
+            for planned in come {
+                let drive = drives.iter().find(|drive| drive.name == planned.drive);
+                let moved = drive.expect("one of them").clone();
+                own.push(drives.len());
+                drives.push(DrivePlan { name: planned.name(), ..moved });
+            }
+            let transport = section.text("transport").or(root.text("transport")).unwrap_or("tcp");
+            let copies: usize = own.iter().map(|drive| drives[*drive].count).sum();
+            let host = HostPlan { name, section, transport, drives: own };
+            let most = if host.is_direct() { 1 } else { 32 };
+            if !(1..=most).contains(&copies) {
+                let what = format!(
+                    "host '{}' has {copies} drives: with transport {transport} it has 1 to {most}",
+                    host.name
+                );
+                return host.section.fail("drives", what);
+            }
+            plans.push(host);
+        }
+        if let Some(left) = free.iter().position(|free| *free) {
+            let drive = &drives[left];
+            return Err(drive.section.origin.fail(format!("no host has drive '{}'", drive.name)));
+        }
+        Ok(Self { hosts: plans, drives, moves })
+    }
+
+    /// The transports of the hosts.
+    pub fn transports(&self) -> Vec<&'a str> {
+        self.hosts.iter().map(|host| host.transport).collect()
+    }
+
+    /// Every key that is there means something with the transports.
+    ///
+    /// # Errors
+    /// The first that does not.
+    pub fn check(&self, root: &Section, defaults: &Defaults) -> Result<(), PlanError> {
+        let all = self.transports();
+        root.used(&all, |_| true)?;
+        // A link that nobody uses may stay where only the transport changes.
+        let tunnelled = all.iter().any(|transport| TUNNEL.contains(transport));
+        defaults.link.used(&all, |Key { with, .. }| tunnelled || *with == RAW)?;
+        for host in &self.hosts {
+            host.section.used(&[host.transport], |_| true)?;
+            for drive in &host.drives {
+                self.drives[*drive].section.used(&[host.transport], |_| true)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A name for each drive behind a tunnel, copies counted.
+    pub fn drive_names(&self) -> Vec<String> {
+        let tunnelled = self.hosts.iter().filter(|host| !host.is_direct());
+        tunnelled.flat_map(|host| &host.drives).flat_map(|drive| self.names(*drive)).collect()
+    }
+
+    /// The names of a drive's copies.
+    pub fn names(&self, drive: usize) -> Vec<String> {
+        copies(&self.drives[drive].name, self.drives[drive].count)
+    }
+
+    /// The ports between which drives go.
+    pub fn moves(&self) -> Result<Vec<Move>, PlanError> {
+        let place = |planned: &MovePlan| {
+            let (from, to) = (self.port(planned.drive), self.port(&planned.name()));
+            let (Some(from), Some(to)) = (from, to) else {
+                let what = format!(
+                    "'{}' is no single drive of a single host, with transport tcp, tsn or raw",
+                    planned.drive
+                );
+                return Err(planned.section.origin.fail(what));
+            };
+            Ok(Move { at: planned.at, from, to })
+        };
+        self.moves.iter().map(place).collect()
+    }
+
+    /// The host and the port of a drive that has no copies.
+    fn port(&self, name: &str) -> Option<[usize; 2]> {
+        self.hosts.iter().enumerate().find_map(|(number, host)| {
+            let at = host.drives.iter().position(|at| self.drives[*at].name == name)?;
+            let before = host.drives[..at].iter();
+            let ports: usize = before.map(|at| self.drives[*at].count).sum();
+            (self.drives[host.drives[at]].count == 1).then_some([number, ports])
+        })
+    }
+}
+
+/// The names of `count` copies; one alone needs no number.
+pub fn copies(name: &str, count: usize) -> Vec<String> {
+    match count {
+        1 => vec![name.to_owned()],
+        _ => (0..count).map(|copy| format!("{name}.{copy}")).collect(),
+    }
+}
+
+fn moves<'a>(root: &Section<'a>) -> Result<Vec<MovePlan<'a>>, PlanError> {
+    let read = |(_, section): (String, Section<'a>)| {
+        let drive = section.needed("drive", ": a drive")?;
+        let to = section.needed("to", ": a host")?;
+        section.needed("at", ", such as \"5ms\"")?;
+        let at = Instant::ZERO + section.get("at").unwrap_or(Duration::ZERO);
+        Ok(MovePlan { drive, to, at, section })
+    };
+    root.named("moves").into_iter().map(read).collect()
+}
+
+/// The drives that a host names; all, if it is the only one.
+fn drives_of(
+    section: &Section,
+    drives: &[DrivePlan],
+    alone: bool,
+    free: &mut [bool],
+) -> Result<Vec<usize>, PlanError> {
+    let names: Vec<&str> = drives.iter().map(|drive| drive.name.as_str()).collect();
+    if section.find("drives").is_none() {
+        if alone {
+            free.fill(false);
+            return Ok((0..drives.len()).collect());
+        }
+        let what = format!("[{}] needs drives, some of: {}", section.name, names.join(", "));
+        return Err(section.origin.fail(what));
+    }
+    let wanted = section.list::<String>("drives").into_iter();
+    let take = |(name, origin): (String, super::Origin)| {
+        let Some(at) = names.iter().position(|known| *known == name) else {
+            return Err(origin.fail(unknown("drive", &name, &names)));
+        };
+        if !std::mem::replace(&mut free[at], false) {
+            return Err(origin.fail(format!("drive '{name}' belongs to a host already")));
+        }
+        Ok(at)
+    };
+    wanted.map(take).collect()
+}
