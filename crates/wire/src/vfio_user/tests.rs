@@ -1,17 +1,10 @@
 //! Golden bytes and properties of the codec.
 
 use super::*;
+use crate::hex;
 use bytes::Bytes;
 use proptest::prelude::*;
 use std::num::NonZeroU32;
-
-fn hex(text: &str) -> Vec<u8> {
-    let digits: String = text.split_whitespace().collect();
-    (0..digits.len())
-        .step_by(2)
-        .map(|i| u8::from_str_radix(&digits[i..i + 2], 16).unwrap())
-        .collect()
-}
 
 fn encoded(encode: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut out = Vec::new();
@@ -39,7 +32,7 @@ fn headers() {
 
 #[test]
 fn command_numbers() {
-    for command in Command::ALL {
+    for &command in Command::ALL {
         assert_eq!(Command::from_number(command.number()), Some(command));
     }
     assert_eq!(Command::from_number(0), None);
