@@ -173,7 +173,7 @@ pub fn run(args: &Args) -> Outcome {
     if args.json {
         print::json(&document);
     } else {
-        print::table(&results, &document);
+        print::table(&document);
     }
     if let Some(target) = &args.html {
         target.write(&html::page(&results, &document))?;

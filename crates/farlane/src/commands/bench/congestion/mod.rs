@@ -32,7 +32,7 @@ struct Document {
 }
 
 /// One simulation.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Run {
     scenario: &'static str,
     what: String,
