@@ -100,7 +100,7 @@ fn config_read(end: &mut LinkEnd, number: u32) {
 
 fn measure(end: &mut LinkEnd, count: u32, ask: fn(&mut LinkEnd, u32)) -> Result<Summary, Failure> {
     let warm_up = count / 10 + 1;
-    let mut times = Latency::new();
+    let mut times = Latency::default();
     for number in 0..warm_up + count {
         let start = end.clock.now();
         ask(end, number);
@@ -109,5 +109,5 @@ fn measure(end: &mut LinkEnd, count: u32, ask: fn(&mut LinkEnd, u32)) -> Result<
             times.record(answered - start);
         }
     }
-    Ok(times.summary())
+    Ok(Summary::from(&times))
 }

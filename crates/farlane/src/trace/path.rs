@@ -5,10 +5,11 @@
 //! of a path follow each other without gaps, so that they add up to the
 //! command's total.
 
-use super::drive::MediaAccess;
 use super::journey::{Point, Station};
 use super::run::Run;
+use super::told::MediaAccess;
 use crate::analyse::{Command, Direction, Step, StepKind, Transfer};
+use crate::span::micros;
 use serde::Serialize;
 use std::fmt;
 
@@ -236,20 +237,26 @@ impl Way {
 
 /// Nanoseconds of a path by lane, lanes without time left out.
 pub fn by_lane(path: &[Leg]) -> Vec<(Lane, u64)> {
-    let sum = |lane| {
-        let legs = path.iter().filter(|leg: &&Leg| leg.lane == lane);
-        legs.map(|leg| leg.to_ns.abs_diff(leg.from_ns)).sum::<u64>()
-    };
-    Lane::ALL.into_iter().map(|lane| (lane, sum(lane))).filter(|(_, ns)| *ns > 0).collect()
+    sums(path, &Lane::ALL, |leg| Some(leg.lane))
 }
 
 /// Nanoseconds of a path in the drive by part; nothing if it did not tell.
 pub fn by_part(path: &[Leg]) -> Vec<(Part, u64)> {
-    let sum = |part| {
-        let legs = path.iter().filter(|leg: &&Leg| leg.part == Some(part));
-        legs.map(|leg| leg.to_ns.abs_diff(leg.from_ns)).sum::<u64>()
+    sums(path, &Part::ALL, |leg| leg.part)
+}
+
+fn sums<K: Copy + PartialEq>(path: &[Leg], all: &[K], of: fn(&Leg) -> Option<K>) -> Vec<(K, u64)> {
+    let sum = |key| {
+        let legs = path.iter().filter(|leg| of(leg) == Some(key));
+        legs.map(|leg| leg.to_ns.abs_diff(leg.from_ns)).sum()
     };
-    Part::ALL.into_iter().map(|part| (part, sum(part))).filter(|(_, ns)| *ns > 0).collect()
+    all.iter().map(|key| (*key, sum(*key))).filter(|(_, ns)| *ns > 0).collect()
+}
+
+/// Times in microseconds, each behind what it was spent on.
+pub fn listed<K: fmt::Display>(times: &[(K, u64)], between: &str) -> String {
+    let each = times.iter().map(|(what, ns)| format!("{what} {}", micros(*ns)));
+    each.collect::<Vec<_>>().join(between)
 }
 
 #[cfg(test)]

@@ -189,7 +189,7 @@ fn series(args: &Args, sizes: &[u16]) -> Vec<Series> {
                 if !args.wants(path, &case) {
                     continue;
                 }
-                let latency = Latency::new();
+                let latency = Latency::default();
                 all.push(Series { path, mps: *mps, case, rounds: Vec::new(), latency });
             }
         }

@@ -75,7 +75,7 @@ fn one_turn(
     let mut p50 = [0; 3];
     for turn in 0..3 {
         let at = (first + turn) % 3;
-        p50[at] = machines[at].0.round(case, SPAN, &mut Latency::new())?.p50_ns;
+        p50[at] = machines[at].0.round(case, SPAN, &mut Latency::default())?.p50_ns;
     }
     Ok(Turn { without: p50[0], with: p50[1], control: p50[2] })
 }

@@ -174,7 +174,7 @@ impl<A: Attached> Station<A> {
         // Memory that was never written is neither read nor written as the
         // rest is.
         let drive = size / u64::from(FILL.bs);
-        station.load(FILL, Until::Commands(drive), &mut Latency::new())?;
+        station.load(FILL, Until::Commands(drive), &mut Latency::default())?;
         Ok(station)
     }
 
@@ -188,9 +188,9 @@ impl<A: Attached> Station<A> {
         span: Duration,
         latency: &mut Latency,
     ) -> Result<Round, Failure> {
-        let mut scratch = Latency::new();
+        let mut scratch = Latency::default();
         self.load(case, Until::After(Duration::from_ns(span.as_ns() / 10)), &mut scratch)?;
-        let mut own = Latency::new();
+        let mut own = Latency::default();
         let cpu = CpuTime::now();
         let (commands, elapsed) = self.load(case, Until::After(span), &mut own)?;
         let (host, device) = CpuTime::now().since(cpu);

@@ -137,7 +137,7 @@ pub fn run(args: &Args) -> Outcome {
     measure::config_reads(&mut rig, 1)?;
     args.trace.close(&tracer)?;
     let findings =
-        Findings { floor: floor.summary(), direct, tunnelled, read, write, verified, rig };
+        Findings { floor: Summary::from(&floor), direct, tunnelled, read, write, verified, rig };
     if args.json {
         print::json(&findings);
     } else {

@@ -82,7 +82,7 @@ impl Arm {
             mps,
             case: *case,
             rounds: Vec::new(),
-            latency: Latency::new(),
+            latency: Latency::default(),
         });
         let (series, carried) = (series.collect(), vec![(0, 0); cases.len()]);
         Ok(Self { link, transport, policy, place, series, carried, station, _node: node })
@@ -116,7 +116,7 @@ impl Arm {
     /// If a command fails.
     pub fn p50(&mut self, index: usize, span: Duration) -> Result<u64, Failure> {
         let case = self.series[index].case;
-        let round = self.station.round(case, span, &mut Latency::new())?;
+        let round = self.station.round(case, span, &mut Latency::default())?;
         self.station.settle()?;
         Ok(round.p50_ns)
     }
