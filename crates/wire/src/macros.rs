@@ -1,6 +1,34 @@
 //! Structures and enums that say where they stand in bytes, each field and
 //! variant once: their codecs follow.
 
+/// An enum whose variants have names, with `ALL`, `name` and `Display`.
+#[macro_export]
+macro_rules! named {
+    ($(#[$meta:meta])* pub enum $name:ident {
+        $($(#[$doc:meta])* $variant:ident $(= $number:literal)? $text:literal,)*
+    }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $name { $($(#[$doc])* $variant $(= $number)?,)* }
+
+        impl $name {
+            /// All of them, in order.
+            pub const ALL: [Self; [$($text),*].len()] = [$(Self::$variant),*];
+
+            /// Its name.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $text,)* }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.name())
+            }
+        }
+    };
+}
+
 /// An enum of the numbers that stand for its variants, with `ALL` and
 /// `from_number`. With a text behind each number also `name` and `Display`.
 /// With a last variant after `else`, which keeps all other numbers, it has
@@ -16,7 +44,7 @@ macro_rules! numbers {
 
         impl $name {
             /// All of them, in the order of their numbers.
-            pub const ALL: &[Self] = &[$(Self::$variant,)*];
+            pub const ALL: [Self; [$($number),*].len()] = [$(Self::$variant),*];
 
             /// That of this number; `None` if it has no meaning.
             pub const fn from_number(number: $int) -> Option<Self> {
@@ -36,20 +64,19 @@ macro_rules! numbers {
     ($(#[$meta:meta])* pub enum $name:ident: $int:ty {
         $($(#[$doc:meta])* $variant:ident = $number:literal $text:literal,)*
     }) => {
-        numbers! {
-            $(#[$meta])* pub enum $name: $int { $($(#[$doc])* $variant = $number,)* }
+        $crate::named! {
+            $(#[$meta])*
+            #[repr($int)]
+            pub enum $name { $($(#[$doc])* $variant = $number $text,)* }
         }
 
         impl $name {
-            /// Its name.
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$variant => $text,)* }
-            }
-        }
-
-        impl std::fmt::Display for $name {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.pad(self.name())
+            /// That of this number; `None` if it has no meaning.
+            pub const fn from_number(number: $int) -> Option<Self> {
+                match number {
+                    $($number => Some(Self::$variant),)*
+                    _ => None,
+                }
             }
         }
     };

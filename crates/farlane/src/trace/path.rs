@@ -13,51 +13,29 @@ use crate::span::micros;
 use serde::Serialize;
 use std::fmt;
 
-/// Where time passes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Lane {
-    /// Above the root port: software, memory.
-    Host,
-    /// Between root port and network, on the host node.
-    Upstream,
-    /// Between two nodes.
-    Network,
-    /// In a switch node.
-    Switch,
-    /// Between network and drive, on the device node.
-    Downstream,
-    /// In the drive.
-    Drive,
-    /// Where no trace was written.
-    NotObserved,
+wire::named! {
+    /// Where time passes.
+    #[derive(Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Lane {
+        /// Above the root port: software, memory.
+        Host "host",
+        /// Between root port and network, on the host node.
+        Upstream "upstream",
+        /// Between two nodes.
+        Network "network",
+        /// In a switch node.
+        Switch "switch",
+        /// Between network and drive, on the device node.
+        Downstream "downstream",
+        /// In the drive.
+        Drive "drive",
+        /// Where no trace was written.
+        NotObserved "not observed",
+    }
 }
 
 impl Lane {
-    /// All of them.
-    pub const ALL: [Self; 7] = [
-        Self::Host,
-        Self::Upstream,
-        Self::Network,
-        Self::Switch,
-        Self::Downstream,
-        Self::Drive,
-        Self::NotObserved,
-    ];
-
-    /// Its name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Host => "host",
-            Self::Upstream => "upstream",
-            Self::Network => "network",
-            Self::Switch => "switch",
-            Self::Downstream => "downstream",
-            Self::Drive => "drive",
-            Self::NotObserved => "not observed",
-        }
-    }
-
     /// What is between two points that follow each other.
     pub(super) const fn between(near: Station, far: Station) -> Self {
         use Station::{
@@ -74,32 +52,15 @@ impl Lane {
     }
 }
 
-impl fmt::Display for Lane {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-/// What the time in the drive is spent on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Part {
-    /// The controller.
-    Controller,
-    /// The media.
-    Media,
-}
-
-impl Part {
-    const ALL: [Self; 2] = [Self::Controller, Self::Media];
-}
-
-impl fmt::Display for Part {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Controller => "controller",
-            Self::Media => "media",
-        })
+wire::named! {
+    /// What the time in the drive is spent on.
+    #[derive(Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Part {
+        /// The controller.
+        Controller "controller",
+        /// The media.
+        Media "media",
     }
 }
 

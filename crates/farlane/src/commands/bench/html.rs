@@ -1,6 +1,5 @@
 //! The results as one self-contained page: table, distributions, data.
 
-use super::case::Path;
 use super::print::{Document, Run, us};
 use super::{Results, Series};
 use crate::analyse::latency::Latency;
@@ -41,8 +40,7 @@ pub fn page(results: &Results, document: &Document) -> String {
 }
 
 fn name(series: &Series) -> String {
-    let path = if series.path == Path::Direct { "direct" } else { "tunnelled" };
-    format!("{path}, MPS {}", series.mps)
+    format!("{}, MPS {}", series.path, series.mps)
 }
 
 const COLUMNS: [Column<Run>; 13] = [

@@ -1,6 +1,5 @@
 //! Results for people and for machines.
 
-use super::case::Path;
 use super::recording::{Cost, Turn};
 use super::run::Round;
 use super::{Floor, Results, Series};
@@ -103,13 +102,6 @@ pub fn median(values: &[u64]) -> u64 {
     spread(values.iter().map(|value| *value as f64)).0 as u64
 }
 
-fn path_name(path: Path) -> &'static str {
-    match path {
-        Path::Direct => "direct",
-        Path::Tunnelled => "tunnelled",
-    }
-}
-
 fn round2(value: f64) -> f64 {
     (value * 100.0).round() / 100.0
 }
@@ -179,7 +171,7 @@ pub fn run(series: &Series, floor: &FloorEntry) -> Run {
     let (host, ..) = of(|round| round.host_cpu_ns);
     let (device, ..) = of(|round| round.device_cpu_ns);
     Run {
-        path: path_name(series.path),
+        path: series.path.name(),
         mps: series.mps,
         rw: series.case.rw,
         bs: series.case.bs,
