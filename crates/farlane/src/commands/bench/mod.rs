@@ -125,9 +125,6 @@ pub(crate) struct Results {
 }
 
 /// Runs the command.
-///
-/// # Errors
-/// One line for the user.
 pub fn run(args: &Args) -> Outcome {
     match &args.other {
         Some(Other::Sim(args)) => return sim::run(args),

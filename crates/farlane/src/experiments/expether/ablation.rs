@@ -53,9 +53,6 @@ fn behind(report: &Report, write: bool) -> f64 {
 }
 
 /// Runs the policies.
-///
-/// # Errors
-/// If a simulation fails.
 pub fn simulate() -> Result<Vec<Ablation>, Failed> {
     let mut runs = Runs::default();
     for (name, policy, way) in CASES {

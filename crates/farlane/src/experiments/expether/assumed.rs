@@ -63,9 +63,6 @@ pub struct Assumed {
 }
 
 /// Runs each case.
-///
-/// # Errors
-/// If a simulation fails.
 pub fn simulate() -> Result<Vec<Assumed>, Failed> {
     let mut runs = Runs::default();
     for (name, change) in CASES {

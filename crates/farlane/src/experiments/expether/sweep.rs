@@ -72,9 +72,6 @@ impl Sweep {
     }
 
     /// Runs every place with and without aggregation.
-    ///
-    /// # Errors
-    /// If a simulation fails.
     pub fn simulate(self) -> Result<Vec<Point>, Failed> {
         let mut runs = Runs::default();
         let mut cases = Vec::new();

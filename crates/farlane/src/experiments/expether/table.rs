@@ -27,9 +27,6 @@ pub struct Latencies {
 
 impl Latencies {
     /// Runs evaluation 3.
-    ///
-    /// # Errors
-    /// If a simulation fails.
     pub fn simulate() -> Result<Self, Failed> {
         let mut runs = Runs::default();
         // The long ones first.

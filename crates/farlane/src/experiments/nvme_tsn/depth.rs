@@ -59,9 +59,6 @@ fn per_io(report: &Report) -> u64 {
 }
 
 /// Sweeps the depth.
-///
-/// # Errors
-/// If a simulation fails.
 pub fn simulate() -> Result<Vec<Depth>, Failed> {
     let mut runs = Runs::default();
     let mut cases = Vec::new();

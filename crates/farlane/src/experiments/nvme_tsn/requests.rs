@@ -85,9 +85,6 @@ fn tuned(workload: Workload, mps: usize, mrrs: usize, in_flight: usize) -> Confi
 }
 
 /// Sweeps them.
-///
-/// # Errors
-/// If a simulation fails.
 pub fn simulate() -> Result<Requests, Failed> {
     let mut runs = Runs::default();
     let mut cases = Vec::new();

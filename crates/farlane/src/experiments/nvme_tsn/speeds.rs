@@ -30,9 +30,6 @@ pub struct Speed {
 }
 
 /// Runs the three experiments at every rate.
-///
-/// # Errors
-/// If a simulation fails.
 pub fn simulate() -> Result<Vec<Speed>, Failed> {
     let mut runs = Runs::default();
     let mut cases = vec![(Topology::Direct, Rate::G1)];

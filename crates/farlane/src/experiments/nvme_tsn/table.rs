@@ -34,9 +34,6 @@ fn note(experiment: Experiment, topology: Topology) -> (bool, &'static str) {
 }
 
 /// Runs the nine experiments.
-///
-/// # Errors
-/// If a simulation fails.
 pub fn tables(published: &Published) -> Result<Tables, Failed> {
     let mut runs = Runs::default();
     for experiment in Experiment::ALL {

@@ -79,9 +79,6 @@ pub struct Ablation {
 }
 
 /// Runs the command.
-///
-/// # Errors
-/// One line for the user.
 pub fn run(args: &Args, waiting: Waiting) -> Outcome {
     let mps = match args.mps[..] {
         [] => MPS,
