@@ -25,7 +25,7 @@ pub fn measure(clock: Clock, waiting: Waiting, n: usize) -> Result<Latency, Fail
     poller.add(&connection, false)?;
     let mut end = End { clock, poller, connection };
     let warm_up = n / 10;
-    let mut times = Latency::new();
+    let mut times = Latency::default();
     for round in 0..warm_up + n {
         let start = clock.now();
         end.connection.send(vec![0; BYTES].into())?;

@@ -2,15 +2,17 @@
 //! each in a thread of this process, on loopback.
 
 use crate::commands::Failure;
-use crate::links::{PATIENCE, wait_for_links};
+use crate::links::{LinksUp, PATIENCE, wait_for_links};
 use crate::namespace::Namespace;
 use crate::node::{drive, instance};
+use crate::rig::{self, Rig};
 use crate::signals::{Stop, StopHandle};
 use crate::trace_to::TraceArgs;
 use live::attached::{Attached, Switch};
 use live::links::Links;
 use live::net::{Address, Incoming, RawSettings};
-use live::{Clock, DeviceNode, Poller, Waiting};
+use live::trace::Tracer;
+use live::{Clock, DeviceNode, NvmeDrive, Poller, Waiting};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
@@ -23,6 +25,10 @@ use wire::trace::NodeRole;
 /// Both ends of a link inside this process.
 #[derive(Clone, Copy, Debug)]
 pub struct Ends {
+    /// The process's clock.
+    pub clock: Clock,
+    /// How nodes wait.
+    pub waiting: Waiting,
     /// Largest TLP payload in bytes.
     pub max_payload: u16,
     /// When TLPs leave.
@@ -33,7 +39,7 @@ impl Ends {
     /// A link inside this process cannot be lost, but one end may have to wait
     /// long for its turn while something else is measured.
     fn settings(self, role: Role) -> Settings {
-        let Self { max_payload, aggregation } = self;
+        let Self { max_payload, aggregation, .. } = self;
         let loss_limit = Duration::from_ms(600_000);
         // Nor does it have to show that it is there.
         let keepalive = Duration::from_ms(60_000);
@@ -59,15 +65,8 @@ impl Node {
     ///
     /// # Errors
     /// If it does not start.
-    pub fn device(
-        clock: Clock,
-        waiting: Waiting,
-        ends: Ends,
-        number: usize,
-        size: u64,
-        trace: TraceArgs,
-    ) -> Result<Self, Failure> {
-        Self::device_at(&loopback(), clock, waiting, ends, number, size, trace)
+    pub fn device(ends: Ends, number: usize, size: u64, trace: TraceArgs) -> Result<Self, Failure> {
+        Self::device_at(&loopback(), ends, number, size, trace)
     }
 
     /// The same on an address of the network namespace of the caller.
@@ -76,53 +75,34 @@ impl Node {
     /// If it does not start.
     pub fn device_at(
         at: &Address,
-        clock: Clock,
-        waiting: Waiting,
         ends: Ends,
         number: usize,
         size: u64,
         trace: TraceArgs,
     ) -> Result<Self, Failure> {
-        Self::start(
-            at,
-            clock,
-            waiting,
-            ends,
-            move || {
-                let serial = format!("FARLANE-DEMO-{number}");
-                let mps = usize::from(ends.max_payload);
-                let made = drive(&[Namespace::ram(size)], Some(&serial), "", mps);
-                let tracer = trace.open(NodeRole::Device, instance(), clock);
-                Ok(made.map_err(|error| error.0)?.traced(tracer.map_err(|error| error.0)?))
-            },
-            |_, _| Ok(()),
-        )
+        let make = move || {
+            let serial = format!("FARLANE-DEMO-{number}");
+            let made = drive(&[Namespace::ram(size)], Some(&serial), "", ends.max_payload.into());
+            let tracer = trace.open(NodeRole::Device, instance(), ends.clock);
+            Ok(made.map_err(|error| error.0)?.traced(tracer.map_err(|error| error.0)?))
+        };
+        Self::start(at, ends, make, |_, _| Ok(()))
     }
 
     /// A switch node before `devices`.
     ///
     /// # Errors
     /// If it does not start.
-    pub fn switch(
-        clock: Clock,
-        waiting: Waiting,
-        ends: Ends,
-        devices: Vec<Address>,
-        trace: TraceArgs,
-    ) -> Result<Self, Failure> {
+    pub fn switch(ends: Ends, devices: Vec<Address>, trace: TraceArgs) -> Result<Self, Failure> {
         let make = move || {
-            let tracer = trace.open(NodeRole::Switch, instance(), clock);
+            let tracer = trace.open(NodeRole::Switch, instance(), ends.clock);
             Ok(host_switch(ends, &devices).traced(tracer.map_err(|error| error.0)?))
         };
-        Self::start(&loopback(), clock, waiting, ends, make, |node, stop| {
-            wait_for_links(node, PATIENCE, stop)
-        })
+        Self::start(&loopback(), ends, make, |node, stop| wait_for_links(node, PATIENCE, stop))
     }
 
     fn start<A: Attached>(
         at: &Address,
-        clock: Clock,
-        waiting: Waiting,
         ends: Ends,
         make: impl FnOnce() -> Result<A, String> + Send + 'static,
         ready: impl FnOnce(&mut DeviceNode<A>, &Stop) -> Result<(), Failure> + Send + 'static,
@@ -132,7 +112,7 @@ impl Node {
         let (announce, announced) = channel();
         let at = at.clone();
         let thread = std::thread::spawn(move || {
-            let result = serve(&at, clock, waiting, ends, &stop, make, ready, |address| {
+            let result = serve(&at, ends, &stop, make, ready, |address| {
                 let _ = announce.send(address);
             });
             result.map_err(|error| error.to_string())
@@ -161,11 +141,8 @@ impl Drop for Node {
     }
 }
 
-#[allow(clippy::too_many_arguments)] // One caller, right above.
 fn serve<A: Attached>(
     at: &Address,
-    clock: Clock,
-    waiting: Waiting,
     ends: Ends,
     stop: &Stop,
     make: impl FnOnce() -> Result<A, String>,
@@ -176,7 +153,8 @@ fn serve<A: Attached>(
     let tracer = attached.tracer();
     let listener = Incoming::bind(at, ends.raw())?;
     let settings = ends.settings(Role::Device);
-    let mut node = DeviceNode::new(clock, Poller::new(waiting)?, listener, settings, attached)?;
+    let poller = Poller::new(ends.waiting)?;
+    let mut node = DeviceNode::new(ends.clock, poller, listener, settings, attached)?;
     ready(&mut node, stop)?;
     announce(node.address()?);
     node.run(stop.fd(), || stop.wanted(), |_| {})?;
@@ -190,7 +168,7 @@ fn loopback() -> Address {
 }
 
 /// The switch of a host node, with a link to each of `devices`.
-pub fn host_switch(ends: Ends, devices: &[Address]) -> Switch {
+fn host_switch(ends: Ends, devices: &[Address]) -> Switch {
     let upstream = switch::upstream::Settings {
         ports: devices.len() as u8,
         max_payload: usize::from(ends.max_payload),
@@ -198,4 +176,35 @@ pub fn host_switch(ends: Ends, devices: &[Address]) -> Switch {
         tunnel: ends.settings(Role::Host),
     };
     Switch::new(upstream, Links::new(devices).over(ends.raw()))
+}
+
+/// A host node with a link to each of `devices`, all up, recording what it
+/// sees.
+///
+/// # Errors
+/// If one does not come up.
+pub fn host(
+    ends: Ends,
+    settings: &rig::Settings,
+    devices: &[Address],
+    tracer: Tracer,
+) -> Result<Rig<Switch>, Failure> {
+    let mut links = LinksUp::new(ends.clock.now(), PATIENCE);
+    let switch = host_switch(ends, devices).traced(tracer);
+    let ready = |switch: &mut Switch| links.look(ends.clock.now(), switch);
+    Rig::start(ends.clock, Poller::new(ends.waiting)?, settings, switch, ready)
+}
+
+/// A host with a drive of `size` bytes of RAM right below its root port.
+///
+/// # Errors
+/// If it does not come up.
+pub fn direct(
+    ends: Ends,
+    settings: &rig::Settings,
+    serial: &str,
+    size: u64,
+) -> Result<Rig<NvmeDrive>, Failure> {
+    let drive = drive(&[Namespace::ram(size)], Some(serial), "", ends.max_payload.into())?;
+    Rig::start(ends.clock, Poller::new(ends.waiting)?, settings, drive, |_| Ok(true))
 }

@@ -56,9 +56,6 @@ pub struct Settings {
 impl<A: Attached> Rig<A> {
     /// Powers a machine on, waits until `ready` says that everything is
     /// plugged in, enumerates it and brings up every drive.
-    ///
-    /// # Errors
-    /// One line for the user.
     pub fn start(
         clock: Clock,
         poller: Poller,

@@ -1,4 +1,4 @@
-//! Times as options take them.
+//! Times as options take them, and as they are printed.
 
 use wire::Duration;
 
@@ -29,6 +29,11 @@ pub fn seconds(text: &str) -> Result<Duration, String> {
 /// As [`time`].
 pub fn microseconds(text: &str) -> Result<Duration, String> {
     time(&with_unit(text, "us"))
+}
+
+/// Nanoseconds as microseconds with three decimals.
+pub fn micros(ns: u64) -> String {
+    format!("{}.{:03}", ns / 1000, ns % 1000)
 }
 
 /// The text, with `unit` behind it if it is a number alone.

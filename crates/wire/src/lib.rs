@@ -5,6 +5,9 @@
 //! Everything here is a view over bytes or a validated value. Nothing here
 //! behaves, waits, allocates a queue or knows what time it is.
 
+#[macro_use]
+mod macros;
+
 pub mod frame;
 pub mod id;
 pub mod nvme;
@@ -18,3 +21,11 @@ pub mod vfio_user;
 
 pub use id::{Bdf, Tag};
 pub use time::{Duration, Instant};
+
+/// Bytes from hexadecimal digits, white space between them left out.
+#[cfg(test)]
+fn hex(text: &str) -> Vec<u8> {
+    let digits: String = text.split_whitespace().collect();
+    let pair = |at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap();
+    (0..digits.len()).step_by(2).map(pair).collect()
+}

@@ -106,7 +106,7 @@ impl Command {
 
 /// The name of an opcode on queue `queue`.
 pub fn command_name(queue: u16, opcode: u8) -> Cow<'static, str> {
-    let name = if queue == 0 { admin_name(opcode) } else { io_name(opcode) };
+    let name = if queue == 0 { opcode::admin::name(opcode) } else { opcode::nvm::name(opcode) };
     match name {
         Some(name) => Cow::Borrowed(name),
         None => Cow::Owned(format!("opcode {opcode:#04x}")),
@@ -115,53 +115,6 @@ pub fn command_name(queue: u16, opcode: u8) -> Cow<'static, str> {
 
 /// The names of all commands that have one.
 pub fn command_names() -> impl Iterator<Item = &'static str> {
-    let both = |opcode| [io_name(opcode), admin_name(opcode)];
+    let both = |opcode| [opcode::nvm::name(opcode), opcode::admin::name(opcode)];
     (0..=u8::MAX).flat_map(both).flatten()
-}
-
-/// NVM Express 1.4, figure 139.
-const fn admin_name(opcode: u8) -> Option<&'static str> {
-    Some(match opcode {
-        opcode::admin::DELETE_SQ => "Delete I/O Submission Queue",
-        opcode::admin::CREATE_SQ => "Create I/O Submission Queue",
-        opcode::admin::GET_LOG_PAGE => "Get Log Page",
-        opcode::admin::DELETE_CQ => "Delete I/O Completion Queue",
-        opcode::admin::CREATE_CQ => "Create I/O Completion Queue",
-        opcode::admin::IDENTIFY => "Identify",
-        opcode::admin::ABORT => "Abort",
-        opcode::admin::SET_FEATURES => "Set Features",
-        opcode::admin::GET_FEATURES => "Get Features",
-        opcode::admin::ASYNC_EVENT_REQUEST => "Asynchronous Event Request",
-        0x0d => "Namespace Management",
-        0x10 => "Firmware Commit",
-        0x11 => "Firmware Image Download",
-        0x14 => "Device Self-test",
-        0x15 => "Namespace Attachment",
-        0x18 => "Keep Alive",
-        0x7c => "Doorbell Buffer Config",
-        0x80 => "Format NVM",
-        0x81 => "Security Send",
-        0x82 => "Security Receive",
-        0x84 => "Sanitize",
-        _ => return None,
-    })
-}
-
-/// NVM Express 1.4, figure 346.
-const fn io_name(opcode: u8) -> Option<&'static str> {
-    Some(match opcode {
-        opcode::nvm::FLUSH => "Flush",
-        opcode::nvm::WRITE => "Write",
-        opcode::nvm::READ => "Read",
-        0x04 => "Write Uncorrectable",
-        0x05 => "Compare",
-        opcode::nvm::WRITE_ZEROES => "Write Zeroes",
-        opcode::nvm::DATASET_MANAGEMENT => "Dataset Management",
-        0x0c => "Verify",
-        0x0d => "Reservation Register",
-        0x0e => "Reservation Report",
-        0x11 => "Reservation Acquire",
-        0x15 => "Reservation Release",
-        _ => return None,
-    })
 }

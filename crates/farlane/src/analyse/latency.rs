@@ -1,21 +1,8 @@
 //! Latencies: how many, how long, how far they spread. Every sample counts.
 
-use hdrhistogram::Histogram;
 use serde::Serialize;
-use wire::Duration;
 
-/// Longer spans count as this long in percentiles: one hour.
-const LONGEST_NS: u64 = 3_600_000_000_000;
-
-/// Samples of one measurement.
-#[derive(Clone, Debug)]
-pub struct Latency {
-    /// Three significant digits.
-    histogram: Histogram<u64>,
-    min: u64,
-    max: u64,
-    sum: u128,
-}
+pub use sim::measure::Latency;
 
 /// What samples amount to, in nanoseconds; all zero if there are none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -34,83 +21,11 @@ pub struct Summary {
     pub max_ns: u64,
 }
 
-impl Default for Latency {
-    fn default() -> Self {
-        let histogram = Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("fixed bounds");
-        Self { histogram, min: u64::MAX, max: 0, sum: 0 }
-    }
-}
-
-impl Latency {
-    /// No samples yet.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Adds a sample.
-    pub fn record(&mut self, span: Duration) {
-        let ns = span.as_ns();
-        self.histogram.saturating_record(ns);
-        self.min = self.min.min(ns);
-        self.max = self.max.max(ns);
-        self.sum += u128::from(ns);
-    }
-
-    /// Adds the samples of `other`.
-    pub fn merge(&mut self, other: &Self) {
-        self.histogram.add(&other.histogram).expect("equal bounds");
-        self.min = self.min.min(other.min);
-        self.max = self.max.max(other.max);
-        self.sum += other.sum;
-    }
-
-    /// Samples so far.
-    pub fn count(&self) -> u64 {
-        self.histogram.len()
-    }
-
-    /// The span that `quantile`, 0 to 1, of the samples do not exceed, in
-    /// nanoseconds to three significant digits; 0 without samples.
-    pub fn quantile_ns(&self, quantile: f64) -> u64 {
-        if self.count() == 0 {
-            return 0;
-        }
-        self.histogram.value_at_quantile(quantile).clamp(self.min, self.max)
-    }
-
-    /// All samples, for reports that keep the distribution.
-    pub fn histogram(&self) -> &Histogram<u64> {
-        &self.histogram
-    }
-
-    /// The usual numbers.
-    pub fn summary(&self) -> Summary {
-        let n = self.count();
-        if n == 0 {
-            return Summary::default();
-        }
-        Summary {
-            n,
-            min_ns: self.min,
-            mean_ns: (self.sum / u128::from(n)) as u64,
-            p50_ns: self.quantile_ns(0.5),
-            p99_ns: self.quantile_ns(0.99),
-            max_ns: self.max,
-        }
-    }
-}
-
-impl Extend<Duration> for Latency {
-    fn extend<I: IntoIterator<Item = Duration>>(&mut self, spans: I) {
-        spans.into_iter().for_each(|span| self.record(span));
-    }
-}
-
-impl FromIterator<Duration> for Latency {
-    fn from_iter<I: IntoIterator<Item = Duration>>(spans: I) -> Self {
-        let mut latency = Self::new();
-        latency.extend(spans);
-        latency
+impl From<&Latency> for Summary {
+    fn from(latency: &Latency) -> Self {
+        let sim::measure::Summary { n, min_ns, mean_ns, p50_ns, p99_ns, max_ns, .. } =
+            latency.summary();
+        Self { n, min_ns, mean_ns, p50_ns, p99_ns, max_ns }
     }
 }
 
@@ -160,26 +75,17 @@ fn micros(ns: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wire::Duration;
 
     #[test]
     fn percentiles_of_known_samples() {
         let latency: Latency = (1..=100).map(|us| Duration::from_us(us * 10)).collect();
-        let summary = latency.summary();
+        let summary = Summary::from(&latency);
         assert_eq!((summary.n, summary.min_ns, summary.max_ns), (100, 10_000, 1_000_000));
         assert_eq!(summary.mean_ns, 505_000);
         assert!(summary.p50_ns.abs_diff(500_000) <= 500, "{summary:?}");
         assert!(summary.p99_ns.abs_diff(990_000) <= 990, "{summary:?}");
-        assert_eq!(Latency::new().summary(), Summary::default());
-        let one: Latency = [Duration::from_ns(123_457)].into_iter().collect();
-        assert_eq!(one.summary().p50_ns, 123_457);
-    }
-
-    #[test]
-    fn endless_spans_count_too() {
-        let mut latency = Latency::new();
-        latency.record(Duration::from_ps(u64::MAX));
-        latency.record(Duration::ZERO);
-        assert_eq!((latency.summary().n, latency.summary().min_ns), (2, 0));
+        assert_eq!(Summary::from(&Latency::default()), Summary::default());
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! What one TLP means for a command.
 
 use serde::{Serialize, Serializer};
-use std::fmt;
 use wire::tlp::{Status, Tlp};
 use wire::{Instant, Tag};
 
@@ -25,63 +24,42 @@ impl Direction {
     }
 }
 
-/// The part a TLP plays in a command, in the logical order of a command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum StepKind {
-    /// The host writes the submission queue's tail.
-    SqDoorbell,
-    /// The drive asks for submission queue entries.
-    SqeFetch,
-    /// Entries come.
-    SqeData,
-    /// The drive asks for a part of a PRP list.
-    ListFetch,
-    /// PRP entries come.
-    ListData,
-    /// The drive asks for data of a command that carries data to it.
-    DataRead,
-    /// That data comes.
-    DataCompletion,
-    /// The drive writes data of a command that carries data to the host.
-    DataWrite,
-    /// The drive writes a completion queue entry.
-    CqeWrite,
-    /// The drive signals the vector of the completion queue.
-    MsiX,
-    /// The host writes the completion queue's head.
-    CqDoorbell,
+wire::named! {
+    /// The part a TLP plays in a command, in the logical order of a command.
+    pub enum StepKind {
+        /// The host writes the submission queue's tail.
+        SqDoorbell "SQ doorbell",
+        /// The drive asks for submission queue entries.
+        SqeFetch "SQE fetch",
+        /// Entries come.
+        SqeData "SQE data",
+        /// The drive asks for a part of a PRP list.
+        ListFetch "PRP list fetch",
+        /// PRP entries come.
+        ListData "PRP list data",
+        /// The drive asks for data of a command that carries data to it.
+        DataRead "data read",
+        /// That data comes.
+        DataCompletion "data completion",
+        /// The drive writes data of a command that carries data to the host.
+        DataWrite "data write",
+        /// The drive writes a completion queue entry.
+        CqeWrite "CQE write",
+        /// The drive signals the vector of the completion queue.
+        MsiX "MSI-X",
+        /// The host writes the completion queue's head.
+        CqDoorbell "CQ doorbell",
+    }
 }
 
 impl StepKind {
-    /// The name in texts and in JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::SqDoorbell => "SQ doorbell",
-            Self::SqeFetch => "SQE fetch",
-            Self::SqeData => "SQE data",
-            Self::ListFetch => "PRP list fetch",
-            Self::ListData => "PRP list data",
-            Self::DataRead => "data read",
-            Self::DataCompletion => "data completion",
-            Self::DataWrite => "data write",
-            Self::CqeWrite => "CQE write",
-            Self::MsiX => "MSI-X",
-            Self::CqDoorbell => "CQ doorbell",
-        }
-    }
-
     /// Whether the TLP answers an earlier step.
     pub const fn is_answer(self) -> bool {
         matches!(self, Self::SqeData | Self::ListData | Self::DataCompletion)
     }
 }
 
-impl fmt::Display for StepKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
+/// Its name.
 impl Serialize for StepKind {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.name())

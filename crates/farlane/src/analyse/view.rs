@@ -3,9 +3,10 @@
 
 use super::command::{Command, Transfer};
 use super::step::{Direction, Step, StepKind};
+use crate::span::micros;
 use std::fmt::Write;
+use wire::Instant;
 use wire::tlp::Status;
-use wire::{Duration, Instant};
 
 /// How to print.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,7 +94,7 @@ pub fn link(commands: &[&Command], options: Options) -> String {
         let line = match row {
             Row::Entry(Entry { step, owner }) => {
                 // Differences of what is printed, so that they add up to it.
-                let since = Duration::from_ns(ns(step.at, start) - ns(last, start));
+                let since = ns(step.at, start) - ns(last, start);
                 last = step.at;
                 let (since, columns, kind) = (micros(since), columns(step, start), step.kind);
                 format!("  {:>6}{columns}{since:>8}  {kind:<16} {owner}", step.number)
@@ -134,7 +135,7 @@ fn columns(step: &Step, start: Instant) -> String {
         Direction::Down => "-->",
         Direction::Up => "<--",
     };
-    let time = micros(Duration::from_ns(ns(step.at, start)));
+    let time = micros(ns(step.at, start));
     let tag = step.tag.map_or_else(|| "-".to_owned(), |tag| tag.to_string());
     let (tlp, address, bytes) = (step.tlp, format!("{:#x}", step.address), step.bytes);
     let status = match step.status {
@@ -155,11 +156,6 @@ fn repeated(indent: usize, units: usize, tlps: usize, bytes: u32) -> String {
 /// Nanoseconds from `start`.
 fn ns(at: Instant, start: Instant) -> u64 {
     at.since(start).as_ns()
-}
-
-/// Microseconds with three decimals.
-fn micros(span: Duration) -> String {
-    format!("{}.{:03}", span.as_ns() / 1000, span.as_ns() % 1000)
 }
 
 /// Requests with their completions; posted requests alone.
@@ -230,7 +226,7 @@ fn headline(command: &Command) -> String {
         None => "no completion".to_owned(),
         Some(status) => status.code.to_string(),
     };
-    let took = command.duration().map(|took| format!(" in {} us", micros(took)));
+    let took = command.duration().map(|took| format!(" in {} us", micros(took.as_ns())));
     out += &format!(": {status}{}\n", took.unwrap_or_default());
     out += &format!(
         "  drive {}, queue {}, command {}, namespace {}; --> from the host, <-- from the drive\n",

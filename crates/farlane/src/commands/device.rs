@@ -59,9 +59,6 @@ fn parse_serial(text: &str) -> Result<String, String> {
 }
 
 /// Runs the command.
-///
-/// # Errors
-/// One line for the user.
 pub fn run(args: &Args) -> Outcome {
     let address = Address::to_listen(&args.listen, args.node.insecure)?;
     let options = args.node.fitted([&address])?;

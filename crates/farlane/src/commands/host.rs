@@ -71,9 +71,6 @@ pub struct Args {
 }
 
 /// Runs the command.
-///
-/// # Errors
-/// One line for the user.
 pub fn run(args: &Args) -> Outcome {
     if !args.mrrs.is_power_of_two() || !(128..=4096).contains(&args.mrrs) {
         return Err(Failure(format!("--mrrs {}: 128, 256, … 4096", args.mrrs)));

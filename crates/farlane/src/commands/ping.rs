@@ -29,9 +29,6 @@ pub struct Args {
 }
 
 /// Runs the command.
-///
-/// # Errors
-/// One line for the user.
 pub fn run(args: &Args) -> Outcome {
     let mut end = LinkEnd::connect(&args.address, &args.node, Role::Probe)?;
     let link = measure(&mut end, args.count, echo)?;
@@ -100,7 +97,7 @@ fn config_read(end: &mut LinkEnd, number: u32) {
 
 fn measure(end: &mut LinkEnd, count: u32, ask: fn(&mut LinkEnd, u32)) -> Result<Summary, Failure> {
     let warm_up = count / 10 + 1;
-    let mut times = Latency::new();
+    let mut times = Latency::default();
     for number in 0..warm_up + count {
         let start = end.clock.now();
         ask(end, number);
@@ -109,5 +106,5 @@ fn measure(end: &mut LinkEnd, count: u32, ask: fn(&mut LinkEnd, u32)) -> Result<
             times.record(answered - start);
         }
     }
-    Ok(times.summary())
+    Ok(Summary::from(&times))
 }

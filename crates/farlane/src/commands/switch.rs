@@ -39,9 +39,6 @@ pub struct Args {
 }
 
 /// Runs the command.
-///
-/// # Errors
-/// One line for the user.
 pub fn run(args: &Args) -> Outcome {
     let address = Address::to_listen(&args.listen, args.node.insecure)?;
     let peers = args.node.peers(&args.connect)?;

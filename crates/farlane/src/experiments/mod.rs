@@ -12,4 +12,4 @@ mod section;
 pub use row::Row;
 use row::{error_percent, percent};
 pub use runs::{Failed, Runs};
-pub use section::{Grid, Section};
+pub use section::Section;

@@ -1,29 +1,15 @@
 //! A part of an experiment's results: text, tables and plots, for a terminal
 //! and for a page.
 
-use crate::report::{Align, Page, Plot, Table};
-use std::fmt::Write;
-
-/// A table of texts; words in the first column, numbers in the others.
-#[derive(Clone, Debug)]
-pub struct Grid {
-    /// What it shows.
-    pub title: String,
-    /// Names of the columns.
-    pub columns: Vec<String>,
-    /// A text for each column.
-    pub rows: Vec<Vec<String>>,
-    /// Columns of words besides the first one.
-    pub words: Vec<usize>,
-}
+use crate::report::{Page, Plot, Table};
 
 /// See the module.
 #[derive(Clone, Debug, Default)]
 pub struct Section {
     /// Heading.
     pub title: String,
-    /// Tables, in order.
-    pub grids: Vec<Grid>,
+    /// Tables, in order, each with what it shows.
+    pub tables: Vec<(String, Table)>,
     /// What is to be said about them, a paragraph each.
     pub notes: Vec<String>,
     /// Plots, for pages.
@@ -33,64 +19,12 @@ pub struct Section {
 /// Letters on a line of notes.
 const WIDTH: usize = 96;
 
-impl Grid {
-    /// Without rows.
-    pub fn new(title: &str, columns: &[&str]) -> Self {
-        let columns = columns.iter().map(|name| (*name).to_owned()).collect();
-        Self { title: title.to_owned(), columns, rows: Vec::new(), words: Vec::new() }
-    }
-
-    /// Adds a row.
-    ///
-    /// # Panics
-    /// If it has more or fewer cells than there are columns.
-    pub fn row(&mut self, cells: Vec<String>) {
-        assert_eq!(cells.len(), self.columns.len(), "a cell a column");
-        self.rows.push(cells);
-    }
-
-    fn is_words(&self, column: usize) -> bool {
-        column == 0 || self.words.contains(&column)
-    }
-
-    /// For a terminal, every line ended.
-    pub fn text(&self) -> String {
-        let all = || std::iter::once(&self.columns).chain(&self.rows);
-        let width = |column: usize| all().map(|row| row[column].chars().count()).max();
-        let widths: Vec<usize> =
-            (0..self.columns.len()).map(|column| width(column).unwrap_or(0)).collect();
-        let mut out = String::new();
-        if !self.title.is_empty() {
-            let _ = writeln!(out, "{}", self.title);
-        }
-        for row in all() {
-            let mut line = String::from(" ");
-            for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
-                let _ = match self.is_words(column) {
-                    true => write!(line, " {cell:<width$} "),
-                    false => write!(line, " {cell:>width$} "),
-                };
-            }
-            let _ = writeln!(out, "{}", line.trim_end());
-        }
-        out
-    }
-
-    fn table(&self) -> Table {
-        let align = |at| if self.is_words(at) { Align::Left } else { Align::Right };
-        let names = self.columns.iter().enumerate().map(|(at, name)| (name.as_str(), align(at)));
-        let mut table = Table::new(&names.collect::<Vec<_>>());
-        self.rows.iter().for_each(|row| table.row(row.clone()));
-        table
-    }
-}
-
 impl Section {
     /// For a terminal.
     pub fn text(&self) -> String {
         let mut out = format!("{}\n{}\n", self.title, "-".repeat(self.title.chars().count()));
-        for grid in &self.grids {
-            out += &grid.text();
+        for table in self.table_texts() {
+            out += &table;
             out.push('\n');
         }
         for note in &self.notes {
@@ -100,14 +34,23 @@ impl Section {
         out
     }
 
+    /// The tables for a terminal.
+    pub fn table_texts(&self) -> impl Iterator<Item = String> {
+        let text = |(title, table): &(String, Table)| match &title[..] {
+            "" => table.text(),
+            title => format!("{title}\n{}", table.text()),
+        };
+        self.tables.iter().map(text)
+    }
+
     /// Onto a page.
     pub fn write(&self, page: &mut Page) {
         page.section(&self.title);
-        for grid in &self.grids {
-            if !grid.title.is_empty() {
-                page.text(&grid.title);
+        for (title, table) in &self.tables {
+            if !title.is_empty() {
+                page.text(title);
             }
-            page.table(&grid.table());
+            page.table(table);
         }
         let figure = |plot: &Plot| (plot.title.clone(), String::new(), plot.html());
         page.figures(&self.plots.iter().map(figure).collect::<Vec<_>>());
@@ -137,16 +80,19 @@ fn wrap(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::Align;
 
     #[test]
     fn words_are_left_numbers_right_and_notes_wrapped() {
-        let mut grid = Grid::new("Title", &["name", "ns", "why"]);
-        grid.words = vec![2];
-        grid.row(vec!["a".into(), "1".into(), "µ".into()]);
-        grid.row(vec!["long name".into(), "1000".into(), "because".into()]);
+        let head = [("name", Align::Left), ("ns", Align::Right), ("why", Align::Left)];
+        let mut table = Table::new(&head);
+        table.row(vec!["a".into(), "1".into(), "µ".into()]);
+        table.row(vec!["long name".into(), "1000".into(), "because".into()]);
         let expected =
             "Title\n  name         ns  why\n  a             1  µ\n  long name  1000  because\n";
-        assert_eq!(grid.text(), expected);
+        let tables = vec![("Title".to_owned(), table)];
+        let section = Section { tables, ..Section::default() };
+        assert!(section.table_texts().eq([expected]));
         let notes = vec!["word ".repeat(30).trim().to_owned()];
         let section = Section { title: "T".into(), notes, ..Section::default() };
         assert!(section.text().lines().all(|line| line.len() <= WIDTH));

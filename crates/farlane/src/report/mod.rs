@@ -13,7 +13,7 @@ mod tests;
 pub use bars::{Bar, Stack, shares};
 pub use page::{Page, Tile};
 pub use plot::{Axis, Plot, Scale, Series, distribution, histogram};
-pub use table::{Align, Table};
+pub use table::{Align, Column, Table};
 
 /// Colours of series and segments, told apart by colour-blind readers as well
 /// (M. Okabe and K. Ito, "Color Universal Design", 2008); further ones after

@@ -75,18 +75,22 @@ pub struct Plot {
 }
 
 impl Axis {
+    /// An axis.
+    pub fn new(label: &str, scale: Scale, format: fn(f64) -> String, range: (f64, f64)) -> Self {
+        Self { label: label.to_owned(), scale, format, range }
+    }
+
     /// An axis of times in nanoseconds with ratios laid out equally, from
     /// `least` to `greatest`.
     pub fn times(label: &str, least: f64, greatest: f64) -> Self {
         let least = least.max(1.0);
         let range = (least, greatest.max(least * 1.2));
-        Self { label: label.to_owned(), scale: Scale::Log, format: round_time, range }
+        Self::new(label, Scale::Log, round_time, range)
     }
 
     /// 0 to 1 in per cent.
     pub fn shares(label: &str) -> Self {
-        let format = |share: f64| format!("{:.0} %", share * 100.0);
-        Self { label: label.to_owned(), scale: Scale::Linear, format, range: (0.0, 1.0) }
+        Self::new(label, Scale::Linear, |share| format!("{:.0} %", share * 100.0), (0.0, 1.0))
     }
 
     /// 0 to 1: where a value is.
@@ -162,6 +166,12 @@ impl Plot {
         Self { title: title.to_owned(), x, y, series, bars, marks, names }
     }
 
+    /// Draws a line.
+    pub fn line(&mut self, name: &str, points: impl IntoIterator<Item = (f64, f64)>) {
+        let points = points.into_iter().collect();
+        self.series.push(Series { name: name.to_owned(), points });
+    }
+
     /// Where the y axis is: the longest of its labels fits beside it.
     fn left(&self) -> f64 {
         let lengths = self.y.labels().into_iter().map(|(_, text)| text.chars().count());
@@ -200,7 +210,7 @@ impl Plot {
             );
         }
         let series = self.series.iter().enumerate();
-        series.for_each(|(number, one)| self.line(&mut out, left, number, one));
+        series.for_each(|(number, one)| self.drawn(&mut out, left, number, one));
         self.marks(&mut out, left);
         out += "</svg>";
         if self.series.len() > 1 {
@@ -259,7 +269,7 @@ impl Plot {
         }
     }
 
-    fn line(&self, out: &mut String, left: f64, number: usize, series: &Series) {
+    fn drawn(&self, out: &mut String, left: f64, number: usize, series: &Series) {
         let points = series.points.iter();
         let points: Vec<String> = points
             .map(|(x, y)| format!("{:.1},{:.1}", self.at(left, *x), self.level(*y)))
@@ -323,7 +333,7 @@ pub fn distribution(title: &str, all: &[(String, &Latency)]) -> Plot {
     for (name, latency) in some() {
         let shares = (0..=STEPS).map(|step| f64::from(step) / f64::from(STEPS) * LAST);
         let points = shares.map(|share| (latency.quantile_ns(share).max(1) as f64, share));
-        plot.series.push(Series { name: name.clone(), points: points.collect() });
+        plot.line(name, points);
     }
     plot
 }
@@ -342,14 +352,9 @@ pub fn histogram(title: &str, latency: &Latency) -> Plot {
         counts[bin.min(BINS - 1)] += value.count_since_last_iteration();
     }
     let top = counts.iter().copied().max().unwrap_or(1).max(1) as f64;
-    let format = |count: f64| format!("{count:.0}");
-    let y = Axis {
-        label: "commands".to_owned(),
-        scale: Scale::Whole,
-        format,
-        // With room for the words of two marks.
-        range: (0.0, top * 1.2),
-    };
+    // With room for the words of two marks.
+    let range = (0.0, top * 1.2);
+    let y = Axis::new("commands", Scale::Whole, |count| format!("{count:.0}"), range);
     let mut plot = Plot::new(title, x, y);
     let bars = counts.iter().enumerate().filter(|(_, count)| **count > 0);
     plot.bars = bars.map(|(bin, count)| (edge(bin), edge(bin + 1), *count as f64)).collect();

@@ -20,7 +20,20 @@ pub struct Table {
     rows: Vec<Vec<String>>,
 }
 
+/// A column: its name, its side, and the text of a row in it.
+pub type Column<T> = (&'static str, Align, fn(&T) -> String);
+
 impl Table {
+    /// A table with a row for each of these.
+    pub fn of<'a, T: 'a>(columns: &[Column<T>], rows: impl IntoIterator<Item = &'a T>) -> Self {
+        let head: Vec<_> = columns.iter().map(|(name, align, _)| (*name, *align)).collect();
+        let mut table = Self::new(&head);
+        for row in rows {
+            table.row(columns.iter().map(|(.., text)| text(row)).collect());
+        }
+        table
+    }
+
     /// A table with these columns.
     pub fn new(columns: &[(&str, Align)]) -> Self {
         let head = columns.iter().map(|(name, align)| ((*name).to_owned(), *align)).collect();
@@ -34,6 +47,49 @@ impl Table {
     pub fn row(&mut self, cells: Vec<String>) {
         assert_eq!(cells.len(), self.head.len(), "a cell a column");
         self.rows.push(cells);
+    }
+
+    /// How wide each column is.
+    fn widths(&self) -> Vec<usize> {
+        let width = |(at, (name, _)): (usize, &(String, Align))| {
+            let cells = self.rows.iter().map(|row| row[at].chars().count());
+            cells.chain([name.chars().count()]).max().unwrap_or(0)
+        };
+        self.head.iter().enumerate().map(width).collect()
+    }
+
+    /// The names and the rows, each cell at least so wide.
+    fn padded(&self, widths: &[usize]) -> Vec<Vec<String>> {
+        let names = self.head.iter().map(|(name, _)| name.clone()).collect();
+        let cell = |((cell, (_, align)), width): ((&String, &(_, Align)), &usize)| match align {
+            Align::Right => format!("{cell:>width$}"),
+            Align::Left | Align::Wrap => format!("{cell:<width$}"),
+        };
+        let row = |row: &Vec<String>| row.iter().zip(&self.head).zip(widths).map(cell).collect();
+        std::iter::once(&names).chain(&self.rows).map(row).collect()
+    }
+
+    /// For a terminal, every line ended: columns as wide as their cells are.
+    pub fn text(&self) -> String {
+        let line = |cells: Vec<String>| format!("  {}", cells.join("  ")).trim_end().to_owned();
+        self.padded(&self.widths()).into_iter().map(|cells| line(cells) + "\n").collect()
+    }
+
+    /// The same with columns that are at least so wide.
+    pub fn fixed(&self, widths: &[usize]) -> String {
+        self.padded(widths).into_iter().map(|cells| cells.join(" ") + "\n").collect()
+    }
+
+    /// As Markdown, so that documents have it as it is printed.
+    pub fn markdown(&self) -> String {
+        let widths = self.widths();
+        let mut lines = self.padded(&widths);
+        let rule = |((_, align), width): (&(_, Align), &usize)| match align {
+            Align::Right => "-".repeat(width - 1) + ":",
+            Align::Left | Align::Wrap => "-".repeat(*width),
+        };
+        lines.insert(1, self.head.iter().zip(&widths).map(rule).collect());
+        lines.into_iter().map(|cells| format!("| {} |\n", cells.join(" | "))).collect()
     }
 
     /// As HTML.

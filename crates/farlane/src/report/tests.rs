@@ -87,14 +87,14 @@ fn a_histogram_counts_every_sample() {
     let names: Vec<&str> = plot.marks.iter().map(|(_, name)| name.as_str()).collect();
     assert_eq!(names, ["median 50 µs", "p99 99 µs"]);
     nests(&plot.html());
-    let empty = histogram("nothing", &Latency::new());
+    let empty = histogram("nothing", &Latency::default());
     assert!(empty.bars.is_empty() && !empty.html().contains("NaN"));
 }
 
 #[test]
 fn a_distribution_rises_from_its_least_to_its_last() {
     let samples = samples();
-    let plot = distribution("d", &[("one".into(), &samples), ("none".into(), &Latency::new())]);
+    let plot = distribution("d", &[("one".into(), &samples), ("none".into(), &Latency::default())]);
     let [one] = &plot.series[..] else { panic!("what has no samples has no line") };
     assert_eq!(one.points[0], (100.0, 0.0));
     assert!(one.points.windows(2).all(|pair| pair[0].0 <= pair[1].0 && pair[0].1 < pair[1].1));

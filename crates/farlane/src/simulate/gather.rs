@@ -92,7 +92,7 @@ pub struct Kind {
 impl Kind {
     fn new(first: &CommandRecord) -> Self {
         Self {
-            latency: Latency::new(),
+            latency: Latency::default(),
             samples: BTreeMap::new(),
             worst: *first,
             series: Timeline::new(first.since),

@@ -1,8 +1,5 @@
-//! What a device node's drive told of itself, and which command it was.
+//! What a device node's drive told of itself.
 
-use super::run::Run;
-use crate::analyse::{Command, StepKind};
-use serde::Serialize;
 use std::collections::HashMap;
 use wire::nvme::opcode::admin::ASYNC_EVENT_REQUEST;
 use wire::trace::{CommandId, ControllerState, MediaOperation, NvmeEvent};
@@ -25,21 +22,21 @@ pub struct Turn {
 
 /// A command in the drive, by the node's clock.
 #[derive(Clone, Copy, Debug)]
-struct Work {
-    fetched: u64,
-    completed: Option<u64>,
+pub(super) struct Work {
+    pub fetched: u64,
+    pub completed: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Access {
+pub(super) struct Access {
     work: u32,
-    from: u64,
-    to: Option<u64>,
-    ok: bool,
-    operation: MediaOperation,
-    nsid: u32,
-    offset: u64,
-    length: u64,
+    pub from: u64,
+    pub to: Option<u64>,
+    pub ok: bool,
+    pub operation: MediaOperation,
+    pub nsid: u32,
+    pub offset: u64,
+    pub length: u64,
 }
 
 /// Events of one drive.
@@ -125,7 +122,7 @@ impl Drive {
     }
 
     /// The command that was fetched first between `from` and `to`.
-    fn find(&self, id: CommandId, from: u64, to: u64) -> Option<(Work, &[Access])> {
+    pub fn find(&self, id: CommandId, from: u64, to: u64) -> Option<(Work, &[Access])> {
         let works = self.by_id.get(&id)?;
         let at = works.partition_point(|work| self.works[*work as usize].fetched < from);
         let number = *works.get(at)?;
@@ -133,74 +130,6 @@ impl Drive {
         let first = self.accesses.partition_point(|access| access.work < number);
         let last = self.accesses.partition_point(|access| access.work <= number);
         (work.fetched <= to).then_some((work, &self.accesses[first..last]))
-    }
-}
-
-/// One access to the media, on the timeline.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct MediaAccess {
-    /// What.
-    pub operation: &'static str,
-    /// On which namespace.
-    pub nsid: u32,
-    /// First byte of the namespace.
-    pub offset: u64,
-    /// Bytes.
-    pub bytes: u64,
-    /// When it began, in nanoseconds.
-    pub from_ns: i64,
-    /// When it ended, if it did.
-    pub to_ns: Option<i64>,
-    /// Whether it succeeded.
-    pub ok: bool,
-}
-
-/// A command as its drive saw it, on the timeline.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct InDrive {
-    /// When its entry had come, in nanoseconds.
-    pub fetched_ns: i64,
-    /// When its completion entry was posted, if it was.
-    pub completed_ns: Option<i64>,
-    /// What it asked of the media, in order.
-    pub media: Vec<MediaAccess>,
-}
-
-impl Run {
-    /// What the drive told of a command, if its trace is here.
-    pub fn in_drive(&self, command: &Command) -> Option<InDrive> {
-        let first = |kind| command.steps.iter().find(|step| step.kind == kind);
-        let (node, from) = self.at_drive(first(StepKind::SqeData)?.number)?;
-        let entry = first(StepKind::CqeWrite).and_then(|step| self.at_drive(step.number));
-        let to = entry.map_or(u64::MAX, |(_, at)| at);
-        let id = CommandId { queue: command.queue, cid: command.entry.cid };
-        let (work, accesses) = self.nodes[node].index.drive.find(id, from, to)?;
-        let at = |at| self.timeline(node, at);
-        let access = |access: &Access| MediaAccess {
-            operation: access.operation.name(),
-            nsid: access.nsid,
-            offset: access.offset,
-            bytes: access.length,
-            from_ns: at(access.from),
-            to_ns: access.to.map(at),
-            ok: access.ok,
-        };
-        Some(InDrive {
-            fetched_ns: at(work.fetched),
-            completed_ns: work.completed.map(at),
-            media: accesses.iter().map(access).collect(),
-        })
-    }
-
-    /// The lives of all drives: node, time on the timeline, and what.
-    pub fn turns(&self) -> Vec<(usize, i64, Turn)> {
-        let of = |node: usize| {
-            let turns = self.nodes[node].index.drive.turns().iter();
-            turns.map(move |turn| (node, self.timeline(node, turn.at), *turn))
-        };
-        let mut turns: Vec<_> = (0..self.nodes.len()).flat_map(of).collect();
-        turns.sort_by_key(|(_, at, _)| *at);
-        turns
     }
 }
 

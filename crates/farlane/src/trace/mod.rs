@@ -19,15 +19,17 @@ mod select;
 mod stats;
 #[cfg(test)]
 mod tests;
+mod told;
 mod trouble;
 
 pub use clock::Offset;
-pub use drive::{InDrive, MediaAccess, Turn};
+pub use drive::Turn;
 pub use file::{Item, TraceFile};
 pub use index::{Frame, Index};
 pub use journey::{Point, Station};
-pub use path::{Lane, Leg, Part, by_lane, by_part, path};
+pub use path::{Lane, Leg, Part, by_lane, by_part, listed, path};
 pub use run::{Found, Node, Parent, Run};
 pub use select::{Opcode, Selection, Span, parse_time};
 pub use stats::{Kind, LaneTime, PartTime, Statistics, kind, size};
+pub use told::{InDrive, MediaAccess};
 pub use trouble::{Trouble, Troubles};

@@ -5,58 +5,37 @@
 //! of a path follow each other without gaps, so that they add up to the
 //! command's total.
 
-use super::drive::MediaAccess;
 use super::journey::{Point, Station};
 use super::run::Run;
+use super::told::MediaAccess;
 use crate::analyse::{Command, Direction, Step, StepKind, Transfer};
+use crate::span::micros;
 use serde::Serialize;
 use std::fmt;
 
-/// Where time passes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Lane {
-    /// Above the root port: software, memory.
-    Host,
-    /// Between root port and network, on the host node.
-    Upstream,
-    /// Between two nodes.
-    Network,
-    /// In a switch node.
-    Switch,
-    /// Between network and drive, on the device node.
-    Downstream,
-    /// In the drive.
-    Drive,
-    /// Where no trace was written.
-    NotObserved,
+wire::named! {
+    /// Where time passes.
+    #[derive(Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Lane {
+        /// Above the root port: software, memory.
+        Host "host",
+        /// Between root port and network, on the host node.
+        Upstream "upstream",
+        /// Between two nodes.
+        Network "network",
+        /// In a switch node.
+        Switch "switch",
+        /// Between network and drive, on the device node.
+        Downstream "downstream",
+        /// In the drive.
+        Drive "drive",
+        /// Where no trace was written.
+        NotObserved "not observed",
+    }
 }
 
 impl Lane {
-    /// All of them.
-    pub const ALL: [Self; 7] = [
-        Self::Host,
-        Self::Upstream,
-        Self::Network,
-        Self::Switch,
-        Self::Downstream,
-        Self::Drive,
-        Self::NotObserved,
-    ];
-
-    /// Its name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Host => "host",
-            Self::Upstream => "upstream",
-            Self::Network => "network",
-            Self::Switch => "switch",
-            Self::Downstream => "downstream",
-            Self::Drive => "drive",
-            Self::NotObserved => "not observed",
-        }
-    }
-
     /// What is between two points that follow each other.
     pub(super) const fn between(near: Station, far: Station) -> Self {
         use Station::{
@@ -73,32 +52,15 @@ impl Lane {
     }
 }
 
-impl fmt::Display for Lane {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-/// What the time in the drive is spent on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Part {
-    /// The controller.
-    Controller,
-    /// The media.
-    Media,
-}
-
-impl Part {
-    const ALL: [Self; 2] = [Self::Controller, Self::Media];
-}
-
-impl fmt::Display for Part {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Controller => "controller",
-            Self::Media => "media",
-        })
+wire::named! {
+    /// What the time in the drive is spent on.
+    #[derive(Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Part {
+        /// The controller.
+        Controller "controller",
+        /// The media.
+        Media "media",
     }
 }
 
@@ -236,20 +198,26 @@ impl Way {
 
 /// Nanoseconds of a path by lane, lanes without time left out.
 pub fn by_lane(path: &[Leg]) -> Vec<(Lane, u64)> {
-    let sum = |lane| {
-        let legs = path.iter().filter(|leg: &&Leg| leg.lane == lane);
-        legs.map(|leg| leg.to_ns.abs_diff(leg.from_ns)).sum::<u64>()
-    };
-    Lane::ALL.into_iter().map(|lane| (lane, sum(lane))).filter(|(_, ns)| *ns > 0).collect()
+    sums(path, &Lane::ALL, |leg| Some(leg.lane))
 }
 
 /// Nanoseconds of a path in the drive by part; nothing if it did not tell.
 pub fn by_part(path: &[Leg]) -> Vec<(Part, u64)> {
-    let sum = |part| {
-        let legs = path.iter().filter(|leg: &&Leg| leg.part == Some(part));
-        legs.map(|leg| leg.to_ns.abs_diff(leg.from_ns)).sum::<u64>()
+    sums(path, &Part::ALL, |leg| leg.part)
+}
+
+fn sums<K: Copy + PartialEq>(path: &[Leg], all: &[K], of: fn(&Leg) -> Option<K>) -> Vec<(K, u64)> {
+    let sum = |key| {
+        let legs = path.iter().filter(|leg| of(leg) == Some(key));
+        legs.map(|leg| leg.to_ns.abs_diff(leg.from_ns)).sum()
     };
-    Part::ALL.into_iter().map(|part| (part, sum(part))).filter(|(_, ns)| *ns > 0).collect()
+    all.iter().map(|key| (*key, sum(*key))).filter(|(_, ns)| *ns > 0).collect()
+}
+
+/// Times in microseconds, each behind what it was spent on.
+pub fn listed<K: fmt::Display>(times: &[(K, u64)], between: &str) -> String {
+    let each = times.iter().map(|(what, ns)| format!("{what} {}", micros(*ns)));
+    each.collect::<Vec<_>>().join(between)
 }
 
 #[cfg(test)]

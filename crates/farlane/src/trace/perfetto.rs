@@ -2,9 +2,9 @@
 //! open: a track a lane, a slice a command with its segments in it, counters
 //! of commands under way.
 
-use super::drive::InDrive;
 use super::path::{Lane, Leg};
 use super::stats;
+use super::told::InDrive;
 use crate::analyse::Command;
 use crate::analyse::segments::{self, Segment};
 use serde_json::{Value, json};

@@ -1,9 +1,10 @@
 //! Latencies by type of command.
 
-use super::path::{Lane, Leg, Part, by_lane, by_part};
+use super::path::{Lane, Leg, Part, by_lane, by_part, listed};
 use crate::analyse::latency::{Latency, Summary};
 use crate::analyse::segments::{self, Segment};
 use crate::analyse::{Command, Transfer};
+use crate::span::micros;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -13,13 +14,28 @@ use wire::Duration;
 /// ones are counted together.
 const MOST_KINDS: usize = 64;
 
+/// Times by what they were spent on, in the order in which that came up.
+type Times<K> = Vec<(K, Latency)>;
+
+fn add<K: PartialEq>(times: &mut Times<K>, key: K, ns: u64) {
+    let span = Duration::from_ns(ns);
+    match times.iter_mut().find(|(known, _)| *known == key) {
+        Some((_, latency)) => latency.record(span),
+        None => times.push((key, [span].into_iter().collect())),
+    }
+}
+
+fn medians<K: Copy, T>(times: &Times<K>, median: impl Fn(K, u64) -> T) -> Vec<T> {
+    times.iter().map(|(key, latency)| median(*key, latency.quantile_ns(0.5))).collect()
+}
+
 /// All commands of one type.
 #[derive(Clone, Debug, Default)]
 struct Group {
     latency: Latency,
-    segments: Vec<(&'static str, Latency)>,
-    lanes: BTreeMap<Lane, Latency>,
-    parts: BTreeMap<Part, Latency>,
+    segments: Times<&'static str>,
+    lanes: Times<Lane>,
+    parts: Times<Part>,
     commands: u64,
     failed: u64,
     lost: u64,
@@ -106,19 +122,12 @@ impl Statistics {
         let Some(total) = command.duration() else { return };
         group.latency.record(total);
         for Segment { segment, ns } in segments::split(command) {
-            let known = group.segments.iter_mut().find(|(name, _)| *name == segment);
-            let span = Duration::from_ns(ns);
-            match known {
-                Some((_, latency)) => latency.record(span),
-                None => group.segments.push((segment, [span].into_iter().collect())),
-            }
+            add(&mut group.segments, segment, ns);
         }
-        for (lane, ns) in by_lane(path) {
-            group.lanes.entry(lane).or_default().record(Duration::from_ns(ns));
-        }
-        for (part, ns) in by_part(path) {
-            group.parts.entry(part).or_default().record(Duration::from_ns(ns));
-        }
+        by_lane(path).into_iter().for_each(|(lane, ns)| add(&mut group.lanes, lane, ns));
+        by_part(path).into_iter().for_each(|(part, ns)| add(&mut group.parts, part, ns));
+        group.lanes.sort_by_key(|(lane, _)| *lane);
+        group.parts.sort_by_key(|(part, _)| *part);
     }
 
     /// Totals of the commands of a type, as [`kind`] names it.
@@ -130,26 +139,14 @@ impl Statistics {
     pub fn kinds(&self) -> Vec<Kind> {
         let kind = |(name, group): (&String, &Group)| Kind {
             kind: name.clone(),
-            latency: group.latency.summary(),
+            latency: Summary::from(&group.latency),
             failed: group.failed,
             commands: group.commands,
             lost: group.lost,
             unacknowledged: group.unacknowledged,
-            segments_p50: group
-                .segments
-                .iter()
-                .map(|(segment, latency)| Segment { segment, ns: latency.quantile_ns(0.5) })
-                .collect(),
-            lanes_p50: group
-                .lanes
-                .iter()
-                .map(|(lane, latency)| LaneTime { lane: *lane, ns: latency.quantile_ns(0.5) })
-                .collect(),
-            drive_p50: group
-                .parts
-                .iter()
-                .map(|(part, latency)| PartTime { part: *part, ns: latency.quantile_ns(0.5) })
-                .collect(),
+            segments_p50: medians(&group.segments, |segment, ns| Segment { segment, ns }),
+            lanes_p50: medians(&group.lanes, |lane, ns| LaneTime { lane, ns }),
+            drive_p50: medians(&group.parts, |part, ns| PartTime { part, ns }),
         };
         self.groups.iter().map(kind).collect()
     }
@@ -175,22 +172,17 @@ impl Statistics {
             for Segment { segment, ns } in segments_p50 {
                 let _ = writeln!(out, "{:width$} {:>8} {:>10}  {segment}", "", "", micros(*ns));
             }
-            if !lanes_p50.is_empty() {
-                let lanes = lanes_p50.iter().map(|at| format!("{} {}", at.lane, micros(at.ns)));
-                let lanes = lanes.collect::<Vec<_>>().join(", ");
+            let lanes: Vec<_> = lanes_p50.iter().map(|at| (at.lane, at.ns)).collect();
+            if !lanes.is_empty() {
+                let lanes = listed(&lanes, ", ");
                 let _ = writeln!(out, "{:width$} {:>8} by lane: {lanes}", "", "");
             }
-            if !drive_p50.is_empty() {
-                let parts = drive_p50.iter().map(|at| format!("{} {}", at.part, micros(at.ns)));
-                let parts = parts.collect::<Vec<_>>().join(", ");
+            let parts: Vec<_> = drive_p50.iter().map(|at| (at.part, at.ns)).collect();
+            if !parts.is_empty() {
+                let parts = listed(&parts, ", ");
                 let _ = writeln!(out, "{:width$} {:>8} in the drive: {parts}", "", "");
             }
         }
         out
     }
-}
-
-/// Microseconds with three decimals.
-pub(super) fn micros(ns: u64) -> String {
-    format!("{}.{:03}", ns / 1000, ns % 1000)
 }

@@ -227,7 +227,7 @@ impl Troubles {
         for (name, trouble) in &self.troubles {
             let _ = writeln!(out, "! {:>6}  {name}", trouble.count);
             for (at, number, what) in &trouble.places {
-                let at = super::stats::micros(*at);
+                let at = crate::span::micros(*at);
                 let _ = writeln!(out, "            at {at} us, packet {number}: {what}");
             }
             if trouble.count > trouble.places.len() as u64 {

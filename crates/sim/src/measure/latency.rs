@@ -69,6 +69,16 @@ impl Latency {
         }
     }
 
+    /// Adds the samples of `other`, of which none is a neighbour of these.
+    pub fn merge(&mut self, other: &Self) {
+        self.histogram.add(&other.histogram).expect("equal bounds");
+        self.min_ps = self.min_ps.min(other.min_ps);
+        self.max_ps = self.max_ps.max(other.max_ps);
+        self.sum_ps += other.sum_ps;
+        self.last_ps = None;
+        self.steps_ps += other.steps_ps;
+    }
+
     /// Samples so far.
     pub fn count(&self) -> u64 {
         self.histogram.len()
@@ -77,6 +87,16 @@ impl Latency {
     /// Sum of all samples in picoseconds.
     pub fn sum_ps(&self) -> u128 {
         self.sum_ps
+    }
+
+    /// The span that `quantile`, 0 to 1, of the samples do not exceed, in
+    /// nanoseconds to three significant digits; 0 without samples.
+    pub fn quantile_ns(&self, quantile: f64) -> u64 {
+        if self.count() == 0 {
+            return 0;
+        }
+        let (min_ns, max_ns) = (self.min_ps / 1000, self.max_ps / 1000);
+        self.histogram.value_at_quantile(quantile).clamp(min_ns, max_ns)
     }
 
     /// All samples, for reports that keep the distribution.
@@ -90,19 +110,25 @@ impl Latency {
         if n == 0 {
             return Summary::default();
         }
-        let (min_ns, max_ns) = (self.min_ps / 1000, self.max_ps / 1000);
-        let at = |quantile| self.histogram.value_at_quantile(quantile).clamp(min_ns, max_ns);
         Summary {
             n,
-            min_ns,
+            min_ns: self.min_ps / 1000,
             mean_ns: (self.sum_ps / u128::from(n) / 1000) as u64,
-            p50_ns: at(0.5),
-            p90_ns: at(0.9),
-            p99_ns: at(0.99),
-            p99_9_ns: at(0.999),
-            max_ns,
+            p50_ns: self.quantile_ns(0.5),
+            p90_ns: self.quantile_ns(0.9),
+            p99_ns: self.quantile_ns(0.99),
+            p99_9_ns: self.quantile_ns(0.999),
+            max_ns: self.max_ps / 1000,
             jitter_ns: (self.steps_ps / u128::from(n.max(2) - 1) / 1000) as u64,
         }
+    }
+}
+
+impl FromIterator<Duration> for Latency {
+    fn from_iter<I: IntoIterator<Item = Duration>>(spans: I) -> Self {
+        let mut latency = Self::default();
+        spans.into_iter().for_each(|span| latency.record(span));
+        latency
     }
 }
 
@@ -121,5 +147,15 @@ mod tests {
         let near = |value: u64, want: u64| value.abs_diff(want) * 1000 <= want;
         assert!(near(s.p50_ns, 500_000) && near(s.p90_ns, 900_000), "{s:?}");
         assert!(near(s.p99_ns, 990_000) && near(s.p99_9_ns, 999_000), "{s:?}");
+    }
+
+    #[test]
+    fn single_and_endless_spans_count_too() {
+        let one: Latency = [Duration::from_ns(123_457)].into_iter().collect();
+        assert_eq!((one.summary().p50_ns, one.quantile_ns(0.0)), (123_457, 123_457));
+        let mut latency: Latency = [Duration::from_ps(u64::MAX)].into_iter().collect();
+        latency.merge(&[Duration::ZERO].into_iter().collect());
+        assert_eq!((latency.summary().n, latency.summary().min_ns), (2, 0));
+        assert_eq!(Latency::default().quantile_ns(0.5), 0);
     }
 }

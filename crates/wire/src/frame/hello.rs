@@ -5,16 +5,16 @@ use super::control::{get_grants, put_grants, undefined};
 use super::{Grant, Kind, MAGIC, Malformed, VERSION};
 use bytes::{Buf, BufMut};
 
-/// Which end of a link, or neither, a peer is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Role {
-    /// The host's side: it has the upstream port.
-    Host = 1,
-    /// The device's side: it has the endpoint.
-    Device = 2,
-    /// Neither: measures the link, moves devices, and carries no TLPs.
-    Probe = 3,
+numbers! {
+    /// Which end of a link, or neither, a peer is.
+    pub enum Role: u8 {
+        /// The host's side: it has the upstream port.
+        Host = 1,
+        /// The device's side: it has the endpoint.
+        Device = 2,
+        /// Neither: measures the link, moves devices, and carries no TLPs.
+        Probe = 3,
+    }
 }
 
 /// The first frame of each side.
@@ -95,12 +95,8 @@ impl Hello {
 
     fn fixed(version: u16, payload: &[u8]) -> Result<Self, Malformed> {
         let mut rest = &payload[VERSIONED..];
-        let role = match rest.get_u8() {
-            1 => Role::Host,
-            2 => Role::Device,
-            3 => Role::Probe,
-            other => return Err(undefined("role", other)),
-        };
+        let role = rest.get_u8();
+        let role = Role::from_number(role).ok_or(undefined("role", role))?;
         rest.advance(1);
         let max_payload = rest.get_u16();
         if !max_payload.is_power_of_two() || !(128..=4096).contains(&max_payload) {

@@ -33,34 +33,34 @@ pub const VERSION: u16 = 2;
 /// The first bytes of a [`Hello`]'s payload, in every version.
 pub const MAGIC: [u8; 8] = *b"FARLANE\0";
 
-/// What a frame carries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Kind {
-    /// Whole TLPs, back to back. The only kind that counts in the sequence.
-    Tlps = 0,
-    /// [`Control::Hello`].
-    Hello = 1,
-    /// [`Control::Reject`].
-    Reject = 2,
-    /// [`Control::Credits`].
-    Credits = 3,
-    /// [`Control::Acknowledge`].
-    Acknowledge = 4,
-    /// [`Control::Echo`].
-    Echo = 5,
-    /// [`Control::EchoReply`].
-    EchoReply = 6,
-    /// [`Control::Reset`].
-    Reset = 7,
-    /// [`Control::ResetDone`].
-    ResetDone = 8,
-    /// [`Control::Goodbye`].
-    Goodbye = 9,
-    /// [`Control::Move`].
-    Move = 10,
-    /// [`Control::Moved`].
-    Moved = 11,
+numbers! {
+    /// What a frame carries.
+    pub enum Kind: u8 {
+        /// Whole TLPs, back to back. The only kind that counts in the sequence.
+        Tlps = 0,
+        /// [`Control::Hello`].
+        Hello = 1,
+        /// [`Control::Reject`].
+        Reject = 2,
+        /// [`Control::Credits`].
+        Credits = 3,
+        /// [`Control::Acknowledge`].
+        Acknowledge = 4,
+        /// [`Control::Echo`].
+        Echo = 5,
+        /// [`Control::EchoReply`].
+        EchoReply = 6,
+        /// [`Control::Reset`].
+        Reset = 7,
+        /// [`Control::ResetDone`].
+        ResetDone = 8,
+        /// [`Control::Goodbye`].
+        Goodbye = 9,
+        /// [`Control::Move`].
+        Move = 10,
+        /// [`Control::Moved`].
+        Moved = 11,
+    }
 }
 
 /// A frame header.
@@ -142,22 +142,8 @@ impl Kind {
     ///
     /// # Errors
     /// [`Malformed::Kind`] if it is undefined.
-    pub const fn from_byte(byte: u8) -> Result<Self, Malformed> {
-        Ok(match byte {
-            0 => Self::Tlps,
-            1 => Self::Hello,
-            2 => Self::Reject,
-            3 => Self::Credits,
-            4 => Self::Acknowledge,
-            5 => Self::Echo,
-            6 => Self::EchoReply,
-            7 => Self::Reset,
-            8 => Self::ResetDone,
-            9 => Self::Goodbye,
-            10 => Self::Move,
-            11 => Self::Moved,
-            other => return Err(Malformed::Kind(other)),
-        })
+    pub fn from_byte(byte: u8) -> Result<Self, Malformed> {
+        Self::from_number(byte).ok_or(Malformed::Kind(byte))
     }
 }
 

@@ -4,30 +4,32 @@ use super::Malformed;
 use super::control::undefined;
 use bytes::{Buf, BufMut};
 
-/// Whether a device was moved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum MoveStatus {
-    /// It belongs to the new group.
-    Done,
-    /// Refused: the device node was started without a group, so it cannot be
-    /// moved.
-    Fixed,
-    /// Refused: a switch node cannot be moved.
-    Switch,
-    /// Refused for a reason of later times.
-    Other(u8),
+numbers! {
+    /// Whether a device was moved.
+    pub enum MoveStatus: 0xff {
+        /// It belongs to the new group.
+        Done = 0,
+        /// Refused: the device node was started without a group, so it cannot be
+        /// moved.
+        Fixed = 1,
+        /// Refused: a switch node cannot be moved.
+        Switch = 2,
+    } else {
+        /// Refused for a reason of later times.
+        Other
+    }
 }
 
-/// What became of the host that used a device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum HostAfter {
-    /// There was none.
-    None = 0,
-    /// It goes on: it is of the group that the device belongs to now.
-    Stays = 1,
-    /// It has been disconnected, and the device reset.
-    Disconnected = 2,
+numbers! {
+    /// What became of the host that used a device.
+    pub enum HostAfter: u8 {
+        /// There was none.
+        None = 0,
+        /// It goes on: it is of the group that the device belongs to now.
+        Stays = 1,
+        /// It has been disconnected, and the device reset.
+        Disconnected = 2,
+    }
 }
 
 /// The answer to [`Control::Move`](super::Control::Move).
@@ -51,12 +53,7 @@ pub(super) const LENGTH: usize = 8;
 
 impl Moved {
     pub(super) fn encode(&self, out: &mut impl BufMut) {
-        out.put_u8(match self.status {
-            MoveStatus::Done => 0,
-            MoveStatus::Fixed => 1,
-            MoveStatus::Switch => 2,
-            MoveStatus::Other(status) => status,
-        });
+        out.put_u8(self.status.bits());
         out.put_u8(self.host as u8);
         out.put_u8(u8::from(self.awaited));
         out.put_u8(0);
@@ -66,18 +63,9 @@ impl Moved {
 
     /// From [`LENGTH`] bytes.
     pub(super) fn decode(mut payload: &[u8]) -> Result<Self, Malformed> {
-        let status = match payload.get_u8() {
-            0 => MoveStatus::Done,
-            1 => MoveStatus::Fixed,
-            2 => MoveStatus::Switch,
-            other => MoveStatus::Other(other),
-        };
-        let host = match payload.get_u8() {
-            0 => HostAfter::None,
-            1 => HostAfter::Stays,
-            2 => HostAfter::Disconnected,
-            other => return Err(undefined("host after a move", other)),
-        };
+        let status = MoveStatus::from_bits(payload.get_u8());
+        let host = payload.get_u8();
+        let host = HostAfter::from_number(host).ok_or(undefined("host after a move", host))?;
         let awaited = match payload.get_u8() {
             0 => false,
             1 => true,

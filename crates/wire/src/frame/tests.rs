@@ -1,15 +1,8 @@
 //! Golden bytes of `docs/protocol.md`, and properties.
 
 use super::*;
+use crate::hex;
 use proptest::prelude::*;
-
-fn hex(text: &str) -> Vec<u8> {
-    let digits: String = text.split_whitespace().collect();
-    (0..digits.len())
-        .step_by(2)
-        .map(|i| u8::from_str_radix(&digits[i..i + 2], 16).unwrap())
-        .collect()
-}
 
 #[track_caller]
 fn golden(control: Control, bytes: &str) {

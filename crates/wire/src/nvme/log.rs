@@ -1,6 +1,6 @@
 //! Log page identifiers (figure 191) and the small pages.
 
-use super::field::{array, put, u32_at};
+use crate::macros::Field;
 
 /// Log page identifiers.
 pub mod log_page {
@@ -14,41 +14,35 @@ pub mod log_page {
     pub const EFFECTS: u8 = 0x05;
 }
 
-/// Firmware Slot Information (section 5.14.1.3, figure 196).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FirmwareSlots {
-    /// The slot that runs now, 1 to 7.
-    pub active: u8,
-    /// The slot after the next reset; 0 for the same.
-    pub next: u8,
-    /// Revision in each slot, ASCII; zeroes if empty.
-    pub revisions: [[u8; 8]; 7],
-}
-
-impl FirmwareSlots {
-    /// Length in bytes.
-    pub const LENGTH: usize = 512;
-
-    /// From the bytes of the page.
-    pub fn decode(b: &[u8; Self::LENGTH]) -> Self {
-        let revisions = std::array::from_fn(|slot| array(b, 8 + slot * 8));
-        Self { active: b[0] & 7, next: b[0] >> 4 & 7, revisions }
-    }
-
-    /// To the bytes of the page.
-    pub fn encode(&self) -> [u8; Self::LENGTH] {
-        let mut b = [0; Self::LENGTH];
-        b[0] = self.active & 7 | (self.next & 7) << 4;
-        for (slot, revision) in self.revisions.into_iter().enumerate() {
-            put(&mut b, 8 + slot * 8, revision);
-        }
-        b
+layout! {
+    decode encode
+    /// Firmware Slot Information (section 5.14.1.3, figure 196).
+    #[derive(Default)]
+    pub struct FirmwareSlots: 512, {
+        /// The slot that runs now, 1 to 7.
+        active: u8 = 0 [0, 3],
+        /// The slot after the next reset; 0 for the same.
+        next: u8 = 0 [4, 3],
+        /// Revision in each slot, ASCII; zeroes if empty.
+        revisions: [[u8; 8]; 7] = 8,
     }
 }
 
 /// What one opcode does (section 5.14.1.5, figure 199).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CommandEffects(u32);
+
+impl Field for CommandEffects {
+    const SIZE: usize = 4;
+
+    fn get(bytes: &[u8], at: usize) -> Self {
+        Self(Field::get(bytes, at))
+    }
+
+    fn put(self, bytes: &mut [u8], at: usize) {
+        self.0.put(bytes, at);
+    }
+}
 
 impl CommandEffects {
     /// The command is not supported.
@@ -69,42 +63,20 @@ impl CommandEffects {
     }
 }
 
-/// Commands Supported and Effects (section 5.14.1.5, figure 198).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CommandsSupported {
-    /// By admin opcode.
-    pub admin: [CommandEffects; 256],
-    /// By I/O opcode.
-    pub io: [CommandEffects; 256],
+layout! {
+    decode encode
+    /// Commands Supported and Effects (section 5.14.1.5, figure 198).
+    pub struct CommandsSupported: 4096, {
+        /// By admin opcode.
+        admin: [CommandEffects; 256] = 0,
+        /// By I/O opcode.
+        io: [CommandEffects; 256] = 1024,
+    }
 }
 
 impl Default for CommandsSupported {
     fn default() -> Self {
         let none = [CommandEffects::UNSUPPORTED; 256];
         Self { admin: none, io: none }
-    }
-}
-
-impl CommandsSupported {
-    /// Length in bytes.
-    pub const LENGTH: usize = 4096;
-
-    /// From the bytes of the page.
-    pub fn decode(b: &[u8; Self::LENGTH]) -> Self {
-        let entry = |base: usize, opcode| CommandEffects(u32_at(b, base + opcode * 4));
-        Self {
-            admin: std::array::from_fn(|opcode| entry(0, opcode)),
-            io: std::array::from_fn(|opcode| entry(1024, opcode)),
-        }
-    }
-
-    /// To the bytes of the page.
-    pub fn encode(&self) -> [u8; Self::LENGTH] {
-        let mut b = [0; Self::LENGTH];
-        for opcode in 0..256 {
-            put(&mut b, opcode * 4, self.admin[opcode].0.to_le_bytes());
-            put(&mut b, 1024 + opcode * 4, self.io[opcode].0.to_le_bytes());
-        }
-        b
     }
 }

@@ -1,39 +1,62 @@
-//! Opcodes (figures 139 and 346).
+//! Opcodes and the names of their commands.
 
-/// Admin commands (section 5).
-pub mod admin {
-    /// Delete I/O Submission Queue.
-    pub const DELETE_SQ: u8 = 0x00;
-    /// Create I/O Submission Queue.
-    pub const CREATE_SQ: u8 = 0x01;
-    /// Get Log Page.
-    pub const GET_LOG_PAGE: u8 = 0x02;
-    /// Delete I/O Completion Queue.
-    pub const DELETE_CQ: u8 = 0x04;
-    /// Create I/O Completion Queue.
-    pub const CREATE_CQ: u8 = 0x05;
-    /// Identify.
-    pub const IDENTIFY: u8 = 0x06;
-    /// Abort.
-    pub const ABORT: u8 = 0x08;
-    /// Set Features.
-    pub const SET_FEATURES: u8 = 0x09;
-    /// Get Features.
-    pub const GET_FEATURES: u8 = 0x0a;
-    /// Asynchronous Event Request.
-    pub const ASYNC_EVENT_REQUEST: u8 = 0x0c;
+/// A module of opcodes: a constant for each that farlane has, and all names.
+macro_rules! opcodes {
+    ($(#[$meta:meta])* $module:ident: $($text:literal = $value:literal $($name:ident)?,)*) => {
+        $(#[$meta])*
+        pub mod $module {
+            $($(#[doc = concat!($text, ".")] pub const $name: u8 = $value;)?)*
+
+            /// The name of the command; `None` if it has none here.
+            pub const fn name(opcode: u8) -> Option<&'static str> {
+                match opcode {
+                    $($value => Some($text),)*
+                    _ => None,
+                }
+            }
+        }
+    };
 }
 
-/// Commands of the NVM command set (section 6).
-pub mod nvm {
-    /// Flush.
-    pub const FLUSH: u8 = 0x00;
-    /// Write.
-    pub const WRITE: u8 = 0x01;
-    /// Read.
-    pub const READ: u8 = 0x02;
-    /// Write Zeroes.
-    pub const WRITE_ZEROES: u8 = 0x08;
-    /// Dataset Management.
-    pub const DATASET_MANAGEMENT: u8 = 0x09;
+opcodes! {
+    /// Admin commands (section 5, figure 139).
+    admin:
+    "Delete I/O Submission Queue" = 0x00 DELETE_SQ,
+    "Create I/O Submission Queue" = 0x01 CREATE_SQ,
+    "Get Log Page" = 0x02 GET_LOG_PAGE,
+    "Delete I/O Completion Queue" = 0x04 DELETE_CQ,
+    "Create I/O Completion Queue" = 0x05 CREATE_CQ,
+    "Identify" = 0x06 IDENTIFY,
+    "Abort" = 0x08 ABORT,
+    "Set Features" = 0x09 SET_FEATURES,
+    "Get Features" = 0x0a GET_FEATURES,
+    "Asynchronous Event Request" = 0x0c ASYNC_EVENT_REQUEST,
+    "Namespace Management" = 0x0d,
+    "Firmware Commit" = 0x10,
+    "Firmware Image Download" = 0x11,
+    "Device Self-test" = 0x14,
+    "Namespace Attachment" = 0x15,
+    "Keep Alive" = 0x18,
+    "Doorbell Buffer Config" = 0x7c,
+    "Format NVM" = 0x80,
+    "Security Send" = 0x81,
+    "Security Receive" = 0x82,
+    "Sanitize" = 0x84,
+}
+
+opcodes! {
+    /// Commands of the NVM command set (section 6, figure 346).
+    nvm:
+    "Flush" = 0x00 FLUSH,
+    "Write" = 0x01 WRITE,
+    "Read" = 0x02 READ,
+    "Write Uncorrectable" = 0x04,
+    "Compare" = 0x05,
+    "Write Zeroes" = 0x08 WRITE_ZEROES,
+    "Dataset Management" = 0x09 DATASET_MANAGEMENT,
+    "Verify" = 0x0c,
+    "Reservation Register" = 0x0d,
+    "Reservation Report" = 0x0e,
+    "Reservation Acquire" = 0x11,
+    "Reservation Release" = 0x15,
 }

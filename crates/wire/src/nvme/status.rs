@@ -1,5 +1,6 @@
 //! The status field of a completion (section 4.6.1, figures 123 to 130).
 
+use crate::macros::{Bits, Field};
 use std::fmt;
 
 /// Status code type and status code: the type in bits 10:8, the code in 7:0.
@@ -133,17 +134,43 @@ impl fmt::Debug for StatusCode {
     }
 }
 
-/// The status field without the phase tag: 15 bits (figure 123).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Status {
-    /// SCT and SC.
-    pub code: StatusCode,
-    /// CRD, 2 bits: which command retry delay applies.
-    pub retry_delay: u8,
-    /// M: the error log tells more.
-    pub more: bool,
-    /// DNR: the same command would fail again.
-    pub do_not_retry: bool,
+register! {
+    /// The status field without the phase tag: 15 bits (figure 123).
+    pub struct Status: u16, {
+        /// SCT and SC.
+        code: StatusCode = [0, 11],
+        /// CRD, 2 bits: which command retry delay applies.
+        retry_delay: u8 = [11, 2],
+        /// M: the error log tells more.
+        more: bool = [13, 1],
+        /// DNR: the same command would fail again.
+        do_not_retry: bool = [14, 1],
+    }
+}
+
+impl Bits for StatusCode {
+    fn of(bits: u64) -> Self {
+        Self(bits as u16)
+    }
+}
+
+impl From<StatusCode> for u64 {
+    fn from(code: StatusCode) -> Self {
+        code.0.into()
+    }
+}
+
+/// In bits 15:1, above the phase tag.
+impl Field for Status {
+    const SIZE: usize = 2;
+
+    fn get(bytes: &[u8], at: usize) -> Self {
+        Self::from_bits(u16::get(bytes, at) >> 1)
+    }
+
+    fn put(self, bytes: &mut [u8], at: usize) {
+        (u16::get(bytes, at) | self.bits() << 1).put(bytes, at);
+    }
 }
 
 impl Status {
@@ -163,23 +190,5 @@ impl Status {
     /// Whether the command succeeded.
     pub const fn is_success(self) -> bool {
         self.code.0 == 0
-    }
-
-    /// From 15 bits: SC in 7:0, SCT in 10:8, CRD in 12:11, M 13, DNR 14.
-    pub const fn from_bits(bits: u16) -> Self {
-        Self {
-            code: StatusCode(bits & 0x7ff),
-            retry_delay: (bits >> 11) as u8 & 3,
-            more: bits & 1 << 13 != 0,
-            do_not_retry: bits & 1 << 14 != 0,
-        }
-    }
-
-    /// As 15 bits.
-    pub const fn bits(self) -> u16 {
-        self.code.0
-            | (self.retry_delay as u16 & 3) << 11
-            | (self.more as u16) << 13
-            | (self.do_not_retry as u16) << 14
     }
 }

@@ -1,13 +1,8 @@
 //! Golden bytes, taken from the figures of the draft, and structure.
 
 use super::*;
+use crate::hex;
 use proptest::prelude::*;
-
-fn hex(text: &str) -> Vec<u8> {
-    let digits: String = text.split_whitespace().collect();
-    let pair = |i| u8::from_str_radix(&digits[i..i + 2], 16).unwrap();
-    (0..digits.len()).step_by(2).map(pair).collect()
-}
 
 fn encoded(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut out = Vec::new();

@@ -35,20 +35,20 @@ pub const MAX_BITMAP: usize = MIN_PAYLOAD - HEADER - 2;
 /// Connection identifiers have 24 bits.
 pub const CONNECTION_MASK: u32 = 0x00ff_ffff;
 
-/// What a frame is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Kind {
-    /// Asks for a connection.
-    Open = 1,
-    /// Grants it.
-    Accept = 2,
-    /// One chunk of the stream. The only kind that counts in the sequence.
-    Data = 3,
-    /// What has been received, nothing else.
-    Ack = 4,
-    /// The connection is at its end.
-    Close = 5,
+numbers! {
+    /// What a frame is for.
+    pub enum Kind: u8 {
+        /// Asks for a connection.
+        Open = 1,
+        /// Grants it.
+        Accept = 2,
+        /// One chunk of the stream. The only kind that counts in the sequence.
+        Data = 3,
+        /// What has been received, nothing else.
+        Ack = 4,
+        /// The connection is at its end.
+        Close = 5,
+    }
 }
 
 /// What one end takes: the payload of [`Kind::Open`] and [`Kind::Accept`].
@@ -61,18 +61,18 @@ pub struct Offer {
     pub window: u16,
 }
 
-/// Why a connection is at its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Reason {
-    /// On purpose.
-    Done = 0,
-    /// There is no such connection at this end: it was restarted.
-    Unknown = 1,
-    /// This end has another connection.
-    Busy = 2,
-    /// The other end broke the protocol.
-    Violation = 3,
+numbers! {
+    /// Why a connection is at its end.
+    pub enum Reason: u8 {
+        /// On purpose.
+        Done = 0,
+        /// There is no such connection at this end: it was restarted.
+        Unknown = 1,
+        /// This end has another connection.
+        Busy = 2,
+        /// The other end broke the protocol.
+        Violation = 3,
+    }
 }
 
 /// Data frames received behind the first missing one: bit `i`, the lowest of
@@ -158,15 +158,8 @@ impl Kind {
     ///
     /// # Errors
     /// [`Malformed::Kind`] if it is undefined.
-    pub const fn from_bits(bits: u8) -> Result<Self, Malformed> {
-        Ok(match bits {
-            1 => Self::Open,
-            2 => Self::Accept,
-            3 => Self::Data,
-            4 => Self::Ack,
-            5 => Self::Close,
-            other => return Err(Malformed::Kind(other)),
-        })
+    pub fn from_bits(bits: u8) -> Result<Self, Malformed> {
+        Self::from_number(bits).ok_or(Malformed::Kind(bits))
     }
 }
 
@@ -175,14 +168,9 @@ impl Reason {
     ///
     /// # Errors
     /// [`Malformed::Field`] if it is undefined.
-    pub const fn from_byte(byte: u8) -> Result<Self, Malformed> {
-        Ok(match byte {
-            0 => Self::Done,
-            1 => Self::Unknown,
-            2 => Self::Busy,
-            3 => Self::Violation,
-            other => return Err(Malformed::Field { field: "reason", value: other as u32 }),
-        })
+    pub fn from_byte(byte: u8) -> Result<Self, Malformed> {
+        let wrong = Malformed::Field { field: "reason", value: byte.into() };
+        Self::from_number(byte).ok_or(wrong)
     }
 }
 

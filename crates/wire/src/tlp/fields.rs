@@ -143,43 +143,21 @@ pub struct ConfigRequest {
     pub first_be: u8,
 }
 
-/// Completion status (PCIe Base 4.0, table 2-34).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Status {
-    /// SC, 000b.
-    Success,
-    /// UR, 001b.
-    UnsupportedRequest,
-    /// CRS, 010b.
-    ConfigRetry,
-    /// CA, 100b.
-    CompleterAbort,
-    /// A reserved code; a requester treats it as Unsupported Request
-    /// (section 2.3.2).
-    Reserved(u8),
-}
-
-impl Status {
-    /// From three bits.
-    pub const fn from_bits(bits: u8) -> Self {
-        match bits & 7 {
-            0 => Self::Success,
-            1 => Self::UnsupportedRequest,
-            2 => Self::ConfigRetry,
-            4 => Self::CompleterAbort,
-            other => Self::Reserved(other),
-        }
-    }
-
-    /// As three bits.
-    pub const fn bits(self) -> u8 {
-        match self {
-            Self::Success => 0,
-            Self::UnsupportedRequest => 1,
-            Self::ConfigRetry => 2,
-            Self::CompleterAbort => 4,
-            Self::Reserved(bits) => bits & 7,
-        }
+numbers! {
+    /// Completion status (PCIe Base 4.0, table 2-34).
+    pub enum Status: 7 {
+        /// SC, 000b.
+        Success = 0,
+        /// UR, 001b.
+        UnsupportedRequest = 1,
+        /// CRS, 010b.
+        ConfigRetry = 2,
+        /// CA, 100b.
+        CompleterAbort = 4,
+    } else {
+        /// A reserved code; a requester treats it as Unsupported Request
+        /// (section 2.3.2).
+        Reserved
     }
 }
 
@@ -210,50 +188,24 @@ impl Completion {
     }
 }
 
-/// How a message finds its way (PCIe Base 4.0, table 2-18).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Routing {
-    /// 000b, implicitly to the root complex.
-    ToRootComplex,
-    /// 001b, by the address in the message body.
-    ByAddress,
-    /// 010b, by the ID in the message body.
-    ById,
-    /// 011b, from the root complex to everybody.
-    Broadcast,
-    /// 100b, ends at the receiver of this link.
-    Local,
-    /// 101b, gathered from all downstream ports.
-    Gathered,
-    /// A reserved code, ends at the receiver.
-    Reserved(u8),
-}
-
-impl Routing {
-    /// From three bits.
-    pub const fn from_bits(bits: u8) -> Self {
-        match bits & 7 {
-            0 => Self::ToRootComplex,
-            1 => Self::ByAddress,
-            2 => Self::ById,
-            3 => Self::Broadcast,
-            4 => Self::Local,
-            5 => Self::Gathered,
-            other => Self::Reserved(other),
-        }
-    }
-
-    /// As three bits.
-    pub const fn bits(self) -> u8 {
-        match self {
-            Self::ToRootComplex => 0,
-            Self::ByAddress => 1,
-            Self::ById => 2,
-            Self::Broadcast => 3,
-            Self::Local => 4,
-            Self::Gathered => 5,
-            Self::Reserved(bits) => bits & 7,
-        }
+numbers! {
+    /// How a message finds its way (PCIe Base 4.0, table 2-18).
+    pub enum Routing: 7 {
+        /// 000b, implicitly to the root complex.
+        ToRootComplex = 0,
+        /// 001b, by the address in the message body.
+        ByAddress = 1,
+        /// 010b, by the ID in the message body.
+        ById = 2,
+        /// 011b, from the root complex to everybody.
+        Broadcast = 3,
+        /// 100b, ends at the receiver of this link.
+        Local = 4,
+        /// 101b, gathered from all downstream ports.
+        Gathered = 5,
+    } else {
+        /// A reserved code, ends at the receiver.
+        Reserved
     }
 }
 

@@ -152,43 +152,15 @@ impl Tlp {
     /// print it: `MRd32`, `MWr64`, `CfgRd0`, `CplD`, ….
     pub fn mnemonic(&self) -> &'static str {
         let wide = self.header_length() == 16;
+        let empty = self.data.is_empty();
+        let type1 = |config: ConfigRequest| config.kind == ConfigKind::Type1;
         match self.packet {
-            Packet::MemoryRead(_) => {
-                if wide {
-                    "MRd64"
-                } else {
-                    "MRd32"
-                }
-            }
-            Packet::MemoryWrite(_) => {
-                if wide {
-                    "MWr64"
-                } else {
-                    "MWr32"
-                }
-            }
-            Packet::ConfigRead(c) => match c.kind {
-                ConfigKind::Type0 => "CfgRd0",
-                ConfigKind::Type1 => "CfgRd1",
-            },
-            Packet::ConfigWrite(c) => match c.kind {
-                ConfigKind::Type0 => "CfgWr0",
-                ConfigKind::Type1 => "CfgWr1",
-            },
-            Packet::Completion(_) => {
-                if self.data.is_empty() {
-                    "Cpl"
-                } else {
-                    "CplD"
-                }
-            }
-            Packet::Message(_) => {
-                if self.data.is_empty() {
-                    "Msg"
-                } else {
-                    "MsgD"
-                }
-            }
+            Packet::MemoryRead(_) => ["MRd32", "MRd64"][usize::from(wide)],
+            Packet::MemoryWrite(_) => ["MWr32", "MWr64"][usize::from(wide)],
+            Packet::ConfigRead(c) => ["CfgRd0", "CfgRd1"][usize::from(type1(c))],
+            Packet::ConfigWrite(c) => ["CfgWr0", "CfgWr1"][usize::from(type1(c))],
+            Packet::Completion(_) => ["CplD", "Cpl"][usize::from(empty)],
+            Packet::Message(_) => ["MsgD", "Msg"][usize::from(empty)],
         }
     }
 }

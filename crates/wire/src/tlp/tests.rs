@@ -1,16 +1,9 @@
 //! Golden bytes and properties of the codec.
 
 use super::*;
+use crate::hex;
 use crate::id::{Bdf, Tag};
 use proptest::prelude::*;
-
-fn hex(text: &str) -> Vec<u8> {
-    let digits: String = text.split_whitespace().collect();
-    (0..digits.len())
-        .step_by(2)
-        .map(|i| u8::from_str_radix(&digits[i..i + 2], 16).unwrap())
-        .collect()
-}
 
 #[track_caller]
 fn golden(tlp: &Tlp, bytes: &str) {

@@ -2,7 +2,6 @@
 
 use super::varint::{self, Front};
 use crate::nvme::Status;
-use std::fmt;
 
 /// Names a command on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -13,101 +12,49 @@ pub struct CommandId {
     pub cid: u16,
 }
 
-/// What the media are asked to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum MediaOperation {
-    /// Read bytes.
-    Read = 1,
-    /// Write bytes.
-    Write = 2,
-    /// Make durable what was completed.
-    Flush = 3,
-    /// Make a range read as zeroes.
-    WriteZeroes = 4,
-    /// Give a range up.
-    Discard = 5,
-}
-
-impl MediaOperation {
-    const ALL: [Self; 5] = [Self::Read, Self::Write, Self::Flush, Self::WriteZeroes, Self::Discard];
-
-    /// Its name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Flush => "flush",
-            Self::WriteZeroes => "write zeroes",
-            Self::Discard => "discard",
-        }
+numbers! {
+    /// What the media are asked to do.
+    pub enum MediaOperation: u8 {
+        /// Read bytes.
+        Read = 1 "read",
+        /// Write bytes.
+        Write = 2 "write",
+        /// Make durable what was completed.
+        Flush = 3 "flush",
+        /// Make a range read as zeroes.
+        WriteZeroes = 4 "write zeroes",
+        /// Give a range up.
+        Discard = 5 "discard",
     }
 }
 
-impl fmt::Display for MediaOperation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+numbers! {
+    /// A turn in the life of a controller (NVMe 1.4, sections 3.1.5, 3.1.6, 7.3
+    /// and 7.6).
+    pub enum ControllerState: u8 {
+        /// CC.EN was set.
+        Enabled = 1 "enabled",
+        /// CSTS.RDY was set.
+        Ready = 2 "ready",
+        /// Controller reset: CC.EN was cleared.
+        ControllerReset = 3 "controller reset",
+        /// Function level reset.
+        FunctionReset = 4 "function level reset",
+        /// Hot reset, or the link went down.
+        HotReset = 5 "hot reset or link down",
+        /// CC.SHN asks for a shutdown.
+        ShutdownBegun = 6 "shutdown begun",
+        /// CSTS.SHST says that it is complete.
+        ShutdownComplete = 7 "shutdown complete",
+        /// CSTS.CFS was set.
+        Fatal = 8 "fatal status (CSTS.CFS)",
     }
-}
-
-/// A turn in the life of a controller (NVMe 1.4, sections 3.1.5, 3.1.6, 7.3
-/// and 7.6).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum ControllerState {
-    /// CC.EN was set.
-    Enabled = 1,
-    /// CSTS.RDY was set.
-    Ready = 2,
-    /// Controller reset: CC.EN was cleared.
-    ControllerReset = 3,
-    /// Function level reset.
-    FunctionReset = 4,
-    /// Hot reset, or the link went down.
-    HotReset = 5,
-    /// CC.SHN asks for a shutdown.
-    ShutdownBegun = 6,
-    /// CSTS.SHST says that it is complete.
-    ShutdownComplete = 7,
-    /// CSTS.CFS was set.
-    Fatal = 8,
 }
 
 impl ControllerState {
-    const ALL: [Self; 8] = [
-        Self::Enabled,
-        Self::Ready,
-        Self::ControllerReset,
-        Self::FunctionReset,
-        Self::HotReset,
-        Self::ShutdownBegun,
-        Self::ShutdownComplete,
-        Self::Fatal,
-    ];
-
-    /// Its name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Enabled => "enabled",
-            Self::Ready => "ready",
-            Self::ControllerReset => "controller reset",
-            Self::FunctionReset => "function level reset",
-            Self::HotReset => "hot reset or link down",
-            Self::ShutdownBegun => "shutdown begun",
-            Self::ShutdownComplete => "shutdown complete",
-            Self::Fatal => "fatal status (CSTS.CFS)",
-        }
-    }
-
     /// Whether it is one of the resets.
     pub const fn is_reset(self) -> bool {
         matches!(self, Self::ControllerReset | Self::FunctionReset | Self::HotReset)
-    }
-}
-
-impl fmt::Display for ControllerState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
     }
 }
 
@@ -214,7 +161,7 @@ impl NvmeEvent {
             }
             MEDIA_BEGUN => {
                 let (id, code) = (id(from)?, byte(from)?);
-                let operation = MediaOperation::ALL.into_iter().find(|op| *op as u8 == code)?;
+                let operation = MediaOperation::from_number(code)?;
                 let (nsid, offset) = (number(from)?, varint::take(from)?);
                 let length = varint::take(from)?;
                 Self::MediaBegun { id, operation, nsid, offset, length }
@@ -228,10 +175,7 @@ impl NvmeEvent {
                 let bits = number(from).filter(|bits| *bits < 1 << 15)?;
                 Self::Completed { id, status: Status::from_bits(bits as u16) }
             }
-            STATE => {
-                let code = byte(from)?;
-                Self::State(ControllerState::ALL.into_iter().find(|s| *s as u8 == code)?)
-            }
+            STATE => Self::State(ControllerState::from_number(byte(from)?)?),
             _ => return None,
         };
         from.is_empty().then_some(event)

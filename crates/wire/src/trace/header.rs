@@ -1,7 +1,6 @@
 //! The beginning of a file.
 
 use bytes::{Buf, BufMut};
-use std::fmt;
 use thiserror::Error;
 
 /// The first bytes of every trace file.
@@ -14,25 +13,15 @@ pub const VIRTUAL_CLOCK: &str = "virtual time of a simulation, the same in all i
 /// Bytes before the description of the clock.
 const FIXED: usize = 40;
 
-/// Which node wrote a trace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum NodeRole {
-    /// The host node: root complex and upstream port.
-    Host = 1,
-    /// A device node: downstream port and drive.
-    Device = 2,
-    /// A switch node: a device to its host, a host to its devices.
-    Switch = 3,
-}
-
-impl fmt::Display for NodeRole {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Host => "host",
-            Self::Device => "device",
-            Self::Switch => "switch",
-        })
+numbers! {
+    /// Which node wrote a trace.
+    pub enum NodeRole: u8 {
+        /// The host node: root complex and upstream port.
+        Host = 1 "host",
+        /// A device node: downstream port and drive.
+        Device = 2 "device",
+        /// A switch node: a device to its host, a host to its devices.
+        Switch = 3 "switch",
     }
 }
 
@@ -105,12 +94,7 @@ impl Header {
             return Err(Malformed::Version(version));
         }
         let length = usize::from(rest.get_u16());
-        let role = match rest.get_u8() {
-            1 => NodeRole::Host,
-            2 => NodeRole::Device,
-            3 => NodeRole::Switch,
-            _ => return Err(Malformed::Field),
-        };
+        let role = NodeRole::from_number(rest.get_u8()).ok_or(Malformed::Field)?;
         let ring = rest.get_u8() & 1 != 0;
         let snap = rest.get_u16();
         let (instance, start_unix_ns) = (rest.get_u64(), rest.get_u64());

@@ -50,67 +50,29 @@ impl DmaMap {
     }
 }
 
-/// The payload of VFIO_USER_DMA_UNMAP and of its reply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DmaUnmap {
-    /// Largest reply payload the client takes, in bytes.
-    pub argsz: u32,
-    /// [`DMA_UNMAP_FLAG_ALL`] or 0.
-    pub flags: u32,
-    /// First DMA address of a range that was mapped.
-    pub address: u64,
-    /// Bytes of that range.
-    pub size: u64,
-}
-
-impl DmaUnmap {
-    /// Bytes of the payload.
-    pub const LENGTH: usize = 24;
-
-    /// Reads the payload of either direction.
-    ///
-    /// # Errors
-    /// [`Malformed::Short`] below 24 bytes.
-    pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
-        Ok(Self {
-            argsz: get32(bytes, 0)?,
-            flags: get32(bytes, 4)?,
-            address: get64(bytes, 8)?,
-            size: get64(bytes, 16)?,
-        })
-    }
-
-    /// Appends the payload.
-    pub fn encode(&self, out: &mut Vec<u8>) {
-        put32(out, &[self.argsz, self.flags]);
-        put64(out, &[self.address, self.size]);
+layout! {
+    payload
+    /// The payload of VFIO_USER_DMA_UNMAP and of its reply.
+    pub struct DmaUnmap: 24, {
+        /// Largest reply payload the client takes, in bytes.
+        argsz: u32 = 0,
+        /// [`DMA_UNMAP_FLAG_ALL`] or 0.
+        flags: u32 = 4,
+        /// First DMA address of a range that was mapped.
+        address: u64 = 8,
+        /// Bytes of that range.
+        size: u64 = 16,
     }
 }
 
-/// The fixed part of VFIO_USER_DMA_READ and _DMA_WRITE; the data follows in a
-/// write and in the reply to a read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DmaAccess {
-    /// DMA address.
-    pub address: u64,
-    /// Bytes.
-    pub count: u64,
-}
-
-impl DmaAccess {
-    /// Bytes of the fixed part.
-    pub const LENGTH: usize = 16;
-
-    /// Reads the fixed part.
-    ///
-    /// # Errors
-    /// [`Malformed::Short`] below 16 bytes.
-    pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
-        Ok(Self { address: get64(bytes, 0)?, count: get64(bytes, 8)? })
-    }
-
-    /// Appends the fixed part.
-    pub fn encode(&self, out: &mut Vec<u8>) {
-        put64(out, &[self.address, self.count]);
+layout! {
+    payload
+    /// The fixed part of VFIO_USER_DMA_READ and _DMA_WRITE; the data follows in a
+    /// write and in the reply to a read.
+    pub struct DmaAccess: 16, {
+        /// DMA address.
+        address: u64 = 0,
+        /// Bytes.
+        count: u64 = 8,
     }
 }

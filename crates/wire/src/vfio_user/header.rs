@@ -9,77 +9,50 @@ const TYPE_REPLY: u32 = 1;
 const FLAG_NO_REPLY: u32 = 1 << 4;
 const FLAG_ERROR: u32 = 1 << 5;
 
-/// Command numbers (specification, "Commands"; 14 is QEMU's and SPDK's name
-/// for a message that the specification has since dropped).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u16)]
-pub enum Command {
-    /// VFIO_USER_VERSION, client to server.
-    Version = 1,
-    /// VFIO_USER_DMA_MAP, client to server.
-    DmaMap = 2,
-    /// VFIO_USER_DMA_UNMAP, client to server.
-    DmaUnmap = 3,
-    /// VFIO_USER_DEVICE_GET_INFO, client to server.
-    DeviceGetInfo = 4,
-    /// VFIO_USER_DEVICE_GET_REGION_INFO, client to server.
-    DeviceGetRegionInfo = 5,
-    /// VFIO_USER_DEVICE_GET_REGION_IO_FDS, client to server.
-    DeviceGetRegionIoFds = 6,
-    /// VFIO_USER_DEVICE_GET_IRQ_INFO, client to server.
-    DeviceGetIrqInfo = 7,
-    /// VFIO_USER_DEVICE_SET_IRQS, client to server.
-    DeviceSetIrqs = 8,
-    /// VFIO_USER_REGION_READ, client to server.
-    RegionRead = 9,
-    /// VFIO_USER_REGION_WRITE, client to server.
-    RegionWrite = 10,
-    /// VFIO_USER_DMA_READ, server to client.
-    DmaRead = 11,
-    /// VFIO_USER_DMA_WRITE, server to client.
-    DmaWrite = 12,
-    /// VFIO_USER_DEVICE_RESET, client to server.
-    DeviceReset = 13,
-    /// VFIO_USER_DIRTY_PAGES, client to server; obsolete.
-    DirtyPages = 14,
-    /// VFIO_USER_REGION_WRITE_MULTI, client to server.
-    RegionWriteMulti = 15,
-    /// VFIO_USER_DEVICE_FEATURE, client to server.
-    DeviceFeature = 16,
-    /// VFIO_USER_MIG_DATA_READ, client to server.
-    MigDataRead = 17,
-    /// VFIO_USER_MIG_DATA_WRITE, client to server.
-    MigDataWrite = 18,
+numbers! {
+    /// Command numbers (specification, "Commands"; 14 is QEMU's and SPDK's name
+    /// for a message that the specification has since dropped).
+    pub enum Command: u16 {
+        /// VFIO_USER_VERSION, client to server.
+        Version = 1,
+        /// VFIO_USER_DMA_MAP, client to server.
+        DmaMap = 2,
+        /// VFIO_USER_DMA_UNMAP, client to server.
+        DmaUnmap = 3,
+        /// VFIO_USER_DEVICE_GET_INFO, client to server.
+        DeviceGetInfo = 4,
+        /// VFIO_USER_DEVICE_GET_REGION_INFO, client to server.
+        DeviceGetRegionInfo = 5,
+        /// VFIO_USER_DEVICE_GET_REGION_IO_FDS, client to server.
+        DeviceGetRegionIoFds = 6,
+        /// VFIO_USER_DEVICE_GET_IRQ_INFO, client to server.
+        DeviceGetIrqInfo = 7,
+        /// VFIO_USER_DEVICE_SET_IRQS, client to server.
+        DeviceSetIrqs = 8,
+        /// VFIO_USER_REGION_READ, client to server.
+        RegionRead = 9,
+        /// VFIO_USER_REGION_WRITE, client to server.
+        RegionWrite = 10,
+        /// VFIO_USER_DMA_READ, server to client.
+        DmaRead = 11,
+        /// VFIO_USER_DMA_WRITE, server to client.
+        DmaWrite = 12,
+        /// VFIO_USER_DEVICE_RESET, client to server.
+        DeviceReset = 13,
+        /// VFIO_USER_DIRTY_PAGES, client to server; obsolete.
+        DirtyPages = 14,
+        /// VFIO_USER_REGION_WRITE_MULTI, client to server.
+        RegionWriteMulti = 15,
+        /// VFIO_USER_DEVICE_FEATURE, client to server.
+        DeviceFeature = 16,
+        /// VFIO_USER_MIG_DATA_READ, client to server.
+        MigDataRead = 17,
+        /// VFIO_USER_MIG_DATA_WRITE, client to server.
+        MigDataWrite = 18,
+    }
 }
 
 impl Command {
-    /// Every command.
-    pub const ALL: [Self; 18] = [
-        Self::Version,
-        Self::DmaMap,
-        Self::DmaUnmap,
-        Self::DeviceGetInfo,
-        Self::DeviceGetRegionInfo,
-        Self::DeviceGetRegionIoFds,
-        Self::DeviceGetIrqInfo,
-        Self::DeviceSetIrqs,
-        Self::RegionRead,
-        Self::RegionWrite,
-        Self::DmaRead,
-        Self::DmaWrite,
-        Self::DeviceReset,
-        Self::DirtyPages,
-        Self::RegionWriteMulti,
-        Self::DeviceFeature,
-        Self::MigDataRead,
-        Self::MigDataWrite,
-    ];
-
-    /// The command of that number; `None` if there is none.
-    pub fn from_number(number: u16) -> Option<Self> {
-        Self::ALL.get(usize::from(number).checked_sub(1)?).copied()
-    }
-
     /// The number in the header.
     pub const fn number(self) -> u16 {
         self as u16

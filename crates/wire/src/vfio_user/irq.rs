@@ -30,39 +30,18 @@ pub mod irq_index {
     pub const COUNT: u32 = 5;
 }
 
-/// The payload of GET_IRQ_INFO and of its reply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct IrqInfo {
-    /// Request: largest reply payload in bytes. Reply: bytes of this payload.
-    pub argsz: u32,
-    /// `IRQ_INFO_*`.
-    pub flags: u32,
-    /// Which interrupt type.
-    pub index: u32,
-    /// Interrupts of that type.
-    pub count: u32,
-}
-
-impl IrqInfo {
-    /// Bytes of the payload.
-    pub const LENGTH: usize = 16;
-
-    /// Reads the payload of either direction.
-    ///
-    /// # Errors
-    /// [`Malformed::Short`] below 16 bytes.
-    pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
-        Ok(Self {
-            argsz: get32(bytes, 0)?,
-            flags: get32(bytes, 4)?,
-            index: get32(bytes, 8)?,
-            count: get32(bytes, 12)?,
-        })
-    }
-
-    /// Appends the payload.
-    pub fn encode(&self, out: &mut Vec<u8>) {
-        put32(out, &[self.argsz, self.flags, self.index, self.count]);
+layout! {
+    payload
+    /// The payload of GET_IRQ_INFO and of its reply.
+    pub struct IrqInfo: 16, {
+        /// Request: largest reply payload in bytes. Reply: bytes of this payload.
+        argsz: u32 = 0,
+        /// `IRQ_INFO_*`.
+        flags: u32 = 4,
+        /// Which interrupt type.
+        index: u32 = 8,
+        /// Interrupts of that type.
+        count: u32 = 12,
     }
 }
 

@@ -36,14 +36,16 @@ pub mod region_index {
     pub const COUNT: u32 = 9;
 }
 
-/// A part of a region that can be mapped (`struct
-/// vfio_region_sparse_mmap_area`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SparseArea {
-    /// Byte offset in the region; added to the region's file offset for mmap.
-    pub offset: u64,
-    /// Bytes.
-    pub size: u64,
+layout! {
+    payload
+    /// A part of a region that can be mapped (`struct
+    /// vfio_region_sparse_mmap_area`).
+    pub struct SparseArea: 16, {
+        /// Byte offset in the region; added to the region's file offset for mmap.
+        offset: u64 = 0,
+        /// Bytes.
+        size: u64 = 8,
+    }
 }
 
 /// The payload of GET_REGION_INFO and of its reply.
@@ -133,9 +135,7 @@ impl RegionInfo {
         if sparse > 0 {
             let next = if msix > 0 { (Self::LENGTH + sparse) as u32 } else { 0 };
             put32(out, &[u32::from(CAP_SPARSE_MMAP) | 1 << 16, next, self.areas.len() as u32, 0]);
-            for area in &self.areas {
-                put64(out, &[area.offset, area.size]);
-            }
+            self.areas.iter().for_each(|area| area.encode(out));
         }
         if msix > 0 {
             put32(out, &[u32::from(CAP_MSIX_MAPPABLE) | 1 << 16, 0]);
@@ -148,32 +148,30 @@ fn decode_areas(bytes: &[u8], at: usize) -> Result<Vec<SparseArea>, Malformed> {
     if bytes.len() / 16 < count {
         return Err(Malformed::Short);
     }
-    (0..count)
-        .map(|i| {
-            let at = at + 8 + i * 16;
-            Ok(SparseArea { offset: get64(bytes, at)?, size: get64(bytes, at + 8)? })
-        })
-        .collect()
+    let area = |i| bytes.get(at + 8 + i * SparseArea::LENGTH..).unwrap_or_default();
+    (0..count).map(|i| SparseArea::decode(area(i))).collect()
 }
 
 /// VFIO_USER_IO_FD_TYPE_IOEVENTFD.
 pub const IO_FD_TYPE_IOEVENTFD: u32 = 0;
 
-/// A sub-region whose writes can be told by an eventfd.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct IoFd {
-    /// Byte offset in the region.
-    pub offset: u64,
-    /// Bytes; 0 if the access size does not matter.
-    pub size: u64,
-    /// Which of the file descriptors that come with the reply.
-    pub fd_index: u32,
-    /// [`IO_FD_TYPE_IOEVENTFD`] or another mechanism.
-    pub kind: u32,
-    /// Flags of the mechanism.
-    pub flags: u32,
-    /// `datamatch` or `user_data`.
-    pub data: u64,
+layout! {
+    payload
+    /// A sub-region whose writes can be told by an eventfd.
+    pub struct IoFd: 40, {
+        /// Byte offset in the region.
+        offset: u64 = 0,
+        /// Bytes; 0 if the access size does not matter.
+        size: u64 = 8,
+        /// Which of the file descriptors that come with the reply.
+        fd_index: u32 = 16,
+        /// [`IO_FD_TYPE_IOEVENTFD`] or another mechanism.
+        kind: u32 = 20,
+        /// Flags of the mechanism.
+        flags: u32 = 24,
+        /// `datamatch` or `user_data`.
+        data: u64 = 32,
+    }
 }
 
 /// The payload of GET_REGION_IO_FDS and of its reply.
@@ -192,8 +190,6 @@ pub struct RegionIoFds {
 impl RegionIoFds {
     /// Bytes without entries.
     pub const LENGTH: usize = 16;
-    /// Bytes of an entry.
-    pub const ENTRY: usize = 40;
 
     /// Reads the payload of either direction.
     ///
@@ -201,22 +197,11 @@ impl RegionIoFds {
     /// [`Malformed::Short`] if the structure or an entry does not fit.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let count = get32(bytes, 12)? as usize;
-        if bytes.len() / Self::ENTRY < count {
+        if bytes.len() / IoFd::LENGTH < count {
             return Err(Malformed::Short);
         }
-        let entries = (0..count)
-            .map(|i| {
-                let at = Self::LENGTH + i * Self::ENTRY;
-                Ok(IoFd {
-                    offset: get64(bytes, at)?,
-                    size: get64(bytes, at + 8)?,
-                    fd_index: get32(bytes, at + 16)?,
-                    kind: get32(bytes, at + 20)?,
-                    flags: get32(bytes, at + 24)?,
-                    data: get64(bytes, at + 32)?,
-                })
-            })
-            .collect::<Result<_, Malformed>>()?;
+        let at = |i| bytes.get(Self::LENGTH + i * IoFd::LENGTH..).unwrap_or_default();
+        let entries = (0..count).map(|i| IoFd::decode(at(i))).collect::<Result<_, _>>()?;
         Ok(Self {
             argsz: get32(bytes, 0)?,
             flags: get32(bytes, 4)?,
@@ -228,10 +213,6 @@ impl RegionIoFds {
     /// Appends the payload.
     pub fn encode(&self, out: &mut Vec<u8>) {
         put32(out, &[self.argsz, self.flags, self.index, self.entries.len() as u32]);
-        for entry in &self.entries {
-            put64(out, &[entry.offset, entry.size]);
-            put32(out, &[entry.fd_index, entry.kind, entry.flags, 0]);
-            put64(out, &[entry.data]);
-        }
+        self.entries.iter().for_each(|entry| entry.encode(out));
     }
 }

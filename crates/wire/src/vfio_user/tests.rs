@@ -1,22 +1,25 @@
 //! Golden bytes and properties of the codec.
 
 use super::*;
+use crate::hex;
 use bytes::Bytes;
 use proptest::prelude::*;
 use std::num::NonZeroU32;
-
-fn hex(text: &str) -> Vec<u8> {
-    let digits: String = text.split_whitespace().collect();
-    (0..digits.len())
-        .step_by(2)
-        .map(|i| u8::from_str_radix(&digits[i..i + 2], 16).unwrap())
-        .collect()
-}
 
 fn encoded(encode: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut out = Vec::new();
     encode(&mut out);
     out
+}
+
+/// A value and its bytes are each other's.
+macro_rules! golden {
+    ($type:ident, $value:expr, $text:expr) => {{
+        let bytes = hex($text);
+        assert_eq!(encoded(|out| $value.encode(out)), bytes);
+        assert_eq!($type::decode(&bytes), Ok($value));
+        bytes
+    }};
 }
 
 #[test]
@@ -39,7 +42,7 @@ fn headers() {
 
 #[test]
 fn command_numbers() {
-    for command in Command::ALL {
+    for &command in Command::ALL {
         assert_eq!(Command::from_number(command.number()), Some(command));
     }
     assert_eq!(Command::from_number(0), None);
@@ -111,28 +114,24 @@ fn version_data_of_another_shape() {
 #[test]
 fn dma_ranges() {
     let map = DmaMap { flags: 3, offset: 0x1000, address: 0x1_0000_0000, size: 0x2000_0000 };
-    let bytes = hex("20000000 03000000 0010000000000000 0000000001000000 0000002000000000");
-    assert_eq!(encoded(|out| map.encode(out)), bytes);
-    assert_eq!(DmaMap::decode(&bytes), Ok(map));
+    let bytes = golden!(
+        DmaMap,
+        map,
+        "20000000 03000000 0010000000000000 0000000001000000 0000002000000000"
+    );
     assert_eq!(DmaMap::decode(&bytes[..31]), Err(Malformed::Short));
 
     let unmap = DmaUnmap { argsz: 24, flags: 2, address: 0, size: 0 };
-    let bytes = hex("18000000 02000000 0000000000000000 0000000000000000");
-    assert_eq!(encoded(|out| unmap.encode(out)), bytes);
-    assert_eq!(DmaUnmap::decode(&bytes), Ok(unmap));
+    golden!(DmaUnmap, unmap, "18000000 02000000 0000000000000000 0000000000000000");
 
     let access = DmaAccess { address: 0xfee0_0000, count: 512 };
-    let bytes = hex("0000e0fe00000000 0002000000000000");
-    assert_eq!(encoded(|out| access.encode(out)), bytes);
-    assert_eq!(DmaAccess::decode(&bytes), Ok(access));
+    golden!(DmaAccess, access, "0000e0fe00000000 0002000000000000");
 }
 
 #[test]
 fn device_info() {
     let info = DeviceInfo { argsz: 16, flags: 3, num_regions: 9, num_irqs: 5 };
-    let bytes = hex("10000000 03000000 09000000 05000000");
-    assert_eq!(encoded(|out| info.encode(out)), bytes);
-    assert_eq!(DeviceInfo::decode(&bytes), Ok(info));
+    golden!(DeviceInfo, info, "10000000 03000000 09000000 05000000");
 }
 
 #[test]
@@ -185,19 +184,19 @@ fn region_io_fds() {
             data: 9,
         }],
     };
-    let bytes = hex("38000000 00000000 00000000 01000000 0010000000000000 0400000000000000
-         01000000 00000000 00000000 00000000 0900000000000000");
-    assert_eq!(encoded(|out| fds.encode(out)), bytes);
-    assert_eq!(RegionIoFds::decode(&bytes), Ok(fds));
+    let bytes = golden!(
+        RegionIoFds,
+        fds,
+        "38000000 00000000 00000000 01000000 0010000000000000 0400000000000000
+         01000000 00000000 00000000 00000000 0900000000000000"
+    );
     assert_eq!(RegionIoFds::decode(&bytes[..40]), Err(Malformed::Short));
 }
 
 #[test]
 fn interrupts() {
     let info = IrqInfo { argsz: 16, flags: 7, index: 0, count: 1 };
-    let bytes = hex("10000000 07000000 00000000 01000000");
-    assert_eq!(encoded(|out| info.encode(out)), bytes);
-    assert_eq!(IrqInfo::decode(&bytes), Ok(info));
+    golden!(IrqInfo, info, "10000000 07000000 00000000 01000000");
 
     let cases = [
         (
@@ -240,15 +239,15 @@ fn interrupts() {
 #[test]
 fn accesses() {
     let access = RegionAccess { offset: 0x1008, region: 0, count: 4 };
-    let bytes = hex("0810000000000000 00000000 04000000");
-    assert_eq!(encoded(|out| access.encode(out)), bytes);
-    assert_eq!(RegionAccess::decode(&bytes), Ok(access));
+    golden!(RegionAccess, access, "0810000000000000 00000000 04000000");
 
     let write = SingleWrite { offset: 0x1000, region: 0, count: 4, data: [1, 2, 3, 4, 0, 0, 0, 0] };
     let multi = WriteMulti { writes: vec![write] };
-    let bytes = hex("0100000000000000 0010000000000000 00000000 04000000 0102030400000000");
-    assert_eq!(encoded(|out| multi.encode(out)), bytes);
-    assert_eq!(WriteMulti::decode(&bytes), Ok(multi));
+    let bytes = golden!(
+        WriteMulti,
+        multi,
+        "0100000000000000 0010000000000000 00000000 04000000 0102030400000000"
+    );
     let mut long = bytes.clone();
     long[20] = 9;
     assert_eq!(WriteMulti::decode(&long), Err(Malformed::Count));

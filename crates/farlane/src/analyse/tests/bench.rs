@@ -194,19 +194,36 @@ impl Bench {
         let entry = nvme::Command { opcode: 6, nsid: 1, prp1: 0x9_0000, ..Default::default() };
         let mut data = vec![0; 4096];
         data[130] = block;
-        self.submit(drive, 0, &[entry]);
-        self.fetch(drive, 0, 0, &[entry]);
+        self.begin(drive, 0, &[entry]);
         self.write_host(drive, 0x9_0000, &data);
-        self.complete(drive, 0, 0, 0, 0);
-        self.take(drive, 0, 1);
+        self.end(drive, 0, 0, 0);
     }
 
     /// A command without data from one end to the other.
     pub fn run(&mut self, drive: &mut Drive, queue: u16, entry: nvme::Command) {
-        let index = self.submit(drive, queue, &[entry]);
-        self.fetch(drive, queue, index, &[entry]);
-        self.complete(drive, queue, queue, entry.cid, 0);
+        self.begin(drive, queue, &[entry]);
+        self.end(drive, queue, entry.cid, 0);
+    }
+
+    /// Rings for `entries`, which the drive fetches.
+    pub fn begin(&mut self, drive: &mut Drive, queue: u16, entries: &[nvme::Command]) {
+        let index = self.submit(drive, queue, entries);
+        self.fetch(drive, queue, index, entries);
+    }
+
+    /// Completion entry and interrupt, which the host takes.
+    pub fn end(&mut self, drive: &mut Drive, queue: u16, cid: u16, status: u16) {
+        self.complete(drive, queue, queue, cid, status);
         self.take(drive, queue, 1);
+    }
+
+    /// Reads of 512 bytes with these identifiers on queue 1, one after the other.
+    pub fn reads(&mut self, drive: &mut Drive, cids: std::ops::Range<u16>) {
+        for cid in cids {
+            self.begin(drive, 1, &[io(2, cid, 8, 1, 0x10_0000, 0)]);
+            self.write_host(drive, 0x10_0000, &[5; 512]);
+            self.end(drive, 1, cid, 0);
+        }
     }
 
     /// Rings for `entries`; returns the index of the first.

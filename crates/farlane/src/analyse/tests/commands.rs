@@ -63,11 +63,9 @@ fn bring_up_is_explained() {
 fn a_read_has_all_its_tlps() {
     let (mut bench, mut drive) = bench();
     let entry = io(2, 7, 2048, 8, 0x10_0000, 0);
-    let index = bench.submit(&mut drive, 1, &[entry]);
-    bench.fetch(&drive, 1, index, &[entry]);
+    bench.begin(&mut drive, 1, &[entry]);
     bench.write_host(&drive, 0x10_0000, &pattern(4096));
-    bench.complete(&mut drive, 1, 1, 7, 0);
-    bench.take(&mut drive, 1, 1);
+    bench.end(&mut drive, 1, 7, 0);
     let command = bench.commands.pop().unwrap();
     assert_eq!(
         kinds(&command),
@@ -95,8 +93,7 @@ fn a_long_write_follows_its_list() {
     // 32 KiB from an odd start: 9 pages, the list across a page boundary.
     let entry = io(1, 9, 0, 64, 0x20_0200, 0x40_0fe8);
     let data = pattern(32 << 10);
-    let index = bench.submit(&mut drive, 1, &[entry]);
-    bench.fetch(&drive, 1, index, &[entry]);
+    bench.begin(&mut drive, 1, &[entry]);
     let pages: Vec<u64> = (0..8).map(|i| 0x50_0000 + i * 0x3000).collect();
     let list: Vec<u8> =
         [pages[0], pages[1], 0x41_0000].iter().flat_map(|p| p.to_le_bytes()).collect();
@@ -108,8 +105,7 @@ fn a_long_write_follows_its_list() {
         let from = 0xe00 + i * 4096;
         bench.read_host(&drive, *page, &data[from..data.len().min(from + 4096)]);
     }
-    bench.complete(&mut drive, 1, 1, 9, 0);
-    bench.take(&mut drive, 1, 1);
+    bench.end(&mut drive, 1, 9, 0);
     let command = bench.commands.pop().unwrap();
     assert_eq!(command.data, Some(data));
     assert!(command.is_whole());
@@ -156,8 +152,7 @@ fn entries_are_fetched_in_batches_around_the_end_of_the_ring() {
 fn equal_buffers_of_commands_in_flight_are_told_apart() {
     let (mut bench, mut drive) = bench();
     let entries = [io(1, 1, 0, 8, 0x30_0000, 0), io(1, 2, 8, 8, 0x30_0000, 0)];
-    let index = bench.submit(&mut drive, 2, &entries);
-    bench.fetch(&drive, 2, index, &entries);
+    bench.begin(&mut drive, 2, &entries);
     let data = pattern(4096);
     for piece in 0..8 {
         for _ in 0..2 {
@@ -186,12 +181,10 @@ fn blocks_are_as_long_as_identify_says() {
     bench.enumerate(&drive);
     bench.bring_up(&mut drive, 1, 12);
     let entry = io(2, 1, 5, 2, 0x10_0000, 0x12_3000);
-    let index = bench.submit(&mut drive, 1, &[entry]);
-    bench.fetch(&drive, 1, index, &[entry]);
+    bench.begin(&mut drive, 1, &[entry]);
     bench.write_host(&drive, 0x10_0000, &[1; 4096]);
     bench.write_host(&drive, 0x12_3000, &[2; 4096]);
-    bench.complete(&mut drive, 1, 1, 1, 0);
-    bench.take(&mut drive, 1, 1);
+    bench.end(&mut drive, 1, 1, 0);
     let command = bench.commands.pop().unwrap();
     assert_eq!((command.block_size, command.moved), (Some(4096), 8192));
     assert!(command.data.is_none(), "not asked to collect");
@@ -207,14 +200,12 @@ fn two_drives_do_not_disturb_each_other() {
     bench.bring_up(&mut second, 1, 9);
     let entry = io(2, 3, 0, 1, 0x10_0000, 0);
     for drive in [&mut first, &mut second] {
-        let index = bench.submit(drive, 1, &[entry]);
-        bench.fetch(drive, 1, index, &[entry]);
+        bench.begin(drive, 1, &[entry]);
     }
     bench.write_host(&second, 0x10_0000, &[2; 512]);
     bench.write_host(&first, 0x10_0000, &[1; 512]);
     for drive in [&mut first, &mut second] {
-        bench.complete(drive, 1, 1, 3, 0);
-        bench.take(drive, 1, 1);
+        bench.end(drive, 1, 3, 0);
     }
     let [a, b] = &bench.commands[bench.commands.len() - 2..] else { panic!() };
     assert_eq!((a.device, a.data.as_ref().unwrap()[0]), (first.bdf, 1));
@@ -226,8 +217,7 @@ fn two_drives_do_not_disturb_each_other() {
 fn resets_end_what_is_on_its_way() {
     let (mut bench, mut drive) = bench();
     let entry = io(2, 3, 0, 1, 0x10_0000, 0);
-    let index = bench.submit(&mut drive, 1, &[entry]);
-    bench.fetch(&drive, 1, index, &[entry]);
+    bench.begin(&mut drive, 1, &[entry]);
     bench.write(drive.bar + 0x14, 0);
     let lost = bench.commands.pop().unwrap();
     assert_eq!((lost.status, lost.end), (None, None));
@@ -247,15 +237,13 @@ fn resets_end_what_is_on_its_way() {
 fn refused_reads_show_their_status() {
     let (mut bench, mut drive) = bench();
     let entry = io(1, 3, 0, 1, 0x10_0000, 0);
-    let index = bench.submit(&mut drive, 1, &[entry]);
-    bench.fetch(&drive, 1, index, &[entry]);
+    bench.begin(&mut drive, 1, &[entry]);
     let request = bench.ask_host(&drive, 0x10_0000, 512);
     let mut c = super::bench::completion(Bdf::new(0, 1, 0), DRIVE, request.tag, 512, 0);
     c.status = TlpStatus::UnsupportedRequest;
     bench.send(Direction::Down, Tlp::new(Packet::Completion(c), Bytes::new()));
     bench.send(Direction::Down, Tlp::new(Packet::Completion(c), Bytes::new()));
-    bench.complete(&mut drive, 1, 1, 3, 4);
-    bench.take(&mut drive, 1, 1);
+    bench.end(&mut drive, 1, 3, 4);
     let command = bench.commands.pop().unwrap();
     assert!(!command.is_whole());
     let refused = command.steps.iter().find(|s| s.kind == StepKind::DataCompletion).unwrap();

@@ -17,8 +17,7 @@ fn stream() -> Vec<(Direction, Tlp)> {
     bench.bring_up(&mut drive, 1, 9);
     for (cid, opcode) in [(1, 1), (2, 2)] {
         let entry = io(opcode, cid, 8, 40, 0x10_0000, 0x20_0000);
-        let index = bench.submit(&mut drive, 1, &[entry]);
-        bench.fetch(&drive, 1, index, &[entry]);
+        bench.begin(&mut drive, 1, &[entry]);
         let list: Vec<u8> = (0..4u64).flat_map(|i| (0x30_0000 + i * 4096).to_le_bytes()).collect();
         bench.read_host(&drive, 0x20_0000, &list);
         for page in [0x10_0000, 0x30_0000, 0x30_1000, 0x30_2000, 0x30_3000] {
@@ -27,8 +26,7 @@ fn stream() -> Vec<(Direction, Tlp)> {
                 _ => bench.write_host(&drive, page, &[7; 4096]),
             }
         }
-        bench.complete(&mut drive, 1, 1, cid, 0);
-        bench.take(&mut drive, 1, 1);
+        bench.end(&mut drive, 1, cid, 0);
     }
     bench.config_write(drive.bdf, 0x88, 1 << 15);
     bench.tlps.into_iter().map(|(_, direction, tlp)| (direction, tlp)).collect()
@@ -109,8 +107,7 @@ fn a_drive_that_never_answers_fills_nothing() {
     bench.bring_up(&mut drive, 1, 9);
     for i in 0..20_000u32 {
         let entry = io(1, i as u16, 0, 65536, 0x10_0000, 0x20_0000);
-        let index = bench.submit(&mut drive, 1, &[entry]);
-        bench.fetch(&drive, 1, index, &[entry]);
+        bench.begin(&mut drive, 1, &[entry]);
         let tag = Tag::truncate(i as u16);
         let request = wire::tlp::MemoryRequest::for_bytes(
             Bdf::from_bits((i >> 4) as u16),

@@ -10,21 +10,17 @@ use crate::analyse::{Command, StepKind};
 fn write(bench: &mut Bench, drive: &mut Drive) -> Command {
     (bench.read_request, bench.completion_size) = (256, 128);
     let entry = io(1, 17, 4096, 8, 0x12_3456_7000, 0);
-    let index = bench.submit(drive, 1, &[entry]);
-    bench.fetch(drive, 1, index, &[entry]);
+    bench.begin(drive, 1, &[entry]);
     bench.read_host(drive, 0x12_3456_7000, &[5; 4096]);
-    bench.complete(drive, 1, 1, 17, 0);
-    bench.take(drive, 1, 1);
+    bench.end(drive, 1, 17, 0);
     bench.commands.pop().unwrap()
 }
 
 fn read(bench: &mut Bench, drive: &mut Drive) -> Command {
     let entry = io(2, 18, 4096, 8, 0x10_0000, 0);
-    let index = bench.submit(drive, 1, &[entry]);
-    bench.fetch(drive, 1, index, &[entry]);
+    bench.begin(drive, 1, &[entry]);
     bench.write_host(drive, 0x10_0000, &[5; 4096]);
-    bench.complete(drive, 1, 1, 18, 0x280);
-    bench.take(drive, 1, 1);
+    bench.end(drive, 1, 18, 0x280);
     bench.commands.pop().unwrap()
 }
 
@@ -88,8 +84,7 @@ fn json_has_the_documented_names() {
 fn commands_share_doorbells_on_the_link() {
     let (mut bench, mut drive) = bench();
     let entries = [20545, 1].map(|cid| io(2, cid, 8, 1, 0x10_0000 + u64::from(cid) * 4096, 0));
-    let index = bench.submit(&mut drive, 2, &entries);
-    bench.fetch(&drive, 2, index, &entries);
+    bench.begin(&mut drive, 2, &entries);
     for entry in entries {
         bench.write_host(&drive, entry.prp1, &[5; 512]);
         bench.post(&mut drive, 2, 2, entry.cid, 0);

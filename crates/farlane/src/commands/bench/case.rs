@@ -2,13 +2,15 @@
 
 use nvme::initiator::Op;
 
-/// With or without the tunnel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Path {
-    /// The controller right below the root port.
-    Direct,
-    /// Through switch, tunnel and loopback TCP.
-    Tunnelled,
+wire::named! {
+    /// With or without the tunnel.
+    #[derive(clap::ValueEnum)]
+    pub enum Path {
+        /// The controller right below the root port.
+        Direct "direct",
+        /// Through switch, tunnel and loopback TCP.
+        Tunnelled "tunnelled",
+    }
 }
 
 /// One workload, in fio's words.

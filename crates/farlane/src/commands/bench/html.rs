@@ -1,10 +1,10 @@
 //! The results as one self-contained page: table, distributions, data.
 
-use super::case::Path;
-use super::print::{Document, Run};
+use super::print::{Document, Run, us};
 use super::{Results, Series};
 use crate::analyse::latency::Latency;
-use crate::report::{Align, Page, Table, distribution};
+use crate::report::Align::{Left, Right};
+use crate::report::{Column, Page, Table, distribution};
 
 /// The page.
 pub fn page(results: &Results, document: &Document) -> String {
@@ -19,7 +19,7 @@ pub fn page(results: &Results, document: &Document) -> String {
         floor.tcp_stream_bytes_per_s as f64 / 1e6,
         document.runs.first().map_or(0, |run| run.rounds),
     ));
-    page.table(&table(&document.runs, results));
+    page.table(&Table::of(&COLUMNS, &document.runs));
     page.section("Latency distributions");
     page.text(
         "Share of commands that took at most so long; every sample of every round counts. The \
@@ -40,44 +40,21 @@ pub fn page(results: &Results, document: &Document) -> String {
 }
 
 fn name(series: &Series) -> String {
-    let path = if series.path == Path::Direct { "direct" } else { "tunnelled" };
-    format!("{path}, MPS {}", series.mps)
+    format!("{}, MPS {}", series.path, series.mps)
 }
 
-fn table(runs: &[Run], results: &Results) -> Table {
-    use Align::{Left, Right};
-    let mut table = Table::new(&[
-        ("path", Left),
-        ("MPS", Right),
-        ("workload", Left),
-        ("IOPS", Right),
-        ("min", Right),
-        ("max", Right),
-        ("MB/s", Right),
-        ("p50 µs", Right),
-        ("p99 µs", Right),
-        ("floor round trips", Right),
-        ("of raw stream", Right),
-        ("host CPU µs", Right),
-        ("device CPU µs", Right),
-    ]);
-    for (run, series) in runs.iter().zip(&results.series) {
-        let us = |ns: f64| format!("{:.2}", ns / 1e3);
-        table.row(vec![
-            run.path.to_owned(),
-            run.mps.to_string(),
-            series.case.name(),
-            format!("{:.0}", run.iops),
-            format!("{:.0}", run.iops_min),
-            format!("{:.0}", run.iops_max),
-            format!("{:.0}", run.bytes_per_s / 1e6),
-            us(run.p50_ns as f64),
-            us(run.p99_ns as f64),
-            format!("{:.2}", run.floor_round_trips),
-            format!("{:.0} %", run.floor_stream_share * 100.0),
-            us(run.host_cpu_ns_per_io),
-            us(run.device_cpu_ns_per_io),
-        ]);
-    }
-    table
-}
+const COLUMNS: [Column<Run>; 13] = [
+    ("path", Left, |run| run.path.to_owned()),
+    ("MPS", Right, |run| run.mps.to_string()),
+    ("workload", Left, Run::workload),
+    ("IOPS", Right, |run| format!("{:.0}", run.iops)),
+    ("min", Right, |run| format!("{:.0}", run.iops_min)),
+    ("max", Right, |run| format!("{:.0}", run.iops_max)),
+    ("MB/s", Right, |run| format!("{:.0}", run.bytes_per_s / 1e6)),
+    ("p50 µs", Right, |run| us(run.p50_ns)),
+    ("p99 µs", Right, |run| us(run.p99_ns)),
+    ("floor round trips", Right, |run| format!("{:.2}", run.floor_round_trips)),
+    ("of raw stream", Right, |run| format!("{:.0} %", run.floor_stream_share * 100.0)),
+    ("host CPU µs", Right, |run| format!("{:.2}", run.host_cpu_ns_per_io / 1e3)),
+    ("device CPU µs", Right, |run| format!("{:.2}", run.device_cpu_ns_per_io / 1e3)),
+];

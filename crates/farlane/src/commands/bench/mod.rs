@@ -125,9 +125,6 @@ pub(crate) struct Results {
 }
 
 /// Runs the command.
-///
-/// # Errors
-/// One line for the user.
 pub fn run(args: &Args) -> Outcome {
     match &args.other {
         Some(Other::Sim(args)) => return sim::run(args),
@@ -173,7 +170,7 @@ pub fn run(args: &Args) -> Outcome {
     if args.json {
         print::json(&document);
     } else {
-        print::table(&results, &document);
+        print::table(&document);
     }
     if let Some(target) = &args.html {
         target.write(&html::page(&results, &document))?;
@@ -189,7 +186,7 @@ fn series(args: &Args, sizes: &[u16]) -> Vec<Series> {
                 if !args.wants(path, &case) {
                     continue;
                 }
-                let latency = Latency::new();
+                let latency = Latency::default();
                 all.push(Series { path, mps: *mps, case, rounds: Vec::new(), latency });
             }
         }

@@ -1,9 +1,10 @@
 //! Results for people and for machines.
 
-use super::case::Path;
 use super::recording::{Cost, Turn};
 use super::run::Round;
 use super::{Floor, Results, Series};
+use crate::report::Align::{Left, Right};
+use crate::report::{Column, Table};
 use live::Waiting;
 use serde::Serialize;
 use std::fmt;
@@ -79,6 +80,13 @@ pub struct Run {
     pub floor_stream_share: f64,
 }
 
+impl Run {
+    /// As [`Case::name`](super::Case::name).
+    pub fn workload(&self) -> String {
+        format!("{} {} KiB QD{}", self.rw, self.bs >> 10, self.iodepth)
+    }
+}
+
 /// Median, smallest and largest.
 fn spread(values: impl Iterator<Item = f64>) -> (f64, f64, f64) {
     let mut values: Vec<f64> = values.collect();
@@ -92,13 +100,6 @@ fn spread(values: impl Iterator<Item = f64>) -> (f64, f64, f64) {
 /// The median, the upper one of two; 0 of nothing.
 pub fn median(values: &[u64]) -> u64 {
     spread(values.iter().map(|value| *value as f64)).0 as u64
-}
-
-fn path_name(path: Path) -> &'static str {
-    match path {
-        Path::Direct => "direct",
-        Path::Tunnelled => "tunnelled",
-    }
 }
 
 fn round2(value: f64) -> f64 {
@@ -170,7 +171,7 @@ pub fn run(series: &Series, floor: &FloorEntry) -> Run {
     let (host, ..) = of(|round| round.host_cpu_ns);
     let (device, ..) = of(|round| round.device_cpu_ns);
     Run {
-        path: path_name(series.path),
+        path: series.path.name(),
         mps: series.mps,
         rw: series.case.rw,
         bs: series.case.bs,
@@ -196,41 +197,31 @@ pub fn json(document: &Document) {
     println!("{text}");
 }
 
+const COLUMNS: [Column<Run>; 12] = [
+    ("path", Left, |run| run.path.to_owned()),
+    ("MPS", Right, |run| run.mps.to_string()),
+    ("workload", Left, Run::workload),
+    ("IOPS", Right, |run| format!("{:.0}", run.iops)),
+    ("min-max", Right, |run| format!("{:.0}-{:.0}", run.iops_min, run.iops_max)),
+    ("MB/s", Right, |run| format!("{:.0}", run.bytes_per_s / 1e6)),
+    ("p50 us", Right, |run| us(run.p50_ns)),
+    ("p99 us", Right, |run| us(run.p99_ns)),
+    ("RTTs", Right, |run| format!("{:.2}", run.floor_round_trips)),
+    ("stream", Right, |run| format!("{:.0}%", run.floor_stream_share * 100.0)),
+    ("host ns", Right, |run| format!("{:.0}", run.host_cpu_ns_per_io)),
+    ("device ns", Right, |run| format!("{:.0}", run.device_cpu_ns_per_io)),
+];
+const WIDTHS: [usize; 12] = [9, 4, 22, 9, 19, 8, 9, 9, 6, 7, 9, 9];
+
+/// Microseconds with two decimals.
+pub fn us(ns: u64) -> String {
+    format!("{:.2}", ns as f64 / 1e3)
+}
+
 /// A table on stdout.
-pub fn table(results: &Results, document: &Document) {
+pub fn table(document: &Document) {
     println!("{}", document.floor);
-    println!(
-        "{:<9} {:>4} {:<22} {:>9} {:>19} {:>8} {:>9} {:>9} {:>6} {:>7} {:>9} {:>9}",
-        "path",
-        "MPS",
-        "workload",
-        "IOPS",
-        "min-max",
-        "MB/s",
-        "p50 us",
-        "p99 us",
-        "RTTs",
-        "stream",
-        "host ns",
-        "device ns",
-    );
-    for (run, series) in document.runs.iter().zip(&results.series) {
-        println!(
-            "{:<9} {:>4} {:<22} {:>9.0} {:>19} {:>8.0} {:>9.2} {:>9.2} {:>6.2} {:>6.0}% {:>9.0} {:>9.0}",
-            run.path,
-            run.mps,
-            series.case.name(),
-            run.iops,
-            format!("{:.0}-{:.0}", run.iops_min, run.iops_max),
-            run.bytes_per_s / 1e6,
-            run.p50_ns as f64 / 1e3,
-            run.p99_ns as f64 / 1e3,
-            run.floor_round_trips,
-            run.floor_stream_share * 100.0,
-            run.host_cpu_ns_per_io,
-            run.device_cpu_ns_per_io,
-        );
-    }
+    print!("{}", Table::of(&COLUMNS, &document.runs).fixed(&WIDTHS));
     println!(
         "RTTs: p50 in floor round trips; stream: share of the raw stream; \
          host and device ns: CPU time a command on each side"

@@ -4,12 +4,13 @@ use super::case::{CASES, Case};
 use super::run::{Station, tunnelled};
 use crate::analyse::latency::Latency;
 use crate::commands::Failure;
-use crate::local::Node;
+use crate::local::{Ends, Node};
 use crate::progress::Progress;
 use crate::trace_to::TraceArgs;
 use live::attached::Switch;
 use live::{Clock, Waiting};
 use std::path::PathBuf;
+use switch::aggregate::Policy;
 use wire::Duration;
 
 /// A round: short, so that all of a turn meet the same machine.
@@ -48,11 +49,12 @@ pub fn measure(
 ) -> Result<Vec<Cost>, Failure> {
     let folder = Folder::new()?;
     let trace = TraceArgs::ring(folder.0.join("run.trace"), 64 << 20);
-    let clock = Clock::start();
+    let (clock, max_payload, aggregation) = (Clock::start(), mps, Policy::Adaptive);
+    let ends = Ends { clock, waiting, max_payload, aggregation };
     let plain = TraceArgs::default();
     let mut machines = Vec::new();
     for trace in [&plain, &trace, &plain] {
-        machines.push(tunnelled(clock, waiting, mps, trace)?);
+        machines.push(tunnelled(ends, trace)?);
     }
     let mut costs = Vec::new();
     for case in CASES.into_iter().filter(|case| case.iodepth == 1) {
@@ -75,7 +77,7 @@ fn one_turn(
     let mut p50 = [0; 3];
     for turn in 0..3 {
         let at = (first + turn) % 3;
-        p50[at] = machines[at].0.round(case, SPAN, &mut Latency::new())?.p50_ns;
+        p50[at] = machines[at].0.round(case, SPAN, &mut Latency::default())?.p50_ns;
     }
     Ok(Turn { without: p50[0], with: p50[1], control: p50[2] })
 }

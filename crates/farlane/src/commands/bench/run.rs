@@ -5,14 +5,12 @@ use super::case::{Case, FILL, Path};
 use super::cpu::CpuTime;
 use crate::analyse::latency::Latency;
 use crate::commands::Failure;
-use crate::links::{LinksUp, PATIENCE};
-use crate::local::{Ends, Node, host_switch};
-use crate::namespace::Namespace;
+use crate::local::{self, Ends, Node};
 use crate::rig::{Rig, Settings, io};
 use crate::trace_to::TraceArgs;
 use crate::{floor, node};
 use live::attached::Switch;
-use live::{Attached, Clock, NvmeDrive, Poller, Waiting};
+use live::{Attached, Clock, NvmeDrive, Waiting};
 use nvme::initiator;
 use std::collections::BTreeMap;
 use switch::aggregate::Policy;
@@ -71,21 +69,11 @@ pub fn settings() -> Settings {
 ///
 /// # Errors
 /// If one does not come up.
-pub fn tunnelled(
-    clock: Clock,
-    waiting: Waiting,
-    mps: u16,
-    trace: &TraceArgs,
-) -> Result<(Station<Switch>, Node), Failure> {
-    let ends = Ends { max_payload: mps, aggregation: Policy::Adaptive };
-    let far = Node::device(clock, waiting, ends, 0, DRIVE, trace.beside("device0"))?;
-    let tracer = trace.open(NodeRole::Host, node::instance(), clock)?;
-    let switch = host_switch(ends, &[far.address()]).traced(tracer);
-    let mut links = LinksUp::new(clock.now(), PATIENCE);
-    let poller = Poller::new(waiting)?;
-    let rig =
-        Rig::start(clock, poller, &settings(), switch, |switch| links.look(clock.now(), switch))?;
-    Ok((Station::new(mps, rig, DRIVE)?, far))
+pub fn tunnelled(ends: Ends, trace: &TraceArgs) -> Result<(Station<Switch>, Node), Failure> {
+    let far = Node::device(ends, 0, DRIVE, trace.beside("device0"))?;
+    let tracer = trace.open(NodeRole::Host, node::instance(), ends.clock)?;
+    let rig = local::host(ends, &settings(), &[far.address()], tracer)?;
+    Ok((Station::new(ends.max_payload, rig, DRIVE)?, far))
 }
 
 impl Bench {
@@ -96,13 +84,11 @@ impl Bench {
     pub fn new(waiting: Waiting, sizes: &[u16]) -> Result<Self, Failure> {
         let clock = Clock::start();
         let (mut direct, mut through, mut nodes) = (Vec::new(), Vec::new(), Vec::new());
-        for mps in sizes.iter().copied() {
-            let drive =
-                node::drive(&[Namespace::ram(DRIVE)], Some("FARLANE-BENCH"), "", usize::from(mps))?;
-            let poller = Poller::new(waiting)?;
-            let rig = Rig::start(clock, poller, &settings(), drive, |_| Ok(true))?;
-            direct.push(Station::new(mps, rig, DRIVE)?);
-            let (station, far) = tunnelled(clock, waiting, mps, &TraceArgs::default())?;
+        for max_payload in sizes.iter().copied() {
+            let ends = Ends { clock, waiting, max_payload, aggregation: Policy::Adaptive };
+            let rig = local::direct(ends, &settings(), "FARLANE-BENCH", DRIVE)?;
+            direct.push(Station::new(max_payload, rig, DRIVE)?);
+            let (station, far) = tunnelled(ends, &TraceArgs::default())?;
             through.push(station);
             nodes.push(far);
         }
@@ -174,7 +160,7 @@ impl<A: Attached> Station<A> {
         // Memory that was never written is neither read nor written as the
         // rest is.
         let drive = size / u64::from(FILL.bs);
-        station.load(FILL, Until::Commands(drive), &mut Latency::new())?;
+        station.load(FILL, Until::Commands(drive), &mut Latency::default())?;
         Ok(station)
     }
 
@@ -188,9 +174,9 @@ impl<A: Attached> Station<A> {
         span: Duration,
         latency: &mut Latency,
     ) -> Result<Round, Failure> {
-        let mut scratch = Latency::new();
+        let mut scratch = Latency::default();
         self.load(case, Until::After(Duration::from_ns(span.as_ns() / 10)), &mut scratch)?;
-        let mut own = Latency::new();
+        let mut own = Latency::default();
         let cpu = CpuTime::now();
         let (commands, elapsed) = self.load(case, Until::After(span), &mut own)?;
         let (host, device) = CpuTime::now().since(cpu);

@@ -55,11 +55,11 @@ pub fn latencies<A: Attached>(
         let commands: Vec<Command> = commands_of(events).collect();
         let times: Latency = commands.iter().filter_map(Command::duration).collect();
         expect(n, times.count() as usize, name)?;
-        both.push((times.summary(), segments::of(&commands)));
+        both.push((Summary::from(&times), segments::of(&commands)));
     }
     let (write_4k, write_segments) = both.pop().expect("two measured");
     let (read_4k, read_segments) = both.pop().expect("two measured");
-    let config_read = reads.summary();
+    let config_read = Summary::from(&reads);
     Ok(Latencies { config_read, read_4k, write_4k, read_segments, write_segments })
 }
 

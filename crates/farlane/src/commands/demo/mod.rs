@@ -8,16 +8,15 @@ use super::{Failure, Outcome};
 use crate::analyse::latency::Summary;
 use crate::analyse::{Command, Event};
 use crate::floor;
-use crate::links::{LinksUp, PATIENCE};
 use crate::local::{self, Ends, Node};
 use crate::node::waiting;
 use crate::progress::Progress;
 use crate::rig::{Rig, Settings};
 use crate::span;
 use crate::trace_to::TraceArgs;
+use live::Clock;
 use live::attached::Switch;
 use live::net::Address;
-use live::{Clock, NvmeDrive, Poller, Waiting};
 use measure::Latencies;
 use nvme::initiator::Op;
 use switch::aggregate::Policy;
@@ -76,9 +75,6 @@ struct Findings {
 }
 
 /// Runs the command.
-///
-/// # Errors
-/// One line for the user.
 pub fn run(args: &Args) -> Outcome {
     let clock = Clock::start();
     let waiting = waiting(args.spin);
@@ -87,34 +83,30 @@ pub fn run(args: &Args) -> Outcome {
     let n = args.samples as usize;
     // In three parts, before, between and after: the machine's speed drifts.
     let mut floor = floor::measure(clock, waiting, n / 3 + 1)?;
-    let direct = direct(clock, waiting, args, &mut progress)?;
+    let (max_payload, aggregation) = (args.mps, args.aggregation);
+    let ends = Ends { clock, waiting, max_payload, aggregation };
+    // The same without switch and tunnel, nothing else.
+    let mut rig = local::direct(ends, &Settings::default(), "FARLANE-DEMO-DIRECT", DRIVE)?;
+    let direct = measure::latencies(&mut rig, n, |what| {
+        progress.show(&format!("direct: {what}"));
+    })?;
+    drop(rig);
     progress.show("device nodes");
-    let ends = Ends { max_payload: args.mps, aggregation: args.aggregation };
     let devices = (0..usize::from(args.devices))
         .map(|number| {
             let trace = args.trace.beside(&format!("device{number}"));
-            Node::device(clock, waiting, ends, number, DRIVE, trace)
+            Node::device(ends, number, DRIVE, trace)
         })
         .collect::<Result<Vec<_>, _>>()?;
     let mut addresses: Vec<Address> = devices.iter().map(Node::address).collect();
     let mut switches = Vec::new();
     if args.cascade {
-        switches.push(Node::switch(
-            clock,
-            waiting,
-            ends,
-            addresses.clone(),
-            args.trace.beside("switch"),
-        )?);
+        let trace = args.trace.beside("switch");
+        switches.push(Node::switch(ends, addresses.clone(), trace)?);
         addresses = switches.iter().map(Node::address).collect();
     }
     let tracer = args.trace.open(NodeRole::Host, crate::node::instance(), clock)?;
-    let switch = local::host_switch(ends, &addresses).traced(tracer.clone());
-    let poller = Poller::new(waiting)?;
-    let mut links = LinksUp::new(clock.now(), PATIENCE);
-    let mut rig = Rig::start(clock, poller, &Settings::default(), switch, |switch| {
-        links.look(clock.now(), switch)
-    })?;
+    let mut rig = local::host(ends, &Settings::default(), &addresses, tracer.clone())?;
     if rig.drives.len() != usize::from(args.devices) {
         let found = rig.drives.len();
         return Err(Failure(format!("{found} of {} drives found", args.devices)));
@@ -137,31 +129,13 @@ pub fn run(args: &Args) -> Outcome {
     measure::config_reads(&mut rig, 1)?;
     args.trace.close(&tracer)?;
     let findings =
-        Findings { floor: floor.summary(), direct, tunnelled, read, write, verified, rig };
+        Findings { floor: Summary::from(&floor), direct, tunnelled, read, write, verified, rig };
     if args.json {
         print::json(&findings);
     } else {
         print::text(&findings, args);
     }
     Ok(())
-}
-
-/// The same without switch and tunnel, nothing else.
-fn direct(
-    clock: Clock,
-    waiting: Waiting,
-    args: &Args,
-    progress: &mut Progress,
-) -> Result<Latencies, Failure> {
-    let namespace = crate::namespace::Namespace::ram(DRIVE);
-    let mps = usize::from(args.mps);
-    let drive = crate::node::drive(&[namespace], Some("FARLANE-DEMO-DIRECT"), "", mps)?;
-    let poller = Poller::new(waiting)?;
-    let mut rig: Rig<NvmeDrive> =
-        Rig::start(clock, poller, &Settings::default(), drive, |_| Ok(true))?;
-    measure::latencies(&mut rig, args.samples as usize, |what| {
-        progress.show(&format!("direct: {what}"));
-    })
 }
 
 /// One 4 KiB read and one 4 KiB write at the root port, once everything is

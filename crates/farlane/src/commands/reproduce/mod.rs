@@ -51,9 +51,6 @@ struct Options<P: ValueEnum + Send + Sync + 'static> {
 }
 
 /// Runs the command.
-///
-/// # Errors
-/// One line for the user.
 pub fn run(args: &Args) -> Outcome {
     match &args.publication {
         Publication::NvmeTsn(options) => nvme_tsn::run(options),

@@ -7,8 +7,8 @@ use crate::analyse::segments;
 use crate::analyse::{Command, latency::Latency};
 use crate::commands::Failure;
 use crate::report::{
-    Align, Axis, Bar, Page, Plot, Scale, Series, Stack, Table, Tile, distribution, histogram,
-    round_time, time,
+    Align, Axis, Bar, Page, Plot, Scale, Stack, Table, Tile, distribution, histogram, round_time,
+    time,
 };
 use crate::trace::{Node, Run, by_lane, chart, path};
 use std::collections::BTreeMap;
@@ -171,22 +171,18 @@ fn over_time(name: &str, this: &Type) -> Plot {
     }
     bins.values_mut().for_each(|all| all.sort_unstable());
     let middle = |bin: u64| first as f64 + (bin as f64 + 0.5) * (last - first) as f64 / BINS as f64;
-    let line = |name: &str, pick: fn(&[u64]) -> u64| Series {
-        name: name.to_owned(),
-        points: bins.iter().map(|(bin, all)| (middle(*bin), pick(all) as f64)).collect(),
+    let line = |pick: fn(&[u64]) -> u64| -> Vec<(f64, f64)> {
+        bins.iter().map(|(bin, all)| (middle(*bin), pick(all) as f64)).collect()
     };
-    let median = line("median", |all| all[(all.len() - 1) / 2]);
-    let worst = line("worst", |all| all[all.len() - 1]);
-    let values = || median.points.iter().chain(&worst.points).map(|(_, ns)| *ns);
+    let median = line(|all| all[(all.len() - 1) / 2]);
+    let worst = line(|all| all[all.len() - 1]);
+    let values = || median.iter().chain(&worst).map(|(_, ns)| *ns);
     let (least, most) = (values().fold(f64::MAX, f64::min), values().fold(0.0, f64::max));
-    let x = Axis {
-        label: "time of the trace".to_owned(),
-        scale: Scale::Linear,
-        format: round_time,
-        range: (first as f64, last as f64),
-    };
+    let range = (first as f64, last as f64);
+    let x = Axis::new("time of the trace", Scale::Linear, round_time, range);
     let mut plot = Plot::new(name, x, Axis::times("latency", least * 0.9, most * 1.1));
-    plot.series = vec![median, worst];
+    plot.line("median", median);
+    plot.line("worst", worst);
     plot
 }
 

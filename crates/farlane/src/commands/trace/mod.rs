@@ -174,9 +174,6 @@ impl Args {
 }
 
 /// Runs the command.
-///
-/// # Errors
-/// One line for the user.
 pub fn run(args: &Args) -> Outcome {
     args.share_stdout()?;
     let mut gathered = args.html.as_ref().map(|_| gather::Gathered::default());

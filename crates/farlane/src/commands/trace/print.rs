@@ -4,7 +4,8 @@ use super::{Args, Report, Shown};
 use crate::analyse::Command;
 use crate::analyse::segments::{self, Segment};
 use crate::analyse::view::{self, Options};
-use crate::trace::{Run, by_lane, by_part};
+use crate::span::micros;
+use crate::trace::{Run, by_lane, by_part, listed};
 use std::io::{self, Write};
 use wire::Duration;
 use wire::trace::NodeRole;
@@ -215,21 +216,15 @@ fn breakdown(shown: &Shown) -> String {
     out += &format!("{:>14} us 100 %  total{ended}\n", micros(total));
     let lanes = by_lane(&shown.path);
     if !lanes.is_empty() {
-        let lanes = lanes.iter().map(|(lane, ns)| format!("{lane} {}", micros(*ns)));
-        out += &format!("  by lane, in us: {}\n", lanes.collect::<Vec<_>>().join(" + "));
+        out += &format!("  by lane, in us: {}\n", listed(&lanes, " + "));
     }
     let parts = by_part(&shown.path);
     if !parts.is_empty() {
-        let parts = parts.iter().map(|(part, ns)| format!("{part} {}", micros(*ns)));
-        out += &format!("  in the drive, in us: {}\n", parts.collect::<Vec<_>>().join(" + "));
+        out += &format!("  in the drive, in us: {}\n", listed(&parts, " + "));
     }
     let trouble = trouble(&shown.command);
     if !trouble.is_empty() {
         out += &format!("! {trouble}\n");
     }
     out
-}
-
-fn micros(ns: u64) -> String {
-    format!("{}.{:03}", ns / 1000, ns % 1000)
 }

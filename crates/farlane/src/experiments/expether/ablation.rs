@@ -2,7 +2,9 @@
 //! bottleneck instead.
 
 use super::setup::{self, Setup, Way};
-use crate::experiments::{Failed, Grid, Runs, Section};
+use crate::experiments::{Failed, Runs, Section};
+use crate::report::Align::{Left, Right};
+use crate::report::{Column, Table};
 use serde::Serialize;
 use sim::world::Report;
 use switch::aggregate::Policy;
@@ -51,9 +53,6 @@ fn behind(report: &Report, write: bool) -> f64 {
 }
 
 /// Runs the policies.
-///
-/// # Errors
-/// If a simulation fails.
 pub fn simulate() -> Result<Vec<Ablation>, Failed> {
     let mut runs = Runs::default();
     for (name, policy, way) in CASES {
@@ -79,30 +78,18 @@ pub fn simulate() -> Result<Vec<Ablation>, Failed> {
 
 /// As a table.
 pub fn section(cases: &[Ablation]) -> Section {
-    let columns = [
-        "aggregation",
-        "read, MB/s",
-        "TLPs a frame",
-        "write, MB/s",
-        "TLPs a frame",
-        "4 KiB read, us",
-        "4 KiB write, us",
+    let columns: [Column<Ablation>; 7] = [
+        ("aggregation", Left, |case| case.aggregation.to_owned()),
+        ("read, MB/s", Right, |case| format!("{:.1}", case.read_mb_per_s)),
+        ("TLPs a frame", Right, |case| format!("{:.2}", case.read_tlps_per_frame)),
+        ("write, MB/s", Right, |case| format!("{:.1}", case.write_mb_per_s)),
+        ("TLPs a frame", Right, |case| format!("{:.2}", case.write_tlps_per_frame)),
+        ("4 KiB read, us", Right, |case| format!("{:.2}", case.read_4k_us)),
+        ("4 KiB write, us", Right, |case| format!("{:.2}", case.write_4k_us)),
     ];
-    let mut grid = Grid::new("", &columns);
-    for case in cases {
-        grid.row(vec![
-            case.aggregation.to_owned(),
-            format!("{:.1}", case.read_mb_per_s),
-            format!("{:.2}", case.read_tlps_per_frame),
-            format!("{:.1}", case.write_mb_per_s),
-            format!("{:.2}", case.write_tlps_per_frame),
-            format!("{:.2}", case.read_4k_us),
-            format!("{:.2}", case.write_4k_us),
-        ]);
-    }
     Section {
         title: "The policies side by side, through a bridge".into(),
-        grids: vec![grid],
+        tables: vec![(String::new(), Table::of(&columns, cases))],
         notes: NOTES.map(str::to_owned).into(),
         plots: Vec::new(),
     }

@@ -2,7 +2,9 @@
 
 use super::setup::{self, POLICIES, Setup};
 use super::sweep::BYTES;
-use crate::experiments::{Failed, Grid, Runs, Section};
+use crate::experiments::{Failed, Runs, Section};
+use crate::report::Align::{Left, Right};
+use crate::report::{Column, Table};
 use serde::Serialize;
 use sim::Config;
 use sim::node::RootConfig;
@@ -44,7 +46,7 @@ fn pipelines(config: &mut Config, time: Duration) {
 }
 
 /// What changes if one assumption is another.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Assumed {
     /// The other assumption.
     pub case: &'static str,
@@ -61,9 +63,6 @@ pub struct Assumed {
 }
 
 /// Runs each case.
-///
-/// # Errors
-/// If a simulation fails.
 pub fn simulate() -> Result<Vec<Assumed>, Failed> {
     let mut runs = Runs::default();
     for (name, change) in CASES {
@@ -94,28 +93,19 @@ pub fn simulate() -> Result<Vec<Assumed>, Failed> {
 
 /// As a table.
 pub fn section(cases: &[Assumed]) -> Section {
-    let columns = [
-        "four SSDs",
-        "read, without, MB/s",
-        "gain",
-        "write, without, MB/s",
-        "gain",
-        "one SSD: TLPs a frame of a write",
+    let columns: [Column<Assumed>; 6] = [
+        ("four SSDs", Left, |case| case.case.to_owned()),
+        ("read, without, MB/s", Right, |case| format!("{:.1}", case.read_off_mb_per_s)),
+        ("gain", Right, |case| format!("{:+.1} %", case.read_gain_percent + 0.0)),
+        ("write, without, MB/s", Right, |case| format!("{:.1}", case.write_off_mb_per_s)),
+        ("gain", Right, |case| format!("{:+.1} %", case.write_gain_percent + 0.0)),
+        ("one SSD: TLPs a frame of a write", Right, |case| {
+            format!("{:.2}", case.write_one_ssd_tlps_per_frame)
+        }),
     ];
-    let mut grid = Grid::new("", &columns);
-    for case in cases {
-        grid.row(vec![
-            case.case.to_owned(),
-            format!("{:.1}", case.read_off_mb_per_s),
-            format!("{:+.1} %", case.read_gain_percent + 0.0),
-            format!("{:.1}", case.write_off_mb_per_s),
-            format!("{:+.1} %", case.write_gain_percent + 0.0),
-            format!("{:.2}", case.write_one_ssd_tlps_per_frame),
-        ]);
-    }
     Section {
         title: "How much hangs on what the slides do not say".into(),
-        grids: vec![grid],
+        tables: vec![(String::new(), Table::of(&columns, cases))],
         notes: NOTES.map(str::to_owned).into(),
         plots: Vec::new(),
     }

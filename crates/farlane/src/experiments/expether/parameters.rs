@@ -1,7 +1,9 @@
 //! The parameters, read from the configuration that is run.
 
 use super::setup::{LINE, POLICIES, Setup, small};
-use crate::experiments::{Grid, Section};
+use crate::experiments::Section;
+use crate::report::Align::{Left, Right};
+use crate::report::{Column, Table};
 use serde::Serialize;
 use sim::Config;
 use sim::network::StationConfig;
@@ -117,15 +119,15 @@ pub fn parameters() -> Vec<Parameter> {
 
 /// As a table.
 pub fn section() -> Section {
-    let mut grid = Grid::new("", &["parameter", "value", "from"]);
-    grid.words = vec![2];
-    for one in parameters() {
-        grid.row(vec![one.parameter.into(), one.value, one.from.into()]);
-    }
+    let columns: [Column<Parameter>; 3] = [
+        ("parameter", Left, |one| one.parameter.to_owned()),
+        ("value", Right, |one| one.value.clone()),
+        ("from", Left, |one| one.from.to_owned()),
+    ];
     Section {
         title: "Parameters: one set for everything; runs differ in aggregation, SSDs and limit"
             .into(),
-        grids: vec![grid],
+        tables: vec![(String::new(), Table::of(&columns, &parameters()))],
         ..Section::default()
     }
 }

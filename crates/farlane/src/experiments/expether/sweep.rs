@@ -2,8 +2,9 @@
 //! number of SSDs, and against the rate limit with one SSD.
 
 use super::setup::{self, LINE, POLICIES, Setup};
-use crate::experiments::{Failed, Grid, Runs, Section};
-use crate::report::{Axis, Plot, Scale, Series};
+use crate::experiments::{Failed, Runs, Section};
+use crate::report::Align::{Left, Right};
+use crate::report::{Axis, Column, Plot, Scale, Table};
 use serde::Serialize;
 
 /// SSDs in the RAID0.
@@ -27,7 +28,7 @@ pub enum Sweep {
 }
 
 /// A place on one of the curves.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Point {
     /// `read` or `write`.
     pub rw: &'static str,
@@ -71,9 +72,6 @@ impl Sweep {
     }
 
     /// Runs every place with and without aggregation.
-    ///
-    /// # Errors
-    /// If a simulation fails.
     pub fn simulate(self) -> Result<Vec<Point>, Failed> {
         let mut runs = Runs::default();
         let mut cases = Vec::new();
@@ -108,27 +106,28 @@ impl Sweep {
             Self::Ssds => ("Evaluation 1: throughput against the number of SSDs", "SSDs"),
             Self::Limits => ("Evaluation 2: throughput against the rate limit, one SSD", "Gb/s"),
         };
-        let mut section = Section { title: title.into(), ..Section::default() };
-        for rw in ["read", "write"] {
-            let columns = [name, "with, MB/s", "without, MB/s", "gain", "TLPs a frame, with"];
-            let mut grid = Grid::new(rw, &columns);
-            for point in of(points, rw) {
-                grid.row(vec![
-                    self.x(point).to_string(),
-                    format!("{:.1}", point.on_mb_per_s),
-                    format!("{:.1}", point.off_mb_per_s),
-                    format!("{:+.1} %", point.gain_percent + 0.0),
-                    format!("{:.2}", point.tlps_per_frame),
-                ]);
-            }
-            section.grids.push(grid);
-            section.plots.push(self.plot(rw, points));
-        }
+        let x: fn(&Point) -> String = match self {
+            Self::Ssds => |point| point.ssds.to_string(),
+            Self::Limits => |point| point.limit_gbps.to_string(),
+        };
+        let columns: [Column<Point>; 5] = [
+            (name, Left, x),
+            ("with, MB/s", Right, |point| format!("{:.1}", point.on_mb_per_s)),
+            ("without, MB/s", Right, |point| format!("{:.1}", point.off_mb_per_s)),
+            ("gain", Right, |point| format!("{:+.1} %", point.gain_percent + 0.0)),
+            ("TLPs a frame, with", Right, |point| format!("{:.2}", point.tlps_per_frame)),
+        ];
+        let both = ["read", "write"];
+        let table = |rw: &str| (rw.to_owned(), Table::of(&columns, of(points, rw)));
         let note = "Without aggregation a frame carries one TLP. The slides show these curves as \
                     pictures; of their figures only the gains, the saturation and where \
                     aggregation begins are in words.";
-        section.notes.push(note.into());
-        section
+        Section {
+            title: title.into(),
+            tables: both.map(table).into(),
+            notes: vec![note.into()],
+            plots: both.map(|rw| self.plot(rw, points)).into(),
+        }
     }
 
     fn x(self, point: &Point) -> f64 {
@@ -144,25 +143,14 @@ impl Sweep {
             Self::Limits => ("rate limit, Gb/s", "the rate limit", 10.0),
         };
         let least = if self == Self::Ssds { 1.0 } else { 0.0 };
-        let axis = |label: &str, range| Axis {
-            label: label.into(),
-            scale: Scale::Whole,
-            format: |value| format!("{value:.0}"),
-            range,
-        };
+        let axis = |label, range| Axis::new(label, Scale::Whole, |v| format!("{v:.0}"), range);
         let top = of(points, rw).map(|point| point.on_mb_per_s).fold(0.0, f64::max);
         let y = axis("throughput, MB/s", (0.0, top * 1.1));
         let title = format!("{rw}: throughput against {against}");
         let mut plot = Plot::new(&title, axis(label, (least, most)), y);
-        type Value = fn(&Point) -> f64;
-        let lines: [(&str, Value); 2] = [
-            ("with aggregation", |point| point.on_mb_per_s),
-            ("without", |point| point.off_mb_per_s),
-        ];
-        for (name, value) in lines {
-            let points = of(points, rw).map(|point| (self.x(point), value(point))).collect();
-            plot.series.push(Series { name: name.into(), points });
-        }
+        let x = |point| self.x(point);
+        plot.line("with aggregation", of(points, rw).map(|point| (x(point), point.on_mb_per_s)));
+        plot.line("without", of(points, rw).map(|point| (x(point), point.off_mb_per_s)));
         plot
     }
 }

@@ -4,7 +4,9 @@
 use super::Published;
 use super::setup::{self, LINE, POLICIES, Setup};
 use super::sweep::{Point, most, of};
-use crate::experiments::{Failed, Grid, Row, Runs, Section, error_percent, percent};
+use crate::experiments::{Failed, Row, Runs, Section, error_percent, percent};
+use crate::report::Align::{Left, Right};
+use crate::report::{self, Column};
 use serde::Serialize;
 
 /// SSDs of the 64 MB transfers, where Ethernet is the bottleneck.
@@ -25,9 +27,6 @@ pub struct Latencies {
 
 impl Latencies {
     /// Runs evaluation 3.
-    ///
-    /// # Errors
-    /// If a simulation fails.
     pub fn simulate() -> Result<Self, Failed> {
         let mut runs = Runs::default();
         // The long ones first.
@@ -58,7 +57,7 @@ impl Latencies {
 }
 
 /// Something the slides say without a figure.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Statement {
     /// In their words, or nearly.
     pub statement: &'static str,
@@ -118,9 +117,9 @@ impl Table {
 
     /// For a terminal and a page.
     pub fn section(&self, published: &Published) -> Section {
-        let columns = ["figure", "unit", "published", "simulated", "error", "", "source"];
-        let mut grid = Grid::new("", &columns);
-        grid.words = vec![1, 5, 6];
+        let names = [("figure", Left), ("unit", Left), ("published", Right)];
+        let more = [("simulated", Right), ("error", Right), ("", Left), ("source", Left)];
+        let mut table = report::Table::new(&[&names[..], &more].concat());
         for row in &self.rows {
             let value = |value: f64| match row.unit {
                 "us" if value < 1000.0 => format!("{value:.2}"),
@@ -131,26 +130,20 @@ impl Table {
                 "%" => format!("{:+.1} points", row.simulated - row.published),
                 _ => percent(row.error_percent),
             };
-            let mark = if row.calibrated { "c" } else { "" };
-            grid.row(vec![
-                row.figure.clone(),
-                row.unit.to_owned(),
-                value(row.published),
-                value(row.simulated),
-                error,
-                mark.to_owned(),
-                published.figure(&row.figure).source.clone(),
-            ]);
+            let (figure, mark) = (row.figure.clone(), if row.calibrated { "c" } else { "" });
+            let (unit, source) = (row.unit.to_owned(), published.figure(&figure).source.clone());
+            let (then, now) = (value(row.published), value(row.simulated));
+            table.row(vec![figure, unit, then, now, error, mark.to_owned(), source]);
         }
-        let mut checks = Grid::new("Said in words", &["the slides", "simulated", ""]);
-        checks.words = vec![1, 2];
-        for one in &self.statements {
-            let holds = if one.holds { "holds" } else { "DOES NOT HOLD" };
-            checks.row(vec![one.statement.into(), one.simulated.clone(), holds.into()]);
-        }
+        let checks: [Column<Statement>; 3] = [
+            ("the slides", Left, |one| one.statement.to_owned()),
+            ("simulated", Left, |one| one.simulated.clone()),
+            ("", Left, |one| if one.holds { "holds" } else { "DOES NOT HOLD" }.to_owned()),
+        ];
+        let checks = report::Table::of(&checks, &self.statements);
         Section {
             title: "Published and simulated".into(),
-            grids: vec![grid, checks],
+            tables: vec![(String::new(), table), ("Said in words".to_owned(), checks)],
             notes: NOTES.map(str::to_owned).into(),
             plots: Vec::new(),
         }

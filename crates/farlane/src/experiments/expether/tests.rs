@@ -102,15 +102,7 @@ fn small_transfers_take_as_long_with_aggregation_as_without() {
 /// Nobody has two and a half SSDs.
 #[test]
 fn the_axis_of_ssds_counts_them() {
-    let point = |ssds: u16| sweep::Point {
-        rw: "read",
-        ssds,
-        limit_gbps: 10.0,
-        on_mb_per_s: 900.0,
-        off_mb_per_s: 700.0,
-        gain_percent: 28.6,
-        tlps_per_frame: 5.0,
-    };
+    let point = |ssds| Point { rw: "read", ssds, on_mb_per_s: 900.0, ..Point::default() };
     let section = sweep::Sweep::Ssds.section(&[1, 2, 3, 4].map(point));
     let labels = section.plots[0].x.labels().into_iter().map(|(_, text)| text);
     assert_eq!(labels.collect::<Vec<_>>(), ["1", "2", "3", "4"]);
@@ -128,8 +120,7 @@ fn the_policies_side_by_side_are_those_of_the_document() {
     assert!(wait.write_4k_us > adaptive.write_4k_us + 1.0, "waiting costs time");
     assert!(adaptive.read_4k_us <= per_tlp.read_4k_us + 0.02, "adaptive does not wait");
     assert!(adaptive.write_4k_us <= per_tlp.write_4k_us + 0.02, "adaptive does not wait");
-    for grid in ablation::section(&cases).grids.iter().chain(&parameter_section().grids) {
-        let text = grid.text();
+    for text in ablation::section(&cases).table_texts().chain(parameter_section().table_texts()) {
         assert!(DOCUMENT.contains(&text), "docs/experiments/expether.md has not\n{text}");
     }
 }
@@ -204,26 +195,9 @@ fn every_published_figure_has_its_row() {
 /// The parts that take long are not run for their keys.
 #[test]
 fn keys_of_the_long_parts_are_described() {
-    let point = Point {
-        rw: "read",
-        ssds: 1,
-        limit_gbps: 10.0,
-        on_mb_per_s: 1.0,
-        off_mb_per_s: 1.0,
-        gain_percent: 0.0,
-        tlps_per_frame: 1.0,
-    };
-    let statement = Statement { statement: "", simulated: String::new(), holds: true };
-    let assumed = Assumed {
-        case: "",
-        read_off_mb_per_s: 1.0,
-        read_gain_percent: 1.0,
-        write_off_mb_per_s: 1.0,
-        write_gain_percent: 1.0,
-        write_one_ssd_tlps_per_frame: 1.0,
-    };
+    let (statement, assumed) = (Statement::default(), Assumed::default());
     let document = serde_json::json!({
-        "rows": [], "statements": [statement], "ssds": [point], "limits": [],
+        "rows": [], "statements": [statement], "ssds": [Point::default()], "limits": [],
         "parameters": parameters(), "ablation": [], "assumed": [assumed],
     });
     every_key_is_described(&document);

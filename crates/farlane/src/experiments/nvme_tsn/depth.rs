@@ -2,8 +2,9 @@
 //! (section 4.4): time per command against queue depth.
 
 use super::{Topology, drive};
-use crate::experiments::{Failed, Grid, Runs, Section};
-use crate::report::{Axis, Plot, Scale, Series};
+use crate::experiments::{Failed, Runs, Section};
+use crate::report::Align::{Left, Right};
+use crate::report::{Axis, Column, Plot, Scale, Table};
 use serde::Serialize;
 use sim::ethernet::Rate;
 use sim::workload::{Fio, Rw, Workload};
@@ -22,7 +23,7 @@ const KINDS: [(Rw, &str, usize); 3] = [
 ];
 
 /// One depth on one network.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Depth {
     /// `randread` or `randwrite`.
     pub rw: &'static str,
@@ -58,9 +59,6 @@ fn per_io(report: &Report) -> u64 {
 }
 
 /// Sweeps the depth.
-///
-/// # Errors
-/// If a simulation fails.
 pub fn simulate() -> Result<Vec<Depth>, Failed> {
     let mut runs = Runs::default();
     let mut cases = Vec::new();
@@ -119,7 +117,9 @@ pub fn section(depths: &[Depth]) -> Section {
             _ => format!("{rw}, {reads} DMA reads in flight"),
         };
         for rate in RATES {
-            section.grids.push(grid(&format!("{title}, {rate}b/s, us per command"), rate, &of));
+            let of_rate = of.iter().copied().filter(|one| one.rate == rate.name());
+            let title = format!("{title}, {rate}b/s, us per command");
+            section.tables.push((title, Table::of(&COLUMNS, of_rate)));
         }
         section.plots.push(plot(&title, &of));
         section.notes.extend(RATES.map(|rate| verdict(&title, rate, &of)));
@@ -137,21 +137,14 @@ const LIMITS: &str = "What overlaps is hidden; what is the bottleneck is not. At
     once: with two DMA reads in flight for all commands, round trips are the bottleneck at every \
     depth.";
 
-fn grid(title: &str, rate: Rate, depths: &[&Depth]) -> Grid {
-    let columns = ["depth", "direct", "TCP", "TSN", "tunnel adds", "TSN adds to TCP"];
-    let mut grid = Grid::new(title, &columns);
-    for one in depths.iter().filter(|one| one.rate == rate.name()) {
-        grid.row(vec![
-            one.iodepth.to_string(),
-            us(one.direct_ns_per_io),
-            us(one.tcp_ns_per_io),
-            us(one.tsn_ns_per_io),
-            signed(one.tunnel()),
-            signed(one.tsn()),
-        ]);
-    }
-    grid
-}
+const COLUMNS: [Column<Depth>; 6] = [
+    ("depth", Left, |one| one.iodepth.to_string()),
+    ("direct", Right, |one| us(one.direct_ns_per_io)),
+    ("TCP", Right, |one| us(one.tcp_ns_per_io)),
+    ("TSN", Right, |one| us(one.tsn_ns_per_io)),
+    ("tunnel adds", Right, |one| signed(one.tunnel())),
+    ("TSN adds to TCP", Right, |one| signed(one.tsn())),
+];
 
 /// What the tunnel and TSN add with one command, and with many.
 fn verdict(title: &str, rate: Rate, depths: &[&Depth]) -> String {
@@ -169,12 +162,8 @@ fn verdict(title: &str, rate: Rate, depths: &[&Depth]) -> String {
 }
 
 fn plot(title: &str, depths: &[&Depth]) -> Plot {
-    let x = Axis {
-        label: "commands in flight".into(),
-        scale: Scale::Log,
-        format: |depth| format!("{depth:.0}"),
-        range: (1.0, 32.0),
-    };
+    let range = (1.0, 32.0);
+    let x = Axis::new("commands in flight", Scale::Log, |depth| format!("{depth:.0}"), range);
     let of = |rate: Rate| depths.iter().filter(move |one| one.rate == rate.name());
     let most = of(Rate::G1).map(|one| one.tsn_ns_per_io).max().unwrap_or(1) as f64;
     let least = of(Rate::G1).map(|one| one.direct_ns_per_io).min().unwrap_or(1) as f64;
@@ -182,8 +171,7 @@ fn plot(title: &str, depths: &[&Depth]) -> Plot {
     let mut plot = Plot::new(&format!("{title}: time per command against queue depth"), x, y);
     plot.names = of(Rate::G1).map(|one| (one.iodepth as f64, one.iodepth.to_string())).collect();
     let mut line = |name: String, rate: Rate, value: fn(&Depth) -> u64| {
-        let points = of(rate).map(|one| (one.iodepth as f64, value(one) as f64)).collect();
-        plot.series.push(Series { name, points });
+        plot.line(&name, of(rate).map(|one| (one.iodepth as f64, value(one) as f64)));
     };
     line("direct".into(), Rate::G1, |one| one.direct_ns_per_io);
     for rate in RATES {

@@ -33,30 +33,19 @@ use wire::Duration;
 /// The rate of the brief's network.
 const RATE: Rate = Rate::G1;
 
-/// What the drive hangs on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Topology {
-    /// The root port itself (section 4.1.1).
-    Direct,
-    /// The tunnel over TCP (4.1.2).
-    Tcp,
-    /// The tunnel over TCP over TSN (4.1.3).
-    Tsn,
+wire::named! {
+    /// What the drive hangs on.
+    pub enum Topology {
+        /// The root port itself (section 4.1.1).
+        Direct "direct",
+        /// The tunnel over TCP (4.1.2).
+        Tcp "tcp",
+        /// The tunnel over TCP over TSN (4.1.3).
+        Tsn "tsn",
+    }
 }
 
 impl Topology {
-    /// All, in the brief's order.
-    pub const ALL: [Self; 3] = [Self::Direct, Self::Tcp, Self::Tsn];
-
-    /// For names of figures.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Direct => "direct",
-            Self::Tcp => "tcp",
-            Self::Tsn => "tsn",
-        }
-    }
-
     /// The simulated one.
     pub fn config(self, workload: Workload, rate: Rate) -> Config {
         match self {

@@ -1,7 +1,9 @@
 //! The one table of parameters, read from the configurations that are run.
 
 use super::{RATE, Topology};
-use crate::experiments::{Grid, Section};
+use crate::experiments::Section;
+use crate::report::Align::{Left, Right};
+use crate::report::{Column, Table};
 use serde::Serialize;
 use sim::Config;
 use sim::drive::DriveConfig;
@@ -144,16 +146,19 @@ pub fn parameters() -> Vec<Parameter> {
 
 /// As a table.
 pub fn section() -> Section {
-    let mut grid = Grid::new("", &["parameter", "direct", "TCP", "TSN", "from"]);
-    grid.words = vec![4];
-    for one in parameters() {
-        let text = |value: Option<String>| value.unwrap_or_else(|| "-".into());
-        let [direct, tcp, tsn] = [one.direct, one.tcp, one.tsn].map(text);
-        grid.row(vec![one.parameter.into(), direct, tcp, tsn, one.from.into()]);
+    fn text(value: &Option<String>) -> String {
+        value.clone().unwrap_or_else(|| "-".into())
     }
+    let columns: [Column<Parameter>; 5] = [
+        ("parameter", Left, |one| one.parameter.to_owned()),
+        ("direct", Right, |one| text(&one.direct)),
+        ("TCP", Right, |one| text(&one.tcp)),
+        ("TSN", Right, |one| text(&one.tsn)),
+        ("from", Left, |one| one.from.to_owned()),
+    ];
     Section {
         title: "Parameters: one table, the topologies differ in the transport alone".into(),
-        grids: vec![grid],
+        tables: vec![(String::new(), Table::of(&columns, &parameters()))],
         ..Section::default()
     }
 }

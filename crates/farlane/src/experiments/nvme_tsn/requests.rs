@@ -2,8 +2,9 @@
 //! size and number of the drive's DMA reads, over TCP at the brief's rate.
 
 use super::{Experiment, RATE, Topology, drive, us};
-use crate::experiments::{Failed, Grid, Runs, Section};
-use crate::report::{Axis, Plot, Scale, Series};
+use crate::experiments::{Failed, Runs, Section};
+use crate::report::Align::{Left, Right};
+use crate::report::{Axis, Plot, Scale, Table};
 use serde::Serialize;
 use sim::Config;
 use sim::workload::{Fio, Rw, Workload};
@@ -21,7 +22,7 @@ const IODEPTH: usize = 8;
 const AS_GOOD: f64 = 1.0;
 
 /// One setting.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct RequestsRow {
     /// Max_Payload_Size in bytes.
     pub mps: usize,
@@ -36,7 +37,7 @@ pub struct RequestsRow {
 }
 
 /// The least that is as good as the best.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Recommendation {
     /// Max_Payload_Size in bytes.
     pub mps: usize,
@@ -51,7 +52,7 @@ pub struct Recommendation {
 }
 
 /// The sweep.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Requests {
     /// Every setting.
     pub rows: Vec<RequestsRow>,
@@ -84,9 +85,6 @@ fn tuned(workload: Workload, mps: usize, mrrs: usize, in_flight: usize) -> Confi
 }
 
 /// Sweeps them.
-///
-/// # Errors
-/// If a simulation fails.
 pub fn simulate() -> Result<Requests, Failed> {
     let mut runs = Runs::default();
     let mut cases = Vec::new();
@@ -142,40 +140,35 @@ pub(super) fn recommend(rows: &[RequestsRow], as_in_the_brief_us: f64) -> Recomm
 
 /// As tables, a plot and a recommendation.
 pub fn section(requests: &Requests) -> Section {
-    let mut grids: Vec<Grid> = Vec::new();
+    let mut tables = Vec::new();
     for mps in PAYLOADS {
         let title = format!("MPS {mps}: 4 KiB write, one at a time, us");
-        grids.push(grid(&title, requests, mps, |row| format!("{:.2}", row.write_4k_us)));
+        tables.push((title, table(requests, mps, |row| format!("{:.2}", row.write_4k_us))));
     }
     let title = format!("MPS {MIDDLE}: 4 KiB writes, {IODEPTH} at a time, MB/s");
     let megabytes = |row: &RequestsRow| {
         let bytes = row.write_bytes_per_s.unwrap_or_default();
         format!("{:.1}", bytes as f64 / 1e6)
     };
-    grids.push(grid(&title, requests, MIDDLE, megabytes));
+    tables.push((title, table(requests, MIDDLE, megabytes)));
     Section {
         title: "MPS, MRRS and reads in flight over TCP at 1 Gb/s".into(),
-        grids,
+        tables,
         notes: notes(requests),
         plots: vec![plot(requests)],
     }
 }
 
-fn grid(
-    title: &str,
-    requests: &Requests,
-    mps: usize,
-    value: impl Fn(&RequestsRow) -> String,
-) -> Grid {
+fn table(requests: &Requests, mps: usize, value: impl Fn(&RequestsRow) -> String) -> Table {
     let heads = IN_FLIGHT.map(|number| format!("{number} in flight"));
-    let columns: Vec<&str> =
-        std::iter::once("MRRS, bytes").chain(heads.iter().map(String::as_str)).collect();
-    let mut grid = Grid::new(title, &columns);
+    let heads = heads.iter().map(|head| (&head[..], Right));
+    let mut table =
+        Table::new(&[("MRRS, bytes", Left)].into_iter().chain(heads).collect::<Vec<_>>());
     for mrrs in READS {
         let of = requests.rows.iter().filter(|row| row.mps == mps && row.mrrs == mrrs);
-        grid.row(std::iter::once(mrrs.to_string()).chain(of.map(&value)).collect());
+        table.row(std::iter::once(mrrs.to_string()).chain(of.map(&value)).collect());
     }
-    grid
+    table
 }
 
 fn notes(requests: &Requests) -> Vec<String> {
@@ -197,12 +190,8 @@ fn notes(requests: &Requests) -> Vec<String> {
 }
 
 fn plot(requests: &Requests) -> Plot {
-    let x = Axis {
-        label: "MRRS, bytes".into(),
-        scale: Scale::Log,
-        format: |bytes| format!("{bytes:.0}"),
-        range: (128.0, 4096.0),
-    };
+    let range = (128.0, 4096.0);
+    let x = Axis::new("MRRS, bytes", Scale::Log, |bytes| format!("{bytes:.0}"), range);
     let most = requests.rows.iter().map(|row| row.write_4k_us).fold(0.0, f64::max);
     let mut y = Axis::times("4 KiB write", 1.0, 2.0);
     (y.scale, y.range) = (Scale::Linear, (0.0, most * 1050.0));
@@ -213,8 +202,8 @@ fn plot(requests: &Requests) -> Plot {
     for number in IN_FLIGHT {
         let of = |row: &&RequestsRow| row.mps == 256 && row.reads_in_flight == number;
         let point = |row: &RequestsRow| (row.mrrs as f64, row.write_4k_us * 1e3);
-        let points = requests.rows.iter().filter(of).map(point).collect();
-        plot.series.push(Series { name: format!("{number} in flight"), points });
+        let points = requests.rows.iter().filter(of).map(point);
+        plot.line(&format!("{number} in flight"), points);
     }
     plot
 }

@@ -2,8 +2,9 @@
 //! title's sources: 1/10/25/50/100G).
 
 use super::{Experiment, Topology, ns, us};
-use crate::experiments::{Failed, Grid, Runs, Section};
-use crate::report::{Axis, Plot, Scale, Series};
+use crate::experiments::{Failed, Runs, Section};
+use crate::report::Align::{Left, Right};
+use crate::report::{Axis, Column, Plot, Scale, Table};
 use serde::Serialize;
 use sim::ethernet::Rate;
 use wire::Duration;
@@ -29,9 +30,6 @@ pub struct Speed {
 }
 
 /// Runs the three experiments at every rate.
-///
-/// # Errors
-/// If a simulation fails.
 pub fn simulate() -> Result<Vec<Speed>, Failed> {
     let mut runs = Runs::default();
     let mut cases = vec![(Topology::Direct, Rate::G1)];
@@ -65,31 +63,20 @@ pub fn simulate() -> Result<Vec<Speed>, Failed> {
 
 /// As a table and a plot.
 pub fn section(speeds: &[Speed]) -> Section {
-    let columns = [
-        "",
-        "Ethernet",
-        "configuration read, ns",
-        "T_tunnel, ns",
-        "4 KiB read, us",
-        "4 KiB write, us",
+    let columns: [Column<Speed>; 6] = [
+        ("", Left, |speed| speed.topology.to_owned()),
+        ("Ethernet", Right, |speed| speed.rate.clone()),
+        ("configuration read, ns", Right, |speed| speed.config_read_ns.to_string()),
+        ("T_tunnel, ns", Right, |speed| speed.t_tunnel_ns.to_string()),
+        ("4 KiB read, us", Right, |speed| format!("{:.2}", speed.read_4k_us)),
+        ("4 KiB write, us", Right, |speed| format!("{:.2}", speed.write_4k_us)),
     ];
-    let mut grid = Grid::new("", &columns);
-    for speed in speeds {
-        grid.row(vec![
-            speed.topology.to_owned(),
-            speed.rate.clone(),
-            speed.config_read_ns.to_string(),
-            speed.t_tunnel_ns.to_string(),
-            format!("{:.2}", speed.read_4k_us),
-            format!("{:.2}", speed.write_4k_us),
-        ]);
-    }
     let note = "Predicted, nothing published to compare with. Only the line rate differs: the \
                 pipelines of the nodes stay those calibrated at 1 Gb/s, though faster cores have \
                 shorter ones; PCIe stays Gen2. What remains at 100 Gb/s is pipelines, not bits.";
     Section {
         title: "The same at 10, 25, 50 and 100 Gb/s".into(),
-        grids: vec![grid],
+        tables: vec![(String::new(), Table::of(&columns, speeds))],
         notes: vec![note.into()],
         plots: vec![plot(speeds)],
     }
@@ -97,12 +84,7 @@ pub fn section(speeds: &[Speed]) -> Section {
 
 fn plot(speeds: &[Speed]) -> Plot {
     let gigabits = |bits: f64| format!("{bits:.0}");
-    let x = Axis {
-        label: "Ethernet, Gb/s".into(),
-        scale: Scale::Log,
-        format: gigabits,
-        range: (1.0, 100.0),
-    };
+    let x = Axis::new("Ethernet, Gb/s", Scale::Log, gigabits, (1.0, 100.0));
     let mut y = Axis::times("latency", 0.0, 160_000.0);
     (y.scale, y.range) = (Scale::Linear, (0.0, 160_000.0));
     let mut plot = Plot::new("4 KiB reads and writes against the rate of the network", x, y);
@@ -117,11 +99,8 @@ fn plot(speeds: &[Speed]) -> Plot {
         ("write over TSN", "tsn", |speed| speed.write_4k_us),
     ];
     for (name, topology, of) in series {
-        let points = speeds
-            .iter()
-            .filter(|speed| speed.topology == topology)
-            .map(|speed| (rate(speed), of(speed) * 1e3));
-        plot.series.push(Series { name: name.into(), points: points.collect() });
+        let of_topology = speeds.iter().filter(|speed| speed.topology == topology);
+        plot.line(name, of_topology.map(|speed| (rate(speed), of(speed) * 1e3)));
     }
     plot
 }

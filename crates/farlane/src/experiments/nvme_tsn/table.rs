@@ -1,7 +1,9 @@
 //! The brief's tables (section 4.4), published beside simulated.
 
 use super::{Experiment, Published, RATE, Topology, mean, ns, us};
-use crate::experiments::{Failed, Grid, Row, Runs, Section, error_percent, percent};
+use crate::experiments::{Failed, Row, Runs, Section, error_percent, percent};
+use crate::report::Align::{Left, Right};
+use crate::report::Table;
 use wire::Duration;
 
 /// The eleven figures.
@@ -32,9 +34,6 @@ fn note(experiment: Experiment, topology: Topology) -> (bool, &'static str) {
 }
 
 /// Runs the nine experiments.
-///
-/// # Errors
-/// If a simulation fails.
 pub fn tables(published: &Published) -> Result<Tables, Failed> {
     let mut runs = Runs::default();
     for experiment in Experiment::ALL {
@@ -96,21 +95,12 @@ fn row(
     Row { figure, unit, published, simulated, error_percent, calibrated, note }
 }
 
-const COLUMNS: [&str; 13] = [
-    "measurement",
-    "direct",
-    "simulated",
-    "error",
-    "",
-    "TCP",
-    "simulated",
-    "error",
-    "",
-    "TSN",
-    "simulated",
-    "error",
-    "",
-];
+/// Empty, but for its columns: figures of each topology.
+fn empty() -> Table {
+    let columns = ["direct", "TCP", "TSN"]
+        .map(|topology| [(topology, Right), ("simulated", Right), ("error", Right), ("", Right)]);
+    Table::new(&[&[("measurement", Left)], columns.as_flattened()].concat())
+}
 
 impl Tables {
     /// The figure of this name.
@@ -136,14 +126,17 @@ impl Tables {
         ];
         Section {
             title: title.to_owned(),
-            grids: vec![self.config_reads(published), self.commands()],
+            tables: vec![
+                ("Configuration reads, ns".to_owned(), self.config_reads(published)),
+                ("Application level, us".to_owned(), self.commands()),
+            ],
             notes: notes.map(str::to_owned).into(),
             plots: Vec::new(),
         }
     }
 
-    fn config_reads(&self, published: &Published) -> Grid {
-        let mut grid = Grid::new("Configuration reads, ns", &COLUMNS);
+    fn config_reads(&self, published: &Published) -> Table {
+        let mut grid = empty();
         let table = &published.table_of_config_reads_ns;
         let simulated = |topology: Topology| self.row(&format!("config_read_{}", topology.name()));
         for number in 0..table.of(Topology::Direct).len() {
@@ -166,8 +159,8 @@ impl Tables {
         grid
     }
 
-    fn commands(&self) -> Grid {
-        let mut grid = Grid::new("Application level, us", &COLUMNS);
+    fn commands(&self) -> Table {
+        let mut grid = empty();
         for (name, figure) in [("4 KiB NVMe Read", "read_4k"), ("4 KiB NVMe Write", "write_4k")] {
             let mut cells = vec![name.to_owned()];
             for topology in Topology::ALL {

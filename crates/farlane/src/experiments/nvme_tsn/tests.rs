@@ -5,7 +5,7 @@ use super::*;
 use crate::experiments::Section;
 use crate::experiments::described::every_key_is_described;
 use crate::experiments::nvme_tsn::depth::Depth;
-use crate::experiments::nvme_tsn::requests::{Recommendation, Requests, RequestsRow};
+use crate::experiments::nvme_tsn::requests::{Requests, RequestsRow};
 use crate::experiments::nvme_tsn::tsn_read::{Case, TsnRead};
 
 const DOCUMENT: &str = include_str!("../../../../../docs/experiments/nvme-tsn.md");
@@ -45,16 +45,15 @@ fn the_tables_are_those_of_the_documents() {
     let published = published();
     let tables = tables(&published).expect("it runs");
     let section = tables.section(&published);
-    for grid in &section.grids {
-        let text = grid.text();
+    for text in section.table_texts() {
         assert!(DOCUMENT.contains(&text), "docs/experiments/nvme-tsn.md has not\n{text}");
         assert!(README.contains(&text), "README.md has not\n{text}");
     }
-    let notes = Section { title: String::new(), grids: Vec::new(), ..section.clone() }.text();
+    let notes = Section { title: String::new(), tables: Vec::new(), ..section.clone() }.text();
     for note in notes.split("\n\n") {
         assert!(DOCUMENT.contains(note.trim()), "docs/experiments/nvme-tsn.md has not\n{note}");
     }
-    let parameters = parameter_section().grids[0].text();
+    let parameters = parameter_section().table_texts().next().expect("a table");
     assert!(DOCUMENT.contains(&parameters), "docs/experiments/nvme-tsn.md has not\n{parameters}");
     aims(&tables);
 }
@@ -101,7 +100,7 @@ fn faster_networks_are_faster_and_pipelines_remain() {
         }
         assert!(of("direct")[0].read_4k_us < tunnels[4].read_4k_us);
     }
-    let text = speeds::section(&speeds).grids[0].text();
+    let text = speeds::section(&speeds).table_texts().next().expect("a table");
     assert!(DOCUMENT.contains(&text), "docs/experiments/nvme-tsn.md has not\n{text}");
 }
 
@@ -125,35 +124,12 @@ fn the_recommendation_is_the_least_that_is_as_good_as_the_best() {
 /// The parts that take long are not run for their keys.
 #[test]
 fn keys_of_the_sweeps_are_described() {
-    let case = Case {
-        case: String::new(),
-        read_4k_us: [0.0; 3],
-        write_4k_us: [0.0; 3],
-        config_read_us: [0.0; 3],
-        reaches_read: false,
-        keeps_write: false,
-        keeps_config_read: false,
-    };
-    let depth = Depth {
-        rw: "randread",
-        reads_in_flight: 2,
-        rate: String::new(),
-        iodepth: 1,
-        direct_ns_per_io: 1,
-        tcp_ns_per_io: 2,
-        tsn_ns_per_io: 4,
-    };
+    let depth =
+        Depth { direct_ns_per_io: 1, tcp_ns_per_io: 2, tsn_ns_per_io: 4, ..Depth::default() };
     assert_eq!((depth.tunnel(), depth.tsn()), (1, 2));
-    let recommendation = Recommendation {
-        mps: 128,
-        mrrs: 128,
-        reads_in_flight: 1,
-        write_4k_us: 0.0,
-        as_in_the_brief_us: 0.0,
-    };
-    let rows = vec![requests_row(128, 128, 1, 0.0)];
-    let requests = Requests { rows, read_4k_us: Vec::new(), recommendation };
-    let tsn_read = TsnRead { published_us: 0.0, cases: vec![case] };
+    let rows = vec![RequestsRow::default()];
+    let requests = Requests { rows, ..Requests::default() };
+    let tsn_read = TsnRead { published_us: 0.0, cases: vec![Case::default()] };
     let document =
         serde_json::json!({ "tsn_read": tsn_read, "depth": [depth], "requests": requests });
     every_key_is_described(&document);

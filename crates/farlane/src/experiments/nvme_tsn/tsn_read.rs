@@ -3,8 +3,9 @@
 //! TSN, which were measured too. Nothing here is fitted.
 
 use super::{Experiment, Published, RATE, Topology, drive, mean, port, us};
-use crate::experiments::{Failed, Grid, Runs, Section, error_percent, percent};
-use crate::report::{Axis, Plot, Scale, Series};
+use crate::experiments::{Failed, Runs, Section, error_percent, percent};
+use crate::report::Align::{Left, Right};
+use crate::report::{Axis, Plot, Scale, Table};
 use serde::Serialize;
 use sim::Config;
 use sim::ethernet::traffic::Pattern;
@@ -29,7 +30,7 @@ const LONGEST: usize = 1518;
 const ON_THE_WIRE: u64 = 1542;
 
 /// A cause, and what follows from it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Case {
     /// What is different from the prediction.
     pub case: String,
@@ -152,9 +153,6 @@ fn covers([_, least, most]: [f64; 3], published: f64, tolerance: f64) -> bool {
 }
 
 /// Runs the three experiments with every cause.
-///
-/// # Errors
-/// If a simulation fails.
 pub fn simulate(published: &Published) -> Result<TsnRead, Failed> {
     let causes = causes();
     let mut runs = Runs::default();
@@ -193,40 +191,39 @@ fn wide([mean, least, most]: [f64; 3]) -> bool {
 
 /// As a table and a plot.
 pub fn section(result: &TsnRead) -> Section {
-    let columns = [
-        "cause, alone",
-        "read",
-        "min-max",
-        "error",
-        "write",
-        "min-max",
-        "config. read",
-        "min-max",
-        "reaches read",
-        "keeps write, config.",
-    ];
-    let mut grid = Grid::new("over TSN, us", &columns);
+    let first = |text: &[f64; 3]| format!("{:.2}", text[0]);
+    let range = |[_, least, most]: [f64; 3]| format!("{least:.2}-{most:.2}");
+    let yes = |yes| if yes { "yes" } else { "no" };
+    let mut table = Table::new(&[
+        ("cause, alone", Left),
+        ("read", Right),
+        ("min-max", Right),
+        ("error", Right),
+        ("write", Right),
+        ("min-max", Right),
+        ("config. read", Right),
+        ("min-max", Right),
+        ("reaches read", Right),
+        ("keeps write, config.", Right),
+    ]);
     for case in &result.cases {
-        let range = |[_, least, most]: [f64; 3]| format!("{least:.2}-{most:.2}");
-        let yes = |yes| if yes { "yes" } else { "no" };
-        let [read, write, config] = [case.read_4k_us, case.write_4k_us, case.config_read_us]
-            .map(|it| format!("{:.2}", it[0]));
-        grid.row(vec![
+        let (read, write, config) = (&case.read_4k_us, &case.write_4k_us, &case.config_read_us);
+        table.row(vec![
             case.case.clone(),
-            read,
-            range(case.read_4k_us),
-            percent(error_percent(result.published_us, case.read_4k_us[0])),
-            write,
-            range(case.write_4k_us),
-            config,
-            range(case.config_read_us),
+            first(read),
+            range(*read),
+            percent(error_percent(result.published_us, read[0])),
+            first(write),
+            range(*write),
+            first(config),
+            range(*config),
             yes(case.reaches_read).to_owned(),
             format!("{}, {}", yes(case.keeps_write), yes(case.keeps_config_read)),
         ]);
     }
     Section {
         title: format!("What would explain the read over TSN, {:.2} us?", result.published_us),
-        grids: vec![grid],
+        tables: vec![("over TSN, us".to_owned(), table)],
         notes: notes(result),
         plots: vec![plot(result)],
     }
@@ -270,11 +267,9 @@ fn plot(result: &TsnRead) -> Plot {
     (y.scale, y.range) = (Scale::Linear, (0.0, most * 1.05));
     let mut plot = Plot::new("4 KiB read over TSN against the share of an open gate", x, y);
     for (name, at) in [("mean", 0), ("shortest", 1), ("longest", 2)] {
-        let points = cases().map(|case| (share(case), case.read_4k_us[at] * 1e3)).collect();
-        plot.series.push(Series { name: name.into(), points });
+        plot.line(name, cases().map(|case| (share(case), case.read_4k_us[at] * 1e3)));
     }
     let published = result.published_us * 1e3;
-    let points = vec![(0.1, published), (0.9, published)];
-    plot.series.push(Series { name: "published".into(), points });
+    plot.line("published", [(0.1, published), (0.9, published)]);
     plot
 }

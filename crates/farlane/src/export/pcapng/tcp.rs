@@ -1,9 +1,10 @@
 //! A recorded connection as TCP segments.
 
 use super::Blocks;
-use super::segment::{ACK, FIN, MSS, PSH, SYN, Segment};
+use super::segment::{MSS, Segment};
 use crate::analyse::Direction;
 use crate::analyse::stream::Chunk;
+use smoltcp::wire::TcpControl::{self, Fin, None as Ack, Psh, Syn};
 use std::io::{self, Write};
 use std::net::SocketAddrV4;
 use wire::Instant;
@@ -21,7 +22,6 @@ pub struct Connection {
 /// A capture of connections, one after the other.
 pub struct TcpFile<W> {
     blocks: Blocks<W>,
-    frame: Vec<u8>,
 }
 
 /// One end of a connection.
@@ -32,7 +32,7 @@ struct End {
     next: u32,
     /// What the other end has been told to be received.
     told: u32,
-    id: u16,
+    started: bool,
 }
 
 impl<W: Write> TcpFile<W> {
@@ -48,7 +48,7 @@ impl<W: Write> TcpFile<W> {
             name: "tunnel",
             description: "recorded byte streams, as TCP segments",
         })?;
-        Ok(Self { blocks, frame: Vec::new() })
+        Ok(Self { blocks })
     }
 
     /// Adds a whole connection: the streams of both directions and the order in
@@ -64,15 +64,15 @@ impl<W: Write> TcpFile<W> {
         up: &[u8],
         chunks: &[Chunk],
     ) -> io::Result<()> {
-        let end = |address, station, next| End { address, station, next, told: 0, id: 0 };
+        let end = |address, station, next| End { address, station, next, told: 0, started: false };
         // Any initial sequence numbers will do; these wrap within a megabyte,
         // which readers have to bear with.
         let mut host = end(connection.host, 1, 0xfff0_0000);
         let mut device = end(connection.device, 2, 0x1000_0000);
         let begin = chunks.first().map_or(Instant::ZERO, |chunk| chunk.at);
-        self.segment(begin, &mut host, &mut device, SYN, &[])?;
-        self.segment(begin, &mut device, &mut host, SYN | ACK, &[])?;
-        self.segment(begin, &mut host, &mut device, ACK, &[])?;
+        self.segment(begin, &mut host, &mut device, Syn, &[])?;
+        self.segment(begin, &mut device, &mut host, Syn, &[])?;
+        self.segment(begin, &mut host, &mut device, Ack, &[])?;
         let mut last = begin;
         for chunk in chunks {
             let (from, to, stream) = match chunk.direction {
@@ -87,15 +87,15 @@ impl<W: Write> TcpFile<W> {
                 // A receiver acknowledges every second segment (RFC 9293,
                 // section 3.8.6.3), here together with those of earlier chunks.
                 if to.behind(from) >= 2 * MSS as u32 {
-                    self.segment(last, to, from, ACK, &[])?;
+                    self.segment(last, to, from, Ack, &[])?;
                 }
-                let push = if (index + 1) * MSS >= bytes.len() { PSH } else { 0 };
-                self.segment(last, from, to, push | ACK, payload)?;
+                let push = if (index + 1) * MSS >= bytes.len() { Psh } else { Ack };
+                self.segment(last, from, to, push, payload)?;
             }
         }
-        self.segment(last, &mut host, &mut device, FIN | ACK, &[])?;
-        self.segment(last, &mut device, &mut host, FIN | ACK, &[])?;
-        self.segment(last, &mut host, &mut device, ACK, &[])
+        self.segment(last, &mut host, &mut device, Fin, &[])?;
+        self.segment(last, &mut device, &mut host, Fin, &[])?;
+        self.segment(last, &mut host, &mut device, Ack, &[])
     }
 
     fn segment(
@@ -103,27 +103,24 @@ impl<W: Write> TcpFile<W> {
         at: Instant,
         from: &mut End,
         to: &mut End,
-        flags: u8,
+        control: TcpControl,
         payload: &[u8],
     ) -> io::Result<()> {
-        let acknowledged = if flags & ACK != 0 { to.next } else { 0 };
+        // Only the very first one acknowledges nothing.
+        let acknowledged = (control != Syn || to.started).then_some(to.next);
         let segment = Segment {
             from: from.address,
             to: to.address,
             stations: [from.station, to.station],
-            id: from.id,
             sequence: from.next,
             acknowledged,
-            flags,
+            control,
             payload,
         };
-        // SYN and FIN count as a byte (RFC 9293, section 3.4).
-        let marks = u32::from(flags & (SYN | FIN) != 0);
-        from.next = from.next.wrapping_add(payload.len() as u32 + marks);
-        from.told = acknowledged;
-        from.id = from.id.wrapping_add(1);
-        self.frame.clear();
-        segment.encode(&mut self.frame);
+        from.next = from.next.wrapping_add((payload.len() + control.len()) as u32);
+        from.told = acknowledged.unwrap_or(0);
+        from.started = true;
+        let frame = segment.encode();
         // Seen from the host.
         let outbound = from.station == 1;
         let direction =
@@ -132,7 +129,7 @@ impl<W: Write> TcpFile<W> {
             interface: 0,
             at_ns: 0,
             direction: Some(direction),
-            data: &self.frame,
+            data: &frame,
             cut: 0,
             comment: "",
         };

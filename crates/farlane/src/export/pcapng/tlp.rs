@@ -13,35 +13,22 @@ pub const PSEUDO_HEADER: usize = 4;
 /// The version of the pseudo header.
 const VERSION: u8 = 1;
 
-/// Where TLPs are seen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Tap {
-    /// Between the root complex and the switch.
-    RootPort = 1,
-    /// Where the host's node meets the network.
-    HostTunnel = 2,
-    /// Where the device's node meets the network.
-    DeviceTunnel = 3,
-    /// Between the switch and the endpoint.
-    Endpoint = 4,
+wire::named! {
+    /// Where TLPs are seen.
+    #[repr(u8)]
+    pub enum Tap {
+        /// Between the root complex and the switch.
+        RootPort = 1 "root-port",
+        /// Where the host's node meets the network.
+        HostTunnel = 2 "host-tunnel",
+        /// Where the device's node meets the network.
+        DeviceTunnel = 3 "device-tunnel",
+        /// Between the switch and the endpoint.
+        Endpoint = 4 "endpoint",
+    }
 }
 
 impl Tap {
-    /// All taps, in the order of their numbers.
-    pub const ALL: [Self; 4] =
-        [Self::RootPort, Self::HostTunnel, Self::DeviceTunnel, Self::Endpoint];
-
-    /// The name of its interface in the file.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::RootPort => "root-port",
-            Self::HostTunnel => "host-tunnel",
-            Self::DeviceTunnel => "device-tunnel",
-            Self::Endpoint => "endpoint",
-        }
-    }
-
     const fn description(self) -> &'static str {
         match self {
             Self::RootPort => "TLPs between root complex and switch",
@@ -93,9 +80,9 @@ impl<W: Write> TlpFile<W> {
         tlp: &Tlp,
         comment: &str,
     ) -> io::Result<()> {
-        self.begin_packet(tap, direction);
-        tlp.encode(&mut self.bytes);
-        self.packet(at, tap, direction, 0, comment)
+        let mut bytes = Vec::new();
+        tlp.encode(&mut bytes);
+        self.cut_tlp(at, tap, direction, (&bytes, bytes.len()), comment)
     }
 
     /// Adds a TLP of which only the first bytes were kept; on the wire it had
@@ -111,31 +98,15 @@ impl<W: Write> TlpFile<W> {
         (bytes, length): (&[u8], usize),
         comment: &str,
     ) -> io::Result<()> {
-        self.begin_packet(tap, direction);
-        self.bytes.extend_from_slice(bytes);
-        let cut = length.saturating_sub(bytes.len()) as u32;
-        self.packet(at, tap, direction, cut, comment)
-    }
-
-    fn begin_packet(&mut self, tap: Tap, direction: Direction) {
         self.bytes.clear();
         self.bytes.extend([VERSION, tap as u8, u8::from(direction == Direction::Up), 0]);
-    }
-
-    fn packet(
-        &mut self,
-        at: Instant,
-        tap: Tap,
-        direction: Direction,
-        cut: u32,
-        comment: &str,
-    ) -> io::Result<()> {
+        self.bytes.extend_from_slice(bytes);
         let packet = Packet {
             interface: u32::from(tap as u8) - 1,
             at_ns: 0,
             direction: Some(tap.direction(direction)),
             data: &self.bytes,
-            cut,
+            cut: length.saturating_sub(bytes.len()) as u32,
             comment,
         };
         self.blocks.packet(at, packet)

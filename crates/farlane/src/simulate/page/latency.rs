@@ -100,7 +100,7 @@ fn config_reads(page: &mut Page, subject: &Subject<'_>) {
     }
     let mut figures = Vec::new();
     for (number, host) in subject.report.hosts.iter().enumerate() {
-        let mut latency = Latency::new();
+        let mut latency = Latency::default();
         for value in host.config_reads.histogram().iter_recorded() {
             let span = Duration::from_ns(value.value_iterated_to());
             (0..value.count_at_value()).for_each(|_| latency.record(span));

@@ -39,7 +39,7 @@ fn commands(tiles: &mut Vec<Tile>, subject: &Subject<'_>) {
     let Subject { report, gathered, .. } = subject;
     let count: u64 = report.hosts.iter().map(|host| host.commands).sum();
     tiles.push(tile(count.to_string(), "NVMe commands"));
-    let mut all = Latency::new();
+    let mut all = Latency::default();
     gathered.kinds.values().for_each(|kind| all.merge(&kind.latency));
     let of = match gathered.kinds.keys().next() {
         Some((_, op)) if gathered.kinds.keys().all(|(_, other)| other == op) => op.name(),

@@ -8,9 +8,9 @@ use super::layout::{HEIGHT, LEFT, LINE, TOP, spread, tick};
 use super::{Band, Chart, Column, Group, MOST_LINES};
 use crate::analyse::Direction;
 use crate::report::escape;
+use crate::span::micros;
 use crate::trace::journey::{Point, Station};
 use crate::trace::path::Lane;
-use crate::trace::stats::micros;
 use std::fmt::Write;
 
 /// Room at the right for the length of the command and the scale.

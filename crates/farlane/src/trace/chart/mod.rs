@@ -7,10 +7,11 @@ mod labels;
 mod layout;
 
 use super::journey::{Point, Station};
-use super::path::{Lane, by_lane, by_part, path};
+use super::path::{Lane, by_lane, by_part, listed, path};
 use super::run::Run;
-use super::stats::{micros, size};
+use super::stats::size;
 use crate::analyse::{Command, Direction, Step, StepKind};
+use crate::span::micros;
 use std::collections::BTreeMap;
 
 /// Runs of TLPs up to this long are drawn one by one.
@@ -178,7 +179,7 @@ fn bands(run: &Run, groups: &[Group]) -> Vec<Band> {
 fn media(run: &Run, command: &Command, start: i64) -> Vec<(i64, i64, String)> {
     let told = run.in_drive(command);
     let accesses = told.iter().flat_map(|told| &told.media);
-    let bar = |access: &super::drive::MediaAccess| {
+    let bar = |access: &super::told::MediaAccess| {
         let words = format!("media {}, {} B", access.operation, access.bytes);
         Some((access.from_ns - start, access.to_ns? - start, words))
     };
@@ -212,14 +213,12 @@ fn footer(run: &Run, command: &Command) -> Vec<String> {
     let path = path(run, command);
     let lanes = by_lane(&path);
     let total: u64 = lanes.iter().map(|(_, ns)| ns).sum();
-    let sum = lanes.iter().map(|(lane, ns)| format!("{lane} {}", micros(*ns)));
-    let sum = sum.collect::<Vec<_>>().join(" + ");
+    let sum = listed(&lanes, " + ");
     let mut lines =
         vec![format!("Time on the critical path by lane: {sum} = {} µs", micros(total))];
     let parts = by_part(&path);
     if !parts.is_empty() {
-        let parts = parts.iter().map(|(part, ns)| format!("{part} {}", micros(*ns)));
-        let parts = parts.collect::<Vec<_>>().join(" + ");
+        let parts = listed(&parts, " + ");
         lines.push(format!("Time in the drive, in µs: {parts}"));
     }
     let uncertainty = (0..run.nodes.len()).map(|node| run.uncertainty_ns(node)).max().unwrap_or(0);

@@ -51,18 +51,15 @@ impl Traces {
 /// What a node records: at its time, in order.
 struct File {
     role: NodeRole,
-    records: Vec<(u64, Vec<u8>)>,
+    records: Vec<(u64, Encode)>,
 }
 
-impl File {
-    fn add(&mut self, at: u64, record: impl FnOnce(&mut Vec<u8>)) {
-        let mut bytes = Vec::new();
-        record(&mut bytes);
-        self.records.push((at, bytes));
-    }
+/// Appends a record that is so many nanoseconds after the one before.
+type Encode = Box<dyn Fn(u64, &mut Vec<u8>)>;
 
-    fn record(&mut self, at: u64, record: Record<'_>) {
-        self.add(at, |out| record.encode(0, out));
+impl File {
+    fn record(&mut self, at: u64, record: impl Fn(u64, &mut Vec<u8>) + 'static) {
+        self.records.push((at, Box::new(record)));
     }
 
     fn write(mut self, path: &Path, instance: u64) {
@@ -75,7 +72,7 @@ impl File {
             let (start, mut last) = (records[0].0, records[0].0);
             let mut bytes = Vec::new();
             for (at, record) in records {
-                bytes.extend(with_delta(record, at - last));
+                record(at - last, &mut bytes);
                 last = *at;
             }
             out.extend(ChunkHeader::new(number as u32, 0, start, &bytes).encode());
@@ -84,24 +81,6 @@ impl File {
         assert!(out.len() > CHUNK_HEADER);
         std::fs::write(path, out).unwrap();
     }
-}
-
-/// A record that was written without time, with one.
-fn with_delta(record: &[u8], delta: u64) -> Vec<u8> {
-    // Kind, length as a number of one or two bytes, time 0.
-    let long = record[1] & 0x80 != 0;
-    let body = &record[if long { 4 } else { 3 }..];
-    let number = |mut value: u64| {
-        let mut bytes = Vec::new();
-        while value >= 0x80 {
-            bytes.push(value as u8 | 0x80);
-            value >>= 7;
-        }
-        bytes.push(value as u8);
-        bytes
-    };
-    let delta = number(delta);
-    [&record[..1], &number((delta.len() + body.len()) as u64), &delta, body].concat()
 }
 
 pub fn hello(role: Role, instance: u64) -> Vec<u8> {
@@ -114,27 +93,27 @@ pub fn hello(role: Role, instance: u64) -> Vec<u8> {
 }
 
 /// Both sides of the greeting of host `host` and device `device`.
-fn greet(node: &mut File, tap: Tap, at: u64, [down, up]: &[Vec<u8>; 2]) {
-    node.record(at, Record::Link { tap, state: LinkState::Connected });
-    node.record(at, Record::Control { tap, up: false, kind: 1, payload: down });
-    node.record(at, Record::Control { tap, up: true, kind: 1, payload: up });
+fn greet(node: &mut File, tap: Tap, at: u64, hellos: &[Vec<u8>; 2]) {
+    let state = LinkState::Connected;
+    node.record(at, move |delta, out| Record::Link { tap, state }.encode(delta, out));
+    for (up, payload) in [false, true].into_iter().zip(hellos.clone()) {
+        node.record(at, move |delta, out| {
+            Record::Control { tap, up, kind: 1, payload: &payload }.encode(delta, out);
+        });
+    }
 }
 
 /// A read and a write of 4 KiB after enumeration and bring-up.
 pub fn traces() -> Traces {
     traces_of(41, |bench, drive| {
         let entry = io(2, 18, 4096, 8, 0x10_0000, 0);
-        let index = bench.submit(drive, 1, &[entry]);
-        bench.fetch(drive, 1, index, &[entry]);
+        bench.begin(drive, 1, &[entry]);
         bench.write_host(drive, 0x10_0000, &[5; 4096]);
-        bench.complete(drive, 1, 1, 18, 0);
-        bench.take(drive, 1, 1);
+        bench.end(drive, 1, 18, 0);
         let entry = io(1, 17, 64, 8, 0x12_3456_7000, 0);
-        let index = bench.submit(drive, 1, &[entry]);
-        bench.fetch(drive, 1, index, &[entry]);
+        bench.begin(drive, 1, &[entry]);
         bench.read_host(drive, 0x12_3456_7000, &[7; 4096]);
-        bench.complete(drive, 1, 1, 17, 0x280);
-        bench.take(drive, 1, 1);
+        bench.end(drive, 1, 17, 0x280);
     })
 }
 
@@ -173,11 +152,14 @@ pub fn traces_greeting(
         sequences[usize::from(up)] += 1;
         // Upwards the root port is last.
         let step = |late: u64| if up { at - late } else { at + late };
-        near.add(at, |out| encode_tlp(Tap::ROOT_PORT, up, tlp, 4096, 0, out));
+        let seen = |tap| {
+            let tlp = tlp.clone();
+            move |delta, out: &mut Vec<u8>| encode_tlp(tap, up, &tlp, 4096, delta, out)
+        };
+        near.record(at, seen(Tap::ROOT_PORT));
         frame(&mut near, step(NODE), Tap::link(0), up, sequence, tlp);
         frame(&mut far, step(NODE + NETWORK) + OFFSET, Tap::UPLINK, up, sequence, tlp);
-        let at = step(2 * NODE + NETWORK) + OFFSET;
-        far.add(at, |out| encode_tlp(Tap::FUNCTION, up, tlp, 4096, 0, out));
+        far.record(step(2 * NODE + NETWORK) + OFFSET, seen(Tap::FUNCTION));
     }
     near.write(&host, instance);
     far.write(&device, instance + 1);
@@ -189,6 +171,8 @@ fn frame(file: &mut File, at: u64, tap: Tap, up: bool, sequence: u32, tlp: &wire
     let mut heads = Vec::new();
     tlp.encode(&mut heads);
     heads.resize(HEAD, 0);
-    let frame = Record::Frame { tap, up, sequence, bytes: length + 12, tlps: 1, heads: &heads };
-    file.record(at, frame);
+    file.record(at, move |delta, out| {
+        let bytes = length + 12;
+        Record::Frame { tap, up, sequence, bytes, tlps: 1, heads: &heads }.encode(delta, out);
+    });
 }

@@ -140,8 +140,7 @@ fn what_was_cut_is_told() {
 fn entries_that_were_cut_are_no_commands() {
     let traces = traces_of(61, |bench, drive| {
         let entry = |cid| crate::analyse::tests::io(2, cid, 8, 1, 0x10_0000, 0);
-        let index = bench.submit(drive, 1, &[entry(300), entry(301)]);
-        bench.fetch(drive, 1, index, &[entry(300), entry(301)]);
+        bench.begin(drive, 1, &[entry(300), entry(301)]);
     });
     let path = traces.file("short", &rewritten(&traces, 64, usize::MAX));
     let mut io = Vec::new();
@@ -155,16 +154,7 @@ fn entries_that_were_cut_are_no_commands() {
 
 #[test]
 fn a_gap_is_told_where_it_is() {
-    let traces = traces_of(71, |bench, drive| {
-        for cid in 0..30 {
-            let entry = crate::analyse::tests::io(2, cid, 8, 1, 0x10_0000, 0);
-            let index = bench.submit(drive, 1, &[entry]);
-            bench.fetch(drive, 1, index, &[entry]);
-            bench.write_host(drive, 0x10_0000, &[5; 512]);
-            bench.complete(drive, 1, 1, cid, 0);
-            bench.take(drive, 1, 1);
-        }
-    });
+    let traces = traces_of(71, |bench, drive| bench.reads(drive, 0..30));
     let path = traces.file("gap", &rewritten(&traces, 4096, 12));
     let (_, packets) = capture(&Run::open(&[path]).unwrap(), &Selection::default());
     let told = |p: &&Packet| p.comment.starts_with("records are missing before this");

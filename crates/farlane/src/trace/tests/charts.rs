@@ -1,19 +1,12 @@
 //! Diagrams: their structure, and one as a whole.
 
-use super::traces;
-use crate::analyse::{Command, Event};
+use super::{commands, traces};
+use crate::analyse::Command;
+use crate::trace::Run;
 use crate::trace::chart::chart;
-use crate::trace::{Found, Run};
 
 fn command(run: &Run, cid: u16) -> Command {
-    let mut all = Vec::new();
-    run.analyse(|found, _| {
-        if let Found::Event(Event::Command(command)) = found {
-            all.push(*command);
-        }
-    })
-    .unwrap();
-    all.into_iter().rev().find(|command| command.entry.cid == cid).unwrap()
+    commands(run).0.into_iter().rfind(|command| command.entry.cid == cid).unwrap()
 }
 
 /// Elements of this kind and class.

@@ -80,16 +80,7 @@ fn a_chunk_that_is_missing_or_damaged_is_a_gap() {
 
 #[test]
 fn commands_after_a_gap_are_followed() {
-    let traces = super::build::traces_of(5, |bench, drive| {
-        for cid in 0..30 {
-            let entry = crate::analyse::tests::io(2, cid, 8, 1, 0x10_0000, 0);
-            let index = bench.submit(drive, 1, &[entry]);
-            bench.fetch(drive, 1, index, &[entry]);
-            bench.write_host(drive, 0x10_0000, &[5; 512]);
-            bench.complete(drive, 1, 1, cid, 0);
-            bench.take(drive, 1, 1);
-        }
-    });
+    let traces = super::build::traces_of(5, |bench, drive| bench.reads(drive, 0..30));
     let whole = std::fs::read(&traces.host).unwrap();
     let chunks = chunks(&whole);
     let (first, second) = (&chunks[chunks.len() - 8], &chunks[chunks.len() - 5]);

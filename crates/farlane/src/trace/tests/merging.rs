@@ -1,29 +1,17 @@
 //! Several traces on one timeline.
 
 use super::build::{hello, traces_greeting};
-use super::{OFFSET, Traces, traces};
-use crate::analyse::{Command, Event};
+use super::{OFFSET, Traces, commands, traces};
 use crate::trace::path::by_lane;
-use crate::trace::{Found, Lane, Run, Station, path};
-
-fn commands(run: &Run) -> Vec<Command> {
-    let mut commands = Vec::new();
-    let done = run.analyse(|found, _| {
-        if let Found::Event(Event::Command(command)) = found {
-            commands.push(*command);
-        }
-    });
-    assert_eq!(done.unwrap().1, 0, "every TLP can be read");
-    commands
-}
+use crate::trace::{Lane, Run, Station, path};
 
 #[test]
 fn the_same_commands_are_found_in_files() {
     let traces = traces();
     let run = traces.run();
-    assert_eq!(commands(&run), traces.bench.commands);
+    assert_eq!(commands(&run).0, traces.bench.commands);
     let device = Run::open(std::slice::from_ref(&traces.device)).unwrap();
-    let seen = commands(&device);
+    let seen = commands(&device).0;
     assert_eq!(seen.len(), traces.bench.commands.len(), "a device's trace will do");
     assert_eq!(seen.last().unwrap().entry, traces.bench.commands.last().unwrap().entry);
 }
@@ -62,7 +50,7 @@ fn greetings_of_version_1_and_of_later_times_bring_traces_together() {
 #[test]
 fn a_tlp_is_followed_from_the_host_to_the_drive() {
     let run = traces().run();
-    let commands = commands(&run);
+    let (commands, _) = commands(&run);
     let read = commands.iter().find(|command| command.entry.cid == 18).unwrap();
     let start = read.start.as_ns() as i64;
     let stations =
@@ -83,7 +71,7 @@ fn a_tlp_is_followed_from_the_host_to_the_drive() {
 #[test]
 fn lanes_add_up_to_the_command() {
     let run = traces().run();
-    for command in commands(&run) {
+    for command in commands(&run).0 {
         let legs = path(&run, &command);
         let total = command.duration().unwrap().as_ns();
         let sum: u64 = by_lane(&legs).iter().map(|(_, ns)| ns).sum();
@@ -93,7 +81,7 @@ fn lanes_add_up_to_the_command() {
         let segments = crate::analyse::segments::split(&command);
         assert_eq!(segments.iter().map(|segment| segment.ns).sum::<u64>(), total);
     }
-    let commands = commands(&run);
+    let (commands, _) = commands(&run);
     let read = commands.iter().find(|command| command.entry.cid == 18).unwrap();
     // Doorbell, fetch, entry and interrupt cross.
     let lanes = by_lane(&path(&run, read));
@@ -106,7 +94,7 @@ fn lanes_add_up_to_the_command() {
 fn lanes_of_a_device_alone_add_up_too() {
     let traces = traces();
     let run = Run::open(std::slice::from_ref(&traces.device)).unwrap();
-    for command in commands(&run) {
+    for command in commands(&run).0 {
         let lanes = by_lane(&path(&run, &command));
         let sum: u64 = lanes.iter().map(|(_, ns)| ns).sum();
         assert_eq!(sum, command.duration().unwrap().as_ns(), "{lanes:?}");
@@ -117,7 +105,7 @@ fn lanes_of_a_device_alone_add_up_too() {
 fn without_the_device_its_side_is_not_observed() {
     let traces = traces();
     let run = Run::open(std::slice::from_ref(&traces.host)).unwrap();
-    let commands = commands(&run);
+    let (commands, _) = commands(&run);
     let lanes: Vec<Lane> =
         by_lane(&path(&run, &commands[0])).into_iter().map(|(lane, _)| lane).collect();
     assert_eq!(lanes, [Lane::Host, Lane::Upstream, Lane::NotObserved]);

@@ -1,29 +1,12 @@
 //! Filters, statistics, what stands out, Perfetto.
 
 use super::build::Traces;
-use super::traces;
-use crate::analyse::{Command, Event};
+use super::{commands, traces};
+use crate::analyse::Command;
 use crate::trace::perfetto::Writer;
-use crate::trace::{Found, Run, Selection, Statistics, Troubles, path};
+use crate::trace::{Run, Selection, Statistics, path};
 use serde_json::Value;
 use wire::trace::{CHUNK_HEADER, ChunkHeader, Header, LinkState, Record, Tap};
-
-fn commands(run: &Run) -> (Vec<Command>, Troubles) {
-    let (mut commands, mut troubles) = (Vec::new(), Troubles::default());
-    let (counters, _) = run
-        .analyse(|found, counters| {
-            troubles.look(&found);
-            if let Found::Tlp(_, _, tlp, _) = &found {
-                troubles.count(counters, tlp.mnemonic());
-            }
-            if let Found::Event(Event::Command(command)) = found {
-                commands.push(*command);
-            }
-        })
-        .unwrap();
-    troubles.count(&counters, "the end");
-    (commands, troubles)
-}
 
 /// The identifiers of I/O commands that a selection has.
 fn selected(commands: &[Command], selection: &Selection) -> Vec<u16> {
@@ -96,8 +79,7 @@ fn trouble_stands_out() {
         bench.write_host(drive, 0x66_0000, &[0; 64]);
         bench.post(drive, 1, 1, 999, 0);
         let entry = crate::analyse::tests::io(2, 5, 8, 1, 0x10_0000, 0);
-        let index = bench.submit(drive, 1, &[entry]);
-        bench.fetch(drive, 1, index, &[entry]);
+        bench.begin(drive, 1, &[entry]);
     });
     let (_, troubles) = commands(&traces.run());
     let count = |start: &str| {
@@ -117,8 +99,7 @@ fn trouble_stands_out() {
 fn a_completion_that_nobody_took_counts_and_stands_out() {
     let traces = super::build::traces_of(23, |bench, drive| {
         let entry = crate::analyse::tests::io(2, 5, 8, 1, 0x10_0000, 0);
-        let index = bench.submit(drive, 1, &[entry]);
-        bench.fetch(drive, 1, index, &[entry]);
+        bench.begin(drive, 1, &[entry]);
         bench.write_host(drive, 0x10_0000, &[5; 512]);
         bench.complete(drive, 1, 1, 5, 0);
     });
@@ -145,8 +126,7 @@ fn a_completion_that_nobody_took_counts_and_stands_out() {
 fn interrupted() -> Traces {
     super::build::traces_of(13, |bench, drive| {
         let entry = crate::analyse::tests::io(2, 5, 8, 2, 0x10_0000, 0);
-        let index = bench.submit(drive, 1, &[entry]);
-        bench.fetch(drive, 1, index, &[entry]);
+        bench.begin(drive, 1, &[entry]);
         bench.write_host(drive, 0x10_0000, &[5; 512]);
         bench.write_host(drive, 0x10_0000, &[5; 512]);
         // And two more that nobody fetches any more.

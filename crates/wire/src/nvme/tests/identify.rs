@@ -47,26 +47,28 @@ fn identify_controller() {
         subsystem_nqn: nqn,
         power_state: PowerState { max_power: 2500, entry_latency: 16, exit_latency: 4 },
     };
-    let bytes = golden(&[
-        (0, &[0x34, 0x12, 0x78, 0x56]),
-        (4, b"SN1                 "),
-        (24, b"farlane                                 "),
-        (64, b"0.1     "),
-        (72, &[4, 1, 2, 3, 0, 5, 2, 1]),
-        (80, &[0, 4, 1, 0, 0x11, 0, 0, 0, 0x22, 0, 0, 0, 0x33, 0, 0, 0, 0x44]),
-        (111, &[1]),
-        (256, &[0x55, 0, 3, 7, 3, 6, 63, 0, 1]),
-        (266, &[0x61, 0x01, 0x6b, 0x01]),
-        (281, &[0x10]),
-        (297, &[0x20]),
-        (512, &[0x66, 0x44, 0x80, 0, 2, 0, 0, 0, 0x1c]),
-        (525, &[7, 9, 0, 8]),
-        (536, &[0x99]),
-        (768, b"nqn"),
-        (2048, &[0xc4, 0x09, 0, 0, 16, 0, 0, 0, 4]),
-    ]);
-    assert_eq!(identify.encode(), bytes);
-    assert_eq!(IdentifyController::decode(&bytes), identify);
+    there_and_back!(
+        IdentifyController,
+        identify,
+        golden(&[
+            (0, &[0x34, 0x12, 0x78, 0x56]),
+            (4, b"SN1                 "),
+            (24, b"farlane                                 "),
+            (64, b"0.1     "),
+            (72, &[4, 1, 2, 3, 0, 5, 2, 1]),
+            (80, &[0, 4, 1, 0, 0x11, 0, 0, 0, 0x22, 0, 0, 0, 0x33, 0, 0, 0, 0x44]),
+            (111, &[1]),
+            (256, &[0x55, 0, 3, 7, 3, 6, 63, 0, 1]),
+            (266, &[0x61, 0x01, 0x6b, 0x01]),
+            (281, &[0x10]),
+            (297, &[0x20]),
+            (512, &[0x66, 0x44, 0x80, 0, 2, 0, 0, 0, 0x1c]),
+            (525, &[7, 9, 0, 8]),
+            (536, &[0x99]),
+            (768, b"nqn"),
+            (2048, &[0xc4, 0x09, 0, 0, 16, 0, 0, 0, 4]),
+        ])
+    );
 }
 
 #[test]
@@ -90,21 +92,23 @@ fn identify_namespace() {
         eui64: [0x5a; 8],
         lba_format: LbaFormat { metadata: 8, data_shift: 12, performance: 2 },
     };
-    let bytes = golden(&[
-        (0, &[0x00, 0x10]),
-        (8, &[0x01, 0x10]),
-        (16, &[0x02, 0x10]),
-        (24, &[0x10]),
-        (33, &[9]),
-        (50, &[0x20]),
-        (64, &[7, 0, 8, 0, 9, 0, 10, 0, 11]),
-        (99, &[1]),
-        (104, &[0xa5; 16]),
-        (120, &[0x5a; 8]),
-        (128, &[8, 0, 12, 2]),
-    ]);
-    assert_eq!(identify.encode(), bytes);
-    assert_eq!(IdentifyNamespace::decode(&bytes), identify);
+    there_and_back!(
+        IdentifyNamespace,
+        identify,
+        golden(&[
+            (0, &[0x00, 0x10]),
+            (8, &[0x01, 0x10]),
+            (16, &[0x02, 0x10]),
+            (24, &[0x10]),
+            (33, &[9]),
+            (50, &[0x20]),
+            (64, &[7, 0, 8, 0, 9, 0, 10, 0, 11]),
+            (99, &[1]),
+            (104, &[0xa5; 16]),
+            (120, &[0x5a; 8]),
+            (128, &[8, 0, 12, 2]),
+        ])
+    );
 }
 
 #[test]

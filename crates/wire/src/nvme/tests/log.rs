@@ -15,10 +15,11 @@ fn an_error_log_entry() {
         lba: 0x77,
         nsid: 5,
     };
-    let bytes =
-        golden(&[(0, &[3]), (8, &[1, 0, 0x22, 0, 0x05, 0x80, 0x28, 0x01, 0x77]), (24, &[5])]);
-    assert_eq!(entry.encode(), bytes);
-    assert_eq!(ErrorLogEntry::decode(&bytes), entry);
+    there_and_back!(
+        ErrorLogEntry,
+        entry,
+        golden(&[(0, &[3]), (8, &[1, 0, 0x22, 0, 0x05, 0x80, 0x28, 0x01, 0x77]), (24, &[5])])
+    );
 }
 
 #[test]
@@ -42,31 +43,31 @@ fn the_smart_log() {
         warning_minutes: 11,
         critical_minutes: 12,
     };
-    let bytes = golden(&[
-        (0, &[2, 0x39, 0x01, 100, 10, 1]),
-        (32, &[1]),
-        (48, &[2]),
-        (64, &[3]),
-        (80, &[4]),
-        (96, &[5]),
-        (112, &[6]),
-        (128, &[7]),
-        (144, &[8]),
-        (160, &[9]),
-        (176, &[10]),
-        (192, &[11, 0, 0, 0, 12]),
-    ]);
-    assert_eq!(log.encode(), bytes);
-    assert_eq!(SmartLog::decode(&bytes), log);
+    there_and_back!(
+        SmartLog,
+        log,
+        golden(&[
+            (0, &[2, 0x39, 0x01, 100, 10, 1]),
+            (32, &[1]),
+            (48, &[2]),
+            (64, &[3]),
+            (80, &[4]),
+            (96, &[5]),
+            (112, &[6]),
+            (128, &[7]),
+            (144, &[8]),
+            (160, &[9]),
+            (176, &[10]),
+            (192, &[11, 0, 0, 0, 12]),
+        ])
+    );
 }
 
 #[test]
 fn the_firmware_log() {
     let mut slots = FirmwareSlots { active: 1, next: 2, ..FirmwareSlots::default() };
     slots.revisions[0] = ascii("0.1");
-    let bytes = golden(&[(0, &[0x21]), (8, b"0.1     ")]);
-    assert_eq!(slots.encode(), bytes);
-    assert_eq!(FirmwareSlots::decode(&bytes), slots);
+    there_and_back!(FirmwareSlots, slots, golden(&[(0, &[0x21]), (8, b"0.1     ")]));
 }
 
 #[test]
@@ -74,7 +75,5 @@ fn the_effects_log() {
     let mut log = CommandsSupported::default();
     log.admin[6] = CommandEffects::SUPPORTED;
     log.io[1] = CommandEffects::CHANGES_BLOCKS;
-    let bytes = golden(&[(24, &[1]), (1028, &[3])]);
-    assert_eq!(log.encode(), bytes);
-    assert_eq!(CommandsSupported::decode(&bytes), log);
+    there_and_back!(CommandsSupported, log, golden(&[(24, &[1]), (1028, &[3])]));
 }

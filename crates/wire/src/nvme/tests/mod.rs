@@ -1,8 +1,5 @@
 //! Golden vectors: bytes written down by hand from the figures.
 
-mod identify;
-mod log;
-
 use super::register::{
     AdminQueueAttributes, Capabilities, Configuration, ControllerStatus, Doorbell, ShutdownNotice,
     ShutdownStatus,
@@ -18,6 +15,18 @@ fn golden<const N: usize>(spans: &[(usize, &[u8])]) -> [u8; N] {
     }
     bytes
 }
+
+/// A value and its bytes are each other's.
+macro_rules! there_and_back {
+    ($type:ident, $value:expr, $bytes:expr) => {
+        let bytes = $bytes;
+        assert_eq!($value.encode(), bytes);
+        assert_eq!($type::decode(&bytes), $value);
+    };
+}
+
+mod identify;
+mod log;
 
 #[test]
 fn a_read_command() {
@@ -37,19 +46,21 @@ fn a_read_command() {
         cdw14: 0x0e0e_0e0e,
         cdw15: 0x0f0f_0f0f,
     };
-    let bytes = golden(&[
-        (0, &[0x02, 0x81, 0x34, 0x12, 0x01, 0, 0, 0]),
-        (16, &[0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17]),
-        (24, &[0x00, 0x60, 0x45, 0x23, 0x01]),
-        (32, &[0x00, 0x70, 0x45, 0x23, 0x01]),
-        (40, &[0xef, 0xcd, 0xab, 0x89, 0x67, 0x45, 0x23, 0x01]),
-        (48, &[0x07, 0x00, 0x00, 0x40]),
-        (52, &[0x0d; 4]),
-        (56, &[0x0e; 4]),
-        (60, &[0x0f; 4]),
-    ]);
-    assert_eq!(command.encode(), bytes);
-    assert_eq!(Command::decode(&bytes), command);
+    there_and_back!(
+        Command,
+        command,
+        golden(&[
+            (0, &[0x02, 0x81, 0x34, 0x12, 0x01, 0, 0, 0]),
+            (16, &[0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17]),
+            (24, &[0x00, 0x60, 0x45, 0x23, 0x01]),
+            (32, &[0x00, 0x70, 0x45, 0x23, 0x01]),
+            (40, &[0xef, 0xcd, 0xab, 0x89, 0x67, 0x45, 0x23, 0x01]),
+            (48, &[0x07, 0x00, 0x00, 0x40]),
+            (52, &[0x0d; 4]),
+            (56, &[0x0e; 4]),
+            (60, &[0x0f; 4]),
+        ])
+    );
     assert_eq!(command.slba(), 0x0123_4567_89ab_cdef);
     assert_eq!(command.blocks(), 8);
     assert!(command.force_unit_access());
@@ -58,9 +69,7 @@ fn a_read_command() {
 #[test]
 fn a_dataset_management_range() {
     let range = DsmRange { attributes: 0x11, blocks: 0x2000, slba: 0x1_0000_0000 };
-    let bytes = golden(&[(0, &[0x11]), (5, &[0x20]), (12, &[1])]);
-    assert_eq!(range.encode(), bytes);
-    assert_eq!(DsmRange::decode(&bytes), range);
+    there_and_back!(DsmRange, range, golden(&[(0, &[0x11]), (5, &[0x20]), (12, &[1])]));
 }
 
 #[test]
@@ -70,9 +79,11 @@ fn a_completion_with_more_and_do_not_retry() {
     let completion =
         Completion { result: 0x0102_0304, sq_head: 5, sq_id: 2, cid: 0xabcd, phase: true, status };
     // SC 81h in 24:17, SCT 2 in 27:25, CRD 2 in 29:28, M 30, DNR 31.
-    let bytes = golden(&[(0, &[4, 3, 2, 1]), (8, &[5, 0, 2, 0, 0xcd, 0xab]), (14, &[0x03, 0xe5])]);
-    assert_eq!(completion.encode(), bytes);
-    assert_eq!(Completion::decode(&bytes), completion);
+    there_and_back!(
+        Completion,
+        completion,
+        golden(&[(0, &[4, 3, 2, 1]), (8, &[5, 0, 2, 0, 0xcd, 0xab]), (14, &[0x03, 0xe5])])
+    );
 }
 
 #[test]

@@ -7,12 +7,11 @@ use super::lab::Place;
 use super::{Link, Transport};
 use crate::analyse::latency::Latency;
 use crate::commands::Failure;
-use crate::links::{LinksUp, PATIENCE};
-use crate::local::{Ends, Node, host_switch};
-use crate::rig::Rig;
+use crate::local::{self, Ends, Node};
 use crate::trace_to::TraceArgs;
 use live::attached::Switch;
-use live::{Clock, Poller, Waiting};
+use live::trace::Tracer;
+use live::{Clock, Waiting};
 use nvme::initiator::Op;
 use switch::aggregate::Policy;
 use switch::tunnel::Counters;
@@ -64,17 +63,13 @@ impl Arm {
             Link::Loopback => Place::loopback(transport)?,
             Link::Veth(_) => Place::cable(transport)?,
         };
-        let ends = Ends { max_payload: mps, aggregation: policy };
+        let ends = Ends { clock, waiting, max_payload: mps, aggregation: policy };
         let listen = place.to_listen().clone();
-        let start =
-            || Node::device_at(&listen, clock, waiting, ends, 0, DRIVE, TraceArgs::default());
+        let start = || Node::device_at(&listen, ends, 0, DRIVE, TraceArgs::default());
         let node = place.far.enter(start)??;
         let peer = place.peer(&node.address());
         let station = place.near.enter(|| {
-            let switch = host_switch(ends, &[peer]);
-            let mut links = LinksUp::new(clock.now(), PATIENCE);
-            let look = |switch: &mut Switch| links.look(clock.now(), switch);
-            let rig = Rig::start(clock, Poller::new(waiting)?, &settings(), switch, look)?;
+            let rig = local::host(ends, &settings(), &[peer], Tracer::default())?;
             Station::new(mps, rig, DRIVE)
         })??;
         let series = cases.iter().map(|case| Series {
@@ -82,7 +77,7 @@ impl Arm {
             mps,
             case: *case,
             rounds: Vec::new(),
-            latency: Latency::new(),
+            latency: Latency::default(),
         });
         let (series, carried) = (series.collect(), vec![(0, 0); cases.len()]);
         Ok(Self { link, transport, policy, place, series, carried, station, _node: node })
@@ -116,7 +111,7 @@ impl Arm {
     /// If a command fails.
     pub fn p50(&mut self, index: usize, span: Duration) -> Result<u64, Failure> {
         let case = self.series[index].case;
-        let round = self.station.round(case, span, &mut Latency::new())?;
+        let round = self.station.round(case, span, &mut Latency::default())?;
         self.station.settle()?;
         Ok(round.p50_ns)
     }

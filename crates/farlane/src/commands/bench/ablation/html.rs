@@ -1,9 +1,11 @@
 //! The results as one self-contained page.
 
+use super::super::print::us;
 use super::Ablation;
-use super::print::Document;
+use super::print::{ArmRun, Check, Document, Gain, LatencyPair, or};
 use crate::analyse::latency::Latency;
-use crate::report::{Align, Page, Table, distribution};
+use crate::report::Align::{Left, Right};
+use crate::report::{Column, Page, Table, distribution};
 
 /// The page.
 pub fn page(all: &Ablation, document: &Document) -> String {
@@ -18,24 +20,24 @@ pub fn page(all: &Ablation, document: &Document) -> String {
         document.floor.tcp_pingpong_64b_p50_ns as f64 / 1e3,
         document.floor.tcp_stream_bytes_per_s as f64 / 1e6,
     ));
-    page.table(&runs(document));
+    page.table(&Table::of(&RUNS, &document.runs));
     page.section("Gain over per-tlp");
     page.text(
         "What aggregation gains in throughput, beside what counting bytes on the wire allows: one \
          TLP a frame against as many as fit. Only where the link is the bottleneck can that be \
          reached.",
     );
-    page.table(&gains(document));
+    page.table(&Table::of(&GAINS, &document.gains));
     page.section("One command at a time");
     page.text(
         "Medians of pairs of rounds, per-tlp and adaptive in turn, and quartiles of the change.",
     );
-    page.table(&latencies(document));
+    page.table(&Table::of(&LATENCIES, &document.latencies));
     page.section("Latency distributions");
     page.figures(&figures(all));
     if !document.link_check.is_empty() {
         page.section("What the link lets pass");
-        page.table(&check(document));
+        page.table(&Table::of(&CHECK, &document.link_check));
     }
     page.section("Data");
     let text = crate::commands::json(document);
@@ -43,105 +45,48 @@ pub fn page(all: &Ablation, document: &Document) -> String {
     page.finish(&format!("Written by farlane {}.", env!("CARGO_PKG_VERSION")))
 }
 
-const WAY: [(&str, Align); 3] =
-    [("link", Align::Left), ("transport", Align::Left), ("aggregation", Align::Left)];
+const RUNS: [Column<ArmRun>; 11] = [
+    ("link", Left, |arm| arm.link.clone()),
+    ("transport", Left, |arm| arm.transport.clone()),
+    ("aggregation", Left, |arm| arm.aggregation.clone()),
+    ("workload", Left, |arm| arm.run.workload()),
+    ("MB/s", Right, |arm| format!("{:.2}", arm.run.bytes_per_s / 1e6)),
+    ("IOPS", Right, |arm| format!("{:.0}", arm.run.iops)),
+    ("min", Right, |arm| format!("{:.0}", arm.run.iops_min)),
+    ("max", Right, |arm| format!("{:.0}", arm.run.iops_max)),
+    ("TLPs a frame", Right, |arm| format!("{:.1}", arm.tlps_per_frame)),
+    ("p50 µs", Right, |arm| us(arm.run.p50_ns)),
+    ("p99 µs", Right, |arm| us(arm.run.p99_ns)),
+];
 
-fn columns(more: &[(&'static str, Align)]) -> Table {
-    Table::new(&[&WAY[..], more].concat())
-}
+const GAINS: [Column<Gain>; 9] = [
+    ("link", Left, |gain| gain.link.clone()),
+    ("transport", Left, |gain| gain.transport.clone()),
+    ("aggregation", Left, |gain| gain.aggregation.clone()),
+    ("rw", Left, |gain| gain.rw.to_owned()),
+    ("gain %", Right, |gain| format!("{:+.1}", gain.gain_percent)),
+    ("allowed %", Right, |gain| or(gain.most_percent, "–")),
+    ("reached %", Right, |gain| or(gain.reached_percent, "–")),
+    ("link filled %", Right, |gain| or(gain.link_share, "–")),
+    ("by per-tlp %", Right, |gain| or(gain.link_share_per_tlp, "–")),
+];
 
-fn runs(document: &Document) -> Table {
-    use Align::{Left, Right};
-    let mut table = columns(&[
-        ("workload", Left),
-        ("MB/s", Right),
-        ("IOPS", Right),
-        ("min", Right),
-        ("max", Right),
-        ("TLPs a frame", Right),
-        ("p50 µs", Right),
-        ("p99 µs", Right),
-    ]);
-    for arm in &document.runs {
-        let run = &arm.run;
-        table.row(vec![
-            arm.link.clone(),
-            arm.transport.clone(),
-            arm.aggregation.clone(),
-            format!("{} {} KiB QD{}", run.rw, run.bs >> 10, run.iodepth),
-            format!("{:.2}", run.bytes_per_s / 1e6),
-            format!("{:.0}", run.iops),
-            format!("{:.0}", run.iops_min),
-            format!("{:.0}", run.iops_max),
-            format!("{:.1}", arm.tlps_per_frame),
-            format!("{:.2}", run.p50_ns as f64 / 1e3),
-            format!("{:.2}", run.p99_ns as f64 / 1e3),
-        ]);
-    }
-    table
-}
+const LATENCIES: [Column<LatencyPair>; 7] = [
+    ("link", Left, |pair| pair.link.clone()),
+    ("transport", Left, |pair| pair.transport.clone()),
+    ("rw", Left, |pair| pair.rw.to_owned()),
+    ("per-tlp µs", Right, |pair| us(pair.p50_per_tlp_ns)),
+    ("adaptive µs", Right, |pair| us(pair.p50_adaptive_ns)),
+    ("change %", Right, |pair| format!("{:+.1}", pair.change_percent)),
+    ("quartiles", Right, |pair| {
+        format!("{:+.1} to {:+.1}", pair.change_percent_q1, pair.change_percent_q3)
+    }),
+];
 
-fn gains(document: &Document) -> Table {
-    use Align::{Left, Right};
-    let mut table = columns(&[
-        ("rw", Left),
-        ("gain %", Right),
-        ("allowed %", Right),
-        ("reached %", Right),
-        ("link filled %", Right),
-        ("by per-tlp %", Right),
-    ]);
-    let or_dash = |value: Option<f64>| value.map_or("–".into(), |value| format!("{value:.1}"));
-    for gain in &document.gains {
-        table.row(vec![
-            gain.link.clone(),
-            gain.transport.clone(),
-            gain.aggregation.clone(),
-            gain.rw.to_owned(),
-            format!("{:+.1}", gain.gain_percent),
-            or_dash(gain.most_percent),
-            or_dash(gain.reached_percent),
-            or_dash(gain.link_share),
-            or_dash(gain.link_share_per_tlp),
-        ]);
-    }
-    table
-}
-
-fn latencies(document: &Document) -> Table {
-    use Align::{Left, Right};
-    let mut table = Table::new(&[
-        WAY[0],
-        WAY[1],
-        ("rw", Left),
-        ("per-tlp µs", Right),
-        ("adaptive µs", Right),
-        ("change %", Right),
-        ("quartiles", Right),
-    ]);
-    for pair in &document.latencies {
-        table.row(vec![
-            pair.link.clone(),
-            pair.transport.clone(),
-            pair.rw.to_owned(),
-            format!("{:.2}", pair.p50_per_tlp_ns as f64 / 1e3),
-            format!("{:.2}", pair.p50_adaptive_ns as f64 / 1e3),
-            format!("{:+.1}", pair.change_percent),
-            format!("{:+.1} to {:+.1}", pair.change_percent_q1, pair.change_percent_q3),
-        ]);
-    }
-    table
-}
-
-fn check(document: &Document) -> Table {
-    let mut table =
-        Table::new(&[("payload of a frame", Align::Right), ("Mb/s of wire", Align::Right)]);
-    for check in &document.link_check {
-        let rate = format!("{:.1}", check.wire_bits_per_s / 1e6);
-        table.row(vec![check.frame_payload.to_string(), rate]);
-    }
-    table
-}
+const CHECK: [Column<Check>; 2] = [
+    ("payload of a frame", Right, |check| check.frame_payload.to_string()),
+    ("Mb/s of wire", Right, |check| format!("{:.1}", check.wire_bits_per_s / 1e6)),
+];
 
 /// One figure a workload, link and transport, with a line a policy.
 fn figures(all: &Ablation) -> Vec<(String, String, String)> {

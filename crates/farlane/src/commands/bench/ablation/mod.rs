@@ -19,13 +19,15 @@ use switch::aggregate::Policy;
 use switch::congestion::Rate;
 use wire::Duration;
 
-/// How TLPs travel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Transport {
-    /// Over TCP.
-    Tcp,
-    /// Over raw Ethernet.
-    Raw,
+wire::named! {
+    /// How TLPs travel.
+    #[derive(clap::ValueEnum)]
+    pub enum Transport {
+        /// Over TCP.
+        Tcp "tcp",
+        /// Over raw Ethernet.
+        Raw "raw",
+    }
 }
 
 /// What they travel over.
@@ -35,15 +37,6 @@ pub enum Link {
     Loopback,
     /// A pair of interfaces with a rate.
     Veth(Rate),
-}
-
-impl fmt::Display for Transport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Tcp => "tcp",
-            Self::Raw => "raw",
-        })
-    }
 }
 
 impl fmt::Display for Link {
@@ -86,9 +79,6 @@ pub struct Ablation {
 }
 
 /// Runs the command.
-///
-/// # Errors
-/// One line for the user.
 pub fn run(args: &Args, waiting: Waiting) -> Outcome {
     let mps = match args.mps[..] {
         [] => MPS,

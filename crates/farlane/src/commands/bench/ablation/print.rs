@@ -1,8 +1,10 @@
 //! Results for people and for machines.
 
-use super::super::print::{FloorEntry, Run, floor, median, percent_of_pairs, run};
+use super::super::print::{FloorEntry, Run, floor, median, percent_of_pairs, run, us};
 use super::count::Cost;
 use super::{Ablation, Arm, Link, Pairs};
+use crate::report::Align::{Left, Right};
+use crate::report::{Column, Table};
 use nvme::initiator::Op;
 use serde::Serialize;
 use switch::aggregate::Policy;
@@ -168,8 +170,13 @@ fn latency(pairs: &Pairs) -> LatencyPair {
 /// Tables on stdout.
 pub fn table(document: &Document) {
     println!("{}", document.floor);
-    print_runs(document);
-    print_gains(document);
+    let runs = Table::of(&RUNS, &document.runs);
+    print!("{}", runs.fixed(&[14, 9, 11, 21, 8, 15, 10, 10, 10]));
+    if !document.gains.is_empty() {
+        println!("\ngain over per-tlp, beside what counting bytes allows:");
+        let gains = Table::of(&GAINS, &document.gains);
+        print!("{}", gains.fixed(&[14, 9, 11, 6, 8, 9, 9, 13, 12]));
+    }
     print_latencies(document);
     for check in &document.link_check {
         println!(
@@ -180,56 +187,36 @@ pub fn table(document: &Document) {
     }
 }
 
-fn print_runs(document: &Document) {
-    println!(
-        "{:<14} {:<9} {:<11} {:<21} {:>8} {:>15} {:>10} {:>10} {:>10}",
-        "link",
-        "transport",
-        "aggregation",
-        "workload",
-        "MB/s",
-        "min-max",
-        "TLPs/frame",
-        "p50 us",
-        "p99 us",
-    );
-    for arm in &document.runs {
-        let run = &arm.run;
-        let mb = |iops: f64| iops * f64::from(run.bs) / 1e6;
-        println!(
-            "{:<14} {:<9} {:<11} {:<21} {:>8.2} {:>15} {:>10.1} {:>10.2} {:>10.2}",
-            arm.link,
-            arm.transport,
-            arm.aggregation,
-            format!("{} {} KiB QD{}", run.rw, run.bs >> 10, run.iodepth),
-            run.bytes_per_s / 1e6,
-            format!("{:.2}-{:.2}", mb(run.iops_min), mb(run.iops_max)),
-            arm.tlps_per_frame,
-            run.p50_ns as f64 / 1e3,
-            run.p99_ns as f64 / 1e3,
-        );
-    }
-}
+const RUNS: [Column<ArmRun>; 9] = [
+    ("link", Left, |arm| arm.link.clone()),
+    ("transport", Left, |arm| arm.transport.clone()),
+    ("aggregation", Left, |arm| arm.aggregation.clone()),
+    ("workload", Left, |arm| arm.run.workload()),
+    ("MB/s", Right, |arm| format!("{:.2}", arm.run.bytes_per_s / 1e6)),
+    ("min-max", Right, |arm| {
+        let mb = |iops: f64| iops * f64::from(arm.run.bs) / 1e6;
+        format!("{:.2}-{:.2}", mb(arm.run.iops_min), mb(arm.run.iops_max))
+    }),
+    ("TLPs/frame", Right, |arm| format!("{:.1}", arm.tlps_per_frame)),
+    ("p50 us", Right, |arm| us(arm.run.p50_ns)),
+    ("p99 us", Right, |arm| us(arm.run.p99_ns)),
+];
 
-fn print_gains(document: &Document) {
-    if !document.gains.is_empty() {
-        gains_heading();
-    }
-    for gain in &document.gains {
-        let or_dash = |value: Option<f64>| value.map_or("-".into(), |value| format!("{value:.1}"));
-        println!(
-            "{:<14} {:<9} {:<11} {:<6} {:>+8.1} {:>9} {:>9} {:>13} {:>12}",
-            gain.link,
-            gain.transport,
-            gain.aggregation,
-            gain.rw,
-            gain.gain_percent,
-            or_dash(gain.most_percent),
-            or_dash(gain.reached_percent),
-            or_dash(gain.link_share),
-            or_dash(gain.link_share_per_tlp),
-        );
-    }
+const GAINS: [Column<Gain>; 9] = [
+    ("link", Left, |gain| gain.link.clone()),
+    ("transport", Left, |gain| gain.transport.clone()),
+    ("aggregation", Left, |gain| gain.aggregation.clone()),
+    ("rw", Left, |gain| gain.rw.to_owned()),
+    ("gain %", Right, |gain| format!("{:+.1}", gain.gain_percent)),
+    ("allowed %", Right, |gain| or(gain.most_percent, "-")),
+    ("reached %", Right, |gain| or(gain.reached_percent, "-")),
+    ("link filled %", Right, |gain| or(gain.link_share, "-")),
+    ("per-tlp %", Right, |gain| or(gain.link_share_per_tlp, "-")),
+];
+
+/// With one decimal, or that.
+pub fn or(value: Option<f64>, none: &str) -> String {
+    value.map_or(none.to_owned(), |value| format!("{value:.1}"))
 }
 
 fn print_latencies(document: &Document) {
@@ -251,20 +238,4 @@ fn print_latencies(document: &Document) {
             pair.change_percent_q3,
         );
     }
-}
-
-fn gains_heading() {
-    println!("\ngain over per-tlp, beside what counting bytes allows:");
-    println!(
-        "{:<14} {:<9} {:<11} {:<6} {:>8} {:>9} {:>9} {:>13} {:>12}",
-        "link",
-        "transport",
-        "aggregation",
-        "rw",
-        "gain %",
-        "allowed %",
-        "reached %",
-        "link filled %",
-        "per-tlp %",
-    );
 }

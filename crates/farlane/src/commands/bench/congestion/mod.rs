@@ -32,7 +32,7 @@ struct Document {
 }
 
 /// One simulation.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Run {
     scenario: &'static str,
     what: String,
@@ -52,9 +52,6 @@ pub(super) struct Run {
 }
 
 /// Runs the command.
-///
-/// # Errors
-/// One line for the user.
 pub fn run(args: &Args) -> Outcome {
     let mut progress = Progress::new();
     let all = scenarios::all();

@@ -101,17 +101,9 @@ impl Scenario {
             what: self.what.clone(),
             congestion: self.congestion.to_owned(),
             flows: self.flows,
-            bits_per_s: 0,
-            utilisation_percent: None,
-            jain: None,
-            back_us: None,
             wait_p99_us: us(waits.p99_ns),
             wait_max_us: us(longest.as_ns()),
-            dropped: 0,
-            retransmitted: 0,
-            command_p50_us: None,
-            command_p99_us: None,
-            digest: String::new(),
+            ..Run::default()
         }
     }
 

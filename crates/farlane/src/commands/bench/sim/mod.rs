@@ -112,9 +112,6 @@ fn round(span: Duration) -> Result<Round, Failure> {
 }
 
 /// Runs the command.
-///
-/// # Errors
-/// One line for the user.
 pub fn run(args: &Args) -> Outcome {
     if args.ns3 {
         ns3::check()?;

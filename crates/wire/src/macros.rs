@@ -1,0 +1,319 @@
+//! Structures and enums that say where they stand in bytes, each field and
+//! variant once: their codecs follow.
+
+/// An enum whose variants have names, with `ALL`, `name` and `Display`.
+#[macro_export]
+macro_rules! named {
+    ($(#[$meta:meta])* pub enum $name:ident {
+        $($(#[$doc:meta])* $variant:ident $(= $number:literal)? $text:literal,)*
+    }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $name { $($(#[$doc])* $variant $(= $number)?,)* }
+
+        impl $name {
+            /// All of them, in order.
+            pub const ALL: [Self; [$($text),*].len()] = [$(Self::$variant),*];
+
+            /// Its name.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $text,)* }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.name())
+            }
+        }
+    };
+}
+
+/// An enum of the numbers that stand for its variants, with `ALL` and
+/// `from_number`. With a text behind each number also `name` and `Display`.
+/// With a last variant after `else`, which keeps all other numbers, it has
+/// `from_bits` and `bits` instead, of as many bits as the mask has.
+macro_rules! numbers {
+    ($(#[$meta:meta])* pub enum $name:ident: $int:ty {
+        $($(#[$doc:meta])* $variant:ident = $number:literal,)*
+    }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr($int)]
+        pub enum $name { $($(#[$doc])* $variant = $number,)* }
+
+        impl $name {
+            /// All of them, in the order of their numbers.
+            pub const ALL: [Self; [$($number),*].len()] = [$(Self::$variant),*];
+
+            /// That of this number; `None` if it has no meaning.
+            pub const fn from_number(number: $int) -> Option<Self> {
+                match number {
+                    $($number => Some(Self::$variant),)*
+                    _ => None,
+                }
+            }
+        }
+
+        impl From<$name> for u64 {
+            fn from(value: $name) -> Self {
+                value as Self
+            }
+        }
+    };
+    ($(#[$meta:meta])* pub enum $name:ident: $int:ty {
+        $($(#[$doc:meta])* $variant:ident = $number:literal $text:literal,)*
+    }) => {
+        $crate::named! {
+            $(#[$meta])*
+            #[repr($int)]
+            pub enum $name { $($(#[$doc])* $variant = $number $text,)* }
+        }
+
+        impl $name {
+            /// That of this number; `None` if it has no meaning.
+            pub const fn from_number(number: $int) -> Option<Self> {
+                match number {
+                    $($number => Some(Self::$variant),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+    ($(#[$meta:meta])* pub enum $name:ident: $mask:literal {
+        $($(#[$doc:meta])* $variant:ident = $number:literal,)*
+    } else {
+        $(#[$other_doc:meta])* $other:ident
+    }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $name {
+            $($(#[$doc])* $variant,)*
+            $(#[$other_doc])* $other(u8),
+        }
+
+        impl $name {
+            /// From its bits.
+            pub const fn from_bits(bits: u8) -> Self {
+                match bits & $mask {
+                    $($number => Self::$variant,)*
+                    other => Self::$other(other),
+                }
+            }
+
+            /// As its bits.
+            pub const fn bits(self) -> u8 {
+                match self {
+                    $(Self::$variant => $number,)*
+                    Self::$other(bits) => bits & $mask,
+                }
+            }
+        }
+
+        impl $crate::macros::Bits for $name {
+            fn of(bits: u64) -> Self {
+                Self::from_bits(bits as u8)
+            }
+        }
+
+        impl From<$name> for u64 {
+            fn from(value: $name) -> Self {
+                value.bits().into()
+            }
+        }
+    };
+}
+
+/// A value of a fixed length in the bytes of a structure, little endian. What
+/// shares a byte with others is laid over zeroes.
+pub(crate) trait Field: Copy {
+    /// Its bytes.
+    const SIZE: usize;
+
+    /// The value `at` this byte of a structure, which is long enough.
+    fn get(bytes: &[u8], at: usize) -> Self;
+
+    /// Lays the value down.
+    fn put(self, bytes: &mut [u8], at: usize);
+}
+
+macro_rules! integers {
+    ($($int:ty)*) => {
+        $(impl Field for $int {
+            const SIZE: usize = size_of::<Self>();
+
+            fn get(bytes: &[u8], at: usize) -> Self {
+                let bytes = bytes[at..].first_chunk().expect("a structure that is long enough");
+                Self::from_le_bytes(*bytes)
+            }
+
+            fn put(self, bytes: &mut [u8], at: usize) {
+                bytes[at..at + Self::SIZE].copy_from_slice(&self.to_le_bytes());
+            }
+        })*
+    };
+}
+integers!(u8 u16 u32 u64 u128);
+
+/// Bit 0.
+impl Field for bool {
+    const SIZE: usize = 1;
+
+    fn get(bytes: &[u8], at: usize) -> Self {
+        bytes[at] & 1 != 0
+    }
+
+    fn put(self, bytes: &mut [u8], at: usize) {
+        bytes[at] |= u8::from(self);
+    }
+}
+
+impl<T: Field, const N: usize> Field for [T; N] {
+    const SIZE: usize = N * T::SIZE;
+
+    fn get(bytes: &[u8], at: usize) -> Self {
+        std::array::from_fn(|index| T::get(bytes, at + index * T::SIZE))
+    }
+
+    fn put(self, bytes: &mut [u8], at: usize) {
+        (at..).step_by(T::SIZE).zip(self).for_each(|(at, value)| value.put(bytes, at));
+    }
+}
+
+/// A structure of [`Field`]s, each with its byte offset, and with the lowest
+/// bit and the number of bits where it has but a part of a byte. It is a field
+/// itself. With `decode` and `encode` in front it has these methods between
+/// exactly its bytes; with `payload` it is read from the front of bytes and
+/// appended to them.
+macro_rules! layout {
+    (decode encode $(#[$meta:meta])* pub struct $name:ident: $length:expr, $fields:tt) => {
+        layout! { $(#[$meta])* pub struct $name: $length, $fields }
+
+        impl $name {
+            /// Length in bytes.
+            pub const LENGTH: usize = $length;
+
+            /// From its bytes. Reserved fields are dropped.
+            pub fn decode(bytes: &[u8; $length]) -> Self {
+                $crate::macros::Field::get(bytes, 0)
+            }
+
+            /// To its bytes.
+            pub fn encode(&self) -> [u8; $length] {
+                let mut bytes = [0; $length];
+                $crate::macros::Field::put(*self, &mut bytes, 0);
+                bytes
+            }
+        }
+    };
+    (payload $(#[$meta:meta])* pub struct $name:ident: $length:literal, $fields:tt) => {
+        layout! { $(#[$meta])* pub struct $name: $length, $fields }
+
+        impl $name {
+            /// Length in bytes of the fixed part.
+            pub const LENGTH: usize = $length;
+
+            /// Reads the fixed part.
+            ///
+            /// # Errors
+            /// [`Malformed::Short`] if there are fewer bytes.
+            pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+                let bytes = bytes.get(..$length).ok_or(Malformed::Short)?;
+                Ok($crate::macros::Field::get(bytes, 0))
+            }
+
+            /// Appends the fixed part.
+            pub fn encode(&self, out: &mut Vec<u8>) {
+                let start = out.len();
+                out.resize(start + $length, 0);
+                $crate::macros::Field::put(*self, out, start);
+            }
+        }
+    };
+    ($(#[$meta:meta])* pub struct $name:ident: $length:expr, {
+        $($(#[$doc:meta])* $field:ident: $type:ty = $at:literal $([$low:literal, $bits:literal])?,)*
+    }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct $name { $($(#[$doc])* pub $field: $type,)* }
+
+        impl $crate::macros::Field for $name {
+            const SIZE: usize = $length;
+
+            fn get(bytes: &[u8], at: usize) -> Self {
+                Self { $($field: layout!(@get $type, bytes, at + $at $(, $low, $bits)?),)* }
+            }
+
+            fn put(self, bytes: &mut [u8], at: usize) {
+                $(layout!(@put self.$field, bytes, at + $at $(, $low, $bits)?);)*
+            }
+        }
+    };
+    (@get $type:ty, $bytes:ident, $at:expr) => {
+        <$type as $crate::macros::Field>::get($bytes, $at)
+    };
+    (@get $type:ty, $bytes:ident, $at:expr, $low:literal, $bits:literal) => {
+        $bytes[$at] >> $low & ((1 << $bits) - 1)
+    };
+    (@put $value:expr, $bytes:ident, $at:expr) => {
+        $crate::macros::Field::put($value, $bytes, $at)
+    };
+    (@put $value:expr, $bytes:ident, $at:expr, $low:literal, $bits:literal) => {
+        $bytes[$at] |= ($value & ((1 << $bits) - 1)) << $low
+    };
+}
+
+/// What a few bits of a [`register!`] hold.
+pub(crate) trait Bits: Copy + Into<u64> {
+    /// From these bits alone.
+    fn of(bits: u64) -> Self;
+}
+
+impl Bits for bool {
+    fn of(bits: u64) -> Self {
+        bits != 0
+    }
+}
+
+impl Bits for u8 {
+    fn of(bits: u64) -> Self {
+        bits as Self
+    }
+}
+
+impl Bits for u16 {
+    fn of(bits: u64) -> Self {
+        bits as Self
+    }
+}
+
+/// A register: each field with its lowest bit and the number of its bits.
+macro_rules! register {
+    ($(#[$meta:meta])* pub struct $name:ident: $int:ty, {
+        $($(#[$doc:meta])* $field:ident: $type:ty = [$low:literal, $bits:literal],)*
+    }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct $name { $($(#[$doc])* pub $field: $type,)* }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self::from_bits(0)
+            }
+        }
+
+        impl $name {
+            /// From the register.
+            pub fn from_bits(bits: $int) -> Self {
+                let part = |low: u32, width: u32| u64::from(bits) >> low & ((1 << width) - 1);
+                Self { $($field: $crate::macros::Bits::of(part($low, $bits)),)* }
+            }
+
+            /// As the register.
+            pub fn bits(self) -> $int {
+                let part = |value: u64, low: u32, width: u32| (value & ((1 << width) - 1)) << low;
+                [$(part(self.$field.into(), $low, $bits),)*].into_iter().sum::<u64>() as $int
+            }
+        }
+    };
+}
