@@ -8,7 +8,7 @@
 pub mod attached;
 pub mod clock;
 pub mod device;
-pub mod guest;
+mod guest;
 pub mod host;
 pub mod limiter;
 pub mod links;

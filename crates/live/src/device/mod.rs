@@ -177,7 +177,7 @@ impl<A: Attached> DeviceNode<A> {
     ) -> io::Result<()> {
         self.poller.add_seldom(wake)?;
         let ran = self.serve_until(wake, &mut wanted, &mut tell);
-        self.news.tell_last(self.clock.now(), &mut tell);
+        self.news.lines.tell_last(self.clock.now(), &mut tell);
         ran?;
         let closed = self.close();
         self.pass_on_news(&mut tell);
@@ -253,9 +253,9 @@ impl<A: Attached> DeviceNode<A> {
     ) -> io::Result<(bool, Option<Instant>)> {
         let now = self.clock.now();
         let mut news = std::mem::take(&mut self.news);
-        news.tell_rest(now, tell);
+        news.lines.tell_rest(now, tell);
         let turned = self.look(now, &mut |event| news.pass(now, event, tell));
-        let timer = news.timer();
+        let timer = news.lines.timer();
         self.news = news;
         turned.map(|(moved, next)| (moved, switch::upstream::next_timer([next, timer])))
     }

@@ -3,7 +3,7 @@
 use super::accesses::describe;
 use super::comeback::News;
 use super::endpoint::Endpoint;
-use super::lines::HostLines;
+use super::lines::{HostLines, kind};
 use super::{Fetched, Machine, Memory, twins};
 use crate::attached::{Attached, Report, Switch};
 use crate::clock::Clock;
@@ -91,7 +91,7 @@ impl Memory for Guests {
     fn wire(&mut self, wire: u8, level: bool) {
         // Endpoints that share a wire share its interrupts.
         for endpoint in self.endpoints.iter_mut().filter(|endpoint| endpoint.wire == wire) {
-            endpoint.server_mut().set_intx(level);
+            endpoint.server.session.set_intx(level);
         }
     }
 }
@@ -216,7 +216,7 @@ impl HostNode {
             Endpoint::offer(&self.directory, number, port, node, info, bus, settings)
                 .map_err(io::Error::other)?;
         endpoint.wire = wire;
-        self.machine.poller().add(endpoint.server(), false)?;
+        self.machine.poller().add(&endpoint.server, false)?;
         self.guests.endpoints.push(endpoint);
         self.connected.push(false);
         Ok(number)
@@ -224,7 +224,7 @@ impl HostNode {
 
     /// The sockets, in the order of the endpoints.
     pub fn sockets(&self) -> Vec<PathBuf> {
-        self.guests.endpoints.iter().map(|e| e.server().path().to_owned()).collect()
+        self.guests.endpoints.iter().map(|e| e.server.path().to_owned()).collect()
     }
 
     /// What each endpoint is, in the same order.
@@ -244,7 +244,7 @@ impl HostNode {
         mut tell: impl FnMut(HostEvent),
     ) -> io::Result<()> {
         self.machine.poller().add_seldom(wake)?;
-        let mut lines = HostLines::default();
+        let mut lines = HostLines::new(HostEvent::More);
         let ran = self.serve_until(&mut wanted, &mut lines, &mut tell);
         lines.tell_last(self.machine.clock().now(), &mut tell);
         ran?;
@@ -286,11 +286,11 @@ impl HostNode {
         // of it reaches them in this turn too.
         let now = self.machine.clock().now();
         self.machine.refresh(now)?;
-        let served = self.serve(now, &mut |event| lines.pass(now, event, tell));
+        let served = self.serve(now, &mut |event| lines.pass(now, kind(&event), event, tell));
         let (pumped, timer) = self.machine.pump(&mut self.guests)?;
         let now = self.machine.clock().now();
         lines.tell_rest(now, tell);
-        let mut tell = |event| lines.pass(now, event, tell);
+        let mut tell = |event| lines.pass(now, kind(&event), event, tell);
         let mut moved = served | pumped;
         moved |= self.look_at_links(now, &mut tell)?;
         moved |= self.rescan(now, &mut tell);
@@ -298,7 +298,7 @@ impl HostNode {
         let mut deadlines = lines.timer();
         for endpoint in &mut self.guests.endpoints {
             moved |= endpoint.go_on(now);
-            deadlines = next_timer([deadlines, endpoint.server().deadline()]);
+            deadlines = next_timer([deadlines, endpoint.server.session.deadline()]);
         }
         Ok((moved, next_timer([timer, deadlines])))
     }
@@ -307,7 +307,7 @@ impl HostNode {
         let mut moved = false;
         for number in 0..self.guests.endpoints.len() {
             let endpoint = &mut self.guests.endpoints[number];
-            moved |= match self.machine.poller().take(endpoint.server()) {
+            moved |= match self.machine.poller().take(&endpoint.server) {
                 true => endpoint.service(now),
                 false => endpoint.look(now),
             };
@@ -318,8 +318,8 @@ impl HostNode {
             for news in std::mem::take(&mut endpoint.news) {
                 tell(HostEvent::Endpoint(number, news));
             }
-            let connected = endpoint.server().connected();
-            let closed = endpoint.server_mut().take_closed();
+            let connected = endpoint.server.connected();
+            let closed = endpoint.server.take_closed();
             if let Some(why) = closed {
                 tell(HostEvent::VmmGone(number, why.to_string()));
                 self.connected[number] = false;
@@ -433,7 +433,7 @@ impl HostNode {
             let Newcomer { port, node, wire, bus, .. } = newcomer;
             let number = self.offer(port, node, wire, bus, info)?;
             let endpoint = &self.guests.endpoints[number];
-            let path = endpoint.server().path().to_owned();
+            let path = endpoint.server.path().to_owned();
             tell(HostEvent::Offered(number, path, endpoint.summary()));
             moved = true;
         }

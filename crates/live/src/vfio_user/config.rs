@@ -24,7 +24,7 @@
 //! PRI, PASID, multicast, resizable BARs) read as null capabilities, and so does
 //! the contents capability, which is the host node's.
 
-use super::info::{BarKind, EndpointInfo};
+use super::info::EndpointInfo;
 use pcie::config::capability;
 use pcie::config::contents::{self, ContentsCapability};
 
@@ -158,12 +158,8 @@ impl Config {
         for (index, bar) in info.bars.iter().enumerate() {
             let Some(bar) = bar else { continue };
             let at = BAR0 + index * 4;
-            let (low, bytes) = match bar.kind {
-                BarKind::Io => (1, 4),
-                BarKind::Memory32 => (0, 4),
-                BarKind::Memory64 => (4, if index < 5 { 8 } else { 4 }),
-            };
-            let low = low | if bar.prefetchable { 8 } else { 0 };
+            let bytes = if bar.wide && index < 5 { 8 } else { 4 };
+            let low = u8::from(bar.wide) << 2 | u8::from(bar.prefetchable) << 3;
             let size = bar.size.checked_next_power_of_two().unwrap_or(1 << 63).max(16);
             let mask = (!(size - 1)).to_le_bytes();
             for (i, mask) in mask.iter().enumerate().take(bytes) {

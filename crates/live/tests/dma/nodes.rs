@@ -1,6 +1,6 @@
 //! A device node with the DMA test function and a host, both in this process.
 
-use live::attached::{Activity, Attached, Switch};
+use live::attached::{Attached, Switch};
 use live::host::RamMemory;
 use live::links::Links;
 use live::net::{Address, Incoming, RawSettings};
@@ -9,7 +9,7 @@ use pcie::dma_test::{self, DmaTest, driver};
 use pcie::enumerate::{self, Node};
 use pcie::{Bus, Function, Input, Output, Ram, Ready, root};
 use std::cell::RefCell;
-use std::io::{self, Write};
+use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -45,20 +45,8 @@ impl Function for Plain {
 }
 
 impl Attached for Plain {
-    fn service(&mut self, _: Instant, _: &Poller) -> io::Result<Activity> {
-        Ok(Activity::default())
-    }
-
-    fn watch(&self, _: &Poller) -> io::Result<()> {
-        Ok(())
-    }
-
     fn report(&self) -> Report {
         vec![("endpoint".into(), self.0.endpoint().errors().to_string())]
-    }
-
-    fn close(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }
 

@@ -1,7 +1,7 @@
 //! A doorbell over real sockets: it goes in the turn in which the VMM's
 //! message is read, and arrives although a register before it is not answered.
 
-use crate::attached::{Activity, Attached, Switch};
+use crate::attached::{Attached, Switch};
 use crate::host::lines::HostLines;
 use crate::host::{HostEvent, HostNode, News};
 use crate::links::Links;
@@ -12,7 +12,6 @@ use crate::{Clock, DeviceNode, Wanted};
 use pcie::dma_test::{DmaTest, Settings, register};
 use pcie::enumerate;
 use pcie::{Function, Input, Output, Ready, root};
-use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -57,19 +56,7 @@ impl Function for Stuck {
     }
 }
 
-impl Attached for Stuck {
-    fn service(&mut self, _: Instant, _: &Poller) -> io::Result<Activity> {
-        Ok(Activity::default())
-    }
-
-    fn watch(&self, _: &Poller) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn close(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
+impl Attached for Stuck {}
 
 /// A node in a thread, until its waker is dropped.
 fn thread(run: impl FnOnce(UnixStream) + Send + 'static) -> (UnixStream, JoinHandle<()>) {
@@ -144,7 +131,7 @@ fn a_doorbell_goes_in_the_turn_in_which_it_is_read() {
     let (announce, announced) = channel();
     let (waker, far) = thread(move |wake| device(announce, wake));
     let mut near = host(announced.recv().unwrap(), &folder.0);
-    let mut lines = HostLines::default();
+    let mut lines = HostLines::new(HostEvent::More);
     let client = client(&folder.0);
     let mut back = false;
     while !back {

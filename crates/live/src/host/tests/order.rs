@@ -95,7 +95,7 @@ impl World {
         let endpoint =
             Endpoint::offer(&folder.0, 0, 0, node(), plain_endpoint(), bus.clone(), settings);
         let endpoint = endpoint.unwrap();
-        let client = Client::connect(endpoint.server().path());
+        let client = Client::connect(endpoint.server.path());
         let mut greeting = Vec::new();
         let version = Version { major: 0, minor: 1, capabilities: bench_capabilities() };
         version.encode(&mut greeting);

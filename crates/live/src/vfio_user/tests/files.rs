@@ -3,10 +3,11 @@
 
 use super::client::{eventfd, rung};
 use crate::guest::{Given, MOST_WORKERS};
+use crate::vfio_user::action::Input;
 use crate::vfio_user::connection::{Closed, Incoming};
-use crate::vfio_user::{
-    Action, DMA_DEADLINE, DmaError, DmaRead, DmaWrite, Input, Session, testing,
-};
+use crate::vfio_user::dma::DMA_DEADLINE;
+use crate::vfio_user::session::Session;
+use crate::vfio_user::{Access, Action, DmaError, testing};
 use bytes::Bytes;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fd::OwnedFd;
@@ -112,24 +113,22 @@ fn hang(session: &Session) -> Sender<()> {
 fn a_file_is_read_and_written_by_the_worker() {
     let file = file();
     let (mut session, event) = with_file(&file);
-    let DmaWrite::Pending(write) = session.dma_write(NOW, RANGE + 0x10, &[1, 2, 3]) else {
-        panic!()
-    };
+    let Access::Pending(write) = session.dma_write(NOW, RANGE + 0x10, &[1, 2, 3]) else { panic!() };
     session.signal(0);
     assert_eq!(ended(&mut session), (write, Ok(Bytes::new())));
     assert_eq!(rung(&event), 1);
     let mut there = [0; 5];
     file.read_exact_at(&mut there, 0xf).unwrap();
     assert_eq!(there, [0, 1, 2, 3, 0]);
-    let DmaRead::Pending(read) = session.dma_read(NOW, RANGE + 0x11, 2) else { panic!() };
+    let Access::Pending(read) = session.dma_read(NOW, RANGE + 0x11, 2) else { panic!() };
     assert_eq!(ended(&mut session), (read, Ok(Bytes::from_static(&[2, 3]))));
     // Cut: a fault, and no reason to go.
     file.set_len(0x1000).unwrap();
-    let DmaRead::Pending(read) = session.dma_read(NOW, RANGE + 0xffe, 4) else { panic!() };
+    let Access::Pending(read) = session.dma_read(NOW, RANGE + 0xffe, 4) else { panic!() };
     assert_eq!(ended(&mut session), (read, Err(DmaError::Fault)));
     assert_eq!(session.take_doomed(), None);
     let outside = session.dma_read(NOW, RANGE + 0x3ffe, 4);
-    assert_eq!(outside, DmaRead::Failed(DmaError::Fault));
+    assert_eq!(outside, Access::Failed(DmaError::Fault));
 }
 
 #[test]
@@ -137,8 +136,8 @@ fn a_file_that_hangs_fails_in_time_and_is_not_written_late() {
     let file = file();
     let (mut session, event) = with_file(&file);
     let release = hang(&session);
-    let DmaWrite::Pending(write) = session.dma_write(NOW, RANGE, &[9; 4]) else { panic!() };
-    let DmaRead::Pending(read) = session.dma_read(NOW, RANGE, 4) else { panic!() };
+    let Access::Pending(write) = session.dma_write(NOW, RANGE, &[9; 4]) else { panic!() };
+    let Access::Pending(read) = session.dma_read(NOW, RANGE, 4) else { panic!() };
     session.signal(0);
     assert_eq!(session.poll_dma(NOW), None);
     assert_eq!(rung(&event), 0, "an interrupt passes no write");
@@ -149,11 +148,11 @@ fn a_file_that_hangs_fails_in_time_and_is_not_written_late() {
     // The client goes, and hears of nothing that came behind the lost write.
     assert_eq!(rung(&event), 0);
     let refused = session.dma_write(late, RANGE, &[1]);
-    assert_eq!(refused, DmaWrite::Failed(DmaError::Fault));
+    assert_eq!(refused, Access::Failed(DmaError::Fault));
     assert_eq!(session.take_doomed(), Some(Closed::WriteLost(RANGE)));
     // As soon as the file answers, what was given up is not carried out.
     drop(release);
-    let DmaRead::Pending(read) = session.dma_read(NOW, RANGE, 4) else { panic!() };
+    let Access::Pending(read) = session.dma_read(NOW, RANGE, 4) else { panic!() };
     assert_eq!(ended(&mut session), (read, Ok(Bytes::from_static(&[0; 4]))));
 }
 
@@ -166,28 +165,28 @@ fn no_access_passes_a_write_that_goes_another_way() {
     map(&mut session, mapped, Some(ram.file.try_clone().unwrap()));
     map(&mut session, by_message, None);
     let release = hang(&session);
-    assert_eq!(session.dma_write(NOW, mapped, &[1]), DmaWrite::Done);
-    assert!(matches!(session.dma_read(NOW, RANGE, 4), DmaRead::Pending(_)));
+    assert_eq!(session.dma_write(NOW, mapped, &[1]), Access::Done(()));
+    assert!(matches!(session.dma_read(NOW, RANGE, 4), Access::Pending(_)));
     // A write may pass a read, and nothing a write.
-    assert_eq!(session.dma_write(NOW, mapped, &[2]), DmaWrite::Done);
-    assert!(matches!(session.dma_write(NOW, RANGE, &[3]), DmaWrite::Pending(_)));
+    assert_eq!(session.dma_write(NOW, mapped, &[2]), Access::Done(()));
+    assert!(matches!(session.dma_write(NOW, RANGE, &[3]), Access::Pending(_)));
     for other in [mapped, by_message, RANGE + 0x3fff] {
         let length = if other == RANGE + 0x3fff { 1 } else { 4 };
         let (read, write) =
             (session.dma_read(NOW, other, length), session.dma_write(NOW, other, &[4]));
         if other < mapped {
-            assert!(matches!((read, write), (DmaRead::Pending(_), DmaWrite::Pending(_))));
+            assert!(matches!((read, write), (Access::Pending(_), Access::Pending(_))));
         } else {
-            assert_eq!((read, write), (DmaRead::Full, DmaWrite::Full));
+            assert_eq!((read, write), (Access::Full, Access::Full));
         }
     }
     drop(release);
     for _ in 0..4 {
         assert!(ended(&mut session).1.is_ok());
     }
-    assert_eq!(session.dma_write(NOW, mapped, &[5]), DmaWrite::Done);
-    assert!(matches!(session.dma_write(NOW, by_message, &[6]), DmaWrite::Pending(_)));
-    assert_eq!(session.dma_write(NOW, RANGE, &[7]), DmaWrite::Full);
+    assert_eq!(session.dma_write(NOW, mapped, &[5]), Access::Done(()));
+    assert!(matches!(session.dma_write(NOW, by_message, &[6]), Access::Pending(_)));
+    assert_eq!(session.dma_write(NOW, RANGE, &[7]), Access::Full);
 }
 
 #[test]
@@ -196,21 +195,21 @@ fn what_waits_for_a_file_is_bounded() {
     let (mut session, _event) = with_file(&file);
     let release = hang(&session);
     let mut bytes = 0;
-    while matches!(session.dma_write(NOW, RANGE, &[1; 0x4000]), DmaWrite::Pending(_)) {
+    while matches!(session.dma_write(NOW, RANGE, &[1; 0x4000]), Access::Pending(_)) {
         bytes += 0x4000;
         assert!(bytes <= 2 << 20);
     }
-    assert_eq!(session.dma_read(NOW, RANGE, 4), DmaRead::Full);
+    assert_eq!(session.dma_read(NOW, RANGE, 4), Access::Full);
     drop(release);
     assert!(ended(&mut session).1.is_ok());
-    assert!(matches!(session.dma_write(NOW, RANGE, &[1; 0x4000]), DmaWrite::Pending(_)));
+    assert!(matches!(session.dma_write(NOW, RANGE, &[1; 0x4000]), Access::Pending(_)));
 }
 
 #[test]
 fn a_descriptor_that_is_no_file_is_a_fault() {
     let mut session = session();
     map(&mut session, RANGE, Some(eventfd()));
-    let DmaRead::Pending(read) = session.dma_read(NOW, RANGE, 8) else { panic!() };
+    let Access::Pending(read) = session.dma_read(NOW, RANGE, 8) else { panic!() };
     assert_eq!(ended(&mut session), (read, Err(DmaError::Fault)));
 }
 
@@ -301,7 +300,7 @@ fn no_answer_passes_a_write_to_a_file() {
             let (mut session, _event) = with_file(&file);
             carry_out(&mut session);
             let release = hang(&session);
-            let DmaWrite::Pending(write) = session.dma_write(NOW, RANGE, &[9; 4]) else { panic!() };
+            let Access::Pending(write) = session.dma_write(NOW, RANGE, &[9; 4]) else { panic!() };
             begin(&mut session, command, payload.clone());
             carry_out(&mut session);
             assert!(session.outgoing().is_none(), "{command:?} is answered before the write");
@@ -326,7 +325,7 @@ fn a_doorbell_does_not_wait_for_a_write_to_a_file_and_messages_delay_nothing() {
     let (mut session, _event) = with_file(&file);
     map(&mut session, 0x3_0000, None);
     carry_out(&mut session);
-    assert!(matches!(session.dma_write(NOW, 0x3_0000, &[6]), DmaWrite::Pending(_)));
+    assert!(matches!(session.dma_write(NOW, 0x3_0000, &[6]), Access::Pending(_)));
     assert!(session.outgoing().is_some(), "the message");
     begin(&mut session, Command::RegionRead, access(0, 0x1c, 4, &[]));
     carry_out(&mut session);
@@ -334,7 +333,7 @@ fn a_doorbell_does_not_wait_for_a_write_to_a_file_and_messages_delay_nothing() {
     let (mut session, _event) = with_file(&file);
     carry_out(&mut session);
     let _release = hang(&session);
-    assert!(matches!(session.dma_write(NOW, RANGE, &[9; 4]), DmaWrite::Pending(_)));
+    assert!(matches!(session.dma_write(NOW, RANGE, &[9; 4]), Access::Pending(_)));
     begin(&mut session, Command::RegionWrite, access(0, 0x1000, 4, &[1, 0, 0, 0]));
     assert!(session.outgoing().is_some());
 }

@@ -104,7 +104,7 @@ fn descriptors_stay_with_their_message() {
         let header = bench.client.receive().header;
         assert_eq!((header.id, header.error), (id, None));
     }
-    let memory = bench.server.memory();
+    let memory = bench.server.session.memory;
     let shared =
         |address| matches!(memory.segments(address, 1, false).unwrap()[0].way, Way::Mapped);
     assert_eq!([0x1000, 0x2000, 0x3000].map(shared), [false, true, false]);
@@ -253,7 +253,7 @@ fn posted_writes_get_no_reply_and_keep_their_order() {
     // With a reply, it counts the writes.
     let reply = bench.exchange(Command::RegionWriteMulti, &multi, &[]);
     assert_eq!(reply.payload, 3_u64.to_le_bytes());
-    assert_eq!(bench.server.counters().refused, 1);
+    assert_eq!(bench.server.session.counters.refused, 1);
 }
 
 #[test]

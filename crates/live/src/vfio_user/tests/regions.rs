@@ -1,7 +1,8 @@
 //! Region accesses: pieces, order, deadlines, shadows.
 
 use super::client::{Bench, access, message};
-use crate::vfio_user::{ACCESS_DEADLINE, Action, Presence};
+use crate::vfio_user::access::ACCESS_DEADLINE;
+use crate::vfio_user::{Action, Presence};
 use pcie::Reset;
 use rustix::io::Errno;
 use wire::Duration;
@@ -143,13 +144,13 @@ fn an_access_nobody_answers_reads_all_ones_before_qemu_gives_up() {
         panic!()
     };
     bench.server.reply(bench.now, first, Ok(&[1, 2, 3, 4]));
-    assert_eq!(bench.server.deadline(), Some(bench.now + ACCESS_DEADLINE));
+    assert_eq!(bench.server.session.deadline(), Some(bench.now + ACCESS_DEADLINE));
     bench.now += ACCESS_DEADLINE;
     assert!(ACCESS_DEADLINE < Duration::from_ms(5000));
     bench.pump();
     let reply = bench.client.receive();
     assert_eq!(reply.payload[16..], [1, 2, 3, 4, 0xff, 0xff, 0xff, 0xff]);
-    assert_eq!(bench.server.counters().timeouts, 1);
+    assert_eq!(bench.server.session.counters.timeouts, 1);
     // Too late: ignored, and the next access is carried out.
     bench.server.reply(bench.now, token, Ok(&[0; 4]));
     bench.answer = true;
@@ -172,7 +173,7 @@ fn an_absent_function_reads_all_ones_at_once() {
     assert_eq!(bench.read(CONFIG, 0x3c, 4), [0xff, 1, 0xff, 0xff]);
     bench.write(0, 0x14, &[1; 4]);
     assert_eq!(bench.take_actions(), []);
-    assert_eq!(bench.server.counters().dropped_writes, 1);
+    assert_eq!(bench.server.session.counters.dropped_writes, 1);
     // The owner hears of a reset: it may be what the function waits for.
     bench.answer = true;
     assert_eq!(bench.errno(Command::DeviceReset, &[], &[]), None);
@@ -192,12 +193,12 @@ fn a_function_that_waits_for_a_reset_shows_its_configuration_space_alone() {
     assert_eq!(bench.take_actions(), []);
     assert_eq!(bench.read(CONFIG, 0, 4), bench.config[..4]);
     bench.write(CONFIG, 4, &[4, 0]);
-    assert_eq!(bench.server.command_register(), [Some(6), Some(0)]);
+    assert_eq!(bench.server.session.config.command_register(), [Some(6), Some(0)]);
     bench.take_actions();
     bench.write(CONFIG, 0x68, &[0x1f, 0xa0]);
     let actions = bench.take_actions();
     assert!(matches!(actions.last(), Some(Action::Reset { reset: Reset::FunctionLevel, .. })));
-    assert_eq!(bench.server.command_register(), [None, None]);
+    assert_eq!(bench.server.session.config.command_register(), [None, None]);
     bench.server.set_presence(bench.now, Presence::Present);
     assert_eq!(bench.read(0, 4, 4), [4, 5, 6, 7]);
 }
@@ -213,7 +214,7 @@ fn writes_before_a_loss_do_not_reach_what_comes_back() {
     bench.server.set_presence(bench.now, Presence::Present);
     bench.pump();
     assert_eq!(bench.take_actions(), []);
-    assert_eq!(bench.server.counters().dropped_writes, 1);
+    assert_eq!(bench.server.session.counters.dropped_writes, 1);
 }
 
 #[test]

@@ -21,7 +21,7 @@ fn info(bench: &mut Bench, argsz: u32) -> (RegionInfo, Option<Mapping>) {
 
 /// The doorbells rung so far.
 fn rung(bench: &mut Bench) -> Vec<(u64, u32)> {
-    bench.server.poll_doorbells();
+    bench.server.session.poll_doorbells();
     bench.pump();
     bench
         .take_actions()
@@ -56,7 +56,7 @@ fn stores_in_the_page_are_writes_to_the_bar() {
     page.write(8, &7_u32.to_le_bytes()).unwrap();
     assert_eq!(rung(&mut bench), [(0x1008, 7)]);
     // Beyond what is looked at.
-    page.write(64, &1_u32.to_le_bytes()).unwrap();
+    page.write(520, &1_u32.to_le_bytes()).unwrap();
     assert_eq!(rung(&mut bench), []);
 }
 
@@ -108,22 +108,6 @@ fn the_page_cannot_be_cut_by_the_client() {
     RegionInfo { argsz: 4096, ..RegionInfo::default() }.encode_request(&mut payload);
     let reply = bench.exchange(Command::DeviceGetRegionInfo, &payload, &[]);
     assert!(rustix::fs::ftruncate(&reply.fds[0], 0).is_err());
-}
-
-#[test]
-fn impossible_ranges_are_refused() {
-    use crate::vfio_user::doorbell::Doorbells;
-    let range = testing::shared_endpoint().shared.unwrap();
-    for wrong in [
-        crate::vfio_user::SharedRange { offset: 0x1004, ..range },
-        crate::vfio_user::SharedRange { length: 0, polled: 0, ..range },
-        crate::vfio_user::SharedRange { length: 1 << 32, ..range },
-        crate::vfio_user::SharedRange { polled: 0x1004, ..range },
-        crate::vfio_user::SharedRange { polled: 3, ..range },
-        crate::vfio_user::SharedRange { bar: 6, ..range },
-    ] {
-        assert!(Doorbells::new(wrong).is_err(), "{wrong:?}");
-    }
 }
 
 #[test]
