@@ -113,11 +113,6 @@ impl NvmeDrive {
         self.controller.complete_block(now, id, outcome);
         self.tracer.events(ended, || self.controller.poll_event());
     }
-
-    /// The controller.
-    pub fn controller(&self) -> &Controller {
-        &self.controller
-    }
 }
 
 impl Function for NvmeDrive {

@@ -1,6 +1,5 @@
 //! What kind of drive a [`Controller`](crate::Controller) is.
 
-use crate::log::History;
 use pcie::EndpointConfig;
 
 /// PCI vendor ID. In no list of assigned vendors, nor in the quirk table of
@@ -84,8 +83,6 @@ pub struct Config {
     pub reads_in_flight: usize,
     /// Composite temperature in kelvin.
     pub temperature: u16,
-    /// What the drive has been through.
-    pub history: History,
 }
 
 impl Config {
@@ -110,7 +107,6 @@ impl Config {
             read_request: 4096,
             reads_in_flight: 32,
             temperature: 313,
-            history: History::default(),
         }
     }
 

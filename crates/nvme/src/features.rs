@@ -1,6 +1,7 @@
 //! The values of features (NVMe 1.4, section 5.21.1) that belong to nothing
 //! else. All are the controller's but Error Recovery, and none is saved.
 
+use crate::config::Config;
 use crate::log::WARNING_TEMPERATURE;
 
 /// Arbitration Burst that stands for no limit.
@@ -31,15 +32,15 @@ pub(crate) struct Features {
 
 impl Features {
     /// After a reset.
-    pub fn new(namespaces: usize, io_queues: u16, write_cache: bool) -> Self {
+    pub fn new(config: &Config) -> Self {
         Self {
             arbitration: 4,
             power: 0,
             over_temperature: WARNING_TEMPERATURE,
             under_temperature: 0,
-            error_recovery: vec![0; namespaces],
-            write_cache,
-            queues: (io_queues, io_queues),
+            error_recovery: vec![0; config.namespaces.len()],
+            write_cache: config.volatile_write_cache,
+            queues: (config.io_queues, config.io_queues),
             write_atomicity: 0,
             async_events: 0,
         }

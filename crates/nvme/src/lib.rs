@@ -35,4 +35,3 @@ pub mod testing;
 
 pub use config::{Config, NamespaceConfig, same_serial};
 pub use controller::Controller;
-pub use log::History;

@@ -74,11 +74,7 @@ impl Controller {
         match id {
             feature::INTERRUPT_COALESCING => Ok(0),
             feature::INTERRUPT_VECTOR => Ok(command.cdw11 & 0xffff),
-            _ => {
-                let cache = self.config.volatile_write_cache;
-                let defaults = Features::new(self.namespaces.len(), self.config.io_queues, cache);
-                self.stored(&defaults, id, command)
-            }
+            _ => self.stored(&Features::new(&self.config), id, command),
         }
     }
 

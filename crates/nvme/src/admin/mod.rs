@@ -1,7 +1,6 @@
 //! The admin command set (NVMe 1.4, section 5), a file a command family.
 
 mod abort;
-mod async_event;
 mod features;
 mod identify;
 mod log_page;
@@ -12,8 +11,6 @@ use crate::failure::Failure;
 use crate::slots::Key;
 use wire::nvme::opcode::admin;
 use wire::nvme::{Command, CommandEffects, StatusCode};
-
-pub(crate) use async_event::EVENT_REQUESTS;
 
 /// Every supported opcode, for the Commands Supported and Effects log.
 pub(crate) const SUPPORTED: [u8; 10] = [

@@ -51,7 +51,7 @@ pub async fn attach(
     };
     let namespaces = namespaces(&host, &mut admin).await?;
     let queues = create_queues(&host, &mut admin, settings, cap, max_transfer).await?;
-    Ok(Driver { host, settings, cap, admin, identify, namespaces, max_transfer, queues })
+    Ok(Driver { host, settings, cap, admin, namespaces, max_transfer, queues })
 }
 
 /// CAP.TO from now on, at least the 500 ms of one unit.

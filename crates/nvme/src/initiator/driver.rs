@@ -8,7 +8,7 @@ use wire::Instant;
 use wire::nvme::register::{
     CC, Capabilities, Configuration, ControllerStatus, ShutdownNotice, ShutdownStatus,
 };
-use wire::nvme::{Command, DsmRange, IdentifyController, opcode};
+use wire::nvme::{Command, DsmRange, opcode};
 
 /// Deallocate, in Dataset Management.
 const DEALLOCATE: u32 = 1 << 2;
@@ -53,18 +53,12 @@ pub struct Driver {
     pub(super) settings: Settings,
     pub(super) cap: Capabilities,
     pub(super) admin: Admin,
-    pub(super) identify: IdentifyController,
     pub(super) namespaces: Vec<NamespaceInfo>,
     pub(super) max_transfer: usize,
     pub(super) queues: Vec<IoQueue>,
 }
 
 impl Driver {
-    /// Identify Controller.
-    pub fn controller(&self) -> &IdentifyController {
-        &self.identify
-    }
-
     /// The active namespaces, ascending.
     pub fn namespaces(&self) -> &[NamespaceInfo] {
         &self.namespaces

@@ -135,6 +135,25 @@ impl Host {
         self.doorbell(Doorbell::SubmissionTail(queue), tail.into());
     }
 
+    /// Rings the tail doorbell, and answers the read that fetches entries, or
+    /// refuses it.
+    ///
+    /// # Panics
+    /// If nothing is fetched.
+    pub fn fetch(&mut self, queue: u16, refuse: bool) {
+        self.ring(queue);
+        self.bench.take_tlps(pcie::Ready::ALL);
+        let read = self.bench.reads.pop_front().expect("a fetch");
+        self.bench.answer_read(read, refuse);
+        self.bench.take_tlps(pcie::Ready::ALL);
+    }
+
+    /// Rings the tail doorbell, and lets everything happen that then does.
+    pub fn carry_out(&mut self, queue: u16) {
+        self.ring(queue);
+        self.bench.settle();
+    }
+
     /// Writes a doorbell.
     pub fn doorbell(&mut self, doorbell: Doorbell, value: u32) {
         self.bench.write(doorbell.offset(0), 4, value.into());
@@ -178,8 +197,7 @@ impl Host {
     /// If it does not come.
     pub fn execute(&mut self, queue: u16, command: Command) -> Completion {
         let cid = self.put(queue, command);
-        self.ring(queue);
-        self.bench.settle();
+        self.carry_out(queue);
         let mut found = None;
         for completion in self.reap(queue) {
             assert_eq!(completion.sq_id, queue);
@@ -245,4 +263,9 @@ pub fn create_commands(pair: &Pair) -> [Command; 2] {
     let sq =
         Command { opcode: opcode::admin::CREATE_SQ, prp1: pair.sq(), cdw11: 0b1 | id << 16, ..cq };
     [cq, sq]
+}
+
+/// The command that deletes a queue.
+pub fn delete(opcode: u8, id: u16) -> Command {
+    Command { opcode, cdw10: id.into(), ..Command::default() }
 }

@@ -22,8 +22,7 @@ fn completions_posted_together_share_an_interrupt() {
     for _ in 0..4 {
         host.put(1, Command { opcode: 0xff, ..Command::default() });
     }
-    host.ring(1);
-    host.bench.settle();
+    host.carry_out(1);
     assert_eq!((host.reap(1).len(), host.bench.interrupts.len()), (4, 1));
 }
 
@@ -121,8 +120,7 @@ fn without_msix_every_vector_that_exists_is_taken() {
     host.admin(Command { cdw11: 0b01 | 64 << 16, ..silent }).expect_success();
     for id in [1, 64] {
         host.put(id, flush(1));
-        host.ring(id);
-        host.bench.settle();
+        host.carry_out(id);
         assert!(host.bench.intx, "they share the pin");
         assert_eq!(host.reap(id).len(), 1);
         assert!(!host.bench.intx);
@@ -135,8 +133,7 @@ fn the_pin_follows_the_queues_and_the_mask() {
     let mut host = with_intx();
     assert!(!host.bench.intx);
     host.put(1, flush(1));
-    host.ring(1);
-    host.bench.settle();
+    host.carry_out(1);
     assert!(host.bench.intx);
     host.bench.write(INTMS, 4, 1);
     assert!(!host.bench.intx);
@@ -152,8 +149,7 @@ fn the_pin_follows_the_queues_and_the_mask() {
 fn a_reset_takes_the_pin_back() {
     let mut host = with_intx();
     host.put(1, flush(1));
-    host.ring(1);
-    host.bench.settle();
+    host.carry_out(1);
     assert!(host.bench.intx);
     host.configure(entry_sizes());
     assert!(!host.bench.intx);
