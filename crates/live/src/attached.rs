@@ -9,6 +9,7 @@ use node::drive::media_of;
 use node::{LinkEvent, SwitchNode};
 use nvme::Controller;
 use nvme::block::Completion;
+use pcie::dma_test::DmaTest;
 use pcie::{Function, Input, Output, Ready, Target};
 use std::io;
 use switch::Upstream;
@@ -65,6 +66,13 @@ pub trait Attached: Function {
     /// What records here; whoever it is attached to records with it too.
     fn tracer(&self) -> Tracer {
         Tracer::off()
+    }
+}
+
+/// The test function has no I/O.
+impl Attached for DmaTest {
+    fn report(&self) -> Report {
+        vec![("endpoint".into(), self.endpoint().errors().to_string())]
     }
 }
 

@@ -3,13 +3,13 @@
 
 mod news;
 
+use crate::Wanted;
 use crate::attached::{Attached, Report};
 use crate::clock::Clock;
 use crate::limiter::Rest;
 use crate::net::{Address, Carrier, Incoming};
 use crate::poller::Poller;
 use crate::trace::{Tapped, Tracer};
-use crate::wanted::Wanted;
 use bytes::Bytes;
 use news::News;
 use node::PathId;

@@ -4,13 +4,13 @@ use super::accesses::describe;
 use super::comeback::News;
 use super::endpoint::Endpoint;
 use super::lines::{HostLines, kind};
-use super::{Fetched, Machine, Memory, twins};
+use super::{Fetched, Machine, Memory};
+use crate::Wanted;
 use crate::attached::{Attached, Report, Switch};
 use crate::clock::Clock;
 use crate::limiter::Rest;
 use crate::poller::Poller;
 use crate::vfio_user::EndpointInfo;
-use crate::wanted::Wanted;
 use ::node::LinkEvent;
 use pcie::enumerate::{self, Hierarchy, Node, Settings};
 use pcie::root::{self, ReadToken};
@@ -211,7 +211,7 @@ impl HostNode {
         info: EndpointInfo,
     ) -> io::Result<usize> {
         let (number, settings) = (self.guests.endpoints.len(), self.settings.clone());
-        self.twins.extend(twins::of(&node, &self.guests.endpoints).map(|other| (number, other)));
+        self.twins.extend(twin(&node, &self.guests.endpoints).map(|other| (number, other)));
         let mut endpoint =
             Endpoint::offer(&self.directory, number, port, node, info, bus, settings)
                 .map_err(io::Error::other)?;
@@ -455,6 +455,17 @@ impl HostNode {
         }
         lines
     }
+}
+
+/// The first of `endpoints` that has the serial number of `node`: an operating
+/// system takes the two for one drive (Linux refuses the second, as a duplicate
+/// controller of one subsystem).
+fn twin(node: &Node, endpoints: &[Endpoint]) -> Option<usize> {
+    let serial = |node: &Node| node.device().and_then(|device| device.serial);
+    let own = serial(node)?;
+    endpoints.iter().map(|endpoint| &endpoint.node).position(|other| {
+        serial(other).is_some_and(|serial| nvme::same_serial([other.id, node.id], [serial, own]))
+    })
 }
 
 /// The endpoints in a subtree, each with the wire of the root port (0 for

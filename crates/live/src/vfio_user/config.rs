@@ -64,6 +64,10 @@ fn is_contents(config: &[u8; CONFIG_SIZE], at: usize) -> bool {
             == Some(&ContentsCapability::HEADER_VALUE.to_le_bytes()[..])
 }
 
+fn dword(config: &[u8; CONFIG_SIZE], at: usize) -> u32 {
+    u32::from_le_bytes([config[at], config[at + 1], config[at + 2], config[at + 3]])
+}
+
 /// One write for the far function: `size` bytes at `offset`, within a double
 /// word, little endian.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -223,9 +227,7 @@ impl Config {
     }
 
     fn msix(&mut self, at: usize, config: &[u8; CONFIG_SIZE]) {
-        let dword = |at: usize| {
-            u32::from_le_bytes([config[at], config[at + 1], config[at + 2], config[at + 3]])
-        };
+        let dword = |at| dword(config, at);
         let place = |value: u32| ((value & 7) as u8, u64::from(value & !7));
         let vectors = (dword(at) >> 16 & 0x7ff) as u16 + 1;
         let (table, pba) = (place(dword(at + 4)), place(dword(at + 8)));
@@ -241,8 +243,7 @@ impl Config {
     fn extended_capabilities(&mut self, config: &[u8; CONFIG_SIZE]) {
         let mut at = EXTENDED;
         for _ in 0..CAP_LIMIT {
-            let header =
-                u32::from_le_bytes([config[at], config[at + 1], config[at + 2], config[at + 3]]);
+            let header = dword(config, at);
             if header == 0 || header == u32::MAX {
                 return;
             }

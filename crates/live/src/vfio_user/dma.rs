@@ -4,7 +4,7 @@
 //! are not mapped.
 
 use super::connection::Outgoing;
-use crate::guest::{self, JobId, Place, Worker};
+use crate::guest::{self, JobId, Segment, Way, Worker};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use wire::vfio_user::{Command, DmaAccess, Header};
@@ -117,16 +117,6 @@ pub(super) struct Dma {
     lost_write: Option<u64>,
 }
 
-/// A part of an access that is not done at once.
-#[derive(Clone, Debug)]
-pub(super) struct Part {
-    pub(super) at: usize,
-    pub(super) address: u64,
-    pub(super) length: usize,
-    /// In a file; `None` by message.
-    pub(super) place: Option<Place>,
-}
-
 impl Dma {
     /// Forgets everything in flight; IDs go on, so that nothing of the old
     /// client is taken for the new one's.
@@ -142,23 +132,23 @@ impl Dma {
     }
 
     /// Whether an access of `parts` of at most `limit` bytes a message fits.
-    pub(super) fn has_room(&self, parts: &[Part], limit: usize) -> bool {
-        let wanted: usize = parts.iter().map(|part| part.length.div_ceil(part.most(limit))).sum();
+    pub(super) fn has_room(&self, parts: &[Segment], limit: usize) -> bool {
+        let wanted: usize = parts.iter().map(|part| part.length.div_ceil(most(part, limit))).sum();
         let to_files = self.waiting.iter().filter(|w| w.write.is_some() && w.id.is_none());
         self.waiting.len() + wanted <= MAX_PARTS
-            && (parts.iter().all(|part| part.place.is_none())
+            && (parts.iter().all(by_message)
                 || to_files.map(|waiting| waiting.length).sum::<usize>() < MAX_TO_FILES)
     }
 
     /// Whether writes are under way that an access could overtake, for it goes
     /// another way: at once (if not all of it is in `parts`), by message or by
     /// a worker.
-    pub(super) fn could_overtake(&self, parts: &[Part], length: usize) -> bool {
+    pub(super) fn could_overtake(&self, parts: &[Segment], length: usize) -> bool {
         let at_once = parts.iter().map(|part| part.length).sum::<usize>() < length;
         let mut writes = self.waiting.iter().filter(|waiting| waiting.write.is_some());
         writes.any(|waiting| {
             let message = waiting.id.is_some();
-            at_once || parts.iter().any(|part| part.place.is_none() != message)
+            at_once || parts.iter().any(|part| by_message(part) != message)
         })
     }
 
@@ -190,7 +180,7 @@ impl Dma {
         &mut self,
         now: Instant,
         data: Data<'_>,
-        parts: Vec<Part>,
+        parts: Vec<Segment>,
         limit: usize,
         worker: &Worker,
         mut send: impl FnMut(Outgoing),
@@ -201,10 +191,10 @@ impl Dma {
         for part in parts {
             let mut done = 0;
             while done < part.length {
-                let length = (part.length - done).min(part.most(limit));
-                let Part { at, address, place, .. } = part.piece(done, length);
+                let length = (part.length - done).min(most(&part, limit));
+                let Segment { at, address, way, .. } = part.piece(done, length);
                 done += length;
-                let id = if place.is_none() { Some(self.message_id()) } else { None };
+                let id = by_message(&part).then(|| self.message_id());
                 let (bytes, write) = match &data {
                     Data::Read(_) => (&[][..], None),
                     Data::Write(bytes) => (&bytes[at..at + length], Some(self.next_write)),
@@ -214,10 +204,10 @@ impl Dma {
                 let waiting = Waiting { id, operation, address, at, length, write, deadline };
                 self.waiting.push_back(waiting);
                 let job = (operation, at);
-                match place {
-                    None => send(message(id.unwrap_or_default(), address, length, bytes)),
-                    Some(place) if write.is_none() => worker.read(job, place, length),
-                    Some(place) => worker.write(job, place, Bytes::copy_from_slice(bytes)),
+                match way {
+                    Way::File(place) if write.is_none() => worker.read(job, place, length),
+                    Way::File(place) => worker.write(job, place, Bytes::copy_from_slice(bytes)),
+                    _ => send(message(id.unwrap_or_default(), address, length, bytes)),
                 }
             }
         }
@@ -338,17 +328,11 @@ impl Waiting {
     }
 }
 
-impl Part {
-    /// Bytes that go at once, if a message carries `limit`.
-    fn most(&self, limit: usize) -> usize {
-        if self.place.is_some() { MAX_DMA } else { limit }
-    }
+/// Bytes of a part that go at once, if a message carries `limit`.
+fn most(part: &Segment, limit: usize) -> usize {
+    if by_message(part) { limit } else { MAX_DMA }
+}
 
-    fn piece(&self, from: usize, length: usize) -> Self {
-        let place = self
-            .place
-            .as_ref()
-            .map(|place| Place { file: place.file.clone(), offset: place.offset + from as u64 });
-        Self { at: self.at + from, address: self.address + from as u64, length, place }
-    }
+fn by_message(part: &Segment) -> bool {
+    matches!(part.way, Way::Message)
 }

@@ -1,7 +1,7 @@
 //! What the device does to the guest: DMA, and interrupts behind it.
 
 use super::connection::{Closed, Incoming};
-use super::dma::{Access, Data, DmaError, Ended, MAX_DMA, Part};
+use super::dma::{Access, Data, DmaError, Ended, MAX_DMA};
 use super::irq::Source;
 use super::session::{MAX_OUTGOING, Session};
 use crate::guest::{Fault, Segment, Way};
@@ -69,21 +69,9 @@ impl Session {
         address: u64,
         length: usize,
         write: bool,
-    ) -> Result<(Vec<Part>, Vec<Segment>), Fault> {
-        let (mut later, mut at_once) = (Vec::new(), Vec::new());
-        for segment in self.memory.segments(address, length, write)? {
-            let place = match segment.way {
-                Way::Mapped => {
-                    at_once.push(segment);
-                    continue;
-                }
-                Way::File(place) => Some(place),
-                Way::Message => None,
-            };
-            let Segment { at, address, length, .. } = segment;
-            later.push(Part { at, address, length, place });
-        }
-        Ok((later, at_once))
+    ) -> Result<(Vec<Segment>, Vec<Segment>), Fault> {
+        let parts = self.memory.segments(address, length, write)?.into_iter();
+        Ok(parts.partition(|part| !matches!(part.way, Way::Mapped)))
     }
 
     fn failed<T>(&mut self, error: DmaError) -> Access<T> {

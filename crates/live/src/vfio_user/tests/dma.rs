@@ -1,6 +1,6 @@
 //! DMA through shared ranges and by message.
 
-use super::client::{Bench, access, bench_capabilities, eventfd, message, rung};
+use super::client::{Bench, access, bench_capabilities, encoded, eventfd, message, rung};
 use crate::mapping::Shared;
 use crate::vfio_user::dma::{DMA_DEADLINE, MAX_DMA};
 use crate::vfio_user::{Access, Action, DmaError, testing};
@@ -14,8 +14,7 @@ fn range(address: u64, size: u64) -> DmaMap {
 }
 
 fn unmap(bench: &mut Bench, flags: u32, address: u64, size: u64) -> Result<DmaUnmap, Option<u32>> {
-    let mut payload = Vec::new();
-    DmaUnmap { argsz: 24, flags, address, size }.encode(&mut payload);
+    let payload = encoded(|out| DmaUnmap { argsz: 24, flags, address, size }.encode(out));
     // SPDK sends the descriptor once more.
     let event = eventfd();
     let reply = bench.exchange(Command::DmaUnmap, &payload, &[event.as_fd()]);
@@ -64,8 +63,7 @@ fn maps_are_checked() {
         assert_eq!(bench.map(map, Some(&ram.file)), Some(errno), "{map:?}");
     }
     // Two descriptors.
-    let mut payload = Vec::new();
-    range(0x8000, 0x1000).encode(&mut payload);
+    let payload = encoded(|out| range(0x8000, 0x1000).encode(out));
     let two = [ram.file.as_fd(), ram.file.as_fd()];
     assert_eq!(bench.errno(Command::DmaMap, &payload, &two), Some(22));
     assert_eq!(bench.server.session.memory.ranges(), 1);
@@ -105,8 +103,7 @@ fn answer(bench: &mut Bench, header: &Header, payload: &[u8]) {
 }
 
 fn read_answer(access: DmaAccess, data: &[u8]) -> Vec<u8> {
-    let mut payload = Vec::new();
-    access.encode(&mut payload);
+    let mut payload = encoded(|out| access.encode(out));
     payload.extend_from_slice(data);
     payload
 }

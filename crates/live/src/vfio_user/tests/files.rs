@@ -1,7 +1,7 @@
 //! DMA to files that are not mapped, and files that hang. A worker hangs here
 //! for it is given something that does not come to an end.
 
-use super::client::{eventfd, rung};
+use super::client::{access, encoded, eventfd, rung};
 use crate::guest::{Given, MOST_WORKERS};
 use crate::vfio_user::action::Input;
 use crate::vfio_user::connection::{Closed, Incoming};
@@ -16,7 +16,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use wire::Instant;
 use wire::vfio_user::{
-    Command, DmaMap, DmaUnmap, Header, IrqAction, IrqData, IrqSet, RegionAccess, region_index,
+    Command, DmaMap, DmaUnmap, Header, IrqAction, IrqData, IrqSet, region_index,
 };
 
 const NOW: Instant = Instant::ZERO;
@@ -37,22 +37,27 @@ fn file() -> File {
     file
 }
 
-fn command(session: &mut Session, command: Command, payload: Vec<u8>, fd: Option<OwnedFd>) {
-    let fds = fd.map(|fd| Given::new(fd, session.disposal()));
-    let message = Incoming {
-        header: Header::command(1, command, payload.len()),
-        payload: payload.into(),
-        fds: fds.into_iter().collect(),
-        refusal: None,
-    };
+/// Sends a command and does not wait for its reply.
+fn begin(session: &mut Session, command: Command, payload: Vec<u8>, fd: Option<OwnedFd>) {
+    let header = Header::command(1, command, payload.len());
+    let fds = fd.map(|fd| Given::new(fd, session.disposal())).into_iter().collect();
+    let message = Incoming { header, payload: payload.into(), fds, refusal: None };
     session.handle(NOW, Input::Message(message));
+}
+
+fn command(session: &mut Session, command: Command, payload: Vec<u8>, fd: Option<OwnedFd>) {
+    begin(session, command, payload, fd);
     let reply = session.outgoing().expect("a reply");
     assert_eq!(Header::decode(&reply.bytes).unwrap().error, None);
 }
 
+fn unmap() -> Vec<u8> {
+    let (argsz, flags) = (DmaUnmap::LENGTH as u32, 0);
+    encoded(|out| DmaUnmap { argsz, flags, address: RANGE, size: 0x4000 }.encode(out))
+}
+
 fn map(session: &mut Session, address: u64, fd: Option<OwnedFd>) {
-    let mut payload = Vec::new();
-    DmaMap { flags: 3, offset: 0, address, size: 0x4000 }.encode(&mut payload);
+    let payload = encoded(|out| DmaMap { flags: 3, offset: 0, address, size: 0x4000 }.encode(out));
     command(session, Command::DmaMap, payload, fd);
 }
 
@@ -68,9 +73,8 @@ fn session() -> Session {
 fn with_file(file: &File) -> (Session, OwnedFd) {
     let (mut session, event) = (session(), eventfd());
     map(&mut session, RANGE, Some(file.try_clone().unwrap().into()));
-    let mut payload = Vec::new();
     let (data, action, index, start, count) = (IrqData::Eventfd, IrqAction::Trigger, 2, 0, 1);
-    IrqSet { data, action, index, start, count }.encode(&mut payload);
+    let payload = encoded(|out| IrqSet { data, action, index, start, count }.encode(out));
     command(&mut session, Command::DeviceSetIrqs, payload, Some(event.try_clone().unwrap()));
     (session, event)
 }
@@ -254,20 +258,6 @@ fn clients_that_connect_again_leave_a_bounded_number_of_threads() {
     }
 }
 
-/// Sends a command and does not wait for its reply.
-fn begin(session: &mut Session, command: Command, payload: Vec<u8>) {
-    let header = Header::command(2, command, payload.len());
-    let (payload, fds) = (payload.into(), Vec::new());
-    session.handle(NOW, Input::Message(Incoming { header, payload, fds, refusal: None }));
-}
-
-fn access(region: u32, offset: u64, count: u32, data: &[u8]) -> Vec<u8> {
-    let mut payload = Vec::new();
-    RegionAccess { offset, region, count }.encode(&mut payload);
-    payload.extend_from_slice(data);
-    payload
-}
-
 /// Does the owner's part of the command that is being carried out.
 fn carry_out(session: &mut Session) {
     while let Some(action) = session.poll(NOW) {
@@ -285,11 +275,8 @@ fn carry_out(session: &mut Session) {
 
 #[test]
 fn no_answer_passes_a_write_to_a_file() {
-    let mut unmap = Vec::new();
-    let (argsz, flags) = (DmaUnmap::LENGTH as u32, 0);
-    DmaUnmap { argsz, flags, address: RANGE, size: 0x4000 }.encode(&mut unmap);
     let commands = [
-        (Command::DmaUnmap, unmap),
+        (Command::DmaUnmap, unmap()),
         (Command::DeviceReset, Vec::new()),
         (Command::RegionRead, access(0, 0x1c, 4, &[])),
         (Command::RegionWrite, access(region_index::CONFIG, 4, 2, &[0, 0])),
@@ -301,7 +288,7 @@ fn no_answer_passes_a_write_to_a_file() {
             carry_out(&mut session);
             let release = hang(&session);
             let Access::Pending(write) = session.dma_write(NOW, RANGE, &[9; 4]) else { panic!() };
-            begin(&mut session, command, payload.clone());
+            begin(&mut session, command, payload.clone(), None);
             carry_out(&mut session);
             assert!(session.outgoing().is_none(), "{command:?} is answered before the write");
             assert_eq!(session.deadline(), Some(NOW + DMA_DEADLINE), "{command:?}");
@@ -327,14 +314,14 @@ fn a_doorbell_does_not_wait_for_a_write_to_a_file_and_messages_delay_nothing() {
     carry_out(&mut session);
     assert!(matches!(session.dma_write(NOW, 0x3_0000, &[6]), Access::Pending(_)));
     assert!(session.outgoing().is_some(), "the message");
-    begin(&mut session, Command::RegionRead, access(0, 0x1c, 4, &[]));
+    begin(&mut session, Command::RegionRead, access(0, 0x1c, 4, &[]), None);
     carry_out(&mut session);
     assert!(session.outgoing().is_some(), "QEMU answers no message before");
     let (mut session, _event) = with_file(&file);
     carry_out(&mut session);
     let _release = hang(&session);
     assert!(matches!(session.dma_write(NOW, RANGE, &[9; 4]), Access::Pending(_)));
-    begin(&mut session, Command::RegionWrite, access(0, 0x1000, 4, &[1, 0, 0, 0]));
+    begin(&mut session, Command::RegionWrite, access(0, 0x1000, 4, &[1, 0, 0, 0]), None);
     assert!(session.outgoing().is_some());
 }
 
@@ -353,10 +340,7 @@ fn memory_is_unmapped_although_files_hang() {
         if by_leaving {
             session.handle(NOW, Input::Disconnected);
         } else {
-            let (argsz, flags) = (DmaUnmap::LENGTH as u32, 0);
-            let mut unmap = Vec::new();
-            DmaUnmap { argsz, flags, address: RANGE, size: 0x4000 }.encode(&mut unmap);
-            command(&mut session, Command::DmaUnmap, unmap, None);
+            command(&mut session, Command::DmaUnmap, unmap(), None);
         }
         while mapped() {
             woken(&session);

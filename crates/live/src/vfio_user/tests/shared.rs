@@ -1,14 +1,13 @@
 //! Doorbells in a page that the client maps.
 
-use super::client::{Bench, access, message};
+use super::client::{Bench, access, encoded, message};
 use crate::mapping::Mapping;
 use crate::vfio_user::{Action, Presence, testing};
 use rustix::fd::AsFd;
 use wire::vfio_user::{Command, RegionInfo, SparseArea};
 
 fn info(bench: &mut Bench, argsz: u32) -> (RegionInfo, Option<Mapping>) {
-    let mut payload = Vec::new();
-    RegionInfo { argsz, ..RegionInfo::default() }.encode_request(&mut payload);
+    let payload = encoded(|out| RegionInfo { argsz, ..RegionInfo::default() }.encode_request(out));
     let reply = bench.exchange(Command::DeviceGetRegionInfo, &payload, &[]);
     let info = RegionInfo::decode(&reply.payload).unwrap();
     assert_eq!(info.flags, 0xf);
@@ -104,8 +103,8 @@ fn the_page_of_a_client_that_has_gone_rings_nothing() {
 #[test]
 fn the_page_cannot_be_cut_by_the_client() {
     let mut bench = Bench::with(testing::shared_endpoint());
-    let mut payload = Vec::new();
-    RegionInfo { argsz: 4096, ..RegionInfo::default() }.encode_request(&mut payload);
+    let payload =
+        encoded(|out| RegionInfo { argsz: 4096, ..RegionInfo::default() }.encode_request(out));
     let reply = bench.exchange(Command::DeviceGetRegionInfo, &payload, &[]);
     assert!(rustix::fs::ftruncate(&reply.fds[0], 0).is_err());
 }
