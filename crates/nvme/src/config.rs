@@ -28,14 +28,12 @@ pub struct NamespaceConfig {
     pub block_shift: u8,
     /// Refuses writes.
     pub read_only: bool,
-    /// UUID; without one it is derived from model, serial number and NSID.
-    pub uuid: Option<[u8; 16]>,
 }
 
 impl NamespaceConfig {
     /// A writable namespace of `blocks` blocks of 512 bytes.
     pub fn new(blocks: u64) -> Self {
-        Self { blocks, block_shift: 9, read_only: false, uuid: None }
+        Self { blocks, block_shift: 9, read_only: false }
     }
 }
 
@@ -141,7 +139,8 @@ impl Config {
             name.push(0);
             name.extend(namespace.blocks.to_le_bytes());
             name.extend([namespace.block_shift, u8::from(namespace.read_only)]);
-            name.extend(namespace.uuid.unwrap_or_default());
+            // Where a UUID was once: drives keep their serial numbers.
+            name.extend([0; 16]);
         }
         u64::from(upper) << 32 | u64::from(fingerprint(&name) as u32)
     }

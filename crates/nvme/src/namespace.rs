@@ -27,7 +27,7 @@ impl Namespace {
             blocks: namespace.blocks,
             block_shift: namespace.block_shift,
             read_only: namespace.read_only,
-            uuid: namespace.uuid.unwrap_or_else(|| custom_uuid(fingerprint(name.as_bytes()))),
+            uuid: custom_uuid(fingerprint(name.as_bytes())),
         }
     }
 

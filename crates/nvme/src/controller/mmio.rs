@@ -29,9 +29,7 @@ impl Controller {
             _ if offset >= DOORBELLS => self.doorbell(offset, value),
             // Their values count when the controller is enabled, and may not
             // change while it is (sections 3.1.9 to 3.1.11).
-            _ if self.phase == Phase::Disabled => {
-                self.registers.write_admin(offset, value);
-            }
+            _ if self.phase == Phase::Disabled => self.registers.write_admin(offset, value),
             _ => {}
         }
     }

@@ -1,12 +1,12 @@
 //! A host that sends commands by hand.
 
 use super::{Bench, QUEUES};
-use crate::Config;
+use crate::{Config, initiator};
 use std::collections::VecDeque;
 use wire::nvme::register::{
     ACQ, AQA, ASQ, AdminQueueAttributes, CC, CSTS, Configuration, ControllerStatus, Doorbell,
 };
-use wire::nvme::{COMPLETION_ENTRY, Command, Completion, SUBMISSION_ENTRY, StatusCode, opcode};
+use wire::nvme::{COMPLETION_ENTRY, Command, Completion, SUBMISSION_ENTRY, StatusCode};
 
 /// A queue pair of the host's.
 #[derive(Clone, Debug)]
@@ -246,23 +246,12 @@ impl Expect for Completion {
 
 /// CC's entry sizes, 64 and 16 bytes.
 pub fn entry_sizes() -> Configuration {
-    Configuration { sq_entry_size: 6, cq_entry_size: 4, ..Configuration::default() }
+    initiator::entry_sizes()
 }
 
 /// The commands that create a pair.
 pub fn create_commands(pair: &Pair) -> [Command; 2] {
-    let id = u32::from(pair.id);
-    let cdw10 = id | u32::from(pair.entries - 1) << 16;
-    let cq = Command {
-        opcode: opcode::admin::CREATE_CQ,
-        prp1: pair.cq(),
-        cdw10,
-        cdw11: 0b11 | id << 16,
-        ..Command::default()
-    };
-    let sq =
-        Command { opcode: opcode::admin::CREATE_SQ, prp1: pair.sq(), cdw11: 0b1 | id << 16, ..cq };
-    [cq, sq]
+    initiator::create_commands(pair.id, pair.entries, pair.sq(), pair.cq())
 }
 
 /// The command that deletes a queue.

@@ -44,6 +44,13 @@ impl MediaOperation {
     }
 }
 
+impl MediaOperation {
+    /// Whether it moves data between host memory and blocks.
+    pub const fn moves_blocks(self) -> bool {
+        matches!(self, Self::Read | Self::Write)
+    }
+}
+
 impl fmt::Display for MediaOperation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
