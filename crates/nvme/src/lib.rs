@@ -20,7 +20,6 @@ mod config;
 mod controller;
 mod events;
 mod failure;
-mod features;
 pub mod initiator;
 mod interrupt;
 mod io;

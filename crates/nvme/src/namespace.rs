@@ -4,7 +4,6 @@ use crate::config::{Config, NamespaceConfig, fingerprint};
 use crate::failure::Failure;
 use wire::nvme::{Command, IdentifyNamespace, LbaFormat, StatusCode};
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct Namespace {
     pub nsid: u32,

@@ -27,7 +27,6 @@ pub(super) enum Kind {
     Attached,
 }
 
-/// See the module.
 #[derive(Debug)]
 pub(super) struct News {
     /// Tells them, and of those withheld.

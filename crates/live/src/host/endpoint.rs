@@ -41,7 +41,6 @@ const MOST_READS: usize = 32;
 /// Bytes of deferred writes above which the device has to wait.
 const MOST_DEFERRED: usize = 16 << 20;
 
-/// See the module.
 pub struct Endpoint {
     /// The downstream port it is below.
     pub port: usize,
@@ -403,7 +402,7 @@ impl Endpoint {
             }
             Returned::Same => {
                 self.news.push(News::Back);
-                self.server.session.config.command_register()
+                self.server.session.config.command
             }
         };
         self.node = node;

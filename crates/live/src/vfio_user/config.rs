@@ -114,11 +114,13 @@ pub struct Config {
     writable: Box<[u8; CONFIG_SIZE]>,
     /// What the far function gets in shadowed bits of a byte that is written.
     far: Box<[u8; CONFIG_SIZE]>,
-    msix: Option<MsixCapability>,
+    /// The MSI-X capability, if the function has one.
+    pub msix: Option<MsixCapability>,
     /// Byte of Device Control with the FLR bit, if there is one.
     reset_at: Option<usize>,
-    /// See [`Config::command_register`].
-    command: [Option<u8>; 2],
+    /// The bytes of the Command register as the far function has to hold them
+    /// for the VMM: `None` for one that it has not written since a reset.
+    pub command: [Option<u8>; 2],
 }
 
 impl Config {
@@ -329,11 +331,6 @@ impl Config {
         self.command = [None; 2];
     }
 
-    /// The MSI-X capability, if the function has one.
-    pub fn msix_capability(&self) -> Option<MsixCapability> {
-        self.msix
-    }
-
     /// The VMM has enabled MSI-X.
     pub fn msix_enabled(&self) -> bool {
         self.msix.is_some_and(|msix| self.shadow[msix.control] & 0x80 != 0)
@@ -342,12 +339,6 @@ impl Config {
     /// The VMM has masked the whole function.
     pub fn msix_masked(&self) -> bool {
         self.msix.is_some_and(|msix| self.shadow[msix.control] & 0x40 != 0)
-    }
-
-    /// The bytes of the Command register as the far function has to hold them
-    /// for the VMM: `None` for one that it has not written since a reset.
-    pub fn command_register(&self) -> [Option<u8>; 2] {
-        self.command
     }
 
     /// Remembers what a write of `bytes` at `offset` to a function that is not

@@ -29,7 +29,6 @@ const CLIENT: u64 = 1;
 const UNMASK: u64 = 2;
 const WORKERS: u64 = 3;
 
-/// See the module.
 #[derive(Debug)]
 pub struct Server {
     listener: Listener,
@@ -64,10 +63,10 @@ impl Server {
         let session = Session::new(info)?;
         let listener = Listener::bind(directory, number)?;
         let fail =
-            |errno: Errno| BindError::Io { path: listener.path().to_owned(), source: errno.into() };
+            |errno: Errno| BindError::Io { path: listener.path.clone(), source: errno.into() };
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(fail)?;
         let data = epoll::EventData::new_u64(LISTENER);
-        epoll::add(&epoll, listener.socket(), data, epoll::EventFlags::IN).map_err(fail)?;
+        epoll::add(&epoll, &listener.socket, data, epoll::EventFlags::IN).map_err(fail)?;
         let data = epoll::EventData::new_u64(WORKERS);
         epoll::add(&epoll, session.workers.wake(), data, epoll::EventFlags::IN).map_err(fail)?;
         let interest = epoll::EventFlags::empty();
@@ -86,7 +85,7 @@ impl Server {
 
     /// Where clients connect.
     pub fn path(&self) -> &Path {
-        self.listener.path()
+        &self.listener.path
     }
 
     /// A client is connected.
@@ -226,7 +225,7 @@ impl Server {
             let mut wanted = epoll::EventFlags::empty();
             wanted.set(epoll::EventFlags::IN, self.accepts);
             let data = epoll::EventData::new_u64(LISTENER);
-            let _ = epoll::modify(&self.epoll, self.listener.socket(), data, wanted);
+            let _ = epoll::modify(&self.epoll, &self.listener.socket, data, wanted);
         }
         let Some(connection) = &self.connection else { return };
         let mut wanted = epoll::EventFlags::RDHUP;

@@ -43,7 +43,6 @@ pub(super) enum State {
     Ready,
 }
 
-/// See the module.
 #[derive(Debug)]
 pub struct Session {
     pub info: EndpointInfo,
@@ -88,7 +87,7 @@ impl Session {
     /// What the kernel does not give.
     pub fn new(info: EndpointInfo) -> Result<Self, BindError> {
         let config = Config::new(&info);
-        let msix = config.msix_capability();
+        let msix = config.msix;
         let signaller = Signaller::of_process().map_err(BindError::Signaller)?;
         let workers = Workers::new().map_err(BindError::Workers)?;
         Ok(Self {

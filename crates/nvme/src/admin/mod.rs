@@ -6,6 +6,8 @@ mod identify;
 mod log_page;
 mod queues;
 
+pub(crate) use features::Features;
+
 use crate::controller::{Controller, Plan};
 use crate::failure::Failure;
 use crate::slots::Key;

@@ -19,9 +19,9 @@ mod transfer;
 
 pub(crate) use execute::{Plan, Step, steps};
 
+use crate::admin::Features;
 use crate::config::{Config, MOST_ENTRIES, NamespaceConfig};
 use crate::events::AsyncEvents;
-use crate::features::Features;
 use crate::interrupt::Interrupts;
 use crate::log::{ErrorLog, Health};
 use crate::namespace::Namespace;
@@ -41,6 +41,7 @@ use std::collections::VecDeque;
 use wire::Instant;
 use wire::nvme::AsyncEvent;
 use wire::nvme::register::{Capabilities, Configuration};
+use wire::trace::NvmeEvent;
 
 /// CAP.TO: how long resets and shutdowns may take, in 500 ms.
 const TIMEOUT: u8 = 20;
@@ -169,7 +170,10 @@ impl Controller {
     /// [`Config::commands`].
     pub fn poll_block(&mut self) -> Option<block::Request> {
         let request = self.block_requests.pop_front()?;
-        self.tell_begun(&request);
+        let (command, nsid, operation) = (request.command, request.nsid, &request.operation);
+        let (offset, length) = operation.range();
+        let operation = operation.kind();
+        self.told.add(NvmeEvent::MediaBegun { id: command, operation, nsid, offset, length });
         Some(request)
     }
 

@@ -2,7 +2,7 @@
 //! volatile write cache is flushed either way.
 
 use super::{BlockOwner, Controller};
-use crate::block::{Operation, Request};
+use crate::block::Operation;
 use wire::nvme::register::ShutdownStatus;
 use wire::trace::ControllerState;
 
@@ -48,13 +48,7 @@ impl Controller {
             self.shutdown = Shutdown::Flushing(self.namespaces.len());
             for index in 0..self.namespaces.len() {
                 let nsid = self.namespaces[index].nsid;
-                let id = self.blocks.insert(BlockOwner::Shutdown(nsid)).as_u64();
-                self.block_requests.push_back(Request {
-                    id,
-                    command: None,
-                    nsid,
-                    operation: Operation::Flush,
-                });
+                self.ask_media(BlockOwner::Shutdown(nsid), None, nsid, Operation::Flush);
             }
         }
     }

@@ -9,7 +9,7 @@ pub(crate) struct ErrorLog {
     /// Newest first.
     entries: VecDeque<ErrorLogEntry>,
     /// Errors since power-on.
-    count: u64,
+    pub count: u64,
 }
 
 impl ErrorLog {
@@ -21,11 +21,6 @@ impl ErrorLog {
         self.count += 1;
         self.entries.truncate(Self::ENTRIES - 1);
         self.entries.push_front(ErrorLogEntry { count: self.count, ..entry });
-    }
-
-    /// Errors since power-on.
-    pub fn count(&self) -> u64 {
-        self.count
     }
 
     /// The page: newest entry first.

@@ -15,7 +15,8 @@ pub(crate) struct CompletionQueue {
     size: u16,
     head: u16,
     tail: u16,
-    phase: bool,
+    /// The phase tag of the next entry.
+    pub phase: bool,
     /// Entries promised to commands under way.
     reserved: u16,
 }
@@ -47,11 +48,6 @@ impl CompletionQueue {
     /// Takes a promise back.
     pub fn release(&mut self) {
         self.reserved -= 1;
-    }
-
-    /// The phase tag of the next entry.
-    pub fn phase(&self) -> bool {
-        self.phase
     }
 
     /// Fulfils a promise: address and bytes of the entry.

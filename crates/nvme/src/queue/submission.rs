@@ -23,7 +23,7 @@ pub(crate) struct SubmissionQueue {
     base: u64,
     size: u16,
     /// The next entry to take; what completions report.
-    head: u16,
+    pub head: u16,
     /// The next entry to ask host memory for.
     fetched: u16,
     tail: u16,
@@ -52,11 +52,6 @@ impl SubmissionQueue {
             outstanding: Vec::new(),
             deleting: None,
         }
-    }
-
-    /// SQ head pointer.
-    pub fn head(&self) -> u16 {
-        self.head
     }
 
     /// Takes the tail doorbell; false for a tail outside of the queue, one that
@@ -161,13 +156,13 @@ mod tests {
         queue.fetching(keys(1), 2);
         assert_eq!(queue.next_batch(8), (0x1080, 1));
         queue.fetching(keys(2), 1);
-        assert_eq!(queue.head(), 0);
+        assert_eq!(queue.head, 0);
         queue.arrived(keys(2), Bytes::from(vec![2; 64]));
         assert_eq!(queue.take_arrived(), None);
         queue.arrived(keys(1), Bytes::from(vec![1; 128]));
         assert_eq!(queue.take_arrived().unwrap().len(), 128);
         assert_eq!(queue.take_arrived().unwrap()[0], 2);
-        assert_eq!(queue.head(), 3);
+        assert_eq!(queue.head, 3);
         assert!(queue.ring(2));
         assert_eq!(queue.next_batch(8), (0x10c0, 1), "up to the end of the ring");
         queue.fetching(keys(3), 1);

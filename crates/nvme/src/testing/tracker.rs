@@ -15,7 +15,6 @@ enum State {
     Deleting,
 }
 
-/// See the module.
 pub(super) struct Tracker {
     pub host: Host,
     /// Commands without a completion, by queue and identifier.

@@ -50,14 +50,19 @@ fn completions_of_one_turn_share_an_interrupt_behind_the_last() {
     assert!(host.bench.unsignalled.is_empty(), "no entry comes behind its interrupt");
 }
 
+/// Creates queue pair 1, its completion queue with this dword 11.
+fn create_1(host: &mut Host, cdw11: u32) {
+    let pair = Pair::new(1, 8);
+    let [cq, sq] = create_commands(&pair);
+    host.admin(Command { cdw11, ..cq }).expect_success();
+    host.admin(sq).expect_success();
+    host.pairs[1] = Some(pair);
+}
+
 #[test]
 fn queues_without_interrupts_are_silent() {
     let mut host = Host::new(config());
-    let pair = Pair::new(1, 8);
-    let [cq, sq] = create_commands(&pair);
-    host.admin(Command { cdw11: 1, ..cq }).expect_success();
-    host.admin(sq).expect_success();
-    host.pairs[1] = Some(pair);
+    create_1(&mut host, 1);
     host.bench.interrupts.clear();
     host.io(flush(1)).expect_success();
     assert!(host.bench.interrupts.is_empty());
@@ -98,11 +103,7 @@ fn the_deadline_of_coalescing_is_told_to_the_world() {
 fn with_intx() -> Host {
     let mut host = Host::over(Bench::enumerated(config(), false));
     host.enable(32);
-    let pair = Pair::new(1, 8);
-    let [cq, sq] = create_commands(&pair);
-    host.admin(Command { cdw11: 0b11, ..cq }).expect_success();
-    host.admin(sq).expect_success();
-    host.pairs[1] = Some(pair);
+    create_1(&mut host, 0b11);
     host
 }
 

@@ -177,12 +177,12 @@ fn a_function_that_waits_for_a_reset_shows_its_configuration_space_alone() {
     assert_eq!(bench.take_actions(), []);
     assert_eq!(bench.read(CONFIG, 0, 4), bench.config[..4]);
     bench.write(CONFIG, 4, &[4, 0]);
-    assert_eq!(bench.server.session.config.command_register(), [Some(6), Some(0)]);
+    assert_eq!(bench.server.session.config.command, [Some(6), Some(0)]);
     bench.take_actions();
     bench.write(CONFIG, 0x68, &[0x1f, 0xa0]);
     let actions = bench.take_actions();
     assert!(matches!(actions.last(), Some(Action::Reset { reset: Reset::FunctionLevel, .. })));
-    assert_eq!(bench.server.session.config.command_register(), [None, None]);
+    assert_eq!(bench.server.session.config.command, [None, None]);
     bench.server.set_presence(bench.now, Presence::Present);
     assert_eq!(bench.read(0, 4, 4), [4, 5, 6, 7]);
 }
