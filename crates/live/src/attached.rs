@@ -9,13 +9,14 @@ use node::drive::media_of;
 use node::{LinkEvent, SwitchNode};
 use nvme::Controller;
 use nvme::block::Completion;
+use pcie::dma_test::DmaTest;
 use pcie::{Function, Input, Output, Ready, Target};
 use std::io;
 use switch::Upstream;
 use switch::upstream::Settings;
 use wire::Instant;
 
-/// A function and its I/O.
+/// A function and its I/O; by default it has none.
 pub trait Attached: Function {
     /// Does the I/O that is due, with the descriptors that `poller` says are
     /// ready. Yields whether anything happened, and when to look again at the
@@ -23,13 +24,17 @@ pub trait Attached: Function {
     ///
     /// # Errors
     /// Only what this node cannot go on with.
-    fn service(&mut self, now: Instant, poller: &Poller) -> io::Result<Activity>;
+    fn service(&mut self, _now: Instant, _poller: &Poller) -> io::Result<Activity> {
+        Ok(Activity::default())
+    }
 
     /// Registers what is to be watched.
     ///
     /// # Errors
     /// As `epoll_ctl(2)`.
-    fn watch(&self, poller: &Poller) -> io::Result<()>;
+    fn watch(&self, _poller: &Poller) -> io::Result<()> {
+        Ok(())
+    }
 
     /// The node starts to serve: nothing before it in the start can fail any
     /// more.
@@ -54,11 +59,20 @@ pub trait Attached: Function {
     ///
     /// # Errors
     /// If data could not be made durable.
-    fn close(&mut self) -> io::Result<()>;
+    fn close(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 
     /// What records here; whoever it is attached to records with it too.
     fn tracer(&self) -> Tracer {
         Tracer::off()
+    }
+}
+
+/// The test function has no I/O.
+impl Attached for DmaTest {
+    fn report(&self) -> Report {
+        vec![("endpoint".into(), self.endpoint().errors().to_string())]
     }
 }
 
@@ -106,11 +120,6 @@ impl NvmeDrive {
         let ended = self.tracer.time();
         self.controller.complete_block(now, id, outcome);
         self.tracer.events(ended, || self.controller.poll_event());
-    }
-
-    /// The controller.
-    pub fn controller(&self) -> &Controller {
-        &self.controller
     }
 }
 
@@ -265,10 +274,6 @@ impl Function for Switch {
 impl Attached for Switch {
     fn service(&mut self, now: Instant, poller: &Poller) -> io::Result<Activity> {
         self.links.service(now, &mut self.node, poller)
-    }
-
-    fn watch(&self, _poller: &Poller) -> io::Result<()> {
-        Ok(())
     }
 
     fn news(&mut self) -> Option<String> {

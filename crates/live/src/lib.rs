@@ -8,7 +8,7 @@
 pub mod attached;
 pub mod clock;
 pub mod device;
-pub mod guest;
+mod guest;
 pub mod host;
 pub mod limiter;
 pub mod links;
@@ -19,7 +19,6 @@ pub mod net;
 pub mod poller;
 pub mod trace;
 pub mod vfio_user;
-mod wanted;
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
@@ -29,9 +28,19 @@ pub use device::DeviceNode;
 pub use host::Machine;
 pub use poller::{Poller, Waiting};
 pub use trace::Tracer;
-pub use wanted::Wanted;
 
 /// A number that nobody else has, most likely.
 pub fn random_number() -> u64 {
     RandomState::new().build_hasher().finish()
+}
+
+/// What a running node is asked between two turns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// Go on.
+    Serve,
+    /// Go on, and say what was counted so far.
+    Report,
+    /// End in order.
+    Stop,
 }

@@ -8,11 +8,11 @@ const SOON: Duration = Duration::from_ms(1_000);
 /// The longest between two tellings; each is twice as long as the one before.
 const LATE: Duration = Duration::from_ms(600_000);
 
-/// See the module. With every second in which nothing is withheld it lets one
+/// With every second in which nothing is withheld it lets one
 /// more through, as many as at first in the end. However much it withholds, one
 /// is said after each telling of the rest.
 #[derive(Clone, Copy, Debug)]
-pub struct Limiter {
+struct Limiter {
     first: u32,
     window: Option<Window>,
 }
@@ -29,12 +29,12 @@ struct Window {
 impl Limiter {
     /// Lets `first` through before it counts. With 0 it says nothing, and only
     /// counts.
-    pub const fn new(first: u32) -> Self {
+    const fn new(first: u32) -> Self {
         Self { first, window: None }
     }
 
     /// Whether to say what happens now; if not, it is counted.
-    pub fn admit(&mut self, now: Instant) -> bool {
+    fn admit(&mut self, now: Instant) -> bool {
         let fresh = Window { since: now, length: SOON, left: self.first, withheld: 0 };
         let window = self.window.get_or_insert(fresh);
         if window.left > 0 {
@@ -47,7 +47,7 @@ impl Limiter {
 
     /// When it is time to tell of the rest: how often it was withheld, and in
     /// how long.
-    pub fn rest(&mut self, now: Instant) -> Option<(u64, Duration)> {
+    fn rest(&mut self, now: Instant) -> Option<(u64, Duration)> {
         let window = self.window?;
         if now < window.since + window.length {
             return None;
@@ -65,22 +65,15 @@ impl Limiter {
     }
 
     /// As [`rest`](Self::rest), before it is time, for nothing comes after it.
-    pub fn end(&mut self, now: Instant) -> Option<(u64, Duration)> {
+    fn end(&mut self, now: Instant) -> Option<(u64, Duration)> {
         let window = self.window.take()?;
         (window.withheld > 0).then(|| (window.withheld, now - window.since))
     }
 
     /// When to ask for the [`rest`](Self::rest).
-    pub fn timer(&self) -> Option<Instant> {
+    fn timer(&self) -> Option<Instant> {
         self.window.map(|window| window.since + window.length)
     }
-}
-
-/// Events of one kind, and what is kept of those that are not told.
-#[derive(Debug)]
-pub struct Lines<E> {
-    limiter: Limiter,
-    last: Option<E>,
 }
 
 /// What was not told.
@@ -94,80 +87,68 @@ pub struct Rest<E> {
     pub last: Box<E>,
 }
 
-impl<E> Lines<E> {
-    /// As [`Limiter::new`].
-    pub const fn new(first: u32) -> Self {
-        Self { limiter: Limiter::new(first), last: None }
-    }
-
-    /// The event, if it is to be told.
-    pub fn pass(&mut self, now: Instant, event: E) -> Option<E> {
-        if self.limiter.admit(now) {
-            return Some(event);
-        }
-        self.last = Some(event);
-        None
-    }
-
-    /// As [`Limiter::rest`].
-    pub fn rest(&mut self, now: Instant) -> Option<Rest<E>> {
-        let rest = self.limiter.rest(now);
-        self.told(rest)
-    }
-
-    /// As [`Limiter::end`].
-    pub fn end(&mut self, now: Instant) -> Option<Rest<E>> {
-        let rest = self.limiter.end(now);
-        self.told(rest)
-    }
-
-    fn told(&mut self, rest: Option<(u64, Duration)>) -> Option<Rest<E>> {
-        let (count, within) = rest?;
-        let last = Box::new(self.last.take()?);
-        Some(Rest { count, within, last })
-    }
-
-    /// As [`Limiter::timer`].
-    pub fn timer(&self) -> Option<Instant> {
-        self.limiter.timer()
-    }
-}
-
 /// Events of several kinds `K`, each with a limiter of its own: a flood of one
 /// takes nothing from another. There are as many as kinds that occurred.
 #[derive(Debug)]
-pub struct Kinds<K, E>(Vec<(K, Lines<E>)>);
-
-impl<K, E> Default for Kinds<K, E> {
-    fn default() -> Self {
-        Self(Vec::new())
-    }
+pub struct Kinds<K, E> {
+    /// With the last event of the kind that was not told.
+    kinds: Vec<(K, Limiter, Option<E>)>,
+    more: fn(Rest<E>) -> E,
 }
 
 impl<K: PartialEq, E> Kinds<K, E> {
-    /// As [`Lines::pass`]; the first event of a kind sets how many of it are
-    /// told before they are only counted.
-    pub fn pass(&mut self, now: Instant, kind: K, first: u32, event: E) -> Option<E> {
-        let index = self.0.iter().position(|(known, _)| *known == kind).unwrap_or_else(|| {
-            self.0.push((kind, Lines::new(first)));
-            self.0.len() - 1
+    /// No events yet; `more` makes the event that tells of those not told.
+    pub const fn new(more: fn(Rest<E>) -> E) -> Self {
+        Self { kinds: Vec::new(), more }
+    }
+
+    /// Tells an event, or counts it. `kind` is its kind, and of the first event
+    /// of a kind how many are told before they are only counted; an event of no
+    /// kind is always told.
+    pub fn pass(
+        &mut self,
+        now: Instant,
+        kind: Option<(K, u32)>,
+        event: E,
+        tell: &mut impl FnMut(E),
+    ) {
+        let Some((kind, first)) = kind else { return tell(event) };
+        let index = self.kinds.iter().position(|known| known.0 == kind).unwrap_or_else(|| {
+            self.kinds.push((kind, Limiter::new(first), None));
+            self.kinds.len() - 1
         });
-        self.0[index].1.pass(now, event)
+        let (_, limiter, last) = &mut self.kinds[index];
+        if limiter.admit(now) { tell(event) } else { *last = Some(event) }
     }
 
-    /// As [`Limiter::rest`].
-    pub fn rest(&mut self, now: Instant) -> impl Iterator<Item = Rest<E>> {
-        self.0.iter_mut().filter_map(move |(_, lines)| lines.rest(now))
+    /// Tells how many were not told of, when it is time.
+    pub fn tell_rest(&mut self, now: Instant, tell: &mut impl FnMut(E)) {
+        self.tell_withheld(|limiter| limiter.rest(now), tell);
     }
 
-    /// As [`Limiter::end`].
-    pub fn end(&mut self, now: Instant) -> impl Iterator<Item = Rest<E>> {
-        self.0.iter_mut().filter_map(move |(_, lines)| lines.end(now))
+    /// Tells how many were not told of, before it is time, for nothing comes
+    /// after it.
+    pub fn tell_last(&mut self, now: Instant, tell: &mut impl FnMut(E)) {
+        self.tell_withheld(|limiter| limiter.end(now), tell);
     }
 
-    /// As [`Limiter::timer`].
+    fn tell_withheld(
+        &mut self,
+        withheld: impl Fn(&mut Limiter) -> Option<(u64, Duration)>,
+        tell: &mut impl FnMut(E),
+    ) {
+        for (_, limiter, last) in &mut self.kinds {
+            if let Some((count, within)) = withheld(limiter)
+                && let Some(last) = last.take()
+            {
+                tell((self.more)(Rest { count, within, last: Box::new(last) }));
+            }
+        }
+    }
+
+    /// When [`tell_rest`](Self::tell_rest) has something to do.
     pub fn timer(&self) -> Option<Instant> {
-        self.0.iter().filter_map(|(_, lines)| lines.timer()).min()
+        self.kinds.iter().filter_map(|(_, limiter, _)| limiter.timer()).min()
     }
 }
 
@@ -266,16 +247,31 @@ mod tests {
 
     #[test]
     fn a_flood_of_one_kind_takes_nothing_from_another() {
-        let mut kinds = Kinds::default();
-        let told = (0..100).filter_map(|n| kinds.pass(at(n), "flood", 3, n));
-        assert_eq!(told.collect::<Vec<_>>(), [0, 1, 2]);
-        assert_eq!(kinds.pass(at(100), "other", 3, 100), Some(100));
+        #[derive(Debug, PartialEq)]
+        enum Event {
+            One(u64),
+            More(u64, u64, Duration),
+        }
+        use Event::{More, One};
+        let mut kinds = Kinds::new(|rest| match *rest.last {
+            One(last) => More(rest.count, last, rest.within),
+            more => panic!("{more:?}"),
+        });
+        let mut told = Vec::new();
+        let mut pass = |kinds: &mut Kinds<_, _>, kind, n| {
+            kinds.pass(at(n), Some((kind, 3)), One(n), &mut |event| told.push(event));
+            std::mem::take(&mut told)
+        };
+        let flood: Vec<_> = (0..100).flat_map(|n| pass(&mut kinds, "flood", n)).collect();
+        assert_eq!(flood, [One(0), One(1), One(2)]);
+        assert_eq!(pass(&mut kinds, "other", 100), [One(100)]);
         assert_eq!(kinds.timer(), Some(at(1000)));
-        let rest: Vec<_> = kinds.rest(at(1000)).map(|rest| (rest.count, *rest.last)).collect();
-        assert_eq!(rest, [(97, 99)]);
-        assert_eq!(kinds.pass(at(1001), "flood", 3, 101), Some(101));
-        assert_eq!(kinds.pass(at(1002), "flood", 3, 102), None);
-        let end: Vec<_> = kinds.end(at(1500)).map(|rest| (rest.within, *rest.last)).collect();
-        assert_eq!(end, [(Duration::from_ms(500), 102)], "before its time");
+        let mut rest = Vec::new();
+        kinds.tell_rest(at(1000), &mut |event| rest.push(event));
+        assert_eq!(rest, [More(97, 99, Duration::from_ms(1_000))]);
+        assert_eq!(pass(&mut kinds, "flood", 1001), [One(1001)]);
+        assert_eq!(pass(&mut kinds, "flood", 1002), []);
+        kinds.tell_last(at(1500), &mut |event| rest.push(event));
+        assert_eq!(rest[1..], [More(1, 1002, Duration::from_ms(500))], "before its time");
     }
 }

@@ -1,6 +1,5 @@
 //! What kind of drive a [`Controller`](crate::Controller) is.
 
-use crate::log::History;
 use pcie::EndpointConfig;
 
 /// PCI vendor ID. In no list of assigned vendors, nor in the quirk table of
@@ -29,14 +28,12 @@ pub struct NamespaceConfig {
     pub block_shift: u8,
     /// Refuses writes.
     pub read_only: bool,
-    /// UUID; without one it is derived from model, serial number and NSID.
-    pub uuid: Option<[u8; 16]>,
 }
 
 impl NamespaceConfig {
     /// A writable namespace of `blocks` blocks of 512 bytes.
     pub fn new(blocks: u64) -> Self {
-        Self { blocks, block_shift: 9, read_only: false, uuid: None }
+        Self { blocks, block_shift: 9, read_only: false }
     }
 }
 
@@ -84,8 +81,6 @@ pub struct Config {
     pub reads_in_flight: usize,
     /// Composite temperature in kelvin.
     pub temperature: u16,
-    /// What the drive has been through.
-    pub history: History,
 }
 
 impl Config {
@@ -110,7 +105,6 @@ impl Config {
             read_request: 4096,
             reads_in_flight: 32,
             temperature: 313,
-            history: History::default(),
         }
     }
 
@@ -145,7 +139,8 @@ impl Config {
             name.push(0);
             name.extend(namespace.blocks.to_le_bytes());
             name.extend([namespace.block_shift, u8::from(namespace.read_only)]);
-            name.extend(namespace.uuid.unwrap_or_default());
+            // Where a UUID was once: drives keep their serial numbers.
+            name.extend([0; 16]);
         }
         u64::from(upper) << 32 | u64::from(fingerprint(&name) as u32)
     }

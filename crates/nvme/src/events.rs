@@ -1,7 +1,13 @@
 //! Asynchronous events (NVMe 1.4, section 5.2).
 
+use crate::controller::{Controller, Plan};
+use crate::failure::Failure;
+use crate::slots::Key;
 use std::collections::VecDeque;
-use wire::nvme::AsyncEvent;
+use wire::nvme::{AsyncEvent, Command, StatusCode};
+
+/// Requests that may be outstanding: AERL + 1.
+pub(crate) const EVENT_REQUESTS: usize = 4;
 
 /// Asynchronous Event Requests outstanding, and events that wait for one.
 #[derive(Debug, Default)]
@@ -62,6 +68,21 @@ impl AsyncEvents {
     pub fn acknowledge(&mut self, log_page: u8) {
         self.masked.retain(|masked| *masked != log_page);
         self.pending.retain(|event| event.log_page != log_page);
+    }
+}
+
+impl Controller {
+    pub(crate) fn async_event_request(
+        &mut self,
+        key: Key,
+        command: &Command,
+    ) -> Result<Plan, Failure> {
+        if self.events.requests() >= EVENT_REQUESTS {
+            return Err(Failure::permanent(StatusCode::ASYNC_EVENT_LIMIT_EXCEEDED));
+        }
+        self.set_aside(key);
+        self.events.request(command.cid);
+        Ok(Plan::Held)
     }
 }
 

@@ -20,7 +20,6 @@ mod config;
 mod controller;
 mod events;
 mod failure;
-mod features;
 pub mod initiator;
 mod interrupt;
 mod io;
@@ -35,4 +34,3 @@ pub mod testing;
 
 pub use config::{Config, NamespaceConfig, same_serial};
 pub use controller::Controller;
-pub use log::History;

@@ -4,7 +4,6 @@ use crate::config::{Config, NamespaceConfig, fingerprint};
 use crate::failure::Failure;
 use wire::nvme::{Command, IdentifyNamespace, LbaFormat, StatusCode};
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct Namespace {
     pub nsid: u32,
@@ -27,7 +26,7 @@ impl Namespace {
             blocks: namespace.blocks,
             block_shift: namespace.block_shift,
             read_only: namespace.read_only,
-            uuid: namespace.uuid.unwrap_or_else(|| custom_uuid(fingerprint(name.as_bytes()))),
+            uuid: custom_uuid(fingerprint(name.as_bytes())),
         }
     }
 

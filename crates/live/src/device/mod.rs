@@ -3,13 +3,13 @@
 
 mod news;
 
+use crate::Wanted;
 use crate::attached::{Attached, Report};
 use crate::clock::Clock;
 use crate::limiter::Rest;
 use crate::net::{Address, Carrier, Incoming};
 use crate::poller::Poller;
 use crate::trace::{Tapped, Tracer};
-use crate::wanted::Wanted;
 use bytes::Bytes;
 use news::News;
 use node::PathId;
@@ -17,7 +17,6 @@ use node::device::{Event, Output};
 use node::path::Input;
 use std::io;
 use std::os::fd::BorrowedFd;
-use switch::congestion::Rate;
 use switch::tunnel::{Cause, Settings};
 use wire::frame::Moved;
 use wire::trace::Tap;
@@ -60,6 +59,9 @@ struct Path {
     watched: bool,
 }
 
+/// What is inside the shell.
+pub type Inner<A> = node::DeviceNode<Tapped<A, Tracer>>;
+
 /// See the module.
 pub struct DeviceNode<A> {
     clock: Clock,
@@ -68,7 +70,7 @@ pub struct DeviceNode<A> {
     paths: Vec<Path>,
     /// How many there have been.
     accepted: u64,
-    node: node::DeviceNode<Tapped<A, Tracer>>,
+    node: Inner<A>,
     news: News,
     tracer: Tracer,
 }
@@ -105,24 +107,10 @@ impl<A: Attached> DeviceNode<A> {
         })
     }
 
-    /// As [`node::DeviceNode::in_group`].
+    /// The same with a node that is changed like this.
     #[must_use]
-    pub fn in_group(mut self, group: Option<u16>) -> Self {
-        self.node = self.node.in_group(group);
-        self
-    }
-
-    /// As [`node::DeviceNode::of_a_switch`].
-    #[must_use]
-    pub fn of_a_switch(mut self) -> Self {
-        self.node = self.node.of_a_switch();
-        self
-    }
-
-    /// As [`node::DeviceNode::limited`].
-    #[must_use]
-    pub fn limited(mut self, rate: Option<Rate>) -> Self {
-        self.node = self.node.limited(rate);
+    pub fn with(mut self, change: impl FnOnce(Inner<A>) -> Inner<A>) -> Self {
+        self.node = change(self.node);
         self
     }
 
@@ -177,7 +165,7 @@ impl<A: Attached> DeviceNode<A> {
     ) -> io::Result<()> {
         self.poller.add_seldom(wake)?;
         let ran = self.serve_until(wake, &mut wanted, &mut tell);
-        self.news.tell_last(self.clock.now(), &mut tell);
+        self.news.lines.tell_last(self.clock.now(), &mut tell);
         ran?;
         let closed = self.close();
         self.pass_on_news(&mut tell);
@@ -253,9 +241,9 @@ impl<A: Attached> DeviceNode<A> {
     ) -> io::Result<(bool, Option<Instant>)> {
         let now = self.clock.now();
         let mut news = std::mem::take(&mut self.news);
-        news.tell_rest(now, tell);
+        news.lines.tell_rest(now, tell);
         let turned = self.look(now, &mut |event| news.pass(now, event, tell));
-        let timer = news.timer();
+        let timer = news.lines.timer();
         self.news = news;
         turned.map(|(moved, next)| (moved, switch::upstream::next_timer([next, timer])))
     }

@@ -17,7 +17,7 @@ const MOST_KNOWN: usize = 16;
 
 /// Lines of one kind take no place from those of another.
 #[derive(Debug, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Away,
     /// Somebody who was turned away came again: who waits for the device tries
     /// five times a second.
@@ -27,16 +27,23 @@ enum Kind {
     Attached,
 }
 
-/// See the module.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct News {
-    lines: Kinds<Kind, DeviceEvent>,
+    /// Tells them, and of those withheld.
+    pub lines: Kinds<Kind, DeviceEvent>,
     /// Who was turned away, and why, since a host came or went.
     known: VecDeque<String>,
     /// How many were turned away.
     turned_away: u64,
     /// How many moves were granted, and how many refused.
     moves: [u64; 2],
+}
+
+impl Default for News {
+    fn default() -> Self {
+        let lines = Kinds::new(DeviceEvent::More);
+        Self { lines, known: VecDeque::new(), turned_away: 0, moves: [0; 2] }
+    }
 }
 
 impl News {
@@ -61,11 +68,7 @@ impl News {
             DeviceEvent::Attached(_) => Some((Kind::Attached, CHANGES)),
             DeviceEvent::More(_) | DeviceEvent::Report(_) => None,
         };
-        let told = match limit {
-            Some((kind, first)) => self.lines.pass(now, kind, first, event),
-            None => Some(event),
-        };
-        told.into_iter().for_each(tell);
+        self.lines.pass(now, limit, event, tell);
     }
 
     /// Whether this peer was turned away before, for this cause; it is known
@@ -77,21 +80,6 @@ impl News {
         self.known.truncate(MOST_KNOWN - 1);
         self.known.push_front(peer);
         false
-    }
-
-    /// Tells how many were not told of, when it is time.
-    pub fn tell_rest(&mut self, now: Instant, tell: &mut impl FnMut(DeviceEvent)) {
-        self.lines.rest(now).map(DeviceEvent::More).for_each(tell);
-    }
-
-    /// Tells how many were not told of at the end of the node.
-    pub fn tell_last(&mut self, now: Instant, tell: &mut impl FnMut(DeviceEvent)) {
-        self.lines.end(now).map(DeviceEvent::More).for_each(tell);
-    }
-
-    /// When [`tell_rest`](Self::tell_rest) has something to do.
-    pub fn timer(&self) -> Option<Instant> {
-        self.lines.timer()
     }
 
     /// What was counted of those who came, `silent` of them without a greeting.
@@ -129,7 +117,7 @@ mod tests {
         let (mut news, mut told, mut now) = (News::default(), Vec::new(), Instant::ZERO);
         for event in events {
             now += every;
-            news.tell_rest(now, &mut |event| told.push(event));
+            news.lines.tell_rest(now, &mut |event| told.push(event));
             news.pass(now, event, &mut |event| told.push(event));
         }
         (told, news)

@@ -76,6 +76,17 @@ pub struct Segment {
     pub way: Way,
 }
 
+impl Segment {
+    /// `length` bytes of it, from its byte `from` on.
+    pub fn piece(&self, from: usize, length: usize) -> Self {
+        let mut way = self.way.clone();
+        if let Way::File(place) = &mut way {
+            place.offset += from as u64;
+        }
+        Self { at: self.at + from, address: self.address + from as u64, length, way }
+    }
+}
+
 /// The ranges of one guest, in address order.
 #[derive(Debug, Default)]
 pub struct Memory {

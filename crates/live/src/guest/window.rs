@@ -19,7 +19,6 @@ use std::sync::Arc;
 /// Ranges of one guest that hold a descriptor open.
 pub const MAX_OPEN: usize = 64;
 
-/// See the module.
 #[derive(Debug)]
 pub(super) enum Window {
     /// Through a mapping.

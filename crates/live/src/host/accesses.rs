@@ -1,6 +1,6 @@
 //! What the accesses of a VMM are on the bus of the host node.
 
-use crate::vfio_user::{Bar, BarKind, EndpointInfo, SharedRange};
+use crate::vfio_user::EndpointInfo;
 use pcie::enumerate::Node;
 use pcie::software::Bus;
 
@@ -17,15 +17,9 @@ pub async fn describe(bus: Bus, node: Node, doorbells: bool) -> EndpointInfo {
     let mut bars = [None; 6];
     let device = node.device();
     for bar in device.into_iter().flat_map(|device| &device.bars) {
-        let kind = if bar.wide { BarKind::Memory64 } else { BarKind::Memory32 };
-        let prefetchable = bar.prefetchable;
-        bars[usize::from(bar.index)] = Some(Bar { size: bar.size, kind, prefetchable });
+        bars[usize::from(bar.index)] = Some(*bar);
     }
-    // NVM Express keeps its doorbells from 1000h of BAR 0 (NVMe 1.4, section
-    // 3.1); the page holds 512 queue pairs, of which 65 are polled.
-    let shared =
-        doorbells.then_some(SharedRange { bar: 0, offset: 0x1000, length: 0x1000, polled: 65 * 8 });
-    EndpointInfo { config, bars, shared }
+    EndpointInfo { config, bars, doorbells }
 }
 
 /// Naturally aligned pieces of at most 8 bytes: (address, offset, size).

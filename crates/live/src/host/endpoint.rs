@@ -6,7 +6,7 @@ use super::accesses::{read, write};
 use super::comeback::{self, Looked, News, Settled, State};
 use crate::random_number;
 use crate::vfio_user::{
-    Action, BindError, DmaError, DmaId, DmaRead, DmaWrite, EndpointInfo, Presence, Server, Token,
+    Access, Action, BindError, DmaError, DmaId, EndpointInfo, Presence, Server, Token,
 };
 use bytes::Bytes;
 use pcie::enumerate::{Kind, Loss, Node, Returned, Settings};
@@ -41,7 +41,6 @@ const MOST_READS: usize = 32;
 /// Bytes of deferred writes above which the device has to wait.
 const MOST_DEFERRED: usize = 16 << 20;
 
-/// See the module.
 pub struct Endpoint {
     /// The downstream port it is below.
     pub port: usize,
@@ -49,7 +48,8 @@ pub struct Endpoint {
     pub node: Node,
     /// The wire of the root port that carries its interrupts, 0 for INTA.
     pub wire: u8,
-    server: Server,
+    /// What its VMM talks to.
+    pub server: Server,
     bus: Bus,
     settings: Settings,
     /// The host's mark in the function, see [`pcie::config::contents`].
@@ -123,17 +123,7 @@ impl Endpoint {
 
     /// What it is, for people.
     pub fn summary(&self) -> super::Summary {
-        super::Summary::new(&self.node, &self.server.info().config)
-    }
-
-    /// The server, to wait on and to look at.
-    pub fn server(&self) -> &Server {
-        &self.server
-    }
-
-    /// The server.
-    pub fn server_mut(&mut self) -> &mut Server {
-        &mut self.server
+        super::Summary::new(&self.node, &self.server.session.info.config)
     }
 
     /// DMA of the device that found no memory.
@@ -150,7 +140,7 @@ impl Endpoint {
 
     /// The same when nothing has come over the VMM's socket.
     pub fn look(&mut self, now: Instant) -> bool {
-        self.server.poll_doorbells();
+        self.server.session.poll_doorbells();
         self.go_on(now)
     }
 
@@ -160,7 +150,7 @@ impl Endpoint {
         let mut moved = false;
         loop {
             let mut again = false;
-            while let Some((id, result)) = self.server.poll_dma(now) {
+            while let Some((id, result)) = self.server.session.poll_dma(now) {
                 again = true;
                 self.dma_done(id, result);
             }
@@ -401,7 +391,7 @@ impl Endpoint {
         let Some(node) = node else { return self.keep_away(now, "nothing there".to_owned()) };
         // A driver knows nothing of the data before the first reset that it
         // asked for, and none at all is there without a client.
-        let unknown = !self.server.in_use() || self.reset;
+        let unknown = !self.server.session.in_use() || self.reset;
         let returned = self.node.returned(&node, self.owner);
         let command = match self.with_loss(returned) {
             Returned::Another(why) => return self.keep_away(now, why),
@@ -412,7 +402,7 @@ impl Endpoint {
             }
             Returned::Same => {
                 self.news.push(News::Back);
-                self.server.command_register()
+                self.server.session.config.command
             }
         };
         self.node = node;
@@ -461,19 +451,30 @@ impl Endpoint {
         if self.waits() {
             return self.fault();
         }
-        if self.deferred.is_empty() {
-            match self.server.dma_read(now, address, length) {
-                DmaRead::Done(data) => return Fetched::Now(Some(data)),
-                DmaRead::Pending(id) => {
-                    self.reads.insert(id, token.clone());
-                    return Fetched::Later;
-                }
-                DmaRead::Failed(_) => return self.fault(),
-                DmaRead::Full => {}
+        let fetched = self.deferred.is_empty().then(|| self.fetch(now, address, length, token));
+        fetched.flatten().unwrap_or_else(|| {
+            self.deferred.push_back(Deferred::Read { token: token.clone(), address, length });
+            Fetched::Later
+        })
+    }
+
+    /// Reads guest memory; `None` if the client takes nothing now.
+    fn fetch(
+        &mut self,
+        now: Instant,
+        address: u64,
+        length: usize,
+        token: &ReadToken,
+    ) -> Option<Fetched> {
+        match self.server.dma_read(now, address, length) {
+            Access::Done(data) => Some(Fetched::Now(Some(data))),
+            Access::Pending(id) => {
+                self.reads.insert(id, token.clone());
+                Some(Fetched::Later)
             }
+            Access::Failed(_) => Some(self.fault()),
+            Access::Full => None,
         }
-        self.deferred.push_back(Deferred::Read { token: token.clone(), address, length });
-        Fetched::Later
     }
 
     fn fault(&mut self) -> Fetched {
@@ -487,18 +488,18 @@ impl Endpoint {
             self.faults += 1;
             return;
         }
-        if self.deferred.is_empty() {
-            match self.server.dma_write(now, address, data) {
-                DmaWrite::Done | DmaWrite::Pending(_) => return,
-                DmaWrite::Failed(_) => {
-                    self.faults += 1;
-                    return;
-                }
-                DmaWrite::Full => {}
-            }
+        if self.deferred.is_empty() && self.store(now, address, data) {
+            return;
         }
         self.deferred_bytes += data.len();
         self.deferred.push_back(Deferred::Write { address, data: Bytes::copy_from_slice(data) });
+    }
+
+    /// Writes guest memory; false if the client takes nothing now.
+    fn store(&mut self, now: Instant, address: u64, data: &[u8]) -> bool {
+        let write = self.server.dma_write(now, address, data);
+        self.faults += u64::from(matches!(write, Access::Failed(_)));
+        write != Access::Full
     }
 
     /// The device signals a vector.
@@ -507,7 +508,7 @@ impl Endpoint {
             return;
         }
         if self.deferred.is_empty() {
-            self.server.signal(vector);
+            self.server.session.signal(vector);
         } else {
             self.deferred.push_back(Deferred::Interrupt(vector));
         }
@@ -517,37 +518,27 @@ impl Endpoint {
     fn retry(&mut self, now: Instant) -> bool {
         let mut moved = false;
         while let Some(next) = self.deferred.pop_front() {
-            let full = match &next {
+            let done = match &next {
                 Deferred::Interrupt(vector) => {
-                    self.server.signal(*vector);
-                    false
+                    self.server.session.signal(*vector);
+                    true
                 }
                 Deferred::Write { address, data } => {
-                    let full = self.server.dma_write(now, *address, data) == DmaWrite::Full;
-                    if !full {
-                        self.deferred_bytes -= data.len();
-                    }
-                    full
+                    let done = self.store(now, *address, data);
+                    self.deferred_bytes -= if done { data.len() } else { 0 };
+                    done
                 }
                 Deferred::Read { token, address, length } => {
-                    match self.server.dma_read(now, *address, *length) {
-                        DmaRead::Done(data) => self.answers.push((token.clone(), Some(data))),
-                        DmaRead::Pending(id) => {
-                            self.reads.insert(id, token.clone());
-                        }
-                        DmaRead::Failed(_) => {
-                            self.faults += 1;
-                            self.answers.push((token.clone(), None));
-                        }
-                        DmaRead::Full => {}
+                    let fetched = self.fetch(now, *address, *length, token);
+                    if let Some(Fetched::Now(data)) = &fetched {
+                        self.answers.push((token.clone(), data.clone()));
                     }
-                    !self.reads.values().any(|known| known == token)
-                        && !self.answers.iter().any(|(known, _)| known == token)
+                    fetched.is_some()
                 }
             };
-            if full {
+            if !done {
                 self.deferred.push_front(next);
-                return moved;
+                break;
             }
             moved = true;
         }

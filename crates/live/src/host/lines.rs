@@ -3,7 +3,6 @@
 
 use super::{HostEvent, News};
 use crate::limiter::Kinds;
-use wire::Instant;
 
 /// Lines of one kind before they are only counted.
 const FIRST: u32 = 20;
@@ -11,7 +10,7 @@ const FIRST: u32 = 20;
 /// Lines of one kind take no place from those of another: who makes a flood of
 /// them hides nothing but its own.
 #[derive(Debug, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     /// VMMs of an endpoint.
     Vmm(usize),
     /// The link of a port.
@@ -24,51 +23,25 @@ enum Kind {
     Changed(usize),
 }
 
-/// See the module.
-#[derive(Debug, Default)]
-pub(super) struct HostLines(Kinds<Kind, HostEvent>);
-
-impl HostLines {
-    /// Tells an event, or counts it.
-    pub fn pass(&mut self, now: Instant, event: HostEvent, tell: &mut impl FnMut(HostEvent)) {
-        let told = match kind(&event) {
-            Some(kind) => self.0.pass(now, kind, FIRST, event),
-            None => Some(event),
-        };
-        told.into_iter().for_each(tell);
-    }
-
-    /// Tells how many were not told of, when it is time.
-    pub fn tell_rest(&mut self, now: Instant, tell: &mut impl FnMut(HostEvent)) {
-        self.0.rest(now).map(HostEvent::More).for_each(tell);
-    }
-
-    /// Tells how many were not told of at the end of the node.
-    pub fn tell_last(&mut self, now: Instant, tell: &mut impl FnMut(HostEvent)) {
-        self.0.end(now).map(HostEvent::More).for_each(tell);
-    }
-
-    /// When [`tell_rest`](Self::tell_rest) has something to do.
-    pub fn timer(&self) -> Option<Instant> {
-        self.0.timer()
-    }
-}
+/// What is told of events, see the module.
+pub(super) type HostLines = Kinds<Kind, HostEvent>;
 
 /// The kind of an event that others can cause again and again.
-fn kind(event: &HostEvent) -> Option<Kind> {
-    match *event {
-        HostEvent::VmmAttached(number) | HostEvent::VmmGone(number, _) => Some(Kind::Vmm(number)),
+pub(super) fn kind(event: &HostEvent) -> Option<(Kind, u32)> {
+    let kind = match *event {
+        HostEvent::VmmAttached(number) | HostEvent::VmmGone(number, _) => Kind::Vmm(number),
         HostEvent::LinkDown(port, _) | HostEvent::LinkUp(port) | HostEvent::Refused(port, _) => {
-            Some(Kind::Link(port))
+            Kind::Link(port)
         }
-        HostEvent::Endpoint(number, News::Back | News::Changed(_)) => Some(Kind::Endpoint(number)),
-        HostEvent::Endpoint(number, _) => Some(Kind::Contents(number)),
-        HostEvent::Changed(port, _) => Some(Kind::Changed(port)),
+        HostEvent::Endpoint(number, News::Back | News::Changed(_)) => Kind::Endpoint(number),
+        HostEvent::Endpoint(number, _) => Kind::Contents(number),
+        HostEvent::Changed(port, _) => Kind::Changed(port),
         HostEvent::Offered(..)
         | HostEvent::Twins(..)
         | HostEvent::Report(_)
-        | HostEvent::More(_) => None,
-    }
+        | HostEvent::More(_) => return None,
+    };
+    Some((kind, FIRST))
 }
 
 #[cfg(test)]
@@ -76,11 +49,11 @@ mod tests {
     use super::*;
     use pcie::enumerate::Loss;
     use switch::tunnel::Cause;
-    use wire::Duration;
+    use wire::{Duration, Instant};
 
     #[test]
     fn no_flood_hides_what_happens_to_another_endpoint_or_its_data() {
-        let (mut lines, mut told) = (HostLines::default(), Vec::new());
+        let (mut lines, mut told) = (HostLines::new(HostEvent::More), Vec::new());
         let mut now = Instant::ZERO;
         // An hour of clients of one endpoint, of a link that comes and goes,
         // and of what is behind it.
@@ -95,7 +68,7 @@ mod tests {
                     HostEvent::Endpoint(0, News::Back),
                     HostEvent::Changed(1, "nothing there".into()),
                 ] {
-                    lines.pass(now, event, &mut |event| told.push(event));
+                    lines.pass(now, kind(&event), event, &mut |event| told.push(event));
                 }
             }
             if second % 600 == 599 {
@@ -107,7 +80,7 @@ mod tests {
                     HostEvent::Endpoint(1, News::BackWithNewContents(Loss::OtherHost)),
                 ] {
                     let before = told.len();
-                    lines.pass(now, event, &mut |event| told.push(event));
+                    lines.pass(now, kind(&event), event, &mut |event| told.push(event));
                     assert_eq!(told.len(), before + 1, "second {second}");
                 }
             }

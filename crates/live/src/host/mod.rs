@@ -11,7 +11,6 @@ mod probe;
 mod summary;
 #[cfg(test)]
 mod tests;
-mod twins;
 
 pub use comeback::News;
 pub use memory::{Fetched, Memory, RamMemory};

@@ -3,14 +3,14 @@
 use super::accesses::describe;
 use super::comeback::News;
 use super::endpoint::Endpoint;
-use super::lines::HostLines;
-use super::{Fetched, Machine, Memory, twins};
+use super::lines::{HostLines, kind};
+use super::{Fetched, Machine, Memory};
+use crate::Wanted;
 use crate::attached::{Attached, Report, Switch};
 use crate::clock::Clock;
 use crate::limiter::Rest;
 use crate::poller::Poller;
 use crate::vfio_user::EndpointInfo;
-use crate::wanted::Wanted;
 use ::node::LinkEvent;
 use pcie::enumerate::{self, Hierarchy, Node, Settings};
 use pcie::root::{self, ReadToken};
@@ -51,18 +51,12 @@ pub enum HostEvent {
     More(Rest<Self>),
 }
 
+fn of(endpoints: &mut [Endpoint], function: Bdf) -> Option<&mut Endpoint> {
+    endpoints.iter_mut().find(|endpoint| endpoint.node.bdf == function)
+}
+
 /// The endpoints, as the root complex reaches their guests.
-struct Guests {
-    endpoints: Vec<Endpoint>,
-}
-
-impl Guests {
-    fn of(&mut self, function: Bdf) -> Option<&mut Endpoint> {
-        self.endpoints.iter_mut().find(|endpoint| endpoint.node.bdf == function)
-    }
-}
-
-impl Memory for Guests {
+impl Memory for Vec<Endpoint> {
     fn read(
         &mut self,
         now: Instant,
@@ -70,28 +64,28 @@ impl Memory for Guests {
         (address, length): (u64, usize),
         token: &ReadToken,
     ) -> Fetched {
-        match self.of(requester) {
+        match of(self, requester) {
             Some(endpoint) => endpoint.dma_read(now, address, length, token),
             None => Fetched::Now(None),
         }
     }
 
     fn write(&mut self, now: Instant, requester: Bdf, address: u64, data: &[u8]) {
-        if let Some(endpoint) = self.of(requester) {
+        if let Some(endpoint) = of(self, requester) {
             endpoint.dma_write(now, address, data);
         }
     }
 
     fn interrupt(&mut self, requester: Bdf, data: u32) {
-        if let Some(endpoint) = self.of(requester) {
+        if let Some(endpoint) = of(self, requester) {
             endpoint.interrupt(data as u16);
         }
     }
 
     fn wire(&mut self, wire: u8, level: bool) {
         // Endpoints that share a wire share its interrupts.
-        for endpoint in self.endpoints.iter_mut().filter(|endpoint| endpoint.wire == wire) {
-            endpoint.server_mut().set_intx(level);
+        for endpoint in self.iter_mut().filter(|endpoint| endpoint.wire == wire) {
+            endpoint.server.session.set_intx(level);
         }
     }
 }
@@ -111,7 +105,7 @@ struct Newcomer {
 /// See the module.
 pub struct HostNode {
     machine: Machine<Switch>,
-    guests: Guests,
+    endpoints: Vec<Endpoint>,
     bus: Bus,
     settings: Settings,
     /// What was found at the start.
@@ -145,18 +139,18 @@ impl HostNode {
     ) -> io::Result<Self> {
         let settings = Settings { contents: true, ..settings };
         let mut machine = Machine::new(clock, poller, root, switch)?;
-        let mut guests = Guests { endpoints: Vec::new() };
+        let mut endpoints = Vec::new();
         let bus = machine.new_bus();
         while !up(machine.attached_mut(), clock.now())? {
-            let (moved, timer) = machine.pump(&mut guests)?;
+            let (moved, timer) = machine.pump(&mut endpoints)?;
             let soon = clock.now() + wire::Duration::from_ms(100);
             machine.wait(moved, next_timer([timer, Some(soon)]))?;
         }
         let found = enumerate::enumerate(bus.clone(), settings.clone());
-        let hierarchy = machine.run(&mut guests, &bus, found)?.map_err(io::Error::other)?;
+        let hierarchy = machine.run(&mut endpoints, &bus, found)?.map_err(io::Error::other)?;
         let mut node = Self {
             machine,
-            guests,
+            endpoints,
             bus,
             settings,
             hierarchy,
@@ -195,7 +189,7 @@ impl HostNode {
         for (port, (node, wire)) in found {
             let bus = self.machine.new_bus();
             let describing = describe(bus.clone(), node.clone(), self.spin_for_doorbells);
-            let info = self.machine.run(&mut self.guests, &bus, describing)?;
+            let info = self.machine.run(&mut self.endpoints, &bus, describing)?;
             self.offer(port, node, wire, bus, info)?;
         }
         Ok(())
@@ -210,26 +204,26 @@ impl HostNode {
         bus: Bus,
         info: EndpointInfo,
     ) -> io::Result<usize> {
-        let (number, settings) = (self.guests.endpoints.len(), self.settings.clone());
-        self.twins.extend(twins::of(&node, &self.guests.endpoints).map(|other| (number, other)));
+        let (number, settings) = (self.endpoints.len(), self.settings.clone());
+        self.twins.extend(twin(&node, &self.endpoints).map(|other| (number, other)));
         let mut endpoint =
             Endpoint::offer(&self.directory, number, port, node, info, bus, settings)
                 .map_err(io::Error::other)?;
         endpoint.wire = wire;
-        self.machine.poller().add(endpoint.server(), false)?;
-        self.guests.endpoints.push(endpoint);
+        self.machine.poller().add(&endpoint.server, false)?;
+        self.endpoints.push(endpoint);
         self.connected.push(false);
         Ok(number)
     }
 
     /// The sockets, in the order of the endpoints.
     pub fn sockets(&self) -> Vec<PathBuf> {
-        self.guests.endpoints.iter().map(|e| e.server().path().to_owned()).collect()
+        self.endpoints.iter().map(|e| e.server.path().to_owned()).collect()
     }
 
     /// What each endpoint is, in the same order.
     pub fn summaries(&self) -> Vec<super::Summary> {
-        self.guests.endpoints.iter().map(Endpoint::summary).collect()
+        self.endpoints.iter().map(Endpoint::summary).collect()
     }
 
     /// Serves until `wanted` says otherwise; `wake` becomes readable when it
@@ -244,7 +238,7 @@ impl HostNode {
         mut tell: impl FnMut(HostEvent),
     ) -> io::Result<()> {
         self.machine.poller().add_seldom(wake)?;
-        let mut lines = HostLines::default();
+        let mut lines = HostLines::new(HostEvent::More);
         let ran = self.serve_until(&mut wanted, &mut lines, &mut tell);
         lines.tell_last(self.machine.clock().now(), &mut tell);
         ran?;
@@ -286,28 +280,28 @@ impl HostNode {
         // of it reaches them in this turn too.
         let now = self.machine.clock().now();
         self.machine.refresh(now)?;
-        let served = self.serve(now, &mut |event| lines.pass(now, event, tell));
-        let (pumped, timer) = self.machine.pump(&mut self.guests)?;
+        let served = self.serve(now, &mut |event| lines.pass(now, kind(&event), event, tell));
+        let (pumped, timer) = self.machine.pump(&mut self.endpoints)?;
         let now = self.machine.clock().now();
         lines.tell_rest(now, tell);
-        let mut tell = |event| lines.pass(now, event, tell);
+        let mut tell = |event| lines.pass(now, kind(&event), event, tell);
         let mut moved = served | pumped;
         moved |= self.look_at_links(now, &mut tell)?;
         moved |= self.rescan(now, &mut tell);
         moved |= self.welcome(now, &mut tell)?;
         let mut deadlines = lines.timer();
-        for endpoint in &mut self.guests.endpoints {
+        for endpoint in &mut self.endpoints {
             moved |= endpoint.go_on(now);
-            deadlines = next_timer([deadlines, endpoint.server().deadline()]);
+            deadlines = next_timer([deadlines, endpoint.server.session.deadline()]);
         }
         Ok((moved, next_timer([timer, deadlines])))
     }
 
     fn serve(&mut self, now: Instant, tell: &mut impl FnMut(HostEvent)) -> bool {
         let mut moved = false;
-        for number in 0..self.guests.endpoints.len() {
-            let endpoint = &mut self.guests.endpoints[number];
-            moved |= match self.machine.poller().take(endpoint.server()) {
+        for number in 0..self.endpoints.len() {
+            let endpoint = &mut self.endpoints[number];
+            moved |= match self.machine.poller().take(&endpoint.server) {
                 true => endpoint.service(now),
                 false => endpoint.look(now),
             };
@@ -318,8 +312,8 @@ impl HostNode {
             for news in std::mem::take(&mut endpoint.news) {
                 tell(HostEvent::Endpoint(number, news));
             }
-            let connected = endpoint.server().connected();
-            let closed = endpoint.server_mut().take_closed();
+            let connected = endpoint.server.connected();
+            let closed = endpoint.server.take_closed();
             if let Some(why) = closed {
                 tell(HostEvent::VmmGone(number, why.to_string()));
                 self.connected[number] = false;
@@ -338,7 +332,7 @@ impl HostNode {
     fn hold_back(&mut self) {
         let switch = self.machine.attached_mut();
         for port in 0..switch.upstream().links() {
-            let mut below = self.guests.endpoints.iter().filter(|endpoint| endpoint.port == port);
+            let mut below = self.endpoints.iter().filter(|endpoint| endpoint.port == port);
             switch.hold(port, !below.all(Endpoint::takes_writes));
         }
     }
@@ -356,7 +350,7 @@ impl HostNode {
                     tell(HostEvent::LinkDown(port, cause));
                     self.rescans.retain(|(rescanned, _)| *rescanned != port);
                     self.newcomers.retain(|newcomer| newcomer.port != port);
-                    let gone = self.guests.endpoints.iter_mut().filter(|e| e.port == port);
+                    let gone = self.endpoints.iter_mut().filter(|e| e.port == port);
                     gone.for_each(|endpoint| endpoint.lost(now));
                     self.machine.forget_masters(buses);
                 }
@@ -400,12 +394,12 @@ impl HostNode {
     }
 
     fn attach_again(&mut self, now: Instant, port: usize, children: &[Node]) {
-        if self.guests.endpoints.iter().all(|endpoint| endpoint.port != port) {
+        if self.endpoints.iter().all(|endpoint| endpoint.port != port) {
             return self.look_at_newcomers(port, children);
         }
         let found: Vec<Node> =
             children.iter().flat_map(|child| endpoints(child, 0)).map(|(node, _)| node).collect();
-        for endpoint in self.guests.endpoints.iter_mut().filter(|endpoint| endpoint.port == port) {
+        for endpoint in self.endpoints.iter_mut().filter(|endpoint| endpoint.port == port) {
             let same = found.iter().find(|node| node.bdf == endpoint.node.bdf);
             endpoint.found(now, same.cloned());
         }
@@ -432,8 +426,8 @@ impl HostNode {
             };
             let Newcomer { port, node, wire, bus, .. } = newcomer;
             let number = self.offer(port, node, wire, bus, info)?;
-            let endpoint = &self.guests.endpoints[number];
-            let path = endpoint.server().path().to_owned();
+            let endpoint = &self.endpoints[number];
+            let path = endpoint.server.path().to_owned();
             tell(HostEvent::Offered(number, path, endpoint.summary()));
             moved = true;
         }
@@ -446,7 +440,7 @@ impl HostNode {
         let root = format!("errors: {}", self.machine.root().errors());
         let mut lines = vec![("root port".to_owned(), root)];
         lines.extend(self.machine.attached().report());
-        for (number, endpoint) in self.guests.endpoints.iter().enumerate() {
+        for (number, endpoint) in self.endpoints.iter().enumerate() {
             let faults = match endpoint.faults() {
                 0 => "errors: none".to_owned(),
                 n => format!("errors: {n} accesses outside mapped memory"),
@@ -455,6 +449,17 @@ impl HostNode {
         }
         lines
     }
+}
+
+/// The first of `endpoints` that has the serial number of `node`: an operating
+/// system takes the two for one drive (Linux refuses the second, as a duplicate
+/// controller of one subsystem).
+fn twin(node: &Node, endpoints: &[Endpoint]) -> Option<usize> {
+    let serial = |node: &Node| node.device().and_then(|device| device.serial);
+    let own = serial(node)?;
+    endpoints.iter().map(|endpoint| &endpoint.node).position(|other| {
+        serial(other).is_some_and(|serial| nvme::same_serial([other.id, node.id], [serial, own]))
+    })
 }
 
 /// The endpoints in a subtree, each with the wire of the root port (0 for

@@ -18,27 +18,33 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// The block store of one namespace.
+/// The block store of one namespace; by default all is done at once and durable.
 pub trait Media: Send {
     /// Starts a request. Some are done at once and yield what they end in;
     /// the rest come out of [`finished`](Self::finished).
     fn start(&mut self, request: Request) -> Option<Completion>;
 
     /// A request that is done, by its id.
-    fn finished(&mut self) -> Option<(u64, Completion)>;
+    fn finished(&mut self) -> Option<(u64, Completion)> {
+        None
+    }
 
     /// Makes [`signal`](Self::signal) unreadable again: before looking at what
     /// is finished, so that nothing that ends between is missed.
     fn heard(&mut self) {}
 
     /// Readable when something may be finished.
-    fn signal(&self) -> Option<BorrowedFd<'_>>;
+    fn signal(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
 
     /// Bytes.
     fn size(&self) -> u64;
 
     /// Whether writes are refused.
-    fn read_only(&self) -> bool;
+    fn read_only(&self) -> bool {
+        false
+    }
 
     /// Identifies the contents: the same number as long as no data were lost,
     /// over restarts too; another one when they may have been.
@@ -57,7 +63,9 @@ pub trait Media: Send {
     ///
     /// # Errors
     /// If the data could not be made durable.
-    fn close(&mut self) -> io::Result<()>;
+    fn close(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// A number for contents that nobody has seen before; never 0.

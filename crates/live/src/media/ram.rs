@@ -3,8 +3,6 @@
 use super::{Media, done, new_incarnation};
 use bytes::Bytes;
 use nvme::block::{Completion, Error, Operation, Request};
-use std::io;
-use std::os::fd::BorrowedFd;
 
 /// Granularity at which memory is taken: untouched chunks cost nothing.
 const CHUNK: usize = 64 << 10;
@@ -97,29 +95,13 @@ impl Media for RamMedia {
         })
     }
 
-    fn finished(&mut self) -> Option<(u64, Completion)> {
-        None
-    }
-
-    fn signal(&self) -> Option<BorrowedFd<'_>> {
-        None
-    }
-
     fn size(&self) -> u64 {
         self.size
-    }
-
-    fn read_only(&self) -> bool {
-        false
     }
 
     /// Another one at each start: what was in RAM is lost.
     fn incarnation(&self) -> u64 {
         self.incarnation
-    }
-
-    fn close(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }
 

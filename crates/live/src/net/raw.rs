@@ -4,10 +4,10 @@
 use super::address::Station;
 use super::interface::{Interface, Mac};
 use super::packet::{ETHERNET, Filter, PacketSocket};
+use crate::random_number;
 use bytes::{Bytes, BytesMut};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::VecDeque;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::linux::net::SocketAddrExt;
@@ -133,7 +133,7 @@ impl RawConnection {
         // What is sent on the loop comes back to its sender, too: stations are
         // told apart by addresses of their own.
         let own = if interface.is_loopback { random_mac() } else { interface.mac };
-        let connection = random() as u32 & CONNECTION_MASK;
+        let connection = random_number() as u32 & CONNECTION_MASK;
         let mut made = Self::new(&interface, own, peer.clone(), settings, connection)?;
         made.endpoint.handle(now, Input::Open);
         made.pump(now);
@@ -447,13 +447,8 @@ fn from(mac: Mac) -> [Field; 2] {
     mac_at(6, mac)
 }
 
-/// A number that nobody else has, most likely.
-fn random() -> u64 {
-    RandomState::new().build_hasher().finish()
-}
-
 /// An address of one's own: locally administered (IEEE 802-2014, 8.2.2).
 fn random_mac() -> Mac {
-    let [_, a, b, c, d, e, ..] = random().to_be_bytes();
+    let [_, a, b, c, d, e, ..] = random_number().to_be_bytes();
     Mac([0x02, a, b, c, d, e])
 }

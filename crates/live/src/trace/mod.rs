@@ -86,11 +86,13 @@ impl Tracer {
         Ok(Self(Some(Rc::new(Shared { recorder, next_echo: Cell::new(first) }))))
     }
 
+    fn with<T>(&self, work: impl FnOnce(&mut Recorder) -> T) -> Option<T> {
+        self.0.as_ref().map(|shared| work(&mut shared.recorder.borrow_mut()))
+    }
+
     /// A TLP passes `tap`, `up` if towards the host.
     pub fn tlp(&self, tap: Tap, up: bool, tlp: &Tlp) {
-        if let Some(shared) = &self.0 {
-            shared.recorder.borrow_mut().tlp(tap, up, tlp);
-        }
+        self.with(|recorder| recorder.tlp(tap, up, tlp));
     }
 
     /// Whether anything is recorded.
@@ -100,37 +102,29 @@ impl Tracer {
 
     /// The time of the recording node's clock, if anything is recorded.
     pub fn time(&self) -> Option<Instant> {
-        self.0.as_ref().map(|shared| shared.recorder.borrow_mut().time())
+        self.with(Recorder::time)
     }
 
     /// All that `next` yields has happened now in the drive behind the port,
     /// but the first of it at `first`, if that is given.
     pub fn events(&self, first: Option<Instant>, next: impl FnMut() -> Option<NvmeEvent>) {
-        if let Some(shared) = &self.0 {
-            shared.recorder.borrow_mut().events(first, next);
-        }
+        self.with(|recorder| recorder.events(first, next));
     }
 
     /// All that `next` yields has happened now at this node's end of link
     /// `tap`.
     pub fn frames(&self, tap: Tap, next: impl FnMut() -> Option<tunnel::Report>) {
-        if let Some(shared) = &self.0 {
-            shared.recorder.borrow_mut().frames(tap, next);
-        }
+        self.with(|recorder| recorder.frames(tap, next));
     }
 
     /// The TCP connection of link `tap` stands.
     pub fn connected(&self, tap: Tap) {
-        if let Some(shared) = &self.0 {
-            shared.recorder.borrow_mut().link(tap, LinkState::Connected);
-        }
+        self.with(|recorder| recorder.link(tap, LinkState::Connected));
     }
 
     /// Link `tap` is gone.
     pub fn down(&self, tap: Tap, why: impl ToString) {
-        if let Some(shared) = &self.0 {
-            shared.recorder.borrow_mut().link(tap, LinkState::Down(&why.to_string()));
-        }
+        self.with(|recorder| recorder.link(tap, LinkState::Down(&why.to_string())));
     }
 
     /// A turn of the node is over, and if it is `idle` there is time to make
@@ -138,7 +132,7 @@ impl Tracer {
     /// Yields when to call again at the latest, so that a node that is killed
     /// loses little.
     pub fn tick(&self, now: Instant, idle: bool) -> Option<Instant> {
-        self.0.as_ref().and_then(|shared| shared.recorder.borrow_mut().tick(now, idle))
+        self.with(|recorder| recorder.tick(now, idle)).flatten()
     }
 
     /// The number of an echo to send on every link now, if one is due.
@@ -153,9 +147,6 @@ impl Tracer {
     /// # Errors
     /// What went wrong with the file, ever.
     pub fn finish(&self) -> io::Result<Report> {
-        match &self.0 {
-            Some(shared) => shared.recorder.borrow_mut().finish(),
-            None => Ok(Report::default()),
-        }
+        self.with(Recorder::finish).unwrap_or_else(|| Ok(Report::default()))
     }
 }

@@ -62,7 +62,6 @@ struct Look {
     left: u8,
 }
 
-/// See the module.
 #[derive(Debug)]
 pub(super) struct Recorder {
     stamps: Stamps,

@@ -36,7 +36,7 @@ impl Stamps {
 
     /// The time now.
     pub fn now(&mut self) -> Instant {
-        let passed = self.passed(self.raw, self.counter.raw());
+        let passed = passed(&self.counter, self.raw, self.counter.raw());
         if passed > TRUSTED {
             self.look();
             return self.at;
@@ -56,10 +56,6 @@ impl Stamps {
         let (counter, clock) = (&self.counter, self.clock);
         let look = || (counter.raw(), clock.now(), counter.raw());
         (self.raw, self.at) = uninterrupted(look, |from, to| passed(counter, from, to));
-    }
-
-    fn passed(&self, from: u64, to: u64) -> Duration {
-        passed(&self.counter, from, to)
     }
 }
 

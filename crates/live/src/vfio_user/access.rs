@@ -47,11 +47,8 @@ pub(super) struct Current {
 #[derive(Debug)]
 enum Job {
     Read(Read),
+    /// Also a VFIO_USER_DEVICE_RESET, and what has only to be answered.
     Write(Write),
-    /// VFIO_USER_DEVICE_RESET; `None` before it was handed to the owner.
-    Reset(Option<Token>),
-    /// Nothing is left but to answer with this.
-    Answer(Vec<u8>),
 }
 
 #[derive(Debug)]
@@ -70,24 +67,20 @@ struct Write {
     rest: VecDeque<(u32, u64, Bytes)>,
     /// Configuration writes for the far function.
     far: VecDeque<FarWrite>,
-    /// Behind those, a function-level reset.
-    reset: bool,
-    waits: Option<(Token, Waits)>,
+    /// Behind those, a reset.
+    reset: Option<Reset>,
+    /// What the owner has to answer, and whether that is a reset.
+    waits: Option<(Token, bool)>,
     reply: Vec<u8>,
     /// To BARs alone, for which PCI Express has no completion.
     posted: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Waits {
-    Config,
-    Reset,
-}
-
 impl Current {
     /// A command that is done.
     pub(super) fn done(header: Header, deadline: Instant, answer: Vec<u8>) -> Self {
-        Self { header, deadline, job: Job::Answer(answer), error: None, behind: None }
+        let job = Job::write([], None, answer);
+        Self { header, deadline, job, error: None, behind: None }
     }
 
     /// It reads a region.
@@ -129,7 +122,7 @@ impl Session {
                 let data = data.slice(..request.count as usize);
                 let mut reply = Vec::new();
                 request.encode(&mut reply);
-                Job::write([(request.region, request.offset, data)], reply)
+                Job::write([(request.region, request.offset, data)], None, reply)
             }
             Command::RegionWriteMulti => {
                 let multi = WriteMulti::decode(&message.payload).map_err(|_| Errno::INVAL)?;
@@ -141,9 +134,9 @@ impl Session {
                     let data = Bytes::copy_from_slice(&write.data[..write.count as usize]);
                     (write.region, write.offset, data)
                 });
-                Job::write(writes, count)
+                Job::write(writes, None, count)
             }
-            _ => Job::Reset(None),
+            _ => Job::write([], Some(Reset::Hot), Vec::new()),
         };
         Ok(Current { header, deadline, job, error: None, behind: None })
     }
@@ -168,14 +161,6 @@ impl Session {
             }
             Job::Read(read) => self.step_read(read),
             Job::Write(write) => self.step_write(write),
-            Job::Reset(None) => {
-                let token = self.token();
-                self.act(Action::Reset { token, reset: Reset::Hot });
-                current.job = Job::Reset(Some(token));
-                false
-            }
-            Job::Reset(Some(_)) => false,
-            Job::Answer(_) => true,
         };
         if done {
             return self.finish(current);
@@ -256,13 +241,13 @@ impl Session {
                 let token = self.token();
                 let (offset, size, value) = (far.offset, far.size, far.value);
                 self.act(Action::ConfigWrite { token, offset, size, value });
-                write.waits = Some((token, Waits::Config));
+                write.waits = Some((token, false));
                 continue;
             }
-            if std::mem::take(&mut write.reset) {
+            if let Some(reset) = write.reset.take() {
                 let token = self.token();
-                self.act(Action::Reset { token, reset: Reset::FunctionLevel });
-                write.waits = Some((token, Waits::Reset));
+                self.act(Action::Reset { token, reset });
+                write.waits = Some((token, true));
                 continue;
             }
             let Some((region, offset, data)) = write.rest.front_mut() else { return true };
@@ -283,7 +268,7 @@ impl Session {
                 let written = self.config.write(*offset as u16, &piece);
                 *offset += piece.len() as u64;
                 write.far.extend(written.far);
-                write.reset = written.reset;
+                write.reset = written.reset.then_some(Reset::FunctionLevel);
                 self.update_msix();
                 continue;
             }
@@ -322,17 +307,11 @@ impl Session {
                 }
             }
             Job::Write(write) if write.waits.is_some_and(|waits| waits.0 == token) => {
-                let reset = write.waits.take().is_some_and(|waits| waits.1 == Waits::Reset);
+                let reset = write.waits.take().is_some_and(|waits| waits.1);
                 current.error = current.error.or(result.err());
                 if reset {
                     self.function_was_reset();
                 }
-            }
-            Job::Reset(waits) if *waits == Some(token) => {
-                self.function_was_reset();
-                current.error = result.err();
-                self.finish(current);
-                return;
             }
             _ => {}
         }
@@ -352,12 +331,10 @@ impl Session {
             }
             Job::Write(write) => {
                 self.counters.dropped_writes += write.rest.len() as u64;
-                if write.waits.is_some_and(|waits| waits.1 == Waits::Reset) {
+                if write.waits.is_some_and(|waits| waits.1) {
                     self.function_was_reset();
                 }
             }
-            Job::Reset(_) => self.function_was_reset(),
-            Job::Answer(_) => {}
         }
         self.finish(current);
     }
@@ -393,8 +370,6 @@ impl Session {
                 }
             }
             (Job::Write(write), None) => self.answer(&header, Ok((write.reply, Vec::new()))),
-            (Job::Reset(_), None) => self.answer(&header, Ok((Vec::new(), Vec::new()))),
-            (Job::Answer(reply), None) => self.answer(&header, Ok((reply, Vec::new()))),
         }
         true
     }
@@ -422,15 +397,14 @@ fn gone(bytes: &[u8]) -> bool {
 }
 
 impl Job {
-    fn write(writes: impl IntoIterator<Item = (u32, u64, Bytes)>, reply: Vec<u8>) -> Self {
+    fn write(
+        writes: impl IntoIterator<Item = (u32, u64, Bytes)>,
+        reset: Option<Reset>,
+        reply: Vec<u8>,
+    ) -> Self {
         let rest: VecDeque<_> = writes.into_iter().collect();
-        Self::Write(Write {
-            posted: rest.iter().all(|write| write.0 != region_index::CONFIG),
-            rest,
-            far: VecDeque::new(),
-            reset: false,
-            waits: None,
-            reply,
-        })
+        let bars = rest.iter().all(|write| write.0 != region_index::CONFIG);
+        let posted = bars && !rest.is_empty();
+        Self::Write(Write { rest, far: VecDeque::new(), reset, waits: None, reply, posted })
     }
 }

@@ -4,7 +4,7 @@ use super::access::Current;
 use super::action::Action;
 use super::connection::{Incoming, Outgoing};
 use super::session::{Session, State};
-use super::{MAX_DATA_XFER, MAX_MSG_FDS};
+use super::{MAX_DATA_XFER, MAX_MSG_FDS, doorbell};
 use crate::guest::{MAX_RANGES, Rights};
 use crate::mapping::PAGE;
 use rustix::fd::OwnedFd;
@@ -206,12 +206,11 @@ impl Session {
             info.flags = REGION_FLAG_READ | REGION_FLAG_WRITE;
         }
         let shared = self.doorbells.as_ref();
-        let Some(doorbells) = shared.filter(|d| u32::from(d.range().bar) == asked.index) else {
+        let Some(doorbells) = shared.filter(|_| u32::from(doorbell::BAR) == asked.index) else {
             return payload(|out| info.encode_reply(asked.argsz, out));
         };
-        let range = doorbells.range();
         info.flags |= REGION_FLAG_MMAP;
-        info.areas = vec![SparseArea { offset: range.offset, size: range.length }];
+        info.areas = vec![SparseArea { offset: doorbell::OFFSET, size: doorbell::LENGTH }];
         let mut out = Vec::new();
         info.encode_reply(asked.argsz, &mut out);
         // The area tells what may be mapped: no descriptor without it.

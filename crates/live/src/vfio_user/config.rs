@@ -24,7 +24,7 @@
 //! PRI, PASID, multicast, resizable BARs) read as null capabilities, and so does
 //! the contents capability, which is the host node's.
 
-use super::info::{BarKind, EndpointInfo};
+use super::info::EndpointInfo;
 use pcie::config::capability;
 use pcie::config::contents::{self, ContentsCapability};
 
@@ -62,6 +62,10 @@ fn is_contents(config: &[u8; CONFIG_SIZE], at: usize) -> bool {
         && bytes(at, 2) == Some(&capability::EXT_VENDOR_SPECIFIC.to_le_bytes()[..])
         && bytes(at + usize::from(ContentsCapability::HEADER), 4)
             == Some(&ContentsCapability::HEADER_VALUE.to_le_bytes()[..])
+}
+
+fn dword(config: &[u8; CONFIG_SIZE], at: usize) -> u32 {
+    u32::from_le_bytes([config[at], config[at + 1], config[at + 2], config[at + 3]])
 }
 
 /// One write for the far function: `size` bytes at `offset`, within a double
@@ -110,11 +114,13 @@ pub struct Config {
     writable: Box<[u8; CONFIG_SIZE]>,
     /// What the far function gets in shadowed bits of a byte that is written.
     far: Box<[u8; CONFIG_SIZE]>,
-    msix: Option<MsixCapability>,
+    /// The MSI-X capability, if the function has one.
+    pub msix: Option<MsixCapability>,
     /// Byte of Device Control with the FLR bit, if there is one.
     reset_at: Option<usize>,
-    /// See [`Config::command_register`].
-    command: [Option<u8>; 2],
+    /// The bytes of the Command register as the far function has to hold them
+    /// for the VMM: `None` for one that it has not written since a reset.
+    pub command: [Option<u8>; 2],
 }
 
 impl Config {
@@ -158,12 +164,8 @@ impl Config {
         for (index, bar) in info.bars.iter().enumerate() {
             let Some(bar) = bar else { continue };
             let at = BAR0 + index * 4;
-            let (low, bytes) = match bar.kind {
-                BarKind::Io => (1, 4),
-                BarKind::Memory32 => (0, 4),
-                BarKind::Memory64 => (4, if index < 5 { 8 } else { 4 }),
-            };
-            let low = low | if bar.prefetchable { 8 } else { 0 };
+            let bytes = if bar.wide && index < 5 { 8 } else { 4 };
+            let low = u8::from(bar.wide) << 2 | u8::from(bar.prefetchable) << 3;
             let size = bar.size.checked_next_power_of_two().unwrap_or(1 << 63).max(16);
             let mask = (!(size - 1)).to_le_bytes();
             for (i, mask) in mask.iter().enumerate().take(bytes) {
@@ -227,9 +229,7 @@ impl Config {
     }
 
     fn msix(&mut self, at: usize, config: &[u8; CONFIG_SIZE]) {
-        let dword = |at: usize| {
-            u32::from_le_bytes([config[at], config[at + 1], config[at + 2], config[at + 3]])
-        };
+        let dword = |at| dword(config, at);
         let place = |value: u32| ((value & 7) as u8, u64::from(value & !7));
         let vectors = (dword(at) >> 16 & 0x7ff) as u16 + 1;
         let (table, pba) = (place(dword(at + 4)), place(dword(at + 8)));
@@ -245,8 +245,7 @@ impl Config {
     fn extended_capabilities(&mut self, config: &[u8; CONFIG_SIZE]) {
         let mut at = EXTENDED;
         for _ in 0..CAP_LIMIT {
-            let header =
-                u32::from_le_bytes([config[at], config[at + 1], config[at + 2], config[at + 3]]);
+            let header = dword(config, at);
             if header == 0 || header == u32::MAX {
                 return;
             }
@@ -332,11 +331,6 @@ impl Config {
         self.command = [None; 2];
     }
 
-    /// The MSI-X capability, if the function has one.
-    pub fn msix_capability(&self) -> Option<MsixCapability> {
-        self.msix
-    }
-
     /// The VMM has enabled MSI-X.
     pub fn msix_enabled(&self) -> bool {
         self.msix.is_some_and(|msix| self.shadow[msix.control] & 0x80 != 0)
@@ -345,12 +339,6 @@ impl Config {
     /// The VMM has masked the whole function.
     pub fn msix_masked(&self) -> bool {
         self.msix.is_some_and(|msix| self.shadow[msix.control] & 0x40 != 0)
-    }
-
-    /// The bytes of the Command register as the far function has to hold them
-    /// for the VMM: `None` for one that it has not written since a reset.
-    pub fn command_register(&self) -> [Option<u8>; 2] {
-        self.command
     }
 
     /// Remembers what a write of `bytes` at `offset` to a function that is not

@@ -4,7 +4,7 @@
 //! are not mapped.
 
 use super::connection::Outgoing;
-use crate::guest::{self, JobId, Place, Worker};
+use crate::guest::{self, JobId, Segment, Way, Worker};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use wire::vfio_user::{Command, DmaAccess, Header};
@@ -46,30 +46,38 @@ pub enum DmaError {
 /// How an access ended: no bytes for a write.
 pub(super) type Ended = (DmaId, Result<Bytes, DmaError>);
 
-/// What becomes of a DMA read.
+/// What becomes of a DMA access, which ends in a `T`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum DmaRead {
-    /// The bytes.
-    Done(Bytes),
-    /// They come with an `Action::DmaDone` of this ID.
+pub enum Access<T> {
+    /// All of it is done.
+    Done(T),
+    /// It is on its way; an `Action::DmaDone` of this ID follows.
     Pending(DmaId),
-    /// Nothing was asked: try again after the next `Action::DmaDone`.
+    /// Nothing was begun: try again after the next `Action::DmaDone`.
     Full,
-    /// It failed.
+    /// It failed; of a write no byte was written.
     Failed(DmaError),
 }
 
-/// What becomes of a DMA write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DmaWrite {
-    /// The bytes are in guest memory.
-    Done,
-    /// They are on their way; an `Action::DmaDone` of this ID follows.
-    Pending(DmaId),
-    /// Nothing was sent: try again after the next `Action::DmaDone`.
-    Full,
-    /// It failed, nothing was written.
-    Failed(DmaError),
+/// The bytes of an access.
+pub(super) enum Data<'a> {
+    /// Where those that are read go: as long as the access.
+    Read(Vec<u8>),
+    /// Those to write.
+    Write(&'a [u8]),
+}
+
+impl Data<'_> {
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Read(buffer) => buffer.len(),
+            Self::Write(bytes) => bytes.len(),
+        }
+    }
+
+    pub(super) fn is_write(&self) -> bool {
+        matches!(self, Self::Write(_))
+    }
 }
 
 /// A part of an access on its way.
@@ -109,16 +117,6 @@ pub(super) struct Dma {
     lost_write: Option<u64>,
 }
 
-/// A part of an access that is not done at once.
-#[derive(Clone, Debug)]
-pub(super) struct Part {
-    pub(super) at: usize,
-    pub(super) address: u64,
-    pub(super) length: usize,
-    /// In a file; `None` by message.
-    pub(super) place: Option<Place>,
-}
-
 impl Dma {
     /// Forgets everything in flight; IDs go on, so that nothing of the old
     /// client is taken for the new one's.
@@ -134,23 +132,23 @@ impl Dma {
     }
 
     /// Whether an access of `parts` of at most `limit` bytes a message fits.
-    pub(super) fn has_room(&self, parts: &[Part], limit: usize) -> bool {
-        let wanted: usize = parts.iter().map(|part| part.length.div_ceil(part.most(limit))).sum();
+    pub(super) fn has_room(&self, parts: &[Segment], limit: usize) -> bool {
+        let wanted: usize = parts.iter().map(|part| part.length.div_ceil(most(part, limit))).sum();
         let to_files = self.waiting.iter().filter(|w| w.write.is_some() && w.id.is_none());
         self.waiting.len() + wanted <= MAX_PARTS
-            && (parts.iter().all(|part| part.place.is_none())
+            && (parts.iter().all(by_message)
                 || to_files.map(|waiting| waiting.length).sum::<usize>() < MAX_TO_FILES)
     }
 
     /// Whether writes are under way that an access could overtake, for it goes
     /// another way: at once (if not all of it is in `parts`), by message or by
     /// a worker.
-    pub(super) fn could_overtake(&self, parts: &[Part], length: usize) -> bool {
+    pub(super) fn could_overtake(&self, parts: &[Segment], length: usize) -> bool {
         let at_once = parts.iter().map(|part| part.length).sum::<usize>() < length;
         let mut writes = self.waiting.iter().filter(|waiting| waiting.write.is_some());
         writes.any(|waiting| {
             let message = waiting.id.is_some();
-            at_once || parts.iter().any(|part| part.place.is_none() != message)
+            at_once || parts.iter().any(|part| by_message(part) != message)
         })
     }
 
@@ -175,65 +173,17 @@ impl Dma {
         self.next_write
     }
 
-    /// Starts a read of `parts`; `buffer` has the length of the whole access
-    /// and holds what was read at once.
-    pub(super) fn read(
+    /// Starts an access of which `parts` are not done at once, each cut to what
+    /// one message or job carries. Of a read, `data` holds what was read at
+    /// once.
+    pub(super) fn begin(
         &mut self,
         now: Instant,
-        buffer: Vec<u8>,
-        parts: Vec<Part>,
+        data: Data<'_>,
+        parts: Vec<Segment>,
         limit: usize,
         worker: &Worker,
         mut send: impl FnMut(Outgoing),
-    ) -> DmaId {
-        self.start(now, buffer, parts, limit, false, |id, part| match part.place {
-            Some(place) => worker.read(id.job(), place, part.length),
-            None => {
-                let header = Header::command(id.message, Command::DmaRead, DmaAccess::LENGTH);
-                let mut bytes = header.encode().to_vec();
-                let (address, count) = (part.address, part.length as u64);
-                DmaAccess { address, count }.encode(&mut bytes);
-                send(Outgoing::new(bytes));
-            }
-        })
-    }
-
-    /// Starts a write of `parts` of `data`.
-    pub(super) fn write(
-        &mut self,
-        now: Instant,
-        data: &[u8],
-        parts: Vec<Part>,
-        limit: usize,
-        worker: &Worker,
-        mut send: impl FnMut(Outgoing),
-    ) -> DmaId {
-        self.start(now, Vec::new(), parts, limit, true, |id, part| {
-            let (address, length) = (part.address, part.length);
-            let data = &data[part.at..part.at + length];
-            if let Some(place) = part.place {
-                worker.write(id.job(), place, Bytes::copy_from_slice(data));
-                return;
-            }
-            let header = Header::command(id.message, Command::DmaWrite, DmaAccess::LENGTH + length);
-            let mut bytes = Vec::with_capacity(Header::SIZE + DmaAccess::LENGTH + length);
-            bytes.extend_from_slice(&header.encode());
-            DmaAccess { address, count: length as u64 }.encode(&mut bytes);
-            bytes.extend_from_slice(data);
-            send(Outgoing::new(bytes));
-        })
-    }
-
-    /// Records an operation and hands its parts to `send`, cut to what one
-    /// message or job carries.
-    fn start(
-        &mut self,
-        now: Instant,
-        buffer: Vec<u8>,
-        parts: Vec<Part>,
-        limit: usize,
-        write: bool,
-        mut send: impl FnMut(PartId, Part),
     ) -> DmaId {
         let operation = self.next_operation;
         self.next_operation += 1;
@@ -241,26 +191,28 @@ impl Dma {
         for part in parts {
             let mut done = 0;
             while done < part.length {
-                let length = (part.length - done).min(part.most(limit));
-                let piece = part.piece(done, length);
-                let message = if piece.place.is_none() { Some(self.message_id()) } else { None };
-                let number = self.next_write;
-                self.next_write += u64::from(write);
-                self.waiting.push_back(Waiting {
-                    id: message,
-                    operation,
-                    address: piece.address,
-                    at: piece.at,
-                    length,
-                    write: write.then_some(number),
-                    deadline: now + DMA_DEADLINE,
-                });
-                let message = message.unwrap_or_default();
-                send(PartId { message, operation, at: piece.at }, piece);
+                let length = (part.length - done).min(most(&part, limit));
+                let Segment { at, address, way, .. } = part.piece(done, length);
                 done += length;
+                let id = by_message(&part).then(|| self.message_id());
+                let (bytes, write) = match &data {
+                    Data::Read(_) => (&[][..], None),
+                    Data::Write(bytes) => (&bytes[at..at + length], Some(self.next_write)),
+                };
+                self.next_write += u64::from(write.is_some());
+                let deadline = now + DMA_DEADLINE;
+                let waiting = Waiting { id, operation, address, at, length, write, deadline };
+                self.waiting.push_back(waiting);
+                let job = (operation, at);
+                match way {
+                    Way::File(place) if write.is_none() => worker.read(job, place, length),
+                    Way::File(place) => worker.write(job, place, Bytes::copy_from_slice(bytes)),
+                    _ => send(message(id.unwrap_or_default(), address, length, bytes)),
+                }
             }
         }
         let parts = self.waiting.len() - before;
+        let buffer = if let Data::Read(buffer) = data { buffer } else { Vec::new() };
         self.operations.push_back(Operation { id: operation, buffer, parts, error: None });
         operation
     }
@@ -359,17 +311,15 @@ impl Dma {
     }
 }
 
-/// Names a part: as a message, and as a job.
-struct PartId {
-    message: u16,
-    operation: DmaId,
-    at: usize,
-}
-
-impl PartId {
-    fn job(&self) -> JobId {
-        (self.operation, self.at)
-    }
+/// A message that asks for `length` bytes, or brings `bytes` if there are any.
+fn message(id: u16, address: u64, length: usize, bytes: &[u8]) -> Outgoing {
+    let command = if bytes.is_empty() { Command::DmaRead } else { Command::DmaWrite };
+    let header = Header::command(id, command, DmaAccess::LENGTH + bytes.len());
+    let mut out = Vec::with_capacity(Header::SIZE + DmaAccess::LENGTH + bytes.len());
+    out.extend_from_slice(&header.encode());
+    DmaAccess { address, count: length as u64 }.encode(&mut out);
+    out.extend_from_slice(bytes);
+    Outgoing::new(out)
 }
 
 impl Waiting {
@@ -378,17 +328,11 @@ impl Waiting {
     }
 }
 
-impl Part {
-    /// Bytes that go at once, if a message carries `limit`.
-    fn most(&self, limit: usize) -> usize {
-        if self.place.is_some() { MAX_DMA } else { limit }
-    }
+/// Bytes of a part that go at once, if a message carries `limit`.
+fn most(part: &Segment, limit: usize) -> usize {
+    if by_message(part) { limit } else { MAX_DMA }
+}
 
-    fn piece(&self, from: usize, length: usize) -> Self {
-        let place = self
-            .place
-            .as_ref()
-            .map(|place| Place { file: place.file.clone(), offset: place.offset + from as u64 });
-        Self { at: self.at + from, address: self.address + from as u64, length, place }
-    }
+fn by_message(part: &Segment) -> bool {
+    matches!(part.way, Way::Message)
 }

@@ -10,7 +10,7 @@
 //! two looks the last one wins, as doorbells are meant: each value says how far
 //! a queue has been filled.
 
-use super::info::SharedRange;
+use super::action::Action;
 use crate::mapping::Shared;
 use bytes::Bytes;
 use rustix::fd::{AsFd, BorrowedFd};
@@ -20,76 +20,55 @@ use rustix::io::Errno;
 /// most 65536.
 pub const IDLE: u32 = u32::MAX;
 
+/// The BAR in which the page lies.
+pub const BAR: u8 = 0;
+/// Where it begins there: that is where NVM Express keeps doorbells (NVMe Base
+/// 1.4, section 3.1).
+pub const OFFSET: u64 = 0x1000;
+/// Its bytes: room for the doorbells of 512 queue pairs.
+pub const LENGTH: u64 = 0x1000;
+/// Bytes of it that are looked at: the doorbells of 65 queue pairs.
+pub const POLLED: usize = 65 * 8;
+
 /// The page; see the module.
 #[derive(Debug)]
-pub struct Doorbells {
-    range: SharedRange,
-    shared: Shared,
-}
-
-/// A doorbell that was rung.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ring {
-    /// Which BAR.
-    pub bar: u8,
-    /// Byte offset in the BAR.
-    pub offset: u64,
-    /// The double word.
-    pub data: Bytes,
-}
+pub struct Doorbells(Shared);
 
 impl Doorbells {
-    /// A page for `range`, which must lie on page boundaries.
+    /// A page without a ring.
     ///
     /// # Errors
-    /// `EINVAL` for a range that is empty, not on page boundaries or above
-    /// 1 MiB; otherwise what the memory says.
-    pub fn new(range: SharedRange) -> Result<Self, Errno> {
-        let pages = (range.offset | range.length).is_multiple_of(4096);
-        let aligned = pages && range.polled.is_multiple_of(4);
-        if !aligned || range.length == 0 || range.length > 1 << 20 || range.bar > 5 {
-            return Err(Errno::INVAL);
-        }
-        if range.polled as u64 > range.length {
-            return Err(Errno::INVAL);
-        }
-        let doorbells =
-            Self { range, shared: Shared::new("doorbells", range.offset, range.length)? };
+    /// What the memory says.
+    pub fn new() -> Result<Self, Errno> {
+        let doorbells = Self(Shared::new("doorbells", OFFSET, LENGTH)?);
         doorbells.clear();
         Ok(doorbells)
     }
 
-    /// Where the page lies.
-    pub fn range(&self) -> &SharedRange {
-        &self.range
-    }
-
-    /// The file a client maps at the range's offset.
+    /// The file a client maps from [`OFFSET`] on.
     pub fn file(&self) -> BorrowedFd<'_> {
-        self.shared.file.as_fd()
+        self.0.file.as_fd()
     }
 
     /// Forgets what was rung and not yet taken.
     pub fn clear(&self) {
-        for at in (0..self.range.polled).step_by(4) {
-            self.shared.mapping.swap(at, IDLE);
+        for at in (0..POLLED).step_by(4) {
+            self.0.mapping.swap(at, IDLE);
         }
     }
 
-    /// Takes what was rung, in the order of offsets, and calls `each` with it.
-    pub fn poll(&self, mut each: impl FnMut(Ring)) {
-        for at in (0..self.range.polled).step_by(4) {
+    /// Takes what was rung, in the order of offsets, and calls `each` with the
+    /// write that it is.
+    pub fn poll(&self, mut each: impl FnMut(Action)) {
+        for at in (0..POLLED).step_by(4) {
             // A look first: a swap would take the line from the client's
             // cache every time.
-            if self.shared.mapping.load(at).is_none_or(|value| value == IDLE) {
+            if self.0.mapping.load(at).is_none_or(|value| value == IDLE) {
                 continue;
             }
-            let Some(value) = self.shared.mapping.swap(at, IDLE) else { continue };
-            each(Ring {
-                bar: self.range.bar,
-                offset: self.range.offset + at as u64,
-                data: Bytes::copy_from_slice(&value.to_le_bytes()),
-            });
+            let Some(value) = self.0.mapping.swap(at, IDLE) else { continue };
+            let data = Bytes::copy_from_slice(&value.to_le_bytes());
+            each(Action::BarWrite { bar: BAR, offset: OFFSET + at as u64, data });
         }
     }
 }

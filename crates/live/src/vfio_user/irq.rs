@@ -280,11 +280,6 @@ impl Interrupts {
         }
     }
 
-    /// Asks the VMM to unplug the device; false if it did not register for it.
-    pub(super) fn request_unplug(&self) -> bool {
-        self.ring(self.request.as_ref())
-    }
-
     /// Adds 1 to an event counter; false without one.
     fn ring(&self, fd: Option<&OwnedFd>) -> bool {
         fd.is_some_and(|fd| self.signaller.signal(fd.as_fd()).is_ok())

@@ -1,7 +1,7 @@
 //! The socket a VMM connects to: `DIR/N/cntrl`, the name SPDK's initiator
 //! expects in a directory of its own for each endpoint.
 
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use std::io;
 use std::os::unix::fs::FileTypeExt;
@@ -47,8 +47,10 @@ pub enum BindError {
 /// A listening socket that goes away with this value.
 #[derive(Debug)]
 pub struct Listener {
-    socket: UnixListener,
-    path: PathBuf,
+    /// To wait on.
+    pub socket: UnixListener,
+    /// Where clients connect.
+    pub path: PathBuf,
 }
 
 impl Listener {
@@ -82,16 +84,6 @@ impl Listener {
         let socket = UnixListener::bind(&path).map_err(fail)?;
         socket.set_nonblocking(true).map_err(fail)?;
         Ok(Self { socket, path })
-    }
-
-    /// Where clients connect.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// The listening socket, to wait on.
-    pub fn socket(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
     }
 
     /// A client that waits, if there is one. A client that went before its

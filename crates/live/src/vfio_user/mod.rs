@@ -3,7 +3,7 @@
 //! their way into the VMM's guest.
 //!
 //! Files in the order data flows: [`Server`] owns the socket and is what an
-//! event loop sees; [`connection`] makes messages of bytes; [`Session`] is the
+//! event loop sees; [`connection`] makes messages of bytes; [`session`] is the
 //! state machine that answers them, with what the VMM sees of the function in
 //! [`config`], [`msix`] and [`doorbell`], and accesses in flight in `access`;
 //! the other way, the device's DMA and interrupts in `transfer`, by message in
@@ -12,7 +12,7 @@
 //! Rules that clients taught, each with a test:
 //!
 //! - QEMU gives up on a reply after 5 s and then loses its place in the
-//!   stream: an access that is not answered in [`ACCESS_DEADLINE`] reads all
+//!   stream: an access that is not answered in [`access::ACCESS_DEADLINE`] reads all
 //!   ones.
 //! - QEMU holds its big lock while it waits for a region access, and answers
 //!   DMA messages under the same lock: an access never waits for one.
@@ -29,14 +29,14 @@
 mod access;
 mod action;
 mod commands;
-pub mod config;
-pub mod connection;
+mod config;
+mod connection;
 mod dma;
-pub mod doorbell;
-pub mod info;
+mod doorbell;
+mod info;
 mod irq;
-pub mod listener;
-pub mod msix;
+mod listener;
+mod msix;
 mod server;
 mod session;
 #[doc(hidden)]
@@ -45,18 +45,16 @@ pub mod testing;
 pub(crate) mod tests;
 mod transfer;
 
-pub use access::ACCESS_DEADLINE;
-pub use action::{Action, Counters, Input, Presence, Token};
-pub use dma::{DMA_DEADLINE, DmaError, DmaId, DmaRead, DmaWrite, MAX_DMA};
-pub use info::{Bar, BarKind, EndpointInfo, SharedRange};
-pub use listener::BindError;
-pub use server::Server;
-pub use session::Session;
+pub(crate) use action::{Action, Presence, Token};
+pub(crate) use dma::{Access, DmaError, DmaId};
+pub(crate) use info::EndpointInfo;
+pub(crate) use listener::BindError;
+pub(crate) use server::Server;
 
 /// Bytes of data we take in one region access; offered to the client as
 /// `max_data_xfer_size`.
-pub const MAX_DATA_XFER: usize = 64 << 10;
+pub(crate) const MAX_DATA_XFER: usize = 64 << 10;
 
 /// Descriptors we take with one message; offered as `max_msg_fds`. QEMU takes
 /// a larger number for malformed.
-pub const MAX_MSG_FDS: usize = 16;
+pub(crate) const MAX_MSG_FDS: usize = 16;

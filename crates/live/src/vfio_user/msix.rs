@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn windows_and_masks() {
-        let mut table = Table::new(Config::new(&plain_endpoint()).msix_capability());
+        let mut table = Table::new(Config::new(&plain_endpoint()).msix);
         assert_eq!(table.window(0, 0), (None, 0x2000));
         assert_eq!(table.window(0, 0x2010), (Some((Window::Table, 16)), 48));
         assert_eq!(table.window(0, 0x2040), (None, 0xfc0));

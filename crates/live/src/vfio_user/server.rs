@@ -2,13 +2,13 @@
 //! wait on, [`service`](Server::service) when it is ready, then
 //! [`poll`](Server::poll) until it has no more to say.
 
-use super::action::{Action, Counters, Input, Presence, Token};
+use super::action::{Action, Input, Presence, Token};
 use super::connection::{Closed, Connection};
-use super::dma::{DmaError, DmaId, DmaRead, DmaWrite};
+use super::dma::Access;
 use super::info::EndpointInfo;
 use super::listener::{BindError, Listener};
 use super::session::Session;
-use crate::guest::{Memory, Worker};
+use crate::guest::Worker;
 use bytes::Bytes;
 use rustix::event::{Timespec, epoll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -29,14 +29,15 @@ const CLIENT: u64 = 1;
 const UNMASK: u64 = 2;
 const WORKERS: u64 = 3;
 
-/// See the module.
 #[derive(Debug)]
 pub struct Server {
     listener: Listener,
     /// Clients that wait are heard of.
     accepts: bool,
     connection: Option<Connection>,
-    session: Session,
+    /// Everything about the client and the endpoint but the sockets. What makes
+    /// a message for the client goes through a method here, which sends it.
+    pub session: Session,
     /// Closes the sockets of clients that are turned away: descriptors that
     /// nobody received are closed with them, and their end may take for ever.
     turned_away: Worker,
@@ -62,10 +63,10 @@ impl Server {
         let session = Session::new(info)?;
         let listener = Listener::bind(directory, number)?;
         let fail =
-            |errno: Errno| BindError::Io { path: listener.path().to_owned(), source: errno.into() };
+            |errno: Errno| BindError::Io { path: listener.path.clone(), source: errno.into() };
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(fail)?;
         let data = epoll::EventData::new_u64(LISTENER);
-        epoll::add(&epoll, listener.socket(), data, epoll::EventFlags::IN).map_err(fail)?;
+        epoll::add(&epoll, &listener.socket, data, epoll::EventFlags::IN).map_err(fail)?;
         let data = epoll::EventData::new_u64(WORKERS);
         epoll::add(&epoll, session.workers.wake(), data, epoll::EventFlags::IN).map_err(fail)?;
         let interest = epoll::EventFlags::empty();
@@ -84,12 +85,7 @@ impl Server {
 
     /// Where clients connect.
     pub fn path(&self) -> &Path {
-        self.listener.path()
-    }
-
-    /// The endpoint, as it was when it was offered.
-    pub fn info(&self) -> &EndpointInfo {
-        &self.session.info
+        &self.listener.path
     }
 
     /// A client is connected.
@@ -229,7 +225,7 @@ impl Server {
             let mut wanted = epoll::EventFlags::empty();
             wanted.set(epoll::EventFlags::IN, self.accepts);
             let data = epoll::EventData::new_u64(LISTENER);
-            let _ = epoll::modify(&self.epoll, self.listener.socket(), data, wanted);
+            let _ = epoll::modify(&self.epoll, &self.listener.socket, data, wanted);
         }
         let Some(connection) = &self.connection else { return };
         let mut wanted = epoll::EventFlags::RDHUP;
@@ -251,7 +247,7 @@ impl Server {
     }
 
     /// The next thing to do. Call until `None`, then wait for the descriptor
-    /// or until [`deadline`](Self::deadline).
+    /// or until [`Session::deadline`].
     pub fn poll(&mut self, now: Instant) -> Option<Action> {
         let action = self.session.poll(now);
         if action.is_none() {
@@ -260,86 +256,34 @@ impl Server {
         action
     }
 
-    /// See [`Session::poll_dma`].
-    pub fn poll_dma(&mut self, now: Instant) -> Option<(DmaId, Result<Bytes, DmaError>)> {
-        self.session.poll_dma(now)
-    }
-
-    /// When [`poll`](Self::poll) is due although nothing happens.
-    pub fn deadline(&self) -> Option<Instant> {
-        self.session.deadline()
-    }
-
     /// See [`Session::reply`].
     pub fn reply(&mut self, now: Instant, token: Token, result: Result<&[u8], Errno>) {
         self.session.reply(now, token, result);
         self.flush(now);
     }
 
-    /// See [`Session::signal`].
-    pub fn signal(&mut self, vector: u16) {
-        self.session.signal(vector);
-    }
-
-    /// See [`Session::set_intx`].
-    pub fn set_intx(&mut self, level: bool) {
-        self.session.set_intx(level);
-    }
-
     /// See [`Session::dma_read`].
-    pub fn dma_read(&mut self, now: Instant, address: u64, length: usize) -> DmaRead {
+    pub fn dma_read(&mut self, now: Instant, address: u64, length: usize) -> Access<Bytes> {
         let read = self.session.dma_read(now, address, length);
-        if !matches!(read, DmaRead::Done(_)) {
+        if !matches!(read, Access::Done(_)) {
             self.flush(now);
         }
         read
     }
 
     /// See [`Session::dma_write`].
-    pub fn dma_write(&mut self, now: Instant, address: u64, data: &[u8]) -> DmaWrite {
+    pub fn dma_write(&mut self, now: Instant, address: u64, data: &[u8]) -> Access<()> {
         let write = self.session.dma_write(now, address, data);
-        if write != DmaWrite::Done {
+        if write != Access::Done(()) {
             self.flush(now);
         }
         write
-    }
-
-    /// See [`Session::poll_doorbells`]. Only needed with a shared range; then
-    /// call it in every turn of the loop, and do not sleep while a client that
-    /// may have mapped the page is connected.
-    pub fn poll_doorbells(&mut self) {
-        self.session.poll_doorbells();
     }
 
     /// See [`Session::set_presence`].
     pub fn set_presence(&mut self, now: Instant, presence: Presence) {
         self.session.set_presence(now, presence);
         self.flush(now);
-    }
-
-    /// See [`Session::in_use`].
-    pub fn in_use(&self) -> bool {
-        self.session.in_use()
-    }
-
-    /// See [`Session::request_unplug`].
-    pub fn request_unplug(&self) -> bool {
-        self.session.request_unplug()
-    }
-
-    /// See [`Session::command`].
-    pub fn command_register(&self) -> [Option<u8>; 2] {
-        self.session.command_register()
-    }
-
-    /// See [`Session::memory`].
-    pub fn memory(&self) -> &Memory {
-        self.session.memory()
-    }
-
-    /// See [`Session::counters`].
-    pub fn counters(&self) -> Counters {
-        self.session.counters()
     }
 }
 

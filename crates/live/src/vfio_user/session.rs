@@ -43,11 +43,10 @@ pub(super) enum State {
     Ready,
 }
 
-/// See the module.
 #[derive(Debug)]
 pub struct Session {
-    pub(super) info: EndpointInfo,
-    pub(super) config: Config,
+    pub info: EndpointInfo,
+    pub config: Config,
     pub(super) table: Table,
     pub(super) doorbells: Option<Doorbells>,
     pub(super) memory: Memory,
@@ -88,11 +87,15 @@ impl Session {
     /// What the kernel does not give.
     pub fn new(info: EndpointInfo) -> Result<Self, BindError> {
         let config = Config::new(&info);
-        let msix = config.msix_capability();
+        let msix = config.msix;
         let signaller = Signaller::of_process().map_err(BindError::Signaller)?;
         let workers = Workers::new().map_err(BindError::Workers)?;
         Ok(Self {
-            doorbells: info.shared.map(Doorbells::new).transpose().map_err(BindError::Doorbells)?,
+            doorbells: info
+                .doorbells
+                .then(Doorbells::new)
+                .transpose()
+                .map_err(BindError::Doorbells)?,
             table: Table::new(msix),
             interrupts: Interrupts::new(msix.map_or(0, |msix| msix.vectors), signaller),
             worker: workers.hire(),
@@ -301,7 +304,7 @@ impl Session {
         self.interrupts.disconnect();
         // A page that the client before still has would be rung by it; without
         // memory for one, doorbells are trapped.
-        self.doorbells = self.info.shared.and_then(|range| Doorbells::new(range).ok());
+        self.doorbells = self.info.doorbells.then(|| Doorbells::new().ok()).flatten();
         self.reset_function();
         let used = std::mem::replace(&mut self.state, State::Absent) == State::Ready;
         self.msix_enabled = false;
@@ -364,33 +367,7 @@ impl Session {
             return;
         }
         if let Some(doorbells) = &self.doorbells {
-            doorbells.poll(|ring| {
-                let (bar, offset, data) = (ring.bar, ring.offset, ring.data);
-                self.actions.push_back(Action::BarWrite { bar, offset, data });
-            });
+            doorbells.poll(|action| self.actions.push_back(action));
         }
-    }
-
-    /// Asks the VMM to unplug the device (QEMU: as if by `device_del`); false
-    /// if it takes no such request. QEMU 10.1 to 11.1 aborts when any
-    /// vfio-user device with MSI-X is unplugged: its `vfio_user_msix_teardown`
-    /// takes a memory region out of a BAR that is already taken apart.
-    pub fn request_unplug(&self) -> bool {
-        self.interrupts.request_unplug()
-    }
-
-    /// What has gone wrong so far.
-    pub fn counters(&self) -> Counters {
-        self.counters
-    }
-
-    /// See [`Config::command_register`](super::config::Config::command_register).
-    pub fn command_register(&self) -> [Option<u8>; 2] {
-        self.config.command_register()
-    }
-
-    /// The memory the client has mapped.
-    pub fn memory(&self) -> &Memory {
-        &self.memory
     }
 }

@@ -3,16 +3,17 @@
 
 use super::action::{Action, Input, Presence};
 use super::connection::{Incoming, MAX_PAYLOAD};
-use super::info::{Bar, BarKind, EndpointInfo, SharedRange};
+use super::info::EndpointInfo;
 use super::session::Session;
 use bytes::Bytes;
+use pcie::enumerate::Bar;
 use wire::vfio_user::Header;
 use wire::{Duration, Instant};
 
 /// A function with 16 KiB of BAR 0 (registers, doorbells at 0x1000, MSI-X
 /// table at 0x2000 and pending bits at 0x3000), four vectors, and the
 /// capabilities MSI-X, Express with FLR, MSI, power management and SR-IOV.
-pub fn plain_endpoint() -> EndpointInfo {
+pub(crate) fn plain_endpoint() -> EndpointInfo {
     let mut config = Box::new([0_u8; 4096]);
     let mut put = |at: usize, bytes: &[u8]| config[at..at + bytes.len()].copy_from_slice(bytes);
     put(0x00, &[0x36, 0x1b, 0x01, 0x00, 0x06, 0x00, 0x10, 0x00]);
@@ -29,14 +30,14 @@ pub fn plain_endpoint() -> EndpointInfo {
     put(0x108, &[0xff; 4]);
     put(0x140, &0x0001_0003_u32.to_le_bytes());
     let mut bars = [None; 6];
-    bars[0] = Some(Bar { size: 0x4000, kind: BarKind::Memory64, prefetchable: false });
-    EndpointInfo { config, bars, shared: None }
+    bars[0] =
+        Some(Bar { index: 0, size: 0x4000, wide: true, prefetchable: false, address: 0xe000_0000 });
+    EndpointInfo { config, bars, doorbells: false }
 }
 
 /// The same with its doorbells shared.
-pub fn shared_endpoint() -> EndpointInfo {
-    let shared = SharedRange { bar: 0, offset: 0x1000, length: 0x1000, polled: 64 };
-    EndpointInfo { shared: Some(shared), ..plain_endpoint() }
+pub(crate) fn shared_endpoint() -> EndpointInfo {
+    EndpointInfo { doorbells: true, ..plain_endpoint() }
 }
 
 /// Reads `input` as a list of operations on a session (connect, message,

@@ -1,10 +1,11 @@
 //! What the device does to the guest: DMA, and interrupts behind it.
 
 use super::connection::{Closed, Incoming};
-use super::dma::{DmaError, DmaRead, DmaWrite, Ended, MAX_DMA, Part};
+use super::dma::{Access, Data, DmaError, Ended, MAX_DMA};
 use super::irq::Source;
 use super::session::{MAX_OUTGOING, Session};
 use crate::guest::{Fault, Segment, Way};
+use bytes::Bytes;
 use wire::Instant;
 
 impl Session {
@@ -68,107 +69,84 @@ impl Session {
         address: u64,
         length: usize,
         write: bool,
-    ) -> Result<(Vec<Part>, Vec<Segment>), Fault> {
-        let (mut later, mut at_once) = (Vec::new(), Vec::new());
-        for segment in self.memory.segments(address, length, write)? {
-            let place = match segment.way {
-                Way::Mapped => {
-                    at_once.push(segment);
-                    continue;
-                }
-                Way::File(place) => Some(place),
-                Way::Message => None,
-            };
-            let Segment { at, address, length, .. } = segment;
-            later.push(Part { at, address, length, place });
-        }
-        Ok((later, at_once))
+    ) -> Result<(Vec<Segment>, Vec<Segment>), Fault> {
+        let parts = self.memory.segments(address, length, write)?.into_iter();
+        Ok(parts.partition(|part| !matches!(part.way, Way::Mapped)))
     }
 
-    fn fault(&mut self, error: DmaError) -> DmaError {
+    fn failed<T>(&mut self, error: DmaError) -> Access<T> {
         self.counters.dma_faults += 1;
         if let Some(address) = self.memory.lost() {
             self.doomed = Some(Closed::MemoryLost(address));
         }
-        error
-    }
-
-    /// Whether another part may be sent at all now.
-    fn dma_room(&self, parts: &[Part], limit: usize) -> bool {
-        self.outgoing_bytes < MAX_OUTGOING && self.dma.has_room(parts, limit)
+        Access::Failed(error)
     }
 
     /// Reads guest memory for the device.
-    pub fn dma_read(&mut self, now: Instant, address: u64, length: usize) -> DmaRead {
-        if length > MAX_DMA {
-            return DmaRead::Failed(self.fault(DmaError::TooLong));
-        }
-        if self.doomed.is_some() {
-            return DmaRead::Failed(self.fault(DmaError::Fault));
-        }
-        if self.must_wait(address, length, false) {
-            return DmaRead::Full;
+    pub fn dma_read(&mut self, now: Instant, address: u64, length: usize) -> Access<Bytes> {
+        if let Some(refused) = self.refuse(address, length, false) {
+            return refused;
         }
         let mut buffer = vec![0; length];
         match self.memory.read_into(address, &mut buffer) {
-            Ok(()) => return DmaRead::Done(buffer.into()),
-            Err(Fault::Later) => {}
-            Err(_) => return DmaRead::Failed(self.fault(DmaError::Fault)),
+            Ok(()) => Access::Done(buffer.into()),
+            Err(fault) => self.begin_dma(now, fault, address, Data::Read(buffer)),
         }
-        let Ok((parts, at_once)) = self.parts(address, length, false) else {
-            return DmaRead::Failed(self.fault(DmaError::Fault));
-        };
-        let limit = self.client_xfer;
-        if !self.dma_room(&parts, limit) {
-            return DmaRead::Full;
-        }
-        for segment in at_once {
-            let part = &mut buffer[segment.at..segment.at + segment.length];
-            if self.memory.read_into(segment.address, part).is_err() {
-                return DmaRead::Failed(self.fault(DmaError::Fault));
-            }
-        }
-        let mut sent = Vec::new();
-        let send = |message| sent.push(message);
-        let id = self.dma.read(now, buffer, parts, limit, &self.worker, send);
-        sent.into_iter().for_each(|message| self.send(message));
-        DmaRead::Pending(id)
     }
 
     /// Writes guest memory for the device.
-    pub fn dma_write(&mut self, now: Instant, address: u64, data: &[u8]) -> DmaWrite {
-        if data.len() > MAX_DMA {
-            return DmaWrite::Failed(self.fault(DmaError::TooLong));
-        }
-        if self.doomed.is_some() {
-            return DmaWrite::Failed(self.fault(DmaError::Fault));
-        }
-        if self.must_wait(address, data.len(), true) {
-            return DmaWrite::Full;
+    pub fn dma_write(&mut self, now: Instant, address: u64, data: &[u8]) -> Access<()> {
+        if let Some(refused) = self.refuse(address, data.len(), true) {
+            return refused;
         }
         match self.memory.write(address, data) {
-            Ok(()) => return DmaWrite::Done,
-            Err(Fault::Later) => {}
-            Err(_) => return DmaWrite::Failed(self.fault(DmaError::Fault)),
+            Ok(()) => Access::Done(()),
+            Err(fault) => self.begin_dma(now, fault, address, Data::Write(data)),
         }
-        let Ok((parts, at_once)) = self.parts(address, data.len(), true) else {
-            return DmaWrite::Failed(self.fault(DmaError::Fault));
+    }
+
+    /// Why an access cannot even be tried now.
+    fn refuse<T>(&mut self, address: u64, length: usize, write: bool) -> Option<Access<T>> {
+        if length > MAX_DMA {
+            return Some(self.failed(DmaError::TooLong));
+        }
+        if self.doomed.is_some() {
+            return Some(self.failed(DmaError::Fault));
+        }
+        self.must_wait(address, length, write).then_some(Access::Full)
+    }
+
+    /// Begins an access that `fault` says is not done at once, or not possible.
+    fn begin_dma<T>(
+        &mut self,
+        now: Instant,
+        fault: Fault,
+        address: u64,
+        mut data: Data<'_>,
+    ) -> Access<T> {
+        let parts = match fault {
+            Fault::Later => self.parts(address, data.len(), data.is_write()),
+            fault => Err(fault),
         };
+        let Ok((parts, at_once)) = parts else { return self.failed(DmaError::Fault) };
         let limit = self.client_xfer;
-        if !self.dma_room(&parts, limit) {
-            return DmaWrite::Full;
+        if self.outgoing_bytes >= MAX_OUTGOING || !self.dma.has_room(&parts, limit) {
+            return Access::Full;
         }
-        for segment in at_once {
-            let part = &data[segment.at..segment.at + segment.length];
-            if self.memory.write(segment.address, part).is_err() {
-                return DmaWrite::Failed(self.fault(DmaError::Fault));
+        for Segment { at, address, length, .. } in at_once {
+            let copied = match &mut data {
+                Data::Read(buffer) => self.memory.read_into(address, &mut buffer[at..at + length]),
+                Data::Write(bytes) => self.memory.write(address, &bytes[at..at + length]),
+            };
+            if copied.is_err() {
+                return self.failed(DmaError::Fault);
             }
         }
         let mut sent = Vec::new();
         let send = |message| sent.push(message);
-        let id = self.dma.write(now, data, parts, limit, &self.worker, send);
+        let id = self.dma.begin(now, data, parts, limit, &self.worker, send);
         sent.into_iter().for_each(|message| self.send(message));
-        DmaWrite::Pending(id)
+        Access::Pending(id)
     }
 
     /// Whether an access could overtake a write that is under way: a read or

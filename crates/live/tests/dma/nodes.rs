@@ -1,15 +1,15 @@
 //! A device node with the DMA test function and a host, both in this process.
 
-use live::attached::{Activity, Attached, Switch};
+use live::attached::Switch;
 use live::host::RamMemory;
 use live::links::Links;
 use live::net::{Address, Incoming, RawSettings};
 use live::{Clock, DeviceNode, Machine, Poller, Report, Waiting, Wanted};
 use pcie::dma_test::{self, DmaTest, driver};
 use pcie::enumerate::{self, Node};
-use pcie::{Bus, Function, Input, Output, Ram, Ready, root};
+use pcie::{Bus, Ram, root};
 use std::cell::RefCell;
-use std::io::{self, Write};
+use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -20,45 +20,31 @@ use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 use switch::aggregate::Policy;
 use switch::tunnel::Settings;
-use wire::Instant;
 use wire::frame::Role;
 
 /// Where host memory begins, and its size.
 pub const RAM: u64 = 0x1_0000_0000;
 const RAM_SIZE: usize = 2 << 20;
 
-/// A function without any I/O of its own.
-struct Plain(DmaTest);
-
-impl Function for Plain {
-    fn handle(&mut self, now: Instant, input: Input) {
-        self.0.handle(now, input);
-    }
-
-    fn poll(&mut self, now: Instant, ready: Ready) -> Output {
-        self.0.poll(now, ready)
-    }
-
-    fn ready(&self) -> Ready {
-        self.0.ready()
-    }
+/// How two nodes are linked.
+#[derive(Clone, Copy)]
+pub struct Link {
+    pub max_payload: u16,
+    pub ecrc: bool,
+    pub aggregation: Policy,
+    /// For raw Ethernet.
+    pub raw: RawSettings,
 }
 
-impl Attached for Plain {
-    fn service(&mut self, _: Instant, _: &Poller) -> io::Result<Activity> {
-        Ok(Activity::default())
+impl Link {
+    pub fn new(max_payload: u16) -> Self {
+        let (aggregation, raw) = (Policy::Adaptive, RawSettings::default());
+        Self { max_payload, ecrc: false, aggregation, raw }
     }
 
-    fn watch(&self, _: &Poller) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn report(&self) -> Report {
-        vec![("endpoint".into(), self.0.endpoint().errors().to_string())]
-    }
-
-    fn close(&mut self) -> io::Result<()> {
-        Ok(())
+    fn tunnel(self, role: Role, number: u64) -> Settings {
+        let Self { max_payload, aggregation, .. } = self;
+        Settings { max_payload, aggregation, ..Settings::new(role, number) }
     }
 }
 
@@ -71,38 +57,25 @@ pub struct Far {
 }
 
 impl Far {
-    pub fn start(max_payload: u16) -> Self {
-        let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        Self::listen(loopback.into(), max_payload, Policy::Adaptive)
+    /// On loopback.
+    pub fn start(link: Link) -> Self {
+        Self::listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into(), link)
     }
 
     /// Listens in the network namespace of the caller.
-    pub fn listen(at: Address, max_payload: u16, aggregation: Policy) -> Self {
-        Self::listen_over(at, max_payload, aggregation, RawSettings::default())
-    }
-
-    /// The same with settings of its own for raw Ethernet.
-    pub fn listen_over(
-        at: Address,
-        max_payload: u16,
-        aggregation: Policy,
-        raw: RawSettings,
-    ) -> Self {
+    pub fn listen(at: Address, link: Link) -> Self {
         let stopped = Arc::new(AtomicBool::new(false));
         let (wake, waker) = UnixStream::pair().unwrap();
         let (announce, announced) = channel();
         let flag = stopped.clone();
         let thread = std::thread::spawn(move || {
-            let listener = Incoming::bind(&at, raw).unwrap();
-            let settings = Settings { max_payload, aggregation, ..Settings::new(Role::Device, 7) };
-            let function = DmaTest::new(dma_test::Settings {
-                max_payload: max_payload.into(),
-                ..Default::default()
-            });
+            let listener = Incoming::bind(&at, link.raw).unwrap();
+            let max_payload = link.max_payload.into();
+            let function = DmaTest::new(dma_test::Settings { max_payload, ..Default::default() });
             let poller = Poller::new(Waiting::Block).unwrap();
+            let settings = link.tunnel(Role::Device, 7);
             let mut node =
-                DeviceNode::new(Clock::start(), poller, listener, settings, Plain(function))
-                    .unwrap();
+                DeviceNode::new(Clock::start(), poller, listener, settings, function).unwrap();
             announce.send(node.address().unwrap()).unwrap();
             let wanted = || match flag.load(Ordering::SeqCst) {
                 true => Wanted::Stop,
@@ -138,37 +111,19 @@ pub struct Near {
 }
 
 impl Near {
-    pub fn start(max_payload: u16, far: &[&Far]) -> Self {
-        Self::start_with(max_payload, far, false)
-    }
-
-    pub fn start_with(max_payload: u16, far: &[&Far], ecrc: bool) -> Self {
+    pub fn start(link: Link, far: &[&Far]) -> Self {
         let peers: Vec<Address> = far.iter().map(|far| far.address.clone()).collect();
-        Self::connect(&peers, max_payload, ecrc, Policy::Adaptive)
+        Self::connect(link, &peers)
     }
 
     /// Connects from the network namespace of the caller.
-    pub fn connect(peers: &[Address], max_payload: u16, ecrc: bool, aggregation: Policy) -> Self {
-        let links = Links::new(peers);
-        Self::connect_over(links, peers.len(), max_payload, ecrc, aggregation)
-    }
-
-    /// The same over `count` links with settings of their own.
-    pub fn connect_over(
-        links: Links,
-        count: usize,
-        max_payload: u16,
-        ecrc: bool,
-        aggregation: Policy,
-    ) -> Self {
-        let upstream = switch::upstream::Settings {
-            ports: count as u8,
-            max_payload: max_payload.into(),
-            p2p: false,
-            tunnel: Settings { max_payload, aggregation, ..Settings::new(Role::Host, 8) },
-        };
-        let settings =
-            root::Settings { max_payload: max_payload.into(), ecrc, ..root::Settings::default() };
+    pub fn connect(link: Link, peers: &[Address]) -> Self {
+        let (links, count) = (Links::new(peers).over(link.raw), peers.len());
+        let (max_payload, ecrc) = (usize::from(link.max_payload), link.ecrc);
+        let tunnel = link.tunnel(Role::Host, 8);
+        let upstream =
+            switch::upstream::Settings { ports: count as u8, max_payload, p2p: false, tunnel };
+        let settings = root::Settings { max_payload, ecrc, ..root::Settings::default() };
         let poller = Poller::new(Waiting::Block).unwrap();
         let switch = Switch::new(upstream, links);
         let mut machine = Machine::new(Clock::start(), poller, settings, switch).unwrap();

@@ -1,9 +1,8 @@
 //! Over raw Ethernet, between network namespaces that the tests make.
 
 use crate::isolated::isolated;
-use crate::nodes::{Far, Near, RAM, pattern};
+use crate::nodes::{Far, Link, Near, RAM, pattern};
 use crate::relay::{Faults, Relay};
-use live::links::Links;
 use live::net::{
     Address, Filter, Interface, Namespace, PacketSocket, Peer, RawSettings, largest_payload,
 };
@@ -50,9 +49,9 @@ fn a_cable_carries_every_policy_and_payload() {
         home.cable("near0", &away, "far0").unwrap();
         let wait = Policy::Wait(Duration::from_us(1));
         for (policy, payload) in [(Policy::Adaptive, 1024), (Policy::PerTlp, 128), (wait, 256)] {
-            let mut far = away.enter(|| Far::listen(listen("far0"), payload, policy)).unwrap();
-            let peer = through("near0", &far);
-            let mut near = Near::connect(&[peer], payload, false, policy);
+            let link = Link { aggregation: policy, ..Link::new(payload) };
+            let mut far = away.enter(|| Far::listen(listen("far0"), link)).unwrap();
+            let mut near = Near::connect(link, &[through("near0", &far)]);
             assert_eq!(near.nodes[0].max_payload, usize::from(payload));
             copies(&mut near, 8);
             let counters = near.machine.attached().upstream().tunnel(0).counters();
@@ -76,11 +75,10 @@ fn an_ordinary_bridge_in_between_carries_two_links() {
             middle.cable(port, place, name).unwrap();
             middle.run(&format!("ip link set {port} master bridge0")).unwrap();
         }
-        let far = [&left, &right].map(|place| {
-            place.enter(|| Far::listen(listen("far0"), 256, Policy::Adaptive)).unwrap()
-        });
+        let far = [&left, &right]
+            .map(|place| place.enter(|| Far::listen(listen("far0"), Link::new(256))).unwrap());
         let peers = far.each_ref().map(|far| through("near0", far));
-        let mut near = Near::connect(&peers, 256, false, Policy::Adaptive);
+        let mut near = Near::connect(Link::new(256), &peers);
         assert_eq!(near.nodes.len(), 2);
         copies(&mut near, 4);
         near.enable(1, 41);
@@ -94,16 +92,15 @@ fn an_ordinary_bridge_in_between_carries_two_links() {
 /// Copies over a network with faults.
 fn faulty(home: &Namespace, congestion: Config, thousandth: u64, seed: u64) {
     let raw = RawSettings { congestion, ..RawSettings::default() };
+    let link = Link { raw, ..Link::new(256) };
     let [middle, away] = [(); 2].map(|()| Namespace::new().unwrap());
     middle.cable("port0", home, "near0").unwrap();
     middle.cable("port1", &away, "far0").unwrap();
     let faults =
         Faults { lost: thousandth, doubled: thousandth, late: thousandth, nonsense: thousandth };
     let relay = Relay::start(&middle, ["port0", "port1"], faults, seed);
-    let listen = || Far::listen_over(listen("far0"), 256, Policy::Adaptive, raw);
-    let mut far = away.enter(listen).unwrap();
-    let links = Links::new(&[through("near0", &far)]).over(raw);
-    let mut near = Near::connect_over(links, 1, 256, false, Policy::Adaptive);
+    let mut far = away.enter(|| Far::listen(listen("far0"), link)).unwrap();
+    let mut near = Near::connect(link, &[through("near0", &far)]);
     copies(&mut near, 16);
     for (what, count) in [
         ("lost", &relay.count.lost),
@@ -140,9 +137,8 @@ fn a_far_side_that_falls_silent_is_lost_and_may_come_back() {
         middle.cable("port0", home, "near0").unwrap();
         middle.cable("port1", &away, "far0").unwrap();
         let relay = Relay::start(&middle, ["port0", "port1"], Faults::default(), 1);
-        let far = away.enter(|| Far::listen(listen("far0"), 256, Policy::Adaptive)).unwrap();
-        let peer = through("near0", &far);
-        let mut near = Near::connect(&[peer], 256, false, Policy::Adaptive);
+        let far = away.enter(|| Far::listen(listen("far0"), Link::new(256))).unwrap();
+        let mut near = Near::connect(Link::new(256), &[through("near0", &far)]);
         copies(&mut near, 2);
         relay.cut(true);
         let before = near.machine.clock().now();
@@ -162,9 +158,9 @@ fn a_far_side_that_falls_silent_is_lost_and_may_come_back() {
 fn on_the_loop_stations_are_told_apart() {
     isolated("raw::on_the_loop_stations_are_told_apart", |home| {
         home.run("ip link set lo up").unwrap();
-        let far = Far::listen(listen("lo"), 512, Policy::Adaptive);
+        let far = Far::listen(listen("lo"), Link::new(512));
         assert_eq!(far.address.to_string(), "raw:lo,00:00:00:00:00:00");
-        let mut near = Near::connect(&[through("lo", &far)], 512, false, Policy::Adaptive);
+        let mut near = Near::connect(Link::new(512), &[through("lo", &far)]);
         copies(&mut near, 4);
     });
 }

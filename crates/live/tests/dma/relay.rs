@@ -20,7 +20,6 @@ pub struct Faults {
 /// What has happened.
 #[derive(Default)]
 pub struct Count {
-    pub passed: AtomicU64,
     pub lost: AtomicU64,
     pub doubled: AtomicU64,
     pub late: AtomicU64,
@@ -136,10 +135,7 @@ impl Worker {
                 self.put(to, &mangled);
                 self.put(to, frame);
             }
-            _ => {
-                Self::add(&self.count.passed);
-                self.put(to, frame);
-            }
+            _ => self.put(to, frame),
         }
         if let Some(late) = late {
             self.put(to, &late);

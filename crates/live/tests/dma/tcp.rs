@@ -1,13 +1,13 @@
 //! Over TCP on loopback.
 
-use crate::nodes::{Far, Near, RAM, pattern};
+use crate::nodes::{Far, Link, Near, RAM, pattern};
 use pcie::dma_test::driver;
 use wire::tlp::Packet;
 
 #[test]
 fn two_functions_that_are_no_drives_copy_and_interrupt() {
-    let mut far = [Far::start(4096), Far::start(4096)];
-    let mut near = Near::start(4096, &far.iter().collect::<Vec<_>>());
+    let mut far = [(); 2].map(|()| Far::start(Link::new(4096)));
+    let mut near = Near::start(Link::new(4096), &far.iter().collect::<Vec<_>>());
     assert_eq!(near.nodes.len(), 2);
     for number in 0..2 {
         near.enable(number, 40 + number as u32);
@@ -43,8 +43,8 @@ fn two_functions_that_are_no_drives_copy_and_interrupt() {
 #[test]
 fn payloads_are_what_both_sides_take_and_no_more() {
     for (host, device) in [(128, 4096), (4096, 128), (4096, 4096), (256, 1024), (2048, 512)] {
-        let far = Far::start(device);
-        let mut near = Near::start(host, &[&far]);
+        let far = Far::start(Link::new(device));
+        let mut near = Near::start(Link::new(host), &[&far]);
         let agreed = usize::from(host.min(device));
         assert_eq!(near.nodes[0].max_payload, agreed, "host {host}, device {device}");
         near.enable(0, 1);
@@ -72,8 +72,9 @@ fn payloads_are_what_both_sides_take_and_no_more() {
 #[test]
 fn every_packet_is_guarded_where_the_host_wants_it() {
     for ecrc in [false, true] {
-        let mut far = Far::start(512);
-        let mut near = Near::start_with(512, &[&far], ecrc);
+        let link = Link { ecrc, ..Link::new(512) };
+        let mut far = Far::start(link);
+        let mut near = Near::start(link, &[&far]);
         near.enable(0, 1);
         near.machine.probe_mut().arm(1 << 16);
         let data = pattern(10_001, 3);

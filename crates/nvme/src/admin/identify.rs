@@ -1,8 +1,8 @@
 //! Identify (NVMe 1.4, section 5.15).
 
-use super::EVENT_REQUESTS;
 use crate::config::{VENDOR, fingerprint};
 use crate::controller::{Controller, Plan};
+use crate::events::EVENT_REQUESTS;
 use crate::failure::Failure;
 use crate::log::{CRITICAL_TEMPERATURE, ErrorLog, WARNING_TEMPERATURE};
 use crate::namespace::custom_uuid;
@@ -20,7 +20,6 @@ const LAST_NSID: u32 = 0xffff_fffd;
 impl Controller {
     pub(super) fn identify(&mut self, command: &Command) -> Result<Plan, Failure> {
         let data = match command.cdw10 as u8 {
-            cns::NAMESPACE => self.identify_namespace(command.nsid)?,
             cns::CONTROLLER => self.identify_controller().encode(),
             // Every namespace is allocated and attached.
             cns::ACTIVE_NAMESPACES | cns::ALLOCATED_NAMESPACES => self.list(command.nsid)?,
@@ -29,7 +28,12 @@ impl Controller {
                 let nguid = NamespaceDescriptor::Nguid(uuid);
                 NamespaceDescriptor::list(&[nguid, NamespaceDescriptor::Uuid(uuid)])
             }
-            cns::ALLOCATED_NAMESPACE => self.namespace(command.nsid)?.identify().encode(),
+            // Every namespace is allocated. Of the broadcast NSID, what all have
+            // in common is only told to hosts that manage namespaces (section
+            // 5.15.2.1).
+            cns::NAMESPACE | cns::ALLOCATED_NAMESPACE => {
+                self.namespace(command.nsid)?.identify().encode()
+            }
             cns::ATTACHED_CONTROLLERS => {
                 self.namespace(command.nsid)?;
                 controllers(command)
@@ -39,12 +43,6 @@ impl Controller {
             _ => return Err(Failure::cdw(10, 0).of_probe()),
         };
         Ok(Plan::Send(Bytes::copy_from_slice(&data)))
-    }
-
-    /// For the broadcast NSID: what all namespaces have in common, which is
-    /// only told to hosts that manage namespaces (section 5.15.2.1).
-    fn identify_namespace(&self, nsid: u32) -> Result<[u8; IDENTIFY], Failure> {
-        Ok(self.namespace(nsid)?.identify().encode())
     }
 
     /// Namespace IDs above `after`, ascending.

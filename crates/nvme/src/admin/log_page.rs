@@ -51,7 +51,7 @@ impl Controller {
                 if nsid != 0 && nsid != BROADCAST_NSID {
                     return Err(Failure::field(StatusCode::INVALID_FIELD, 4, 0));
                 }
-                let (warning, errors) = (self.warning(), self.error_log.count());
+                let (warning, errors) = (self.warning(), self.error_log.count);
                 Ok(self.health.page(self.now, warning, errors).encode().to_vec())
             }
             log_page::FIRMWARE => {

@@ -1,19 +1,18 @@
 //! The admin command set (NVMe 1.4, section 5), a file a command family.
 
 mod abort;
-mod async_event;
 mod features;
 mod identify;
 mod log_page;
 mod queues;
+
+pub(crate) use features::Features;
 
 use crate::controller::{Controller, Plan};
 use crate::failure::Failure;
 use crate::slots::Key;
 use wire::nvme::opcode::admin;
 use wire::nvme::{Command, CommandEffects, StatusCode};
-
-pub(crate) use async_event::EVENT_REQUESTS;
 
 /// Every supported opcode, for the Commands Supported and Effects log.
 pub(crate) const SUPPORTED: [u8; 10] = [

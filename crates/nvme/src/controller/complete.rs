@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use bytes::Bytes;
 use wire::nvme::opcode::nvm;
 use wire::nvme::{Command, Completion, ErrorLogEntry, Status};
+use wire::trace::{CommandId, NvmeEvent};
 
 impl Controller {
     /// Posts the completion of a command that holds a promise of room.
@@ -60,7 +61,7 @@ impl Controller {
             sq_id: sq,
             cid: command.cid,
             status,
-            phase: cq.is_some_and(|cq| cq.phase()),
+            phase: cq.is_some_and(|cq| cq.phase),
             parameter: failure.parameter,
             lba: if sq == 0 { 0 } else { command.slba() },
             nsid: command.nsid,
@@ -72,7 +73,7 @@ impl Controller {
     fn post(&mut self, sq: u16, cid: u16, result: u32, status: Status) {
         let queue = self.queues.sq_mut(sq).expect("outlives its commands");
         queue.finished(cid);
-        let (sq_head, cq) = (queue.head(), queue.cq);
+        let (sq_head, cq) = (queue.head, queue.cq);
         let cq = self.queues.cq_mut(cq).expect("outlives its submission queues");
         let entry = Completion { result, sq_head, sq_id: sq, cid, phase: false, status };
         let (address, bytes) = cq.post(entry);
@@ -80,7 +81,7 @@ impl Controller {
             self.interrupts.posted(self.now, vector);
         }
         self.endpoint.dma_write(address, Bytes::copy_from_slice(&bytes));
-        self.tell_completed(sq, cid, status);
+        self.told.add(NvmeEvent::Completed { id: CommandId { queue: sq, cid }, status });
     }
 
     /// Ends a deletion when the queue has drained.

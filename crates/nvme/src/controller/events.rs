@@ -1,10 +1,8 @@
 //! What happened inside, told to the owner: for traces.
 
 use super::Controller;
-use crate::block::Request;
 use crate::slots::Key;
 use std::collections::VecDeque;
-use wire::nvme::{Command, Status};
 use wire::trace::{CommandId, ControllerState, NvmeEvent};
 
 /// Events that wait at most. An owner that asks after every call finds a few.
@@ -22,7 +20,7 @@ pub(super) struct Told {
 }
 
 impl Told {
-    fn add(&mut self, event: NvmeEvent) {
+    pub fn add(&mut self, event: NvmeEvent) {
         if !self.wanted {
             return;
         }
@@ -60,25 +58,8 @@ impl Controller {
         self.told.lost
     }
 
-    pub(super) fn tell_fetched(&mut self, queue: u16, command: &Command) {
-        let id = CommandId { queue, cid: command.cid };
-        let (opcode, nsid) = (command.opcode, command.nsid);
-        self.told.add(NvmeEvent::Fetched { id, opcode, nsid });
-    }
-
-    pub(super) fn tell_begun(&mut self, request: &Request) {
-        let Request { command: id, nsid, operation, .. } = request;
-        let (id, nsid, (offset, length)) = (*id, *nsid, operation.range());
-        let operation = operation.kind();
-        self.told.add(NvmeEvent::MediaBegun { id, operation, nsid, offset, length });
-    }
-
     pub(super) fn tell_ended(&mut self, id: Option<CommandId>, nsid: u32, ok: bool) {
         self.told.add(NvmeEvent::MediaEnded { id, nsid, ok });
-    }
-
-    pub(super) fn tell_completed(&mut self, queue: u16, cid: u16, status: Status) {
-        self.told.add(NvmeEvent::Completed { id: CommandId { queue, cid }, status });
     }
 
     pub(super) fn tell_state(&mut self, state: ControllerState) {

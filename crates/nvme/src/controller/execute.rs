@@ -8,7 +8,7 @@ use crate::slots::Key;
 use bytes::Bytes;
 use std::collections::VecDeque;
 use wire::nvme::{Command, StatusCode};
-use wire::trace::CommandId;
+use wire::trace::{CommandId, NvmeEvent};
 
 /// One thing to ask of the media for a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,18 +59,6 @@ pub(super) struct Execution {
     result: u32,
 }
 
-/// What is to be done next for a command.
-#[derive(Debug)]
-enum Next {
-    Wait,
-    ReadList { address: u64, length: usize },
-    Gather,
-    Received(Bytes),
-    Block(Step),
-    Send,
-    Finish,
-}
-
 impl Execution {
     fn new(sq: u16, command: Command) -> Self {
         Self {
@@ -86,46 +74,13 @@ impl Execution {
             result: 0,
         }
     }
-
-    fn next(&mut self) -> Next {
-        let idle = self.reads == 0 && !self.block;
-        if self.failure.is_some() {
-            // Nothing of a finished command may be in flight.
-            return if idle { Next::Finish } else { Next::Wait };
-        }
-        if self.held {
-            return Next::Wait;
-        }
-        if let Some((address, length)) = self.transfer.wants_list().filter(|_| self.reads == 0) {
-            return Next::ReadList { address, length };
-        }
-        if self.transfer.can_gather() {
-            return Next::Gather;
-        }
-        if self.transfer.is_gathering() {
-            return match self.transfer.take_gathered() {
-                Some(data) => Next::Received(data),
-                None => Next::Wait,
-            };
-        }
-        if self.block {
-            return Next::Wait;
-        }
-        if let Some(step) = self.steps.pop_front() {
-            return Next::Block(step);
-        }
-        match &self.transfer {
-            Transfer::None => Next::Finish,
-            _ if self.transfer.can_send() => Next::Send,
-            _ => Next::Wait,
-        }
-    }
 }
 
 impl Controller {
     /// Takes a fetched entry; room for its completion is promised.
     pub(super) fn begin(&mut self, sq: u16, command: Command) {
-        self.tell_fetched(sq, &command);
+        let Command { cid, opcode, nsid, .. } = command;
+        self.told.add(NvmeEvent::Fetched { id: CommandId { queue: sq, cid }, opcode, nsid });
         let queue = self.queues.sq_mut(sq).expect("it was just fetched from");
         let unique = queue.begin(command.cid);
         let deleting = queue.deleting.is_some();
@@ -254,14 +209,35 @@ impl Controller {
     pub(super) fn proceed(&mut self, key: Key) {
         loop {
             let Some(execution) = self.commands.get_mut(key) else { return };
-            match execution.next() {
-                Next::Wait => return,
-                Next::ReadList { address, length } => self.read_list(key, address, length),
-                Next::Gather => self.gather(key),
-                Next::Received(data) => self.received(key, data),
-                Next::Block(step) => self.request_block(key, step),
-                Next::Send => return self.send_or_hold(key),
-                Next::Finish => return self.finish(key),
+            if execution.failure.is_some() {
+                // Nothing of a finished command may be in flight.
+                let idle = execution.reads == 0 && !execution.block;
+                return if idle {
+                    self.finish(key)
+                };
+            }
+            if execution.held {
+                return;
+            }
+            let transfer = &mut execution.transfer;
+            if let Some((address, length)) = transfer.wants_list().filter(|_| execution.reads == 0)
+            {
+                self.read_list(key, address, length);
+            } else if transfer.can_gather() {
+                self.gather(key);
+            } else if transfer.is_gathering() {
+                let Some(data) = transfer.take_gathered() else { return };
+                self.received(key, data);
+            } else if execution.block {
+                return;
+            } else if let Some(step) = execution.steps.pop_front() {
+                self.request_block(key, step);
+            } else if transfer.can_send() {
+                return self.send_or_hold(key);
+            } else {
+                return if matches!(transfer, Transfer::None) {
+                    self.finish(key)
+                };
             }
         }
     }
@@ -294,13 +270,19 @@ impl Controller {
         execution.block = true;
         let command = CommandId { queue: execution.sq, cid: execution.command.cid };
         let Step { nsid, operation } = step;
-        let id = self.blocks.insert(BlockOwner::Command(key, nsid)).as_u64();
-        self.block_requests.push_back(block::Request {
-            id,
-            command: Some(command),
-            nsid,
-            operation,
-        });
+        self.ask_media(BlockOwner::Command(key, nsid), Some(command), nsid, operation);
+    }
+
+    /// Queues a request for the media.
+    pub(super) fn ask_media(
+        &mut self,
+        owner: BlockOwner,
+        command: Option<CommandId>,
+        nsid: u32,
+        operation: Operation,
+    ) {
+        let id = self.blocks.insert(owner).as_u64();
+        self.block_requests.push_back(block::Request { id, command, nsid, operation });
     }
 
     /// A block request of a command has ended; `Ok` brings the bytes of a read.

@@ -1,7 +1,7 @@
 //! What holds between any two calls, for the tests that try to break it.
 
 use super::{ADMIN_COMMANDS, Controller};
-use crate::admin::EVENT_REQUESTS;
+use crate::events::EVENT_REQUESTS;
 
 impl Controller {
     /// # Panics

@@ -1,11 +1,13 @@
 //! Enabling, disabling and resetting (NVMe 1.4, sections 3.1.5, 3.1.6, 7.3
 //! and 7.6.1).
 
+use super::shutdown::Shutdown;
 use super::{Controller, capabilities, supported};
-use crate::features::Features;
+use crate::admin::Features;
 use crate::interrupt::Interrupts;
 use crate::queue::{CompletionQueue, Queues, SubmissionQueue};
 use crate::registers::Registers;
+use crate::slots::Key;
 use pcie::Reset;
 use wire::nvme::register::{Configuration, ControllerStatus, ShutdownNotice};
 use wire::trace::ControllerState;
@@ -101,15 +103,12 @@ impl Controller {
         self.queues = Queues::default();
         self.events = Default::default();
         for request in self.block_requests.drain(..) {
-            self.blocks.remove(crate::slots::Key::from_u64(request.id));
+            self.blocks.remove(Key::from_u64(request.id));
         }
-        self.shutdown.forget();
+        // A reset ends a shutdown.
+        self.shutdown = Shutdown::Idle;
         self.health.set_busy(self.now, false);
-        self.features = Features::new(
-            self.namespaces.len(),
-            self.config.io_queues,
-            self.config.volatile_write_cache,
-        );
+        self.features = Features::new(&self.config);
     }
 
     /// Moves on between phases when what they wait for has come.
@@ -149,7 +148,7 @@ impl Controller {
         self.queues.add_sq(SubmissionQueue::new(0, 0, registers.admin_sq, sizes.sq_size + 1));
         self.registers.status = ControllerStatus { ready: true, ..ControllerStatus::default() };
         self.phase = Phase::Ready;
-        self.shutdown.needed();
+        self.shutdown = Shutdown::Idle;
         self.tell_state(ControllerState::Ready);
     }
 
@@ -157,7 +156,7 @@ impl Controller {
     pub(super) fn accepts_commands(&self) -> bool {
         self.phase == Phase::Ready
             && !self.registers.status.fatal
-            && self.shutdown.is_idle()
+            && self.shutdown == Shutdown::Idle
             && !self.stopped
     }
 }

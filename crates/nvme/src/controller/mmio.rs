@@ -3,7 +3,6 @@
 use super::Controller;
 use super::lifecycle::Phase;
 use crate::failure::NO_PARAMETER;
-use crate::queue::InvalidValue;
 use wire::nvme::register::{CC, DOORBELLS, Doorbell, INTMC, INTMS};
 use wire::nvme::{AsyncEvent, ErrorLogEntry, Status, StatusCode};
 
@@ -30,9 +29,7 @@ impl Controller {
             _ if offset >= DOORBELLS => self.doorbell(offset, value),
             // Their values count when the controller is enabled, and may not
             // change while it is (sections 3.1.9 to 3.1.11).
-            _ if self.phase == Phase::Disabled => {
-                self.registers.write_admin(offset, value);
-            }
+            _ if self.phase == Phase::Disabled => self.registers.write_admin(offset, value),
             _ => {}
         }
     }
@@ -42,30 +39,21 @@ impl Controller {
         if self.phase != Phase::Ready {
             return;
         }
-        match Doorbell::at(offset) {
-            Some(Doorbell::SubmissionTail(id)) => self.submission_tail(id, value),
-            Some(Doorbell::CompletionHead(id)) => self.completion_head(id, value),
-            None => self.doorbell_error(AsyncEvent::INVALID_DOORBELL_REGISTER, 0xffff),
-        }
-    }
-
-    fn submission_tail(&mut self, id: u16, tail: u32) {
-        let queue = self.queues.sq_mut(id).filter(|queue| queue.deleting.is_none());
-        match queue.map(|queue| queue.ring(tail)) {
-            Some(Ok(())) => self.queues.pending |= 1 << id,
-            Some(Err(InvalidValue)) => {
-                self.doorbell_error(AsyncEvent::INVALID_DOORBELL_VALUE, id);
+        let (id, rung) = match Doorbell::at(offset) {
+            Some(Doorbell::SubmissionTail(id)) => {
+                let queue = self.queues.sq_mut(id).filter(|queue| queue.deleting.is_none());
+                let rung = queue.map(|queue| queue.ring(value));
+                self.queues.pending |= if rung == Some(true) { 1 << id } else { 0 };
+                (id, rung)
             }
-            None => self.doorbell_error(AsyncEvent::INVALID_DOORBELL_REGISTER, id),
-        }
-    }
-
-    fn completion_head(&mut self, id: u16, head: u32) {
-        match self.queues.cq_mut(id).map(|queue| queue.ring(head)) {
-            Some(Ok(())) => {}
-            Some(Err(InvalidValue)) => {
-                self.doorbell_error(AsyncEvent::INVALID_DOORBELL_VALUE, id);
+            Some(Doorbell::CompletionHead(id)) => {
+                (id, self.queues.cq_mut(id).map(|queue| queue.ring(value)))
             }
+            None => (0xffff, None),
+        };
+        match rung {
+            Some(true) => {}
+            Some(false) => self.doorbell_error(AsyncEvent::INVALID_DOORBELL_VALUE, id),
             None => self.doorbell_error(AsyncEvent::INVALID_DOORBELL_REGISTER, id),
         }
     }

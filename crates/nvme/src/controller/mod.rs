@@ -19,11 +19,11 @@ mod transfer;
 
 pub(crate) use execute::{Plan, Step, steps};
 
+use crate::admin::Features;
 use crate::config::{Config, MOST_ENTRIES, NamespaceConfig};
 use crate::events::AsyncEvents;
-use crate::features::Features;
 use crate::interrupt::Interrupts;
-use crate::log::{ErrorLog, Health, History};
+use crate::log::{ErrorLog, Health};
 use crate::namespace::Namespace;
 use crate::queue::Queues;
 use crate::registers::Registers;
@@ -41,6 +41,7 @@ use std::collections::VecDeque;
 use wire::Instant;
 use wire::nvme::AsyncEvent;
 use wire::nvme::register::{Capabilities, Configuration};
+use wire::trace::NvmeEvent;
 
 /// CAP.TO: how long resets and shutdowns may take, in 500 ms.
 const TIMEOUT: u8 = 20;
@@ -124,7 +125,6 @@ impl Controller {
     /// If the configuration is out of the ranges its fields name.
     pub fn new(now: Instant, config: Config) -> Self {
         config.check();
-        let namespaces = Namespace::all(&config);
         Self {
             endpoint: Endpoint::new(config.endpoint()),
             now,
@@ -135,15 +135,11 @@ impl Controller {
             interrupts: Interrupts::new(config.io_queues + 1),
             signal: false,
             intx: false,
-            features: Features::new(
-                namespaces.len(),
-                config.io_queues,
-                config.volatile_write_cache,
-            ),
-            namespaces,
+            features: Features::new(&config),
+            namespaces: Namespace::all(&config),
             events: AsyncEvents::default(),
-            error_log: ErrorLog::after(config.history.errors),
-            health: Health::new(now, config.history, config.temperature),
+            error_log: ErrorLog::default(),
+            health: Health::new(now, config.temperature),
             commands: Slots::default(),
             in_flight: [0; 2],
             waiting: VecDeque::new(),
@@ -174,7 +170,10 @@ impl Controller {
     /// [`Config::commands`].
     pub fn poll_block(&mut self) -> Option<block::Request> {
         let request = self.block_requests.pop_front()?;
-        self.tell_begun(&request);
+        let (command, nsid, operation) = (request.command, request.nsid, &request.operation);
+        let (offset, length) = operation.range();
+        let operation = operation.kind();
+        self.told.add(NvmeEvent::MediaBegun { id: command, operation, nsid, offset, length });
         Some(request)
     }
 
@@ -226,14 +225,6 @@ impl Controller {
     /// double words.
     pub fn odd_accesses(&self) -> u64 {
         self.odd_accesses
-    }
-
-    /// What the drive has been through if it loses power at `now`: for
-    /// [`Config::history`] of its next life.
-    pub fn history(&self, now: Instant) -> History {
-        let mut history = self.health.after_power_loss(now, !self.needs_shutdown());
-        history.errors = self.error_log.count();
-        history
     }
 
     /// Tells the composite temperature in kelvin from `now` on.

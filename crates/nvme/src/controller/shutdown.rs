@@ -2,20 +2,13 @@
 //! volatile write cache is flushed either way.
 
 use super::{BlockOwner, Controller};
-use crate::block::{Operation, Request};
+use crate::block::Operation;
 use wire::nvme::register::ShutdownStatus;
 use wire::trace::ControllerState;
 
 /// How far a shutdown has come.
-#[derive(Debug, Default)]
-pub(super) struct Shutdown {
-    stage: Stage,
-    /// A power loss now would lose something.
-    needed: bool,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Stage {
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) enum Shutdown {
     #[default]
     Idle,
     /// Commands under way are finished.
@@ -26,40 +19,21 @@ enum Stage {
 }
 
 impl Shutdown {
-    pub fn is_idle(&self) -> bool {
-        self.stage == Stage::Idle
-    }
-
-    /// The controller was enabled.
-    pub fn needed(&mut self) {
-        *self = Self { stage: Stage::Idle, needed: true };
-    }
-
     /// SHST.
     pub fn status(&self) -> ShutdownStatus {
-        match self.stage {
-            Stage::Idle => ShutdownStatus::Normal,
-            Stage::Draining | Stage::Flushing(_) => ShutdownStatus::Occurring,
-            Stage::Complete => ShutdownStatus::Complete,
+        match self {
+            Self::Idle => ShutdownStatus::Normal,
+            Self::Draining | Self::Flushing(_) => ShutdownStatus::Occurring,
+            Self::Complete => ShutdownStatus::Complete,
         }
-    }
-
-    /// A reset ends a shutdown.
-    pub fn forget(&mut self) {
-        self.stage = Stage::Idle;
     }
 }
 
 impl Controller {
-    /// Whether a power loss now would be an unsafe shutdown.
-    pub(super) fn needs_shutdown(&self) -> bool {
-        self.shutdown.needed
-    }
-
     /// CC.SHN asks for it.
     pub(super) fn begin_shutdown(&mut self) {
-        if self.shutdown.is_idle() {
-            self.shutdown.stage = Stage::Draining;
+        if self.shutdown == Shutdown::Idle {
+            self.shutdown = Shutdown::Draining;
             self.registers.status.shutdown = self.shutdown.status();
             self.tell_state(ControllerState::ShutdownBegun);
         }
@@ -70,17 +44,11 @@ impl Controller {
         // fatal error has stopped will never end.
         let ended = self.in_flight == [0; 2] || self.registers.status.fatal;
         let drained = ended && self.blocks.is_empty();
-        if self.shutdown.stage == Stage::Draining && drained {
-            self.shutdown.stage = Stage::Flushing(self.namespaces.len());
+        if self.shutdown == Shutdown::Draining && drained {
+            self.shutdown = Shutdown::Flushing(self.namespaces.len());
             for index in 0..self.namespaces.len() {
                 let nsid = self.namespaces[index].nsid;
-                let id = self.blocks.insert(BlockOwner::Shutdown(nsid)).as_u64();
-                self.block_requests.push_back(Request {
-                    id,
-                    command: None,
-                    nsid,
-                    operation: Operation::Flush,
-                });
+                self.ask_media(BlockOwner::Shutdown(nsid), None, nsid, Operation::Flush);
             }
         }
     }
@@ -88,13 +56,13 @@ impl Controller {
     /// A namespace is flushed, or could not be: there is nobody to tell.
     pub(super) fn shutdown_flushed(&mut self, failed: bool) {
         // A reset has ended the shutdown it belonged to.
-        let Stage::Flushing(left) = self.shutdown.stage else { return };
+        let Shutdown::Flushing(left) = self.shutdown else { return };
         if failed {
             self.health.count(self.now).media_errors += 1;
         }
-        self.shutdown.stage = Stage::Flushing(left - 1);
+        self.shutdown = Shutdown::Flushing(left - 1);
         if left == 1 {
-            self.shutdown = Shutdown { stage: Stage::Complete, needed: false };
+            self.shutdown = Shutdown::Complete;
             self.registers.status.shutdown = self.shutdown.status();
             self.tell_state(ControllerState::ShutdownComplete);
         }

@@ -2,8 +2,8 @@
 
 use super::queue::{Host, QueuePair};
 use super::{Error, Settings};
-use wire::Instant;
-use wire::nvme::register::{CSTS, ControllerStatus};
+use wire::Duration;
+use wire::nvme::register::{CSTS, Capabilities, ControllerStatus};
 use wire::nvme::{Command, IDENTIFY, opcode};
 
 /// Entries of the admin queues.
@@ -11,27 +11,36 @@ const ENTRIES: u16 = 32;
 /// What registers of a drive that is gone read as.
 const ALL_ONES: u32 = u32::MAX;
 
-/// The admin queue pair and a page for what commands return.
+/// A controller with its admin queue pair, and a page for what commands return.
 #[derive(Debug)]
 pub(super) struct Admin {
+    pub host: Host,
+    pub settings: Settings,
+    pub cap: Capabilities,
     pub queue: QueuePair,
     page: u64,
-    settings: Settings,
 }
 
 impl Admin {
-    pub fn new(host: &Host, settings: Settings) -> Result<Self, Error> {
-        let queue = QueuePair::new(host, 0, ENTRIES)?;
-        Ok(Self { queue, page: host.allocate(IDENTIFY, IDENTIFY)?, settings })
+    pub fn new(host: Host, settings: Settings, cap: Capabilities) -> Result<Self, Error> {
+        let queue = QueuePair::new(&host, 0, ENTRIES)?;
+        let page = host.allocate(IDENTIFY, IDENTIFY)?;
+        Ok(Self { host, settings, cap, queue, page })
+    }
+
+    /// Writes a register.
+    pub fn write(&self, register: u64, size: u8, value: u64) {
+        self.host.bus.write(self.host.bar0 + register, size, value);
+    }
+
+    /// Reads a register.
+    pub async fn read(&self, register: u64, size: u8) -> u64 {
+        self.host.bus.read(self.host.bar0 + register, size).await
     }
 
     /// Sends a command and waits for its completion; yields dword 0.
-    pub async fn run(
-        &mut self,
-        host: &Host,
-        what: &'static str,
-        command: Command,
-    ) -> Result<u32, Error> {
+    pub async fn run(&mut self, what: &'static str, command: Command) -> Result<u32, Error> {
+        let host = &self.host;
         let deadline = host.bus.now() + self.settings.timeout;
         let id = self.queue.put(host, command, deadline).map_err(|_| Error::Timeout(what))?;
         self.queue.ring(host);
@@ -48,47 +57,38 @@ impl Admin {
     }
 
     /// Runs Identify and yields its data structure.
-    pub async fn identify(
-        &mut self,
-        host: &Host,
-        cns: u8,
-        nsid: u32,
-    ) -> Result<[u8; IDENTIFY], Error> {
-        let command = Command {
-            opcode: opcode::admin::IDENTIFY,
-            nsid,
-            prp1: self.page,
-            cdw10: cns.into(),
-            ..Command::default()
-        };
-        self.run(host, "Identify", command).await?;
-        Ok(host.get(self.page))
+    pub async fn identify(&mut self, cns: u8, nsid: u32) -> Result<[u8; IDENTIFY], Error> {
+        let (opcode, prp1) = (opcode::admin::IDENTIFY, self.page);
+        let command = Command { opcode, nsid, prp1, cdw10: cns.into(), ..Command::default() };
+        self.run("Identify", command).await?;
+        Ok(self.host.get(self.page))
     }
-}
 
-/// Waits until CSTS is as wanted.
-pub(super) async fn wait_status(
-    host: &Host,
-    settings: Settings,
-    deadline: Instant,
-    what: &'static str,
-    wanted: impl Fn(ControllerStatus) -> bool,
-) -> Result<(), Error> {
-    loop {
-        let bits = host.bus.read(host.bar0 + CSTS, 4).await as u32;
-        if bits == ALL_ONES {
-            return Err(Error::Gone);
+    /// Waits until CSTS is as wanted, for CAP.TO from now on, at least the 500 ms
+    /// of one unit.
+    pub async fn wait_status(
+        &self,
+        what: &'static str,
+        wanted: impl Fn(ControllerStatus) -> bool,
+    ) -> Result<(), Error> {
+        let bus = &self.host.bus;
+        let deadline = bus.now() + Duration::from_ms(500 * u64::from(self.cap.timeout.max(1)));
+        loop {
+            let bits = self.read(CSTS, 4).await as u32;
+            if bits == ALL_ONES {
+                return Err(Error::Gone);
+            }
+            let status = ControllerStatus::from_bits(bits);
+            if wanted(status) {
+                return Ok(());
+            }
+            if status.fatal {
+                return Err(Error::Fatal);
+            }
+            if bus.now() >= deadline {
+                return Err(Error::Timeout(what));
+            }
+            bus.sleep(self.settings.poll).await;
         }
-        let status = ControllerStatus::from_bits(bits);
-        if wanted(status) {
-            return Ok(());
-        }
-        if status.fatal {
-            return Err(Error::Fatal);
-        }
-        if host.bus.now() >= deadline {
-            return Err(Error::Timeout(what));
-        }
-        host.bus.sleep(settings.poll).await;
     }
 }

@@ -1,14 +1,12 @@
 //! I/O through a drive that is up, and shutting it down.
 
-use super::admin::{Admin, wait_status};
-use super::attach::deadline;
-use super::queue::{CommandId, Done, Host, QueueFull, QueuePair};
-use super::{Error, Io, Op, Settings, prp_list};
+use super::admin::Admin;
+use super::attach::entry_sizes;
+use super::queue::{CommandId, Done, QueueFull, QueuePair};
+use super::{Error, Io, Op, prp_list};
 use wire::Instant;
-use wire::nvme::register::{
-    CC, Capabilities, Configuration, ControllerStatus, ShutdownNotice, ShutdownStatus,
-};
-use wire::nvme::{Command, DsmRange, IdentifyController, opcode};
+use wire::nvme::register::{CC, Configuration, ControllerStatus, ShutdownNotice, ShutdownStatus};
+use wire::nvme::{Command, DsmRange, opcode};
 
 /// Deallocate, in Dataset Management.
 const DEALLOCATE: u32 = 1 << 2;
@@ -49,22 +47,13 @@ pub(super) struct IoQueue {
 /// A drive that is up.
 #[derive(Debug)]
 pub struct Driver {
-    pub(super) host: Host,
-    pub(super) settings: Settings,
-    pub(super) cap: Capabilities,
     pub(super) admin: Admin,
-    pub(super) identify: IdentifyController,
     pub(super) namespaces: Vec<NamespaceInfo>,
     pub(super) max_transfer: usize,
     pub(super) queues: Vec<IoQueue>,
 }
 
 impl Driver {
-    /// Identify Controller.
-    pub fn controller(&self) -> &IdentifyController {
-        &self.identify
-    }
-
     /// The active namespaces, ascending.
     pub fn namespaces(&self) -> &[NamespaceInfo] {
         &self.namespaces
@@ -106,32 +95,23 @@ impl Driver {
     pub fn prepare(&mut self, now: Instant, queue: usize, io: Io) -> Result<CommandId, QueueFull> {
         let id = self.queues[queue].pair.next_id()?;
         let command = self.command(queue, id, io);
-        let deadline = now + self.settings.timeout;
-        self.queues[queue].pair.put(&self.host, command, deadline)
+        let deadline = now + self.admin.settings.timeout;
+        self.queues[queue].pair.put(&self.admin.host, command, deadline)
     }
 
     /// Rings the doorbell for everything prepared, if there is anything.
     pub fn ring(&mut self, queue: usize) {
-        self.queues[queue].pair.ring(&self.host);
+        self.queues[queue].pair.ring(&self.admin.host);
     }
 
     /// Takes what has completed and rings the head doorbell once for all.
     pub fn reap(&mut self, queue: usize) -> Vec<Done> {
-        self.queues[queue].pair.reap(&self.host)
+        self.queues[queue].pair.reap(&self.admin.host)
     }
 
     /// Commands of a queue that are not done.
     pub fn outstanding(&self, queue: usize) -> usize {
         self.queues[queue].pair.outstanding()
-    }
-
-    /// When the first command has to be done, and which it is: after that it
-    /// has timed out.
-    pub fn deadline(&self) -> Option<(Instant, usize, CommandId)> {
-        let first = |(number, queue): (usize, &IoQueue)| {
-            queue.pair.first_deadline().map(|(when, id)| (when, number, id))
-        };
-        self.queues.iter().enumerate().filter_map(first).min()
     }
 
     /// [`Error::Timeout`] if a command should have been done before `now`.
@@ -168,7 +148,7 @@ impl Driver {
             Op::Flush => command,
             Op::Discard => {
                 let range = DsmRange { attributes: 0, blocks: io.blocks, slba: io.slba };
-                self.host.put(list, &range.encode());
+                self.admin.host.put(list, &range.encode());
                 Command { prp1: list, cdw11: DEALLOCATE, ..command }
             }
             Op::WriteZeroes => with_range(command, io),
@@ -183,7 +163,7 @@ impl Driver {
         let (prp1, prp2, entries) = prp_list::entries(io.buffer, length, list);
         if !entries.is_empty() {
             let bytes: Vec<u8> = entries.iter().flat_map(|entry| entry.to_le_bytes()).collect();
-            self.host.put(list, &bytes);
+            self.admin.host.put(list, &bytes);
         }
         Command { prp1, prp2, ..command }
     }
@@ -197,21 +177,15 @@ impl Driver {
                 ("Delete I/O Completion Queue", opcode::admin::DELETE_CQ),
             ] {
                 let command = Command { opcode, cdw10: id, ..Command::default() };
-                self.admin.run(&self.host, what, command).await?;
+                self.admin.run(what, command).await?;
             }
         }
         self.queues.clear();
-        let notice = Configuration {
-            enable: true,
-            shutdown: ShutdownNotice::Normal,
-            sq_entry_size: 6,
-            cq_entry_size: 4,
-            ..Configuration::default()
-        };
-        self.host.bus.write(self.host.bar0 + CC, 4, notice.bits().into());
+        let (enable, shutdown) = (true, ShutdownNotice::Normal);
+        let notice = Configuration { enable, shutdown, ..entry_sizes() };
+        self.admin.write(CC, 4, notice.bits().into());
         let complete = |status: ControllerStatus| status.shutdown == ShutdownStatus::Complete;
-        let deadline = deadline(&self.host, self.cap);
-        wait_status(&self.host, self.settings, deadline, "the shutdown", complete).await
+        self.admin.wait_status("the shutdown", complete).await
     }
 }
 

@@ -13,11 +13,16 @@ mod prp_list;
 mod queue;
 
 pub use attach::attach;
+pub(crate) use attach::{create_commands, entry_sizes};
 pub use driver::{Driver, NamespaceInfo, QueueMemory};
 pub use queue::{CommandId, Done, QueueFull};
 
 use wire::Duration;
 use wire::nvme::Status;
+
+/// What to do with blocks: reads go to the buffer and writes come from it; of a
+/// flush blocks and buffer are without meaning.
+pub use wire::trace::MediaOperation as Op;
 
 /// How a drive is driven.
 #[derive(Clone, Copy, Debug)]
@@ -70,40 +75,6 @@ pub enum Error {
     /// Host memory is used up.
     #[error("not enough host memory for the queues")]
     OutOfMemory,
-}
-
-/// What to do with blocks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Op {
-    /// Blocks to the buffer.
-    Read,
-    /// The buffer to blocks.
-    Write,
-    /// Everything completed so far to the media; blocks and buffer are
-    /// without meaning.
-    Flush,
-    /// Blocks of zeroes; no buffer.
-    WriteZeroes,
-    /// The blocks are needed no more; no buffer.
-    Discard,
-}
-
-impl Op {
-    /// Its name in results.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Flush => "flush",
-            Self::WriteZeroes => "write zeroes",
-            Self::Discard => "discard",
-        }
-    }
-
-    /// Whether it moves data between host memory and blocks.
-    pub const fn moves_blocks(self) -> bool {
-        matches!(self, Self::Read | Self::Write)
-    }
 }
 
 /// An I/O command.

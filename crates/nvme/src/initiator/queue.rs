@@ -196,16 +196,8 @@ impl QueuePair {
         if self.soonest.is_none_or(|soonest| now <= soonest) {
             return false;
         }
-        self.soonest = self.first_deadline().map(|(deadline, _)| deadline);
+        self.soonest = self.deadlines.iter().flatten().min().copied();
         self.soonest.is_some_and(|soonest| soonest < now)
-    }
-
-    /// The first command that has to be done, and when.
-    pub fn first_deadline(&self) -> Option<(Instant, CommandId)> {
-        let due = |(id, deadline): (usize, &Option<Instant>)| {
-            deadline.map(|deadline| (deadline, CommandId(id as u16)))
-        };
-        self.deadlines.iter().enumerate().filter_map(due).min()
     }
 
     /// Completions of commands that nobody submitted.

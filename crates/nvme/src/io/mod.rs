@@ -1,9 +1,7 @@
 //! The NVM command set (NVMe 1.4, section 6), a file a command family.
 
 mod dataset;
-mod flush;
 mod read_write;
-mod write_zeroes;
 
 use crate::controller::{Controller, Plan, Step};
 use crate::failure::Failure;

@@ -1,13 +1,24 @@
-//! Read and Write (NVMe 1.4, sections 6.9 and 6.15).
+//! Flush, Read, Write and Write Zeroes (NVMe 1.4, sections 6.8, 6.9, 6.15 and
+//! 6.17).
 
 use crate::block::Operation;
 use crate::controller::{Controller, Plan, Step, steps};
 use crate::failure::Failure;
 use bytes::Bytes;
 use std::collections::VecDeque;
-use wire::nvme::Command;
+use wire::nvme::{BROADCAST_NSID, Command};
 
 impl Controller {
+    pub(super) fn flush(&mut self, command: &Command) -> Result<Plan, Failure> {
+        if command.nsid != BROADCAST_NSID {
+            self.namespace(command.nsid)?;
+            return Ok(Plan::Steps(steps(command.nsid, [Operation::Flush])));
+        }
+        // VWC says that the broadcast flushes every namespace (figure 247).
+        let flush = |nsid| Step { nsid, operation: Operation::Flush };
+        Ok(Plan::Steps(self.namespaces.iter().map(|namespace| flush(namespace.nsid)).collect()))
+    }
+
     pub(super) fn read(&mut self, command: &Command) -> Result<Plan, Failure> {
         let (offset, length) = self.namespace(command.nsid)?.range(command)?;
         let length = self.within_limit(length)?;
@@ -35,9 +46,18 @@ impl Controller {
         Ok(self.through_cache(command, Operation::Write { offset, data }))
     }
 
+    /// DEAC is only a hint and not taken: DLFEAT does not offer it.
+    pub(super) fn write_zeroes(&mut self, command: &Command) -> Result<Plan, Failure> {
+        let namespace = self.namespace(command.nsid)?;
+        let (offset, length) = namespace.range(command)?;
+        namespace.writable()?;
+        let zero = Operation::WriteZeroes { offset, length };
+        Ok(Plan::Steps(self.through_cache(command, zero)))
+    }
+
     /// A change of blocks, and a flush behind it where it may not stay in the
     /// cache: FUA is set, or the cache is disabled (section 5.21.1.6).
-    pub(super) fn through_cache(&self, command: &Command, change: Operation) -> VecDeque<Step> {
+    fn through_cache(&self, command: &Command, change: Operation) -> VecDeque<Step> {
         let through = command.force_unit_access() || !self.features.write_cache;
         let flush = self.config.volatile_write_cache && through;
         let operations = [change].into_iter().chain(flush.then_some(Operation::Flush));

@@ -8,29 +8,19 @@ use wire::nvme::ErrorLogEntry;
 pub(crate) struct ErrorLog {
     /// Newest first.
     entries: VecDeque<ErrorLogEntry>,
-    /// Errors over the controller's life.
-    count: u64,
+    /// Errors since power-on.
+    pub count: u64,
 }
 
 impl ErrorLog {
     /// Entries kept.
     pub const ENTRIES: usize = 64;
 
-    /// An empty log after `count` errors in earlier lives.
-    pub fn after(count: u64) -> Self {
-        Self { entries: VecDeque::new(), count }
-    }
-
     /// Adds an error; its count is given here.
     pub fn add(&mut self, entry: ErrorLogEntry) {
         self.count += 1;
         self.entries.truncate(Self::ENTRIES - 1);
         self.entries.push_front(ErrorLogEntry { count: self.count, ..entry });
-    }
-
-    /// Errors over the controller's life.
-    pub fn count(&self) -> u64 {
-        self.count
     }
 
     /// The page: newest entry first.
@@ -47,14 +37,14 @@ mod tests {
 
     #[test]
     fn the_newest_entry_comes_first_and_old_ones_go() {
-        let mut log = ErrorLog::after(5);
+        let mut log = ErrorLog::default();
         for cid in 0..100 {
             log.add(ErrorLogEntry { cid, ..ErrorLogEntry::default() });
         }
         let page = log.page();
         assert_eq!(page.len(), 4096);
         let first = ErrorLogEntry::decode(page[..64].try_into().unwrap());
-        assert_eq!((first.count, first.cid), (105, 99));
+        assert_eq!((first.count, first.cid), (100, 99));
         let last = ErrorLogEntry::decode(page[4032..].try_into().unwrap());
         assert_eq!(last.cid, 36);
     }

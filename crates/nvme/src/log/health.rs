@@ -11,10 +11,10 @@ pub(crate) const CRITICAL_TEMPERATURE: u16 = 353;
 const MINUTE: u64 = 60_000_000_000_000;
 const HOUR: u64 = 60 * MINUTE;
 
-/// What a drive has been through. Keep it over a power cycle and hand it in
-/// with [`Config::history`](crate::Config::history).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct History {
+/// What a drive has been through since power-on: it remembers nothing of
+/// before.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct History {
     /// 512-byte units read.
     pub units_read: u128,
     /// 512-byte units written.
@@ -27,14 +27,8 @@ pub struct History {
     pub busy_ps: u128,
     /// Picoseconds of power.
     pub power_on_ps: u128,
-    /// Times powered on.
-    pub power_cycles: u128,
-    /// Power losses without a shutdown before.
-    pub unsafe_shutdowns: u128,
     /// Media and data integrity errors.
     pub media_errors: u128,
-    /// Errors that were put in the error log.
-    pub errors: u64,
     /// Picoseconds between the warning and the critical temperature.
     pub warning_ps: u128,
     /// Picoseconds at or above the critical temperature.
@@ -53,9 +47,8 @@ pub(crate) struct Health {
 
 impl Health {
     /// After power-on.
-    pub fn new(now: Instant, mut history: History, temperature: u16) -> Self {
-        history.power_cycles += 1;
-        Self { history, counted: now, busy: false, temperature }
+    pub fn new(now: Instant, temperature: u16) -> Self {
+        Self { history: History::default(), counted: now, busy: false, temperature }
     }
 
     /// The counters, time included up to `now`.
@@ -87,13 +80,6 @@ impl Health {
         self.temperature = kelvin;
     }
 
-    /// What a power loss at `now` would leave behind.
-    pub fn after_power_loss(&self, now: Instant, shut_down: bool) -> History {
-        let mut history = *self.clone().count(now);
-        history.unsafe_shutdowns += u128::from(!shut_down);
-        history
-    }
-
     /// The page.
     pub fn page(&mut self, now: Instant, warning: u8, errors: u64) -> SmartLog {
         let temperature = self.temperature;
@@ -110,9 +96,9 @@ impl Health {
             host_reads: history.reads,
             host_writes: history.writes,
             busy_minutes: minutes(history.busy_ps),
-            power_cycles: history.power_cycles,
+            power_cycles: 1,
             power_on_hours: history.power_on_ps / u128::from(HOUR),
-            unsafe_shutdowns: history.unsafe_shutdowns,
+            unsafe_shutdowns: 0,
             media_errors: history.media_errors,
             error_log_entries: u128::from(errors),
             warning_minutes: minutes(history.warning_ps) as u32,
@@ -145,7 +131,7 @@ mod tests {
 
     #[test]
     fn time_is_counted_while_it_passes() {
-        let mut health = Health::new(Instant::ZERO, History::default(), 300);
+        let mut health = Health::new(Instant::ZERO, 300);
         health.set_busy(Instant::ZERO + minutes(10), true);
         health.set_temperature(Instant::ZERO + minutes(20), 345);
         health.set_busy(Instant::ZERO + minutes(25), false);
@@ -157,17 +143,8 @@ mod tests {
     }
 
     #[test]
-    fn a_power_loss_is_unsafe_without_a_shutdown() {
-        let health = Health::new(Instant::ZERO, History::default(), 300);
-        let later = Instant::ZERO + minutes(1);
-        assert_eq!(health.after_power_loss(later, true).unsafe_shutdowns, 0);
-        let history = health.after_power_loss(later, false);
-        assert_eq!((history.unsafe_shutdowns, history.power_on_ps), (1, u128::from(MINUTE)));
-    }
-
-    #[test]
     fn thresholds_make_warnings() {
-        let health = Health::new(Instant::ZERO, History::default(), 300);
+        let health = Health::new(Instant::ZERO, 300);
         assert_eq!(health.warning(343, 0, false), 0);
         assert_eq!(health.warning(300, 0, false), critical_warning::TEMPERATURE);
         assert_eq!(health.warning(343, 300, true), 0b1010);

@@ -4,5 +4,4 @@ mod error;
 mod health;
 
 pub(crate) use error::ErrorLog;
-pub use health::History;
 pub(crate) use health::{CRITICAL_TEMPERATURE, Health, WARNING_TEMPERATURE};

@@ -1,6 +1,6 @@
 //! Completion queues (NVMe 1.4, sections 4.1, 4.6 and 3.1.18).
 
-use super::InvalidValue;
+use super::distance;
 use wire::nvme::{COMPLETION_ENTRY, Completion};
 
 /// A completion queue in host memory, as the controller sees it.
@@ -15,7 +15,8 @@ pub(crate) struct CompletionQueue {
     size: u16,
     head: u16,
     tail: u16,
-    phase: bool,
+    /// The phase tag of the next entry.
+    pub phase: bool,
     /// Entries promised to commands under way.
     reserved: u16,
 }
@@ -28,11 +29,7 @@ impl CompletionQueue {
 
     /// Entries that the host has not consumed.
     pub fn occupied(&self) -> u16 {
-        if self.tail >= self.head {
-            self.tail - self.head
-        } else {
-            self.size - self.head + self.tail
-        }
+        distance(self.size, self.head, self.tail)
     }
 
     /// Entries that are neither occupied nor promised. A command is only
@@ -53,11 +50,6 @@ impl CompletionQueue {
         self.reserved -= 1;
     }
 
-    /// The phase tag of the next entry.
-    pub fn phase(&self) -> bool {
-        self.phase
-    }
-
     /// Fulfils a promise: address and bytes of the entry.
     pub fn post(&mut self, mut entry: Completion) -> (u64, [u8; COMPLETION_ENTRY]) {
         self.release();
@@ -72,20 +64,14 @@ impl CompletionQueue {
         (address, entry.encode())
     }
 
-    /// Takes the head doorbell. Refused are a head outside of the queue, one
-    /// that consumes nothing, and one that consumes more than there is.
-    pub fn ring(&mut self, head: u32) -> Result<(), InvalidValue> {
-        if head >= u32::from(self.size) || head == u32::from(self.head) {
-            return Err(InvalidValue);
-        }
-        let head = head as u16;
-        let consumed =
-            if head >= self.head { head - self.head } else { self.size - self.head + head };
-        if consumed > self.occupied() {
-            return Err(InvalidValue);
-        }
-        self.head = head;
-        Ok(())
+    /// Takes the head doorbell; false for a head outside of the queue, one that
+    /// consumes nothing, and one that consumes more than there is.
+    pub fn ring(&mut self, head: u32) -> bool {
+        let valid = head < u32::from(self.size)
+            && head != u32::from(self.head)
+            && distance(self.size, self.head, head as u16) <= self.occupied();
+        self.head = if valid { head as u16 } else { self.head };
+        valid
     }
 }
 
@@ -102,7 +88,7 @@ mod tests {
             let (address, entry) = queue.post(Completion::default());
             seen.push((address, Completion::decode(&entry).phase));
             assert_eq!(queue.room(), 0);
-            queue.ring(head).unwrap();
+            assert!(queue.ring(head));
         }
         assert_eq!(seen, [(0x2000, true), (0x2010, true), (0x2000, false)]);
     }
@@ -114,10 +100,10 @@ mod tests {
         assert_eq!(queue.room(), 5);
         queue.post(Completion::default());
         queue.post(Completion::default());
-        assert_eq!(queue.ring(8), Err(InvalidValue));
-        assert_eq!(queue.ring(0), Err(InvalidValue), "consumes nothing");
-        assert_eq!(queue.ring(3), Err(InvalidValue), "consumes more than there is");
-        assert_eq!(queue.ring(2), Ok(()));
+        assert!(!queue.ring(8));
+        assert!(!queue.ring(0), "consumes nothing");
+        assert!(!queue.ring(3), "consumes more than there is");
+        assert!(queue.ring(2));
         assert_eq!((queue.occupied(), queue.room()), (0, 7));
     }
 }

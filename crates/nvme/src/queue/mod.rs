@@ -6,9 +6,18 @@ mod submission;
 pub(crate) use completion::CompletionQueue;
 pub(crate) use submission::SubmissionQueue;
 
-/// A doorbell was written with a value its queue does not allow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct InvalidValue;
+/// Entries from index `from` to index `to` of a ring of `size`.
+fn distance(size: u16, from: u16, to: u16) -> u16 {
+    if to >= from { to - from } else { size - from + to }
+}
+
+fn add<Q>(queues: &mut Vec<Option<Q>>, id: u16, queue: Q) {
+    let index = usize::from(id);
+    if queues.len() <= index {
+        queues.resize_with(index + 1, || None);
+    }
+    queues[index] = Some(queue);
+}
 
 /// All queues; the admin pair has ID 0 and exists while the controller is
 /// enabled.
@@ -51,20 +60,12 @@ impl Queues {
     /// Adds a submission queue; its completion queue exists.
     pub fn add_sq(&mut self, queue: SubmissionQueue) {
         self.cq_mut(queue.cq).expect("checked by the caller").users += 1;
-        let index = usize::from(queue.id);
-        if self.submission.len() <= index {
-            self.submission.resize_with(index + 1, || None);
-        }
-        self.submission[index] = Some(queue);
+        add(&mut self.submission, queue.id, queue);
     }
 
     /// Adds a completion queue.
     pub fn add_cq(&mut self, queue: CompletionQueue) {
-        let index = usize::from(queue.id);
-        if self.completion.len() <= index {
-            self.completion.resize_with(index + 1, || None);
-        }
-        self.completion[index] = Some(queue);
+        add(&mut self.completion, queue.id, queue);
     }
 
     /// Takes a submission queue away.

@@ -1,6 +1,6 @@
 //! Submission queues (NVMe 1.4, sections 4.1 and 3.1.17).
 
-use super::InvalidValue;
+use super::distance;
 use crate::slots::Key;
 use bytes::Bytes;
 use std::collections::VecDeque;
@@ -23,7 +23,7 @@ pub(crate) struct SubmissionQueue {
     base: u64,
     size: u16,
     /// The next entry to take; what completions report.
-    head: u16,
+    pub head: u16,
     /// The next entry to ask host memory for.
     fetched: u16,
     tail: u16,
@@ -54,29 +54,20 @@ impl SubmissionQueue {
         }
     }
 
-    /// SQ head pointer.
-    pub fn head(&self) -> u16 {
-        self.head
-    }
-
-    /// Takes the tail doorbell. Refused are a tail outside of the queue, one
-    /// that adds nothing, and one that adds more than there is room for.
-    pub fn ring(&mut self, tail: u32) -> Result<(), InvalidValue> {
-        if tail >= u32::from(self.size) || tail == u32::from(self.tail) {
-            return Err(InvalidValue);
-        }
-        let tail = tail as u16;
-        let used = self.distance(self.head, self.tail);
-        if used + self.distance(self.tail, tail) >= self.size {
-            return Err(InvalidValue);
-        }
-        self.tail = tail;
-        Ok(())
+    /// Takes the tail doorbell; false for a tail outside of the queue, one that
+    /// adds nothing, and one that adds more than there is room for.
+    pub fn ring(&mut self, tail: u32) -> bool {
+        let used = distance(self.size, self.head, self.tail);
+        let valid = tail < u32::from(self.size)
+            && tail != u32::from(self.tail)
+            && used + distance(self.size, self.tail, tail as u16) < self.size;
+        self.tail = if valid { tail as u16 } else { self.tail };
+        valid
     }
 
     /// Entries that host memory was not asked for yet.
     pub fn pending(&self) -> u16 {
-        self.distance(self.fetched, self.tail)
+        distance(self.size, self.fetched, self.tail)
     }
 
     /// Fetches in flight.
@@ -134,10 +125,6 @@ impl SubmissionQueue {
         }
     }
 
-    fn distance(&self, from: u16, to: u16) -> u16 {
-        if to >= from { to - from } else { self.size - from + to }
-    }
-
     fn advance(&self, index: u16, count: u16) -> u16 {
         ((u32::from(index) + u32::from(count)) % u32::from(self.size)) as u16
     }
@@ -150,13 +137,13 @@ mod tests {
     #[test]
     fn the_tail_doorbell_is_checked() {
         let mut queue = SubmissionQueue::new(1, 1, 0x1000, 4);
-        assert_eq!(queue.ring(4), Err(InvalidValue));
-        assert_eq!(queue.ring(0), Err(InvalidValue), "adds nothing");
-        assert_eq!(queue.ring(2), Ok(()));
-        assert_eq!(queue.ring(2), Err(InvalidValue), "the same again");
-        assert_eq!(queue.ring(1), Err(InvalidValue), "more than the room left");
-        assert_eq!(queue.ring(3), Ok(()));
-        assert_eq!(queue.ring(0), Err(InvalidValue), "a full queue has size - 1");
+        assert!(!queue.ring(4));
+        assert!(!queue.ring(0), "adds nothing");
+        assert!(queue.ring(2));
+        assert!(!queue.ring(2), "the same again");
+        assert!(!queue.ring(1), "more than the room left");
+        assert!(queue.ring(3));
+        assert!(!queue.ring(0), "a full queue has size - 1");
         assert_eq!(queue.pending(), 3);
     }
 
@@ -164,19 +151,19 @@ mod tests {
     fn batches_end_at_the_ring_and_arrive_in_order() {
         let keys = |index| Key::from_u64(index);
         let mut queue = SubmissionQueue::new(1, 1, 0x1000, 4);
-        queue.ring(3).unwrap();
+        assert!(queue.ring(3));
         assert_eq!(queue.next_batch(2), (0x1000, 2));
         queue.fetching(keys(1), 2);
         assert_eq!(queue.next_batch(8), (0x1080, 1));
         queue.fetching(keys(2), 1);
-        assert_eq!(queue.head(), 0);
+        assert_eq!(queue.head, 0);
         queue.arrived(keys(2), Bytes::from(vec![2; 64]));
         assert_eq!(queue.take_arrived(), None);
         queue.arrived(keys(1), Bytes::from(vec![1; 128]));
         assert_eq!(queue.take_arrived().unwrap().len(), 128);
         assert_eq!(queue.take_arrived().unwrap()[0], 2);
-        assert_eq!(queue.head(), 3);
-        queue.ring(2).unwrap();
+        assert_eq!(queue.head, 3);
+        assert!(queue.ring(2));
         assert_eq!(queue.next_batch(8), (0x10c0, 1), "up to the end of the ring");
         queue.fetching(keys(3), 1);
         assert_eq!(queue.next_batch(8), (0x1000, 2));

@@ -261,6 +261,12 @@ impl Bench {
         assert!(self.memory.iter().any(put), "no memory at {address:#x}");
     }
 
+    /// Writes a PRP list into host memory.
+    pub fn put_list(&mut self, address: u64, entries: impl IntoIterator<Item = u64>) {
+        let bytes: Vec<u8> = entries.into_iter().flat_map(u64::to_le_bytes).collect();
+        self.put(address, &bytes);
+    }
+
     /// Answers a read of host memory, in pieces; Unsupported Request where
     /// there is no memory, or if `refuse`.
     pub fn answer_read(&mut self, request: MemoryRequest, refuse: bool) {

@@ -1,12 +1,12 @@
 //! A host that sends commands by hand.
 
 use super::{Bench, QUEUES};
-use crate::Config;
+use crate::{Config, initiator};
 use std::collections::VecDeque;
 use wire::nvme::register::{
     ACQ, AQA, ASQ, AdminQueueAttributes, CC, CSTS, Configuration, ControllerStatus, Doorbell,
 };
-use wire::nvme::{COMPLETION_ENTRY, Command, Completion, SUBMISSION_ENTRY, StatusCode, opcode};
+use wire::nvme::{COMPLETION_ENTRY, Command, Completion, SUBMISSION_ENTRY, StatusCode};
 
 /// A queue pair of the host's.
 #[derive(Clone, Debug)]
@@ -135,6 +135,25 @@ impl Host {
         self.doorbell(Doorbell::SubmissionTail(queue), tail.into());
     }
 
+    /// Rings the tail doorbell, and answers the read that fetches entries, or
+    /// refuses it.
+    ///
+    /// # Panics
+    /// If nothing is fetched.
+    pub fn fetch(&mut self, queue: u16, refuse: bool) {
+        self.ring(queue);
+        self.bench.take_tlps(pcie::Ready::ALL);
+        let read = self.bench.reads.pop_front().expect("a fetch");
+        self.bench.answer_read(read, refuse);
+        self.bench.take_tlps(pcie::Ready::ALL);
+    }
+
+    /// Rings the tail doorbell, and lets everything happen that then does.
+    pub fn carry_out(&mut self, queue: u16) {
+        self.ring(queue);
+        self.bench.settle();
+    }
+
     /// Writes a doorbell.
     pub fn doorbell(&mut self, doorbell: Doorbell, value: u32) {
         self.bench.write(doorbell.offset(0), 4, value.into());
@@ -178,8 +197,7 @@ impl Host {
     /// If it does not come.
     pub fn execute(&mut self, queue: u16, command: Command) -> Completion {
         let cid = self.put(queue, command);
-        self.ring(queue);
-        self.bench.settle();
+        self.carry_out(queue);
         let mut found = None;
         for completion in self.reap(queue) {
             assert_eq!(completion.sq_id, queue);
@@ -228,21 +246,15 @@ impl Expect for Completion {
 
 /// CC's entry sizes, 64 and 16 bytes.
 pub fn entry_sizes() -> Configuration {
-    Configuration { sq_entry_size: 6, cq_entry_size: 4, ..Configuration::default() }
+    initiator::entry_sizes()
 }
 
 /// The commands that create a pair.
 pub fn create_commands(pair: &Pair) -> [Command; 2] {
-    let id = u32::from(pair.id);
-    let cdw10 = id | u32::from(pair.entries - 1) << 16;
-    let cq = Command {
-        opcode: opcode::admin::CREATE_CQ,
-        prp1: pair.cq(),
-        cdw10,
-        cdw11: 0b11 | id << 16,
-        ..Command::default()
-    };
-    let sq =
-        Command { opcode: opcode::admin::CREATE_SQ, prp1: pair.sq(), cdw11: 0b1 | id << 16, ..cq };
-    [cq, sq]
+    initiator::create_commands(pair.id, pair.entries, pair.sq(), pair.cq())
+}
+
+/// The command that deletes a queue.
+pub fn delete(opcode: u8, id: u16) -> Command {
+    Command { opcode, cdw10: id.into(), ..Command::default() }
 }

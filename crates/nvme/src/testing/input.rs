@@ -1,6 +1,5 @@
 //! Numbers out of bytes; zeroes when they are used up.
 
-/// See the module.
 pub(super) struct Input<'a>(pub &'a [u8]);
 
 impl Input<'_> {

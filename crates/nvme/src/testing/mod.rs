@@ -11,6 +11,6 @@ mod operations;
 mod tracker;
 
 pub use bench::{Bench, DATA, QUEUES};
-pub use host::{Expect, Host, Pair, create_commands, entry_sizes};
+pub use host::{Expect, Host, Pair, create_commands, delete, entry_sizes};
 pub use media::Media;
 pub use operations::run_operations;

@@ -58,8 +58,7 @@ fn bench(config: Config, msix: bool) -> Bench {
             511 => LISTS + (list + 1) % 8 * 4096,
             _ => DATA + (index * 7 + list) % 256 * 4096,
         };
-        let bytes: Vec<u8> = (0..512).flat_map(|index| entry(index).to_le_bytes()).collect();
-        bench.put(LISTS + list * 4096, &bytes);
+        bench.put_list(LISTS + list * 4096, (0..512).map(entry));
     }
     bench
 }

@@ -1,7 +1,7 @@
 //! A host that keeps count: every command it sends ends exactly once.
 
 use super::commands::{is_probe, lacks_prp2};
-use super::{Host, Pair, create_commands};
+use super::{Host, Pair, create_commands, delete};
 use std::collections::{BTreeMap, VecDeque};
 use wire::nvme::opcode::admin;
 use wire::nvme::{Command, Completion, StatusCode};
@@ -15,7 +15,6 @@ enum State {
     Deleting,
 }
 
-/// See the module.
 pub(super) struct Tracker {
     pub host: Host,
     /// Commands without a completion, by queue and identifier.
@@ -167,8 +166,4 @@ impl Tracker {
             assert!(event, "no completion on queue {queue}: {command:?}");
         }
     }
-}
-
-fn delete(opcode: u8, id: u16) -> Command {
-    Command { opcode, cdw10: id.into(), ..Command::default() }
 }

@@ -6,7 +6,7 @@ use super::*;
 fn queues_are_created_used_and_deleted() {
     let mut host = Host::with_queue(config());
     host.io(flush(1)).expect_success();
-    let delete = |opcode| Command { opcode, cdw10: 1, ..Command::default() };
+    let delete = |opcode| delete(opcode, 1);
     host.admin(delete(opcode::admin::DELETE_CQ)).expect_failure(StatusCode::INVALID_QUEUE_DELETION);
     host.admin(delete(opcode::admin::DELETE_SQ)).expect_success();
     host.admin(delete(opcode::admin::DELETE_SQ)).expect_failure(StatusCode::INVALID_QUEUE_ID);
@@ -85,14 +85,12 @@ fn an_identifier_in_use_is_a_conflict() {
     let mut host = Host::with_queue(config());
     host.put_as(1, Command { cid: 9, ..flush(1) });
     host.put_as(1, Command { cid: 9, ..flush(1) });
-    host.ring(1);
-    host.bench.settle();
+    host.carry_out(1);
     let mut codes: Vec<_> = host.reap(1).iter().map(|done| (done.cid, done.status.code)).collect();
     codes.sort();
     assert_eq!(codes, [(9, StatusCode::SUCCESS), (9, StatusCode::COMMAND_ID_CONFLICT)]);
     host.put_as(1, Command { cid: 9, ..flush(1) });
-    host.ring(1);
-    host.bench.settle();
+    host.carry_out(1);
     host.reap(1)[0].expect_success();
 }
 
@@ -103,7 +101,7 @@ fn a_deleted_queue_finishes_what_the_media_work_on() {
     host.ring(1);
     take_entries(&mut host);
     assert_eq!(host.bench.blocks.len(), 1);
-    let delete = Command { opcode: opcode::admin::DELETE_SQ, cdw10: 1, ..Command::default() };
+    let delete = delete(opcode::admin::DELETE_SQ, 1);
     let deletion = host.put(0, delete);
     host.ring(0);
     take_entries(&mut host);
@@ -122,10 +120,10 @@ fn a_deleted_queue_aborts_what_was_not_begun() {
     for _ in 0..2 {
         host.put(1, write(0, 256, DATA, DATA + 0x10_0000));
     }
-    put_list(&mut host, DATA + 0x10_0000);
+    host.bench.put_list(DATA + 0x10_0000, (1..32).map(page));
     host.ring(1);
     take_entries(&mut host);
-    let delete = Command { opcode: opcode::admin::DELETE_SQ, cdw10: 1, ..Command::default() };
+    let delete = delete(opcode::admin::DELETE_SQ, 1);
     host.admin(delete).expect_success();
     let codes: Vec<_> = host.reap(1).iter().map(|done| done.status.code).collect();
     assert_eq!(codes, [StatusCode::ABORTED_SQ_DELETION, StatusCode::SUCCESS]);
@@ -140,7 +138,7 @@ fn a_queue_is_deleted_while_a_batch_is_on_its_way() {
     host.ring(1);
     host.bench.take_tlps(pcie::Ready::ALL);
     let batch = host.bench.reads.pop_front().unwrap();
-    let delete = Command { opcode: opcode::admin::DELETE_SQ, cdw10: 1, ..Command::default() };
+    let delete = delete(opcode::admin::DELETE_SQ, 1);
     host.put(0, delete);
     host.ring(0);
     take_entries(&mut host);
@@ -154,7 +152,7 @@ fn a_queue_is_deleted_while_a_batch_is_on_its_way() {
 #[test]
 fn abort_ends_what_waits_and_nothing_else() {
     let mut host = Host::with_queue(Config { buffer: 128 << 10, ..config() });
-    put_list(&mut host, DATA + 0x10_0000);
+    host.bench.put_list(DATA + 0x10_0000, (1..32).map(page));
     let first = host.put(1, write(0, 256, DATA, DATA + 0x10_0000));
     let second = host.put(1, write(0, 256, DATA, DATA + 0x10_0000));
     host.ring(1);
@@ -176,12 +174,6 @@ fn abort_ends_what_waits_and_nothing_else() {
     assert_eq!(aborted[0].status, Status::retry(StatusCode::ABORT_REQUESTED));
     host.bench.settle();
     assert_eq!(host.reap(1)[0].cid, first);
-}
-
-/// A PRP list for the 31 pages after the first of a buffer at `DATA`.
-fn put_list(host: &mut Host, address: u64) {
-    let entries: Vec<u8> = (1..32u64).flat_map(|page| (DATA + page * 4096).to_le_bytes()).collect();
-    host.bench.put(address, &entries);
 }
 
 /// Answers reads of queue memory, and of nothing else.

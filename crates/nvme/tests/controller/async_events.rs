@@ -11,8 +11,7 @@ fn request() -> Command {
 /// Puts a request in place and yields its identifier.
 fn arm(host: &mut Host) -> u16 {
     let cid = host.put(0, request());
-    host.ring(0);
-    host.bench.settle();
+    host.carry_out(0);
     cid
 }
 

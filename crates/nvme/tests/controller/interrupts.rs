@@ -22,8 +22,7 @@ fn completions_posted_together_share_an_interrupt() {
     for _ in 0..4 {
         host.put(1, Command { opcode: 0xff, ..Command::default() });
     }
-    host.ring(1);
-    host.bench.settle();
+    host.carry_out(1);
     assert_eq!((host.reap(1).len(), host.bench.interrupts.len()), (4, 1));
 }
 
@@ -51,14 +50,19 @@ fn completions_of_one_turn_share_an_interrupt_behind_the_last() {
     assert!(host.bench.unsignalled.is_empty(), "no entry comes behind its interrupt");
 }
 
+/// Creates queue pair 1, its completion queue with this dword 11.
+fn create_1(host: &mut Host, cdw11: u32) {
+    let pair = Pair::new(1, 8);
+    let [cq, sq] = create_commands(&pair);
+    host.admin(Command { cdw11, ..cq }).expect_success();
+    host.admin(sq).expect_success();
+    host.pairs[1] = Some(pair);
+}
+
 #[test]
 fn queues_without_interrupts_are_silent() {
     let mut host = Host::new(config());
-    let pair = Pair::new(1, 8);
-    let [cq, sq] = create_commands(&pair);
-    host.admin(Command { cdw11: 1, ..cq }).expect_success();
-    host.admin(sq).expect_success();
-    host.pairs[1] = Some(pair);
+    create_1(&mut host, 1);
     host.bench.interrupts.clear();
     host.io(flush(1)).expect_success();
     assert!(host.bench.interrupts.is_empty());
@@ -99,11 +103,7 @@ fn the_deadline_of_coalescing_is_told_to_the_world() {
 fn with_intx() -> Host {
     let mut host = Host::over(Bench::enumerated(config(), false));
     host.enable(32);
-    let pair = Pair::new(1, 8);
-    let [cq, sq] = create_commands(&pair);
-    host.admin(Command { cdw11: 0b11, ..cq }).expect_success();
-    host.admin(sq).expect_success();
-    host.pairs[1] = Some(pair);
+    create_1(&mut host, 0b11);
     host
 }
 
@@ -121,8 +121,7 @@ fn without_msix_every_vector_that_exists_is_taken() {
     host.admin(Command { cdw11: 0b01 | 64 << 16, ..silent }).expect_success();
     for id in [1, 64] {
         host.put(id, flush(1));
-        host.ring(id);
-        host.bench.settle();
+        host.carry_out(id);
         assert!(host.bench.intx, "they share the pin");
         assert_eq!(host.reap(id).len(), 1);
         assert!(!host.bench.intx);
@@ -135,8 +134,7 @@ fn the_pin_follows_the_queues_and_the_mask() {
     let mut host = with_intx();
     assert!(!host.bench.intx);
     host.put(1, flush(1));
-    host.ring(1);
-    host.bench.settle();
+    host.carry_out(1);
     assert!(host.bench.intx);
     host.bench.write(INTMS, 4, 1);
     assert!(!host.bench.intx);
@@ -152,8 +150,7 @@ fn the_pin_follows_the_queues_and_the_mask() {
 fn a_reset_takes_the_pin_back() {
     let mut host = with_intx();
     host.put(1, flush(1));
-    host.ring(1);
-    host.bench.settle();
+    host.carry_out(1);
     assert!(host.bench.intx);
     host.configure(entry_sizes());
     assert!(!host.bench.intx);

@@ -12,7 +12,7 @@ mod lifecycle;
 mod logs;
 mod transfer;
 
-use nvme::testing::{Bench, DATA, Expect, Host, Pair, create_commands, entry_sizes};
+use nvme::testing::{Bench, DATA, Expect, Host, Pair, create_commands, delete, entry_sizes};
 use nvme::{Config, NamespaceConfig, block};
 use wire::nvme::{Command, Completion, Status, StatusCode, feature, opcode};
 
@@ -54,6 +54,11 @@ fn set_feature(id: u8, value: u32) -> Command {
 
 fn get_feature(id: u8, value: u32) -> Command {
     Command { opcode: opcode::admin::GET_FEATURES, ..set_feature(id, value) }
+}
+
+/// The address of a page of the buffer at `DATA`.
+fn page(number: u64) -> u64 {
+    DATA + number * 4096
 }
 
 /// Bytes that differ from place to place.

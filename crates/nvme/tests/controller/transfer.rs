@@ -7,13 +7,9 @@ use pcie::Ready;
 fn scatter(host: &mut Host, pages: &[u64], list: u64, next: u64) {
     let room = ((4096 - list % 4096) / 8) as usize;
     let (first, rest) = pages.split_at(if pages.len() > room { room - 1 } else { pages.len() });
-    let mut bytes: Vec<u8> = first.iter().flat_map(|page| page.to_le_bytes()).collect();
-    if !rest.is_empty() {
-        bytes.extend(next.to_le_bytes());
-        let rest: Vec<u8> = rest.iter().flat_map(|page| page.to_le_bytes()).collect();
-        host.bench.put(next, &rest);
-    }
-    host.bench.put(list, &bytes);
+    let chain = (!rest.is_empty()).then_some(next);
+    host.bench.put_list(list, first.iter().copied().chain(chain));
+    host.bench.put_list(next, rest.iter().copied());
 }
 
 #[test]
@@ -57,8 +53,7 @@ fn bad_offsets_are_refused() {
     ] {
         host.io(command).expect_failure(StatusCode::INVALID_PRP_OFFSET);
     }
-    host.bench.put(list, &(DATA + 0x1000).to_le_bytes());
-    host.bench.put(list + 8, &(DATA + 0x2008).to_le_bytes());
+    host.bench.put_list(list, [page(1), page(2) + 8]);
     host.io(read(0, 24, DATA, list)).expect_failure(StatusCode::INVALID_PRP_OFFSET);
     host.io(write(0, 24, DATA, list)).expect_failure(StatusCode::INVALID_PRP_OFFSET);
     host.io(read(0, 8, DATA, 0)).expect_success();
@@ -101,15 +96,14 @@ fn without_entry_2() -> Vec<(u16, Command)> {
 fn a_second_entry_that_is_needed_is_not_0() {
     let mut host = Host::with_queue(config());
     let list = DATA + 0x20_0000;
-    let entries: Vec<u8> = (1..33u64).flat_map(|page| (DATA + page * 4096).to_le_bytes()).collect();
-    host.bench.put(list, &entries);
+    host.bench.put_list(list, (1..33).map(page));
     for (queue, command) in without_entry_2() {
         // Ranges of no blocks, for Dataset Management.
         host.bench.put(DATA, &[0; 8192]);
         host.execute(queue, command).expect_failure(StatusCode::INVALID_FIELD);
         assert_eq!(host.bench.stray_writes, 0, "nothing goes to address 0: {command:?}");
         // It is a good command otherwise: a page, or a list of pages.
-        host.bench.put(list, &entries);
+        host.bench.put_list(list, (1..33).map(page));
         let prp2 = if queue == 1 && command.blocks() > 9 { list } else { DATA + 0x1000 };
         host.execute(queue, Command { prp2, ..command }).expect_success();
     }
@@ -119,7 +113,7 @@ fn a_second_entry_that_is_needed_is_not_0() {
 fn an_entry_of_a_list_that_is_needed_is_not_0() {
     let mut host = Host::with_queue(config());
     let list = DATA + 0x20_0000;
-    host.bench.put(list, &[(DATA + 0x1000).to_le_bytes(), [0; 8]].concat());
+    host.bench.put_list(list, [page(1), 0]);
     host.io(read(0, 24, DATA, list)).expect_failure(StatusCode::INVALID_FIELD);
     host.io(write(0, 24, DATA, list)).expect_failure(StatusCode::INVALID_FIELD);
     // The pointer to the next list.
@@ -189,8 +183,7 @@ fn queues_take_turns() {
         host.put(2, flush(2));
     }
     host.ring(1);
-    host.ring(2);
-    host.bench.settle();
+    host.carry_out(2);
     let order: Vec<u32> = host.bench.media.log.iter().map(|(nsid, _)| *nsid).collect();
     assert_eq!(order, [1, 2, 1, 2, 1, 2]);
 }
@@ -206,8 +199,7 @@ fn a_full_completion_queue_holds_up_its_own_commands_only() {
     for _ in 0..40 {
         host.put(3, flush(1));
     }
-    host.ring(3);
-    host.bench.settle();
+    host.carry_out(3);
     host.io(flush(2)).expect_success();
     let mut taken = 0;
     loop {
@@ -226,8 +218,7 @@ fn a_full_completion_queue_holds_up_its_own_commands_only() {
 fn read_data_wait_for_the_link() {
     let mut host = Host::with_queue(Config { posted_backlog: 8192, ..config() });
     let list = DATA + 0x20_0000;
-    let entries: Vec<u8> = (1..32u64).flat_map(|page| (DATA + page * 4096).to_le_bytes()).collect();
-    host.bench.put(list, &entries);
+    host.bench.put_list(list, (1..32).map(page));
     for slba in 0..8 {
         host.put(1, read(slba, 256, DATA, list));
     }
@@ -252,11 +243,7 @@ fn the_buffer_bounds_what_is_read_from_the_media() {
     for _ in 0..10 {
         host.put(1, read(0, 256, DATA, DATA + 0x20_0000));
     }
-    host.ring(1);
-    host.bench.take_tlps(Ready::ALL);
-    let fetch = host.bench.reads.pop_front().unwrap();
-    host.bench.answer_read(fetch, false);
-    host.bench.take_tlps(Ready::ALL);
+    host.fetch(1, false);
     assert_eq!(host.bench.blocks.len(), 2);
     host.bench.settle();
     assert_eq!(host.reap(1).len(), 10);

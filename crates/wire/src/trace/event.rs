@@ -28,6 +28,13 @@ numbers! {
     }
 }
 
+impl MediaOperation {
+    /// Whether it moves data between host memory and blocks.
+    pub const fn moves_blocks(self) -> bool {
+        matches!(self, Self::Read | Self::Write)
+    }
+}
+
 numbers! {
     /// A turn in the life of a controller (NVMe 1.4, sections 3.1.5, 3.1.6, 7.3
     /// and 7.6).

@@ -1,18 +1,17 @@
 //! A doorbell over real sockets: it goes in the turn in which the VMM's
 //! message is read, and arrives although a register before it is not answered.
 
-use crate::attached::{Activity, Attached, Switch};
+use crate::attached::{Attached, Switch};
 use crate::host::lines::HostLines;
 use crate::host::{HostEvent, HostNode, News};
 use crate::links::Links;
 use crate::net::{Address, Incoming, RawSettings};
 use crate::poller::{Poller, Waiting};
-use crate::vfio_user::tests::client::{Client, Folder, access, bench_capabilities, message};
+use crate::vfio_user::tests::client::{Client, Folder, access, message};
 use crate::{Clock, DeviceNode, Wanted};
 use pcie::dma_test::{DmaTest, Settings, register};
 use pcie::enumerate;
 use pcie::{Function, Input, Output, Ready, root};
-use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -23,7 +22,7 @@ use switch::tunnel;
 use wire::Instant;
 use wire::frame::Role;
 use wire::tlp::{Packet, Tlp};
-use wire::vfio_user::{Command, RegionAccess, Version};
+use wire::vfio_user::{Command, RegionAccess};
 
 /// Answers a read of `LENGTH` only when something has been written.
 struct Stuck {
@@ -57,19 +56,7 @@ impl Function for Stuck {
     }
 }
 
-impl Attached for Stuck {
-    fn service(&mut self, _: Instant, _: &Poller) -> io::Result<Activity> {
-        Ok(Activity::default())
-    }
-
-    fn watch(&self, _: &Poller) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn close(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
+impl Attached for Stuck {}
 
 /// A node in a thread, until its waker is dropped.
 fn thread(run: impl FnOnce(UnixStream) + Send + 'static) -> (UnixStream, JoinHandle<()>) {
@@ -118,15 +105,6 @@ fn host(peer: Address, folder: &Path) -> HostNode {
     .unwrap()
 }
 
-/// A client that has said who it is.
-fn client(folder: &Path) -> Client {
-    let client = Client::connect(&folder.join("0/cntrl"));
-    let mut greeting = Vec::new();
-    Version { major: 0, minor: 1, capabilities: bench_capabilities() }.encode(&mut greeting);
-    client.send(&message(1, Command::Version.number(), &greeting, false), &[]);
-    client
-}
-
 /// The host node looks below a link that came up, and is done with that.
 fn is_back(event: &HostEvent) -> bool {
     matches!(event, HostEvent::Endpoint(0, News::Back))
@@ -144,8 +122,8 @@ fn a_doorbell_goes_in_the_turn_in_which_it_is_read() {
     let (announce, announced) = channel();
     let (waker, far) = thread(move |wake| device(announce, wake));
     let mut near = host(announced.recv().unwrap(), &folder.0);
-    let mut lines = HostLines::default();
-    let client = client(&folder.0);
+    let mut lines = HostLines::new(HostEvent::More);
+    let client = Client::greeted(&folder.0.join("0/cntrl"), 1);
     let mut back = false;
     while !back {
         near.turn(&mut lines, &mut |event| back |= is_back(&event)).unwrap();
@@ -187,7 +165,7 @@ fn a_doorbell_does_not_wait_for_a_register_that_is_not_answered() {
         host(peer, &path).run(wake.as_fd(), wanted(&wake), tell).unwrap();
     });
     offered.recv().unwrap();
-    let client = client(&folder.0);
+    let client = Client::greeted(&folder.0.join("0/cntrl"), 1);
     assert_eq!(client.receive().header.error, None);
     let read = access(0, register::LENGTH, 4, &[]);
     client.send(&message(2, Command::RegionRead.number(), &read, false), &[]);

@@ -3,9 +3,7 @@
 
 use crate::host::endpoint::Endpoint;
 use crate::vfio_user::testing::plain_endpoint;
-use crate::vfio_user::tests::client::{
-    Client, Folder, access, bench_capabilities, eventfd, message,
-};
+use crate::vfio_user::tests::client::{Client, Folder, access, eventfd, message};
 use pcie::enumerate::{Bar, Device, Kind, Msix, Node, Settings};
 use pcie::software::{Bus, Request, RequestId};
 use proptest::prelude::*;
@@ -13,7 +11,7 @@ use rustix::fd::AsFd;
 use std::collections::BTreeSet;
 use wire::vfio_user::{
     Command, DMA_FLAG_READ, DMA_UNMAP_FLAG_ALL, DmaMap, DmaUnmap, IrqAction, IrqData, IrqSet,
-    Version, region_index,
+    region_index,
 };
 use wire::{Bdf, Instant};
 
@@ -95,11 +93,7 @@ impl World {
         let endpoint =
             Endpoint::offer(&folder.0, 0, 0, node(), plain_endpoint(), bus.clone(), settings);
         let endpoint = endpoint.unwrap();
-        let client = Client::connect(endpoint.server().path());
-        let mut greeting = Vec::new();
-        let version = Version { major: 0, minor: 1, capabilities: bench_capabilities() };
-        version.encode(&mut greeting);
-        client.send(&message(9999, Command::Version.number(), &greeting, false), &[]);
+        let client = Client::greeted(endpoint.server.path(), 9999);
         let mut world = Self {
             endpoint,
             bus,

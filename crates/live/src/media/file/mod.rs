@@ -66,7 +66,7 @@ struct Shared {
     marked: AtomicBool,
     /// Keeps the record; without one the contents count as new at each start.
     keeper: Option<Mutex<Keeper<Beside>>>,
-    news: Mutex<Sender<String>>,
+    news: Sender<String>,
 }
 
 impl FileMedia {
@@ -104,7 +104,7 @@ impl FileMedia {
             name,
             marked: AtomicBool::new(kept.keeper.is_none()),
             keeper: kept.keeper.map(Mutex::new),
-            news: Mutex::new(news),
+            news,
         };
         let mut media = Self::start(shared, heard, size, options.read_only, kept.incarnation)?;
         media.undo = Some(opened.undo);
@@ -224,8 +224,7 @@ impl Shared {
     }
 
     fn tell(&self, text: String) {
-        let news = self.news.lock().expect("no worker panics with the lock");
-        let _ = news.send(format!("{}: {text}", self.name));
+        let _ = self.news.send(format!("{}: {text}", self.name));
     }
 }
 

@@ -133,7 +133,6 @@ fn a_full_disk_is_capacity_exceeded() {
     // Every write to it fails with ENOSPC.
     let file = OpenOptions::new().read(true).write(true).open("/dev/full").unwrap();
     let (news, heard) = channel();
-    let news = Mutex::new(news);
     let shared = Shared { file, name: "full".into(), marked: true.into(), keeper: None, news };
     let mut media = FileMedia::start(shared, heard, MIB, false, 1).unwrap();
     let write = Operation::Write { offset: 0, data: Bytes::from(vec![1; 512]) };
@@ -162,7 +161,7 @@ fn a_flush_that_failed_makes_the_contents_new() {
         name: "full".into(),
         marked: true.into(),
         keeper: before.keeper.map(Mutex::new),
-        news: Mutex::new(news),
+        news,
     };
     assert_eq!(shared.carry_out(Operation::Flush), Err(Error::Media));
     // Even if the process is killed now, or the sync at the end succeeds.

@@ -65,6 +65,14 @@ impl Client {
         Self(stream)
     }
 
+    /// One that greets as QEMU does, in a message with this ID.
+    pub fn greeted(path: &Path, id: u16) -> Self {
+        let client = Self::connect(path);
+        let greeting = greeting(bench_capabilities());
+        client.send(&message(id, Command::Version.number(), &greeting, false), &[]);
+        client
+    }
+
     pub fn send(&self, bytes: &[u8], fds: &[BorrowedFd<'_>]) {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(64))];
         let mut control = SendAncillaryBuffer::new(&mut space);
@@ -162,9 +170,7 @@ impl Bench {
     }
 
     pub fn greet(&mut self, capabilities: &Option<Capabilities>) -> Version {
-        let mut payload = Vec::new();
-        Version { major: 0, minor: 1, capabilities: capabilities.clone() }.encode(&mut payload);
-        let reply = self.exchange(Command::Version, &payload, &[]);
+        let reply = self.exchange(Command::Version, &greeting(capabilities.clone()), &[]);
         assert_eq!(reply.header.error, None);
         Version::decode(&reply.payload).unwrap()
     }
@@ -257,8 +263,7 @@ impl Bench {
     }
 
     pub fn map(&mut self, map: DmaMap, fd: Option<&OwnedFd>) -> Option<u32> {
-        let mut payload = Vec::new();
-        map.encode(&mut payload);
+        let payload = encoded(|out| map.encode(out));
         let fds: Vec<_> = fd.iter().map(|fd| fd.as_fd()).collect();
         self.errno(Command::DmaMap, &payload, &fds)
     }
@@ -269,9 +274,20 @@ impl Bench {
         (index, start, count): (u32, u32, u32),
         fds: &[BorrowedFd<'_>],
     ) -> Option<u32> {
-        let mut payload = Vec::new();
-        IrqSet { data, action, index, start, count }.encode(&mut payload);
+        let payload = encoded(|out| IrqSet { data, action, index, start, count }.encode(out));
         self.errno(Command::DeviceSetIrqs, &payload, fds)
+    }
+
+    /// Where the accesses among the actions so far begin, and how many bytes
+    /// they have; all actions are forgotten.
+    pub fn take_accesses(&mut self) -> Vec<(u64, usize)> {
+        let access = |action| match action {
+            Action::ConfigRead { offset, size, .. } => (offset.into(), size.into()),
+            Action::BarRead { offset, length, .. } => (offset, length),
+            Action::BarWrite { offset, data, .. } => (offset, data.len()),
+            other => panic!("{other:?}"),
+        };
+        self.take_actions().into_iter().map(access).collect()
     }
 
     /// The actions so far, and forgets them.
@@ -293,9 +309,20 @@ pub fn bench_capabilities() -> Option<Capabilities> {
     })
 }
 
+/// The payload of a VERSION message.
+fn greeting(capabilities: Option<Capabilities>) -> Vec<u8> {
+    encoded(|out| Version { major: 0, minor: 1, capabilities }.encode(out))
+}
+
+/// The bytes of a payload.
+pub fn encoded(encode: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let mut out = Vec::new();
+    encode(&mut out);
+    out
+}
+
 pub fn access(region: u32, offset: u64, count: u32, data: &[u8]) -> Vec<u8> {
-    let mut payload = Vec::new();
-    RegionAccess { offset, region, count }.encode(&mut payload);
+    let mut payload = encoded(|out| RegionAccess { offset, region, count }.encode(out));
     payload.extend_from_slice(data);
     payload
 }

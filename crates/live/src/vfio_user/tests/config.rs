@@ -35,14 +35,14 @@ fn command_keeps_memory_enabled_on_the_far_side() {
     let written = config.write(4, &[0x04, 0x04]);
     // Bus master and INTx disable cross; so does memory enable, unasked.
     assert_eq!(written.far, [FarWrite { offset: 4, size: 2, value: 0x0406 }]);
-    assert_eq!(config.command_register(), [Some(0x06), Some(0x04)]);
+    assert_eq!(config.command, [Some(0x06), Some(0x04)]);
     let mut far = [0x06, 0x04, 0x10, 0x00];
     config.overlay(4, &mut far);
     assert_eq!(far, [0x04, 0x04, 0x10, 0x00]);
     config.write(4, &[0x02]);
     config.overlay(4, &mut far);
     assert_eq!(far[0], 0x06);
-    assert_eq!(config.command_register(), [Some(0x02), Some(0x04)]);
+    assert_eq!(config.command, [Some(0x02), Some(0x04)]);
 }
 
 #[test]
@@ -50,20 +50,20 @@ fn a_write_to_an_absent_function_only_takes_bits_away() {
     let mut config = config();
     // A function that never had any.
     config.clear_command(4, &[0xff, 0xff]);
-    assert_eq!(config.command_register(), [None, None]);
+    assert_eq!(config.command, [None, None]);
     config.write(4, &[0x06, 0x00]);
     config.clear_command(0, &[0, 0, 0, 0, 0xff]);
     config.clear_command(6, &[0]);
-    assert_eq!(config.command_register(), [Some(0x06), Some(0x00)]);
+    assert_eq!(config.command, [Some(0x06), Some(0x00)]);
     // Linux pci_clear_master: FFFFh was read.
     config.clear_command(4, &[0xfb, 0xff]);
-    assert_eq!(config.command_register(), [Some(0x02), Some(0x00)]);
+    assert_eq!(config.command, [Some(0x02), Some(0x00)]);
     config.clear_command(4, &[0xff, 0xff]);
-    assert_eq!(config.command_register(), [Some(0x02), Some(0x00)]);
+    assert_eq!(config.command, [Some(0x02), Some(0x00)]);
     config.clear_command(4, &[0x00, 0x00]);
-    assert_eq!(config.command_register(), [Some(0x02), Some(0x00)], "memory space stays");
+    assert_eq!(config.command, [Some(0x02), Some(0x00)], "memory space stays");
     config.reset();
-    assert_eq!(config.command_register(), [None, None]);
+    assert_eq!(config.command, [None, None]);
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn the_contents_capability_is_the_host_nodes() {
 #[test]
 fn msix_control_is_the_hosts() {
     let mut config = config();
-    let msix = config.msix_capability().unwrap();
+    let msix = config.msix.unwrap();
     assert_eq!((msix.vectors, msix.table, msix.pba), (4, (0, 0x2000), (0, 0x3000)));
     assert!(!config.msix_enabled());
     assert_eq!(config.write(0x52, &[0xff, 0xc0]), Written::default());

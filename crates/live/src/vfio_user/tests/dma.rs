@@ -1,8 +1,9 @@
 //! DMA through shared ranges and by message.
 
-use super::client::{Bench, access, bench_capabilities, eventfd, message, rung};
+use super::client::{Bench, access, bench_capabilities, encoded, eventfd, message, rung};
 use crate::mapping::Shared;
-use crate::vfio_user::{Action, DMA_DEADLINE, DmaError, DmaRead, DmaWrite, MAX_DMA, testing};
+use crate::vfio_user::dma::{DMA_DEADLINE, MAX_DMA};
+use crate::vfio_user::{Access, Action, DmaError, testing};
 use rustix::fd::AsFd;
 use wire::vfio_user::{
     Capabilities, Command, DmaAccess, DmaMap, DmaUnmap, Header, IrqAction, IrqData,
@@ -13,8 +14,7 @@ fn range(address: u64, size: u64) -> DmaMap {
 }
 
 fn unmap(bench: &mut Bench, flags: u32, address: u64, size: u64) -> Result<DmaUnmap, Option<u32>> {
-    let mut payload = Vec::new();
-    DmaUnmap { argsz: 24, flags, address, size }.encode(&mut payload);
+    let payload = encoded(|out| DmaUnmap { argsz: 24, flags, address, size }.encode(out));
     // SPDK sends the descriptor once more.
     let event = eventfd();
     let reply = bench.exchange(Command::DmaUnmap, &payload, &[event.as_fd()]);
@@ -29,18 +29,18 @@ fn shared_ranges_are_reached_at_once() {
     assert_eq!(bench.map(map, Some(&ram.file)), None);
     let now = bench.now;
     let at = map.address + 0x10;
-    assert_eq!(bench.server.dma_write(now, at, &[1, 2, 3, 4]), DmaWrite::Done);
+    assert_eq!(bench.server.dma_write(now, at, &[1, 2, 3, 4]), Access::Done(()));
     let mut there = [0; 4];
     ram.mapping.read(0x2010, &mut there).unwrap();
     assert_eq!(there, [1, 2, 3, 4]);
     assert_eq!(
         bench.server.dma_read(now, at - 1, 3),
-        DmaRead::Done(bytes::Bytes::from_static(&[0, 1, 2]))
+        Access::Done(bytes::Bytes::from_static(&[0, 1, 2]))
     );
-    let fault = DmaRead::Failed(DmaError::Fault);
+    let fault = Access::Failed(DmaError::Fault);
     assert_eq!(bench.server.dma_read(now, map.address + 0x3fff, 2), fault);
-    assert_eq!(bench.server.dma_write(now, 0, &[0]), DmaWrite::Failed(DmaError::Fault));
-    assert_eq!(bench.server.counters().dma_faults, 2);
+    assert_eq!(bench.server.dma_write(now, 0, &[0]), Access::Failed(DmaError::Fault));
+    assert_eq!(bench.server.session.counters.dma_faults, 2);
     assert_eq!(unmap(&mut bench, 0, map.address, 0x4000).unwrap().address, map.address);
     assert_eq!(bench.server.dma_read(now, at, 1), fault);
 }
@@ -63,17 +63,16 @@ fn maps_are_checked() {
         assert_eq!(bench.map(map, Some(&ram.file)), Some(errno), "{map:?}");
     }
     // Two descriptors.
-    let mut payload = Vec::new();
-    range(0x8000, 0x1000).encode(&mut payload);
+    let payload = encoded(|out| range(0x8000, 0x1000).encode(out));
     let two = [ram.file.as_fd(), ram.file.as_fd()];
     assert_eq!(bench.errno(Command::DmaMap, &payload, &two), Some(22));
-    assert_eq!(bench.server.memory().ranges(), 1);
+    assert_eq!(bench.server.session.memory.ranges(), 1);
 
     assert_eq!(unmap(&mut bench, 0, 0x1000, 0x800), Err(Some(2)));
     assert_eq!(unmap(&mut bench, 1, 0x1000, 0x1000), Err(Some(22)));
     assert_eq!(bench.map(range(0x8000, 0x1000), None), None);
     assert!(unmap(&mut bench, 2, 0, 0).is_ok());
-    assert_eq!(bench.server.memory().ranges(), 0);
+    assert_eq!(bench.server.session.memory.ranges(), 0);
     assert_eq!(bench.map(range(0x1000, 0x1000), Some(&ram.file)), None);
 }
 
@@ -83,9 +82,9 @@ fn a_read_only_range_is_not_written() {
     let ram = Shared::new("ram", 0, 0x1000).unwrap();
     let map = DmaMap { flags: 1, ..range(0x1000, 0x1000) };
     assert_eq!(bench.map(map, Some(&ram.file)), None);
-    let fault = DmaWrite::Failed(DmaError::Fault);
+    let fault = Access::Failed(DmaError::Fault);
     assert_eq!(bench.server.dma_write(bench.now, 0x1000, &[1]), fault);
-    assert!(matches!(bench.server.dma_read(bench.now, 0x1000, 1), DmaRead::Done(_)));
+    assert!(matches!(bench.server.dma_read(bench.now, 0x1000, 1), Access::Done(_)));
 }
 
 /// Takes a DMA message from the client's socket.
@@ -104,8 +103,7 @@ fn answer(bench: &mut Bench, header: &Header, payload: &[u8]) {
 }
 
 fn read_answer(access: DmaAccess, data: &[u8]) -> Vec<u8> {
-    let mut payload = Vec::new();
-    access.encode(&mut payload);
+    let mut payload = encoded(|out| access.encode(out));
     payload.extend_from_slice(data);
     payload
 }
@@ -115,10 +113,8 @@ fn other_ranges_are_reached_by_message() {
     let mut bench = Bench::new();
     assert_eq!(bench.map(range(0x1000, 0x1000), None), None);
     let now = bench.now;
-    let DmaRead::Pending(read) = bench.server.dma_read(now, 0x1010, 8) else { panic!() };
-    let DmaWrite::Pending(write) = bench.server.dma_write(now, 0x1020, &[1, 2, 3]) else {
-        panic!()
-    };
+    let Access::Pending(read) = bench.server.dma_read(now, 0x1010, 8) else { panic!() };
+    let Access::Pending(write) = bench.server.dma_write(now, 0x1020, &[1, 2, 3]) else { panic!() };
     assert_ne!(read, write);
     let (first, asked, _) = dma_message(&bench, Command::DmaRead);
     assert_eq!((asked.address, asked.count), (0x1010, 8));
@@ -135,7 +131,7 @@ fn other_ranges_are_reached_by_message() {
     let nines = bytes::Bytes::from_static(&[9; 8]);
     assert_eq!(bench.take_actions(), [Action::DmaDone { id: read, result: Ok(nines) }]);
     answer(&mut bench, &first, &[]);
-    assert_eq!(bench.server.counters().stray_replies, 1);
+    assert_eq!(bench.server.session.counters.stray_replies, 1);
 }
 
 #[test]
@@ -151,7 +147,7 @@ fn messages_are_split_to_what_the_client_takes() {
     assert_eq!(bench.map(range(0x1000, 0x2000), None), None);
     assert_eq!(bench.map(range(0x3000, 0x1000), Some(&ram.file)), None);
     assert_eq!(bench.map(range(0x4000, 0x1000), None), None);
-    let DmaRead::Pending(id) = bench.server.dma_read(bench.now, 0x1800, 0x3000) else { panic!() };
+    let Access::Pending(id) = bench.server.dma_read(bench.now, 0x1800, 0x3000) else { panic!() };
     for (address, count) in [(0x1800, 0x1000), (0x2800, 0x800), (0x4000, 0x800)] {
         let (header, asked, _) = dma_message(&bench, Command::DmaRead);
         assert_eq!((asked.address, asked.count), (address, count));
@@ -166,17 +162,14 @@ fn messages_are_split_to_what_the_client_takes() {
     assert_eq!([bytes[0], bytes[0xfff], bytes[0x1000]], [0x18, 0x18, 0x28]);
     assert_eq!([bytes[0x1800], bytes[0x27ff], bytes[0x2800]], [7, 7, 0x40]);
 
-    assert!(matches!(
-        bench.server.dma_write(bench.now, 0x2800, &[5; 0x1000]),
-        DmaWrite::Pending(_)
-    ));
+    assert!(matches!(bench.server.dma_write(bench.now, 0x2800, &[5; 0x1000]), Access::Pending(_)));
     let (_, asked, data) = dma_message(&bench, Command::DmaWrite);
     assert_eq!((asked.address, asked.count, data.len()), (0x2800, 0x800, 0x800));
     assert_eq!(ram.mapping.load(0x7fc), Some(0x0505_0505));
     assert!(bench.client.is_quiet());
     assert_eq!(
         bench.server.dma_write(bench.now, 0x1000, &vec![0; MAX_DMA + 1]),
-        DmaWrite::Failed(DmaError::TooLong)
+        Access::Failed(DmaError::TooLong)
     );
 }
 
@@ -189,7 +182,7 @@ fn refusals_lies_and_silence_are_failures() {
         assert_eq!(*result, Err(error));
     };
     let ask = |bench: &mut Bench| {
-        assert!(matches!(bench.server.dma_read(bench.now, 0x1000, 4), DmaRead::Pending(_)));
+        assert!(matches!(bench.server.dma_read(bench.now, 0x1000, 4), Access::Pending(_)));
         dma_message(bench, Command::DmaRead)
     };
     let (header, ..) = ask(&mut bench);
@@ -206,11 +199,11 @@ fn refusals_lies_and_silence_are_failures() {
     failed(&mut bench, DmaError::Refused);
     // SPDK never answers.
     ask(&mut bench);
-    assert_eq!(bench.server.deadline(), Some(bench.now + DMA_DEADLINE));
+    assert_eq!(bench.server.session.deadline(), Some(bench.now + DMA_DEADLINE));
     bench.now += DMA_DEADLINE;
     bench.pump();
     failed(&mut bench, DmaError::Timeout);
-    assert_eq!(bench.server.counters().dma_faults, 4);
+    assert_eq!(bench.server.session.counters.dma_faults, 4);
 }
 
 #[test]
@@ -218,22 +211,22 @@ fn what_is_in_flight_is_bounded() {
     let mut bench = Bench::new();
     assert_eq!(bench.map(range(0x1000, 0x1000), None), None);
     let mut started = 0;
-    while matches!(bench.server.dma_read(bench.now, 0x1000, 4), DmaRead::Pending(_)) {
+    while matches!(bench.server.dma_read(bench.now, 0x1000, 4), Access::Pending(_)) {
         started += 1;
         assert!(started < 10_000);
     }
-    assert_eq!(bench.server.dma_read(bench.now, 0x1000, 4), DmaRead::Full);
-    assert_eq!(bench.server.dma_write(bench.now, 0x1000, &[0]), DmaWrite::Full);
+    assert_eq!(bench.server.dma_read(bench.now, 0x1000, 4), Access::Full);
+    assert_eq!(bench.server.dma_write(bench.now, 0x1000, &[0]), Access::Full);
     let (header, asked, _) = dma_message(&bench, Command::DmaRead);
     answer(&mut bench, &header, &read_answer(asked, &[0; 4]));
-    assert!(matches!(bench.server.dma_write(bench.now, 0x1000, &[0]), DmaWrite::Pending(_)));
+    assert!(matches!(bench.server.dma_write(bench.now, 0x1000, &[0]), Access::Pending(_)));
 }
 
 #[test]
 fn a_region_access_does_not_wait_for_dma() {
     let mut bench = Bench::new();
     assert_eq!(bench.map(range(0x1000, 0x1000), None), None);
-    assert!(matches!(bench.server.dma_write(bench.now, 0x1000, &[1]), DmaWrite::Pending(_)));
+    assert!(matches!(bench.server.dma_write(bench.now, 0x1000, &[1]), Access::Pending(_)));
     dma_message(&bench, Command::DmaWrite);
     // Not answered, and yet:
     assert_eq!(bench.read(0, 4, 4), [4, 5, 6, 7]);
@@ -247,7 +240,7 @@ fn dma_answers_do_not_wait_for_a_region_access() {
     bench.client.send(&message(1, 9, &access(0, 0, 4, &[]), false), &[]);
     bench.pump();
     assert!(matches!(bench.take_actions()[..], [Action::BarRead { .. }]));
-    assert!(matches!(bench.server.dma_read(bench.now, 0x1000, 4), DmaRead::Pending(_)));
+    assert!(matches!(bench.server.dma_read(bench.now, 0x1000, 4), Access::Pending(_)));
     let (header, asked, _) = dma_message(&bench, Command::DmaRead);
     answer(&mut bench, &header, &read_answer(asked, &[3; 4]));
     assert!(matches!(bench.take_actions()[..], [Action::DmaDone { .. }]));
@@ -262,15 +255,15 @@ fn an_interrupt_waits_for_the_writes_before_it_and_no_others() {
     assert_eq!(bench.set_irqs(trigger, (2, 1, 1), &[event.as_fd()]), None);
     let now = bench.now;
     let write = |bench: &mut Bench| {
-        assert!(matches!(bench.server.dma_write(now, 0x1000, &[1]), DmaWrite::Pending(_)));
+        assert!(matches!(bench.server.dma_write(now, 0x1000, &[1]), Access::Pending(_)));
     };
     write(&mut bench);
     write(&mut bench);
-    bench.server.signal(1);
+    bench.server.session.signal(1);
     write(&mut bench);
-    bench.server.signal(1);
+    bench.server.session.signal(1);
     write(&mut bench);
-    bench.server.signal(1);
+    bench.server.session.signal(1);
     let headers: Vec<_> = (0..4).map(|_| dma_message(&bench, Command::DmaWrite).0).collect();
     let rung_after: Vec<_> = [1, 0, 2, 3]
         .into_iter()
@@ -281,11 +274,11 @@ fn an_interrupt_waits_for_the_writes_before_it_and_no_others() {
         .collect();
     // The second and the third were merged.
     assert_eq!(rung_after, [0, 1, 0, 1]);
-    bench.server.signal(1);
+    bench.server.session.signal(1);
     assert_eq!(rung(&event), 1);
     // A write that is never answered does not hold interrupts for ever.
     write(&mut bench);
-    bench.server.signal(1);
+    bench.server.session.signal(1);
     assert_eq!(rung(&event), 0);
     bench.now += DMA_DEADLINE;
     bench.pump();

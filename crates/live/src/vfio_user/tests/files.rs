@@ -1,12 +1,13 @@
 //! DMA to files that are not mapped, and files that hang. A worker hangs here
 //! for it is given something that does not come to an end.
 
-use super::client::{eventfd, rung};
+use super::client::{access, encoded, eventfd, rung};
 use crate::guest::{Given, MOST_WORKERS};
+use crate::vfio_user::action::Input;
 use crate::vfio_user::connection::{Closed, Incoming};
-use crate::vfio_user::{
-    Action, DMA_DEADLINE, DmaError, DmaRead, DmaWrite, Input, Session, testing,
-};
+use crate::vfio_user::dma::DMA_DEADLINE;
+use crate::vfio_user::session::Session;
+use crate::vfio_user::{Access, Action, DmaError, testing};
 use bytes::Bytes;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fd::OwnedFd;
@@ -15,7 +16,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use wire::Instant;
 use wire::vfio_user::{
-    Command, DmaMap, DmaUnmap, Header, IrqAction, IrqData, IrqSet, RegionAccess, region_index,
+    Command, DmaMap, DmaUnmap, Header, IrqAction, IrqData, IrqSet, region_index,
 };
 
 const NOW: Instant = Instant::ZERO;
@@ -36,22 +37,27 @@ fn file() -> File {
     file
 }
 
-fn command(session: &mut Session, command: Command, payload: Vec<u8>, fd: Option<OwnedFd>) {
-    let fds = fd.map(|fd| Given::new(fd, session.disposal()));
-    let message = Incoming {
-        header: Header::command(1, command, payload.len()),
-        payload: payload.into(),
-        fds: fds.into_iter().collect(),
-        refusal: None,
-    };
+/// Sends a command and does not wait for its reply.
+fn begin(session: &mut Session, command: Command, payload: Vec<u8>, fd: Option<OwnedFd>) {
+    let header = Header::command(1, command, payload.len());
+    let fds = fd.map(|fd| Given::new(fd, session.disposal())).into_iter().collect();
+    let message = Incoming { header, payload: payload.into(), fds, refusal: None };
     session.handle(NOW, Input::Message(message));
+}
+
+fn command(session: &mut Session, command: Command, payload: Vec<u8>, fd: Option<OwnedFd>) {
+    begin(session, command, payload, fd);
     let reply = session.outgoing().expect("a reply");
     assert_eq!(Header::decode(&reply.bytes).unwrap().error, None);
 }
 
+fn unmap() -> Vec<u8> {
+    let (argsz, flags) = (DmaUnmap::LENGTH as u32, 0);
+    encoded(|out| DmaUnmap { argsz, flags, address: RANGE, size: 0x4000 }.encode(out))
+}
+
 fn map(session: &mut Session, address: u64, fd: Option<OwnedFd>) {
-    let mut payload = Vec::new();
-    DmaMap { flags: 3, offset: 0, address, size: 0x4000 }.encode(&mut payload);
+    let payload = encoded(|out| DmaMap { flags: 3, offset: 0, address, size: 0x4000 }.encode(out));
     command(session, Command::DmaMap, payload, fd);
 }
 
@@ -67,9 +73,8 @@ fn session() -> Session {
 fn with_file(file: &File) -> (Session, OwnedFd) {
     let (mut session, event) = (session(), eventfd());
     map(&mut session, RANGE, Some(file.try_clone().unwrap().into()));
-    let mut payload = Vec::new();
     let (data, action, index, start, count) = (IrqData::Eventfd, IrqAction::Trigger, 2, 0, 1);
-    IrqSet { data, action, index, start, count }.encode(&mut payload);
+    let payload = encoded(|out| IrqSet { data, action, index, start, count }.encode(out));
     command(&mut session, Command::DeviceSetIrqs, payload, Some(event.try_clone().unwrap()));
     (session, event)
 }
@@ -112,24 +117,22 @@ fn hang(session: &Session) -> Sender<()> {
 fn a_file_is_read_and_written_by_the_worker() {
     let file = file();
     let (mut session, event) = with_file(&file);
-    let DmaWrite::Pending(write) = session.dma_write(NOW, RANGE + 0x10, &[1, 2, 3]) else {
-        panic!()
-    };
+    let Access::Pending(write) = session.dma_write(NOW, RANGE + 0x10, &[1, 2, 3]) else { panic!() };
     session.signal(0);
     assert_eq!(ended(&mut session), (write, Ok(Bytes::new())));
     assert_eq!(rung(&event), 1);
     let mut there = [0; 5];
     file.read_exact_at(&mut there, 0xf).unwrap();
     assert_eq!(there, [0, 1, 2, 3, 0]);
-    let DmaRead::Pending(read) = session.dma_read(NOW, RANGE + 0x11, 2) else { panic!() };
+    let Access::Pending(read) = session.dma_read(NOW, RANGE + 0x11, 2) else { panic!() };
     assert_eq!(ended(&mut session), (read, Ok(Bytes::from_static(&[2, 3]))));
     // Cut: a fault, and no reason to go.
     file.set_len(0x1000).unwrap();
-    let DmaRead::Pending(read) = session.dma_read(NOW, RANGE + 0xffe, 4) else { panic!() };
+    let Access::Pending(read) = session.dma_read(NOW, RANGE + 0xffe, 4) else { panic!() };
     assert_eq!(ended(&mut session), (read, Err(DmaError::Fault)));
     assert_eq!(session.take_doomed(), None);
     let outside = session.dma_read(NOW, RANGE + 0x3ffe, 4);
-    assert_eq!(outside, DmaRead::Failed(DmaError::Fault));
+    assert_eq!(outside, Access::Failed(DmaError::Fault));
 }
 
 #[test]
@@ -137,8 +140,8 @@ fn a_file_that_hangs_fails_in_time_and_is_not_written_late() {
     let file = file();
     let (mut session, event) = with_file(&file);
     let release = hang(&session);
-    let DmaWrite::Pending(write) = session.dma_write(NOW, RANGE, &[9; 4]) else { panic!() };
-    let DmaRead::Pending(read) = session.dma_read(NOW, RANGE, 4) else { panic!() };
+    let Access::Pending(write) = session.dma_write(NOW, RANGE, &[9; 4]) else { panic!() };
+    let Access::Pending(read) = session.dma_read(NOW, RANGE, 4) else { panic!() };
     session.signal(0);
     assert_eq!(session.poll_dma(NOW), None);
     assert_eq!(rung(&event), 0, "an interrupt passes no write");
@@ -149,11 +152,11 @@ fn a_file_that_hangs_fails_in_time_and_is_not_written_late() {
     // The client goes, and hears of nothing that came behind the lost write.
     assert_eq!(rung(&event), 0);
     let refused = session.dma_write(late, RANGE, &[1]);
-    assert_eq!(refused, DmaWrite::Failed(DmaError::Fault));
+    assert_eq!(refused, Access::Failed(DmaError::Fault));
     assert_eq!(session.take_doomed(), Some(Closed::WriteLost(RANGE)));
     // As soon as the file answers, what was given up is not carried out.
     drop(release);
-    let DmaRead::Pending(read) = session.dma_read(NOW, RANGE, 4) else { panic!() };
+    let Access::Pending(read) = session.dma_read(NOW, RANGE, 4) else { panic!() };
     assert_eq!(ended(&mut session), (read, Ok(Bytes::from_static(&[0; 4]))));
 }
 
@@ -166,28 +169,28 @@ fn no_access_passes_a_write_that_goes_another_way() {
     map(&mut session, mapped, Some(ram.file.try_clone().unwrap()));
     map(&mut session, by_message, None);
     let release = hang(&session);
-    assert_eq!(session.dma_write(NOW, mapped, &[1]), DmaWrite::Done);
-    assert!(matches!(session.dma_read(NOW, RANGE, 4), DmaRead::Pending(_)));
+    assert_eq!(session.dma_write(NOW, mapped, &[1]), Access::Done(()));
+    assert!(matches!(session.dma_read(NOW, RANGE, 4), Access::Pending(_)));
     // A write may pass a read, and nothing a write.
-    assert_eq!(session.dma_write(NOW, mapped, &[2]), DmaWrite::Done);
-    assert!(matches!(session.dma_write(NOW, RANGE, &[3]), DmaWrite::Pending(_)));
+    assert_eq!(session.dma_write(NOW, mapped, &[2]), Access::Done(()));
+    assert!(matches!(session.dma_write(NOW, RANGE, &[3]), Access::Pending(_)));
     for other in [mapped, by_message, RANGE + 0x3fff] {
         let length = if other == RANGE + 0x3fff { 1 } else { 4 };
         let (read, write) =
             (session.dma_read(NOW, other, length), session.dma_write(NOW, other, &[4]));
         if other < mapped {
-            assert!(matches!((read, write), (DmaRead::Pending(_), DmaWrite::Pending(_))));
+            assert!(matches!((read, write), (Access::Pending(_), Access::Pending(_))));
         } else {
-            assert_eq!((read, write), (DmaRead::Full, DmaWrite::Full));
+            assert_eq!((read, write), (Access::Full, Access::Full));
         }
     }
     drop(release);
     for _ in 0..4 {
         assert!(ended(&mut session).1.is_ok());
     }
-    assert_eq!(session.dma_write(NOW, mapped, &[5]), DmaWrite::Done);
-    assert!(matches!(session.dma_write(NOW, by_message, &[6]), DmaWrite::Pending(_)));
-    assert_eq!(session.dma_write(NOW, RANGE, &[7]), DmaWrite::Full);
+    assert_eq!(session.dma_write(NOW, mapped, &[5]), Access::Done(()));
+    assert!(matches!(session.dma_write(NOW, by_message, &[6]), Access::Pending(_)));
+    assert_eq!(session.dma_write(NOW, RANGE, &[7]), Access::Full);
 }
 
 #[test]
@@ -196,21 +199,21 @@ fn what_waits_for_a_file_is_bounded() {
     let (mut session, _event) = with_file(&file);
     let release = hang(&session);
     let mut bytes = 0;
-    while matches!(session.dma_write(NOW, RANGE, &[1; 0x4000]), DmaWrite::Pending(_)) {
+    while matches!(session.dma_write(NOW, RANGE, &[1; 0x4000]), Access::Pending(_)) {
         bytes += 0x4000;
         assert!(bytes <= 2 << 20);
     }
-    assert_eq!(session.dma_read(NOW, RANGE, 4), DmaRead::Full);
+    assert_eq!(session.dma_read(NOW, RANGE, 4), Access::Full);
     drop(release);
     assert!(ended(&mut session).1.is_ok());
-    assert!(matches!(session.dma_write(NOW, RANGE, &[1; 0x4000]), DmaWrite::Pending(_)));
+    assert!(matches!(session.dma_write(NOW, RANGE, &[1; 0x4000]), Access::Pending(_)));
 }
 
 #[test]
 fn a_descriptor_that_is_no_file_is_a_fault() {
     let mut session = session();
     map(&mut session, RANGE, Some(eventfd()));
-    let DmaRead::Pending(read) = session.dma_read(NOW, RANGE, 8) else { panic!() };
+    let Access::Pending(read) = session.dma_read(NOW, RANGE, 8) else { panic!() };
     assert_eq!(ended(&mut session), (read, Err(DmaError::Fault)));
 }
 
@@ -255,20 +258,6 @@ fn clients_that_connect_again_leave_a_bounded_number_of_threads() {
     }
 }
 
-/// Sends a command and does not wait for its reply.
-fn begin(session: &mut Session, command: Command, payload: Vec<u8>) {
-    let header = Header::command(2, command, payload.len());
-    let (payload, fds) = (payload.into(), Vec::new());
-    session.handle(NOW, Input::Message(Incoming { header, payload, fds, refusal: None }));
-}
-
-fn access(region: u32, offset: u64, count: u32, data: &[u8]) -> Vec<u8> {
-    let mut payload = Vec::new();
-    RegionAccess { offset, region, count }.encode(&mut payload);
-    payload.extend_from_slice(data);
-    payload
-}
-
 /// Does the owner's part of the command that is being carried out.
 fn carry_out(session: &mut Session) {
     while let Some(action) = session.poll(NOW) {
@@ -286,11 +275,8 @@ fn carry_out(session: &mut Session) {
 
 #[test]
 fn no_answer_passes_a_write_to_a_file() {
-    let mut unmap = Vec::new();
-    let (argsz, flags) = (DmaUnmap::LENGTH as u32, 0);
-    DmaUnmap { argsz, flags, address: RANGE, size: 0x4000 }.encode(&mut unmap);
     let commands = [
-        (Command::DmaUnmap, unmap),
+        (Command::DmaUnmap, unmap()),
         (Command::DeviceReset, Vec::new()),
         (Command::RegionRead, access(0, 0x1c, 4, &[])),
         (Command::RegionWrite, access(region_index::CONFIG, 4, 2, &[0, 0])),
@@ -301,8 +287,8 @@ fn no_answer_passes_a_write_to_a_file() {
             let (mut session, _event) = with_file(&file);
             carry_out(&mut session);
             let release = hang(&session);
-            let DmaWrite::Pending(write) = session.dma_write(NOW, RANGE, &[9; 4]) else { panic!() };
-            begin(&mut session, command, payload.clone());
+            let Access::Pending(write) = session.dma_write(NOW, RANGE, &[9; 4]) else { panic!() };
+            begin(&mut session, command, payload.clone(), None);
             carry_out(&mut session);
             assert!(session.outgoing().is_none(), "{command:?} is answered before the write");
             assert_eq!(session.deadline(), Some(NOW + DMA_DEADLINE), "{command:?}");
@@ -326,16 +312,16 @@ fn a_doorbell_does_not_wait_for_a_write_to_a_file_and_messages_delay_nothing() {
     let (mut session, _event) = with_file(&file);
     map(&mut session, 0x3_0000, None);
     carry_out(&mut session);
-    assert!(matches!(session.dma_write(NOW, 0x3_0000, &[6]), DmaWrite::Pending(_)));
+    assert!(matches!(session.dma_write(NOW, 0x3_0000, &[6]), Access::Pending(_)));
     assert!(session.outgoing().is_some(), "the message");
-    begin(&mut session, Command::RegionRead, access(0, 0x1c, 4, &[]));
+    begin(&mut session, Command::RegionRead, access(0, 0x1c, 4, &[]), None);
     carry_out(&mut session);
     assert!(session.outgoing().is_some(), "QEMU answers no message before");
     let (mut session, _event) = with_file(&file);
     carry_out(&mut session);
     let _release = hang(&session);
-    assert!(matches!(session.dma_write(NOW, RANGE, &[9; 4]), DmaWrite::Pending(_)));
-    begin(&mut session, Command::RegionWrite, access(0, 0x1000, 4, &[1, 0, 0, 0]));
+    assert!(matches!(session.dma_write(NOW, RANGE, &[9; 4]), Access::Pending(_)));
+    begin(&mut session, Command::RegionWrite, access(0, 0x1000, 4, &[1, 0, 0, 0]), None);
     assert!(session.outgoing().is_some());
 }
 
@@ -354,10 +340,7 @@ fn memory_is_unmapped_although_files_hang() {
         if by_leaving {
             session.handle(NOW, Input::Disconnected);
         } else {
-            let (argsz, flags) = (DmaUnmap::LENGTH as u32, 0);
-            let mut unmap = Vec::new();
-            DmaUnmap { argsz, flags, address: RANGE, size: 0x4000 }.encode(&mut unmap);
-            command(&mut session, Command::DmaUnmap, unmap, None);
+            command(&mut session, Command::DmaUnmap, unmap(), None);
         }
         while mapped() {
             woken(&session);

@@ -28,9 +28,9 @@ fn vectors(bench: &mut Bench, count: u32) -> Vec<OwnedFd> {
 fn vectors_are_signalled_each_on_its_own() {
     let mut bench = Bench::new();
     let events = vectors(&mut bench, 4);
-    bench.server.signal(2);
-    bench.server.signal(2);
-    bench.server.signal(9);
+    bench.server.session.signal(2);
+    bench.server.session.signal(2);
+    bench.server.session.signal(9);
     assert_eq!(events.iter().map(rung).collect::<Vec<_>>(), [0, 0, 2, 0]);
 }
 
@@ -39,8 +39,8 @@ fn a_masked_vector_is_pending() {
     let mut bench = Bench::new();
     let events = vectors(&mut bench, 2);
     assert_eq!(bench.set_irqs(MASK, (MSIX, 0, 2), &[]), None);
-    bench.server.signal(1);
-    bench.server.signal(1);
+    bench.server.session.signal(1);
+    bench.server.session.signal(1);
     assert_eq!(rung(&events[1]), 0);
     assert_eq!(bench.read(0, 0x3000, 8), [2, 0, 0, 0, 0, 0, 0, 0]);
     assert_eq!(bench.set_irqs(UNMASK, (MSIX, 0, 2), &[]), None);
@@ -49,8 +49,8 @@ fn a_masked_vector_is_pending() {
     // By one byte of two.
     let some = (IrqData::Bool(vec![0, 1].into()), IrqAction::Mask);
     assert_eq!(bench.set_irqs(some, (MSIX, 0, 2), &[]), None);
-    bench.server.signal(0);
-    bench.server.signal(1);
+    bench.server.session.signal(0);
+    bench.server.session.signal(1);
     assert_eq!((rung(&events[0]), rung(&events[1])), (1, 0));
 }
 
@@ -59,12 +59,12 @@ fn the_table_and_the_function_mask_hold_back_too() {
     let mut bench = Bench::new();
     let events = vectors(&mut bench, 1);
     bench.write(0, 0x200c, &[1, 0, 0, 0]);
-    bench.server.signal(0);
+    bench.server.session.signal(0);
     assert_eq!(rung(&events[0]), 0);
     bench.write(0, 0x200c, &[0, 0, 0, 0]);
     assert_eq!(rung(&events[0]), 1);
     bench.write(7, 0x52, &[0x03, 0xc0]);
-    bench.server.signal(0);
+    bench.server.session.signal(0);
     assert_eq!(rung(&events[0]), 0);
     bench.write(7, 0x52, &[0x03, 0x80]);
     assert_eq!(rung(&events[0]), 1);
@@ -74,12 +74,12 @@ fn the_table_and_the_function_mask_hold_back_too() {
 fn a_vector_between_two_descriptors_is_not_lost() {
     let mut bench = Bench::new();
     bench.write(7, 0x52, &[0x03, 0x80]);
-    bench.server.signal(0);
+    bench.server.session.signal(0);
     let events = vectors(&mut bench, 1);
     assert_eq!(rung(&events[0]), 1);
     // Taken back, one by one and all at once.
     assert_eq!(bench.set_irqs(TRIGGER, (MSIX, 0, 1), &[]), None);
-    bench.server.signal(0);
+    bench.server.session.signal(0);
     assert_eq!(rung(&events[0]), 0);
     assert_eq!(bench.set_irqs(FIRE, (MSIX, 0, 0), &[]), None);
     let events = vectors(&mut bench, 1);
@@ -89,8 +89,8 @@ fn a_vector_between_two_descriptors_is_not_lost() {
 #[test]
 fn nothing_is_signalled_while_msix_is_off() {
     let mut bench = Bench::new();
-    bench.server.signal(0);
-    assert_eq!(bench.server.counters().lost_interrupts, 1);
+    bench.server.session.signal(0);
+    assert_eq!(bench.server.session.counters.lost_interrupts, 1);
     let events = vectors(&mut bench, 1);
     assert_eq!(rung(&events[0]), 0);
 }
@@ -109,19 +109,19 @@ fn the_client_may_trigger_itself() {
 fn intx_masks_itself_and_follows_its_level() {
     let mut bench = Bench::new();
     let event = eventfd();
-    bench.server.set_intx(true);
+    bench.server.session.set_intx(true);
     assert_eq!(bench.set_irqs(TRIGGER, (INTX, 0, 1), &[event.as_fd()]), None);
     assert_eq!(rung(&event), 1);
-    bench.server.set_intx(true);
+    bench.server.session.set_intx(true);
     assert_eq!(rung(&event), 0);
     // Still high when unmasked: again. Low: no more.
     assert_eq!(bench.set_irqs(UNMASK, (INTX, 0, 1), &[]), None);
     assert_eq!(rung(&event), 1);
-    bench.server.set_intx(false);
+    bench.server.session.set_intx(false);
     assert_eq!(bench.set_irqs(UNMASK, (INTX, 0, 1), &[]), None);
     assert_eq!(rung(&event), 0);
     assert_eq!(bench.set_irqs(MASK, (INTX, 0, 1), &[]), None);
-    bench.server.set_intx(true);
+    bench.server.session.set_intx(true);
     assert_eq!(rung(&event), 0);
     // KVM unmasks by a descriptor of its own.
     let unmask = eventfd();
@@ -136,16 +136,6 @@ fn intx_masks_itself_and_follows_its_level() {
     rustix::io::write(&unmask, &1_u64.to_ne_bytes()).unwrap();
     bench.pump();
     assert_eq!(rung(&event), 0);
-}
-
-#[test]
-fn the_unplug_request() {
-    let mut bench = Bench::new();
-    assert!(!bench.server.request_unplug());
-    let event = eventfd();
-    assert_eq!(bench.set_irqs(TRIGGER, (REQ, 0, 1), &[event.as_fd()]), None);
-    assert!(bench.server.request_unplug());
-    assert_eq!(rung(&event), 1);
 }
 
 #[test]
@@ -182,7 +172,7 @@ fn a_descriptor_that_is_no_event_counter_is_refused() {
     let flags = rustix::fs::fcntl_getfl(&write).unwrap();
     rustix::fs::fcntl_setfl(&write, flags - rustix::fs::OFlags::NONBLOCK).unwrap();
     assert_eq!(bench.set_irqs(TRIGGER, (MSIX, 0, 1), &[write.as_fd()]), Some(EINVAL));
-    bench.server.signal(0);
+    bench.server.session.signal(0);
     // One that is always ready, and has nothing to say.
     let (read, write) = rustix::pipe::pipe().unwrap();
     drop(write);
@@ -192,7 +182,7 @@ fn a_descriptor_that_is_no_event_counter_is_refused() {
     let event = eventfd();
     let both = [event.as_fd(), read.as_fd()];
     assert_eq!(bench.set_irqs(TRIGGER, (MSIX, 0, 2), &both), Some(EINVAL));
-    bench.server.signal(0);
+    bench.server.session.signal(0);
     assert_eq!(rung(&event), 0);
     bench.pump();
     assert_eq!(bench.read(0, 4, 4), [4, 5, 6, 7]);
@@ -228,9 +218,8 @@ fn a_full_counter_that_was_made_to_block_stops_nobody() {
         assert_eq!(bench.set_irqs(TRIGGER, (REQ, 0, 1), &[request.as_fd()]), None);
         // Behind our back.
         own.iter().for_each(make_blocking);
-        bench.server.signal(0);
-        bench.server.set_intx(true);
-        assert!(bench.server.request_unplug());
+        bench.server.session.signal(0);
+        bench.server.session.set_intx(true);
         // The client's own trigger goes the same way.
         for which in [(MSIX, 0, 1), (INTX, 0, 1), (REQ, 0, 1)] {
             assert_eq!(bench.set_irqs(FIRE, which, &[]), None);

@@ -2,7 +2,7 @@
 
 use super::client::{Bench, Client, Folder, access, eventfd, message};
 use crate::mapping::Shared;
-use crate::vfio_user::{Action, BindError, DmaError, DmaRead, Server, testing};
+use crate::vfio_user::{Access, Action, BindError, DmaError, Server, testing};
 use rustix::fd::AsFd;
 use wire::Instant;
 use wire::vfio_user::{Command, DmaMap, IrqAction, IrqData};
@@ -40,10 +40,10 @@ fn the_next_client_finds_a_clean_state() {
     bench.pump();
     assert_eq!(bench.client.receive().payload[16..], [8, 9, 10, 11]);
     assert_eq!(bench.read(7, 0x10, 4), [4, 0, 0, 0]);
-    assert_eq!(bench.server.memory().ranges(), 0);
-    let fault = DmaRead::Failed(DmaError::Fault);
+    assert_eq!(bench.server.session.memory.ranges(), 0);
+    let fault = Access::Failed(DmaError::Fault);
     assert_eq!(bench.server.dma_read(bench.now, 0x1000, 4), fault);
-    bench.server.signal(0);
+    bench.server.session.signal(0);
     assert_eq!(super::client::rung(&event), 0);
 }
 
@@ -65,7 +65,7 @@ fn a_second_client_is_turned_away() {
     let second = Client::connect(bench.server.path());
     bench.pump();
     assert!(second.is_closed());
-    assert_eq!(bench.server.counters().turned_away, 1);
+    assert_eq!(bench.server.session.counters.turned_away, 1);
     assert_eq!(bench.read(0, 4, 4), [4, 5, 6, 7]);
 }
 

@@ -1,6 +1,6 @@
 //! Messages as such: versions, pieces, limits, what nobody knows.
 
-use super::client::{Bench, access, bench_capabilities, eventfd, message};
+use super::client::{Bench, access, bench_capabilities, encoded, eventfd, message};
 use crate::guest::Way;
 use crate::vfio_user::connection::{Closed, MAX_PAYLOAD};
 use crate::vfio_user::{Action, Server, testing};
@@ -17,18 +17,12 @@ const EMFILE: u32 = 24;
 const ENOSYS: u32 = 38;
 const EOPNOTSUPP: u32 = 95;
 
-fn encoded(encode: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
-    let mut out = Vec::new();
-    encode(&mut out);
-    out
-}
-
 #[test]
 fn version_with_json_is_answered_with_a_subset() {
     let mut bench = Bench::silent(testing::plain_endpoint());
     let asked = bench_capabilities();
-    let mut request = Vec::new();
-    Version { major: 0, minor: 0, capabilities: asked.clone() }.encode(&mut request);
+    let request =
+        encoded(|out| Version { major: 0, minor: 0, capabilities: asked.clone() }.encode(out));
     let reply = bench.exchange(Command::Version, &request, &[]);
     // QEMU reads the reply into the buffer of its request, NUL and all.
     assert!(reply.payload.len() <= request.len());
@@ -104,7 +98,7 @@ fn descriptors_stay_with_their_message() {
         let header = bench.client.receive().header;
         assert_eq!((header.id, header.error), (id, None));
     }
-    let memory = bench.server.memory();
+    let memory = bench.server.session.memory;
     let shared =
         |address| matches!(memory.segments(address, 1, false).unwrap()[0].way, Way::Mapped);
     assert_eq!([0x1000, 0x2000, 0x3000].map(shared), [false, true, false]);
@@ -241,19 +235,12 @@ fn posted_writes_get_no_reply_and_keep_their_order() {
     bench.pump();
     let reply = bench.client.receive();
     assert_eq!((reply.header.id, &reply.payload[16..]), (3, &[2, 2, 2, 2][..]));
-    let offsets: Vec<_> = bench
-        .take_actions()
-        .iter()
-        .map(|action| match action {
-            Action::BarWrite { offset, .. } | Action::BarRead { offset, .. } => *offset,
-            other => panic!("{other:?}"),
-        })
-        .collect();
-    assert_eq!(offsets, [0x14, 0x1000, 0x1004, 0x1000, 0x1000]);
+    let accesses = [(0x14, 4), (0x1000, 4), (0x1004, 4), (0x1000, 4), (0x1000, 4)];
+    assert_eq!(bench.take_accesses(), accesses);
     // With a reply, it counts the writes.
     let reply = bench.exchange(Command::RegionWriteMulti, &multi, &[]);
     assert_eq!(reply.payload, 3_u64.to_le_bytes());
-    assert_eq!(bench.server.counters().refused, 1);
+    assert_eq!(bench.server.session.counters.refused, 1);
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Region accesses: pieces, order, deadlines, shadows.
 
 use super::client::{Bench, access, message};
-use crate::vfio_user::{ACCESS_DEADLINE, Action, Presence};
+use crate::vfio_user::access::ACCESS_DEADLINE;
+use crate::vfio_user::{Action, Presence};
 use pcie::Reset;
 use rustix::io::Errno;
 use wire::Duration;
@@ -18,16 +19,8 @@ fn configuration_space_is_read_whole_and_in_pieces() {
     let forwarded = bench.take_actions().len();
     assert!((900..1024).contains(&forwarded), "{forwarded}");
     assert_eq!(bench.read(CONFIG, 0x2d, 6), all[0x2d..0x33]);
-    let pieces: Vec<_> = bench
-        .take_actions()
-        .iter()
-        .map(|action| match action {
-            Action::ConfigRead { offset, size, .. } => (*offset, *size),
-            other => panic!("{other:?}"),
-        })
-        .collect();
     // The ROM register is answered here.
-    assert_eq!(pieces, [(0x2d, 3)]);
+    assert_eq!(bench.take_accesses(), [(0x2d, 3)]);
 }
 
 #[test]
@@ -60,15 +53,7 @@ fn an_access_outside_a_region_is_refused() {
 fn a_bar_access_is_cut_at_4_kib_and_at_the_msix_table() {
     let mut bench = Bench::new();
     let bytes = bench.read(0, 0xffe, 0x3004 - 0xffe);
-    let reads: Vec<_> = bench
-        .take_actions()
-        .iter()
-        .map(|action| match action {
-            Action::BarRead { offset, length, .. } => (*offset, *length),
-            other => panic!("{other:?}"),
-        })
-        .collect();
-    assert_eq!(reads, [(0xffe, 2), (0x1000, 0x1000), (0x2040, 0xfc0)]);
+    assert_eq!(bench.take_accesses(), [(0xffe, 2), (0x1000, 0x1000), (0x2040, 0xfc0)]);
     assert_eq!(bytes[..4], [0xfe, 0xff, 0, 1]);
     // Four entries with the mask bit set, nothing pending.
     assert_eq!(bytes[0x2000 - 0xffe + 12], 1);
@@ -143,13 +128,13 @@ fn an_access_nobody_answers_reads_all_ones_before_qemu_gives_up() {
         panic!()
     };
     bench.server.reply(bench.now, first, Ok(&[1, 2, 3, 4]));
-    assert_eq!(bench.server.deadline(), Some(bench.now + ACCESS_DEADLINE));
+    assert_eq!(bench.server.session.deadline(), Some(bench.now + ACCESS_DEADLINE));
     bench.now += ACCESS_DEADLINE;
     assert!(ACCESS_DEADLINE < Duration::from_ms(5000));
     bench.pump();
     let reply = bench.client.receive();
     assert_eq!(reply.payload[16..], [1, 2, 3, 4, 0xff, 0xff, 0xff, 0xff]);
-    assert_eq!(bench.server.counters().timeouts, 1);
+    assert_eq!(bench.server.session.counters.timeouts, 1);
     // Too late: ignored, and the next access is carried out.
     bench.server.reply(bench.now, token, Ok(&[0; 4]));
     bench.answer = true;
@@ -172,7 +157,7 @@ fn an_absent_function_reads_all_ones_at_once() {
     assert_eq!(bench.read(CONFIG, 0x3c, 4), [0xff, 1, 0xff, 0xff]);
     bench.write(0, 0x14, &[1; 4]);
     assert_eq!(bench.take_actions(), []);
-    assert_eq!(bench.server.counters().dropped_writes, 1);
+    assert_eq!(bench.server.session.counters.dropped_writes, 1);
     // The owner hears of a reset: it may be what the function waits for.
     bench.answer = true;
     assert_eq!(bench.errno(Command::DeviceReset, &[], &[]), None);
@@ -192,12 +177,12 @@ fn a_function_that_waits_for_a_reset_shows_its_configuration_space_alone() {
     assert_eq!(bench.take_actions(), []);
     assert_eq!(bench.read(CONFIG, 0, 4), bench.config[..4]);
     bench.write(CONFIG, 4, &[4, 0]);
-    assert_eq!(bench.server.command_register(), [Some(6), Some(0)]);
+    assert_eq!(bench.server.session.config.command, [Some(6), Some(0)]);
     bench.take_actions();
     bench.write(CONFIG, 0x68, &[0x1f, 0xa0]);
     let actions = bench.take_actions();
     assert!(matches!(actions.last(), Some(Action::Reset { reset: Reset::FunctionLevel, .. })));
-    assert_eq!(bench.server.command_register(), [None, None]);
+    assert_eq!(bench.server.session.config.command, [None, None]);
     bench.server.set_presence(bench.now, Presence::Present);
     assert_eq!(bench.read(0, 4, 4), [4, 5, 6, 7]);
 }
@@ -213,7 +198,7 @@ fn writes_before_a_loss_do_not_reach_what_comes_back() {
     bench.server.set_presence(bench.now, Presence::Present);
     bench.pump();
     assert_eq!(bench.take_actions(), []);
-    assert_eq!(bench.server.counters().dropped_writes, 1);
+    assert_eq!(bench.server.session.counters.dropped_writes, 1);
 }
 
 #[test]
