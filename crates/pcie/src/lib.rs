@@ -22,7 +22,7 @@ pub mod split;
 pub use bridge::Bridge;
 pub use endpoint::{Endpoint, EndpointConfig};
 pub use errors::Errors;
-pub use function::{Function, Input, Output, Ready, Reset};
+pub use function::{Function, Input, Output, Ready, Reset, Wait};
 pub use lanes::{Below, Target};
 pub use memory::Ram;
 pub use ordering::OrderedQueue;

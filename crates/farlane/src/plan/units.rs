@@ -1,10 +1,10 @@
 //! Numbers with units: every one is written out, none is guessed.
 
 use sim::ethernet::port::RateStep;
-use sim::ethernet::random::Probability;
 use std::ops::RangeInclusive;
 use switch::aggregate::Policy;
 use switch::congestion::{Config as Congestion, Rate, SwiftConfig, Target};
+use wire::random::Probability;
 use wire::units::{exact, scaled};
 use wire::{Duration, Instant};
 

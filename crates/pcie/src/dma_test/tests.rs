@@ -45,7 +45,7 @@ impl Bench {
             }
             loop {
                 match self.root.poll(self.now, &Ready::ALL) {
-                    root::Output::Timeout(_) => break,
+                    root::Output::Wait(_) => break,
                     root::Output::Below(input @ Input::Tlp(_)) => {
                         self.function.handle(self.now, input)
                     }

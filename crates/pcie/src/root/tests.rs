@@ -50,7 +50,7 @@ impl Bench {
             let mut moved = false;
             loop {
                 match self.root.poll(self.now, &Ready::ALL) {
-                    Output::Timeout(_) => break,
+                    Output::Wait(_) => break,
                     Output::Below(function::Input::Tlp(tlp)) if self.dead => drop(tlp),
                     Output::Below(input @ function::Input::Tlp(_)) => {
                         self.endpoint.handle(self.now, input)
@@ -223,7 +223,9 @@ fn a_dead_device_answers_all_ones_after_the_completion_timeout() {
     let mut task = Task::new(&bench.bus.clone(), async move { bus.read(address, 4).await });
     assert_eq!(task.poll(bench.now), None);
     bench.settle();
-    let Output::Timeout(Some(deadline)) = bench.root.poll(bench.now, &Ready::ALL) else {
+    let Output::Wait(Wait { until: Some(deadline), receiver: false }) =
+        bench.root.poll(bench.now, &Ready::ALL)
+    else {
         panic!("no timer");
     };
     assert_eq!(deadline, Instant::ZERO + Duration::from_ms(900));
@@ -275,7 +277,7 @@ fn secondary_bus_reset_ends_everything_below() {
     assert_eq!(task.poll(bench.now), Some(!0), "what was in flight fails at once");
     assert_eq!(bench.outputs, [Output::Below(function::Input::HotReset)]);
     bench.root.handle(bench.now, Input::HostData(token, Some(Bytes::from(vec![0; 64]))));
-    assert!(matches!(bench.root.poll(bench.now, &Ready::ALL), Output::Timeout(None)));
+    assert_eq!(bench.root.poll(bench.now, &Ready::ALL), Output::Wait(Wait::default()));
     let write = wire::tlp::MemoryRequest::for_bytes(bdf, wire::Tag::default(), 0x1000, 4);
     let write = Tlp::memory_write(write.unwrap(), Bytes::from_static(&[1; 4]));
     bench.root.handle(bench.now, Input::Tlp(write));

@@ -3,8 +3,9 @@
 use bytes::Bytes;
 use wire::{Duration, Instant};
 
+use super::Rate;
 use super::frame::{FCS, Frame, HEADER, MINIMUM, Mac};
-use super::{Random, Rate};
+use wire::random::Random;
 
 /// The EtherType of background frames: local experimental 1 (IEEE 802-2014,
 /// table 3).

@@ -7,17 +7,15 @@
 //! same digest on every machine.
 
 mod digest;
-mod rng;
 mod wakes;
 
 pub use digest::Digest;
-pub use rng::Rng;
-pub(crate) use rng::mix;
 
 use std::collections::VecDeque;
 use thiserror::Error;
 use wakes::Wakes;
 use wire::Instant;
+use wire::random::Random;
 
 /// Takes the first item of a queue if it is due.
 pub(crate) fn pop_if<T>(queue: &mut VecDeque<T>, due: impl FnOnce(&T) -> bool) -> Option<T> {
@@ -115,8 +113,8 @@ impl Kernel {
 
     /// Random numbers for the component `name`: they depend on the seed and
     /// the name alone, so that adding a component changes nothing for others.
-    pub fn rng(&self, name: &str) -> Rng {
-        Rng::for_component(self.seed, name)
+    pub fn rng(&self, name: &str) -> Random {
+        Random::for_component(self.seed, name)
     }
 
     /// Arms the wake-up of a component at `at`, whatever it was before; never

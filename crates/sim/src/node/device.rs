@@ -246,8 +246,8 @@ impl DeviceNode {
             }
             network = earliest([network, transport.next(now, End::Device)]);
         }
-        let waits = self.node.function().waits_for_link();
-        let wire = link.down.next_ready(now).filter(|_| waits);
+        let sent = self.node.function().is_empty_down();
+        let wire = link.down.next_ready(now).filter(|_| !sent);
         earliest([timer, network, link.up.next_arrival(), wire])
     }
 

@@ -269,7 +269,7 @@ impl World {
         let index = self.drives.len();
         let component = self.add(Kind::Drive(index));
         let mut rng = self.kernel.rng(&format!("drive {index}"));
-        let seed = rng.next_u64();
+        let seed = rng.bits();
         self.drives.push(DriveNode::new(config, number, queues, rng, seed));
         self.drive_components.push(component);
         self.drive_above.push((host, above));
