@@ -18,6 +18,8 @@ pub mod ordering;
 pub mod root;
 pub mod software;
 pub mod split;
+#[cfg(test)]
+mod testing;
 
 pub use bridge::Bridge;
 pub use endpoint::{Endpoint, EndpointConfig};

@@ -8,20 +8,7 @@ const HOST: Bdf = Bdf::new(0, 0, 0);
 const BAR: u64 = 0xe000_0000;
 
 fn settings() -> EndpointConfig {
-    EndpointConfig {
-        vendor: 0x1234,
-        device: 0x5678,
-        subsystem: (0x1234, 1),
-        class: [5, 0x80, 0],
-        revision: 1,
-        serial: 42,
-        incarnation: None,
-        bar0_size: 0x4000,
-        vectors: 4,
-        max_payload: 256,
-        read_request: 256,
-        reads_in_flight: 4,
-    }
+    crate::testing::endpoint(256, 256, 4)
 }
 
 fn config_write(register: u16, value: u32) -> Input {
