@@ -75,7 +75,7 @@ pub enum LimitReached {
 const MOST_AT_ONCE: u64 = 1_000_000;
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Kernel {
     seed: u64,
     limits: Limits,
@@ -94,16 +94,7 @@ impl Kernel {
     pub fn new(seed: u64, limits: Limits) -> Self {
         let mut digest = Digest::default();
         digest.word(seed);
-        Self {
-            seed,
-            limits,
-            now: Instant::ZERO,
-            events: 0,
-            events_before: 0,
-            wakes: Wakes::default(),
-            running: None,
-            digest,
-        }
+        Self { seed, limits, digest, ..Self::default() }
     }
 
     /// Adds a component, without a wake-up.

@@ -50,7 +50,7 @@ impl Part {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Slot {
     buffer: u64,
     since: Instant,
@@ -419,17 +419,8 @@ impl Job {
     ) -> Option<Self> {
         let mut slots = Vec::new();
         for _ in 0..fio.iodepth {
-            slots.push(Slot {
-                buffer: ram.borrow_mut().allocate(fio.bs, 4096)?,
-                since: Instant::ZERO,
-                chunk: 0,
-                write: false,
-                version: 0,
-                busy: false,
-                lost: false,
-                parts: Vec::new(),
-                left: 0,
-            });
+            let buffer = ram.borrow_mut().allocate(fio.bs, 4096)?;
+            slots.push(Slot { buffer, ..Slot::default() });
         }
         (0..number).for_each(|_| {
             rng.bits();
