@@ -188,7 +188,7 @@ impl DeviceNode {
             let id = PathId(self.accepted);
             self.accepted += 1;
             (path.id, path.gone) = (Some(id), false);
-            let says_end = !matches!(transport, Transport::Raw { .. });
+            let says_end = !transport.is_raw();
             self.node.handle(now, id, Input::Accepted { says_end });
         } else if transport.is_closed(now, End::Device, network) {
             match path.id {

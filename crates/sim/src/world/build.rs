@@ -354,12 +354,13 @@ impl World {
             TransportConfig::Pipe(pipe) => Transport::Pipe(Box::new(Pipe::new(*pipe))),
             TransportConfig::Tcp(tcp) => {
                 let port = FIRST_PORT + link as u16;
-                let places = self.network.open(tcp.stations, port, tcp.priority, owners);
-                Transport::Tcp { places, burst: tcp.burst }
+                let places = self.network.open(tcp, port, owners);
+                Transport::Network { places, raw: false }
             }
             TransportConfig::Raw(raw) => {
-                let places = self.network.open_raw(raw, link as u32 + 1, owners);
-                Transport::Raw { places, encapsulation }
+                let connection = link as u32 + 1;
+                let places = self.network.open_raw(raw, connection, encapsulation, owners);
+                Transport::Network { places, raw: true }
             }
         }
     }
