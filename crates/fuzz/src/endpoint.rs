@@ -89,8 +89,8 @@ impl Run {
             .fold(Ready::NONE, |all, class| all.with(class, mask >> class.index() & 1 != 0));
         for _ in 0..2000 {
             match self.endpoint.poll(self.now, ready) {
-                Output::Timeout(at) => {
-                    assert!(at.is_none_or(|at| at > self.now), "a timer of the past");
+                Output::Wait(wait) => {
+                    assert!(wait.until.is_none_or(|at| at > self.now), "a timer of the past");
                     return;
                 }
                 Output::Tlp(tlp) => {

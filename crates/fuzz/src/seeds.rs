@@ -195,7 +195,7 @@ fn endpoint() -> Vec<Vec<u8>> {
 /// Lists of operations have no form that could be wrong, so any bytes will do:
 /// some for each kind of host and of controller.
 fn nvme() -> Vec<Vec<u8>> {
-    let mut rng = crate::world::Rng(1);
+    let mut rng = wire::random::Random::new(1);
     (0..8u8).map(|mode| [&[mode][..], &rng.bytes(240)].concat()).collect()
 }
 

@@ -132,7 +132,7 @@ impl Function for NvmeDrive {
     fn poll(&mut self, now: Instant, ready: Ready) -> Output {
         let mut output = self.controller.poll(now, ready);
         // RAM answers at once, so that a command needs one pass, not two.
-        if matches!(output, Output::Timeout(_)) && self.start_blocks(now) {
+        if matches!(output, Output::Wait(_)) && self.start_blocks(now) {
             output = self.controller.poll(now, ready);
         }
         self.record();

@@ -9,7 +9,7 @@
 //!
 //! Four kinds of methods: those that *query* take `&self`; `handle` takes what
 //! happened; those that *mutate* change what the owner decides; `poll` yields
-//! the next thing to do, at last when it wants to be called again.
+//! the next thing to do, at last what the node waits for.
 
 pub mod device;
 pub mod drive;

@@ -20,9 +20,25 @@ pub enum Input {
 pub enum Output {
     /// A packet for the link above.
     Tlp(Tlp),
-    /// Nothing more now; call again after an input, when more classes are
-    /// ready, or at this time.
-    Timeout(Option<Instant>),
+    /// Nothing more now; call again after an input, or for one of these.
+    Wait(Wait),
+}
+
+/// What a state machine with nothing more to do waits for, besides an input.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wait {
+    /// This time.
+    pub until: Option<Instant>,
+    /// The receiver: a packet waits until it takes a class that it did not take
+    /// in this call.
+    pub receiver: bool,
+}
+
+impl Wait {
+    /// For a time, if any, and for no receiver.
+    pub const fn until(until: Option<Instant>) -> Self {
+        Self { until, receiver: false }
+    }
 }
 
 /// How a function came to be reset.
@@ -61,7 +77,7 @@ impl Ready {
 /// A component below a downstream port, as a state machine without I/O.
 ///
 /// Feed it with [`handle`](Self::handle), then [`poll`](Self::poll) until it
-/// yields [`Output::Timeout`].
+/// yields [`Output::Wait`].
 pub trait Function {
     /// Takes an input. A packet of a class that [`ready`](Self::ready) denies
     /// may not be handed in.

@@ -18,11 +18,13 @@ pub mod ordering;
 pub mod root;
 pub mod software;
 pub mod split;
+#[cfg(test)]
+mod testing;
 
 pub use bridge::Bridge;
 pub use endpoint::{Endpoint, EndpointConfig};
 pub use errors::Errors;
-pub use function::{Function, Input, Output, Ready, Reset};
+pub use function::{Function, Input, Output, Ready, Reset, Wait};
 pub use lanes::{Below, Target};
 pub use memory::Ram;
 pub use ordering::OrderedQueue;

@@ -1,6 +1,6 @@
 //! A queue of packets that keeps the ordering rules.
 
-use crate::function::Ready;
+use crate::function::{Output, Ready, Wait};
 use std::collections::VecDeque;
 use wire::tlp::{Class, Mark, Tlp};
 
@@ -48,6 +48,14 @@ impl OrderedQueue {
         let (_, tlp) = self.classes[class.index()].pop_front()?;
         self.payload[class.index()] -= tlp.data.len();
         Some(tlp)
+    }
+
+    /// The same as what a function that keeps its packets here does next.
+    pub fn poll(&mut self, ready: Ready) -> Output {
+        match self.pop(ready) {
+            Some(tlp) => Output::Tlp(tlp),
+            None => Output::Wait(Wait { until: None, receiver: !self.is_empty() }),
+        }
     }
 
     /// The number and class of the packet that [`pop`](Self::pop) would take.
@@ -151,15 +159,15 @@ mod tests {
         for class in order {
             assert_eq!(queue.pop(Ready::ALL).unwrap().class(), class);
         }
-        assert!(queue.is_empty());
+        assert_eq!(queue.poll(Ready::NONE), Output::Wait(Wait::default()));
     }
 
     #[test]
     fn posted_passes_blocked_non_posted_and_completions() {
         let mut queue = queue(&[N, C, P]);
         let ready = Ready::NONE.with(P, true);
-        assert_eq!(queue.pop(ready), Some(tlp(P, 2)));
-        assert_eq!(queue.pop(ready), None);
+        assert_eq!(queue.poll(ready), Output::Tlp(tlp(P, 2)));
+        assert_eq!(queue.poll(ready), Output::Wait(Wait { until: None, receiver: true }));
     }
 
     #[test]

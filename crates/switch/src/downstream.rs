@@ -80,7 +80,7 @@ impl<F: Function> Downstream<F> {
             }
             match self.function.poll(now, self.tunnel.ready()) {
                 FunctionOutput::Tlp(tlp) => self.tunnel.push(tlp),
-                FunctionOutput::Timeout(at) => return at,
+                FunctionOutput::Wait(wait) => return wait.until,
             }
         }
     }

@@ -12,6 +12,7 @@ pub mod frame;
 pub mod id;
 pub mod nvme;
 pub mod pcapng;
+pub mod random;
 pub mod raw;
 pub mod time;
 pub mod tlp;

@@ -6,11 +6,11 @@ use super::allowed::Allowed::{self, *};
 use super::units::{self, Drift, Offset, Unit};
 use sim::drive::Timing;
 use sim::ethernet::port::RateStep;
-use sim::ethernet::random::Probability;
 use switch::aggregate::Policy;
 use switch::congestion::{Config as Congestion, Rate as RateLimit};
 use units::{COMPLETION, INTERVAL, LONG, SHORT, SILENCE, SPAN};
 use wire::Instant;
+use wire::random::Probability;
 
 /// A table: groups of keys, which several may share.
 pub type Table = &'static [&'static [Key]];

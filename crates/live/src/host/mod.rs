@@ -212,7 +212,7 @@ impl<A: Attached> Machine<A> {
                     memory.interrupt(requester, data)
                 }
                 Output::Host(ForHost::Wire { wire, level }) => memory.wire(wire, level),
-                Output::Timeout(at) => return (moved, at),
+                Output::Wait(wait) => return (moved, wait.until),
             }
             moved = true;
         }

@@ -41,7 +41,8 @@ pub enum Output {
     Linked(PathId),
     /// Something that the user should know.
     Event(Event),
-    /// Nothing more now; call again after an input or at this time.
+    /// Nothing more now; call again after an input, of which room is one, or at
+    /// this time.
     Timeout(Option<Instant>),
 }
 

@@ -8,9 +8,9 @@ pub use buses::Buses;
 
 use ::switch::upstream::next_timer;
 use bytes::Bytes;
-use pcie::Function;
 use pcie::root::{self, ForHost, ReadToken, RootComplex, Settings};
 use pcie::software::{Request, RequestId};
+use pcie::{Function, Wait};
 use std::ops::RangeInclusive;
 use wire::Instant;
 
@@ -32,8 +32,8 @@ pub enum Output {
     /// Something of the host: answer reads with [`Input::HostData`].
     Host(ForHost),
     /// Nothing more now; call again after an input, when what is below may have
-    /// something new, or at this time.
-    Timeout(Option<Instant>),
+    /// something new, or for one of these; the receiver is what is below.
+    Wait(Wait),
 }
 
 /// A root complex with the function below its root port: a switch node, a drive
@@ -85,13 +85,13 @@ impl<B: Function> HostNode<B> {
     /// below until nothing moves.
     pub fn poll(&mut self, now: Instant) -> Output {
         loop {
-            let root = match self.root.poll(now, &self.below) {
+            let mut wait = match self.root.poll(now, &self.below) {
                 root::Output::Below(input) => {
                     self.below.handle(now, input);
                     continue;
                 }
                 root::Output::Host(what) => return Output::Host(what),
-                root::Output::Timeout(at) => at,
+                root::Output::Wait(wait) => wait,
             };
             let mut fed = false;
             loop {
@@ -100,8 +100,11 @@ impl<B: Function> HostNode<B> {
                         self.root.handle(now, root::Input::Tlp(tlp), &self.below);
                         fed = true;
                     }
-                    pcie::Output::Timeout(_) if fed => break,
-                    pcie::Output::Timeout(at) => return Output::Timeout(next_timer([root, at])),
+                    pcie::Output::Wait(_) if fed => break,
+                    pcie::Output::Wait(below) => {
+                        wait.until = next_timer([wait.until, below.until]);
+                        return Output::Wait(wait);
+                    }
                 }
             }
         }

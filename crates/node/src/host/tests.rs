@@ -4,21 +4,24 @@ use pcie::{Bus, Ready};
 use wire::Duration;
 use wire::tlp::Packet;
 
-/// Takes note of what comes from above.
+/// Takes note of what comes from above, unless it takes nothing.
 #[derive(Default)]
-struct Below(Vec<pcie::Input>);
+struct Below {
+    seen: Vec<pcie::Input>,
+    full: bool,
+}
 
 impl Function for Below {
     fn handle(&mut self, _: Instant, input: pcie::Input) {
-        self.0.push(input);
+        self.seen.push(input);
     }
 
     fn poll(&mut self, _: Instant, _: Ready) -> pcie::Output {
-        pcie::Output::Timeout(None)
+        pcie::Output::Wait(Wait::default())
     }
 
     fn ready(&self) -> Ready {
-        Ready::ALL
+        if self.full { Ready::NONE } else { Ready::ALL }
     }
 }
 
@@ -29,7 +32,7 @@ fn drain(host: &mut HostNode<Below>, now: Instant) -> (Vec<Output>, Option<Insta
     let mut all = Vec::new();
     loop {
         match host.poll(now) {
-            Output::Timeout(at) => return (all, at),
+            Output::Wait(wait) => return (all, wait.until),
             output => all.push(output),
         }
     }
@@ -45,10 +48,10 @@ fn a_hot_reset_of_the_root_port_reaches_what_is_below() {
         matches!(&outputs[..], [Output::Host(ForHost::Answer(..))])
     };
     assert!(answered(drain(&mut host, START)));
-    assert_eq!(host.below().0, [pcie::Input::HotReset]);
+    assert_eq!(host.below().seen, [pcie::Input::HotReset]);
     host.handle(START, Input::Request(2, write(0)));
     assert!(answered(drain(&mut host, START)));
-    assert_eq!(host.below().0.len(), 1, "its end is no reset");
+    assert_eq!(host.below().seen.len(), 1, "its end is no reset");
 }
 
 #[test]
@@ -61,11 +64,27 @@ fn what_nobody_answers_fails_after_the_completion_timeout() {
     let (outputs, timer) = drain(&mut host, START);
     assert!(matches!(outputs[..], [Output::Host(ForHost::Answer(1, _))]), "{outputs:?}");
     assert!(
-        matches!(&host.below().0[..], [pcie::Input::Tlp(tlp)] if matches!(tlp.packet, Packet::ConfigRead(_)))
+        matches!(&host.below().seen[..], [pcie::Input::Tlp(tlp)] if matches!(tlp.packet, Packet::ConfigRead(_)))
     );
     let end = START + Settings::default().completion_timeout;
     assert_eq!(timer, Some(end));
     assert_eq!(drain(&mut host, end).0, [Output::Host(ForHost::Answer(2, None))]);
+}
+
+#[test]
+fn what_is_below_is_waited_for_while_it_takes_nothing() {
+    let mut host = HostNode::new(Settings::default(), Below { full: true, ..Below::default() });
+    let target = wire::Bdf::new(1, 0, 0);
+    let buses = Request::ConfigWrite { target: ROOT_PORT, offset: 0x18, size: 4, value: 0x10100 };
+    host.handle(START, Input::Request(1, buses));
+    drain(&mut host, START);
+    assert_eq!(host.poll(START), Output::Wait(Wait::default()));
+    host.handle(START, Input::Request(2, Request::ConfigRead { target, offset: 0, size: 4 }));
+    let until = Some(START + Settings::default().completion_timeout);
+    assert_eq!(host.poll(START), Output::Wait(Wait { until, receiver: true }));
+    host.below_mut().full = false;
+    assert_eq!(host.poll(START), Output::Wait(Wait::until(until)));
+    assert_eq!(host.below().seen.len(), 1);
 }
 
 /// Software that sleeps, then reads.

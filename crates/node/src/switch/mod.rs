@@ -40,8 +40,8 @@ pub enum Output {
     },
     /// Something happened to a link.
     Event(LinkEvent),
-    /// Nothing more now; call again after an input, when TLPs went in or out,
-    /// or at this time.
+    /// Nothing more now; call again after an input, of which room is one, when
+    /// TLPs went in or out, or at this time.
     Timeout(Option<Instant>),
 }
 

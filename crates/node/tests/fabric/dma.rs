@@ -1,13 +1,14 @@
 //! Copies through the whole fabric, byte by byte.
 
-use crate::fabric::world::{Fabric, Happened, Plan, RAM, Rng, Shape, bar, dma_with};
+use crate::fabric::world::{Fabric, Happened, Plan, RAM, Shape, bar, dma_with};
 use pcie::dma_test;
 use pcie::enumerate;
+use wire::random::Random;
 
 /// Copies random ranges of host memory and compares all of it.
 fn copies(fabric: &mut Fabric, bar: u64, seed: u64, rounds: usize) {
     const HALF: usize = 256 << 10;
-    let mut rng = Rng(seed);
+    let mut rng = Random::new(seed);
     let noise = rng.bytes(2 * HALF);
     fabric.memory(0, 2 * HALF).copy_from_slice(&noise);
     let mut model = noise;
@@ -75,7 +76,7 @@ fn completions_of_slow_memory_come_in_any_order() {
 fn four_devices_copy_at_once() {
     let mut fabric = Plan { shape: Shape::ROUGH, ..Plan::default() }.with_devices(4);
     let hierarchy = fabric.enumerate();
-    let noise = Rng(11).bytes(100_000);
+    let noise = Random::new(11).bytes(100_000);
     fabric.memory(1, noise.len()).copy_from_slice(&noise);
     let nodes: Vec<_> = hierarchy.endpoints().into_iter().cloned().collect();
     for (i, node) in (0u64..).zip(&nodes) {

@@ -1,8 +1,9 @@
 //! Endpoint to endpoint: refused unless allowed, and then routed by the switch.
 
-use crate::fabric::world::{Fabric, Happened, Plan, RAM, Rng, Shape, bar};
+use crate::fabric::world::{Fabric, Happened, Plan, RAM, Shape, bar};
 use pcie::dma_test::register;
 use wire::Duration;
+use wire::random::Random;
 
 fn bars(fabric: &mut Fabric) -> Vec<u64> {
     fabric.ready().iter().map(bar).collect()
@@ -29,7 +30,7 @@ fn with_p2p_the_switch_routes() {
     // it reaches by no bus, so it goes by host memory.
     let peer = bars[1] + register::RAM;
     for seed in 0..10 {
-        let noise = Rng(seed).bytes(3001);
+        let noise = Random::new(seed).bytes(3001);
         fabric.memory(1, noise.len()).copy_from_slice(&noise);
         assert_eq!(fabric.copy(bars[0], RAM + 1, peer + 2, 3001), Ok(()));
         assert_eq!(fabric.copy(bars[0], peer + 2, RAM + 0x10_0003, 3001), Ok(()));
@@ -45,7 +46,7 @@ fn with_p2p_two_cascaded_switches_route() {
     let bars = bars(&mut fabric);
     // Devices 1 and 2 share the second switch, device 0 hangs off the first.
     for (who, peer) in [(1, 2), (2, 1), (0, 1), (2, 0)] {
-        let noise = Rng(who as u64).bytes(2000);
+        let noise = Random::new(who as u64).bytes(2000);
         fabric.memory(0, noise.len()).copy_from_slice(&noise);
         let there = bars[peer] + register::RAM + 0x101;
         assert_eq!(fabric.copy(bars[who], RAM, there, 2000), Ok(()), "{who} to {peer}");

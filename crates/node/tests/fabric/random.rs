@@ -1,12 +1,13 @@
 //! Random operation lists against a model: nothing is lost, nothing comes
 //! twice, every byte is right, and one seed gives one run.
 
-use crate::fabric::world::{Fabric, Happened, Plan, RAM, Rng, Shape, bar};
+use crate::fabric::world::{Fabric, Happened, Plan, RAM, Shape, bar};
 use pcie::dma_test::{MAGIC, RAM_SIZE, driver, register};
 use pcie::enumerate::{Hierarchy, Node};
 use proptest::prelude::*;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use wire::Duration;
+use wire::random::Random;
 
 /// Host memory that the test uses: sources below the half, targets above.
 const HALF: usize = 64 << 10;
@@ -25,7 +26,7 @@ struct Model {
 
 struct Run {
     fabric: Fabric,
-    rng: Rng,
+    rng: Random,
     hierarchy: Hierarchy,
     devices: Vec<Model>,
     memory: Vec<u8>,
@@ -33,7 +34,7 @@ struct Run {
 
 impl Run {
     fn new(seed: u64) -> Self {
-        let mut rng = Rng(seed);
+        let mut rng = Random::new(seed);
         let shape = if rng.below(2) == 0 { Shape::PLAIN } else { Shape::ROUGH };
         let mut fabric = Plan { seed, shape, p2p: true, ..Plan::default() }.cascade();
         let hierarchy = fabric.enumerate();
@@ -88,7 +89,7 @@ impl Run {
     fn write(&mut self, device: usize) {
         let size = 1 << self.rng.below(4);
         let at = (self.rng.below(RAM_SIZE as u64 / size) * size) as usize;
-        let value = self.rng.next();
+        let value = self.rng.bits();
         self.fabric.bus.write(self.bar(device) + register::RAM + at as u64, size as u8, value);
         if self.devices[device].alive {
             let bytes = &value.to_le_bytes()[..size as usize];

@@ -1,10 +1,11 @@
 //! Resets of every kind, and links that go and come.
 
-use crate::fabric::world::{Device, Fabric, Happened, Parent, Plan, RAM, Rng, Shape, bar, dma};
+use crate::fabric::world::{Device, Fabric, Happened, Parent, Plan, RAM, Shape, bar, dma};
 use pcie::dma_test::{MAGIC, register};
 use pcie::enumerate::{self, Hierarchy, Node, Settings};
 use pcie::root::ROOT_PORT;
 use switch::tunnel::Cause;
+use wire::random::Random;
 use wire::{Bdf, Duration};
 
 const MARK: u64 = 0x1122_3344;
@@ -35,7 +36,7 @@ fn kept(fabric: &Fabric) -> [bool; 3] {
 }
 
 fn works(fabric: &mut Fabric, node: &Node) {
-    let noise = Rng(3).bytes(10_001);
+    let noise = Random::new(3).bytes(10_001);
     fabric.memory(7, noise.len()).copy_from_slice(&noise);
     fabric.memory(0x10_0000, noise.len()).fill(0);
     assert_eq!(fabric.copy(bar(node), RAM + 7, RAM + 0x10_0000, 10_001), Ok(()), "{}", node.bdf);

@@ -201,11 +201,6 @@ impl Controller {
         self.in_flight == [0; 2] && self.blocks.is_empty() && written
     }
 
-    /// Whether anything waits for the link above to take more.
-    pub fn waits_for_link(&self) -> bool {
-        !self.held.is_empty() || self.endpoint.waits_for_link()
-    }
-
     /// Whether CSTS.CFS is set.
     pub fn is_fatal(&self) -> bool {
         self.registers.status.fatal
@@ -339,11 +334,13 @@ impl Function for Controller {
                 self.interrupt();
             }
             match self.endpoint.poll(now, ready) {
-                Output::Timeout(timeout) => {
+                Output::Wait(mut wait) => {
                     // Completion timeouts make events.
                     if !self.take_events() {
                         let mine = self.interrupts.deadline();
-                        return Output::Timeout(timeout.into_iter().chain(mine).min());
+                        wait.until = wait.until.into_iter().chain(mine).min();
+                        wait.receiver |= !self.held.is_empty();
+                        return Output::Wait(wait);
                     }
                     self.advance();
                 }

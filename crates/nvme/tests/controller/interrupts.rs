@@ -91,12 +91,13 @@ fn coalescing_ends_by_time_or_by_count() {
 
 #[test]
 fn the_deadline_of_coalescing_is_told_to_the_world() {
-    use pcie::{Function, Output, Ready};
+    use pcie::{Function, Output, Ready, Wait};
     let mut host = Host::with_queue(config());
     host.admin(set_feature(feature::INTERRUPT_COALESCING, 0x0303)).expect_success();
     host.io(flush(1)).expect_success();
     let output = host.bench.controller.poll(host.bench.now, Ready::ALL);
-    assert_eq!(output, Output::Timeout(Some(host.bench.now + Duration::from_us(300))));
+    let until = Some(host.bench.now + Duration::from_us(300));
+    assert_eq!(output, Output::Wait(Wait::until(until)));
 }
 
 /// A drive without MSI-X, its queue 1 created for vector 0.

@@ -287,7 +287,7 @@ impl Function for DmaTest {
             let output = self.endpoint.poll(now, ready);
             match output {
                 // A timer may just have ended a job.
-                Output::Timeout(_) if self.take_events() => {}
+                Output::Wait(_) if self.take_events() => {}
                 output => return output,
             }
         }

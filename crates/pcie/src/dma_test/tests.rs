@@ -3,98 +3,19 @@
 use super::*;
 use crate::enumerate;
 use crate::memory::Ram;
-use crate::root::{self, ForHost, RootComplex};
-use crate::software::{Bus, Request, Task};
-use bytes::Bytes;
+use crate::root::{self, ForHost};
+use crate::testing::Bench;
 use driver::Failed;
-use wire::Duration;
+use wire::Bdf;
 
 const RAM: u64 = 0x10_0000;
 
-struct Bench {
-    root: RootComplex,
-    function: DmaTest,
-    ram: Ram,
-    bus: Bus,
-    now: Instant,
-    interrupts: usize,
-    wire: bool,
-}
-
-impl Bench {
-    fn new() -> Self {
-        Self {
-            root: RootComplex::new(root::Settings::default()),
-            function: DmaTest::new(Settings { max_payload: 256, ..Settings::default() }),
-            ram: Ram::new(RAM, 0x10_0000),
-            bus: Bus::new(),
-            now: Instant::ZERO,
-            interrupts: 0,
-            wire: false,
-        }
-    }
-
-    fn settle(&mut self) {
-        loop {
-            let mut moved = false;
-            while let Some((id, request)) = self.bus.next_request() {
-                if let Request::Sleep(_) = request {
-                    self.now += Duration::from_us(10);
-                }
-                self.root.handle(self.now, root::Input::Request(id, request), &Ready::ALL);
-            }
-            loop {
-                match self.root.poll(self.now, &Ready::ALL) {
-                    root::Output::Timeout(_) => break,
-                    root::Output::Below(input @ Input::Tlp(_)) => {
-                        self.function.handle(self.now, input)
-                    }
-                    root::Output::Host(what) => self.host(what),
-                    output @ root::Output::Below(_) => panic!("{output:?}"),
-                }
-                moved = true;
-            }
-            while let Output::Tlp(tlp) = self.function.poll(self.now, Ready::ALL) {
-                self.root.handle(self.now, root::Input::Tlp(tlp), &Ready::ALL);
-                moved = true;
-            }
-            if !moved {
-                return;
-            }
-        }
-    }
-
-    fn host(&mut self, what: ForHost) {
-        match what {
-            ForHost::Answer(id, value) => self.bus.answer(id, value.unwrap_or(u64::MAX)),
-            ForHost::HostRead { token, address, length, .. } => {
-                let data = self.ram.get(address, length).map(Bytes::copy_from_slice);
-                self.root.handle(self.now, root::Input::HostData(token, data), &Ready::ALL);
-            }
-            ForHost::HostWrite { address, data, .. } => {
-                self.ram.get_mut(address, data.len()).unwrap().copy_from_slice(&data);
-            }
-            ForHost::Interrupt { data: 0x55, .. } => self.interrupts += 1,
-            ForHost::Wire { wire: 0, level } => self.wire = level,
-            what => panic!("{what:?}"),
-        }
-    }
-
-    fn run<T>(&mut self, software: impl Future<Output = T> + 'static) -> T {
-        let mut task = Task::new(&self.bus.clone(), software);
-        for _ in 0..10_000 {
-            if let Some(value) = task.poll(self.now) {
-                self.settle();
-                return value;
-            }
-            self.settle();
-        }
-        panic!("software does not end");
-    }
-
+impl Bench<DmaTest> {
     /// Enumerates; with MSI-X enabled or the interrupt wire.
     fn ready(msix: bool) -> (Self, u64) {
-        let mut bench = Self::new();
+        let function = DmaTest::new(Settings { max_payload: 256, ..Settings::default() });
+        let ram = Ram::new(RAM, 0x10_0000);
+        let mut bench = Self::new(root::Settings::default(), function, Some(ram));
         let bus = bench.bus.clone();
         let bar = bench.run(async move {
             let found = enumerate::enumerate(bus.clone(), enumerate::Settings::default()).await;
@@ -111,23 +32,30 @@ impl Bench {
         });
         (bench, bar)
     }
+
+    fn ram(&mut self) -> &mut Ram {
+        self.ram.as_mut().expect("it has some")
+    }
 }
+
+const INTERRUPT: root::Output =
+    root::Output::Host(ForHost::Interrupt { requester: Bdf::new(1, 0, 0), data: 0x55 });
 
 #[test]
 fn copies_odd_ranges_and_signals() {
     let (mut bench, bar) = Bench::ready(true);
     let source: Vec<u8> = (0..100_000u32).map(|i| ((i * 7) >> 3) as u8).collect();
-    bench.ram.get_mut(RAM + 3, source.len()).unwrap().copy_from_slice(&source);
+    bench.ram().get_mut(RAM + 3, source.len()).unwrap().copy_from_slice(&source);
     let bus = bench.bus.clone();
     let to = RAM + 0x8_0001;
     let ended =
         bench.run(async move { driver::copy(&bus, bar, RAM + 3, to, source.len() as u32).await });
     assert_eq!(ended, Ok(()));
-    let (from, to) = (bench.ram.get(RAM + 3, 100_000), bench.ram.get(to, 100_000));
-    assert_eq!(from, to);
-    assert_eq!(bench.ram.get(RAM + 0x8_0000, 1), Some(&[0][..]));
-    assert_eq!(bench.ram.get(RAM + 0x8_0001 + 100_000, 1), Some(&[0][..]));
-    assert_eq!(bench.interrupts, 1);
+    let from = bench.ram().get(RAM + 3, 100_000).map(<[u8]>::to_vec);
+    assert_eq!(from.as_deref(), bench.ram().get(to, 100_000));
+    assert_eq!(bench.ram().get(RAM + 0x8_0000, 1), Some(&[0][..]));
+    assert_eq!(bench.ram().get(RAM + 0x8_0001 + 100_000, 1), Some(&[0][..]));
+    assert_eq!(bench.outputs, [INTERRUPT]);
     assert_eq!(bench.root.errors().total(), 0);
 }
 
@@ -144,7 +72,7 @@ fn fills_and_holds_bytes_behind_its_bar() {
     assert!(magic);
     assert_eq!(word, 0x0123_4567);
     assert_eq!(ended, Ok(()));
-    assert_eq!(bench.ram.get(RAM, 8), Some(&[0, 1, 2, 3, 4, 1, 2, 0][..]));
+    assert_eq!(bench.ram().get(RAM, 8), Some(&[0, 1, 2, 3, 4, 1, 2, 0][..]));
 }
 
 #[test]
@@ -156,11 +84,11 @@ fn failures_are_told() {
         assert_eq!(driver::copy(&bus, bar, RAM, RAM, 0).await, Err(Failed(Some(6))));
         assert_eq!(driver::fill(&bus, bar, 1, RAM, MAX_LENGTH + 1).await, Err(Failed(Some(6))));
         assert_eq!(bus.read(bar + register::COUNT, 4).await, 3);
-        enumerate::enable_bus_master(&bus, wire::Bdf::new(1, 0, 0), false).await;
+        enumerate::enable_bus_master(&bus, Bdf::new(1, 0, 0), false).await;
         assert_eq!(driver::fill(&bus, bar, 1, RAM, 64).await, Err(Failed(Some(5))));
         assert_eq!(driver::copy(&bus, bar, RAM, RAM, 64).await, Err(Failed(Some(5))));
     });
-    assert_eq!(bench.interrupts, 3);
+    assert_eq!(bench.outputs, vec![INTERRUPT; 3]);
 }
 
 #[test]
@@ -168,10 +96,11 @@ fn without_msix_the_wire_stays_until_acknowledged() {
     let (mut bench, bar) = Bench::ready(false);
     let bus = bench.bus.clone();
     bench.run(async move { driver::fill(&bus, bar, 1, RAM, 64).await }).unwrap();
-    assert!(bench.wire);
+    let wire = |level| root::Output::Host(ForHost::Wire { wire: 0, level });
+    assert_eq!(bench.outputs, [wire(true)]);
     bench.bus.write(bar + register::CONTROL, 4, u64::from(control::ACKNOWLEDGE));
     bench.settle();
-    assert!(!bench.wire);
+    assert_eq!(bench.outputs, [wire(true), wire(false)]);
 }
 
 #[test]

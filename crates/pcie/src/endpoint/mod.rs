@@ -13,7 +13,7 @@ use crate::config::{
     self, ConfigSpace, ErrorReporting, PcieCapability, PcieKind, command, register,
 };
 use crate::errors::Errors;
-use crate::function::{Input, Output, Ready, Reset};
+use crate::function::{Input, Output, Ready, Reset, Wait};
 use crate::ordering::OrderedQueue;
 use crate::split;
 use bytes::{Bytes, BytesMut};
@@ -218,17 +218,13 @@ impl Endpoint {
             return Output::Tlp(tlp);
         }
         let limit = self.pcie.completion_timeout(&self.config);
-        let deadline = self.engine.deadline(limit);
-        if deadline.is_none_or(|at| at > now) {
-            return Output::Timeout(deadline);
+        let mut until = self.engine.deadline(limit);
+        if until.is_some_and(|at| at <= now) {
+            self.engine.expire(now, limit, &mut self.errors);
+            until = self.engine.deadline(limit);
         }
-        self.engine.expire(now, limit, &mut self.errors);
-        Output::Timeout(self.engine.deadline(limit))
-    }
-
-    /// Whether anything waits for the link above to take more.
-    pub fn waits_for_link(&self) -> bool {
-        !self.out.is_empty() || self.engine.has_unsent() && self.engine.has_request(self.limits())
+        let asks = || self.engine.has_unsent() && self.engine.has_request(self.limits());
+        Output::Wait(Wait { until, receiver: !self.out.is_empty() || asks() })
     }
 
     /// Forward of [`Function::ready`](crate::Function::ready): non-posted

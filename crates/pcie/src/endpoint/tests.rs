@@ -8,20 +8,7 @@ const HOST: Bdf = Bdf::new(0, 0, 0);
 const BAR: u64 = 0xe000_0000;
 
 fn settings() -> EndpointConfig {
-    EndpointConfig {
-        vendor: 0x1234,
-        device: 0x5678,
-        subsystem: (0x1234, 1),
-        class: [5, 0x80, 0],
-        revision: 1,
-        serial: 42,
-        incarnation: None,
-        bar0_size: 0x4000,
-        vectors: 4,
-        max_payload: 256,
-        read_request: 256,
-        reads_in_flight: 4,
-    }
+    crate::testing::endpoint(256, 256, 4)
 }
 
 fn config_write(register: u16, value: u32) -> Input {
@@ -201,12 +188,14 @@ fn a_read_nobody_answers_times_out() {
     let mut endpoint = enabled();
     endpoint.dma_read(1, 0x1000, 64);
     let late = read_request(&drain(&mut endpoint)[0]);
-    let Output::Timeout(Some(at)) = endpoint.poll(Instant::ZERO, Ready::ALL) else {
+    let Output::Wait(Wait { until: Some(at), receiver: false }) =
+        endpoint.poll(Instant::ZERO, Ready::ALL)
+    else {
         panic!("no timer");
     };
     assert_eq!(at, Instant::from_ns(50_000_000));
     let free_again = Instant::from_ns(100_000_000);
-    assert_eq!(endpoint.poll(at, Ready::ALL), Output::Timeout(Some(free_again)));
+    assert_eq!(endpoint.poll(at, Ready::ALL), Output::Wait(Wait::until(Some(free_again))));
     let failed = Event::ReadDone { id: 1, result: Err(DmaError::Timeout) };
     assert_eq!(endpoint.event(), Some(failed));
     assert_eq!(endpoint.errors().completion_timeout, 1);
@@ -305,9 +294,12 @@ fn completions_of_before_a_reset_find_no_new_read() {
     let read = Event::ReadDone { id: 2, result: Ok(Bytes::from_static(&[1; 256])) };
     assert_eq!(endpoint.event(), Some(read));
     // The other old tag comes free with time.
-    assert!(matches!(endpoint.poll(Instant::ZERO, Ready::ALL), Output::Timeout(Some(_))));
+    assert!(matches!(
+        endpoint.poll(Instant::ZERO, Ready::ALL),
+        Output::Wait(Wait { until: Some(_), .. })
+    ));
     let late = Instant::from_ns(50_000_000);
-    assert_eq!(endpoint.poll(late, Ready::ALL), Output::Timeout(None));
+    assert_eq!(endpoint.poll(late, Ready::ALL), Output::Wait(Wait::default()));
     assert_eq!(endpoint.errors().completion_timeout, 0);
 }
 

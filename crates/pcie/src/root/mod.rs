@@ -9,7 +9,7 @@ mod upwards;
 use crate::bridge::{self, Bridge};
 use crate::config::PcieKind;
 use crate::errors::Errors;
-use crate::function::{self, Ready};
+use crate::function::{self, Ready, Wait};
 use crate::lanes::{Below, Lanes, Target};
 use crate::software::{Request, RequestId};
 use bytes::Bytes;
@@ -73,8 +73,8 @@ pub enum Output {
     Below(function::Input),
     /// For the host.
     Host(ForHost),
-    /// Nothing more now; call again after an input or at this time.
-    Timeout(Option<Instant>),
+    /// Nothing more now; call again after an input, or for one of these.
+    Wait(Wait),
 }
 
 /// What the root complex wants of its host: of software, memory and interrupt
@@ -222,12 +222,8 @@ impl RootComplex {
         if let Some(output) = self.outputs.pop_front() {
             return output;
         }
-        Output::Timeout(self.pending.values().map(|pending| pending.deadline).min())
-    }
-
-    /// Whether anything waits for the link below to take more.
-    pub fn waits_for_link(&self) -> bool {
-        !self.below.is_empty()
+        let until = self.pending.values().map(|pending| pending.deadline).min();
+        Output::Wait(Wait { until, receiver: !self.below.is_empty() })
     }
 
     /// Whether a request of the host may be handed in now: there is room for

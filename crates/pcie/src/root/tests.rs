@@ -1,96 +1,27 @@
 //! A root complex with an endpoint right below its root port.
 
 use super::*;
-use crate::endpoint::{Endpoint, EndpointConfig, Event};
+use crate::endpoint::{Endpoint, Event};
 use crate::enumerate::{self, Hierarchy};
 use crate::function;
-use crate::software::{Bus, Task};
+use crate::software::Task;
+use crate::testing::{Bench, endpoint};
 
-struct Bench {
-    root: RootComplex,
-    endpoint: Endpoint,
-    bus: Bus,
-    now: Instant,
-    outputs: Vec<Output>,
-    dead: bool,
-}
-
-impl Bench {
-    fn new(settings: Settings) -> Self {
-        let endpoint = Endpoint::new(EndpointConfig {
-            vendor: 0x1234,
-            device: 0x5678,
-            subsystem: (0, 0),
-            class: [5, 0x80, 0],
-            revision: 1,
-            serial: 42,
-            incarnation: None,
-            bar0_size: 0x4000,
-            vectors: 4,
-            max_payload: 512,
-            read_request: 4096,
-            reads_in_flight: 32,
-        });
-        Self {
-            root: RootComplex::new(settings),
-            endpoint,
-            bus: Bus::new(),
-            now: Instant::ZERO,
-            outputs: Vec::new(),
-            dead: false,
-        }
-    }
-
-    /// Moves packets until nothing moves any more.
-    fn settle(&mut self) {
-        loop {
-            while let Some((id, request)) = self.bus.next_request() {
-                self.root.handle(self.now, Input::Request(id, request), &Ready::ALL);
-            }
-            let mut moved = false;
-            loop {
-                match self.root.poll(self.now, &Ready::ALL) {
-                    Output::Timeout(_) => break,
-                    Output::Below(function::Input::Tlp(tlp)) if self.dead => drop(tlp),
-                    Output::Below(input @ function::Input::Tlp(_)) => {
-                        self.endpoint.handle(self.now, input)
-                    }
-                    Output::Host(ForHost::Answer(id, value)) => {
-                        self.bus.answer(id, value.unwrap_or(u64::MAX))
-                    }
-                    output => self.outputs.push(output),
-                }
-                moved = true;
-            }
-            while let function::Output::Tlp(tlp) = self.endpoint.poll(self.now, Ready::ALL) {
-                self.root.handle(self.now, Input::Tlp(tlp), &Ready::ALL);
-                moved = true;
-            }
-            if !moved {
-                return;
-            }
-        }
-    }
-
-    fn run<T>(&mut self, software: impl Future<Output = T> + 'static) -> T {
-        let bus = self.bus.clone();
-        let mut task = Task::new(&bus, software);
-        for _ in 0..10_000 {
-            if let Some(value) = task.poll(self.now) {
-                self.settle();
-                return value;
-            }
-            self.settle();
-        }
-        panic!("software does not end");
-    }
-
+impl Bench<Endpoint> {
     fn enumerated() -> (Self, Hierarchy) {
-        let mut bench = Self::new(Settings { completion_size: 128, ..Settings::default() });
+        let settings = Settings { completion_size: 128, ..Settings::default() };
+        let mut bench = Self::new(settings, Endpoint::new(endpoint(512, 4096, 32)), None);
         let bus = bench.bus.clone();
         let hierarchy =
             bench.run(enumerate::enumerate(bus, enumerate::Settings::default())).unwrap();
         (bench, hierarchy)
+    }
+
+    /// Lets the endpoint master the bus; yields its name.
+    fn master(&mut self) -> Bdf {
+        let (bus, bdf) = (self.bus.clone(), Bdf::new(1, 0, 0));
+        self.run(async move { enumerate::enable_bus_master(&bus, bdf, true).await });
+        bdf
     }
 }
 
@@ -122,11 +53,9 @@ fn looking_where_nobody_is_counts_as_no_error() {
 
 #[test]
 fn memory_is_read_in_completions_that_end_at_boundaries() {
-    let (mut bench, hierarchy) = Bench::enumerated();
-    let bdf = hierarchy.endpoints()[0].bdf;
-    let bus = bench.bus.clone();
-    bench.run(async move { enumerate::enable_bus_master(&bus, bdf, true).await });
-    bench.endpoint.dma_read(1, 0x10_0040, 300);
+    let (mut bench, _) = Bench::enumerated();
+    let bdf = bench.master();
+    bench.function.dma_read(1, 0x10_0040, 300);
     bench.settle();
     let Some(Output::Host(ForHost::HostRead { token, requester, address: 0x10_0040, length: 300 })) =
         bench.outputs.pop()
@@ -141,11 +70,11 @@ fn memory_is_read_in_completions_that_end_at_boundaries() {
         &Ready::ALL,
     );
     bench.settle();
-    let Some(Event::ReadDone { id: 1, result: Ok(read) }) = bench.endpoint.event() else {
+    let Some(Event::ReadDone { id: 1, result: Ok(read) }) = bench.function.event() else {
         panic!("no data");
     };
     assert_eq!(&read[..], &data[..]);
-    bench.endpoint.dma_read(2, 0x20_0000, 4);
+    bench.function.dma_read(2, 0x20_0000, 4);
     bench.settle();
     let Some(Output::Host(ForHost::HostRead { token, .. })) = bench.outputs.pop() else {
         panic!("no read")
@@ -153,7 +82,7 @@ fn memory_is_read_in_completions_that_end_at_boundaries() {
     bench.root.handle(bench.now, Input::HostData(token, None), &Ready::ALL);
     bench.settle();
     let refused = Err(crate::endpoint::DmaError::UnsupportedRequest);
-    assert_eq!(bench.endpoint.event(), Some(Event::ReadDone { id: 2, result: refused }));
+    assert_eq!(bench.function.event(), Some(Event::ReadDone { id: 2, result: refused }));
 }
 
 #[test]
@@ -170,10 +99,8 @@ fn a_device_without_bus_master_reaches_nothing_even_if_it_lies() {
 
 #[test]
 fn interrupts_are_whole_double_words_and_nothing_reads_their_window() {
-    let (mut bench, hierarchy) = Bench::enumerated();
-    let bdf = hierarchy.endpoints()[0].bdf;
-    let bus = bench.bus.clone();
-    bench.run(async move { enumerate::enable_bus_master(&bus, bdf, true).await });
+    let (mut bench, _) = Bench::enumerated();
+    let bdf = bench.master();
     let request = |bytes| {
         wire::tlp::MemoryRequest::for_bytes(bdf, wire::Tag::default(), MSI_WINDOW.start, bytes)
             .unwrap()
@@ -208,8 +135,8 @@ fn interrupts_come_behind_the_writes_before_them() {
         enumerate::write_msix_entry(&bus, &node, 2, 0x42, false);
         enumerate::set_msix(&bus, &node, true).await;
     });
-    bench.endpoint.dma_write(0x5000, Bytes::from_static(&[1, 2, 3]));
-    bench.endpoint.interrupt(2);
+    bench.function.dma_write(0x5000, Bytes::from_static(&[1, 2, 3]));
+    bench.function.interrupt(2);
     bench.settle();
     let requester = Bdf::new(1, 0, 0);
     let data = Bytes::from_static(&[1, 2, 3]);
@@ -231,7 +158,9 @@ fn a_dead_device_answers_all_ones_after_the_completion_timeout() {
     let mut task = Task::new(&bench.bus.clone(), async move { bus.read(address, 4).await });
     assert_eq!(task.poll(bench.now), None);
     bench.settle();
-    let Output::Timeout(Some(deadline)) = bench.root.poll(bench.now, &Ready::ALL) else {
+    let Output::Wait(Wait { until: Some(deadline), receiver: false }) =
+        bench.root.poll(bench.now, &Ready::ALL)
+    else {
         panic!("no timer");
     };
     assert_eq!(deadline, Instant::ZERO + Duration::from_ms(900));
@@ -243,10 +172,8 @@ fn a_dead_device_answers_all_ones_after_the_completion_timeout() {
 
 #[test]
 fn bytes_that_are_not_enabled_are_not_written() {
-    let (mut bench, hierarchy) = Bench::enumerated();
-    let bdf = hierarchy.endpoints()[0].bdf;
-    let bus = bench.bus.clone();
-    bench.run(async move { enumerate::enable_bus_master(&bus, bdf, true).await });
+    let (mut bench, _) = Bench::enumerated();
+    let bdf = bench.master();
     let request = wire::tlp::MemoryRequest {
         first_be: 0b1001,
         ..wire::tlp::MemoryRequest::for_bytes(bdf, wire::Tag::default(), 0x1000, 4).unwrap()
@@ -264,11 +191,9 @@ fn bytes_that_are_not_enabled_are_not_written() {
 
 #[test]
 fn secondary_bus_reset_ends_everything_below() {
-    let (mut bench, hierarchy) = Bench::enumerated();
-    let bdf = hierarchy.endpoints()[0].bdf;
-    let bus = bench.bus.clone();
-    bench.run(async move { enumerate::enable_bus_master(&bus, bdf, true).await });
-    bench.endpoint.dma_read(1, 0x1000, 64);
+    let (mut bench, _) = Bench::enumerated();
+    let bdf = bench.master();
+    bench.function.dma_read(1, 0x1000, 64);
     bench.settle();
     let Some(Output::Host(ForHost::HostRead { token, .. })) = bench.outputs.pop() else {
         panic!("no read")
@@ -287,7 +212,7 @@ fn secondary_bus_reset_ends_everything_below() {
         Input::HostData(token, Some(Bytes::from(vec![0; 64]))),
         &Ready::ALL,
     );
-    assert!(matches!(bench.root.poll(bench.now, &Ready::ALL), Output::Timeout(None)));
+    assert_eq!(bench.root.poll(bench.now, &Ready::ALL), Output::Wait(Wait::default()));
     let write = wire::tlp::MemoryRequest::for_bytes(bdf, wire::Tag::default(), 0x1000, 4);
     let write = Tlp::memory_write(write.unwrap(), Bytes::from_static(&[1; 4]));
     bench.root.handle(bench.now, Input::Tlp(write), &Ready::ALL);

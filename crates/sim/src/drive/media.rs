@@ -1,8 +1,8 @@
 //! When the media have done what they are asked.
 
 use super::Timing;
-use crate::kernel::Rng;
 use std::collections::VecDeque;
+use wire::random::Random;
 use wire::{Duration, Instant};
 
 /// What an access costs.
@@ -18,7 +18,7 @@ pub struct Access {
 #[derive(Debug)]
 pub struct Media {
     timing: Timing,
-    rng: Rng,
+    rng: Random,
     /// When each die is free.
     dies: Vec<Instant>,
     channels: Vec<Instant>,
@@ -37,7 +37,7 @@ impl Media {
     /// # Panics
     /// If the table has no channel or die, or pages that are no power of two
     /// from 4096 bytes.
-    pub fn new(timing: Timing, rng: Rng) -> Self {
+    pub fn new(timing: Timing, rng: Random) -> Self {
         assert!(timing.channels > 0 && timing.luns > 0, "a drive has dies");
         assert!(timing.page.is_power_of_two() && timing.page >= 4096, "pages of 4 KiB or more");
         assert!(

@@ -36,11 +36,7 @@ impl Timing {
         channel_rate: 2_000_000_000,
         read_lsb: Duration::from_ns(3_000),
         read_msb: Duration::from_ns(3_000),
-        program: Duration::ZERO,
-        page: 4096,
-        write_buffer: 0,
-        variation: Duration::ZERO,
-        stream_rate: 0,
+        ..Self::NULL
     };
 
     /// Media that take no time: what is left is the way to them.
@@ -73,17 +69,9 @@ impl Timing {
         firmware_read: Duration::from_ns(45_510),
         firmware_read_large: Duration::from_ns(45_510),
         write_base: Duration::from_ns(72_150),
-        write_4k: Duration::ZERO,
-        channels: 1,
-        luns: 1,
-        channel_rate: 0,
-        read_lsb: Duration::ZERO,
-        read_msb: Duration::ZERO,
-        program: Duration::ZERO,
         page: 64 << 10,
-        write_buffer: 0,
-        variation: Duration::ZERO,
         stream_rate: 360_000_000,
+        ..Self::NULL
     };
 
     /// The names of all presets.

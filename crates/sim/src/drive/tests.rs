@@ -1,9 +1,9 @@
 use super::*;
-use crate::kernel::Rng;
 use wire::Instant;
+use wire::random::Random;
 
 fn media(timing: Timing) -> Media {
-    Media::new(timing, Rng::new(1))
+    Media::new(timing, Random::new(1))
 }
 
 const PRO: Timing = Timing::SAMSUNG_970_PRO;

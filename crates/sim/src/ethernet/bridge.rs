@@ -12,7 +12,8 @@ use std::collections::{BTreeMap, BinaryHeap};
 use wire::{Duration, Instant};
 
 use super::frame::{Frame, Mac, Transmission};
-use super::{Port, Random, Segment, port};
+use super::{Port, Segment, port};
+use wire::random::Random;
 
 /// When a frame is forwarded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 
 use wire::{Duration, Instant};
 
+use super::Segment;
 use super::frame::{HEADER, PREAMBLE, TAG, Transmission};
-use super::random::Probability;
-use super::{Random, Segment};
+use wire::random::{Probability, Random};
 
 /// What a cable does to frames besides carrying them. Drawn from the cable's
 /// own seed, so that one cable's faults do not depend on another's traffic.

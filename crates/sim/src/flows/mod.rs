@@ -10,9 +10,9 @@ pub use star::{BOTTLENECK, BOTTLENECK_PORT, incast, star};
 
 use crate::kernel::{Component, Kernel, LimitReached, Limits};
 use crate::measure::{Journeys, Latency, Load, Tracker};
-use crate::network::{Network, NetworkConfig, RawPlace};
+use crate::network::{EndPlace, Network, NetworkConfig};
 use crate::node::{Context, earliest};
-use crate::transport::RawConfig;
+use crate::transport::{Encapsulation, RawConfig};
 use switch::raw;
 use thiserror::Error;
 use wire::{Duration, Instant};
@@ -96,7 +96,7 @@ enum Kind {
 
 struct Flow {
     config: FlowConfig,
-    places: [RawPlace; 2],
+    places: [EndPlace; 2],
     delivered: u64,
 }
 
@@ -137,7 +137,7 @@ pub fn run(config: &FlowsConfig) -> Result<FlowsReport, FlowsError> {
     let (waits, dropped) = flows.network.watched().unwrap_or_default();
     let counters = |end: usize| {
         let ends = flows.flows.iter().map(|flow| flow.places[end]);
-        ends.map(|place| flows.network.raw_endpoint(place).counters()).collect()
+        ends.filter_map(|place| flows.network.raw_counters(place)).collect()
     };
     Ok(FlowsReport {
         digest: flows.kernel.digest(),
@@ -193,7 +193,8 @@ impl Flows {
             if flow.chunk == 0 {
                 return fail("a flow sends chunks of some bytes");
             }
-            let places = network.open_raw(&flow.raw, number, [owner; 2]);
+            let none = Encapsulation::default();
+            let places = network.open_raw(&flow.raw, number, none, [owner; 2]);
             flows.push(Flow { config: *flow, places, delivered: 0 });
         }
         let (journeys, tracker) = (Journeys::default(), Tracker::default());
@@ -224,7 +225,7 @@ impl Flows {
 impl Flow {
     fn run(&mut self, network: &mut Network, context: &mut Context) -> Option<Instant> {
         let now = context.now;
-        while let Some(arrived) = network.raw_receive(self.places[1]) {
+        while let Some(arrived) = network.receive(self.places[1]) {
             self.delivered += arrived.bytes.len() as u64;
         }
         let FlowConfig { start, stop, chunk, .. } = self.config;
@@ -235,11 +236,11 @@ impl Flow {
             return earliest([Some(start)]);
         }
         loop {
-            let room = network.raw_room(now, self.places[0]);
+            let room = network.room(now, self.places[0]);
             if room == 0 {
                 return None;
             }
-            let station = network.raw_send(now, self.places[0], vec![0; room.min(chunk)]);
+            let station = network.send(now, self.places[0], vec![0; room.min(chunk)].into(), 0);
             context.kernel.arm_by(station, now);
         }
     }

@@ -7,17 +7,15 @@
 //! same digest on every machine.
 
 mod digest;
-mod rng;
 mod wakes;
 
 pub use digest::Digest;
-pub use rng::Rng;
-pub(crate) use rng::mix;
 
 use std::collections::VecDeque;
 use thiserror::Error;
 use wakes::Wakes;
 use wire::Instant;
+use wire::random::Random;
 
 /// Takes the first item of a queue if it is due.
 pub(crate) fn pop_if<T>(queue: &mut VecDeque<T>, due: impl FnOnce(&T) -> bool) -> Option<T> {
@@ -77,7 +75,7 @@ pub enum LimitReached {
 const MOST_AT_ONCE: u64 = 1_000_000;
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Kernel {
     seed: u64,
     limits: Limits,
@@ -96,16 +94,7 @@ impl Kernel {
     pub fn new(seed: u64, limits: Limits) -> Self {
         let mut digest = Digest::default();
         digest.word(seed);
-        Self {
-            seed,
-            limits,
-            now: Instant::ZERO,
-            events: 0,
-            events_before: 0,
-            wakes: Wakes::default(),
-            running: None,
-            digest,
-        }
+        Self { seed, limits, digest, ..Self::default() }
     }
 
     /// Adds a component, without a wake-up.
@@ -115,8 +104,8 @@ impl Kernel {
 
     /// Random numbers for the component `name`: they depend on the seed and
     /// the name alone, so that adding a component changes nothing for others.
-    pub fn rng(&self, name: &str) -> Rng {
-        Rng::for_component(self.seed, name)
+    pub fn rng(&self, name: &str) -> Random {
+        Random::for_component(self.seed, name)
     }
 
     /// Arms the wake-up of a component at `at`, whatever it was before; never

@@ -5,10 +5,11 @@ use crate::ethernet::cable::{self, Delivery, Faults};
 use crate::ethernet::nic::Tagging;
 use crate::ethernet::traffic::{self, Pattern};
 use crate::ethernet::{Cable, Mac, Rate, bridge, nic, port};
-use crate::kernel::{Component, Rng};
+use crate::kernel::Component;
 use crate::measure::Load;
 use crate::tcp;
 use std::net::Ipv4Addr;
+use wire::random::Random;
 use wire::{Duration, Instant};
 
 /// Stations, bridges and the cables between them.
@@ -176,7 +177,7 @@ impl BridgeConfig {
             mode: self.mode,
             delay: self.delay,
             jitter: self.jitter,
-            seed: Rng::for_component(seed, &format!("bridge {number}")).next_u64(),
+            seed: Random::for_component(seed, &format!("bridge {number}")).bits(),
             addresses,
             learns: false,
         }

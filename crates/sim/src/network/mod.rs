@@ -2,6 +2,7 @@
 //! bridges, cables, background traffic.
 
 mod config;
+mod ends;
 mod power;
 mod queues;
 mod raw;
@@ -15,37 +16,19 @@ use crate::ethernet::{Bridge, Cable, Nic, bridge, cable, nic, traffic};
 use crate::kernel::Component;
 use crate::measure::{Load, Point};
 use crate::node::{Context, earliest};
-use crate::tcp::{self, Host, SocketId};
+use crate::tcp::{self, Host};
 use crate::transport::Arrived;
-use bytes::Bytes;
-pub(crate) use raw::RawPlace;
-use std::collections::VecDeque;
-use std::net::SocketAddrV4;
+pub(crate) use ends::EndPlace;
+use ends::{End, Over};
 use watch::Watch;
 use wire::{Duration, Instant};
-
-/// One end of a connection.
-#[derive(Debug)]
-struct Socket {
-    id: SocketId,
-    /// The node that uses it.
-    owner: Component,
-    /// Whom it connects to; none: it listens.
-    peer: Option<SocketAddrV4>,
-    port: u16,
-    priority: u8,
-    connected: bool,
-    /// Closed by the far side, reset or refused.
-    closed: bool,
-    inbox: VecDeque<Arrived>,
-}
 
 struct Station {
     host: Host,
     nic: Nic,
     sources: Vec<Source>,
-    sockets: Vec<Socket>,
-    raw: raw::Ends,
+    ends: Vec<End>,
+    line: raw::Line,
     /// Priorities of its frames: those of its sockets, and 0 of what the stack
     /// answers to nobody.
     priorities: Vec<u8>,
@@ -82,13 +65,6 @@ pub(crate) struct Network {
     watch: Option<Watch>,
 }
 
-/// One end of a link over TCP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SocketPlace {
-    station: usize,
-    socket: usize,
-}
-
 impl Network {
     /// Builds the network; components come from `add`, stations first.
     pub fn new(
@@ -122,8 +98,8 @@ impl Network {
                 host,
                 nic: Nic::new(station.nic(number, config::steps(config, place))),
                 sources: sources.map(|(n, t)| Source::new(t.source(number, n))).collect(),
-                sockets: Vec::new(),
-                raw: raw::Ends::new(config::mac(number), number),
+                ends: Vec::new(),
+                line: raw::Line::new(config::mac(number), number),
                 priorities: vec![0],
                 cables: ends(&|cable| cable.a == place, &|cable| cable.b == place),
                 traffic_dropped: 0,
@@ -147,64 +123,6 @@ impl Network {
         Ok(Self { stations: made, bridges, ways, station_components, watch: None })
     }
 
-    /// Opens a connection between two stations; its ends belong to `owners`.
-    pub fn open(
-        &mut self,
-        stations: [usize; 2],
-        port: u16,
-        priority: u8,
-        owners: [Component; 2],
-    ) -> [SocketPlace; 2] {
-        let listening = self.stations[stations[1]].host.listen(port, priority);
-        let remote = SocketAddrV4::new(config::ip(stations[1]), port);
-        let connecting = self.stations[stations[0]].host.connect(remote, priority);
-        let mut place = |end: usize, id, peer| {
-            let Station { sockets, priorities, .. } = &mut self.stations[stations[end]];
-            if !priorities.contains(&priority) {
-                priorities.push(priority);
-            }
-            sockets.push(Socket {
-                id,
-                owner: owners[end],
-                peer,
-                port,
-                priority,
-                connected: false,
-                closed: false,
-                inbox: VecDeque::new(),
-            });
-            SocketPlace { station: stations[end], socket: sockets.len() - 1 }
-        };
-        [place(0, connecting, Some(remote)), place(1, listening, None)]
-    }
-
-    pub fn is_connected(&self, place: SocketPlace) -> bool {
-        self.stations[place.station].sockets[place.socket].connected
-    }
-
-    pub fn free(&mut self, place: SocketPlace) -> usize {
-        let station = &mut self.stations[place.station];
-        station.host.free_to_send(station.sockets[place.socket].id)
-    }
-
-    /// The same for somebody who only looks.
-    pub fn room(&self, place: SocketPlace) -> usize {
-        let station = &self.stations[place.station];
-        station.host.room(station.sockets[place.socket].id)
-    }
-
-    /// Sends bytes; the station runs next.
-    pub fn send(&mut self, now: Instant, place: SocketPlace, data: Bytes) -> Component {
-        let station = &mut self.stations[place.station];
-        let socket = station.sockets[place.socket].id;
-        station.host.handle(now, tcp::Input::Send { socket, data });
-        self.station_components[place.station]
-    }
-
-    pub fn receive(&mut self, place: SocketPlace) -> Option<Arrived> {
-        self.stations[place.station].sockets[place.socket].inbox.pop_front()
-    }
-
     /// Every direction of every cable, with what passed.
     pub fn loads(&self) -> impl Iterator<Item = (String, Load)> {
         self.ways.iter().map(|way| (way.name.clone(), way.load))
@@ -212,8 +130,9 @@ impl Network {
 
     /// Data segments and raw data frames sent again so far.
     pub fn retransmitted(&self) -> u64 {
-        let of =
-            |station: &Station| station.host.counters().retransmitted + station.raw.retransmitted();
+        let of = |Station { host, ends, .. }: &Station| {
+            host.counters().retransmitted + raw::retransmitted(ends)
+        };
         self.stations.iter().map(of).sum()
     }
 
@@ -340,7 +259,7 @@ impl Station {
                     }
                 }
                 nic::Output::ToHost(frame) if raw::is_raw(&frame) => {
-                    self.raw.receive(now, frame);
+                    raw::Line::receive(now, &mut self.ends, frame);
                 }
                 nic::Output::ToHost(frame) => {
                     self.host.handle(now, tcp::Input::Frame(frame));
@@ -361,7 +280,7 @@ impl Station {
                 event => self.tell(now, event, context),
             }
         };
-        let (raw_moved, raw_wake) = self.raw.turn(now, &mut self.nic, context);
+        let (raw_moved, raw_wake) = self.line.turn(now, &mut self.ends, &mut self.nic, context);
         (moved || raw_moved, earliest([nic_wake, host_wake, raw_wake]))
     }
 
@@ -372,15 +291,16 @@ impl Station {
             tcp::Output::Received { socket, .. } => *socket,
             tcp::Output::Transmit(_) | tcp::Output::Timeout(_) => return,
         };
-        let Some(socket) = self.sockets.iter_mut().find(|socket| socket.id == id) else { return };
+        let this = |end: &&mut End| matches!(&end.over, Over::Tcp(socket) if socket.id == id);
+        let Some(end) = self.ends.iter_mut().find(this) else { return };
         match event {
-            tcp::Output::Connected(_) => socket.connected = true,
-            tcp::Output::Closed(_) => (socket.connected, socket.closed) = (false, true),
+            tcp::Output::Connected(_) => end.connected = true,
+            tcp::Output::Closed(_) => (end.connected, end.closed) = (false, true),
             tcp::Output::Received { data, residence, .. } => {
-                socket.inbox.push_back(Arrived::over_tcp(data, &residence));
+                end.inbox.push_back(Arrived::over_tcp(data, &residence));
             }
             _ => {}
         }
-        context.kernel.arm_by(socket.owner, now);
+        context.kernel.arm_by(end.owner, now);
     }
 }

@@ -1,60 +1,47 @@
 //! Raw Ethernet at a station: the unchanged `switch::raw` endpoints between
 //! their owners and the interface.
 
-use super::{Network, Station, config};
+use super::config;
+use super::ends::{End, Over};
 use crate::ethernet::frame::HEADER;
 use crate::ethernet::{Frame, Mac, Nic, Residence, nic};
-use crate::kernel::Component;
 use crate::node::{Context, earliest};
-use crate::transport::{Arrived, RawConfig};
+use crate::transport::{Arrived, Encapsulation, RawConfig};
 use bytes::Bytes;
-use std::collections::{BTreeMap, VecDeque};
-use switch::raw::{Counters, Endpoint, Input, Output, Settings};
+use std::collections::BTreeMap;
+use switch::raw::{Endpoint, Input, Output, Settings};
 use wire::Instant;
 use wire::raw::{Body, ETHERTYPE, Frame as Header, Sequence};
 
 /// Bytes of wire beside the payload, without and with a tag.
 const OVERHEAD: [usize; 2] = [38, 42];
 
-/// One end of a link over raw Ethernet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RawPlace {
-    station: usize,
-    end: usize,
-}
-
-/// One end of a connection.
+/// What an end of a connection has beside what all have.
 #[derive(Debug)]
-struct End {
-    endpoint: Endpoint,
+pub(super) struct Raw {
+    pub endpoint: Endpoint,
     settings: Settings,
+    pub encapsulation: Encapsulation,
     /// Whether this end opens the connection; the other accepts it.
     opens: bool,
     peer: Mac,
     connection: u32,
     priority: u8,
-    /// The node that uses it.
-    owner: Component,
-    connected: bool,
-    /// Ended by either side, and not opened again.
-    closed: bool,
-    inbox: VecDeque<Arrived>,
     /// How the data frames came whose chunks are not delivered yet.
     ways: BTreeMap<u32, Residence>,
     /// The number of the chunk delivered next.
     next: Sequence,
     /// Whether the owner knows that there is room.
-    told: bool,
+    pub told: bool,
 }
 
-/// All ends of a station.
+/// A station's frames.
 #[derive(Debug)]
-pub(super) struct Ends {
+pub(super) struct Line {
     mac: Mac,
     station: usize,
-    ends: Vec<End>,
-    /// Who is asked first: after who sent last.
-    first: usize,
+    /// Which end is asked first: after the one that sent last.
+    pub first: usize,
     frames_made: u64,
 }
 
@@ -68,176 +55,94 @@ pub(super) fn is_raw(frame: &Frame) -> bool {
     frame.bytes[HEADER - 2..HEADER] == ETHERTYPE.to_be_bytes()
 }
 
-impl Network {
-    /// Opens a connection of raw frames between two stations; its ends belong
-    /// to `owners`. `connection`, below 65 536, tells it from all others.
-    pub fn open_raw(
-        &mut self,
+impl Raw {
+    /// The end of the host (0) or the device node (1), of a station that tags
+    /// its frames or does not.
+    pub fn new(
         raw: &RawConfig,
         connection: u32,
-        owners: [Component; 2],
-    ) -> [RawPlace; 2] {
-        [0, 1].map(|side| {
-            let station = raw.stations[side];
-            let peer = config::mac(raw.stations[1 - side]);
-            let Station { raw: ends, nic, .. } = &mut self.stations[station];
-            let overhead = OVERHEAD[usize::from(nic.tags())];
-            let settings = Settings { connection, overhead, ..raw.settings };
-            let mut end = End {
-                endpoint: Endpoint::new(settings),
-                settings,
-                opens: side == 0,
-                peer,
-                connection,
-                priority: raw.priority,
-                owner: owners[side],
-                connected: false,
-                closed: false,
-                inbox: VecDeque::new(),
-                ways: BTreeMap::new(),
-                next: Sequence::default(),
-                told: false,
-            };
-            end.open(Instant::ZERO);
-            ends.ends.push(end);
-            RawPlace { station, end: ends.ends.len() - 1 }
-        })
+        encapsulation: Encapsulation,
+        side: usize,
+        tags: bool,
+    ) -> Self {
+        let overhead = OVERHEAD[usize::from(tags)];
+        let settings = Settings { connection, overhead, ..raw.settings };
+        let mut end = Self {
+            endpoint: Endpoint::new(settings),
+            settings,
+            encapsulation,
+            opens: side == 0,
+            peer: config::mac(raw.stations[1 - side]),
+            connection,
+            priority: raw.priority,
+            ways: BTreeMap::new(),
+            next: Sequence::default(),
+            told: false,
+        };
+        end.open(Instant::ZERO);
+        end
     }
 
-    fn raw_end(&self, place: RawPlace) -> &End {
-        &self.stations[place.station].raw.ends[place.end]
-    }
-
-    pub fn raw_is_connected(&self, place: RawPlace) -> bool {
-        self.raw_end(place).connected
-    }
-
-    /// Bytes that an end may send now. If none, its owner is woken when there
-    /// are.
-    pub fn raw_room(&mut self, now: Instant, place: RawPlace) -> usize {
-        let room = self.raw_takes(now, place);
-        if room == 0 {
-            self.stations[place.station].raw.ends[place.end].told = false;
-        }
-        room
-    }
-
-    /// The same for somebody who only looks.
-    pub fn raw_takes(&self, now: Instant, place: RawPlace) -> usize {
-        let Station { raw, nic, .. } = &self.stations[place.station];
-        raw.room(now, place.end, nic)
-    }
-
-    /// Sends a chunk; the station runs next.
-    pub fn raw_send(&mut self, now: Instant, place: RawPlace, chunk: Vec<u8>) -> Component {
-        let ends = &mut self.stations[place.station].raw;
-        ends.ends[place.end].endpoint.send(now, chunk);
-        ends.first = (place.end + 1) % ends.ends.len();
-        self.station_components[place.station]
-    }
-
-    pub fn raw_receive(&mut self, place: RawPlace) -> Option<Arrived> {
-        self.stations[place.station].raw.ends[place.end].inbox.pop_front()
-    }
-
-    /// Whether the connection is over.
-    pub fn raw_is_closed(&self, place: RawPlace) -> bool {
-        self.raw_end(place).closed
-    }
-
-    /// Ends a connection; what came over it is forgotten. The station runs
-    /// next.
-    pub fn raw_close(&mut self, now: Instant, place: RawPlace) -> Component {
-        let end = &mut self.stations[place.station].raw.ends[place.end];
-        end.endpoint.handle(now, Input::Close);
-        end.forget();
-        end.closed = true;
-        self.station_components[place.station]
-    }
-
-    /// Opens the connection again, or accepts it again. The station runs next.
-    pub fn raw_reopen(&mut self, now: Instant, place: RawPlace) -> Component {
-        self.stations[place.station].raw.ends[place.end].open(now);
-        self.station_components[place.station]
-    }
-
-    /// The station of one end of a connection.
-    pub fn raw_station_of(place: RawPlace) -> usize {
-        place.station
-    }
-
-    /// The end itself, for what it counts.
-    pub fn raw_endpoint(&self, place: RawPlace) -> &Endpoint {
-        &self.raw_end(place).endpoint
-    }
-}
-
-impl End {
     /// Begins anew, under the next number.
-    fn open(&mut self, now: Instant) {
-        self.forget();
+    pub fn open(&mut self, now: Instant) {
         self.endpoint = Endpoint::new(self.settings);
         self.settings.connection += INCARNATION;
         self.endpoint.handle(now, if self.opens { Input::Open } else { Input::Accept });
     }
 
-    fn forget(&mut self) {
-        (self.connected, self.closed, self.told) = (false, false, false);
-        self.inbox.clear();
+    pub fn forget(&mut self) {
+        self.told = false;
         self.ways.clear();
         self.next = Sequence::default();
     }
 }
 
-impl Ends {
-    /// The power is gone, with everything that is known here.
-    pub fn power_off(&mut self) {
-        self.ends.iter_mut().for_each(End::forget);
+fn raw(end: &End) -> Option<&Raw> {
+    match &end.over {
+        Over::Raw(raw) => Some(raw),
+        Over::Tcp(_) => None,
     }
+}
 
-    /// The power is back: connections are opened, or accepted, again.
-    pub fn power_on(&mut self, now: Instant) {
-        self.ends.iter_mut().for_each(|end| end.open(now));
-    }
+/// Frames sent again so far.
+pub(super) fn retransmitted(ends: &[End]) -> u64 {
+    ends.iter().filter_map(raw).map(|raw| raw.endpoint.counters().retransmitted).sum()
+}
 
+/// Bytes that an end may send: none unless the interface takes a frame of its
+/// priority beside those that wait for it.
+pub(super) fn room(now: Instant, ends: &[End], number: usize, nic: &Nic) -> usize {
+    let Some(Raw { endpoint, priority, .. }) = raw(&ends[number]) else { return 0 };
+    let waiting = ends.iter().filter_map(raw).filter(|raw| raw.priority == *priority);
+    let waiting: usize = waiting.map(|raw| raw.endpoint.queued()).sum();
+    if nic.room_for(*priority) > waiting { endpoint.room(now) } else { 0 }
+}
+
+impl Line {
     pub fn new(mac: Mac, station: usize) -> Self {
-        Self { mac, station, ends: Vec::new(), first: 0, frames_made: 0 }
-    }
-
-    pub fn retransmitted(&self) -> u64 {
-        let of = |end: &End| -> Counters { end.endpoint.counters() };
-        self.ends.iter().map(|end| of(end).retransmitted).sum()
-    }
-
-    /// Frames that the interface takes of a priority, those that wait for it
-    /// taken off.
-    fn frames(&self, priority: u8, nic: &Nic) -> usize {
-        let waiting = self.ends.iter().filter(|end| end.priority == priority);
-        let waiting: usize = waiting.map(|end| end.endpoint.queued()).sum();
-        nic.room_for(priority).saturating_sub(waiting)
-    }
-
-    fn room(&self, now: Instant, number: usize, nic: &Nic) -> usize {
-        let end = &self.ends[number];
-        if self.frames(end.priority, nic) > 0 { end.endpoint.room(now) } else { 0 }
+        Self { mac, station, first: 0, frames_made: 0 }
     }
 
     /// A frame from the line; a bridge may have put several into one.
-    pub fn receive(&mut self, now: Instant, frame: Frame) {
+    pub fn receive(now: Instant, ends: &mut [End], frame: Frame) {
         let mut rest = frame.bytes.slice(HEADER..);
         while let Some(length) = Header::wire_length(&rest) {
             let one = rest.split_to(length.min(rest.len()));
-            self.receive_one(now, &frame, one);
+            Self::receive_one(now, ends, &frame, one);
         }
     }
 
-    fn receive_one(&mut self, now: Instant, frame: &Frame, bytes: Bytes) {
+    fn receive_one(now: Instant, ends: &mut [End], frame: &Frame, bytes: Bytes) {
         let Ok(header) = Header::decode(&bytes) else { return };
         let source = frame.source();
         // Who opens counts in the high bits.
         let number = header.connection % INCARNATION;
-        let ours = |end: &&mut End| end.peer == source && end.connection == number;
-        let Some(end) = self.ends.iter_mut().find(ours) else { return };
+        let raws = ends.iter_mut().filter_map(|end| match &mut end.over {
+            Over::Raw(raw) => Some(raw),
+            Over::Tcp(_) => None,
+        });
+        let mut ours = raws.filter(|raw| raw.peer == source && raw.connection == number);
+        let Some(end) = ours.next() else { return };
         if let Body::Data { sequence, .. } = header.body
             && sequence.ahead_of(end.next).is_some_and(|ahead| ahead < switch::raw::MAX_WINDOW)
         {
@@ -250,25 +155,26 @@ impl Ends {
     pub fn turn(
         &mut self,
         now: Instant,
+        ends: &mut [End],
         nic: &mut Nic,
         context: &mut Context,
     ) -> (bool, Option<Instant>) {
         let mut moved = false;
         let mut wake = None;
-        let (count, first) = (self.ends.len(), self.first);
+        let (count, first) = (ends.len(), self.first);
         let order = (0..count).map(|turn| (first + turn) % count);
         for number in order.clone() {
-            let (sent, at) = self.run(now, number, nic, context);
+            let (sent, at) = self.run(now, &mut ends[number], nic, context);
             moved |= sent;
             wake = earliest([wake, at]);
         }
         for number in order {
-            let room = self.room(now, number, nic) > 0;
-            let end = &mut self.ends[number];
-            if room && !end.told {
-                context.kernel.arm_by(end.owner, now);
+            let room = room(now, ends, number, nic) > 0;
+            let End { owner, over: Over::Raw(raw), .. } = &mut ends[number] else { continue };
+            if room && !raw.told {
+                context.kernel.arm_by(*owner, now);
             }
-            end.told = room;
+            raw.told = room;
         }
         (moved, wake)
     }
@@ -276,46 +182,43 @@ impl Ends {
     fn run(
         &mut self,
         now: Instant,
-        number: usize,
+        end: &mut End,
         nic: &mut Nic,
         context: &mut Context,
     ) -> (bool, Option<Instant>) {
         let mut moved = false;
-        let end = &mut self.ends[number];
+        let Over::Raw(raw) = &mut end.over else { return (false, None) };
         loop {
-            let frames = nic.room_for(end.priority);
-            end.endpoint.handle(now, Input::CanTransmit { frames });
-            match end.endpoint.poll(now) {
+            let frames = nic.room_for(raw.priority);
+            raw.endpoint.handle(now, Input::CanTransmit { frames });
+            match raw.endpoint.poll(now) {
                 Output::Transmit(payload) => {
                     self.frames_made += 1;
                     let id = 1 << 62 | (self.station as u64) << 40 | self.frames_made;
-                    let ends = [end.peer.0, self.mac.0];
+                    let ends = [raw.peer.0, self.mac.0];
                     let mut bytes = Vec::with_capacity(HEADER + payload.len());
                     ends.iter().for_each(|mac| bytes.extend_from_slice(mac));
                     bytes.extend_from_slice(&ETHERTYPE.to_be_bytes());
                     bytes.extend_from_slice(&payload);
-                    let frame = Frame::new(id, bytes.into(), end.priority, now);
+                    let frame = Frame::new(id, bytes.into(), raw.priority, now);
                     nic.handle(now, nic::Input::FromHost(frame));
                     moved = true;
-                }
-                Output::Delivered(chunk) => {
-                    let way = end.ways.remove(&end.next.number());
-                    let way = way.unwrap_or_else(|| Residence::new(now));
-                    end.next = end.next.plus(1);
-                    end.inbox.push_back(Arrived::over_raw(chunk, &way));
-                    context.kernel.arm_by(end.owner, now);
-                }
-                Output::Connected => {
-                    end.connected = true;
-                    context.kernel.arm_by(end.owner, now);
-                }
-                Output::Down(_) => {
-                    (end.connected, end.closed) = (false, true);
-                    end.ways.clear();
-                    context.kernel.arm_by(end.owner, now);
+                    continue;
                 }
                 Output::Timeout(at) => return (moved, at),
+                Output::Delivered(chunk) => {
+                    let way = raw.ways.remove(&raw.next.number());
+                    let way = way.unwrap_or_else(|| Residence::new(now));
+                    raw.next = raw.next.plus(1);
+                    end.inbox.push_back(Arrived::over_raw(chunk, &way));
+                }
+                Output::Connected => end.connected = true,
+                Output::Down(_) => {
+                    (end.connected, end.closed) = (false, true);
+                    raw.ways.clear();
+                }
             }
+            context.kernel.arm_by(end.owner, now);
         }
     }
 }

@@ -188,7 +188,7 @@ impl DeviceNode {
             let id = PathId(self.accepted);
             self.accepted += 1;
             (path.id, path.gone) = (Some(id), false);
-            let says_end = !matches!(transport, Transport::Raw { .. });
+            let says_end = !transport.is_raw();
             self.node.handle(now, id, Input::Accepted { says_end });
         } else if transport.is_closed(now, End::Device, network) {
             match path.id {
@@ -246,8 +246,8 @@ impl DeviceNode {
             }
             network = earliest([network, transport.next(now, End::Device)]);
         }
-        let waits = self.node.function().waits_for_link();
-        let wire = link.down.next_ready(now).filter(|_| waits);
+        let sent = self.node.function().is_empty_down();
+        let wire = link.down.next_ready(now).filter(|_| !sent);
         earliest([timer, network, link.up.next_arrival(), wire])
     }
 

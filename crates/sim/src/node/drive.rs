@@ -2,7 +2,7 @@
 
 use super::{Context, earliest};
 use crate::drive::{DriveConfig, MAX_TRANSFER_SHIFT, Media, Pace, Store};
-use crate::kernel::{Component, Rng};
+use crate::kernel::Component;
 use crate::measure::CommandKey;
 use crate::pcie::Link;
 use bytes::Bytes;
@@ -11,6 +11,7 @@ use nvme::block::{Operation, Request};
 use nvme::{Config, Controller, NamespaceConfig};
 use pcie::{Function, Input, Output};
 use std::collections::BTreeMap;
+use wire::random::Random;
 use wire::{Duration, Instant};
 
 /// Block size as a power of two: 512 bytes.
@@ -64,7 +65,7 @@ pub(crate) struct DriveNode {
 }
 
 impl DriveNode {
-    pub fn new(config: &DriveConfig, number: u16, queues: u16, rng: Rng, seed: u64) -> Self {
+    pub fn new(config: &DriveConfig, number: u16, queues: u16, rng: Random, seed: u64) -> Self {
         let namespace = |size: u64| NamespaceConfig {
             block_shift: BLOCK_SHIFT,
             ..NamespaceConfig::new(size >> BLOCK_SHIFT)
@@ -176,7 +177,7 @@ impl DriveNode {
             self.ask_media(context);
         }
         self.media_done(context);
-        let timer = loop {
+        let wait = loop {
             let ready = self.pace.ready(now, link.up.ready(now, self.max_payload));
             match self.controller.poll(now, ready) {
                 Output::Tlp(mut tlp) => {
@@ -185,7 +186,7 @@ impl DriveNode {
                     self.pace.sent(now, &tlp);
                     link.up.send(now, tlp);
                 }
-                Output::Timeout(at) => break at,
+                Output::Wait(wait) => break wait,
             }
         };
         self.ask_media(context);
@@ -194,8 +195,8 @@ impl DriveNode {
         }
         let media = self.pending.first_key_value().map(|((at, _), _)| *at);
         // Nobody wakes up for a free wire who has nothing for it.
-        let wire = link.up.next_ready(now).filter(|_| self.controller.waits_for_link());
-        earliest([timer, media, link.down.next_arrival(), wire, self.pace.next(now)])
+        let wire = link.up.next_ready(now).filter(|_| wait.receiver);
+        earliest([wait.until, media, link.down.next_arrival(), wire, self.pace.next(now)])
     }
 
     fn ask_media(&mut self, context: &mut Context) {

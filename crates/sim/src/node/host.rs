@@ -11,7 +11,7 @@ use bytes::Bytes;
 use node::host::{Buses, Input, Output};
 use pcie::root::{self, ForHost, ReadToken};
 use pcie::software::{Request, RequestId, Task};
-use pcie::{Bus, Ram, Ready};
+use pcie::{Bus, Ram, Ready, Wait};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::RangeInclusive;
@@ -176,14 +176,14 @@ impl HostNode {
         self.receive_below(link, context);
         self.memory_done(now);
         self.answers_come(now);
-        let (software, timer) = loop {
+        let (software, wait) = loop {
             let software = self.software.run(now, context.tracker);
             self.programs.retain_mut(|program| program.poll(now).is_none());
             self.take_requests(now);
             self.interrupted = false;
-            let timer = self.serve(link, context);
+            let wait = self.serve(link, context);
             if !self.interrupted {
-                break (software, timer);
+                break (software, wait);
             }
         };
         for at in [link.down.next_arrival(), link.up.next_credits()].into_iter().flatten() {
@@ -191,10 +191,10 @@ impl HostNode {
         }
         context.observe_commands(self.number);
         earliest([
-            timer,
+            wait.until,
             software,
             link.up.next_arrival(),
-            link.down.next_ready(now).filter(|_| self.node.root().waits_for_link()),
+            link.down.next_ready(now).filter(|_| wait.receiver),
             // Those that are due wait for room in the root complex.
             self.requests.front().map(|(at, ..)| *at).filter(|at| *at > now),
             self.answers.front().map(|(at, ..)| *at),
@@ -285,8 +285,8 @@ impl HostNode {
         }
     }
 
-    /// Does what the node wants; yields when to poll it again.
-    fn serve(&mut self, link: &mut Link, context: &mut Context) -> Option<Instant> {
+    /// Does what the node wants; yields what it waits for then.
+    fn serve(&mut self, link: &mut Link, context: &mut Context) -> Wait {
         let now = context.now;
         loop {
             let ready = link.down.ready(now, self.config.max_payload);
@@ -314,11 +314,11 @@ impl HostNode {
                     self.software.wire(wire, level);
                     self.interrupted = true;
                 }
-                Output::Timeout(at) => {
+                Output::Wait(wait) => {
                     self.reset |= self.node.below_mut().pass_reset(link, context.journeys);
                     moved |= self.take_up(link, context);
                     if !moved {
-                        return at;
+                        return wait;
                     }
                 }
             }

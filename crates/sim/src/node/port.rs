@@ -45,9 +45,9 @@ impl Port {
         self.down.pop(ready)
     }
 
-    /// Whether any waits for the link below to take more.
-    pub fn waits_for_link(&self) -> bool {
-        !self.down.is_empty()
+    /// Whether none waits for the link below to take more.
+    pub fn is_empty_down(&self) -> bool {
+        self.down.is_empty()
     }
 
     /// Takes what the link below brought, of a class in
@@ -91,7 +91,7 @@ impl Function for Port {
     }
 
     fn poll(&mut self, _: Instant, ready: Ready) -> Output {
-        self.up.pop(ready).map_or(Output::Timeout(None), Output::Tlp)
+        self.up.poll(ready)
     }
 
     fn ready(&self) -> Ready {

@@ -10,7 +10,7 @@ use crate::transport::{End, Stream, Transport};
 use node::LinkEvent;
 use node::path::Input;
 use node::switch::Output;
-use pcie::Function;
+use pcie::{Function, Wait};
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 use switch::congestion::Rate;
@@ -91,10 +91,12 @@ impl SwitchNode {
         // Taking TLPs out of the tunnels returns credits, which are sent; a
         // link that went up or down may leave more to send above.
         self.send_above(around, context);
-        let mut timers = self.serve_links(around, context);
-        while self.send_above(around, context) {
-            timers = self.serve_links(around, context);
-        }
+        let (mut timers, waits) = loop {
+            let timers = self.serve_links(around, context);
+            if let (false, wait) = self.send_above(around, context) {
+                break (timers, wait.receiver);
+            }
+        };
         let link = &around.link;
         for at in [link.up.next_arrival(), link.down.next_credits()].into_iter().flatten() {
             context.kernel.arm_by(around.above, at);
@@ -106,7 +108,6 @@ impl SwitchNode {
             }
         }
         let link = &around.link;
-        let waits = self.node.upstream().waits_for_link();
         let wire = link.up.next_ready(now).filter(|_| waits);
         earliest([timers, link.down.next_arrival(), wire])
     }
@@ -231,12 +232,17 @@ impl SwitchNode {
         self.changes.push_back((link, up, buses));
     }
 
-    fn send_above(&mut self, around: &mut Around, context: &mut Context) -> bool {
+    /// Sends what the link above takes; yields whether there was anything, and
+    /// what waits then.
+    fn send_above(&mut self, around: &mut Around, context: &mut Context) -> (bool, Wait) {
         let now = context.now;
         let mut moved = false;
         loop {
             let ready = around.link.up.ready(now, self.max_payload);
-            let pcie::Output::Tlp(mut tlp) = self.node.poll(now, ready) else { return moved };
+            let mut tlp = match self.node.poll(now, ready) {
+                pcie::Output::Tlp(tlp) => tlp,
+                pcie::Output::Wait(wait) => return (moved, wait),
+            };
             context.journey_goes_on(&mut tlp);
             around.link.up.send(now, tlp);
             moved = true;

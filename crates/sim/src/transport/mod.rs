@@ -11,7 +11,7 @@ pub(crate) use stream::Stream;
 use crate::ethernet::{Residence, Segment as FrameSegment};
 use crate::kernel::Kernel;
 use crate::measure::{Load, Segment};
-use crate::network::{Network, RawPlace, SocketPlace};
+use crate::network::{EndPlace, Network};
 use bytes::Bytes;
 use switch::raw;
 use wire::Instant;
@@ -140,8 +140,11 @@ const fn of_frame(segment: FrameSegment) -> Segment {
 #[derive(Debug)]
 pub(crate) enum Transport {
     Pipe(Box<Pipe>),
-    Tcp { places: [SocketPlace; 2], burst: usize },
-    Raw { places: [RawPlace; 2], encapsulation: Encapsulation },
+    /// Between stations; TCP says when there is room, raw Ethernet does not.
+    Network {
+        places: [EndPlace; 2],
+        raw: bool,
+    },
 }
 
 impl Transport {
@@ -149,8 +152,7 @@ impl Transport {
     pub fn is_connected(&self, now: Instant, end: End, network: &Network) -> bool {
         match self {
             Self::Pipe(pipe) => pipe.is_connected(now, end),
-            Self::Tcp { places, .. } => network.is_connected(places[end as usize]),
-            Self::Raw { places, .. } => network.raw_is_connected(places[end as usize]),
+            Self::Network { places, .. } => network.is_connected(places[end as usize]),
         }
     }
 
@@ -158,8 +160,7 @@ impl Transport {
     pub fn is_closed(&self, now: Instant, end: End, network: &Network) -> bool {
         match self {
             Self::Pipe(pipe) => pipe.is_closed(now, end),
-            Self::Tcp { places, .. } => network.is_closed(places[end as usize]),
-            Self::Raw { places, .. } => network.raw_is_closed(places[end as usize]),
+            Self::Network { places, .. } => network.is_closed(places[end as usize]),
         }
     }
 
@@ -167,8 +168,7 @@ impl Transport {
     pub fn close(&self, now: Instant, end: End, network: &mut Network, kernel: &mut Kernel) {
         let station = match self {
             Self::Pipe(_) => return,
-            Self::Tcp { places, .. } => network.close(now, places[end as usize]),
-            Self::Raw { places, .. } => network.raw_close(now, places[end as usize]),
+            Self::Network { places, .. } => network.close(now, places[end as usize]),
         };
         kernel.arm_by(station, now);
     }
@@ -177,8 +177,7 @@ impl Transport {
     pub fn reopen(&self, now: Instant, end: End, network: &mut Network, kernel: &mut Kernel) {
         let station = match self {
             Self::Pipe(pipe) => return pipe.reopen(now, end),
-            Self::Tcp { places, .. } => network.reopen(places[end as usize]),
-            Self::Raw { places, .. } => network.raw_reopen(now, places[end as usize]),
+            Self::Network { places, .. } => network.reopen(now, places[end as usize]),
         };
         kernel.arm_by(station, now);
     }
@@ -195,24 +194,25 @@ impl Transport {
     pub fn device_station(&self) -> Option<usize> {
         match self {
             Self::Pipe(_) => None,
-            Self::Tcp { places, .. } => Some(Network::station_of(places[End::Device as usize])),
-            Self::Raw { places, .. } => Some(Network::raw_station_of(places[End::Device as usize])),
+            Self::Network { places, .. } => Some(places[End::Device as usize].station),
         }
+    }
+
+    /// Whether it goes over raw Ethernet.
+    pub fn is_raw(&self) -> bool {
+        matches!(self, Self::Network { raw: true, .. })
     }
 
     /// Whether who found no room is woken when there is some.
     pub fn tells_of_room(&self) -> bool {
-        !matches!(self, Self::Raw { .. })
+        !self.is_raw()
     }
 
     /// Bytes that `end` may send now.
     pub fn room(&self, now: Instant, end: End, network: &mut Network) -> usize {
         match self {
             Self::Pipe(pipe) => pipe.room(now, end),
-            Self::Tcp { places, burst } => network.free(places[end as usize]).min(*burst),
-            Self::Raw { places, encapsulation } => {
-                encapsulation.room(network.raw_room(now, places[end as usize]))
-            }
+            Self::Network { places, .. } => network.room(now, places[end as usize]),
         }
     }
 
@@ -220,10 +220,7 @@ impl Transport {
     pub fn takes(&self, now: Instant, end: End, network: &Network) -> usize {
         match self {
             Self::Pipe(pipe) => pipe.room(now, end),
-            Self::Tcp { places, burst } => network.room(places[end as usize]).min(*burst),
-            Self::Raw { places, encapsulation } => {
-                encapsulation.room(network.raw_takes(now, places[end as usize]))
-            }
+            Self::Network { places, .. } => network.takes(now, places[end as usize]),
         }
     }
 
@@ -238,13 +235,8 @@ impl Transport {
     ) {
         match self {
             Self::Pipe(pipe) => pipe.send(now, end, bytes),
-            Self::Tcp { places, .. } => {
-                let station = network.send(now, places[end as usize], bytes);
-                kernel.arm_by(station, now);
-            }
-            Self::Raw { places, encapsulation } => {
-                let chunk = encapsulation.wrap(bytes.into(), tlps);
-                let station = network.raw_send(now, places[end as usize], chunk);
+            Self::Network { places, .. } => {
+                let station = network.send(now, places[end as usize], bytes, tlps);
                 kernel.arm_by(station, now);
             }
         }
@@ -254,12 +246,7 @@ impl Transport {
     pub fn receive(&mut self, now: Instant, end: End, network: &mut Network) -> Option<Arrived> {
         match self {
             Self::Pipe(pipe) => pipe.receive(now, end),
-            Self::Tcp { places, .. } => network.receive(places[end as usize]),
-            Self::Raw { places, encapsulation } => {
-                let mut arrived = network.raw_receive(places[end as usize])?;
-                encapsulation.unwrap(&mut arrived.bytes);
-                Some(arrived)
-            }
+            Self::Network { places, .. } => network.receive(places[end as usize]),
         }
     }
 
@@ -267,7 +254,7 @@ impl Transport {
     pub fn next(&self, now: Instant, end: End) -> Option<Instant> {
         match self {
             Self::Pipe(pipe) => pipe.next(now, end),
-            Self::Tcp { .. } | Self::Raw { .. } => None,
+            Self::Network { .. } => None,
         }
     }
 
@@ -275,7 +262,7 @@ impl Transport {
     pub fn next_arrival(&self, end: End) -> Option<Instant> {
         match self {
             Self::Pipe(pipe) => pipe.next_arrival(end),
-            Self::Tcp { .. } | Self::Raw { .. } => None,
+            Self::Network { .. } => None,
         }
     }
 
@@ -283,7 +270,7 @@ impl Transport {
     pub fn load(&self, end: End) -> Option<Load> {
         match self {
             Self::Pipe(pipe) => Some(pipe.load(end)),
-            Self::Tcp { .. } | Self::Raw { .. } => None,
+            Self::Network { .. } => None,
         }
     }
 }

@@ -19,13 +19,14 @@ pub(super) enum Held {
 #[derive(Clone, Copy, Debug)]
 struct Block {
     held: Held,
-    /// Changes of it under way.
+    /// Changes of it under way, and those that ever began.
     writers: u32,
+    changes: u32,
     /// Some of them overlap.
     clash: bool,
 }
 
-const FRESH: Block = Block { held: Held::Version(0), writers: 0, clash: false };
+const FRESH: Block = Block { held: Held::Version(0), writers: 0, changes: 0, clash: false };
 
 /// See the module. Memory grows with the distinct blocks written.
 #[derive(Debug)]
@@ -35,8 +36,9 @@ pub(super) struct Contents {
     version: u32,
 }
 
-/// What was known of the blocks of a read when it began.
-pub(super) type Known = Vec<Option<Held>>;
+/// What was known of the blocks of a read when it began, and how often they
+/// had been changed: zeroes after other contents after zeroes are not the same.
+pub(super) type Known = Vec<Option<(Held, u32)>>;
 
 /// Blocks of a transfer.
 fn blocks(offset: u64, length: u64) -> Range<u64> {
@@ -69,6 +71,7 @@ impl Contents {
             let block = self.blocks.entry(at).or_insert(FRESH);
             block.clash |= block.writers > 0;
             block.writers += 1;
+            block.changes += 1;
         }
     }
 
@@ -82,9 +85,9 @@ impl Contents {
         }
     }
 
-    fn now(&self, at: u64) -> Option<Held> {
+    fn now(&self, at: u64) -> Option<(Held, u32)> {
         let block = self.blocks.get(&at).unwrap_or(&FRESH);
-        (block.writers == 0 && block.held != Held::Unknown).then_some(block.held)
+        (block.writers == 0 && block.held != Held::Unknown).then_some((block.held, block.changes))
     }
 
     /// What these blocks hold, as far as it is certain.
@@ -98,7 +101,10 @@ impl Contents {
         let (mut compared, mut wrong) = (0, 0);
         let pieces = bytes.chunks(BLOCK as usize);
         for ((at, piece), before) in (offset / BLOCK..).zip(pieces).zip(known) {
-            let Some(held) = before.filter(|held| self.now(at) == Some(*held)) else { continue };
+            if self.now(at) != *before {
+                continue;
+            }
+            let Some((held, _)) = *before else { continue };
             let right = match held {
                 Held::Version(version) => matches(self.seed, at * BLOCK, version, piece),
                 Held::Zeroes => piece.iter().all(|byte| *byte == 0),
@@ -114,6 +120,20 @@ impl Contents {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_changed_twice_meanwhile_is_not_compared() {
+        let mut contents = Contents::new(3);
+        let change = |contents: &mut Contents, held| {
+            contents.begin(512, 512);
+            contents.end(512, 512, held);
+        };
+        change(&mut contents, Held::Zeroes);
+        let known = contents.known(512, 512);
+        change(&mut contents, Held::Version(1));
+        change(&mut contents, Held::Zeroes);
+        assert_eq!(contents.compare(512, &[1; 512], &known), (0, 0));
+    }
 
     fn read(contents: &Contents, bytes: &[u8], known: &Known) -> (u64, u64) {
         contents.compare(512, bytes, known)
@@ -145,6 +165,10 @@ mod tests {
 
     #[test]
     fn overlapping_writes_leave_what_nobody_knows() {
+        let held = |contents: &Contents, offset, length| {
+            let known = contents.known(offset, length).into_iter();
+            known.map(|known| known.map(|(held, _)| held)).collect::<Vec<_>>()
+        };
         let mut contents = Contents::new(3);
         let mut data = [[0; 1024]; 2];
         contents.begin(0, 1024);
@@ -153,17 +177,17 @@ mod tests {
         let second = contents.fresh(512, &mut data[1]);
         contents.end(0, 1024, first);
         contents.end(512, 1024, second);
-        assert_eq!(contents.known(0, 2048), [Some(first), None, Some(second), Some(FRESH.held)]);
+        assert_eq!(held(&contents, 0, 2048), [Some(first), None, Some(second), Some(FRESH.held)]);
         contents.begin(512, 512);
         contents.end(512, 512, first);
-        assert_eq!(contents.known(512, 512), [Some(first)], "one that is alone is certain again");
+        assert_eq!(held(&contents, 512, 512), [Some(first)], "one that is alone is certain again");
         contents.begin(512, 512);
         contents.end(512, 512, Held::Unknown);
-        assert_eq!(contents.known(512, 512), [None]);
+        assert_eq!(held(&contents, 512, 512), [None]);
         contents.begin(1024, 512);
         contents.forget();
         contents.end(1024, 512, second);
         let fresh = Some(FRESH.held);
-        assert_eq!(contents.known(0, 2048), [fresh, fresh, None, fresh]);
+        assert_eq!(held(&contents, 0, 2048), [fresh, fresh, None, fresh]);
     }
 }

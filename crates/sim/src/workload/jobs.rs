@@ -4,7 +4,6 @@ use super::boot::Attached;
 use super::work::{Tally, Work, Written};
 use super::{BLOCK, Fio, Rw, SoftwareConfig};
 use crate::drive::{MAX_TRANSFER, fill, matches};
-use crate::kernel::Rng;
 use crate::measure::{CommandKey, Submission, Tracker};
 use nvme::initiator::{Driver, Io, Op};
 use pcie::Ram;
@@ -12,6 +11,7 @@ use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::rc::Rc;
+use wire::random::Random;
 use wire::{Duration, Instant};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,7 +50,7 @@ impl Part {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Slot {
     buffer: u64,
     since: Instant,
@@ -71,7 +71,7 @@ struct Job {
     /// First byte of its part of the drives.
     base: u64,
     cpu: Instant,
-    rng: Rng,
+    rng: Random,
     slots: Vec<Slot>,
     chunks: u64,
     next: u64,
@@ -121,7 +121,7 @@ impl Jobs {
         drives: Vec<Attached>,
         patterns: Vec<u64>,
         ram: Rc<RefCell<Ram>>,
-        rng: &Rng,
+        rng: &Random,
     ) -> Option<Self> {
         let mut jobs = Vec::new();
         for number in 0..fio.numjobs {
@@ -415,24 +415,15 @@ impl Job {
         fio: &Fio,
         drives: usize,
         ram: &Rc<RefCell<Ram>>,
-        mut rng: Rng,
+        mut rng: Random,
     ) -> Option<Self> {
         let mut slots = Vec::new();
         for _ in 0..fio.iodepth {
-            slots.push(Slot {
-                buffer: ram.borrow_mut().allocate(fio.bs, 4096)?,
-                since: Instant::ZERO,
-                chunk: 0,
-                write: false,
-                version: 0,
-                busy: false,
-                lost: false,
-                parts: Vec::new(),
-                left: 0,
-            });
+            let buffer = ram.borrow_mut().allocate(fio.bs, 4096)?;
+            slots.push(Slot { buffer, ..Slot::default() });
         }
         (0..number).for_each(|_| {
-            rng.next_u64();
+            rng.bits();
         });
         let drives = match fio.stripe {
             0 => vec![number % drives],
@@ -443,7 +434,7 @@ impl Job {
             queue: number,
             base: number as u64 * (fio.size / fio.bs as u64 * fio.bs as u64),
             cpu: Instant::ZERO,
-            rng: Rng::new(rng.next_u64()),
+            rng: Random::new(rng.bits()),
             slots,
             chunks: fio.size / fio.bs as u64,
             next: 0,

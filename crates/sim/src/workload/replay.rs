@@ -142,7 +142,7 @@ struct Running {
 }
 
 /// A queue pair.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Lane {
     most: usize,
     in_flight: usize,
@@ -194,15 +194,7 @@ impl Replayer {
         ram: Rc<RefCell<Ram>>,
     ) -> Option<Self> {
         let buffers = Buffers::new(&ram, replay.longest())?;
-        let lane = |depth: &u16| Lane {
-            most: usize::from(*depth),
-            in_flight: 0,
-            waiting: VecDeque::new(),
-            noticed: false,
-            gone: false,
-            parked: Vec::new(),
-            owners: BTreeMap::new(),
-        };
+        let lane = |depth: &u16| Lane { most: usize::from(*depth), ..Lane::default() };
         let lanes = replay.depths.iter().map(|depths| depths.iter().map(lane).collect());
         let drive_bytes = vec![0; drives.len()];
         Some(Self {

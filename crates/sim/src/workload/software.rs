@@ -5,7 +5,6 @@ use super::jobs::Jobs;
 use super::replay::Replayer;
 use super::work::{Tally, Work, Written};
 use super::{SoftwareConfig, Workload};
-use crate::kernel::Rng;
 use crate::measure::{Latency, Tracker};
 use crate::node::earliest;
 use nvme::initiator::{Driver, QueueMemory};
@@ -15,6 +14,7 @@ use pcie::{Bus, Ram};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use wire::random::Random;
 use wire::{Bdf, Duration, Instant};
 
 enum Stage {
@@ -43,7 +43,7 @@ pub(crate) struct Software {
     workload: Workload,
     bus: Bus,
     ram: Rc<RefCell<Ram>>,
-    rng: Rng,
+    rng: Random,
     /// Seeds of what the drives hold.
     patterns: Vec<u64>,
     stage: Stage,
@@ -90,7 +90,7 @@ impl Software {
         workload: Workload,
         bus: Bus,
         ram: Rc<RefCell<Ram>>,
-        rng: Rng,
+        rng: Random,
         patterns: Vec<u64>,
     ) -> Self {
         Self {

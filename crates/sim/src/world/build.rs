@@ -5,7 +5,7 @@ use super::moves::{first_group, group_of, origin};
 use super::{Error, Kind, Places, World};
 use crate::drive::DriveConfig;
 use crate::kernel::{Component, Kernel};
-use crate::measure::{Journeys, Tracker};
+use crate::measure::Tracker;
 use crate::network::Network;
 use crate::node::{DeviceNode, DriveNode, HostNode, SwitchNode};
 use crate::pcie::{Link, LinkConfig};
@@ -22,33 +22,9 @@ pub(super) fn build(config: &Config) -> Result<World, Error> {
     check(config)?;
     let mut world = World {
         kernel: Kernel::new(config.seed, config.limits),
-        journeys: Journeys::default(),
-        observer: None,
-        kinds: Vec::new(),
-        places: Vec::new(),
-        hosts: Vec::new(),
-        trackers: Vec::new(),
-        root_links: Vec::new(),
-        switches: Vec::new(),
-        switch_hosts: Vec::new(),
-        switch_above: Vec::new(),
-        transports: Vec::new(),
-        streams: Vec::new(),
-        network: Network::default(),
-        devices: Vec::new(),
-        device_homes: Vec::new(),
-        device_numbers: Vec::new(),
-        device_components: Vec::new(),
-        device_links: Vec::new(),
-        device_switches: Vec::new(),
-        device_drives: Vec::new(),
-        device_below: Vec::new(),
-        drives: Vec::new(),
-        drive_components: Vec::new(),
-        drive_above: Vec::new(),
-        base: None,
-        outages: Vec::new(),
-        moves: Vec::new(),
+        outages: config.outages.clone(),
+        moves: config.moves.clone(),
+        ..World::default()
     };
     let network = &config.network;
     let stations = (0..network.stations.len()).map(|n| world.add(Kind::Station(n))).collect();
@@ -58,12 +34,10 @@ pub(super) fn build(config: &Config) -> Result<World, Error> {
     for (number, host) in config.hosts.iter().enumerate() {
         world.add_host(number, host, &config.moves);
     }
-    for (number, outage) in config.outages.iter().enumerate() {
-        world.outages.push(*outage);
+    for number in 0..config.outages.len() {
         world.add(Kind::Power(number));
     }
     for (number, planned) in config.moves.iter().enumerate() {
-        world.moves.push(*planned);
         world.prepare_move(planned, config.hosts[planned.to[0]].workload.nsid());
         world.add(Kind::Move(number));
     }
@@ -269,7 +243,7 @@ impl World {
         let index = self.drives.len();
         let component = self.add(Kind::Drive(index));
         let mut rng = self.kernel.rng(&format!("drive {index}"));
-        let seed = rng.next_u64();
+        let seed = rng.bits();
         self.drives.push(DriveNode::new(config, number, queues, rng, seed));
         self.drive_components.push(component);
         self.drive_above.push((host, above));
@@ -380,12 +354,13 @@ impl World {
             TransportConfig::Pipe(pipe) => Transport::Pipe(Box::new(Pipe::new(*pipe))),
             TransportConfig::Tcp(tcp) => {
                 let port = FIRST_PORT + link as u16;
-                let places = self.network.open(tcp.stations, port, tcp.priority, owners);
-                Transport::Tcp { places, burst: tcp.burst }
+                let places = self.network.open(tcp, port, owners);
+                Transport::Network { places, raw: false }
             }
             TransportConfig::Raw(raw) => {
-                let places = self.network.open_raw(raw, link as u32 + 1, owners);
-                Transport::Raw { places, encapsulation }
+                let connection = link as u32 + 1;
+                let places = self.network.open_raw(raw, connection, encapsulation, owners);
+                Transport::Network { places, raw: true }
             }
         }
     }

@@ -102,6 +102,7 @@ struct Base {
 }
 
 /// See the module.
+#[derive(Default)]
 pub struct World {
     kernel: Kernel,
     journeys: Journeys,

@@ -1,9 +1,9 @@
 //! Random loss: of the wire, not of a queue.
 
 use crate::congestion::network::*;
-use sim::ethernet::random::Probability;
 use sim::flows::FlowsReport;
 use wire::Duration;
+use wire::random::Probability;
 
 fn with_loss(congestion: &str, ppm: u32) -> FlowsReport {
     let mut config = flows(1, congestion, Duration::ZERO, Duration::from_ms(30));

@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use sim::ethernet::cable::{Config, Counters, Delivery, Faults, Input, Output};
-use sim::ethernet::random::Probability;
 use sim::ethernet::{Cable, Frame, Mac, Nic, Rate, Segment, Tag, Transmission, nic, port};
+use wire::random::Probability;
 use wire::{Duration, Instant};
 
 fn frame(id: u64, now: Instant) -> Frame {

@@ -1,7 +1,8 @@
 //! Frames: their bytes, their time on the line.
 
 use bytes::Bytes;
-use sim::ethernet::{Frame, Mac, Random, Rate, Residence, Segment, Tag, frame, port, traffic};
+use sim::ethernet::{Frame, Mac, Rate, Residence, Segment, Tag, frame, port};
+use wire::random::Random;
 use wire::{Duration, Instant};
 
 fn frame_of(untagged: usize) -> Frame {
@@ -81,35 +82,4 @@ fn residence_sums_exactly() {
     let sum: u64 = Segment::ALL.iter().map(|&segment| residence.spent(segment).as_ps()).sum();
     assert_eq!(sum, now - 5);
     assert_eq!(residence.total().as_ps(), sum);
-}
-
-/// Mean and spread of what is drawn: of a million numbers, within a few
-/// standard errors.
-#[test]
-fn distributions() {
-    const COUNT: u64 = 1_000_000;
-    let mut random = Random::new(42);
-    let sum: u64 = (0..COUNT).map(|_| random.exponential(1_000_000)).sum();
-    let mean = sum / COUNT;
-    assert!((997_000..1_003_000).contains(&mean), "exponential mean {mean}");
-    let above = (0..COUNT).filter(|_| random.exponential(1_000) > 2_000).count();
-    // e^-2 = 0.13534.
-    assert!((134_000..136_700).contains(&above), "{above} above twice the mean");
-    let (mut sum, mut squares) = (0i64, 0i128);
-    for _ in 0..COUNT {
-        let value = random.normal(10_000);
-        sum += value;
-        squares += i128::from(value) * i128::from(value);
-    }
-    let (mean, variance) = (sum / COUNT as i64, squares / i128::from(COUNT));
-    assert!(mean.abs() < 40, "normal mean {mean}");
-    assert!((99_400_000..100_600_000).contains(&variance), "normal variance {variance}");
-}
-
-#[test]
-fn loads() {
-    // Full frames at 1 Gb/s: one every 12.304 us.
-    assert_eq!(traffic::interval_of(1_000_000_000, 1518), Some(Duration::from_ns(12_304)));
-    assert_eq!(traffic::interval_of(0, 1518), None);
-    assert_eq!(traffic::saturating(Rate::G10, 64), Duration::from_ps(67_200));
 }

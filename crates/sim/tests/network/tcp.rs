@@ -3,9 +3,9 @@
 use bytes::Bytes;
 use proptest::prelude::*;
 use sim::ethernet::cable::Faults;
-use sim::ethernet::random::Probability;
-use sim::ethernet::{Random, Rate, bridge, nic, port};
+use sim::ethernet::{Rate, bridge, nic, port};
 use tsn::{Clock, Entry, GateControlList, GateStates, Gates};
+use wire::random::{Probability, Random};
 use wire::{Duration, Instant};
 
 use crate::network::world::{Plan, World};

@@ -3,7 +3,7 @@
 use crate::simulation::worlds::*;
 use sim::drive::Timing;
 use sim::ethernet::{Rate, bridge};
-use sim::measure::{Observer, Point};
+use sim::measure::Point;
 use sim::network::NetworkConfig;
 use sim::workload::{Rw, Workload};
 use sim::world::{Attached, LowerConfig, Outage, SwitchConfig};
@@ -41,16 +41,6 @@ fn a_host_reads_and_writes_through_two_switches() {
     assert!(world.errors().iter().all(|errors| *errors == pcie::Errors::default()));
 }
 
-/// Ends of links that came up or went down.
-#[derive(Clone, Default)]
-struct Turns(Rc<RefCell<Vec<(Point, bool)>>>);
-
-impl Observer for Turns {
-    fn link(&mut self, _: Instant, point: Point, up: bool) {
-        self.0.borrow_mut().push((point, up));
-    }
-}
-
 #[test]
 fn a_hot_reset_of_the_upper_port_resets_what_is_below_the_lower() {
     const COMMAND: u16 = 0x04;
@@ -66,13 +56,11 @@ fn a_hot_reset_of_the_upper_port_resets_what_is_below_the_lower() {
     const DRIVES: [Bdf; 3] = [Bdf::new(3, 0, 0), Bdf::new(10, 0, 0), Bdf::new(15, 0, 0)];
     let gap = Duration::from_ms(100);
     let workload = Workload::ConfigReads { count: 5, gap };
-    let mut world = World::new(&cascade(workload)).expect("a valid plan");
-    let turns = Turns::default();
-    world.observe(Box::new(turns.clone()));
+    let (mut world, turns) = watched(&cascade(workload));
     while world.report().hosts[0].latency.count() == 0 {
         assert!(!world.run_instant().expect("it boots"));
     }
-    assert_eq!(turns.0.take().len(), 8, "four links, two ends each");
+    assert_eq!(turns.0.take().links.len(), 8, "four links, two ends each");
     let seen = Rc::new(Cell::new([[0; 3]; 2]));
     let result = seen.clone();
     world.run_program(0, move |bus| async move {
@@ -96,7 +84,7 @@ fn a_hot_reset_of_the_upper_port_resets_what_is_below_the_lower() {
     let enabled = |command: u32| command != 0xffff && command & 6 == 6;
     assert!(before.iter().all(|command| enabled(*command)), "{before:x?}");
     assert_eq!(after, [before[0], 0, 0], "of the drives behind the second switch alone");
-    assert_eq!(turns.0.take(), [], "links stay up");
+    assert_eq!(turns.0.take().links, [], "links stay up");
 }
 
 #[test]
@@ -123,9 +111,7 @@ fn a_lower_link_that_is_lost_comes_back_by_itself() {
     let error = World::new(&plan).err().expect("a switch node").to_string();
     assert_eq!(error, "outage 0: its station is a device node's");
     plan.outages[0].station = 2;
-    let mut world = World::new(&plan).expect("a valid plan");
-    let turns = Turns::default();
-    world.observe(Box::new(turns.clone()));
+    let (mut world, turns) = watched(&plan);
     let seen = Rc::new(RefCell::new(Vec::new()));
     let result = seen.clone();
     world.run_program(0, move |bus| async move {
@@ -137,9 +123,9 @@ fn a_lower_link_that_is_lost_comes_back_by_itself() {
     });
     world.run().expect("it ends");
     assert_eq!(seen.take(), [false, true, false], "gone, and back");
-    let lower = |(point, _): &(Point, bool)| *point == Point::TunnelHost(2);
-    let host = turns.0.take();
-    assert_eq!(host.iter().filter(|turn| lower(turn)).count(), 3, "up, down, up: {host:?}");
-    let own = |(point, _): &&(Point, bool)| matches!(point, Point::TunnelHost(0 | 1));
-    assert!(host.iter().filter(own).all(|(_, up)| *up), "{host:?}");
+    let lower = |(_, point, _): &&(_, Point, bool)| *point == Point::TunnelHost(2);
+    let host = turns.0.take().links;
+    assert_eq!(host.iter().filter(lower).count(), 3, "up, down, up: {host:?}");
+    let own = |(_, point, _): &&(_, Point, bool)| matches!(point, Point::TunnelHost(0 | 1));
+    assert!(host.iter().filter(own).all(|(.., up)| *up), "{host:?}");
 }

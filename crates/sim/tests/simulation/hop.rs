@@ -4,13 +4,13 @@ use crate::simulation::worlds::*;
 use sim::drive::Timing;
 use sim::ethernet::cable::Faults;
 use sim::ethernet::port::RateStep;
-use sim::ethernet::random::Probability;
 use sim::ethernet::{Rate, bridge};
 use sim::workload::{Rw, Workload};
 use sim::world::{Attached, Report};
 use sim::{Config, World};
 use switch::aggregate::Policy;
 use wire::Instant;
+use wire::random::Probability;
 
 /// Two stations, a bridge that lets 1 Gb/s through, a frame a TLP.
 fn plan(rw: Rw, merge: usize) -> Config {

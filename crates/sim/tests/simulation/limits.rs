@@ -2,12 +2,9 @@
 
 use crate::simulation::worlds::*;
 use sim::kernel::{LimitReached, Limits};
-use sim::measure::{Observer, Point};
 use sim::workload::{BootError, Fio, Rw, Workload};
 use sim::world::{Attached, Error};
 use sim::{Config, World};
-use std::cell::Cell;
-use std::rc::Rc;
 use wire::{Duration, Instant};
 
 fn small() -> Config {
@@ -88,15 +85,6 @@ fn a_cut_cable_ends_in_an_error_and_not_in_silence() {
     assert!(matches!(error(&plan), Error::Limit(LimitReached::Time { .. })));
 }
 
-/// Counts links that go down.
-struct Downs(Rc<Cell<usize>>);
-
-impl Observer for Downs {
-    fn link(&mut self, _: Instant, _: Point, up: bool) {
-        self.0.set(self.0.get() + usize::from(!up));
-    }
-}
-
 /// A cut in the middle of the work that outlasts the tunnel's loss limit: both
 /// ends say so, commands fail, nothing panics; what has still to be done runs
 /// into the limit, which names the drive.
@@ -111,16 +99,15 @@ fn a_link_lost_for_good_is_told() {
         plan.limits.time = Instant::ZERO + Duration::from_ms(1_500);
         plan
     };
-    let downs = Rc::new(Cell::new(0));
-    let mut world = World::new(&plan(1_000)).expect("a valid plan");
-    world.observe(Box::new(Downs(downs.clone())));
+    let (mut world, seen) = watched(&plan(1_000));
     let error = world.run().expect_err("the drive is gone");
     let Error::Gone { limit: LimitReached::Time { .. }, host: 0, drive: 0, since } = error else {
         panic!("{error}")
     };
     assert!((800_000_000..820_000_000).contains(&since.as_ns()), "{since}");
     assert!(error.to_string().contains("drive 0 of host 0 is gone"), "{error}");
-    assert_eq!(downs.get(), 2, "both ends lost the link");
+    let downs = seen.0.borrow().links.iter().filter(|(.., up)| !up).count();
+    assert_eq!(downs, 2, "both ends lost the link");
     assert!(world.tlps_in_flight() < 300, "{}", world.tlps_in_flight());
     let report = run(&plan(20));
     assert_eq!(report.hosts[0].failures, 8, "all that were in flight");

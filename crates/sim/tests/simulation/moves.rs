@@ -3,25 +3,11 @@
 use crate::simulation::worlds::*;
 use sim::drive::Timing;
 use sim::ethernet::{Rate, bridge};
-use sim::measure::{Observer, Point};
+use sim::measure::Point;
 use sim::workload::{Fio, Rw, Workload};
-use sim::world::{Attached, Move, Outage, Report};
+use sim::world::{Attached, Move, Outage};
 use sim::{Config, World};
-use std::cell::RefCell;
-use std::rc::Rc;
 use wire::{Duration, Instant};
-
-/// Links that went down at a host: when, and which.
-#[derive(Clone, Default)]
-struct Downs(Rc<RefCell<Vec<(Instant, u16)>>>);
-
-impl Observer for Downs {
-    fn link(&mut self, at: Instant, point: Point, up: bool) {
-        if let (Point::TunnelHost(link), false) = (point, up) {
-            self.0.borrow_mut().push((at, link));
-        }
-    }
-}
 
 /// Two hosts and two drives. The first host works on both, until one of them
 /// goes to the second host.
@@ -41,20 +27,11 @@ fn plan(first: Rw, second: Rw) -> Config {
     Config { moves, ..config(vec![one, two], network) }
 }
 
-fn watched(config: &Config) -> (Report, Vec<(Instant, u16)>) {
-    let downs = Downs::default();
-    let mut world = World::new(config).unwrap();
-    world.observe(Box::new(downs.clone()));
-    let report = world.run().unwrap();
-    let downs = downs.0.borrow().clone();
-    (report, downs)
-}
-
 #[test]
 fn a_drive_goes_to_another_host_with_what_it_holds() {
     for (first, second) in [(Rw::RandWrite, Rw::Read), (Rw::RandRw, Rw::RandRw)] {
         let config = plan(first, second);
-        let (report, downs) = watched(&config);
+        let (report, happened) = recorded(&config);
         check(&report);
         let [one, two] = &report.hosts[..] else { panic!("two hosts") };
         assert_eq!((one.failures, two.failures), (0, 0), "every command ends, and well");
@@ -62,12 +39,14 @@ fn a_drive_goes_to_another_host_with_what_it_holds() {
         assert_eq!(two.latency.count(), 32, "all of the second host's transfers");
         assert!(two.verified > 0, "what the first host wrote was read and compared");
         // The first host lost this link alone, and went on with the other drive.
-        let first_host: Vec<_> = downs.iter().filter(|(_, link)| *link < 2).collect();
-        let [(at, 0)] = first_host[..] else { panic!("{downs:?}") };
+        let down =
+            |(_, point, up): &&(_, _, bool)| matches!(point, Point::TunnelHost(0 | 1)) && !up;
+        let downs: Vec<_> = happened.links.iter().filter(down).collect();
+        let [(at, Point::TunnelHost(0), _)] = downs[..] else { panic!("{downs:?}") };
         assert!(*at >= config.moves[0].at, "{at}");
         assert!(one.drive_bytes[0] > 0 && one.drive_bytes[1] > one.drive_bytes[0]);
         assert!(one.span >= Duration::from_ms(12), "it went on to its end: {}", one.span);
-        assert_eq!(watched(&config).0.digest, report.digest, "the same plan, the same digest");
+        assert_eq!(run(&config).digest, report.digest, "the same plan, the same digest");
     }
 }
 
@@ -85,7 +64,7 @@ fn what_a_volatile_drive_lost_is_not_passed_on() {
         work.runtime = Some(Duration::from_ms(runtime));
         let Attached::Switch(switch) = &mut config.hosts[0].attached else { panic!("a switch") };
         switch.ports[0].drive.volatile = true;
-        let (report, _) = watched(&config);
+        let report = run(&config);
         let [one, two] = &report.hosts[..] else { panic!("two hosts") };
         assert!(one.drive_bytes[0] > 0, "something was lost");
         assert_eq!((two.verified, two.mismatches), (256, 0), "outage at {off} ms");

@@ -5,12 +5,10 @@ use crate::simulation::worlds::*;
 use proptest::prelude::*;
 use sim::drive::Timing;
 use sim::ethernet::{Rate, bridge};
-use sim::measure::{CommandRecord, Observer, Op, Point};
+use sim::measure::{CommandRecord, Op, Point};
 use sim::workload::{self, Fio, Operation, Replay, Rw, Workload};
 use sim::world::{Attached, Error, Outage, Report};
 use sim::{Config, World};
-use std::cell::RefCell;
-use std::rc::Rc;
 use wire::{Duration, Instant};
 
 fn ms(ms: u64) -> Instant {
@@ -35,29 +33,8 @@ fn with(workload: Workload, outages: Vec<Outage>) -> Config {
     Config { outages, ..Config::brief_tcp(workload, Rate::G1) }
 }
 
-/// Links up and down, and when commands ended.
-#[derive(Clone, Default)]
-struct Seen(Rc<RefCell<Happened>>);
-
-impl Observer for Seen {
-    fn link(&mut self, at: Instant, point: Point, up: bool) {
-        self.0.borrow_mut().0.push((at, point, up));
-    }
-
-    fn command(&mut self, record: &CommandRecord) {
-        self.0.borrow_mut().1.push(*record);
-    }
-}
-
-type Happened = (Vec<(Instant, Point, bool)>, Vec<CommandRecord>);
-
-fn watched(config: &Config) -> (Report, Happened) {
-    let seen = Seen::default();
-    let mut world = World::new(config).expect("a valid plan");
-    world.observe(Box::new(seen.clone()));
-    let report = world.run().expect("it ends");
-    drop(world);
-    let happened = seen.0.take();
+fn checked(config: &Config) -> (Report, Happened) {
+    let (report, happened) = recorded(config);
     assert_eq!(run(config).digest, report.digest, "the same plan, the same digest");
     for host in &report.hosts {
         assert_eq!(host.mismatches, 0, "blocks that hold something else");
@@ -70,24 +47,24 @@ fn watched(config: &Config) -> (Report, Happened) {
 /// When the host's end of link 0 went up (or down).
 fn turns(happened: &Happened, up: bool) -> Vec<u64> {
     let host = Point::TunnelHost(0);
-    let turns = happened.0.iter().filter(|turn| (turn.1, turn.2) == (host, up));
+    let turns = happened.links.iter().filter(|turn| (turn.1, turn.2) == (host, up));
     turns.map(|(at, ..)| at.as_ns() / 1_000_000).collect()
 }
 
 fn after(happened: &Happened, at: u64) -> usize {
-    happened.1.iter().filter(|record| record.since > ms(at)).count()
+    happened.commands.iter().filter(|record| record.since > ms(at)).count()
 }
 
 /// Back before anybody missed it: its new TCP stack knows nothing of the
 /// connection and resets it.
 #[test]
 fn a_node_that_restarts_is_found_again() {
-    let (report, happened) = watched(&with(lasting(280), vec![outage(10, Some(40))]));
+    let (report, happened) = checked(&with(lasting(280), vec![outage(10, Some(40))]));
     let host = &report.hosts[0];
     assert_eq!(host.failures, 8, "all that were in flight");
     assert!(host.verified > 0);
     let (downs, ups) = (turns(&happened, false), turns(&happened, true));
-    assert_eq!((downs.len(), ups.len()), (1, 2), "{happened:?}", happened = happened.0);
+    assert_eq!((downs.len(), ups.len()), (1, 2), "{happened:?}", happened = happened.links);
     assert!((40..60).contains(&downs[0]), "{downs:?}");
     assert!((downs[0] + 200..downs[0] + 210).contains(&ups[1]), "{ups:?}: after a pause");
     assert!(after(&happened, ups[1]) > 60, "and work goes on");
@@ -105,7 +82,7 @@ fn volatile(workload: Workload, outages: Vec<Outage>) -> Config {
 #[test]
 fn a_drive_that_lost_its_data_is_a_new_one() {
     let work = Fio { rwmixread: 50, ..paced(500, 8) };
-    let (report, happened) = watched(&volatile(Workload::Fio(work), vec![outage(100, Some(130))]));
+    let (report, happened) = checked(&volatile(Workload::Fio(work), vec![outage(100, Some(130))]));
     let host = &report.hosts[0];
     // Those in flight, and those that waited for the drive of before.
     assert!((9..=16).contains(&host.failures), "{}", host.failures);
@@ -117,7 +94,7 @@ fn a_drive_that_lost_its_data_is_a_new_one() {
 /// Silence longer than the loss limit, and attempts that fail meanwhile.
 #[test]
 fn a_node_that_was_away_is_found_again() {
-    let (report, happened) = watched(&with(lasting(4_200), vec![outage(10, Some(3_500))]));
+    let (report, happened) = checked(&with(lasting(4_200), vec![outage(10, Some(3_500))]));
     assert_eq!(report.hosts[0].failures, 8);
     let (downs, ups) = (turns(&happened, false), turns(&happened, true));
     assert!((800..=815).contains(&downs[0]), "{downs:?}: the loss limit");
@@ -128,7 +105,7 @@ fn a_node_that_was_away_is_found_again() {
 #[test]
 fn again_and_again() {
     let outages = [20, 320].map(|at| outage(at, Some(at + 20)));
-    let (report, happened) = watched(&with(lasting(580), outages.to_vec()));
+    let (report, happened) = checked(&with(lasting(580), outages.to_vec()));
     assert_eq!(report.hosts[0].failures, 2 * 8);
     assert_eq!(turns(&happened, true).len(), 3);
 }
@@ -140,7 +117,7 @@ fn a_cut_that_outlasts_the_loss_limit_is_mended() {
     for faults in &mut config.network.cables[0].faults {
         faults.cuts = vec![(ms(10), ms(1_000))];
     }
-    let (report, happened) = watched(&config);
+    let (report, happened) = checked(&config);
     assert_eq!(report.hosts[0].failures, 8);
     let ups = turns(&happened, true);
     assert!(ups.len() == 2 && (1_000..1_050).contains(&ups[1]), "{ups:?}");
@@ -160,7 +137,7 @@ fn a_node_that_never_comes_back_is_named() {
 
 #[test]
 fn a_node_may_come_late() {
-    let (report, happened) = watched(&with(lasting(50), vec![outage(0, Some(30))]));
+    let (report, happened) = checked(&with(lasting(50), vec![outage(0, Some(30))]));
     assert_eq!(report.hosts[0].failures, 0);
     assert!(turns(&happened, true)[0] >= 30 && after(&happened, 30) > 40);
 }
@@ -173,16 +150,16 @@ fn other_nodes_go_on() {
     let work = Fio { numjobs: 2, ..paced(350, 2) };
     let hosts = vec![host(Workload::Fio(work), ports.to_vec())];
     let outages = vec![outage(20, Some(60))];
-    let (report, happened) = watched(&Config { outages, ..config(hosts, network) });
+    let (report, happened) = checked(&Config { outages, ..config(hosts, network) });
     assert_eq!(report.hosts[0].failures, 2, "those of one job");
     let during = |drive: u16| {
         let of = |r: &&CommandRecord| r.drive == drive && r.until > ms(21) && r.until < ms(250);
-        happened.1.iter().filter(of).count()
+        happened.commands.iter().filter(of).count()
     };
     assert!(during(0) == 0 && during(1) > 500, "{} {}", during(0), during(1));
-    let worst = happened.1.iter().filter(|r| r.drive == 1).map(|r| r.until - r.since).max();
+    let worst = happened.commands.iter().filter(|r| r.drive == 1).map(|r| r.until - r.since).max();
     assert!(worst < Some(Duration::from_ms(2)), "{worst:?}");
-    assert!(happened.1.iter().any(|r| r.drive == 0 && r.since > ms(250)), "it is back");
+    assert!(happened.commands.iter().any(|r| r.drive == 0 && r.since > ms(250)), "it is back");
 }
 
 #[test]
@@ -200,13 +177,13 @@ fn a_replay_goes_on_and_counts_what_failed() {
     let replay = Replay { operations: operations.into(), timing, depths };
     let replay = Workload::Replay(replay);
     let outages = vec![outage(50, Some(70))];
-    let (report, _) = watched(&with(replay.clone(), outages.clone()));
+    let (report, _) = checked(&with(replay.clone(), outages.clone()));
     let host = &report.hosts[0];
     assert_eq!(host.commands + host.failures, 900);
     assert!((1..=64).contains(&host.failures), "{}", host.failures);
     assert!(host.verified > 1_000, "{}", host.verified);
     // What waited for the drive fails if its contents are lost.
-    let (lossy, _) = watched(&volatile(replay, outages));
+    let (lossy, _) = checked(&volatile(replay, outages));
     let lost = lossy.hosts[0].failures;
     assert!((host.failures + 1..=128).contains(&lost), "{lost}");
     assert_eq!(lossy.hosts[0].commands + lost, 900);
@@ -217,12 +194,9 @@ fn a_replay_goes_on_and_counts_what_failed() {
 #[test]
 fn configuration_reads_say_that_nobody_is_there() {
     let reads = Workload::ConfigReads { count: 40, gap: Duration::from_ms(10) };
-    let (report, _) = {
-        let config = with(reads, vec![outage(50, Some(90))]);
-        let report = run(&config);
-        assert_eq!(run(&config).digest, report.digest);
-        (report, ())
-    };
+    let config = with(reads, vec![outage(50, Some(90))]);
+    let report = run(&config);
+    assert_eq!(run(&config).digest, report.digest);
     let host = &report.hosts[0];
     assert!((5..30).contains(&host.failures), "{}", host.failures);
     assert_eq!(host.latency.count(), 40);
@@ -257,7 +231,7 @@ proptest! {
         let until = Some(from + Duration::from_us(us));
         let outages = vec![Outage { station: 1, from, until }];
         let config = Config { seed, ..with(Workload::Fio(work), outages) };
-        let (report, happened) = watched(&config);
+        let (report, happened) = checked(&config);
         prop_assert!(report.hosts[0].failures <= depth as u64);
         prop_assert!(after(&happened, 390) > 20, "it is back");
     }

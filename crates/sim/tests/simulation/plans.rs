@@ -2,7 +2,6 @@
 
 use crate::simulation::worlds::*;
 use sim::drive::Timing;
-use sim::ethernet::random::Probability;
 use sim::ethernet::traffic::Pattern;
 use sim::ethernet::{Rate, bridge};
 use sim::measure::Segment;
@@ -11,6 +10,7 @@ use sim::workload::{Fio, Rw, Workload};
 use sim::world::Report;
 use sim::{Config, World};
 use wire::Duration;
+use wire::random::Probability;
 
 /// Runs it twice, and once with another seed.
 fn three_times(config: &Config) -> Report {

@@ -3,12 +3,12 @@
 use crate::simulation::worlds::*;
 use sim::drive::Timing;
 use sim::ethernet::cable::Faults;
-use sim::ethernet::random::Probability;
 use sim::ethernet::{Rate, bridge};
 use sim::measure::Segment;
 use sim::workload::{Rw, Workload};
 use sim::world::Outage;
 use sim::{Config, World};
+use wire::random::Probability;
 use wire::{Duration, Instant};
 
 fn plan(rw: Rw, rate: Rate, congestion: &str) -> Config {

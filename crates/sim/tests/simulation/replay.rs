@@ -3,12 +3,10 @@
 use crate::simulation::worlds::*;
 use proptest::prelude::*;
 use sim::ethernet::Rate;
-use sim::measure::{CommandRecord, Observer, Op};
+use sim::measure::Op;
 use sim::workload::{BootError, Operation, Replay, Timing, Workload};
 use sim::world::{Error, Report};
 use sim::{Config, World};
-use std::cell::RefCell;
-use std::rc::Rc;
 use wire::{Duration, Instant};
 
 fn operation(us: u64, queue: usize, op: Op, offset: u64, length: u64) -> Operation {
@@ -46,24 +44,6 @@ fn twice(config: &Config) -> Report {
     report
 }
 
-#[derive(Clone, Default)]
-struct Seen(Rc<RefCell<Vec<CommandRecord>>>);
-
-impl Observer for Seen {
-    fn command(&mut self, record: &CommandRecord) {
-        self.0.borrow_mut().push(*record);
-    }
-}
-
-fn records(config: &Config) -> Vec<CommandRecord> {
-    let seen = Seen::default();
-    let mut world = World::new(config).expect("a valid plan");
-    world.observe(Box::new(seen.clone()));
-    world.run().expect("it ends");
-    drop(world);
-    seen.0.take()
-}
-
 #[test]
 fn every_kind_of_command_is_issued_at_its_time() {
     let all = mixture();
@@ -78,7 +58,7 @@ fn every_kind_of_command_is_issued_at_its_time() {
         // twice at once; of as many at the end half are deallocated. The last
         // round's are under way then.
         assert!((8 * 15 + 7 * 7..=8 * 15 + 8 * 8).contains(&host.verified), "{}", host.verified);
-        let mut records = records(&config);
+        let mut records = recorded(&config).1.commands;
         records.sort_by_key(|record| (record.since, record.queue));
         let began = records[0].since;
         for (record, wanted) in records.iter().zip(&all) {
@@ -94,7 +74,7 @@ fn every_kind_of_command_is_issued_at_its_time() {
 fn a_full_queue_is_waited_for() {
     let all: Vec<_> = (0..10).map(|n| operation(n, 0, Op::Read, n * 4096, 4096)).collect();
     let one = Config::brief_direct(replay(&all, Timing::Recorded, &[1]));
-    let records = records(&one);
+    let records = recorded(&one).1.commands;
     let mut free = Instant::ZERO;
     for (number, record) in records.iter().enumerate() {
         assert_eq!(record.since - records[0].since, Duration::from_us(number as u64));
@@ -116,6 +96,21 @@ fn asap_takes_no_notice_of_pauses() {
     };
     assert!(span(Timing::Recorded) >= Duration::from_us(16_000));
     assert!(span(Timing::Asap) < Duration::from_us(5_000), "{}", span(Timing::Asap));
+}
+
+/// Zeroes, data and zeroes again while a read is under way: what it brings is
+/// nobody's fault.
+#[test]
+fn what_changes_twice_while_it_is_read_is_not_compared() {
+    let all = [
+        operation(0, 0, Op::WriteZeroes, 4096, 6656),
+        operation(82, 2, Op::Write, 10_752, 512),
+        operation(110, 0, Op::Read, 10_240, 4096),
+        operation(111, 2, Op::Write, 10_240, 6656),
+        operation(144, 2, Op::Flush, 7168, 0),
+        operation(163, 2, Op::WriteZeroes, 9216, 14_336),
+    ];
+    check(&run(&Config::brief_direct(replay(&all, Timing::Recorded, &[7; 3]))));
 }
 
 /// Memory for one transfer at a time: the others wait for it.

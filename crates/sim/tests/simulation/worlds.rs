@@ -3,12 +3,15 @@
 use sim::drive::{DriveConfig, Timing};
 use sim::ethernet::nic::Tagging;
 use sim::ethernet::{Rate, bridge, port};
+use sim::measure::{CommandRecord, Observer, Point};
 use sim::network::{BridgeConfig, CableConfig, NetworkConfig, Place, StationConfig};
 use sim::pcie::LinkConfig;
 use sim::transport::{PipeConfig, RawConfig, TcpConfig, TransportConfig};
 use sim::workload::{Fio, Rw, Workload};
 use sim::world::{Attached, HostConfig, PortConfig, Report, SwitchConfig};
 use sim::{Config, World};
+use std::cell::RefCell;
+use std::rc::Rc;
 use tsn::{Clock, Entry, GateControlList, GateStates, Gates};
 use wire::{Duration, Instant};
 
@@ -128,6 +131,40 @@ pub fn bridged(
 
 pub fn run(config: &Config) -> Report {
     World::new(config).expect("a valid plan").run().expect("it ends")
+}
+
+/// Links that came up or went down, and commands that ended.
+#[derive(Debug, Default)]
+pub struct Happened {
+    pub links: Vec<(Instant, Point, bool)>,
+    pub commands: Vec<CommandRecord>,
+}
+
+#[derive(Clone, Default)]
+pub struct Recorder(pub Rc<RefCell<Happened>>);
+
+impl Observer for Recorder {
+    fn link(&mut self, at: Instant, point: Point, up: bool) {
+        self.0.borrow_mut().links.push((at, point, up));
+    }
+
+    fn command(&mut self, record: &CommandRecord) {
+        self.0.borrow_mut().commands.push(*record);
+    }
+}
+
+/// A world that is watched.
+pub fn watched(config: &Config) -> (World, Recorder) {
+    let mut world = World::new(config).expect("a valid plan");
+    let recorder = Recorder::default();
+    world.observe(Box::new(recorder.clone()));
+    (world, recorder)
+}
+
+/// Runs it to its end, watched.
+pub fn recorded(config: &Config) -> (Report, Happened) {
+    let (mut world, recorder) = watched(config);
+    (world.run().expect("it ends"), recorder.0.take())
 }
 
 /// What holds in every plan.

@@ -174,11 +174,6 @@ impl Upstream {
         self.ports[port].bridge.buses()
     }
 
-    /// Whether anything waits for the link above to take more.
-    pub fn waits_for_link(&self) -> bool {
-        !self.up.is_empty()
-    }
-
     /// What went wrong, the upstream port first, then each downstream port.
     pub fn errors(&self) -> Vec<Errors> {
         std::iter::once(self.errors).chain(self.ports.iter().map(|port| port.errors)).collect()
@@ -250,12 +245,11 @@ impl Function for Upstream {
 
     fn poll(&mut self, _now: Instant, ready: Ready) -> Output {
         // What was gathered goes before the ports are looked at again.
-        let mut next = self.up.pop(ready);
-        if next.is_none() {
-            self.gather();
-            next = self.up.pop(ready);
+        if let tlp @ Output::Tlp(_) = self.up.poll(ready) {
+            return tlp;
         }
-        next.map_or(Output::Timeout(None), Output::Tlp)
+        self.gather();
+        self.up.poll(ready)
     }
 
     fn ready(&self) -> Ready {

@@ -3,24 +3,8 @@
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 use switch::raw::{Cause, Endpoint, Input, Output, Settings};
+use wire::random::Random;
 use wire::{Duration, Instant};
-
-/// Seeded numbers: SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
-pub struct Rng(pub u64);
-
-impl Rng {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-
-    pub fn happens(&mut self, permille: u64) -> bool {
-        self.next() % 1000 < permille
-    }
-}
 
 /// What the network does to frames, in parts of a thousand.
 #[derive(Clone, Copy, Default)]
@@ -41,7 +25,7 @@ fn fcs(bytes: &[u8]) -> u32 {
 pub struct Network {
     pub now: Instant,
     pub ends: [Endpoint; 2],
-    pub rng: Rng,
+    pub rng: Random,
     pub faults: Faults,
     /// From one end to the other; a late frame takes up to ten times that.
     pub latency: Duration,
@@ -68,7 +52,7 @@ impl Network {
         let mut network = Self {
             now: Instant::from_ns(1_000),
             ends: settings.map(Endpoint::new),
-            rng: Rng(seed),
+            rng: Random::new(seed),
             faults: Faults::default(),
             latency: Duration::from_us(3),
             byte: 800,
@@ -91,8 +75,8 @@ impl Network {
     /// Queues `count` chunks of random sizes at an end.
     pub fn queue(&mut self, end: usize, count: usize) {
         for _ in 0..count {
-            let length = 1 + self.rng.next() as usize % 1488;
-            let number = self.rng.next();
+            let length = self.rng.within(1..=1488) as usize;
+            let number = self.rng.bits();
             self.waiting[end].push_back((0..length).map(|n| number as u8 ^ n as u8).collect());
         }
     }
@@ -158,6 +142,10 @@ impl Network {
         }
     }
 
+    fn happens(&mut self, permille: u64) -> bool {
+        self.rng.below(1000) < permille
+    }
+
     fn carry(&mut self, from: usize, mut frame: Vec<u8>) {
         frame.resize(frame.len().max(46), 0);
         self.frames += 1;
@@ -165,16 +153,16 @@ impl Network {
         self.digest = self.digest.rotate_left(7) ^ self.now.as_ps() ^ u64::from(sum) << 32;
         let free = self.line_free[from].max(self.now);
         self.line_free[from] = free + Duration::from_ps((frame.len() as u64 + 38) * self.byte);
-        let lost = self.rng.happens(self.faults.lost) || self.cut;
-        let copies = 1 + usize::from(self.rng.happens(self.faults.repeated));
+        let lost = self.happens(self.faults.lost) || self.cut;
+        let copies = 1 + usize::from(self.happens(self.faults.repeated));
         for _ in 0..if lost { 0 } else { copies } {
             let mut at = self.line_free[from] + self.latency;
-            if self.rng.happens(self.faults.late) {
-                at += Duration::from_ps(self.rng.next() % (10 * self.latency.as_ps()));
+            if self.happens(self.faults.late) {
+                at += Duration::from_ps(self.rng.below(10 * self.latency.as_ps()));
             }
             let mut frame = frame.clone();
-            if self.rng.happens(self.faults.corrupt) {
-                let bit = self.rng.next() as usize % (8 * frame.len());
+            if self.happens(self.faults.corrupt) {
+                let bit = self.rng.below(8 * frame.len() as u64) as usize;
                 frame[bit / 8] ^= 1 << (bit % 8);
             }
             if fcs(&frame) == sum {

@@ -106,7 +106,7 @@ impl Machine {
         let mut moved = false;
         loop {
             match self.root.poll(self.now, &self.top) {
-                root::Output::Timeout(_) => return moved,
+                root::Output::Wait(_) => return moved,
                 root::Output::Below(Input::Tlp(tlp)) => {
                     self.tick();
                     self.port.push((self.now, Direction::Down, tlp.clone()));

@@ -5,7 +5,7 @@ mod random;
 mod visitors;
 
 use super::*;
-use pcie::{Input as Packet, Output as Next, Ready};
+use pcie::{Input as Packet, Output as Next, Ready, Wait};
 use std::collections::BTreeMap;
 use switch::aggregate::Policy;
 use switch::tunnel;
@@ -33,7 +33,7 @@ impl Function for Stub {
     fn poll(&mut self, _: Instant, ready: Ready) -> Next {
         let ready = self.sends.front().is_some_and(|tlp| ready.has(tlp.class()));
         let next = if ready { self.sends.pop_front() } else { None };
-        next.map_or(Next::Timeout(None), Next::Tlp)
+        next.map_or(Next::Wait(Wait::default()), Next::Tlp)
     }
 
     fn ready(&self) -> Ready {

@@ -2,7 +2,6 @@
 
 use super::device::{Device, Script};
 use super::link::{Link, Shape};
-use super::rng::Rng;
 use super::{Fabric, Parent, RAM, RAM_SIZE};
 use node::host::Buses;
 use node::{DeviceNode, HostNode, SwitchNode};
@@ -12,6 +11,7 @@ use switch::congestion::Rate;
 use switch::{tunnel, upstream};
 use wire::Instant;
 use wire::frame::Role;
+use wire::random::Random;
 
 /// What a test may want otherwise.
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +69,7 @@ impl Plan {
             bus,
             other,
             ram: Ram::new(RAM, RAM_SIZE),
-            rng: Rng(self.seed),
+            rng: Random::new(self.seed),
             happened: Vec::new(),
             log: Vec::new(),
             slow_memory: false,

@@ -74,7 +74,7 @@ impl Fabric {
             Output::Host(ForHost::Wire { wire, level }) => {
                 self.happened.push(Happened::Wire(wire, level))
             }
-            Output::Timeout(_) => unreachable!("the caller's"),
+            Output::Wait(_) => unreachable!("the caller's"),
         }
     }
 

@@ -1,10 +1,10 @@
 //! The byte streams: in order within a direction, cut and delayed at will.
 
 use super::Parent;
-use super::rng::Rng;
 use bytes::Bytes;
 use node::PathId;
 use std::collections::VecDeque;
+use wire::random::Random;
 use wire::{Duration, Instant};
 
 /// How a stream treats what it carries.
@@ -84,7 +84,7 @@ impl Pipe {
         if self.stalled { 0 } else { self.width.saturating_sub(self.under_way) }
     }
 
-    pub fn send(&mut self, now: Instant, rng: &mut Rng, bytes: &[u8]) {
+    pub fn send(&mut self, now: Instant, rng: &mut Random, bytes: &[u8]) {
         assert!(!bytes.is_empty() && bytes.len() <= self.room(), "no room");
         let mut bytes = bytes.to_vec();
         if let Some(at) = self.spoil.take() {

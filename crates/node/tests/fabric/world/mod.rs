@@ -9,13 +9,11 @@ mod device;
 mod host;
 mod link;
 pub mod operations;
-mod rng;
 
 pub use build::{Plan, dma, dma_with, script};
 pub use device::Device;
 pub use host::bar;
 pub use link::{Link, Manner, Shape, State};
-pub use rng::Rng;
 
 use bytes::Bytes;
 use node::device::{self as device_node, DeviceNode, Event};
@@ -27,6 +25,7 @@ use pcie::root::RootComplex;
 use pcie::{Bus, Ram};
 use switch::Upstream;
 use switch::tunnel::Cause;
+use wire::random::Random;
 use wire::{Duration, Instant};
 
 /// Where host memory begins, and its size.
@@ -64,7 +63,7 @@ pub struct Fabric {
     /// Of other software of the host.
     pub other: Bus,
     pub ram: Ram,
-    pub rng: Rng,
+    pub rng: Random,
     pub happened: Vec<Happened>,
     /// What the top switch wanted, but for bytes, and when.
     pub log: Vec<(Instant, Output)>,
@@ -159,8 +158,8 @@ impl Fabric {
         let mut moved = false;
         loop {
             match self.host.poll(self.now) {
-                host_node::Output::Timeout(at) => {
-                    self.timers.extend(at);
+                host_node::Output::Wait(wait) => {
+                    self.timers.extend(wait.until);
                     return moved;
                 }
                 output => self.host_output(output),

@@ -4,7 +4,6 @@ use super::Run;
 use crate::commands::Failure;
 use sim::ethernet::Rate;
 use sim::ethernet::port::RateStep;
-use sim::ethernet::random::Probability;
 use sim::flows::{self, BOTTLENECK, BOTTLENECK_PORT, FlowsConfig, incast, jain, star};
 use sim::measure::{Latency, Summary};
 use sim::transport::{RawConfig, TransportConfig};
@@ -12,6 +11,7 @@ use sim::workload::{Fio, Rw, Workload};
 use sim::world::{Attached, SwitchConfig};
 use sim::{Config, World};
 use switch::raw::Settings;
+use wire::random::Probability;
 use wire::{Duration, Instant};
 
 /// Bits a second of every line.

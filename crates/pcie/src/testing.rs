@@ -1,0 +1,129 @@
+//! A root complex with one function right below its root port.
+
+use crate::endpoint::{Endpoint, EndpointConfig};
+use crate::function::{Function, Input, Output, Ready};
+use crate::memory::Ram;
+use crate::root::{self, ForHost, RootComplex, Settings};
+use crate::software::{Bus, Request, Task};
+use bytes::Bytes;
+use wire::{Duration, Instant};
+
+pub struct Bench<F> {
+    pub root: RootComplex,
+    pub function: F,
+    /// What answers reads and takes writes of host memory, if anything does.
+    pub ram: Option<Ram>,
+    pub bus: Bus,
+    pub now: Instant,
+    /// What else the root complex wanted.
+    pub outputs: Vec<root::Output>,
+    /// Nothing reaches the function any more.
+    pub dead: bool,
+}
+
+/// An endpoint of 16 KiB with 4 vectors.
+pub fn endpoint(max_payload: usize, read_request: usize, reads_in_flight: usize) -> EndpointConfig {
+    EndpointConfig {
+        vendor: 0x1234,
+        device: 0x5678,
+        subsystem: (0x1234, 1),
+        class: [5, 0x80, 0],
+        revision: 1,
+        serial: 42,
+        incarnation: None,
+        bar0_size: 0x4000,
+        vectors: 4,
+        max_payload,
+        read_request,
+        reads_in_flight,
+    }
+}
+
+impl<F: Function> Bench<F> {
+    pub fn new(settings: Settings, function: F, ram: Option<Ram>) -> Self {
+        Self {
+            root: RootComplex::new(settings),
+            function,
+            ram,
+            bus: Bus::new(),
+            now: Instant::ZERO,
+            outputs: Vec::new(),
+            dead: false,
+        }
+    }
+
+    /// Moves packets until nothing moves any more.
+    pub fn settle(&mut self) {
+        loop {
+            let mut moved = false;
+            while let Some((id, request)) = self.bus.next_request() {
+                if let Request::Sleep(_) = request {
+                    self.now += Duration::from_us(10);
+                }
+                self.root.handle(self.now, root::Input::Request(id, request), &Ready::ALL);
+            }
+            loop {
+                match self.root.poll(self.now, &Ready::ALL) {
+                    root::Output::Wait(_) => break,
+                    root::Output::Below(Input::Tlp(tlp)) if self.dead => drop(tlp),
+                    root::Output::Below(input @ Input::Tlp(_)) => {
+                        self.function.handle(self.now, input)
+                    }
+                    output => self.host(output),
+                }
+                moved = true;
+            }
+            while let Output::Tlp(tlp) = self.function.poll(self.now, Ready::ALL) {
+                self.root.handle(self.now, root::Input::Tlp(tlp), &Ready::ALL);
+                moved = true;
+            }
+            if !moved {
+                return;
+            }
+        }
+    }
+
+    fn host(&mut self, output: root::Output) {
+        match (output, &mut self.ram) {
+            (root::Output::Host(ForHost::Answer(id, value)), _) => {
+                self.bus.answer(id, value.unwrap_or(u64::MAX));
+            }
+            (root::Output::Host(ForHost::HostRead { token, address, length, .. }), Some(ram)) => {
+                let data = ram.get(address, length).map(Bytes::copy_from_slice);
+                self.root.handle(self.now, root::Input::HostData(token, data), &Ready::ALL);
+            }
+            (root::Output::Host(ForHost::HostWrite { address, data, .. }), Some(ram)) => {
+                ram.get_mut(address, data.len()).unwrap().copy_from_slice(&data);
+            }
+            (output, _) => self.outputs.push(output),
+        }
+    }
+
+    /// Runs host software to its end.
+    pub fn run<T>(&mut self, software: impl Future<Output = T> + 'static) -> T {
+        let mut task = Task::new(&self.bus.clone(), software);
+        for _ in 0..10_000 {
+            if let Some(value) = task.poll(self.now) {
+                self.settle();
+                return value;
+            }
+            self.settle();
+        }
+        panic!("software does not end");
+    }
+}
+
+/// Without code of its own above.
+impl Function for Endpoint {
+    fn handle(&mut self, now: Instant, input: Input) {
+        self.handle(now, input);
+    }
+
+    fn poll(&mut self, now: Instant, ready: Ready) -> Output {
+        self.poll(now, ready)
+    }
+
+    fn ready(&self) -> Ready {
+        self.ready()
+    }
+}
