@@ -1,8 +1,8 @@
 //! Every key of every table, set to what it cannot be: one line that says
 //! where, and what is allowed, as docs/plan.md does; and to what it can be.
 
-use super::allowed::{Allowed, bytes, rate, time};
-use super::keys::{Key, ROOT, TRANSPORTS, Table};
+use super::allowed::{Allowed, Key, Table, bytes, rate, time};
+use super::keys::{ROOT, TRANSPORTS};
 use super::units::{LONG, SHORT};
 use super::{Origin, Plan, value};
 use std::collections::BTreeMap;
