@@ -36,7 +36,7 @@ pub const MOST_NAMESPACES: u64 = 32;
 const COPIES: Allowed = Number(1, 32);
 const PRIORITY: Allowed = Number(0, 7);
 const SHARE: Allowed = Form(Probability::check);
-const SIZE: Allowed = Form(u64::check);
+const SIZE: Allowed = Form(|text| units::size(text).map(drop));
 const NAME: Allowed = Form(String::check);
 /// Of a transfer: MPS and MRRS.
 const PAYLOAD: Allowed = Power(128, 4096);
