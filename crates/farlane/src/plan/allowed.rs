@@ -105,16 +105,10 @@ impl Allowed {
             _ => fail(format!("expected a whole number, {least} to {most}")),
         };
         match self {
-            Self::Table(table) => {
-                let entries = value.entries()?;
-                for entry in entries {
-                    known(table, path, &entry.key).map_err(|what| entry.origin.fail(what))?;
-                }
-                entries.iter().try_for_each(|entry| {
-                    let key = known(table, path, &entry.key).expect("as checked").allowed;
-                    key.check(&below(path, &entry.key), &entry.key, &entry.value)
-                })
-            }
+            Self::Table(table) => value.entries()?.iter().try_for_each(|entry| {
+                let key = known(table, path, &entry.key).map_err(|what| entry.origin.fail(what))?;
+                key.allowed.check(&below(path, key.name), key.name, &entry.value)
+            }),
             Self::Named(table) => value.entries()?.iter().try_for_each(|entry| {
                 Self::Table(table).check(&below(path, &entry.key), &entry.key, &entry.value)
             }),
