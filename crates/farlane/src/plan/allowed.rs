@@ -1,11 +1,24 @@
 //! What a key may be, and what is said of one that is something else.
 
-use super::keys::{Key, ROOT, Table};
 use super::mistake::unknown;
 use super::units::{self, Parsed, Span, Unit};
 use super::value::{Kind, Origin, PlanError, Value};
 use wire::Duration;
 use wire::units::exact;
+
+/// A table: groups of keys, which several may share.
+pub type Table = &'static [&'static [Key]];
+
+/// A key.
+#[derive(Clone, Copy, Debug)]
+pub struct Key {
+    /// Its name.
+    pub name: &'static str,
+    /// What it may be.
+    pub allowed: Allowed,
+    /// Transports with which it means something.
+    pub with: &'static [&'static str],
+}
 
 /// What a key may be. Ranges have a least and a most value.
 #[derive(Clone, Copy, Debug)]
@@ -47,12 +60,12 @@ pub fn names(table: Table) -> Vec<&'static str> {
     table.concat().iter().map(|key| key.name).collect()
 }
 
-/// Whether `value` is a plan, whatever it comes to.
+/// Whether `value` may be the table `root`, whatever it comes to.
 ///
 /// # Errors
 /// The first key, in the order of the file, that cannot be what it is.
-pub fn check(value: &Value) -> Result<(), PlanError> {
-    Allowed::Table(ROOT).check("", "", value)
+pub fn check(root: Table, value: &Value) -> Result<(), PlanError> {
+    Allowed::Table(root).check("", "", value)
 }
 
 /// The key of a table that is called `name`.
@@ -92,16 +105,10 @@ impl Allowed {
             _ => fail(format!("expected a whole number, {least} to {most}")),
         };
         match self {
-            Self::Table(table) => {
-                let entries = value.entries()?;
-                for entry in entries {
-                    known(table, path, &entry.key).map_err(|what| entry.origin.fail(what))?;
-                }
-                entries.iter().try_for_each(|entry| {
-                    let key = known(table, path, &entry.key).expect("as checked").allowed;
-                    key.check(&below(path, &entry.key), &entry.key, &entry.value)
-                })
-            }
+            Self::Table(table) => value.entries()?.iter().try_for_each(|entry| {
+                let key = known(table, path, &entry.key).map_err(|what| entry.origin.fail(what))?;
+                key.allowed.check(&below(path, key.name), key.name, &entry.value)
+            }),
             Self::Named(table) => value.entries()?.iter().try_for_each(|entry| {
                 Self::Table(table).check(&below(path, &entry.key), &entry.key, &entry.value)
             }),
@@ -184,13 +191,19 @@ fn understood<T>(
     read.map_err(|wanted| value.origin.fail(what(wanted)))
 }
 
-/// Sets the key at a dotted path, as an option of the command line does.
+/// Sets the key of `root` at a dotted path, as an option of the command line does.
 ///
 /// # Errors
 /// As [`Plan::with`](super::Plan::with).
-pub fn set(plan: &mut Value, path: &str, text: &str, option: &str) -> Result<(), PlanError> {
+pub fn set(
+    root: Table,
+    plan: &mut Value,
+    path: &str,
+    text: &str,
+    option: &str,
+) -> Result<(), PlanError> {
     let origin = Origin::Option(format!("{option} {path}={text}"));
-    let (mut value, mut allowed, mut name) = (plan, Allowed::Table(ROOT), String::new());
+    let (mut value, mut allowed, mut name) = (plan, Allowed::Table(root), String::new());
     for key in path.split('.') {
         allowed = settable(value, allowed, &name, key).map_err(|what| origin.fail(what))?;
         name = below(&name, key);

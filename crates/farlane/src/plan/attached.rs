@@ -3,6 +3,7 @@
 use super::keys::MOST_NAMESPACES;
 use super::section::{Section, set_fields};
 use super::value::PlanError;
+use super::workload::any;
 use sim::Config;
 use sim::drive::{DriveConfig, Timing};
 use sim::ethernet::Rate;
@@ -42,7 +43,7 @@ fn timing(section: &Section) -> Result<Timing, PlanError> {
 
 /// The PCIe links of the brief: below the root port, below the switch.
 fn brief_links() -> (LinkConfig, LinkConfig) {
-    let config = Config::brief_tcp(super::network::any(), Rate::G1);
+    let config = Config::brief_tcp(any(), Rate::G1);
     let Attached::Switch(switch) = &config.hosts[0].attached else { unreachable!("a tunnel") };
     (config.hosts[0].link, switch.ports[0].link)
 }

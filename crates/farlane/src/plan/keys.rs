@@ -3,6 +3,7 @@
 //! docs/plan.md, which a test compares with it.
 
 use super::allowed::Allowed::{self, *};
+use super::allowed::{Key, Table};
 use super::units::{self, Drift, Offset, Unit};
 use sim::drive::Timing;
 use sim::ethernet::port::RateStep;
@@ -11,20 +12,6 @@ use switch::congestion::{Config as Congestion, Rate as RateLimit};
 use units::{COMPLETION, INTERVAL, LONG, SHORT, SILENCE, SPAN};
 use wire::Instant;
 use wire::random::Probability;
-
-/// A table: groups of keys, which several may share.
-pub type Table = &'static [&'static [Key]];
-
-/// A key.
-#[derive(Clone, Copy, Debug)]
-pub struct Key {
-    /// Its name.
-    pub name: &'static str,
-    /// What it may be.
-    pub allowed: Allowed,
-    /// Transports with which it means something.
-    pub with: &'static [&'static str],
-}
 
 const fn key(name: &'static str, allowed: Allowed) -> Key {
     Key { name, allowed, with: &TRANSPORTS }
@@ -49,7 +36,7 @@ pub const MOST_NAMESPACES: u64 = 32;
 const COPIES: Allowed = Number(1, 32);
 const PRIORITY: Allowed = Number(0, 7);
 const SHARE: Allowed = Form(Probability::check);
-const SIZE: Allowed = Form(u64::check);
+const SIZE: Allowed = Form(|text| units::size(text).map(drop));
 const NAME: Allowed = Form(String::check);
 /// Of a transfer: MPS and MRRS.
 const PAYLOAD: Allowed = Power(128, 4096);

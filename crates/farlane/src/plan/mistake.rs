@@ -61,23 +61,8 @@ fn unquoted<'a>(text: &'a str, span: &Range<usize>) -> Option<(usize, &'a str)> 
 
 /// The name nearest to `word`, if one is near.
 fn nearest<'a>(word: &str, names: &[&'a str]) -> Option<&'a str> {
-    let ranked = names.iter().map(|name| (distance(word, name), *name));
+    let ranked = names.iter().map(|name| (strsim::levenshtein(word, name), *name));
     ranked.min().filter(|(far, name)| *far <= (name.len() / 3).max(1)).map(|(_, name)| name)
-}
-
-/// Letters to change, add or leave out (Levenshtein).
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, left) in a.chars().enumerate() {
-        let mut corner = std::mem::replace(&mut row[0], i + 1);
-        for (j, right) in b.iter().enumerate() {
-            let change = corner + usize::from(left != *right);
-            corner = row[j + 1];
-            row[j + 1] = change.min(row[j] + 1).min(corner + 1);
-        }
-    }
-    row[b.len()]
 }
 
 /// What to say of a word that is none of `names`.

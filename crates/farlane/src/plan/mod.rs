@@ -26,6 +26,7 @@ pub use value::{Origin, PlanError};
 
 use crate::simulate::Wanted;
 use crate::target::Target;
+use keys::ROOT;
 use section::{Defaults, Section};
 use sim::Config;
 use sim::kernel::Limits;
@@ -94,7 +95,7 @@ impl Plan {
     /// plans name hosts, nodes, drives and the like.
     pub fn with(&self, path: &str, text: &str, option: &str) -> Result<Self, PlanError> {
         let mut plan = self.clone();
-        allowed::set(&mut plan.value, path, text, option)?;
+        allowed::set(ROOT, &mut plan.value, path, text, option)?;
         Ok(plan)
     }
 
@@ -103,7 +104,7 @@ impl Plan {
     /// # Errors
     /// The first mistake or contradiction, with its place.
     pub fn build(&self) -> Result<Planned, PlanError> {
-        allowed::check(&self.value)?;
+        allowed::check(ROOT, &self.value)?;
         let root = &Section::root(&self.value);
         let defaults = &Defaults {
             pcie: root.table("pcie"),

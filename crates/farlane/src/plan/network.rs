@@ -5,13 +5,13 @@ use super::owners::{Owners, copies};
 use super::schedule::Schedules;
 use super::section::{Defaults, Section, set_fields};
 use super::value::{Kind, Origin, PlanError};
+use super::workload::any;
 use sim::Config;
 use sim::ethernet::cable::Faults;
 use sim::ethernet::nic::Tagging;
 use sim::ethernet::traffic::Pattern;
 use sim::ethernet::{Rate, bridge, port};
 use sim::network::{BridgeConfig, CableConfig, NetworkConfig, Place, StationConfig, TrafficConfig};
-use sim::workload::Workload;
 use sim::world::Outage;
 use wire::{Duration, Instant};
 
@@ -275,11 +275,6 @@ fn drawn(section: &Section, ends: [usize; 2]) -> Result<Drawn, PlanError> {
     config.rate_steps = steps.into_iter().map(|(step, _)| step).collect();
     let rate = section.get("rate").unwrap_or(Rate::G1);
     Ok(Drawn { ends, rate, config, origin: section.origin.clone() })
-}
-
-/// Any workload: for tables that are taken from the brief's configuration.
-pub fn any() -> Workload {
-    Workload::ConfigReads { count: 1, gap: Duration::ZERO }
 }
 
 /// What is not said is as with a node of the brief.

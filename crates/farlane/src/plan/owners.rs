@@ -1,11 +1,12 @@
 //! Hosts and drives, which host has which drive, and which drives go to
 //! another host.
 
+use super::allowed::Key;
 use super::attached;
-use super::keys::{Key, RAW, TUNNEL};
+use super::keys::{RAW, TUNNEL};
 use super::mistake::unknown;
 use super::section::{Defaults, Section};
-use super::value::PlanError;
+use super::value::{Origin, PlanError};
 use sim::drive::DriveConfig;
 use sim::world::Move;
 use wire::{Duration, Instant};
@@ -243,7 +244,7 @@ fn drives_of(
         return Err(section.origin.fail(what));
     }
     let wanted = section.list::<String>("drives").into_iter();
-    let take = |(name, origin): (String, super::Origin)| {
+    let take = |(name, origin): (String, Origin)| {
         let Some(at) = names.iter().position(|known| *known == name) else {
             return Err(origin.fail(unknown("drive", &name, &names)));
         };

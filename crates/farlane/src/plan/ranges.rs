@@ -1,8 +1,8 @@
 //! Every key of every table, set to what it cannot be: one line that says
 //! where, and what is allowed, as docs/plan.md does; and to what it can be.
 
-use super::allowed::{Allowed, bytes, rate, time};
-use super::keys::{Key, ROOT, TRANSPORTS, Table};
+use super::allowed::{Allowed, Key, Table, bytes, rate, time};
+use super::keys::{ROOT, TRANSPORTS};
 use super::units::{LONG, SHORT};
 use super::{Origin, Plan, value};
 use std::collections::BTreeMap;
@@ -296,6 +296,8 @@ fn values_that_other_keys_forbid_are_refused() {
         ("[workload]\nrw = \"read\"\n", "nsid = 2", "a drive has no namespace 2"),
         ("[workload]\nrw = \"read\"\n", "stripe = \"1000B\"", "a multiple of 512B, up to 1GiB"),
         ("[workload]\nreplay = \"x\"\n", "timing = \"late\"", "There are: recorded, asap"),
+        ("[workload]\nrw = \"read\"\n", "size = 5", "expected a size such as 4KiB: B, kB, MB"),
+        ("[link]\n", "burst = \"8Mb/s\"", "expected a size such as 4KiB: B, kB, MB"),
         ("[pcie]\n", "width = 3", "1, 2, 4, 8 or 16 lanes"),
         ("[link]\n", "schedule = \"x\"", "There are: none"),
         ("[nodes.n]\n", "schedule = \"x\"", "There are: none"),

@@ -1,8 +1,8 @@
 //! Tables of a plan that was checked, read key by key: from the table itself,
 //! or else from the one that holds the defaults.
 
-use super::allowed::Allowed;
-use super::keys::{Key, ROOT, Table};
+use super::allowed::{Allowed, Key, Table};
+use super::keys::ROOT;
 use super::units::Unit;
 use super::value::{Entry, Kind, Origin, PlanError, Value};
 use std::path::PathBuf;

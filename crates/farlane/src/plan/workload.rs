@@ -17,6 +17,11 @@ const ROOM: u16 = 255;
 /// A workload, and the recording that it replays.
 type Given = (Workload, Option<Arc<Recording>>);
 
+/// Any workload: for tables that are taken from the brief's configuration.
+pub fn any() -> Workload {
+    Workload::ConfigReads { count: 1, gap: Duration::ZERO }
+}
+
 /// Reads `[workload]`; recordings are taken from `known` if they are there.
 pub fn read(section: &Section, known: &recording::Read) -> Result<Given, PlanError> {
     let given: Vec<_> =

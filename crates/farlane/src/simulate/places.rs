@@ -7,14 +7,6 @@ use sim::network::{NetworkConfig, Place};
 use sim::world::{Attached, PortConfig};
 use tsn::Gates;
 
-/// Host and downstream port of each tunnel link.
-pub type Links = Vec<(usize, usize)>;
-
-/// The tunnel links in the order of their numbers.
-pub fn place_of_link(config: &Config) -> Links {
-    ports(config).map(|(host, port, _)| (host, port)).collect()
-}
-
 /// The downstream ports in the order of their links: host, port, its
 /// configuration.
 pub fn ports(config: &Config) -> impl Iterator<Item = (usize, usize, &PortConfig)> {

@@ -1,7 +1,7 @@
 //! The trace files of a simulation: the same records as those of live nodes
 //! (`docs/trace.md`), in virtual time.
 
-use super::places::{Links, place_of_link};
+use super::places;
 use crate::commands::Failure;
 use sim::Config;
 use sim::measure::{Observer, Point};
@@ -59,7 +59,8 @@ pub struct TraceFiles {
     /// By host, and by link.
     hosts: Vec<usize>,
     devices: Vec<usize>,
-    links: Links,
+    /// Host and downstream port of each link.
+    links: Vec<(usize, usize)>,
 }
 
 impl TraceFiles {
@@ -70,7 +71,7 @@ impl TraceFiles {
     /// # Errors
     /// One line that names the file.
     pub fn create(config: &Config, path: &Path) -> Result<Self, Failure> {
-        let links = place_of_link(config);
+        let links = places::ports(config).map(|(host, port, _)| (host, port)).collect();
         let beside = |path: &Path, name: String| {
             let mut path = path.to_owned().into_os_string();
             path.push(name);

@@ -85,60 +85,69 @@ fn product(sweeps: &[Sweep]) -> Vec<Vec<String>> {
     points
 }
 
-const COLUMNS: [&str; 9] =
-    ["n", "mean us", "p50 us", "p99 us", "max us", "IOPS", "MB/s", "fairness", "busiest link"];
+/// A column: its name, and what it says of a simulation.
+type Column = (&'static str, fn(&Document) -> String);
 
-fn cells(document: &Document) -> [String; 9] {
-    let latency = document.latency_ns;
-    let busiest = document.links.iter().map(|link| link.utilisation_ppm).max().unwrap_or(0);
-    [
-        latency.n.to_string(),
-        us(latency.mean),
-        us(latency.p50),
-        us(latency.p99),
-        us(latency.max),
-        document.iops.to_string(),
-        format!("{}.{}", document.bytes_per_s / 1_000_000, document.bytes_per_s / 100_000 % 10),
-        document.fairness.map_or_else(|| "-".to_owned(), |index| format!("{index:.4}")),
-        format!("{}.{} %", busiest / 10_000, busiest / 1000 % 10),
-    ]
+const COLUMNS: [Column; 9] = [
+    ("n", |document| document.latency_ns.n.to_string()),
+    ("mean us", |document| us(document.latency_ns.mean)),
+    ("p50 us", |document| us(document.latency_ns.p50)),
+    ("p99 us", |document| us(document.latency_ns.p99)),
+    ("max us", |document| us(document.latency_ns.max)),
+    ("IOPS", |document| document.iops.to_string()),
+    ("MB/s", |document| {
+        let rate = document.bytes_per_s;
+        format!("{}.{}", rate / 1_000_000, rate / 100_000 % 10)
+    }),
+    ("fairness", |document| {
+        document.fairness.map_or_else(|| "-".to_owned(), |index| format!("{index:.4}"))
+    }),
+    ("busiest link", |document| {
+        let busiest = document.links.iter().map(|link| link.utilisation_ppm).max().unwrap_or(0);
+        format!("{}.{} %", busiest / 10_000, busiest / 1000 % 10)
+    }),
+];
+
+/// The keys and the columns.
+fn heads(sweeps: &[Sweep]) -> Vec<&str> {
+    let keys = sweeps.iter().map(|sweep| sweep.key.as_str());
+    keys.chain(COLUMNS.map(|(name, _)| name)).collect()
+}
+
+/// What a combination was, and what it came to.
+fn row((point, document): (&Vec<String>, &Document)) -> Vec<String> {
+    point.iter().cloned().chain(COLUMNS.map(|(_, text)| text(document))).collect()
 }
 
 fn text(sweeps: &[Sweep], points: &[Vec<String>], documents: &[Document]) -> String {
-    let heads: Vec<String> =
-        sweeps.iter().map(|sweep| sweep.key.clone()).chain(COLUMNS.map(str::to_owned)).collect();
-    let mut rows = vec![heads];
-    for (point, document) in points.iter().zip(documents) {
-        rows.push(point.iter().cloned().chain(cells(document)).collect());
-    }
+    let mut rows = vec![heads(sweeps).into_iter().map(str::to_owned).collect()];
+    rows.extend(points.iter().zip(documents).map(row));
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
     let widths: Vec<usize> = (0..rows[0].len()).filter_map(width).collect();
-    let mut out = String::new();
-    for row in &rows {
-        let cells: Vec<String> =
-            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:>width$}")).collect();
-        out += &format!("{}\n", cells.join("  "));
-    }
-    out
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:>width$}"));
+        cells.collect::<Vec<_>>().join("  ") + "\n"
+    };
+    rows.iter().map(line).collect()
 }
 
 fn page(args: &Args, sweeps: &[Sweep], points: &[Vec<String>], documents: &[Document]) -> String {
     let mut page = Page::new(&format!("farlane sim {}", args.plan.display()));
     let keys: Vec<&str> = sweeps.iter().map(|sweep| sweep.key.as_str()).collect();
     page.text(&format!("Every combination of {}, simulated.", keys.join(", ")));
-    let head: Vec<(&str, Align)> =
-        keys.iter().copied().chain(COLUMNS).map(|name| (name, Align::Right)).collect();
-    let mut table = Table::new(&head);
-    for (point, document) in points.iter().zip(documents) {
-        table.row(point.iter().cloned().chain(cells(document)).collect());
-    }
+    let head = heads(sweeps).into_iter().map(|name| (name, Align::Right));
+    let mut table = Table::new(&head.collect::<Vec<_>>());
+    points.iter().zip(documents).map(row).for_each(|row| table.row(row));
     page.table(&table);
     let first = &sweeps[0];
     let small = format!("{} from left to right: {}", first.key, first.values.join(", "));
-    let shown = |figure: &Figure| figure.fits(documents);
-    let figures = FIGURES.iter().filter(|figure| shown(figure)).map(|figure| {
+    // What every simulation has.
+    let shown = |(_, of, _): &&Figure| {
+        documents.iter().all(|document| of(document).is_some_and(|value| value > 0.0))
+    };
+    let figures = FIGURES.iter().filter(shown).map(|figure| {
         let plot = plot(figure, sweeps, points, documents).html();
-        (figure.name.to_owned(), small.clone(), plot)
+        (figure.0.to_owned(), small.clone(), plot)
     });
     page.figures(&figures.collect::<Vec<_>>());
     page.section("Data");
@@ -146,47 +155,29 @@ fn page(args: &Args, sweeps: &[Sweep], points: &[Vec<String>], documents: &[Docu
     page.finish(&format!("Written by farlane {}.", env!("CARGO_PKG_VERSION")))
 }
 
-/// What is plotted.
-struct Figure {
-    name: &'static str,
-    of: fn(&Document) -> Option<f64>,
-    format: fn(f64) -> String,
-}
+/// What is plotted: name, value, and text of a value.
+type Figure = (&'static str, fn(&Document) -> Option<f64>, fn(f64) -> String);
 
 const FIGURES: [Figure; 4] = [
-    Figure {
-        name: "Mean latency",
-        of: |document| Some(document.latency_ns.mean as f64),
-        format: time,
-    },
-    Figure {
-        name: "99th percentile of the latency",
-        of: |document| Some(document.latency_ns.p99 as f64),
-        format: time,
-    },
-    Figure {
-        name: "Throughput",
-        of: |document| Some(document.bytes_per_s as f64),
-        format: |rate| format!("{:.0} MB/s", rate / 1e6),
-    },
-    Figure {
-        name: "Fairness",
-        of: |document| document.fairness,
-        format: |index| format!("{index:.2}"),
-    },
+    ("Mean latency", |document| Some(document.latency_ns.mean as f64), time),
+    ("99th percentile of the latency", |document| Some(document.latency_ns.p99 as f64), time),
+    (
+        "Throughput",
+        |document| Some(document.bytes_per_s as f64),
+        |rate| format!("{:.0} MB/s", rate / 1e6),
+    ),
+    ("Fairness", |document| document.fairness, |index| format!("{index:.2}")),
 ];
-
-impl Figure {
-    /// Whether every simulation has it.
-    fn fits(&self, documents: &[Document]) -> bool {
-        documents.iter().all(|document| (self.of)(document).is_some_and(|value| value > 0.0))
-    }
-}
 
 /// The first key from left to right, a line for each combination of the
 /// others.
-fn plot(figure: &Figure, sweeps: &[Sweep], points: &[Vec<String>], documents: &[Document]) -> Plot {
-    let most = documents.iter().filter_map(|document| (figure.of)(document)).fold(0.0, f64::max);
+fn plot(
+    (title, of, format): &Figure,
+    sweeps: &[Sweep],
+    points: &[Vec<String>],
+    documents: &[Document],
+) -> Plot {
+    let most = documents.iter().filter_map(of).fold(0.0, f64::max);
     let first = &sweeps[0];
     let x = Axis {
         label: first.key.clone(),
@@ -196,19 +187,19 @@ fn plot(figure: &Figure, sweeps: &[Sweep], points: &[Vec<String>], documents: &[
         range: (0.0, (first.values.len() as f64 - 1.0).max(1.0)),
     };
     let y = Axis {
-        label: figure.name.to_lowercase(),
+        label: title.to_lowercase(),
         scale: Scale::Linear,
-        format: figure.format,
+        format: *format,
         range: (0.0, most * 1.05),
     };
-    let mut plot = Plot::new(&format!("{} of every combination", figure.name.to_lowercase()), x, y);
+    let mut plot = Plot::new(&format!("{} of every combination", title.to_lowercase()), x, y);
     for (point, document) in points.iter().zip(documents) {
         let others = sweeps[1..].iter().zip(&point[1..]);
         let name: Vec<String> =
             others.map(|(sweep, value)| format!("{}={value}", sweep.key)).collect();
-        let name = if name.is_empty() { figure.name.to_owned() } else { name.join(", ") };
+        let name = if name.is_empty() { (*title).to_owned() } else { name.join(", ") };
         let place = first.values.iter().position(|value| *value == point[0]).unwrap_or(0);
-        let Some(value) = (figure.of)(document) else { continue };
+        let Some(value) = of(document) else { continue };
         let at = (place as f64, value);
         match plot.series.iter_mut().find(|series| series.name == name) {
             Some(series) => series.points.push(at),

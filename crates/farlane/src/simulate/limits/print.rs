@@ -51,19 +51,13 @@ pub fn text(rows: &[Row]) -> String {
     }));
     let width = |column: usize| lines.iter().map(|l| l[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..head.len()).map(width).collect();
-    let mut out = String::new();
-    for line in &lines {
-        let mut words = String::new();
-        for (column, cell) in line.iter().enumerate() {
-            let pad = " ".repeat(widths[column] - cell.chars().count());
-            match column {
-                0 => words += &format!("{cell}{pad}"),
-                1..=4 => words += &format!("  {pad}{cell}"),
-                _ => words += &format!("  {cell}{pad}"),
-            }
-        }
-        out += words.trim_end();
-        out.push('\n');
-    }
-    out
+    let pad = |(column, cell): (usize, &String)| match (column, widths[column]) {
+        (1..=4, width) => format!("{cell:>width$}"),
+        (_, width) => format!("{cell:<width$}"),
+    };
+    let line = |line: &[String; 7]| {
+        let cells: Vec<String> = line.iter().enumerate().map(pad).collect();
+        format!("{}\n", cells.join("  ").trim_end())
+    };
+    lines.iter().map(line).collect()
 }

@@ -27,23 +27,12 @@ struct Request {
     up: bool,
 }
 
-/// What is known of a host.
-#[derive(Clone, Copy, Debug)]
-struct Host {
-    /// Whether its drive hangs at its root port.
-    direct: bool,
-    /// Its requests' completion timeout, which runs from their way through the
-    /// root port on.
-    timeout: Duration,
-    transmit: Duration,
-}
-
 /// A request where it was seen: point, requester, tag.
 type Key = (Point, Bdf, u16);
 
 /// See the module. All that it keeps is what is under way.
 pub struct Waits {
-    hosts: Vec<Host>,
+    hosts: Vec<HostConfig>,
     requests: BTreeMap<Key, Request>,
     heard: BTreeMap<Point, Instant>,
     /// Of the hosts, until their first I/O command is over.
@@ -76,7 +65,7 @@ impl Waits {
         let sim_rto = Duration::from_ms(1_000 / sim::tcp::clock::SCALE);
         let analyser = || Box::new(Analyser::new(Settings::default()));
         Self {
-            hosts: hosts.clone().map(host).collect(),
+            hosts: config.hosts.clone(),
             requests: BTreeMap::new(),
             heard: BTreeMap::new(),
             booting: hosts.map(|_| Some((analyser(), Instant::ZERO))).collect(),
@@ -136,7 +125,7 @@ impl Waits {
     pub(super) fn rows(&self) -> Vec<Row> {
         let mut rows: Vec<Row> =
             [&self.drive, &self.root, &self.io, &self.admin].map(Row::clone).into();
-        if self.hosts.iter().any(|host| !host.direct) {
+        if !self.hosts.iter().all(is_direct) {
             if self.acks.any_tcp() {
                 rows.extend([&self.rto, &self.sim_rto].map(Row::clone));
                 rows.extend(self.dead.worst.is_some().then(|| self.dead.clone()));
@@ -153,11 +142,12 @@ impl Waits {
         let (point, requester, tag) = key;
         let Request { since, kind, up } = request;
         let of = match point {
-            Point::RootPort(host) if !up => Some(self.hosts[usize::from(host)]),
+            Point::RootPort(host) if !up => Some(&self.hosts[usize::from(host)]),
             _ => None,
         };
         let (row, timeout, early) = match of {
-            Some(host) => (&mut self.root, host.timeout, host.transmit),
+            // The timeout runs from the request's way through the root port on.
+            Some(host) => (&mut self.root, host.root.completion_timeout, host.link.top.transmit),
             // What the simulated drive's register says.
             None => (&mut self.drive, CompletionTimeout::DEFAULT.latest, Duration::ZERO),
         };
@@ -195,10 +185,8 @@ impl Waits {
     }
 }
 
-fn host(config: &HostConfig) -> Host {
-    let direct = matches!(config.attached, Attached::Direct(_));
-    let timeout = config.root.completion_timeout;
-    Host { direct, timeout, transmit: config.link.top.transmit }
+fn is_direct(host: &HostConfig) -> bool {
+    matches!(host.attached, Attached::Direct(_))
 }
 
 fn bytes_of(wait: Wait) -> String {
@@ -219,7 +207,7 @@ impl Observer for Waits {
         let direct = match point {
             Point::RootPort(host) => {
                 self.admin(at, host, up, tlp);
-                self.hosts[usize::from(host)].direct
+                is_direct(&self.hosts[usize::from(host)])
             }
             _ => false,
         };
