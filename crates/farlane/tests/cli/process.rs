@@ -1,131 +1,76 @@
 //! Running the program, with every wait bounded.
 
-use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, Command, ExitStatus, Output, Stdio};
-use std::sync::mpsc::{Receiver, channel};
-use std::time::{Duration, Instant};
+use crate::support::folder;
+use crate::support::process::Process;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
-/// No command of these tests takes anything like this long.
-const LIMIT: Duration = Duration::from_secs(120);
+const PROGRAM: &str = env!("CARGO_BIN_EXE_farlane");
 
 pub fn farlane(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_farlane"));
+    let mut command = Command::new(PROGRAM);
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
-/// Runs to the end; kills what does not end.
+/// Runs to the end; kills what takes longer than any command of these tests.
 pub fn run(arguments: &[&str]) -> Output {
-    let mut child = farlane(arguments).spawn().expect("the program starts");
-    let out = drain(child.stdout.take().unwrap());
-    let err = drain(child.stderr.take().unwrap());
-    let status = wait(&mut child);
-    let bytes = |lines: Receiver<Vec<u8>>| lines.recv_timeout(LIMIT).expect("output ends");
-    Output { status, stdout: bytes(out), stderr: bytes(err) }
+    let mut command = Command::new("timeout");
+    let output = command.args(["--signal=KILL", "300", PROGRAM]).args(arguments).output();
+    output.expect("timeout runs")
 }
 
-fn drain(mut from: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
-    let (send, receive) = channel();
-    std::thread::spawn(move || {
-        let mut all = Vec::new();
-        let _ = from.read_to_end(&mut all);
-        let _ = send.send(all);
-    });
-    receive
+/// What a command that succeeds prints, whatever it says on stderr.
+#[track_caller]
+pub fn succeeds(arguments: &[&str]) -> String {
+    let output = run(arguments);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {errors}");
+    String::from_utf8(output.stdout).expect("UTF-8")
 }
 
-fn wait(child: &mut Child) -> ExitStatus {
-    let until = Instant::now() + LIMIT;
-    loop {
-        if let Some(status) = child.try_wait().expect("a child can be waited for") {
-            return status;
-        }
-        if Instant::now() > until {
-            let _ = child.kill();
-            panic!("the program did not end within {LIMIT:?}");
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
+/// What a command that succeeds prints, and nothing on stderr.
+#[track_caller]
+pub fn prints(arguments: &[&str]) -> String {
+    let output = run(arguments);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && errors.is_empty(), "{arguments:?}: {errors}");
+    String::from_utf8(output.stdout).expect("UTF-8")
 }
 
-/// A node that runs until it is dropped.
-pub struct Node {
-    child: Child,
-    lines: Receiver<String>,
+/// The document of a command that succeeds and says nothing else.
+#[track_caller]
+pub fn json(arguments: &[&str]) -> Value {
+    serde_json::from_str(&prints(arguments)).expect("one JSON document")
 }
 
-impl Node {
-    pub fn start(arguments: &[&str]) -> Self {
-        let mut child = farlane(arguments).spawn().expect("the program starts");
-        let (send, lines) = channel();
-        let stderr = BufReader::new(child.stderr.take().unwrap());
-        std::thread::spawn(move || {
-            stderr.lines().map_while(Result::ok).try_for_each(|line| send.send(line))
-        });
-        Self { child, lines }
-    }
-
-    /// A device node on any free port, and its address.
-    pub fn device(namespace: &str) -> (Self, String) {
-        let node = Self::start(&["device", "--listen", "127.0.0.1:0", "--namespace", namespace]);
-        let address = node.line("listening on ").replace("listening on ", "");
-        (node, address)
-    }
-
-    /// Waits for a line of stderr that contains `text`.
-    #[track_caller]
-    pub fn line(&self, text: &str) -> String {
-        let until = Instant::now() + LIMIT;
-        loop {
-            let left = until.saturating_duration_since(Instant::now());
-            match self.lines.recv_timeout(left) {
-                Ok(line) if line.contains(text) => return line,
-                Ok(_) => {}
-                Err(error) => panic!("no line with '{text}': {error}"),
-            }
-        }
-    }
-
-    /// The lines of stderr before the one that begins with `text`, and that one.
-    #[track_caller]
-    pub fn lines_until(&self, text: &str) -> (Vec<String>, String) {
-        let mut before = Vec::new();
-        loop {
-            let line = self.line("");
-            if line.starts_with(text) {
-                return (before, line);
-            }
-            before.push(line);
-        }
-    }
-
-    /// Nobody reads its stderr any more: with the next line it is closed.
-    pub fn ignore(&mut self) {
-        self.lines = channel().1;
-    }
-
-    pub fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
-    /// Sends it a signal.
-    pub fn signal(&self, signal: rustix::process::Signal) {
-        let pid = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(pid, signal).expect("it runs");
-    }
-
-    /// Ctrl-C, and how it ends.
-    pub fn interrupt(&mut self) -> ExitStatus {
-        self.signal(rustix::process::Signal::INT);
-        wait(&mut self.child)
-    }
+/// The document of a command that succeeds.
+#[track_caller]
+pub fn document(arguments: &[&str]) -> Value {
+    serde_json::from_str(&succeeds(arguments)).expect("one JSON document")
 }
 
-impl Drop for Node {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// The command fails with status 1, prints nothing, and says one line that
+/// contains every part.
+#[track_caller]
+pub fn fails(arguments: &[&str], parts: &[&str]) {
+    let output = run(arguments);
+    assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+    let line = one_line(&output);
+    assert!(line.starts_with("farlane: "), "{line}");
+    parts.iter().for_each(|part| assert!(line.contains(part), "no '{part}' in: {line}"));
+    assert!(output.stdout.is_empty());
+}
+
+/// The command is refused as wrong usage, with status 2; what it says.
+#[track_caller]
+pub fn is_wrong_usage(arguments: &[&str]) -> String {
+    let output = run(arguments);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+    assert!(output.stdout.is_empty() && !output.stderr.is_empty());
+    String::from_utf8(output.stderr).expect("UTF-8")
 }
 
 /// The only line of stderr.
@@ -134,4 +79,39 @@ pub fn one_line(output: &Output) -> String {
     let text = String::from_utf8(output.stderr.clone()).expect("UTF-8");
     assert_eq!(text.lines().count(), 1, "one line of error, not: {text}");
     text.trim_end().to_owned()
+}
+
+/// An empty folder of that name.
+pub fn scratch(name: &str) -> PathBuf {
+    folder::empty("cli", name)
+}
+
+pub fn text(path: &Path) -> String {
+    path.to_str().unwrap().to_owned()
+}
+
+/// A node that runs until it is dropped.
+pub fn node(arguments: &[&str]) -> Process {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let name = format!("node-{}", COUNT.fetch_add(1, Ordering::Relaxed));
+    Process::start(&mut farlane(arguments), &name, Path::new(env!("CARGO_TARGET_TMPDIR")))
+}
+
+/// A device node on any free port, with further `options`, and its address.
+pub fn device(namespace: &str, options: &[&str]) -> (Process, String) {
+    let arguments = ["device", "--listen", "127.0.0.1:0", "--namespace", namespace];
+    let node = node(&[&arguments[..], options].concat());
+    let address = node.listens();
+    (node, address)
+}
+
+/// A device's address answers `farlane ping`, which measures `count` times.
+#[track_caller]
+pub fn ping(address: &str, count: &str) -> String {
+    succeeds(&["ping", address, "--count", count])
+}
+
+/// The path of a plan that comes with the program.
+pub fn plan_of(name: &str) -> String {
+    format!("{}/../../plans/{name}.toml", env!("CARGO_MANIFEST_DIR"))
 }

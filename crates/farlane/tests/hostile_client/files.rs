@@ -43,14 +43,14 @@ fn a_file_that_hangs_stops_nobody() {
         // The controller writes there in vain: no completion entry may tell the
         // client that its data are there.
         drive.begin_read_to(ADDRESS);
-        host.process.stderr.wait_for("endpoint 1: VMM gone: the client's file did not take", LIMIT);
+        host.process.line("endpoint 1: VMM gone: the client's file did not take");
         assert!(!drive.has_completed());
         drop(drive);
         // It comes again and again, and each time leaves a thread that hangs,
         // until there may be no more.
         let visits = (0..MOST).take_while(|time| visit(&socket, &system, *time)).count();
         assert_eq!(visits, MOST - 1);
-        host.process.stderr.wait_for("still wait for files of clients before", LIMIT);
+        host.process.line("still wait for files of clients before");
     });
     // Whoever releases the threads makes room again.
     drop(system);

@@ -122,7 +122,7 @@ fn descriptors_that_nobody_takes_stop_nobody() {
         peers.push(leave(&path, &[]));
         undisturbed();
         drop(drive);
-        host.process.stderr.wait_for("endpoint 1: VMM gone", LIMIT);
+        host.process.line("endpoint 1: VMM gone");
         // Behind what is no header.
         peers.push(leave(&path, &[0xff; 16]));
         undisturbed();

@@ -1,8 +1,9 @@
 //! The packages' files that `tests/guest/fetch` and `tests/guest/initramfs` lay out.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 use std::sync::OnceLock;
+
+use crate::support::tshark::fetched;
 
 /// What a guest is started from.
 pub struct Cache {
@@ -23,12 +24,7 @@ impl Cache {
     pub fn ready() -> &'static Self {
         static CACHE: OnceLock<Cache> = OnceLock::new();
         CACHE.get_or_init(|| {
-            run("fetch");
-            run("initramfs");
-            let folder = match std::env::var_os("FARLANE_GUEST_CACHE") {
-                Some(folder) => repository().join(folder),
-                None => repository().join(".cache/guest"),
-            };
+            let folder = fetched(&["guest/fetch", "guest/initramfs"]);
             Self {
                 qemu: folder.join("qemu-system-x86_64"),
                 kernel: folder.join("vmlinuz"),
@@ -36,23 +32,4 @@ impl Cache {
             }
         })
     }
-}
-
-fn repository() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-fn run(script: &str) {
-    let path = repository().join("tests/guest").join(script);
-    let output = Command::new(&path)
-        .current_dir(repository())
-        .output()
-        .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    assert!(
-        output.status.success(),
-        "tests/guest/{script}: {}\n{}{}",
-        output.status,
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr),
-    );
 }

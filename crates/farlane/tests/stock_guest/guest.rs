@@ -9,12 +9,13 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use farlane::analyse::replay::Issued;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::stock_guest::cache::Cache;
 use crate::stock_guest::qmp::Qmp;
 use crate::stock_guest::script::{Output, Script};
-use crate::stock_guest::trace::{self, TracedCommand};
+use crate::stock_guest::trace;
 use crate::stock_guest::workload;
 use crate::support::folder::{self, Sockets};
 use crate::support::process::Process;
@@ -249,7 +250,7 @@ impl Guest {
 
     /// Ends the trace that began with the kernel: every command that the NVMe
     /// driver set up.
-    pub fn commands(&mut self) -> Vec<TracedCommand> {
+    pub fn commands(&mut self) -> Vec<Issued> {
         let output = self.run(&workload::commands());
         let commands = trace::parse(output.between("commands").expect("list of commands"));
         println!("{} commands in {:.1} s", commands.len(), output.elapsed.as_secs_f64());
@@ -271,7 +272,7 @@ impl Guest {
         // the kernel does. The answer may get lost, so it is not waited for.
         let script = "sync; poweroff -f";
         write!(self.control, "off {}\n{script}", script.len()).expect("send poweroff");
-        let status = self.process.wait(Duration::from_secs(60));
+        let status = self.process.wait();
         assert!(status.success(), "QEMU: {status}");
         println!("power off: {:.1} s", begun.elapsed().as_secs_f64());
     }

@@ -7,12 +7,11 @@ use std::net::SocketAddrV4;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use farlane::analyse::stream::{Chunk, Item, LinkAnalyser, Payload};
-use farlane::analyse::{self, Event, Settings};
+use farlane::analyse::stream::{Decoder, Item, LinkAnalyser, Payload};
+use farlane::analyse::{Direction, Event, Settings};
 use farlane::export::pcapng::{Connection, Tap, TcpFile, TlpFile};
-use wire::Instant;
 
-use crate::support::relay::{Direction, Recording};
+use crate::support::relay::Recording;
 use crate::support::tshark::{Tshark, number};
 
 /// An NVMe command, from both sides comparable.
@@ -41,29 +40,15 @@ pub struct Expected {
     items: Vec<Item>,
 }
 
-fn chunks(recording: &Recording) -> Vec<Chunk> {
-    let direction = |direction| match direction {
-        Direction::ToTarget => analyse::Direction::Down,
-        Direction::ToClient => analyse::Direction::Up,
-    };
-    let chunk = |chunk: &crate::support::relay::Chunk| Chunk {
-        at: Instant::from_ns(chunk.at.as_nanos() as u64),
-        direction: direction(chunk.direction),
-        bytes: chunk.bytes.clone(),
-    };
-    recording.chunks.iter().map(chunk).collect()
-}
-
 impl Expected {
     /// Asks the analyser.
     pub fn of(recording: &Recording) -> Self {
-        let chunks = chunks(recording);
-        let mut decoder = analyse::stream::Decoder::new();
+        let mut decoder = Decoder::new();
         let mut items = Vec::new();
-        for chunk in &chunks {
+        for chunk in &recording.chunks {
             let stream = match chunk.direction {
-                analyse::Direction::Down => &recording.to_target,
-                analyse::Direction::Up => &recording.to_client,
+                Direction::Down => &recording.down,
+                Direction::Up => &recording.up,
             };
             let bytes = &stream[chunk.bytes.clone()];
             decoder.push(chunk.at, chunk.direction, bytes, |item| items.push(item)).unwrap();
@@ -87,7 +72,7 @@ impl Expected {
             }
         };
         let mut link = LinkAnalyser::new(Settings::default());
-        link.run(&recording.to_target, &recording.to_client, chunks, &mut keep).unwrap();
+        link.run(&recording.down, &recording.up, recording.chunks.clone(), &mut keep).unwrap();
         link.finish().unwrap();
         std::iter::from_fn(|| link.analyser.next_event()).for_each(keep);
         commands.sort();
@@ -95,7 +80,7 @@ impl Expected {
 
         // Items of a frame stand together, and begin at the same byte.
         let mut frames: Vec<_> =
-            items.iter().map(|i| (i.direction == analyse::Direction::Up, i.offset)).collect();
+            items.iter().map(|i| (i.direction == Direction::Up, i.offset)).collect();
         frames.sort();
         frames.dedup();
         let names = |item: &Item| match &item.payload {
@@ -119,8 +104,7 @@ fn export(folder: &Path, recording: &Recording, expected: &Expected) -> [PathBuf
     let connection =
         Connection { host: address("192.0.2.1:50000"), device: address("192.0.2.2:4420") };
     let mut file = TcpFile::begin(tunnel, 0).unwrap();
-    let (down, up) = (&recording.to_target, &recording.to_client);
-    file.connection(connection, down, up, &chunks(recording)).unwrap();
+    file.connection(connection, &recording.down, &recording.up, &recording.chunks).unwrap();
     file.finish().unwrap();
     let mut file = TlpFile::begin(tlps, 0).unwrap();
     for item in &expected.items {

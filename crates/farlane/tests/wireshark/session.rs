@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::support::check;
 use crate::support::drive::{BLOCK, Drive};
 use crate::support::folder;
-use crate::support::node::{DeviceNode, HostNode};
+use crate::support::node::{ANY, HostNode, Node};
 use crate::support::relay::{Recording, Relay};
 use crate::support::tshark::Tshark;
 use crate::wireshark::dumpcap::Dumpcap;
@@ -25,10 +25,9 @@ fn session(folder: &Path) -> Session {
     let [host_trace, device_trace] = traces.each_ref().map(|path| path.display().to_string());
     // All of the host's TLPs, of the device's only the beginnings.
     let (whole, short) = (format!("{host_trace},snap=4096"), format!("{device_trace},snap=64"));
-    let any = "127.0.0.1:0".parse().unwrap();
     let options = ["--trace", &short];
-    let device = DeviceNode::start_with(any, folder, "device", &["ram=16M"], &options);
-    let relay = Relay::start(device.address(), &folder.join("relay"));
+    let device = Node::device_at(ANY, folder, "device", &["ram=16M"], &options);
+    let relay = Relay::start(device.address());
     let capture = folder.join("loopback.pcapng");
     let dumpcap = match Dumpcap::start(folder, device.address().port(), &capture) {
         Ok(dumpcap) => Some(dumpcap),
@@ -47,13 +46,13 @@ fn session(folder: &Path) -> Session {
         assert!(drive.read(at, blocks) == data, "block {at}");
     }
     drive.detach();
-    assert!(host.stop().success());
-    assert!(device.stop().success());
+    host.stop();
+    device.stop();
     let mut recordings = relay.finish();
     assert_eq!(recordings.len(), 1);
     let recording = recordings.remove(0);
     let real = dumpcap.map(|dumpcap| {
-        let sent = &recording.to_target;
+        let sent = &recording.down;
         // The Goodbye.
         dumpcap.stop(&sent[sent.len() - HEADER..]);
         capture
