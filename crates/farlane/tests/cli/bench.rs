@@ -1,7 +1,7 @@
 //! `farlane bench` and its document.
 
 use crate::cli::json_document::every_key_is_described;
-use crate::cli::process::{document, fails, is_wrong_usage, run, scratch, succeeds, text};
+use crate::support::program::{document, fails, is_wrong_usage, run, scratch, succeeds, text};
 use serde_json::Value;
 
 #[test]
@@ -26,6 +26,11 @@ fn congestion_is_the_same_twice_and_as_promised() {
     // Another run; virtual time is the same everywhere.
     let table = succeeds(&["bench", "congestion"]);
     assert_eq!(table.lines().count(), runs.len() + 2);
+    for (run, row) in runs.iter().zip(table.lines().skip(2)) {
+        let wait = format!(" {:.1} us |", run["wait_max_us"].as_f64().unwrap());
+        let figures = [format!(" {:.2} |", rate(run) / 1e9), wait];
+        assert!(figures.iter().all(|figure| row.contains(figure)), "{run}, and again: {row}");
+    }
     let page = include_str!("../../../../docs/experiments/congestion.md");
     assert!(page.contains(&table), "the page has another table than is printed:\n{table}");
 }

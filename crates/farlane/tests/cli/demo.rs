@@ -1,6 +1,6 @@
 //! `farlane demo` and its document.
 
-use crate::cli::process::{json, prints};
+use crate::support::program::{json, prints};
 use serde_json::Value;
 
 fn document(arguments: &[&str]) -> Value {

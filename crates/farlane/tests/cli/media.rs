@@ -1,6 +1,6 @@
 //! What a start that fails leaves, and what memory and space it asks for.
 
-use crate::cli::process::{device, fails, farlane, node, one_line, scratch};
+use crate::support::program::{device, fails, farlane, node, one_line, scratch};
 
 /// Runs `farlane device` with the file `disk.img` of 1 MiB, or none, on a file
 /// system of 4 MiB that is this namespace's own; what it says, and what is

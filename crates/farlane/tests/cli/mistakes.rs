@@ -1,7 +1,7 @@
 //! Bad input gets one clear line and the right exit status.
 
 use crate::cli::nodes::nobody;
-use crate::cli::process::{device, fails, is_wrong_usage, scratch, text};
+use crate::support::program::{device, fails, is_wrong_usage, scratch, text};
 use std::net::TcpListener;
 
 fn device_fails(namespace: &str, parts: &[&str]) {

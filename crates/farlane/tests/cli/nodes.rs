@@ -1,7 +1,7 @@
 //! Nodes in processes of their own.
 
-use crate::cli::process::{device, document, fails, node, ping, prints, run, scratch, text};
 use crate::support::process::LIMIT;
+use crate::support::program::{device, document, fails, node, ping, prints, run, scratch, text};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::net::TcpListener;
@@ -10,6 +10,7 @@ use std::net::TcpListener;
 fn ping_measures_link_and_configuration_read() {
     let (_node, address) = device("ram=16M", &[]);
     let document = document(&["ping", &address, "--count", "100", "--json"]);
+    crate::cli::json_document::every_key_is_described(&document);
     for kind in ["link", "config_read"] {
         assert_eq!(document[kind]["n"], 100);
         assert!(document[kind]["p50_ns"].as_u64().unwrap() > 0);

@@ -1,6 +1,6 @@
 //! Standard output and standard error that are full, or that nobody reads.
 
-use crate::cli::process::{farlane, one_line, ping, plan_of as plan, scratch};
+use crate::support::program::{farlane, one_line, ping, plan_of as plan, scratch};
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader};
 use std::path::Path;

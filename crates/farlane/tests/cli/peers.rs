@@ -1,7 +1,7 @@
 //! Peers of another version, of later times, and of another kind.
 
-use crate::cli::process::{device, fails, node, ping, run, scratch, text};
 use crate::support::process::Process;
+use crate::support::program::{device, fails, node, ping, run, scratch, text};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
@@ -66,7 +66,7 @@ fn a_device_of_version_1_is_to_be_upgraded() {
 #[test]
 fn a_device_of_version_1_is_named_when_it_comes_later_too() {
     let (device, address, host) = served([&[], &[]], "downgraded");
-    let (other, behind) = crate::cli::process::device("ram=1M", &[]);
+    let (other, behind) = crate::support::program::device("ram=1M", &[]);
     let switch = node(&["switch", "--listen", "127.0.0.1:0", "--connect", &behind]);
     switch.line("listening on");
     for (node, address, watcher) in [(device, address, host), (other, behind, switch)] {

@@ -1,7 +1,7 @@
 //! Nodes over raw Ethernet, in namespaces that the tests make.
 
-use crate::cli::process::{fails, node, one_line, run};
 use crate::support::isolated::isolated;
+use crate::support::program::{fails, node, one_line, run};
 use live::net::Namespace;
 use std::process::Output;
 

@@ -1,7 +1,7 @@
 //! What `farlane sim` leaves behind: named by options or by the plan.
 
 use crate::cli::json_document::every_key_is_described;
-use crate::cli::process::{fails, json, one_line, run, scratch, text};
+use crate::support::program::{fails, json, one_line, run, scratch, text};
 use serde_json::Value;
 use std::path::Path;
 

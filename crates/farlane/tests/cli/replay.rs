@@ -1,8 +1,8 @@
 //! Recorded traces, live and simulated, as the workload of a plan.
 
 use crate::cli::json_document::every_key_is_described;
-use crate::cli::process::{fails, json, prints, scratch, succeeds, text};
 use crate::cli::record::plan;
+use crate::support::program::{fails, json, prints, scratch, succeeds, text};
 use serde_json::Value;
 use std::path::Path;
 

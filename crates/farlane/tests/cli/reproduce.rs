@@ -1,7 +1,7 @@
 //! `farlane reproduce` and `farlane bench sim`.
 
 use crate::cli::json_document::every_key_is_described;
-use crate::cli::process::{document, is_wrong_usage, scratch, text};
+use crate::support::program::{document, is_wrong_usage, scratch, text};
 
 #[test]
 fn the_document_has_every_published_figure() {

@@ -1,7 +1,7 @@
 //! `farlane sim`: plans that come with the program, its document, sweeps.
 
 use crate::cli::json_document::every_key_is_described;
-use crate::cli::process::{document, fails, plan_of as path, prints, run};
+use crate::support::program::{document, fails, plan_of as path, prints, run};
 use serde_json::Value;
 
 const PLANS: [&str; 8] =

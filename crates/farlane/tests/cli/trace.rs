@@ -1,10 +1,10 @@
 //! `--trace` and `farlane trace`: files of real runs, with every option.
 
 use crate::cli::json_document::every_key_is_described;
-use crate::cli::process::{
+use crate::cli::record::plan;
+use crate::support::program::{
     device, fails, is_wrong_usage, json, ping, prints, scratch, succeeds, text,
 };
-use crate::cli::record::plan;
 use serde_json::Value;
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! What documents say that a command prints, it prints: virtual time is the
 //! same on any machine.
 
-use crate::cli::process::farlane;
+use crate::support::program::farlane;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 /// Lines of a transcript that stand for others.

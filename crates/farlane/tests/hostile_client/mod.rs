@@ -11,14 +11,11 @@ mod sockets;
 use crate::support::drive::{BLOCK, Drive};
 use crate::support::folder;
 use crate::support::node::{HostNode, Node};
+use crate::support::process::wait_until;
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
-
-/// How long the node may take to say or do something.
-const LIMIT: Duration = Duration::from_secs(20);
 
 /// A host node with two drives.
 struct Nodes {
@@ -85,6 +82,14 @@ impl Nodes {
             device.stop();
         }
     }
+}
+
+/// The working client does so many `more` rounds.
+#[track_caller]
+fn is_undisturbed(rounds: &AtomicU64, more: u64) {
+    let before = rounds.load(Ordering::Relaxed);
+    let done = || rounds.load(Ordering::Relaxed) >= before + more;
+    wait_until("the working client is held up", done);
 }
 
 /// Says, also to those who do not look at the output of tests that pass, that

@@ -36,6 +36,13 @@ impl<'a> Mortal<'a> {
         self.node.process.kill();
     }
 
+    /// Is killed, and comes back when the client of `drive` has seen it.
+    fn restart(&mut self, drive: &Drive) {
+        self.kill();
+        drive.wait_until_gone();
+        self.revive();
+    }
+
     fn revive(&mut self) {
         let address = self.node.address();
         self.node = Node::device_at(address, self.folder, "device", &[&self.namespace], &SERIAL);
@@ -57,9 +64,7 @@ fn a_returned_drive_gets_back_what_its_client_had_enabled() {
     let data = pattern(1, 64 * BLOCK);
     drive.write(PLACE, &data);
     for _ in 0..2 {
-        device.kill();
-        drive.wait_until_gone();
-        device.revive();
+        device.restart(&drive);
         host.process.line(BACK);
         assert!(drive.is_bus_master());
         drive.recover();
@@ -73,8 +78,7 @@ fn a_returned_drive_gets_back_what_its_client_had_enabled() {
     device.revive();
     host.process.line(BACK);
     assert!(!drive.is_bus_master());
-    drive.master_bus(true);
-    drive.recover();
+    drive.recover_from_reset();
     assert!(drive.read(PLACE, 64) == data);
     // A reset that the client asked for is none that is undone.
     drive.reset_function();
@@ -96,9 +100,7 @@ fn new_contents_wait_for_a_reset_that_the_client_asked_for() {
     let mut drive = Drive::attach(&host.socket(0));
     for reset in [Drive::reset_device, Drive::reset_function] {
         drive.write(PLACE, &data);
-        device.kill();
-        drive.wait_until_gone();
-        device.revive();
+        device.restart(&drive);
         host.process.line(NEW);
         assert_eq!(drive.id(), 0x0001_fa12, "the function is there");
         // What Linux does in its automatic retry.
@@ -108,8 +110,7 @@ fn new_contents_wait_for_a_reset_that_the_client_asked_for() {
         reset(&drive);
         host.process.line(BACK_NEW);
         assert!(!drive.is_bus_master(), "as after any reset");
-        drive.master_bus(true);
-        drive.recover();
+        drive.recover_from_reset();
         assert!(drive.read(PLACE, 64) == empty, "a new drive");
     }
     // A reset while nobody is there counts: the client began anew.
@@ -120,12 +121,9 @@ fn new_contents_wait_for_a_reset_that_the_client_asked_for() {
     device.revive();
     host.process.line(BACK_NEW);
     assert!(!drive.is_gone());
-    drive.master_bus(true);
-    drive.recover();
+    drive.recover_from_reset();
     // A new client knows nothing of what was there.
-    device.kill();
-    drive.wait_until_gone();
-    device.revive();
+    device.restart(&drive);
     host.process.line(NEW);
     drop(drive);
     host.process.line(BACK_NEW);
@@ -152,24 +150,18 @@ fn a_drive_behind_a_switch_node_is_looked_at_when_it_is_reset() {
     let mut drive = Drive::attach(&host.socket(0));
     drive.write(PLACE, &data);
     drive.reset_function();
-    drive.master_bus(true);
-    drive.recover();
+    drive.recover_from_reset();
     assert!(drive.read(PLACE, 64) == data, "the same contents");
     assert!(!host.process.stderr.text().contains(BACK), "nothing to tell");
-    device.kill();
-    drive.wait_until_gone();
-    device.revive();
+    device.restart(&drive);
     switch.process.line("link up");
     drive.reset_function();
     host.process.line(BACK_NEW);
-    drive.master_bus(true);
-    drive.recover();
+    drive.recover_from_reset();
     assert!(drive.read(PLACE, 64) == vec![0; data.len()], "the new ones");
     // Another drive in its place stays away from the driver of the first.
-    device.kill();
-    drive.wait_until_gone();
     device.namespace = "ram=32M".into();
-    device.revive();
+    device.restart(&drive);
     switch.process.line("link up");
     drive.reset_device();
     host.process.line(CHANGED);
@@ -182,8 +174,7 @@ fn a_drive_behind_a_switch_node_is_looked_at_when_it_is_reset() {
     switch.process.line("link up");
     drive.reset_device();
     host.process.line(BACK_NEW);
-    drive.master_bus(true);
-    drive.recover();
+    drive.recover_from_reset();
     assert!(drive.read(PLACE, 64) == vec![0; data.len()]);
     let said = host.process.stderr.text();
     assert_eq!(said.matches(CHANGED).count(), 1, "{said}");
@@ -248,7 +239,6 @@ fn a_drive_that_another_host_had_is_new_to_a_client_that_stayed() {
     assert!(drive.is_gone());
     drive.reset_device();
     one.process.line(BACK_NEW);
-    drive.master_bus(true);
-    drive.recover();
+    drive.recover_from_reset();
     assert!(drive.read(PLACE, 64) == second);
 }

@@ -31,9 +31,7 @@ fn remote_drive_keeps_files() {
     let device = Node::device_at(ANY, &folder, "first-device", &[&namespace], &device_options);
     let relay = Relay::start(device.address());
     let host = HostNode::start(&folder, "first-host", &[relay.address()], &host_options);
-    let mut guest = Guest::builder("remote/first-guest")
-        .device(host.endpoint(0, json!({})).to_string())
-        .start();
+    let mut guest = Guest::builder("remote/first-guest").drive(&host, 0).start();
     let checksums = workload::everything(&mut guest, 0);
     let commands = guest.commands();
     guest.power_off();
@@ -47,9 +45,7 @@ fn remote_drive_keeps_files() {
 
     let device = Node::device(&folder, "second-device", &[&namespace]);
     let host = HostNode::start(&folder, "second-host", &[device.address()], &[]);
-    let mut guest = Guest::builder("remote/second-guest")
-        .device(host.endpoint(0, json!({})).to_string())
-        .start();
+    let mut guest = Guest::builder("remote/second-guest").drive(&host, 0).start();
     guest.run(&workload::again(0, &checksums));
     guest.power_off();
 }
@@ -65,8 +61,8 @@ fn remote_drives_from_two_nodes() {
     let host = HostNode::start(&folder, "host", &addresses, &[]);
     let mut guest = Guest::builder("two/guest")
         .kernel("nvme_core.io_timeout=5")
-        .device(host.endpoint(0, json!({})).to_string())
-        .device(host.endpoint(1, json!({})).to_string())
+        .drive(&host, 0)
+        .drive(&host, 1)
         .start();
     workload::two_drives(&mut guest);
 
@@ -87,10 +83,7 @@ fn remote_drive_without_shared_memory() {
     // Behind a second switch, for the same boot.
     let switch = Node::switch(&folder, "switch", &[device.address()]);
     let host = HostNode::start(&folder, "host", &[switch.address()], &[]);
-    let mut guest = Guest::builder("private/guest")
-        .memory(Memory::Private)
-        .device(host.endpoint(0, json!({})).to_string())
-        .start();
+    let mut guest = Guest::builder("private/guest").memory(Memory::Private).drive(&host, 0).start();
     workload::briefly(&mut guest, 0);
     guest.power_off();
     host.stop();
@@ -104,8 +97,7 @@ fn remote_drive_with_mapped_doorbells() {
     let namespace = namespace(&folder.join("disk.img"));
     let device = Node::device(&folder, "device", &[&namespace]);
     let host = HostNode::start(&folder, "host", &[device.address()], &["--mmap-doorbells"]);
-    let mut guest =
-        Guest::builder("mapped/guest").device(host.endpoint(0, json!({})).to_string()).start();
+    let mut guest = Guest::builder("mapped/guest").drive(&host, 0).start();
     // QEMU made the page the guest's memory: doorbells no longer reach QEMU.
     let tree = guest.qmp("human-monitor-command", json!({"command-line": "info mtree"}));
     assert!(tree.as_str().unwrap().contains("BAR 0 mmaps[0]"), "{tree}");
@@ -125,10 +117,7 @@ fn remote_drive_and_stock_tools() {
     ];
     let device = Node::device(&folder, "device", &namespaces.each_ref().map(|n| &n[..]));
     let host = HostNode::start(&folder, "host", &[device.address()], &[]);
-    let mut guest = Guest::builder("tools/guest")
-        .kernel(workload::RELAXED)
-        .device(host.endpoint(0, json!({})).to_string())
-        .start();
+    let mut guest = Guest::builder("tools/guest").kernel(workload::RELAXED).drive(&host, 0).start();
     guest.run(&workload::tools(0));
     guest.power_off();
 }

@@ -14,17 +14,6 @@ use farlane::export::pcapng::{Connection, Tap, TcpFile, TlpFile};
 use crate::support::relay::Recording;
 use crate::support::tshark::{Tshark, number};
 
-/// An NVMe command, from both sides comparable.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Found {
-    pub queue: u64,
-    pub cid: u64,
-    pub opcode: u64,
-    pub nsid: u64,
-    /// Command dwords 10 to 12: SLBA and NLB of reads and writes.
-    pub cdw: [u64; 3],
-}
-
 /// What there is in a recording.
 pub struct Expected {
     pub frames: usize,
@@ -33,8 +22,9 @@ pub struct Expected {
     /// Answers, and those among them that say UR, as for functions that are not there.
     pub completions: usize,
     pub unsupported: usize,
-    /// Sorted.
-    pub commands: Vec<Found>,
+    /// Queue, identifier, opcode, namespace and command dwords 10 to 12 (SLBA and
+    /// NLB of reads and writes) of submission entries, sorted.
+    pub commands: Vec<[u64; 7]>,
     /// Queue, identifier and status of completion entries, sorted.
     pub ends: Vec<[u64; 3]>,
     items: Vec<Item>,
@@ -59,16 +49,12 @@ impl Expected {
         let mut ends = Vec::new();
         let mut keep = |event| {
             let Event::Command(command) = event else { return };
-            let (queue, e) = (u64::from(command.queue), command.entry);
-            commands.push(Found {
-                queue,
-                cid: e.cid.into(),
-                opcode: e.opcode.into(),
-                nsid: e.nsid.into(),
-                cdw: [e.cdw10, e.cdw11, e.cdw12].map(u64::from),
-            });
+            let (queue, cid) = (u64::from(command.queue), u64::from(command.entry.cid));
+            let e = command.entry;
+            let [nsid, cdw10, cdw11, cdw12] = [e.nsid, e.cdw10, e.cdw11, e.cdw12].map(u64::from);
+            commands.push([queue, cid, e.opcode.into(), nsid, cdw10, cdw11, cdw12]);
             if let Some(status) = command.status {
-                ends.push([queue, e.cid.into(), u64::from(status.bits() & 0x7ff)]);
+                ends.push([queue, cid, u64::from(status.bits() & 0x7ff)]);
             }
         };
         let mut link = LinkAnalyser::new(Settings::default());
@@ -158,38 +144,24 @@ impl Decoded {
         self.packets.iter().flat_map(|packet| &packet[index]).map(String::as_str).collect()
     }
 
-    /// Fields that stand together, a row each time they do.
-    fn rows<const N: usize>(&self, fields: [&str; N]) -> Vec<[u64; N]> {
-        let columns = fields.map(|field| self.all(field));
+    /// Fields that stand together, a row each time they do, sorted.
+    fn rows<const N: usize>(&self, of: &str, fields: [&str; N]) -> Vec<[u64; N]> {
+        let columns = fields.map(|field| self.all(&format!("nvme_pcie.{of}.{field}")));
         assert!(columns.iter().all(|column| column.len() == columns[0].len()), "{fields:?}");
         let row = |i: usize| columns.each_ref().map(|column| number(column[i]));
-        (0..columns[0].len()).map(row).collect()
+        let mut rows: Vec<_> = (0..columns[0].len()).map(row).collect();
+        rows.sort();
+        rows
     }
 
-    fn commands(&self) -> Vec<Found> {
+    /// Compares the commands and their ends.
+    fn commands(&self, name: &str, expected: &Expected) {
+        assert!(self.all("_ws.malformed").is_empty(), "{name}: malformed packets");
         let fields = ["sqid", "cid", "opcode", "nsid", "cdw10", "cdw11", "cdw12"];
-        let names = fields.map(|field| format!("nvme_pcie.sqe.{field}"));
-        let found = self.rows(names.each_ref().map(String::as_str)).into_iter();
-        let mut commands: Vec<Found> = found
-            .map(|[queue, cid, opcode, nsid, c10, c11, c12]| Found {
-                queue,
-                cid,
-                opcode,
-                nsid,
-                cdw: [c10, c11, c12],
-            })
-            .collect();
-        commands.sort();
-        commands
-    }
-
-    fn ends(&self) -> Vec<[u64; 3]> {
-        let names = ["sqid", "cid", "sct", "sc"].map(|field| format!("nvme_pcie.cqe.{field}"));
-        let found = self.rows(names.each_ref().map(String::as_str)).into_iter();
-        let mut ends: Vec<_> =
-            found.map(|[queue, cid, sct, sc]| [queue, cid, sct << 8 | sc]).collect();
-        ends.sort();
-        ends
+        assert_eq!(self.rows("sqe", fields), expected.commands, "{name}: commands");
+        let ends = self.rows("cqe", ["sqid", "cid", "sct", "sc"]).into_iter();
+        let ends: Vec<_> = ends.map(|[queue, cid, sct, sc]| [queue, cid, sct << 8 | sc]).collect();
+        assert_eq!(ends, expected.ends, "{name}: completion entries");
     }
 
     /// What tshark warns of.
@@ -204,7 +176,7 @@ impl Decoded {
 fn compare(path: &Path, options: &[&str], expected: &Expected) -> Decoded {
     let packets = Tshark::ready().fields(path, options, "farlane || farlane_tap", &FIELDS);
     let decoded = Decoded { packets };
-    let name = path.display();
+    let name = path.display().to_string();
 
     let tlps = decoded.all("pcie_tlp.fmt_type");
     let tlps: Vec<&str> = tlps.into_iter().map(|value| mnemonic(number(value))).collect();
@@ -216,10 +188,8 @@ fn compare(path: &Path, options: &[&str], expected: &Expected) -> Decoded {
         let answered = decoded.all("pcie_tlp.completion_in").len();
         assert_eq!(answered, expected.completions, "{name}: requests with their answers");
     }
-    assert_eq!(decoded.commands(), expected.commands, "{name}: commands");
-    assert_eq!(decoded.ends(), expected.ends, "{name}: completion entries");
+    decoded.commands(&name, expected);
 
-    assert!(decoded.all("_ws.malformed").is_empty(), "{name}: malformed packets");
     let failed = expected.ends.iter().filter(|[.., status]| *status != 0).count();
     let count = |what| decoded.warnings().into_iter().filter(|said| *said == what).count();
     assert_eq!(count(UNSUPPORTED), expected.unsupported, "{name}: {UNSUPPORTED}");
@@ -248,10 +218,7 @@ pub fn tlps(path: &Path, options: &[&str], expected: &Expected) {
 pub fn commands(path: &Path, expected: &Expected) -> Vec<u64> {
     let packets = Tshark::ready().fields(path, &[], "farlane_tap", &FIELDS);
     let decoded = Decoded { packets };
-    let name = path.display();
-    assert!(decoded.all("_ws.malformed").is_empty(), "{name}: malformed packets");
-    assert_eq!(decoded.commands(), expected.commands, "{name}: commands");
-    assert_eq!(decoded.ends(), expected.ends, "{name}: completion entries");
+    decoded.commands(&path.display().to_string(), expected);
     decoded.all("pcie_tlp.cut").into_iter().map(number).collect()
 }
 

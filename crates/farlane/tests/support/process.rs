@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
@@ -13,6 +13,16 @@ use crate::support::transcript::Transcript;
 
 /// How long a child may take to say something or to end, beside other work.
 pub const LIMIT: Duration = Duration::from_secs(60);
+
+/// Waits until `done`, for nothing that takes long: without a pause.
+#[track_caller]
+pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let deadline = Instant::now() + LIMIT;
+    while !done() {
+        assert!(Instant::now() < deadline, "{what}");
+        std::thread::yield_now();
+    }
+}
 
 /// A running child with its output in two transcripts.
 pub struct Process {

@@ -1,12 +1,12 @@
 //! Two processes and a client between them and the recorder.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use crate::support::check;
 use crate::support::drive::{BLOCK, Drive};
 use crate::support::folder;
 use crate::support::node::{ANY, HostNode, Node};
+use crate::support::program::{succeeds, text};
 use crate::support::relay::{Recording, Relay};
 use crate::support::tshark::Tshark;
 use crate::wireshark::dumpcap::Dumpcap;
@@ -65,7 +65,8 @@ fn a_session_is_decoded_down_to_its_commands() {
     let folder = folder::kept("wireshark");
     let (recording, real, traces) = session(&folder);
     let (expected, [tunnel, tlps]) = check::recorded(&folder, &recording, |_| {});
-    let reads = expected.commands.iter().filter(|c| c.queue == 1 && c.opcode == 2);
+    let reads =
+        expected.commands.iter().filter(|[queue, _, opcode, ..]| (*queue, *opcode) == (1, 2));
     assert_eq!(reads.count(), PIECES.len());
     assert!(expected.frames > 50 && expected.tlps.len() > 1000);
 
@@ -90,12 +91,7 @@ fn a_session_is_decoded_down_to_its_commands() {
 /// A trace as `farlane trace --pcapng` exports it.
 fn exported(trace: &Path) -> PathBuf {
     let out = trace.with_extension("pcapng");
-    let output = Command::new(env!("CARGO_BIN_EXE_farlane"))
-        .args(["trace", "--limit", "0", "--pcapng"])
-        .args([&out, trace])
-        .output()
-        .expect("farlane");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    succeeds(&["trace", "--limit", "0", "--pcapng", &text(&out), &text(trace)]);
     out
 }
 

@@ -2,8 +2,6 @@
 
 use std::io::Write;
 
-use serde_json::json;
-
 use crate::stock_guest::guest::{Guest, Memory};
 use crate::stock_guest::workload;
 use crate::support::folder;
@@ -27,10 +25,8 @@ fn remote_drive_with_huge_pages() {
     let device = Node::device(&folder, "device", &["ram=128M"]);
     let host = HostNode::start(&folder, "host", &[device.address()], &[]);
     for (name, memory) in [("memfd", Memory::Huge), ("file", Memory::Folder(system.path()))] {
-        let mut guest = Guest::builder(&format!("huge/{name}"))
-            .memory(memory)
-            .device(host.endpoint(0, json!({})).to_string())
-            .start();
+        let mut guest =
+            Guest::builder(&format!("huge/{name}")).memory(memory).drive(&host, 0).start();
         workload::briefly(&mut guest, 0);
         guest.power_off();
     }

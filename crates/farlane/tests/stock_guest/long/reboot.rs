@@ -1,7 +1,5 @@
 //! Guests that reboot.
 
-use serde_json::json;
-
 use crate::stock_guest::guest::Guest;
 use crate::stock_guest::workload;
 use crate::support::folder;
@@ -17,8 +15,7 @@ fn a_guest_that_reboots_finds_its_drive_and_takes_new_contents() {
     let mut device = start("127.0.0.1:0", "device");
     let address = device.address().to_string();
     let host = HostNode::start(&folder, "host", &[device.address()], &[]);
-    let mut guest =
-        Guest::builder("reboot/guest").device(host.endpoint(0, json!({})).to_string()).start();
+    let mut guest = Guest::builder("reboot/guest").drive(&host, 0).start();
     guest.run(&workload::fill(0, 8));
     guest.reboot();
     guest.run(&workload::attached(1));
