@@ -9,7 +9,7 @@ use wire::tlp::{MemoryRequest, Tlp};
 use wire::{Bdf, Duration, Instant, Tag};
 
 /// A frame's bytes.
-pub fn frame(kind: Kind, sequence: u32, acknowledged: u32, payload: &[u8]) -> Vec<u8> {
+fn frame(kind: Kind, sequence: u32, acknowledged: u32, payload: &[u8]) -> Vec<u8> {
     let header = Header { length: payload.len() as u16, kind, sequence, acknowledged };
     let mut out = header.encode().to_vec();
     out.extend_from_slice(payload);
@@ -17,7 +17,7 @@ pub fn frame(kind: Kind, sequence: u32, acknowledged: u32, payload: &[u8]) -> Ve
 }
 
 /// A greeting's bytes.
-pub fn hello(role: Role) -> Vec<u8> {
+fn hello(role: Role) -> Vec<u8> {
     let settings = Settings::new(role, 7);
     let hello = Hello {
         version: wire::frame::VERSION,

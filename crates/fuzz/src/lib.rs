@@ -6,7 +6,6 @@ mod corpora;
 mod endpoint;
 mod frames;
 mod raw;
-pub mod seeds;
 mod tlp;
 mod trace;
 #[allow(dead_code, missing_docs, unused_imports, reason = "the tests of `node` use the rest of it")]

@@ -102,22 +102,3 @@ fn drain(end: &mut Endpoint, now: Instant) {
     }
     panic!("the endpoint does not come to rest");
 }
-
-/// An exchange in each role, frames as the codec makes them.
-pub fn seeds() -> Vec<Vec<u8>> {
-    let open = [1, 8, 8, 200, 60];
-    let accept = [2, 8, 8, 200, 60];
-    let data = |number: u8, acknowledged: u8| [3, 8 + number, 8 + acknowledged, 7, 7, 1, 2];
-    let ack =
-        |newest: u8, acknowledged: u8| [4, 8 + newest, 8 + acknowledged, 3, 8, 9, 9, 9, 9, 9, 9];
-    let send = [6, 100];
-    let later = [7, 0, 0, 0x10, 0];
-    vec![
-        [&[0xf1][..], &open, &data(0, 0), &data(2, 0), &data(1, 0), &send, &ack(0, 1)].concat(),
-        [&[0xf0][..], &accept, &send, &send, &send, &ack(2, 0), &later, &ack(2, 3)].concat(),
-        [&[0xf3][..], &open, &data(0, 0), &open, &data(0, 0), &send, &later, &later, &[9]].concat(),
-        [&[0xf6][..], &accept, &send, &later, &later, &later, &[5, 8, 8, 0, 0], &[11]].concat(),
-        frame(5, Body::Data { sequence: Sequence::new(7), chunk: b"chunk" }),
-        frame(5, Body::Ack { newest: Sequence::new(7), waited: 3, bitmap: Bitmap::default() }),
-    ]
-}

@@ -2,15 +2,11 @@
 //! that `farlane trace` does with them.
 
 use crate::world::operations::Source;
-use bytes::Bytes;
 use farlane::analyse::{Event, segments};
 use farlane::trace::capture::Capture;
 use farlane::trace::{Found, Run, Statistics, TraceFile, Troubles, chart, path, perfetto};
 use std::path::Path;
-use wire::frame::{Control, Grant, Hello, Role};
-use wire::tlp::{MemoryRequest, Tlp};
-use wire::trace::{ChunkHeader, HEAD, Header, LinkState, NodeRole, Record, Tap, encode_tlp};
-use wire::{Bdf, Tag};
+use wire::trace::{ChunkHeader, Header, NodeRole};
 
 /// Commands of which a diagram is drawn.
 const MOST_CHARTS: u64 = 4;
@@ -85,64 +81,4 @@ fn look<E>(run: Result<Run, E>) {
     events.finish().expect("memory");
     let Ok((written, _)) = capture.write(&run, Vec::new()) else { panic!("memory can be written") };
     assert!(written.cut <= written.tlps && written.tlps <= run.root().index.tlps() as u64);
-}
-
-/// A read on the admin queue's doorbell and what follows, in both files; links
-/// and clocks; what is cut, unknown and wrong.
-pub fn seeds() -> Vec<Vec<u8>> {
-    let tap = Tap::link(0);
-    let mut host = greeting(tap, false);
-    let mut far = greeting(Tap::UPLINK, true);
-    let request = |address, length| {
-        MemoryRequest::for_bytes(Bdf::new(3, 0, 0), Tag::truncate(1), address, length)
-    };
-    let fetch = Tlp::memory_read(request(0x10_0000, 64).expect("a page"));
-    let bell = request(0xe000_1000, 4).expect("a page");
-    let bell = Tlp::memory_write(bell, Bytes::from_static(&[1, 0, 0, 0]));
-    for (up, tlp) in [(false, bell), (true, fetch)] {
-        let mut heads = Vec::new();
-        tlp.encode(&mut heads);
-        let bytes = heads.len() as u32 + 12;
-        heads.resize(HEAD, 0);
-        encode_tlp(Tap::ROOT_PORT, up, &tlp, 64, 300, &mut host);
-        encode_tlp(Tap::FUNCTION, up, &tlp, 2, 5, &mut far);
-        let frame = |tap| Record::Frame { tap, up, sequence: 0, bytes, tlps: 1, heads: &heads };
-        frame(tap).encode(7, &mut host);
-        frame(Tap::UPLINK).encode(9, &mut far);
-    }
-    Record::Link { tap, state: LinkState::Down("silent") }.encode(1 << 40, &mut host);
-    Record::Unknown { kind: 77, bytes: b"new" }.encode(1, &mut host);
-    let pair = |how: u8, host: &[u8], far: &[u8]| {
-        let length = host.len() as u16;
-        [&[how][..], &length.to_be_bytes(), host, far].concat()
-    };
-    let mut raw = vec![1];
-    let clock = "monotonic".to_owned();
-    let role = NodeRole::Host;
-    Header { role, ring: true, instance: 5, start_unix_ns: 9, snap: 64, clock }.encode(&mut raw);
-    raw.extend(ChunkHeader::new(3, 1, 77, &host).encode());
-    raw.extend(&host);
-    vec![
-        pair(0, &host, &far),
-        pair(8, &host, &far),
-        pair(0x1e, &host, &far[..far.len() - 3]),
-        pair(0xe4, &far, &host),
-        raw,
-    ]
-}
-
-/// The records of a connection that stands.
-fn greeting(tap: Tap, device: bool) -> Vec<u8> {
-    let mut out = Vec::new();
-    Record::Link { tap, state: LinkState::Connected }.encode(0, &mut out);
-    for (up, role, instance) in [(false, Role::Host, 4), (true, Role::Device, 6)] {
-        let credits = [Grant { headers: 64, data: 1024 }; 3];
-        let version = wire::frame::VERSION;
-        let hello = Hello { version, role, max_payload: 256, group: 0, instance, credits };
-        let mut payload = Vec::new();
-        Control::Hello(hello).encode(&mut payload);
-        let delta = if up == device { 0 } else { 5_000 };
-        Record::Control { tap, up, kind: 1, payload: &payload }.encode(delta, &mut out);
-    }
-    out
 }

@@ -1,18 +1,13 @@
 //! `farlane bench` and its document.
 
-use crate::cli::process::run;
+use crate::cli::json_document::every_key_is_described;
+use crate::support::program::{document, fails, is_wrong_usage, run, scratch, succeeds, text};
 use serde_json::Value;
 
 #[test]
 fn congestion_is_the_same_twice_and_as_promised() {
-    let document = || -> Value {
-        let output = run(&["bench", "congestion", "--json"]);
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        serde_json::from_slice(&output.stdout).unwrap()
-    };
-    let first = document();
-    assert_eq!(first, document(), "virtual time is the same everywhere");
-    crate::cli::json_document::every_key_is_described(&first);
+    let first = document(&["bench", "congestion", "--json"]);
+    every_key_is_described(&first);
     let runs = first["runs"].as_array().unwrap();
     let of = |scenario: &str, congestion: &str| -> Vec<&Value> {
         let matches = |run: &&Value| run["scenario"] == scenario && run["congestion"] == congestion;
@@ -28,23 +23,24 @@ fn congestion_is_the_same_twice_and_as_promised() {
     assert!(rate(loss[1]) >= 0.9 * rate(loss[0]), "0.1 % of loss");
     assert!((rate(of("rate", "rate=5G")[0]) / 5e9 - 1.0).abs() < 0.01);
     assert_eq!(of("nvme", "swift=40us").len(), 2);
-    let table = run(&["bench", "congestion"]);
-    let table = String::from_utf8(table.stdout).unwrap();
+    // Another run; virtual time is the same everywhere.
+    let table = succeeds(&["bench", "congestion"]);
     assert_eq!(table.lines().count(), runs.len() + 2);
+    for (run, row) in runs.iter().zip(table.lines().skip(2)) {
+        let wait = format!(" {:.1} us |", run["wait_max_us"].as_f64().unwrap());
+        let figures = [format!(" {:.2} |", rate(run) / 1e9), wait];
+        assert!(figures.iter().all(|figure| row.contains(figure)), "{run}, and again: {row}");
+    }
     let page = include_str!("../../../../docs/experiments/congestion.md");
     assert!(page.contains(&table), "the page has another table than is printed:\n{table}");
 }
 
 #[test]
 fn the_document_and_the_page_have_every_run() {
-    let page = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("bench.html");
-    let arguments =
-        ["bench", "--quick", "--rounds", "1", "--json", "--html", page.to_str().unwrap()];
-    let output = run(&arguments);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let page = text(&scratch("bench").join("page.html"));
+    let document = document(&["bench", "--quick", "--rounds", "1", "--json", "--html", &page]);
     assert_eq!(document["schema"], 1);
-    crate::cli::json_document::every_key_is_described(&document);
+    every_key_is_described(&document);
     assert_eq!(document["floor"]["wait"], "spin");
     for figure in ["tcp_pingpong_64b_p50_ns", "tcp_stream_bytes_per_s"] {
         assert!(document["floor"][figure].as_u64().unwrap() > 0, "{figure}");
@@ -81,14 +77,14 @@ fn ablation(more: &[&str]) -> Value {
     assert!(output.status.success(), "{said}");
     assert_eq!(said.contains("not measured"), ways() == 1, "{said}");
     let document = serde_json::from_slice(&output.stdout).unwrap();
-    crate::cli::json_document::every_key_is_described(&document);
+    every_key_is_described(&document);
     document
 }
 
 #[test]
 fn policies_are_compared_on_every_way() {
-    let page = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("ablation.html");
-    let document = ablation(&["--iodepth", "8", "--html", page.to_str().unwrap()]);
+    let page = text(&scratch("ablation").join("page.html"));
+    let document = ablation(&["--iodepth", "8", "--html", &page]);
     let runs = document["runs"].as_array().unwrap();
     assert_eq!(runs.len(), ways() * 2 * 2, "policies, read and write");
     let links = ["loopback", "veth 100 Mb/s"];
@@ -137,12 +133,9 @@ fn what_cannot_be_compared_is_refused() {
         (&["--mps", "2048"][..], "up to 1024"),
         (&["--rw", "read", "--iodepth", "1"][..], "no workload fits"),
     ] {
-        let output = run(&[&["bench", "--aggregation", "adaptive"], more].concat());
-        assert_eq!(output.status.code(), Some(1), "{more:?}");
-        let line = crate::cli::process::one_line(&output);
-        assert!(line.contains(says), "{more:?}: {line}");
+        fails(&[&["bench", "--aggregation", "adaptive"], more].concat(), &[says]);
     }
     for wrong in [&["--aggregation", "never"][..], &["--transport", "raw"][..]] {
-        assert_eq!(run(&[&["bench"], wrong].concat()).status.code(), Some(2), "{wrong:?}");
+        is_wrong_usage(&[&["bench"], wrong].concat());
     }
 }

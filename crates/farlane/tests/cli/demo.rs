@@ -1,14 +1,10 @@
 //! `farlane demo` and its document.
 
-use crate::cli::process::run;
+use crate::support::program::{json, prints};
 use serde_json::Value;
 
 fn document(arguments: &[&str]) -> Value {
-    let all = [&["demo", "--json", "--samples", "100"], arguments].concat();
-    let output = run(&all);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert!(output.stderr.is_empty(), "nothing but the document");
-    serde_json::from_slice(&output.stdout).expect("one JSON document")
+    json(&[&["demo", "--json", "--samples", "100"], arguments].concat())
 }
 
 fn kinds(document: &Value) -> Vec<String> {
@@ -35,6 +31,8 @@ fn the_document_has_everything_that_scripts_hang_on() {
     assert!(document["round_trips"]["read_4k"].as_f64().unwrap() > 0.0);
     assert_eq!(document["trace"]["orphans"], 0, "the analyser explains every packet");
     assert_eq!(kinds(&document), ["root port", "upstream port", "downstream port", "endpoint"]);
+    assert!(!document["segments"]["read_4k"].as_array().unwrap().is_empty());
+    crate::cli::json_document::every_key_is_described(&document);
 }
 
 /// Names of a transaction's steps, in order, repetitions folded.
@@ -89,11 +87,9 @@ fn two_devices_and_a_cascade_are_found_and_verified() {
 
 #[test]
 fn text_has_its_parts_and_no_escape_codes() {
-    let output = run(&["demo", "--samples", "100"]);
-    assert!(output.status.success());
-    let text = String::from_utf8(output.stdout).unwrap();
+    let text = prints(&["demo", "--samples", "100"]);
     for part in ["Topology", "bytes written, read back", "SQE fetch", "T_tunnel", "round trip"] {
         assert!(text.contains(part), "no {part} in {text}");
     }
-    assert!(!text.contains('\x1b') && output.stderr.is_empty());
+    assert!(!text.contains('\x1b'));
 }

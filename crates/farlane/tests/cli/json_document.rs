@@ -1,16 +1,9 @@
 //! `docs/json.md` describes every key of the documents.
 
-use crate::cli::process::{Node, run};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
 const DESCRIPTION: &str = include_str!("../../../../docs/json.md");
-
-fn document(arguments: &[&str]) -> Value {
-    let output = run(arguments);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).expect("one JSON document")
-}
 
 /// Every key of the document, those of all elements of lists included: what is
 /// empty in the first one may be filled in another.
@@ -49,23 +42,6 @@ pub fn every_key_is_described(document: &Value) {
     let described = described();
     let missing: Vec<_> = found.iter().filter(|key| !described.contains(key.as_str())).collect();
     assert!(missing.is_empty(), "docs/json.md has no row for {missing:?}");
-}
-
-#[test]
-fn the_demo_is_described() {
-    let document = document(&["demo", "--json", "--samples", "100"]);
-    assert!(document["topology"].as_array().is_some_and(|all| all.len() > 1));
-    assert!(!document["segments"]["read_4k"].as_array().unwrap().is_empty());
-    assert!(!document["transactions"][0]["steps"].as_array().unwrap().is_empty());
-    every_key_is_described(&document);
-}
-
-#[test]
-fn ping_is_described() {
-    let (_node, address) = Node::device("ram=1M");
-    let document = document(&["ping", &address, "--count", "10", "--json"]);
-    assert!(document["config_read"].is_object());
-    every_key_is_described(&document);
 }
 
 #[test]

@@ -1,19 +1,6 @@
 //! What a start that fails leaves, and what memory and space it asks for.
 
-use crate::cli::process::{Node, farlane, one_line, run};
-use std::path::{Path, PathBuf};
-
-/// An empty folder.
-fn scratch(name: &str) -> PathBuf {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("media").join(name);
-    let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).unwrap();
-    folder
-}
-
-fn is_empty(folder: &Path) -> bool {
-    std::fs::read_dir(folder).unwrap().next().is_none()
-}
+use crate::support::program::{device, fails, farlane, node, one_line, scratch};
 
 /// Runs `farlane device` with the file `disk.img` of 1 MiB, or none, on a file
 /// system of 4 MiB that is this namespace's own; what it says, and what is
@@ -30,7 +17,7 @@ fn on_a_small_file_system(name: &str, exists: bool, options: &str) -> (String, S
         exit $status"#;
     let mut command = std::process::Command::new("unshare");
     command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh"]);
-    command.arg(scratch(name)).arg(env!("CARGO_BIN_EXE_farlane"));
+    command.arg(scratch(&format!("media-{name}"))).arg(env!("CARGO_BIN_EXE_farlane"));
     let output = command.args([&exists.to_string(), options]).output().expect("unshare runs");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{said}");
@@ -50,24 +37,22 @@ fn a_file_system_that_is_too_small_is_left_as_it_was() {
 
 #[test]
 fn a_start_that_fails_later_removes_what_it_made() {
-    let folder = scratch("later");
+    let folder = scratch("media-later");
     let (one, two) = (folder.join("one.img"), folder.join("two.img"));
     let one = format!("file={},size=1M", one.display());
     let fails = |arguments: &[&str], part: &str| {
-        let output = run(&[&["device", "--namespace", &one], arguments].concat());
-        let line = one_line(&output);
-        assert!(output.status.code() == Some(1) && line.contains(part), "{line}");
-        assert!(is_empty(&folder), "{line}");
+        fails(&[&["device", "--namespace", &one], arguments].concat(), &[part]);
+        assert!(std::fs::read_dir(&folder).unwrap().next().is_none(), "{arguments:?}");
     };
     // The second namespace is bad, or the port in use.
     let bad = format!("file={}", two.display());
     fails(&["--listen", "127.0.0.1:0", "--namespace", &bad], "two.img");
     let uneven = format!("file={},size=1000", two.display());
     fails(&["--listen", "127.0.0.1:0", "--namespace", &uneven], "1000 bytes");
-    let (_node, address) = Node::device("ram=1M");
+    let (_node, address) = device("ram=1M", &[]);
     fails(&["--listen", &address], "in use");
     // A start that succeeds keeps it, though no host ever came.
-    let mut node = Node::start(&["device", "--listen", "127.0.0.1:0", "--namespace", &one]);
+    let mut node = node(&["device", "--listen", "127.0.0.1:0", "--namespace", &one]);
     node.line("listening");
     assert!(node.interrupt().success());
     assert_eq!(std::fs::metadata(folder.join("one.img")).unwrap().len(), 1 << 20);
@@ -96,7 +81,7 @@ fn a_folder_that_is_read_only_makes_the_contents_new_at_each_start() {
         true"#;
     let mut command = std::process::Command::new("unshare");
     command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh"]);
-    command.arg(scratch("read-only")).arg(env!("CARGO_BIN_EXE_farlane"));
+    command.arg(scratch("media-read-only")).arg(env!("CARGO_BIN_EXE_farlane"));
     let output = command.output().expect("unshare runs");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{said}");
@@ -109,15 +94,15 @@ fn a_folder_that_is_read_only_makes_the_contents_new_at_each_start() {
 
 #[test]
 fn a_record_that_cannot_be_written_at_the_end_is_told() {
-    let folder = scratch("unwritable");
+    let folder = scratch("media-unwritable");
     let namespace = format!("file={},size=1M", folder.join("disk.img").display());
     let record = folder.join("disk.img.farlane");
-    let (mut node, _) = Node::device(&namespace);
+    let (mut node, _) = device(&namespace, &[]);
     assert!(node.interrupt().success());
     // As a killed process leaves it.
     let dirty = std::fs::read_to_string(&record).unwrap().replace("clean", "dirty");
     std::fs::write(&record, dirty).unwrap();
-    let (mut node, _) = Node::device(&namespace);
+    let (mut node, _) = device(&namespace, &[]);
     std::fs::create_dir(folder.join("disk.img.farlane.new")).unwrap();
     assert!(node.interrupt().success());
     let line = node.line("no record can be written");
@@ -127,17 +112,16 @@ fn a_record_that_cannot_be_written_at_the_end_is_told() {
 
 #[test]
 fn memory_that_is_not_there_is_refused() {
-    let output = run(&["device", "--listen", "127.0.0.1:0", "--namespace", "ram=1024T"]);
-    let line = one_line(&output);
-    assert!(line.contains("1125899906842624 bytes of RAM") && line.contains("only "), "{line}");
+    let device = ["device", "--listen", "127.0.0.1:0", "--namespace"];
+    let all = ["1125899906842624 bytes of RAM", "only "];
+    fails(&[&device[..], &["ram=1024T"]].concat(), &all);
     // All namespaces together count.
     let text = std::fs::read_to_string("/proc/meminfo").unwrap();
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:")).unwrap();
     let total: u64 = line.trim().trim_end_matches(" kB").parse().unwrap();
     let half = format!("ram={}K", total / 2 + 1024);
-    let both = ["--namespace", &half, "--namespace", &half];
-    let output = run(&[&["device", "--listen", "127.0.0.1:0"], &both[..]].concat());
-    assert!(one_line(&output).contains("bytes of RAM for namespaces: only"));
+    let both = [&device[..], &[&half, "--namespace", &half]].concat();
+    fails(&both, &["bytes of RAM for namespaces: only"]);
 }
 
 #[test]

@@ -1,25 +1,8 @@
 //! Bad input gets one clear line and the right exit status.
 
-use crate::cli::process::{Node, one_line, run};
+use crate::cli::nodes::nobody;
+use crate::support::program::{device, fails, is_wrong_usage, scratch, text};
 use std::net::TcpListener;
-use std::path::PathBuf;
-
-pub fn scratch(name: &str) -> PathBuf {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("cli");
-    std::fs::create_dir_all(&folder).unwrap();
-    folder.join(name)
-}
-
-/// The command fails with status 1 and one line that contains every part.
-#[track_caller]
-pub fn fails(arguments: &[&str], parts: &[&str]) {
-    let output = run(arguments);
-    assert_eq!(output.status.code(), Some(1), "{arguments:?}");
-    let line = one_line(&output);
-    assert!(line.starts_with("farlane: "), "{line}");
-    parts.iter().for_each(|part| assert!(line.contains(part), "no '{part}' in: {line}"));
-    assert!(output.stdout.is_empty());
-}
 
 fn device_fails(namespace: &str, parts: &[&str]) {
     fails(&["device", "--listen", "127.0.0.1:0", "--namespace", namespace], parts);
@@ -27,21 +10,15 @@ fn device_fails(namespace: &str, parts: &[&str]) {
 
 #[test]
 fn disk_files() {
-    let missing = scratch("missing.img");
-    let _ = std::fs::remove_file(&missing);
-    let missing = missing.display().to_string();
+    let folder = scratch("disks");
+    let [missing, odd, full] = ["missing", "odd", "full"].map(|name| text(&folder.join(name)));
     device_fails(&format!("file={missing}"), &[&missing, "cannot open", "No such file"]);
-    let odd = scratch("odd.img");
     std::fs::write(&odd, [0; 1000]).unwrap();
-    let odd = odd.display().to_string();
     device_fails(&format!("file={odd}"), &[&odd, "1000 bytes", "blocks of 512"]);
     device_fails(&format!("file={odd},size=512"), &[&odd, "refusing to cut"]);
     device_fails(&format!("file={odd},size=4096,ro"), &[&odd, "read-only"]);
-    let folder = scratch("");
-    let folder = folder.display().to_string();
+    let folder = text(&folder);
     device_fails(&format!("file={folder}"), &[&folder, "directory"]);
-    let full = scratch("full.img");
-    let full = full.display().to_string();
     device_fails(&format!("file={full},size=4000000T"), &[&full, "cannot reserve"]);
     assert!(!std::path::Path::new(&full).exists(), "a file that could not be made is gone");
     device_fails("ram=1000", &["ram=1000", "blocks of 512"]);
@@ -49,9 +26,9 @@ fn disk_files() {
 
 #[test]
 fn a_file_belongs_to_one_node() {
-    let path = scratch("shared.img");
+    let path = scratch("shared").join("shared.img");
     let namespace = format!("file={},size=1M", path.display());
-    let (_node, _) = Node::device(&namespace);
+    let _node = device(&namespace, &[]);
     device_fails(&namespace, &["shared.img", "in use by another process"]);
 }
 
@@ -66,7 +43,7 @@ fn addresses() {
     // An empty label: no name server is asked.
     fails(&["ping", "a..b:99"], &["'a..b:99'"]);
     fails(&["ping", "nonsense:port"], &["'nonsense:port'", "HOST:PORT"]);
-    let (_node, address) = Node::device("ram=1M");
+    let (_node, address) = device("ram=1M", &[]);
     let arguments = ["device", "--listen", &address, "--namespace", "ram=1M"];
     fails(&arguments, &["cannot listen on", &address, "in use"]);
     let arguments = ["device", "--listen", "0.0.0.0:0", "--namespace", "ram=1M"];
@@ -89,10 +66,8 @@ fn a_switch_has_at_most_32_links() {
 
 #[test]
 fn nobody_there() {
-    // Bound and closed again: nobody listens on it.
-    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-    let folder = scratch("nobody");
-    let folder = folder.to_str().unwrap();
+    let address = nobody();
+    let folder = &text(&scratch("nobody"));
     let arguments = ["host", "--connect", &address, "--vfio-user", folder, "--wait", "1"];
     fails(&arguments, &["no link to", &address, "refused"]);
     fails(&["ping", &address], &[&address, "refused"]);
@@ -116,8 +91,7 @@ fn silent() -> (Vec<std::net::TcpStream>, String) {
 #[test]
 fn every_silent_address_is_named() {
     let ((_a, one), (_b, two)) = (silent(), silent());
-    let folder = scratch("silent");
-    let folder = folder.to_str().unwrap();
+    let folder = &text(&scratch("silent"));
     let peers = ["--connect", &one, "--connect", &two];
     for wait in ["300ms", "1"] {
         let arguments = [&["host", "--vfio-user", folder, "--wait", wait], &peers[..]].concat();
@@ -137,8 +111,6 @@ fn wrong_usage_is_status_2() {
         &["demo", "--samples", "5"],
         &["fly"],
     ] {
-        let output = run(arguments);
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
-        assert!(output.stdout.is_empty() && !output.stderr.is_empty());
+        is_wrong_usage(arguments);
     }
 }

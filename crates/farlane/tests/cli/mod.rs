@@ -9,7 +9,6 @@ mod mistakes;
 mod nodes;
 mod outputs;
 mod peers;
-mod process;
 mod raw;
 mod record;
 mod replay;

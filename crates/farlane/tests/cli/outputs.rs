@@ -1,13 +1,10 @@
 //! Standard output and standard error that are full, or that nobody reads.
 
-use crate::cli::process::{Node, farlane, one_line, run};
+use crate::support::program::{farlane, one_line, ping, plan_of as plan, scratch};
 use std::fs::OpenOptions;
-use std::path::{Path, PathBuf};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::Stdio;
-
-fn plan(name: &str) -> String {
-    format!("{}/../../plans/{name}.toml", env!("CARGO_MANIFEST_DIR"))
-}
 
 fn commands() -> Vec<Vec<String>> {
     let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
@@ -56,22 +53,15 @@ fn a_fault_keeps_its_status_when_nobody_reads_it() {
 
 #[test]
 fn a_node_outlives_the_reader_of_its_log() {
-    let (mut node, address) = Node::device("ram=1M");
-    node.ignore();
-    for _ in 0..4 {
-        let ping = run(&["ping", &address, "--count", "10"]);
-        assert!(ping.status.success(), "{}", String::from_utf8_lossy(&ping.stderr));
-    }
-    assert_eq!(node.interrupt().code(), Some(0));
-}
-
-/// A folder where the commands run, so that a file called `-` would be found.
-fn folder() -> PathBuf {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
-        .join(format!("dash-{:?}", std::thread::current().id()));
-    let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).unwrap();
-    folder
+    let arguments = ["device", "--listen", "127.0.0.1:0", "--namespace", "ram=1M"];
+    let mut node = farlane(&arguments).spawn().unwrap();
+    let mut lines = BufReader::new(node.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let address = lines.find_map(|line| line.strip_prefix("listening on ").map(str::to_owned));
+    drop(lines);
+    (0..4).for_each(|_| _ = ping(address.as_ref().expect("an address"), "10"));
+    let pid = rustix::process::Pid::from_child(&node);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    assert_eq!(node.wait().unwrap().code(), Some(0));
 }
 
 /// What a command says on standard output, which is a document alone.
@@ -86,7 +76,7 @@ fn document(folder: &Path, line: &str) -> Vec<u8> {
 
 #[test]
 fn a_dash_is_standard_output() {
-    let folder = folder();
+    let folder = scratch("dash");
     let tcp = plan("tcp");
     document(&folder, &format!("sim {tcp} --trace run.trace"));
     for (line, first, last) in [
@@ -112,7 +102,7 @@ fn a_dash_is_standard_output() {
 
 #[test]
 fn standard_output_has_one_owner() {
-    let folder = folder();
+    let folder = scratch("owner");
     let tcp = plan("tcp");
     std::fs::write(
         folder.join("p.toml"),

@@ -1,7 +1,7 @@
 //! Peers of another version, of later times, and of another kind.
 
-use crate::cli::mistakes::{fails, scratch};
-use crate::cli::process::{Node, run};
+use crate::support::process::Process;
+use crate::support::program::{device, fails, node, ping, run, scratch, text};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
@@ -46,8 +46,7 @@ fn answer(address: &str, bytes: &[u8]) -> Vec<u8> {
 /// Every command that connects fails with one line that has these parts.
 #[track_caller]
 fn all_fail(peer: &str, parts: &[&str]) {
-    let folder = scratch("peers");
-    let folder = folder.to_str().unwrap();
+    let folder = &text(&scratch("peers"));
     let parts: Vec<&str> = parts.iter().copied().chain([peer]).collect();
     fails(&["host", "--connect", peer, "--vfio-user", folder], &parts);
     fails(&["switch", "--listen", "127.0.0.1:0", "--connect", peer], &parts);
@@ -67,9 +66,8 @@ fn a_device_of_version_1_is_to_be_upgraded() {
 #[test]
 fn a_device_of_version_1_is_named_when_it_comes_later_too() {
     let (device, address, host) = served([&[], &[]], "downgraded");
-    let other = Node::start(&["device", "--listen", "127.0.0.1:0", "--namespace", "ram=1M"]);
-    let behind = other.line("listening on ").replace("listening on ", "");
-    let switch = Node::start(&["switch", "--listen", "127.0.0.1:0", "--connect", &behind]);
+    let (other, behind) = crate::support::program::device("ram=1M", &[]);
+    let switch = node(&["switch", "--listen", "127.0.0.1:0", "--connect", &behind]);
     switch.line("listening on");
     for (node, address, watcher) in [(device, address, host), (other, behind, switch)] {
         drop(node);
@@ -90,7 +88,7 @@ fn a_node_is_told_to_be_upgraded_itself() {
 
 #[test]
 fn a_host_of_version_1_is_told_so_in_its_own_form() {
-    let (node, address) = Node::device("ram=1M");
+    let (node, address) = device("ram=1M", &[]);
     let reply = answer(&address, &[HELLO, b"\x00\x01", HOST].concat());
     assert_eq!(reply, b"\x00\x0c\x02\x00\0\0\0\0\0\0\0\0FARLANE\0\x00\x02\x01\x00");
     let line = node.line("turned 127.0.0.1:");
@@ -100,7 +98,7 @@ fn a_host_of_version_1_is_told_so_in_its_own_form() {
 
 #[test]
 fn a_host_that_requires_something_unknown_is_told_what() {
-    let (node, address) = Node::device("ram=1M");
+    let (node, address) = device("ram=1M", &[]);
     let mut greeting = [HELLO, b"\x00\x02", HOST, b"\x80\x09\x00\x00"].concat();
     greeting[1] += 4;
     let reply = answer(&address, &greeting);
@@ -114,7 +112,7 @@ fn strangers_are_quoted() {
     let says = |sent: &str| format!("it does not speak farlane's protocol (it sent '{sent}…')");
     all_fail(&stranger(b"HTTP/1.1 400 Bad Request\r\n\r\n"), &[&says("HTTP/1.1 400")]);
     all_fail(&stranger(b"SSH-2.0-OpenSSH_9.9\r\n"), &[&says("SSH-2.0-Open")]);
-    let (node, address) = Node::device("ram=1M");
+    let (node, address) = device("ram=1M", &[]);
     // One that waits for an answer, and one that does not.
     answer(&address, b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
     node.line(&says("GET / HTTP/1"));
@@ -124,10 +122,9 @@ fn strangers_are_quoted() {
 
 #[test]
 fn connections_that_say_nothing_take_nobodys_place() {
-    let (mut node, address) = Node::device("ram=1M");
+    let (mut node, address) = device("ram=1M", &[]);
     let silent: Vec<_> = (0..40).map(|_| TcpStream::connect(&address)).collect();
-    let ping = run(&["ping", &address, "--count", "10"]);
-    assert!(ping.status.success(), "{}", String::from_utf8_lossy(&ping.stderr));
+    ping(&address, "10");
     assert_eq!(silent.len(), 40);
     assert!(node.interrupt().success());
     let (_, line) = node.lines_until("connections: ");
@@ -138,7 +135,7 @@ fn connections_that_say_nothing_take_nobodys_place() {
 
 #[test]
 fn a_flood_of_strangers_makes_few_lines_and_is_counted() {
-    let (mut node, address) = Node::device("ram=1M");
+    let (mut node, address) = device("ram=1M", &[]);
     for _ in 0..300 {
         answer(&address, b"GET / HTTP/1.1\r\n\r\n");
     }
@@ -159,16 +156,11 @@ fn a_flood_of_strangers_makes_few_lines_and_is_counted() {
 }
 
 /// A drive and a host that has it.
-fn served(groups: [&[&str]; 2], name: &str) -> (Node, String, Node) {
-    let mut arguments = vec!["device", "--listen", "127.0.0.1:0", "--namespace", "ram=1M"];
-    arguments.extend(groups[0]);
-    let device = Node::start(&arguments);
-    let address = device.line("listening on ").replace("listening on ", "");
-    let folder = scratch(name);
-    let mut arguments =
-        vec!["host", "--connect", &address, "--vfio-user", folder.to_str().unwrap()];
-    arguments.extend(groups[1]);
-    let host = Node::start(&arguments);
+fn served(groups: [&[&str]; 2], name: &str) -> (Process, String, Process) {
+    let (device, address) = device("ram=1M", groups[0]);
+    let folder = text(&scratch(name));
+    let arguments = ["host", "--connect", &address, "--vfio-user", &folder];
+    let host = node(&[&arguments[..], groups[1]].concat());
     host.line("ready");
     (device, address, host)
 }
@@ -177,12 +169,12 @@ fn served(groups: [&[&str]; 2], name: &str) -> (Node, String, Node) {
 #[test]
 fn a_flood_of_clients_makes_few_lines() {
     let (_device, _, mut host) = served([&[], &[]], "clients");
-    let socket = scratch("clients").join("0/cntrl");
+    let socket = concat!(env!("CARGO_TARGET_TMPDIR"), "/cli/clients/0/cntrl");
     // Long enough for a line to be due that tells of those without one.
     let (begun, mut clients) = (Instant::now(), 0);
     while clients < 200 || begun.elapsed() < Duration::from_millis(1_500) {
         clients += 1;
-        let mut client = std::os::unix::net::UnixStream::connect(&socket).unwrap();
+        let mut client = std::os::unix::net::UnixStream::connect(socket).unwrap();
         // A header that is none: whoever sends it is dropped, or was turned
         // away because the one before is not gone yet.
         let _ = client.write_all(&[0xff; 16]);
@@ -205,8 +197,8 @@ fn a_device_without_a_group_is_not_moved() {
     assert!(String::from_utf8_lossy(&ping.stderr).contains("another host uses this device"));
     drop(host);
     device.line("gone");
-    let switch = Node::start(&["switch", "--listen", "127.0.0.1:0", "--connect", &address]);
-    let address = switch.line("listening on ").replace("listening on ", "");
+    let switch = node(&["switch", "--listen", "127.0.0.1:0", "--connect", &address]);
+    let address = switch.listens();
     // A switch node is no better, and has no --group to be started with.
     let why = "a switch node cannot be moved";
     fails(&["move", &address, "--to", "7"], &[&address, "not moved", why]);

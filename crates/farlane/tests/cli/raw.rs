@@ -1,7 +1,7 @@
 //! Nodes over raw Ethernet, in namespaces that the tests make.
 
-use crate::cli::process::{Node, one_line, run};
 use crate::support::isolated::isolated;
+use crate::support::program::{fails, node, one_line, run};
 use live::net::Namespace;
 use std::process::Output;
 
@@ -16,16 +16,15 @@ fn a_killed_node_is_missed_and_one_at_its_place_found() {
     isolated("cli::raw::a_killed_node_is_missed_and_one_at_its_place_found", |home| {
         let away = Namespace::new().unwrap();
         home.cable("near0", &away, "far0").unwrap();
-        let start = || away.enter(|| Node::start(&LISTEN)).unwrap();
-        let node = start();
-        let said = node.line("Max_Payload_Size");
+        let start = || away.enter(|| node(&LISTEN)).unwrap();
+        let first = start();
+        let said = first.line("Max_Payload_Size");
         assert_eq!(
             said,
             "raw Ethernet on far0 at an MTU of 1500 carries payloads of at most 1024 bytes: using \
              Max_Payload_Size 1024"
         );
-        let line = node.line("listening on ");
-        let address = line.replace("listening on raw:far0,", "raw:near0,");
+        let address = first.listens().replace("raw:far0,", "raw:near0,");
         let output = ping(&address);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -36,7 +35,7 @@ fn a_killed_node_is_missed_and_one_at_its_place_found() {
         let said = String::from_utf8_lossy(&second.stderr).into_owned();
         assert!(said.contains("cannot listen on raw:far0: Address already in use"), "{said}");
         // Killed, not asked: its kernel says nothing for it.
-        drop(node);
+        drop(first);
         let output = ping(&address);
         assert_eq!(output.status.code(), Some(1));
         assert_eq!(one_line(&output), format!("farlane: {address}: no answer"));
@@ -52,12 +51,7 @@ fn mistakes_are_named() {
         home.run("ip link set lo up").unwrap();
         let away = Namespace::new().unwrap();
         home.cable("near0", &away, "far0").unwrap();
-        let fails = |arguments: &[&str], says: &str| {
-            let output = run(arguments);
-            assert_eq!(output.status.code(), Some(1), "{arguments:?}");
-            let line = one_line(&output);
-            assert!(line.contains(says), "{arguments:?}: {line}");
-        };
+        let fails = |arguments: &[&str], says: &str| fails(arguments, &[says]);
         let device = |at: &'static str| ["device", "--listen", at, "--namespace", "ram=1M"];
         fails(&device("raw:far0"), "no interface 'far0' here, there are: ");
         fails(&device("raw:near0"), "raw:near0 is not loopback");

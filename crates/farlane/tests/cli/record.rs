@@ -1,34 +1,15 @@
 //! What `farlane sim` leaves behind: named by options or by the plan.
 
 use crate::cli::json_document::every_key_is_described;
-use crate::cli::process::{one_line, run};
+use crate::support::program::{fails, json, one_line, run, scratch, text};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
-
-pub fn scratch(name: &str) -> PathBuf {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("sim").join(name);
-    let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).unwrap();
-    folder
-}
-
-pub fn text(path: &Path) -> String {
-    path.to_str().unwrap().to_owned()
-}
+use std::path::Path;
 
 /// A plan in `folder`.
 pub fn plan(folder: &Path, name: &str, contents: &str) -> String {
     let path = folder.join(name);
     std::fs::write(&path, contents).unwrap();
     text(&path)
-}
-
-#[track_caller]
-pub fn json(arguments: &[&str]) -> Value {
-    let output = run(arguments);
-    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success() && errors.is_empty(), "{arguments:?}: {errors}");
-    serde_json::from_slice(&output.stdout).expect("one JSON document")
 }
 
 const PLAN: &str = "runs = 2\n[workload]\nrw = \"randrw\"\niodepth = 4\nsize = \"128KiB\"\n";
@@ -123,11 +104,7 @@ fn options_and_plans_say_what_is_kept() {
 fn files_that_cannot_be_written_are_named() {
     let folder = scratch("unwritten");
     let path = plan(&folder, "p.toml", &format!("{PLAN}[record]\npcapng = \"none/x\"\n"));
-    let output = run(&["sim", &path]);
-    assert_eq!(output.status.code(), Some(1));
-    let line = one_line(&output);
-    assert!(line.contains("cannot write") && line.contains("unwritten/none/x"), "{line}");
+    fails(&["sim", &path], &["cannot write", "unwritten/none/x"]);
     let path = plan(&folder, "q.toml", &format!("{PLAN}[record]\ntraec = \"x\"\n"));
-    let line = one_line(&run(&["sim", &path]));
-    assert!(line.contains("q.toml:7:1: unknown key of [record] 'traec'"), "{line}");
+    fails(&["sim", &path], &["q.toml:7:1: unknown key of [record] 'traec'"]);
 }

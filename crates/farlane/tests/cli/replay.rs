@@ -1,8 +1,8 @@
 //! Recorded traces, live and simulated, as the workload of a plan.
 
 use crate::cli::json_document::every_key_is_described;
-use crate::cli::process::{one_line, run};
-use crate::cli::record::{json, plan, scratch, text};
+use crate::cli::record::plan;
+use crate::support::program::{fails, json, prints, scratch, succeeds, text};
 use serde_json::Value;
 use std::path::Path;
 
@@ -16,13 +16,11 @@ fn commands(trace: &Path) -> Vec<Value> {
 fn a_live_trace_is_replayed() {
     let folder = scratch("live");
     let trace = folder.join("run.trace");
-    let output = run(&["demo", "--samples", "100", "--trace", &text(&trace)]);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    succeeds(&["demo", "--samples", "100", "--trace", &text(&trace)]);
     let live = commands(&trace);
     assert!(live.len() > 400, "{}", live.len());
     let path = plan(&folder, "p.toml", "[workload]\nreplay = \"run.trace\"\n");
-    let [first, second] = [(); 2].map(|()| json(&["sim", &path, "--json"]));
-    assert_eq!(first, second, "the same twice");
+    let first = json(&["sim", &path, "--json"]);
     every_key_is_described(&first);
     let host = &first["hosts"][0];
     let recorded = &host["recorded"];
@@ -42,8 +40,8 @@ fn a_live_trace_is_replayed() {
     let [begin, end] = [live.iter().map(start).min(), live.iter().map(start).max()];
     assert!(host["span_ns"].as_u64() > Some(end.unwrap() - begin.unwrap()));
 
-    let shown = run(&["sim", &path, "--report", &text(&folder.join("r.html"))]);
-    let shown = String::from_utf8(shown.stdout).unwrap();
+    let shown = prints(&["sim", &path, "--report", &text(&folder.join("r.html"))]);
+    assert!(shown.contains(first["digest"].as_str().unwrap()), "the same twice: {shown}");
     assert!(shown.contains("host recorded") && shown.contains("run.trace, seen at the root port"));
     let page = std::fs::read_to_string(folder.join("r.html")).unwrap();
     assert!(page.contains("<td class=\"l\">host: recorded</td>"));
@@ -101,10 +99,7 @@ fn what_is_no_recording_is_named() {
     json(&["sim", &reads, "--json"]);
     let case = |workload: &str, wanted: &[&str]| {
         let path = plan(&folder, "p.toml", &format!("[workload]\n{workload}\n"));
-        let output = run(&["sim", &path]);
-        assert_eq!(output.status.code(), Some(1), "{workload}");
-        let line = one_line(&output);
-        wanted.iter().for_each(|part| assert!(line.contains(part), "no '{part}' in: {line}"));
+        fails(&["sim", &path], wanted);
     };
     case("replay = \"none.trace\"", &["p.toml:2:10: replay: ", "none.trace: No such file"]);
     case("replay = \"no.trace\"", &["p.toml:2:10: ", "no.trace: not a farlane trace"]);

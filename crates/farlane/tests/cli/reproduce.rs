@@ -1,22 +1,14 @@
 //! `farlane reproduce` and `farlane bench sim`.
 
-use crate::cli::process::run;
-use serde_json::Value;
-
-fn document(arguments: &[&str]) -> Value {
-    let output = run(arguments);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let document = serde_json::from_slice(&output.stdout).expect("one JSON document");
-    crate::cli::json_document::every_key_is_described(&document);
-    document
-}
+use crate::cli::json_document::every_key_is_described;
+use crate::support::program::{document, is_wrong_usage, scratch, text};
 
 #[test]
 fn the_document_has_every_published_figure() {
-    let page = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("nvme-tsn.html");
-    let html = page.to_str().unwrap();
+    let html = &text(&scratch("reproduce-nvme-tsn.html").join("page.html"));
     let arguments = ["reproduce", "nvme-tsn", "--only", "table,speeds", "--json", "--html", html];
     let document = document(&arguments);
+    every_key_is_described(&document);
     assert_eq!(document["schema"], 1);
     let rows = document["rows"].as_array().unwrap();
     let expected = [
@@ -43,7 +35,7 @@ fn the_document_has_every_published_figure() {
     }
     assert_eq!(document["speeds"].as_array().unwrap().len(), 11);
     assert!(document["depth"].is_null(), "only what was asked for");
-    let html = std::fs::read_to_string(page).unwrap();
+    let html = std::fs::read_to_string(html).unwrap();
     assert_eq!(html.matches("<svg class=\"plot\"").count(), 1);
     assert!(!html.contains("NaN") && !html.contains("src=") && !html.contains("href="));
 }
@@ -52,17 +44,17 @@ fn the_document_has_every_published_figure() {
 /// made.
 #[test]
 fn the_policies_of_the_slides_side_by_side() {
-    let page = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("expether.html");
-    let html = page.to_str().unwrap();
+    let html = &text(&scratch("reproduce-expether.html").join("page.html"));
     let arguments = ["reproduce", "expether", "--only", "ablation", "--json", "--html", html];
     let document = document(&arguments);
+    every_key_is_described(&document);
     assert_eq!(document["schema"], 1);
     assert!(document["source"].as_str().unwrap().contains("Hot Interconnects 2014"));
     let words: Vec<_> = document["ablation"].as_array().unwrap().iter().collect();
     let names: Vec<_> = words.iter().map(|one| one["aggregation"].as_str().unwrap()).collect();
     assert_eq!(names, ["per-tlp", "wait=1us", "hop", "adaptive"]);
     assert!(document["rows"].is_null(), "only what was asked for");
-    let html = std::fs::read_to_string(page).unwrap();
+    let html = std::fs::read_to_string(html).unwrap();
     assert!(!html.contains("NaN") && !html.contains("src=") && !html.contains("href="));
 }
 
@@ -73,9 +65,7 @@ fn unknown_publications_and_parts_are_wrong_usage() {
     for (arguments, known) in
         [(&["reproduce", "nothing"][..], "nothing"), (&part, "tsn-read"), (&other, "ablation")]
     {
-        let output = run(arguments);
-        assert_eq!(output.status.code(), Some(2));
-        assert!(String::from_utf8_lossy(&output.stderr).contains(known));
+        assert!(is_wrong_usage(arguments).contains(known));
     }
 }
 
@@ -83,6 +73,7 @@ fn unknown_publications_and_parts_are_wrong_usage() {
 #[test]
 fn the_simulator_is_measured_and_its_memory_does_not_grow_with_time() {
     let document = document(&["bench", "sim", "--json", "--rounds", "1", "--time", "200"]);
+    every_key_is_described(&document);
     assert_eq!(document["schema"], 1);
     for key in ["events_per_s", "wall_s_per_sim_s", "cpu_s_per_sim_s", "bytes_per_sim_s"] {
         assert!(document[key].as_f64().unwrap() > 0.0, "{key}");
@@ -97,6 +88,6 @@ fn the_simulator_is_measured_and_its_memory_does_not_grow_with_time() {
 
 #[test]
 fn bench_takes_its_options_or_a_subcommand() {
-    assert_eq!(run(&["bench", "--quick", "sim"]).status.code(), Some(2));
-    assert_eq!(run(&["bench", "sim", "--quick"]).status.code(), Some(2));
+    is_wrong_usage(&["bench", "--quick", "sim"]);
+    is_wrong_usage(&["bench", "sim", "--quick"]);
 }

@@ -1,21 +1,11 @@
 //! `farlane sim`: plans that come with the program, its document, sweeps.
 
 use crate::cli::json_document::every_key_is_described;
-use crate::cli::process::{one_line, run};
+use crate::support::program::{document, fails, plan_of as path, prints, run};
 use serde_json::Value;
 
 const PLANS: [&str; 8] =
     ["direct", "tcp", "tsn", "zonal-vehicle", "industrial-cell", "scale-out", "incast", "handover"];
-
-fn path(name: &str) -> String {
-    format!("{}/../../plans/{name}.toml", env!("CARGO_MANIFEST_DIR"))
-}
-
-fn document(arguments: &[&str]) -> Value {
-    let output = run(arguments);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).expect("one JSON document")
-}
 
 /// What holds in every plan.
 fn check(document: &Value) {
@@ -88,31 +78,26 @@ fn a_sweep_tries_every_combination() {
     assert_eq!(points[4]["digest"], single["digest"], "256 is the default");
     let html = std::fs::read_to_string(page).unwrap();
     assert!(html.contains("link.rate") && html.contains("<polyline"));
-    let output = run(&["sim", &plan, "--sweep", "workload.iodpeth=1,2"]);
-    assert_eq!(output.status.code(), Some(1));
-    let line = one_line(&output);
-    assert!(line.contains("--sweep workload.iodpeth=1: unknown key of [workload]"), "{line}");
-    assert!(line.contains("did you mean 'iodepth'?"), "{line}");
+    let unknown = "--sweep workload.iodpeth=1: unknown key of [workload]";
+    let wrong = ["sim", &plan, "--sweep", "workload.iodpeth=1,2"];
+    fails(&wrong, &[unknown, "did you mean 'iodepth'?"]);
 }
 
 #[test]
 fn tables_say_what_the_document_says() {
     let plan = path("tcp");
-    let output = run(&["sim", &plan]);
-    let text = String::from_utf8(output.stdout).unwrap();
+    // No progress in a pipe.
+    let text = prints(&["sim", &plan]);
     let document = document(&["sim", &plan, "--json"]);
     for part in ["host application", "Where the time of a command goes", "TLPs/frame", "total"] {
         assert!(text.contains(part), "no '{part}' in:\n{text}");
     }
     assert!(text.contains(document["digest"].as_str().unwrap()));
-    assert!(output.stderr.is_empty(), "no progress in a pipe");
 }
 
 #[test]
 fn what_is_no_plan_has_one_line() {
-    let output = run(&["sim", "/nonexistent/plan.toml"]);
-    assert_eq!(output.status.code(), Some(1));
-    assert!(one_line(&output).contains("/nonexistent/plan.toml: No such file"));
+    fails(&["sim", "/nonexistent/plan.toml"], &["/nonexistent/plan.toml: No such file"]);
 }
 
 /// Where several drives send to one host, the bridge before it has something
@@ -127,9 +112,8 @@ fn bridges_merge_what_waits_if_the_plan_says_so() {
         points[at]["bytes_per_s"].as_u64().unwrap()
     };
     assert!(rate(0) < rate(1) && rate(1) < rate(2), "{} {} {}", rate(0), rate(1), rate(2));
-    let output = run(&["sim", &plan, "--set", "aggregation=hop"]);
-    assert_eq!(output.status.code(), Some(1));
-    assert!(one_line(&output).contains("it needs a bridge and transport = \"raw\""));
+    let wanted = "it needs a bridge and transport = \"raw\"";
+    fails(&["sim", &plan, "--set", "aggregation=hop"], &[wanted]);
 }
 
 /// A plan that cannot come up says before and after which limit is the reason.

@@ -1,35 +1,13 @@
 //! `--trace` and `farlane trace`: files of real runs, with every option.
 
 use crate::cli::json_document::every_key_is_described;
-use crate::cli::process::{Node, one_line, run};
+use crate::cli::record::plan;
+use crate::support::program::{
+    device, fails, is_wrong_usage, json, ping, prints, scratch, succeeds, text,
+};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
-
-fn scratch(name: &str) -> PathBuf {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("trace").join(name);
-    let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).unwrap();
-    folder
-}
-
-fn text(path: &Path) -> String {
-    path.to_str().unwrap().to_owned()
-}
-
-/// What a command that succeeds says on stdout, and nothing on stderr.
-#[track_caller]
-fn says(arguments: &[&str]) -> String {
-    let output = run(arguments);
-    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success() && errors.is_empty(), "{arguments:?}: {errors}");
-    String::from_utf8(output.stdout).unwrap()
-}
-
-#[track_caller]
-fn json(arguments: &[&str]) -> Value {
-    serde_json::from_str(&says(arguments)).expect("one JSON document")
-}
 
 /// Traces of a demo: of the host, the switch and the device.
 struct Demo {
@@ -42,8 +20,7 @@ fn demo() -> Demo {
     let host = text(&folder.join("run.trace"));
     let to = format!("{host},snap=512");
     // It may say that the disk is too slow for everything to be kept.
-    let output = run(&["demo", "--samples", "100", "--cascade", "--trace", &to]);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    succeeds(&["demo", "--samples", "100", "--cascade", "--trace", &to]);
     let files = [host.clone(), format!("{host}.switch"), format!("{host}.device0")];
     Demo { folder, files }
 }
@@ -56,14 +33,12 @@ fn a_demo_leaves_traces_that_every_option_takes() {
     the_document_adds_up(&document);
     every_key_is_described(&document);
     texts(host, switch, device);
-    filters(host);
-    pictures(&demo);
-    report(&demo);
+    pages(&demo);
     capture(&demo);
-    let alone = json(&["trace", device, "--json", "--limit", "1"]);
-    assert_eq!(alone["nodes"][0]["role"], "device");
-    sums_are_exact(&json(&["trace", device, "--json"]));
     sums_are_exact(&json(&["trace", switch, "--json"]));
+    let alone = json(&["trace", device, "--json"]);
+    assert_eq!(alone["nodes"][0]["role"], "device");
+    sums_are_exact(&alone);
     assert!(alone["total"].as_u64() > Some(200), "a device's trace will do");
 }
 
@@ -134,8 +109,7 @@ fn drives_tell(document: &Value) {
 fn drives_tell_of_every_command() {
     let folder = scratch("events");
     let host = text(&folder.join("run.trace"));
-    let output = run(&["demo", "--samples", "100", "--trace", &host]);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    succeeds(&["demo", "--samples", "100", "--trace", &host]);
     let device = format!("{host}.device0");
     let alone = json(&["trace", &device, "--json"]);
     drives_tell(&alone);
@@ -147,15 +121,15 @@ fn drives_tell_of_every_command() {
     let states: Vec<&str> =
         alone["lifecycle"].as_array().unwrap().iter().filter_map(|t| t["state"].as_str()).collect();
     assert!(states.windows(2).any(|pair| pair == ["enabled", "ready"]), "{states:?}");
-    let shown = says(&["trace", &device, "--opcode", "read", "--limit", "1"]);
+    let shown = prints(&["trace", &device, "--opcode", "read", "--limit", "1"]);
     for part in
         ["media read", "media done", "in the drive, in us: controller", "Life of the drives"]
     {
         assert!(shown.contains(part), "no {part} in {shown}");
     }
-    assert!(says(&["trace", &device, "--stats"]).contains("in the drive: controller"));
+    assert!(prints(&["trace", &device, "--stats"]).contains("in the drive: controller"));
     let (svg, perfetto) = (text(&folder.join("read.svg")), text(&folder.join("perfetto.json")));
-    says(&["trace", &host, &device, "--opcode", "read", "--svg", &svg, "--perfetto", &perfetto]);
+    prints(&["trace", &host, &device, "--opcode", "read", "--svg", &svg, "--perfetto", &perfetto]);
     let picture = std::fs::read_to_string(&svg).unwrap();
     assert!(picture.contains("class=\"media\"") && picture.contains("access to the media"));
     let events = std::fs::read_to_string(&perfetto).unwrap();
@@ -174,7 +148,7 @@ fn sums_are_exact(document: &Value) {
 }
 
 fn texts(host: &str, switch: &str, device: &str) {
-    let shown = says(&["trace", host, switch, device, "--opcode", "write", "--limit", "2"]);
+    let shown = prints(&["trace", host, switch, device, "--opcode", "write", "--limit", "2"]);
     for part in [
         "NVMe transaction view of command",
         "Link view",
@@ -187,14 +161,21 @@ fn texts(host: &str, switch: &str, device: &str) {
     ] {
         assert!(shown.contains(part), "no {part} in {shown}");
     }
-    let shown = says(&["trace", host, "--stats"]);
+    let shown = prints(&["trace", host, "--stats"]);
     assert!(shown.contains("Read 4 KiB") && shown.contains("Write 128 KiB"), "{shown}");
     assert!(shown.contains("doorbell to entry fetch"));
-    let list = says(&["trace", host, "--list", "--limit", "5"]);
+    let list = prints(&["trace", host, "--list", "--limit", "5"]);
     assert!(list.contains("Identify") && list.contains("more of"), "{list}");
 }
 
-fn filters(host: &str) {
+#[test]
+fn every_filter_selects() {
+    let folder = scratch("filters");
+    let work = "rw = \"randrw\"\niodepth = 4\nsize = \"1MiB\"\n";
+    let record = "[record]\ntrace = \"s.trace\"\n";
+    let plan = plan(&folder, "p.toml", &format!("[workload]\n{work}{record}"));
+    prints(&["sim", &plan]);
+    let host = &text(&folder.join("s.trace"));
     let all = json(&["trace", host, "--json", "--limit", "10"]);
     let total = all["total"].as_u64().unwrap();
     let some = |more: &[&str]| {
@@ -211,8 +192,8 @@ fn filters(host: &str) {
     assert!(reads > 100 && writes > 100);
     let (one, commands) = some(&["--command", "5"]);
     assert_eq!((one, &commands[0]["number"]), (1, &5.into()));
-    let (_, commands) = some(&["--lba", "8+8", "--opcode", "read"]);
-    assert!(commands.iter().all(|command| command["slba"].as_u64().unwrap() <= 15));
+    let (_, commands) = some(&["--lba", "64+64", "--opcode", "read"]);
+    assert!(commands.iter().all(|command| command["slba"].as_u64().unwrap() <= 127));
     let address = commands[0]["steps"][0]["address"].to_string();
     assert!(some(&["--address", &address]).0 > 100, "the doorbell of the queue");
     let tag = commands[0]["steps"][1]["tag"].to_string();
@@ -226,30 +207,28 @@ fn filters(host: &str) {
     assert!(none.is_empty());
 }
 
-fn pictures(demo: &Demo) {
+/// A diagram, a file for Perfetto and a report, all of one run.
+fn pages(demo: &Demo) {
     let [host, switch, device] = demo.files.each_ref().map(String::as_str);
-    let svg = text(&demo.folder.join("read.svg"));
-    says(&["trace", host, switch, device, "--opcode", "read", "--svg", &svg]);
+    let names = ["read.svg", "perfetto.json", "report.html"];
+    let [svg, perfetto, html] = names.map(|name| text(&demo.folder.join(name)));
+    let reads = ["trace", host, switch, device, "--opcode", "read"];
+    let pages = ["--svg", &svg, "--perfetto", &perfetto, "--html", &html, "--stats"];
+    prints(&[&reads[..], &pages].concat());
     let picture = std::fs::read_to_string(&svg).unwrap();
     assert!(picture.starts_with("<svg ") && picture.contains("frame-label"));
     for lane in ["host", "upstream", "network", "switch", "downstream", "drive"] {
         assert!(picture.contains(&format!(">{lane}</text>")), "no {lane}");
     }
-    let out = text(&demo.folder.join("perfetto.json"));
-    says(&["trace", host, switch, device, "--perfetto", &out, "--limit", "0"]);
-    let events: Value = serde_json::from_slice(&std::fs::read(&out).unwrap()).unwrap();
+    let events: Value = serde_json::from_slice(&std::fs::read(&perfetto).unwrap()).unwrap();
     let events = events["traceEvents"].as_array().unwrap();
     let phases = |phase: &str| events.iter().filter(|event| event["ph"] == phase).count();
     assert!(phases("X") > 2000 && phases("C") > 400 && phases("M") > 5);
-}
 
-fn report(demo: &Demo) {
-    let [host, switch, device] = demo.files.each_ref().map(String::as_str);
-    let out = text(&demo.folder.join("report.html"));
-    says(&["trace", host, switch, device, "--html", &out, "--stats"]);
-    let page = std::fs::read_to_string(&out).unwrap();
+    let page = std::fs::read_to_string(&html).unwrap();
     assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"));
-    let document = json(&["trace", host, switch, device, "--json", "--limit", "0"]);
+    let document = json(&[&reads[..], &["--json", "--limit", "0"]].concat());
+    assert!(!document["stats"].as_array().unwrap().is_empty());
     for kind in document["stats"].as_array().unwrap() {
         let (name, n) = (kind["kind"].as_str().unwrap(), &kind["latency"]["n"]);
         let row = format!("<td class=\"l\">{name}</td><td>{n}</td>");
@@ -263,7 +242,7 @@ fn report(demo: &Demo) {
         assert!(!page.contains(outside), "{outside} leads outside");
     }
     let out = text(&demo.folder.join("none.html"));
-    says(&["trace", host, "--html", &out, "--queue", "77"]);
+    prints(&["trace", host, "--html", &out, "--queue", "77"]);
     let page = std::fs::read_to_string(&out).unwrap();
     assert!(page.contains("0 of ") && page.contains("What stands out"), "nothing fits");
 }
@@ -271,24 +250,20 @@ fn report(demo: &Demo) {
 fn capture(demo: &Demo) {
     let host = demo.files[0].as_str();
     let out = text(&demo.folder.join("run.pcapng"));
-    let shown = says(&["trace", host, "--pcapng", &out, "--from", "0", "--limit", "0"]);
+    let shown = prints(&["trace", host, "--pcapng", &out, "--from", "0", "--limit", "0"]);
     let document = json(&["trace", host, "--json", "--limit", "0"]);
     let line = format!("{} TLPs in the capture, 0 of them cut", document["nodes"][0]["tlps"]);
     assert!(shown.contains(&line), "no '{line}' in {shown}");
     assert_eq!(std::fs::read(&out).unwrap()[..4], [0x0a, 0x0d, 0x0d, 0x0a]);
-    let error = run(&["trace", host, "--pcapng", "/nowhere/x"]);
-    assert!(one_line(&error).contains("cannot write /nowhere/x"));
+    fails(&["trace", host, "--pcapng", "/nowhere/x"], &["cannot write /nowhere/x"]);
 }
 
 #[test]
 fn a_killed_node_leaves_a_trace() {
     let folder = scratch("killed");
     let file = text(&folder.join("device.trace"));
-    let arguments =
-        ["device", "--listen", "127.0.0.1:0", "--namespace", "ram=1M", "--trace", &file];
-    let node = Node::start(&arguments);
-    let address = node.line("listening on ").replace("listening on ", "");
-    says(&["ping", &address, "--count", "50"]);
+    let (node, address) = device("ram=1M", &["--trace", &file]);
+    ping(&address, "50");
     // What happened is written out after a tenth of a second.
     std::thread::sleep(Duration::from_millis(400));
     drop(node);
@@ -305,10 +280,8 @@ fn ctrl_c_closes_a_trace_and_a_ring_stays_small() {
     let folder = scratch("ring");
     let file = text(&folder.join("device.trace"));
     let to = format!("{file},ring=128K");
-    let arguments = ["device", "--listen", "127.0.0.1:0", "--namespace", "ram=1M", "--trace", &to];
-    let mut node = Node::start(&arguments);
-    let address = node.line("listening on ").replace("listening on ", "");
-    says(&["ping", &address, "--count", "20000"]);
+    let (mut node, address) = device("ram=1M", &["--trace", &to]);
+    ping(&address, "20000");
     assert!(node.interrupt().success());
     let size = std::fs::metadata(&file).unwrap().len();
     assert!((200_000..300_000).contains(&size), "{size} bytes");
@@ -327,10 +300,7 @@ fn mistakes_are_named() {
         (&["trace", "/nowhere/x"], &["/nowhere/x", "No such file"]),
         (&["demo", "--trace", "/nowhere/x"], &["cannot write /nowhere/x", "No such file"]),
     ] {
-        let output = run(arguments);
-        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
-        let line = one_line(&output);
-        parts.iter().for_each(|part| assert!(line.contains(part), "no '{part}' in: {line}"));
+        fails(arguments, parts);
     }
     for arguments in [
         &["trace"][..],
@@ -340,6 +310,6 @@ fn mistakes_are_named() {
         &["trace", "x", "--list", "--stats"],
         &["demo", "--trace", "x,ring=1"],
     ] {
-        assert_eq!(run(arguments).status.code(), Some(2), "{arguments:?}");
+        is_wrong_usage(arguments);
     }
 }

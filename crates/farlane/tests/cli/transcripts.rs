@@ -1,7 +1,7 @@
 //! What documents say that a command prints, it prints: virtual time is the
 //! same on any machine.
 
-use crate::cli::process::farlane;
+use crate::support::program::farlane;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 /// Lines of a transcript that stand for others.
@@ -45,58 +45,59 @@ fn is_told(told: &[String], all: &[String]) -> bool {
     }
 }
 
-/// Of this sweep, a minute, the first half is run here.
-const LONG: &str = "hosts.host.count=1,2,4,8";
-const SHORT: &str = "hosts.host.count=1,2";
+/// Sweeps that take long, and the part of each that is run where time matters.
+const PARTS: [(&str, &str); 4] = [
+    (
+        "hosts.host.count=1,2,4,8 --sweep nodes.box.count=1,2,4,8",
+        "hosts.host.count=1 --sweep nodes.box.count=1,2",
+    ),
+    ("workload.numjobs=1,2,4,8,16", "workload.numjobs=1,4"),
+    ("hosts.host.count=1,8", "hosts.host.count=1"),
+    ("workload.numjobs=2,8", "workload.numjobs=2"),
+];
 
-/// Whether each row that a part of the sweep prints is on the page; columns
-/// are wider there.
+/// Whether each row that a part of a sweep prints is on the page; columns are
+/// wider there.
 #[track_caller]
 fn rows_are_told(name: &str, command: &str, told: &[String]) {
     let words = |line: &String| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let told: Vec<_> = told.iter().map(words).collect();
-    let part = printed(&command.replace(LONG, SHORT));
-    assert!(part.len() > 20, "a heading and the rows");
+    let part = printed(command);
+    assert!(part.len() > 2, "a heading and the rows");
     for row in &part {
         assert!(told.contains(&words(row)), "{name} tells something else of '{command}': {row}");
     }
 }
 
+/// Runs the `most` simulations of a page, or `parts` of them.
 #[track_caller]
-fn check(name: &str, most: usize) {
+fn check(name: &str, most: usize, parts: &[(&str, &str)]) {
     let page = std::fs::read_to_string(format!("{ROOT}/{name}")).unwrap();
     let all = transcripts(&page);
     let virtual_time = |command: &str| command.starts_with("farlane sim ");
     let chosen: Vec<_> = all.iter().filter(|(command, _)| virtual_time(command)).collect();
     assert_eq!(chosen.len(), most, "{name}: {chosen:?}");
     for (command, told) in chosen {
-        if command.contains(LONG) {
-            rows_are_told(name, command, told);
+        if let Some((whole, part)) = parts.iter().find(|(whole, _)| command.contains(whole)) {
+            rows_are_told(name, &command.replace(whole, part), told);
             continue;
         }
-        let mut all = printed(command);
+        let all = printed(command).join("\n");
+        let lines = |text: &str| text.trim_end().lines().map(str::to_owned).collect::<Vec<_>>();
         // Pages end where the output does.
-        let blank = |lines: &[String]| lines.last().is_some_and(|line| line.trim().is_empty());
-        while blank(&all) {
-            all.pop();
-        }
-        let mut told = told.clone();
-        while blank(&told) {
-            told.pop();
-        }
-        let now = all.join("\n");
-        assert!(is_told(&told, &all), "{name} tells something else of '{command}':\n{now}");
+        let same = is_told(&lines(&told.join("\n")), &lines(&all));
+        assert!(same, "{name} tells something else of '{command}':\n{all}");
     }
 }
 
 #[test]
 fn the_readme() {
-    check("README.md", 2);
+    check("README.md", 2, &[]);
 }
 
 #[test]
-fn many_nodes() {
-    check("docs/experiments/many-nodes.md", 4);
+fn parts_of_many_nodes() {
+    check("docs/experiments/many-nodes.md", 4, &PARTS);
 }
 
 /// Every paragraph that the command prints is on the page.
@@ -110,12 +111,25 @@ fn paragraphs(command: &str, name: &str) {
 }
 
 #[test]
-fn everything_of_the_reproductions() {
-    paragraphs("farlane reproduce nvme-tsn", "docs/experiments/nvme-tsn.md");
-    paragraphs(
-        "farlane reproduce expether --only ablation,assumed",
-        "docs/experiments/expether.md",
-    );
+fn parts_of_the_reproductions() {
+    paragraphs("farlane reproduce nvme-tsn --only table,speeds", "docs/experiments/nvme-tsn.md");
+    paragraphs("farlane reproduce expether --only ablation", "docs/experiments/expether.md");
+}
+
+/// What takes minutes: `./test long`.
+mod long {
+    use super::{check, paragraphs};
+
+    #[test]
+    fn many_nodes() {
+        check("docs/experiments/many-nodes.md", 4, &[]);
+    }
+
+    #[test]
+    fn everything_of_the_reproductions() {
+        paragraphs("farlane reproduce nvme-tsn", "docs/experiments/nvme-tsn.md");
+        paragraphs("farlane reproduce expether", "docs/experiments/expether.md");
+    }
 }
 
 #[test]

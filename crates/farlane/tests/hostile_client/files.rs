@@ -1,11 +1,11 @@
 //! Memory in a file whose reads and writes hang.
 
-use super::{LIMIT, Nodes, cannot};
+use super::{Nodes, cannot};
 use crate::hostile_client::fuse::{self, FileSystem};
 use crate::support::client::Client;
 use crate::support::drive::Drive;
+use crate::support::process::wait_until;
 use std::path::Path;
-use std::time::Instant;
 
 /// Where the device finds the file.
 const ADDRESS: u64 = 0x10_0000_0000;
@@ -19,11 +19,7 @@ fn visit(socket: &Path, system: &FileSystem, time: usize) -> bool {
     let before = system.reads();
     drive.client().map_file(system.file(time), ADDRESS, fuse::SIZE);
     drive.begin_write_from(ADDRESS);
-    let deadline = Instant::now() + LIMIT;
-    while system.reads() == before {
-        assert!(Instant::now() < deadline, "the device does not read");
-        std::thread::yield_now();
-    }
+    wait_until("the device does not read", || system.reads() > before);
     true
 }
 
@@ -43,21 +39,18 @@ fn a_file_that_hangs_stops_nobody() {
         // The controller writes there in vain: no completion entry may tell the
         // client that its data are there.
         drive.begin_read_to(ADDRESS);
-        host.process.stderr.wait_for("endpoint 1: VMM gone: the client's file did not take", LIMIT);
+        host.process.line("endpoint 1: VMM gone: the client's file did not take");
         assert!(!drive.has_completed());
         drop(drive);
         // It comes again and again, and each time leaves a thread that hangs,
         // until there may be no more.
         let visits = (0..MOST).take_while(|time| visit(&socket, &system, *time)).count();
         assert_eq!(visits, MOST - 1);
-        host.process.stderr.wait_for("still wait for files of clients before", LIMIT);
+        host.process.line("still wait for files of clients before");
     });
     // Whoever releases the threads makes room again.
     drop(system);
-    let deadline = Instant::now() + LIMIT;
-    while Client::try_attach(&socket).is_none() {
-        assert!(Instant::now() < deadline, "no room for a client");
-    }
+    wait_until("no room for a client", || Client::try_attach(&socket).is_some());
     Drive::attach(&socket).detach();
     nodes.stop();
 }

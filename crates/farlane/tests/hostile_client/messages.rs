@@ -1,9 +1,7 @@
 //! A client that never takes what its device writes.
 
-use super::{LIMIT, Nodes};
+use super::{Nodes, is_undisturbed};
 use crate::support::drive::Drive;
-use std::sync::atomic::Ordering;
-use std::time::Instant;
 
 /// A range that is reached by messages, which nobody answers.
 const ADDRESS: u64 = 0x10_0000_0000;
@@ -20,11 +18,7 @@ fn a_client_that_takes_nothing_holds_up_only_its_own_device() {
         let mut drive = Drive::attach(&socket);
         drive.client().map_messages(ADDRESS, 1 << 20);
         drive.begin_reads_to(ADDRESS, READS);
-        let (before, deadline) = (rounds.load(Ordering::Relaxed), Instant::now() + LIMIT);
-        while rounds.load(Ordering::Relaxed) < before + ROUNDS {
-            assert!(Instant::now() < deadline, "the working client is held up");
-            std::thread::yield_now();
-        }
+        is_undisturbed(&rounds, ROUNDS);
     });
     nodes.stop();
 }

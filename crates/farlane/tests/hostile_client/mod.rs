@@ -10,19 +10,16 @@ mod sockets;
 
 use crate::support::drive::{BLOCK, Drive};
 use crate::support::folder;
-use crate::support::node::{DeviceNode, HostNode};
+use crate::support::node::{HostNode, Node};
+use crate::support::process::wait_until;
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
-
-/// How long the node may take to say or do something.
-const LIMIT: Duration = Duration::from_secs(20);
 
 /// A host node with two drives.
 struct Nodes {
-    devices: [DeviceNode; 2],
+    devices: [Node; 2],
     host: HostNode,
     /// What the working client has done.
     rounds: Arc<AtomicU64>,
@@ -31,8 +28,8 @@ struct Nodes {
 impl Nodes {
     fn start(name: &str) -> Self {
         let folder = folder::kept(name);
-        let devices = ["working", "hostile"].map(|of| DeviceNode::start(&folder, of, &["ram=16M"]));
-        let addresses = devices.each_ref().map(DeviceNode::address);
+        let devices = ["working", "hostile"].map(|of| Node::device(&folder, of, &["ram=16M"]));
+        let addresses = devices.each_ref().map(Node::address);
         let host = HostNode::start(&folder, "host", &addresses, &["--mmap-doorbells"]);
         Self { devices, host, rounds: Arc::default() }
     }
@@ -80,11 +77,19 @@ impl Nodes {
     }
 
     fn stop(self) {
-        assert!(self.host.stop().success());
+        self.host.stop();
         for device in self.devices {
-            assert!(device.stop().success());
+            device.stop();
         }
     }
+}
+
+/// The working client does so many `more` rounds.
+#[track_caller]
+fn is_undisturbed(rounds: &AtomicU64, more: u64) {
+    let before = rounds.load(Ordering::Relaxed);
+    let done = || rounds.load(Ordering::Relaxed) >= before + more;
+    wait_until("the working client is held up", done);
 }
 
 /// Says, also to those who do not look at the output of tests that pass, that

@@ -1,6 +1,6 @@
 //! Huge pages: as SPDK uses them, and taken away under the device.
 
-use super::{LIMIT, Nodes, cannot};
+use super::{Nodes, cannot};
 use crate::support::client::Memory;
 use crate::support::drive::{ADDRESS, BLOCK, Drive};
 use crate::support::huge::{FileSystem, PAGE, Pool};
@@ -55,7 +55,7 @@ fn harm(name: &str, harm: impl FnOnce(&FileSystem, &File)) {
         harm(&system, &file);
         // The controller fetches a command, where there is nothing any more.
         drive.ring();
-        host.process.stderr.wait_for("endpoint 1: VMM gone: the client took memory away", LIMIT);
+        host.process.line("endpoint 1: VMM gone: the client took memory away");
         drop(drive);
         // Whoever comes next is served.
         let mut drive = Drive::attach(&socket);

@@ -1,8 +1,9 @@
 //! Descriptors that the node closes without having wanted them: sockets that
 //! linger until a peer reads, which it never does.
 
-use super::{LIMIT, Nodes};
+use super::{Nodes, is_undisturbed};
 use crate::support::drive::Drive;
+use crate::support::process::LIMIT;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::{Errno, IoSlice};
@@ -96,13 +97,6 @@ fn descriptors_that_nobody_takes_stop_nobody() {
     let (path, rounds) = (nodes.socket(), nodes.rounds.clone());
     let mut peers = Vec::new();
     nodes.beside_a_working_client(|host| {
-        let undisturbed = || {
-            let (before, deadline) = (rounds.load(Ordering::Relaxed), Instant::now() + LIMIT);
-            while rounds.load(Ordering::Relaxed) < before + ROUNDS {
-                assert!(Instant::now() < deadline, "the working client is held up");
-                thread::yield_now();
-            }
-        };
         // The last of too many.
         let drive = Drive::attach(&path);
         let event = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
@@ -117,15 +111,15 @@ fn descriptors_that_nobody_takes_stop_nobody() {
             assert_eq!(client.receive(DMA_UNMAP).map(|_| ()), Err(EMFILE));
         }
         peers.push(peer);
-        undisturbed();
+        is_undisturbed(&rounds, ROUNDS);
         // Of a second client.
         peers.push(leave(&path, &[]));
-        undisturbed();
+        is_undisturbed(&rounds, ROUNDS);
         drop(drive);
-        host.process.stderr.wait_for("endpoint 1: VMM gone", LIMIT);
+        host.process.line("endpoint 1: VMM gone");
         // Behind what is no header.
         peers.push(leave(&path, &[0xff; 16]));
-        undisturbed();
+        is_undisturbed(&rounds, ROUNDS);
     });
     drop(peers);
     nodes.stop();

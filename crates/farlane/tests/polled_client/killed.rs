@@ -4,9 +4,8 @@
 use super::pattern;
 use crate::support::drive::{BLOCK, Drive};
 use crate::support::folder;
-use crate::support::node::{DeviceNode, HostNode};
+use crate::support::node::{HostNode, Node};
 use std::path::Path;
-use std::time::Duration;
 
 /// The value of a key of the record beside `disk`.
 fn recorded(disk: &Path, key: &str) -> String {
@@ -20,12 +19,12 @@ fn a_killed_node_keeps_the_incarnation_and_a_crash_does_not() {
     let folder = folder::kept("killed");
     let disk = folder.join("disk.img");
     let namespace = format!("file={},size=16M", disk.display());
-    let mut device = DeviceNode::start(&folder, "device", &[&namespace]);
+    let mut device = Node::device(&folder, "device", &[&namespace]);
     let address = device.address();
     let state = || recorded(&disk, "state");
     let incarnation = recorded(&disk, "incarnation");
     assert_eq!(state(), "clean", "nothing was written yet");
-    let mut host = HostNode::start(&folder, "host", &[address], &["--mmap-doorbells"]);
+    let host = HostNode::start(&folder, "host", &[address], &["--mmap-doorbells"]);
     let mut drive = Drive::attach(&host.socket(0));
     drive.read(0, 8);
     assert_eq!(state(), "clean", "reads change nothing");
@@ -35,13 +34,14 @@ fn a_killed_node_keeps_the_incarnation_and_a_crash_does_not() {
     device.process.kill();
     drop(drive);
     assert_eq!(state(), "dirty");
-    let device = DeviceNode::start_at(address, &folder, "again", &[&namespace]);
-    host.process.stderr.wait_for("endpoint 0: attached again", Duration::from_secs(20));
+    let device = Node::device_at(address, &folder, "again", &[&namespace], &[]);
+    host.process.line("endpoint 0: attached again");
     assert_eq!(recorded(&disk, "incarnation"), incarnation, "the page cache has all of it");
     let mut drive = Drive::attach(&host.socket(0));
     assert!(drive.read(1000, 64) == data);
     drive.detach();
-    assert!(host.stop().success() && device.stop().success());
+    host.stop();
+    device.stop();
     assert_eq!((state(), recorded(&disk, "incarnation")), ("clean".into(), incarnation.clone()));
 
     // What a machine leaves that went down while the file was being written.
@@ -51,9 +51,9 @@ fn a_killed_node_keeps_the_incarnation_and_a_crash_does_not() {
     let earlier = "00000000-0000-4000-8000-000000000000";
     let text = text.replace("state = clean", "state = dirty").replace(&boot, earlier);
     std::fs::write(&record, text).unwrap();
-    let mut device = DeviceNode::start(&folder, "crashed", &[&namespace]);
-    device.process.stderr.wait_for("machine went down", Duration::from_secs(20));
-    assert!(device.stop().success());
+    let device = Node::device(&folder, "crashed", &[&namespace]);
+    device.process.line("machine went down");
+    device.stop();
     assert_ne!(recorded(&disk, "incarnation"), incarnation);
     assert_eq!(recorded(&disk, "boot"), boot);
 }

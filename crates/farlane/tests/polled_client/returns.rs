@@ -1,14 +1,12 @@
 //! Device nodes that are killed and started again under a client that stays.
 
 use std::path::Path;
-use std::time::Duration;
 
 use super::{give, pattern};
 use crate::support::drive::{BLOCK, Drive};
 use crate::support::folder;
-use crate::support::node::{DeviceNode, HostNode, SwitchNode};
+use crate::support::node::{ANY, HostNode, Node};
 
-const LIMIT: Duration = Duration::from_secs(20);
 /// Of drives whose contents come and go, and that stay the same drive.
 const SERIAL: [&str; 2] = ["--serial", "MORTAL"];
 const RAM: &str = "ram=16M";
@@ -23,15 +21,14 @@ const BACK_NEW: &str = "endpoint 0: attached again with new contents";
 
 /// A device node that is killed again and again.
 struct Mortal<'a> {
-    node: DeviceNode,
+    node: Node,
     folder: &'a Path,
     namespace: String,
 }
 
 impl<'a> Mortal<'a> {
     fn start(folder: &'a Path, namespace: &str) -> Self {
-        let any = "127.0.0.1:0".parse().unwrap();
-        let node = DeviceNode::start_with(any, folder, "device", &[namespace], &SERIAL);
+        let node = Node::device_at(ANY, folder, "device", &[namespace], &SERIAL);
         Self { node, folder, namespace: namespace.to_owned() }
     }
 
@@ -39,10 +36,16 @@ impl<'a> Mortal<'a> {
         self.node.process.kill();
     }
 
+    /// Is killed, and comes back when the client of `drive` has seen it.
+    fn restart(&mut self, drive: &Drive) {
+        self.kill();
+        drive.wait_until_gone();
+        self.revive();
+    }
+
     fn revive(&mut self) {
         let address = self.node.address();
-        self.node =
-            DeviceNode::start_with(address, self.folder, "device", &[&self.namespace], &SERIAL);
+        self.node = Node::device_at(address, self.folder, "device", &[&self.namespace], &SERIAL);
     }
 }
 
@@ -56,15 +59,13 @@ fn a_returned_drive_gets_back_what_its_client_had_enabled() {
     let folder = folder::kept("restored");
     let namespace = format!("file={},size=16M", folder.join("disk.img").display());
     let mut device = Mortal::start(&folder, &namespace);
-    let mut host = host(&folder, device.node.address());
+    let host = host(&folder, device.node.address());
     let mut drive = Drive::attach(&host.socket(0));
     let data = pattern(1, 64 * BLOCK);
     drive.write(PLACE, &data);
     for _ in 0..2 {
-        device.kill();
-        drive.wait_until_gone();
-        device.revive();
-        host.process.stderr.wait_for(BACK, LIMIT);
+        device.restart(&drive);
+        host.process.line(BACK);
         assert!(drive.is_bus_master());
         drive.recover();
         assert!(drive.read(PLACE, 64) == data, "the data are there");
@@ -75,10 +76,9 @@ fn a_returned_drive_gets_back_what_its_client_had_enabled() {
     drive.wait_until_gone();
     drive.master_bus(false);
     device.revive();
-    host.process.stderr.wait_for(BACK, LIMIT);
+    host.process.line(BACK);
     assert!(!drive.is_bus_master());
-    drive.master_bus(true);
-    drive.recover();
+    drive.recover_from_reset();
     assert!(drive.read(PLACE, 64) == data);
     // A reset that the client asked for is none that is undone.
     drive.reset_function();
@@ -94,26 +94,23 @@ fn a_returned_drive_gets_back_what_its_client_had_enabled() {
 fn new_contents_wait_for_a_reset_that_the_client_asked_for() {
     let folder = folder::kept("forgetful");
     let mut device = Mortal::start(&folder, RAM);
-    let mut host = host(&folder, device.node.address());
+    let host = host(&folder, device.node.address());
     let data = pattern(2, 64 * BLOCK);
     let empty = vec![0; data.len()];
     let mut drive = Drive::attach(&host.socket(0));
     for reset in [Drive::reset_device, Drive::reset_function] {
         drive.write(PLACE, &data);
-        device.kill();
-        drive.wait_until_gone();
-        device.revive();
-        host.process.stderr.wait_for(NEW, LIMIT);
+        device.restart(&drive);
+        host.process.line(NEW);
         assert_eq!(drive.id(), 0x0001_fa12, "the function is there");
         // What Linux does in its automatic retry.
         drive.master_bus(false);
         drive.master_bus(true);
         assert!(drive.is_gone(), "its registers are not");
         reset(&drive);
-        host.process.stderr.wait_for(BACK_NEW, LIMIT);
+        host.process.line(BACK_NEW);
         assert!(!drive.is_bus_master(), "as after any reset");
-        drive.master_bus(true);
-        drive.recover();
+        drive.recover_from_reset();
         assert!(drive.read(PLACE, 64) == empty, "a new drive");
     }
     // A reset while nobody is there counts: the client began anew.
@@ -122,17 +119,14 @@ fn new_contents_wait_for_a_reset_that_the_client_asked_for() {
     drive.wait_until_gone();
     drive.reset_device();
     device.revive();
-    host.process.stderr.wait_for(BACK_NEW, LIMIT);
+    host.process.line(BACK_NEW);
     assert!(!drive.is_gone());
-    drive.master_bus(true);
-    drive.recover();
+    drive.recover_from_reset();
     // A new client knows nothing of what was there.
-    device.kill();
-    drive.wait_until_gone();
-    device.revive();
-    host.process.stderr.wait_for(NEW, LIMIT);
+    device.restart(&drive);
+    host.process.line(NEW);
     drop(drive);
-    host.process.stderr.wait_for(BACK_NEW, LIMIT);
+    host.process.line(BACK_NEW);
     let mut drive = Drive::attach(&host.socket(0));
     assert!(drive.read(PLACE, 64) == empty);
     // Without a client nothing waits.
@@ -140,7 +134,7 @@ fn new_contents_wait_for_a_reset_that_the_client_asked_for() {
     drive.detach();
     device.kill();
     device.revive();
-    host.process.stderr.wait_for(BACK_NEW, LIMIT);
+    host.process.line(BACK_NEW);
     assert!(Drive::attach(&host.socket(0)).read(PLACE, 64) == empty);
 }
 
@@ -150,44 +144,37 @@ fn new_contents_wait_for_a_reset_that_the_client_asked_for() {
 fn a_drive_behind_a_switch_node_is_looked_at_when_it_is_reset() {
     let folder = folder::kept("behind");
     let mut device = Mortal::start(&folder, RAM);
-    let mut switch = SwitchNode::start(&folder, "switch", &[device.node.address()]);
-    let mut host = host(&folder, switch.address());
+    let switch = Node::switch(&folder, "switch", &[device.node.address()]);
+    let host = host(&folder, switch.address());
     let data = pattern(3, 64 * BLOCK);
     let mut drive = Drive::attach(&host.socket(0));
     drive.write(PLACE, &data);
     drive.reset_function();
-    drive.master_bus(true);
-    drive.recover();
+    drive.recover_from_reset();
     assert!(drive.read(PLACE, 64) == data, "the same contents");
     assert!(!host.process.stderr.text().contains(BACK), "nothing to tell");
-    device.kill();
-    drive.wait_until_gone();
-    device.revive();
-    switch.process.stderr.wait_for("link up", LIMIT);
+    device.restart(&drive);
+    switch.process.line("link up");
     drive.reset_function();
-    host.process.stderr.wait_for(BACK_NEW, LIMIT);
-    drive.master_bus(true);
-    drive.recover();
+    host.process.line(BACK_NEW);
+    drive.recover_from_reset();
     assert!(drive.read(PLACE, 64) == vec![0; data.len()], "the new ones");
     // Another drive in its place stays away from the driver of the first.
-    device.kill();
-    drive.wait_until_gone();
     device.namespace = "ram=32M".into();
-    device.revive();
-    switch.process.stderr.wait_for("link up", LIMIT);
+    device.restart(&drive);
+    switch.process.line("link up");
     drive.reset_device();
-    host.process.stderr.wait_for(CHANGED, LIMIT);
+    host.process.line(CHANGED);
     (0..3).for_each(|_| drive.reset_device());
     assert!(drive.is_gone());
     // The first one is back, with new contents again.
     device.kill();
     device.namespace = RAM.into();
     device.revive();
-    switch.process.stderr.wait_for("link up", LIMIT);
+    switch.process.line("link up");
     drive.reset_device();
-    host.process.stderr.wait_for(BACK_NEW, LIMIT);
-    drive.master_bus(true);
-    drive.recover();
+    host.process.line(BACK_NEW);
+    drive.recover_from_reset();
     assert!(drive.read(PLACE, 64) == vec![0; data.len()]);
     let said = host.process.stderr.text();
     assert_eq!(said.matches(CHANGED).count(), 1, "{said}");
@@ -200,7 +187,7 @@ fn a_drive_behind_a_switch_node_is_looked_at_when_it_is_reset() {
 fn a_reset_outlives_another_loss_of_the_link() {
     let folder = folder::kept("flapping");
     let mut device = Mortal::start(&folder, RAM);
-    let mut host = host(&folder, device.node.address());
+    let host = host(&folder, device.node.address());
     let drive = Drive::attach(&host.socket(0));
     device.kill();
     drive.wait_until_gone();
@@ -208,12 +195,12 @@ fn a_reset_outlives_another_loss_of_the_link() {
     // Another drive is in its place for a while.
     device.namespace = "ram=32M".into();
     device.revive();
-    host.process.stderr.wait_for(CHANGED, LIMIT);
+    host.process.line(CHANGED);
     device.kill();
-    host.process.stderr.wait_for("link down", LIMIT);
+    host.process.line("link down");
     device.namespace = RAM.into();
     device.revive();
-    let line = host.process.stderr.wait_for("endpoint 0: ", LIMIT);
+    let line = host.process.line("endpoint 0: ");
     assert!(line.contains(BACK_NEW), "{line}");
     assert!(!drive.is_gone());
 }
@@ -225,35 +212,33 @@ fn a_drive_that_another_host_had_is_new_to_a_client_that_stayed() {
     let folder = folder::kept("borrowed");
     // Its incarnation outlives a restart, the mark of the other host does not.
     let namespace = format!("file={},size=16M", folder.join("disk.img").display());
-    let start = |address| {
-        DeviceNode::start_with(address, &folder, "device", &[&namespace], &["--group", "1"])
-    };
-    let mut device = start("127.0.0.1:0".parse().unwrap());
+    let start =
+        |address| Node::device_at(address, &folder, "device", &[&namespace], &["--group", "1"]);
+    let mut device = start(ANY);
     let address = device.address();
     let options = ["--mmap-doorbells", "--group", "1"];
-    let mut one = HostNode::start(&folder, "one", &[address], &options);
+    let one = HostNode::start(&folder, "one", &[address], &options);
     let options = ["--mmap-doorbells", "--group", "2", "--hot-plug"];
-    let mut two = HostNode::start(&folder, "two", &[address], &options);
+    let two = HostNode::start(&folder, "two", &[address], &options);
     let (first, second) = (pattern(4, 64 * BLOCK), pattern(5, 64 * BLOCK));
     let mut drive = Drive::attach(&one.socket(0));
     drive.write(PLACE, &first);
     give(address, "2");
-    two.process.stderr.wait_for("endpoint 0: offered", LIMIT);
+    two.process.line("endpoint 0: offered");
     let mut borrowed = Drive::attach(&two.socket(0));
     assert!(borrowed.read(PLACE, 64) == first);
     borrowed.write(PLACE, &second);
     drop(borrowed);
     give(address, "1");
     let new = "endpoint 0: new contents: another host has had it";
-    one.process.stderr.wait_for(new, LIMIT);
+    one.process.line(new);
     device.process.kill();
-    one.process.stderr.wait_for("link down", LIMIT);
-    let _again = start(address);
-    one.process.stderr.wait_for(new, LIMIT);
+    one.process.line("link down");
+    let _again = start(&address.to_string());
+    one.process.line(new);
     assert!(drive.is_gone());
     drive.reset_device();
-    one.process.stderr.wait_for(BACK_NEW, LIMIT);
-    drive.master_bus(true);
-    drive.recover();
+    one.process.line(BACK_NEW);
+    drive.recover_from_reset();
     assert!(drive.read(PLACE, 64) == second);
 }

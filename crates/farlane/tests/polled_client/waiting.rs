@@ -10,7 +10,7 @@
 
 use crate::support::drive::Drive;
 use crate::support::folder;
-use crate::support::node::{DeviceNode, HostNode};
+use crate::support::node::{ANY, HostNode, Node};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -81,12 +81,11 @@ fn no_way_of_waiting_starves_the_drive() {
             }
             let _idle = Idle(&busy);
             MODES.map(|(host_options, device_options)| {
-                let any = "127.0.0.1:0".parse().unwrap();
-                let device =
-                    DeviceNode::start_with(any, &folder, "device", &["ram=16M"], device_options);
+                let device = Node::device_at(ANY, &folder, "device", &["ram=16M"], device_options);
                 let host = HostNode::start(&folder, "host", &[device.address()], host_options);
                 let spans = reads(&host, host_options.contains(&"--mmap-doorbells"), count);
-                assert!(host.stop().success() && device.stop().success());
+                host.stop();
+                device.stop();
                 let [p50, p99] = [spans[spans.len() / 2], spans[spans.len() * 99 / 100]];
                 let name = host_options.join(" ");
                 println!("{place:38} | {name:28} | {p50:8.1} us | {p99:8.1} us");

@@ -6,13 +6,11 @@ use std::path::Path;
 
 use bytes::Bytes;
 use farlane::analyse::replay::{Initial, Issued, Replay, compare};
-use farlane::analyse::stream::{Chunk, LinkAnalyser};
-use farlane::analyse::{Command, Counters, Direction, Event, Settings};
-use wire::Instant;
+use farlane::analyse::stream::LinkAnalyser;
+use farlane::analyse::{Command, Counters, Event, Settings};
 use wire::nvme::opcode;
 
-use crate::stock_guest::trace::TracedCommand;
-use crate::support::relay::{self, Recording};
+use crate::support::relay::Recording;
 
 /// Bytes of a block of the drives compared.
 const BLOCK: u32 = 512;
@@ -23,7 +21,7 @@ const BLOCK: u32 = 512;
 /// # Panics
 ///
 /// If not.
-pub fn check(recordings: &[Recording], issued: &[TracedCommand], disk: &Path) {
+pub fn check(recordings: &[Recording], issued: &[Issued], disk: &Path) {
     let mut replay = Replay::new(Initial::Zero);
     let mut captured = Vec::new();
     for recording in recordings {
@@ -36,7 +34,6 @@ pub fn check(recordings: &[Recording], issued: &[TracedCommand], disk: &Path) {
         }
         replay.next_connection();
     }
-    let issued: Vec<Issued> = issued.iter().map(traced).collect();
     let difference = compare(issued.iter().copied(), captured.iter().copied());
     assert!(difference.missing.is_empty(), "not in the capture: {:#?}", difference.missing);
     // What else passed is the firmware's, before the driver; the driver's events,
@@ -71,17 +68,10 @@ pub fn check(recordings: &[Recording], issued: &[TracedCommand], disk: &Path) {
 
 /// The commands of one connection.
 fn decode(recording: &Recording) -> Vec<Command> {
-    let chunks = recording.chunks.iter().map(|chunk| Chunk {
-        at: Instant::from_ns(chunk.at.as_nanos() as u64),
-        direction: match chunk.direction {
-            relay::Direction::ToTarget => Direction::Down,
-            relay::Direction::ToClient => Direction::Up,
-        },
-        bytes: chunk.bytes.clone(),
-    });
     let mut link = LinkAnalyser::new(Settings { collect_data: true, ..Settings::default() });
     let mut events = Vec::new();
-    link.run(&recording.to_target, &recording.to_client, chunks, |event| events.push(event))
+    let chunks = recording.chunks.clone();
+    link.run(&recording.down, &recording.up, chunks, |event| events.push(event))
         .unwrap_or_else(|error| panic!("the tunnel's stream: {error}"));
     link.finish().unwrap_or_else(|error| panic!("the tunnel's stream: {error}"));
     events.extend(std::iter::from_fn(|| link.analyser.next_event()));
@@ -108,15 +98,4 @@ fn decode(recording: &Recording) -> Vec<Command> {
         Event::Request(_) | Event::Reset { .. } => None,
     });
     commands.collect()
-}
-
-/// A command of the driver's trace, as far as both records know it.
-fn traced(command: &TracedCommand) -> Issued {
-    let opcode = command.opcode().unwrap_or_else(|| panic!("unknown operation: {command:?}"));
-    let told = [opcode::nvm::READ, opcode::nvm::WRITE, opcode::nvm::WRITE_ZEROES];
-    let blocks = (command.queue != 0 && told.contains(&opcode)).then(|| {
-        let parameter = |name| command.parameter(name).unwrap_or_else(|| panic!("{command:?}"));
-        (parameter("slba"), parameter("len") as u32 + 1)
-    });
-    Issued { queue: command.queue, cid: command.id, opcode, nsid: command.namespace, blocks }
 }

@@ -6,19 +6,25 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
 use std::process::Command;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use farlane::analyse::replay::Issued;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::stock_guest::cache::Cache;
+use serde_json::json;
+
 use crate::stock_guest::qmp::Qmp;
 use crate::stock_guest::script::{Output, Script};
-use crate::stock_guest::trace::{self, TracedCommand};
+use crate::stock_guest::trace;
 use crate::stock_guest::workload;
 use crate::support::folder::{self, Sockets};
+use crate::support::node::HostNode;
 use crate::support::process::Process;
 use crate::support::transcript::Transcript;
+use crate::support::tshark::fetched;
 
 /// Longer than any start, even beside other work.
 const START_LIMIT: Duration = Duration::from_secs(120);
@@ -50,6 +56,11 @@ impl Builder {
         self.option("-device", value)
     }
 
+    /// Adds endpoint N of a host node.
+    pub fn drive(self, host: &HostNode, endpoint: usize) -> Self {
+        self.device(host.endpoint(endpoint, json!({})).to_string())
+    }
+
     /// Adds an option of QEMU.
     pub fn option(mut self, name: &str, value: impl Into<String>) -> Self {
         self.qemu.extend([name.to_owned(), value.into()]);
@@ -77,13 +88,15 @@ impl Builder {
     /// Starts QEMU and waits until the guest answers.
     pub fn start(self) -> Guest {
         let begun = Instant::now();
-        let cache = Cache::ready();
+        // Once for all guests that start at the same time.
+        static FILES: OnceLock<PathBuf> = OnceLock::new();
+        let files = FILES.get_or_init(|| fetched(&["guest/fetch", "guest/initramfs"]));
         let folder = folder::kept(&self.name);
         let sockets = Sockets::new();
         let [console, control, qmp] = ["console", "control", "qmp"]
             .map(|name| UnixListener::bind(sockets.path(name)).expect("listen on a Unix socket"));
 
-        let mut command = Command::new(&cache.qemu);
+        let mut command = Command::new(files.join("qemu-system-x86_64"));
         command
             .args(["-nodefaults", "-no-user-config", "-display", "none"])
             .args(["-no-reboot", "-nic", "none", "-accel", "tcg", "-smp", "2"])
@@ -113,9 +126,9 @@ impl Builder {
             .args(["-device", "virtio-serial"])
             .args(["-device", "virtserialport,chardev=control,name=farlane.control"])
             .arg("-kernel")
-            .arg(&cache.kernel)
+            .arg(files.join("vmlinuz"))
             .arg("-initrd")
-            .arg(&cache.initramfs)
+            .arg(files.join("initramfs.cpio"))
             .args(["-append", &kernel_command_line(&self.kernel)])
             .args(&self.qemu);
         let process = Process::start(&mut command, "qemu", &folder);
@@ -141,6 +154,8 @@ fn kernel_command_line(more: &[String]) -> String {
     let own = [
         "console=ttyS0,115200",
         "panic=-1",
+        // Emulated timers are late on a busy machine, which Linux takes for broken.
+        "no_timer_check",
         "quiet",
         "loglevel=6",
         "trace_event=nvme:nvme_setup_cmd",
@@ -249,7 +264,7 @@ impl Guest {
 
     /// Ends the trace that began with the kernel: every command that the NVMe
     /// driver set up.
-    pub fn commands(&mut self) -> Vec<TracedCommand> {
+    pub fn commands(&mut self) -> Vec<Issued> {
         let output = self.run(&workload::commands());
         let commands = trace::parse(output.between("commands").expect("list of commands"));
         println!("{} commands in {:.1} s", commands.len(), output.elapsed.as_secs_f64());
@@ -259,8 +274,8 @@ impl Guest {
     /// Resets the machine, as a guest that reboots does, and waits until the
     /// guest answers again.
     pub fn reboot(&mut self) {
-        self.qmp("set-action", serde_json::json!({"reboot": "reset"}));
-        self.qmp("system_reset", serde_json::json!({}));
+        self.qmp("set-action", json!({"reboot": "reset"}));
+        self.qmp("system_reset", json!({}));
         self.run(&Script::new("reboot", "true").limit(START_LIMIT));
     }
 
@@ -271,7 +286,7 @@ impl Guest {
         // the kernel does. The answer may get lost, so it is not waited for.
         let script = "sync; poweroff -f";
         write!(self.control, "off {}\n{script}", script.len()).expect("send poweroff");
-        let status = self.process.wait(Duration::from_secs(60));
+        let status = self.process.wait();
         assert!(status.success(), "QEMU: {status}");
         println!("power off: {:.1} s", begun.elapsed().as_secs_f64());
     }

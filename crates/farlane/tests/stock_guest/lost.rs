@@ -8,13 +8,14 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
 use serde_json::json;
 
 use crate::stock_guest::guest::Guest;
 use crate::stock_guest::traced;
 use crate::stock_guest::workload;
 use crate::support::folder;
-use crate::support::node::{DeviceNode, HostNode};
+use crate::support::node::{ANY, HostNode, Node};
 
 /// What the host node says when a device node is lost, when it is back, when its
 /// drive is, and when that is another one.
@@ -29,9 +30,6 @@ const NEW_ATTACHED: &str = "attached again with new contents";
 /// Where the drive is that gets lost; the other is nvme1.
 const FUNCTION: &str = "0000:01:00.0";
 const SIZE: u64 = 64 << 20;
-
-/// The limit of waits for what has no limit of its own.
-const LIMIT: Duration = Duration::from_secs(10);
 
 /// How long QEMU takes to read the status register at `address`, which nobody
 /// answers for. It reads as for a processor, but without the guest's shell,
@@ -58,13 +56,12 @@ fn remote_drive_is_lost_and_found() {
     let traces = ["host", "lost", "again"].map(|name| folder.join(format!("{name}.trace")));
     let [host_trace, lost_trace, again_trace] = traces.each_ref().map(|t| t.to_str().unwrap());
     let recording = ["--trace", lost_trace];
-    let any = "127.0.0.1:0".parse().unwrap();
     let drive = namespace(&disk, SIZE);
-    let mut device = DeviceNode::start_with(any, &folder, "device", &[&drive], &recording);
+    let mut device = Node::device_at(ANY, &folder, "device", &[&drive], &recording);
     let other = namespace(&other, SIZE);
-    let place = DeviceNode::start(&folder, "place", &[&other]);
+    let place = Node::device(&folder, "place", &[&other]);
     let addresses = [device.address(), place.address()];
-    assert!(place.stop().success());
+    place.stop();
     // The second node comes when the guest runs already.
     let options = ["--trace", host_trace, "--hot-plug", "--wait", "500ms"];
     let mut host = HostNode::start(&folder, "host", &addresses, &options);
@@ -76,8 +73,8 @@ fn remote_drive_is_lost_and_found() {
         .device(host.endpoint(0, json!({"bus": "rp0"})).to_string())
         .start();
     guest.run(&workload::attached(1));
-    let _other = DeviceNode::start_at(addresses[1], &folder, "other", &[&other]);
-    host.process.stderr.wait_for("endpoint 1: offered", LIMIT);
+    let _other = Node::device_at(addresses[1], &folder, "other", &[&other], &[]);
+    host.process.line("endpoint 1: offered");
     guest.qmp("device_add", host.endpoint(1, json!({"bus": "rp1", "id": "other"})));
     guest.run(&workload::attached(2));
 
@@ -87,7 +84,7 @@ fn remote_drive_is_lost_and_found() {
     device.process.kill();
     assert!(time_of_lost_read(&mut guest, &register) < Duration::from_millis(700));
     guest.run(&workload::status_register(FUNCTION, u32::MAX));
-    host.process.stderr.wait_for(LINK_DOWN, LIMIT);
+    host.process.line(LINK_DOWN);
     // The other drive goes on meanwhile.
     workload::briefly(&mut guest, 1);
     guest.run(&workload::lost(0, Duration::from_secs(40)));
@@ -97,18 +94,18 @@ fn remote_drive_is_lost_and_found() {
     // Another one comes in its place.
     let address = device.address();
     let larger = namespace(&larger, SIZE + (32 << 20));
-    let device = DeviceNode::start_at(address, &folder, "larger", &[&larger]);
-    host.process.stderr.wait_for(CHANGED, LIMIT);
+    let device = Node::device_at(address, &folder, "larger", &[&larger], &[]);
+    host.process.line(CHANGED);
     guest.run(&workload::rescan());
     guest.run(&workload::attached(1));
-    assert!(device.stop().success());
-    host.process.stderr.wait_for(LINK_DOWN, LIMIT);
+    device.stop();
+    host.process.line(LINK_DOWN);
 
     // It comes back as it was.
     let recording = ["--trace", again_trace];
-    let device = DeviceNode::start_with(address, &folder, "again", &[&drive], &recording);
-    host.process.stderr.wait_for(LINK_UP, LIMIT);
-    host.process.stderr.wait_for(ATTACHED, LIMIT);
+    let device = Node::device_at(address, &folder, "again", &[&drive], &recording);
+    host.process.line(LINK_UP);
+    host.process.line(ATTACHED);
     guest.run(&workload::rescan());
     guest.run(&workload::attached(2));
     workload::briefly(&mut guest, 0);
@@ -116,14 +113,14 @@ fn remote_drive_is_lost_and_found() {
     // It hangs: what is on its way then takes the link-loss limit, 800 ms.
     let register = workload::ready(&mut guest, FUNCTION);
     guest.run(&workload::load(0));
-    device.process.suspend();
+    device.process.signal(Signal::STOP);
     assert!(time_of_lost_read(&mut guest, &register) < Duration::from_millis(1500));
-    host.process.stderr.wait_for(LINK_DOWN, LIMIT);
+    host.process.line(LINK_DOWN);
     assert!(time_of_lost_read(&mut guest, &register) < Duration::from_millis(700));
     guest.run(&workload::status_register(FUNCTION, u32::MAX));
     guest.run(&workload::lost(0, Duration::from_secs(40)));
-    device.process.resume();
-    host.process.stderr.wait_for(ATTACHED, LIMIT);
+    device.process.signal(Signal::CONT);
+    host.process.line(ATTACHED);
     guest.run(&workload::remove(FUNCTION));
     guest.run(&workload::rescan());
     guest.run(&workload::attached(2));
@@ -131,8 +128,8 @@ fn remote_drive_is_lost_and_found() {
         guest.run(&workload::transfer(drive, 1));
     }
     guest.power_off();
-    assert!(host.stop().success());
-    assert!(device.stop().success());
+    host.stop();
+    device.stop();
     traced::losses_stand_out(&traces);
 }
 
@@ -149,11 +146,11 @@ fn remote_drives_restart_with_their_data_and_without() {
         let (name, serial) = (format!("device-{number}"), format!("RESTART{number}"));
         let namespace: &str = &namespaces[number];
         let options = ["--serial", serial.as_str()];
-        DeviceNode::start_with(at.parse().unwrap(), &folder, &name, &[namespace], &options)
+        Node::device_at(at, &folder, &name, &[namespace], &options)
     };
     let mut devices = [0, 1].map(|number| start("127.0.0.1:0", number));
-    let addresses = devices.each_ref().map(DeviceNode::address);
-    let mut host = HostNode::start(&folder, "host", &addresses, &[]);
+    let addresses = devices.each_ref().map(Node::address);
+    let host = HostNode::start(&folder, "host", &addresses, &[]);
     let mut guest = Guest::builder("restarted/guest")
         .kernel("nvme_core.io_timeout=5")
         .root_port("rp0")
@@ -171,7 +168,7 @@ fn remote_drives_restart_with_their_data_and_without() {
         device.process.kill();
         *device = start(&addresses[number].to_string(), number);
     }
-    host.process.stderr.wait_for(NEW_CONTENTS, LIMIT);
+    host.process.line(NEW_CONTENTS);
     guest.run(&workload::stalled(1, Duration::from_secs(60)));
     guest.run(&workload::failed(0, Duration::from_secs(60)));
     let said = host.process.stderr.text();
@@ -179,15 +176,15 @@ fn remote_drives_restart_with_their_data_and_without() {
     assert!(!said.contains("endpoint 0: attached again"), "{said}");
 
     guest.run(&workload::reset(FUNCTION));
-    host.process.stderr.wait_for(NEW_ATTACHED, LIMIT);
+    host.process.line(NEW_ATTACHED);
     guest.run(&workload::attached(2));
     guest.run(&workload::empty(0, 8));
     for drive in [0, 1] {
         guest.run(&workload::transfer(drive, 1));
     }
     guest.power_off();
-    assert!(host.stop().success());
+    host.stop();
     for device in devices {
-        assert!(device.stop().success());
+        device.stop();
     }
 }

@@ -3,7 +3,6 @@
 //! QEMU, the guest's kernel and its programs come from `tests/guest/fetch`; what
 //! runs in the guest is in `tests/guest/scripts`.
 
-mod cache;
 mod capture;
 mod guest;
 mod long;

@@ -13,7 +13,7 @@ use crate::stock_guest::traced::Traces;
 use crate::stock_guest::workload;
 use crate::support::check;
 use crate::support::folder;
-use crate::support::node::{DeviceNode, HostNode, SwitchNode};
+use crate::support::node::{ANY, HostNode, Node};
 use crate::support::relay::Relay;
 
 fn namespace(disk: &Path) -> String {
@@ -28,34 +28,24 @@ fn remote_drive_keeps_files() {
 
     let traces = Traces::new(&folder);
     let [host_options, device_options] = traces.options();
-    let device = DeviceNode::start_with(
-        "127.0.0.1:0".parse().unwrap(),
-        &folder,
-        "first-device",
-        &[&namespace],
-        &device_options,
-    );
-    let relay = Relay::start(device.address(), &folder.join("first-capture"));
+    let device = Node::device_at(ANY, &folder, "first-device", &[&namespace], &device_options);
+    let relay = Relay::start(device.address());
     let host = HostNode::start(&folder, "first-host", &[relay.address()], &host_options);
-    let mut guest = Guest::builder("remote/first-guest")
-        .device(host.endpoint(0, json!({})).to_string())
-        .start();
+    let mut guest = Guest::builder("remote/first-guest").drive(&host, 0).start();
     let checksums = workload::everything(&mut guest, 0);
     let commands = guest.commands();
     guest.power_off();
-    assert!(host.stop().success());
-    assert!(device.stop().success());
+    host.stop();
+    device.stop();
     let recordings = relay.finish();
     capture::check(&recordings, &commands, &disk);
     // The same run as Wireshark sees it, and as the nodes recorded it.
     let [recording] = &recordings[..] else { panic!("{} connections", recordings.len()) };
     check::recorded(&folder, recording, |expected| traces.check(expected));
 
-    let device = DeviceNode::start(&folder, "second-device", &[&namespace]);
+    let device = Node::device(&folder, "second-device", &[&namespace]);
     let host = HostNode::start(&folder, "second-host", &[device.address()], &[]);
-    let mut guest = Guest::builder("remote/second-guest")
-        .device(host.endpoint(0, json!({})).to_string())
-        .start();
+    let mut guest = Guest::builder("remote/second-guest").drive(&host, 0).start();
     guest.run(&workload::again(0, &checksums));
     guest.power_off();
 }
@@ -65,22 +55,22 @@ fn remote_drives_from_two_nodes() {
     let folder = folder::kept("two");
     let devices = ["a", "b"].map(|name| {
         let namespace = namespace(&folder.join(format!("{name}.img")));
-        DeviceNode::start(&folder, &format!("device-{name}"), &[&namespace])
+        Node::device(&folder, &format!("device-{name}"), &[&namespace])
     });
-    let addresses = devices.each_ref().map(DeviceNode::address);
+    let addresses = devices.each_ref().map(Node::address);
     let host = HostNode::start(&folder, "host", &addresses, &[]);
     let mut guest = Guest::builder("two/guest")
         .kernel("nvme_core.io_timeout=5")
-        .device(host.endpoint(0, json!({})).to_string())
-        .device(host.endpoint(1, json!({})).to_string())
+        .drive(&host, 0)
+        .drive(&host, 1)
         .start();
     workload::two_drives(&mut guest);
 
     // A host node that ends takes its drives along, but not the guest.
-    assert!(host.stop().success());
+    host.stop();
     guest.run(&workload::dead(&[0, 1], Duration::from_secs(40)));
     for device in devices {
-        assert!(device.stop().success());
+        device.stop();
     }
     guest.power_off();
 }
@@ -89,29 +79,25 @@ fn remote_drives_from_two_nodes() {
 fn remote_drive_without_shared_memory() {
     let folder = folder::kept("private");
     let namespace = namespace(&folder.join("disk.img"));
-    let device = DeviceNode::start(&folder, "device", &[&namespace]);
+    let device = Node::device(&folder, "device", &[&namespace]);
     // Behind a second switch, for the same boot.
-    let switch = SwitchNode::start(&folder, "switch", &[device.address()]);
+    let switch = Node::switch(&folder, "switch", &[device.address()]);
     let host = HostNode::start(&folder, "host", &[switch.address()], &[]);
-    let mut guest = Guest::builder("private/guest")
-        .memory(Memory::Private)
-        .device(host.endpoint(0, json!({})).to_string())
-        .start();
+    let mut guest = Guest::builder("private/guest").memory(Memory::Private).drive(&host, 0).start();
     workload::briefly(&mut guest, 0);
     guest.power_off();
-    assert!(host.stop().success());
-    assert!(switch.stop().success());
-    assert!(device.stop().success());
+    host.stop();
+    switch.stop();
+    device.stop();
 }
 
 #[test]
 fn remote_drive_with_mapped_doorbells() {
     let folder = folder::kept("mapped");
     let namespace = namespace(&folder.join("disk.img"));
-    let device = DeviceNode::start(&folder, "device", &[&namespace]);
+    let device = Node::device(&folder, "device", &[&namespace]);
     let host = HostNode::start(&folder, "host", &[device.address()], &["--mmap-doorbells"]);
-    let mut guest =
-        Guest::builder("mapped/guest").device(host.endpoint(0, json!({})).to_string()).start();
+    let mut guest = Guest::builder("mapped/guest").drive(&host, 0).start();
     // QEMU made the page the guest's memory: doorbells no longer reach QEMU.
     let tree = guest.qmp("human-monitor-command", json!({"command-line": "info mtree"}));
     assert!(tree.as_str().unwrap().contains("BAR 0 mmaps[0]"), "{tree}");
@@ -129,12 +115,9 @@ fn remote_drive_and_stock_tools() {
         format!("file={},size=64M,block=4096", second.display()),
         format!("file={},ro", third.display()),
     ];
-    let device = DeviceNode::start(&folder, "device", &namespaces.each_ref().map(|n| &n[..]));
+    let device = Node::device(&folder, "device", &namespaces.each_ref().map(|n| &n[..]));
     let host = HostNode::start(&folder, "host", &[device.address()], &[]);
-    let mut guest = Guest::builder("tools/guest")
-        .kernel(workload::RELAXED)
-        .device(host.endpoint(0, json!({})).to_string())
-        .start();
+    let mut guest = Guest::builder("tools/guest").kernel(workload::RELAXED).drive(&host, 0).start();
     guest.run(&workload::tools(0));
     guest.power_off();
 }

@@ -7,24 +7,12 @@ use std::net::SocketAddrV4;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use farlane::analyse::stream::{Chunk, Item, LinkAnalyser, Payload};
-use farlane::analyse::{self, Event, Settings};
+use farlane::analyse::stream::{Decoder, Item, LinkAnalyser, Payload};
+use farlane::analyse::{Direction, Event, Settings};
 use farlane::export::pcapng::{Connection, Tap, TcpFile, TlpFile};
-use wire::Instant;
 
-use crate::support::relay::{Direction, Recording};
+use crate::support::relay::Recording;
 use crate::support::tshark::{Tshark, number};
-
-/// An NVMe command, from both sides comparable.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Found {
-    pub queue: u64,
-    pub cid: u64,
-    pub opcode: u64,
-    pub nsid: u64,
-    /// Command dwords 10 to 12: SLBA and NLB of reads and writes.
-    pub cdw: [u64; 3],
-}
 
 /// What there is in a recording.
 pub struct Expected {
@@ -34,36 +22,23 @@ pub struct Expected {
     /// Answers, and those among them that say UR, as for functions that are not there.
     pub completions: usize,
     pub unsupported: usize,
-    /// Sorted.
-    pub commands: Vec<Found>,
+    /// Queue, identifier, opcode, namespace and command dwords 10 to 12 (SLBA and
+    /// NLB of reads and writes) of submission entries, sorted.
+    pub commands: Vec<[u64; 7]>,
     /// Queue, identifier and status of completion entries, sorted.
     pub ends: Vec<[u64; 3]>,
     items: Vec<Item>,
 }
 
-fn chunks(recording: &Recording) -> Vec<Chunk> {
-    let direction = |direction| match direction {
-        Direction::ToTarget => analyse::Direction::Down,
-        Direction::ToClient => analyse::Direction::Up,
-    };
-    let chunk = |chunk: &crate::support::relay::Chunk| Chunk {
-        at: Instant::from_ns(chunk.at.as_nanos() as u64),
-        direction: direction(chunk.direction),
-        bytes: chunk.bytes.clone(),
-    };
-    recording.chunks.iter().map(chunk).collect()
-}
-
 impl Expected {
     /// Asks the analyser.
     pub fn of(recording: &Recording) -> Self {
-        let chunks = chunks(recording);
-        let mut decoder = analyse::stream::Decoder::new();
+        let mut decoder = Decoder::new();
         let mut items = Vec::new();
-        for chunk in &chunks {
+        for chunk in &recording.chunks {
             let stream = match chunk.direction {
-                analyse::Direction::Down => &recording.to_target,
-                analyse::Direction::Up => &recording.to_client,
+                Direction::Down => &recording.down,
+                Direction::Up => &recording.up,
             };
             let bytes = &stream[chunk.bytes.clone()];
             decoder.push(chunk.at, chunk.direction, bytes, |item| items.push(item)).unwrap();
@@ -74,20 +49,16 @@ impl Expected {
         let mut ends = Vec::new();
         let mut keep = |event| {
             let Event::Command(command) = event else { return };
-            let (queue, e) = (u64::from(command.queue), command.entry);
-            commands.push(Found {
-                queue,
-                cid: e.cid.into(),
-                opcode: e.opcode.into(),
-                nsid: e.nsid.into(),
-                cdw: [e.cdw10, e.cdw11, e.cdw12].map(u64::from),
-            });
+            let (queue, cid) = (u64::from(command.queue), u64::from(command.entry.cid));
+            let e = command.entry;
+            let [nsid, cdw10, cdw11, cdw12] = [e.nsid, e.cdw10, e.cdw11, e.cdw12].map(u64::from);
+            commands.push([queue, cid, e.opcode.into(), nsid, cdw10, cdw11, cdw12]);
             if let Some(status) = command.status {
-                ends.push([queue, e.cid.into(), u64::from(status.bits() & 0x7ff)]);
+                ends.push([queue, cid, u64::from(status.bits() & 0x7ff)]);
             }
         };
         let mut link = LinkAnalyser::new(Settings::default());
-        link.run(&recording.to_target, &recording.to_client, chunks, &mut keep).unwrap();
+        link.run(&recording.down, &recording.up, recording.chunks.clone(), &mut keep).unwrap();
         link.finish().unwrap();
         std::iter::from_fn(|| link.analyser.next_event()).for_each(keep);
         commands.sort();
@@ -95,7 +66,7 @@ impl Expected {
 
         // Items of a frame stand together, and begin at the same byte.
         let mut frames: Vec<_> =
-            items.iter().map(|i| (i.direction == analyse::Direction::Up, i.offset)).collect();
+            items.iter().map(|i| (i.direction == Direction::Up, i.offset)).collect();
         frames.sort();
         frames.dedup();
         let names = |item: &Item| match &item.payload {
@@ -119,8 +90,7 @@ fn export(folder: &Path, recording: &Recording, expected: &Expected) -> [PathBuf
     let connection =
         Connection { host: address("192.0.2.1:50000"), device: address("192.0.2.2:4420") };
     let mut file = TcpFile::begin(tunnel, 0).unwrap();
-    let (down, up) = (&recording.to_target, &recording.to_client);
-    file.connection(connection, down, up, &chunks(recording)).unwrap();
+    file.connection(connection, &recording.down, &recording.up, &recording.chunks).unwrap();
     file.finish().unwrap();
     let mut file = TlpFile::begin(tlps, 0).unwrap();
     for item in &expected.items {
@@ -174,38 +144,24 @@ impl Decoded {
         self.packets.iter().flat_map(|packet| &packet[index]).map(String::as_str).collect()
     }
 
-    /// Fields that stand together, a row each time they do.
-    fn rows<const N: usize>(&self, fields: [&str; N]) -> Vec<[u64; N]> {
-        let columns = fields.map(|field| self.all(field));
+    /// Fields that stand together, a row each time they do, sorted.
+    fn rows<const N: usize>(&self, of: &str, fields: [&str; N]) -> Vec<[u64; N]> {
+        let columns = fields.map(|field| self.all(&format!("nvme_pcie.{of}.{field}")));
         assert!(columns.iter().all(|column| column.len() == columns[0].len()), "{fields:?}");
         let row = |i: usize| columns.each_ref().map(|column| number(column[i]));
-        (0..columns[0].len()).map(row).collect()
+        let mut rows: Vec<_> = (0..columns[0].len()).map(row).collect();
+        rows.sort();
+        rows
     }
 
-    fn commands(&self) -> Vec<Found> {
+    /// Compares the commands and their ends.
+    fn commands(&self, name: &str, expected: &Expected) {
+        assert!(self.all("_ws.malformed").is_empty(), "{name}: malformed packets");
         let fields = ["sqid", "cid", "opcode", "nsid", "cdw10", "cdw11", "cdw12"];
-        let names = fields.map(|field| format!("nvme_pcie.sqe.{field}"));
-        let found = self.rows(names.each_ref().map(String::as_str)).into_iter();
-        let mut commands: Vec<Found> = found
-            .map(|[queue, cid, opcode, nsid, c10, c11, c12]| Found {
-                queue,
-                cid,
-                opcode,
-                nsid,
-                cdw: [c10, c11, c12],
-            })
-            .collect();
-        commands.sort();
-        commands
-    }
-
-    fn ends(&self) -> Vec<[u64; 3]> {
-        let names = ["sqid", "cid", "sct", "sc"].map(|field| format!("nvme_pcie.cqe.{field}"));
-        let found = self.rows(names.each_ref().map(String::as_str)).into_iter();
-        let mut ends: Vec<_> =
-            found.map(|[queue, cid, sct, sc]| [queue, cid, sct << 8 | sc]).collect();
-        ends.sort();
-        ends
+        assert_eq!(self.rows("sqe", fields), expected.commands, "{name}: commands");
+        let ends = self.rows("cqe", ["sqid", "cid", "sct", "sc"]).into_iter();
+        let ends: Vec<_> = ends.map(|[queue, cid, sct, sc]| [queue, cid, sct << 8 | sc]).collect();
+        assert_eq!(ends, expected.ends, "{name}: completion entries");
     }
 
     /// What tshark warns of.
@@ -220,7 +176,7 @@ impl Decoded {
 fn compare(path: &Path, options: &[&str], expected: &Expected) -> Decoded {
     let packets = Tshark::ready().fields(path, options, "farlane || farlane_tap", &FIELDS);
     let decoded = Decoded { packets };
-    let name = path.display();
+    let name = path.display().to_string();
 
     let tlps = decoded.all("pcie_tlp.fmt_type");
     let tlps: Vec<&str> = tlps.into_iter().map(|value| mnemonic(number(value))).collect();
@@ -232,10 +188,8 @@ fn compare(path: &Path, options: &[&str], expected: &Expected) -> Decoded {
         let answered = decoded.all("pcie_tlp.completion_in").len();
         assert_eq!(answered, expected.completions, "{name}: requests with their answers");
     }
-    assert_eq!(decoded.commands(), expected.commands, "{name}: commands");
-    assert_eq!(decoded.ends(), expected.ends, "{name}: completion entries");
+    decoded.commands(&name, expected);
 
-    assert!(decoded.all("_ws.malformed").is_empty(), "{name}: malformed packets");
     let failed = expected.ends.iter().filter(|[.., status]| *status != 0).count();
     let count = |what| decoded.warnings().into_iter().filter(|said| *said == what).count();
     assert_eq!(count(UNSUPPORTED), expected.unsupported, "{name}: {UNSUPPORTED}");
@@ -264,10 +218,7 @@ pub fn tlps(path: &Path, options: &[&str], expected: &Expected) {
 pub fn commands(path: &Path, expected: &Expected) -> Vec<u64> {
     let packets = Tshark::ready().fields(path, &[], "farlane_tap", &FIELDS);
     let decoded = Decoded { packets };
-    let name = path.display();
-    assert!(decoded.all("_ws.malformed").is_empty(), "{name}: malformed packets");
-    assert_eq!(decoded.commands(), expected.commands, "{name}: commands");
-    assert_eq!(decoded.ends(), expected.ends, "{name}: completion entries");
+    decoded.commands(&path.display().to_string(), expected);
     decoded.all("pcie_tlp.cut").into_iter().map(number).collect()
 }
 

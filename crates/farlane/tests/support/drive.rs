@@ -1,15 +1,13 @@
 //! The NVMe side of the client: one admin and one I/O queue pair, polled.
 
 use std::path::Path;
-use std::thread;
-use std::time::{Duration, Instant};
 
 use crate::support::client::{BAR0, CONFIG, Client, Doorbells, Memory};
+use crate::support::process::wait_until;
 
 /// Bytes of a block.
 pub const BLOCK: usize = 512;
 const PAGE: usize = 4096;
-const LIMIT: Duration = Duration::from_secs(10);
 
 /// A virtual address as a process has them: far above 4 GiB.
 pub const ADDRESS: u64 = 0x7f5a_c400_0000;
@@ -103,11 +101,8 @@ impl Queue {
         command: Command,
         number: u16,
     ) -> u32 {
-        let deadline = Instant::now() + LIMIT;
-        while !self.has_completed(memory) {
-            assert!(Instant::now() < deadline, "no completion of {:#x}", command.opcode);
-            thread::yield_now();
-        }
+        let opcode = command.opcode;
+        wait_until(&format!("no completion of {opcode:#x}"), || self.has_completed(memory));
         let completion = memory.load(self.cq + u64::from(self.head) * 16, 16);
         self.head = (self.head + 1) % self.depth;
         self.phase ^= self.head == 0;
@@ -186,10 +181,8 @@ impl Drive {
     }
 
     fn wait_ready(&self, ready: bool) {
-        let deadline = Instant::now() + LIMIT;
-        while (self.client.read(BAR0, CSTS, 4) & 1 == 1) != ready {
-            assert!(Instant::now() < deadline, "CSTS.RDY stays {}", !ready);
-        }
+        let is_so = || (self.client.read(BAR0, CSTS, 4) & 1 == 1) == ready;
+        wait_until(&format!("CSTS.RDY stays {}", !ready), is_so);
     }
 
     /// Disables and enables the controller and makes the queues again, as the
@@ -208,11 +201,7 @@ impl Drive {
 
     /// Waits until it does.
     pub fn wait_until_gone(&self) {
-        let deadline = Instant::now() + LIMIT;
-        while !self.is_gone() {
-            assert!(Instant::now() < deadline, "the drive is still there");
-            thread::yield_now();
-        }
+        wait_until("the drive is still there", || self.is_gone());
     }
 
     /// Vendor and device ID as the client sees them.
@@ -228,6 +217,13 @@ impl Drive {
     /// Sets Bus Master Enable, or clears it.
     pub fn master_bus(&self, enable: bool) {
         self.client.write(CONFIG, COMMAND, 2, if enable { 0x404 } else { 0x400 });
+    }
+
+    /// What its driver does when it has been reset: as [`recover`](Self::recover),
+    /// and the bus is mastered.
+    pub fn recover_from_reset(&mut self) {
+        self.master_bus(true);
+        self.recover();
     }
 
     /// Asks for VFIO_USER_DEVICE_RESET.
@@ -253,6 +249,13 @@ impl Drive {
 
     fn administer(&mut self, command: Command) -> u32 {
         self.admin.run((&self.client, &self.memory, &self.doorbells), command)
+    }
+
+    fn delete_queues(&mut self) {
+        let id = u32::from(self.io.id);
+        for opcode in [0x00, 0x04] {
+            self.administer(Command { opcode, cdw10: [id, 0, 0], ..Command::default() });
+        }
     }
 
     fn create_queues(&mut self) {
@@ -346,10 +349,7 @@ impl Drive {
     /// Starts `count` reads of 128 KiB to DMA addresses from `address` on, in
     /// queues of its own, and waits for nothing.
     pub fn begin_reads_to(&mut self, address: u64, count: u16) {
-        let id = u32::from(self.io.id);
-        for opcode in [0x00, 0x04] {
-            self.administer(Command { opcode, cdw10: [id, 0, 0], ..Command::default() });
-        }
+        self.delete_queues();
         self.io = Queue::deep(1, DEEP_SQ, DEEP_CQ, count + 1);
         self.create_pair();
         let pages = (1..32).map(|page| address + page * PAGE as u64);
@@ -380,16 +380,10 @@ impl Drive {
 
     /// Goes in good order.
     pub fn detach(mut self) {
-        let id = u32::from(self.io.id);
-        for opcode in [0x00, 0x04] {
-            self.administer(Command { opcode, cdw10: [id, 0, 0], ..Command::default() });
-        }
+        self.delete_queues();
         let client = &self.client;
         client.write(BAR0, CC, 4, 4 << 20 | 6 << 16 | 1 << 14 | 1);
-        let deadline = Instant::now() + LIMIT;
-        while client.read(BAR0, CSTS, 4) >> 2 & 3 != 2 {
-            assert!(Instant::now() < deadline, "no end of the shutdown");
-        }
+        wait_until("no end of the shutdown", || client.read(BAR0, CSTS, 4) >> 2 & 3 == 2);
         client.unmap(&self.memory);
         assert!(client.is_quiet());
     }

@@ -6,7 +6,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A fresh folder for a test's logs and disks, kept for a look afterwards.
 pub fn kept(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("guest").join(name);
+    empty("guest", name)
+}
+
+/// A fresh folder of that name, of tests of one `kind`.
+pub fn empty(kind: &str, name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(kind).join(name);
     // Leftovers of the run before, if any.
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));

@@ -9,6 +9,7 @@ pub mod huge;
 pub mod isolated;
 pub mod node;
 pub mod process;
+pub mod program;
 pub mod relay;
 pub mod transcript;
 pub mod tshark;

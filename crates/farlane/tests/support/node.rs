@@ -1,68 +1,71 @@
-//! farlane's own processes: a device node and a host node.
+//! farlane's own processes: nodes.
 
+use std::fmt::Display;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
-use std::time::Duration;
+use std::process::Command;
 
 use serde_json::{Value, json};
 
 use crate::support::folder::Sockets;
 use crate::support::process::Process;
 
-/// How long a node may take to start or to end.
-const LIMIT: Duration = Duration::from_secs(20);
+/// Any free port of loopback.
+pub const ANY: &str = "127.0.0.1:0";
 
-fn farlane(subcommand: &str) -> Command {
+/// Starts a node with these `arguments`, and an `option` for each of `values`.
+fn start(
+    folder: &Path,
+    name: &str,
+    arguments: &[&str],
+    option: &str,
+    values: impl Iterator<Item = String>,
+) -> Process {
     let mut command = Command::new(env!("CARGO_BIN_EXE_farlane"));
-    command.arg(subcommand);
-    command
+    command.args(arguments);
+    values.for_each(|value| _ = command.arg(option).arg(value));
+    Process::start(&mut command, name, folder)
 }
 
-/// Starts a node that says where it listens.
-fn listening(mut command: Command, name: &str, folder: &Path) -> (Process, SocketAddr) {
-    let mut process = Process::start(&mut command, name, folder);
-    let line = process.stderr.wait_for("listening on ", LIMIT);
-    let (_, address) = line.split_once("listening on ").unwrap();
-    let address = address.parse().unwrap_or_else(|e| panic!("{line}: {e}"));
-    (process, address)
-}
-
-/// A process that runs `farlane device`; ends with its owner.
-pub struct DeviceNode {
+/// A process that runs `farlane device` or `farlane switch`; ends with its owner.
+pub struct Node {
     /// The process, to look at what it says or to end it.
     pub process: Process,
     address: SocketAddr,
 }
 
-impl DeviceNode {
-    /// Starts one on any free port of loopback and waits until it listens.
-    /// `name` tells its logs in `folder` from those of others; each of
-    /// `namespaces` is a value of `--namespace`.
-    pub fn start(folder: &Path, name: &str, namespaces: &[&str]) -> Self {
-        Self::start_with("127.0.0.1:0".parse().unwrap(), folder, name, namespaces, &[])
+impl Node {
+    /// Starts a device node on any free port and waits until it listens. `name`
+    /// tells its logs in `folder` from those of others; each of `namespaces` is a
+    /// value of `--namespace`.
+    pub fn device(folder: &Path, name: &str, namespaces: &[&str]) -> Self {
+        Self::device_at(ANY, folder, name, namespaces, &[])
     }
 
-    /// Starts one on that address, for instance that of one which was killed.
-    pub fn start_at(address: SocketAddr, folder: &Path, name: &str, namespaces: &[&str]) -> Self {
-        Self::start_with(address, folder, name, namespaces, &[])
-    }
-
-    /// Starts one that records what passes, with `--trace` or other `options`.
-    pub fn start_with(
-        address: SocketAddr,
+    /// Starts one on that address, for instance that of one which was killed, with
+    /// further `options`.
+    pub fn device_at(
+        address: impl Display,
         folder: &Path,
         name: &str,
         namespaces: &[&str],
         options: &[&str],
     ) -> Self {
-        let mut command = farlane("device");
-        command.arg("--listen").arg(address.to_string());
-        for namespace in namespaces {
-            command.arg("--namespace").arg(namespace);
-        }
-        command.args(options);
-        let (process, address) = listening(command, name, folder);
+        let address = address.to_string();
+        let arguments = [&["device", "--listen", &address], options].concat();
+        let namespaces = namespaces.iter().map(ToString::to_string);
+        Self::listening(start(folder, name, &arguments, "--namespace", namespaces))
+    }
+
+    /// Starts a switch node in front of `devices` and waits until it listens.
+    pub fn switch(folder: &Path, name: &str, devices: &[SocketAddr]) -> Self {
+        let devices = devices.iter().map(ToString::to_string);
+        let arguments = ["switch", "--listen", ANY];
+        Self::listening(start(folder, name, &arguments, "--connect", devices))
+    }
+
+    fn listening(process: Process) -> Self {
+        let address = process.listens().parse().expect("an address");
         Self { process, address }
     }
 
@@ -72,39 +75,9 @@ impl DeviceNode {
     }
 
     /// Ends it in good order.
-    pub fn stop(mut self) -> ExitStatus {
-        self.process.interrupt(LIMIT)
-    }
-}
-
-/// A process that runs `farlane switch`; ends with its owner.
-pub struct SwitchNode {
-    /// The process, to look at what it says.
-    pub process: Process,
-    address: SocketAddr,
-}
-
-impl SwitchNode {
-    /// Starts one on any free port of loopback, in front of `devices`, and waits
-    /// until it listens.
-    pub fn start(folder: &Path, name: &str, devices: &[SocketAddr]) -> Self {
-        let mut command = farlane("switch");
-        command.args(["--listen", "127.0.0.1:0"]);
-        for device in devices {
-            command.arg("--connect").arg(device.to_string());
-        }
-        let (process, address) = listening(command, name, folder);
-        Self { process, address }
-    }
-
-    /// Where it listens.
-    pub fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    /// Ends it in good order.
-    pub fn stop(mut self) -> ExitStatus {
-        self.process.interrupt(LIMIT)
+    #[track_caller]
+    pub fn stop(mut self) {
+        assert!(self.process.interrupt().success());
     }
 }
 
@@ -120,13 +93,11 @@ impl HostNode {
     /// `options`, and waits until it offers their endpoints.
     pub fn start(folder: &Path, name: &str, devices: &[SocketAddr], options: &[&str]) -> Self {
         let sockets = Sockets::new();
-        let mut command = farlane("host");
-        for device in devices {
-            command.arg("--connect").arg(device.to_string());
-        }
-        command.arg("--vfio-user").arg(sockets.folder()).args(options);
-        let mut process = Process::start(&mut command, name, folder);
-        process.stderr.wait_for("ready", LIMIT);
+        let offered = sockets.folder().to_str().expect("a plain name");
+        let arguments = [&["host", "--vfio-user", offered], options].concat();
+        let devices = devices.iter().map(ToString::to_string);
+        let process = start(folder, name, &arguments, "--connect", devices);
+        process.line("ready");
         Self { process, sockets }
     }
 
@@ -148,7 +119,8 @@ impl HostNode {
     }
 
     /// Ends it in good order.
-    pub fn stop(mut self) -> ExitStatus {
-        self.process.interrupt(LIMIT)
+    #[track_caller]
+    pub fn stop(mut self) {
+        assert!(self.process.interrupt().success());
     }
 }

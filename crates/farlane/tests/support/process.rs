@@ -4,12 +4,25 @@
 use std::io::Write;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 use crate::support::transcript::Transcript;
+
+/// How long a child may take to say something or to end, beside other work.
+pub const LIMIT: Duration = Duration::from_secs(60);
+
+/// Waits until `done`, for nothing that takes long: without a pause.
+#[track_caller]
+pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let deadline = Instant::now() + LIMIT;
+    while !done() {
+        assert!(Instant::now() < deadline, "{what}");
+        std::thread::yield_now();
+    }
+}
 
 /// A running child with its output in two transcripts.
 pub struct Process {
@@ -51,17 +64,42 @@ impl Process {
         pidfd_open(self.pid(), PidfdFlags::empty()).expect("pidfd of a child")
     }
 
+    /// Waits for a line of stderr that contains `part`.
+    #[track_caller]
+    pub fn line(&self, part: &str) -> String {
+        self.stderr.wait_for(part, LIMIT)
+    }
+
+    /// The lines of stderr before the one that begins with `text`, and that one.
+    #[track_caller]
+    pub fn lines_until(&self, text: &str) -> (Vec<String>, String) {
+        let mut before = Vec::new();
+        loop {
+            let line = self.line("");
+            if line.starts_with(text) {
+                return (before, line);
+            }
+            before.push(line);
+        }
+    }
+
+    /// Where a node listens, as it says when it starts.
+    #[track_caller]
+    pub fn listens(&self) -> String {
+        self.line("listening on ").replace("listening on ", "")
+    }
+
     /// Waits until it ends by itself.
-    pub fn wait(&mut self, limit: Duration) -> ExitStatus {
+    pub fn wait(&mut self) -> ExitStatus {
         let end = self.end();
-        let limit_spec = Timespec::try_from(limit).unwrap();
-        let ready = poll(&mut [PollFd::new(&end, PollFlags::IN)], Some(&limit_spec));
-        assert_eq!(ready, Ok(1), "{} still runs after {limit:?}", self.name);
+        let limit = Timespec::try_from(LIMIT).unwrap();
+        let ready = poll(&mut [PollFd::new(&end, PollFlags::IN)], Some(&limit));
+        assert_eq!(ready, Ok(1), "{} still runs after {LIMIT:?}", self.name);
         // First the guard: afterwards the number may be another process's.
         self.guard.dismiss();
         let status = self.child.wait().unwrap();
-        self.stdout.wait_for_end(limit);
-        self.stderr.wait_for_end(limit);
+        self.stdout.wait_for_end(LIMIT);
+        self.stderr.wait_for_end(LIMIT);
         status
     }
 
@@ -70,20 +108,15 @@ impl Process {
         self.child.try_wait().unwrap().is_none()
     }
 
-    /// Stops it where it is, as a machine that hangs, until [`Self::resume`].
-    pub fn suspend(&self) {
-        kill_process(self.pid(), Signal::STOP).expect("stop a child");
+    /// Sends it a signal.
+    pub fn signal(&self, signal: Signal) {
+        kill_process(self.pid(), signal).expect("it runs");
     }
 
-    /// Lets it go on.
-    pub fn resume(&self) {
-        kill_process(self.pid(), Signal::CONT).expect("continue a child");
-    }
-
-    /// Ctrl-C, and the wait for its end.
-    pub fn interrupt(&mut self, limit: Duration) -> ExitStatus {
-        kill_process(self.pid(), Signal::INT).expect("interrupt a child");
-        self.wait(limit)
+    /// Ctrl-C, and how it ends.
+    pub fn interrupt(&mut self) -> ExitStatus {
+        self.signal(Signal::INT);
+        self.wait()
     }
 
     /// Ends it without any notice, as a crash or a power failure would.
@@ -94,7 +127,8 @@ impl Process {
         let _ = self.child.wait();
     }
 
-    fn pid(&self) -> Pid {
+    /// Its number.
+    pub fn pid(&self) -> Pid {
         Pid::from_child(&self.child)
     }
 }

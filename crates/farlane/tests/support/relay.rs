@@ -1,99 +1,56 @@
 //! A TCP relay that records what passes, byte for byte, in both directions.
 
-use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::ops::Range;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-/// Which way bytes went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// From who connected to the relay.
-    ToTarget,
-    /// Back.
-    ToClient,
-}
-
-/// Bytes that were read at once.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Chunk {
-    /// Since the relay started. Taken before the bytes were passed on, so what
-    /// they cause is never earlier than they are.
-    pub at: Duration,
-    /// Which way they went.
-    pub direction: Direction,
-    /// Which bytes of that direction they are.
-    pub bytes: Range<usize>,
-}
+use farlane::analyse::Direction;
+use farlane::analyse::stream::Chunk;
 
 /// All that passed on one connection.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Recording {
-    /// The bytes of [`Direction::ToTarget`].
-    pub to_target: Vec<u8>,
-    /// The bytes of [`Direction::ToClient`].
-    pub to_client: Vec<u8>,
-    /// The chunks of both, by time.
+    /// What who connected to the relay sent.
+    pub down: Vec<u8>,
+    /// What came back.
+    pub up: Vec<u8>,
+    /// What was read at once, of both, by the time since the relay started. It is
+    /// taken before the bytes are passed on, so what they cause is never earlier.
     pub chunks: Vec<Chunk>,
 }
 
 /// A running relay; ends with its owner.
 pub struct Relay {
     address: SocketAddr,
-    shared: Arc<Shared>,
-    acceptor: Option<JoinHandle<()>>,
-}
-
-struct Shared {
-    target: SocketAddr,
-    folder: PathBuf,
-    started: Instant,
-    ended: AtomicBool,
-    connections: Mutex<Vec<Connection>>,
-}
-
-struct Connection {
-    streams: [TcpStream; 2],
-    pumps: Vec<JoinHandle<()>>,
-    chunks: Arc<Mutex<Vec<Chunk>>>,
+    ended: Arc<AtomicBool>,
+    acceptor: Option<JoinHandle<Vec<Recording>>>,
 }
 
 impl Relay {
-    /// Listens on loopback and passes every connection on to `target`. For
-    /// connection N it writes `N.to_target`, `N.to_client` and, when it ends,
-    /// `N.index` (nanoseconds, direction, offset, length) into `folder`.
-    pub fn start(target: SocketAddr, folder: &Path) -> Self {
-        fs::create_dir_all(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+    /// Listens on loopback and passes every connection on to `target`.
+    pub fn start(target: SocketAddr) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("listen on loopback");
         let address = listener.local_addr().unwrap();
-        let shared = Arc::new(Shared {
-            target,
-            folder: folder.to_owned(),
-            started: Instant::now(),
-            ended: AtomicBool::new(false),
-            connections: Mutex::default(),
-        });
-        let own = Arc::clone(&shared);
+        let ended = Arc::new(AtomicBool::new(false));
+        let own = Arc::clone(&ended);
         let acceptor = thread::spawn(move || {
+            let (started, mut connections) = (Instant::now(), Vec::new());
             for client in listener.incoming() {
-                if own.ended.load(Ordering::SeqCst) {
-                    return;
+                if own.load(Ordering::SeqCst) {
+                    break;
                 }
                 // A target that is not there looks to the client as it would
                 // without a relay, only later: closed.
-                if let Ok(client) = client
-                    && let Ok(target) = TcpStream::connect(own.target)
-                {
-                    own.join(client, target).expect("relay a connection");
+                if let (Ok(client), Ok(target)) = (client, TcpStream::connect(target)) {
+                    connections.push(Connection::start([client, target], started).expect("relay"));
                 }
             }
+            connections.into_iter().map(Connection::finish).collect()
         });
-        Self { address, shared, acceptor: Some(acceptor) }
+        Self { address, ended, acceptor: Some(acceptor) }
     }
 
     /// Where to connect instead of to the target.
@@ -103,43 +60,14 @@ impl Relay {
 
     /// Ends the relay. What passed, a recording for each connection.
     pub fn finish(mut self) -> Vec<Recording> {
-        self.end();
-        let connections = self.shared.connections.lock().unwrap();
-        let read = |number: usize, direction| {
-            let path = self.shared.path(number, direction);
-            fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-        };
-        connections
-            .iter()
-            .enumerate()
-            .map(|(number, connection)| Recording {
-                to_target: read(number, "to_target"),
-                to_client: read(number, "to_client"),
-                chunks: connection.chunks.lock().unwrap().clone(),
-            })
-            .collect()
+        self.end()
     }
 
-    fn end(&mut self) {
-        let Some(acceptor) = self.acceptor.take() else {
-            return;
-        };
-        self.shared.ended.store(true, Ordering::SeqCst);
+    fn end(&mut self) -> Vec<Recording> {
+        self.ended.store(true, Ordering::SeqCst);
         // Wakes the acceptor, which then sees that it is over.
         drop(TcpStream::connect(self.address));
-        let _ = acceptor.join();
-        let mut connections = self.shared.connections.lock().unwrap();
-        for (number, connection) in connections.iter_mut().enumerate() {
-            connection.close();
-            for pump in connection.pumps.drain(..) {
-                let _ = pump.join();
-            }
-            let index = File::create(self.shared.path(number, "index"));
-            let written = index.and_then(|mut file| connection.write_index(&mut file));
-            if let Err(error) = written {
-                eprintln!("index of relay connection {number}: {error}");
-            }
-        }
+        self.acceptor.take().map_or_else(Vec::new, |acceptor| acceptor.join().expect("a relay"))
     }
 }
 
@@ -149,95 +77,63 @@ impl Drop for Relay {
     }
 }
 
-impl Shared {
-    fn path(&self, number: usize, kind: &str) -> PathBuf {
-        self.folder.join(format!("{number}.{kind}"))
-    }
-
-    /// Passes on and records, both ways, until both sides have closed.
-    fn join(&self, client: TcpStream, target: TcpStream) -> io::Result<()> {
-        client.set_nodelay(true)?;
-        target.set_nodelay(true)?;
-        let mut connections = self.connections.lock().unwrap();
-        let number = connections.len();
-        let chunks = Arc::new(Mutex::new(Vec::new()));
-        let pump = |from: &TcpStream, to: &TcpStream, kind, direction| -> io::Result<_> {
-            let mut pump = Pump {
-                from: from.try_clone()?,
-                to: to.try_clone()?,
-                file: File::create(self.path(number, kind))?,
-                direction,
-                started: self.started,
-                chunks: Arc::clone(&chunks),
-            };
-            Ok(thread::spawn(move || {
-                // Either side may go at any time; then the other is told.
-                let _ = pump.run();
-                let _ = pump.to.shutdown(Shutdown::Write);
-                let _ = pump.from.shutdown(Shutdown::Read);
-            }))
-        };
-        let pumps = vec![
-            pump(&client, &target, "to_target", Direction::ToTarget)?,
-            pump(&target, &client, "to_client", Direction::ToClient)?,
-        ];
-        connections.push(Connection { streams: [client, target], pumps, chunks });
-        Ok(())
-    }
+struct Connection {
+    streams: [TcpStream; 2],
+    pumps: [JoinHandle<()>; 2],
+    recording: Arc<Mutex<Recording>>,
 }
 
 impl Connection {
-    fn close(&self) {
-        for stream in &self.streams {
-            // It may be closed already.
-            let _ = stream.shutdown(Shutdown::Both);
-        }
+    /// Passes on and records, both ways, until both sides have closed.
+    fn start(streams: [TcpStream; 2], started: Instant) -> io::Result<Self> {
+        let recording = Arc::new(Mutex::new(Recording::default()));
+        let pump = |from: &TcpStream, to: &TcpStream, direction| -> io::Result<_> {
+            from.set_nodelay(true)?;
+            let (from, to, recording) = (from.try_clone()?, to.try_clone()?, recording.clone());
+            Ok(thread::spawn(move || {
+                // Either side may go at any time; then the other is told.
+                let _ = pump(&from, &to, direction, started, &recording);
+                let _ = to.shutdown(Shutdown::Write);
+                let _ = from.shutdown(Shutdown::Read);
+            }))
+        };
+        let [client, target] = &streams;
+        let pumps = [pump(client, target, Direction::Down)?, pump(target, client, Direction::Up)?];
+        Ok(Self { streams, pumps, recording })
     }
 
-    fn write_index(&self, file: &mut File) -> io::Result<()> {
-        let mut text = String::new();
-        for chunk in &*self.chunks.lock().unwrap() {
-            use std::fmt::Write;
-            let (at, bytes) = (chunk.at.as_nanos(), &chunk.bytes);
-            let direction = chunk.direction;
-            writeln!(text, "{at} {direction:?} {} {}", bytes.start, bytes.len()).unwrap();
-        }
-        file.write_all(text.as_bytes())
+    fn finish(self) -> Recording {
+        // They may be closed already.
+        self.streams.iter().for_each(|stream| _ = stream.shutdown(Shutdown::Both));
+        self.pumps.into_iter().for_each(|pump| pump.join().expect("a pump"));
+        std::mem::take(&mut self.recording.lock().unwrap())
     }
 }
 
 /// One direction of a connection.
-struct Pump {
-    from: TcpStream,
-    to: TcpStream,
-    file: File,
+fn pump(
+    mut from: &TcpStream,
+    mut to: &TcpStream,
     direction: Direction,
     started: Instant,
-    chunks: Arc<Mutex<Vec<Chunk>>>,
-}
-
-impl Pump {
-    fn run(&mut self) -> io::Result<()> {
-        let mut buffer = vec![0; 1 << 16];
-        let mut offset = 0;
-        loop {
-            let read = self.from.read(&mut buffer)?;
-            if read == 0 {
-                return Ok(());
-            }
-            self.file.write_all(&buffer[..read])?;
-            {
-                // Under the lock, so that the chunks are in the order of time.
-                let mut chunks = self.chunks.lock().unwrap();
-                chunks.push(Chunk {
-                    at: self.started.elapsed(),
-                    direction: self.direction,
-                    bytes: offset..offset + read,
-                });
-            }
-            offset += read;
-            self.to.write_all(&buffer[..read])?;
+    recording: &Mutex<Recording>,
+) -> io::Result<()> {
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        let read = from.read(&mut buffer)?;
+        if read == 0 {
+            return Ok(());
         }
+        // The time under the lock, so that the chunks are in its order.
+        let mut recording = recording.lock().unwrap();
+        let at = wire::Instant::from_ns(started.elapsed().as_nanos() as u64);
+        let all =
+            if direction == Direction::Down { &mut recording.down } else { &mut recording.up };
+        let bytes = all.len()..all.len() + read;
+        all.extend_from_slice(&buffer[..read]);
+        recording.chunks.push(Chunk { at, direction, bytes });
+        drop(recording);
+        to.write_all(&buffer[..read])?;
     }
 }
 
@@ -253,7 +149,7 @@ fn relay_records_both_directions() {
             stream.write_all(&[bytes.clone(), bytes].concat()).unwrap();
         }
     });
-    let relay = Relay::start(address, &crate::support::folder::kept("relay"));
+    let relay = Relay::start(address);
     let sent: Vec<u8> = (0..1_000_000u32).map(|n| n.to_le_bytes()[n as usize % 3]).collect();
     for _ in 0..2 {
         let mut stream = TcpStream::connect(relay.address()).unwrap();
@@ -268,10 +164,10 @@ fn relay_records_both_directions() {
     let recordings = relay.finish();
     assert_eq!(recordings.len(), 2);
     for recording in recordings {
-        assert!(recording.to_target == sent);
-        assert!(recording.to_client == [&sent[..], &sent[..]].concat());
+        assert!(recording.down == sent);
+        assert!(recording.up == [&sent[..], &sent[..]].concat());
         assert!(recording.chunks.is_sorted_by_key(|chunk| chunk.at));
-        for (direction, whole) in [(Direction::ToTarget, 1), (Direction::ToClient, 2)] {
+        for (direction, whole) in [(Direction::Down, 1), (Direction::Up, 2)] {
             let chunks = recording.chunks.iter();
             let end = chunks.filter(|chunk| chunk.direction == direction).fold(0, |end, chunk| {
                 assert_eq!(chunk.bytes.start, end);

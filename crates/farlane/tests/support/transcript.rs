@@ -11,8 +11,6 @@ use std::time::{Duration, Instant};
 pub struct Transcript {
     path: PathBuf,
     shared: Arc<Shared>,
-    /// How much of the text was looked at by [`Self::wait_for`].
-    seen: usize,
 }
 
 #[derive(Default)]
@@ -31,6 +29,8 @@ impl Shared {
 #[derive(Default)]
 struct Text {
     so_far: String,
+    /// How much of it was looked at by [`Transcript::wait_for`].
+    seen: usize,
     ended: bool,
 }
 
@@ -54,7 +54,7 @@ impl Transcript {
                 }
             }
         });
-        Self { path: path.to_owned(), shared, seen: 0 }
+        Self { path: path.to_owned(), shared }
     }
 
     /// The text so far.
@@ -67,17 +67,16 @@ impl Transcript {
     /// # Panics
     ///
     /// When it does not come within `limit`, or the source ends without it.
-    pub fn wait_for(&mut self, part: &str, limit: Duration) -> String {
+    #[track_caller]
+    pub fn wait_for(&self, part: &str, limit: Duration) -> String {
         let deadline = Instant::now() + limit;
         let mut text = self.shared.lock();
         loop {
-            for line in text.so_far[self.seen..].split_inclusive('\n') {
-                if !line.ends_with('\n') {
-                    break;
-                }
-                self.seen += line.len();
-                if line.contains(part) {
-                    return line.trim_end().to_owned();
+            while let Some(length) = text.so_far[text.seen..].find('\n') {
+                let (from, end) = (text.seen, text.seen + length);
+                text.seen = end + 1;
+                if text.so_far[from..end].contains(part) {
+                    return text.so_far[from..end].trim_end().to_owned();
                 }
             }
             let left = deadline.saturating_duration_since(Instant::now());

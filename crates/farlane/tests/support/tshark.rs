@@ -17,16 +17,7 @@ impl Tshark {
     /// When it cannot be filled: a test that cannot run has failed.
     pub fn ready() -> &'static Self {
         static TSHARK: OnceLock<Tshark> = OnceLock::new();
-        TSHARK.get_or_init(|| {
-            let script = repository().join("tests/wireshark/fetch");
-            let output = Command::new(&script).current_dir(repository()).output();
-            output_of("tests/wireshark/fetch", output.as_ref().ok());
-            let folder = match std::env::var_os("FARLANE_GUEST_CACHE") {
-                Some(folder) => repository().join(folder),
-                None => repository().join(".cache/guest"),
-            };
-            Self { folder }
-        })
+        TSHARK.get_or_init(|| Self { folder: fetched(&["wireshark/fetch"]) })
     }
 
     /// Its capture program.
@@ -88,6 +79,20 @@ impl Tshark {
 /// The folder of the source tree.
 pub fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Where packages' files are, after these scripts in `tests` have fetched them.
+///
+/// # Panics
+///
+/// When they cannot: a test that cannot run has failed.
+pub fn fetched(scripts: &[&str]) -> PathBuf {
+    for name in scripts {
+        let script = repository().join("tests").join(name);
+        let output = Command::new(&script).current_dir(repository()).output();
+        output_of(name, output.as_ref().ok());
+    }
+    repository().join(std::env::var_os("FARLANE_GUEST_CACHE").unwrap_or(".cache/guest".into()))
 }
 
 fn output_of(program: &str, output: Option<&Output>) -> String {

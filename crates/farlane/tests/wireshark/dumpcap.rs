@@ -35,8 +35,8 @@ impl Dumpcap {
         }
         let mut command: Command = Tshark::ready().dumpcap();
         command.args(["-i", "lo", "-B", "64", "-f", &format!("tcp port {port}"), "-w"]).arg(file);
-        let mut process = Process::start(&mut command, "dumpcap", folder);
-        process.stderr.wait_for("File:", LIMIT);
+        let process = Process::start(&mut command, "dumpcap", folder);
+        process.line("File:");
         Ok(Self { process, file: file.to_owned() })
     }
 
@@ -52,6 +52,6 @@ impl Dumpcap {
             assert!(Instant::now() < deadline, "the capture misses the end of the connection");
             thread::sleep(Duration::from_millis(100));
         }
-        assert!(self.process.interrupt(LIMIT).success());
+        assert!(self.process.interrupt().success());
     }
 }

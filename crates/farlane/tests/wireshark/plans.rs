@@ -2,10 +2,10 @@
 //! packets, and in whatever order, no frame is called wrong that is right.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
 use std::{fs, thread};
 
 use crate::support::folder;
+use crate::support::program::{document, plan_of, run, text};
 use crate::support::tshark::{Tshark, repository};
 use crate::wireshark::sharkd::Sharkd;
 
@@ -32,27 +32,19 @@ const RAW: [&str; 2] = ["transport=raw", "link.vlan=1"];
 /// that have.
 const PASSES: [&[&str]; 3] = [&[], &["-2"], &["-2", "-Y", "farlane"]];
 
-fn farlane(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_farlane"))
-        .current_dir(repository())
-        .args(arguments)
-        .output()
-        .expect("farlane")
-}
-
 /// Runs a plan; its capture, and how many commands its hosts gave.
 fn simulate(folder: &Path, plan: &str, raw: bool) -> Option<(PathBuf, u64)> {
     let name = format!("{plan}-{}", if raw { "raw" } else { "as-it-is" });
     let capture = folder.join(format!("{name}.pcapng"));
     let traces = folder.join(&name);
     fs::create_dir(&traces).unwrap();
-    let (path, trace) = (format!("plans/{plan}.toml"), traces.join("run"));
+    let (path, trace) = (plan_of(plan), traces.join("run"));
     let [capture_text, trace_text] = [&capture, &trace].map(|path| path.to_str().unwrap());
     let mut arguments = vec!["sim", &path, "--pcapng", capture_text, "--trace", trace_text];
     let short = SHORT.iter().find(|(known, _)| *known == plan);
     let keys = short.iter().flat_map(|(_, keys)| *keys).chain(RAW.iter().filter(|_| raw));
     keys.for_each(|key| arguments.extend(["--set", key]));
-    let output = farlane(&arguments);
+    let output = run(&arguments);
     let said = String::from_utf8_lossy(&output.stderr);
     if said.contains("the plan has no Ethernet to capture") {
         return None;
@@ -66,10 +58,7 @@ fn commands(traces: &Path) -> u64 {
     let hosts = fs::read_dir(traces).unwrap().map(|entry| entry.unwrap().path());
     let hosts = hosts.filter(|path| !path.to_string_lossy().contains(".device"));
     let total = |path: PathBuf| {
-        let output = farlane(&["trace", path.to_str().unwrap(), "--list", "--json"]);
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-        document["total"].as_u64().unwrap()
+        document(&["trace", &text(&path), "--list", "--json"])["total"].as_u64().unwrap()
     };
     hosts.map(total).sum()
 }

@@ -1,12 +1,12 @@
 //! Two processes and a client between them and the recorder.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use crate::support::check;
 use crate::support::drive::{BLOCK, Drive};
 use crate::support::folder;
-use crate::support::node::{DeviceNode, HostNode};
+use crate::support::node::{ANY, HostNode, Node};
+use crate::support::program::{succeeds, text};
 use crate::support::relay::{Recording, Relay};
 use crate::support::tshark::Tshark;
 use crate::wireshark::dumpcap::Dumpcap;
@@ -25,10 +25,9 @@ fn session(folder: &Path) -> Session {
     let [host_trace, device_trace] = traces.each_ref().map(|path| path.display().to_string());
     // All of the host's TLPs, of the device's only the beginnings.
     let (whole, short) = (format!("{host_trace},snap=4096"), format!("{device_trace},snap=64"));
-    let any = "127.0.0.1:0".parse().unwrap();
     let options = ["--trace", &short];
-    let device = DeviceNode::start_with(any, folder, "device", &["ram=16M"], &options);
-    let relay = Relay::start(device.address(), &folder.join("relay"));
+    let device = Node::device_at(ANY, folder, "device", &["ram=16M"], &options);
+    let relay = Relay::start(device.address());
     let capture = folder.join("loopback.pcapng");
     let dumpcap = match Dumpcap::start(folder, device.address().port(), &capture) {
         Ok(dumpcap) => Some(dumpcap),
@@ -47,13 +46,13 @@ fn session(folder: &Path) -> Session {
         assert!(drive.read(at, blocks) == data, "block {at}");
     }
     drive.detach();
-    assert!(host.stop().success());
-    assert!(device.stop().success());
+    host.stop();
+    device.stop();
     let mut recordings = relay.finish();
     assert_eq!(recordings.len(), 1);
     let recording = recordings.remove(0);
     let real = dumpcap.map(|dumpcap| {
-        let sent = &recording.to_target;
+        let sent = &recording.down;
         // The Goodbye.
         dumpcap.stop(&sent[sent.len() - HEADER..]);
         capture
@@ -66,7 +65,8 @@ fn a_session_is_decoded_down_to_its_commands() {
     let folder = folder::kept("wireshark");
     let (recording, real, traces) = session(&folder);
     let (expected, [tunnel, tlps]) = check::recorded(&folder, &recording, |_| {});
-    let reads = expected.commands.iter().filter(|c| c.queue == 1 && c.opcode == 2);
+    let reads =
+        expected.commands.iter().filter(|[queue, _, opcode, ..]| (*queue, *opcode) == (1, 2));
     assert_eq!(reads.count(), PIECES.len());
     assert!(expected.frames > 50 && expected.tlps.len() > 1000);
 
@@ -91,12 +91,7 @@ fn a_session_is_decoded_down_to_its_commands() {
 /// A trace as `farlane trace --pcapng` exports it.
 fn exported(trace: &Path) -> PathBuf {
     let out = trace.with_extension("pcapng");
-    let output = Command::new(env!("CARGO_BIN_EXE_farlane"))
-        .args(["trace", "--limit", "0", "--pcapng"])
-        .args([&out, trace])
-        .output()
-        .expect("farlane");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    succeeds(&["trace", "--limit", "0", "--pcapng", &text(&out), &text(trace)]);
     out
 }
 

@@ -8,9 +8,26 @@ use farlane::target::Target;
 use sim::ethernet::Rate;
 use sim::workload::Workload;
 use sim::{Config, World};
+use std::path::Path;
 
 /// 4 KiB blocks.
 const READS: u64 = 20;
+
+/// Runs it and captures its wires.
+fn run(config: &Config, capture: &Path) {
+    let wanted = Wanted { pcapng: Some(Target::File(capture.to_owned())), ..Wanted::default() };
+    let mut outputs =
+        Outputs::begin(config, &wanted, Assumptions::default(), &str::to_owned).unwrap();
+    let mut world = World::new(config).unwrap();
+    world.observe(outputs.observer());
+    world.run().unwrap();
+    outputs.close(config, world.now(), true).unwrap();
+}
+
+/// How many of these opcodes are reads.
+fn reads(commands: &[Vec<Vec<String>>]) -> u64 {
+    commands.iter().flat_map(|row| &row[0]).filter(|op| op.ends_with('2')).count() as u64
+}
 
 /// Chunks in raw Ethernet, down to NVMe commands.
 #[test]
@@ -25,13 +42,7 @@ fn raw_frames_are_decoded() {
         unreachable!("a tunnel")
     };
     switch.ports[0].transport = sim::transport::TransportConfig::Raw(raw);
-    let wanted = Wanted { pcapng: Some(Target::File(capture.clone())), ..Wanted::default() };
-    let mut outputs =
-        Outputs::begin(&config, &wanted, Assumptions::default(), &str::to_owned).unwrap();
-    let mut world = World::new(&config).unwrap();
-    world.observe(outputs.observer());
-    world.run().unwrap();
-    outputs.close(&config, world.now(), true).unwrap();
+    run(&config, &capture);
     let of =
         |filter: &str, fields: &[&str]| Tshark::ready().fields(&capture, &["-2"], filter, fields);
     let all = of("frame", &["vlan.etype"]);
@@ -41,9 +52,7 @@ fn raw_frames_are_decoded() {
         assert!(!of(&format!("farlane_raw.kind == {kind}"), &["frame.number"]).is_empty());
     }
     assert!(of("_ws.expert || _ws.malformed", &["frame.number"]).is_empty());
-    let commands = of("nvme_pcie.sqe.sqid == 1", &["nvme_pcie.sqe.opcode"]);
-    let reads = commands.iter().flat_map(|row| &row[0]).filter(|op| op.ends_with('2')).count();
-    assert_eq!(reads as u64, READS);
+    assert_eq!(reads(&of("nvme_pcie.sqe.sqid == 1", &["nvme_pcie.sqe.opcode"])), READS);
 }
 
 #[test]
@@ -51,13 +60,7 @@ fn simulated_frames_are_real_frames() {
     let folder = folder::kept("simulated");
     let capture = folder.join("wires.pcapng");
     let config = Config::brief_tsn(Workload::Dd { write: false, bs: 4096, count: READS }, Rate::G1);
-    let wanted = Wanted { pcapng: Some(Target::File(capture.clone())), ..Wanted::default() };
-    let mut outputs =
-        Outputs::begin(&config, &wanted, Assumptions::default(), &str::to_owned).unwrap();
-    let mut world = World::new(&config).unwrap();
-    world.observe(outputs.observer());
-    world.run().unwrap();
-    outputs.close(&config, world.now(), true).unwrap();
+    run(&config, &capture);
 
     let checked = ["-2", "-o", "ip.check_checksum:TRUE", "-o", "tcp.check_checksum:TRUE"];
     let of =
@@ -74,7 +77,5 @@ fn simulated_frames_are_real_frames() {
     assert_eq!(of(wrong, &["frame.number", "_ws.col.info"]), Vec::<Vec<Vec<String>>>::new());
     let good = of("ip.checksum.status == 1 && tcp.checksum.status == 1", &["frame.number"]);
     assert_eq!(good.len(), all.len(), "every checksum was looked at");
-    let commands = of("nvme_pcie.sqe.sqid == 1", &["nvme_pcie.sqe.opcode"]);
-    let reads = commands.iter().flat_map(|row| &row[0]).filter(|op| op.ends_with('2')).count();
-    assert_eq!(reads as u64, READS);
+    assert_eq!(reads(&of("nvme_pcie.sqe.sqid == 1", &["nvme_pcie.sqe.opcode"])), READS);
 }

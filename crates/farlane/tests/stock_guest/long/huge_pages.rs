@@ -2,13 +2,11 @@
 
 use std::io::Write;
 
-use serde_json::json;
-
 use crate::stock_guest::guest::{Guest, Memory};
 use crate::stock_guest::workload;
 use crate::support::folder;
 use crate::support::huge::{FileSystem, PAGE, Pool};
-use crate::support::node::{DeviceNode, HostNode};
+use crate::support::node::{HostNode, Node};
 
 /// Pages of one guest's memory.
 const PAGES: u64 = (512 << 20) / PAGE;
@@ -24,16 +22,14 @@ fn remote_drive_with_huge_pages() {
         }
     };
     let folder = folder::kept("huge");
-    let device = DeviceNode::start(&folder, "device", &["ram=128M"]);
+    let device = Node::device(&folder, "device", &["ram=128M"]);
     let host = HostNode::start(&folder, "host", &[device.address()], &[]);
     for (name, memory) in [("memfd", Memory::Huge), ("file", Memory::Folder(system.path()))] {
-        let mut guest = Guest::builder(&format!("huge/{name}"))
-            .memory(memory)
-            .device(host.endpoint(0, json!({})).to_string())
-            .start();
+        let mut guest =
+            Guest::builder(&format!("huge/{name}")).memory(memory).drive(&host, 0).start();
         workload::briefly(&mut guest, 0);
         guest.power_off();
     }
-    assert!(host.stop().success());
-    assert!(device.stop().success());
+    host.stop();
+    device.stop();
 }

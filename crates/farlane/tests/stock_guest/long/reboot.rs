@@ -1,26 +1,21 @@
 //! Guests that reboot.
 
-use std::time::Duration;
-
-use serde_json::json;
-
 use crate::stock_guest::guest::Guest;
 use crate::stock_guest::workload;
 use crate::support::folder;
-use crate::support::node::{DeviceNode, HostNode};
+use crate::support::node::{HostNode, Node};
 
 #[test]
 fn a_guest_that_reboots_finds_its_drive_and_takes_new_contents() {
     let folder = folder::kept("reboot");
     let start = |at: &str, name: &str| {
         let options = ["--serial", "REBOOT"];
-        DeviceNode::start_with(at.parse().unwrap(), &folder, name, &["ram=64M"], &options)
+        Node::device_at(at, &folder, name, &["ram=64M"], &options)
     };
     let mut device = start("127.0.0.1:0", "device");
     let address = device.address().to_string();
-    let mut host = HostNode::start(&folder, "host", &[device.address()], &[]);
-    let mut guest =
-        Guest::builder("reboot/guest").device(host.endpoint(0, json!({})).to_string()).start();
+    let host = HostNode::start(&folder, "host", &[device.address()], &[]);
+    let mut guest = Guest::builder("reboot/guest").drive(&host, 0).start();
     guest.run(&workload::fill(0, 8));
     guest.reboot();
     guest.run(&workload::attached(1));
@@ -29,14 +24,14 @@ fn a_guest_that_reboots_finds_its_drive_and_takes_new_contents() {
     // Its data are lost under it: only the reboot makes them the guest's.
     device.process.kill();
     let device = start(&address, "again");
-    host.process.stderr.wait_for("new contents", Duration::from_secs(10));
+    host.process.line("new contents");
     assert!(!host.process.stderr.text().contains("attached again"));
     guest.reboot();
-    host.process.stderr.wait_for("attached again with new contents", Duration::from_secs(10));
+    host.process.line("attached again with new contents");
     guest.run(&workload::attached(1));
     guest.run(&workload::empty(0, 8));
     workload::briefly(&mut guest, 0);
     guest.power_off();
-    assert!(host.stop().success());
-    assert!(device.stop().success());
+    host.stop();
+    device.stop();
 }
