@@ -42,7 +42,7 @@ fn headers() {
 
 #[test]
 fn command_numbers() {
-    for &command in Command::ALL {
+    for command in Command::ALL {
         assert_eq!(Command::from_number(command.number()), Some(command));
     }
     assert_eq!(Command::from_number(0), None);
