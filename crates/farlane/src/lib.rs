@@ -9,6 +9,7 @@ pub mod commands;
 pub mod experiments;
 pub mod export;
 mod floor;
+mod folder;
 mod link_end;
 mod links;
 mod local;

@@ -1,4 +1,4 @@
-//! Times as options take them, and as they are printed.
+//! Times as options take them; times and sizes as they are printed.
 
 use wire::Duration;
 
@@ -34,6 +34,15 @@ pub fn microseconds(text: &str) -> Result<Duration, String> {
 /// Nanoseconds as microseconds with three decimals.
 pub fn micros(ns: u64) -> String {
     format!("{}.{:03}", ns / 1000, ns % 1000)
+}
+
+/// Bytes in the largest unit in which they are a whole number.
+pub fn size(bytes: u64) -> String {
+    match bytes {
+        bytes if bytes > 0 && bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
+        bytes if bytes > 0 && bytes.is_multiple_of(1 << 10) => format!("{} KiB", bytes >> 10),
+        bytes => format!("{bytes} B"),
+    }
 }
 
 /// The text, with `unit` behind it if it is a number alone.

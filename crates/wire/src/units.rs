@@ -1,8 +1,8 @@
 //! Numbers with units, as text: exact, every unit written out.
 
 use crate::Duration;
-use std::fmt;
 use std::str::FromStr;
+use thiserror::Error;
 
 /// Units of time, in picoseconds.
 const TIMES: [(&str, u64); 5] =
@@ -38,16 +38,9 @@ pub fn exact(number: u64, units: &[(&str, u64)]) -> String {
 }
 
 /// A text that is no time.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("'{0}' is no time such as 250ns: ps, ns, us, ms or s")]
 pub struct NoTime(String);
-
-impl fmt::Display for NoTime {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "'{}' is no time such as 250ns: ps, ns, us, ms or s", self.0)
-    }
-}
-
-impl std::error::Error for NoTime {}
 
 impl FromStr for Duration {
     type Err = NoTime;

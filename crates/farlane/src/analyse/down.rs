@@ -29,17 +29,9 @@ impl Analyser {
 
     fn config_request(&mut self, seen: Seen<'_>, c: ConfigRequest, kind: HostRequestKind) {
         self.shared.counters.config += 1;
-        let request = HostRequest {
-            kind,
-            target: Some(c.target),
-            address: u64::from(c.register),
-            enables: c.first_be,
-            value: first_dword(&seen.tlp.data),
-            at: seen.at,
-            latency: Duration::ZERO,
-            status: Status::Success,
-        };
-        self.await_answer(Direction::Down, c.requester, c.tag, Waiting::Host(request));
+        let (target, address) = (Some(c.target), u64::from(c.register));
+        let host = HostRequest { target, address, enables: c.first_be, ..asked(seen, kind) };
+        self.await_answer(Direction::Down, c.requester, c.tag, Waiting::Host(host));
     }
 
     pub(super) fn await_answer(
@@ -57,16 +49,9 @@ impl Analyser {
     fn register_read(&mut self, seen: Seen<'_>, request: MemoryRequest) {
         let target = self.target(request.address).map(|(bdf, _)| bdf);
         self.count_register(target);
-        let host = HostRequest {
-            kind: HostRequestKind::MemoryRead,
-            target,
-            address: request.address,
-            enables: request.first_be,
-            value: 0,
-            at: seen.at,
-            latency: Duration::ZERO,
-            status: Status::Success,
-        };
+        let (address, enables) = (request.address, request.first_be);
+        let asked = asked(seen, HostRequestKind::MemoryRead);
+        let host = HostRequest { target, address, enables, ..asked };
         self.await_answer(Direction::Down, request.requester, request.tag, Waiting::Host(host));
     }
 
@@ -188,6 +173,20 @@ impl Analyser {
             Status::CompleterAbort => self.shared.counters.completer_aborts += 1,
             _ => self.shared.counters.unsupported_requests += 1,
         }
+    }
+}
+
+/// A request of the host, but for its target.
+fn asked(seen: Seen<'_>, kind: HostRequestKind) -> HostRequest {
+    HostRequest {
+        kind,
+        target: None,
+        address: 0,
+        enables: 0,
+        value: first_dword(&seen.tlp.data),
+        at: seen.at,
+        latency: Duration::ZERO,
+        status: Status::Success,
     }
 }
 

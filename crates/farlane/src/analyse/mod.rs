@@ -218,12 +218,6 @@ impl Analyser {
         self.shared.seen
     }
 
-    /// The number of the oldest TLP of commands on their way.
-    pub fn oldest_open(&self) -> Option<u64> {
-        let controllers = self.functions.values().filter_map(|f| f.controller.as_ref());
-        controllers.filter_map(|controller| controller.oldest_open()).min()
-    }
-
     /// Software's settings of a function are gone.
     fn reset_function(&mut self, function: Bdf) {
         self.pending.forget(function);

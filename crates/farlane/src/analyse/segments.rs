@@ -1,6 +1,6 @@
 //! Where the time of a command goes, as seen at one point.
 
-use super::{Command, Step, StepKind, Transfer};
+use super::{Command, StepKind, Transfer};
 use serde::Serialize;
 use wire::Instant;
 
@@ -13,15 +13,6 @@ pub struct Segment {
     pub ns: u64,
 }
 
-/// A part of a command with the TLP that ends it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mark {
-    /// What passes until then.
-    pub segment: &'static str,
-    /// The step that ends it.
-    pub step: Step,
-}
-
 /// The segments of the command whose length is the median: they add up to it.
 pub fn of(commands: &[Command]) -> Vec<Segment> {
     let mut order: Vec<&Command> = commands.iter().filter(|c| c.duration().is_some()).collect();
@@ -32,21 +23,6 @@ pub fn of(commands: &[Command]) -> Vec<Segment> {
 /// The segments of a command: they add up to its duration exactly, or, if it
 /// has none, to the time until the last mark that was seen.
 pub fn split(command: &Command) -> Vec<Segment> {
-    // Differences of whole nanoseconds since the start, so that they add up.
-    let ns = |at: Instant| at.since(command.start).as_ns();
-    let mut before = 0;
-    let mut segments = Vec::new();
-    for mark in marks(command) {
-        let at = ns(mark.step.at);
-        segments.push(Segment { segment: mark.segment, ns: at - before });
-        before = at;
-    }
-    segments
-}
-
-/// The marks between the segments of a command, in order; times do not go
-/// back.
-pub fn marks(command: &Command) -> Vec<Mark> {
     let first = |kind: StepKind| command.steps.iter().find(|step| step.kind == kind);
     let last = |kind: StepKind| command.steps.iter().rev().find(|step| step.kind == kind);
     let fetch = ("doorbell to entry fetch: a round trip", first(StepKind::SqeFetch));
@@ -70,12 +46,15 @@ pub fn marks(command: &Command) -> Vec<Mark> {
         ("MSI-X to head doorbell: host software", end),
     ];
     let all = std::iter::once(fetch).chain(middle).chain(rest);
+    // Differences of whole nanoseconds since the start, so that they add up.
+    let ns = |at: Instant| at.since(command.start).as_ns();
     let mut before = command.start;
-    let mut marks = Vec::new();
+    let mut segments = Vec::new();
     for (segment, step) in all {
+        // Times do not go back.
         let Some(step) = step.filter(|step| step.at >= before) else { continue };
+        segments.push(Segment { segment, ns: ns(step.at) - ns(before) });
         before = step.at;
-        marks.push(Mark { segment, step: *step });
     }
-    marks
+    segments
 }

@@ -8,7 +8,6 @@
 
 use super::{Analyser, Direction, Settings};
 use bytes::{Buf, Bytes, BytesMut};
-use std::fmt;
 use std::ops::Range;
 use thiserror::Error;
 use wire::Instant;
@@ -85,6 +84,7 @@ pub enum Fault {
 
 /// A fault and where it is.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{}, byte {offset}: {fault}", if *direction == Direction::Down { "host to device" } else { "device to host" })]
 pub struct DecodeError {
     /// Which stream.
     pub direction: Direction,
@@ -92,16 +92,6 @@ pub struct DecodeError {
     pub offset: u64,
     /// What is wrong.
     pub fault: Fault,
-}
-
-impl fmt::Display for DecodeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let direction = match self.direction {
-            Direction::Down => "host to device",
-            Direction::Up => "device to host",
-        };
-        write!(f, "{direction}, byte {}: {}", self.offset, self.fault)
-    }
 }
 
 /// One direction.

@@ -179,31 +179,38 @@ fn fold<'a>(units: &[Vec<&'a Entry<'a>>], options: Options) -> Vec<Row<'a>> {
     let equal = |a: &Vec<&Entry>, b: &Vec<&Entry>| {
         a.len() == b.len() && a.iter().zip(b).all(|(a, b)| alike(a, b))
     };
-    let mut rows = Vec::new();
-    for run in units.chunk_by(equal) {
-        if let ([first, middle @ .., last], true) = (run, options.fold && run.len() > SHORT_RUN) {
-            rows.extend(fold_unit(first, options));
-            rows.push(Row::Repeated(middle.len(), first.len(), first[0].step.bytes));
-            rows.extend(fold_unit(last, options));
-        } else {
-            rows.extend(run.iter().flat_map(|unit| fold_unit(unit, options)));
-        }
-    }
-    rows
+    let rows = units.chunk_by(equal).flat_map(|run| {
+        let one = |unit: &Vec<_>| fold_unit(unit, options);
+        fold_run(run, options, one, |first, n| Row::Repeated(n, first.len(), first[0].step.bytes))
+    });
+    rows.collect()
 }
 
 fn fold_unit<'a>(unit: &[&'a Entry<'a>], options: Options) -> Vec<Row<'a>> {
-    let mut rows = Vec::new();
-    for run in unit.chunk_by(|a, b| alike(a, b)) {
-        if let ([first, middle @ .., last], true) = (run, options.fold && run.len() > SHORT_RUN) {
-            rows.push(Row::Entry(first));
-            rows.push(Row::Repeated(middle.len(), 1, first.step.bytes));
-            rows.push(Row::Entry(last));
-        } else {
-            rows.extend(run.iter().copied().map(Row::Entry));
+    let rows = unit.chunk_by(|a, b| alike(a, b)).flat_map(|run| {
+        let one = |entry: &&'a Entry<'a>| vec![Row::Entry(entry)];
+        fold_run(run, options, one, |first, n| Row::Repeated(n, 1, first.step.bytes))
+    });
+    rows.collect()
+}
+
+/// The rows of equal ones: all, or the first and the last and how many are
+/// between.
+fn fold_run<'a, T>(
+    run: &[T],
+    options: Options,
+    one: impl Fn(&T) -> Vec<Row<'a>>,
+    repeated: impl Fn(&T, usize) -> Row<'a>,
+) -> Vec<Row<'a>> {
+    match run {
+        [first, middle @ .., last] if options.fold && run.len() > SHORT_RUN => {
+            let mut rows = one(first);
+            rows.push(repeated(first, middle.len()));
+            rows.extend(one(last));
+            rows
         }
+        _ => run.iter().flat_map(one).collect(),
     }
-    rows
 }
 
 fn alike(a: &Entry, b: &Entry) -> bool {

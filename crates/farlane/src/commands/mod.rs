@@ -12,17 +12,12 @@ pub mod switch;
 pub mod trace;
 
 use serde::Serialize;
-use std::fmt;
+use thiserror::Error;
 
 /// Why a command failed: one line for its user.
-#[derive(Debug)]
+#[derive(Debug, Error)]
+#[error("{0}")]
 pub struct Failure(pub String);
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
 
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {

@@ -4,6 +4,9 @@ use super::{Failure, Outcome};
 use crate::analyse::latency::{Latency, Summary};
 use crate::link_end::LinkEnd;
 use crate::node::NodeArgs;
+use crate::report::Align::{Left, Right};
+use crate::report::{Column, Table};
+use crate::span::micros;
 use bytes::Bytes;
 use wire::frame::Role;
 use wire::tlp::{ConfigKind, ConfigRequest, Packet, Tlp};
@@ -53,14 +56,10 @@ pub fn run(args: &Args) -> Outcome {
         });
         println!("{document:#}");
     } else {
-        println!(
-            "{:<20} {:>8} {:>12} {:>12} {:>12}",
-            "round trip", "n", "p50 us", "p99 us", "max us"
-        );
-        line("link", &link);
-        if let Ok(summary) = &config {
-            line("configuration read", summary);
-        }
+        let rows = [("link", Some(link)), ("configuration read", config.as_ref().ok().copied())];
+        let rows = rows.map(|(name, summary)| summary.map(|summary| (name, summary)));
+        let table = Table::of(&COLUMNS, rows.iter().flatten());
+        print!("{}", table.fixed(&[20, 8, 12, 12, 12]));
     }
     if let Err(failure) = config {
         eprintln!("no configuration read: {failure}");
@@ -68,16 +67,13 @@ pub fn run(args: &Args) -> Outcome {
     Ok(())
 }
 
-fn line(name: &str, s: &Summary) {
-    let us = |ns: u64| format!("{:.3}", ns as f64 / 1000.0);
-    println!(
-        "{name:<20} {:>8} {:>12} {:>12} {:>12}",
-        s.n,
-        us(s.p50_ns),
-        us(s.p99_ns),
-        us(s.max_ns)
-    );
-}
+const COLUMNS: [Column<(&str, Summary)>; 5] = [
+    ("round trip", Left, |(name, _)| (*name).to_owned()),
+    ("n", Right, |(_, summary)| summary.n.to_string()),
+    ("p50 us", Right, |(_, summary)| micros(summary.p50_ns)),
+    ("p99 us", Right, |(_, summary)| micros(summary.p99_ns)),
+    ("max us", Right, |(_, summary)| micros(summary.max_ns)),
+];
 
 fn echo(end: &mut LinkEnd, number: u32) {
     end.tunnel.echo(u64::from(number));

@@ -4,15 +4,15 @@ use super::capture::Capture;
 use super::gather::Gathered;
 use super::limits::{self, Assumptions, Row, Waits};
 use super::page::{Subject, Words, page};
-use super::trace::{TraceFiles, cannot_write};
+use super::trace::TraceFiles;
 use super::{All, Shared};
 use crate::commands::{Failure, Outcome};
+use crate::folder::Folder;
 use crate::target::Target;
 use sim::Config;
 use sim::measure::Observer;
 use sim::world::Report;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
 use wire::Instant;
 
 /// The files that are wanted.
@@ -24,26 +24,6 @@ pub struct Wanted {
     pub pcapng: Option<Target>,
     /// The report.
     pub report: Option<Target>,
-}
-
-/// A folder that goes with the value.
-pub(super) struct Folder(pub(super) PathBuf);
-
-impl Folder {
-    pub(super) fn new() -> Result<Self, Failure> {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("farlane-sim-{}-{number}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&folder).map_err(|error| cannot_write(&folder, &error))?;
-        Ok(Self(folder))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }
 
 /// See the module: [`begin`](Self::begin), give [`observer`](Self::observer)
@@ -72,7 +52,7 @@ impl Outputs {
         named: &dyn Fn(&str) -> String,
     ) -> Result<Self, Failure> {
         let folder = match (&wanted.trace, &wanted.report) {
-            (None, Some(_)) => Some(Folder::new()?),
+            (None, Some(_)) => Some(Folder::new("sim")?),
             _ => None,
         };
         let hidden = folder.as_ref().map(|folder| folder.0.join("run.trace"));

@@ -30,6 +30,6 @@ pub use journey::{Point, Station};
 pub use path::{Lane, Leg, Part, by_lane, by_part, listed, path};
 pub use run::{Found, Node, Parent, Run};
 pub use select::{Opcode, Selection, Span, parse_time};
-pub use stats::{Kind, LaneTime, PartTime, Statistics, kind, size};
+pub use stats::{Kind, LaneTime, PartTime, Statistics, kind};
 pub use told::{InDrive, MediaAccess};
 pub use trouble::{Trouble, Troubles};

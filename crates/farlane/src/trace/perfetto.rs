@@ -8,7 +8,7 @@ use super::told::InDrive;
 use crate::analyse::Command;
 use crate::analyse::segments::{self, Segment};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 /// Tracks side by side for what overlaps; more share the last one.
@@ -47,6 +47,8 @@ const ROWS: u64 = 10_000;
 pub struct Writer<W: Write> {
     out: W,
     first: bool,
+    /// Processes and tracks that have their names.
+    named: BTreeSet<(u64, Option<u64>)>,
     /// Commands kept to be sorted by their start.
     commands: Vec<(i64, Entry)>,
 }
@@ -65,7 +67,7 @@ impl<W: Write> Writer<W> {
     /// As `out`.
     pub fn new(mut out: W) -> io::Result<Self> {
         out.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
-        Ok(Self { out, first: true, commands: Vec::new() })
+        Ok(Self { out, first: true, named: BTreeSet::new(), commands: Vec::new() })
     }
 
     /// Adds a command with its number, its path, and what its drive told.
@@ -97,16 +99,21 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    fn name(&mut self, what: &str, process: u64, track: u64, name: &str) -> io::Result<()> {
+    /// Names a process, or a track of it, unless it has its name.
+    fn name(&mut self, process: u64, track: Option<u64>, name: &str) -> io::Result<()> {
+        if !self.named.insert((process, track)) {
+            return Ok(());
+        }
+        let what = if track.is_some() { "thread_name" } else { "process_name" };
         self.event(&json!({
-            "ph": "M", "name": what, "pid": process, "tid": track, "args": { "name": name }
+            "ph": "M", "name": what, "pid": process, "tid": track.unwrap_or(0),
+            "args": { "name": name },
         }))
     }
 
     /// A slice a command on the tracks of its queue, its segments in it.
     fn drives(&mut self, commands: &[(i64, Entry)]) -> io::Result<()> {
         let mut rows: BTreeMap<(wire::Bdf, u16), Rows> = BTreeMap::new();
-        let mut named = std::collections::BTreeSet::new();
         for (start, Entry { number, command, .. }) in commands {
             let segments = segments::split(command);
             let total: u64 = segments.iter().map(|segment| segment.ns).sum();
@@ -114,14 +121,8 @@ impl<W: Write> Writer<W> {
             let row = queue.take(*start, start + total as i64);
             let process = DRIVES + u64::from(command.device.bits());
             let track = u64::from(command.queue) * ROWS + row as u64;
-            if named.insert((process, None)) {
-                let name = format!("drive {}", command.device);
-                self.name("process_name", process, 0, &name)?;
-            }
-            if named.insert((process, Some(track))) {
-                let name = format!("queue {} row {row}", command.queue);
-                self.name("thread_name", process, track, &name)?;
-            }
+            self.name(process, None, &format!("drive {}", command.device))?;
+            self.name(process, Some(track), &format!("queue {} row {row}", command.queue))?;
             let status = command.status.map(|status| status.code.to_string());
             let details = json!({
                 "number": number, "cid": command.entry.cid, "nsid": command.entry.nsid,
@@ -147,22 +148,12 @@ impl<W: Write> Writer<W> {
         let mut legs: Vec<(Leg, (u64, String))> = commands.iter().flat_map(legs).collect();
         legs.sort_by_key(|(leg, _)| leg.from_ns);
         let mut rows: BTreeMap<Lane, Rows> = BTreeMap::new();
-        let mut named = std::collections::BTreeSet::new();
         for (leg, (number, kind)) in legs {
             let row = rows.entry(leg.lane).or_default().take(leg.from_ns, leg.to_ns);
             let lane = Lane::ALL.iter().position(|lane| *lane == leg.lane).unwrap_or(0) as u64;
             let track = lane * ROWS + row as u64;
-            if named.insert(None) {
-                self.name("process_name", LANES, 0, "lanes, on the critical paths")?;
-            }
-            if named.insert(Some(track)) {
-                let name = if row == 0 {
-                    leg.lane.name().to_owned()
-                } else {
-                    format!("{} {row}", leg.lane)
-                };
-                self.name("thread_name", LANES, track, &name)?;
-            }
+            self.name(LANES, None, "lanes, on the critical paths")?;
+            self.name(LANES, Some(track), &numbered(leg.lane.name(), row))?;
             let details = json!({ "number": number, "command": kind });
             let ns = leg.to_ns.abs_diff(leg.from_ns);
             let name = match leg.part {
@@ -177,17 +168,12 @@ impl<W: Write> Writer<W> {
     /// A slice an access to the media on tracks below the lanes.
     fn media(&mut self, commands: &[(i64, Entry)]) -> io::Result<()> {
         let mut rows = Rows::default();
-        let mut named = 0;
         for (_, Entry { number, command, told, .. }) in commands {
             for access in told.iter().flat_map(|told| &told.media) {
                 let Some(to) = access.to_ns else { continue };
                 let row = rows.take(access.from_ns, to);
                 let track = Lane::ALL.len() as u64 * ROWS + row as u64;
-                if row >= named {
-                    named = row + 1;
-                    let name = if row == 0 { "media".to_owned() } else { format!("media {row}") };
-                    self.name("thread_name", LANES, track, &name)?;
-                }
+                self.name(LANES, Some(track), &numbered("media", row))?;
                 let name = format!("{}: media {}", stats::kind(command), access.operation);
                 let details = json!({ "number": number, "access": access });
                 let ns = to.abs_diff(access.from_ns);
@@ -222,6 +208,11 @@ impl<W: Write> Writer<W> {
         }
         Ok(())
     }
+}
+
+/// The first row has the name alone.
+fn numbered(name: &str, row: usize) -> String {
+    if row == 0 { name.to_owned() } else { format!("{name} {row}") }
 }
 
 fn slice(name: &str, process: u64, track: u64, from: i64, ns: u64, details: Value) -> Value {

@@ -113,25 +113,20 @@ impl Run {
         &self.nodes[self.root]
     }
 
-    /// The time of `node`'s clock on the timeline, and how wrong that may be,
-    /// in nanoseconds.
-    pub fn timeline(&self, mut node: usize, at: u64) -> i64 {
-        let mut at = at as i64;
-        while let Some(parent) = &self.nodes[node].parent {
-            at = parent.clock.to_parent(at);
-            node = parent.node;
-        }
-        at
+    /// What is above a node, up to the root.
+    fn parents(&self, node: usize) -> impl Iterator<Item = &Parent> {
+        let parent = |node: usize| self.nodes[node].parent.as_ref();
+        std::iter::successors(parent(node), move |above| parent(above.node))
+    }
+
+    /// The time of `node`'s clock on the timeline, in nanoseconds.
+    pub fn timeline(&self, node: usize, at: u64) -> i64 {
+        self.parents(node).fold(at as i64, |at, parent| parent.clock.to_parent(at))
     }
 
     /// How wrong times of `node` may be on the timeline, in nanoseconds.
-    pub fn uncertainty_ns(&self, mut node: usize) -> u64 {
-        let mut sum = 0;
-        while let Some(parent) = &self.nodes[node].parent {
-            sum += parent.clock.uncertainty_ns;
-            node = parent.node;
-        }
-        sum
+    pub fn uncertainty_ns(&self, node: usize) -> u64 {
+        self.parents(node).map(|parent| parent.clock.uncertainty_ns).sum()
     }
 
     /// Goes through the TLPs at the port of the root node. Yields what the

@@ -4,7 +4,7 @@ use super::path::{Lane, Leg, Part, by_lane, by_part, listed};
 use crate::analyse::latency::{Latency, Summary};
 use crate::analyse::segments::{self, Segment};
 use crate::analyse::{Command, Transfer};
-use crate::span::micros;
+use crate::span::{micros, size};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -95,15 +95,6 @@ pub fn kind(command: &Command) -> String {
     match command.transfer {
         Transfer::None => name.into_owned(),
         Transfer::ToDevice(bytes) | Transfer::ToHost(bytes) => format!("{name} {}", size(bytes)),
-    }
-}
-
-/// Bytes in the largest unit in which they are a whole number.
-pub fn size(bytes: u64) -> String {
-    match bytes {
-        bytes if bytes > 0 && bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
-        bytes if bytes > 0 && bytes.is_multiple_of(1 << 10) => format!("{} KiB", bytes >> 10),
-        bytes => format!("{bytes} B"),
     }
 }
 

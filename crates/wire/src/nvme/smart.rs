@@ -2,8 +2,6 @@
 
 /// Bits of the critical warning byte.
 pub mod critical_warning {
-    /// Available spare is below its threshold.
-    pub const SPARE: u8 = 1 << 0;
     /// A temperature is beyond a threshold.
     pub const TEMPERATURE: u8 = 1 << 1;
     /// Reliability is degraded.

@@ -230,20 +230,6 @@ pub mod message_code {
     pub const ASSERT_INTA: u8 = 0x20;
     /// Deassert_INTA; INTB to INTD follow.
     pub const DEASSERT_INTA: u8 = 0x24;
-    /// ERR_COR.
-    pub const ERR_COR: u8 = 0x30;
-    /// ERR_NONFATAL.
-    pub const ERR_NONFATAL: u8 = 0x31;
-    /// ERR_FATAL.
-    pub const ERR_FATAL: u8 = 0x33;
-    /// PME_Turn_Off.
-    pub const PME_TURN_OFF: u8 = 0x19;
-    /// PME_TO_Ack.
-    pub const PME_TO_ACK: u8 = 0x1b;
-    /// Set_Slot_Power_Limit.
-    pub const SET_SLOT_POWER_LIMIT: u8 = 0x50;
-    /// Vendor_Defined type 0.
-    pub const VENDOR_TYPE_0: u8 = 0x7e;
     /// Vendor_Defined type 1.
     pub const VENDOR_TYPE_1: u8 = 0x7f;
 }

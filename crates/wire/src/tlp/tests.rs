@@ -176,103 +176,81 @@ fn byte_counts_follow_the_enables() {
     assert_eq!(MemoryRequest::for_bytes(Bdf::default(), Tag::default(), u64::MAX, 2), None);
 }
 
-fn any_tlp() -> impl Strategy<Value = Tlp> {
-    let tag = (0..=Tag::MAX).prop_map(Tag::truncate);
-    let bdf = any::<u16>().prop_map(Bdf::from_bits);
-    let memory = (
-        bdf.clone(),
-        tag.clone(),
-        any::<u64>(),
-        0u64..4096,
-        1usize..=4096,
-        any::<bool>(),
-        any::<u8>(),
-    )
-        .prop_filter_map(
-            "crosses 4 KiB",
-            |(requester, tag, page, offset, length, write, fill)| {
-                let address = (page & !0xfff) | offset;
-                let r = MemoryRequest::for_bytes(
-                    requester,
-                    tag,
-                    address,
-                    length.min(4096 - offset as usize),
-                )?;
-                Some(if write {
-                    Tlp::memory_write(r, Bytes::from(vec![fill; r.length()]))
-                } else {
-                    Tlp::memory_read(r)
-                })
-            },
-        );
-    let config =
-        (bdf.clone(), bdf.clone(), tag.clone(), 0u16..1024, 0u8..16, any::<bool>(), any::<bool>())
-            .prop_map(|(requester, target, tag, register, first_be, type0, write)| {
-                let kind = if type0 { ConfigKind::Type0 } else { ConfigKind::Type1 };
-                let c = ConfigRequest {
-                    kind,
-                    requester,
-                    tag,
-                    target,
-                    register: register * 4,
-                    first_be,
-                };
-                if write {
-                    Tlp::new(Packet::ConfigWrite(c), Bytes::from_static(&[1, 2, 3, 4]))
-                } else {
-                    Tlp::new(Packet::ConfigRead(c), Bytes::new())
-                }
-            });
-    let completion = (
-        bdf.clone(),
-        bdf.clone(),
-        tag.clone(),
-        0u8..8,
-        1u16..=4096,
-        0u8..128,
-        0usize..=1024,
-        any::<bool>(),
-    )
-        .prop_map(
-            |(
-                completer,
-                requester,
-                tag,
-                status,
-                byte_count,
-                lower_address,
-                dw,
-                byte_count_modified,
-            )| {
-                let mut tlp = Tlp::completion(Completion {
-                    completer,
-                    requester,
-                    tag,
-                    status: Status::from_bits(status),
-                    byte_count,
-                    lower_address,
-                    byte_count_modified,
-                });
-                tlp.data = Bytes::from(vec![7; dw * 4]);
-                tlp
-            },
-        );
-    let message = (bdf, tag, 0u8..8, any::<u8>(), any::<[u8; 8]>(), 0usize..4).prop_map(
-        |(requester, tag, routing, code, body, dw)| {
-            let m = Message { requester, tag, routing: Routing::from_bits(routing), code, body };
-            Tlp::new(Packet::Message(m), Bytes::from(vec![9; dw * 4]))
-        },
-    );
-    (prop_oneof![memory, config, completion, message], 0u8..8, 0u8..8, any::<bool>(), any::<bool>())
-        .prop_map(|(mut tlp, tc, attr, poisoned, digest)| {
-            if !matches!(tlp.packet, Packet::ConfigRead(_) | Packet::ConfigWrite(_)) {
-                tlp.tc = tc;
-            }
-            tlp.attributes = Attributes::from_bits(attr);
-            tlp.poisoned = poisoned;
-            tlp.digest = digest;
-            tlp
-        })
+prop_compose! {
+    fn tag()(bits in 0..=Tag::MAX) -> Tag {
+        Tag::truncate(bits)
+    }
+}
+
+prop_compose! {
+    fn bdf()(bits: u16) -> Bdf {
+        Bdf::from_bits(bits)
+    }
+}
+
+prop_compose! {
+    fn memory()(
+        requester in bdf(), tag in tag(), page: u64, offset in 0u64..4096,
+        length in 1usize..=4096, write: bool, fill: u8,
+    ) -> Tlp {
+        let (address, length) = (page & !0xfff | offset, length.min(4096 - offset as usize));
+        let r = MemoryRequest::for_bytes(requester, tag, address, length).expect("one page");
+        let data = vec![fill; r.length()].into();
+        if write { Tlp::memory_write(r, data) } else { Tlp::memory_read(r) }
+    }
+}
+
+prop_compose! {
+    fn config()(
+        requester in bdf(), target in bdf(), tag in tag(), dword in 0u16..1024,
+        first_be in 0u8..16, type0: bool, write: bool,
+    ) -> Tlp {
+        let kind = if type0 { ConfigKind::Type0 } else { ConfigKind::Type1 };
+        let c = ConfigRequest { kind, requester, tag, target, register: dword * 4, first_be };
+        let data = Bytes::from_static(&[1, 2, 3, 4]);
+        if write {
+            Tlp::new(Packet::ConfigWrite(c), data)
+        } else {
+            Tlp::new(Packet::ConfigRead(c), Bytes::new())
+        }
+    }
+}
+
+prop_compose! {
+    fn completion()(
+        completer in bdf(), requester in bdf(), tag in tag(), status in 0u8..8,
+        byte_count in 1u16..=4096, lower_address in 0u8..128, byte_count_modified: bool,
+        dwords in 0usize..=1024,
+    ) -> Tlp {
+        let status = Status::from_bits(status);
+        let c = Completion {
+            completer, requester, tag, status, byte_count, lower_address, byte_count_modified,
+        };
+        Tlp::new(Packet::Completion(c), vec![7; dwords * 4].into())
+    }
+}
+
+prop_compose! {
+    fn message()(
+        requester in bdf(), tag in tag(), routing in 0u8..8, code: u8, body: [u8; 8],
+        dwords in 0usize..4,
+    ) -> Tlp {
+        let m = Message { requester, tag, routing: Routing::from_bits(routing), code, body };
+        Tlp::new(Packet::Message(m), vec![9; dwords * 4].into())
+    }
+}
+
+prop_compose! {
+    fn any_tlp()(
+        mut tlp in prop_oneof![memory(), config(), completion(), message()], tc in 0u8..8,
+        attributes in 0u8..8, poisoned: bool, digest: bool,
+    ) -> Tlp {
+        if !matches!(tlp.packet, Packet::ConfigRead(_) | Packet::ConfigWrite(_)) {
+            tlp.tc = tc;
+        }
+        tlp.attributes = Attributes::from_bits(attributes);
+        Tlp { poisoned, digest, ..tlp }
+    }
 }
 
 #[test]

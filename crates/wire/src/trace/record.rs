@@ -185,9 +185,8 @@ impl<'a> Record<'a> {
         if let Self::Nvme { tap, event } = self {
             return encode_nvme(*tap, event, delta_ns, out);
         }
-        let length = varint::length(delta_ns) + self.length();
         out.push(self.kind());
-        varint::put(out, length as u64);
+        let start = out.len();
         varint::put(out, delta_ns);
         match *self {
             Self::Tlp { tap, up, length, bytes } => {
@@ -219,6 +218,11 @@ impl<'a> Record<'a> {
             Self::Nvme { .. } => {}
             Self::Unknown { bytes, .. } => out.extend_from_slice(bytes),
         }
+        // The length stands in front.
+        let end = out.len();
+        varint::put(out, (end - start) as u64);
+        let length = out.len() - end;
+        out[start..].rotate_right(length);
     }
 
     fn kind(&self) -> u8 {
@@ -229,22 +233,6 @@ impl<'a> Record<'a> {
             Self::Link { .. } => LINK,
             Self::Nvme { .. } => NVME,
             Self::Unknown { kind, .. } => *kind,
-        }
-    }
-
-    /// Bytes behind the time.
-    fn length(&self) -> usize {
-        let number = |value: u32| varint::length(u64::from(value));
-        match *self {
-            Self::Tlp { length, bytes, .. } => 1 + number(u32::from(length)) + bytes.len(),
-            Self::Frame { sequence, bytes, tlps, heads, .. } => {
-                1 + number(sequence) + number(bytes) + number(tlps) + heads.len()
-            }
-            Self::Control { payload, .. } => 2 + payload.len(),
-            Self::Link { state: LinkState::Connected, .. } => 2,
-            Self::Link { state: LinkState::Down(why), .. } => 2 + why.len(),
-            Self::Nvme { .. } => 0,
-            Self::Unknown { bytes, .. } => bytes.len(),
         }
     }
 }

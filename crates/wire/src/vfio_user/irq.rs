@@ -11,8 +11,6 @@ pub const IRQ_INFO_EVENTFD: u32 = 1 << 0;
 pub const IRQ_INFO_MASKABLE: u32 = 1 << 1;
 /// VFIO_IRQ_INFO_AUTOMASKED: masks itself when triggered.
 pub const IRQ_INFO_AUTOMASKED: u32 = 1 << 2;
-/// VFIO_IRQ_INFO_NORESIZE: the set cannot grow while enabled.
-pub const IRQ_INFO_NORESIZE: u32 = 1 << 3;
 
 /// Interrupt types of a PCI device (linux/vfio.h, VFIO_PCI_*_IRQ_INDEX).
 pub mod irq_index {
@@ -22,8 +20,6 @@ pub mod irq_index {
     pub const MSI: u32 = 1;
     /// MSI-X.
     pub const MSIX: u32 = 2;
-    /// An uncorrected error; QEMU stops the guest on it.
-    pub const ERR: u32 = 3;
     /// The device wants to be given back; QEMU starts an unplug on it.
     pub const REQ: u32 = 4;
     /// VFIO_PCI_NUM_IRQS.

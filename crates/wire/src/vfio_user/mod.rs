@@ -28,8 +28,8 @@ pub use device::{DEVICE_FLAGS_PCI, DEVICE_FLAGS_RESET, DeviceInfo};
 pub use dma::{DMA_FLAG_READ, DMA_FLAG_WRITE, DMA_UNMAP_FLAG_ALL, DmaAccess, DmaMap, DmaUnmap};
 pub use header::{Command, Header, Kind};
 pub use irq::{
-    IRQ_INFO_AUTOMASKED, IRQ_INFO_EVENTFD, IRQ_INFO_MASKABLE, IRQ_INFO_NORESIZE, IrqAction,
-    IrqData, IrqInfo, IrqSet, irq_index,
+    IRQ_INFO_AUTOMASKED, IRQ_INFO_EVENTFD, IRQ_INFO_MASKABLE, IrqAction, IrqData, IrqInfo, IrqSet,
+    irq_index,
 };
 pub use region::{
     IO_FD_TYPE_IOEVENTFD, IoFd, REGION_FLAG_CAPS, REGION_FLAG_MMAP, REGION_FLAG_READ,

@@ -30,8 +30,6 @@ pub mod region_index {
     pub const ROM: u32 = 6;
     /// Configuration space.
     pub const CONFIG: u32 = 7;
-    /// Legacy VGA ranges.
-    pub const VGA: u32 = 8;
     /// VFIO_PCI_NUM_REGIONS.
     pub const COUNT: u32 = 9;
 }

@@ -188,15 +188,6 @@ impl Controller {
     fn is_current(&self, fetch: &Fetch) -> bool {
         fetch.generation == self.generation
     }
-
-    /// The number of the oldest TLP that an open command depends on.
-    pub fn oldest_open(&self) -> Option<u64> {
-        self.open
-            .values()
-            .filter_map(|open| open.command.steps.first())
-            .map(|step| step.number)
-            .min()
-    }
 }
 
 fn set_low(register: &mut u64, value: u32) {

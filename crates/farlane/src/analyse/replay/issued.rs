@@ -2,7 +2,7 @@
 
 use crate::analyse::Command;
 use serde::Serialize;
-use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use wire::nvme::opcode;
 
 /// A command as far as both records know it.
@@ -51,27 +51,12 @@ pub fn compare(
     issued: impl IntoIterator<Item = Issued>,
     captured: impl IntoIterator<Item = Issued>,
 ) -> Difference {
-    let sorted = |mut list: Vec<Issued>| {
-        list.sort_unstable();
-        list.into_iter().peekable()
+    let mut counts: BTreeMap<Issued, i64> = BTreeMap::new();
+    issued.into_iter().for_each(|one| *counts.entry(one).or_default() += 1);
+    captured.into_iter().for_each(|one| *counts.entry(one).or_default() -= 1);
+    let more = |sign: i64| {
+        let times = |(one, count): (&Issued, &i64)| vec![*one; (count * sign).max(0) as usize];
+        counts.iter().flat_map(times).collect()
     };
-    let mut issued = sorted(issued.into_iter().collect());
-    let mut captured = sorted(captured.into_iter().collect());
-    let mut difference = Difference::default();
-    loop {
-        let order = match (issued.peek(), captured.peek()) {
-            (None, None) => return difference,
-            (Some(_), None) => Ordering::Less,
-            (None, Some(_)) => Ordering::Greater,
-            (Some(a), Some(b)) => a.cmp(b),
-        };
-        match order {
-            Ordering::Less => difference.missing.extend(issued.next()),
-            Ordering::Greater => difference.extra.extend(captured.next()),
-            Ordering::Equal => {
-                issued.next();
-                captured.next();
-            }
-        }
-    }
+    Difference { missing: more(1), extra: more(-1) }
 }

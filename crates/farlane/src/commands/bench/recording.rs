@@ -4,12 +4,12 @@ use super::case::{CASES, Case};
 use super::run::{Station, tunnelled};
 use crate::analyse::latency::Latency;
 use crate::commands::Failure;
+use crate::folder::Folder;
 use crate::local::{Ends, Node};
 use crate::progress::Progress;
 use crate::trace_to::TraceArgs;
 use live::attached::Switch;
 use live::{Clock, Waiting};
-use std::path::PathBuf;
 use switch::aggregate::Policy;
 use wire::Duration;
 
@@ -47,7 +47,7 @@ pub fn measure(
     pairs: u32,
     progress: &mut Progress,
 ) -> Result<Vec<Cost>, Failure> {
-    let folder = Folder::new()?;
+    let folder = Folder::new("bench")?;
     let trace = TraceArgs::ring(folder.0.join("run.trace"), 64 << 20);
     let (clock, max_payload, aggregation) = (Clock::start(), mps, Policy::Adaptive);
     let ends = Ends { clock, waiting, max_payload, aggregation };
@@ -80,22 +80,4 @@ fn one_turn(
         p50[at] = machines[at].0.round(case, SPAN, &mut Latency::default())?.p50_ns;
     }
     Ok(Turn { without: p50[0], with: p50[1], control: p50[2] })
-}
-
-/// Where the traces go; it leaves nothing behind.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Result<Self, Failure> {
-        let path = std::env::temp_dir().join(format!("farlane-bench-{}", std::process::id()));
-        std::fs::create_dir_all(&path)
-            .map_err(|error| Failure(format!("{}: {error}", path.display())))?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }

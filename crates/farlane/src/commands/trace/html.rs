@@ -7,10 +7,10 @@ use crate::analyse::segments;
 use crate::analyse::{Command, latency::Latency};
 use crate::commands::Failure;
 use crate::report::{
-    Align, Axis, Bar, Page, Plot, Scale, Stack, Table, Tile, distribution, histogram, round_time,
-    time,
+    Align, Axis, Bar, Column, Page, Plot, Scale, Stack, Table, Tile, distribution, histogram,
+    round_time, time,
 };
-use crate::trace::{Node, Run, by_lane, chart, path};
+use crate::trace::{Kind, Node, Run, by_lane, chart, path};
 use std::collections::BTreeMap;
 use wire::Duration;
 
@@ -88,33 +88,26 @@ fn overview(page: &mut Page, report: &Report) {
 /// In the order of `types`; what never ended comes last.
 fn latencies(page: &mut Page, report: &Report, types: &[(String, Type)]) {
     use Align::{Left, Right};
-    let empty = Table::new(&[
-        ("command", Left),
-        ("n", Right),
-        ("min", Right),
-        ("median", Right),
-        ("mean", Right),
-        ("p99", Right),
-        ("max", Right),
-        ("failed", Right),
-        ("lost", Right),
-        ("unacknowledged", Right),
-    ]);
+    let columns: [Column<Kind>; 10] = [
+        ("command", Left, |kind| kind.kind.clone()),
+        ("n", Right, |kind| kind.commands.to_string()),
+        ("min", Right, |kind| span(kind, kind.latency.min_ns)),
+        ("median", Right, |kind| span(kind, kind.latency.p50_ns)),
+        ("mean", Right, |kind| span(kind, kind.latency.mean_ns)),
+        ("p99", Right, |kind| span(kind, kind.latency.p99_ns)),
+        ("max", Right, |kind| span(kind, kind.latency.max_ns)),
+        ("failed", Right, |kind| kind.failed.to_string()),
+        ("lost", Right, |kind| kind.lost.to_string()),
+        ("unacknowledged", Right, |kind| kind.unacknowledged.to_string()),
+    ];
+    fn span(kind: &Kind, ns: u64) -> String {
+        if kind.latency.n == 0 { "–".to_owned() } else { time(ns as f64) }
+    }
     let mut kinds = report.statistics.kinds();
     let place = |name: &str| types.iter().position(|(known, _)| known == name);
     kinds.sort_by_cached_key(|kind| place(&kind.kind).unwrap_or(types.len()));
-    let [mut table, mut more] = [empty.clone(), empty];
-    for (place, kind) in kinds.iter().enumerate() {
-        let latency = kind.latency;
-        let span = |ns: u64| if latency.n == 0 { "–".to_owned() } else { time(ns as f64) };
-        let [min, median, mean, p99, max] =
-            [latency.min_ns, latency.p50_ns, latency.mean_ns, latency.p99_ns, latency.max_ns]
-                .map(span);
-        let [n, failed, lost, open] =
-            [kind.commands, kind.failed, kind.lost, kind.unacknowledged].map(|n| n.to_string());
-        let row = vec![kind.kind.clone(), n, min, median, mean, p99, max, failed, lost, open];
-        if place < MOST_ROWS { table.row(row) } else { more.row(row) }
-    }
+    let (table, more) = kinds.split_at(kinds.len().min(MOST_ROWS));
+    let [table, more] = [table, more].map(|kinds| Table::of(&columns, kinds));
     page.table(&table);
     if kinds.iter().any(|kind| kind.lost + kind.unacknowledged > 0) {
         page.note(

@@ -9,9 +9,8 @@ mod layout;
 use super::journey::{Point, Station};
 use super::path::{Lane, by_lane, by_part, listed, path};
 use super::run::Run;
-use super::stats::size;
 use crate::analyse::{Command, Direction, Step, StepKind};
-use crate::span::micros;
+use crate::span::{micros, size};
 use std::collections::BTreeMap;
 
 /// Runs of TLPs up to this long are drawn one by one.

@@ -3,9 +3,9 @@
 
 use crate::analyse::tests::{Bench, Drive, io};
 use crate::analyse::{Direction, Settings};
+use crate::folder::Folder;
 use crate::trace::Run;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 use wire::frame::{Control, Grant, Hello, Role};
 use wire::trace::{
     CHUNK_HEADER, ChunkHeader, HEAD, Header, LinkState, NodeRole, Record, Tap, encode_tlp,
@@ -22,16 +22,10 @@ const CHUNK: usize = 25;
 
 /// Files of one run in a folder that goes with the value.
 pub struct Traces {
-    pub folder: PathBuf,
+    pub folder: Folder,
     pub host: PathBuf,
     pub device: PathBuf,
     pub bench: Bench,
-}
-
-impl Drop for Traces {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.folder);
-    }
 }
 
 impl Traces {
@@ -42,7 +36,7 @@ impl Traces {
 
     /// A file of the folder with these bytes.
     pub fn file(&self, name: &str, bytes: &[u8]) -> PathBuf {
-        let path = self.folder.join(name);
+        let path = self.folder.0.join(name);
         std::fs::write(&path, bytes).unwrap();
         path
     }
@@ -128,18 +122,14 @@ pub fn traces_greeting(
     hello: impl Fn(Role, u64) -> Vec<u8>,
     work: impl FnOnce(&mut Bench, &mut Drive),
 ) -> Traces {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
     let mut bench = Bench::new(Settings::default());
     bench.gap = Duration::from_us(20);
     let mut drive = Drive::new(Bdf::new(3, 0, 0), 0xe000_0000, 0x1_0000);
     bench.enumerate(&drive);
     bench.bring_up(&mut drive, 1, 9);
     work(&mut bench, &mut drive);
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let name = format!("farlane-traces-{}-{number}", std::process::id());
-    let folder = std::env::temp_dir().join(name);
-    std::fs::create_dir_all(&folder).unwrap();
-    let (host, device) = (folder.join("host"), folder.join("device"));
+    let folder = Folder::new("traces").unwrap();
+    let [host, device] = ["host", "device"].map(|name| folder.0.join(name));
     let mut near = File { role: NodeRole::Host, records: Vec::new() };
     let mut far = File { role: NodeRole::Device, records: Vec::new() };
     let hellos = [hello(Role::Host, instance), hello(Role::Device, instance + 1)];

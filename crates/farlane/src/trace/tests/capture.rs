@@ -1,11 +1,11 @@
 //! Captures of traces: every TLP with its bytes, and what is said of it.
 
 use super::build::traces_of;
-use super::{Traces, traces};
+use super::{Traces, chunks, traces};
 use crate::analyse::Event;
 use crate::trace::capture::{Capture, Written};
 use crate::trace::{Found, Run, Selection};
-use wire::trace::{CHUNK_HEADER, ChunkHeader, Header, Record, Records, Tap, Timed};
+use wire::trace::{CHUNK_HEADER, ChunkHeader, Record, Records, Tap, Timed};
 
 /// One packet: time, bytes on the wire, bytes kept behind the pseudo header,
 /// comment.
@@ -93,14 +93,12 @@ fn what_gives_the_rest_its_meaning_stays() {
 /// its chunk `missing`.
 fn rewritten(traces: &Traces, keep: usize, missing: usize) -> Vec<u8> {
     let whole = std::fs::read(&traces.host).unwrap();
-    let (_, mut at) = Header::decode(&whole).unwrap();
-    let mut out = whole[..at].to_vec();
-    while let Some(chunk) = ChunkHeader::decode(&whole[at..]) {
-        let start = at + CHUNK_HEADER;
-        at = start + chunk.length as usize;
+    let chunks = chunks(&whole);
+    let mut out = whole[..chunks[0].1.start].to_vec();
+    for (chunk, place) in chunks {
         let mut records = Vec::new();
         let mut last = chunk.start_ns;
-        for Timed { at_ns, record } in Records::new(chunk.start_ns, &whole[start..at]) {
+        for Timed { at_ns, record } in Records::new(chunk.start_ns, &whole[place][CHUNK_HEADER..]) {
             let record = match record {
                 Record::Tlp { tap: Tap::ROOT_PORT, up, length, bytes } => {
                     let header = if bytes[0] & 0x20 == 0 { 12 } else { 16 };
@@ -115,9 +113,6 @@ fn rewritten(traces: &Traces, keep: usize, missing: usize) -> Vec<u8> {
         if chunk.number as usize != missing {
             out.extend(ChunkHeader::new(chunk.number, 0, chunk.start_ns, &records).encode());
             out.extend(records);
-        }
-        if at == whole.len() {
-            break;
         }
     }
     out

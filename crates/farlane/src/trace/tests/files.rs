@@ -1,11 +1,11 @@
 //! Files that are cut off, damaged, or no traces at all.
 
-use super::traces;
+use super::{chunks, traces};
 use crate::analyse::Event;
 use crate::trace::{Found, Run, TraceFile, Troubles};
 use proptest::prelude::*;
 use std::path::Path;
-use wire::trace::{CHUNK_HEADER, ChunkHeader, Header};
+use wire::trace::{CHUNK_HEADER, ChunkHeader};
 
 /// Commands that ended with a head doorbell, and gaps.
 fn read(path: &Path) -> Result<(usize, usize), String> {
@@ -17,21 +17,6 @@ fn read(path: &Path) -> Result<(usize, usize), String> {
         _ => {}
     });
     done.map(|_| (commands, gaps)).map_err(|error| error.to_string())
-}
-
-/// Where the chunks of a whole file are.
-fn chunks(file: &[u8]) -> Vec<std::ops::Range<usize>> {
-    let (_, mut at) = Header::decode(file).unwrap();
-    let mut chunks = Vec::new();
-    while let Some(chunk) = ChunkHeader::decode(&file[at..]) {
-        let end = at + CHUNK_HEADER + chunk.length as usize;
-        chunks.push(at..end);
-        at = end;
-        if at == file.len() {
-            break;
-        }
-    }
-    chunks
 }
 
 #[test]
@@ -60,7 +45,7 @@ fn a_file_that_is_cut_off_is_read_to_its_end() {
 fn a_chunk_that_is_missing_or_damaged_is_a_gap() {
     let traces = traces();
     let whole = std::fs::read(&traces.host).unwrap();
-    let chunks = chunks(&whole);
+    let chunks: Vec<_> = chunks(&whole).into_iter().map(|(_, place)| place).collect();
     assert!(chunks.len() > 8);
     // Behind the bring-up, without which nothing is understood.
     let missing = chunks[chunks.len() - 2].clone();
@@ -82,7 +67,7 @@ fn a_chunk_that_is_missing_or_damaged_is_a_gap() {
 fn commands_after_a_gap_are_followed() {
     let traces = super::build::traces_of(5, |bench, drive| bench.reads(drive, 0..30));
     let whole = std::fs::read(&traces.host).unwrap();
-    let chunks = chunks(&whole);
+    let chunks: Vec<_> = chunks(&whole).into_iter().map(|(_, place)| place).collect();
     let (first, second) = (&chunks[chunks.len() - 8], &chunks[chunks.len() - 5]);
     let ring = [&whole[..first.start], &whole[second.start..]].concat();
     let run = Run::open(&[traces.file("ring", &ring)]).unwrap();
@@ -105,7 +90,7 @@ fn commands_after_a_gap_are_followed() {
 fn chunks_of_a_ring_are_read_in_order() {
     let traces = traces();
     let whole = std::fs::read(&traces.host).unwrap();
-    let chunks = chunks(&whole);
+    let chunks: Vec<_> = chunks(&whole).into_iter().map(|(_, place)| place).collect();
     let middle = chunks[chunks.len() / 2].start;
     let start = chunks[0].start;
     // The end was written over the front, and a rest of something else is
@@ -130,8 +115,8 @@ fn what_is_no_trace_is_said_to_be_none() {
         let error = read(&path).unwrap_err();
         assert!(error.contains(why) && error.contains("other"), "{error}");
     }
-    assert!(read(&traces.folder.join("none")).unwrap_err().contains("No such file"));
-    assert!(read(&traces.folder).is_err(), "a folder");
+    assert!(read(&traces.folder.0.join("none")).unwrap_err().contains("No such file"));
+    assert!(read(&traces.folder.0).is_err(), "a folder");
 }
 
 proptest! {

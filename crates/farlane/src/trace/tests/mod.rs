@@ -10,6 +10,8 @@ mod reports;
 use crate::analyse::{Command, Event};
 use crate::trace::{Found, Run, Troubles};
 use build::{OFFSET, Traces, traces};
+use std::ops::Range;
+use wire::trace::{CHUNK_HEADER, ChunkHeader, Header};
 
 /// All commands of a run, and what stands out; every TLP can be read.
 fn commands(run: &Run) -> (Vec<Command>, Troubles) {
@@ -27,4 +29,17 @@ fn commands(run: &Run) -> (Vec<Command>, Troubles) {
     assert_eq!(unreadable, 0);
     troubles.count(&counters, "the end");
     (commands, troubles)
+}
+
+/// The chunks of a whole file, and where they are.
+fn chunks(file: &[u8]) -> Vec<(ChunkHeader, Range<usize>)> {
+    let (_, mut at) = Header::decode(file).unwrap();
+    let mut chunks = Vec::new();
+    while at < file.len() {
+        let chunk = ChunkHeader::decode(&file[at..]).unwrap();
+        let end = at + CHUNK_HEADER + chunk.length as usize;
+        chunks.push((chunk, at..end));
+        at = end;
+    }
+    chunks
 }

@@ -1,12 +1,12 @@
 //! Filters, statistics, what stands out, Perfetto.
 
 use super::build::Traces;
-use super::{commands, traces};
+use super::{chunks, commands, traces};
 use crate::analyse::Command;
 use crate::trace::perfetto::Writer;
 use crate::trace::{Run, Selection, Statistics, path};
 use serde_json::Value;
-use wire::trace::{CHUNK_HEADER, ChunkHeader, Header, LinkState, Record, Tap};
+use wire::trace::{ChunkHeader, LinkState, Record, Tap};
 
 /// The identifiers of I/O commands that a selection has.
 fn selected(commands: &[Command], selection: &Selection) -> Vec<u16> {
@@ -137,14 +137,7 @@ fn interrupted() -> Traces {
 /// The host's trace, and one more chunk that says that its link went down.
 fn with_link_down(traces: &Traces, end: u64) -> Vec<u8> {
     let mut bytes = std::fs::read(&traces.host).unwrap();
-    let (_, mut at) = Header::decode(&bytes).unwrap();
-    let mut next = 0;
-    while let Some(chunk) = ChunkHeader::decode(&bytes[at..]) {
-        (at, next) = (at + CHUNK_HEADER + chunk.length as usize, chunk.number + 1);
-        if at == bytes.len() {
-            break;
-        }
-    }
+    let next = chunks(&bytes).last().unwrap().0.number + 1;
     let mut records = Vec::new();
     let state = LinkState::Down("silent for 800 ms");
     Record::Link { tap: Tap::link(0), state }.encode(0, &mut records);

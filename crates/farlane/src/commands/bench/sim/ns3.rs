@@ -1,7 +1,7 @@
 //! The same transfer on ns-3, built from `data/two-links.cc`.
 
 use crate::commands::Failure;
-use std::path::PathBuf;
+use crate::folder::Folder;
 use std::process::{Command, Output};
 
 const SOURCE: &str = include_str!("../../../../data/two-links.cc");
@@ -22,15 +22,6 @@ pub struct Run {
     pub events: f64,
     /// Received by the application.
     pub bytes: f64,
-}
-
-/// A folder that goes with its holder.
-struct Folder(PathBuf);
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }
 
 /// Options for the compiler, if everything is there. Not pkg-config's own
@@ -55,8 +46,7 @@ pub fn check() -> Result<(), Failure> {
 
 /// Builds it and runs it for so many simulated seconds.
 pub fn run(seconds: f64) -> Result<Run, Failure> {
-    let folder = Folder(std::env::temp_dir().join(format!("farlane-ns3-{}", std::process::id())));
-    std::fs::create_dir(&folder.0)?;
+    let folder = Folder::new("ns3")?;
     let (source, program) = (folder.0.join("two-links.cc"), folder.0.join("two-links"));
     std::fs::write(&source, SOURCE)?;
     let mut compiler = Command::new("g++");

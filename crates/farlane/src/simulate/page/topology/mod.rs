@@ -108,7 +108,7 @@ impl Picture {
     }
 
     fn drive(&mut self, host: usize, port: usize, name: &str, size: u64) {
-        let size = crate::trace::size(size);
+        let size = crate::span::size(size);
         let words = vec![name.to_owned(), format!("NVMe, {size}")];
         self.levels[4].push((Node::Drive(host, port), words));
     }
