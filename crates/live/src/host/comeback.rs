@@ -121,6 +121,7 @@ pub async fn set_msix(bus: &Bus, node: &Node, enable: bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::tests::node as fixture;
     use pcie::enumerate::{Bar, Contents, Device, Kind, Msix};
     use pcie::software::{Request, Task};
     use wire::{Bdf, Instant};
@@ -133,16 +134,10 @@ mod tests {
         let msix = Msix { capability: 0x48, vectors: 2, table, pending };
         let contents = Contents { capability: 0x10c, incarnation: 7, owner: 0 };
         let (serial, contents) = (Some(SERIAL), Some(contents));
-        Node {
-            bdf: Bdf::new(3, 0, 0),
-            id: (0xfa12, 1),
-            class: [1, 8, 2],
-            capabilities: Vec::new(),
-            pcie: Some(0x60),
-            max_payload_supported: 256,
-            max_payload: 256,
-            kind: Kind::Endpoint(Device { bars: vec![bar], msix: Some(msix), serial, contents }),
-        }
+        fixture(
+            Bdf::new(3, 0, 0),
+            Kind::Endpoint(Device { bars: vec![bar], msix: Some(msix), serial, contents }),
+        )
     }
 
     /// What `software` writes: (offset in configuration space or address,
