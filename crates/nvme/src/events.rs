@@ -85,32 +85,3 @@ impl Controller {
         Ok(Plan::Held)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_event_is_reported_once_until_its_log_page_was_read() {
-        let mut events = AsyncEvents::default();
-        events.raise(AsyncEvent::INVALID_DOORBELL_VALUE);
-        assert!(!events.is_due());
-        events.request(7);
-        events.request(8);
-        assert_eq!(events.take(), Some((7, AsyncEvent::INVALID_DOORBELL_VALUE)));
-        events.raise(AsyncEvent::INVALID_DOORBELL_VALUE);
-        assert_eq!(events.take(), None);
-        events.raise(AsyncEvent::TEMPERATURE_THRESHOLD);
-        assert_eq!(events.take(), Some((8, AsyncEvent::TEMPERATURE_THRESHOLD)));
-        events.acknowledge(1);
-        events.raise(AsyncEvent::INVALID_DOORBELL_REGISTER);
-        events.raise(AsyncEvent::INVALID_DOORBELL_REGISTER);
-        events.request(9);
-        assert!(events.is_due());
-        assert_eq!(events.take(), Some((9, AsyncEvent::INVALID_DOORBELL_REGISTER)));
-        assert_eq!(events.take(), None);
-        events.request(10);
-        assert!(events.withdraw(10) && !events.withdraw(10));
-        assert_eq!(events.requests(), 0);
-    }
-}

@@ -14,7 +14,7 @@ struct Vector {
 }
 
 /// The state of all vectors.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Interrupts {
     vectors: Vec<Vector>,
     /// Vectors with completions since their last interrupt.
@@ -30,13 +30,7 @@ pub(crate) struct Interrupts {
 impl Interrupts {
     /// After a reset, with `vectors` vectors.
     pub fn new(vectors: u16) -> Self {
-        Self {
-            vectors: vec![Vector::default(); usize::from(vectors)],
-            dirty: Vec::new(),
-            threshold: 0,
-            time: 0,
-            mask: 0,
-        }
+        Self { vectors: vec![Vector::default(); usize::from(vectors)], ..Self::default() }
     }
 
     /// How many vectors there are.

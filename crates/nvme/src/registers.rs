@@ -7,7 +7,7 @@ use wire::nvme::register::{
 
 /// The registers that hold something. The interrupt masks live with the
 /// interrupts.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Registers {
     pub capabilities: Capabilities,
     pub configuration: Configuration,
@@ -22,14 +22,7 @@ pub(crate) struct Registers {
 impl Registers {
     /// After a reset.
     pub fn new(capabilities: Capabilities) -> Self {
-        Self {
-            capabilities,
-            configuration: Configuration::default(),
-            status: ControllerStatus::default(),
-            admin_queues: AdminQueueAttributes::default(),
-            admin_sq: 0,
-            admin_cq: 0,
-        }
+        Self { capabilities, ..Self::default() }
     }
 
     /// Fills `out` from byte `offset` on; what is reserved or a doorbell

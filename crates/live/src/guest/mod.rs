@@ -29,16 +29,13 @@ pub struct Rights {
 }
 
 /// Why an access is not possible.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// Some of the bytes are in no range.
-    #[error("address is not mapped for the device")]
     Unmapped,
     /// A range does not allow this direction.
-    #[error("the range does not allow this direction")]
     Denied,
     /// Allowed, but the bytes come and go later: see [`Way`].
-    #[error("the range is not reached at once")]
     Later,
 }
 

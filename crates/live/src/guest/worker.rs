@@ -94,19 +94,10 @@ pub struct Place {
     pub offset: u64,
 }
 
-enum Job {
-    Read {
-        id: JobId,
-        place: Place,
-        length: usize,
-    },
-    Write {
-        id: JobId,
-        place: Place,
-        data: Bytes,
-    },
-    /// Something whose end may take long.
-    Drop(#[allow(dead_code, reason = "dropped, no more")] Box<dyn Send>),
+struct Job {
+    /// `None` if it only lets go of something.
+    id: Option<JobId>,
+    work: Box<dyn FnOnce() -> Option<Bytes> + Send>,
 }
 
 #[derive(Default)]
@@ -128,27 +119,39 @@ struct Shared {
 }
 
 /// Where things go whose end may take long.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Disposal(Arc<Shared>);
 
 /// One client's thread. Dismissed on drop: it ends as soon as it can.
+#[derive(Debug)]
 pub struct Worker(Arc<Shared>);
 
 impl Worker {
     /// Reads `length` bytes.
     pub fn read(&self, id: JobId, place: Place, length: usize) {
-        self.0.push(Job::Read { id, place, length });
+        self.0.push(Some(id), move || {
+            let mut bytes = vec![0; length];
+            let whole = whole(length, |done| {
+                rustix::io::pread(&*place.file, &mut bytes[done..], place.offset + done as u64)
+            });
+            whole.then(|| bytes.into())
+        });
     }
 
     /// Writes bytes.
     pub fn write(&self, id: JobId, place: Place, data: Bytes) {
-        self.0.push(Job::Write { id, place, data });
+        self.0.push(Some(id), move || {
+            let whole = whole(data.len(), |done| {
+                rustix::io::pwrite(&*place.file, &data[done..], place.offset + done as u64)
+            });
+            whole.then(Bytes::new)
+        });
     }
 
     /// Takes a job back that nobody waits for any more, unless it has begun.
     pub fn cancel(&self, id: JobId) {
         let mut state = self.0.lock();
-        let at = state.jobs.iter().position(|job| job.id() == Some(id));
+        let at = state.jobs.iter().position(|job| job.id == Some(id));
         let job = at.and_then(|at| state.jobs.remove(at));
         // Its end may be the end of a file: not under the lock.
         drop((state, job));
@@ -159,17 +162,12 @@ impl Worker {
         self.0.lock().ended.pop_front()
     }
 
-    /// Lets go of `thing`, behind the jobs given so far.
-    pub fn dispose(&self, thing: impl Send + 'static) {
-        self.0.push(Job::Drop(Box::new(thing)));
-    }
-
     /// How many things it has not yet let go of.
     pub fn disposals(&self) -> usize {
         self.0.lock().drops
     }
 
-    /// The same as [`dispose`](Self::dispose), for those who own no worker.
+    /// Where things go that it is to let go of.
     pub fn disposal(&self) -> Disposal {
         Disposal(self.0.clone())
     }
@@ -180,7 +178,7 @@ impl Drop for Worker {
         let mut state = self.0.lock();
         state.dismissed = true;
         let (jobs, drops) =
-            std::mem::take(&mut state.jobs).into_iter().partition(|job| job.id().is_some());
+            std::mem::take(&mut state.jobs).into_iter().partition(|job| job.id.is_some());
         state.jobs = drops;
         drop(state);
         self.0.more.notify_one();
@@ -189,37 +187,12 @@ impl Drop for Worker {
 }
 
 impl Disposal {
-    /// See [`Worker::dispose`].
+    /// Lets go of `thing`, behind the jobs that the worker was given so far.
     pub fn dispose(&self, thing: impl Send + 'static) {
-        self.0.push(Job::Drop(Box::new(thing)));
-    }
-}
-
-impl Job {
-    fn id(&self) -> Option<JobId> {
-        match self {
-            Self::Read { id, .. } | Self::Write { id, .. } => Some(*id),
-            Self::Drop(_) => None,
-        }
-    }
-
-    fn carry_out(self) -> Option<Ended> {
-        match self {
-            Self::Read { id, place, length } => {
-                let mut bytes = vec![0; length];
-                let whole = whole(length, |done| {
-                    rustix::io::pread(&*place.file, &mut bytes[done..], place.offset + done as u64)
-                });
-                Some((id, whole.then(|| bytes.into())))
-            }
-            Self::Write { id, place, data } => {
-                let whole = whole(data.len(), |done| {
-                    rustix::io::pwrite(&*place.file, &data[done..], place.offset + done as u64)
-                });
-                Some((id, whole.then(Bytes::new)))
-            }
-            Self::Drop(_) => None,
-        }
+        self.0.push(None, move || {
+            drop(thing);
+            None
+        });
     }
 }
 
@@ -242,10 +215,14 @@ impl Shared {
         self.state.lock().expect("nobody panics with the lock")
     }
 
-    fn push(self: &Arc<Self>, job: Job) {
+    fn push(
+        self: &Arc<Self>,
+        id: Option<JobId>,
+        work: impl FnOnce() -> Option<Bytes> + Send + 'static,
+    ) {
         let mut state = self.lock();
-        state.drops += usize::from(job.id().is_none());
-        state.jobs.push_back(job);
+        state.drops += usize::from(id.is_none());
+        state.jobs.push_back(Job { id, work: Box::new(work) });
         if !state.running {
             let (own, alive) = (self.clone(), self.alive.upgrade());
             let thread = std::thread::Builder::new().name("client files".to_owned());
@@ -269,12 +246,12 @@ impl Shared {
                 continue;
             };
             drop(state);
-            let dropped = job.id().is_none();
-            let ended = job.carry_out();
+            let Job { id, work } = job;
+            let result = work();
             state = self.lock();
-            state.drops -= usize::from(dropped);
-            let wanted = !state.dismissed;
-            state.ended.extend(ended.filter(|_| wanted));
+            state.drops -= usize::from(id.is_none());
+            let wanted = id.filter(|_| !state.dismissed);
+            state.ended.extend(wanted.map(|id| (id, result)));
             self.wake();
         }
         drop((state, alive));
@@ -288,14 +265,8 @@ impl Shared {
     }
 }
 
-impl fmt::Debug for Worker {
+impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Worker").finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for Disposal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Disposal").finish_non_exhaustive()
     }
 }

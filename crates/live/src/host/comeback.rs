@@ -80,17 +80,12 @@ pub async fn restore(bus: &Bus, node: &Node, owner: u32, settled: Settled) {
     }
 }
 
-/// Who was found at a place, and what that means to the host.
-pub struct Looked {
-    /// What it says of itself.
-    pub identity: Identity,
-    /// What it is to who was there before.
-    pub returned: Returned,
-}
+/// What a device says of itself, and what it is to who was there before.
+pub type Looked = (Identity, Returned);
 
 /// Looks who is at the place of `node`, where `before` was attached last, and
 /// resets the function if that is the same device, shaped as `node`, with the
-/// same contents or others; `None` if nobody answers. A device behind a switch
+/// same contents or others. `None` if nobody answers. A device behind a switch
 /// node can have been replaced unseen: no link of this host went down.
 pub async fn look_and_reset(
     bus: &Bus,
@@ -109,7 +104,7 @@ pub async fn look_and_reset(
         enumerate::reset_function(bus, node, settings).await;
         enumerate::own(bus, node.bdf, identity.contents, owner).await;
     }
-    Some(Looked { identity, returned })
+    Some((identity, returned))
 }
 
 /// Every vector signals its own number; the VMM masks on its side.
@@ -126,6 +121,7 @@ pub async fn set_msix(bus: &Bus, node: &Node, enable: bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::tests::node as fixture;
     use pcie::enumerate::{Bar, Contents, Device, Kind, Msix};
     use pcie::software::{Request, Task};
     use wire::{Bdf, Instant};
@@ -138,16 +134,10 @@ mod tests {
         let msix = Msix { capability: 0x48, vectors: 2, table, pending };
         let contents = Contents { capability: 0x10c, incarnation: 7, owner: 0 };
         let (serial, contents) = (Some(SERIAL), Some(contents));
-        Node {
-            bdf: Bdf::new(3, 0, 0),
-            id: (0xfa12, 1),
-            class: [1, 8, 2],
-            capabilities: Vec::new(),
-            pcie: Some(0x60),
-            max_payload_supported: 256,
-            max_payload: 256,
-            kind: Kind::Endpoint(Device { bars: vec![bar], msix: Some(msix), serial, contents }),
-        }
+        fixture(
+            Bdf::new(3, 0, 0),
+            Kind::Endpoint(Device { bars: vec![bar], msix: Some(msix), serial, contents }),
+        )
     }
 
     /// What `software` writes: (offset in configuration space or address,
@@ -222,7 +212,7 @@ mod tests {
                 look_and_reset(&bus, before, &node(), &Settings::default(), 9).await
             };
             let (looked, written) = writes(software, answers);
-            (looked.map(|looked| looked.returned), written)
+            (looked.map(|looked| looked.1), written)
         };
         let flr = (0x68, 1 << 15);
         for (incarnation, expected) in

@@ -338,7 +338,7 @@ impl Endpoint {
     /// A reset of the client is over.
     fn looked(&mut self, now: Instant, looked: Option<Looked>) {
         let attached = self.state == State::Attached;
-        let Some(Looked { identity, returned }) = looked else {
+        let Some((identity, returned)) = looked else {
             // Whatever answers there later was not reset.
             self.reset &= !attached;
             return;

@@ -479,20 +479,8 @@ fn endpoints(node: &Node, wire: u8) -> Vec<(Node, u8)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pcie::enumerate::{Device, Kind, Port};
-
-    fn node(device: u8, kind: Kind) -> Node {
-        Node {
-            bdf: Bdf::new(1, device, 0),
-            id: (1, 2),
-            class: [0; 3],
-            capabilities: Vec::new(),
-            pcie: None,
-            max_payload_supported: 128,
-            max_payload: 128,
-            kind,
-        }
-    }
+    use crate::host::tests::{BARE, node};
+    use pcie::enumerate::{Kind, Port};
 
     fn bridge(device: u8, children: Vec<Node>) -> Node {
         let port = Port {
@@ -504,22 +492,12 @@ mod tests {
             window: 0..0,
             children,
         };
-        node(device, Kind::Bridge(port))
+        node(Bdf::new(1, device, 0), Kind::Bridge(port))
     }
 
     #[test]
     fn every_switch_on_the_way_turns_the_interrupt_wires() {
-        let endpoint = || {
-            node(
-                0,
-                Kind::Endpoint(Device {
-                    bars: Vec::new(),
-                    msix: None,
-                    serial: None,
-                    contents: None,
-                }),
-            )
-        };
+        let endpoint = || node(Bdf::new(1, 0, 0), Kind::Endpoint(BARE));
         let second = bridge(0, vec![bridge(1, vec![endpoint()]), bridge(2, vec![endpoint()])]);
         let wires = |port: &Node| -> Vec<u8> {
             endpoints(port, 0).into_iter().map(|(_, wire)| wire).collect()

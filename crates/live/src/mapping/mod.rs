@@ -111,11 +111,6 @@ impl Mapping {
         (!self.is_dead()).then_some(value)
     }
 
-    /// Bytes.
-    pub fn length(&self) -> usize {
-        self.length
-    }
-
     /// The address of `count` bytes at `offset`, if all lie inside.
     fn at(&self, offset: usize, count: usize) -> Option<*mut u8> {
         if offset.checked_add(count)? > self.length {

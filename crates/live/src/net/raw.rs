@@ -245,11 +245,6 @@ impl RawConnection {
         self.timer
     }
 
-    /// What makes it reliable, to look at.
-    pub fn endpoint(&self) -> &Endpoint {
-        &self.endpoint
-    }
-
     /// Goes on until all that was sent has arrived, or for a tenth of a
     /// second: nobody does it once the process has ended.
     pub fn linger(&mut self) {

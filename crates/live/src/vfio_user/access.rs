@@ -172,27 +172,18 @@ impl Session {
     fn step_read(&mut self, read: &mut Read) -> bool {
         let length = read.reply.len() - FRONT;
         while read.next < length && read.flying.len() < WINDOW {
-            let offset = read.request.offset + read.next as u64;
-            let rest = length - read.next;
-            let into = FRONT + read.next;
-            let (size, token) = if read.request.region == region_index::CONFIG {
+            let (region, offset) = (read.request.region, read.request.offset + read.next as u64);
+            let (at, rest) = (FRONT + read.next, length - read.next);
+            let (size, known) = if region == region_index::CONFIG {
                 let size = rest.min(4 - offset as usize % 4);
-                match self.config.read(offset as u16, size as u8) {
-                    Some(bytes) => {
-                        read.reply[into..into + size].copy_from_slice(&bytes[..size]);
-                        (size, None)
-                    }
-                    None => {
-                        let token = self.token();
-                        let (offset, size8) = (offset as u16, size as u8);
-                        self.act(Action::ConfigRead { token, offset, size: size8 });
-                        (size, Some(token))
-                    }
+                let bytes = self.config.read(offset as u16, size as u8);
+                if let Some(bytes) = bytes {
+                    read.reply[at..at + size].copy_from_slice(&bytes[..size]);
                 }
+                (size, bytes.is_some())
             } else {
-                let bar = read.request.region as u8;
-                let (window, size) = self.bar_piece(bar, offset, rest);
-                let part = &mut read.reply[into..into + size];
+                let (window, size) = self.bar_piece(region as u8, offset, rest);
+                let part = &mut read.reply[at..at + size];
                 match window {
                     Some((Window::Table, at)) => self.table.read(at, part),
                     Some((Window::Pending, at)) => {
@@ -202,13 +193,17 @@ impl Session {
                     }
                     None => {}
                 }
-                let token = window.is_none().then(|| self.token());
-                if let Some(token) = token {
-                    self.act(Action::BarRead { token, bar, offset, length: size });
-                }
-                (size, token)
+                (size, window.is_some())
             };
-            read.flying.extend(token.map(|token| (token, read.next, size)));
+            if !known {
+                let token = self.token();
+                self.act(if region == region_index::CONFIG {
+                    Action::ConfigRead { token, offset: offset as u16, size: size as u8 }
+                } else {
+                    Action::BarRead { token, bar: region as u8, offset, length: size }
+                });
+                read.flying.push((token, read.next, size));
+            }
             read.next += size;
         }
         read.next == length && read.flying.is_empty()

@@ -162,8 +162,8 @@ impl Session {
     fn dma_unmap(&mut self, message: &Incoming) -> Result<Vec<u8>, Errno> {
         let unmap = DmaUnmap::decode(&message.payload).map_err(invalid)?;
         match unmap.flags {
-            0 => self.unmapper.dispose(self.memory.unmap(unmap.address, unmap.size)?),
-            DMA_UNMAP_FLAG_ALL => self.unmapper.dispose(self.memory.clear()),
+            0 => self.unmapper.disposal().dispose(self.memory.unmap(unmap.address, unmap.size)?),
+            DMA_UNMAP_FLAG_ALL => self.unmapper.disposal().dispose(self.memory.clear()),
             _ => return Err(Errno::INVAL),
         }
         let mut reply = Vec::new();

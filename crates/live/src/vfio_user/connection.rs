@@ -26,6 +26,9 @@ pub const MAX_PAYLOAD: usize = RegionAccess::LENGTH + MAX_DATA_XFER;
 /// while we receive, and their end may take for ever.
 const MOST_FDS: usize = 253;
 
+/// Bytes of a message that is too long that are thrown away at once.
+const DRAIN: usize = 4096;
+
 /// A message from the client.
 #[derive(Debug)]
 pub struct Incoming {
@@ -86,10 +89,15 @@ pub enum Closed {
 #[derive(Debug)]
 struct Body {
     header: Header,
+    /// A buffer for all of it, or of one that is too long for what comes next.
     bytes: Vec<u8>,
     have: usize,
-    /// Bytes to throw away.
-    drain: usize,
+}
+
+impl Body {
+    fn is_oversize(&self) -> bool {
+        self.header.payload() > MAX_PAYLOAD
+    }
 }
 
 /// One client's socket; see the module.
@@ -151,37 +159,29 @@ impl Connection {
             self.have = 0;
             let header = Header::decode(&self.head).map_err(|_| Closed::Malformed)?;
             let length = header.payload();
-            let (keep, drain) = if length > MAX_PAYLOAD { (0, length) } else { (length, 0) };
-            self.body = Some(Body { header, bytes: vec![0; keep], have: 0, drain });
+            let bytes = vec![0; if length > MAX_PAYLOAD { DRAIN } else { length }];
+            self.body = Some(Body { header, bytes, have: 0 });
         }
         let Some(mut body) = self.body.take() else { return Ok(None) };
-        let oversize = body.header.payload() > MAX_PAYLOAD;
-        while body.have < body.bytes.len() || body.drain > 0 {
-            let mut waste = [0; 4096];
-            let into = if body.drain > 0 {
-                let length = body.drain.min(waste.len());
-                &mut waste[..length]
+        while body.have < body.header.payload() {
+            let left = body.header.payload() - body.have;
+            let into = if body.is_oversize() {
+                &mut body.bytes[..left.min(DRAIN)]
             } else {
                 &mut body.bytes[body.have..]
             };
-            let pulled = self.pull(into);
-            match pulled {
-                Ok(Some(count)) if body.drain > 0 => body.drain -= count,
-                Ok(Some(count)) => body.have += count,
-                Ok(None) => {
-                    self.body = Some(body);
-                    return Ok(None);
-                }
-                Err(closed) => return Err(closed),
-            }
+            let Some(count) = self.pull(into)? else {
+                self.body = Some(body);
+                return Ok(None);
+            };
+            body.have += count;
         }
         let lost = std::mem::take(&mut self.fds_lost);
-        let refusal = if oversize {
+        let refusal = if body.is_oversize() {
+            body.bytes.clear();
             Some(Errno::TOOBIG)
-        } else if lost {
-            Some(Errno::MFILE)
         } else {
-            None
+            lost.then_some(Errno::MFILE)
         };
         let fds = std::mem::take(&mut self.fds);
         Ok(Some(Incoming { header: body.header, payload: body.bytes.into(), fds, refusal }))

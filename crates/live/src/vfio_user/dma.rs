@@ -27,19 +27,15 @@ const MAX_TO_FILES: usize = 1 << 20;
 pub type DmaId = u64;
 
 /// Why a DMA access failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DmaError {
     /// Not mapped for the device, or not in this direction.
-    #[error("address is not mapped for the device")]
     Fault,
     /// The client refused, or its answer makes no sense.
-    #[error("the client refused the access")]
     Refused,
     /// The client, or its file, did not answer in [`DMA_DEADLINE`].
-    #[error("the client did not answer")]
     Timeout,
     /// More than [`MAX_DMA`] bytes.
-    #[error("too many bytes in one access")]
     TooLong,
 }
 

@@ -294,7 +294,7 @@ impl Session {
         self.outgoing_bytes = 0;
         // To unmap a large guest takes long when we are the last to hold it.
         if self.memory.ranges() > 0 {
-            self.unmapper.dispose(self.memory.clear());
+            self.unmapper.disposal().dispose(self.memory.clear());
         }
         self.worker = self.workers.hire();
         self.doomed = None;

@@ -2,7 +2,7 @@
 
 use crate::isolated::isolated;
 use crate::nodes::{Far, Link, Near, RAM, pattern};
-use crate::relay::{Faults, Relay};
+use crate::relay::{FAULTS, Relay};
 use live::net::{
     Address, Filter, Interface, Namespace, PacketSocket, Peer, RawSettings, largest_payload,
 };
@@ -96,18 +96,11 @@ fn faulty(home: &Namespace, congestion: Config, thousandth: u64, seed: u64) {
     let [middle, away] = [(); 2].map(|()| Namespace::new().unwrap());
     middle.cable("port0", home, "near0").unwrap();
     middle.cable("port1", &away, "far0").unwrap();
-    let faults =
-        Faults { lost: thousandth, doubled: thousandth, late: thousandth, nonsense: thousandth };
-    let relay = Relay::start(&middle, ["port0", "port1"], faults, seed);
+    let relay = Relay::start(&middle, ["port0", "port1"], [thousandth; 4], seed);
     let mut far = away.enter(|| Far::listen(listen("far0"), link)).unwrap();
     let mut near = Near::connect(link, &[through("near0", &far)]);
     copies(&mut near, 16);
-    for (what, count) in [
-        ("lost", &relay.count.lost),
-        ("doubled", &relay.count.doubled),
-        ("late", &relay.count.late),
-        ("nonsense", &relay.count.nonsense),
-    ] {
+    for (what, count) in FAULTS.iter().zip(relay.count.iter()) {
         assert!(count.load(Ordering::Relaxed) > 0, "nothing was {what}");
     }
     let report = far.stop().expect("it ran");
@@ -136,7 +129,7 @@ fn a_far_side_that_falls_silent_is_lost_and_may_come_back() {
         let [middle, away] = [(); 2].map(|()| Namespace::new().unwrap());
         middle.cable("port0", home, "near0").unwrap();
         middle.cable("port1", &away, "far0").unwrap();
-        let relay = Relay::start(&middle, ["port0", "port1"], Faults::default(), 1);
+        let relay = Relay::start(&middle, ["port0", "port1"], [0; 4], 1);
         let far = away.enter(|| Far::listen(listen("far0"), Link::new(256))).unwrap();
         let mut near = Near::connect(Link::new(256), &[through("near0", &far)]);
         copies(&mut near, 2);

@@ -8,35 +8,22 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use wire::raw::ETHERTYPE;
 
-/// What happens to frames, in thousandths.
-#[derive(Clone, Copy, Default)]
-pub struct Faults {
-    pub lost: u64,
-    pub doubled: u64,
-    pub late: u64,
-    pub nonsense: u64,
-}
-
-/// What has happened.
-#[derive(Default)]
-pub struct Count {
-    pub lost: AtomicU64,
-    pub doubled: AtomicU64,
-    pub late: AtomicU64,
-    pub nonsense: AtomicU64,
-}
+/// What may happen to a frame, by its place in the arrays of shares and counts.
+pub const FAULTS: [&str; 4] = ["lost", "doubled", "late", "nonsense"];
 
 /// Runs until it is dropped.
 pub struct Relay {
-    pub count: Arc<Count>,
+    /// How often each fault has happened.
+    pub count: Arc<[AtomicU64; 4]>,
     cut: Arc<AtomicBool>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Relay {
-    /// Between two interfaces of `place`.
-    pub fn start(place: &Namespace, ports: [&str; 2], faults: Faults, seed: u64) -> Self {
+    /// Between two interfaces of `place`; faults happen to so many thousandths of
+    /// the frames.
+    pub fn start(place: &Namespace, ports: [&str; 2], faults: [u64; 4], seed: u64) -> Self {
         let sockets = ports.map(|port| {
             place
                 .enter(|| {
@@ -45,7 +32,7 @@ impl Relay {
                 })
                 .unwrap()
         });
-        let (count, cut, stop) = (Arc::<Count>::default(), Arc::default(), Arc::default());
+        let (count, cut, stop) = (Arc::<[AtomicU64; 4]>::default(), Arc::default(), Arc::default());
         let mut worker = Worker {
             sockets,
             faults,
@@ -80,11 +67,11 @@ impl Drop for Relay {
 
 struct Worker {
     sockets: [PacketSocket; 2],
-    faults: Faults,
+    faults: [u64; 4],
     random: u64,
     /// Late frames, by the port they go to.
     held: [Option<Vec<u8>>; 2],
-    count: Arc<Count>,
+    count: Arc<[AtomicU64; 4]>,
     cut: Arc<AtomicBool>,
 }
 
@@ -113,20 +100,18 @@ impl Worker {
 
     fn pass(&mut self, to: usize, frame: &[u8]) {
         let late = self.held[to].take();
-        let Faults { lost, doubled, late: delayed, nonsense } = self.faults;
-        match self.roll() {
-            roll if roll < lost => Self::add(&self.count.lost),
-            roll if roll < lost + doubled => {
-                Self::add(&self.count.doubled);
-                self.put(to, frame);
-                self.put(to, frame);
-            }
-            roll if roll < lost + doubled + delayed => {
-                Self::add(&self.count.late);
-                self.held[to] = Some(frame.to_vec());
-            }
-            roll if roll < lost + doubled + delayed + nonsense => {
-                Self::add(&self.count.nonsense);
+        let (roll, mut bound) = (self.roll(), 0);
+        let fault = self.faults.iter().position(|share| {
+            bound += share;
+            roll < bound
+        });
+        if let Some(fault) = fault {
+            self.count[fault].fetch_add(1, Ordering::Relaxed);
+        }
+        match fault.map(|fault| FAULTS[fault]) {
+            Some("lost") => {}
+            Some("late") => self.held[to] = Some(frame.to_vec()),
+            Some("nonsense") => {
                 let mut mangled = frame.to_vec();
                 // Version, kind, length, connection: none of it could be true.
                 let (at, bits) =
@@ -135,7 +120,9 @@ impl Worker {
                 self.put(to, &mangled);
                 self.put(to, frame);
             }
-            _ => self.put(to, frame),
+            doubled => {
+                (0..1 + usize::from(doubled.is_some())).for_each(|_| self.put(to, frame));
+            }
         }
         if let Some(late) = late {
             self.put(to, &late);
@@ -153,9 +140,5 @@ impl Worker {
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
         self.random % 1000
-    }
-
-    fn add(counter: &AtomicU64) {
-        counter.fetch_add(1, Ordering::Relaxed);
     }
 }

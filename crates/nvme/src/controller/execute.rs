@@ -41,7 +41,7 @@ pub(crate) enum Plan {
 }
 
 /// A command under way.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Execution {
     pub sq: u16,
     pub command: Command,
@@ -59,23 +59,6 @@ pub(super) struct Execution {
     result: u32,
 }
 
-impl Execution {
-    fn new(sq: u16, command: Command) -> Self {
-        Self {
-            sq,
-            command,
-            transfer: Transfer::None,
-            steps: VecDeque::new(),
-            buffer: 0,
-            reads: 0,
-            block: false,
-            failure: None,
-            held: false,
-            result: 0,
-        }
-    }
-}
-
 impl Controller {
     /// Takes a fetched entry; room for its completion is promised.
     pub(super) fn begin(&mut self, sq: u16, command: Command) {
@@ -84,7 +67,7 @@ impl Controller {
         let queue = self.queues.sq_mut(sq).expect("it was just fetched from");
         let unique = queue.begin(command.cid);
         let deleting = queue.deleting.is_some();
-        let key = self.commands.insert(Execution::new(sq, command));
+        let key = self.commands.insert(Execution { sq, command, ..Execution::default() });
         if deleting {
             return self.fail(key, Failure::permanent(StatusCode::ABORTED_SQ_DELETION));
         }

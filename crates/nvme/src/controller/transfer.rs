@@ -9,9 +9,10 @@ use pcie::endpoint::DmaError;
 use wire::nvme::{Command, StatusCode};
 
 /// The data of one command.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) enum Transfer {
     /// No data, or no more.
+    #[default]
     None,
     /// To the host: goes when both the data and their places are known.
     ToHost { walk: Walk, length: usize, data: Option<Bytes> },

@@ -71,7 +71,7 @@ impl Host {
 }
 
 /// A submission queue and the completion queue of its own.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct QueuePair {
     id: u16,
     pub sq_base: u64,
@@ -101,15 +101,11 @@ impl QueuePair {
             sq_base: host.allocate(bytes(SUBMISSION_ENTRY), 4096)?,
             cq_base: host.allocate(bytes(COMPLETION_ENTRY), 4096)?,
             entries,
-            sq_tail: 0,
-            rung: 0,
-            cq_head: 0,
             phase: true,
             // A full ring would look empty: one entry stays free.
             free: (0..entries - 1).rev().collect(),
             deadlines: vec![None; usize::from(entries - 1)],
-            soonest: None,
-            spurious: 0,
+            ..Self::default()
         })
     }
 

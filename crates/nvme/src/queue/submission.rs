@@ -15,7 +15,7 @@ struct Fetch {
 }
 
 /// A submission queue in host memory, as the controller sees it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct SubmissionQueue {
     pub id: u16,
     /// The completion queue it reports to.
@@ -39,19 +39,7 @@ pub(crate) struct SubmissionQueue {
 impl SubmissionQueue {
     /// A queue of `size` entries, 2 to 65535, at `base`.
     pub fn new(id: u16, cq: u16, base: u64, size: u16) -> Self {
-        Self {
-            id,
-            cq,
-            base,
-            size,
-            head: 0,
-            fetched: 0,
-            tail: 0,
-            fetches: VecDeque::new(),
-            taken: 0,
-            outstanding: Vec::new(),
-            deleting: None,
-        }
+        Self { id, cq, base, size, ..Self::default() }
     }
 
     /// Takes the tail doorbell; false for a tail outside of the queue, one that

@@ -29,7 +29,7 @@ pub fn run_operations(bytes: &[u8]) {
     if mode & 1 == 0 {
         Tame::new(config, mode & 2 == 0).run(input);
     } else {
-        Wild::new(config, mode & 2 == 0).run(input);
+        run_wild(config, mode & 2 == 0, input);
     }
 }
 
@@ -224,80 +224,70 @@ impl Tame {
 }
 
 /// The host that writes anything anywhere.
-struct Wild {
-    host: Host,
+fn run_wild(config: Config, msix: bool, mut input: Input) {
+    let mut host = Host::over(bench(config, msix));
+    host.enable(16);
+    host.create(1, 16);
+    host.create(2, 4);
+    for _ in 0..MOST_OPERATIONS {
+        if input.is_empty() {
+            break;
+        }
+        wild_step(&mut host, &mut input);
+        host.bench.controller.check_invariants();
+    }
+    host.bench.settle();
+    host.bench.controller.check_invariants();
 }
 
-impl Wild {
-    fn new(config: Config, msix: bool) -> Self {
-        let mut host = Host::over(bench(config, msix));
-        host.enable(16);
-        host.create(1, 16);
-        host.create(2, 4);
-        Self { host }
-    }
-
-    fn run(&mut self, mut input: Input) {
-        for _ in 0..MOST_OPERATIONS {
-            if input.is_empty() {
-                break;
-            }
-            self.step(&mut input);
-            self.host.bench.controller.check_invariants();
+fn wild_step(host: &mut Host, input: &mut Input) {
+    let operation = input.byte() % 24;
+    let queue = u16::from(input.byte() % 3);
+    let bench = &mut host.bench;
+    match operation {
+        0..=11 => happen(bench, operation, input),
+        12 => {
+            let (offset, size) = (input.u16() % 0x40, input.pick(&[1, 2, 4, 8]));
+            let offset = u64::from(offset) & !(size as u64 - 1);
+            bench.write(offset, size, input.u64());
         }
-        self.host.bench.settle();
-        self.host.bench.controller.check_invariants();
-    }
-
-    fn step(&mut self, input: &mut Input) {
-        let operation = input.byte() % 24;
-        let queue = u16::from(input.byte() % 3);
-        let bench = &mut self.host.bench;
-        match operation {
-            0..=11 => happen(bench, operation, input),
-            12 => {
-                let (offset, size) = (input.u16() % 0x40, input.pick(&[1, 2, 4, 8]));
-                let offset = u64::from(offset) & !(size as u64 - 1);
-                bench.write(offset, size, input.u64());
-            }
-            13 => {
-                let offset = u64::from(input.u16()) & !3;
-                bench.write(offset, 4, input.u32().into());
-            }
-            14 => {
-                let offset = u64::from(input.u16()) & !7;
-                bench.read(offset, input.pick(&[1, 2, 4, 8]));
-            }
-            15 | 16 => {
-                let value = u32::from(input.byte() % 20);
-                let doorbell = match input.byte() % 2 {
-                    0 => Doorbell::SubmissionTail(queue),
-                    _ => Doorbell::CompletionHead(queue),
-                };
-                self.host.doorbell(doorbell, value);
-            }
-            17 => {
-                let register = input.u16() & 0xffc;
-                bench.config_write(register, input.u32());
-            }
-            18 => bench.hot_reset(),
-            19 => bench.enumerate(input.byte() & 1 == 0),
-            20 => self.host.enable(16),
-            _ => self.send(queue, input),
+        13 => {
+            let offset = u64::from(input.u16()) & !3;
+            bench.write(offset, 4, input.u32().into());
         }
-    }
-
-    fn send(&mut self, queue: u16, input: &mut Input) {
-        if self.host.pairs[usize::from(queue)].is_none() {
-            return;
+        14 => {
+            let offset = u64::from(input.u16()) & !7;
+            bench.read(offset, input.pick(&[1, 2, 4, 8]));
         }
-        let command = match input.byte() % 4 {
-            0 => commands::anything(input),
-            1 => commands::admin(input),
-            _ => commands::io(input),
-        };
-        self.host.put_as(queue, command);
-        self.host.ring(queue);
-        self.host.peek(queue, 4);
+        15 | 16 => {
+            let value = u32::from(input.byte() % 20);
+            let doorbell = match input.byte() % 2 {
+                0 => Doorbell::SubmissionTail(queue),
+                _ => Doorbell::CompletionHead(queue),
+            };
+            host.doorbell(doorbell, value);
+        }
+        17 => {
+            let register = input.u16() & 0xffc;
+            bench.config_write(register, input.u32());
+        }
+        18 => bench.hot_reset(),
+        19 => bench.enumerate(input.byte() & 1 == 0),
+        20 => host.enable(16),
+        _ => wild_send(host, queue, input),
     }
+}
+
+fn wild_send(host: &mut Host, queue: u16, input: &mut Input) {
+    if host.pairs[usize::from(queue)].is_none() {
+        return;
+    }
+    let command = match input.byte() % 4 {
+        0 => commands::anything(input),
+        1 => commands::admin(input),
+        _ => commands::io(input),
+    };
+    host.put_as(queue, command);
+    host.ring(queue);
+    host.peek(queue, 4);
 }

@@ -59,6 +59,25 @@ fn events_wait_for_a_request() {
 }
 
 #[test]
+fn an_event_waits_once_and_masks_those_of_its_log_page_alone() {
+    let mut host = Host::new(config());
+    let set = set_feature(feature::ASYNC_EVENT_CONFIG, 0x02);
+    host.admin(set).expect_success();
+    for _ in 0..2 {
+        host.doorbell(Doorbell::SubmissionTail(9), 1);
+    }
+    host.doorbell(Doorbell::CompletionHead(0), 31);
+    let now = host.bench.now;
+    host.bench.controller.set_temperature(now, 351);
+    let cids = [(); 4].map(|()| arm(&mut host));
+    let told = [AsyncEvent::INVALID_DOORBELL_REGISTER, AsyncEvent::TEMPERATURE_THRESHOLD];
+    let told: Vec<_> = cids.into_iter().zip(told).collect();
+    assert_eq!(events(&mut host), told);
+    read_log(&mut host, log_page::ERROR, false);
+    assert_eq!(events(&mut host), [], "the other of that page went with it");
+}
+
+#[test]
 fn requests_are_limited_and_can_be_aborted() {
     let mut host = Host::new(config());
     let cids: Vec<u16> = (0..4).map(|_| arm(&mut host)).collect();

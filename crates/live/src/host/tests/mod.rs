@@ -2,3 +2,23 @@
 
 mod doorbell;
 mod order;
+
+use pcie::enumerate::{Device, Kind, Node};
+use wire::Bdf;
+
+/// An endpoint with nothing.
+pub const BARE: Device = Device { bars: Vec::new(), msix: None, serial: None, contents: None };
+
+/// A function of this kind, with a PCI Express capability at 60h.
+pub fn node(bdf: Bdf, kind: Kind) -> Node {
+    Node {
+        bdf,
+        id: (0xfa12, 1),
+        class: [1, 8, 2],
+        capabilities: Vec::new(),
+        pcie: Some(0x60),
+        max_payload_supported: 256,
+        max_payload: 256,
+        kind,
+    }
+}

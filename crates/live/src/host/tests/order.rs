@@ -1,6 +1,7 @@
 //! The order in which what a client does reaches the bus, against a model:
 //! random commands, answered in any order and as late as it likes.
 
+use super::BARE;
 use crate::host::endpoint::Endpoint;
 use crate::vfio_user::testing::plain_endpoint;
 use crate::vfio_user::tests::client::{Client, Folder, access, eventfd, message};
@@ -69,21 +70,9 @@ struct World {
 fn node() -> Node {
     let bar = Bar { index: 0, size: 0x4000, wide: true, prefetchable: false, address: BAR };
     let msix = Msix { capability: 0x50, vectors: 4, table: (0, 0x2000), pending: (0, 0x3000) };
-    Node {
-        bdf: Bdf::new(2, 0, 0),
-        id: (1, 2),
-        class: [0; 3],
-        capabilities: vec![(0x50, 0x11)],
-        pcie: None,
-        max_payload_supported: 128,
-        max_payload: 128,
-        kind: Kind::Endpoint(Device {
-            bars: vec![bar],
-            msix: Some(msix),
-            serial: None,
-            contents: None,
-        }),
-    }
+    let kind = Kind::Endpoint(Device { bars: vec![bar], msix: Some(msix), ..BARE });
+    let node = super::node(Bdf::new(2, 0, 0), kind);
+    Node { capabilities: vec![(0x50, 0x11)], pcie: None, ..node }
 }
 
 impl World {

@@ -128,12 +128,20 @@ fn faults_of_the_file_are_statuses_of_commands() {
     );
 }
 
+/// Every write to it fails with ENOSPC, and it cannot be synced.
+fn full_file() -> File {
+    OpenOptions::new().read(true).write(true).open("/dev/full").unwrap()
+}
+
+fn full(keeper: Option<Keeper<Beside>>) -> (Shared, Receiver<String>) {
+    let (news, heard) = channel();
+    let (file, name, keeper) = (full_file(), "full".into(), keeper.map(Mutex::new));
+    (Shared { file, name, marked: true.into(), keeper, news }, heard)
+}
+
 #[test]
 fn a_full_disk_is_capacity_exceeded() {
-    // Every write to it fails with ENOSPC.
-    let file = OpenOptions::new().read(true).write(true).open("/dev/full").unwrap();
-    let (news, heard) = channel();
-    let shared = Shared { file, name: "full".into(), marked: true.into(), keeper: None, news };
+    let (shared, heard) = full(None);
     let mut media = FileMedia::start(shared, heard, MIB, false, 1).unwrap();
     let write = Operation::Write { offset: 0, data: Bytes::from(vec![1; 512]) };
     assert_eq!(run(&mut media, write), Err(Error::NoSpace));
@@ -148,21 +156,13 @@ fn a_flush_that_failed_makes_the_contents_new() {
     let scratch = Scratch::new("unsynced");
     drop(scratch.open(NEW, "A"));
     let opened = || Opened::new(&scratch.image(), false, false).unwrap();
-    let broken = || OpenOptions::new().read(true).write(true).open("/dev/full").unwrap();
     let kept = |opened: &Opened| Kept::open(&scratch.image(), opened, false, "A").unwrap();
     let dirty = scratch.text().replace("clean", "dirty");
     std::fs::write(scratch.record(), &dirty).unwrap();
     // It can be neither synced nor written to.
     let before = kept(&opened());
     let incarnation = before.incarnation;
-    let (news, _heard) = channel();
-    let shared = Shared {
-        file: broken(),
-        name: "full".into(),
-        marked: true.into(),
-        keeper: before.keeper.map(Mutex::new),
-        news,
-    };
+    let (shared, _heard) = full(before.keeper);
     assert_eq!(shared.carry_out(Operation::Flush), Err(Error::Media));
     // Even if the process is killed now, or the sync at the end succeeds.
     assert!(!scratch.record().exists());
@@ -180,7 +180,7 @@ fn a_flush_that_failed_makes_the_contents_new() {
     // Written by a killed process, and not durable.
     std::fs::write(scratch.record(), &dirty).unwrap();
     assert_eq!(kept(&opened()).incarnation, incarnation);
-    let failing = Opened { file: broken(), ..opened() };
+    let failing = Opened { file: full_file(), ..opened() };
     let after = kept(&failing);
     assert_ne!(after.incarnation, incarnation);
     assert!(after.notes[0].contains("cannot be synced"), "{:?}", after.notes);

@@ -1,7 +1,7 @@
 //! The client, and a bench that runs a server with a device of registers
 //! behind it in the same thread.
 
-use crate::vfio_user::{Action, EndpointInfo, Server, testing};
+use crate::vfio_user::{Action, EndpointInfo, Server, Token, testing};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{IoSlice, IoSliceMut};
 use rustix::net::{
@@ -253,6 +253,18 @@ impl Bench {
         let head = RegionAccess::decode(&reply.payload).unwrap();
         assert_eq!(head, RegionAccess { offset, region, count });
         reply.payload[RegionAccess::LENGTH..].to_vec()
+    }
+
+    /// Asks for `count` bytes of BAR 0, and answers none of it from now on; the
+    /// tokens of what the server asks for.
+    pub fn ask(&mut self, offset: u64, count: u32) -> Vec<Token> {
+        self.answer = false;
+        self.post(Command::RegionRead, &access(0, offset, count, &[]), &[]);
+        let token = |action| match action {
+            Action::BarRead { token, .. } => token,
+            other => panic!("{other:?}"),
+        };
+        self.take_actions().into_iter().map(token).collect()
     }
 
     pub fn write(&mut self, region: u32, offset: u64, data: &[u8]) {

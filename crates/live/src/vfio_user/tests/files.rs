@@ -109,7 +109,7 @@ impl Drop for Hangs {
 /// Makes the session's worker hang until the returned value is dropped.
 fn hang(session: &Session) -> Sender<()> {
     let (release, waits) = channel();
-    session.worker.dispose(Hangs(waits));
+    session.worker.disposal().dispose(Hangs(waits));
     release
 }
 

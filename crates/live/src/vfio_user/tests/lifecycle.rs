@@ -5,7 +5,7 @@ use crate::mapping::Shared;
 use crate::vfio_user::{Access, Action, BindError, DmaError, Server, testing};
 use rustix::fd::AsFd;
 use wire::Instant;
-use wire::vfio_user::{Command, DmaMap, IrqAction, IrqData};
+use wire::vfio_user::{DmaMap, IrqAction, IrqData};
 
 #[test]
 fn the_next_client_finds_a_clean_state() {
@@ -17,9 +17,7 @@ fn the_next_client_finds_a_clean_state() {
     assert_eq!(bench.set_irqs(trigger, (2, 0, 1), &[event.as_fd()]), None);
     bench.write(7, 0x10, &[0, 0, 0xbf, 0xfe]);
     bench.take_actions();
-    bench.answer = false;
-    bench.post(Command::RegionRead, &access(0, 0, 4, &[]), &[]);
-    let [Action::BarRead { token: stale, .. }] = bench.take_actions()[..] else { panic!() };
+    let [stale] = bench.ask(0, 4)[..] else { panic!() };
 
     bench.client = Client::connect(bench.server.path());
     // Everything at once, before the server has looked.

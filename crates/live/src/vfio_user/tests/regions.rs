@@ -95,13 +95,7 @@ fn accesses_wait_for_each_other() {
 #[test]
 fn answers_may_come_in_any_order() {
     let mut bench = Bench::new();
-    bench.answer = false;
-    bench.post(Command::RegionRead, &access(0, 0xffc, 8, &[]), &[]);
-    let actions = bench.take_actions();
-    let [Action::BarRead { token: one, .. }, Action::BarRead { token: two, .. }] = actions[..]
-    else {
-        panic!()
-    };
+    let [one, two] = bench.ask(0xffc, 8)[..] else { panic!() };
     bench.server.reply(bench.now, two, Ok(&[5, 6, 7, 8]));
     assert!(bench.client.is_quiet());
     bench.server.reply(bench.now, one, Ok(&[1, 2, 3, 4]));
@@ -111,9 +105,7 @@ fn answers_may_come_in_any_order() {
 #[test]
 fn a_failed_access_is_refused_and_never_with_errno_0() {
     let mut bench = Bench::new();
-    bench.answer = false;
-    bench.post(Command::RegionRead, &access(0, 0, 4, &[]), &[]);
-    let [Action::BarRead { token, .. }] = bench.take_actions()[..] else { panic!() };
+    let [token] = bench.ask(0, 4)[..] else { panic!() };
     bench.server.reply(bench.now, token, Err(Errno::IO));
     assert_eq!(bench.client.receive().header.error, Some(5));
 }
@@ -121,12 +113,7 @@ fn a_failed_access_is_refused_and_never_with_errno_0() {
 #[test]
 fn an_access_nobody_answers_reads_all_ones_before_qemu_gives_up() {
     let mut bench = Bench::new();
-    bench.answer = false;
-    bench.post(Command::RegionRead, &access(0, 0xffc, 8, &[]), &[]);
-    let actions = bench.take_actions();
-    let [Action::BarRead { token: first, .. }, Action::BarRead { token, .. }] = actions[..] else {
-        panic!()
-    };
+    let [first, token] = bench.ask(0xffc, 8)[..] else { panic!() };
     bench.server.reply(bench.now, first, Ok(&[1, 2, 3, 4]));
     assert_eq!(bench.server.session.deadline(), Some(bench.now + ACCESS_DEADLINE));
     bench.now += ACCESS_DEADLINE;
