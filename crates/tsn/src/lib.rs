@@ -10,8 +10,7 @@
 //!
 //! Not implemented: credit-based and cyclic shapers (802.1Qav, Qch), frame
 //! preemption (Qbu), replication (CB), the clock servo of 802.1AS, the change
-//! from one list to the next at run time (the cycle extension is kept and
-//! exported, since a bridge needs it, but has no effect on a list that runs).
+//! from one list to the next at run time and the cycle extension that it needs.
 
 pub mod clock;
 pub mod gates;

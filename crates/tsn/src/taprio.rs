@@ -31,10 +31,6 @@ pub fn command(list: &GateControlList, options: &Options<'_>) -> String {
         write!(line, " sched-entry S {states:02x} {interval}").expect("a String takes all");
     }
     write!(line, " cycle-time {}", list.cycle_time().as_ns()).expect("a String takes all");
-    let extension = list.cycle_extension().as_ns();
-    if extension != 0 {
-        write!(line, " cycle-time-extension {extension}").expect("a String takes all");
-    }
     line.push_str(if options.offload { " flags 0x2" } else { " flags 0x0 clockid CLOCK_TAI" });
     line
 }

@@ -41,8 +41,6 @@ pub mod register {
 pub mod command {
     pub const MEMORY_SPACE: u16 = 1 << 1;
     pub const BUS_MASTER: u16 = 1 << 2;
-    pub const PARITY: u16 = 1 << 6;
-    pub const SERR: u16 = 1 << 8;
     pub const INTX_DISABLE: u16 = 1 << 10;
 }
 

@@ -3,7 +3,6 @@
 use bytes::Bytes;
 use wire::{Duration, Instant};
 
-use super::Rate;
 use super::frame::{FCS, Frame, HEADER, MINIMUM, Mac};
 use wire::random::Random;
 
@@ -119,45 +118,5 @@ impl Source {
 
     fn within(&self, at: Instant) -> Option<Instant> {
         self.config.stop.is_none_or(|stop| at < stop).then_some(at)
-    }
-}
-
-/// The interval at which frames of `length` bytes (header to FCS) make
-/// `bits_per_second` on a line, preamble and gap counted, tag not. `None` for
-/// no traffic.
-pub fn interval_of(bits_per_second: u64, length: usize) -> Option<Duration> {
-    let line = super::frame::PREAMBLE + length + super::frame::GAP;
-    let ps = u128::from(line as u64 * 8) * 1_000_000_000_000;
-    let interval = ps.checked_div(u128::from(bits_per_second))?;
-    Some(Duration::from_ps(interval as u64))
-}
-
-/// The largest frame's interval at a full line of `rate`: what a source needs
-/// to keep it busy.
-pub fn saturating(rate: Rate, length: usize) -> Duration {
-    rate.duration(super::frame::PREAMBLE + length + super::frame::GAP)
-}
-
-/// Takes frames and counts them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sink {
-    /// Frames taken.
-    pub frames: u64,
-    /// Bytes of these, header to FCS.
-    pub bytes: u64,
-    /// The sum of their times on the way.
-    pub total: Duration,
-    /// The longest of these.
-    pub longest: Duration,
-}
-
-impl Sink {
-    /// Takes a frame.
-    pub fn handle(&mut self, now: Instant, frame: &Frame) {
-        let latency = now.since(frame.residence.born());
-        self.frames += 1;
-        self.bytes += frame.length() as u64;
-        self.total = self.total + latency;
-        self.longest = self.longest.max(latency);
     }
 }

@@ -285,11 +285,6 @@ impl Direction {
         self.returns.front().filter(|_| self.starved).map(|(at, ..)| *at)
     }
 
-    /// Whether the transmitter sends.
-    pub fn is_busy(&self, now: Instant) -> bool {
-        now < self.free
-    }
-
     /// What has passed, DLLPs included in time and bytes.
     pub fn load(&self) -> Load {
         self.load

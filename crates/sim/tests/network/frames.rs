@@ -1,7 +1,7 @@
 //! Frames: their bytes, their time on the line.
 
 use bytes::Bytes;
-use sim::ethernet::{Frame, Mac, Rate, Residence, Segment, Tag, frame, port, traffic};
+use sim::ethernet::{Frame, Mac, Rate, Residence, Segment, Tag, frame, port};
 use wire::random::Random;
 use wire::{Duration, Instant};
 
@@ -82,12 +82,4 @@ fn residence_sums_exactly() {
     let sum: u64 = Segment::ALL.iter().map(|&segment| residence.spent(segment).as_ps()).sum();
     assert_eq!(sum, now - 5);
     assert_eq!(residence.total().as_ps(), sum);
-}
-
-#[test]
-fn loads() {
-    // Full frames at 1 Gb/s: one every 12.304 us.
-    assert_eq!(traffic::interval_of(1_000_000_000, 1518), Some(Duration::from_ns(12_304)));
-    assert_eq!(traffic::interval_of(0, 1518), None);
-    assert_eq!(traffic::saturating(Rate::G10, 64), Duration::from_ps(67_200));
 }

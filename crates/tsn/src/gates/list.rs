@@ -70,11 +70,9 @@ pub enum ListError {
         /// The cycle time.
         ps: u64,
     },
-    /// The base time or the extension is no whole number of nanoseconds.
-    #[error("{what} of {ps} ps is no whole number of nanoseconds")]
-    Field {
-        /// Which of them.
-        what: &'static str,
+    /// The base time is no whole number of nanoseconds.
+    #[error("base time of {ps} ps is no whole number of nanoseconds")]
+    Base {
         /// Its value.
         ps: u64,
     },
@@ -86,7 +84,6 @@ pub struct GateControlList {
     entries: Vec<Entry>,
     base: Instant,
     cycle: Duration,
-    extension: Duration,
     windows: [Windows; QUEUES],
 }
 
@@ -113,12 +110,11 @@ impl GateControlList {
             return Err(ListError::Cycle { ps: cycle.as_ps() });
         }
         if !whole(Duration::from_ps(base.as_ps())) {
-            return Err(ListError::Field { what: "base time", ps: base.as_ps() });
+            return Err(ListError::Base { ps: base.as_ps() });
         }
         check_entries(cycle, entries)?;
         let windows = std::array::from_fn(|queue| Windows::new(queue, base, cycle, entries));
-        let extension = Duration::ZERO;
-        Ok(Self { entries: entries.to_vec(), base, cycle, extension, windows })
+        Ok(Self { entries: entries.to_vec(), base, cycle, windows })
     }
 
     /// A list whose cycle is the sum of its intervals.
@@ -129,19 +125,6 @@ impl GateControlList {
         check_intervals(entries)?;
         let cycle = entries.iter().fold(Duration::ZERO, |sum, entry| sum + entry.interval);
         Self::new(base, cycle, entries)
-    }
-
-    /// The same list with a cycle extension: how much longer a cycle may last
-    /// before another list takes over (8.6.9.1.1).
-    ///
-    /// # Errors
-    /// [`ListError::Field`] if it is no whole number of nanoseconds.
-    pub fn with_extension(mut self, extension: Duration) -> Result<Self, ListError> {
-        if !whole(extension) {
-            return Err(ListError::Field { what: "cycle extension", ps: extension.as_ps() });
-        }
-        self.extension = extension;
-        Ok(self)
     }
 
     /// The entries.
@@ -157,11 +140,6 @@ impl GateControlList {
     /// How long a cycle lasts.
     pub fn cycle_time(&self) -> Duration {
         self.cycle
-    }
-
-    /// How much longer the last cycle before a change may last.
-    pub fn cycle_extension(&self) -> Duration {
-        self.extension
     }
 
     pub(super) fn windows(&self, queue: usize) -> &Windows {
