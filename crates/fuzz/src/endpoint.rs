@@ -6,7 +6,7 @@ use bytes::Bytes;
 use pcie::endpoint::{Endpoint, EndpointConfig, Event};
 use pcie::{Input, Output, Ready};
 use std::collections::BTreeSet;
-use wire::tlp::{Class, Completion, MemoryRequest, Packet, Status, Tlp};
+use wire::tlp::{Completion, MemoryRequest, Packet, Status, Tlp};
 use wire::{Bdf, Duration, Instant};
 
 struct Run {
@@ -84,9 +84,7 @@ impl Run {
     }
 
     fn poll(&mut self, mask: u8) {
-        let ready = Class::ALL
-            .into_iter()
-            .fold(Ready::NONE, |all, class| all.with(class, mask >> class.index() & 1 != 0));
+        let ready = Ready::of(|class| mask >> class.index() & 1 != 0);
         for _ in 0..2000 {
             match self.endpoint.poll(self.now, ready) {
                 Output::Wait(wait) => {

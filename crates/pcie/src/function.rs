@@ -61,6 +61,11 @@ impl Ready {
     /// No class.
     pub const NONE: Self = Self([false; 3]);
 
+    /// The classes that `takes` names.
+    pub fn of(mut takes: impl FnMut(Class) -> bool) -> Self {
+        Class::ALL.into_iter().fold(Self::NONE, |ready, class| ready.with(class, takes(class)))
+    }
+
     /// Whether `class` is taken.
     pub const fn has(self, class: Class) -> bool {
         self.0[class.index()]

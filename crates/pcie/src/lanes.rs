@@ -195,9 +195,7 @@ mod tests {
     }
 
     fn ready(mask: u8) -> Ready {
-        let taken = |class: &Class| mask >> class.index() & 1 != 0;
-        let classes = Class::ALL.into_iter().filter(taken);
-        classes.fold(Ready::NONE, |ready, class| ready.with(class, true))
+        Ready::of(|class| mask >> class.index() & 1 != 0)
     }
 
     proptest! {

@@ -214,9 +214,7 @@ fn lawful(taken: &[Tlp]) -> Result<(), TestCaseError> {
 }
 
 fn ready(mask: u8) -> Ready {
-    Class::ALL
-        .into_iter()
-        .fold(Ready::NONE, |all, class| all.with(class, mask >> class.index() & 1 != 0))
+    Ready::of(|class| mask >> class.index() & 1 != 0)
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -6,6 +6,7 @@ use crate::software::{Request, Task};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use wire::Instant;
+use wire::random::Random;
 
 /// A machine made of type 1 headers: an upstream port with `ports` downstream
 /// ports and nothing plugged in.
@@ -87,25 +88,19 @@ fn liar(seed: u64) -> usize {
     let bus = Bus::new();
     let settings = Settings { contents: true, ..Settings::default() };
     let mut task = Task::new(&bus, enumerate(bus.clone(), settings));
-    let (mut state, mut requests) = (seed | 1, 0);
-    let mut random = move || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state
-    };
+    let (mut random, mut requests) = (Random::new(seed), 0);
     while task.poll(Instant::ZERO).is_none() {
         while let Some((id, request)) = bus.next_request() {
             requests += 1;
             let value = match request {
                 Request::ConfigRead { target, offset, .. } => match offset {
                     register::VENDOR if target == ROOT_PORT => 0x000c_1b36,
-                    register::VENDOR if random() % 4 == 0 => u64::MAX,
+                    register::VENDOR if random.bits() % 4 == 0 => u64::MAX,
                     register::HEADER_TYPE if target == ROOT_PORT => 1,
-                    register::HEADER_TYPE => u64::from(random() % 8 != 0),
+                    register::HEADER_TYPE => u64::from(random.bits() % 8 != 0),
                     register::CAPABILITIES => 0x40,
-                    _ if random() % 8 == 0 => 1 << (random() % 33),
-                    _ => random(),
+                    _ if random.bits() % 8 == 0 => 1 << (random.bits() % 33),
+                    _ => random.bits(),
                 },
                 _ => 0,
             };

@@ -129,7 +129,7 @@ pub fn run(config: &FlowsConfig) -> Result<FlowsReport, FlowsError> {
         samples.push(Sample {
             at,
             delivered: delivered.iter().zip(&before.0).map(since).collect(),
-            loads: loads.iter().zip(past).map(|(now, before)| less(*now, *before)).collect(),
+            loads: loads.iter().zip(past).map(|(now, before)| *now - *before).collect(),
             longest_wait: flows.network.longest_wait(),
         });
         before = (delivered, loads);
@@ -147,14 +147,6 @@ pub fn run(config: &FlowsConfig) -> Result<FlowsReport, FlowsError> {
         senders: counters(0),
         receivers: counters(1),
     })
-}
-
-fn less(now: Load, before: Load) -> Load {
-    Load {
-        busy: now.busy - before.busy,
-        packets: now.packets - before.packets,
-        bytes: now.bytes - before.bytes,
-    }
 }
 
 impl Flows {

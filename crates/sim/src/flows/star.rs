@@ -20,16 +20,7 @@ pub const BOTTLENECK_PORT: (usize, usize) = (0, 0);
 /// the bridge, cables of 10 m, four frames ahead of the wire. What the cable
 /// to station 0 lets through changes by `steps`.
 pub fn star(senders: usize, rate: Rate, steps: Vec<RateStep>) -> NetworkConfig {
-    let station = StationConfig {
-        rate,
-        tx_delay: Duration::from_ns(500),
-        rx_delay: Duration::from_ns(500),
-        tx_ring: 4,
-        tagging: None,
-        gates: None,
-        ack_delay: None,
-        traffic: Vec::new(),
-    };
+    let station = StationConfig::new(rate, Duration::from_ns(500), 4);
     let cable = |station| {
         let (bridge, station) = (Place::Bridge(0, station), Place::Station(station));
         CableConfig::new(bridge, station, Duration::from_ns(50))

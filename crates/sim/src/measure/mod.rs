@@ -26,6 +26,19 @@ pub struct Load {
     pub bytes: u64,
 }
 
+impl std::ops::Sub for Load {
+    type Output = Self;
+
+    /// What passed since `before`.
+    fn sub(self, before: Self) -> Self {
+        Self {
+            busy: self.busy - before.busy,
+            packets: self.packets - before.packets,
+            bytes: self.bytes - before.bytes,
+        }
+    }
+}
+
 /// What the queues of one port came to over the whole run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Queueing {

@@ -47,36 +47,25 @@ pub struct CommandRecord {
 }
 
 /// Watches a simulation; it can change nothing.
+#[expect(unused_variables, reason = "nobody has to look")]
 pub trait Observer {
     /// A TLP whose first byte passes `point`; `up` towards the root complex.
     /// Times of one point and direction do not go back.
-    fn tlp(&mut self, at: Instant, point: Point, up: bool, tlp: &Tlp) {
-        let _ = (at, point, up, tlp);
-    }
+    fn tlp(&mut self, at: Instant, point: Point, up: bool, tlp: &Tlp) {}
 
     /// Bytes of whole tunnel frames leave (`sent`), or bytes of the stream
     /// arrive, at an end of a link.
-    fn stream(&mut self, at: Instant, point: Point, sent: bool, bytes: &[u8]) {
-        let _ = (at, point, sent, bytes);
-    }
+    fn stream(&mut self, at: Instant, point: Point, sent: bool, bytes: &[u8]) {}
 
     /// A tunnel frame leaves an end of a link, or has come there as a whole.
-    fn tunnel_frame(&mut self, at: Instant, point: Point, frame: &FrameReport) {
-        let _ = (at, point, frame);
-    }
+    fn tunnel_frame(&mut self, at: Instant, point: Point, frame: &FrameReport) {}
 
     /// A tunnel link came up or went down.
-    fn link(&mut self, at: Instant, point: Point, up: bool) {
-        let _ = (at, point, up);
-    }
+    fn link(&mut self, at: Instant, point: Point, up: bool) {}
 
     /// A command is over. Those of a host come in the order of their ends.
-    fn command(&mut self, record: &CommandRecord) {
-        let _ = record;
-    }
+    fn command(&mut self, record: &CommandRecord) {}
 
     /// An Ethernet frame, without its FCS, starts on a wire.
-    fn frame(&mut self, at: Instant, point: Point, bytes: &[u8]) {
-        let _ = (at, point, bytes);
-    }
+    fn frame(&mut self, at: Instant, point: Point, bytes: &[u8]) {}
 }

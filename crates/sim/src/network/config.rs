@@ -118,6 +118,21 @@ pub(super) fn ip(station: usize) -> Ipv4Addr {
 }
 
 impl StationConfig {
+    /// One with `delay` in its pipelines, which takes `tx_ring` frames, and
+    /// nothing else that is special.
+    pub fn new(rate: Rate, delay: Duration, tx_ring: usize) -> Self {
+        Self {
+            rate,
+            tx_delay: delay,
+            rx_delay: delay,
+            tx_ring,
+            tagging: None,
+            gates: None,
+            ack_delay: None,
+            traffic: Vec::new(),
+        }
+    }
+
     pub(super) fn tcp(&self, number: usize) -> tcp::Config {
         // One unsent byte fills a socket: what waits for the network waits in
         // the tunnel, where it is aggregated.

@@ -5,7 +5,7 @@ use crate::measure::Journeys;
 use crate::pcie::Link;
 use pcie::{Function, Input, OrderedQueue, Output, Ready};
 use wire::Instant;
-use wire::tlp::{Class, Mark, Tlp};
+use wire::tlp::{Mark, Tlp};
 
 /// TLPs of each class that wait here on their way up: those beyond stay in the
 /// link's receiver, which then returns no credits for them.
@@ -21,10 +21,6 @@ pub(super) struct Port {
     reset: bool,
     /// Marks of what was forgotten.
     gone: Vec<Mark>,
-}
-
-fn classes(room: impl Fn(Class) -> bool) -> Ready {
-    Class::ALL.into_iter().fold(Ready::NONE, |ready, class| ready.with(class, room(class)))
 }
 
 impl Port {
@@ -58,7 +54,7 @@ impl Port {
 
     /// What it takes from the link below.
     pub fn room_up(&self) -> Ready {
-        classes(|class| self.up.len(class) < MOST)
+        Ready::of(|class| self.up.len(class) < MOST)
     }
 
     /// Whether nothing of the link below waits.
@@ -96,6 +92,6 @@ impl Function for Port {
 
     fn ready(&self) -> Ready {
         let passes = |class| self.down.is_empty() && self.link.has(class);
-        classes(|class| self.down.len(class) < self.depth || passes(class))
+        Ready::of(|class| self.down.len(class) < self.depth || passes(class))
     }
 }

@@ -129,10 +129,10 @@ impl Direction {
             return Ready::NONE;
         }
         let need = max_payload.div_ceil(16) as u32;
-        let ready = Class::ALL.into_iter().fold(Ready::NONE, |ready, class| {
+        let ready = Ready::of(|class| {
             let left = self.left[class.index()];
             let data = if class == Class::NonPosted { 1 } else { need };
-            ready.with(class, left.headers > 0 && left.data >= data)
+            left.headers > 0 && left.data >= data
         });
         self.starved = ready != Ready::ALL;
         ready

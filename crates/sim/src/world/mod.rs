@@ -346,12 +346,7 @@ impl World {
         let nothing = Base { at: Instant::ZERO, loads: Vec::new(), tunnels: Vec::new() };
         let base = self.base.as_ref().unwrap_or(&nothing);
         let links = self.loads().into_iter().enumerate().map(|(at, (name, load))| {
-            let before = base.loads.get(at).copied().unwrap_or_default();
-            let load = Load {
-                busy: load.busy - before.busy,
-                packets: load.packets - before.packets,
-                bytes: load.bytes - before.bytes,
-            };
+            let load = load - base.loads.get(at).copied().unwrap_or_default();
             LinkReport { name, load, utilisation_ppm: load.utilisation_ppm(now - base.at) }
         });
         let tunnels = self.tunnels().enumerate().map(|(at, (name, (frames, tlps)))| {

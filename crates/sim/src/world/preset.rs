@@ -44,26 +44,14 @@ const TSN_PIPELINE: Duration = Duration::from_ns(1_146);
 /// holds, keep it busy; what waits behind them is aggregated.
 fn station(rate: Rate, pipeline: Duration, tagging: Option<Tagging>) -> StationConfig {
     let frame = rate.duration(LONGEST_FRAME).as_ps();
-    StationConfig {
-        rate,
-        tx_delay: pipeline,
-        rx_delay: pipeline,
-        tx_ring: 2 + (pipeline.as_ps() / frame) as usize,
-        tagging,
-        gates: None,
-        ack_delay: None,
-        traffic: Vec::new(),
-    }
+    let tx_ring = 2 + (pipeline.as_ps() / frame) as usize;
+    StationConfig { tagging, ..StationConfig::new(rate, pipeline, tx_ring) }
 }
 
 /// Two stations and a cable.
 fn point_to_point(station: StationConfig) -> NetworkConfig {
     let cable = CableConfig::new(Place::Station(0), Place::Station(1), CABLE);
-    NetworkConfig {
-        stations: vec![station.clone(), station],
-        bridges: Vec::new(),
-        cables: vec![cable],
-    }
+    NetworkConfig { stations: vec![station; 2], bridges: Vec::new(), cables: vec![cable] }
 }
 
 /// Ten centimetres of trace and connector.
@@ -122,17 +110,18 @@ impl Config {
 
     /// The brief's drive behind a tunnel over TCP, over one cable.
     pub fn brief_tcp(workload: Workload, rate: Rate) -> Self {
-        let mut config = Self::brief_tunnel(workload, TransportConfig::Tcp(TCP));
-        config.network = point_to_point(station(rate, TCP_PIPELINE, None));
-        config
+        Self::brief_between(workload, station(rate, TCP_PIPELINE, None))
     }
 
     /// The same over TSN, as the brief built it: TSN cores in both nodes, tags,
     /// one cable, no gate that closes.
     pub fn brief_tsn(workload: Workload, rate: Rate) -> Self {
-        let mut config = Self::brief_tunnel(workload, TransportConfig::Tcp(TCP));
-        config.network = point_to_point(station(rate, TSN_PIPELINE, Some(Tagging::vlan(1))));
-        config
+        Self::brief_between(workload, station(rate, TSN_PIPELINE, Some(Tagging::vlan(1))))
+    }
+
+    fn brief_between(workload: Workload, station: StationConfig) -> Self {
+        let network = point_to_point(station);
+        Self { network, ..Self::brief_tunnel(workload, TransportConfig::Tcp(TCP)) }
     }
 
     fn brief(workload: Workload, link: LinkConfig, attached: Attached) -> Self {

@@ -10,7 +10,6 @@ use sim::world::{Attached, Report};
 use sim::{Config, World};
 use switch::aggregate::Policy;
 use wire::Instant;
-use wire::random::Probability;
 
 /// Two stations, a bridge that lets 1 Gb/s through, a frame a TLP.
 fn plan(rw: Rw, merge: usize) -> Config {
@@ -55,15 +54,8 @@ fn what_waits_before_the_bottleneck_goes_in_one_frame_and_arrives() {
 #[test]
 fn merged_frames_that_are_lost_are_sent_again() {
     let mut plan = plan(Rw::RandRw, 1500);
-    let percent = Probability::from_ppm(10_000).expect("1 %");
-    for (seed, cable) in (1..).zip(&mut plan.network.cables) {
-        cable.faults = [0, 1].map(|way| Faults {
-            seed: seed * 2 + way,
-            loss: percent,
-            corruption: percent,
-            ..Faults::default()
-        });
-    }
+    let faults = Faults { loss: PERCENT, corruption: PERCENT, ..Faults::default() };
+    spoil(&mut plan.network, faults);
     let mut world = World::new(&plan).expect("a valid plan");
     let report = world.run().expect("it ends");
     check(&report);

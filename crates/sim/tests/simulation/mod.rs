@@ -9,7 +9,6 @@ mod limits;
 mod moves;
 mod outages;
 mod plans;
-mod prediction;
 mod random;
 mod raw;
 mod replay;

@@ -8,7 +8,6 @@ use sim::measure::Segment;
 use sim::workload::{Rw, Workload};
 use sim::world::Outage;
 use sim::{Config, World};
-use wire::random::Probability;
 use wire::{Duration, Instant};
 
 fn plan(rw: Rw, rate: Rate, congestion: &str) -> Config {
@@ -53,17 +52,15 @@ fn a_configuration_read_takes_its_way() {
 fn what_the_network_loses_is_sent_again() {
     for congestion in ["none", "swift=60us", "rate=2G"] {
         let mut plan = plan(Rw::RandRw, Rate::G10, congestion);
-        let percent = Probability::from_ppm(10_000).expect("1 %");
-        for (seed, cable) in (1..).zip(&mut plan.network.cables) {
-            cable.faults = [0, 1].map(|way| Faults {
-                seed: seed * 2 + way,
-                loss: percent,
-                corruption: percent,
-                delay: percent,
-                delay_up_to: Duration::from_us(30),
-                cuts: vec![(Instant::from_ns(3_000_000), Instant::from_ns(5_000_000))],
-            });
-        }
+        let faults = Faults {
+            seed: 0,
+            loss: PERCENT,
+            corruption: PERCENT,
+            delay: PERCENT,
+            delay_up_to: Duration::from_us(30),
+            cuts: vec![(Instant::from_ns(3_000_000), Instant::from_ns(5_000_000))],
+        };
+        spoil(&mut plan.network, faults);
         let Workload::Fio(fio) = &mut plan.hosts[0].workload else { unreachable!("set above") };
         fio.runtime = Some(Duration::from_ms(6));
         let mut world = World::new(&plan).expect("a valid plan");

@@ -1,6 +1,7 @@
 //! Topologies for the tests.
 
 use sim::drive::{DriveConfig, Timing};
+use sim::ethernet::cable::Faults;
 use sim::ethernet::nic::Tagging;
 use sim::ethernet::{Rate, bridge, port};
 use sim::measure::{CommandRecord, Observer, Point};
@@ -13,6 +14,7 @@ use sim::{Config, World};
 use std::cell::RefCell;
 use std::rc::Rc;
 use tsn::{Clock, Entry, GateControlList, GateStates, Gates};
+use wire::random::Probability;
 use wire::{Duration, Instant};
 
 /// The priority of tunnel traffic where it has one.
@@ -43,16 +45,8 @@ pub fn raw(stations: [usize; 2], congestion: &str) -> TransportConfig {
 }
 
 pub fn station(rate: Rate) -> StationConfig {
-    StationConfig {
-        rate,
-        tx_delay: Duration::from_ns(300),
-        rx_delay: Duration::from_ns(300),
-        tx_ring: 2,
-        tagging: Some(Tagging::vlan(7)),
-        gates: None,
-        ack_delay: None,
-        traffic: Vec::new(),
-    }
+    let tagging = Some(Tagging::vlan(7));
+    StationConfig { tagging, ..StationConfig::new(rate, Duration::from_ns(300), 2) }
 }
 
 pub fn drive(number: usize, timing: Timing) -> DriveConfig {
@@ -128,6 +122,19 @@ pub fn bridged(
     }
     NetworkConfig { stations, bridges: made, cables }
 }
+
+/// The same faults on every cable, each way with a seed of its own.
+pub fn spoil(network: &mut NetworkConfig, faults: Faults) {
+    for (seed, cable) in (1..).zip(&mut network.cables) {
+        cable.faults = [0, 1].map(|way| Faults { seed: seed * 2 + way, ..faults.clone() });
+    }
+}
+
+/// 1 %.
+pub const PERCENT: Probability = match Probability::from_ppm(10_000) {
+    Some(percent) => percent,
+    None => unreachable!(),
+};
 
 pub fn run(config: &Config) -> Report {
     World::new(config).expect("a valid plan").run().expect("it ends")

@@ -28,11 +28,10 @@ struct Model {
 
 impl Model {
     fn allowed(&self) -> Ready {
-        Class::ALL.into_iter().fold(Ready::NONE, |ready, class| {
+        Ready::of(|class| {
             let (used, limit) = (self.used[class.index()], self.limits[class.index()]);
             let need = self.queue.front(class).map_or(0, Tlp::data_credits);
-            let enough = limit.headers > used.headers && limit.data - used.data >= need;
-            ready.with(class, enough)
+            limit.headers > used.headers && limit.data - used.data >= need
         })
     }
 
