@@ -9,7 +9,6 @@ pub mod commands;
 pub mod experiments;
 pub mod export;
 mod floor;
-mod folder;
 mod link_end;
 mod links;
 mod local;

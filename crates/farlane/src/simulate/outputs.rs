@@ -7,12 +7,12 @@ use super::page::{Subject, Words, page};
 use super::trace::TraceFiles;
 use super::{All, Shared};
 use crate::commands::{Failure, Outcome};
-use crate::folder::Folder;
 use crate::target::Target;
 use sim::Config;
 use sim::measure::Observer;
 use sim::world::Report;
 use std::path::PathBuf;
+use tempfile::TempDir;
 use wire::Instant;
 
 /// The files that are wanted.
@@ -37,7 +37,7 @@ pub struct Outputs {
     gathered: Option<Shared<Gathered>>,
     page: Option<Target>,
     /// Of traces that only the report needs.
-    _folder: Option<Folder>,
+    _folder: Option<TempDir>,
 }
 
 impl Outputs {
@@ -52,10 +52,10 @@ impl Outputs {
         named: &dyn Fn(&str) -> String,
     ) -> Result<Self, Failure> {
         let folder = match (&wanted.trace, &wanted.report) {
-            (None, Some(_)) => Some(Folder::new("sim")?),
+            (None, Some(_)) => Some(tempfile::tempdir()?),
             _ => None,
         };
-        let hidden = folder.as_ref().map(|folder| folder.0.join("run.trace"));
+        let hidden = folder.as_ref().map(|folder| folder.path().join("run.trace"));
         let trace = wanted.trace.clone().or(hidden);
         let trace = trace.map(|path| TraceFiles::create(config, &path)).transpose()?;
         let capture = wanted.pcapng.as_ref().map(|path| Capture::create(config, path, named));

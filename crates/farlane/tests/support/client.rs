@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::Read;
 use std::mem::MaybeUninit;
+use std::net::Shutdown;
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -113,6 +114,14 @@ impl Doorbells {
 
 /// A connection.
 pub struct Client(UnixStream);
+
+/// Its end reaches the server at once: a program that another test starts has a
+/// copy of the descriptor until it runs.
+impl Drop for Client {
+    fn drop(&mut self) {
+        let _ = self.0.shutdown(Shutdown::Both);
+    }
+}
 
 impl Client {
     /// Connects and does what SPDK does before it looks at the device.

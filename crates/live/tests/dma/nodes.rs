@@ -9,7 +9,7 @@ use pcie::dma_test::{self, DmaTest, driver};
 use pcie::enumerate::{self, Node};
 use pcie::{Bus, Ram, root};
 use std::cell::RefCell;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 use switch::aggregate::Policy;
 use switch::tunnel::Settings;
 use wire::frame::Role;
@@ -48,6 +49,20 @@ impl Link {
     }
 }
 
+/// Listens. Whoever listened before has closed its descriptors, but a program
+/// that another test starts has copies of them until it runs.
+fn bind(at: &Address, raw: RawSettings) -> Incoming {
+    let end = Instant::now() + Duration::from_secs(5);
+    loop {
+        match Incoming::bind(at, raw) {
+            Err(error) if error.kind() == ErrorKind::AddrInUse && Instant::now() < end => {
+                std::thread::yield_now();
+            }
+            bound => return bound.unwrap(),
+        }
+    }
+}
+
 /// A device node in a thread, until it is dropped or stopped.
 pub struct Far {
     pub address: Address,
@@ -69,7 +84,7 @@ impl Far {
         let (announce, announced) = channel();
         let flag = stopped.clone();
         let thread = std::thread::spawn(move || {
-            let listener = Incoming::bind(&at, link.raw).unwrap();
+            let listener = bind(&at, link.raw);
             let max_payload = link.max_payload.into();
             let function = DmaTest::new(dma_test::Settings { max_payload, ..Default::default() });
             let poller = Poller::new(Waiting::Block).unwrap();

@@ -4,7 +4,6 @@ use super::case::{CASES, Case};
 use super::run::{Station, tunnelled};
 use crate::analyse::latency::Latency;
 use crate::commands::Failure;
-use crate::folder::Folder;
 use crate::local::{Ends, Node};
 use crate::progress::Progress;
 use crate::trace_to::TraceArgs;
@@ -47,8 +46,8 @@ pub fn measure(
     pairs: u32,
     progress: &mut Progress,
 ) -> Result<Vec<Cost>, Failure> {
-    let folder = Folder::new("bench")?;
-    let trace = TraceArgs::ring(folder.0.join("run.trace"), 64 << 20);
+    let folder = tempfile::tempdir()?;
+    let trace = TraceArgs::ring(folder.path().join("run.trace"), 64 << 20);
     let (clock, max_payload, aggregation) = (Clock::start(), mps, Policy::Adaptive);
     let ends = Ends { clock, waiting, max_payload, aggregation };
     let plain = TraceArgs::default();

@@ -1,7 +1,7 @@
 //! Captures of simulated wires; what tshark says of them is in
 //! `tests/wireshark`.
 
-use super::{Folder, PRIORITY, gated, mixed, observed};
+use super::{PRIORITY, gated, mixed, observed};
 use crate::plan::Plan;
 use crate::simulate::limits::Assumptions;
 use crate::simulate::{Outputs, Wanted};
@@ -17,8 +17,8 @@ fn word(bytes: &[u8], at: usize) -> u32 {
 /// The capture of a whole run: its report, and the blocks of the file, each
 /// with its type.
 fn captured(config: &Config, named: &dyn Fn(&str) -> String) -> (Report, Vec<(u32, Vec<u8>)>) {
-    let folder = Folder::new().unwrap();
-    let path = folder.0.join("wires.pcapng");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("wires.pcapng");
     let wanted = Wanted { pcapng: Some(Target::File(path.clone())), ..Wanted::default() };
     let (report, ..) = observed(config, &wanted, named);
     let bytes = std::fs::read(&path).unwrap();
@@ -82,9 +82,9 @@ fn interfaces_have_the_names_of_the_plan() {
 #[test]
 fn without_ethernet_there_is_nothing_to_capture() {
     let config = Config::brief_direct(mixed(1));
-    let folder = Folder::new().unwrap();
+    let folder = tempfile::tempdir().unwrap();
     let wanted =
-        Wanted { pcapng: Some(Target::File(folder.0.join("x.pcapng"))), ..Wanted::default() };
+        Wanted { pcapng: Some(Target::File(folder.path().join("x.pcapng"))), ..Wanted::default() };
     let failure =
         Outputs::begin(&config, &wanted, Assumptions::default(), &str::to_owned).err().unwrap();
     assert!(failure.0.contains("no Ethernet"), "{failure}");

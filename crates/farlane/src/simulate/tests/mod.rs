@@ -7,7 +7,6 @@ mod pages;
 mod traces;
 
 use super::limits::{Assumptions, Row};
-use super::outputs::Folder;
 use super::{Outputs, Wanted};
 use sim::ethernet::Rate;
 use sim::measure::{CommandRecord, Observer};

@@ -1,6 +1,6 @@
 //! Reports of simulations.
 
-use super::{Folder, gated, mixed, observed, tcp};
+use super::{gated, mixed, observed, tcp};
 use crate::plan::Plan;
 use crate::simulate::{Wanted, Words};
 use crate::target::Target;
@@ -26,8 +26,8 @@ fn written_as(config: &Config, path: &Path, words: &Words<'_>) -> (Report, Strin
 }
 
 fn page(config: &Config) -> (Report, String) {
-    let folder = Folder::new().unwrap();
-    written(config, &folder.0.join("report.html"))
+    let folder = tempfile::tempdir().unwrap();
+    written(config, &folder.path().join("report.html"))
 }
 
 fn gates() -> Config {
@@ -89,10 +89,10 @@ fn the_port_that_starves_is_the_first() {
                 [traffic.t]\nfrom = \"store\"\nto = \"sink\"\ninterval = \"15us\"\n\
                 [workload]\nrw = \"randread\"\nbs = \"4KiB\"\nsize = \"1MiB\"\nruntime = \"10ms\"\n";
     let planned = Plan::parse("p.toml", text).unwrap().build().unwrap();
-    let folder = Folder::new().unwrap();
+    let folder = tempfile::tempdir().unwrap();
     let named = |words: &str| planned.link_name(words);
     let words = Words { title: "p", plan: "", named: &named, recorded: &[] };
-    let (report, html) = written_as(&planned.config, &folder.0.join("r.html"), &words);
+    let (report, html) = written_as(&planned.config, &folder.path().join("r.html"), &words);
     let section = html.split("<h2>Gates</h2>").nth(1).unwrap().split("<h2>").next().unwrap();
     let captions: Vec<&str> =
         section.split("<figcaption>").skip(1).map(|rest| rest.split('<').next().unwrap()).collect();
@@ -109,11 +109,11 @@ fn the_port_that_starves_is_the_first() {
 
 /// Has a browser look at a page: what it prints; `None` without one.
 fn browser(page: &Path, options: &[String]) -> Option<String> {
-    let profile = Folder::new().unwrap();
+    let profile = tempfile::tempdir().unwrap();
     let browser = Command::new("chromium")
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"])
         .arg("--allow-file-access-from-files")
-        .arg(format!("--user-data-dir={}", profile.0.display()))
+        .arg(format!("--user-data-dir={}", profile.path().display()))
         .args(options)
         .arg(format!("file://{}", page.display()))
         .output()

@@ -1,6 +1,6 @@
 //! Trace files of simulations, read back as those of live nodes are.
 
-use super::{Folder, Records, gated, mixed, run, tcp};
+use super::{Records, gated, mixed, run, tcp};
 use crate::analyse::{Command, Event};
 use crate::simulate::trace::TraceFiles;
 use crate::simulate::{All, Shared};
@@ -8,10 +8,11 @@ use crate::trace::{Found, Run, Troubles, by_lane, chart, path, perfetto};
 use sim::Config;
 use sim::measure::{CommandRecord, Observer, Op};
 use sim::world::Report;
+use tempfile::TempDir;
 use wire::{Duration, Instant};
 
 struct Traced {
-    _folder: Folder,
+    _folder: TempDir,
     report: Report,
     records: Vec<CommandRecord>,
     run: Run,
@@ -21,8 +22,8 @@ struct Traced {
 }
 
 fn traced(config: &Config) -> Traced {
-    let folder = Folder::new().unwrap();
-    let files = Shared::new(TraceFiles::create(config, &folder.0.join("run.trace")).unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let files = Shared::new(TraceFiles::create(config, &folder.path().join("run.trace")).unwrap());
     let records = Shared::new(Records::default());
     let both: Vec<Box<dyn Observer>> = vec![Box::new(files.clone()), Box::new(records.clone())];
     let report = run(config, Box::new(All(both)));
@@ -129,8 +130,8 @@ fn hosts_and_devices_have_files_of_their_own() {
     let mut config = tcp(2);
     let other = config.hosts[0].clone();
     config.hosts.push(other);
-    let folder = Folder::new().unwrap();
-    let files = TraceFiles::create(&config, &folder.0.join("run.trace")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let files = TraceFiles::create(&config, &folder.path().join("run.trace")).unwrap();
     let names = |host| {
         let paths = files.paths(host).into_iter();
         paths.map(|p| p.file_name().unwrap().to_str().unwrap().to_owned()).collect::<Vec<_>>()

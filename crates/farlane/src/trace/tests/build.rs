@@ -3,9 +3,9 @@
 
 use crate::analyse::tests::{Bench, Drive, io};
 use crate::analyse::{Direction, Settings};
-use crate::folder::Folder;
 use crate::trace::Run;
 use std::path::{Path, PathBuf};
+use tempfile::TempDir;
 use wire::frame::{Control, Grant, Hello, Role};
 use wire::trace::{
     CHUNK_HEADER, ChunkHeader, HEAD, Header, LinkState, NodeRole, Record, Tap, encode_tlp,
@@ -22,7 +22,7 @@ const CHUNK: usize = 25;
 
 /// Files of one run in a folder that goes with the value.
 pub struct Traces {
-    pub folder: Folder,
+    pub folder: TempDir,
     pub host: PathBuf,
     pub device: PathBuf,
     pub bench: Bench,
@@ -36,7 +36,7 @@ impl Traces {
 
     /// A file of the folder with these bytes.
     pub fn file(&self, name: &str, bytes: &[u8]) -> PathBuf {
-        let path = self.folder.0.join(name);
+        let path = self.folder.path().join(name);
         std::fs::write(&path, bytes).unwrap();
         path
     }
@@ -128,8 +128,8 @@ pub fn traces_greeting(
     bench.enumerate(&drive);
     bench.bring_up(&mut drive, 1, 9);
     work(&mut bench, &mut drive);
-    let folder = Folder::new("traces").unwrap();
-    let [host, device] = ["host", "device"].map(|name| folder.0.join(name));
+    let folder = tempfile::tempdir().unwrap();
+    let [host, device] = ["host", "device"].map(|name| folder.path().join(name));
     let mut near = File { role: NodeRole::Host, records: Vec::new() };
     let mut far = File { role: NodeRole::Device, records: Vec::new() };
     let hellos = [hello(Role::Host, instance), hello(Role::Device, instance + 1)];

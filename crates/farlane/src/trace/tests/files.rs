@@ -115,8 +115,8 @@ fn what_is_no_trace_is_said_to_be_none() {
         let error = read(&path).unwrap_err();
         assert!(error.contains(why) && error.contains("other"), "{error}");
     }
-    assert!(read(&traces.folder.0.join("none")).unwrap_err().contains("No such file"));
-    assert!(read(&traces.folder.0).is_err(), "a folder");
+    assert!(read(&traces.folder.path().join("none")).unwrap_err().contains("No such file"));
+    assert!(read(traces.folder.path()).is_err(), "a folder");
 }
 
 proptest! {

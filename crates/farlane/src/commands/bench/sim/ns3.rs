@@ -1,7 +1,6 @@
 //! The same transfer on ns-3, built from `data/two-links.cc`.
 
 use crate::commands::Failure;
-use crate::folder::Folder;
 use std::process::{Command, Output};
 
 const SOURCE: &str = include_str!("../../../../data/two-links.cc");
@@ -46,8 +45,8 @@ pub fn check() -> Result<(), Failure> {
 
 /// Builds it and runs it for so many simulated seconds.
 pub fn run(seconds: f64) -> Result<Run, Failure> {
-    let folder = Folder::new("ns3")?;
-    let (source, program) = (folder.0.join("two-links.cc"), folder.0.join("two-links"));
+    let folder = tempfile::tempdir()?;
+    let (source, program) = (folder.path().join("two-links.cc"), folder.path().join("two-links"));
     std::fs::write(&source, SOURCE)?;
     let mut compiler = Command::new("g++");
     compiler.args(["-O2", "-std=c++17"]).arg(&source).arg("-o").arg(&program).args(options()?);
