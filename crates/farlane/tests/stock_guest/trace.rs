@@ -31,6 +31,8 @@ fn opcode(operation: &str) -> Option<u8> {
         "nvme_admin_set_features" => 0x09,
         "nvme_admin_get_features" => 0x0a,
         "nvme_admin_dbbuf" => 0x7c,
+        "nvme_admin_security_send" => 0x81,
+        "nvme_admin_security_recv" => 0x82,
         other => return u8::from_str_radix(other.strip_prefix("0x")?, 16).ok(),
     })
 }
