@@ -1,8 +1,8 @@
 //! The raw round trip: 64 bytes of TCP there and back on loopback, waiting as
 //! the data path does.
 
-use crate::analyse::latency::Latency;
-use crate::commands::Failure;
+use report::latency::Latency;
+use report::Failure;
 use live::net::{Connection, Listener};
 use live::{Clock, Poller, Waiting};
 use std::net::{Ipv4Addr, SocketAddr};

@@ -1,6 +1,6 @@
 //! A link end without anything behind it: for commands that talk to a node.
 
-use crate::commands::Failure;
+use report::Failure;
 use crate::node::{NodeArgs, instance};
 use bytes::BytesMut;
 use live::Clock;

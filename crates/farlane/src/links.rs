@@ -1,6 +1,6 @@
 //! Waiting for the links of a switch to come up.
 
-use crate::commands::Failure;
+use report::Failure;
 use crate::signals::Stop;
 use live::DeviceNode;
 use live::attached::Switch;

@@ -1,7 +1,7 @@
 //! The far side in this process: device nodes, and a switch node for a cascade,
 //! each in a thread of this process, on loopback.
 
-use crate::commands::Failure;
+use report::Failure;
 use crate::links::{LinksUp, PATIENCE, wait_for_links};
 use crate::namespace::Namespace;
 use crate::node::{drive, instance};

@@ -1,8 +1,8 @@
 //! What device nodes, switch nodes and host nodes share.
 
-use crate::commands::Failure;
+use report::Failure;
 use crate::namespace::Namespace;
-use crate::span;
+use report::span;
 use clap::Args;
 use live::media::Media;
 use live::net::{Address, Peer, RawSettings, Station, largest_payload, mtu};

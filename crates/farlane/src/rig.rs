@@ -1,8 +1,8 @@
 //! A host node with the built-in initiator: enumerates, brings drives up,
 //! moves blocks. What `demo` and `bench` run.
 
-use crate::analyse::{self, Analyser, Direction, Event};
-use crate::commands::Failure;
+use analysis::commands::{self, Analyser, Direction, Event};
+use report::Failure;
 use live::host::RamMemory;
 use live::{Attached, Clock, Machine, Poller};
 use nvme::initiator::{self, Done, Driver, Io, Op};
@@ -80,7 +80,7 @@ impl<A: Attached> Rig<A> {
             machine,
             memory,
             bus,
-            analyser: Analyser::new(analyse::Settings::default()),
+            analyser: Analyser::new(commands::Settings::default()),
             hierarchy,
             drives: Vec::new(),
         };

@@ -1,8 +1,8 @@
 //! `--trace`: where a node records what it sees.
 
-use crate::commands::{Failure, Outcome};
+use report::{Failure, Outcome};
 use crate::namespace::parse_size;
-use crate::target::file_only;
+use crate::stdout::file_only;
 use clap::Args;
 use live::Clock;
 use live::trace::{Settings, Tracer};

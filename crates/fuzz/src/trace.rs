@@ -2,9 +2,9 @@
 //! that `farlane trace` does with them.
 
 use crate::world::operations::Source;
-use farlane::analyse::{Event, segments};
-use farlane::trace::capture::Capture;
-use farlane::trace::{Found, Run, Statistics, TraceFile, Troubles, chart, path, perfetto};
+use analysis::commands::{Event, segments};
+use analysis::trace::capture::Capture;
+use analysis::trace::{Found, Run, Statistics, TraceFile, Troubles, chart, path, perfetto};
 use std::path::Path;
 use wire::trace::{ChunkHeader, Header, NodeRole};
 

@@ -12,7 +12,6 @@ pub mod frame;
 pub mod id;
 pub mod nvme;
 pub mod pcapng;
-pub mod random;
 pub mod raw;
 pub mod time;
 pub mod tlp;

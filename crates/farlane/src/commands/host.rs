@@ -4,7 +4,7 @@ use super::{Failure, Outcome};
 use crate::links::LinksUp;
 use crate::node::{NodeArgs, instance, port_count, print_report, raise_descriptor_limit};
 use crate::signals::Stop;
-use crate::span;
+use report::span;
 use crate::trace_to::TraceArgs;
 use live::Clock;
 use live::attached::Switch;

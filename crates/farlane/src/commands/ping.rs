@@ -1,12 +1,12 @@
 //! `farlane ping`: the raw round trip of a link, and of a configuration read.
 
 use super::{Failure, Outcome};
-use crate::analyse::latency::{Latency, Summary};
+use report::latency::{Latency, Summary};
 use crate::link_end::LinkEnd;
 use crate::node::NodeArgs;
-use crate::report::Align::{Left, Right};
-use crate::report::{Column, Table};
-use crate::span::micros;
+use report::Align::{Left, Right};
+use report::{Column, Table};
+use report::span::micros;
 use bytes::Bytes;
 use wire::frame::Role;
 use wire::tlp::{ConfigKind, ConfigRequest, Packet, Tlp};

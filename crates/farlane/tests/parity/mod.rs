@@ -8,7 +8,7 @@ mod simulated;
 mod sockets;
 
 use crate::support::folder;
-use farlane::trace::{Item, TraceFile};
+use analysis::trace::{Item, TraceFile};
 use pcie::Ram;
 use std::collections::BTreeMap;
 use std::fmt::Debug;

@@ -1,8 +1,8 @@
 //! The simulator's shell.
 
 use super::{Run, Write, script};
-use farlane::simulate::trace::TraceFiles;
-use farlane::simulate::{All, Shared};
+use plan::simulate::trace::TraceFiles;
+use plan::simulate::{All, Shared};
 use pcie::{Bus, Ram};
 use sim::drive::{DriveConfig, Timing};
 use sim::measure::{Observer, Point};

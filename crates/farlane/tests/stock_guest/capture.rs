@@ -5,9 +5,9 @@ use std::fs;
 use std::path::Path;
 
 use bytes::Bytes;
-use farlane::analyse::replay::{Initial, Issued, Replay, compare};
-use farlane::analyse::stream::LinkAnalyser;
-use farlane::analyse::{Command, Counters, Event, Settings};
+use analysis::commands::replay::{Initial, Issued, Replay, compare};
+use analysis::commands::stream::LinkAnalyser;
+use analysis::commands::{Command, Counters, Event, Settings};
 use wire::nvme::opcode;
 
 use crate::support::relay::Recording;

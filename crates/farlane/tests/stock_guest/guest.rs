@@ -11,7 +11,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use farlane::analyse::replay::Issued;
+use analysis::commands::replay::Issued;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use serde_json::json;

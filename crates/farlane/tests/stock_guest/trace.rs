@@ -6,7 +6,7 @@
 //! several processors, so the order within a queue is that of the record only
 //! almost always; queue and command identifier tell which is which.
 
-use farlane::analyse::replay::Issued;
+use analysis::commands::replay::Issued;
 use wire::nvme::opcode::nvm;
 
 /// The number of an operation that Linux issues to a PCIe drive by itself or

@@ -4,8 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use farlane::analyse::{self, Event};
-use farlane::trace::{Found, Run, Statistics, Troubles, path};
+use analysis::commands::{self, Event};
+use analysis::trace::{Found, Run, Statistics, Troubles, path};
 use wire::nvme::opcode;
 
 use crate::support::check::{self, Expected};
@@ -39,7 +39,7 @@ impl Traces {
         let (commands, statistics) = self.commands(&run);
         assert_eq!(commands.len(), expected.commands.len(), "commands in trace and capture");
         let read = commands.iter().position(|command| {
-            let pages = command.transfer == analyse::Transfer::ToHost(4096);
+            let pages = command.transfer == commands::Transfer::ToHost(4096);
             command.queue != 0 && command.entry.opcode == opcode::nvm::READ && pages
         });
         let read = read.expect("a read of a page");
@@ -54,7 +54,7 @@ impl Traces {
     }
 
     /// All commands; what their segments and lanes say adds up.
-    fn commands(&self, run: &Run) -> (Vec<analyse::Command>, Statistics) {
+    fn commands(&self, run: &Run) -> (Vec<commands::Command>, Statistics) {
         for node in &run.nodes {
             let index = &node.index;
             let flaws = (index.lost, index.gaps, index.bad, node.file.cut, node.file.damaged);
@@ -65,7 +65,7 @@ impl Traces {
             let Found::Event(Event::Command(command)) = found else { return };
             let legs = path(run, &command);
             if let Some(total) = command.duration() {
-                let segments = analyse::segments::split(&command);
+                let segments = commands::segments::split(&command);
                 let sum: u64 = segments.iter().map(|segment| segment.ns).sum();
                 assert_eq!(sum, total.as_ns(), "{command:#?}");
                 let lanes: u64 = legs.iter().map(|leg| leg.to_ns.abs_diff(leg.from_ns)).sum();
@@ -92,7 +92,7 @@ impl Traces {
         check::commands(&capture, expected);
     }
 
-    fn diagram(&self, number: usize, command: &analyse::Command) {
+    fn diagram(&self, number: usize, command: &commands::Command) {
         let number = number.to_string();
         let picture = self.ask("--svg", "read.svg", &["--command", &number]);
         let picture = fs::read_to_string(picture).unwrap();

@@ -7,9 +7,9 @@ use std::net::SocketAddrV4;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use farlane::analyse::stream::{Decoder, Item, LinkAnalyser, Payload};
-use farlane::analyse::{Direction, Event, Settings};
-use farlane::export::pcapng::{Connection, Tap, TcpFile, TlpFile};
+use analysis::commands::stream::{Decoder, Item, LinkAnalyser, Payload};
+use analysis::commands::{Direction, Event, Settings};
+use analysis::export::pcapng::{Connection, Tap, TcpFile, TlpFile};
 
 use crate::support::relay::Recording;
 use crate::support::tshark::{Tshark, number};

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
-use farlane::analyse::Direction;
-use farlane::analyse::stream::Chunk;
+use analysis::commands::Direction;
+use analysis::commands::stream::Chunk;
 
 /// All that passed on one connection.
 #[derive(Debug, Default)]

@@ -3,9 +3,9 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use farlane::analyse::Direction;
-use farlane::analyse::stream::Chunk;
-use farlane::export::pcapng::{Connection, TcpFile};
+use analysis::commands::Direction;
+use analysis::commands::stream::Chunk;
+use analysis::export::pcapng::{Connection, TcpFile};
 use wire::frame::{
     Control, Grant, HEADER, Header, Hello, HostAfter, Kind, MoveStatus, Moved, Reject, Role,
     VERSION,

@@ -2,9 +2,9 @@
 
 use crate::support::folder;
 use crate::support::tshark::Tshark;
-use farlane::simulate::limits::Assumptions;
-use farlane::simulate::{Outputs, Wanted};
-use farlane::target::Target;
+use plan::simulate::limits::Assumptions;
+use plan::simulate::{Outputs, Wanted};
+use report::target::Target;
 use sim::ethernet::Rate;
 use sim::workload::Workload;
 use sim::{Config, World};

@@ -3,7 +3,7 @@
 use crate::fabric::world::{Fabric, Happened, Plan, RAM, Shape, bar, dma_with};
 use pcie::dma_test;
 use pcie::enumerate;
-use wire::random::Random;
+use stats::random::Random;
 
 /// Copies random ranges of host memory and compares all of it.
 fn copies(fabric: &mut Fabric, bar: u64, seed: u64, rounds: usize) {

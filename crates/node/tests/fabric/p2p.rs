@@ -3,7 +3,7 @@
 use crate::fabric::world::{Fabric, Happened, Plan, RAM, Shape, bar};
 use pcie::dma_test::register;
 use wire::Duration;
-use wire::random::Random;
+use stats::random::Random;
 
 fn bars(fabric: &mut Fabric) -> Vec<u64> {
     fabric.ready().iter().map(bar).collect()

@@ -7,7 +7,7 @@ use pcie::enumerate::{Hierarchy, Node};
 use proptest::prelude::*;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use wire::Duration;
-use wire::random::Random;
+use stats::random::Random;
 
 /// Host memory that the test uses: sources below the half, targets above.
 const HALF: usize = 64 << 10;

@@ -5,7 +5,7 @@ use pcie::dma_test::{MAGIC, register};
 use pcie::enumerate::{self, Hierarchy, Node, Settings};
 use pcie::root::ROOT_PORT;
 use switch::tunnel::Cause;
-use wire::random::Random;
+use stats::random::Random;
 use wire::{Bdf, Duration};
 
 const MARK: u64 = 0x1122_3344;

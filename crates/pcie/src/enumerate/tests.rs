@@ -6,7 +6,7 @@ use crate::software::{Request, Task};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use wire::Instant;
-use wire::random::Random;
+use stats::random::Random;
 
 /// A machine made of type 1 headers: an upstream port with `ports` downstream
 /// ports and nothing plugged in.

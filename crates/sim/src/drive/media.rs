@@ -2,7 +2,7 @@
 
 use super::Timing;
 use std::collections::VecDeque;
-use wire::random::Random;
+use stats::random::Random;
 use wire::{Duration, Instant};
 
 /// What an access costs.

@@ -1,7 +1,7 @@
 //! What blocks hold: bytes that say where they belong and how often they were
 //! written, so that a block read from the wrong place or time is found out.
 
-use wire::random::mix;
+use stats::random::mix;
 
 /// The word at byte `offset` (a multiple of 8) after `version` writes.
 const fn word(seed: u64, offset: u64, version: u32) -> u64 {

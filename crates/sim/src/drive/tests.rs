@@ -1,6 +1,6 @@
 use super::*;
 use wire::Instant;
-use wire::random::Random;
+use stats::random::Random;
 
 fn media(timing: Timing) -> Media {
     Media::new(timing, Random::new(1))

@@ -13,7 +13,7 @@ use wire::{Duration, Instant};
 
 use super::frame::{Frame, Mac, Transmission};
 use super::{Port, Segment, port};
-use wire::random::Random;
+use stats::random::Random;
 
 /// When a frame is forwarded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

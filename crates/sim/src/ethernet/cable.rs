@@ -6,7 +6,7 @@ use wire::{Duration, Instant};
 
 use super::Segment;
 use super::frame::{HEADER, PREAMBLE, TAG, Transmission};
-use wire::random::{Probability, Random};
+use stats::random::{Probability, Random};
 
 /// What a cable does to frames besides carrying them. Drawn from the cable's
 /// own seed, so that one cable's faults do not depend on another's traffic.

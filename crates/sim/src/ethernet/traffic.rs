@@ -4,7 +4,7 @@ use bytes::Bytes;
 use wire::{Duration, Instant};
 
 use super::frame::{FCS, Frame, HEADER, MINIMUM, Mac};
-use wire::random::Random;
+use stats::random::Random;
 
 /// The EtherType of background frames: local experimental 1 (IEEE 802-2014,
 /// table 3).

@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use thiserror::Error;
 use wakes::Wakes;
 use wire::Instant;
-use wire::random::Random;
+use stats::random::Random;
 
 /// Takes the first item of a queue if it is due.
 pub(crate) fn pop_if<T>(queue: &mut VecDeque<T>, due: impl FnOnce(&T) -> bool) -> Option<T> {

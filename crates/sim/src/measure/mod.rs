@@ -1,15 +1,14 @@
 //! Measurement: latencies, where the time of a command goes, how busy links
 //! are, and what an observer may watch.
 
-mod latency;
 mod observer;
 mod segments;
 mod track;
 
-pub use latency::{Latency, Summary};
 pub use nvme::initiator::Op;
 pub use observer::{CommandRecord, Observer, Point};
 pub(crate) use segments::{Journey, Journeys};
+pub use stats::{Latency, Summary};
 pub use segments::{SEGMENTS, Segment, Split};
 pub(crate) use track::{CommandKey, Submission, Tracker};
 

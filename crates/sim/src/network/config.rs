@@ -9,7 +9,7 @@ use crate::kernel::Component;
 use crate::measure::Load;
 use crate::tcp;
 use std::net::Ipv4Addr;
-use wire::random::Random;
+use stats::random::Random;
 use wire::{Duration, Instant};
 
 /// Stations, bridges and the cables between them.

@@ -11,7 +11,7 @@ use nvme::block::{Operation, Request};
 use nvme::{Config, Controller, NamespaceConfig};
 use pcie::{Function, Input, Output};
 use std::collections::BTreeMap;
-use wire::random::Random;
+use stats::random::Random;
 use wire::{Duration, Instant};
 
 /// Block size as a power of two: 512 bytes.

@@ -14,7 +14,7 @@ use pcie::{Bus, Ram};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use wire::random::Random;
+use stats::random::Random;
 use wire::{Bdf, Duration, Instant};
 
 enum Stage {

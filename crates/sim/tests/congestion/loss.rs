@@ -3,7 +3,7 @@
 use crate::congestion::network::*;
 use sim::flows::FlowsReport;
 use wire::Duration;
-use wire::random::Probability;
+use stats::random::Probability;
 
 fn with_loss(congestion: &str, ppm: u32) -> FlowsReport {
     let mut config = flows(1, congestion, Duration::ZERO, Duration::from_ms(30));

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use sim::ethernet::cable::{Config, Counters, Delivery, Faults, Input, Output};
 use sim::ethernet::{Cable, Frame, Mac, Nic, Rate, Segment, Tag, Transmission, nic, port};
-use wire::random::Probability;
+use stats::random::Probability;
 use wire::{Duration, Instant};
 
 fn frame(id: u64, now: Instant) -> Frame {

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use sim::ethernet::{Frame, Mac, Rate, Residence, Segment, Tag, frame, port};
-use wire::random::Random;
+use stats::random::Random;
 use wire::{Duration, Instant};
 
 fn frame_of(untagged: usize) -> Frame {

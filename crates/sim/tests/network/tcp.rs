@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use sim::ethernet::cable::Faults;
 use sim::ethernet::{Rate, bridge, nic, port};
 use tsn::{Clock, Entry, GateControlList, GateStates, Gates};
-use wire::random::{Probability, Random};
+use stats::random::{Probability, Random};
 use wire::{Duration, Instant};
 
 use crate::network::world::{Plan, World};

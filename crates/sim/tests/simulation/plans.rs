@@ -10,7 +10,7 @@ use sim::workload::{Fio, Rw, Workload};
 use sim::world::Report;
 use sim::{Config, World};
 use wire::Duration;
-use wire::random::Probability;
+use stats::random::Probability;
 
 /// Runs it twice, and once with another seed.
 fn three_times(config: &Config) -> Report {

@@ -14,7 +14,7 @@ use sim::{Config, World};
 use std::cell::RefCell;
 use std::rc::Rc;
 use tsn::{Clock, Entry, GateControlList, GateStates, Gates};
-use wire::random::Probability;
+use stats::random::Probability;
 use wire::{Duration, Instant};
 
 /// The priority of tunnel traffic where it has one.

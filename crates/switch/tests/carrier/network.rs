@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 use switch::raw::{Cause, Endpoint, Input, Output, Settings};
-use wire::random::Random;
+use stats::random::Random;
 use wire::{Duration, Instant};
 
 /// What the network does to frames, in parts of a thousand.

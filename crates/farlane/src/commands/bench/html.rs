@@ -2,9 +2,9 @@
 
 use super::print::{Document, Run, us};
 use super::{Results, Series};
-use crate::analyse::latency::Latency;
-use crate::report::Align::{Left, Right};
-use crate::report::{Column, Page, Table, distribution};
+use report::latency::Latency;
+use report::Align::{Left, Right};
+use report::{Column, Page, Table, distribution};
 
 /// The page.
 pub fn page(results: &Results, document: &Document) -> String {

@@ -11,11 +11,12 @@ mod run;
 mod sim;
 
 use super::{Failure, Outcome};
-use crate::analyse::latency::Latency;
+use report::latency::Latency;
 use crate::node::waiting;
 use crate::progress::Progress;
-use crate::span;
-use crate::target::{Target, share_stdout};
+use report::span;
+use report::target::{Target};
+use crate::stdout::{share_stdout};
 use case::{CASES, Case, Path};
 use live::Waiting;
 use run::Bench;

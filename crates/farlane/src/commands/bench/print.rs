@@ -3,8 +3,8 @@
 use super::recording::{Cost, Turn};
 use super::run::Round;
 use super::{Floor, Results, Series};
-use crate::report::Align::{Left, Right};
-use crate::report::{Column, Table};
+use report::Align::{Left, Right};
+use report::{Column, Table};
 use live::Waiting;
 use serde::Serialize;
 use std::fmt;

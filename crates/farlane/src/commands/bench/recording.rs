@@ -2,8 +2,8 @@
 
 use super::case::{CASES, Case};
 use super::run::{Station, tunnelled};
-use crate::analyse::latency::Latency;
-use crate::commands::Failure;
+use report::latency::Latency;
+use report::Failure;
 use crate::local::{Ends, Node};
 use crate::progress::Progress;
 use crate::trace_to::TraceArgs;

@@ -3,8 +3,8 @@
 use super::Floor;
 use super::case::{Case, FILL, Path};
 use super::cpu::CpuTime;
-use crate::analyse::latency::Latency;
-use crate::commands::Failure;
+use report::latency::Latency;
+use report::Failure;
 use crate::local::{self, Ends, Node};
 use crate::rig::{Rig, Settings, io};
 use crate::trace_to::TraceArgs;

@@ -1,9 +1,9 @@
 //! Measuring where the brief measures: at the root port.
 
-use crate::analyse::latency::{Latency, Summary};
-use crate::analyse::segments::{self, Segment};
-use crate::analyse::{Command, Event, HostRequestKind};
-use crate::commands::Failure;
+use report::latency::{Latency, Summary};
+use analysis::commands::segments::{self, Segment};
+use analysis::commands::{Command, Event, HostRequestKind};
+use report::Failure;
 use crate::rig::{Rig, io};
 use live::Attached;
 use nvme::initiator::Op;

@@ -5,14 +5,14 @@ mod print;
 mod verify;
 
 use super::{Failure, Outcome};
-use crate::analyse::latency::Summary;
-use crate::analyse::{Command, Event};
+use report::latency::Summary;
+use analysis::commands::{Command, Event};
 use crate::floor;
 use crate::local::{self, Ends, Node};
 use crate::node::waiting;
 use crate::progress::Progress;
 use crate::rig::{Rig, Settings};
-use crate::span;
+use report::span;
 use crate::trace_to::TraceArgs;
 use live::Clock;
 use live::attached::Switch;

@@ -2,11 +2,11 @@
 
 use super::measure::Latencies;
 use super::{Args, Findings};
-use crate::analyse::json::Transaction;
-use crate::analyse::latency::{Pair, Summary, table};
-use crate::analyse::segments::Segment;
-use crate::analyse::view::{self, Options};
-use crate::topology;
+use analysis::commands::json::Transaction;
+use report::latency::{Pair, Summary, table};
+use analysis::commands::segments::Segment;
+use analysis::commands::view::{self, Options};
+use analysis::topology;
 use serde::Serialize;
 use wire::Duration;
 

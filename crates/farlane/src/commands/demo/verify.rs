@@ -1,7 +1,7 @@
 //! Every byte there and back: patterns that differ in every block, transfers
 //! of many sizes, several at once.
 
-use crate::commands::Failure;
+use report::Failure;
 use crate::rig::{Rig, io};
 use live::Attached;
 use nvme::initiator::Op;

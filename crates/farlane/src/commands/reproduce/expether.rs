@@ -1,11 +1,11 @@
 //! `farlane reproduce expether`.
 
 use super::{Options, Told};
-use crate::commands::Outcome;
-use crate::experiments::expether::{
+use report::Outcome;
+use papers::expether::{
     self, Ablation, Assumed, Latencies, Parameter, Point, Statement, Sweep, Table, published,
 };
-use crate::experiments::{Failed, Row, Section};
+use papers::{Failed, Row, Section};
 use clap::ValueEnum;
 use serde::Serialize;
 

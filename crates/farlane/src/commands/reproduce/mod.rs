@@ -3,11 +3,12 @@
 mod expether;
 mod nvme_tsn;
 
-use super::{Failure, Outcome};
-use crate::experiments::{Failed, Section};
+use super::Outcome;
+use papers::{Failed, Section};
 use crate::progress::Progress;
-use crate::report::Page;
-use crate::target::{Target, share_stdout};
+use report::Page;
+use report::target::{Target};
+use crate::stdout::{share_stdout};
 use clap::{Subcommand, ValueEnum};
 use serde::Serialize;
 
@@ -55,12 +56,6 @@ pub fn run(args: &Args) -> Outcome {
     match &args.publication {
         Publication::NvmeTsn(options) => nvme_tsn::run(options),
         Publication::Expether(options) => expether::run(options),
-    }
-}
-
-impl From<Failed> for Failure {
-    fn from(failed: Failed) -> Self {
-        Self(failed.to_string())
     }
 }
 

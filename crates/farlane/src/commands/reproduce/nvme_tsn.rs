@@ -1,11 +1,11 @@
 //! `farlane reproduce nvme-tsn`.
 
 use super::{Options, Told};
-use crate::commands::Outcome;
-use crate::experiments::nvme_tsn::{
+use report::Outcome;
+use papers::nvme_tsn::{
     self, Depth, Parameter, Requests, Speed, Tables, TsnRead, published,
 };
-use crate::experiments::{Failed, Row, Section};
+use papers::{Failed, Row, Section};
 use clap::ValueEnum;
 use serde::Serialize;
 

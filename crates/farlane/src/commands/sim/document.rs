@@ -1,8 +1,8 @@
 //! The document of `--json`, from which the tables are printed as well.
 
 use super::watch::{Commands, Failed, in_ns, split_in_ns};
-use crate::plan::{Planned, Recording};
-use crate::simulate::limits::{self, Assumptions};
+use plan::{Planned, Recording};
+use plan::simulate::limits::{self, Assumptions};
 use serde::Serialize;
 use sim::measure::{SEGMENTS, Segment};
 use sim::world::Report;
@@ -180,8 +180,8 @@ pub struct Run {
     pub bytes_per_s: u64,
 }
 
-impl From<sim::measure::Summary> for Latency {
-    fn from(s: sim::measure::Summary) -> Self {
+impl From<stats::Summary> for Latency {
+    fn from(s: stats::Summary) -> Self {
         Self {
             n: s.n,
             min: s.min_ns,

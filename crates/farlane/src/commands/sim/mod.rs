@@ -7,10 +7,11 @@ mod sweep;
 mod watch;
 
 use super::{Failure, Outcome};
-use crate::plan::{Plan, Planned};
-use crate::simulate::Wanted;
-use crate::simulate::limits::{self, Assumptions, CompletionTimeout};
-use crate::target::{Target, file_only, share_stdout};
+use plan::{Plan, Planned};
+use plan::simulate::Wanted;
+use plan::simulate::limits::{self, Assumptions, CompletionTimeout};
+use report::target::{Target};
+use crate::stdout::{file_only, share_stdout};
 use document::{Broken, Document};
 use std::path::PathBuf;
 use watch::Watched;

@@ -2,7 +2,7 @@
 
 use super::document::Document;
 use super::watch::{Failed, Pace, Watched, watched};
-use crate::plan::Planned;
+use plan::Planned;
 use crate::progress::Progress;
 use sim::workload::Workload;
 use std::sync::Arc;

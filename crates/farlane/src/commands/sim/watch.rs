@@ -1,9 +1,9 @@
 //! Running a simulation, with observers.
 
-use crate::commands::Failure;
-use crate::plan::Planned;
-use crate::simulate::limits::{Assumptions, Row};
-use crate::simulate::{All, Outputs, Wanted, Words};
+use report::Failure;
+use plan::Planned;
+use plan::simulate::limits::{Assumptions, Row};
+use plan::simulate::{All, Outputs, Wanted, Words};
 use sim::measure::{CommandRecord, Observer, SEGMENTS, Segment, Split};
 use sim::world::Report;
 use sim::{Config, World};
@@ -186,7 +186,7 @@ pub fn watched(
                 outputs.report(config, report, &limits, &words)?;
             }
             // Why it did not end may be among them.
-            Err(_) => eprint!("{}", plan.link_name(&crate::simulate::limits::text(&limits))),
+            Err(_) => eprint!("{}", plan.link_name(&plan::simulate::limits::text(&limits))),
         }
     }
     let report = match result {

@@ -1,9 +1,9 @@
 //! What a report needs beside the statistics: which command of each type is
 //! the median, the 99th percentile, the worst.
 
-use crate::analyse::{Command, Event};
-use crate::commands::Failure;
-use crate::trace::{Found, Run, kind};
+use analysis::commands::{Command, Event};
+use report::Failure;
+use analysis::trace::{Found, Run, kind};
 use std::collections::BTreeMap;
 
 /// Types that are looked at; further ones are in the tables alone.

@@ -1,11 +1,11 @@
 //! The document of `--json`.
 
 use super::{Report, Shown};
-use crate::analyse::Counters;
-use crate::analyse::json::Transaction;
-use crate::analyse::segments::{self, Segment};
-use crate::commands::{Failure, Outcome};
-use crate::trace::{
+use analysis::commands::Counters;
+use analysis::commands::json::Transaction;
+use analysis::commands::segments::{self, Segment};
+use report::{Failure, Outcome};
+use analysis::trace::{
     InDrive, Kind, LaneTime, Leg, Offset, PartTime, Run, Troubles, Turn, by_lane, by_part,
 };
 use serde::Serialize;

@@ -6,11 +6,12 @@ mod json;
 mod print;
 
 use super::{Failure, Outcome};
-use crate::analyse::{Command, Counters, Event};
+use analysis::commands::{Command, Counters, Event};
 use crate::output;
-use crate::target::{Sink, Target, share_stdout};
-use crate::trace::capture::{Capture, Written};
-use crate::trace::{
+use report::target::{Sink, Target};
+use crate::stdout::{share_stdout};
+use analysis::trace::capture::{Capture, Written};
+use analysis::trace::{
     Found, InDrive, Leg, Opcode, Run, Selection, Span, Statistics, Troubles, chart, parse_time,
     path, perfetto,
 };

@@ -1,11 +1,11 @@
 //! Text on stdout. Lines have at most 100 columns where names allow.
 
 use super::{Args, Report, Shown};
-use crate::analyse::Command;
-use crate::analyse::segments::{self, Segment};
-use crate::analyse::view::{self, Options};
-use crate::span::micros;
-use crate::trace::{Run, by_lane, by_part, listed};
+use analysis::commands::Command;
+use analysis::commands::segments::{self, Segment};
+use analysis::commands::view::{self, Options};
+use report::span::micros;
+use analysis::trace::{Run, by_lane, by_part, listed};
 use std::io::{self, Write};
 use wire::Duration;
 use wire::trace::NodeRole;
@@ -96,12 +96,12 @@ fn nodes(run: &Run) -> String {
     out
 }
 
-fn flaws(node: &crate::trace::Node) -> String {
+fn flaws(node: &analysis::trace::Node) -> String {
     flaws_of(node).iter().map(|text| format!("      ! {text}\n")).collect()
 }
 
 /// What is wrong with a file.
-pub(super) fn flaws_of(node: &crate::trace::Node) -> Vec<String> {
+pub(super) fn flaws_of(node: &analysis::trace::Node) -> Vec<String> {
     let mut out = Vec::new();
     let mut flaw = |there: bool, text: String| out.extend(there.then_some(text));
     flaw(node.file.cut, "cut off in the middle: its node was killed".into());
@@ -150,7 +150,7 @@ fn trouble(command: &Command) -> String {
     if command.is_unacknowledged() {
         all.push("head doorbell never rung".to_owned());
     }
-    let bad = |step: &&crate::analyse::Step| step.status != wire::tlp::Status::Success;
+    let bad = |step: &&analysis::commands::Step| step.status != wire::tlp::Status::Success;
     if let Some(step) = command.steps.iter().find(bad) {
         all.push(format!("{} {:?}", step.kind, step.status));
     }

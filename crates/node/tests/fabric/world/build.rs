@@ -11,7 +11,7 @@ use switch::congestion::Rate;
 use switch::{tunnel, upstream};
 use wire::Instant;
 use wire::frame::Role;
-use wire::random::Random;
+use stats::random::Random;
 
 /// What a test may want otherwise.
 #[derive(Clone, Copy, Debug)]

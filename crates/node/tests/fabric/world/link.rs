@@ -4,7 +4,7 @@ use super::Parent;
 use bytes::Bytes;
 use node::PathId;
 use std::collections::VecDeque;
-use wire::random::Random;
+use stats::random::Random;
 use wire::{Duration, Instant};
 
 /// How a stream treats what it carries.

@@ -25,7 +25,7 @@ use pcie::root::RootComplex;
 use pcie::{Bus, Ram};
 use switch::Upstream;
 use switch::tunnel::Cause;
-use wire::random::Random;
+use stats::random::Random;
 use wire::{Duration, Instant};
 
 /// Where host memory begins, and its size.

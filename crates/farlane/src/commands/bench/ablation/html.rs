@@ -3,9 +3,9 @@
 use super::super::print::us;
 use super::Ablation;
 use super::print::{ArmRun, Check, Document, Gain, LatencyPair, or};
-use crate::analyse::latency::Latency;
-use crate::report::Align::{Left, Right};
-use crate::report::{Column, Page, Table, distribution};
+use report::latency::Latency;
+use report::Align::{Left, Right};
+use report::{Column, Page, Table, distribution};
 
 /// The page.
 pub fn page(all: &Ablation, document: &Document) -> String {

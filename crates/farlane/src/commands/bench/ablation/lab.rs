@@ -3,7 +3,7 @@
 
 use super::Transport;
 use super::count::{MTU, WIRE, wire};
-use crate::commands::Failure;
+use report::Failure;
 use live::Clock;
 use live::net::{Address, ETHERNET, Filter, Interface, Namespace, PacketSocket, Station};
 use std::net::{Ipv4Addr, SocketAddr};

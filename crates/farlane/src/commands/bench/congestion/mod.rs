@@ -4,7 +4,7 @@
 mod print;
 mod scenarios;
 
-use crate::commands::Outcome;
+use report::Outcome;
 use crate::progress::Progress;
 use serde::Serialize;
 

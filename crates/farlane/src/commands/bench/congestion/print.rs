@@ -1,8 +1,8 @@
 //! The table.
 
 use super::Run;
-use crate::report::Align::{Left, Right};
-use crate::report::{Column, Table};
+use report::Align::{Left, Right};
+use report::{Column, Table};
 
 const COLUMNS: [Column<Run>; 12] = [
     ("scenario", Left, |run| run.what.clone()),

@@ -1,7 +1,7 @@
 //! What is simulated.
 
 use super::Run;
-use crate::commands::Failure;
+use report::Failure;
 use sim::ethernet::Rate;
 use sim::ethernet::port::RateStep;
 use sim::flows::{self, BOTTLENECK, BOTTLENECK_PORT, FlowsConfig, incast, jain, star};
@@ -11,7 +11,7 @@ use sim::workload::{Fio, Rw, Workload};
 use sim::world::{Attached, SwitchConfig};
 use sim::{Config, World};
 use switch::raw::Settings;
-use wire::random::Probability;
+use stats::random::Probability;
 use wire::{Duration, Instant};
 
 /// Bits a second of every line.

@@ -1,6 +1,6 @@
 //! The largest resident set of this process.
 
-use crate::commands::Failure;
+use report::Failure;
 
 /// Bytes of `VmHWM` in `/proc/self/status` (proc_pid_status(5)).
 ///

@@ -4,7 +4,7 @@ mod memory;
 mod ns3;
 
 use super::cpu::CpuTime;
-use crate::commands::{Failure, Outcome};
+use report::{Failure, Outcome};
 use crate::progress::Progress;
 use serde::Serialize;
 use sim::ethernet::{Rate, bridge, port};

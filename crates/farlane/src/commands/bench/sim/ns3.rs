@@ -1,6 +1,6 @@
 //! The same transfer on ns-3, built from `data/two-links.cc`.
 
-use crate::commands::Failure;
+use report::Failure;
 use std::process::{Command, Output};
 
 const SOURCE: &str = include_str!("../../../../data/two-links.cc");

@@ -1,0 +1,217 @@
+//! Commands: opened by their entry, followed through their pointers, closed
+//! by completion entry and head doorbell.
+
+use super::{Controller, Open};
+use crate::commands::claims::{PAGE, Use};
+use crate::commands::command::{Command, Transfer};
+use crate::commands::queues::{CompletionQueue, SubmissionQueue, Uid};
+use crate::commands::shared::Shared;
+use crate::commands::step::Step;
+use crate::commands::transfer::{self, Piece};
+use wire::nvme::{self, IDENTIFY, IdentifyNamespace, cns, opcode};
+
+/// Namespaces whose block size is remembered.
+const MOST_NAMESPACES: usize = 1024;
+/// Bytes a block until Identify Namespace tells.
+const PRESUMED_BLOCK: u32 = 512;
+
+impl Controller {
+    /// A submission entry came: `steps` are its doorbell, fetch and data.
+    pub(super) fn open(
+        &mut self,
+        queue: u16,
+        entry: nvme::Command,
+        steps: &[Step],
+        shared: &mut Shared,
+    ) {
+        let Some(uid) = shared.open_command() else { return };
+        let known = self.block_sizes.get(&entry.nsid).copied();
+        let block_size = (queue != 0 && transfer::names_blocks(entry.opcode))
+            .then(|| known.unwrap_or(PRESUMED_BLOCK));
+        let transfer = transfer::of(queue, &entry, block_size.unwrap_or(PRESUMED_BLOCK));
+        let collect = shared.settings.collect_data
+            || names_namespace(queue, &entry)
+            || names_ranges(queue, &entry);
+        let command = Command {
+            device: self.device,
+            queue,
+            entry,
+            transfer,
+            block_size,
+            status: None,
+            result: 0,
+            start: steps[0].at,
+            end: None,
+            closed: 0,
+            steps: Vec::new(),
+            steps_dropped: 0,
+            moved: 0,
+            data: (collect && transfer != Transfer::None).then(Vec::new),
+        };
+        let mut open = Open { command, claims: Vec::new(), next_claim: 0 };
+        steps.iter().for_each(|step| shared.add_step(&mut open.command, *step));
+        if let Some(before) = self.ids.insert((queue, entry.cid), uid) {
+            shared.counters.reused_ids += 1;
+            self.close(before, None, shared);
+        }
+        self.open.insert(uid, open);
+        match transfer::pieces(&entry, transfer.bytes(), self.page()) {
+            Some(pieces) => {
+                pieces.into_iter().for_each(|piece| self.claim(uid, piece, shared));
+            }
+            None => shared.counters.unfollowed_pointers += 1,
+        }
+    }
+
+    /// Claims memory, cut where TLPs are cut.
+    pub(super) fn claim(&mut self, uid: Uid, piece: Piece, shared: &mut Shared) {
+        let page = self.page();
+        let Some(open) = self.open.get_mut(&uid) else { return };
+        let to_host = matches!(open.command.transfer, Transfer::ToHost(_));
+        let (mut at, mut left, mut offset) = (piece.address, piece.length, piece.offset);
+        while left > 0 {
+            let length = left.min(PAGE - at % PAGE);
+            let what =
+                if piece.list { Use::List { offset } } else { Use::Data { offset, to_host } };
+            let Some(key) = self.claims.add(uid, open.next_claim, at, length, what) else {
+                shared.counters.dropped += 1;
+                return;
+            };
+            open.next_claim += 1;
+            open.claims.push(key);
+            let Some(next) = at.checked_add(length) else { return };
+            at = next;
+            left -= length;
+            offset += if piece.list { length / 8 * page } else { length };
+        }
+    }
+
+    /// Adds a step to an open command.
+    pub(super) fn add_step(&mut self, uid: Uid, step: Step, shared: &mut Shared) {
+        if let Some(open) = self.open.get_mut(&uid) {
+            shared.add_step(&mut open.command, step);
+        }
+    }
+
+    /// Data of an open command moved.
+    pub(super) fn moved(&mut self, uid: Uid, offset: u64, bytes: &[u8], shared: &mut Shared) {
+        if let Some(open) = self.open.get_mut(&uid) {
+            open.command.moved += bytes.len() as u64;
+            shared.keep(&mut open.command, offset, bytes);
+        }
+    }
+
+    /// The drive completed a command on completion queue `cq`.
+    pub(super) fn complete(
+        &mut self,
+        cq: u16,
+        entry: nvme::Completion,
+        step: Step,
+        shared: &mut Shared,
+    ) {
+        let Some(uid) = self.ids.remove(&(entry.sq_id, entry.cid)) else {
+            shared.counters.unknown_completions += 1;
+            return;
+        };
+        let Some(open) = self.open.get_mut(&uid) else { return };
+        open.command.status = Some(entry.status);
+        open.command.result = entry.result;
+        shared.add_step(&mut open.command, step);
+        open.claims.drain(..).for_each(|key| self.claims.remove(key));
+        if let Some(queue) = self.queues.completion.get_mut(&cq) {
+            queue.post(step.address, uid, &mut shared.counters);
+        }
+        if entry.sq_id == 0 && entry.status.is_success() {
+            self.apply(uid, shared);
+        }
+    }
+
+    /// What a successful admin command changes.
+    fn apply(&mut self, uid: Uid, shared: &mut Shared) {
+        let Some(open) = self.open.get_mut(&uid) else { return };
+        let e = open.command.entry;
+        // Both pairs of commands have QID and QSIZE in dword 10 (5.3, 5.4).
+        let (id, entries) = (e.cdw10 as u16, (e.cdw10 >> 16) + 1);
+        let high = (e.cdw11 >> 16) as u16;
+        match e.opcode {
+            opcode::admin::CREATE_SQ if id != 0 => {
+                let queue = SubmissionQueue::new(e.prp1 & !0xfff, entries);
+                shared.counters.dropped += u64::from(!self.queues.add_submission(id, queue));
+            }
+            opcode::admin::CREATE_CQ if id != 0 => {
+                let vector = (e.cdw11 & 2 != 0).then_some(high);
+                let queue = CompletionQueue::new(e.prp1 & !0xfff, entries, vector);
+                shared.counters.dropped += u64::from(!self.queues.add_completion(id, queue));
+            }
+            opcode::admin::DELETE_SQ if id != 0 => self.delete_submission(id, shared),
+            opcode::admin::DELETE_CQ if id != 0 => {
+                for uid in self.queues.remove_completion(id) {
+                    self.close(uid, None, shared);
+                }
+            }
+            opcode::admin::IDENTIFY if names_namespace(0, &e) => self.learn(uid, shared),
+            _ => {}
+        }
+    }
+
+    /// Takes the block size out of Identify Namespace data.
+    fn learn(&mut self, uid: Uid, shared: &mut Shared) {
+        let Some(open) = self.open.get_mut(&uid) else { return };
+        let data = open.command.data.as_deref().and_then(<[u8]>::first_chunk::<IDENTIFY>);
+        let shift = data.map(|data| IdentifyNamespace::decode(data).lba_format.data_shift);
+        if let Some(shift @ 9..=16) = shift
+            && self.block_sizes.len() < MOST_NAMESPACES
+        {
+            self.block_sizes.insert(open.command.entry.nsid, 1 << shift);
+        }
+        if !shared.settings.collect_data {
+            shared.forget_data(&mut open.command);
+        }
+    }
+
+    fn delete_submission(&mut self, id: u16, shared: &mut Shared) {
+        self.queues.remove_submission(id);
+        let ids = (id, 0)..=(id, u16::MAX);
+        let lost: Vec<Uid> = self.ids.range(ids).map(|(_, uid)| *uid).collect();
+        lost.into_iter().for_each(|uid| self.close(uid, None, shared));
+    }
+
+    /// The host took the completion entry of a command.
+    pub(super) fn finish(&mut self, uid: Uid, step: Step, shared: &mut Shared) {
+        self.close(uid, Some(step), shared);
+    }
+
+    /// Ends a command, with or without its head doorbell.
+    fn close(&mut self, uid: Uid, doorbell: Option<Step>, shared: &mut Shared) {
+        let Some(mut open) = self.open.remove(&uid) else { return };
+        let id = (open.command.queue, open.command.entry.cid);
+        if self.ids.get(&id) == Some(&uid) {
+            self.ids.remove(&id);
+        }
+        open.claims.drain(..).for_each(|key| self.claims.remove(key));
+        if let Some(step) = doorbell {
+            shared.add_step(&mut open.command, step);
+            open.command.end = Some(step.at);
+        }
+        open.command.closed = shared.seen;
+        shared.counters.lost_commands += u64::from(open.command.status.is_none());
+        shared.close_command(open.command);
+    }
+
+    /// Ends all commands: the controller was reset or the capture is over.
+    pub fn close_all(&mut self, shared: &mut Shared) {
+        let all: Vec<Uid> = self.open.keys().copied().collect();
+        all.into_iter().for_each(|uid| self.close(uid, None, shared));
+    }
+}
+
+/// Whether the entry is Identify for a namespace, whose data tells the size of
+/// blocks.
+fn names_namespace(queue: u16, entry: &nvme::Command) -> bool {
+    queue == 0 && entry.opcode == opcode::admin::IDENTIFY && entry.cdw10 as u8 == cns::NAMESPACE
+}
+
+/// Whether the entry is Dataset Management, whose data says what it is for.
+fn names_ranges(queue: u16, entry: &nvme::Command) -> bool {
+    queue != 0 && entry.opcode == opcode::nvm::DATASET_MANAGEMENT
+}

@@ -1,0 +1,215 @@
+//! What the drive does in host memory.
+
+use super::Controller;
+use crate::commands::claims::{Found, Use};
+use crate::commands::pending::{Fetch, Purpose, Read};
+use crate::commands::queues::Place;
+use crate::commands::shared::Shared;
+use crate::commands::step::{Seen, Step, StepKind};
+use crate::commands::transfer;
+use wire::nvme::{self, COMPLETION_ENTRY, SUBMISSION_ENTRY};
+use wire::tlp::MemoryRequest;
+
+impl Controller {
+    /// The drive reads host memory: what for.
+    pub fn device_read(
+        &mut self,
+        seen: Seen<'_>,
+        request: &MemoryRequest,
+        shared: &mut Shared,
+    ) -> Purpose {
+        let (address, bytes) = (request.first_byte(), request.byte_count());
+        if let Some(Place::Submission(queue)) = self.queues.at(address) {
+            return self.fetch(seen, queue, request, shared);
+        }
+        let Some(found) = self.claims.find(address, bytes as u64, false) else {
+            shared.counters.orphans += 1;
+            return Purpose::Unknown;
+        };
+        let kind = match found.what {
+            Use::Data { .. } => StepKind::DataRead,
+            Use::List { .. } => StepKind::ListFetch,
+        };
+        shared.counters.repeated_transfers += u64::from(found.again);
+        self.add_step(found.uid, seen.step(kind, address, bytes, Some(request.tag)), shared);
+        Purpose::Claimed(found)
+    }
+
+    fn fetch(
+        &mut self,
+        seen: Seen<'_>,
+        id: u16,
+        request: &MemoryRequest,
+        shared: &mut Shared,
+    ) -> Purpose {
+        let (address, bytes) = (request.first_byte(), request.byte_count());
+        let Some(queue) = self.queues.submission.get_mut(&id) else { return Purpose::Unknown };
+        let doorbells: Vec<Option<Step>> = (0..bytes / SUBMISSION_ENTRY)
+            .map(|i| queue.fetch(address + (i * SUBMISSION_ENTRY) as u64, &mut shared.counters))
+            .collect();
+        if doorbells.iter().all(Option::is_none) {
+            shared.counters.orphans += 1;
+            return Purpose::Unknown;
+        }
+        let step = seen.step(StepKind::SqeFetch, address, bytes, Some(request.tag));
+        let generation = self.generation;
+        Purpose::Fetch(Fetch { queue: id, generation, step, doorbells, answers: Vec::new() })
+    }
+
+    /// A part of what the drive read came: the bytes from `read.done`, and
+    /// the step they are without its kind.
+    pub fn answered(&mut self, read: &mut Read, bytes: &[u8], step: Step, shared: &mut Shared) {
+        let from = read.done;
+        match &mut read.purpose {
+            Purpose::Unknown => {}
+            Purpose::Claimed(found) => {
+                let found = *found;
+                self.claimed(read, found, bytes, step, shared);
+            }
+            Purpose::Fetch(fetch) => {
+                read.buffer.extend_from_slice(bytes);
+                let step = Step { kind: StepKind::SqeData, ..step };
+                fetch.answers.push((from..from + bytes.len(), step));
+                if self.is_current(fetch) {
+                    self.entries(fetch, from, &read.buffer, shared);
+                }
+            }
+        }
+    }
+
+    /// Opens the commands whose entries became whole with the bytes from
+    /// `from`.
+    fn entries(&mut self, fetch: &Fetch, from: usize, buffer: &[u8], shared: &mut Shared) {
+        let fresh = from / SUBMISSION_ENTRY..buffer.len() / SUBMISSION_ENTRY;
+        for index in fresh {
+            let at = index * SUBMISSION_ENTRY;
+            let entry = buffer.get(at..).and_then(<[u8]>::first_chunk::<SUBMISSION_ENTRY>);
+            let (Some(entry), Some(Some(doorbell))) = (entry, fetch.doorbells.get(index)) else {
+                continue;
+            };
+            // A Flush without a namespace would be wrong as well.
+            if entry.iter().all(|byte| *byte == 0) {
+                shared.counters.blank_entries += 1;
+                continue;
+            }
+            let carriers = fetch
+                .answers
+                .iter()
+                .filter(|(range, _)| range.start < at + SUBMISSION_ENTRY && range.end > at);
+            let mut steps = vec![*doorbell, fetch.step];
+            steps.extend(carriers.map(|(_, step)| *step));
+            self.open(fetch.queue, nvme::Command::decode(entry), &steps, shared);
+        }
+    }
+
+    fn claimed(
+        &mut self,
+        read: &mut Read,
+        found: Found,
+        bytes: &[u8],
+        step: Step,
+        shared: &mut Shared,
+    ) {
+        let at = found.offset + read.done as u64;
+        match found.what {
+            Use::Data { offset, .. } => {
+                let step = Step { kind: StepKind::DataCompletion, ..step };
+                self.add_step(found.uid, step, shared);
+                if !found.again {
+                    self.moved(found.uid, offset + at, bytes, shared);
+                }
+            }
+            Use::List { offset } => {
+                let step = Step { kind: StepKind::ListData, ..step };
+                self.add_step(found.uid, step, shared);
+                let fresh = read.buffer.len() / 8;
+                read.buffer.extend_from_slice(bytes);
+                if !found.again {
+                    self.list(read, found, offset, fresh, shared);
+                }
+            }
+        }
+    }
+
+    /// Follows the PRP entries of `read` from number `fresh` on.
+    fn list(&mut self, read: &Read, found: Found, offset: u64, fresh: usize, shared: &mut Shared) {
+        let page = self.page();
+        let bytes = self.open.get(&found.uid).map_or(0, |open| open.command.transfer.bytes());
+        for (i, entry) in read.buffer.chunks_exact(8).enumerate().skip(fresh) {
+            let value = u64::from_le_bytes(entry.try_into().expect("8 bytes"));
+            let index = found.offset / 8 + i as u64;
+            let address = read.request.first_byte() + i as u64 * 8;
+            let offset = offset + index * page;
+            let piece = transfer::list_entry(address, value, offset, bytes, page);
+            piece.into_iter().for_each(|piece| self.claim(found.uid, piece, shared));
+        }
+    }
+
+    /// The drive writes `bytes` to host memory.
+    pub fn device_write(
+        &mut self,
+        seen: Seen<'_>,
+        address: u64,
+        bytes: &[u8],
+        shared: &mut Shared,
+    ) {
+        if let Some(Place::Completion(queue)) = self.queues.at(address) {
+            return self.completions(seen, queue, address, bytes, shared);
+        }
+        if let Some(found) = self.claims.find(address, bytes.len() as u64, true) {
+            let step = seen.step(StepKind::DataWrite, address, bytes.len(), None);
+            self.add_step(found.uid, step, shared);
+            shared.counters.repeated_transfers += u64::from(found.again);
+            if let (Use::Data { offset, .. }, false) = (found.what, found.again) {
+                self.moved(found.uid, offset + found.offset, bytes, shared);
+            }
+        } else if let Some(vector) = self.vector(address, bytes) {
+            self.interrupt(seen, vector, address, shared);
+        } else {
+            shared.counters.orphans += 1;
+        }
+    }
+
+    fn completions(
+        &mut self,
+        seen: Seen<'_>,
+        queue: u16,
+        address: u64,
+        bytes: &[u8],
+        shared: &mut Shared,
+    ) {
+        let whole = address.is_multiple_of(COMPLETION_ENTRY as u64) && bytes.len() >= 16;
+        shared.counters.orphans += u64::from(!whole);
+        if !whole {
+            return;
+        }
+        for (i, entry) in bytes.chunks_exact(COMPLETION_ENTRY).enumerate() {
+            let entry = nvme::Completion::decode(entry.try_into().expect("16 bytes"));
+            let at = address + (i * COMPLETION_ENTRY) as u64;
+            let step = seen.step(StepKind::CqeWrite, at, COMPLETION_ENTRY, None);
+            self.complete(queue, entry, step, shared);
+        }
+    }
+
+    /// The vector that a write signals.
+    fn vector(&self, address: u64, bytes: &[u8]) -> Option<u16> {
+        let data = u32::from_le_bytes(bytes.try_into().ok()?);
+        let signals = |entry: &[u32; 4]| {
+            u64::from(entry[1]) << 32 | u64::from(entry[0]) == address && entry[2] == data
+        };
+        self.vectors.iter().find(|(_, entry)| signals(entry)).map(|(vector, _)| *vector)
+    }
+
+    /// One interrupt may tell about many entries of many queues.
+    fn interrupt(&mut self, seen: Seen<'_>, vector: u16, address: u64, shared: &mut Shared) {
+        let step = seen.step(StepKind::MsiX, address, 4, None);
+        let mut told = Vec::new();
+        for queue in self.queues.completion.values_mut() {
+            if queue.vector == Some(vector) {
+                told.extend(queue.signal());
+            }
+        }
+        shared.counters.idle_interrupts += u64::from(told.is_empty());
+        told.into_iter().for_each(|uid| self.add_step(uid, step, shared));
+    }
+}

@@ -1,0 +1,279 @@
+//! A real host, switch, tunnel and drive in memory, in virtual time, with one
+//! tap at the root port and one in the tunnel's connection.
+
+use crate::commands::Direction;
+use crate::commands::stream::Chunk;
+use bytes::{Bytes, BytesMut};
+use nvme::initiator::{self, Driver, Io, Op};
+use nvme::testing::Media;
+use nvme::{Config, Controller, NamespaceConfig, block};
+use pcie::enumerate::{self, Hierarchy};
+use pcie::root::{self, ForHost, RootComplex};
+use pcie::software::{Request, Task};
+use pcie::{Bus, Function, Input, Output, Ram};
+use std::cell::RefCell;
+use std::rc::Rc;
+use switch::tunnel::{self, Settings};
+use switch::upstream::{self, LinkOutput, Upstream};
+use switch::{Downstream, downstream};
+use wire::frame::Role;
+use wire::tlp::Tlp;
+use wire::{Bdf, Duration, Instant};
+
+const RAM: u64 = 0x1_0000_0000;
+
+pub struct Machine {
+    pub now: Instant,
+    root: RootComplex,
+    top: Upstream,
+    node: Downstream<Controller>,
+    media: Media,
+    /// Block requests are answered in a shuffled order.
+    blocks: Vec<(u64, block::Completion)>,
+    bus: Bus,
+    ram: Rc<RefCell<Ram>>,
+    pub drive: Bdf,
+    seed: u64,
+    /// What passed the root port.
+    pub port: Vec<(Instant, Direction, Tlp)>,
+    /// What passed the connection.
+    pub down: Vec<u8>,
+    pub up: Vec<u8>,
+    pub chunks: Vec<Chunk>,
+}
+
+impl Machine {
+    /// Everything is plugged in and the link is up.
+    pub fn new(max_payload: u16, blocks: u64) -> Self {
+        let mut config = Config::new("ANALYSED", vec![NamespaceConfig::new(blocks)]);
+        config.max_payload = usize::from(max_payload);
+        let media = Media::new(&config);
+        let tunnel = |role| Settings { max_payload, ..Settings::new(role, 7) };
+        let top = Upstream::new(upstream::Settings {
+            ports: 1,
+            max_payload: usize::from(max_payload),
+            p2p: false,
+            tunnel: tunnel(Role::Host),
+        });
+        let controller = Controller::new(Instant::ZERO, config);
+        let mut machine = Self {
+            now: Instant::ZERO,
+            root: RootComplex::new(root::Settings::default()),
+            top,
+            node: Downstream::new(tunnel(Role::Device), controller),
+            media,
+            blocks: Vec::new(),
+            bus: Bus::new(),
+            ram: Rc::new(RefCell::new(Ram::new(RAM, 32 << 20))),
+            drive: Bdf::default(),
+            seed: 1,
+            port: Vec::new(),
+            down: Vec::new(),
+            up: Vec::new(),
+            chunks: Vec::new(),
+        };
+        machine.top.handle_link(machine.now, 0, tunnel::Input::Connected);
+        machine.node.handle(machine.now, tunnel::Input::Connected);
+        machine.settle();
+        machine
+    }
+
+    /// Moves everything until nothing moves.
+    pub fn settle(&mut self) {
+        while self.software() | self.host() | self.switch() | self.network() | self.storage() {}
+    }
+
+    fn tick(&mut self) {
+        self.now += Duration::from_ns(50);
+    }
+
+    fn software(&mut self) -> bool {
+        let mut moved = false;
+        while let Some((id, request)) = self.bus.next_request() {
+            moved = true;
+            match request {
+                Request::Sleep(span) => {
+                    self.now += span;
+                    self.bus.answer(id, 0);
+                }
+                request => self.root.handle(self.now, root::Input::Request(id, request), &self.top),
+            }
+        }
+        moved
+    }
+
+    fn host(&mut self) -> bool {
+        let mut moved = false;
+        loop {
+            match self.root.poll(self.now, &self.top) {
+                root::Output::Wait(_) => return moved,
+                root::Output::Below(Input::Tlp(tlp)) => {
+                    self.tick();
+                    self.port.push((self.now, Direction::Down, tlp.clone()));
+                    self.top.handle(self.now, Input::Tlp(tlp));
+                }
+                root::Output::Host(ForHost::Answer(id, value)) => {
+                    self.bus.answer(id, value.unwrap_or(u64::MAX))
+                }
+                root::Output::Host(ForHost::HostRead { token, address, length, .. }) => {
+                    let data = self.ram.borrow().get(address, length).map(Bytes::copy_from_slice);
+                    self.root.handle(self.now, root::Input::HostData(token, data), &self.top);
+                }
+                root::Output::Host(ForHost::HostWrite { address, data, .. }) => {
+                    let mut ram = self.ram.borrow_mut();
+                    ram.get_mut(address, data.len()).expect("in RAM").copy_from_slice(&data);
+                }
+                _ => {}
+            }
+            moved = true;
+        }
+    }
+
+    fn switch(&mut self) -> bool {
+        let mut moved = false;
+        while let Output::Tlp(tlp) = self.top.poll(self.now, self.root.ready()) {
+            self.tick();
+            self.port.push((self.now, Direction::Up, tlp.clone()));
+            self.root.handle(self.now, root::Input::Tlp(tlp), &self.top);
+            moved = true;
+        }
+        moved
+    }
+
+    fn network(&mut self) -> bool {
+        let mut moved = false;
+        let room = tunnel::Input::CanTransmit { bytes: 1 << 20 };
+        self.top.handle_link(self.now, 0, room.clone());
+        let mut frames = BytesMut::new();
+        while let LinkOutput::Transmit(_) = self.top.poll_link(self.now, 0, &mut frames) {
+            let bytes = frames.split().freeze();
+            self.captured(Direction::Down, &bytes);
+            self.node.handle(self.now, tunnel::Input::Received(bytes));
+            moved = true;
+        }
+        self.node.handle(self.now, room);
+        loop {
+            match self.node.poll(self.now, &mut frames) {
+                downstream::Output::Transmit(_) => {
+                    let bytes = frames.split().freeze();
+                    self.captured(Direction::Up, &bytes);
+                    self.top.handle_link(self.now, 0, tunnel::Input::Received(bytes));
+                }
+                downstream::Output::Up(_) => {}
+                _ => return moved,
+            }
+            moved = true;
+        }
+    }
+
+    /// In two pieces, as networks cut streams anywhere.
+    fn captured(&mut self, direction: Direction, bytes: &[u8]) {
+        for piece in [&bytes[..bytes.len() / 3], &bytes[bytes.len() / 3..]] {
+            self.tick();
+            let stream = if direction == Direction::Down { &mut self.down } else { &mut self.up };
+            let start = stream.len();
+            stream.extend_from_slice(piece);
+            let bytes = start..stream.len();
+            self.chunks.push(Chunk { at: self.now, direction, bytes });
+        }
+    }
+
+    /// A number below `below`.
+    pub fn random(&mut self, below: u64) -> u64 {
+        self.seed ^= self.seed << 13;
+        self.seed ^= self.seed >> 7;
+        self.seed ^= self.seed << 17;
+        self.seed % below
+    }
+
+    fn storage(&mut self) -> bool {
+        while let Some(request) = self.node.function_mut().poll_block() {
+            let id = request.id;
+            let result = self.media.execute(request);
+            self.blocks.push((id, result));
+        }
+        if self.blocks.is_empty() {
+            return false;
+        }
+        let index = self.random(self.blocks.len() as u64) as usize;
+        let (id, result) = self.blocks.swap_remove(index);
+        self.tick();
+        self.node.function_mut().complete_block(self.now, id, result);
+        true
+    }
+
+    pub fn run<T>(&mut self, software: impl Future<Output = T> + 'static) -> T {
+        let mut task = Task::new(&self.bus.clone(), software);
+        for _ in 0..1_000_000 {
+            if let Some(value) = task.poll(self.now) {
+                self.settle();
+                return value;
+            }
+            self.settle();
+        }
+        panic!("software does not end");
+    }
+
+    /// Enumerates and brings the drive up with `queues` queue pairs.
+    pub fn bring_up(&mut self, queues: u16) -> (Hierarchy, Driver) {
+        let (bus, ram) = (self.bus.clone(), self.ram.clone());
+        let (hierarchy, driver) = self.run(async move {
+            let hierarchy = enumerate::enumerate(bus.clone(), enumerate::Settings::default());
+            let hierarchy = hierarchy.await.expect("enumerated");
+            let node = hierarchy.endpoints()[0].clone();
+            enumerate::enable_bus_master(&bus, node.bdf, true).await;
+            for vector in 0..=queues {
+                enumerate::write_msix_entry(&bus, &node, vector, u32::from(vector), false);
+            }
+            enumerate::set_msix(&bus, &node, true).await;
+            let bar = node.bar(0).expect("BAR 0").address;
+            let settings =
+                initiator::Settings { io_queues: queues, ..initiator::Settings::default() };
+            let driver = initiator::attach(bus, ram, bar, settings).await.expect("attached");
+            (hierarchy, driver)
+        });
+        self.drive = hierarchy.endpoints()[0].bdf;
+        (hierarchy, driver)
+    }
+
+    /// Resets the bus below the downstream port.
+    pub fn hot_reset(&mut self) {
+        let bus = self.bus.clone();
+        self.run(async move {
+            let control = |on: u32| bus.config_write(Bdf::new(2, 0, 0), 0x3e, 2, on << 6);
+            control(1).await;
+            control(0).await;
+        });
+    }
+
+    /// Memory for data.
+    pub fn buffer(&mut self, bytes: usize) -> u64 {
+        self.ram.borrow_mut().allocate(bytes, 4096).expect("room")
+    }
+
+    pub fn fill(&mut self, address: u64, bytes: &[u8]) {
+        let mut ram = self.ram.borrow_mut();
+        ram.get_mut(address, bytes.len()).expect("in RAM").copy_from_slice(bytes);
+    }
+
+    /// Moves until `queue` has nothing outstanding; returns how many failed.
+    pub fn drain(&mut self, driver: &mut Driver, queue: usize) -> usize {
+        let mut failed = 0;
+        while driver.outstanding(queue) > 0 {
+            self.settle();
+            let done = driver.reap(queue);
+            assert!(!done.is_empty(), "the drive is stuck");
+            failed += done.iter().filter(|done| !done.status.is_success()).count();
+            self.settle();
+        }
+        failed
+    }
+
+    pub fn media(&self) -> &[u8] {
+        &self.media.namespaces[0]
+    }
+}
+
+pub fn io(op: Op, slba: u64, blocks: u32, buffer: u64) -> Io {
+    Io { op, nsid: 1, slba, blocks, buffer }
+}

@@ -1,0 +1,106 @@
+//! Captured streams: cut anywhere, broken anywhere.
+
+use super::machine::Machine;
+use crate::commands::stream::{Chunk, DecodeError, Decoder, Fault, Item, LinkAnalyser, Payload};
+use crate::commands::{Direction, Settings};
+use proptest::prelude::*;
+use wire::Instant;
+use wire::frame::{Control, HEADER, Header, Kind};
+
+/// Decodes pieces in the order of `chunks`.
+fn decode(down: &[u8], up: &[u8], chunks: &[Chunk]) -> (Vec<Item>, Result<(), DecodeError>) {
+    let mut decoder = Decoder::new();
+    let mut items = Vec::new();
+    for Chunk { at, direction, bytes } in chunks {
+        let stream = if *direction == Direction::Down { down } else { up };
+        let piece = &stream[bytes.start.min(stream.len())..bytes.end.min(stream.len())];
+        if let Err(error) = decoder.push(*at, *direction, piece, |item| items.push(item)) {
+            return (items, Err(error));
+        }
+    }
+    let end = decoder.finish();
+    (items, end)
+}
+
+fn machine() -> Machine {
+    let mut machine = Machine::new(256, 64);
+    machine.bring_up(1);
+    machine
+}
+
+#[test]
+fn a_connection_begins_with_greetings_and_keeps_order() {
+    let machine = machine();
+    let (items, end) = decode(&machine.down, &machine.up, &machine.chunks);
+    end.unwrap();
+    assert!(matches!(items[0].payload, Payload::Control(Control::Hello(_))));
+    assert_eq!((items[0].direction, items[0].offset), (Direction::Down, 0));
+    assert_eq!(items[1].direction, Direction::Up);
+    assert!(items.is_sorted_by_key(|item| item.at));
+    let tlps = items.iter().filter(|item| matches!(item.payload, Payload::Tlp(_))).count();
+    assert!(tlps > 200, "{tlps}");
+}
+
+#[test]
+fn faults_name_their_place() {
+    let machine = machine();
+    let (items, _) = decode(&machine.down, &machine.up, &machine.chunks);
+    let tlp =
+        |item: &&Item| item.direction == Direction::Down && matches!(item.payload, Payload::Tlp(_));
+    let at = items.iter().filter(tlp).nth(5).unwrap().offset as usize;
+    let broken = |index: usize, value: u8| {
+        let mut down = machine.down.clone();
+        down[at + index] = value;
+        decode(&down, &machine.up, &machine.chunks).1.unwrap_err()
+    };
+    let kind = broken(2, 77);
+    assert_eq!((kind.direction, kind.offset), (Direction::Down, at as u64));
+    assert_eq!(kind.to_string(), format!("host to device, byte {at}: frame of unknown kind 77"));
+    assert!(matches!(broken(7, 0xee).fault, Fault::Sequence { .. }));
+    assert!(matches!(broken(8, 0x7f).fault, Fault::Acknowledged { .. }));
+    assert!(matches!(broken(HEADER, 0xff).fault, Fault::Tlp { index: 0, .. }));
+    let cut = &machine.down[..machine.down.len() - 1];
+    let (_, end) = decode(cut, &machine.up, &machine.chunks);
+    assert!(matches!(end.unwrap_err().fault, Fault::Truncated { .. }));
+}
+
+#[test]
+fn tlps_need_a_greeting() {
+    let header = Header { length: 0, kind: Kind::Tlps, sequence: 0, acknowledged: 0 };
+    let mut decoder = Decoder::new();
+    let error = decoder.push(Instant::ZERO, Direction::Up, &header.encode(), |_| {}).unwrap_err();
+    assert_eq!(error.fault, Fault::NoGreeting);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    /// Pieces may be cut further; what is decoded stays the same.
+    #[test]
+    fn cuts_do_not_matter(cut in 1usize..40) {
+        let machine = machine();
+        let fine = machine.chunks.iter().flat_map(|chunk| {
+            let starts = chunk.bytes.clone().step_by(cut);
+            starts.map(|start| Chunk { bytes: start..(start + cut).min(chunk.bytes.end), ..chunk.clone() })
+        });
+        let whole = decode(&machine.down, &machine.up, &machine.chunks);
+        prop_assert_eq!(whole, decode(&machine.down, &machine.up, &fine.collect::<Vec<_>>()));
+    }
+
+    /// Broken streams end with an error or not, never with a panic.
+    #[test]
+    fn broken_streams_do_no_harm(
+        changes in prop::collection::vec((any::<bool>(), any::<prop::sample::Index>(), any::<u8>()), 1..20)
+    ) {
+        let mut machine = machine();
+        for (down, index, value) in changes {
+            let stream = if down { &mut machine.down } else { &mut machine.up };
+            let at = index.index(stream.len());
+            stream[at] = value;
+        }
+        let mut link = LinkAnalyser::new(Settings { collect_data: true, ..Settings::default() });
+        let chunks = machine.chunks.iter().cloned();
+        let _ = link.run(&machine.down, &machine.up, chunks, |_| {});
+        let _ = link.finish();
+        while link.analyser.next_event().is_some() {}
+    }
+}

@@ -1,0 +1,99 @@
+//! The texts, as people read them.
+
+use super::commands::bench;
+use super::{Bench, Drive, io};
+use crate::commands::json::Transaction;
+use crate::commands::view::{self, Options};
+use crate::commands::{Command, StepKind};
+
+/// A write whose completions come after all requests, as in figure 11.
+fn write(bench: &mut Bench, drive: &mut Drive) -> Command {
+    (bench.read_request, bench.completion_size) = (256, 128);
+    let entry = io(1, 17, 4096, 8, 0x12_3456_7000, 0);
+    bench.begin(drive, 1, &[entry]);
+    bench.read_host(drive, 0x12_3456_7000, &[5; 4096]);
+    bench.end(drive, 1, 17, 0);
+    bench.commands.pop().unwrap()
+}
+
+fn read(bench: &mut Bench, drive: &mut Drive) -> Command {
+    let entry = io(2, 18, 4096, 8, 0x10_0000, 0);
+    bench.begin(drive, 1, &[entry]);
+    bench.write_host(drive, 0x10_0000, &[5; 4096]);
+    bench.end(drive, 1, 18, 0x280);
+    bench.commands.pop().unwrap()
+}
+
+#[track_caller]
+fn shown(text: &str, expected: &str) {
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "too wide:\n{text}");
+    assert_eq!(text.trim_end(), expected.trim(), "\n{text}");
+}
+
+#[test]
+fn a_write_by_meaning() {
+    let (mut bench, mut drive) = bench();
+    let command = write(&mut bench, &mut drive);
+    shown(
+        &view::transaction(&command, Options::default()),
+        include_str!("golden/write_by_meaning.txt"),
+    );
+}
+
+#[test]
+fn a_read_by_meaning() {
+    let (mut bench, mut drive) = bench();
+    let command = read(&mut bench, &mut drive);
+    shown(
+        &view::transaction(&command, Options::default()),
+        include_str!("golden/read_by_meaning.txt"),
+    );
+}
+
+#[test]
+fn a_write_on_the_link() {
+    let (mut bench, mut drive) = bench();
+    let command = write(&mut bench, &mut drive);
+    shown(
+        &view::link(&[&command], Options::default()),
+        include_str!("golden/write_on_the_link.txt"),
+    );
+    let full = view::link(&[&command], Options { fold: false });
+    assert_eq!(full.lines().count(), 3 + command.steps.len());
+}
+
+#[test]
+fn json_has_the_documented_names() {
+    let (mut bench, mut drive) = bench();
+    let mut command = read(&mut bench, &mut drive);
+    command.steps.retain(|step| step.kind != StepKind::DataWrite);
+    command.steps[1].address = 1 << 60;
+    let json = serde_json::to_value(Transaction::from(&command)).unwrap();
+    assert_eq!(json["command"], "read");
+    assert_eq!(json["status"], 0x280);
+    assert_eq!(
+        json["steps"][0].to_string(),
+        r#"{"address":3758100488,"bytes":4,"direction":"down","packet":104,"step":"SQ doorbell","t_ns":0,"tag":null,"tlp":"MWr32"}"#
+    );
+    assert_eq!(json["steps"][1]["address"], "0x1000000000000000");
+    assert_eq!(json["steps"][1]["step"], "SQE fetch");
+    assert!(json["steps"][1]["tag"].is_u64());
+}
+
+#[test]
+fn commands_share_doorbells_on_the_link() {
+    let (mut bench, mut drive) = bench();
+    let entries = [20545, 1].map(|cid| io(2, cid, 8, 1, 0x10_0000 + u64::from(cid) * 4096, 0));
+    bench.begin(&mut drive, 2, &entries);
+    for entry in entries {
+        bench.write_host(&drive, entry.prp1, &[5; 512]);
+        bench.post(&mut drive, 2, 2, entry.cid, 0);
+    }
+    bench.interrupt(&drive, 2);
+    bench.take(&mut drive, 2, 2);
+    let [first, second] = &bench.commands[bench.commands.len() - 2..] else { panic!() };
+    shown(
+        &view::link(&[first, second], Options::default()),
+        include_str!("golden/two_on_the_link.txt"),
+    );
+}

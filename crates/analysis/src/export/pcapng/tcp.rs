@@ -1,0 +1,153 @@
+//! A recorded connection as TCP segments.
+
+use super::Blocks;
+use super::segment::{MSS, Segment};
+use crate::commands::Direction;
+use crate::commands::stream::Chunk;
+use smoltcp::wire::TcpControl::{self, Fin, None as Ack, Psh, Syn};
+use std::io::{self, Write};
+use std::net::SocketAddrV4;
+use wire::Instant;
+use wire::pcapng::{self, Interface, Packet, link_type};
+
+/// Who talks to whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Connection {
+    /// The host's end, which connected.
+    pub host: SocketAddrV4,
+    /// The device's end, which listened.
+    pub device: SocketAddrV4,
+}
+
+/// A capture of connections, one after the other.
+pub struct TcpFile<W> {
+    blocks: Blocks<W>,
+}
+
+/// One end of a connection.
+struct End {
+    address: SocketAddrV4,
+    station: u8,
+    /// Next sequence number.
+    next: u32,
+    /// What the other end has been told to be received.
+    told: u32,
+    started: bool,
+}
+
+impl<W: Write> TcpFile<W> {
+    /// Begins a file. Times are counted from `epoch_ns`, nanoseconds since
+    /// 1970.
+    ///
+    /// # Errors
+    /// Those of `file`, as with all methods.
+    pub fn begin(file: W, epoch_ns: u64) -> io::Result<Self> {
+        let mut blocks = Blocks::begin(file, epoch_ns)?;
+        blocks.interface(Interface {
+            link_type: link_type::ETHERNET,
+            name: "tunnel",
+            description: "recorded byte streams, as TCP segments",
+        })?;
+        Ok(Self { blocks })
+    }
+
+    /// Adds a whole connection: the streams of both directions and the order in
+    /// which their bytes passed. Bytes that a chunk names and that are not
+    /// there are left out.
+    ///
+    /// # Errors
+    /// See [`begin`](Self::begin).
+    pub fn connection(
+        &mut self,
+        connection: Connection,
+        down: &[u8],
+        up: &[u8],
+        chunks: &[Chunk],
+    ) -> io::Result<()> {
+        let end = |address, station, next| End { address, station, next, told: 0, started: false };
+        // Any initial sequence numbers will do; these wrap within a megabyte,
+        // which readers have to bear with.
+        let mut host = end(connection.host, 1, 0xfff0_0000);
+        let mut device = end(connection.device, 2, 0x1000_0000);
+        let begin = chunks.first().map_or(Instant::ZERO, |chunk| chunk.at);
+        self.segment(begin, &mut host, &mut device, Syn, &[])?;
+        self.segment(begin, &mut device, &mut host, Syn, &[])?;
+        self.segment(begin, &mut host, &mut device, Ack, &[])?;
+        let mut last = begin;
+        for chunk in chunks {
+            let (from, to, stream) = match chunk.direction {
+                Direction::Down => (&mut host, &mut device, down),
+                Direction::Up => (&mut device, &mut host, up),
+            };
+            last = chunk.at;
+            let end = chunk.bytes.end.min(stream.len());
+            let bytes = stream.get(chunk.bytes.start..end).unwrap_or_default();
+            let segments = bytes.chunks(MSS).enumerate();
+            for (index, payload) in segments {
+                // A receiver acknowledges every second segment (RFC 9293,
+                // section 3.8.6.3), here together with those of earlier chunks.
+                if to.behind(from) >= 2 * MSS as u32 {
+                    self.segment(last, to, from, Ack, &[])?;
+                }
+                let push = if (index + 1) * MSS >= bytes.len() { Psh } else { Ack };
+                self.segment(last, from, to, push, payload)?;
+            }
+        }
+        self.segment(last, &mut host, &mut device, Fin, &[])?;
+        self.segment(last, &mut device, &mut host, Fin, &[])?;
+        self.segment(last, &mut host, &mut device, Ack, &[])
+    }
+
+    fn segment(
+        &mut self,
+        at: Instant,
+        from: &mut End,
+        to: &mut End,
+        control: TcpControl,
+        payload: &[u8],
+    ) -> io::Result<()> {
+        // Only the very first one acknowledges nothing.
+        let acknowledged = (control != Syn || to.started).then_some(to.next);
+        let segment = Segment {
+            from: from.address,
+            to: to.address,
+            stations: [from.station, to.station],
+            sequence: from.next,
+            acknowledged,
+            control,
+            payload,
+        };
+        from.next = from.next.wrapping_add((payload.len() + control.len()) as u32);
+        from.told = acknowledged.unwrap_or(0);
+        from.started = true;
+        let frame = segment.encode();
+        // Seen from the host.
+        let outbound = from.station == 1;
+        let direction =
+            if outbound { pcapng::Direction::Outbound } else { pcapng::Direction::Inbound };
+        let packet = Packet {
+            interface: 0,
+            at_ns: 0,
+            direction: Some(direction),
+            data: &frame,
+            cut: 0,
+            comment: "",
+        };
+        self.blocks.packet(at, packet)
+    }
+
+    /// Ends the file.
+    ///
+    /// # Errors
+    /// See [`begin`](Self::begin).
+    pub fn finish(self) -> io::Result<W> {
+        self.blocks.finish()
+    }
+}
+
+impl End {
+    /// Bytes that it has not acknowledged.
+    fn behind(&self, other: &Self) -> u32 {
+        other.next.wrapping_sub(self.told)
+    }
+}

@@ -1,0 +1,122 @@
+//! TLPs behind a pseudo header.
+
+use super::Blocks;
+use crate::commands::Direction;
+use std::io::{self, Write};
+use wire::Instant;
+use wire::pcapng::{self, Interface, Packet, link_type};
+use wire::tlp::Tlp;
+
+/// Bytes before the TLP.
+pub const PSEUDO_HEADER: usize = 4;
+
+/// The version of the pseudo header.
+const VERSION: u8 = 1;
+
+wire::named! {
+    /// Where TLPs are seen.
+    #[repr(u8)]
+    pub enum Tap {
+        /// Between the root complex and the switch.
+        RootPort = 1 "root-port",
+        /// Where the host's node meets the network.
+        HostTunnel = 2 "host-tunnel",
+        /// Where the device's node meets the network.
+        DeviceTunnel = 3 "device-tunnel",
+        /// Between the switch and the endpoint.
+        Endpoint = 4 "endpoint",
+    }
+}
+
+impl Tap {
+    const fn description(self) -> &'static str {
+        match self {
+            Self::RootPort => "TLPs between root complex and switch",
+            Self::HostTunnel => "TLPs at the network, host node",
+            Self::DeviceTunnel => "TLPs at the network, device node",
+            Self::Endpoint => "TLPs between switch and endpoint",
+        }
+    }
+
+    /// Whether what goes that way leaves the node at this tap: pcapng tells
+    /// directions from the interface's point of view.
+    const fn direction(self, direction: Direction) -> pcapng::Direction {
+        let from_host = matches!(direction, Direction::Down);
+        let on_host = matches!(self, Self::RootPort | Self::HostTunnel);
+        if from_host == on_host { pcapng::Direction::Outbound } else { pcapng::Direction::Inbound }
+    }
+}
+
+/// A capture of TLPs, written as it goes.
+pub struct TlpFile<W> {
+    blocks: Blocks<W>,
+    bytes: Vec<u8>,
+}
+
+impl<W: Write> TlpFile<W> {
+    /// Begins a file. Times are counted from `epoch_ns`, nanoseconds since
+    /// 1970.
+    ///
+    /// # Errors
+    /// Those of `file`, as with all methods.
+    pub fn begin(file: W, epoch_ns: u64) -> io::Result<Self> {
+        let mut blocks = Blocks::begin(file, epoch_ns)?;
+        for tap in Tap::ALL {
+            let (name, description) = (tap.name(), tap.description());
+            blocks.interface(Interface { link_type: link_type::USER0, name, description })?;
+        }
+        Ok(Self { blocks, bytes: Vec::new() })
+    }
+
+    /// Adds a TLP. `comment` is shown beside it, if it is not empty.
+    ///
+    /// # Errors
+    /// See [`begin`](Self::begin).
+    pub fn tlp(
+        &mut self,
+        at: Instant,
+        tap: Tap,
+        direction: Direction,
+        tlp: &Tlp,
+        comment: &str,
+    ) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        tlp.encode(&mut bytes);
+        self.cut_tlp(at, tap, direction, (&bytes, bytes.len()), comment)
+    }
+
+    /// Adds a TLP of which only the first bytes were kept; on the wire it had
+    /// `length`.
+    ///
+    /// # Errors
+    /// See [`begin`](Self::begin).
+    pub fn cut_tlp(
+        &mut self,
+        at: Instant,
+        tap: Tap,
+        direction: Direction,
+        (bytes, length): (&[u8], usize),
+        comment: &str,
+    ) -> io::Result<()> {
+        self.bytes.clear();
+        self.bytes.extend([VERSION, tap as u8, u8::from(direction == Direction::Up), 0]);
+        self.bytes.extend_from_slice(bytes);
+        let packet = Packet {
+            interface: u32::from(tap as u8) - 1,
+            at_ns: 0,
+            direction: Some(tap.direction(direction)),
+            data: &self.bytes,
+            cut: length.saturating_sub(bytes.len()) as u32,
+            comment,
+        };
+        self.blocks.packet(at, packet)
+    }
+
+    /// Ends the file.
+    ///
+    /// # Errors
+    /// See [`begin`](Self::begin).
+    pub fn finish(self) -> io::Result<W> {
+        self.blocks.finish()
+    }
+}

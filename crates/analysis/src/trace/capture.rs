@@ -1,0 +1,161 @@
+//! The TLPs of a trace as a capture for Wireshark, each with a comment that
+//! names the commands it serves.
+
+use super::file::Item;
+use super::run::Run;
+use super::stats;
+use crate::commands::{Command, Direction, StepKind};
+use report::Failure;
+use crate::export::pcapng::{Tap, TlpFile};
+use std::io::{self, Write};
+use wire::Instant;
+use wire::trace::{NodeRole, Record, Timed};
+
+/// What one TLP at the port serves.
+#[derive(Clone, Copy, Debug, Default)]
+struct Label {
+    /// The first command, from 1 in `commands`; 0 for none.
+    command: u32,
+    /// How many commands.
+    count: u16,
+    kind: Option<StepKind>,
+    /// Whether one of them is on an I/O queue, and whether one is wanted.
+    io: bool,
+    wanted: bool,
+}
+
+/// What is said of a command.
+#[derive(Clone, Debug)]
+struct Named {
+    number: u64,
+    kind: String,
+    queue: u16,
+    cid: u16,
+    blocks: Option<(u64, u32)>,
+}
+
+/// Which TLP serves which command, gathered in one pass over a run and
+/// written in a second one. It takes 16 bytes a TLP and about 80 a command.
+#[derive(Clone, Debug, Default)]
+pub struct Capture {
+    labels: Vec<Label>,
+    commands: Vec<Named>,
+}
+
+/// What was written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// TLPs.
+    pub tlps: u64,
+    /// Of which only the first bytes had been recorded.
+    pub cut: u64,
+}
+
+impl Capture {
+    /// Takes a command; if it is not `wanted` its TLPs are left out, unless
+    /// they serve one that is. TLPs that serve no I/O command always stay:
+    /// configuration, registers and admin commands say what the others mean.
+    pub fn add(&mut self, number: u64, command: &Command, wanted: bool) {
+        let blocks = command.slba().zip(command.blocks());
+        let (queue, cid) = (command.queue, command.entry.cid);
+        self.commands.push(Named { number, kind: stats::kind(command), queue, cid, blocks });
+        let name = self.commands.len() as u32;
+        for step in &command.steps {
+            let at = step.number as usize;
+            if at >= self.labels.len() {
+                self.labels.resize(at + 1, Label::default());
+            }
+            let label = &mut self.labels[at];
+            if label.command == 0 {
+                (label.command, label.kind) = (name, Some(step.kind));
+            }
+            label.count = label.count.saturating_add(1);
+            label.io |= !command.is_admin();
+            label.wanted |= wanted;
+        }
+    }
+
+    /// Writes the TLPs at the port of the root node.
+    ///
+    /// # Errors
+    /// As [`TraceFile::read`](super::TraceFile::read) and `out`.
+    pub fn write<W: Write>(&self, run: &Run, out: W) -> Result<(Written, W), Failure> {
+        let header = &run.root().file.header;
+        let tap = match header.role {
+            NodeRole::Host => Tap::RootPort,
+            NodeRole::Switch | NodeRole::Device => Tap::Endpoint,
+        };
+        let file = TlpFile::begin(out, header.start_unix_ns)?;
+        let mut pass = Pass { capture: self, file, tap, number: 0, gap: None, done: Ok(()) };
+        let mut written = Written::default();
+        run.root().file.read(|item| pass.item(item, &mut written))?;
+        pass.done?;
+        Ok((written, pass.file.finish()?))
+    }
+
+    /// What is said about the TLP with this number; `None` if it is left out.
+    fn comment(&self, number: u64) -> Option<String> {
+        let label = self.labels.get(number as usize).copied().unwrap_or_default();
+        if label.io && !label.wanted {
+            return None;
+        }
+        let named = label.command.checked_sub(1).and_then(|at| self.commands.get(at as usize));
+        let (Some(named), Some(kind)) = (named, label.kind) else { return Some(String::new()) };
+        let mut text = format!(
+            "{kind} of {}, command {} (queue {} cid {}",
+            named.kind, named.number, named.queue, named.cid
+        );
+        if let Some((slba, blocks)) = named.blocks {
+            text += &format!(", LBA {slba} +{blocks}");
+        }
+        text.push(')');
+        if label.count > 1 {
+            text += &format!(" and {} more", label.count - 1);
+        }
+        Some(text)
+    }
+}
+
+struct Pass<'a, W> {
+    capture: &'a Capture,
+    file: TlpFile<W>,
+    tap: Tap,
+    number: u64,
+    /// What is missing before the next TLP.
+    gap: Option<String>,
+    done: io::Result<()>,
+}
+
+impl<W: Write> Pass<'_, W> {
+    fn item(&mut self, item: Item<'_>, written: &mut Written) {
+        let (at_ns, up, length, bytes) = match item {
+            Item::Gap(Some(records)) => {
+                self.gap = Some(format!("{records} records are missing before this"));
+                return;
+            }
+            Item::Gap(None) => {
+                self.gap.get_or_insert_with(|| "records are missing before this".to_owned());
+                return;
+            }
+            Item::Record(Timed { at_ns, record: Record::Tlp { tap, up, length, bytes } })
+                if !tap.is_link() =>
+            {
+                (at_ns, up, usize::from(length), bytes)
+            }
+            Item::Record(_) => return,
+        };
+        let number = self.number;
+        self.number += 1;
+        let Some(mut comment) = self.capture.comment(number).filter(|_| self.done.is_ok()) else {
+            return;
+        };
+        if let Some(gap) = self.gap.take() {
+            comment = if comment.is_empty() { gap } else { format!("{gap}; {comment}") };
+        }
+        let direction = if up { Direction::Up } else { Direction::Down };
+        let at = Instant::from_ns(at_ns);
+        self.done = self.file.cut_tlp(at, self.tap, direction, (bytes, length), &comment);
+        written.tlps += 1;
+        written.cut += u64::from(bytes.len() < length);
+    }
+}

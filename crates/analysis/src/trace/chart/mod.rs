@@ -1,0 +1,231 @@
+//! The sequence diagram of one command as SVG (figure 8 of the NVMe/TSN
+//! brief): time downwards and to scale, a column a lane, a line a TLP through
+//! every point at which it was seen, frames in the network's column.
+
+mod draw;
+mod labels;
+mod layout;
+
+use super::journey::{Point, Station};
+use super::path::{Lane, by_lane, by_part, listed, path};
+use super::run::Run;
+use crate::commands::{Command, Direction, Step, StepKind};
+use report::span::{micros, size};
+use std::collections::BTreeMap;
+
+/// Runs of TLPs up to this long are drawn one by one.
+const MOST_LINES: usize = 64;
+
+/// A column.
+#[derive(Clone, Debug)]
+struct Column {
+    lane: Lane,
+    left: f64,
+    right: f64,
+    /// Whether its two sides, or the one it has, were seen.
+    seen: bool,
+}
+
+/// TLPs of one kind that follow each other.
+#[derive(Clone, Debug)]
+struct Group {
+    kind: StepKind,
+    tlp: &'static str,
+    direction: Direction,
+    /// For each the points from where it began, with times since the start of
+    /// the command.
+    lines: Vec<Vec<Point>>,
+    bytes: Vec<u32>,
+    packet: u64,
+    bad: bool,
+}
+
+/// A frame on the network.
+#[derive(Clone, Debug)]
+struct Band {
+    from: Point,
+    to: Point,
+    sequence: u32,
+    bytes: u32,
+    tlps: u32,
+    up: bool,
+}
+
+/// A time at which nothing may pass one way: a gate on the way is closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shade {
+    /// From when to when, in nanoseconds on the timeline.
+    pub from: i64,
+    /// See `from`.
+    pub to: i64,
+    /// Towards the host.
+    pub up: bool,
+}
+
+/// What is drawn.
+#[derive(Clone, Debug)]
+struct Chart {
+    title: String,
+    subtitle: String,
+    footer: Vec<String>,
+    columns: Vec<Column>,
+    groups: Vec<Group>,
+    bands: Vec<Band>,
+    shades: Vec<Shade>,
+    /// Accesses to the media: from, to, and what.
+    media: Vec<(i64, i64, String)>,
+    /// Times shown, in nanoseconds since the start of the command.
+    first: i64,
+    last: i64,
+    /// How long the command took.
+    total: Option<i64>,
+}
+
+/// The diagram of `command`, a whole SVG document.
+pub fn chart(run: &Run, command: &Command) -> String {
+    chart_shaded(run, command, Vec::new())
+}
+
+/// The same with times at which gates are closed.
+pub fn chart_shaded(run: &Run, command: &Command, shades: Vec<Shade>) -> String {
+    let mut chart = Chart::new(run, command);
+    let start = command.start.as_ns() as i64;
+    let own = |time: i64| (time - start).clamp(chart.first, chart.last);
+    let shades = shades.into_iter().map(|s| Shade { from: own(s.from), to: own(s.to), ..s });
+    chart.shades = shades.filter(|shade| shade.from < shade.to).collect();
+    draw::svg(&chart)
+}
+
+impl Chart {
+    fn new(run: &Run, command: &Command) -> Self {
+        let start = command.start.as_ns() as i64;
+        let groups = groups(run, command, start);
+        let bands = bands(run, &groups);
+        let points = || groups.iter().flat_map(|group| group.lines.iter().flatten());
+        let first = points().map(|point| point.at).min().unwrap_or(0).min(0);
+        let last = points().map(|point| point.at).max().unwrap_or(0).max(first + 1);
+        let columns = layout::columns(points().map(|point| point.station));
+        let (title, subtitle) = titles(command);
+        let footer = footer(run, command);
+        let total = command.duration().map(|total| total.as_ns() as i64);
+        let shades = Vec::new();
+        let media = media(run, command, start);
+        Self { title, subtitle, footer, columns, groups, bands, shades, media, first, last, total }
+    }
+
+    /// The middle line between two columns that a station is.
+    fn x(&self, station: Station) -> f64 {
+        layout::x(&self.columns, station)
+    }
+}
+
+fn groups(run: &Run, command: &Command, start: i64) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    for step in &command.steps {
+        let mut points = run.journey(step.number);
+        points.iter_mut().for_each(|point| point.at -= start);
+        if step.direction == Direction::Up {
+            points.reverse();
+        }
+        let alike = |group: &&mut Group| alike(group, step);
+        match groups.iter_mut().rev().find(|g| g.direction == step.direction).filter(alike) {
+            Some(group) => {
+                group.lines.push(points);
+                group.bytes.push(step.bytes);
+            }
+            None => groups.push(Group {
+                kind: step.kind,
+                tlp: step.tlp,
+                direction: step.direction,
+                lines: vec![points],
+                bytes: vec![step.bytes],
+                packet: step.number,
+                bad: is_bad(step),
+            }),
+        }
+    }
+    groups
+}
+
+fn alike(group: &Group, step: &Step) -> bool {
+    (group.kind, group.tlp, group.bad) == (step.kind, step.tlp, is_bad(step))
+}
+
+fn is_bad(step: &Step) -> bool {
+    step.status != wire::tlp::Status::Success
+}
+
+/// The frames of the TLPs of `groups` that were seen on both sides.
+fn bands(run: &Run, groups: &[Group]) -> Vec<Band> {
+    let mut bands = BTreeMap::new();
+    for line in groups.iter().flat_map(|group| &group.lines) {
+        for pair in line.windows(2) {
+            let (Some((node, frame)), Some(_)) = (pair[0].frame, pair[1].frame) else { continue };
+            let seen = run.nodes[node].index.frames()[frame as usize];
+            bands.entry((pair[0].at, node, frame)).or_insert(Band {
+                from: pair[0],
+                to: pair[1],
+                sequence: seen.sequence,
+                bytes: seen.bytes,
+                tlps: seen.tlps,
+                up: seen.up,
+            });
+        }
+    }
+    bands.into_values().collect()
+}
+
+fn media(run: &Run, command: &Command, start: i64) -> Vec<(i64, i64, String)> {
+    let told = run.in_drive(command);
+    let accesses = told.iter().flat_map(|told| &told.media);
+    let bar = |access: &super::told::MediaAccess| {
+        let words = format!("media {}, {} B", access.operation, access.bytes);
+        Some((access.from_ns - start, access.to_ns? - start, words))
+    };
+    accesses.filter_map(bar).collect()
+}
+
+fn titles(command: &Command) -> (String, String) {
+    let bytes = command.transfer.bytes();
+    let mut title = command.name().into_owned();
+    if bytes > 0 {
+        title += &format!(", {}", size(bytes));
+    }
+    let total = command.duration().map(|total| format!("{} µs", micros(total.as_ns())));
+    title += &format!(": {}", total.unwrap_or_else(|| "not finished".to_owned()));
+    let mut subtitle = format!(
+        "drive {}, queue {}, command {}, namespace {}",
+        command.device, command.queue, command.entry.cid, command.entry.nsid
+    );
+    if let (Some(slba), Some(blocks)) = (command.slba(), command.blocks()) {
+        let s = if blocks == 1 { "" } else { "s" };
+        subtitle += &format!(", {blocks} block{s} from LBA {slba}");
+    }
+    match command.status {
+        None => subtitle += "; no completion entry",
+        Some(status) => subtitle += &format!("; {}", status.code),
+    }
+    (title, subtitle)
+}
+
+fn footer(run: &Run, command: &Command) -> Vec<String> {
+    let path = path(run, command);
+    let lanes = by_lane(&path);
+    let total: u64 = lanes.iter().map(|(_, ns)| ns).sum();
+    let sum = listed(&lanes, " + ");
+    let mut lines =
+        vec![format!("Time on the critical path by lane: {sum} = {} µs", micros(total))];
+    let parts = by_part(&path);
+    if !parts.is_empty() {
+        let parts = listed(&parts, " + ");
+        lines.push(format!("Time in the drive, in µs: {parts}"));
+    }
+    let uncertainty = (0..run.nodes.len()).map(|node| run.uncertainty_ns(node)).max().unwrap_or(0);
+    if uncertainty > 0 {
+        lines.push(format!(
+            "Clocks of the nodes brought together by the frames between them, ±{} µs",
+            micros(uncertainty)
+        ));
+    }
+    lines
+}

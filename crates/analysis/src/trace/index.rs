@@ -1,0 +1,308 @@
+//! What is needed of a trace to bring it together with others: where its
+//! TLPs and frames are in time, and which TLP is in which frame.
+
+use super::decode::{Key, key};
+use super::drive::Drive;
+use super::file::{Item, TraceFile};
+use report::Failure;
+use std::collections::{HashMap, VecDeque};
+use wire::frame::{Control, FIXED_HELLO, Kind};
+use wire::trace::{HEAD, LinkState, NodeRole, Record, Tap};
+
+/// TLPs at the port of a node that are looked at; what follows is left out.
+const MOST_TLPS: usize = 16 << 20;
+/// TLPs that wait for their other half at most.
+const MOST_WAITING: usize = 1 << 16;
+/// No TLP, frame or connection.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// A TLP at the port of a node.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PortTlp {
+    /// Nanoseconds of the node's clock.
+    pub at: u64,
+    /// Its place among the TLPs of frames: towards the host, and towards the
+    /// devices.
+    pub slots: [u32; 2],
+}
+
+/// A frame of TLPs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// Nanoseconds of the node's clock: handed to the network, or whole.
+    pub at: u64,
+    /// Which link.
+    pub tap: Tap,
+    /// Towards the host.
+    pub up: bool,
+    /// Its sequence number.
+    pub sequence: u32,
+    /// Its bytes, header included.
+    pub bytes: u32,
+    /// TLPs in it.
+    pub tlps: u32,
+    /// Which greeting of the link it follows.
+    pub(super) connection: u32,
+    /// The slot of its first TLP, and of how many it has one.
+    pub(super) first: u32,
+    pub(super) kept: u32,
+}
+
+/// A greeting of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Connection {
+    pub tap: Tap,
+    pub ours: u64,
+    pub theirs: u64,
+}
+
+/// One echo, or its reply, at one end.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Echo {
+    pub at: u64,
+    pub tap: Tap,
+    pub reply: bool,
+    pub number: u64,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct Index {
+    pub(super) port: Vec<PortTlp>,
+    pub(super) frames: Vec<Frame>,
+    /// For every TLP of every frame its frame and its number at the port.
+    pub(super) slots: Vec<(u32, u32)>,
+    pub(super) connections: Vec<Connection>,
+    pub(super) echoes: Vec<Echo>,
+    /// Time of the first and the last record, in nanoseconds.
+    pub span: Option<(u64, u64)>,
+    /// Records that are missing, as far as they were counted.
+    pub lost: u64,
+    /// Places where something is missing.
+    pub gaps: u64,
+    /// Records that make no sense.
+    pub bad: u64,
+    /// TLPs at the port beyond the limit.
+    pub beyond: u64,
+    by_frame: HashMap<(Tap, u32, bool, u32), u32>,
+    pub(super) drive: Drive,
+}
+
+impl Index {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// As [`TraceFile::read`].
+    pub fn new(file: &TraceFile) -> Result<Self, Failure> {
+        // A function is between its host and, in a switch, its devices.
+        let sides: &[usize] = match file.header.role {
+            NodeRole::Host => &[1],
+            NodeRole::Device => &[0],
+            NodeRole::Switch => &[0, 1],
+        };
+        let mut builder = Builder { sides, ..Builder::default() };
+        let bad = file.read(|item| builder.item(item))?;
+        let Builder { mut index, .. } = builder;
+        index.bad = bad;
+        index.drive.finish();
+        Ok(index)
+    }
+
+    /// TLPs at the node's port.
+    pub fn tlps(&self) -> usize {
+        self.port.len()
+    }
+
+    /// The frames of all links.
+    pub fn frames(&self) -> &[Frame] {
+        &self.frames
+    }
+
+    /// The frame with this number.
+    pub(super) fn frame(&self, tap: Tap, connection: u32, up: bool, sequence: u32) -> Option<u32> {
+        self.by_frame.get(&(tap, connection, up, sequence)).copied()
+    }
+}
+
+/// A link that is being read.
+#[derive(Debug, Default)]
+struct Link {
+    ours: Option<u64>,
+    theirs: Option<u64>,
+    connection: Option<u32>,
+}
+
+#[derive(Debug, Default)]
+struct Builder {
+    index: Index,
+    /// Where links may be.
+    sides: &'static [usize],
+    links: HashMap<Tap, Link>,
+    /// TLPs of links that have not been seen at the port, and the reverse.
+    from_link: Waiting,
+    from_port: Waiting,
+}
+
+/// TLPs by direction, side and key, in order.
+#[derive(Debug, Default)]
+struct Waiting {
+    by_key: HashMap<(bool, bool, Key), VecDeque<u32>>,
+    count: usize,
+}
+
+impl Waiting {
+    fn put(&mut self, up: bool, side: usize, key: Key, number: u32) {
+        if self.count >= MOST_WAITING {
+            self.clear();
+        }
+        self.count += 1;
+        self.by_key.entry((up, side == 1, key)).or_default().push_back(number);
+    }
+
+    fn take(&mut self, up: bool, side: usize, key: Key) -> Option<u32> {
+        let name = (up, side == 1, key);
+        let queue = self.by_key.get_mut(&name)?;
+        let number = queue.pop_front();
+        if queue.is_empty() {
+            self.by_key.remove(&name);
+        }
+        self.count -= usize::from(number.is_some());
+        number
+    }
+
+    fn clear(&mut self) {
+        *self = Self::default();
+    }
+}
+
+/// Whether a frame goes out of this node.
+fn is_sent(tap: Tap, up: bool) -> bool {
+    (tap == Tap::UPLINK) == up
+}
+
+/// 0 towards the host, 1 towards the devices.
+fn side(tap: Tap) -> usize {
+    usize::from(tap != Tap::UPLINK)
+}
+
+impl Builder {
+    fn item(&mut self, item: Item<'_>) {
+        let timed = match item {
+            Item::Gap(lost) => {
+                self.index.gaps += 1;
+                self.index.lost += lost.unwrap_or(0);
+                self.index.drive.gap();
+                self.forget();
+                return;
+            }
+            Item::Record(timed) => timed,
+        };
+        let at = timed.at_ns;
+        let (first, last) = self.index.span.unwrap_or((at, at));
+        self.index.span = Some((first.min(at), last.max(at)));
+        match timed.record {
+            Record::Tlp { tap, up, bytes, .. } if !tap.is_link() => self.port(at, up, key(bytes)),
+            Record::Frame { tap, up, sequence, bytes, tlps, heads } => {
+                let connection = self.links.get(&tap).and_then(|link| link.connection);
+                let (connection, first) = (connection.unwrap_or(NONE), self.index.slots.len());
+                let (first, kept) = (first as u32, (heads.len() / HEAD) as u32);
+                let frame = Frame { at, tap, up, sequence, bytes, tlps, connection, first, kept };
+                self.frame(frame, heads);
+            }
+            Record::Control { tap, up, kind, payload } => {
+                self.control(at, tap, up, kind, payload);
+            }
+            Record::Link { tap, state } => {
+                let link = self.links.entry(tap).or_default();
+                *link = Link::default();
+                if state != LinkState::Connected {
+                    self.forget();
+                }
+            }
+            Record::Nvme { event, .. } => self.index.drive.event(at, event),
+            Record::Tlp { .. } | Record::Unknown { .. } => {}
+        }
+    }
+
+    /// What was on its way does not arrive.
+    fn forget(&mut self) {
+        self.from_link.clear();
+        self.from_port.clear();
+    }
+
+    fn port(&mut self, at: u64, up: bool, key: Key) {
+        if self.index.port.len() >= MOST_TLPS {
+            self.index.beyond += 1;
+            return;
+        }
+        let number = self.index.port.len() as u32;
+        let mut slots = [NONE; 2];
+        for &side in self.sides {
+            let arrives = (side == 1) == up;
+            if !arrives {
+                self.from_port.put(up, side, key, number);
+            } else if let Some(slot) = self.from_link.take(up, side, key) {
+                slots[side] = slot;
+                self.index.slots[slot as usize].1 = number;
+            }
+        }
+        self.index.port.push(PortTlp { at, slots });
+    }
+
+    fn frame(&mut self, frame: Frame, heads: &[u8]) {
+        let Frame { tap, up, sequence, connection, .. } = frame;
+        if self.index.slots.len() + heads.len() / HEAD >= NONE as usize {
+            return;
+        }
+        let number = self.index.frames.len() as u32;
+        for head in heads.chunks_exact(HEAD) {
+            let (key, slot) = (key(head), self.index.slots.len() as u32);
+            let mut port = NONE;
+            if !is_sent(tap, up) {
+                self.from_link.put(up, side(tap), key, slot);
+            } else if let Some(tlp) = self.from_port.take(up, side(tap), key) {
+                port = tlp;
+                self.index.port[tlp as usize].slots[side(tap)] = slot;
+            }
+            self.index.slots.push((number, port));
+        }
+        self.index.by_frame.insert((tap, connection, up, sequence), number);
+        self.index.frames.push(frame);
+    }
+
+    fn control(&mut self, at: u64, tap: Tap, up: bool, kind: u8, mut payload: &[u8]) {
+        let Ok(kind) = Kind::from_byte(kind) else { return };
+        if kind == Kind::Reset {
+            // With a number or, of version 1, without.
+            return self.forget();
+        }
+        if kind == Kind::Hello {
+            // Of entries, the record may have only some.
+            payload = &payload[..payload.len().min(FIXED_HELLO)];
+        }
+        let control = match Control::decode(kind, payload) {
+            Ok(control) => control,
+            Err(_) => return,
+        };
+        let echo = |reply, number| Echo { at, tap, reply, number };
+        match control {
+            Control::Hello(hello) => self.hello(tap, is_sent(tap, up), hello.instance),
+            Control::Echo(number) => self.index.echoes.push(echo(false, number)),
+            Control::EchoReply(number) => self.index.echoes.push(echo(true, number)),
+            _ => {}
+        }
+    }
+
+    fn hello(&mut self, tap: Tap, sent: bool, instance: u64) {
+        let link = self.links.entry(tap).or_default();
+        if sent {
+            link.ours = Some(instance);
+        } else {
+            link.theirs = Some(instance);
+        }
+        if let (Some(ours), Some(theirs)) = (link.ours, link.theirs) {
+            link.connection = Some(self.index.connections.len() as u32);
+            self.index.connections.push(Connection { tap, ours, theirs });
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! The way a command takes through the lanes, and the time in each.
+//!
+//! Of TLPs that follow each other the same way only the last is followed to
+//! the other side: what it waits for is done where they come from. The legs
+//! of a path follow each other without gaps, so that they add up to the
+//! command's total.
+
+use super::journey::{Point, Station};
+use super::run::Run;
+use super::told::MediaAccess;
+use crate::commands::{Command, Direction, Step, StepKind, Transfer};
+use report::span::micros;
+use serde::Serialize;
+use std::fmt;
+
+wire::named! {
+    /// Where time passes.
+    #[derive(Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Lane {
+        /// Above the root port: software, memory.
+        Host "host",
+        /// Between root port and network, on the host node.
+        Upstream "upstream",
+        /// Between two nodes.
+        Network "network",
+        /// In a switch node.
+        Switch "switch",
+        /// Between network and drive, on the device node.
+        Downstream "downstream",
+        /// In the drive.
+        Drive "drive",
+        /// Where no trace was written.
+        NotObserved "not observed",
+    }
+}
+
+impl Lane {
+    /// What is between two points that follow each other.
+    pub(super) const fn between(near: Station, far: Station) -> Self {
+        use Station::{
+            DownstreamLink, Function, RootPort, SwitchLink, SwitchPort, SwitchUplink, UpstreamLink,
+        };
+        match (near, far) {
+            (RootPort, UpstreamLink) => Self::Upstream,
+            (UpstreamLink, SwitchUplink | DownstreamLink)
+            | (SwitchLink, SwitchUplink | DownstreamLink) => Self::Network,
+            (SwitchUplink, SwitchPort) | (SwitchPort, SwitchLink) => Self::Switch,
+            (DownstreamLink, Function) => Self::Downstream,
+            _ => Self::NotObserved,
+        }
+    }
+}
+
+wire::named! {
+    /// What the time in the drive is spent on.
+    #[derive(Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Part {
+        /// The controller.
+        Controller "controller",
+        /// The media.
+        Media "media",
+    }
+}
+
+/// A part of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Leg {
+    /// Where.
+    pub lane: Lane,
+    /// In the drive, if it told.
+    pub part: Option<Part>,
+    /// The TLP on its way, or waited for.
+    pub step: StepKind,
+    /// Its beginning on the timeline, in nanoseconds.
+    pub from_ns: i64,
+    /// Its end.
+    pub to_ns: i64,
+}
+
+/// The TLPs that a command waits for, in order.
+fn chain(command: &Command) -> Vec<Step> {
+    use StepKind::{
+        CqDoorbell, CqeWrite, DataCompletion, DataRead, DataWrite, MsiX, SqDoorbell, SqeData,
+        SqeFetch,
+    };
+    let first = |kind| command.steps.iter().find(|step| step.kind == kind);
+    let last = |kind| command.steps.iter().rev().find(|step| step.kind == kind);
+    let data = match command.transfer {
+        Transfer::ToDevice(_) => [first(DataRead), last(DataCompletion)],
+        Transfer::ToHost(_) => [first(DataWrite), last(DataWrite)],
+        Transfer::None => [None, None],
+    };
+    let all = [first(SqDoorbell), first(SqeFetch), first(SqeData)].into_iter().chain(data).chain([
+        first(CqeWrite),
+        last(MsiX),
+        command.end.and(last(CqDoorbell)),
+    ]);
+    let mut chain: Vec<Step> = Vec::new();
+    for step in all.flatten() {
+        if chain.last().is_none_or(|before| before.number < step.number) {
+            chain.push(*step);
+        }
+    }
+    chain
+}
+
+/// The path of a command from its doorbell to its head doorbell, or as far as
+/// it came.
+pub fn path(run: &Run, command: &Command) -> Vec<Leg> {
+    let chain = chain(command);
+    let (Some(first), Some(end)) = (chain.first(), chain.last()) else { return Vec::new() };
+    let mut way =
+        Way { legs: Vec::new(), now: first.at.as_ns() as i64, end: end.at.as_ns() as i64 };
+    for (i, step) in chain.iter().enumerate() {
+        let mut points = run.journey(step.number);
+        let crosses = chain.get(i + 1).is_some_and(|next| next.direction != step.direction);
+        if step.direction == Direction::Up {
+            points.reverse();
+        }
+        let Some(start) = points.first() else { continue };
+        way.wait(step, start);
+        if crosses || (i + 1 == chain.len() && step.direction == Direction::Up) {
+            way.cross(step, &points);
+        } else if i + 1 == chain.len() {
+            // The end is where the command is seen.
+            let seen = points.iter().position(|point| point.station == run.station());
+            way.cross(step, &points[..=seen.unwrap_or(0)]);
+        }
+    }
+    way.legs.retain(|leg| leg.from_ns < leg.to_ns);
+    match run.in_drive(command) {
+        Some(told) => way.legs.iter().flat_map(|leg| divide(*leg, &told.media)).collect(),
+        None => way.legs,
+    }
+}
+
+/// Divides a leg in the drive between controller and media.
+fn divide(leg: Leg, media: &[MediaAccess]) -> Vec<Leg> {
+    if leg.lane != Lane::Drive {
+        return vec![leg];
+    }
+    let mut legs = Vec::new();
+    let mut now = leg.from_ns;
+    let mut until = |part, to: i64| {
+        let (from_ns, to_ns) = (now, to.clamp(now, leg.to_ns));
+        legs.push(Leg { part: Some(part), from_ns, to_ns, ..leg });
+        now = to_ns;
+    };
+    for access in media {
+        until(Part::Controller, access.from_ns);
+        until(Part::Media, access.to_ns.unwrap_or(i64::MAX));
+    }
+    until(Part::Controller, i64::MAX);
+    legs.retain(|leg| leg.from_ns < leg.to_ns);
+    legs
+}
+
+struct Way {
+    legs: Vec<Leg>,
+    now: i64,
+    end: i64,
+}
+
+impl Way {
+    /// Goes on to `to`; clocks of different nodes may disagree a little, so
+    /// that time never goes back here, and never beyond the end.
+    fn leg(&mut self, lane: Lane, step: StepKind, to: i64) {
+        let to = to.min(self.end).max(self.now);
+        match self.legs.last_mut() {
+            Some(last) if last.lane == lane && last.step == step => last.to_ns = to,
+            _ => self.legs.push(Leg { lane, part: None, step, from_ns: self.now, to_ns: to }),
+        }
+        self.now = to;
+    }
+
+    /// Until `step` leaves where it comes from.
+    fn wait(&mut self, step: &Step, start: &Point) {
+        let lane = match start.station {
+            Station::RootPort => Lane::Host,
+            Station::Function => Lane::Drive,
+            _ => Lane::NotObserved,
+        };
+        self.leg(lane, step.kind, start.at);
+    }
+
+    fn cross(&mut self, step: &Step, points: &[Point]) {
+        for pair in points.windows(2) {
+            let (near, far) = match step.direction {
+                Direction::Down => (pair[0].station, pair[1].station),
+                Direction::Up => (pair[1].station, pair[0].station),
+            };
+            self.leg(Lane::between(near, far), step.kind, pair[1].at);
+        }
+    }
+}
+
+/// Nanoseconds of a path by lane, lanes without time left out.
+pub fn by_lane(path: &[Leg]) -> Vec<(Lane, u64)> {
+    sums(path, &Lane::ALL, |leg| Some(leg.lane))
+}
+
+/// Nanoseconds of a path in the drive by part; nothing if it did not tell.
+pub fn by_part(path: &[Leg]) -> Vec<(Part, u64)> {
+    sums(path, &Part::ALL, |leg| leg.part)
+}
+
+fn sums<K: Copy + PartialEq>(path: &[Leg], all: &[K], of: fn(&Leg) -> Option<K>) -> Vec<(K, u64)> {
+    let sum = |key| {
+        let legs = path.iter().filter(|leg| of(leg) == Some(key));
+        legs.map(|leg| leg.to_ns.abs_diff(leg.from_ns)).sum()
+    };
+    all.iter().map(|key| (*key, sum(*key))).filter(|(_, ns)| *ns > 0).collect()
+}
+
+/// Times in microseconds, each behind what it was spent on.
+pub fn listed<K: fmt::Display>(times: &[(K, u64)], between: &str) -> String {
+    let each = times.iter().map(|(what, ns)| format!("{what} {}", micros(*ns)));
+    each.collect::<Vec<_>>().join(between)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn access(from_ns: i64, to_ns: Option<i64>) -> MediaAccess {
+        let (operation, nsid, offset, bytes, ok) = ("read", 1, 0, 512, true);
+        MediaAccess { operation, nsid, offset, bytes, from_ns, to_ns, ok }
+    }
+
+    #[test]
+    fn the_time_in_the_drive_is_divided_exactly() {
+        let (lane, part, step) = (Lane::Drive, None, StepKind::DataWrite);
+        let leg = Leg { lane, part, step, from_ns: 100, to_ns: 200 };
+        let divided = |media: &[MediaAccess]| {
+            let legs = divide(leg, media);
+            assert!(legs.windows(2).all(|pair| pair[0].to_ns == pair[1].from_ns), "{legs:?}");
+            assert_eq!(by_lane(&legs), [(Lane::Drive, 100)]);
+            by_part(&legs)
+        };
+        use Part::{Controller, Media};
+        assert_eq!(divided(&[]), [(Controller, 100)]);
+        assert_eq!(divided(&[access(120, Some(150))]), [(Controller, 70), (Media, 30)]);
+        let two = [access(120, Some(150)), access(160, Some(165))];
+        assert_eq!(divided(&two), [(Controller, 65), (Media, 35)]);
+        assert_eq!(divided(&[access(180, None)]), [(Controller, 80), (Media, 20)], "never ended");
+        assert_eq!(divided(&[access(50, Some(300))]), [(Media, 100)]);
+        assert_eq!(divided(&[access(20, Some(30)), access(300, Some(310))]), [(Controller, 100)]);
+        let host = Leg { lane: Lane::Host, ..leg };
+        assert_eq!(divide(host, &two), [host]);
+    }
+}

@@ -1,0 +1,228 @@
+//! Commands as Chrome trace events, which Perfetto and `chrome://tracing`
+//! open: a track a lane, a slice a command with its segments in it, counters
+//! of commands under way.
+
+use super::path::{Lane, Leg};
+use super::stats;
+use super::told::InDrive;
+use crate::commands::Command;
+use crate::commands::segments::{self, Segment};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
+
+/// Tracks side by side for what overlaps; more share the last one.
+const MOST_TRACKS: usize = 1024;
+
+/// Rows in which nothing overlaps.
+#[derive(Debug, Default)]
+struct Rows {
+    /// When each is free again.
+    free_at: Vec<i64>,
+}
+
+impl Rows {
+    /// A row that is free from `from` on, taken until `to`.
+    fn take(&mut self, from: i64, to: i64) -> usize {
+        let row = match self.free_at.iter().position(|free| *free <= from) {
+            Some(row) => row,
+            None if self.free_at.len() < MOST_TRACKS => {
+                self.free_at.push(0);
+                self.free_at.len() - 1
+            }
+            None => MOST_TRACKS - 1,
+        };
+        self.free_at[row] = to.max(self.free_at[row]);
+        row
+    }
+}
+
+/// Process numbers of the lanes; drives follow.
+const LANES: u64 = 1;
+const DRIVES: u64 = 100;
+/// Track numbers: the lane or queue times this, and the row.
+const ROWS: u64 = 10_000;
+
+/// Writes events as they come.
+pub struct Writer<W: Write> {
+    out: W,
+    first: bool,
+    /// Processes and tracks that have their names.
+    named: BTreeSet<(u64, Option<u64>)>,
+    /// Commands kept to be sorted by their start.
+    commands: Vec<(i64, Entry)>,
+}
+
+struct Entry {
+    number: u64,
+    command: Command,
+    path: Vec<Leg>,
+    told: Option<InDrive>,
+}
+
+impl<W: Write> Writer<W> {
+    /// Begins a document.
+    ///
+    /// # Errors
+    /// As `out`.
+    pub fn new(mut out: W) -> io::Result<Self> {
+        out.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
+        Ok(Self { out, first: true, named: BTreeSet::new(), commands: Vec::new() })
+    }
+
+    /// Adds a command with its number, its path, and what its drive told.
+    pub fn add(&mut self, number: u64, command: &Command, path: &[Leg], told: Option<InDrive>) {
+        let mut command = command.clone();
+        command.data = None;
+        let start = command.start.as_ns() as i64;
+        self.commands.push((start, Entry { number, command, path: path.to_vec(), told }));
+    }
+
+    /// Writes all events and ends the document.
+    ///
+    /// # Errors
+    /// As the output.
+    pub fn finish(mut self) -> io::Result<()> {
+        let mut commands = std::mem::take(&mut self.commands);
+        commands.sort_by_key(|(start, _)| *start);
+        self.drives(&commands)?;
+        self.lanes(&commands)?;
+        self.media(&commands)?;
+        self.depths(&commands)?;
+        self.out.write_all(b"\n]}\n")?;
+        self.out.flush()
+    }
+
+    fn event(&mut self, event: &Value) -> io::Result<()> {
+        self.out.write_all(if std::mem::take(&mut self.first) { b"\n" } else { b",\n" })?;
+        serde_json::to_writer(&mut self.out, event)?;
+        Ok(())
+    }
+
+    /// Names a process, or a track of it, unless it has its name.
+    fn name(&mut self, process: u64, track: Option<u64>, name: &str) -> io::Result<()> {
+        if !self.named.insert((process, track)) {
+            return Ok(());
+        }
+        let what = if track.is_some() { "thread_name" } else { "process_name" };
+        self.event(&json!({
+            "ph": "M", "name": what, "pid": process, "tid": track.unwrap_or(0),
+            "args": { "name": name },
+        }))
+    }
+
+    /// A slice a command on the tracks of its queue, its segments in it.
+    fn drives(&mut self, commands: &[(i64, Entry)]) -> io::Result<()> {
+        let mut rows: BTreeMap<(wire::Bdf, u16), Rows> = BTreeMap::new();
+        for (start, Entry { number, command, .. }) in commands {
+            let segments = segments::split(command);
+            let total: u64 = segments.iter().map(|segment| segment.ns).sum();
+            let queue = rows.entry((command.device, command.queue)).or_default();
+            let row = queue.take(*start, start + total as i64);
+            let process = DRIVES + u64::from(command.device.bits());
+            let track = u64::from(command.queue) * ROWS + row as u64;
+            self.name(process, None, &format!("drive {}", command.device))?;
+            self.name(process, Some(track), &format!("queue {} row {row}", command.queue))?;
+            let status = command.status.map(|status| status.code.to_string());
+            let details = json!({
+                "number": number, "cid": command.entry.cid, "nsid": command.entry.nsid,
+                "slba": command.slba(), "bytes": command.transfer.bytes(), "status": status,
+            });
+            let kind = stats::kind(command);
+            self.event(&slice(&kind, process, track, *start, total, details))?;
+            let mut at = *start;
+            for Segment { segment, ns } in segments {
+                self.event(&slice(segment, process, track, at, ns, json!({})))?;
+                at += ns as i64;
+            }
+        }
+        Ok(())
+    }
+
+    /// A slice a leg on the tracks of its lane.
+    fn lanes(&mut self, commands: &[(i64, Entry)]) -> io::Result<()> {
+        let legs = |(_, entry): &(i64, Entry)| {
+            let named = (entry.number, stats::kind(&entry.command));
+            entry.path.iter().map(move |leg| (*leg, named.clone())).collect::<Vec<_>>()
+        };
+        let mut legs: Vec<(Leg, (u64, String))> = commands.iter().flat_map(legs).collect();
+        legs.sort_by_key(|(leg, _)| leg.from_ns);
+        let mut rows: BTreeMap<Lane, Rows> = BTreeMap::new();
+        for (leg, (number, kind)) in legs {
+            let row = rows.entry(leg.lane).or_default().take(leg.from_ns, leg.to_ns);
+            let lane = Lane::ALL.iter().position(|lane| *lane == leg.lane).unwrap_or(0) as u64;
+            let track = lane * ROWS + row as u64;
+            self.name(LANES, None, "lanes, on the critical paths")?;
+            self.name(LANES, Some(track), &numbered(leg.lane.name(), row))?;
+            let details = json!({ "number": number, "command": kind });
+            let ns = leg.to_ns.abs_diff(leg.from_ns);
+            let name = match leg.part {
+                Some(part) => format!("{kind}: {part}, {}", leg.step),
+                None => format!("{kind}: {}", leg.step),
+            };
+            self.event(&slice(&name, LANES, track, leg.from_ns, ns, details))?;
+        }
+        Ok(())
+    }
+
+    /// A slice an access to the media on tracks below the lanes.
+    fn media(&mut self, commands: &[(i64, Entry)]) -> io::Result<()> {
+        let mut rows = Rows::default();
+        for (_, Entry { number, command, told, .. }) in commands {
+            for access in told.iter().flat_map(|told| &told.media) {
+                let Some(to) = access.to_ns else { continue };
+                let row = rows.take(access.from_ns, to);
+                let track = Lane::ALL.len() as u64 * ROWS + row as u64;
+                self.name(LANES, Some(track), &numbered("media", row))?;
+                let name = format!("{}: media {}", stats::kind(command), access.operation);
+                let details = json!({ "number": number, "access": access });
+                let ns = to.abs_diff(access.from_ns);
+                self.event(&slice(&name, LANES, track, access.from_ns, ns, details))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Commands under way on each queue.
+    fn depths(&mut self, commands: &[(i64, Entry)]) -> io::Result<()> {
+        let mut changes: Vec<(i64, (wire::Bdf, u16), i64)> = Vec::new();
+        for (start, Entry { command, .. }) in commands {
+            let queue = (command.device, command.queue);
+            changes.push((*start, queue, 1));
+            if let Some(end) = command.end {
+                changes.push((end.as_ns() as i64, queue, -1));
+            }
+        }
+        changes.sort_unstable();
+        let mut depths: BTreeMap<(wire::Bdf, u16), i64> = BTreeMap::new();
+        for (at, queue, change) in changes {
+            let depth = depths.entry(queue).or_default();
+            *depth += change;
+            let depth = *depth;
+            let (device, id) = queue;
+            self.event(&json!({
+                "ph": "C", "name": format!("queue {id} depth"),
+                "pid": DRIVES + u64::from(device.bits()), "ts": micros(at),
+                "args": { "commands": depth },
+            }))?;
+        }
+        Ok(())
+    }
+}
+
+/// The first row has the name alone.
+fn numbered(name: &str, row: usize) -> String {
+    if row == 0 { name.to_owned() } else { format!("{name} {row}") }
+}
+
+fn slice(name: &str, process: u64, track: u64, from: i64, ns: u64, details: Value) -> Value {
+    json!({
+        "ph": "X", "cat": "nvme", "name": name, "pid": process, "tid": track,
+        "ts": micros(from), "dur": ns as f64 / 1000.0, "args": details,
+    })
+}
+
+/// The unit of the format.
+fn micros(ns: i64) -> f64 {
+    ns as f64 / 1000.0
+}

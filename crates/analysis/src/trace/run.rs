@@ -1,0 +1,322 @@
+//! The traces of one run.
+
+use super::clock::{Bound, Offset};
+use super::decode;
+use super::file::{Item, TraceFile};
+use super::index::{Index, NONE};
+use crate::commands::{Analyser, Counters, Direction, Event, Settings};
+use report::Failure;
+use std::collections::HashMap;
+use std::path::PathBuf;
+use wire::frame::Kind;
+use wire::tlp::Tlp;
+use wire::trace::{LinkState, NodeRole, Record, Tap, VIRTUAL_CLOCK};
+
+/// A node and what it saw.
+#[derive(Debug)]
+pub struct Node {
+    /// Its file.
+    pub file: TraceFile,
+    /// What is in it.
+    pub index: Index,
+    /// The node on the host's side of its link to the host.
+    pub parent: Option<Parent>,
+}
+
+/// How a node hangs below another.
+#[derive(Debug)]
+pub struct Parent {
+    /// Which node.
+    pub node: usize,
+    /// The link there.
+    pub tap: Tap,
+    /// This node's clock against the parent's.
+    pub clock: Offset,
+    /// This node's connections by the parent's that are the same.
+    pub(super) connections: HashMap<u32, u32>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Run {
+    /// All nodes.
+    pub nodes: Vec<Node>,
+    /// The one nearest to the host: the timeline is its clock's.
+    pub root: usize,
+}
+
+/// What an analysis of a run comes across.
+#[derive(Debug)]
+pub enum Found<'a> {
+    /// A TLP passed the port; this is its number there.
+    Tlp(u64, Direction, &'a Tlp, u64),
+    /// The analyser found something.
+    Event(Event),
+    /// Something is missing in the trace.
+    Gap(Option<u64>),
+    /// A link came up or went down.
+    Link(Tap, LinkState<'a>, u64),
+    /// The host resets what is behind a link.
+    Reset(Tap, u64),
+    /// No more TLPs come: what is on its way now stays there.
+    End {
+        /// Whether the trace was cut off, as a kill does.
+        cut: bool,
+    },
+}
+
+impl Run {
+    /// Opens the traces of one run.
+    ///
+    /// # Errors
+    /// One line for the user: a file that is no trace, or traces that do not
+    /// belong together.
+    pub fn open(paths: &[PathBuf]) -> Result<Self, Failure> {
+        let files = paths.iter().map(|path| TraceFile::open(path));
+        Self::of(files.collect::<Result<_, _>>()?)
+    }
+
+    /// Brings the traces of one run together.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn of(files: Vec<TraceFile>) -> Result<Self, Failure> {
+        let mut nodes = Vec::new();
+        for file in files {
+            let index = Index::new(&file)?;
+            nodes.push(Node { file, index, parent: None });
+        }
+        // From the host on, so that they are told in this order.
+        nodes.sort_by_key(|node: &Node| match node.file.header.role {
+            NodeRole::Host => 0,
+            NodeRole::Switch => 1,
+            NodeRole::Device => 2,
+        });
+        for child in 0..nodes.len() {
+            nodes[child].parent = find_parent(&nodes, child)?;
+        }
+        let roots: Vec<usize> = (0..nodes.len()).filter(|n| nodes[*n].parent.is_none()).collect();
+        let name = |node: usize| nodes[node].file.path.display();
+        match roots[..] {
+            [root] => Ok(Self { nodes, root }),
+            [first, second, ..] => Err(Failure(format!(
+                "{} and {} are not of one run: no link of one leads to the other",
+                name(first),
+                name(second)
+            ))),
+            [] => Err(Failure("each of these nodes is behind another".into())),
+        }
+    }
+
+    /// The node whose TLPs are analysed.
+    pub fn root(&self) -> &Node {
+        &self.nodes[self.root]
+    }
+
+    /// What is above a node, up to the root.
+    fn parents(&self, node: usize) -> impl Iterator<Item = &Parent> {
+        let parent = |node: usize| self.nodes[node].parent.as_ref();
+        std::iter::successors(parent(node), move |above| parent(above.node))
+    }
+
+    /// The time of `node`'s clock on the timeline, in nanoseconds.
+    pub fn timeline(&self, node: usize, at: u64) -> i64 {
+        self.parents(node).fold(at as i64, |at, parent| parent.clock.to_parent(at))
+    }
+
+    /// How wrong times of `node` may be on the timeline, in nanoseconds.
+    pub fn uncertainty_ns(&self, node: usize) -> u64 {
+        self.parents(node).map(|parent| parent.clock.uncertainty_ns).sum()
+    }
+
+    /// Goes through the TLPs at the port of the root node. Yields what the
+    /// analyser counted, and TLPs that could not be read.
+    ///
+    /// # Errors
+    /// As [`TraceFile::read`].
+    pub fn analyse(
+        &self,
+        mut sink: impl FnMut(Found<'_>, &Counters),
+    ) -> Result<(Counters, u64), Failure> {
+        let root = self.root();
+        let mut pass = Pass {
+            analyser: Analyser::new(Settings::default()),
+            most: root.index.tlps() as u64,
+            unreadable: 0,
+            connected: HashMap::new(),
+        };
+        root.file.read(|item| pass.item(item, &mut sink))?;
+        sink(Found::End { cut: root.file.cut }, pass.analyser.counters());
+        pass.analyser.finish();
+        pass.events(&mut sink);
+        Ok((*pass.analyser.counters(), pass.unreadable))
+    }
+}
+
+struct Pass {
+    analyser: Analyser,
+    most: u64,
+    unreadable: u64,
+    connected: HashMap<Tap, u32>,
+}
+
+impl Pass {
+    fn item(&mut self, item: Item<'_>, sink: &mut impl FnMut(Found<'_>, &Counters)) {
+        let timed = match item {
+            Item::Gap(lost) => {
+                // First: it explains what ends now.
+                sink(Found::Gap(lost), self.analyser.counters());
+                self.analyser.gap();
+                return self.events(sink);
+            }
+            Item::Record(timed) => timed,
+        };
+        match timed.record {
+            Record::Tlp { tap, up, length, bytes } if !tap.is_link() => {
+                self.tlp(timed.at_ns, up, length, bytes, sink);
+            }
+            Record::Control { tap, kind, .. } if kind == Kind::Reset as u8 => {
+                self.reset(tap);
+                sink(Found::Reset(tap, timed.at_ns), self.analyser.counters());
+            }
+            Record::Link { tap, state } => {
+                let times = self.connected.entry(tap).or_default();
+                if state == LinkState::Connected {
+                    *times += 1;
+                    if *times > 1 {
+                        self.reset(tap);
+                    }
+                }
+                sink(Found::Link(tap, state, timed.at_ns), self.analyser.counters());
+            }
+            _ => {}
+        }
+        self.events(sink);
+    }
+
+    fn tlp(
+        &mut self,
+        at: u64,
+        up: bool,
+        length: u16,
+        bytes: &[u8],
+        sink: &mut impl FnMut(Found<'_>, &Counters),
+    ) {
+        let number = self.analyser.seen();
+        if number >= self.most {
+            return;
+        }
+        let Some(tlp) = decode::tlp(length, bytes) else {
+            // Numbers stay those of the index.
+            self.unreadable += 1;
+            self.analyser.skip();
+            return;
+        };
+        let direction = if up { Direction::Up } else { Direction::Down };
+        self.analyser.push(wire::Instant::from_ns(at), direction, &tlp);
+        sink(Found::Tlp(number, direction, &tlp, at), self.analyser.counters());
+    }
+
+    /// What is behind a link is as new.
+    fn reset(&mut self, tap: Tap) {
+        match tap.port() {
+            Some(port) => self.analyser.port_reset(port as u8),
+            None => self.analyser.link_reset(),
+        }
+    }
+
+    fn events(&mut self, sink: &mut impl FnMut(Found<'_>, &Counters)) {
+        while let Some(event) = self.analyser.next_event() {
+            sink(Found::Event(event), self.analyser.counters());
+        }
+    }
+}
+
+/// The node to which the link of `child` to its host leads.
+fn find_parent(nodes: &[Node], child: usize) -> Result<Option<Parent>, Failure> {
+    if nodes[child].file.header.role == NodeRole::Host {
+        return Ok(None);
+    }
+    for node in (0..nodes.len()).filter(|node| *node != child) {
+        let pairs = pairs(&nodes[node].index, &nodes[child].index);
+        let Some((tap, _, _)) = pairs.first().copied() else { continue };
+        let connections = pairs.iter().map(|(_, theirs, ours)| (*theirs, *ours)).collect();
+        let theirs = pairs.iter().map(|(_, theirs, ours)| (*ours, *theirs)).collect();
+        let bounds = bounds(&nodes[node].index, &nodes[child].index, tap, &theirs);
+        let clock = match one_clock(&nodes[node], &nodes[child]) {
+            true => Some(Offset::none(bounds.len() as u64)),
+            false => Offset::estimate(&bounds),
+        };
+        let clock = clock.ok_or_else(|| {
+            let name = |node: usize| nodes[node].file.path.display().to_string();
+            Failure(format!(
+                "{} and {} have no frames of both directions in common: how their clocks differ \
+                 cannot be told",
+                name(node),
+                name(child)
+            ))
+        })?;
+        return Ok(Some(Parent { node, tap, clock, connections }));
+    }
+    Ok(None)
+}
+
+/// Whether both are nodes of one simulation: virtual time needs no estimate.
+fn one_clock(a: &Node, b: &Node) -> bool {
+    let header = |node: &Node| {
+        (node.file.header.clock == VIRTUAL_CLOCK).then_some(node.file.header.start_unix_ns)
+    };
+    header(a).is_some() && header(a) == header(b)
+}
+
+/// Connections that are the same one: link of the parent, parent's number,
+/// child's number. Equal greetings follow each other in the same order.
+fn pairs(parent: &Index, child: &Index) -> Vec<(Tap, u32, u32)> {
+    let mut pairs = Vec::new();
+    let mut taken: HashMap<(u64, u64), usize> = HashMap::new();
+    for (ours, connection) in child.connections.iter().enumerate() {
+        if connection.tap != Tap::UPLINK {
+            continue;
+        }
+        let skip = taken.entry((connection.ours, connection.theirs)).or_default();
+        let same = parent.connections.iter().enumerate().filter(|(_, other)| {
+            other.tap.port().is_some()
+                && (other.theirs, other.ours) == (connection.ours, connection.theirs)
+        });
+        if let Some((theirs, other)) = same.clone().nth(*skip) {
+            pairs.push((other.tap, theirs as u32, ours as u32));
+        }
+        *skip += 1;
+    }
+    pairs
+}
+
+/// What frames and echoes on both sides say about the clocks.
+fn bounds(parent: &Index, child: &Index, tap: Tap, connections: &HashMap<u32, u32>) -> Vec<Bound> {
+    let bound = |theirs: u64, ours: u64, up: bool| Bound {
+        at: theirs,
+        offset: (ours as i64).wrapping_sub(theirs as i64),
+        most: !up,
+    };
+    let mut bounds = Vec::new();
+    for frame in child.frames.iter().filter(|frame| frame.tap == Tap::UPLINK) {
+        let Some(connection) = connections.get(&frame.connection) else { continue };
+        if let Some(other) = parent.frame(tap, *connection, frame.up, frame.sequence) {
+            bounds.push(bound(parent.frames[other as usize].at, frame.at, frame.up));
+        }
+    }
+    let echoes = parent.echoes.iter().filter(|echo| echo.tap == tap);
+    let theirs: HashMap<(bool, u64), u64> =
+        echoes.map(|echo| ((echo.reply, echo.number), echo.at)).collect();
+    for echo in child.echoes.iter().filter(|echo| echo.tap == Tap::UPLINK) {
+        if let Some(at) = theirs.get(&(echo.reply, echo.number)) {
+            bounds.push(bound(*at, echo.at, echo.reply));
+        }
+    }
+    bounds
+}
+
+/// Whether a slot or connection is there.
+pub(super) fn known(number: u32) -> Option<usize> {
+    (number != NONE).then_some(number as usize)
+}

@@ -1,0 +1,179 @@
+//! Latencies by type of command.
+
+use super::path::{Lane, Leg, Part, by_lane, by_part, listed};
+use report::latency::{Latency, Summary};
+use crate::commands::segments::{self, Segment};
+use crate::commands::{Command, Transfer};
+use report::span::{micros, size};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use wire::Duration;
+
+/// Types that are told apart, each with up to 3 MiB of distributions; further
+/// ones are counted together.
+const MOST_KINDS: usize = 64;
+
+/// Times by what they were spent on, in the order in which that came up.
+type Times<K> = Vec<(K, Latency)>;
+
+fn add<K: PartialEq>(times: &mut Times<K>, key: K, ns: u64) {
+    let span = Duration::from_ns(ns);
+    match times.iter_mut().find(|(known, _)| *known == key) {
+        Some((_, latency)) => latency.record(span),
+        None => times.push((key, [span].into_iter().collect())),
+    }
+}
+
+fn medians<K: Copy, T>(times: &Times<K>, median: impl Fn(K, u64) -> T) -> Vec<T> {
+    times.iter().map(|(key, latency)| median(*key, latency.quantile_ns(0.5))).collect()
+}
+
+/// All commands of one type.
+#[derive(Clone, Debug, Default)]
+struct Group {
+    latency: Latency,
+    segments: Times<&'static str>,
+    lanes: Times<Lane>,
+    parts: Times<Part>,
+    commands: u64,
+    failed: u64,
+    lost: u64,
+    unacknowledged: u64,
+}
+
+/// What the commands of a type took.
+#[derive(Clone, Debug, Serialize)]
+pub struct Kind {
+    /// The type: name and bytes.
+    pub kind: String,
+    /// All of them, however they ended.
+    pub commands: u64,
+    /// Totals of those whose head doorbell was rung.
+    pub latency: Summary,
+    /// Those that failed.
+    pub failed: u64,
+    /// Those without a completion entry.
+    pub lost: u64,
+    /// Those with a completion entry for which the host rang no head doorbell.
+    pub unacknowledged: u64,
+    /// The median of each segment; medians do not add up.
+    pub segments_p50: Vec<Segment>,
+    /// The median time in each lane.
+    pub lanes_p50: Vec<LaneTime>,
+    /// The median time of each part of the drive, where it told.
+    pub drive_p50: Vec<PartTime>,
+}
+
+/// Time in a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct LaneTime {
+    /// Where.
+    pub lane: Lane,
+    /// Nanoseconds.
+    pub ns: u64,
+}
+
+/// Time in a part of the drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct PartTime {
+    /// Which.
+    pub part: Part,
+    /// Nanoseconds.
+    pub ns: u64,
+}
+
+/// See the module.
+#[derive(Clone, Debug, Default)]
+pub struct Statistics {
+    groups: BTreeMap<String, Group>,
+}
+
+/// What a command is: its name and how much it moves.
+pub fn kind(command: &Command) -> String {
+    let name = command.name();
+    match command.transfer {
+        Transfer::None => name.into_owned(),
+        Transfer::ToDevice(bytes) | Transfer::ToHost(bytes) => format!("{name} {}", size(bytes)),
+    }
+}
+
+impl Statistics {
+    /// Takes a command, and its path if there is one.
+    pub fn add(&mut self, command: &Command, path: &[Leg]) {
+        let mut name = kind(command);
+        if self.groups.len() >= MOST_KINDS && !self.groups.contains_key(&name) {
+            name = "other".to_owned();
+        }
+        let group = self.groups.entry(name).or_default();
+        group.commands += 1;
+        group.lost += u64::from(command.status.is_none());
+        group.unacknowledged += u64::from(command.is_unacknowledged());
+        group.failed += u64::from(command.status.is_some_and(|status| !status.is_success()));
+        let Some(total) = command.duration() else { return };
+        group.latency.record(total);
+        for Segment { segment, ns } in segments::split(command) {
+            add(&mut group.segments, segment, ns);
+        }
+        by_lane(path).into_iter().for_each(|(lane, ns)| add(&mut group.lanes, lane, ns));
+        by_part(path).into_iter().for_each(|(part, ns)| add(&mut group.parts, part, ns));
+        group.lanes.sort_by_key(|(lane, _)| *lane);
+        group.parts.sort_by_key(|(part, _)| *part);
+    }
+
+    /// Totals of the commands of a type, as [`kind`] names it.
+    pub fn latency(&self, kind: &str) -> Option<&Latency> {
+        self.groups.get(kind).map(|group| &group.latency)
+    }
+
+    /// By type.
+    pub fn kinds(&self) -> Vec<Kind> {
+        let kind = |(name, group): (&String, &Group)| Kind {
+            kind: name.clone(),
+            latency: Summary::from(&group.latency),
+            failed: group.failed,
+            commands: group.commands,
+            lost: group.lost,
+            unacknowledged: group.unacknowledged,
+            segments_p50: medians(&group.segments, |segment, ns| Segment { segment, ns }),
+            lanes_p50: medians(&group.lanes, |lane, ns| LaneTime { lane, ns }),
+            drive_p50: medians(&group.parts, |part, ns| PartTime { part, ns }),
+        };
+        self.groups.iter().map(kind).collect()
+    }
+
+    /// As a table, in microseconds.
+    pub fn table(&self) -> String {
+        let kinds = self.kinds();
+        let name = |kind: &Kind| kind.kind.chars().count();
+        let width = kinds.iter().map(name).max().unwrap_or(0).max(7);
+        let mut out = format!(
+            "{:width$} {:>8} {:>10} {:>10} {:>10} {:>7} {:>6} {:>7}\n",
+            "command", "n", "p50 us", "p99 us", "max us", "failed", "lost", "unacked"
+        );
+        for this in &kinds {
+            let Kind { kind, commands, latency, failed, lost, unacknowledged, .. } = this;
+            let Kind { segments_p50, lanes_p50, drive_p50, .. } = this;
+            let [p50, p99, max] = [latency.p50_ns, latency.p99_ns, latency.max_ns].map(micros);
+            let _ = writeln!(
+                out,
+                "{kind:width$} {commands:>8} {p50:>10} {p99:>10} {max:>10} {failed:>7} {lost:>6} \
+                 {unacknowledged:>7}"
+            );
+            for Segment { segment, ns } in segments_p50 {
+                let _ = writeln!(out, "{:width$} {:>8} {:>10}  {segment}", "", "", micros(*ns));
+            }
+            let lanes: Vec<_> = lanes_p50.iter().map(|at| (at.lane, at.ns)).collect();
+            if !lanes.is_empty() {
+                let lanes = listed(&lanes, ", ");
+                let _ = writeln!(out, "{:width$} {:>8} by lane: {lanes}", "", "");
+            }
+            let parts: Vec<_> = drive_p50.iter().map(|at| (at.part, at.ns)).collect();
+            if !parts.is_empty() {
+                let parts = listed(&parts, ", ");
+                let _ = writeln!(out, "{:width$} {:>8} in the drive: {parts}", "", "");
+            }
+        }
+        out
+    }
+}

@@ -1,0 +1,168 @@
+//! A host's and a device's trace of the same traffic: a node takes 1 us, the
+//! network 5 us, and the device's clock is ahead.
+
+use crate::commands::tests::{Bench, Drive, io};
+use crate::commands::{Direction, Settings};
+use crate::trace::Run;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+use wire::frame::{Control, Grant, Hello, Role};
+use wire::trace::{
+    CHUNK_HEADER, ChunkHeader, HEAD, Header, LinkState, NodeRole, Record, Tap, encode_tlp,
+};
+use wire::{Bdf, Duration};
+
+/// Nanoseconds by which the device's clock is ahead.
+pub const OFFSET: u64 = 1_234_567;
+/// In a node, and on the network.
+const NODE: u64 = 1_000;
+const NETWORK: u64 = 5_000;
+/// Records of a chunk.
+const CHUNK: usize = 25;
+
+/// Files of one run in a folder that goes with the value.
+pub struct Traces {
+    pub folder: TempDir,
+    pub host: PathBuf,
+    pub device: PathBuf,
+    pub bench: Bench,
+}
+
+impl Traces {
+    /// Both, on one timeline.
+    pub fn run(&self) -> Run {
+        Run::open(&[self.device.clone(), self.host.clone()]).unwrap()
+    }
+
+    /// A file of the folder with these bytes.
+    pub fn file(&self, name: &str, bytes: &[u8]) -> PathBuf {
+        let path = self.folder.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path
+    }
+}
+
+/// What a node records: at its time, in order.
+struct File {
+    role: NodeRole,
+    records: Vec<(u64, Encode)>,
+}
+
+/// Appends a record that is so many nanoseconds after the one before.
+type Encode = Box<dyn Fn(u64, &mut Vec<u8>)>;
+
+impl File {
+    fn record(&mut self, at: u64, record: impl Fn(u64, &mut Vec<u8>) + 'static) {
+        self.records.push((at, Box::new(record)));
+    }
+
+    fn write(mut self, path: &Path, instance: u64) {
+        self.records.sort_by_key(|(at, _)| *at);
+        let clock = "made by hand".to_owned();
+        let (role, ring, snap, start_unix_ns) = (self.role, false, 0, 1_700_000_000_000_000_000);
+        let mut out = Vec::new();
+        Header { role, ring, instance, start_unix_ns, snap, clock }.encode(&mut out);
+        for (number, records) in self.records.chunks(CHUNK).enumerate() {
+            let (start, mut last) = (records[0].0, records[0].0);
+            let mut bytes = Vec::new();
+            for (at, record) in records {
+                record(at - last, &mut bytes);
+                last = *at;
+            }
+            out.extend(ChunkHeader::new(number as u32, 0, start, &bytes).encode());
+            out.extend(bytes);
+        }
+        assert!(out.len() > CHUNK_HEADER);
+        std::fs::write(path, out).unwrap();
+    }
+}
+
+pub fn hello(role: Role, instance: u64) -> Vec<u8> {
+    let credits = [Grant { headers: 64, data: 1024 }; 3];
+    let version = wire::frame::VERSION;
+    let hello = Hello { version, role, max_payload: 256, group: 0, instance, credits };
+    let mut payload = Vec::new();
+    Control::Hello(hello).encode(&mut payload);
+    payload
+}
+
+/// Both sides of the greeting of host `host` and device `device`.
+fn greet(node: &mut File, tap: Tap, at: u64, hellos: &[Vec<u8>; 2]) {
+    let state = LinkState::Connected;
+    node.record(at, move |delta, out| Record::Link { tap, state }.encode(delta, out));
+    for (up, payload) in [false, true].into_iter().zip(hellos.clone()) {
+        node.record(at, move |delta, out| {
+            Record::Control { tap, up, kind: 1, payload: &payload }.encode(delta, out);
+        });
+    }
+}
+
+/// A read and a write of 4 KiB after enumeration and bring-up.
+pub fn traces() -> Traces {
+    traces_of(41, |bench, drive| {
+        let entry = io(2, 18, 4096, 8, 0x10_0000, 0);
+        bench.begin(drive, 1, &[entry]);
+        bench.write_host(drive, 0x10_0000, &[5; 4096]);
+        bench.end(drive, 1, 18, 0);
+        let entry = io(1, 17, 64, 8, 0x12_3456_7000, 0);
+        bench.begin(drive, 1, &[entry]);
+        bench.read_host(drive, 0x12_3456_7000, &[7; 4096]);
+        bench.end(drive, 1, 17, 0x280);
+    })
+}
+
+/// Traces of `work`, of nodes that are told from others by `instance`.
+pub fn traces_of(instance: u64, work: impl FnOnce(&mut Bench, &mut Drive)) -> Traces {
+    traces_greeting(instance, hello, work)
+}
+
+/// The same with greetings of one's own making.
+pub fn traces_greeting(
+    instance: u64,
+    hello: impl Fn(Role, u64) -> Vec<u8>,
+    work: impl FnOnce(&mut Bench, &mut Drive),
+) -> Traces {
+    let mut bench = Bench::new(Settings::default());
+    bench.gap = Duration::from_us(20);
+    let mut drive = Drive::new(Bdf::new(3, 0, 0), 0xe000_0000, 0x1_0000);
+    bench.enumerate(&drive);
+    bench.bring_up(&mut drive, 1, 9);
+    work(&mut bench, &mut drive);
+    let folder = tempfile::tempdir().unwrap();
+    let [host, device] = ["host", "device"].map(|name| folder.path().join(name));
+    let mut near = File { role: NodeRole::Host, records: Vec::new() };
+    let mut far = File { role: NodeRole::Device, records: Vec::new() };
+    let hellos = [hello(Role::Host, instance), hello(Role::Device, instance + 1)];
+    greet(&mut near, Tap::link(0), 0, &hellos);
+    greet(&mut far, Tap::UPLINK, OFFSET, &hellos);
+    let mut sequences = [0, 0];
+    for (at, direction, tlp) in &bench.tlps {
+        let (at, up) = (at.as_ns(), *direction == Direction::Up);
+        let sequence = sequences[usize::from(up)];
+        sequences[usize::from(up)] += 1;
+        // Upwards the root port is last.
+        let step = |late: u64| if up { at - late } else { at + late };
+        let seen = |tap| {
+            let tlp = tlp.clone();
+            move |delta, out: &mut Vec<u8>| encode_tlp(tap, up, &tlp, 4096, delta, out)
+        };
+        near.record(at, seen(Tap::ROOT_PORT));
+        frame(&mut near, step(NODE), Tap::link(0), up, sequence, tlp);
+        frame(&mut far, step(NODE + NETWORK) + OFFSET, Tap::UPLINK, up, sequence, tlp);
+        far.record(step(2 * NODE + NETWORK) + OFFSET, seen(Tap::FUNCTION));
+    }
+    near.write(&host, instance);
+    far.write(&device, instance + 1);
+    Traces { folder, host, device, bench }
+}
+
+fn frame(file: &mut File, at: u64, tap: Tap, up: bool, sequence: u32, tlp: &wire::tlp::Tlp) {
+    let length = tlp.wire_length() as u32;
+    let mut heads = Vec::new();
+    tlp.encode(&mut heads);
+    heads.resize(HEAD, 0);
+    file.record(at, move |delta, out| {
+        let bytes = length + 12;
+        Record::Frame { tap, up, sequence, bytes, tlps: 1, heads: &heads }.encode(delta, out);
+    });
+}

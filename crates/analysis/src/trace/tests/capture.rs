@@ -1,0 +1,158 @@
+//! Captures of traces: every TLP with its bytes, and what is said of it.
+
+use super::build::traces_of;
+use super::{Traces, chunks, traces};
+use crate::commands::Event;
+use crate::trace::capture::{Capture, Written};
+use crate::trace::{Found, Run, Selection};
+use wire::trace::{CHUNK_HEADER, ChunkHeader, Record, Records, Tap, Timed};
+
+/// One packet: time, bytes on the wire, bytes kept behind the pseudo header,
+/// comment.
+#[derive(Debug)]
+struct Packet {
+    at_ns: u64,
+    original: usize,
+    bytes: Vec<u8>,
+    comment: String,
+}
+
+/// A reader of pcapng that knows what this writer writes.
+fn packets(file: &[u8]) -> Vec<Packet> {
+    let word = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().unwrap());
+    let (mut found, mut at) = (Vec::new(), 0);
+    while at < file.len() {
+        let length = word(at + 4) as usize;
+        if word(at) == 6 {
+            let captured = word(at + 20) as usize;
+            let options = at + 28 + captured.next_multiple_of(4);
+            let comment = (file[options] == 1).then(|| {
+                let length =
+                    usize::from(u16::from_le_bytes([file[options + 2], file[options + 3]]));
+                String::from_utf8(file[options + 4..options + 4 + length].to_vec()).unwrap()
+            });
+            found.push(Packet {
+                at_ns: u64::from(word(at + 12)) << 32 | u64::from(word(at + 16)),
+                original: word(at + 24) as usize - 4,
+                bytes: file[at + 32..at + 28 + captured].to_vec(),
+                comment: comment.unwrap_or_default(),
+            });
+        }
+        at += length;
+    }
+    found
+}
+
+fn capture(run: &Run, selection: &Selection) -> (Written, Vec<Packet>) {
+    let (mut capture, mut number) = (Capture::default(), 0);
+    run.analyse(|found, _| {
+        if let Found::Event(Event::Command(command)) = found {
+            number += 1;
+            capture.add(number, &command, selection.has(number, &command));
+        }
+    })
+    .unwrap();
+    let (written, file) = capture.write(run, Vec::new()).unwrap();
+    (written, packets(&file))
+}
+
+const START: u64 = 1_700_000_000_000_000_000;
+
+#[test]
+fn every_tlp_is_there_with_what_it_serves() {
+    let traces = traces();
+    let (written, packets) = capture(&traces.run(), &Selection::default());
+    assert_eq!(written, Written { tlps: packets.len() as u64, cut: 0 });
+    assert_eq!(packets.len(), traces.bench.tlps.len());
+    for (packet, (at, _, tlp)) in packets.iter().zip(&traces.bench.tlps) {
+        let mut bytes = Vec::new();
+        tlp.encode(&mut bytes);
+        assert_eq!((packet.at_ns, packet.original), (START + at.as_ns(), bytes.len()));
+        assert!(packet.bytes == bytes);
+    }
+    let said = |start: &str| packets.iter().filter(|p| p.comment.starts_with(start)).count();
+    assert_eq!(said("data write of Read 4 KiB, command 4 (queue 1 cid 18, LBA 4096 +8)"), 16);
+    assert_eq!(said("SQE fetch of Write 4 KiB"), 1);
+    assert!(said("data write of Identify") > 0);
+    assert!(packets[0].comment.is_empty(), "enumeration serves no command");
+}
+
+#[test]
+fn what_gives_the_rest_its_meaning_stays() {
+    let traces = traces();
+    let writes = Selection { opcode: Some("write".parse().unwrap()), ..Selection::default() };
+    let (_, all) = capture(&traces.run(), &Selection::default());
+    let (written, packets) = capture(&traces.run(), &writes);
+    let reads = |all: &[Packet]| all.iter().filter(|p| p.comment.contains("Read 4 KiB")).count();
+    assert_eq!((reads(&all), reads(&packets)), (22, 0));
+    assert_eq!(written.tlps as usize, all.len() - 22);
+    assert!(packets.iter().any(|p| p.comment.contains("Create I/O Completion Queue")));
+}
+
+/// The host's trace with at most `keep` bytes of each payload, and without
+/// its chunk `missing`.
+fn rewritten(traces: &Traces, keep: usize, missing: usize) -> Vec<u8> {
+    let whole = std::fs::read(&traces.host).unwrap();
+    let chunks = chunks(&whole);
+    let mut out = whole[..chunks[0].1.start].to_vec();
+    for (chunk, place) in chunks {
+        let mut records = Vec::new();
+        let mut last = chunk.start_ns;
+        for Timed { at_ns, record } in Records::new(chunk.start_ns, &whole[place][CHUNK_HEADER..]) {
+            let record = match record {
+                Record::Tlp { tap: Tap::ROOT_PORT, up, length, bytes } => {
+                    let header = if bytes[0] & 0x20 == 0 { 12 } else { 16 };
+                    let bytes = &bytes[..bytes.len().min(header + keep)];
+                    Record::Tlp { tap: Tap::ROOT_PORT, up, length, bytes }
+                }
+                other => other,
+            };
+            record.encode(at_ns - last, &mut records);
+            last = at_ns;
+        }
+        if chunk.number as usize != missing {
+            out.extend(ChunkHeader::new(chunk.number, 0, chunk.start_ns, &records).encode());
+            out.extend(records);
+        }
+    }
+    out
+}
+
+#[test]
+fn what_was_cut_is_told() {
+    let traces = traces();
+    let path = traces.file("short", &rewritten(&traces, 64, usize::MAX));
+    let (written, packets) = capture(&Run::open(&[path]).unwrap(), &Selection::default());
+    let cut: Vec<&Packet> = packets.iter().filter(|p| p.bytes.len() < p.original).collect();
+    assert_eq!(written.cut as usize, cut.len());
+    // Of the two commands and Identify 16 TLPs each.
+    assert_eq!(cut.len(), 48);
+    assert!(cut.iter().all(|p| p.original - p.bytes.len() == 256 - 64));
+    assert_eq!(packets.len(), traces.bench.tlps.len());
+}
+
+#[test]
+fn entries_that_were_cut_are_no_commands() {
+    let traces = traces_of(61, |bench, drive| {
+        let entry = |cid| crate::commands::tests::io(2, cid, 8, 1, 0x10_0000, 0);
+        bench.begin(drive, 1, &[entry(300), entry(301)]);
+    });
+    let path = traces.file("short", &rewritten(&traces, 64, usize::MAX));
+    let mut io = Vec::new();
+    let done = Run::open(&[path]).unwrap().analyse(|found, _| {
+        if let Found::Event(Event::Command(command)) = found {
+            io.extend((command.queue != 0).then_some(command.entry.cid));
+        }
+    });
+    assert_eq!((io, done.unwrap().0.blank_entries), (vec![300], 1));
+}
+
+#[test]
+fn a_gap_is_told_where_it_is() {
+    let traces = traces_of(71, |bench, drive| bench.reads(drive, 0..30));
+    let path = traces.file("gap", &rewritten(&traces, 4096, 12));
+    let (_, packets) = capture(&Run::open(&[path]).unwrap(), &Selection::default());
+    let told = |p: &&Packet| p.comment.starts_with("records are missing before this");
+    assert_eq!(packets.iter().filter(told).count(), 1);
+    assert!(packets.len() < traces.bench.tlps.len());
+}

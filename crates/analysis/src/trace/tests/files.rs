@@ -1,0 +1,168 @@
+//! Files that are cut off, damaged, or no traces at all.
+
+use super::{chunks, traces};
+use crate::commands::Event;
+use crate::trace::{Found, Run, TraceFile, Troubles};
+use proptest::prelude::*;
+use std::path::Path;
+use wire::trace::{CHUNK_HEADER, ChunkHeader};
+
+/// Commands that ended with a head doorbell, and gaps.
+fn read(path: &Path) -> Result<(usize, usize), String> {
+    let run = Run::open(&[path.to_owned()]).map_err(|error| error.to_string())?;
+    let (mut commands, mut gaps) = (0, 0);
+    let done = run.analyse(|found, _| match found {
+        Found::Event(Event::Command(command)) => commands += usize::from(command.end.is_some()),
+        Found::Gap(_) => gaps += 1,
+        _ => {}
+    });
+    done.map(|_| (commands, gaps)).map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_file_that_is_cut_off_is_read_to_its_end() {
+    let traces = traces();
+    let file = std::fs::read(&traces.host).unwrap();
+    let all = traces.bench.commands.len();
+    let mut before = 0;
+    for end in (0..file.len()).step_by(211).chain([file.len()]) {
+        let path = traces.file("cut", &file[..end]);
+        match read(&path) {
+            Ok((commands, 0)) => {
+                assert!(commands >= before && commands <= all, "cut at {end}");
+                before = commands;
+            }
+            Ok(_) => panic!("no gap in what is there"),
+            Err(error) => assert!(end < 60 && error.contains("header"), "{error}"),
+        }
+    }
+    assert_eq!(before, all);
+    let path = traces.file("cut", &file[..file.len() - 5]);
+    assert!(TraceFile::open(&path).unwrap().cut);
+}
+
+#[test]
+fn a_chunk_that_is_missing_or_damaged_is_a_gap() {
+    let traces = traces();
+    let whole = std::fs::read(&traces.host).unwrap();
+    let chunks: Vec<_> = chunks(&whole).into_iter().map(|(_, place)| place).collect();
+    assert!(chunks.len() > 8);
+    // Behind the bring-up, without which nothing is understood.
+    let missing = chunks[chunks.len() - 2].clone();
+    let without = [&whole[..missing.start], &whole[missing.end..]].concat();
+    let mut damaged = whole.clone();
+    damaged[missing.start + CHUNK_HEADER + 7] ^= 0x10;
+    let all = traces.bench.commands.len();
+    for (name, bytes) in [("without", without), ("damaged", damaged)] {
+        let path = traces.file(name, &bytes);
+        let (commands, gaps) = read(&path).unwrap();
+        assert_eq!(gaps, 1, "{name}");
+        assert!(commands < all && commands + 2 >= all, "{name}: {commands} of {all}");
+        let file = TraceFile::open(&path).unwrap();
+        assert_eq!(file.damaged, if name == "damaged" { missing.len() as u64 } else { 0 });
+    }
+}
+
+#[test]
+fn commands_after_a_gap_are_followed() {
+    let traces = super::build::traces_of(5, |bench, drive| bench.reads(drive, 0..30));
+    let whole = std::fs::read(&traces.host).unwrap();
+    let chunks: Vec<_> = chunks(&whole).into_iter().map(|(_, place)| place).collect();
+    let (first, second) = (&chunks[chunks.len() - 8], &chunks[chunks.len() - 5]);
+    let ring = [&whole[..first.start], &whole[second.start..]].concat();
+    let run = Run::open(&[traces.file("ring", &ring)]).unwrap();
+    let (mut troubles, mut last) = (Troubles::default(), None);
+    let (counters, _) = run
+        .analyse(|found, counters| {
+            troubles.look(&found);
+            troubles.count(counters, "");
+            if let Found::Event(Event::Command(command)) = found {
+                last = Some(command.entry.cid);
+            }
+        })
+        .unwrap();
+    assert_eq!(last, Some(29));
+    assert_eq!(troubles.troubles["records missing in the trace"].count, 1);
+    assert_eq!((counters.bad_doorbells, counters.skipped_entries), (0, 0), "{counters:?}");
+}
+
+#[test]
+fn chunks_of_a_ring_are_read_in_order() {
+    let traces = traces();
+    let whole = std::fs::read(&traces.host).unwrap();
+    let chunks: Vec<_> = chunks(&whole).into_iter().map(|(_, place)| place).collect();
+    let middle = chunks[chunks.len() / 2].start;
+    let start = chunks[0].start;
+    // The end was written over the front, and a rest of something else is
+    // between.
+    let ring = [&whole[..start], &whole[middle..], &b"FLCK rest"[..], &whole[start..middle]];
+    let path = traces.file("ring", &ring.concat());
+    assert_eq!(read(&path), Ok((traces.bench.commands.len(), 0)));
+}
+
+#[test]
+fn what_is_no_trace_is_said_to_be_none() {
+    let traces = traces();
+    for (bytes, why) in [
+        (&b"\x0a\x0d\x0d\x0a\x1c\0\0\0"[..], "not a farlane trace"),
+        (b"", "ends inside of its header"),
+        (
+            b"FLTRACE\0\x00\x07\x00\x30\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
+            "version 7",
+        ),
+    ] {
+        let path = traces.file("other", bytes);
+        let error = read(&path).unwrap_err();
+        assert!(error.contains(why) && error.contains("other"), "{error}");
+    }
+    assert!(read(&traces.folder.path().join("none")).unwrap_err().contains("No such file"));
+    assert!(read(traces.folder.path()).is_err(), "a folder");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(24) })]
+
+    #[test]
+    fn damaged_files_do_no_harm(
+        changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..40)
+    ) {
+        let traces = traces();
+        let mut bytes = std::fs::read(&traces.host).unwrap();
+        for (at, value) in changes {
+            // Checksums would keep the rest of the reader from seeing it.
+            let at = at.index(bytes.len());
+            bytes[at] = value;
+        }
+        let bytes = checksummed(&bytes);
+        let path = traces.file("damaged", &bytes);
+        let _ = read(&path);
+        if let Ok(run) = Run::open(&[path, traces.device.clone()]) {
+            let _ = run.analyse(|found, _| {
+                if let Found::Event(Event::Command(command)) = found {
+                    let _ = crate::trace::path(&run, &command);
+                    let _ = crate::trace::chart::chart(&run, &command);
+                }
+            });
+        }
+    }
+}
+
+/// The same with the checksums of its chunks made right, as far as they are
+/// found.
+fn checksummed(bytes: &[u8]) -> Vec<u8> {
+    let mut out = bytes.to_vec();
+    let mut at = 0;
+    while at + CHUNK_HEADER <= out.len() {
+        let Some(chunk) = ChunkHeader::decode(&out[at..]) else {
+            at += 1;
+            continue;
+        };
+        let start = at + CHUNK_HEADER;
+        let end = (start + chunk.length as usize).min(out.len());
+        let ChunkHeader { number, lost, start_ns, .. } = chunk;
+        let header = ChunkHeader::new(number, lost, start_ns, &out[start..end]);
+        out[at..start].copy_from_slice(&header.encode());
+        at = end;
+    }
+    out
+}

@@ -1,0 +1,121 @@
+//! Several traces on one timeline.
+
+use super::build::{hello, traces_greeting};
+use super::{OFFSET, Traces, commands, traces};
+use crate::trace::path::by_lane;
+use crate::trace::{Lane, Run, Station, path};
+
+#[test]
+fn the_same_commands_are_found_in_files() {
+    let traces = traces();
+    let run = traces.run();
+    assert_eq!(commands(&run).0, traces.bench.commands);
+    let device = Run::open(std::slice::from_ref(&traces.device)).unwrap();
+    let seen = commands(&device).0;
+    assert_eq!(seen.len(), traces.bench.commands.len(), "a device's trace will do");
+    assert_eq!(seen.last().unwrap().entry, traces.bench.commands.last().unwrap().entry);
+}
+
+#[test]
+fn the_offset_of_the_clocks_is_found() {
+    let run = traces().run();
+    let [host, device] = &run.nodes[..] else { panic!("two nodes") };
+    assert!(host.parent.is_none() && run.root == 0, "the host comes first");
+    let clock = &device.parent.as_ref().unwrap().clock;
+    assert_eq!((clock.offset_ns, clock.uncertainty_ns), (OFFSET as i64, 5_000));
+    assert!(clock.drift_ns_per_s == 0.0 && !clock.contradictory);
+    assert_eq!(run.uncertainty_ns(1), 5_000);
+    assert_eq!(run.timeline(1, OFFSET + 77), 77);
+}
+
+/// The clocks are those of two nodes that greeted each other.
+fn joins(instance: u64, change: impl Fn(&mut Vec<u8>)) {
+    let greeting = |role, instance| {
+        let mut hello = hello(role, instance);
+        change(&mut hello);
+        hello
+    };
+    let run = traces_greeting(instance, greeting, |_, _| {}).run();
+    let clock = &run.nodes[1].parent.as_ref().expect("its host is found").clock;
+    assert_eq!(clock.offset_ns, OFFSET as i64);
+}
+
+#[test]
+fn greetings_of_version_1_and_of_later_times_bring_traces_together() {
+    joins(71, |hello| hello[9] = 1);
+    // Kept are 64 bytes; this entry is longer, and required besides.
+    joins(73, |hello| hello.extend([0x80, 9, 0, 200, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]));
+}
+
+#[test]
+fn a_tlp_is_followed_from_the_host_to_the_drive() {
+    let run = traces().run();
+    let (commands, _) = commands(&run);
+    let read = commands.iter().find(|command| command.entry.cid == 18).unwrap();
+    let start = read.start.as_ns() as i64;
+    let stations =
+        [Station::RootPort, Station::UpstreamLink, Station::DownstreamLink, Station::Function];
+    for step in &read.steps {
+        let journey = run.journey(step.number);
+        assert!(journey.iter().map(|point| point.station).eq(stations), "{journey:?}");
+        let at = step.at.as_ns() as i64;
+        let late = [0, 1_000, 6_000, 7_000].map(|late| {
+            if step.direction == crate::commands::Direction::Up { at - late } else { at + late }
+        });
+        assert!(journey.iter().map(|point| point.at).eq(late), "{journey:?}");
+    }
+    assert_eq!(run.journey(read.steps[0].number)[0].at, start);
+    assert!(run.journey(u64::MAX >> 32).is_empty());
+}
+
+#[test]
+fn lanes_add_up_to_the_command() {
+    let run = traces().run();
+    for command in commands(&run).0 {
+        let legs = path(&run, &command);
+        let total = command.duration().unwrap().as_ns();
+        let sum: u64 = by_lane(&legs).iter().map(|(_, ns)| ns).sum();
+        assert_eq!(sum, total, "{}", command.name());
+        assert_eq!(legs.first().unwrap().from_ns, command.start.as_ns() as i64);
+        assert!(legs.windows(2).all(|pair| pair[0].to_ns == pair[1].from_ns), "{legs:?}");
+        let segments = crate::commands::segments::split(&command);
+        assert_eq!(segments.iter().map(|segment| segment.ns).sum::<u64>(), total);
+    }
+    let (commands, _) = commands(&run);
+    let read = commands.iter().find(|command| command.entry.cid == 18).unwrap();
+    // Doorbell, fetch, entry and interrupt cross.
+    let lanes = by_lane(&path(&run, read));
+    let get = |lane| lanes.iter().find(|(found, _)| *found == lane).unwrap().1;
+    assert_eq!((get(Lane::Upstream), get(Lane::Network)), (4_000, 20_000));
+    assert_eq!((get(Lane::Downstream), get(Lane::Host)), (4_000, 40_000));
+}
+
+#[test]
+fn lanes_of_a_device_alone_add_up_too() {
+    let traces = traces();
+    let run = Run::open(std::slice::from_ref(&traces.device)).unwrap();
+    for command in commands(&run).0 {
+        let lanes = by_lane(&path(&run, &command));
+        let sum: u64 = lanes.iter().map(|(_, ns)| ns).sum();
+        assert_eq!(sum, command.duration().unwrap().as_ns(), "{lanes:?}");
+    }
+}
+
+#[test]
+fn without_the_device_its_side_is_not_observed() {
+    let traces = traces();
+    let run = Run::open(std::slice::from_ref(&traces.host)).unwrap();
+    let (commands, _) = commands(&run);
+    let lanes: Vec<Lane> =
+        by_lane(&path(&run, &commands[0])).into_iter().map(|(lane, _)| lane).collect();
+    assert_eq!(lanes, [Lane::Host, Lane::Upstream, Lane::NotObserved]);
+}
+
+#[test]
+fn traces_of_different_runs_are_refused() {
+    let (one, other): (Traces, Traces) = (traces(), super::build::traces_of(91, |_, _| {}));
+    let error = Run::open(&[one.host.clone(), other.device.clone()]).unwrap_err().to_string();
+    assert!(error.contains("not of one run") && error.contains("host"), "{error}");
+    let error = Run::open(&[one.host.clone(), one.host.clone()]).unwrap_err().to_string();
+    assert!(error.contains("not of one run"), "{error}");
+}

@@ -1,0 +1,45 @@
+//! Traces made by hand, with journeys that are known.
+
+mod build;
+mod capture;
+mod charts;
+mod files;
+mod merging;
+mod reports;
+
+use crate::commands::{Command, Event};
+use crate::trace::{Found, Run, Troubles};
+use build::{OFFSET, Traces, traces};
+use std::ops::Range;
+use wire::trace::{CHUNK_HEADER, ChunkHeader, Header};
+
+/// All commands of a run, and what stands out; every TLP can be read.
+fn commands(run: &Run) -> (Vec<Command>, Troubles) {
+    let (mut commands, mut troubles) = (Vec::new(), Troubles::default());
+    let done = run.analyse(|found, counters| {
+        troubles.look(&found);
+        if let Found::Tlp(_, _, tlp, _) = &found {
+            troubles.count(counters, tlp.mnemonic());
+        }
+        if let Found::Event(Event::Command(command)) = found {
+            commands.push(*command);
+        }
+    });
+    let (counters, unreadable) = done.unwrap();
+    assert_eq!(unreadable, 0);
+    troubles.count(&counters, "the end");
+    (commands, troubles)
+}
+
+/// The chunks of a whole file, and where they are.
+fn chunks(file: &[u8]) -> Vec<(ChunkHeader, Range<usize>)> {
+    let (_, mut at) = Header::decode(file).unwrap();
+    let mut chunks = Vec::new();
+    while at < file.len() {
+        let chunk = ChunkHeader::decode(&file[at..]).unwrap();
+        let end = at + CHUNK_HEADER + chunk.length as usize;
+        chunks.push((chunk, at..end));
+        at = end;
+    }
+    chunks
+}

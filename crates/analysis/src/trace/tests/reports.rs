@@ -1,0 +1,224 @@
+//! Filters, statistics, what stands out, Perfetto.
+
+use super::build::Traces;
+use super::{chunks, commands, traces};
+use crate::commands::Command;
+use crate::trace::perfetto::Writer;
+use crate::trace::{Run, Selection, Statistics, path};
+use serde_json::Value;
+use wire::trace::{ChunkHeader, LinkState, Record, Tap};
+
+/// The identifiers of I/O commands that a selection has.
+fn selected(commands: &[Command], selection: &Selection) -> Vec<u16> {
+    let numbered = commands.iter().zip(1..);
+    numbered
+        .filter(|(command, number)| !command.is_admin() && selection.has(*number, command))
+        .map(|(command, _)| command.entry.cid)
+        .collect()
+}
+
+#[test]
+fn filters_narrow_down() {
+    let run = traces().run();
+    let (commands, _) = commands(&run);
+    let has = |selection: Selection| selected(&commands, &selection);
+    let none = Selection::default;
+    assert_eq!(has(none()), [18, 17]);
+    assert_eq!(has(Selection { opcode: Some("write".parse().unwrap()), ..none() }), [17]);
+    assert_eq!(has(Selection { opcode: Some("0x02".parse().unwrap()), ..none() }), [18]);
+    assert_eq!(has(Selection { cid: Some(17), ..none() }), [17]);
+    assert_eq!(has(Selection { queue: Some(2), ..none() }), [0; 0]);
+    assert_eq!(has(Selection { lba: Some("4100+1".parse().unwrap()), ..none() }), [18]);
+    assert_eq!(has(Selection { lba: Some("4104".parse().unwrap()), ..none() }), [0; 0]);
+    assert_eq!(has(Selection { address: Some("0x100f00".parse().unwrap()), ..none() }), [18]);
+    let number = commands.len() as u64;
+    let last = Some(crate::trace::Span(number..=number));
+    assert_eq!(has(Selection { command: last, ..none() }), [17]);
+    let tag = commands.last().unwrap().steps.iter().find_map(|step| step.tag).unwrap();
+    assert_eq!(has(Selection { tag: Some(tag.get()), ..none() }), [17]);
+    let start = commands.last().unwrap().start.as_ns();
+    assert_eq!(has(Selection { from_ns: Some(start), ..none() }), [17]);
+    assert_eq!(has(Selection { to_ns: Some(start - 1), ..none() }), [18]);
+    assert_eq!(has(Selection { drive: Some(wire::Bdf::new(9, 0, 0)), ..none() }), [0; 0]);
+}
+
+#[test]
+fn statistics_are_by_type() {
+    let run = traces().run();
+    let (commands, _) = commands(&run);
+    let mut statistics = Statistics::default();
+    commands.iter().for_each(|command| statistics.add(command, &path(&run, command)));
+    let kinds = statistics.kinds();
+    let names: Vec<&str> = kinds.iter().map(|kind| kind.kind.as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "Create I/O Completion Queue",
+            "Create I/O Submission Queue",
+            "Identify 4 KiB",
+            "Read 4 KiB",
+            "Write 4 KiB"
+        ]
+    );
+    let write = &kinds[4];
+    assert_eq!((write.latency.n, write.failed, write.lost), (1, 1, 0));
+    assert_eq!(write.segments_p50.len(), 6);
+    assert!(statistics.table().lines().all(|line| line.chars().count() <= 130));
+}
+
+#[test]
+fn trouble_stands_out() {
+    let run = traces().run();
+    let (_, troubles) = commands(&run);
+    let names: Vec<_> = troubles.troubles.keys().copied().collect();
+    assert_eq!(names, ["command failed"], "{}", troubles.text());
+    assert!(troubles.text().contains("Write queue 1 command 17: WRITE_FAULT"));
+    let traces = super::build::traces_of(3, |bench, drive| {
+        // Nobody asked for it, nobody answers, and nobody knows it.
+        bench.ask_host(drive, 0x77_0000, 64);
+        bench.write_host(drive, 0x66_0000, &[0; 64]);
+        bench.post(drive, 1, 1, 999, 0);
+        let entry = crate::commands::tests::io(2, 5, 8, 1, 0x10_0000, 0);
+        bench.begin(drive, 1, &[entry]);
+    });
+    let (_, troubles) = commands(&traces.run());
+    let count = |start: &str| {
+        let found = troubles.troubles.iter().find(|(name, _)| name.starts_with(start));
+        found.map_or(0, |(_, trouble)| trouble.count)
+    };
+    assert_eq!(count("orphan"), 2, "{}", troubles.text());
+    assert_eq!(count("request without a completion"), 1);
+    assert_eq!(count("completion entry of an unknown"), 1);
+    assert_eq!(count("command without a completion"), 1);
+    let (at, packet, what) = &troubles.troubles.values().last().unwrap().places[0];
+    assert!(*at > 0 && *packet > 0 && !what.is_empty());
+}
+
+/// The host may have crashed, or its driver has forgotten it.
+#[test]
+fn a_completion_that_nobody_took_counts_and_stands_out() {
+    let traces = super::build::traces_of(23, |bench, drive| {
+        let entry = crate::commands::tests::io(2, 5, 8, 1, 0x10_0000, 0);
+        bench.begin(drive, 1, &[entry]);
+        bench.write_host(drive, 0x10_0000, &[5; 512]);
+        bench.complete(drive, 1, 1, 5, 0);
+    });
+    let run = traces.run();
+    let (found, troubles) = commands(&run);
+    let last = found.last().unwrap();
+    assert!(last.status.is_some_and(|status| status.is_success()) && last.end.is_none());
+    let trouble = &troubles.troubles["completion entry whose head doorbell was never rung"];
+    assert_eq!((trouble.count, trouble.places[0].2.as_str()), (1, "Read queue 1 command 5"));
+    assert_eq!(troubles.troubles.len(), 1, "{}", troubles.text());
+    let mut statistics = Statistics::default();
+    found.iter().for_each(|command| statistics.add(command, &path(&run, command)));
+    let kinds = statistics.kinds();
+    let read = kinds.iter().find(|kind| kind.kind == "Read 512 B").unwrap();
+    assert_eq!((read.commands, read.latency.n), (1, 0));
+    assert_eq!((read.failed, read.lost, read.unacknowledged), (0, 0, 1));
+    let table = statistics.table();
+    let line = table.lines().find(|line| line.starts_with("Read")).unwrap();
+    let words: Vec<&str> = line.split_whitespace().collect();
+    assert_eq!((words[3], &words[7..]), ("1", &["0", "0", "1"][..]), "{table}");
+}
+
+/// Traces with a read on its way and two commands that are not fetched.
+fn interrupted() -> Traces {
+    super::build::traces_of(13, |bench, drive| {
+        let entry = crate::commands::tests::io(2, 5, 8, 2, 0x10_0000, 0);
+        bench.begin(drive, 1, &[entry]);
+        bench.write_host(drive, 0x10_0000, &[5; 512]);
+        bench.write_host(drive, 0x10_0000, &[5; 512]);
+        // And two more that nobody fetches any more.
+        bench.submit(drive, 1, &[entry, entry]);
+    })
+}
+
+/// The host's trace, and one more chunk that says that its link went down.
+fn with_link_down(traces: &Traces, end: u64) -> Vec<u8> {
+    let mut bytes = std::fs::read(&traces.host).unwrap();
+    let next = chunks(&bytes).last().unwrap().0.number + 1;
+    let mut records = Vec::new();
+    let state = LinkState::Down("silent for 800 ms");
+    Record::Link { tap: Tap::link(0), state }.encode(0, &mut records);
+    bytes.extend(ChunkHeader::new(next, 0, end, &records).encode());
+    bytes.extend(records);
+    bytes
+}
+
+/// Nobody waited for it in vain: nobody wrote down what came.
+#[test]
+fn what_is_on_its_way_when_a_recording_is_cut_is_no_timeout() {
+    let traces = interrupted();
+    let mut bytes = with_link_down(&traces, 1_000_000_000);
+    bytes.truncate(bytes.len() - 5);
+    let run = Run::open(&[traces.file("cut", &bytes)]).unwrap();
+    assert!(run.root().file.cut);
+    let (_, troubles) = commands(&run);
+    let names: Vec<_> = troubles.troubles.keys().copied().collect();
+    assert_eq!(names, ["data transferred once more (retry)"], "{}", troubles.text());
+    assert_eq!(troubles.notes["on its way when the recording was cut off"].count, 3);
+}
+
+#[test]
+fn a_lost_device_stands_out() {
+    let traces = interrupted();
+    let end = traces.bench.tlps.last().unwrap().0.as_ns() + 800_000_000;
+    let bytes = with_link_down(&traces, end);
+    let (commands, troubles) = commands(&Run::open(&[traces.file("lost", &bytes)]).unwrap());
+    let last = commands.last().unwrap();
+    assert_eq!((last.entry.cid, last.status, last.end), (5, None, None));
+    let names: Vec<(&str, u64)> =
+        troubles.troubles.iter().map(|(name, trouble)| (*name, trouble.count)).collect();
+    assert_eq!(
+        names,
+        [
+            ("command without a completion entry", 1),
+            ("data transferred once more (retry)", 2),
+            ("link down", 1),
+            ("submission entry rung for and never fetched (timeout)", 2),
+        ]
+    );
+    let down = &troubles.troubles["link down"].places[0];
+    assert_eq!((down.0, down.2.as_str()), (end, "link 0: silent for 800 ms"));
+}
+
+#[test]
+fn perfetto_gets_slices_that_nest() {
+    let run = traces().run();
+    let (commands, _) = commands(&run);
+    let mut out = Vec::new();
+    let mut writer = Writer::new(&mut out).unwrap();
+    for (command, number) in commands.iter().zip(1..) {
+        writer.add(number, command, &path(&run, command), run.in_drive(command));
+    }
+    writer.finish().unwrap();
+    let document: Value = serde_json::from_slice(&out).unwrap();
+    let events = document["traceEvents"].as_array().unwrap();
+    let slices: Vec<&Value> = events.iter().filter(|event| event["ph"] == "X").collect();
+    let ns = |value: &Value| (value.as_f64().unwrap() * 1000.0).round() as i64;
+    let whole: Vec<_> = slices.iter().filter(|slice| slice["args"]["cid"].is_u64()).collect();
+    assert_eq!(whole.len(), commands.len());
+    for command in whole {
+        let (start, length) = (ns(&command["ts"]), ns(&command["dur"]));
+        let parts = slices.iter().filter(|slice| {
+            slice["tid"] == command["tid"]
+                && slice["pid"] == command["pid"]
+                && slice["args"]["cid"].is_null()
+                && (start..start + length).contains(&ns(&slice["ts"]))
+        });
+        assert_eq!(parts.map(|slice| ns(&slice["dur"])).sum::<i64>(), length);
+    }
+    // Nothing overlaps on a lane's track.
+    let mut names: Vec<&str> = events
+        .iter()
+        .filter(|event| event["name"] == "thread_name" && event["pid"] == 1)
+        .map(|event| event["args"]["name"].as_str().unwrap())
+        .collect();
+    names.sort_unstable();
+    assert_eq!(names, ["downstream", "drive", "host", "network", "upstream"], "one at a time");
+    let depths = events.iter().filter(|event| event["ph"] == "C");
+    let depths: Vec<i64> =
+        depths.map(|event| event["args"]["commands"].as_i64().unwrap()).collect();
+    assert_eq!((depths.iter().max(), depths.last()), (Some(&1), Some(&0)));
+}

@@ -1,0 +1,75 @@
+//! What the drives told of commands and of themselves, on the timeline.
+
+use super::drive::{Access, Turn};
+use super::run::Run;
+use crate::commands::{Command, StepKind};
+use serde::Serialize;
+use wire::trace::CommandId;
+
+/// One access to the media, on the timeline.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MediaAccess {
+    /// What.
+    pub operation: &'static str,
+    /// On which namespace.
+    pub nsid: u32,
+    /// First byte of the namespace.
+    pub offset: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// When it began, in nanoseconds.
+    pub from_ns: i64,
+    /// When it ended, if it did.
+    pub to_ns: Option<i64>,
+    /// Whether it succeeded.
+    pub ok: bool,
+}
+
+/// A command as its drive saw it, on the timeline.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct InDrive {
+    /// When its entry had come, in nanoseconds.
+    pub fetched_ns: i64,
+    /// When its completion entry was posted, if it was.
+    pub completed_ns: Option<i64>,
+    /// What it asked of the media, in order.
+    pub media: Vec<MediaAccess>,
+}
+
+impl Run {
+    /// What the drive told of a command, if its trace is here.
+    pub fn in_drive(&self, command: &Command) -> Option<InDrive> {
+        let first = |kind| command.steps.iter().find(|step| step.kind == kind);
+        let (node, from) = self.at_drive(first(StepKind::SqeData)?.number)?;
+        let entry = first(StepKind::CqeWrite).and_then(|step| self.at_drive(step.number));
+        let to = entry.map_or(u64::MAX, |(_, at)| at);
+        let id = CommandId { queue: command.queue, cid: command.entry.cid };
+        let (work, accesses) = self.nodes[node].index.drive.find(id, from, to)?;
+        let at = |at| self.timeline(node, at);
+        let access = |access: &Access| MediaAccess {
+            operation: access.operation.name(),
+            nsid: access.nsid,
+            offset: access.offset,
+            bytes: access.length,
+            from_ns: at(access.from),
+            to_ns: access.to.map(at),
+            ok: access.ok,
+        };
+        Some(InDrive {
+            fetched_ns: at(work.fetched),
+            completed_ns: work.completed.map(at),
+            media: accesses.iter().map(access).collect(),
+        })
+    }
+
+    /// The lives of all drives: node, time on the timeline, and what.
+    pub fn turns(&self) -> Vec<(usize, i64, Turn)> {
+        let of = |node: usize| {
+            let turns = self.nodes[node].index.drive.turns().iter();
+            turns.map(move |turn| (node, self.timeline(node, turn.at), *turn))
+        };
+        let mut turns: Vec<_> = (0..self.nodes.len()).flat_map(of).collect();
+        turns.sort_by_key(|(_, at, _)| *at);
+        turns
+    }
+}

@@ -1,0 +1,280 @@
+//! What should not be in a trace, and where it is.
+
+use super::drive::Turn;
+use super::run::{Found, Run};
+use crate::commands::{Command, Counters, Event, HostRequestKind};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use wire::nvme::opcode::admin::ASYNC_EVENT_REQUEST;
+use wire::tlp::Status;
+use wire::trace::{ControllerState, LinkState, Tap};
+
+/// Places that are remembered of each kind.
+const PLACES: usize = 5;
+
+/// One kind of trouble.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Trouble {
+    /// How often.
+    pub count: u64,
+    /// The first times, in nanoseconds, each with the number of the packet at
+    /// hand and what it was.
+    pub places: Vec<(u64, u64, String)>,
+}
+
+/// All trouble by kind.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Troubles {
+    /// What needs an explanation.
+    pub troubles: BTreeMap<&'static str, Trouble>,
+    /// What happens in every run.
+    pub notes: BTreeMap<&'static str, Trouble>,
+    #[serde(skip)]
+    before: Counters,
+    /// The packet at hand.
+    #[serde(skip)]
+    last: (u64, u64),
+    /// Links that are down.
+    #[serde(skip)]
+    down: BTreeSet<Tap>,
+    /// The trace was cut off, and nothing but that ends what is on its way.
+    #[serde(skip)]
+    cut: bool,
+    /// Records are missing right here.
+    #[serde(skip)]
+    missing: bool,
+}
+
+type Count = fn(&Counters) -> u64;
+
+/// Counters of the analyser that stand for trouble.
+const WATCHED: [(&str, Count); 20] = [
+    ("orphan: a memory request that nothing explains", |c| c.orphans),
+    ("unexpected completion", |c| c.unexpected_completions),
+    ("completer abort (CA)", |c| c.completer_aborts),
+    ("poisoned TLP", |c| c.poisoned),
+    (UNANSWERED, |c| c.unanswered),
+    ("tag used again before its completion", |c| c.reused_tags),
+    ("bad doorbell", |c| c.bad_doorbells),
+    ("submission entry passed over", |c| c.skipped_entries),
+    (UNFETCHED, |c| c.unfetched_entries),
+    ("submission entry that was not recorded (cut)", |c| c.blank_entries),
+    ("completion entry of an unknown command", |c| c.unknown_completions),
+    ("completion entry acknowledged but never seen", |c| c.unseen_completions),
+    ("command identifier used twice", |c| c.reused_ids),
+    ("data transferred once more (retry)", |c| c.repeated_transfers),
+    ("configuration retry (CRS)", |c| c.config_retries),
+    ("pointers that are not followed (SGL segments)", |c| c.unfollowed_pointers),
+    ("forgotten by the analyser: too much at once", |c| c.dropped),
+    ("unsupported request (UR)", |c| c.unsupported_requests),
+    ("interrupt without a completion entry", |c| c.idle_interrupts),
+    ("controller reset", |c| c.resets),
+];
+
+/// Those of them that happen in every run.
+const NORMAL: [&str; 2] = ["interrupt without a completion entry", "controller reset"];
+/// Those of them that say that something has not come.
+const OPEN: [&str; 2] = [UNANSWERED, UNFETCHED];
+const UNANSWERED: &str = "request without a completion (timeout)";
+const UNFETCHED: &str = "submission entry rung for and never fetched (timeout)";
+const CUT: &str = "on its way when the recording was cut off";
+const MISSING: &str = "on its way where records are missing";
+const UNACKNOWLEDGED: &str = "completion entry whose head doorbell was never rung";
+const UR: &str = "unsupported request (UR)";
+const ABSENT: &str = "configuration read of an absent function (UR)";
+
+impl Troubles {
+    /// Looks at what an analysis found.
+    pub fn look(&mut self, found: &Found<'_>) {
+        match found {
+            Found::Tlp(number, _, _, at) => {
+                self.last = (*at, *number);
+                self.missing = false;
+            }
+            Found::Gap(lost) => {
+                self.missing = true;
+                let what = lost.map_or("an unknown number of records".to_owned(), |lost| {
+                    format!("{lost} records")
+                });
+                self.add("records missing in the trace", 1, &what);
+            }
+            Found::End { cut } => self.cut = *cut && self.down.is_empty(),
+            Found::Link(tap, LinkState::Connected, _) => {
+                self.down.remove(tap);
+            }
+            Found::Link(tap, LinkState::Down(why), at) => {
+                self.last.0 = *at;
+                self.down.insert(*tap);
+                self.add("link down", 1, &format!("{tap}: {why}"));
+            }
+            Found::Reset(tap, at) => {
+                self.last.0 = *at;
+                self.note("hot reset", 1, &tap.to_string());
+            }
+            Found::Event(Event::Request(request)) => {
+                let absent = request.status == Status::UnsupportedRequest
+                    && request.kind == HostRequestKind::ConfigRead;
+                if absent {
+                    self.forgive(request.target.map_or_else(String::new, |bdf| bdf.to_string()));
+                }
+            }
+            Found::Event(Event::Command(command)) => self.look_at_command(command),
+            Found::Event(Event::Reset { .. }) => {}
+        }
+    }
+
+    fn look_at_command(&mut self, command: &Command) {
+        let what = format!("queue {} command {}", command.queue, command.entry.cid);
+        match command.status {
+            None if command.is_admin() && command.entry.opcode == ASYNC_EVENT_REQUEST => {
+                self.note("Asynchronous Event Request that waits", 1, &what);
+            }
+            None => {
+                let what = format!("{} {what}", command.name());
+                self.open("command without a completion entry", 1, &what);
+            }
+            Some(status) if !status.is_success() => {
+                let what = format!("{} {what}: {}", command.name(), status.code);
+                self.add("command failed", 1, &what);
+            }
+            Some(_) => {}
+        }
+        if command.is_unacknowledged() {
+            self.open(UNACKNOWLEDGED, 1, &format!("{} {what}", command.name()));
+        }
+    }
+
+    /// Something has not come: no wonder if it was not recorded.
+    fn open(&mut self, name: &'static str, more: u64, what: &str) {
+        match (self.cut, self.missing) {
+            (true, _) => self.note(CUT, more, what),
+            (_, true) => self.note(MISSING, more, what),
+            _ => self.add(name, more, what),
+        }
+    }
+
+    /// Takes what the analyser counts now, after each TLP. Yields what is new.
+    pub fn count(&mut self, now: &Counters, tlp: &str) -> Vec<&'static str> {
+        let before = std::mem::replace(&mut self.before, *now);
+        let mut fresh = Vec::new();
+        for (name, counter) in WATCHED {
+            let more = counter(now).saturating_sub(counter(&before));
+            if more == 0 {
+                continue;
+            }
+            if NORMAL.contains(&name) {
+                self.note(name, more, tlp);
+            } else if OPEN.contains(&name) {
+                self.open(name, more, tlp);
+            } else {
+                self.add(name, more, tlp);
+                fresh.push(name);
+            }
+        }
+        fresh
+    }
+
+    /// What looked like trouble was none.
+    fn forgive(&mut self, target: String) {
+        if let Some(trouble) = self.troubles.get_mut(UR) {
+            trouble.count -= 1;
+            let last = self.last;
+            trouble.places.retain(|(at, number, _)| (*at, *number) != last);
+            if trouble.count == 0 {
+                self.troubles.remove(UR);
+            }
+            self.note(ABSENT, 1, &target);
+        }
+    }
+
+    /// Looks at what drives told of themselves.
+    pub fn look_at_drives(&mut self, run: &Run) {
+        run.turns().into_iter().for_each(|(_, at, turn)| self.look_at_turn(at, turn));
+    }
+
+    fn look_at_turn(&mut self, at: i64, Turn { state, open, .. }: Turn) {
+        self.last.0 = at.max(0) as u64;
+        if state == ControllerState::Fatal {
+            self.add("fatal status of a drive (CSTS.CFS)", 1, "the controller fetches no more");
+        } else if state.is_reset() && open > 0 {
+            self.add(
+                "drive reset with commands on their way",
+                1,
+                &format!("{state}, {open} of them"),
+            );
+        } else if state.is_reset() {
+            self.note("drive reset", 1, state.name());
+        }
+    }
+
+    fn add(&mut self, name: &'static str, more: u64, what: &str) {
+        put(&mut self.troubles, self.last, name, more, what);
+    }
+
+    fn note(&mut self, name: &'static str, more: u64, what: &str) {
+        put(&mut self.notes, self.last, name, more, what);
+    }
+
+    /// As text.
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        if self.before.up + self.before.down == 0 {
+            out += "there are no TLPs\n";
+        } else if self.troubles.is_empty() {
+            out += "nothing: every TLP is explained\n";
+        }
+        for (name, trouble) in &self.troubles {
+            let _ = writeln!(out, "! {:>6}  {name}", trouble.count);
+            for (at, number, what) in &trouble.places {
+                let at = report::span::micros(*at);
+                let _ = writeln!(out, "            at {at} us, packet {number}: {what}");
+            }
+            if trouble.count > trouble.places.len() as u64 {
+                let _ = writeln!(out, "            ...");
+            }
+        }
+        for (name, note) in &self.notes {
+            let _ = writeln!(out, "  {:>6}  {name} (normal)", note.count);
+        }
+        out
+    }
+}
+
+fn put(
+    all: &mut BTreeMap<&'static str, Trouble>,
+    (at, number): (u64, u64),
+    name: &'static str,
+    more: u64,
+    what: &str,
+) {
+    let trouble = all.entry(name).or_default();
+    trouble.count += more;
+    if trouble.places.len() < PLACES {
+        trouble.places.push((at, number, what.to_owned()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn resets_that_end_commands_and_fatal_status_stand_out() {
+        let mut troubles = Troubles::default();
+        for (at, state, open) in [
+            (10, ControllerState::HotReset, 0),
+            (20, ControllerState::Enabled, 0),
+            (30, ControllerState::FunctionReset, 3),
+            (40, ControllerState::Fatal, 0),
+        ] {
+            troubles.look_at_turn(at, Turn { at: 0, state, open });
+        }
+        let text = troubles.text();
+        assert!(text.contains("!      1  drive reset with commands on their way"), "{text}");
+        assert!(text.contains("at 0.030 us, packet 0: function level reset, 3 of them"), "{text}");
+        assert!(text.contains("!      1  fatal status of a drive (CSTS.CFS)"), "{text}");
+        assert!(text.contains("1  drive reset (normal)"), "{text}");
+        assert_eq!((troubles.troubles.len(), troubles.notes.len()), (2, 1));
+    }
+}

@@ -1,0 +1,109 @@
+//! The policies side by side, and aggregation in the bridge before the
+//! bottleneck instead.
+
+use super::setup::{self, Setup, Way};
+use crate::{Failed, Runs, Section};
+use report::Align::{Left, Right};
+use report::{Column, Table};
+use serde::Serialize;
+use sim::world::Report;
+use switch::aggregate::Policy;
+use wire::Duration;
+
+/// What the bridge lets through, bits per second: less than one SSD.
+const BOTTLENECK: u64 = 3_000_000_000;
+/// Bytes of a sequential transfer.
+const BYTES: usize = 2_048_000;
+
+/// Words, and what they mean for the nodes and the bridge.
+const CASES: [(&str, Policy, Way); 4] = [
+    ("per-tlp", Policy::PerTlp, Way::Bridge),
+    ("wait=1us", Policy::Wait(Duration::from_us(1)), Way::Bridge),
+    ("hop", Policy::PerTlp, Way::Hop),
+    ("adaptive", Policy::Adaptive, Way::Bridge),
+];
+
+/// A policy's figures.
+#[derive(Clone, Debug, Serialize)]
+pub struct Ablation {
+    /// `per-tlp`, `wait=1us`, `hop` or `adaptive`.
+    pub aggregation: &'static str,
+    /// Sequential read and write through the bottleneck, MB/s.
+    pub read_mb_per_s: f64,
+    /// The same, writing.
+    pub write_mb_per_s: f64,
+    /// TLPs in a frame behind the bottleneck, reading.
+    pub read_tlps_per_frame: f64,
+    /// The same, writing.
+    pub write_tlps_per_frame: f64,
+    /// 4 KiB at 10 Gb/s, us.
+    pub read_4k_us: f64,
+    /// The same, written.
+    pub write_4k_us: f64,
+}
+
+/// TLPs in a frame on the last cable of the data's way: acknowledgements that
+/// travel alone are frames too.
+fn behind(report: &Report, write: bool) -> f64 {
+    let tlps = report.tunnels[usize::from(!write)].tlps;
+    let to = if write { "to station 1" } else { "to station 0" };
+    let cable = report.links.iter().find(|link| link.name.ends_with(to));
+    let frames = cable.map_or(1, |link| link.load.packets.max(1));
+    (tlps as f64 / frames as f64 * 100.0).round() / 100.0
+}
+
+/// Runs the policies.
+pub fn simulate() -> Result<Vec<Ablation>, Failed> {
+    let mut runs = Runs::default();
+    for (name, policy, way) in CASES {
+        for write in [false, true] {
+            let setup = Setup { limit: BOTTLENECK, way, ..Setup::new(policy, 1) };
+            runs.add(setup.name(name), setup.config(setup::transfer(write, BYTES)));
+            let setup = Setup { way, ..Setup::new(policy, 1) };
+            runs.add(setup.name(name), setup.config(setup::small(write)));
+        }
+    }
+    let reports = runs.run()?;
+    let case = |((name, ..), of): (&(&'static str, Policy, Way), &[Report])| Ablation {
+        aggregation: name,
+        read_mb_per_s: setup::throughput(&of[0]),
+        write_mb_per_s: setup::throughput(&of[2]),
+        read_tlps_per_frame: behind(&of[0], false),
+        write_tlps_per_frame: behind(&of[2], true),
+        read_4k_us: setup::latency(&of[1]),
+        write_4k_us: setup::latency(&of[3]),
+    };
+    Ok(CASES.iter().zip(reports.chunks(4)).map(case).collect())
+}
+
+/// As a table.
+pub fn section(cases: &[Ablation]) -> Section {
+    let columns: [Column<Ablation>; 7] = [
+        ("aggregation", Left, |case| case.aggregation.to_owned()),
+        ("read, MB/s", Right, |case| format!("{:.1}", case.read_mb_per_s)),
+        ("TLPs a frame", Right, |case| format!("{:.2}", case.read_tlps_per_frame)),
+        ("write, MB/s", Right, |case| format!("{:.1}", case.write_mb_per_s)),
+        ("TLPs a frame", Right, |case| format!("{:.2}", case.write_tlps_per_frame)),
+        ("4 KiB read, us", Right, |case| format!("{:.2}", case.read_4k_us)),
+        ("4 KiB write, us", Right, |case| format!("{:.2}", case.write_4k_us)),
+    ];
+    Section {
+        title: "The policies side by side, through a bridge".into(),
+        tables: vec![(String::new(), Table::of(&columns, cases))],
+        notes: NOTES.map(str::to_owned).into(),
+        plots: Vec::new(),
+    }
+}
+
+const NOTES: [&str; 2] = [
+    "One SSD behind a bridge. Throughput where the bridge's ports let 3 Gb/s through, 4 KiB where \
+     they let 10 Gb/s through. The nodes' congestion control knows the bottleneck's rate, but for \
+     hop: there the nodes send a frame a TLP at 10 Gb/s, and the bridge merges what waits before its \
+     port. TLPs a frame are counted behind the bottleneck, frames with acknowledgements alone \
+     included.",
+    "A bridge knows nothing of what is in the frames: each frame that it merges keeps the headers \
+     behind its EtherType, and what is saved is Ethernet's own share. So hop gains less than \
+     aggregation behind the congestion control, and needs another bridge. wait=1us pays for the \
+     same frames with time, most where one TLP waits for the next: each DMA read of a write, its \
+     completion, and every doorbell.",
+];

@@ -1,0 +1,156 @@
+//! Evaluations 1 and 2: throughput with and without aggregation against the
+//! number of SSDs, and against the rate limit with one SSD.
+
+use super::setup::{self, LINE, POLICIES, Setup};
+use crate::{Failed, Runs, Section};
+use report::Align::{Left, Right};
+use report::{Axis, Column, Plot, Scale, Table};
+use serde::Serialize;
+
+/// SSDs in the RAID0.
+const SSDS: [u16; 4] = [1, 2, 3, 4];
+/// Bits per second.
+const LIMITS: [u64; 6] = [1, 2, 4, 5, 6, 10];
+/// Of one sequential transfer; shorter than the slides' 64 MB for the sake of
+/// time, long enough for its beginning and end to be within 2 %.
+pub const BYTES: usize = 4_096_000;
+/// TLPs a frame above which they count as aggregated: one in fifty joins
+/// another.
+pub const AGGREGATED: f64 = 1.02;
+
+/// Which of the two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sweep {
+    /// Evaluation 1.
+    Ssds,
+    /// Evaluation 2.
+    Limits,
+}
+
+/// A place on one of the curves.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Point {
+    /// `read` or `write`.
+    pub rw: &'static str,
+    /// SSDs in the RAID0.
+    pub ssds: u16,
+    /// Rate limit in Gb/s.
+    pub limit_gbps: f64,
+    /// Throughput with aggregation, MB/s.
+    pub on_mb_per_s: f64,
+    /// Without.
+    pub off_mb_per_s: f64,
+    /// What aggregation gains, in per cent.
+    pub gain_percent: f64,
+    /// TLPs a frame with aggregation, in the direction of the data.
+    pub tlps_per_frame: f64,
+}
+
+impl Point {
+    /// Whether TLPs share frames.
+    pub fn is_aggregated(&self) -> bool {
+        self.tlps_per_frame >= AGGREGATED
+    }
+}
+
+/// Those of `points` that read, or write.
+pub fn of<'a>(points: &'a [Point], rw: &'a str) -> impl Iterator<Item = &'a Point> {
+    points.iter().filter(move |point| point.rw == rw)
+}
+
+/// The most that aggregation gains.
+pub fn most(points: &[Point], rw: &str) -> f64 {
+    of(points, rw).map(|point| point.gain_percent).fold(0.0, f64::max)
+}
+
+impl Sweep {
+    fn places(self) -> Vec<(u16, u64)> {
+        match self {
+            Self::Ssds => SSDS.map(|ssds| (ssds, LINE)).to_vec(),
+            Self::Limits => LIMITS.map(|limit| (1, limit * 1_000_000_000)).to_vec(),
+        }
+    }
+
+    /// Runs every place with and without aggregation.
+    pub fn simulate(self) -> Result<Vec<Point>, Failed> {
+        let mut runs = Runs::default();
+        let mut cases = Vec::new();
+        for (rw, write) in [("read", false), ("write", true)] {
+            for (ssds, limit) in self.places() {
+                for policy in POLICIES {
+                    let setup = Setup { limit, ..Setup::new(policy, ssds) };
+                    runs.add(setup.name(rw), setup.config(setup::transfer(write, BYTES)));
+                }
+                cases.push((rw, write, ssds, limit));
+            }
+        }
+        let reports = runs.run()?;
+        let point = |((rw, write, ssds, limit), pair): (_, &[sim::world::Report])| {
+            let [on, off] = [0, 1].map(|at| setup::throughput(&pair[at]));
+            Point {
+                rw,
+                ssds,
+                limit_gbps: limit as f64 / 1e9,
+                on_mb_per_s: on,
+                off_mb_per_s: off,
+                gain_percent: setup::gain(on, off),
+                tlps_per_frame: setup::tlps_per_frame(&pair[0], write),
+            }
+        };
+        Ok(cases.into_iter().zip(reports.chunks(2)).map(point).collect())
+    }
+
+    /// As tables and plots.
+    pub fn section(self, points: &[Point]) -> Section {
+        let (title, name) = match self {
+            Self::Ssds => ("Evaluation 1: throughput against the number of SSDs", "SSDs"),
+            Self::Limits => ("Evaluation 2: throughput against the rate limit, one SSD", "Gb/s"),
+        };
+        let x: fn(&Point) -> String = match self {
+            Self::Ssds => |point| point.ssds.to_string(),
+            Self::Limits => |point| point.limit_gbps.to_string(),
+        };
+        let columns: [Column<Point>; 5] = [
+            (name, Left, x),
+            ("with, MB/s", Right, |point| format!("{:.1}", point.on_mb_per_s)),
+            ("without, MB/s", Right, |point| format!("{:.1}", point.off_mb_per_s)),
+            ("gain", Right, |point| format!("{:+.1} %", point.gain_percent + 0.0)),
+            ("TLPs a frame, with", Right, |point| format!("{:.2}", point.tlps_per_frame)),
+        ];
+        let both = ["read", "write"];
+        let table = |rw: &str| (rw.to_owned(), Table::of(&columns, of(points, rw)));
+        let note = "Without aggregation a frame carries one TLP. The slides show these curves as \
+                    pictures; of their figures only the gains, the saturation and where \
+                    aggregation begins are in words.";
+        Section {
+            title: title.into(),
+            tables: both.map(table).into(),
+            notes: vec![note.into()],
+            plots: both.map(|rw| self.plot(rw, points)).into(),
+        }
+    }
+
+    fn x(self, point: &Point) -> f64 {
+        match self {
+            Self::Ssds => f64::from(point.ssds),
+            Self::Limits => point.limit_gbps,
+        }
+    }
+
+    fn plot(self, rw: &str, points: &[Point]) -> Plot {
+        let (label, against, most): (_, _, f64) = match self {
+            Self::Ssds => ("SSDs in the RAID0", "the number of SSDs", 4.0),
+            Self::Limits => ("rate limit, Gb/s", "the rate limit", 10.0),
+        };
+        let least = if self == Self::Ssds { 1.0 } else { 0.0 };
+        let axis = |label, range| Axis::new(label, Scale::Whole, |v| format!("{v:.0}"), range);
+        let top = of(points, rw).map(|point| point.on_mb_per_s).fold(0.0, f64::max);
+        let y = axis("throughput, MB/s", (0.0, top * 1.1));
+        let title = format!("{rw}: throughput against {against}");
+        let mut plot = Plot::new(&title, axis(label, (least, most)), y);
+        let x = |point| self.x(point);
+        plot.line("with aggregation", of(points, rw).map(|point| (x(point), point.on_mb_per_s)));
+        plot.line("without", of(points, rw).map(|point| (x(point), point.off_mb_per_s)));
+        plot
+    }
+}

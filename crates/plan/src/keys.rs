@@ -1,0 +1,257 @@
+//! Every table and key of a plan, and what each may be: the parser, `--set`,
+//! the messages and the tests go by this list alone. What keys mean is in
+//! docs/plan.md, which a test compares with it.
+
+use super::allowed::Allowed::{self, *};
+use super::allowed::{Key, Table};
+use super::units::{self, Drift, Offset, Unit};
+use sim::drive::Timing;
+use sim::ethernet::port::RateStep;
+use switch::aggregate::Policy;
+use switch::congestion::{Config as Congestion, Rate as RateLimit};
+use units::{COMPLETION, INTERVAL, LONG, SHORT, SILENCE, SPAN};
+use wire::Instant;
+use stats::random::Probability;
+
+const fn key(name: &'static str, allowed: Allowed) -> Key {
+    Key { name, allowed, with: &TRANSPORTS }
+}
+
+const fn with(with: &'static [&'static str], name: &'static str, allowed: Allowed) -> Key {
+    Key { name, allowed, with }
+}
+
+/// Names of transports.
+pub const TRANSPORTS: [&str; 4] = ["direct", "tcp", "tsn", "raw"];
+/// Those over TCP.
+const TCP: &[&str] = &["tcp", "tsn"];
+/// That over Ethernet alone.
+pub const RAW: &[&str] = &["raw"];
+/// Those with a network.
+pub const TUNNEL: &[&str] = &["tcp", "tsn", "raw"];
+
+/// Namespaces of a drive.
+pub const MOST_NAMESPACES: u64 = 32;
+/// Copies of a host, a device node or a drive.
+const COPIES: Allowed = Number(1, 32);
+const PRIORITY: Allowed = Number(0, 7);
+const SHARE: Allowed = Form(Probability::check);
+const SIZE: Allowed = Form(|text| units::size(text).map(drop));
+const NAME: Allowed = Form(String::check);
+/// Of a transfer: MPS and MRRS.
+const PAYLOAD: Allowed = Power(128, 4096);
+const MOST_RATE: u64 = 1_000_000_000_000;
+/// Of a drive, and of its write buffer: 64 TiB.
+const MOST_BYTES: u64 = 1 << 46;
+const DRIVE_SIZE: Allowed = Size(
+    |size| (4096..=MOST_BYTES).contains(&size) && size.is_multiple_of(4096),
+    "a multiple of 4096B, 4096B to 65536GiB",
+);
+
+/// The plan itself.
+pub const ROOT: Table = &[
+    &[key("transport", Word(&TRANSPORTS))],
+    TUNNELS,
+    &[
+        key("seed", Number(0, i64::MAX as u64)),
+        key("runs", Number(1, 10_000)),
+        key("limits", Table(LIMITS)),
+        key("record", Table(RECORD)),
+        key("workload", Table(WORKLOAD)),
+        key("host", Table(HOST)),
+        key("hosts", Named(HOSTS)),
+        key("pcie", Table(PCIE)),
+        key("link", Table(LINK)),
+        key("drive", Table(DRIVE)),
+        key("drives", Named(DRIVE)),
+        key("nodes", Named(NODE)),
+        key("bridges", Named(BRIDGE)),
+        key("cables", Named(CABLE)),
+        key("schedules", Named(SCHEDULE)),
+        key("traffic", Named(TRAFFIC)),
+        key("moves", Named(MOVE)),
+    ],
+];
+
+const TUNNELS: &[Key] = &[
+    with(RAW, "congestion", Form(Congestion::check)),
+    with(TUNNEL, "aggregation", Form(Policy::check)),
+    with(TUNNEL, "rate_limit", Form(RateLimit::check)),
+];
+
+const LIMITS: Table = &[&[key("events", Number(1, i64::MAX as u64)), key("time", Time(SPAN))]];
+
+const RECORD: Table = &[&[key("trace", File), key("pcapng", File), key("report", File)]];
+
+const WORKLOAD: Table = &[RW, BS, DEPTH, JOBS, DD, COUNT, READS, REPLAY];
+
+/// What hosts can do, by the key that says so, each with the keys it takes.
+pub const WORKLOADS: [(&str, Table); 4] = [
+    ("rw", &[RW, BS, DEPTH, JOBS]),
+    ("dd", &[DD, BS, COUNT]),
+    ("configreads", &[READS]),
+    ("replay", &[REPLAY, DEPTH]),
+];
+
+const RW: &[Key] = &[
+    key("rw", Word(&["read", "write", "randread", "randwrite", "randrw", "rw"])),
+    key("rwmixread", Number(0, 100)),
+];
+const BS: &[Key] = &[key(
+    "bs",
+    Size(
+        |bs| (512..=1 << 30).contains(&bs) && bs.is_multiple_of(512),
+        "a multiple of 512B, at most 1GiB",
+    ),
+)];
+const DEPTH: &[Key] = &[key("iodepth", Number(1, 1023))];
+const JOBS: &[Key] = &[
+    key("numjobs", Number(1, 64)),
+    key("size", SIZE),
+    key("runtime", Time(SPAN)),
+    key("rate", Rate(1, MOST_RATE)),
+    key("stripe", Bytes(0, 1 << 30)),
+    key("nsid", Number(1, MOST_NAMESPACES)),
+];
+const DD: &[Key] = &[key("dd", Word(&["read", "write"]))];
+const COUNT: &[Key] = &[key("count", Number(1, 1 << 32))];
+const READS: &[Key] = &[key("configreads", Number(1, 1 << 32)), key("gap", Time(LONG))];
+const REPLAY: &[Key] = &[key("replay", Files), key("timing", Word(&["recorded", "asap"]))];
+
+const HOST: Table = &[EVERY_HOST];
+
+const EVERY_HOST: &[Key] = &[
+    key("mmio", Time(SHORT)),
+    key("memory_read", Time(SHORT)),
+    key("memory", Size(|size| (1 << 20..=3 << 30).contains(&size), "1MiB to 3GiB")),
+    key("completion_timeout", Time(COMPLETION)),
+    key("ecrc", Word(&["off", "on"])),
+    key("submit", Time(SHORT)),
+    key("complete", Time(SHORT)),
+    key("interrupt", Time(SHORT)),
+    key("polling", Time(INTERVAL)),
+];
+
+const HOSTS: Table = &[
+    EVERY_HOST,
+    &[
+        key("transport", Word(&TRANSPORTS)),
+        key("drives", List(&NAME)),
+        key("workload", Table(WORKLOAD)),
+        with(TUNNEL, "priority", PRIORITY),
+    ],
+    TUNNELS,
+    &[key("count", COPIES), with(TUNNEL, "link", Table(STATION))],
+];
+
+const PCIE: Table = &[&[
+    key("generation", Number(1, 5)),
+    key("width", Number(1, 16)),
+    key("propagation", Time(SHORT)),
+    key("mps", PAYLOAD),
+    key("mrrs", PAYLOAD),
+    key("rcb", Power(64, 4096)),
+    key("root_port", Time(SHORT)),
+    key("switch_port", Time(SHORT)),
+    key("drive_port", Time(SHORT)),
+]];
+
+const LINK: Table = &[
+    WIRE,
+    INTERFACE,
+    GATES,
+    &[
+        key("priority", PRIORITY),
+        with(RAW, "mtu", SIZE),
+        with(TCP, "burst", SIZE),
+        key("keepalive", Time(SILENCE)),
+        key("loss_limit", Time(SILENCE)),
+        key("max_frame", SIZE),
+    ],
+];
+
+const WIRE: &[Key] = &[
+    key("rate", Form(sim::ethernet::Rate::check)),
+    key("propagation", Time(SHORT)),
+    key("loss", SHARE),
+    key("corruption", SHARE),
+    key("delay", SHARE),
+    key("delay_up_to", Time(SHORT)),
+    key("cuts", List(&Form(<(Instant, Instant)>::check))),
+    key("rate_steps", List(&Form(RateStep::check))),
+];
+
+const STATION: Table = &[INTERFACE, GATES];
+
+const INTERFACE: &[Key] = &[
+    key("tx_delay", Time(SHORT)),
+    key("rx_delay", Time(SHORT)),
+    key("tx_ring", Number(1, 1024)),
+    with(TCP, "ack_delay", Time(SHORT)),
+    key("vlan", NumberOrNone(0, 4094)),
+];
+const GATES: &[Key] = &[
+    key("schedule", Text),
+    key("clock_offset", Form(Offset::check)),
+    key("clock_drift", Form(Drift::check)),
+];
+
+const NODE: Table = &[
+    INTERFACE,
+    GATES,
+    &[key("count", COPIES), key("outages", List(&Form(<(Instant, Option<Instant>)>::check)))],
+];
+
+const CABLE: Table = &[&[key("a", Text), key("b", Text)], WIRE];
+
+const BRIDGE: Table = &[
+    &[
+        key("mode", Word(&["store-and-forward", "cut-through"])),
+        key("delay", Time(SHORT)),
+        key("jitter", Time(SHORT)),
+    ],
+    GATES,
+];
+
+const SCHEDULE: Table = &[&[
+    key("base", Time(LONG)),
+    key("cycle", Time(SPAN)),
+    key("entries", List(&Form(tsn::Entry::check))),
+]];
+
+const TRAFFIC: Table = &[&[
+    key("from", Text),
+    key("to", Text),
+    key("length", Size(|size| (64..=1518).contains(&size), "64B to 1518B, header to FCS")),
+    key("interval", Time(SPAN)),
+    key("pattern", Word(&["periodic", "poisson"])),
+    key("priority", PRIORITY),
+]];
+
+const MOVE: Table = &[&[key("drive", Text), key("to", Text), key("at", Time(LONG))]];
+
+const DRIVE: Table = &[&[
+    key("preset", Word(&Timing::PRESETS)),
+    key("media", Word(&["persistent", "volatile"])),
+    key("size", DRIVE_SIZE),
+    key("namespaces", List(&DRIVE_SIZE)),
+    key("mps", PAYLOAD),
+    key("dma_read", PAYLOAD),
+    key("reads_in_flight", Number(1, 1024)),
+    key("count", COPIES),
+    key("firmware_read", Time(SHORT)),
+    key("firmware_read_large", Time(SHORT)),
+    key("write_base", Time(SHORT)),
+    key("write_4k", Time(SHORT)),
+    key("channels", Number(1, 256)),
+    key("dies", Number(1, 256)),
+    key("channel_rate", Rate(1_000, MOST_RATE)),
+    key("read_lsb", Time(SHORT)),
+    key("read_msb", Time(SHORT)),
+    key("program", Time(SHORT)),
+    key("page", Power(4096, 1 << 24)),
+    key("write_buffer", Bytes(0, MOST_BYTES)),
+    key("variation", Time(SHORT)),
+    key("stream_rate", Rate(0, MOST_RATE)),
+    with(TUNNEL, "node", Text),
+]];

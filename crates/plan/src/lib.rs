@@ -1,0 +1,203 @@
+//! A simulation in one file, `plan.toml`: docs/plan.md describes every key.
+
+mod allowed;
+mod attached;
+mod check;
+mod distance;
+mod hop;
+mod host;
+mod keys;
+mod mistake;
+mod network;
+mod owners;
+#[cfg(test)]
+mod ranges;
+mod recording;
+mod schedule;
+mod section;
+pub mod simulate;
+#[cfg(test)]
+mod tests;
+mod units;
+mod value;
+mod workload;
+
+pub use recording::Recording;
+pub use value::{Origin, PlanError};
+
+use crate::simulate::Wanted;
+use report::target::Target;
+use keys::ROOT;
+use section::{Defaults, Section};
+use sim::Config;
+use sim::kernel::Limits;
+use sim::measure::Summary;
+use std::path::Path;
+use std::sync::Arc;
+use value::Value;
+use wire::{Duration, Instant};
+
+/// A plan whose keys may still be set to something else.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// As it was written.
+    pub text: Arc<str>,
+    value: Value,
+    /// Recordings that were read already.
+    recordings: recording::Read,
+}
+
+/// What a plan comes to.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    /// The simulation.
+    pub config: Config,
+    /// Names of the hosts, in the order of the configuration.
+    pub hosts: Vec<String>,
+    /// Names of the links below device ports, in their order.
+    pub drives: Vec<String>,
+    /// Names of the stations.
+    pub stations: Vec<String>,
+    /// Names of the bridges.
+    pub bridges: Vec<String>,
+    /// What each host replays, if it does.
+    pub recordings: Vec<Option<Arc<Recording>>>,
+    /// What is to be kept of the first run.
+    pub record: Wanted,
+    /// Simulations to run, each with the next seed.
+    pub runs: u64,
+}
+
+impl Plan {
+    /// Reads a plan; `file` is what errors call it.
+    ///
+    /// # Errors
+    /// Where the text is no TOML.
+    pub fn parse(file: &str, text: &str) -> Result<Self, PlanError> {
+        let value = value::parse(file, text)?;
+        Ok(Self { text: text.into(), value, recordings: recording::Read::default() })
+    }
+
+    /// Reads a plan from a file.
+    ///
+    /// # Errors
+    /// One line for the user.
+    pub fn read(path: &Path) -> Result<Self, String> {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|error| format!("{name}: {error}"))?;
+        Self::parse(&name, &text).map_err(|error| error.to_string())
+    }
+
+    /// The same plan with the key at a dotted path set to something else, by
+    /// an option such as `--sweep`.
+    ///
+    /// # Errors
+    /// If the plan has no such table, or the table can have no such key: only
+    /// plans name hosts, nodes, drives and the like.
+    pub fn with(&self, path: &str, text: &str, option: &str) -> Result<Self, PlanError> {
+        let mut plan = self.clone();
+        allowed::set(ROOT, &mut plan.value, path, text, option)?;
+        Ok(plan)
+    }
+
+    /// The simulation it describes.
+    ///
+    /// # Errors
+    /// The first mistake or contradiction, with its place.
+    pub fn build(&self) -> Result<Planned, PlanError> {
+        allowed::check(ROOT, &self.value)?;
+        let root = &Section::root(&self.value);
+        let defaults = &Defaults {
+            pcie: root.table("pcie"),
+            link: root.table("link"),
+            host: root.table("host"),
+            drive: root.table("drive"),
+        };
+        let (limits, record) = (root.table("limits"), root.table("record"));
+        let owners = &owners::Owners::new(root, defaults)?;
+        owners.check(root, defaults)?;
+        let network = &network::Layout::read(root, defaults, owners)?;
+        let parts = host::Parts { root, defaults, owners, network };
+        let (hosts, recordings) = parts.hosts(&self.recordings)?;
+        let standard = Limits::default();
+        let time = limits.get("time").map(|time: Duration| Instant::ZERO + time);
+        let config = Config {
+            seed: root.get("seed").unwrap_or(1),
+            limits: Limits {
+                events: limits.get("events").unwrap_or(standard.events),
+                time: time.unwrap_or(standard.time),
+            },
+            hosts,
+            network: network.config.clone(),
+            outages: network.outages.clone(),
+            moves: owners.moves()?,
+        };
+        let config = hop::merge(config, root, owners)?;
+        check::gates(&config, network)?;
+        let seed = config.seed;
+        let (stations, bridges) = network.names.split_at(network.config.stations.len());
+        let planned = Planned {
+            config,
+            hosts: owners.hosts.iter().map(|host| host.name.clone()).collect(),
+            drives: owners.drive_names(),
+            stations: stations.to_vec(),
+            bridges: bridges.to_vec(),
+            recordings,
+            record: Wanted {
+                trace: record.path("trace"),
+                pcapng: record.path("pcapng").map(Target::File),
+                report: record.path("report").map(Target::File),
+            },
+            runs: root.get("runs").unwrap_or(1),
+        };
+        Ok(planned.with_seed(seed))
+    }
+}
+
+impl Planned {
+    /// The same with another seed of everything that is drawn.
+    #[must_use]
+    pub fn with_seed(mut self, seed: u64) -> Self {
+        // Neighbouring seeds, and neighbours of one seed, far from each other.
+        let spread = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.config.seed = seed;
+        let network = &mut self.config.network;
+        let cables = network.cables.iter_mut().flat_map(|cable| &mut cable.faults);
+        let faults = cables.map(|faults| &mut faults.seed);
+        let stations = network.stations.iter_mut().flat_map(|station| &mut station.traffic);
+        let traffic = stations.map(|traffic| &mut traffic.seed);
+        faults.chain(traffic).zip(1..).for_each(|(seed, number)| *seed = spread ^ number << 32);
+        self
+    }
+
+    /// By host: how long commands took in the recording that it replays.
+    pub fn recorded(&self) -> Vec<Option<Summary>> {
+        let of =
+            |recording: &Option<Arc<Recording>>| recording.as_ref().map(|r| r.latency.summary());
+        self.recordings.iter().map(of).collect()
+    }
+
+    /// A link or wire of a report by the names of the plan.
+    pub fn link_name(&self, name: &str) -> String {
+        let words: Vec<&str> = name.split(' ').collect();
+        let pick = |names: &[String], number: &str| {
+            number.parse().ok().and_then(|n: usize| names.get(n).cloned())
+        };
+        let mut out: Vec<String> = Vec::new();
+        let mut at = 0;
+        while at < words.len() {
+            let next = words.get(at + 1).copied().unwrap_or("");
+            let (next, comma) = next.strip_suffix(',').map_or((next, ""), |next| (next, ","));
+            let named = match words[at] {
+                "host" => pick(&self.hosts, next),
+                "link" => pick(&self.drives, next),
+                "station" => pick(&self.stations, next),
+                "bridge" => pick(&self.bridges, next),
+                _ => None,
+            };
+            at += if named.is_some() { 2 } else { 1 };
+            out.push(named.map_or_else(|| words[at - 1].to_owned(), |name| name + comma));
+        }
+        out.join(" ")
+    }
+}

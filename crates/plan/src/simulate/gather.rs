@@ -1,0 +1,213 @@
+//! What a report needs of the commands and frames of a simulation, in memory
+//! that does not grow with time.
+
+use super::places;
+use report::latency::Latency;
+use sim::Config;
+use sim::ethernet::Rate;
+use sim::ethernet::frame::{FCS, PREAMBLE};
+use sim::measure::{CommandRecord, Observer, Op, Point};
+use sim::network::Place;
+use std::collections::BTreeMap;
+use tsn::{Gates, QUEUES};
+use wire::{Duration, Instant};
+
+/// Points of a time series at most; beyond, neighbours are joined.
+const POINTS: usize = 120;
+/// Parts of a gates' cycle.
+pub const PARTS: usize = 220;
+
+/// A piece of a time series.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Piece {
+    /// Commands that ended in it.
+    pub count: u64,
+    /// Bytes that they moved.
+    pub bytes: u64,
+    /// Sum of their times in picoseconds.
+    pub sum_ps: u128,
+    /// The longest of them.
+    pub worst: Duration,
+}
+
+/// Commands by the time of their end.
+#[derive(Clone, Debug)]
+pub struct Timeline {
+    /// Where the first piece begins, and how long each is.
+    pub start: Instant,
+    /// See `start`.
+    pub width: Duration,
+    /// The pieces.
+    pub pieces: Vec<Piece>,
+}
+
+impl Timeline {
+    fn new(start: Instant) -> Self {
+        Self { start, width: Duration::from_us(1), pieces: Vec::new() }
+    }
+
+    fn add(&mut self, record: &CommandRecord) {
+        let since = record.until.since(self.start).as_ps();
+        while since / self.width.as_ps() >= POINTS as u64 {
+            self.halve();
+        }
+        let at = (since / self.width.as_ps()) as usize;
+        if self.pieces.len() <= at {
+            self.pieces.resize(at + 1, Piece::default());
+        }
+        let span = record.until.since(record.since);
+        let piece = &mut self.pieces[at];
+        piece.count += 1;
+        piece.bytes += record.length;
+        piece.sum_ps += u128::from(span.as_ps());
+        piece.worst = piece.worst.max(span);
+    }
+
+    fn halve(&mut self) {
+        let joined = self.pieces.chunks(2).map(|pair| {
+            pair.iter().fold(Piece::default(), |sum, piece| Piece {
+                count: sum.count + piece.count,
+                bytes: sum.bytes + piece.bytes,
+                sum_ps: sum.sum_ps + piece.sum_ps,
+                worst: sum.worst.max(piece.worst),
+            })
+        });
+        self.pieces = joined.collect();
+        self.width = self.width + self.width;
+    }
+}
+
+/// Commands of one host and opcode.
+#[derive(Clone, Debug)]
+pub struct Kind {
+    /// From the application's call to its answer.
+    pub latency: Latency,
+    /// By latency, to three digits: the first command that took so long.
+    samples: BTreeMap<u64, CommandRecord>,
+    /// The longest.
+    pub worst: CommandRecord,
+    series: Timeline,
+}
+
+impl Kind {
+    fn new(first: &CommandRecord) -> Self {
+        Self {
+            latency: Latency::default(),
+            samples: BTreeMap::new(),
+            worst: *first,
+            series: Timeline::new(first.since),
+        }
+    }
+
+    fn add(&mut self, record: &CommandRecord) {
+        let span = record.until.since(record.since);
+        self.latency.record(span);
+        let bucket = self.latency.histogram().lowest_equivalent(span.as_ns());
+        self.samples.entry(bucket).or_insert(*record);
+        if span > self.worst.until.since(self.worst.since) {
+            self.worst = *record;
+        }
+        self.series.add(record);
+    }
+
+    /// How it went over time: several commands a piece, if there are many.
+    pub fn timeline(&self) -> Timeline {
+        let mut timeline = self.series.clone();
+        let most = (self.latency.count() as usize / 4).clamp(8, POINTS);
+        while timeline.pieces.len() > most {
+            timeline.halve();
+        }
+        timeline
+    }
+
+    /// A command that took as long as `share` of all at most, to three digits.
+    pub fn at(&self, share: f64) -> CommandRecord {
+        if share >= 1.0 {
+            return self.worst;
+        }
+        let histogram = self.latency.histogram();
+        let bucket = histogram.lowest_equivalent(histogram.value_at_quantile(share));
+        self.samples.get(&bucket).copied().unwrap_or(self.worst)
+    }
+}
+
+/// Frames of a port with gates, laid over one cycle.
+#[derive(Clone, Debug)]
+pub struct Cycle {
+    /// The port.
+    pub place: Place,
+    /// Its gates.
+    pub gates: Gates,
+    rate: Rate,
+    queues: [u8; QUEUES],
+    /// By queue and part of the cycle: how long frames were on the wire.
+    pub busy: Vec<[Duration; PARTS]>,
+    /// Frames.
+    pub frames: u64,
+}
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub struct Gathered {
+    /// By host and opcode.
+    pub kinds: BTreeMap<(u16, Op), Kind>,
+    /// By wire: its sender, if that has gates.
+    pub cycles: BTreeMap<usize, Cycle>,
+}
+
+impl Gathered {
+    /// Of nothing yet.
+    pub fn new(config: &Config) -> Self {
+        let network = &config.network;
+        let cycles = (0..2 * network.cables.len()).filter_map(|wire| {
+            let (place, _) = places::wire(network, wire)?;
+            let (rate, gates, queues) = places::port(network, place);
+            let busy = vec![[Duration::ZERO; PARTS]; QUEUES];
+            Some((wire, Cycle { place, gates: gates?.clone(), rate, queues, busy, frames: 0 }))
+        });
+        Self { kinds: BTreeMap::new(), cycles: cycles.collect() }
+    }
+
+    /// The kind of which there are most, with its name.
+    pub fn main(&self) -> Option<((u16, Op), &Kind)> {
+        let most = self.kinds.iter().max_by_key(|(_, kind)| kind.latency.count());
+        most.map(|(name, kind)| (*name, kind))
+    }
+}
+
+impl Observer for Gathered {
+    fn command(&mut self, record: &CommandRecord) {
+        let name = (record.host, record.op);
+        self.kinds.entry(name).or_insert_with(|| Kind::new(record)).add(record);
+    }
+
+    fn frame(&mut self, at: Instant, point: Point, bytes: &[u8]) {
+        let Point::Wire(wire) = point else { return };
+        if let Some(cycle) = self.cycles.get_mut(&usize::from(wire)) {
+            cycle.frame(at, bytes);
+        }
+    }
+}
+
+impl Cycle {
+    fn frame(&mut self, at: Instant, bytes: &[u8]) {
+        let pcp = if bytes[12..14] == [0x81, 0] { bytes[14] >> 5 } else { 0 };
+        let queue = usize::from(self.queues[usize::from(pcp)]);
+        let list = self.gates.list();
+        let cycle = list.cycle_time().as_ps();
+        let local = self.gates.clock().local(at).as_ps();
+        let base = (list.base_time().as_ps() % cycle) as i64;
+        let phase = (local - base).rem_euclid(cycle as i64) as u64;
+        let mut left = self.rate.duration(PREAMBLE + bytes.len() + FCS).as_ps();
+        let mut from = phase;
+        while left > 0 {
+            let part = (u128::from(from) * PARTS as u128 / u128::from(cycle)) as usize % PARTS;
+            let end = ((part as u128 + 1) * u128::from(cycle)).div_ceil(PARTS as u128) as u64;
+            let step = left.min(end.saturating_sub(from).max(1));
+            self.busy[queue][part] = self.busy[queue][part] + Duration::from_ps(step);
+            left -= step;
+            from = (from + step) % cycle;
+        }
+        self.frames += 1;
+    }
+}

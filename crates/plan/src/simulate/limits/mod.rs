@@ -1,0 +1,275 @@
+//! Will the drive fall off the bus? Every wait of a simulation against the
+//! limits that break real systems.
+//!
+//! [`before`] needs the configuration alone: closed gates, and round trips that
+//! are too long however empty the network is. [`after`] adds what [`Waits`] saw.
+
+mod acks;
+mod bounds;
+mod least;
+mod print;
+mod waits;
+
+#[cfg(test)]
+pub(super) use least::Trips;
+pub(super) use print::cells;
+pub use print::text;
+pub use waits::Waits;
+
+use serde::Serialize;
+use sim::Config;
+use wire::{Duration, Instant};
+
+/// The Completion Timeout Value of Device Control 2 (PCIe Base 4.0, 7.5.3.16;
+/// the mechanism: 2.8): when a requester may give up, and when it must have.
+/// Values and ranges are compared with public ones: Intel 6 Series Chipset
+/// datasheet, 19.1.37 (ranges B and C, and what that hardware makes of them:
+/// 40 to 50 ms by default); Xeon C5500/C3500 datasheet volume 1, 3.20.3.23
+/// (ranges A to D); `pci_print_pcie_compl_timeout` of NetBSD's
+/// `sys/dev/pci/pci_subr.c`, and what lspci prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CompletionTimeout {
+    /// Value of the field, bits 3:0.
+    pub value: u8,
+    /// As it is called.
+    pub name: &'static str,
+    /// It may give up after this.
+    pub earliest: Duration,
+    /// It has given up after this.
+    pub latest: Duration,
+}
+
+impl CompletionTimeout {
+    /// The default range, 50 us to 50 ms. A requester in it is held to the
+    /// 10 ms that the specification strongly recommends as the least (2.8).
+    pub const DEFAULT: Self = Self::new(0b0000, "50us-50ms", 10_000, 50_000);
+    /// All values that are defined.
+    pub const ALL: [Self; 9] = [
+        Self::DEFAULT,
+        Self::new(0b0001, "50us-100us", 50, 100),
+        Self::new(0b0010, "1ms-10ms", 1_000, 10_000),
+        Self::new(0b0101, "16ms-55ms", 16_000, 55_000),
+        Self::new(0b0110, "65ms-210ms", 65_000, 210_000),
+        Self::new(0b1001, "260ms-900ms", 260_000, 900_000),
+        Self::new(0b1010, "1s-3.5s", 1_000_000, 3_500_000),
+        Self::new(0b1101, "4s-13s", 4_000_000, 13_000_000),
+        Self::new(0b1110, "17s-64s", 17_000_000, 64_000_000),
+    ];
+
+    const fn new(value: u8, name: &'static str, earliest_us: u64, latest_us: u64) -> Self {
+        let (earliest, latest) = (Duration::from_us(earliest_us), Duration::from_us(latest_us));
+        Self { value, name, earliest, latest }
+    }
+
+    /// The range with this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|range| range.name == name)
+    }
+}
+
+/// The end of a range that has none.
+pub(super) const NEVER: Duration = Duration::from_ps(u64::MAX);
+
+/// What the systems around the tunnel do when they have waited too long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Assumptions {
+    /// Of the drive's reads of host memory.
+    pub completion_timeout: CompletionTimeout,
+    /// The driver aborts an I/O command after this: 30 s (Linux,
+    /// drivers/nvme/host/core.c, `nvme_io_timeout`).
+    pub io_timeout: Duration,
+    /// The same for admin commands: 60 s (`admin_timeout`).
+    pub admin_timeout: Duration,
+    /// TCP sends again after this at the earliest: 200 ms (Linux,
+    /// include/net/tcp.h, `TCP_RTO_MIN`).
+    pub rto_min: Duration,
+    /// The same before a round trip was measured: 1 s (RFC 6298, 2.1).
+    pub rto_initial: Duration,
+}
+
+impl Default for Assumptions {
+    fn default() -> Self {
+        Self {
+            completion_timeout: CompletionTimeout::DEFAULT,
+            io_timeout: Duration::from_ms(30_000),
+            admin_timeout: Duration::from_ms(60_000),
+            rto_min: Duration::from_ms(200),
+            rto_initial: Duration::from_ms(1_000),
+        }
+    }
+}
+
+/// What a limit means for a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// There is a margin.
+    Holds,
+    /// Some systems give up here.
+    AtRisk,
+    /// Every system has given up here.
+    Breaks,
+}
+
+/// A wait that was seen, or that can happen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// When it began; `None` for what follows from the plan alone.
+    pub at: Option<Instant>,
+    /// How long it took.
+    pub span: Duration,
+    /// What waited.
+    pub what: String,
+}
+
+/// One limit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// What is limited.
+    pub name: String,
+    /// Systems may give up after this.
+    pub limit: Duration,
+    /// They all have after this.
+    pub latest: Duration,
+    /// The longest wait; `None` if nothing waited for this.
+    pub worst: Option<Event>,
+    /// The first wait beyond the limit.
+    pub first: Option<Event>,
+    /// Whether it follows from the plan, before anything runs.
+    pub planned: bool,
+    /// Nothing waits as long as this says, or for ever.
+    pub endless: bool,
+    /// Where the limit is from.
+    pub source: &'static str,
+}
+
+/// From when on systems may give up, and from when on they all have.
+type Limits = (Duration, Duration);
+
+impl Row {
+    /// Before anybody has waited.
+    fn new(name: impl Into<String>, (limit, latest): Limits, source: &'static str) -> Self {
+        let (name, worst, first) = (name.into(), None, None);
+        Self { name, limit, latest, worst, first, planned: false, endless: false, source }
+    }
+
+    /// The same with a wait that follows from the plan; `None` never ends.
+    fn planned(self, span: Option<Duration>, what: String) -> Self {
+        let worst = Event { at: None, span: span.unwrap_or(NEVER), what };
+        let first = (worst.span >= self.limit).then(|| worst.clone());
+        Self { worst: Some(worst), first, planned: true, endless: span.is_none(), ..self }
+    }
+
+    /// Somebody waited.
+    fn add(&mut self, since: Instant, until: Instant, what: impl FnOnce() -> String) {
+        self.add_span(since, until.since(since), what);
+    }
+
+    /// The same for so long.
+    fn add_span(&mut self, since: Instant, span: Duration, what: impl FnOnce() -> String) {
+        let longest = self.worst.as_ref().is_none_or(|longest| span > longest.span);
+        let earlier = |first: &Event| Some(since) < first.at;
+        let first = span >= self.limit && self.first.as_ref().is_none_or(earlier);
+        if !longest && !first {
+            return;
+        }
+        let event = Event { at: Some(since), span, what: what() };
+        if first {
+            self.first = Some(event.clone());
+        }
+        if longest {
+            self.worst = Some(event);
+        }
+    }
+
+    /// Limit less worst case, in picoseconds; below 0 if it is beyond.
+    pub fn margin_ps(&self) -> Option<i128> {
+        let worst = self.worst.as_ref()?;
+        Some(i128::from(self.limit.as_ps()) - i128::from(worst.span.as_ps()))
+    }
+
+    /// How many times as long the worst case might be.
+    pub fn factor(&self) -> Option<f64> {
+        let worst = self.worst.as_ref()?;
+        Some(self.limit.as_ps() as f64 / worst.span.as_ps().max(1) as f64)
+    }
+
+    /// In a line.
+    pub fn sentence(&self) -> String {
+        let [limit, worst, _, _, verdict, event] = cells(self);
+        format!("{}: {worst} against {limit}: {verdict}; {event}", self.name)
+    }
+
+    /// What it means.
+    pub fn verdict(&self) -> Verdict {
+        match &self.worst {
+            _ if self.endless => Verdict::Breaks,
+            Some(worst) if worst.span >= self.latest => Verdict::Breaks,
+            Some(worst) if worst.span >= self.limit => Verdict::AtRisk,
+            _ => Verdict::Holds,
+        }
+    }
+}
+
+/// What can be told before anything runs.
+pub fn before(config: &Config, assumed: &Assumptions) -> Vec<Row> {
+    let mut rows = bounds::rows(config, assumed);
+    rows.extend(least::rows(config, assumed));
+    rows
+}
+
+/// Every limit, with what was seen.
+pub fn after(config: &Config, assumed: &Assumptions, waits: &Waits) -> Vec<Row> {
+    let mut rows = waits.rows();
+    rows.extend(before(config, assumed));
+    rows
+}
+
+/// The rows of a plan that should not be run as it is.
+pub fn flagged(rows: &[Row]) -> impl Iterator<Item = &Row> {
+    rows.iter().filter(|row| row.verdict() != Verdict::Holds)
+}
+
+/// A row as a document has it; times in nanoseconds.
+#[derive(Clone, Debug, Serialize)]
+pub struct Document {
+    limit: String,
+    limit_ns: u64,
+    latest_ns: Option<u64>,
+    worst_ns: Option<u64>,
+    margin_ns: Option<i64>,
+    factor: Option<f64>,
+    verdict: Verdict,
+    planned: bool,
+    worst: Option<String>,
+    first: Option<String>,
+    source: &'static str,
+}
+
+impl From<&Row> for Document {
+    fn from(row: &Row) -> Self {
+        Self {
+            limit: row.name.clone(),
+            limit_ns: row.limit.as_ns(),
+            latest_ns: (row.latest != NEVER).then(|| row.latest.as_ns()),
+            worst_ns: row.worst.as_ref().map(|event| event.span.as_ns()),
+            margin_ns: row.margin_ps().map(|ps| (ps / 1000) as i64),
+            factor: row.factor(),
+            verdict: row.verdict(),
+            planned: row.planned,
+            worst: row.worst.as_ref().map(Event::words),
+            first: row.first.as_ref().map(Event::words),
+            source: row.source,
+        }
+    }
+}
+
+impl Event {
+    /// In words.
+    pub fn words(&self) -> String {
+        match self.at {
+            Some(at) => format!("at {}: {}", report::time(at.as_ns() as f64), self.what),
+            None => self.what.clone(),
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! The report of a simulation: one page for people.
+
+mod gates;
+mod latency;
+mod overview;
+pub(super) mod sequences;
+mod topology;
+
+use super::gather::Gathered;
+use super::limits::{Row, Waits};
+use report::Failure;
+use report::{Align, Page, Table, shares, time};
+use sim::Config;
+use sim::measure::{Op, Summary};
+use sim::world::Report;
+use std::path::PathBuf;
+
+/// What people call things.
+pub struct Words<'a> {
+    /// The plan's name.
+    pub title: &'a str,
+    /// The plan as it was written; empty if there is none.
+    pub plan: &'a str,
+    /// Puts the plan's names for `host 0`, `link 0`, `station 0` and
+    /// `bridge 0` into a text.
+    pub named: &'a dyn Fn(&str) -> String,
+    /// By host: what the recording says that it replayed.
+    pub recorded: &'a [Option<Summary>],
+}
+
+/// What a page is about.
+pub struct Subject<'a> {
+    /// What people call things.
+    pub words: &'a Words<'a>,
+    /// What was simulated.
+    pub config: &'a Config,
+    /// What it came to.
+    pub report: &'a Report,
+    /// What the observers saw.
+    pub gathered: &'a Gathered,
+    /// See `gathered`.
+    pub waits: &'a Waits,
+    /// Every limit.
+    pub limits: &'a [Row],
+    /// By host: the traces of its nodes, for sequence diagrams.
+    pub traces: &'a [Vec<PathBuf>],
+}
+
+/// The whole page.
+///
+/// # Errors
+/// If the traces cannot be read.
+pub fn page(subject: &Subject<'_>) -> Result<String, Failure> {
+    let mut page = Page::new(&format!("Simulation of {}", subject.words.title));
+    overview::tiles(&mut page, subject);
+    page.section("Topology");
+    page.wide("", "", &topology::svg(subject.config, subject.words.named));
+    latency::sections(&mut page, subject);
+    links(&mut page, subject);
+    gates::section(&mut page, subject);
+    sequence_diagrams(&mut page, subject)?;
+    limits(&mut page, subject);
+    if !subject.words.plan.is_empty() {
+        page.section("The plan");
+        page.preformatted(subject.words.plan);
+    }
+    let version = env!("CARGO_PKG_VERSION");
+    Ok(page.finish(&format!(
+        "Simulated by farlane {version}, seed {}: {} events, digest {:016x}. The same plan gives \
+         the same digest on every machine.",
+        subject.config.seed, subject.report.events, subject.report.digest
+    )))
+}
+
+fn links(page: &mut Page, subject: &Subject<'_>) {
+    let Subject { report, words, .. } = subject;
+    page.section("Links");
+    page.text("How much of the time each direction was busy while the workloads ran.");
+    let busy = report.links.iter().filter(|link| link.load.packets > 0);
+    let bars: Vec<(String, String, f64)> = busy
+        .map(|link| {
+            let share = link.utilisation_ppm as f64 / 1e6;
+            let text = match share * 100.0 {
+                little if little < 0.05 => "< 0.1 %".to_owned(),
+                percent => format!("{percent:.1} %"),
+            };
+            let packets = link.load.packets;
+            ((words.named)(&link.name), format!("{text} · {packets} packets"), share)
+        })
+        .collect();
+    // Many in two columns, where there is room for them.
+    let column = if bars.len() > 8 { bars.len().div_ceil(2) } else { bars.len().max(1) };
+    let picture = |bars: &[_]| (String::new(), String::new(), shares("utilisation", bars));
+    page.figures(&bars.chunks(column).map(picture).collect::<Vec<_>>());
+    if report.tunnels.is_empty() {
+        return;
+    }
+    use Align::{Left, Right};
+    let mut table = Table::new(&[
+        ("tunnel", Left),
+        ("frames", Right),
+        ("TLPs", Right),
+        ("TLPs a frame", Right),
+    ]);
+    for tunnel in &report.tunnels {
+        let each = tunnel.tlps as f64 / tunnel.frames.max(1) as f64;
+        let numbers = [tunnel.frames.to_string(), tunnel.tlps.to_string(), format!("{each:.2}")];
+        table.row(std::iter::once((words.named)(&tunnel.name)).chain(numbers).collect());
+    }
+    page.table(&table);
+}
+
+/// Of the median of the commands of which there are most, and of the worst of
+/// all.
+fn sequence_diagrams(page: &mut Page, subject: &Subject<'_>) -> Result<(), Failure> {
+    let Subject { config, gathered, traces, .. } = subject;
+    let (Some((main, many)), Some((other, slow))) = (gathered.main(), overview::worst(gathered))
+    else {
+        return Ok(());
+    };
+    let wanted = [("median", main, many.at(0.5)), ("worst", other, slow.worst)];
+    if wanted.iter().any(|(_, (host, _), _)| usize::from(*host) >= traces.len()) {
+        return Ok(());
+    }
+    let files = |(host, _): (u16, Op)| &traces[usize::from(host)];
+    let diagrams = if main.0 == other.0 {
+        sequences::diagrams(config, files(main), &[wanted[0].2, wanted[1].2])?
+    } else {
+        let mut both = sequences::diagrams(config, files(main), &[wanted[0].2])?;
+        both.extend(sequences::diagrams(config, files(other), &[wanted[1].2])?);
+        both
+    };
+    page.section("Sequence diagrams");
+    let gated = !gathered.cycles.is_empty();
+    page.text(&format!(
+        "Time runs downwards and is to scale; a line is a TLP on its way, a band a frame of the \
+         tunnel.{} From the submission doorbell to the completion head doorbell: what the \
+         application waits before and after that is not in it.",
+        if gated { " Grey is when a gate on the way is closed." } else { "" }
+    ));
+    for ((rank, (host, op), record), svg) in wanted.iter().zip(diagrams) {
+        let name = latency::name(subject, *host, *op);
+        let span = time(record.until.since(record.since).as_ns() as f64);
+        let small = format!("{span} for the application");
+        match svg {
+            Some(svg) => page.wide(&format!("The {rank} {name}"), &small, &svg),
+            None => page.note(&format!("The {rank} {name} is not in the trace.")),
+        }
+    }
+    Ok(())
+}
+
+fn limits(page: &mut Page, subject: &Subject<'_>) {
+    use Align::{Left, Right, Wrap};
+    page.section("Will the drive fall off the bus?");
+    page.text(
+        "Every wait against the limit at which real systems give up. Of a range systems may give \
+         up at its lower end, and have at its upper end; the margin is to the lower end.",
+    );
+    let mut table = Table::new(&[
+        ("limit", Wrap),
+        ("at", Right),
+        ("worst case", Right),
+        ("margin", Right),
+        ("factor", Right),
+        ("", Left),
+        ("first event beyond it", Wrap),
+    ]);
+    let mut sources = std::collections::BTreeSet::new();
+    for row in subject.limits {
+        let mut cells = vec![row.name.clone()];
+        cells.extend(super::limits::cells(row));
+        if let Some(event) = cells.last_mut() {
+            *event = (subject.words.named)(event);
+        }
+        sources.insert(row.source);
+        table.row(cells);
+    }
+    page.table(&table);
+    let sources: Vec<&str> = sources.into_iter().collect();
+    page.note(&format!("Sources: {}.", sources.join("; ")));
+    let again = subject.waits.sent_again();
+    page.note(&format!(
+        "The simulated TCP runs on a clock a thousand times as fast as its timers were made for: \
+         it sends again after 1 ms where Linux waits 200 ms. So both are compared; {again} segments \
+         were sent again here."
+    ));
+}

@@ -1,0 +1,127 @@
+//! The numbers at the top of the page.
+
+use super::{Subject, latency};
+use report::latency::Latency;
+use report::{Page, Tile, time};
+use crate::simulate::gather::{Gathered, Kind};
+use crate::simulate::limits::Verdict;
+use sim::measure::Op;
+
+/// Of all commands, or of all configuration reads.
+pub(super) fn tiles(page: &mut Page, subject: &Subject<'_>) {
+    let Subject { report, limits, .. } = subject;
+    let mut tiles = vec![tile(time(report.time.as_ns() as f64), "simulated")];
+    if subject.gathered.kinds.is_empty() {
+        config_reads(&mut tiles, subject);
+    } else {
+        commands(&mut tiles, subject);
+    }
+    let bad = report.hosts.iter().map(|host| host.mismatches + host.failures).sum::<u64>();
+    let verified: u64 = report.hosts.iter().map(|host| host.verified).sum();
+    if bad > 0 {
+        let name = "failed commands and wrong blocks".to_owned();
+        tiles.push(Tile { value: bad.to_string(), name, bad: true });
+    } else if verified > 0 {
+        tiles.push(tile(verified.to_string(), "blocks compared, all right"));
+    }
+    let flagged = limits.iter().filter(|row| row.verdict() != Verdict::Holds).count();
+    let value = format!("{} of {}", limits.len() - flagged, limits.len());
+    tiles.push(Tile { value, name: "limits hold, see below".into(), bad: flagged > 0 });
+    page.tiles(&tiles);
+    page.note(&format!("Seed {}, digest {:016x}.", subject.config.seed, report.digest));
+}
+
+fn tile(value: String, name: &str) -> Tile {
+    Tile { value, name: name.to_owned(), bad: false }
+}
+
+fn commands(tiles: &mut Vec<Tile>, subject: &Subject<'_>) {
+    let Subject { report, gathered, .. } = subject;
+    let count: u64 = report.hosts.iter().map(|host| host.commands).sum();
+    tiles.push(tile(count.to_string(), "NVMe commands"));
+    let mut all = Latency::default();
+    gathered.kinds.values().for_each(|kind| all.merge(&kind.latency));
+    let of = match gathered.kinds.keys().next() {
+        Some((_, op)) if gathered.kinds.keys().all(|(_, other)| other == op) => op.name(),
+        _ => "of all commands",
+    };
+    tiles.push(tile(time(all.summary().p50_ns as f64), &format!("median {of}")));
+    if let Some(((host, op), kind)) = worst(gathered) {
+        let name = latency::name(subject, host, op);
+        let name = if gathered.kinds.len() == 1 { name } else { format!("of all: {name}") };
+        tiles.push(tile(time(kind.latency.summary().max_ns as f64), &format!("worst {name}")));
+    }
+    tiles.push(tile(rate(report.throughput() as f64), "throughput"));
+}
+
+fn config_reads(tiles: &mut Vec<Tile>, subject: &Subject<'_>) {
+    let summaries = subject.report.hosts.iter().map(|host| host.config_reads.summary());
+    let summaries: Vec<_> = summaries.filter(|summary| summary.n > 0).collect();
+    let count: u64 = summaries.iter().map(|summary| summary.n).sum();
+    let Some(worst) = summaries.iter().map(|summary| summary.max_ns).max() else { return };
+    tiles.push(tile(count.to_string(), "configuration reads"));
+    if let [only] = &summaries[..] {
+        tiles.push(tile(time(only.p50_ns as f64), "median"));
+    }
+    tiles.push(tile(time(worst as f64), "worst"));
+}
+
+/// The kind of the command that took longest, with its name.
+pub(super) fn worst(gathered: &Gathered) -> Option<((u16, Op), &Kind)> {
+    let span = |kind: &Kind| kind.worst.until.since(kind.worst.since);
+    // The first of equal ones.
+    let kinds = gathered.kinds.iter().rev();
+    kinds.max_by_key(|(_, kind)| span(kind)).map(|(name, kind)| (*name, kind))
+}
+
+/// Bytes per second, readable.
+fn rate(bytes: f64) -> String {
+    match bytes {
+        b if b < 1e6 => format!("{:.0} kB/s", b / 1e3),
+        b if b < 1e9 => format!("{:.1} MB/s", b / 1e6),
+        b => format!("{:.2} GB/s", b / 1e9),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sim::Config;
+    use sim::measure::{CommandRecord, Observer, Split};
+    use sim::workload::{Fio, Rw, Workload};
+    use wire::{Duration, Instant};
+
+    #[test]
+    fn rates_are_readable() {
+        assert_eq!([2e3, 2e7, 2e10].map(rate), ["2 kB/s", "20.0 MB/s", "20.00 GB/s"]);
+    }
+
+    #[test]
+    fn the_worst_is_that_of_all_hosts_and_kinds() {
+        let work = Workload::Fio(Fio::new(Rw::RandRw, 4096, 1));
+        let mut gathered = Gathered::new(&Config::brief_direct(work));
+        assert!(worst(&gathered).is_none());
+        for (host, op, us) in
+            [(0, Op::Read, 5), (0, Op::Read, 6), (1, Op::Write, 9), (2, Op::Read, 9)]
+        {
+            let since = Instant::from_ns(3000);
+            let until = since + Duration::from_us(us);
+            let (drive, queue, id, offset, length) = (0, 1, 0, 0, 4096);
+            let split = Split::default();
+            gathered.command(&CommandRecord {
+                host,
+                drive,
+                queue,
+                id,
+                op,
+                offset,
+                length,
+                since,
+                until,
+                split,
+            });
+        }
+        let (name, kind) = worst(&gathered).unwrap();
+        assert_eq!((name, kind.latency.count()), ((1, Op::Write), 1));
+    }
+}

@@ -1,0 +1,60 @@
+//! Sequence diagrams of single commands, found again in the trace.
+
+use super::gates;
+use analysis::commands::{Command, Event};
+use report::Failure;
+use crate::simulate::places;
+use analysis::trace::chart::{Shade, chart_shaded};
+use analysis::trace::{Found, Run};
+use sim::Config;
+use sim::measure::CommandRecord;
+use std::path::PathBuf;
+use wire::Duration;
+
+/// The diagrams of these commands of one host, as far as its trace has them.
+///
+/// # Errors
+/// What is wrong with the files.
+pub(super) fn diagrams(
+    config: &Config,
+    files: &[PathBuf],
+    wanted: &[CommandRecord],
+) -> Result<Vec<Option<String>>, Failure> {
+    let run = Run::open(files)?;
+    let mut found: Vec<Option<Command>> = vec![None; wanted.len()];
+    run.analyse(|event, _| {
+        let Found::Event(Event::Command(command)) = event else { return };
+        for (record, place) in wanted.iter().zip(&mut found) {
+            if is(record, &command) {
+                *place = Some((*command).clone());
+            }
+        }
+    })?;
+    let draw = |(record, command): (&CommandRecord, &Option<Command>)| {
+        let command = command.as_ref()?;
+        Some(chart_shaded(&run, command, shades(config, record)))
+    };
+    Ok(wanted.iter().zip(&found).map(draw).collect())
+}
+
+/// Whether a command of the trace is the one that the simulation recorded.
+pub(in crate::simulate) fn is(record: &CommandRecord, command: &Command) -> bool {
+    let block = u64::from(command.block_size.unwrap_or(512));
+    let names = (record.queue, record.id) == (command.queue, command.entry.cid);
+    let place = command.slba().is_none_or(|slba| slba * block == record.offset);
+    let times = record.since.as_ns()..=record.until.as_ns();
+    names && place && times.contains(&command.start.as_ns())
+}
+
+/// Closed gates while the command lasts, and a little longer.
+fn shades(config: &Config, record: &CommandRecord) -> Vec<Shade> {
+    let of_command = |(host, port, _): &(usize, usize, _)| {
+        (*host, *port) == (usize::from(record.host), usize::from(record.drive))
+    };
+    let Some((_, _, port)) = places::ports(config).find(of_command) else { return Vec::new() };
+    let [down, up] = places::ways(config, port);
+    let until = record.until + Duration::from_ms(1);
+    let mut shades = gates::closed(&down, record.since, until, false);
+    shades.extend(gates::closed(&up, record.since, until, true));
+    shades
+}

@@ -1,0 +1,241 @@
+//! The topology as a picture, from the hosts at the top to the drives at the
+//! bottom.
+
+mod draw;
+mod place;
+#[cfg(test)]
+mod tests;
+
+use report::time;
+use crate::simulate::places;
+use draw::Drawing;
+use sim::Config;
+use sim::ethernet::Rate;
+use sim::network::Place;
+use sim::pcie::LinkConfig;
+use sim::transport::TransportConfig;
+use sim::world::Attached;
+use std::collections::BTreeMap;
+
+/// A box of the picture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Node {
+    Host(usize),
+    Station(usize),
+    Bridge(usize),
+    Drive(usize, usize),
+}
+
+/// A line of the picture.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Edge {
+    a: Node,
+    b: Node,
+    words: String,
+    /// Drawn strongly.
+    cable: bool,
+}
+
+#[derive(Debug, Default)]
+struct Picture {
+    /// Boxes by level, each with its lines of words.
+    levels: [Vec<(Node, Vec<String>)>; 5],
+    edges: Vec<Edge>,
+}
+
+/// The picture.
+pub(super) fn svg(config: &Config, named: &dyn Fn(&str) -> String) -> String {
+    let picture = Picture::new(config, named);
+    Drawing::new(&picture).svg(&picture)
+}
+
+fn pcie(link: &LinkConfig) -> String {
+    format!("PCIe {:?} ×{}", link.generation, link.width)
+}
+
+/// As it is written, with its unit.
+fn rate(rate: Rate) -> String {
+    let name = rate.to_string();
+    let (number, unit) = name.split_at(name.len() - 1);
+    format!("{number} {unit}b/s")
+}
+
+impl Picture {
+    fn new(config: &Config, named: &dyn Fn(&str) -> String) -> Self {
+        let mut picture = Self::default();
+        let network = &config.network;
+        let mut level_of = vec![3; network.stations.len()];
+        for (_, _, port) in places::ports(config) {
+            if let Some(([host, _], _)) = port.transport.stations() {
+                level_of[host] = 1;
+            }
+        }
+        for (host, of) in config.hosts.iter().enumerate() {
+            let words = vec![named(&format!("host {host}")), pcie(&of.link)];
+            picture.levels[0].push((Node::Host(host), words));
+            if let Attached::Direct(drive) = &of.attached {
+                picture.drive(host, 0, &drive.serial, drive.size);
+                let (a, b) = (Node::Host(host), Node::Drive(host, 0));
+                picture.edges.push(Edge { a, b, words: pcie(&of.link), cable: true });
+            }
+        }
+        for (number, (station, level)) in network.stations.iter().zip(level_of).enumerate() {
+            let mut more = rate(station.rate);
+            if let Some(tag) = station.tagging {
+                more += &format!(", VLAN {}", tag.vid);
+            }
+            if station.gates.is_some() {
+                more += ", gates";
+            }
+            let name = named(&format!("station {number}"));
+            // A host and its interface have one name in the plan.
+            let name = if level == 1 { format!("{name}: Ethernet") } else { name };
+            picture.levels[level].push((Node::Station(number), vec![name, more]));
+        }
+        for (number, bridge) in network.bridges.iter().enumerate() {
+            let gates = bridge.ports.iter().any(|port| port.gates.is_some());
+            let more =
+                format!("{} ports{}", bridge.ports.len(), if gates { ", gates" } else { "" });
+            let name = named(&format!("bridge {number}"));
+            picture.levels[2].push((Node::Bridge(number), vec![name, more]));
+        }
+        picture.links(config, named);
+        picture.moves(config, named);
+        picture.cables(config);
+        picture.tell_apart();
+        picture.untangle();
+        picture
+    }
+
+    fn drive(&mut self, host: usize, port: usize, name: &str, size: u64) {
+        let size = report::span::size(size);
+        let words = vec![name.to_owned(), format!("NVMe, {size}")];
+        self.levels[4].push((Node::Drive(host, port), words));
+    }
+
+    fn links(&mut self, config: &Config, named: &dyn Fn(&str) -> String) {
+        for (link, (host, number, port)) in places::ports(config).enumerate() {
+            let plain = format!("link {link}");
+            let of_plan = Some(named(&plain)).filter(|name| *name != plain);
+            let name = of_plan.unwrap_or_else(|| port.drive.serial.clone());
+            let [of, first] = first_port(config, [host, number]);
+            let (top, bottom) = (Node::Host(host), Node::Drive(of, first));
+            if (of, first) == (host, number) {
+                self.drive(host, number, &name, port.drive.size);
+            }
+            let over = match &port.transport {
+                TransportConfig::Tcp(_) => "TLPs over TCP",
+                TransportConfig::Raw(_) => "TLPs over raw Ethernet",
+                TransportConfig::Pipe(_) => "pipe",
+            };
+            match port.transport.stations() {
+                Some((stations, _)) => {
+                    let [above, below] = stations.map(Node::Station);
+                    self.edge(top, above, over.to_owned());
+                    self.edge(below, bottom, pcie(&port.link));
+                }
+                None => self.edge(top, bottom, format!("link {link}: {over}")),
+            }
+        }
+    }
+
+    /// When drives go where.
+    fn moves(&mut self, config: &Config, named: &dyn Fn(&str) -> String) {
+        for planned in &config.moves {
+            let [host, port] = first_port(config, planned.from);
+            let at = time(planned.at.as_ns() as f64);
+            let goes = format!("goes to {} at {at}", named(&format!("host {}", planned.to[0])));
+            let drive = |(node, _): &&mut (Node, _)| *node == Node::Drive(host, port);
+            if let Some((_, words)) = self.levels[4].iter_mut().find(drive) {
+                words.push(goes);
+            }
+        }
+    }
+
+    /// Once, however many links there are.
+    fn edge(&mut self, a: Node, b: Node, words: String) {
+        if !self.edges.iter().any(|edge| (edge.a, edge.b) == (a, b)) {
+            self.edges.push(Edge { a, b, words, cable: false });
+        }
+    }
+
+    fn cables(&mut self, config: &Config) {
+        let node = |place| match place {
+            Place::Station(station) => Node::Station(station),
+            Place::Bridge(bridge, _) => Node::Bridge(bridge),
+        };
+        let wires = places::wires(&config.network);
+        for (number, cable) in config.network.cables.iter().enumerate() {
+            let (a, b, words) = (node(cable.a), node(cable.b), rate(wires[2 * number].1));
+            self.edges.push(Edge { a, b, words, cable: true });
+        }
+    }
+
+    /// A plan may give one name to things of different kinds: these are
+    /// called by kind and name.
+    fn tell_apart(&mut self) {
+        let mut times: BTreeMap<String, usize> = BTreeMap::new();
+        let all = || self.levels.iter().flatten();
+        all().for_each(|(_, words)| *times.entry(words[0].clone()).or_default() += 1);
+        for (node, words) in self.levels.iter_mut().flatten() {
+            if times[&words[0]] > 1 {
+                words[0] = format!("{} {}", node.kind(), words[0]);
+            }
+        }
+    }
+
+    /// Stations and drives in the order of what they hang on, so that fewer
+    /// lines cross; hosts and bridges stay as the plan has them.
+    fn untangle(&mut self) {
+        let mut places: BTreeMap<Node, f64> = BTreeMap::new();
+        for (level, nodes) in self.levels.iter_mut().enumerate() {
+            let count = nodes.len() as f64;
+            let place = |at: usize| (at as f64 + 0.5) / count;
+            if ![0, 2].contains(&level) {
+                let mut keys = BTreeMap::new();
+                for (at, (node, _)) in nodes.iter().enumerate() {
+                    let others = self.edges.iter().filter_map(|edge| edge.other(*node));
+                    let above: Vec<f64> =
+                        others.filter_map(|other| places.get(&other).copied()).collect();
+                    let mean = above.iter().sum::<f64>() / above.len() as f64;
+                    keys.insert(*node, if above.is_empty() { place(at) } else { mean });
+                }
+                nodes.sort_by(|(a, _), (b, _)| keys[a].total_cmp(&keys[b]));
+            }
+            places.extend(nodes.iter().enumerate().map(|(at, (node, _))| (*node, place(at))));
+        }
+    }
+}
+
+impl Node {
+    /// What a plan calls things of this kind.
+    fn kind(self) -> &'static str {
+        match self {
+            Self::Host(_) => "host",
+            Self::Station(_) => "node",
+            Self::Bridge(_) => "bridge",
+            Self::Drive(..) => "drive",
+        }
+    }
+}
+
+impl Edge {
+    fn other(&self, node: Node) -> Option<Node> {
+        match (self.a == node, self.b == node) {
+            (true, _) => Some(self.b),
+            (_, true) => Some(self.a),
+            _ => None,
+        }
+    }
+}
+
+/// Where the drive of a port was first.
+fn first_port(config: &Config, mut port: [usize; 2]) -> [usize; 2] {
+    for _ in &config.moves {
+        match config.moves.iter().find(|planned| planned.to == port) {
+            Some(planned) => port = planned.from,
+            None => break,
+        }
+    }
+    port
+}

@@ -1,0 +1,148 @@
+//! Trace files of simulations, read back as those of live nodes are.
+
+use super::{Records, gated, mixed, run, tcp};
+use analysis::commands::{Command, Event};
+use crate::simulate::trace::TraceFiles;
+use crate::simulate::{All, Shared};
+use analysis::trace::{Found, Run, Troubles, by_lane, chart, path, perfetto};
+use sim::Config;
+use sim::measure::{CommandRecord, Observer, Op};
+use sim::world::Report;
+use tempfile::TempDir;
+use wire::{Duration, Instant};
+
+struct Traced {
+    _folder: TempDir,
+    report: Report,
+    records: Vec<CommandRecord>,
+    run: Run,
+    /// Those on I/O queues.
+    commands: Vec<Command>,
+    troubles: Troubles,
+}
+
+fn traced(config: &Config) -> Traced {
+    let folder = tempfile::tempdir().unwrap();
+    let files = Shared::new(TraceFiles::create(config, &folder.path().join("run.trace")).unwrap());
+    let records = Shared::new(Records::default());
+    let both: Vec<Box<dyn Observer>> = vec![Box::new(files.clone()), Box::new(records.clone())];
+    let report = run(config, Box::new(All(both)));
+    assert_eq!(files.0.borrow_mut().finish().unwrap(), 0, "records in the order of time");
+    let paths = files.0.borrow().paths(0);
+    let run = Run::open(&paths).unwrap();
+    let (mut commands, mut troubles) = (Vec::new(), Troubles::default());
+    run.analyse(|found, _| {
+        troubles.look(&found);
+        if let Found::Event(Event::Command(command)) = found
+            && !command.is_admin()
+        {
+            commands.push(*command);
+        }
+    })
+    .unwrap();
+    let records = std::mem::take(&mut records.0.borrow_mut().0);
+    Traced { _folder: folder, report, records, run, commands, troubles }
+}
+
+/// Each record of the simulation has its command in the trace, in the same order
+/// of ends, and the same time.
+fn agrees(traced: &Traced) {
+    let Traced { records, commands, .. } = traced;
+    assert!(records.len() >= 64);
+    // What was still on its way when the workload ended.
+    let ended: Vec<&Command> = commands.iter().filter(|c| c.end.is_some()).collect();
+    assert!(records.len() - ended.len() <= 1, "{} of {}", ended.len(), records.len());
+    let ns = |at: Instant| at.as_ns();
+    for command in &ended {
+        let fits = |record: &&CommandRecord| {
+            record.queue == command.queue
+                && record.id == command.entry.cid
+                && command.slba() == Some(record.offset / 512)
+                && command.transfer.bytes() == record.length
+                && (ns(record.since)..=ns(record.until)).contains(&ns(command.start))
+        };
+        let found: Vec<&CommandRecord> = records.iter().filter(fits).collect();
+        assert_eq!(found.len(), 1, "{command:?}");
+        assert_eq!(found[0].op == Op::Write, command.entry.opcode == 1);
+        assert!(command.status.unwrap().is_success());
+    }
+}
+
+#[test]
+fn the_brief_over_tcp_is_read_back() {
+    let traced = traced(&tcp(1));
+    agrees(&traced);
+    let Traced { report, run, commands, troubles, .. } = &traced;
+    // The report's times end with the acknowledgement of the head doorbell, which
+    // is the same for all; the trace's with its start.
+    let times: Vec<u64> = commands.iter().filter_map(|c| Some(c.duration()?.as_ns())).collect();
+    let host = &report.hosts[0].root_port;
+    assert_eq!(times.len() as u64, host.count());
+    let ack = host.summary().min_ns - times.iter().min().unwrap();
+    assert!((10..100).contains(&ack), "{ack} ns");
+    let ours: u64 = times.iter().map(|ns| ns + ack).sum();
+    let theirs = (host.sum_ps() / 1000) as u64;
+    assert!(ours.abs_diff(theirs) <= 2 * host.count(), "{ours} {theirs}: rounded each");
+    assert!(host.summary().max_ns.abs_diff(times.iter().max().unwrap() + ack) <= 1);
+    // One clock: what passes between the nodes is exact, and adds up.
+    assert_eq!(run.nodes.len(), 2);
+    assert_eq!(run.uncertainty_ns(1), 0);
+    for command in commands {
+        let lanes = by_lane(&path(run, command));
+        assert_eq!(
+            lanes.iter().map(|(_, ns)| ns).sum::<u64>(),
+            command.duration().unwrap().as_ns()
+        );
+    }
+    assert!(troubles.troubles.is_empty(), "{:?}", troubles.troubles.keys());
+}
+
+#[test]
+fn every_view_works_on_it() {
+    let traced = traced(&tcp(1));
+    let svg = chart::chart(&traced.run, traced.commands.last().unwrap());
+    assert!(svg.contains("frame of the tunnel") && !svg.contains("not observed"), "{svg}");
+    assert!(!svg.contains("Clocks of the nodes"), "there is nothing to bring together");
+    let mut out = Vec::new();
+    let mut events = perfetto::Writer::new(&mut out).unwrap();
+    let command = &traced.commands[0];
+    events.add(1, command, &path(&traced.run, command), None);
+    events.finish().unwrap();
+    assert!(String::from_utf8(out).unwrap().contains("network"));
+}
+
+#[test]
+fn what_waits_behind_gates_is_told_in_order() {
+    // Data waits for 5 ms, much longer than records are held back for order.
+    let config = gated(mixed(8), Duration::from_us(200), Duration::from_ms(5));
+    agrees(&traced(&config));
+}
+
+#[test]
+fn a_drive_at_the_root_port_has_one_file() {
+    let traced = traced(&Config::brief_direct(mixed(4)));
+    agrees(&traced);
+    assert_eq!(traced.run.nodes.len(), 1);
+}
+
+#[test]
+fn hosts_and_devices_have_files_of_their_own() {
+    let mut config = tcp(2);
+    let other = config.hosts[0].clone();
+    config.hosts.push(other);
+    let folder = tempfile::tempdir().unwrap();
+    let files = TraceFiles::create(&config, &folder.path().join("run.trace")).unwrap();
+    let names = |host| {
+        let paths = files.paths(host).into_iter();
+        paths.map(|p| p.file_name().unwrap().to_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(0), ["run.trace", "run.trace.device0"]);
+    assert_eq!(names(1), ["run.trace.host1", "run.trace.host1.device0"]);
+    let (files, paths) = (Shared::new(files), [0, 1]);
+    run(&config, Box::new(files.clone()));
+    files.0.borrow_mut().finish().unwrap();
+    for host in paths {
+        let run = Run::open(&files.0.borrow().paths(host)).unwrap();
+        assert_eq!(run.nodes.len(), 2);
+    }
+}

@@ -1,0 +1,275 @@
+//! The trace files of a simulation: the same records as those of live nodes
+//! (`docs/trace.md`), in virtual time.
+
+use super::places;
+use report::Failure;
+use sim::Config;
+use sim::measure::{Observer, Point};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use wire::Instant;
+use wire::frame::FrameReport;
+use wire::tlp::Tlp;
+use wire::trace::{
+    CHUNK_HEADER, ChunkHeader, Header, Keep, LinkState, NodeRole, Record, Tap, VIRTUAL_CLOCK,
+    encode_tlp, record_room,
+};
+
+/// Bytes of a chunk, its header included.
+const CHUNK: usize = 1 << 20;
+/// A TLP is told when the port takes it, with the earlier time at which its
+/// first byte passed; one behind a closed gate much later. So many records
+/// are held back at least, and those of the last millisecond, to be put in
+/// order; but never more than the most.
+const HELD: usize = 4096;
+const MOST_HELD: usize = 1 << 16;
+const WINDOW_PS: u64 = 1_000_000_000;
+
+/// What waits to be written.
+#[derive(Debug)]
+enum Held {
+    Tlp { tap: Tap, up: bool, tlp: Tlp },
+    Frame(Tap, FrameReport),
+    Link(Tap, LinkState<'static>),
+}
+
+/// The file of one node.
+struct Node {
+    path: PathBuf,
+    out: BufWriter<File>,
+    failed: Option<io::Error>,
+    number: u32,
+    keep: Keep,
+    buffer: Vec<u8>,
+    start_ns: u64,
+    last_ns: u64,
+    held: BTreeMap<(u64, u64), Held>,
+    told: u64,
+    newest_ps: u64,
+    late: u64,
+    /// Links that stand.
+    links: Vec<Tap>,
+}
+
+/// See the module.
+pub struct TraceFiles {
+    nodes: Vec<Node>,
+    /// By host, and by link.
+    hosts: Vec<usize>,
+    devices: Vec<usize>,
+    /// Host and downstream port of each link.
+    links: Vec<(usize, usize)>,
+}
+
+impl TraceFiles {
+    /// Begins the files of all nodes: `path` for the first host,
+    /// `path.device0` and so on for the device nodes below it, and
+    /// `path.host1`, `path.host1.device0` and so on for further hosts.
+    ///
+    /// # Errors
+    /// One line that names the file.
+    pub fn create(config: &Config, path: &Path) -> Result<Self, Failure> {
+        let links = places::ports(config).map(|(host, port, _)| (host, port)).collect();
+        let beside = |path: &Path, name: String| {
+            let mut path = path.to_owned().into_os_string();
+            path.push(name);
+            PathBuf::from(path)
+        };
+        let mut files = Self { nodes: Vec::new(), hosts: Vec::new(), devices: Vec::new(), links };
+        for host in 0..config.hosts.len() {
+            let of_host = match host {
+                0 => path.to_owned(),
+                _ => beside(path, format!(".host{host}")),
+            };
+            let node = files.add(&of_host, NodeRole::Host)?;
+            files.hosts.push(node);
+            let ports = files.links.iter().filter(|(of, _)| *of == host).count();
+            for port in 0..ports {
+                let name = beside(&of_host, format!(".device{port}"));
+                let node = files.add(&name, NodeRole::Device)?;
+                files.devices.push(node);
+            }
+        }
+        Ok(files)
+    }
+
+    fn add(&mut self, path: &Path, role: NodeRole) -> Result<usize, Failure> {
+        let node = Node::create(path, role, self.nodes.len() as u64 + 1)?;
+        self.nodes.push(node);
+        Ok(self.nodes.len() - 1)
+    }
+
+    /// The files of one host and its device nodes.
+    pub fn paths(&self, host: usize) -> Vec<PathBuf> {
+        let devices = self.devices.iter().zip(&self.links).filter(|(_, (of, _))| *of == host);
+        let nodes = std::iter::once(self.hosts[host]).chain(devices.map(|(node, _)| *node));
+        nodes.map(|node| self.nodes[node].path.clone()).collect()
+    }
+
+    /// Writes what is held back and closes the files. Yields how many records
+    /// came too late to be put in order and have the time of the one before.
+    ///
+    /// # Errors
+    /// The first one of any file, ever.
+    pub fn finish(&mut self) -> Result<u64, Failure> {
+        for node in &mut self.nodes {
+            node.finish();
+            if let Some(error) = node.failed.take() {
+                return Err(cannot_write(&node.path, &error));
+            }
+        }
+        Ok(self.nodes.iter().map(|node| node.late).sum())
+    }
+
+    /// The node of an end of a link, and its name for the link.
+    fn end(&self, point: Point) -> Option<(usize, Tap)> {
+        match point {
+            Point::TunnelHost(link) => {
+                let (host, port) = *self.links.get(usize::from(link))?;
+                Some((self.hosts[host], Tap::link(port)))
+            }
+            Point::TunnelDevice(link) => Some((*self.devices.get(usize::from(link))?, Tap::UPLINK)),
+            _ => None,
+        }
+    }
+}
+
+pub(super) fn cannot_write(path: &Path, error: &io::Error) -> Failure {
+    Failure(format!("cannot write {}: {error}", path.display()))
+}
+
+impl Observer for TraceFiles {
+    fn tlp(&mut self, at: Instant, point: Point, up: bool, tlp: &Tlp) {
+        let (node, tap) = match point {
+            Point::RootPort(host) => (self.hosts[usize::from(host)], Tap::ROOT_PORT),
+            Point::DevicePort(link) => (self.devices[usize::from(link)], Tap::FUNCTION),
+            _ => return,
+        };
+        self.nodes[node].hold(at, Held::Tlp { tap, up, tlp: tlp.clone() });
+    }
+
+    fn tunnel_frame(&mut self, at: Instant, point: Point, frame: &FrameReport) {
+        if let Some((node, tap)) = self.end(point) {
+            self.nodes[node].frame(at, tap, frame);
+        }
+    }
+
+    fn link(&mut self, at: Instant, point: Point, up: bool) {
+        if let Some((node, tap)) = self.end(point).filter(|_| !up) {
+            let node = &mut self.nodes[node];
+            node.links.retain(|link| *link != tap);
+            node.hold(at, Held::Link(tap, LinkState::Down("link lost")));
+        }
+    }
+}
+
+impl Node {
+    fn create(path: &Path, role: NodeRole, instance: u64) -> Result<Self, Failure> {
+        let header = Header {
+            role,
+            ring: false,
+            instance,
+            start_unix_ns: 0,
+            snap: 0,
+            clock: VIRTUAL_CLOCK.into(),
+        };
+        let mut bytes = Vec::new();
+        header.encode(&mut bytes);
+        let file = File::create(path).map_err(|error| cannot_write(path, &error))?;
+        let mut out = BufWriter::new(file);
+        let failed = out.write_all(&bytes).err();
+        Ok(Self {
+            path: path.to_owned(),
+            out,
+            failed,
+            number: 0,
+            keep: Keep::new(None),
+            buffer: vec![0; CHUNK_HEADER],
+            start_ns: 0,
+            last_ns: 0,
+            held: BTreeMap::new(),
+            told: 0,
+            newest_ps: 0,
+            late: 0,
+            links: Vec::new(),
+        })
+    }
+
+    fn frame(&mut self, at: Instant, tap: Tap, frame: &FrameReport) {
+        if !self.links.contains(&tap) {
+            // The connection stands since something passes.
+            self.hold(at, Held::Link(tap, LinkState::Connected));
+            self.links.push(tap);
+        }
+        self.hold(at, Held::Frame(tap, frame.clone()));
+    }
+
+    fn hold(&mut self, at: Instant, held: Held) {
+        self.told += 1;
+        self.newest_ps = self.newest_ps.max(at.as_ps());
+        self.held.insert((at.as_ps(), self.told), held);
+        while self.held.len() > HELD
+            && let Some(((at, _), _)) = self.held.first_key_value()
+            && (at + WINDOW_PS < self.newest_ps || self.held.len() > MOST_HELD)
+        {
+            self.write_first();
+        }
+    }
+
+    fn write_first(&mut self) {
+        let Some(((at, _), held)) = self.held.pop_first() else { return };
+        match &held {
+            Held::Tlp { tap, up, tlp } => {
+                let keep = self.keep.payload_of(tlp, *up);
+                let delta = self.begin(at / 1000, record_room(tlp.wire_length()));
+                encode_tlp(*tap, *up, tlp, keep, delta, &mut self.buffer);
+            }
+            Held::Frame(tap, frame) => self.record(at, Record::of_frame(*tap, frame)),
+            Held::Link(tap, state) => self.record(at, Record::Link { tap: *tap, state: *state }),
+        }
+    }
+
+    fn record(&mut self, at_ps: u64, record: Record) {
+        let delta = self.begin(at_ps / 1000, record.room());
+        record.encode(delta, &mut self.buffer);
+    }
+
+    /// Room for a record; the time since the one before it.
+    fn begin(&mut self, at: u64, room: usize) -> u64 {
+        if self.buffer.len() + room > CHUNK {
+            self.write_chunk();
+        }
+        if self.buffer.len() == CHUNK_HEADER {
+            self.start_ns = at.max(self.last_ns);
+            self.last_ns = self.start_ns;
+        }
+        self.late += u64::from(at < self.last_ns);
+        let delta = at.saturating_sub(self.last_ns);
+        self.last_ns += delta;
+        delta
+    }
+
+    fn write_chunk(&mut self) {
+        let header = ChunkHeader::new(self.number, 0, self.start_ns, &self.buffer[CHUNK_HEADER..]);
+        self.buffer[..CHUNK_HEADER].copy_from_slice(&header.encode());
+        self.number += 1;
+        if self.failed.is_none() {
+            self.failed = self.out.write_all(&self.buffer).err();
+        }
+        self.buffer.truncate(CHUNK_HEADER);
+    }
+
+    fn finish(&mut self) {
+        while !self.held.is_empty() {
+            self.write_first();
+        }
+        if self.buffer.len() > CHUNK_HEADER {
+            self.write_chunk();
+        }
+        if self.failed.is_none() {
+            self.failed = self.out.flush().err();
+        }
+    }
+}

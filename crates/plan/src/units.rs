@@ -1,0 +1,291 @@
+//! What keys are read as. Numbers with units: every one is written out, none
+//! is guessed.
+
+use sim::ethernet::port::RateStep;
+use switch::aggregate::Policy;
+use switch::congestion::{Config as Congestion, Rate, SwiftConfig, Target};
+use tsn::{Entry, GateStates};
+use stats::random::Probability;
+use wire::units::scaled;
+use wire::{Duration, Instant};
+
+/// What a text may be, and what it is.
+pub type Parsed<T> = Result<T, &'static str>;
+
+const SIZES: [(&str, u64); 7] = [
+    ("B", 1),
+    ("kB", 1_000),
+    ("MB", 1_000_000),
+    ("GB", 1_000_000_000),
+    ("KiB", 1 << 10),
+    ("MiB", 1 << 20),
+    ("GiB", 1 << 30),
+];
+
+const BIT_RATES: [(&str, u64); 3] = [("kb/s", 1_000), ("Mb/s", 1_000_000), ("Gb/s", 1_000_000_000)];
+
+/// The least and the most that a time may be.
+pub type Span = (Duration, Duration);
+
+/// A time that has no range of its own.
+pub const SHORT: Span = (Duration::ZERO, Duration::from_ms(1_000));
+/// The same, of something that cannot happen all the time.
+pub const INTERVAL: Span = (Duration::from_ns(1), Duration::from_ms(1_000));
+/// How long something may go on, and when it may happen.
+pub const LONG: Span = (Duration::ZERO, LONGEST);
+/// The same of what has to go on.
+pub const SPAN: Span = (Duration::from_ns(1), LONGEST);
+/// PCIe's shortest and longest completion timeout.
+pub const COMPLETION: Span = (Duration::from_us(50), Duration::from_ms(64_000));
+/// How long a tunnel says nothing, and hears nothing.
+pub const SILENCE: Span = (Duration::from_us(1), Duration::from_ms(3_600_000));
+const LONGEST: Duration = Duration::from_ms(1_000_000_000);
+
+/// Of a clock's offset, in picoseconds.
+const MOST_OFFSET: u64 = 1_000_000_000_000_000;
+
+/// What a key's value is read as.
+pub trait Unit: Sized {
+    /// Reads a text.
+    fn parse(text: &str) -> Parsed<Self>;
+
+    /// Reads a number that stands without a unit.
+    fn plain(number: i64) -> Option<Self> {
+        Self::parse(&number.to_string()).ok()
+    }
+
+    /// Whether a text can be read.
+    fn check(text: &str) -> Parsed<()> {
+        Self::parse(text).map(drop)
+    }
+}
+
+/// Numbers as they stand; bytes, and bytes a second.
+macro_rules! number {
+    ($($kind:ty)*) => {$(
+        impl Unit for $kind {
+            fn parse(text: &str) -> Parsed<Self> {
+                let number = size(text).or_else(|_| byte_rate(text))?;
+                number.try_into().map_err(|_| "a smaller number")
+            }
+
+            fn plain(number: i64) -> Option<Self> {
+                number.try_into().ok()
+            }
+        }
+    )*};
+}
+number!(u8 u16 u32 u64 usize);
+
+impl Unit for String {
+    fn parse(text: &str) -> Parsed<Self> {
+        Ok(text.to_owned())
+    }
+}
+
+impl Unit for Duration {
+    fn parse(text: &str) -> Parsed<Self> {
+        text.parse().map_err(|_| "a time such as 250ns: ps, ns, us, ms or s")
+    }
+}
+
+/// How far a clock is ahead of time, in picoseconds.
+pub struct Offset(pub i64);
+
+impl Unit for Offset {
+    fn parse(text: &str) -> Parsed<Self> {
+        let (sign, rest) = signed(text);
+        let time = rest.parse::<Duration>().ok().filter(|time| time.as_ps() <= MOST_OFFSET);
+        time.map(|time| Self(sign * time.as_ps() as i64))
+            .ok_or("a time of at most 1000s, either way, such as -250ns: ps, ns, us, ms or s")
+    }
+}
+
+/// How much faster a clock is than time, in parts per billion.
+pub struct Drift(pub i32);
+
+impl Unit for Drift {
+    fn parse(text: &str) -> Parsed<Self> {
+        let (sign, rest) = signed(text);
+        let ppb = scaled(rest, &[("ppb", 1), ("ppm", 1_000)]).and_then(|p| i32::try_from(p).ok());
+        ppb.filter(|ppb| *ppb <= tsn::Clock::MAX_DRIFT_PPB)
+            .map(|ppb| Self(ppb * sign as i32))
+            .ok_or("a drift of at most 1000ppm such as 10ppm or -250ppb")
+    }
+}
+
+fn signed(text: &str) -> (i64, &str) {
+    match text.strip_prefix('-') {
+        Some(rest) => (-1, rest),
+        None => (1, text.strip_prefix('+').unwrap_or(text)),
+    }
+}
+
+/// Bytes.
+pub fn size(text: &str) -> Parsed<u64> {
+    scaled(text, &SIZES).ok_or("a size such as 4KiB: B, kB, MB, GB, KiB, MiB or GiB")
+}
+
+/// Bytes a second.
+pub fn byte_rate(text: &str) -> Parsed<u64> {
+    let bytes = || scaled(text.strip_suffix("/s")?, &SIZES);
+    // Eight bits are a byte.
+    let bits = || scaled(text, &BIT_RATES).map(|bits| bits / 8);
+    bytes().or_else(bits).ok_or("a rate such as 800MB/s or 6.4Gb/s")
+}
+
+impl Unit for Probability {
+    fn parse(text: &str) -> Parsed<Self> {
+        let parts = scaled(text, &[("%", 10_000_000_000), ("ppm", 1_000_000), ("ppb", 1_000)]);
+        parts
+            .and_then(Self::from_parts_per_trillion)
+            .ok_or("a share of at most 100% such as 0.1%, 20ppm or 3ppb")
+    }
+}
+
+/// The policy of nodes whose frames bridges aggregate.
+pub const HOP: &str = "hop";
+
+impl Unit for Policy {
+    fn parse(text: &str) -> Parsed<Self> {
+        if text == HOP {
+            return Ok(Self::PerTlp);
+        }
+        let what = "per-tlp, wait=TIME up to 10ms (such as wait=1us), hop or adaptive";
+        text.parse().map_err(|_| what)
+    }
+}
+
+fn without_unit(text: &str) -> &str {
+    text.strip_suffix("b/s").unwrap_or(text)
+}
+
+/// A line.
+impl Unit for sim::ethernet::Rate {
+    fn parse(text: &str) -> Parsed<Self> {
+        let what = "one of 100M, 1G, 2.5G, 10G, 25G, 50G, 100G";
+        without_unit(text).parse().map_err(|_| what)
+    }
+}
+
+/// What a node may send.
+impl Unit for Rate {
+    fn parse(text: &str) -> Parsed<Self> {
+        let rate = without_unit(text).parse().ok().filter(|rate| fits(*rate));
+        rate.ok_or("a rate such as 5G or 250M: bits a second, k, M or G, above 0 and up to 1000G")
+    }
+}
+
+/// No line is as fast as a terabit a second.
+fn fits(rate: Rate) -> bool {
+    (1..=1_000_000_000_000).contains(&rate.bits_per_second)
+}
+
+/// What lets frames of raw Ethernet go.
+impl Unit for Congestion {
+    fn parse(text: &str) -> Parsed<Self> {
+        let known = text.parse().ok().filter(|known| match known {
+            Self::Swift(SwiftConfig { target: Target::RoundTrip(time), .. }) => *time <= SHORT.1,
+            Self::Rate(rate) => fits(*rate),
+            _ => true,
+        });
+        known.ok_or(
+            "swift, swift=TIME up to 1s (such as swift=50us), rate=RATE above 0 and up to 1000G \
+             (such as rate=5G) or none",
+        )
+    }
+}
+
+/// From when on a port sends so much at most: `10ms 2G`.
+impl Unit for RateStep {
+    fn parse(text: &str) -> Parsed<Self> {
+        let step = text.trim().split_once(char::is_whitespace).and_then(|(at, rate)| {
+            let bits_per_second = Rate::parse(rate.trim()).ok()?.bits_per_second;
+            Some(Self { at: moment(at)?, bits_per_second })
+        });
+        step.ok_or("a time up to 1000000s and a rate of 1 b/s to 1000G such as \"10ms 2G\"")
+    }
+}
+
+fn moment(text: &str) -> Option<Instant> {
+    let span = Duration::parse(text.trim()).ok().filter(|span| *span <= LONGEST)?;
+    Some(Instant::ZERO + span)
+}
+
+/// From when to when: `10ms..12ms`.
+impl Unit for (Instant, Instant) {
+    fn parse(text: &str) -> Parsed<Self> {
+        let ends = text.split_once("..").and_then(|(from, to)| Some((moment(from)?, moment(to)?)));
+        let what = "a span of time up to 1000000s such as 10ms..12ms";
+        ends.filter(|(from, to)| from < to).ok_or(what)
+    }
+}
+
+/// The same, or for good: `10ms..`.
+impl Unit for (Instant, Option<Instant>) {
+    fn parse(text: &str) -> Parsed<Self> {
+        let for_good = text.strip_suffix("..").and_then(moment).map(|from| (from, None));
+        let span = || <(Instant, Instant)>::parse(text).map(|(from, until)| (from, Some(until)));
+        let what = "a span of time up to 1000000s such as 10ms..12ms, or 10ms.. for good";
+        for_good.or_else(|| span().ok()).ok_or(what)
+    }
+}
+
+/// `S 01 300us`, with or without `sched-entry` before it, as `tc … taprio` has it.
+impl Unit for Entry {
+    fn parse(text: &str) -> Parsed<Self> {
+        let text = text.trim().strip_prefix("sched-entry").unwrap_or(text);
+        let read = |words: &[&str]| {
+            let ["S", states, interval] = words else { return None };
+            let states = states.strip_prefix("0x").unwrap_or(states);
+            let interval = Duration::parse(interval).ok()?;
+            let states = GateStates(u8::from_str_radix(states, 16).ok()?);
+            (SPAN.0..=SPAN.1).contains(&interval).then_some(Self { states, interval })
+        };
+        read(&text.split_whitespace().collect::<Vec<_>>()).ok_or(
+            "an entry such as 'S 01 300us': S, the open gates in hexadecimal, a time with its \
+             unit, 1ns to 1000000s",
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_with_units_are_exact() {
+        let at = |ms: u64| Instant::from_ns(ms * 1_000_000);
+        let outage = <(Instant, Option<Instant>)>::parse;
+        assert_eq!(outage("10ms..12ms"), Ok((at(10), Some(at(12)))));
+        assert_eq!(outage("10 ms.."), Ok((at(10), None)));
+        assert!(outage("12ms..10ms").is_err() && outage("..").is_err());
+        assert_eq!(Duration::parse("1.5us"), Ok(Duration::from_ns(1_500)));
+        assert_eq!(Offset::parse("-250ns").map(|offset| offset.0), Ok(-250_000));
+        assert_eq!(size("4KiB"), Ok(4096));
+        assert_eq!(byte_rate("6.4Gb/s"), Ok(800_000_000));
+        assert_eq!(byte_rate("800MB/s"), Ok(800_000_000));
+        assert_eq!(Drift::parse("-10ppm").map(|drift| drift.0), Ok(-10_000));
+        assert_eq!(Ok(Probability::from_ppm(1000).unwrap()), Probability::parse("0.1%"));
+        let span = <(Instant, Instant)>::parse;
+        assert_eq!(span("1us..2us"), Ok((Instant::from_ns(1_000), Instant::from_ns(2_000))));
+        assert!(Duration::parse("5").is_err() && u8::parse("256B").is_err());
+        assert!(size("0.3B").is_err() && span("2us..1us").is_err());
+        for (form, text, wanted) in [
+            (Congestion::check as fn(&str) -> _, "rate=0", "rate=RATE above 0 and up to 1000G"),
+            (Congestion::check, "swift=2s", "swift=TIME up to 1s"),
+            (Policy::check, "wait=1s", "wait=TIME up to 10ms"),
+            (Rate::check, "0G", "above 0 and up to 1000G"),
+            (Rate::check, "1001G", "above 0 and up to 1000G"),
+            (Probability::check, "101%", "at most 100%"),
+            (Offset::check, "-1001s", "at most 1000s"),
+            (Drift::check, "2000ppm", "at most 1000ppm"),
+            (RateStep::check, "1ms 0G", "1 b/s to 1000G"),
+            (Entry::check, "S ff 0ns", "1ns to 1000000s"),
+            (<(Instant, Instant)>::check, "1s..1000001s", "up to 1000000s"),
+            (<(Instant, Option<Instant>)>::check, "1000001s..", "up to 1000000s"),
+        ] {
+            assert!(form(text).unwrap_err().contains(wanted), "{text}");
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! Why a command fails.
+
+use thiserror::Error;
+
+/// Why a command failed: one line for its user.
+#[derive(Debug, Error)]
+#[error("{0}")]
+pub struct Failure(pub String);
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl From<String> for Failure {
+    fn from(why: String) -> Self {
+        Self(why)
+    }
+}
+
+/// What a command ends in.
+pub type Outcome = Result<(), Failure>;

@@ -1,0 +1,78 @@
+//! Reports as one self-contained HTML page: no scripts, nothing from the
+//! network, readable on a telephone and on paper. [`Page`] is the skeleton,
+//! [`Table`], [`Plot`] and [`Stack`] are what stands on it; pictures are SVG
+//! in the page.
+
+mod bars;
+mod failure;
+pub mod latency;
+mod page;
+mod plot;
+pub mod span;
+mod table;
+pub mod target;
+#[cfg(test)]
+mod tests;
+
+pub use bars::{Bar, Stack, shares};
+pub use failure::{Failure, Outcome};
+pub use page::{Page, Tile};
+pub use plot::{Axis, Plot, Scale, Series, distribution, histogram};
+pub use table::{Align, Column, Table};
+
+/// Colours of series and segments, told apart by colour-blind readers as well
+/// (M. Okabe and K. Ito, "Color Universal Design", 2008); further ones after
+/// P. Tol, "Colour Schemes", 2021, muted.
+const COLOURS: [&str; 15] = [
+    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6b6b6b", "#882255",
+    "#999933", "#332288", "#44aa99", "#aa4499", "#117733", "#b5651d", "#88a0b0",
+];
+
+/// The colour of the series or segment with this number.
+fn colour(number: usize) -> &'static str {
+    COLOURS[number % COLOURS.len()]
+}
+
+/// What is read best on a colour: dark or white, whichever has the greater
+/// contrast (WCAG 2.2, "relative luminance" and "contrast ratio").
+fn ink(colour: &str) -> &'static str {
+    let part = |at: usize| {
+        let value =
+            u8::from_str_radix(&colour[at..at + 2], 16).map_or(0.0, |v| f64::from(v) / 255.0);
+        if value <= 0.04045 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+    };
+    let luminance = 0.2126 * part(1) + 0.7152 * part(3) + 0.0722 * part(5);
+    // Dark is #1c2733, of luminance 0.02.
+    if 1.05 / (luminance + 0.05) >= (luminance + 0.05) / 0.07 { "#fff" } else { "#1c2733" }
+}
+
+/// Text as it may stand in HTML and SVG.
+pub fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+/// A time in a unit that suits it: three significant digits and no trailing
+/// zeroes.
+pub fn time(ns: f64) -> String {
+    to_digits(ns, 3)
+}
+
+/// The same to twelve digits, for round values: those of an axis far from 0
+/// differ in the later ones.
+pub fn round_time(ns: f64) -> String {
+    to_digits(ns, 12)
+}
+
+fn to_digits(ns: f64, digits: usize) -> String {
+    let (value, unit) = match ns {
+        ns if ns < 1e3 => (ns, "ns"),
+        ns if ns < 1e6 => (ns / 1e3, "µs"),
+        ns if ns < 1e9 => (ns / 1e6, "ms"),
+        ns => (ns / 1e9, "s"),
+    };
+    let before = [10.0, 100.0, 1000.0, 1e4, 1e5].into_iter().filter(|power| value >= *power);
+    let decimals = digits.saturating_sub(1 + before.count());
+    let text = format!("{value:.decimals$}");
+    let text = if decimals > 0 { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    format!("{text} {unit}")
+}
