@@ -1,10 +1,10 @@
 //! The raw round trip: 64 bytes of TCP there and back on loopback, waiting as
 //! the data path does.
 
-use report::latency::Latency;
-use report::Failure;
 use live::net::{Connection, Listener};
 use live::{Clock, Poller, Waiting};
+use report::Failure;
+use report::latency::Latency;
 use std::net::{Ipv4Addr, SocketAddr};
 
 const BYTES: usize = 64;

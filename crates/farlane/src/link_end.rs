@@ -1,10 +1,10 @@
 //! A link end without anything behind it: for commands that talk to a node.
 
-use report::Failure;
 use crate::node::{NodeArgs, instance};
 use bytes::BytesMut;
 use live::Clock;
 use live::net::{Address, Carrier, Peer};
+use report::Failure;
 use std::io;
 use switch::tunnel::{Cause, Input, Output, Settings, Tunnel};
 use switch::upstream::next_timer;

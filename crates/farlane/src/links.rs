@@ -1,10 +1,10 @@
 //! Waiting for the links of a switch to come up.
 
-use report::Failure;
 use crate::signals::Stop;
 use live::DeviceNode;
 use live::attached::Switch;
 use live::links::LinkEvent;
+use report::Failure;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{Duration, Instant};
 

@@ -1,7 +1,6 @@
 //! The far side in this process: device nodes, and a switch node for a cascade,
 //! each in a thread of this process, on loopback.
 
-use report::Failure;
 use crate::links::{LinksUp, PATIENCE, wait_for_links};
 use crate::namespace::Namespace;
 use crate::node::{drive, instance};
@@ -13,6 +12,7 @@ use live::links::Links;
 use live::net::{Address, Incoming, RawSettings};
 use live::trace::Tracer;
 use live::{Clock, DeviceNode, NvmeDrive, Poller, Waiting};
+use report::Failure;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;

@@ -1,14 +1,14 @@
 //! What device nodes, switch nodes and host nodes share.
 
-use report::Failure;
 use crate::namespace::Namespace;
-use report::span;
 use clap::Args;
 use live::media::Media;
 use live::net::{Address, Peer, RawSettings, Station, largest_payload, mtu};
 pub use live::random_number as instance;
 use live::{NvmeDrive, Poller, Report, Waiting};
 use nvme::{Config, Controller};
+use report::Failure;
+use report::span;
 use std::io;
 use switch::aggregate::Policy;
 use switch::congestion::{self, Rate};

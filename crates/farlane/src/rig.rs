@@ -2,12 +2,12 @@
 //! moves blocks. What `demo` and `bench` run.
 
 use analysis::commands::{self, Analyser, Direction, Event};
-use report::Failure;
 use live::host::RamMemory;
 use live::{Attached, Clock, Machine, Poller};
 use nvme::initiator::{self, Done, Driver, Io, Op};
 use pcie::enumerate::{self, Hierarchy, Node};
 use pcie::{Bus, Ram, root};
+use report::Failure;
 use std::cell::RefCell;
 use std::rc::Rc;
 use wire::nvme::StatusCode;

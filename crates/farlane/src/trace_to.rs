@@ -1,11 +1,11 @@
 //! `--trace`: where a node records what it sees.
 
-use report::{Failure, Outcome};
 use crate::namespace::parse_size;
 use crate::stdout::file_only;
 use clap::Args;
 use live::Clock;
 use live::trace::{Settings, Tracer};
+use report::{Failure, Outcome};
 use std::path::PathBuf;
 use std::str::FromStr;
 use wire::trace::NodeRole;

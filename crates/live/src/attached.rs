@@ -262,12 +262,12 @@ impl Function for Switch {
         self.node.ready()
     }
 
-    fn lane(&self, target: Target) -> usize {
-        self.node.lane(target)
+    fn queue(&self, target: Target) -> usize {
+        self.node.queue(target)
     }
 
-    fn lane_ready(&self, lane: usize) -> Ready {
-        self.node.lane_ready(lane)
+    fn queue_ready(&self, queue: usize) -> Ready {
+        self.node.queue_ready(queue)
     }
 }
 

@@ -182,7 +182,7 @@ impl Links {
                 unreachable!("it has connected");
             };
             if node.upstream().tunnel(index).is_record_by_record() {
-                carrier.keep_records();
+                carrier.send_as_records();
             }
             poller.modify(&carrier, false)?;
             link.connection = Connection::Open(carrier, false);
@@ -201,7 +201,7 @@ impl Links {
             node.handle_link(now, index, Input::Received(bytes));
             tracer.frames(tap, || node.poll_report(index));
         });
-        received |= carrier.take_stirred();
+        received |= carrier.take_room_changed();
         if gone {
             node.handle_link(now, index, Input::Gone);
         }

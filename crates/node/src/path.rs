@@ -15,7 +15,7 @@ pub enum Input {
     Accepted {
         /// Whether the path ends at once when the far side's process is
         /// killed, as TCP does and raw Ethernet does not.
-        says_end: bool,
+        signals_close: bool,
     },
     /// An attempt to connect has succeeded.
     Connected,

@@ -1,7 +1,7 @@
 //! The one trait that everything below a downstream port implements: drives,
 //! test functions, and the upstream port of another switch.
 
-use crate::lanes::Target;
+use crate::port_queues::Target;
 use wire::Instant;
 use wire::tlp::{Class, Tlp};
 
@@ -94,14 +94,14 @@ pub trait Function {
     /// The classes this function takes now, wherever a packet goes.
     fn ready(&self) -> Ready;
 
-    /// The lane in which a packet to `target` waits for this function: a
+    /// The queue in which a packet to `target` waits for this function: a
     /// switch has one for each port, so that none holds up another.
-    fn lane(&self, _target: Target) -> usize {
+    fn queue(&self, _target: Target) -> usize {
         0
     }
 
-    /// The classes this function takes now from a lane.
-    fn lane_ready(&self, _lane: usize) -> Ready {
+    /// The classes this function takes now from a queue.
+    fn queue_ready(&self, _lane: usize) -> Ready {
         self.ready()
     }
 }

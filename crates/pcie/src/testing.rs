@@ -8,7 +8,7 @@ use crate::software::{Bus, Request, Task};
 use bytes::Bytes;
 use wire::{Duration, Instant};
 
-pub struct Bench<F> {
+pub struct Testbed<F> {
     pub root: RootComplex,
     pub function: F,
     /// What answers reads and takes writes of host memory, if anything does.
@@ -39,7 +39,7 @@ pub fn endpoint(max_payload: usize, read_request: usize, reads_in_flight: usize)
     }
 }
 
-impl<F: Function> Bench<F> {
+impl<F: Function> Testbed<F> {
     pub fn new(settings: Settings, function: F, ram: Option<Ram>) -> Self {
         Self {
             root: RootComplex::new(settings),

@@ -14,7 +14,7 @@ use wire::Duration;
 /// A drive, without its serial number, and how many of it there are.
 pub fn drive(section: &Section) -> Result<(DriveConfig, usize), PlanError> {
     let timing = timing(section)?;
-    let mut drive = DriveConfig::new("", timing).as_in_the_brief(READS_IN_FLIGHT);
+    let mut drive = DriveConfig::new("", timing).as_in_nvme_tsn(READS_IN_FLIGHT);
     drive.more = section.list("namespaces").into_iter().map(|(size, _)| size).collect();
     if drive.more.len() as u64 >= MOST_NAMESPACES {
         let what = format!("namespaces: at most {} besides the first", MOST_NAMESPACES - 1);
@@ -41,9 +41,9 @@ fn timing(section: &Section) -> Result<Timing, PlanError> {
     Ok(timing)
 }
 
-/// The PCIe links of the brief: below the root port, below the switch.
-fn brief_links() -> (LinkConfig, LinkConfig) {
-    let config = Config::brief_tcp(any(), Rate::G1);
+/// The PCIe links of the NVMe/TSN paper: below the root port, below the switch.
+fn nvme_tsn_links() -> (LinkConfig, LinkConfig) {
+    let config = Config::nvme_tsn_tcp(any(), Rate::G1);
     let Attached::Switch(switch) = &config.hosts[0].attached else { unreachable!("a tunnel") };
     (config.hosts[0].link, switch.ports[0].link)
 }
@@ -66,10 +66,10 @@ pub struct Pcie {
 }
 
 impl Pcie {
-    /// Reads the table; what is not there is as in the brief.
+    /// Reads the table; what is not there is as in the NVMe/TSN paper.
     pub fn read(section: &Section) -> Result<Self, PlanError> {
         use Generation::{Gen1, Gen2, Gen3, Gen4, Gen5};
-        let (top, bottom) = brief_links();
+        let (top, bottom) = nvme_tsn_links();
         let generation = section.get("generation").map(|number: usize| number - 1);
         let width: u8 = section.get("width").unwrap_or(top.width);
         if !width.is_power_of_two() {

@@ -7,11 +7,11 @@ use super::allowed::{Key, Table};
 use super::units::{self, Drift, Offset, Unit};
 use sim::drive::Timing;
 use sim::ethernet::port::RateStep;
+use stats::random::Probability;
 use switch::aggregate::Policy;
 use switch::congestion::{Config as Congestion, Rate as RateLimit};
 use units::{COMPLETION, INTERVAL, LONG, SHORT, SILENCE, SPAN};
 use wire::Instant;
-use stats::random::Probability;
 
 const fn key(name: &'static str, allowed: Allowed) -> Key {
     Key { name, allowed, with: &TRANSPORTS }

@@ -26,8 +26,8 @@ pub use recording::Recording;
 pub use value::{Origin, PlanError};
 
 use crate::simulate::Wanted;
-use report::target::Target;
 use keys::ROOT;
+use report::target::Target;
 use section::{Defaults, Section};
 use sim::Config;
 use sim::kernel::Limits;

@@ -277,14 +277,14 @@ fn drawn(section: &Section, ends: [usize; 2]) -> Result<Drawn, PlanError> {
     Ok(Drawn { ends, rate, config, origin: section.origin.clone() })
 }
 
-/// What is not said is as with a node of the brief.
+/// What is not said is as with a node of the NVMe/TSN paper.
 fn station(
     section: &Section,
     tsn: bool,
     rate: Rate,
     schedules: &Schedules,
 ) -> Result<StationConfig, PlanError> {
-    let brief = if tsn { Config::brief_tsn } else { Config::brief_tcp };
+    let brief = if tsn { Config::nvme_tsn_tsn } else { Config::nvme_tsn_tcp };
     let mut station = brief(any(), rate).network.stations.swap_remove(0);
     station.rate = rate;
     set_fields!(station, section, tx_delay rx_delay tx_ring);

@@ -27,9 +27,9 @@ fn fails(text: &str, wanted: &str) {
 fn short_plans_are_the_presets_of_the_brief() {
     let dd = || Workload::Dd { write: true, bs: 4096, count: 20 };
     for (transport, preset) in [
-        ("direct", Config::brief_direct(dd())),
-        ("tcp", Config::brief_tcp(dd(), Rate::G1)),
-        ("tsn", Config::brief_tsn(dd(), Rate::G1)),
+        ("direct", Config::nvme_tsn_direct(dd())),
+        ("tcp", Config::nvme_tsn_tcp(dd(), Rate::G1)),
+        ("tsn", Config::nvme_tsn_tsn(dd(), Rate::G1)),
     ] {
         let text = format!("transport = \"{transport}\"\n[workload]\ndd = \"write\"\ncount = 20\n");
         let planned = built(&text);

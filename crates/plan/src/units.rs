@@ -2,10 +2,10 @@
 //! is guessed.
 
 use sim::ethernet::port::RateStep;
+use stats::random::Probability;
 use switch::aggregate::Policy;
 use switch::congestion::{Config as Congestion, Rate, SwiftConfig, Target};
 use tsn::{Entry, GateStates};
-use stats::random::Probability;
 use wire::units::scaled;
 use wire::{Duration, Instant};
 

@@ -17,7 +17,7 @@ const ROOM: u16 = 255;
 /// A workload, and the recording that it replays.
 type Given = (Workload, Option<Arc<Recording>>);
 
-/// Any workload: for tables that are taken from the brief's configuration.
+/// Any workload: for tables that are taken from the NVMe/TSN paper's configuration.
 pub fn any() -> Workload {
     Workload::ConfigReads { count: 1, gap: Duration::ZERO }
 }

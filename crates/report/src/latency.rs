@@ -23,8 +23,7 @@ pub struct Summary {
 
 impl From<&Latency> for Summary {
     fn from(latency: &Latency) -> Self {
-        let stats::Summary { n, min_ns, mean_ns, p50_ns, p99_ns, max_ns, .. } =
-            latency.summary();
+        let stats::Summary { n, min_ns, mean_ns, p50_ns, p99_ns, max_ns, .. } = latency.summary();
         Self { n, min_ns, mean_ns, p50_ns, p99_ns, max_ns }
     }
 }

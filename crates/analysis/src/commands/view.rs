@@ -25,7 +25,7 @@ impl Default for Options {
 const SHORT_RUN: usize = 4;
 
 /// Kinds that belong together, in logical order (figures 9 and 10 of the
-/// NVMe/TSN brief).
+/// NVMe/TSN paper).
 const GROUPS: [&[StepKind]; 7] = [
     &[StepKind::SqDoorbell],
     &[StepKind::SqeFetch, StepKind::SqeData],
@@ -78,7 +78,7 @@ pub fn transaction(command: &Command, options: Options) -> String {
     out
 }
 
-/// The **link view** (figure 11 of the brief): the TLPs of commands in the
+/// The **link view** (figure 11 of the NVMe/TSN paper): the TLPs of commands in the
 /// order in which they passed, those that serve several commands once; each
 /// with the time since the one before, times from the first.
 pub fn link(commands: &[&Command], options: Options) -> String {

@@ -1,9 +1,9 @@
 //! Latencies by type of command.
 
 use super::path::{Lane, Leg, Part, by_lane, by_part, listed};
-use report::latency::{Latency, Summary};
 use crate::commands::segments::{self, Segment};
 use crate::commands::{Command, Transfer};
+use report::latency::{Latency, Summary};
 use report::span::{micros, size};
 use serde::Serialize;
 use std::collections::BTreeMap;

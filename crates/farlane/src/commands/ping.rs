@@ -1,13 +1,13 @@
 //! `farlane ping`: the raw round trip of a link, and of a configuration read.
 
 use super::{Failure, Outcome};
-use report::latency::{Latency, Summary};
 use crate::link_end::LinkEnd;
 use crate::node::NodeArgs;
-use report::Align::{Left, Right};
-use report::{Column, Table};
-use report::span::micros;
 use bytes::Bytes;
+use report::Align::{Left, Right};
+use report::latency::{Latency, Summary};
+use report::span::micros;
+use report::{Column, Table};
 use wire::frame::Role;
 use wire::tlp::{ConfigKind, ConfigRequest, Packet, Tlp};
 use wire::{Bdf, Tag};

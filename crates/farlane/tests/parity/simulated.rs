@@ -1,9 +1,9 @@
 //! The simulator's shell.
 
 use super::{Run, Write, script};
+use pcie::{Bus, Ram};
 use plan::simulate::trace::TraceFiles;
 use plan::simulate::{All, Shared};
-use pcie::{Bus, Ram};
 use sim::drive::{DriveConfig, Timing};
 use sim::measure::{Observer, Point};
 use sim::node::RootConfig;
@@ -38,10 +38,10 @@ fn config(link: PipeConfig) -> Config {
     };
     let drive = DriveConfig {
         size: script::SIZE,
-        ..DriveConfig::new(script::SERIAL, timing).as_in_the_brief(script::READS_IN_FLIGHT)
+        ..DriveConfig::new(script::SERIAL, timing).as_in_nvme_tsn(script::READS_IN_FLIGHT)
     };
     let port = PortConfig { transport: TransportConfig::Pipe(link), link: PCIE, drive };
-    let mut config = Config::brief_direct(Workload::Idle);
+    let mut config = Config::nvme_tsn_direct(Workload::Idle);
     let host = &mut config.hosts[0];
     host.attached = Attached::Switch(SwitchConfig::new(script::MAX_PAYLOAD, vec![port]));
     host.link = PCIE;

@@ -4,10 +4,10 @@
 use std::fs;
 use std::path::Path;
 
-use bytes::Bytes;
 use analysis::commands::replay::{Initial, Issued, Replay, compare};
 use analysis::commands::stream::LinkAnalyser;
 use analysis::commands::{Command, Counters, Event, Settings};
+use bytes::Bytes;
 use wire::nvme::opcode;
 
 use crate::support::relay::Recording;

@@ -37,7 +37,7 @@ fn raw_frames_are_decoded() {
     let settings = switch::raw::Settings::new(0);
     let raw = sim::transport::RawConfig { stations: [0, 1], priority: 0, settings };
     let work = Workload::Dd { write: false, bs: 4096, count: READS };
-    let mut config = Config::brief_tsn(work, Rate::G1);
+    let mut config = Config::nvme_tsn_tsn(work, Rate::G1);
     let sim::world::Attached::Switch(switch) = &mut config.hosts[0].attached else {
         unreachable!("a tunnel")
     };
@@ -59,7 +59,8 @@ fn raw_frames_are_decoded() {
 fn simulated_frames_are_real_frames() {
     let folder = folder::kept("simulated");
     let capture = folder.join("wires.pcapng");
-    let config = Config::brief_tsn(Workload::Dd { write: false, bs: 4096, count: READS }, Rate::G1);
+    let config =
+        Config::nvme_tsn_tsn(Workload::Dd { write: false, bs: 4096, count: READS }, Rate::G1);
     run(&config, &capture);
 
     let checked = ["-2", "-o", "ip.check_checksum:TRUE", "-o", "tcp.check_checksum:TRUE"];

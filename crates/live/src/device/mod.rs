@@ -280,7 +280,7 @@ impl<A: Attached> DeviceNode<A> {
             self.poller.add(&carrier, false)?;
             let id = PathId(self.accepted);
             self.accepted += 1;
-            self.node.handle(now, id, Input::Accepted { says_end: carrier.says_end() });
+            self.node.handle(now, id, Input::Accepted { signals_close: carrier.signals_close() });
             self.paths.push(Path { id, carrier, watched: false });
             moved = true;
         }
@@ -300,7 +300,7 @@ impl<A: Attached> DeviceNode<A> {
                     node.handle(now, *id, Input::Received(bytes));
                     tracer.frames(Tap::UPLINK, || node.poll_report());
                 });
-            moved |= carrier.take_stirred();
+            moved |= carrier.take_room_changed();
             gone |= carrier.flush(now).is_err();
             node.handle(now, *id, Input::Room(carrier.room(now)));
             if gone {
@@ -329,7 +329,7 @@ impl<A: Attached> DeviceNode<A> {
                     self.record();
                     if self.node.tunnel().is_record_by_record() {
                         let index = self.index(path);
-                        self.paths[index].carrier.keep_records();
+                        self.paths[index].carrier.send_as_records();
                     }
                 }
                 Output::Event(event) => tell(self.named(event)),

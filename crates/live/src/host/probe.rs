@@ -1,4 +1,4 @@
-//! A protocol analyser at the root port: where the brief measures.
+//! A protocol analyser at the root port: where the NVMe/TSN paper measures.
 
 use crate::clock::Clock;
 use crate::trace::{Tracer, Watch};

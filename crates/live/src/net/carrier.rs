@@ -45,7 +45,7 @@ impl Carrier {
 
     /// Whether the far side learns that this process has ended, however it
     /// does.
-    pub fn says_end(&self) -> bool {
+    pub fn signals_close(&self) -> bool {
         !matches!(self, Self::Raw(_))
     }
 
@@ -70,10 +70,10 @@ impl Carrier {
         }
     }
 
-    /// As [`Connection::keep_records`]; raw Ethernet never does anything else.
-    pub fn keep_records(&mut self) {
+    /// As [`Connection::send_as_records`]; raw Ethernet never does anything else.
+    pub fn send_as_records(&mut self) {
         if let Self::Tcp(connection) = self {
-            connection.keep_records();
+            connection.send_as_records();
         }
     }
 
@@ -105,9 +105,9 @@ impl Carrier {
 
     /// Whether something has come since the last call that nobody received but
     /// that may have made room.
-    pub fn take_stirred(&mut self) -> bool {
+    pub fn take_room_changed(&mut self) -> bool {
         match self {
-            Self::Raw(connection) => connection.take_stirred(),
+            Self::Raw(connection) => connection.take_room_changed(),
             Self::Tcp(_) | Self::Scripted(_) => false,
         }
     }

@@ -63,7 +63,7 @@ impl Connection {
     /// Sends what is handed over at once in segments of its own from now on:
     /// the kernel appends nothing to a record that ended (`MSG_EOR`,
     /// `tcp_skb_can_collapse_to` in Linux). Retransmissions may still merge.
-    pub fn keep_records(&mut self) {
+    pub fn send_as_records(&mut self) {
         self.flags |= SendFlags::EOR;
     }
 
@@ -230,7 +230,7 @@ mod tests {
             }
         };
         if records {
-            near.keep_records();
+            near.send_as_records();
         }
         let (mut sent, mut read) = (0, 0);
         while read < frames * 88 {

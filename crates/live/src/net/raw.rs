@@ -236,7 +236,7 @@ impl RawConnection {
 
     /// Whether anything has come since the last call: an acknowledgement alone
     /// makes room, too.
-    pub fn take_stirred(&mut self) -> bool {
+    pub fn take_room_changed(&mut self) -> bool {
         std::mem::take(&mut self.stirred)
     }
 

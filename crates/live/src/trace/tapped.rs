@@ -47,11 +47,11 @@ impl<A: Function, W: Watch> Function for Tapped<A, W> {
         self.inner.ready()
     }
 
-    fn lane(&self, target: Target) -> usize {
-        self.inner.lane(target)
+    fn queue(&self, target: Target) -> usize {
+        self.inner.queue(target)
     }
 
-    fn lane_ready(&self, lane: usize) -> Ready {
-        self.inner.lane_ready(lane)
+    fn queue_ready(&self, queue: usize) -> Ready {
+        self.inner.queue_ready(queue)
     }
 }

@@ -1,20 +1,20 @@
 //! The device node: the link to one host, what is attached below it, and
 //! whoever else connects.
 
+mod pending_connections;
 #[cfg(test)]
 mod tests;
-mod visitors;
 
 use crate::path::{self, PathId};
 use bytes::{Bytes, BytesMut};
 use pcie::{Errors, Function};
+use pending_connections::{PendingConnections, belongs};
 use std::collections::VecDeque;
 use switch::congestion::Rate;
 use switch::downstream::{self, Downstream};
 use switch::egress::Egress;
 use switch::tunnel::{Cause, Input, Report, Settings, Tunnel};
 use switch::upstream::next_timer;
-use visitors::{Visitors, belongs};
 use wire::Instant;
 use wire::frame::{self, HostAfter, MoveStatus, Moved};
 
@@ -96,7 +96,7 @@ pub struct DeviceNode<F> {
     group: u16,
     /// What a move to another is answered.
     on_move: MoveStatus,
-    visitors: Visitors,
+    pending: PendingConnections,
     egress: Egress,
     frame: usize,
     /// Frames are made here, in the same memory again when those before are
@@ -116,7 +116,7 @@ impl<F: Function> DeviceNode<F> {
             host: None,
             group: 0,
             on_move: MoveStatus::Fixed,
-            visitors: Visitors::new(settings),
+            pending: PendingConnections::new(settings),
             egress: Egress::new(1, frame, None),
             frame,
             frames: BytesMut::new(),
@@ -166,7 +166,7 @@ impl<F: Function> DeviceNode<F> {
 
     /// How many connections went, or had to go, without a greeting.
     pub fn silent(&self) -> u64 {
-        self.visitors.silent()
+        self.pending.silent()
     }
 
     /// The link's end.
@@ -207,13 +207,13 @@ impl<F: Function> DeviceNode<F> {
 
     /// Takes what happened to a path.
     pub fn handle(&mut self, now: Instant, path: PathId, input: path::Input) {
-        if let path::Input::Accepted { says_end } = input {
-            let gone = self.visitors.welcome(now, path, says_end);
+        if let path::Input::Accepted { signals_close } = input {
+            let gone = self.pending.welcome(now, path, signals_close);
             self.outputs.extend(gone.map(|path| Output::Close { path, linger: false }));
             return;
         }
         let host = self.host.as_mut().filter(|host| host.path == path);
-        let Some(host) = host else { return self.visitors.handle(now, path, input) };
+        let Some(host) = host else { return self.pending.handle(now, path, input) };
         match input {
             path::Input::Received(bytes) => self.downstream.handle(now, Input::Received(bytes)),
             path::Input::Mark(mark) => self.downstream.handle(now, Input::Mark(mark)),
@@ -252,9 +252,9 @@ impl<F: Function> DeviceNode<F> {
                     continue;
                 }
             };
-            let visitors = if self.over { None } else { self.serve_visitors(now) };
+            let pending = if self.over { None } else { self.serve_pending(now) };
             if self.outputs.is_empty() {
-                return Output::Timeout(next_timer([link, visitors, self.held_until(now)]));
+                return Output::Timeout(next_timer([link, pending, self.held_until(now)]));
             }
         }
     }
@@ -311,21 +311,21 @@ impl<F: Function> DeviceNode<F> {
 
     /// Looks at who else is there: a host may be among them, or somebody who
     /// moves the device. Yields when to look again.
-    fn serve_visitors(&mut self, now: Instant) -> Option<Instant> {
+    fn serve_pending(&mut self, now: Instant) -> Option<Instant> {
         let wanted = self.host.is_none();
-        if let Some(chosen) = self.visitors.serve(now, wanted, self.group, &mut self.outputs) {
+        if let Some(chosen) = self.pending.serve(now, wanted, self.group, &mut self.outputs) {
             let path = chosen.path;
             self.downstream.handle(now, Input::Connected);
             self.downstream.handle(now, Input::Received(chosen.greeting));
             self.host = Some(Host { path, group: chosen.group, room: chosen.room, end: None });
             self.outputs.push_back(Output::Linked(path));
         }
-        if let Some((group, by)) = self.visitors.wants_move() {
+        if let Some((group, by)) = self.pending.wants_move() {
             let answer = self.move_to(now, group);
-            self.visitors.answer_move(answer);
+            self.pending.answer_move(answer);
             self.outputs.push_back(Output::Event(Event::Moved { by, group, answer }));
         }
-        self.visitors.timer()
+        self.pending.timer()
     }
 
     /// The device is to belong to another group, as a probe may ask: a host
@@ -343,6 +343,6 @@ impl<F: Function> DeviceNode<F> {
         if host == HostAfter::Disconnected {
             self.end_link(End::Moved);
         }
-        Moved { status, host, awaited: self.visitors.awaits(now, to), from, to }
+        Moved { status, host, awaited: self.pending.awaits(now, to), from, to }
     }
 }

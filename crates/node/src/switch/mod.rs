@@ -287,11 +287,11 @@ impl Function for SwitchNode {
         self.upstream.ready()
     }
 
-    fn lane(&self, target: Target) -> usize {
-        Function::lane(&self.upstream, target)
+    fn queue(&self, target: Target) -> usize {
+        Function::queue(&self.upstream, target)
     }
 
-    fn lane_ready(&self, lane: usize) -> Ready {
-        self.upstream.lane_ready(lane)
+    fn queue_ready(&self, queue: usize) -> Ready {
+        self.upstream.queue_ready(queue)
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::fabric::world::{Fabric, Happened, Plan, RAM, Shape, bar};
 use pcie::dma_test::register;
-use wire::Duration;
 use stats::random::Random;
+use wire::Duration;
 
 fn bars(fabric: &mut Fabric) -> Vec<u64> {
     fabric.ready().iter().map(bar).collect()

@@ -5,9 +5,9 @@ use crate::fabric::world::{Fabric, Happened, Plan, RAM, Shape, bar};
 use pcie::dma_test::{MAGIC, RAM_SIZE, driver, register};
 use pcie::enumerate::{Hierarchy, Node};
 use proptest::prelude::*;
+use stats::random::Random;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use wire::Duration;
-use stats::random::Random;
 
 /// Host memory that the test uses: sources below the half, targets above.
 const HALF: usize = 64 << 10;

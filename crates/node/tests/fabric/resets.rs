@@ -4,8 +4,8 @@ use crate::fabric::world::{Device, Fabric, Happened, Parent, Plan, RAM, Shape, b
 use pcie::dma_test::{MAGIC, register};
 use pcie::enumerate::{self, Hierarchy, Node, Settings};
 use pcie::root::ROOT_PORT;
-use switch::tunnel::Cause;
 use stats::random::Random;
+use switch::tunnel::Cause;
 use wire::{Bdf, Duration};
 
 const MARK: u64 = 0x1122_3344;

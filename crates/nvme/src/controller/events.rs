@@ -13,13 +13,13 @@ const FEW: usize = 16;
 
 /// Events that wait.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct ReportedState {
     wanted: bool,
     events: VecDeque<NvmeEvent>,
     lost: u64,
 }
 
-impl Told {
+impl ReportedState {
     pub fn add(&mut self, event: NvmeEvent) {
         if !self.wanted {
             return;
@@ -37,7 +37,7 @@ impl Controller {
     /// before this was called. What has not been taken is forgotten when it is
     /// no longer wanted.
     pub fn set_events(&mut self, wanted: bool) {
-        self.told = Told { wanted, ..Told::default() };
+        self.told = ReportedState { wanted, ..ReportedState::default() };
         if wanted {
             self.told.events.reserve(FEW);
         }

@@ -30,7 +30,7 @@ use crate::registers::Registers;
 use crate::slots::{Key, Slots};
 use crate::{block, failure::Failure};
 use bytes::Bytes;
-use events::Told;
+use events::ReportedState;
 use execute::Execution;
 use lifecycle::Phase;
 use pcie::config::label::Label;
@@ -115,7 +115,7 @@ pub struct Controller {
     /// The node is about to end: commands under way are the last.
     stopped: bool,
     /// What happened, for who wants to know.
-    told: Told,
+    told: ReportedState,
 }
 
 impl Controller {
@@ -150,7 +150,7 @@ impl Controller {
             block_requests: VecDeque::new(),
             odd_accesses: 0,
             stopped: false,
-            told: Told::default(),
+            told: ReportedState::default(),
             config,
         }
     }

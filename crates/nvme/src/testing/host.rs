@@ -1,6 +1,6 @@
 //! A host that sends commands by hand.
 
-use super::{Bench, QUEUES};
+use super::{QUEUES, Testbed};
 use crate::{Config, initiator};
 use std::collections::VecDeque;
 use wire::nvme::register::{
@@ -43,7 +43,7 @@ impl Pair {
 /// See the module. Queues have up to 512 entries.
 pub struct Host {
     /// The machine.
-    pub bench: Bench,
+    pub testbed: Testbed,
     /// The queues, by identifier; 0 is the admin pair.
     pub pairs: Vec<Option<Pair>>,
     /// Completions taken but not asked for, oldest first.
@@ -54,7 +54,7 @@ pub struct Host {
 impl Host {
     /// A drive that is enumerated and enabled.
     pub fn new(config: Config) -> Self {
-        let mut host = Self::over(Bench::enumerated(config, true));
+        let mut host = Self::over(Testbed::enumerated(config, true));
         host.enable(32);
         assert!(host.status().ready);
         host
@@ -67,9 +67,9 @@ impl Host {
         host
     }
 
-    /// Over a bench as it is.
-    pub fn over(bench: Bench) -> Self {
-        Self { bench, pairs: vec![None; 65], done: VecDeque::new(), next_cid: 0 }
+    /// Over a testbed as it is.
+    pub fn over(testbed: Testbed) -> Self {
+        Self { testbed, pairs: vec![None; 65], done: VecDeque::new(), next_cid: 0 }
     }
 
     /// Programs the admin queues and sets CC.EN.
@@ -77,9 +77,9 @@ impl Host {
         let pair = Pair::new(0, entries);
         let size = entries - 1;
         let sizes = AdminQueueAttributes { sq_size: size, cq_size: size };
-        self.bench.write(AQA, 4, sizes.bits().into());
-        self.bench.write(ASQ, 8, pair.sq());
-        self.bench.write(ACQ, 8, pair.cq());
+        self.testbed.write(AQA, 4, sizes.bits().into());
+        self.testbed.write(ASQ, 8, pair.sq());
+        self.testbed.write(ACQ, 8, pair.cq());
         self.clear(&pair);
         self.pairs = vec![None; 65];
         self.pairs[0] = Some(pair);
@@ -88,17 +88,17 @@ impl Host {
 
     /// Writes CC.
     pub fn configure(&mut self, configuration: Configuration) {
-        self.bench.write(CC, 4, configuration.bits().into());
-        self.bench.take_tlps(pcie::Ready::ALL);
+        self.testbed.write(CC, 4, configuration.bits().into());
+        self.testbed.take_tlps(pcie::Ready::ALL);
     }
 
     /// Reads CSTS.
     pub fn status(&mut self) -> ControllerStatus {
-        ControllerStatus::from_bits(self.bench.read(CSTS, 4) as u32)
+        ControllerStatus::from_bits(self.testbed.read(CSTS, 4) as u32)
     }
 
     fn clear(&mut self, pair: &Pair) {
-        self.bench.put(pair.cq(), &vec![0; usize::from(pair.entries) * COMPLETION_ENTRY]);
+        self.testbed.put(pair.cq(), &vec![0; usize::from(pair.entries) * COMPLETION_ENTRY]);
     }
 
     /// Creates a queue pair whose completion queue has the vector of its
@@ -126,7 +126,7 @@ impl Host {
         let pair = self.pairs[usize::from(queue)].as_mut().expect("the queue exists");
         let address = pair.sq() + u64::from(pair.tail) * SUBMISSION_ENTRY as u64;
         pair.tail = (pair.tail + 1) % pair.entries;
-        self.bench.put(address, &command.encode());
+        self.testbed.put(address, &command.encode());
     }
 
     /// Rings the tail doorbell.
@@ -142,21 +142,21 @@ impl Host {
     /// If nothing is fetched.
     pub fn fetch(&mut self, queue: u16, refuse: bool) {
         self.ring(queue);
-        self.bench.take_tlps(pcie::Ready::ALL);
-        let read = self.bench.reads.pop_front().expect("a fetch");
-        self.bench.answer_read(read, refuse);
-        self.bench.take_tlps(pcie::Ready::ALL);
+        self.testbed.take_tlps(pcie::Ready::ALL);
+        let read = self.testbed.reads.pop_front().expect("a fetch");
+        self.testbed.answer_read(read, refuse);
+        self.testbed.take_tlps(pcie::Ready::ALL);
     }
 
     /// Rings the tail doorbell, and lets everything happen that then does.
     pub fn carry_out(&mut self, queue: u16) {
         self.ring(queue);
-        self.bench.settle();
+        self.testbed.settle();
     }
 
     /// Writes a doorbell.
     pub fn doorbell(&mut self, doorbell: Doorbell, value: u32) {
-        self.bench.write(doorbell.offset(0), 4, value.into());
+        self.testbed.write(doorbell.offset(0), 4, value.into());
     }
 
     /// Takes the completions of a queue and rings the head doorbell.
@@ -175,7 +175,7 @@ impl Host {
         let Some(pair) = self.pairs[usize::from(queue)].as_mut() else { return done };
         while done.len() < most {
             let address = pair.cq() + u64::from(pair.head) * COMPLETION_ENTRY as u64;
-            let entry = self.bench.load(address, COMPLETION_ENTRY).expect("queue memory");
+            let entry = self.testbed.load(address, COMPLETION_ENTRY).expect("queue memory");
             let completion = Completion::decode(entry[..].try_into().expect("16 bytes"));
             if completion.phase != pair.phase {
                 break;

@@ -1,16 +1,16 @@
-//! A bench for the controller: a host made of plain functions, media made of
+//! A testbed for the controller: a host made of plain functions, media made of
 //! plain bytes, nothing in between. For the tests of this crate and for fuzz
 //! targets; no promise of stability.
 
-mod bench;
 mod commands;
 mod host;
 mod input;
 mod media;
 mod operations;
+mod testbed;
 mod tracker;
 
-pub use bench::{Bench, DATA, QUEUES};
 pub use host::{Expect, Host, Pair, create_commands, delete, entry_sizes};
 pub use media::Media;
 pub use operations::run_operations;
+pub use testbed::{DATA, QUEUES, Testbed};

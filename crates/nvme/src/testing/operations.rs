@@ -3,7 +3,7 @@
 use super::commands::{self, LISTS};
 use super::input::Input;
 use super::tracker::Tracker;
-use super::{Bench, DATA, Host, entry_sizes};
+use super::{DATA, Host, Testbed, entry_sizes};
 use crate::block::Error;
 use crate::{Config, NamespaceConfig};
 use pcie::Ready;
@@ -50,44 +50,44 @@ fn config(choice: u8) -> Config {
     config
 }
 
-fn bench(config: Config, msix: bool) -> Bench {
-    let mut bench = Bench::enumerated(config, msix);
+fn testbed(config: Config, msix: bool) -> Testbed {
+    let mut testbed = Testbed::enumerated(config, msix);
     // Lists of good entries, the last of each page pointing to the next.
     for list in 0..8u64 {
         let entry = |index: u64| match index {
             511 => LISTS + (list + 1) % 8 * 4096,
             _ => DATA + (index * 7 + list) % 256 * 4096,
         };
-        bench.put_list(LISTS + list * 4096, (0..512).map(entry));
+        testbed.put_list(LISTS + list * 4096, (0..512).map(entry));
     }
-    bench
+    testbed
 }
 
 /// What happens around a controller, whatever its host does.
-fn happen(bench: &mut Bench, operation: u8, input: &mut Input) {
+fn happen(testbed: &mut Testbed, operation: u8, input: &mut Input) {
     match operation {
-        0 => bench.take_tlps(Ready::ALL),
-        1 => bench.take_tlps(Ready::ALL.with(Class::Posted, false)),
-        2 => bench.take_tlps(Ready::ALL.with(Class::NonPosted, false)),
+        0 => testbed.take_tlps(Ready::ALL),
+        1 => testbed.take_tlps(Ready::ALL.with(Class::Posted, false)),
+        2 => testbed.take_tlps(Ready::ALL.with(Class::NonPosted, false)),
         3 | 4 => {
-            if let Some(request) = bench.reads.pop_front() {
-                bench.answer_read(request, false);
+            if let Some(request) = testbed.reads.pop_front() {
+                testbed.answer_read(request, false);
             }
         }
         5 => {
-            if let Some(request) = bench.reads.pop_back() {
-                bench.answer_read(request, input.byte() < 4);
+            if let Some(request) = testbed.reads.pop_back() {
+                testbed.answer_read(request, input.byte() < 4);
             }
         }
         6 => {
-            bench.serve_block();
+            testbed.serve_block();
         }
         7 => {
             // Media answer in any order.
-            if let Some(request) = bench.blocks.pop_back() {
-                bench.blocks.push_front(request);
+            if let Some(request) = testbed.blocks.pop_back() {
+                testbed.blocks.push_front(request);
             }
-            bench.media.failure = input.pick(&[
+            testbed.media.failure = input.pick(&[
                 None,
                 None,
                 None,
@@ -99,18 +99,18 @@ fn happen(bench: &mut Bench, operation: u8, input: &mut Input) {
                 Some(Error::NotReady),
                 Some(Error::Internal),
             ]);
-            bench.serve_block();
-            bench.media.failure = None;
+            testbed.serve_block();
+            testbed.media.failure = None;
         }
-        8 => bench.settle(),
-        9 => bench.pass(Duration::from_us(input.u16().into())),
+        8 => testbed.settle(),
+        9 => testbed.pass(Duration::from_us(input.u16().into())),
         10 => {
-            let now = bench.now;
-            bench.controller.set_temperature(now, input.u16() % 512);
+            let now = testbed.now;
+            testbed.controller.set_temperature(now, input.u16() % 512);
         }
         _ => {
-            let (now, nsid) = (bench.now, 1 + u32::from(input.byte() & 1));
-            bench.controller.set_read_only(now, nsid, input.byte() < 16);
+            let (now, nsid) = (testbed.now, 1 + u32::from(input.byte() & 1));
+            testbed.controller.set_read_only(now, nsid, input.byte() < 16);
         }
     }
 }
@@ -123,7 +123,7 @@ struct Tame {
 
 impl Tame {
     fn new(config: Config, msix: bool) -> Self {
-        let mut host = Host::over(bench(config, msix));
+        let mut host = Host::over(testbed(config, msix));
         host.enable(8);
         let mut tame = Self { tracker: Tracker::new(host), msix };
         tame.start();
@@ -136,7 +136,7 @@ impl Tame {
             self.tracker.toggle(id, 8 * id);
         }
         for _ in 0..2 {
-            self.tracker.host.bench.settle();
+            self.tracker.host.testbed.settle();
             self.tracker.reap(0);
         }
     }
@@ -147,17 +147,17 @@ impl Tame {
                 break;
             }
             self.step(&mut input);
-            self.tracker.host.bench.controller.check_invariants();
-            if self.tracker.host.bench.controller.is_fatal() {
+            self.tracker.host.testbed.controller.check_invariants();
+            if self.tracker.host.testbed.controller.is_fatal() {
                 self.reset(0);
             }
         }
         self.tracker.finish();
-        let bench = &mut self.tracker.host.bench;
-        bench.controller.check_invariants();
+        let testbed = &mut self.tracker.host.testbed;
+        testbed.controller.check_invariants();
         // As long as coalescing may take (NVMe 1.4, section 5.21.1.8).
-        bench.pass(Duration::from_us(25_500));
-        let silent = &bench.unsignalled;
+        testbed.pass(Duration::from_us(25_500));
+        let silent = &testbed.unsignalled;
         assert!(!self.msix || silent.is_empty(), "no interrupt for queues {silent:?}");
     }
 
@@ -165,7 +165,7 @@ impl Tame {
         let operation = input.byte() % 32;
         let queue = u16::from(input.byte() % 4);
         match operation {
-            0..=11 => happen(&mut self.tracker.host.bench, operation, input),
+            0..=11 => happen(&mut self.tracker.host.testbed, operation, input),
             12 | 13 => {
                 let command = commands::admin(input);
                 self.tracker.send(0, command);
@@ -200,32 +200,32 @@ impl Tame {
             1 => {
                 let shutdown = ShutdownNotice::Normal;
                 host.configure(Configuration { enable: true, shutdown, ..entry_sizes() });
-                host.bench.settle();
+                host.testbed.settle();
                 host.configure(entry_sizes());
             }
             2 => {
-                host.bench.function_level_reset();
-                host.bench.enumerate(self.msix);
+                host.testbed.function_level_reset();
+                host.testbed.enumerate(self.msix);
             }
             _ => {
-                host.bench.hot_reset();
-                host.bench.enumerate(self.msix);
+                host.testbed.hot_reset();
+                host.testbed.enumerate(self.msix);
             }
         }
-        host.bench.settle_lost();
+        host.testbed.settle_lost();
         assert!(!host.status().ready);
         host.enable(8);
-        host.bench.settle();
+        host.testbed.settle();
         assert!(host.status().ready);
         self.tracker.forget();
-        self.tracker.host.bench.unsignalled.clear();
+        self.tracker.host.testbed.unsignalled.clear();
         self.start();
     }
 }
 
 /// The host that writes anything anywhere.
 fn run_wild(config: Config, msix: bool, mut input: Input) {
-    let mut host = Host::over(bench(config, msix));
+    let mut host = Host::over(testbed(config, msix));
     host.enable(16);
     host.create(1, 16);
     host.create(2, 4);
@@ -234,30 +234,30 @@ fn run_wild(config: Config, msix: bool, mut input: Input) {
             break;
         }
         wild_step(&mut host, &mut input);
-        host.bench.controller.check_invariants();
+        host.testbed.controller.check_invariants();
     }
-    host.bench.settle();
-    host.bench.controller.check_invariants();
+    host.testbed.settle();
+    host.testbed.controller.check_invariants();
 }
 
 fn wild_step(host: &mut Host, input: &mut Input) {
     let operation = input.byte() % 24;
     let queue = u16::from(input.byte() % 3);
-    let bench = &mut host.bench;
+    let testbed = &mut host.testbed;
     match operation {
-        0..=11 => happen(bench, operation, input),
+        0..=11 => happen(testbed, operation, input),
         12 => {
             let (offset, size) = (input.u16() % 0x40, input.pick(&[1, 2, 4, 8]));
             let offset = u64::from(offset) & !(size as u64 - 1);
-            bench.write(offset, size, input.u64());
+            testbed.write(offset, size, input.u64());
         }
         13 => {
             let offset = u64::from(input.u16()) & !3;
-            bench.write(offset, 4, input.u32().into());
+            testbed.write(offset, 4, input.u32().into());
         }
         14 => {
             let offset = u64::from(input.u16()) & !7;
-            bench.read(offset, input.pick(&[1, 2, 4, 8]));
+            testbed.read(offset, input.pick(&[1, 2, 4, 8]));
         }
         15 | 16 => {
             let value = u32::from(input.byte() % 20);
@@ -269,10 +269,10 @@ fn wild_step(host: &mut Host, input: &mut Input) {
         }
         17 => {
             let register = input.u16() & 0xffc;
-            bench.config_write(register, input.u32());
+            testbed.config_write(register, input.u32());
         }
-        18 => bench.hot_reset(),
-        19 => bench.enumerate(input.byte() & 1 == 0),
+        18 => testbed.hot_reset(),
+        19 => testbed.enumerate(input.byte() & 1 == 0),
         20 => host.enable(16),
         _ => wild_send(host, queue, input),
     }

@@ -64,7 +64,7 @@ impl Tracker {
                 *state = State::Creating;
                 let pair = Pair::new(id, entries);
                 let zeroes = vec![0; usize::from(entries) * 16];
-                self.host.bench.put(pair.cq(), &zeroes);
+                self.host.testbed.put(pair.cq(), &zeroes);
                 self.todo.push_back(create_commands(&pair)[0]);
             }
             State::Ready => {
@@ -153,8 +153,8 @@ impl Tracker {
     /// If a command has no completion but is no Asynchronous Event Request.
     pub fn finish(&mut self) {
         loop {
-            self.host.bench.settle_lost();
-            if self.host.bench.controller.is_fatal() {
+            self.host.testbed.settle_lost();
+            if self.host.testbed.controller.is_fatal() {
                 return;
             }
             if (0..4).map(|queue| self.reap(queue)).sum::<usize>() == 0 {

@@ -100,13 +100,13 @@ fn a_deleted_queue_finishes_what_the_media_work_on() {
     let cid = host.put(1, flush(1));
     host.ring(1);
     take_entries(&mut host);
-    assert_eq!(host.bench.blocks.len(), 1);
+    assert_eq!(host.testbed.blocks.len(), 1);
     let delete = delete(opcode::admin::DELETE_SQ, 1);
     let deletion = host.put(0, delete);
     host.ring(0);
     take_entries(&mut host);
     assert!(host.reap(0).is_empty(), "the deletion waits");
-    host.bench.settle();
+    host.testbed.settle();
     let done = host.reap(1);
     assert_eq!((done.len(), done[0].cid), (1, cid));
     done[0].expect_success();
@@ -120,7 +120,7 @@ fn a_deleted_queue_aborts_what_was_not_begun() {
     for _ in 0..2 {
         host.put(1, write(0, 256, DATA, DATA + 0x10_0000));
     }
-    host.bench.put_list(DATA + 0x10_0000, (1..32).map(page));
+    host.testbed.put_list(DATA + 0x10_0000, (1..32).map(page));
     host.ring(1);
     take_entries(&mut host);
     let delete = delete(opcode::admin::DELETE_SQ, 1);
@@ -136,14 +136,14 @@ fn a_queue_is_deleted_while_a_batch_is_on_its_way() {
         host.put(1, flush(1));
     }
     host.ring(1);
-    host.bench.take_tlps(pcie::Ready::ALL);
-    let batch = host.bench.reads.pop_front().unwrap();
+    host.testbed.take_tlps(pcie::Ready::ALL);
+    let batch = host.testbed.reads.pop_front().unwrap();
     let delete = delete(opcode::admin::DELETE_SQ, 1);
     host.put(0, delete);
     host.ring(0);
     take_entries(&mut host);
-    host.bench.answer_read(batch, false);
-    host.bench.settle();
+    host.testbed.answer_read(batch, false);
+    host.testbed.settle();
     let codes: Vec<_> = host.reap(1).iter().map(|done| done.status.code).collect();
     assert_eq!(codes, [StatusCode::ABORTED_SQ_DELETION; 5]);
     host.reap(0)[0].expect_success();
@@ -152,7 +152,7 @@ fn a_queue_is_deleted_while_a_batch_is_on_its_way() {
 #[test]
 fn abort_ends_what_waits_and_nothing_else() {
     let mut host = Host::with_queue(Config { buffer: 128 << 10, ..config() });
-    host.bench.put_list(DATA + 0x10_0000, (1..32).map(page));
+    host.testbed.put_list(DATA + 0x10_0000, (1..32).map(page));
     let first = host.put(1, write(0, 256, DATA, DATA + 0x10_0000));
     let second = host.put(1, write(0, 256, DATA, DATA + 0x10_0000));
     host.ring(1);
@@ -172,20 +172,20 @@ fn abort_ends_what_waits_and_nothing_else() {
     let aborted = host.reap(1);
     assert_eq!((aborted.len(), aborted[0].cid), (1, second));
     assert_eq!(aborted[0].status, Status::retry(StatusCode::ABORT_REQUESTED));
-    host.bench.settle();
+    host.testbed.settle();
     assert_eq!(host.reap(1)[0].cid, first);
 }
 
 /// Answers reads of queue memory, and of nothing else.
 fn take_entries(host: &mut Host) {
-    host.bench.take_tlps(pcie::Ready::ALL);
-    let reads = std::mem::take(&mut host.bench.reads);
+    host.testbed.take_tlps(pcie::Ready::ALL);
+    let reads = std::mem::take(&mut host.testbed.reads);
     for request in reads {
         if request.address >= nvme::testing::QUEUES {
-            host.bench.answer_read(request, false);
+            host.testbed.answer_read(request, false);
         } else {
-            host.bench.reads.push_back(request);
+            host.testbed.reads.push_back(request);
         }
     }
-    host.bench.take_tlps(pcie::Ready::ALL);
+    host.testbed.take_tlps(pcie::Ready::ALL);
 }

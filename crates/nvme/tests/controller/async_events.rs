@@ -16,7 +16,7 @@ fn arm(host: &mut Host) -> u16 {
 }
 
 fn events(host: &mut Host) -> Vec<(u16, AsyncEvent)> {
-    host.bench.settle();
+    host.testbed.settle();
     let done = host.reap(0);
     done.iter().map(|done| (done.cid, AsyncEvent::from_bits(done.expect_success()))).collect()
 }
@@ -67,8 +67,8 @@ fn an_event_waits_once_and_masks_those_of_its_log_page_alone() {
         host.doorbell(Doorbell::SubmissionTail(9), 1);
     }
     host.doorbell(Doorbell::CompletionHead(0), 31);
-    let now = host.bench.now;
-    host.bench.controller.set_temperature(now, 351);
+    let now = host.testbed.now;
+    host.testbed.controller.set_temperature(now, 351);
     let cids = [(); 4].map(|()| arm(&mut host));
     let told = [AsyncEvent::INVALID_DOORBELL_REGISTER, AsyncEvent::TEMPERATURE_THRESHOLD];
     let told: Vec<_> = cids.into_iter().zip(told).collect();
@@ -99,7 +99,7 @@ fn requests_are_limited_and_can_be_aborted() {
 
 #[test]
 fn requests_do_not_use_up_a_small_admin_queue() {
-    let mut host = Host::over(Bench::enumerated(config(), true));
+    let mut host = Host::over(Testbed::enumerated(config(), true));
     host.enable(2);
     for _ in 0..4 {
         arm(&mut host);
@@ -116,14 +116,14 @@ fn temperatures_cross_thresholds() {
     assert_eq!(events(&mut host), [], "not asked for");
     host.admin(set_feature(feature::TEMPERATURE_THRESHOLD, 350)).expect_success();
     host.admin(set_feature(event, 0x02)).expect_success();
-    let now = host.bench.now;
-    host.bench.controller.set_temperature(now, 351);
+    let now = host.testbed.now;
+    host.testbed.controller.set_temperature(now, 351);
     assert_eq!(events(&mut host)[0].1, AsyncEvent::TEMPERATURE_THRESHOLD);
     read_log(&mut host, log_page::SMART, false);
     arm(&mut host);
-    host.bench.controller.set_temperature(now, 352);
+    host.testbed.controller.set_temperature(now, 352);
     assert_eq!(events(&mut host), [], "it was too hot before");
-    host.bench.controller.set_temperature(now, 310);
+    host.testbed.controller.set_temperature(now, 310);
     let under = set_feature(feature::TEMPERATURE_THRESHOLD, 1 << 20 | 312);
     host.admin(under).expect_success();
     let done = host.done.pop_front().or_else(|| host.reap(0).pop()).unwrap();
@@ -135,9 +135,9 @@ fn media_that_become_read_only_are_reported() {
     let mut host = Host::new(config());
     arm(&mut host);
     host.admin(set_feature(feature::ASYNC_EVENT_CONFIG, 0x08)).expect_success();
-    let now = host.bench.now;
-    host.bench.controller.set_read_only(now, 1, true);
+    let now = host.testbed.now;
+    host.testbed.controller.set_read_only(now, 1, true);
     assert_eq!(events(&mut host), []);
-    host.bench.controller.set_read_only(now, 2, true);
+    host.testbed.controller.set_read_only(now, 2, true);
     assert_eq!(events(&mut host)[0].1, AsyncEvent::RELIABILITY);
 }

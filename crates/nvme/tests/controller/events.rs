@@ -5,12 +5,12 @@ use wire::nvme::register::{Configuration, ShutdownNotice};
 use wire::trace::{CommandId, ControllerState, MediaOperation, NvmeEvent};
 
 fn told(host: &mut Host) -> Vec<NvmeEvent> {
-    std::iter::from_fn(|| host.bench.controller.poll_event()).collect()
+    std::iter::from_fn(|| host.testbed.controller.poll_event()).collect()
 }
 
 fn listening() -> Host {
     let mut host = Host::with_queue(config());
-    host.bench.controller.set_events(true);
+    host.testbed.controller.set_events(true);
     host
 }
 
@@ -31,9 +31,9 @@ fn nothing_is_told_unasked() {
     let mut host = Host::with_queue(config());
     host.io(read(0, 8, DATA, 0)).expect_success();
     assert_eq!(told(&mut host), []);
-    host.bench.controller.set_events(true);
+    host.testbed.controller.set_events(true);
     host.io(read(0, 8, DATA, 0)).expect_success();
-    host.bench.controller.set_events(false);
+    host.testbed.controller.set_events(false);
     assert_eq!(told(&mut host), []);
 }
 
@@ -59,13 +59,13 @@ fn commands_are_told_step_by_step() {
         expected.push(NvmeEvent::Completed { id, status: Status::SUCCESS });
         assert_eq!(told(&mut host), expected);
     }
-    assert_eq!(host.bench.controller.lost_events(), 0);
+    assert_eq!(host.testbed.controller.lost_events(), 0);
 }
 
 #[test]
 fn failures_are_told() {
     let mut host = listening();
-    host.bench.media.failure = Some(block::Error::Media);
+    host.testbed.media.failure = Some(block::Error::Media);
     let failed = host.io(read(0, 1, DATA, 0));
     let events = told(&mut host);
     let id = CommandId { queue: 1, cid: failed.cid };
@@ -87,7 +87,7 @@ fn the_life_of_a_controller_is_told() {
     let shutdown =
         Configuration { enable: true, shutdown: ShutdownNotice::Normal, ..entry_sizes() };
     host.configure(shutdown);
-    host.bench.settle();
+    host.testbed.settle();
     let events = told(&mut host);
     assert_eq!(states(&events), [ShutdownBegun, ShutdownComplete]);
     let flushes = |event: &&NvmeEvent| matches!(event, NvmeEvent::MediaBegun { id: None, .. });
@@ -95,11 +95,11 @@ fn the_life_of_a_controller_is_told() {
     host.configure(entry_sizes());
     host.enable(32);
     assert_eq!(states(&told(&mut host)), [ControllerReset, Enabled, Ready]);
-    host.bench.function_level_reset();
-    host.bench.hot_reset();
+    host.testbed.function_level_reset();
+    host.testbed.hot_reset();
     assert_eq!(states(&told(&mut host)), [FunctionReset, HotReset]);
-    let mut host = Host::over(Bench::enumerated(config(), true));
-    host.bench.controller.set_events(true);
+    let mut host = Host::over(Testbed::enumerated(config(), true));
+    host.testbed.controller.set_events(true);
     host.enable(1);
     assert_eq!(states(&told(&mut host)), [Enabled, Fatal]);
 }
@@ -111,5 +111,5 @@ fn events_that_nobody_takes_are_bounded() {
         host.io(flush(1)).expect_success();
     }
     assert_eq!(told(&mut host).len(), 4096);
-    assert_eq!(host.bench.controller.lost_events(), 1500 * 4 - 4096);
+    assert_eq!(host.testbed.controller.lost_events(), 1500 * 4 - 4096);
 }

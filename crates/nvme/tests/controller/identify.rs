@@ -18,7 +18,7 @@ fn command(cns: u8, nsid: u32) -> Command {
 
 fn identify(host: &mut Host, cns: u8, nsid: u32) -> [u8; IDENTIFY] {
     host.admin(command(cns, nsid)).expect_success();
-    host.bench.load(DATA, IDENTIFY).unwrap().try_into().unwrap()
+    host.testbed.load(DATA, IDENTIFY).unwrap().try_into().unwrap()
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn a_question_for_what_is_absent_is_no_error_to_be_logged() {
         let opcode = opcode::admin::GET_LOG_PAGE;
         let cdw10 = u32::from(log_page::SMART) | 127 << 16;
         host.admin(Command { opcode, nsid: u32::MAX, cdw10, ..command(0, 0) }).expect_success();
-        let page = host.bench.load(DATA, 512).unwrap();
+        let page = host.testbed.load(DATA, 512).unwrap();
         SmartLog::decode(page[..].try_into().unwrap()).error_log_entries
     };
     assert_eq!(entries(&mut host), 0);
@@ -113,7 +113,7 @@ fn lists() {
     host.admin(command(cns::ATTACHED_CONTROLLERS, 3)).expect_failure(StatusCode::INVALID_NAMESPACE);
     let later = Command { cdw10: u32::from(cns::CONTROLLERS) | 2 << 16, ..command(0, 0) };
     host.admin(later).expect_success();
-    assert_eq!(host.bench.load(DATA, 2).unwrap(), [0, 0]);
+    assert_eq!(host.testbed.load(DATA, 2).unwrap(), [0, 0]);
     assert_eq!(host.admin(command(0x7f, 0)).status, Status::fail(StatusCode::INVALID_FIELD));
 }
 
@@ -124,6 +124,6 @@ fn the_page_may_cross_a_boundary() {
     let (first, second) = (DATA + 0x1800, DATA + 0x5000);
     host.admin(Command { prp1: first, prp2: second, ..command(cns::CONTROLLER, 0) })
         .expect_success();
-    assert_eq!(host.bench.load(first, 2048).unwrap(), whole[..2048]);
-    assert_eq!(host.bench.load(second, 2048).unwrap(), whole[2048..]);
+    assert_eq!(host.testbed.load(first, 2048).unwrap(), whole[..2048]);
+    assert_eq!(host.testbed.load(second, 2048).unwrap(), whole[2048..]);
 }

@@ -12,28 +12,28 @@ const BAR: u64 = 0xe000_0000;
 const MEMORY: u64 = 0x2_0000_0000;
 
 struct Rig {
-    bench: Bench,
+    testbed: Testbed,
     bus: Bus,
     ram: Rc<RefCell<Ram>>,
 }
 
 impl Rig {
     fn new(config: Config) -> Self {
-        let mut bench = Bench::enumerated(config, true);
+        let mut testbed = Testbed::enumerated(config, true);
         let ram = Rc::new(RefCell::new(Ram::new(MEMORY, 8 << 20)));
-        bench.memory.push(ram.clone());
-        Self { bench, bus: Bus::new(), ram }
+        testbed.memory.push(ram.clone());
+        Self { testbed, bus: Bus::new(), ram }
     }
 
     fn attach(&mut self, settings: Settings) -> Result<Driver, Error> {
         let software = attach(self.bus.clone(), self.ram.clone(), BAR, settings);
         let task = Task::new(&self.bus, software);
-        self.bench.run(&self.bus, task)
+        self.testbed.run(&self.bus, task)
     }
 
     fn shutdown(&mut self, mut driver: Driver) -> Result<(), Error> {
         let task = Task::new(&self.bus, async move { driver.shutdown().await });
-        self.bench.run(&self.bus, task)
+        self.testbed.run(&self.bus, task)
     }
 
     fn buffer(&mut self, length: usize, offset: u64) -> u64 {
@@ -42,10 +42,10 @@ impl Rig {
 
     /// Submits and waits.
     fn io(&mut self, driver: &mut Driver, queue: usize, io: Io) -> Done {
-        let id = driver.submit(self.bench.now, queue, io).unwrap();
-        self.bench.carry(&self.bus);
+        let id = driver.submit(self.testbed.now, queue, io).unwrap();
+        self.testbed.carry(&self.bus);
         let done = driver.reap(queue);
-        self.bench.carry(&self.bus);
+        self.testbed.carry(&self.bus);
         assert_eq!((done.len(), done[0].id), (1, id));
         done[0]
     }
@@ -65,10 +65,10 @@ fn queue_memory_is_where_the_entries_are() {
     assert_ne!(places, driver.queue_memory(0));
     let io = Io { op: Op::Flush, nsid: 1, slba: 0, blocks: 0, buffer: 0 };
     let id = rig.io(&mut driver, 1, io).id;
-    let entry: [u8; 64] = rig.bench.load(places.submission, 64).unwrap().try_into().unwrap();
+    let entry: [u8; 64] = rig.testbed.load(places.submission, 64).unwrap().try_into().unwrap();
     let command = wire::nvme::Command::decode(&entry);
     assert_eq!((command.opcode, command.cid), (wire::nvme::opcode::nvm::FLUSH, id.get()));
-    let entry: [u8; 16] = rig.bench.load(places.completion, 16).unwrap().try_into().unwrap();
+    let entry: [u8; 16] = rig.testbed.load(places.completion, 16).unwrap().try_into().unwrap();
     assert_eq!(wire::nvme::Completion::decode(&entry).cid, id.get());
 }
 
@@ -79,35 +79,35 @@ fn brings_a_drive_up_moves_blocks_and_shuts_down() {
     assert_eq!(driver.queues(), 4);
     assert_eq!(driver.max_transfer(), 128 << 10);
     assert_eq!((driver.namespaces()[0].blocks, driver.namespaces()[1].block_shift), (8192, 12));
-    rig.bench.interrupts.clear();
+    rig.testbed.interrupts.clear();
     for (queue, (length, offset)) in
         [(512, 0), (4096, 0x80), (8192, 0), (128 << 10, 0x200)].into_iter().enumerate()
     {
         let buffer = rig.buffer(length, offset);
         let data = pattern(length, queue as u8);
-        rig.bench.put(buffer, &data);
+        rig.testbed.put(buffer, &data);
         let blocks = (length / 512) as u32;
         let io = Io { op: Op::Write, nsid: 1, slba: 1000, blocks, buffer };
         assert!(rig.io(&mut driver, queue, io).status.is_success());
-        rig.bench.put(buffer, &vec![0; length]);
+        rig.testbed.put(buffer, &vec![0; length]);
         let io = Io { op: Op::Read, ..io };
         assert!(rig.io(&mut driver, queue, io).status.is_success());
-        assert!(rig.bench.load(buffer, length).unwrap() == data);
+        assert!(rig.testbed.load(buffer, length).unwrap() == data);
     }
-    assert_eq!(rig.bench.interrupts, [1, 1, 2, 2, 3, 3, 4, 4]);
+    assert_eq!(rig.testbed.interrupts, [1, 1, 2, 2, 3, 3, 4, 4]);
     for (op, operation) in
         [(Op::Flush, "flush"), (Op::WriteZeroes, "write zeroes"), (Op::Discard, "discard")]
     {
         let io = Io { op, nsid: 2, slba: 3, blocks: 2, buffer: 0 };
         assert!(rig.io(&mut driver, 0, io).status.is_success());
-        assert_eq!(rig.bench.media.log.last(), Some(&(2, operation)));
+        assert_eq!(rig.testbed.media.log.last(), Some(&(2, operation)));
     }
     let beyond = Io { op: Op::Read, nsid: 1, slba: 8192, blocks: 1, buffer: MEMORY };
     let status = rig.io(&mut driver, 0, beyond).status;
     assert_eq!(status.code, StatusCode::LBA_OUT_OF_RANGE);
     assert_eq!(driver.spurious_completions(), 0);
     rig.shutdown(driver).unwrap();
-    assert_eq!(rig.bench.media.log.last(), Some(&(2, "flush")));
+    assert_eq!(rig.testbed.media.log.last(), Some(&(2, "flush")));
     // Once more, over a controller that is enabled.
     rig.attach(settings()).unwrap();
     rig.attach(settings()).unwrap();
@@ -117,13 +117,13 @@ fn brings_a_drive_up_moves_blocks_and_shuts_down() {
 fn one_doorbell_and_one_interrupt_for_a_batch() {
     let mut rig = Rig::new(config());
     let mut driver = rig.attach(settings()).unwrap();
-    rig.bench.interrupts.clear();
+    rig.testbed.interrupts.clear();
     let io = Io { op: Op::Flush, nsid: 1, slba: 0, blocks: 1, buffer: 0 };
     for _ in 0..15 {
-        driver.prepare(rig.bench.now, 0, io).unwrap();
+        driver.prepare(rig.testbed.now, 0, io).unwrap();
     }
-    assert_eq!(driver.prepare(rig.bench.now, 0, io), Err(initiator::QueueFull));
-    rig.bench.carry(&rig.bus);
+    assert_eq!(driver.prepare(rig.testbed.now, 0, io), Err(initiator::QueueFull));
+    rig.testbed.carry(&rig.bus);
     assert_eq!(driver.outstanding(0), 15);
     assert!(driver.reap(0).is_empty(), "nobody has rung");
     driver.ring(0);
@@ -141,12 +141,12 @@ fn rings_and_phases_wrap() {
     for round in 0..50 {
         let count = round % 3 + 1;
         for _ in 0..count {
-            driver.prepare(rig.bench.now, 0, io).unwrap();
+            driver.prepare(rig.testbed.now, 0, io).unwrap();
         }
         driver.ring(0);
-        rig.bench.carry(&rig.bus);
+        rig.testbed.carry(&rig.bus);
         assert_eq!(driver.reap(0).len(), count);
-        rig.bench.carry(&rig.bus);
+        rig.testbed.carry(&rig.bus);
     }
     assert_eq!(driver.spurious_completions(), 0);
 }
@@ -157,7 +157,7 @@ fn timeouts_are_errors() {
     let timeout = Duration::from_ms(7);
     let mut driver = rig.attach(Settings { timeout, ..settings() }).unwrap();
     let io = Io { op: Op::Flush, nsid: 1, slba: 0, blocks: 1, buffer: 0 };
-    let now = rig.bench.now;
+    let now = rig.testbed.now;
     driver.submit(now, 2, io).unwrap();
     assert_eq!(driver.check_timeouts(now + timeout), Ok(()));
     let late = now + timeout + Duration::from_ps(1);
@@ -167,18 +167,18 @@ fn timeouts_are_errors() {
 #[test]
 fn drives_that_cannot_be_used() {
     let mut rig = Rig::new(config());
-    rig.bench.config_write(0x04, 0);
+    rig.testbed.config_write(0x04, 0);
     assert_eq!(rig.attach(settings()).unwrap_err(), Error::Gone);
     let mut rig = Rig::new(config());
-    rig.bench.config_write(0x04, 2);
+    rig.testbed.config_write(0x04, 2);
     let error = rig.attach(Settings { timeout: Duration::from_ms(1), ..settings() }).unwrap_err();
     assert_eq!(error, Error::Timeout("Identify"));
     let mut rig = Rig::new(config());
     rig.ram = Rc::new(RefCell::new(Ram::new(MEMORY, 8192)));
     assert_eq!(rig.attach(settings()).unwrap_err(), Error::OutOfMemory);
     let mut rig = Rig::new(config());
-    let capability = rig.bench.capability(0x11);
-    rig.bench.config_write(capability, 0);
+    let capability = rig.testbed.capability(0x11);
+    rig.testbed.config_write(capability, 0);
     assert!(rig.attach(settings()).is_ok(), "vectors are there with MSI-X disabled too");
     assert!(rig.attach(Settings { interrupts: false, ..settings() }).is_ok());
 }

@@ -6,18 +6,18 @@ use wire::nvme::DsmRange;
 const FUA: u32 = 1 << 30;
 
 fn log(host: &mut Host) -> Vec<(u32, &'static str)> {
-    std::mem::take(&mut host.bench.media.log)
+    std::mem::take(&mut host.testbed.media.log)
 }
 
 #[test]
 fn what_is_written_is_read() {
     let mut host = Host::with_queue(config());
     let data = pattern(4096, 1);
-    host.bench.put(DATA, &data);
+    host.testbed.put(DATA, &data);
     host.io(write(100, 8, DATA, 0)).expect_success();
-    assert_eq!(host.bench.media.namespaces[0][51200..][..4096], data);
+    assert_eq!(host.testbed.media.namespaces[0][51200..][..4096], data);
     host.io(read(100, 8, DATA + 0x8000, 0)).expect_success();
-    assert_eq!(host.bench.load(DATA + 0x8000, 4096).unwrap(), data);
+    assert_eq!(host.testbed.load(DATA + 0x8000, 4096).unwrap(), data);
     assert_eq!(log(&mut host), [(1, "write"), (1, "read")]);
 }
 
@@ -25,9 +25,9 @@ fn what_is_written_is_read() {
 fn namespaces_are_apart_and_have_their_own_block_size() {
     let mut host = Host::with_queue(config());
     let data = pattern(8192, 2);
-    host.bench.put(DATA, &data);
+    host.testbed.put(DATA, &data);
     host.io(Command { nsid: 2, ..write(254, 2, DATA, DATA + 4096) }).expect_success();
-    assert_eq!(host.bench.media.namespaces[1][254 * 4096..], data);
+    assert_eq!(host.testbed.media.namespaces[1][254 * 4096..], data);
     let beyond = Command { nsid: 2, ..write(255, 2, DATA, DATA + 4096) };
     host.io(beyond).expect_failure(StatusCode::LBA_OUT_OF_RANGE);
     for nsid in [0, 3, u32::MAX] {
@@ -57,10 +57,10 @@ fn ranges_and_sizes_are_checked() {
 #[test]
 fn write_zeroes_has_no_transfer_limit() {
     let mut host = Host::with_queue(config());
-    host.bench.media.namespaces[0].fill(7);
+    host.testbed.media.namespaces[0].fill(7);
     let zeroes = Command { opcode: opcode::nvm::WRITE_ZEROES, ..write(1, 8191, 0, 0) };
     host.io(zeroes).expect_success();
-    let media = &host.bench.media.namespaces[0];
+    let media = &host.testbed.media.namespaces[0];
     assert!(media[..512].iter().all(|byte| *byte == 7));
     assert!(media[512..].iter().all(|byte| *byte == 0));
 }
@@ -99,7 +99,7 @@ fn deallocate(host: &mut Host, ranges: &[(u64, u32)], cdw11: u32) -> Completion 
             DsmRange { attributes: 0, blocks: *blocks, slba: *slba }.encode()
         })
         .collect();
-    host.bench.put(DATA, &bytes);
+    host.testbed.put(DATA, &bytes);
     host.io(Command {
         opcode: opcode::nvm::DATASET_MANAGEMENT,
         nsid: 1,
@@ -113,10 +113,10 @@ fn deallocate(host: &mut Host, ranges: &[(u64, u32)], cdw11: u32) -> Completion 
 #[test]
 fn deallocate_discards_every_range_or_none() {
     let mut host = Host::with_queue(config());
-    host.bench.media.namespaces[0].fill(7);
+    host.testbed.media.namespaces[0].fill(7);
     deallocate(&mut host, &[(0, 2), (9, 0), (8191, 1)], 4).expect_success();
     assert_eq!(log(&mut host), [(1, "discard"), (1, "discard")]);
-    assert_eq!(host.bench.media.namespaces[0][..1024], [0; 1024]);
+    assert_eq!(host.testbed.media.namespaces[0][..1024], [0; 1024]);
     deallocate(&mut host, &[(0, 2), (8191, 2)], 4).expect_failure(StatusCode::LBA_OUT_OF_RANGE);
     deallocate(&mut host, &[(0, 2); 256], 4).expect_success();
     assert_eq!(log(&mut host).len(), 256);
@@ -155,12 +155,12 @@ fn failed_media_have_their_status() {
         (Error::NotReady, StatusCode::NAMESPACE_NOT_READY, StatusCode::NAMESPACE_NOT_READY, true),
         (Error::Internal, StatusCode::INTERNAL_ERROR, StatusCode::INTERNAL_ERROR, true),
     ] {
-        host.bench.media.failure = Some(error);
+        host.testbed.media.failure = Some(error);
         for (command, code) in [(read(0, 1, DATA, 0), on_read), (write(0, 1, DATA, 0), on_write)] {
             let status = host.io(command).status;
             assert_eq!((status.code, status.do_not_retry, status.more), (code, !retry, true));
         }
     }
-    host.bench.media.failure = None;
+    host.testbed.media.failure = None;
     host.io(read(0, 1, DATA, 0)).expect_success();
 }

@@ -21,7 +21,7 @@ fn command(id: u8, length: usize, offset: u64) -> Command {
 
 fn page<const N: usize>(host: &mut Host, id: u8) -> [u8; N] {
     host.admin(command(id, N, 0)).expect_success();
-    host.bench.load(DATA, N).unwrap().try_into().unwrap()
+    host.testbed.load(DATA, N).unwrap().try_into().unwrap()
 }
 
 #[test]
@@ -46,9 +46,9 @@ fn smart_counts() {
     host.io(write(0, 8, DATA, 0)).expect_success();
     host.io(read(0, 16, DATA, DATA + 4096)).expect_success();
     host.io(Command { nsid: 2, ..read(0, 1, DATA, 0) }).expect_success();
-    host.bench.media.failure = Some(block::Error::Media);
+    host.testbed.media.failure = Some(block::Error::Media);
     host.io(read(0, 1, DATA, 0));
-    host.bench.pass(Duration::from_ms(2 * 3_600_000));
+    host.testbed.pass(Duration::from_ms(2 * 3_600_000));
     let smart = SmartLog::decode(&page(&mut host, log_page::SMART));
     assert_eq!((smart.host_reads, smart.host_writes), (3, 1));
     assert_eq!((smart.data_units_read, smart.data_units_written), (1, 1));
@@ -65,9 +65,9 @@ fn busy_time_is_time_with_commands_outstanding() {
     let mut host = Host::with_queue(config());
     host.put(1, flush(1));
     host.fetch(1, false);
-    host.bench.pass(Duration::from_ms(120_000));
-    host.bench.settle();
-    host.bench.pass(Duration::from_ms(120_000));
+    host.testbed.pass(Duration::from_ms(120_000));
+    host.testbed.settle();
+    host.testbed.pass(Duration::from_ms(120_000));
     let smart = SmartLog::decode(&page(&mut host, log_page::SMART));
     assert_eq!(smart.busy_minutes, 2);
 }
@@ -88,9 +88,9 @@ fn firmware_and_effects() {
 #[test]
 fn offsets_and_lengths() {
     let mut host = Host::new(config());
-    host.bench.put(DATA, &[0xff; 512]);
+    host.testbed.put(DATA, &[0xff; 512]);
     host.admin(command(log_page::FIRMWARE, 16, 8)).expect_success();
-    let data = host.bench.load(DATA, 20).unwrap();
+    let data = host.testbed.load(DATA, 20).unwrap();
     assert_eq!(&data[..5], env!("CARGO_PKG_VERSION").as_bytes());
     assert_eq!(data[16..], [0xff; 4]);
     host.admin(command(log_page::FIRMWARE, 16, 508)).expect_success();

@@ -1,4 +1,4 @@
-//! The controller on a bench, command by command.
+//! The controller on a testbed, command by command.
 
 mod admin_queues;
 mod async_events;
@@ -12,7 +12,7 @@ mod lifecycle;
 mod logs;
 mod transfer;
 
-use nvme::testing::{Bench, DATA, Expect, Host, Pair, create_commands, delete, entry_sizes};
+use nvme::testing::{DATA, Expect, Host, Pair, Testbed, create_commands, delete, entry_sizes};
 use nvme::{Config, NamespaceConfig, block};
 use wire::nvme::{Command, Completion, Status, StatusCode, feature, opcode};
 

@@ -8,8 +8,8 @@ fn scatter(host: &mut Host, pages: &[u64], list: u64, next: u64) {
     let room = ((4096 - list % 4096) / 8) as usize;
     let (first, rest) = pages.split_at(if pages.len() > room { room - 1 } else { pages.len() });
     let chain = (!rest.is_empty()).then_some(next);
-    host.bench.put_list(list, first.iter().copied().chain(chain));
-    host.bench.put_list(next, rest.iter().copied());
+    host.testbed.put_list(list, first.iter().copied().chain(chain));
+    host.testbed.put_list(next, rest.iter().copied());
 }
 
 #[test]
@@ -22,20 +22,20 @@ fn lists_plain_and_chained_both_ways() {
         let data = pattern(128 << 10, seed);
         let first = DATA + 0x200;
         scatter(&mut host, &pages, list, next);
-        host.bench.put(first, &data[..0xe00]);
+        host.testbed.put(first, &data[..0xe00]);
         for (page, bytes) in pages.iter().zip(data[0xe00..].chunks(4096)) {
-            host.bench.put(*page, bytes);
+            host.testbed.put(*page, bytes);
         }
         host.io(write(256, 256, first, list)).expect_success();
-        assert!(host.bench.media.namespaces[0][128 << 10..][..128 << 10] == data);
-        host.bench.put(first, &[0; 0xe00]);
+        assert!(host.testbed.media.namespaces[0][128 << 10..][..128 << 10] == data);
+        host.testbed.put(first, &[0; 0xe00]);
         for page in &pages {
-            host.bench.put(*page, &[0; 4096]);
+            host.testbed.put(*page, &[0; 4096]);
         }
         host.io(read(256, 256, first, list)).expect_success();
-        let mut back = host.bench.load(first, 0xe00).unwrap();
+        let mut back = host.testbed.load(first, 0xe00).unwrap();
         for page in &pages {
-            back.extend(host.bench.load(*page, 4096).unwrap());
+            back.extend(host.testbed.load(*page, 4096).unwrap());
         }
         assert!(back[..128 << 10] == data);
     }
@@ -53,7 +53,7 @@ fn bad_offsets_are_refused() {
     ] {
         host.io(command).expect_failure(StatusCode::INVALID_PRP_OFFSET);
     }
-    host.bench.put_list(list, [page(1), page(2) + 8]);
+    host.testbed.put_list(list, [page(1), page(2) + 8]);
     host.io(read(0, 24, DATA, list)).expect_failure(StatusCode::INVALID_PRP_OFFSET);
     host.io(write(0, 24, DATA, list)).expect_failure(StatusCode::INVALID_PRP_OFFSET);
     host.io(read(0, 8, DATA, 0)).expect_success();
@@ -96,14 +96,14 @@ fn without_entry_2() -> Vec<(u16, Command)> {
 fn a_second_entry_that_is_needed_is_not_0() {
     let mut host = Host::with_queue(config());
     let list = DATA + 0x20_0000;
-    host.bench.put_list(list, (1..33).map(page));
+    host.testbed.put_list(list, (1..33).map(page));
     for (queue, command) in without_entry_2() {
         // Ranges of no blocks, for Dataset Management.
-        host.bench.put(DATA, &[0; 8192]);
+        host.testbed.put(DATA, &[0; 8192]);
         host.execute(queue, command).expect_failure(StatusCode::INVALID_FIELD);
-        assert_eq!(host.bench.stray_writes, 0, "nothing goes to address 0: {command:?}");
+        assert_eq!(host.testbed.stray_writes, 0, "nothing goes to address 0: {command:?}");
         // It is a good command otherwise: a page, or a list of pages.
-        host.bench.put_list(list, (1..33).map(page));
+        host.testbed.put_list(list, (1..33).map(page));
         let prp2 = if queue == 1 && command.blocks() > 9 { list } else { DATA + 0x1000 };
         host.execute(queue, Command { prp2, ..command }).expect_success();
     }
@@ -113,14 +113,14 @@ fn a_second_entry_that_is_needed_is_not_0() {
 fn an_entry_of_a_list_that_is_needed_is_not_0() {
     let mut host = Host::with_queue(config());
     let list = DATA + 0x20_0000;
-    host.bench.put_list(list, [page(1), 0]);
+    host.testbed.put_list(list, [page(1), 0]);
     host.io(read(0, 24, DATA, list)).expect_failure(StatusCode::INVALID_FIELD);
     host.io(write(0, 24, DATA, list)).expect_failure(StatusCode::INVALID_FIELD);
     // The pointer to the next list.
     let end = list + 0xff8;
-    host.bench.put(end, &[0; 8]);
+    host.testbed.put(end, &[0; 8]);
     host.io(read(0, 24, DATA, end)).expect_failure(StatusCode::INVALID_FIELD);
-    assert_eq!(host.bench.stray_writes, 0);
+    assert_eq!(host.testbed.stray_writes, 0);
     // What is not needed may be anything.
     host.io(read(0, 8, DATA, 3)).expect_success();
     host.io(read(0, 16, DATA, DATA + 0x1000)).expect_success();
@@ -141,17 +141,17 @@ fn memory_that_does_not_answer_fails_the_command_only() {
         assert_eq!((status.code, status.do_not_retry, status.more), (failed, false, true));
     }
     host.io(read(0, 8, nowhere, 0)).expect_success();
-    assert!(host.bench.stray_writes > 0, "writes are posted: nobody knows");
-    assert!(!host.bench.controller.is_fatal());
+    assert!(host.testbed.stray_writes > 0, "writes are posted: nobody knows");
+    assert!(!host.testbed.controller.is_fatal());
 }
 
 #[test]
 fn entries_are_fetched_in_batches_that_respect_the_ring() {
     let mut host = Host::with_queue(config());
     let lengths = |host: &mut Host| -> Vec<usize> {
-        host.bench.take_tlps(Ready::ALL);
-        let lengths = host.bench.reads.iter().map(|read| read.byte_count() / 64).collect();
-        host.bench.settle();
+        host.testbed.take_tlps(Ready::ALL);
+        let lengths = host.testbed.reads.iter().map(|read| read.byte_count() / 64).collect();
+        host.testbed.settle();
         assert!(host.reap(1).iter().all(|done| done.status.is_success()));
         lengths
     };
@@ -184,7 +184,7 @@ fn queues_take_turns() {
     }
     host.ring(1);
     host.carry_out(2);
-    let order: Vec<u32> = host.bench.media.log.iter().map(|(nsid, _)| *nsid).collect();
+    let order: Vec<u32> = host.testbed.media.log.iter().map(|(nsid, _)| *nsid).collect();
     assert_eq!(order, [1, 2, 1, 2, 1, 2]);
 }
 
@@ -209,7 +209,7 @@ fn a_full_completion_queue_holds_up_its_own_commands_only() {
         }
         assert!(done.len() <= 15 && done.iter().all(|done| done.sq_id == 3));
         taken += done.len();
-        host.bench.settle();
+        host.testbed.settle();
     }
     assert_eq!(taken, 40);
 }
@@ -218,7 +218,7 @@ fn a_full_completion_queue_holds_up_its_own_commands_only() {
 fn read_data_wait_for_the_link() {
     let mut host = Host::with_queue(Config { posted_backlog: 8192, ..config() });
     let list = DATA + 0x20_0000;
-    host.bench.put_list(list, (1..32).map(page));
+    host.testbed.put_list(list, (1..32).map(page));
     for slba in 0..8 {
         host.put(1, read(slba, 256, DATA, list));
     }
@@ -226,14 +226,14 @@ fn read_data_wait_for_the_link() {
     // Everything but posted writes leaves.
     let stuck = Ready::ALL.with(wire::tlp::Class::Posted, false);
     for _ in 0..10 {
-        host.bench.take_tlps(stuck);
-        let reads = std::mem::take(&mut host.bench.reads);
-        reads.into_iter().for_each(|request| host.bench.answer_read(request, false));
-        while host.bench.serve_block() {}
+        host.testbed.take_tlps(stuck);
+        let reads = std::mem::take(&mut host.testbed.reads);
+        reads.into_iter().for_each(|request| host.testbed.answer_read(request, false));
+        while host.testbed.serve_block() {}
     }
-    let backlog = host.bench.controller.posted_backlog();
+    let backlog = host.testbed.controller.posted_backlog();
     assert!(backlog <= 8192 + (128 << 10) + 8 * 16, "{backlog} bytes wait for the link");
-    host.bench.settle();
+    host.testbed.settle();
     assert_eq!(host.reap(1).len(), 8);
 }
 
@@ -244,7 +244,7 @@ fn the_buffer_bounds_what_is_read_from_the_media() {
         host.put(1, read(0, 256, DATA, DATA + 0x20_0000));
     }
     host.fetch(1, false);
-    assert_eq!(host.bench.blocks.len(), 2);
-    host.bench.settle();
+    assert_eq!(host.testbed.blocks.len(), 2);
+    host.testbed.settle();
     assert_eq!(host.reap(1).len(), 10);
 }

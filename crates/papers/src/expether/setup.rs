@@ -88,7 +88,7 @@ impl Setup {
             link: link(ROOT_PORT, BRIDGE),
             attached: Attached::Switch(switch),
         };
-        Config { hosts: vec![host], network: self.network(), ..Config::brief_direct(workload) }
+        Config { hosts: vec![host], network: self.network(), ..Config::nvme_tsn_direct(workload) }
     }
 
     /// For messages.

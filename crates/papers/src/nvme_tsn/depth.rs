@@ -1,4 +1,4 @@
-//! The brief's claim that overlapping commands hide the extra latency
+//! The NVMe/TSN paper's claim that overlapping commands hide the extra latency
 //! (section 4.4): time per command against queue depth.
 
 use super::{Topology, drive};
@@ -14,7 +14,7 @@ const DEPTHS: [usize; 6] = [1, 2, 4, 8, 16, 32];
 const RATES: [Rate; 2] = [Rate::G1, Rate::G10];
 /// Commands of 4 KiB each.
 const COMMANDS: u64 = 256;
-/// Kind of I/O, its name, DMA reads in flight: the brief's drive, and one that
+/// Kind of I/O, its name, DMA reads in flight: the NVMe/TSN paper's drive, and one that
 /// can wait for more data at once.
 const KINDS: [(Rw, &str, usize); 3] = [
     (Rw::RandRead, "randread", 2),

@@ -1,5 +1,5 @@
 //! Missing Link Electronics, "Latency Analysis for NVMe/TSN", version 1.0
-//! ("the brief"): three topologies, three experiments, at its measuring
+//! ("the NVMe/TSN paper"): three topologies, three experiments, at its measuring
 //! points. Then what it announces or claims: faster Ethernet, overlapping
 //! commands, MRRS tuned for tunnels; and what could be behind its read over
 //! TSN.
@@ -30,7 +30,7 @@ use sim::workload::Workload;
 use sim::world::{Attached, PortConfig, Report};
 use wire::Duration;
 
-/// The rate of the brief's network.
+/// The rate of the NVMe/TSN paper's network.
 const RATE: Rate = Rate::G1;
 
 wire::named! {
@@ -49,9 +49,9 @@ impl Topology {
     /// The simulated one.
     pub fn config(self, workload: Workload, rate: Rate) -> Config {
         match self {
-            Self::Direct => Config::brief_direct(workload),
-            Self::Tcp => Config::brief_tcp(workload, rate),
-            Self::Tsn => Config::brief_tsn(workload, rate),
+            Self::Direct => Config::nvme_tsn_direct(workload),
+            Self::Tcp => Config::nvme_tsn_tcp(workload, rate),
+            Self::Tsn => Config::nvme_tsn_tsn(workload, rate),
         }
     }
 }
@@ -79,7 +79,7 @@ impl Experiment {
         }
     }
 
-    /// Its samples, taken where the brief took them.
+    /// Its samples, taken where the NVMe/TSN paper took them.
     fn samples(self, report: &Report) -> &Latency {
         match self {
             Self::ConfigRead => &report.hosts[0].config_reads,

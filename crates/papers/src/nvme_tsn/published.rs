@@ -41,7 +41,7 @@ pub struct ByTopology<T> {
 pub struct Samples {
     /// In order.
     pub samples: Vec<u64>,
-    /// As the brief goes on with it.
+    /// As the NVMe/TSN paper goes on with it.
     pub average: u64,
 }
 

@@ -1,5 +1,5 @@
-//! The brief's remark that MRRS is not tuned for tunnels (section 2): MPS,
-//! size and number of the drive's DMA reads, over TCP at the brief's rate.
+//! The NVMe/TSN paper's remark that MRRS is not tuned for tunnels (section 2): MPS,
+//! size and number of the drive's DMA reads, over TCP at the NVMe/TSN paper's rate.
 
 use super::{Experiment, RATE, Topology, drive, us};
 use crate::{Failed, Runs, Section};
@@ -45,7 +45,7 @@ pub struct Recommendation {
     pub mrrs: usize,
     /// DMA reads in flight.
     pub reads_in_flight: usize,
-    /// 4 KiB writes so, and as the brief's drive does it.
+    /// 4 KiB writes so, and as the NVMe/TSN paper's drive does it.
     pub write_4k_us: f64,
     /// With completions of 128 bytes, reads of 256 bytes, two in flight.
     pub as_in_the_brief_us: f64,

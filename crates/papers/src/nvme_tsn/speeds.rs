@@ -1,4 +1,4 @@
-//! The same at the speeds that the brief announces (its conclusion and its
+//! The same at the speeds that the NVMe/TSN paper announces (its conclusion and its
 //! title's sources: 1/10/25/50/100G).
 
 use super::{Experiment, Topology, ns, us};

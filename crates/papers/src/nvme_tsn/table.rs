@@ -1,4 +1,4 @@
-//! The brief's tables (section 4.4), published beside simulated.
+//! The NVMe/TSN paper's tables (section 4.4), published beside simulated.
 
 use super::{Experiment, Published, RATE, Topology, mean, ns, us};
 use crate::{Failed, Row, Runs, Section, error_percent, percent};
@@ -111,7 +111,7 @@ impl Tables {
         self.rows.iter().find(|row| row.figure == figure).expect("a figure of the table")
     }
 
-    /// In the brief's own tables.
+    /// In the NVMe/TSN paper's own tables.
     pub fn section(&self, published: &Published) -> Section {
         let title = "Published and simulated, in the tables of the brief (section 4.4)";
         let notes = [

@@ -1,4 +1,4 @@
-//! The brief's figures, the tables as the documents print them, and what the
+//! The NVMe/TSN paper's figures, the tables as the documents print them, and what the
 //! sweeps conclude.
 
 use super::*;

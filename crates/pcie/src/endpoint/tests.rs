@@ -1,4 +1,4 @@
-//! An endpoint on a test bench: its TLPs are looked at by hand.
+//! An endpoint on a test testbed: its TLPs are looked at by hand.
 
 use super::*;
 use wire::tlp::{Completion, ConfigKind, ConfigRequest, Status};

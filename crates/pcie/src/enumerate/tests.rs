@@ -4,9 +4,9 @@ use super::*;
 use crate::config::register;
 use crate::software::{Request, Task};
 use proptest::prelude::*;
+use stats::random::Random;
 use std::collections::BTreeMap;
 use wire::Instant;
-use stats::random::Random;
 
 /// A machine made of type 1 headers: an upstream port with `ports` downstream
 /// ports and nothing plugged in.

@@ -3,7 +3,7 @@
 use super::{ForHost, Output, Pending, ROOT_PORT, RootComplex, TAGS};
 use crate::config::{command, register};
 use crate::function;
-use crate::lanes::Below;
+use crate::port_queues::Below;
 use crate::software::{Request, RequestId};
 use bytes::Bytes;
 use std::ops::RangeInclusive;
@@ -37,9 +37,9 @@ impl RootComplex {
                     self.ask(ForHost::Answer(id, None));
                     return;
                 };
-                let lane = self.send(Tlp::memory_read(read), below);
+                let queue = self.send(Tlp::memory_read(read), below);
                 let deadline = now + self.settings.completion_timeout;
-                let pending = Pending { id, request, target: None, deadline, lane };
+                let pending = Pending { id, request, target: None, deadline, queue };
                 self.pending.insert(tag.get(), pending);
             }
             Request::MemoryWrite { address, size, value } => {
@@ -106,9 +106,9 @@ impl RootComplex {
                 Tlp::new(Packet::ConfigWrite(config), data)
             }
         };
-        let lane = self.send(tlp, below);
+        let queue = self.send(tlp, below);
         let deadline = now + self.settings.completion_timeout;
-        let pending = Pending { id, request, target: Some(target), deadline, lane };
+        let pending = Pending { id, request, target: Some(target), deadline, queue };
         self.pending.insert(tag.get(), pending);
     }
 

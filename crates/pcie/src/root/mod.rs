@@ -10,7 +10,7 @@ use crate::bridge::{self, Bridge};
 use crate::config::PcieKind;
 use crate::errors::Errors;
 use crate::function::{self, Ready, Wait};
-use crate::lanes::{Below, Lanes, Target};
+use crate::port_queues::{Below, PortQueues, Target};
 use crate::software::{Request, RequestId};
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
@@ -135,8 +135,8 @@ struct Pending {
     request: Request,
     target: Option<Bdf>,
     deadline: Instant,
-    /// The lane that it went into.
-    lane: usize,
+    /// The queue that it went into.
+    queue: usize,
 }
 
 /// Non-posted requests of the host in flight.
@@ -152,7 +152,7 @@ const MOST_READS: usize = 4096;
 pub struct RootComplex {
     settings: Settings,
     port: Bridge,
-    below: Lanes,
+    below: PortQueues,
     outputs: VecDeque<Output>,
     pending: BTreeMap<u16, Pending>,
     next_tag: u16,
@@ -172,7 +172,7 @@ impl RootComplex {
         Self {
             settings,
             port,
-            below: Lanes::default(),
+            below: PortQueues::default(),
             outputs: VecDeque::new(),
             pending: BTreeMap::new(),
             next_tag: 0,
@@ -184,7 +184,7 @@ impl RootComplex {
         }
     }
 
-    /// Takes an input; what comes of it waits in a lane of `below`.
+    /// Takes an input; what comes of it waits in a queue of `below`.
     pub fn handle(&mut self, now: Instant, input: Input, below: &impl Below) {
         match input {
             Input::Request(id, request) => self.start(now, id, request, below),
@@ -193,7 +193,7 @@ impl RootComplex {
         }
     }
 
-    /// Queues a packet for what is below; says in which lane.
+    /// Queues a packet for what is below; says in which queue.
     fn send(&mut self, mut tlp: Tlp, below: &impl Below) -> usize {
         tlp.digest = self.settings.ecrc;
         self.below.push(tlp, below)
@@ -233,15 +233,15 @@ impl RootComplex {
         let target = match *request {
             Request::Sleep(_) => return true,
             Request::MemoryWrite { address, .. } => {
-                return self.below.posted(below.lane(Target::Address(address))) < MOST_POSTED;
+                return self.below.posted(below.queue(Target::Address(address))) < MOST_POSTED;
             }
             Request::MemoryRead { address, .. } => Target::Address(address),
             Request::ConfigRead { target, .. } | Request::ConfigWrite { target, .. } => {
                 Target::Id(target)
             }
         };
-        let lane = below.lane(target);
-        let there = |pending: &&Pending| pending.lane == lane;
+        let queue = below.queue(target);
+        let there = |pending: &&Pending| pending.queue == queue;
         let asked = || self.pending.values().filter(there).count();
         let free = TAGS - self.pending.len();
         free > 0 && (self.below.count() <= 1 || asked() < free)

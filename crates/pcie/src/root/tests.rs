@@ -5,16 +5,16 @@ use crate::endpoint::{Endpoint, Event};
 use crate::enumerate::{self, Hierarchy};
 use crate::function;
 use crate::software::Task;
-use crate::testing::{Bench, endpoint};
+use crate::testing::{Testbed, endpoint};
 
-impl Bench<Endpoint> {
+impl Testbed<Endpoint> {
     fn enumerated() -> (Self, Hierarchy) {
         let settings = Settings { completion_size: 128, ..Settings::default() };
-        let mut bench = Self::new(settings, Endpoint::new(endpoint(512, 4096, 32)), None);
-        let bus = bench.bus.clone();
+        let mut testbed = Self::new(settings, Endpoint::new(endpoint(512, 4096, 32)), None);
+        let bus = testbed.bus.clone();
         let hierarchy =
-            bench.run(enumerate::enumerate(bus, enumerate::Settings::default())).unwrap();
-        (bench, hierarchy)
+            testbed.run(enumerate::enumerate(bus, enumerate::Settings::default())).unwrap();
+        (testbed, hierarchy)
     }
 
     /// Lets the endpoint master the bus; yields its name.
@@ -27,7 +27,7 @@ impl Bench<Endpoint> {
 
 #[test]
 fn an_endpoint_is_found_sized_and_enabled() {
-    let (bench, hierarchy) = Bench::enumerated();
+    let (testbed, hierarchy) = Testbed::enumerated();
     let endpoint = hierarchy.endpoints()[0];
     assert_eq!(endpoint.bdf, Bdf::new(1, 0, 0));
     assert_eq!(endpoint.id, (0x1234, 0x5678));
@@ -37,111 +37,111 @@ fn an_endpoint_is_found_sized_and_enabled() {
     assert_eq!(device.bars.len(), 1);
     assert_eq!((device.bars[0].size, device.bars[0].address), (0x4000, 0xe000_0000));
     assert_eq!(device.msix.unwrap().vectors, 4);
-    assert_eq!(bench.root.errors().total(), 0);
+    assert_eq!(testbed.root.errors().total(), 0);
 }
 
 #[test]
 fn looking_where_nobody_is_counts_as_no_error() {
-    let (mut bench, _) = Bench::enumerated();
+    let (mut testbed, _) = Testbed::enumerated();
     for (device, offset, errors) in [(1, 0, 0), (1, 4, 1)] {
-        let (bus, nobody) = (bench.bus.clone(), Bdf::new(1, device, 0));
-        let read = bench.run(async move { bus.config_read(nobody, offset, 4).await });
+        let (bus, nobody) = (testbed.bus.clone(), Bdf::new(1, device, 0));
+        let read = testbed.run(async move { bus.config_read(nobody, offset, 4).await });
         assert_eq!(read, !0);
-        assert_eq!(bench.root.errors().unsupported_request, errors, "register {offset:#x}");
+        assert_eq!(testbed.root.errors().unsupported_request, errors, "register {offset:#x}");
     }
 }
 
 #[test]
 fn memory_is_read_in_completions_that_end_at_boundaries() {
-    let (mut bench, _) = Bench::enumerated();
-    let bdf = bench.master();
-    bench.function.dma_read(1, 0x10_0040, 300);
-    bench.settle();
+    let (mut testbed, _) = Testbed::enumerated();
+    let bdf = testbed.master();
+    testbed.function.dma_read(1, 0x10_0040, 300);
+    testbed.settle();
     let Some(Output::Host(ForHost::HostRead { token, requester, address: 0x10_0040, length: 300 })) =
-        bench.outputs.pop()
+        testbed.outputs.pop()
     else {
         panic!("no read of host memory");
     };
     assert_eq!(requester, bdf);
     let data: Vec<u8> = (0..300u32).map(|i| i as u8).collect();
-    bench.root.handle(
-        bench.now,
+    testbed.root.handle(
+        testbed.now,
         Input::HostData(token, Some(Bytes::from(data.clone()))),
         &Ready::ALL,
     );
-    bench.settle();
-    let Some(Event::ReadDone { id: 1, result: Ok(read) }) = bench.function.event() else {
+    testbed.settle();
+    let Some(Event::ReadDone { id: 1, result: Ok(read) }) = testbed.function.event() else {
         panic!("no data");
     };
     assert_eq!(&read[..], &data[..]);
-    bench.function.dma_read(2, 0x20_0000, 4);
-    bench.settle();
-    let Some(Output::Host(ForHost::HostRead { token, .. })) = bench.outputs.pop() else {
+    testbed.function.dma_read(2, 0x20_0000, 4);
+    testbed.settle();
+    let Some(Output::Host(ForHost::HostRead { token, .. })) = testbed.outputs.pop() else {
         panic!("no read")
     };
-    bench.root.handle(bench.now, Input::HostData(token, None), &Ready::ALL);
-    bench.settle();
+    testbed.root.handle(testbed.now, Input::HostData(token, None), &Ready::ALL);
+    testbed.settle();
     let refused = Err(crate::endpoint::DmaError::UnsupportedRequest);
-    assert_eq!(bench.function.event(), Some(Event::ReadDone { id: 2, result: refused }));
+    assert_eq!(testbed.function.event(), Some(Event::ReadDone { id: 2, result: refused }));
 }
 
 #[test]
 fn a_device_without_bus_master_reaches_nothing_even_if_it_lies() {
-    let (mut bench, _) = Bench::enumerated();
+    let (mut testbed, _) = Testbed::enumerated();
     let liar =
         wire::tlp::MemoryRequest::for_bytes(Bdf::new(1, 0, 0), wire::Tag::default(), 0x1000, 4);
     let write = Tlp::memory_write(liar.unwrap(), Bytes::from_static(&[1; 4]));
-    bench.root.handle(bench.now, Input::Tlp(write), &Ready::ALL);
-    bench.settle();
-    assert!(bench.outputs.is_empty());
-    assert_eq!(bench.root.errors().bus_master_off, 1);
+    testbed.root.handle(testbed.now, Input::Tlp(write), &Ready::ALL);
+    testbed.settle();
+    assert!(testbed.outputs.is_empty());
+    assert_eq!(testbed.root.errors().bus_master_off, 1);
 }
 
 #[test]
 fn interrupts_are_whole_double_words_and_nothing_reads_their_window() {
-    let (mut bench, _) = Bench::enumerated();
-    let bdf = bench.master();
+    let (mut testbed, _) = Testbed::enumerated();
+    let bdf = testbed.master();
     let request = |bytes| {
         wire::tlp::MemoryRequest::for_bytes(bdf, wire::Tag::default(), MSI_WINDOW.start, bytes)
             .unwrap()
     };
     for bytes in [2, 8, 64] {
         let data = Bytes::from(vec![1; request(bytes).length()]);
-        bench.root.handle(
-            bench.now,
+        testbed.root.handle(
+            testbed.now,
             Input::Tlp(Tlp::memory_write(request(bytes), data)),
             &Ready::ALL,
         );
     }
-    bench.root.handle(bench.now, Input::Tlp(Tlp::memory_read(request(4))), &Ready::ALL);
-    let Output::Below(function::Input::Tlp(answer)) = bench.root.poll(bench.now, &Ready::ALL)
+    testbed.root.handle(testbed.now, Input::Tlp(Tlp::memory_read(request(4))), &Ready::ALL);
+    let Output::Below(function::Input::Tlp(answer)) = testbed.root.poll(testbed.now, &Ready::ALL)
     else {
         panic!("nobody answers the read");
     };
     let wire::tlp::Packet::Completion(answer) = answer.packet else { panic!("no completion") };
     assert_eq!(answer.status, wire::tlp::Status::UnsupportedRequest);
-    bench.settle();
-    assert!(bench.outputs.is_empty(), "{:?}", bench.outputs);
-    assert_eq!(bench.root.errors().unsupported_request, 4);
+    testbed.settle();
+    assert!(testbed.outputs.is_empty(), "{:?}", testbed.outputs);
+    assert_eq!(testbed.root.errors().unsupported_request, 4);
 }
 
 #[test]
 fn interrupts_come_behind_the_writes_before_them() {
-    let (mut bench, hierarchy) = Bench::enumerated();
+    let (mut testbed, hierarchy) = Testbed::enumerated();
     let node = hierarchy.endpoints()[0].clone();
-    let bus = bench.bus.clone();
-    bench.run(async move {
+    let bus = testbed.bus.clone();
+    testbed.run(async move {
         enumerate::enable_bus_master(&bus, node.bdf, true).await;
         enumerate::write_msix_entry(&bus, &node, 2, 0x42, false);
         enumerate::set_msix(&bus, &node, true).await;
     });
-    bench.function.dma_write(0x5000, Bytes::from_static(&[1, 2, 3]));
-    bench.function.interrupt(2);
-    bench.settle();
+    testbed.function.dma_write(0x5000, Bytes::from_static(&[1, 2, 3]));
+    testbed.function.interrupt(2);
+    testbed.settle();
     let requester = Bdf::new(1, 0, 0);
     let data = Bytes::from_static(&[1, 2, 3]);
     assert_eq!(
-        bench.outputs,
+        testbed.outputs,
         [
             Output::Host(ForHost::HostWrite { requester, address: 0x5000, data }),
             Output::Host(ForHost::Interrupt { requester, data: 0x42 })
@@ -151,70 +151,70 @@ fn interrupts_come_behind_the_writes_before_them() {
 
 #[test]
 fn a_dead_device_answers_all_ones_after_the_completion_timeout() {
-    let (mut bench, hierarchy) = Bench::enumerated();
-    bench.dead = true;
+    let (mut testbed, hierarchy) = Testbed::enumerated();
+    testbed.dead = true;
     let address = hierarchy.endpoints()[0].bar(0).unwrap().address;
-    let bus = bench.bus.clone();
-    let mut task = Task::new(&bench.bus.clone(), async move { bus.read(address, 4).await });
-    assert_eq!(task.poll(bench.now), None);
-    bench.settle();
+    let bus = testbed.bus.clone();
+    let mut task = Task::new(&testbed.bus.clone(), async move { bus.read(address, 4).await });
+    assert_eq!(task.poll(testbed.now), None);
+    testbed.settle();
     let Output::Wait(Wait { until: Some(deadline), receiver: false }) =
-        bench.root.poll(bench.now, &Ready::ALL)
+        testbed.root.poll(testbed.now, &Ready::ALL)
     else {
         panic!("no timer");
     };
     assert_eq!(deadline, Instant::ZERO + Duration::from_ms(900));
-    bench.now = deadline;
-    bench.settle();
-    assert_eq!(task.poll(bench.now), Some(0xffff_ffff));
-    assert_eq!(bench.root.errors().completion_timeout, 1);
+    testbed.now = deadline;
+    testbed.settle();
+    assert_eq!(task.poll(testbed.now), Some(0xffff_ffff));
+    assert_eq!(testbed.root.errors().completion_timeout, 1);
 }
 
 #[test]
 fn bytes_that_are_not_enabled_are_not_written() {
-    let (mut bench, _) = Bench::enumerated();
-    let bdf = bench.master();
+    let (mut testbed, _) = Testbed::enumerated();
+    let bdf = testbed.master();
     let request = wire::tlp::MemoryRequest {
         first_be: 0b1001,
         ..wire::tlp::MemoryRequest::for_bytes(bdf, wire::Tag::default(), 0x1000, 4).unwrap()
     };
     let write = Tlp::memory_write(request, Bytes::from_static(&[1, 2, 3, 4]));
-    bench.root.handle(bench.now, Input::Tlp(write), &Ready::ALL);
-    bench.settle();
+    testbed.root.handle(testbed.now, Input::Tlp(write), &Ready::ALL);
+    testbed.settle();
     let written =
         |address, data| Output::Host(ForHost::HostWrite { requester: bdf, address, data });
     assert_eq!(
-        bench.outputs,
+        testbed.outputs,
         [written(0x1000, Bytes::from_static(&[1])), written(0x1003, Bytes::from_static(&[4])),]
     );
 }
 
 #[test]
 fn secondary_bus_reset_ends_everything_below() {
-    let (mut bench, _) = Bench::enumerated();
-    let bdf = bench.master();
-    bench.function.dma_read(1, 0x1000, 64);
-    bench.settle();
-    let Some(Output::Host(ForHost::HostRead { token, .. })) = bench.outputs.pop() else {
+    let (mut testbed, _) = Testbed::enumerated();
+    let bdf = testbed.master();
+    testbed.function.dma_read(1, 0x1000, 64);
+    testbed.settle();
+    let Some(Output::Host(ForHost::HostRead { token, .. })) = testbed.outputs.pop() else {
         panic!("no read")
     };
-    bench.dead = true;
-    let bus = bench.bus.clone();
-    let mut task = Task::new(&bench.bus.clone(), async move { bus.config_read(bdf, 0, 4).await });
-    assert_eq!(task.poll(bench.now), None);
-    bench.settle();
-    let bus = bench.bus.clone();
-    bench.run(async move { bus.config_write(ROOT_PORT, 0x3e, 2, 1 << 6).await });
-    assert_eq!(task.poll(bench.now), Some(!0), "what was in flight fails at once");
-    assert_eq!(bench.outputs, [Output::Below(function::Input::HotReset)]);
-    bench.root.handle(
-        bench.now,
+    testbed.dead = true;
+    let bus = testbed.bus.clone();
+    let mut task = Task::new(&testbed.bus.clone(), async move { bus.config_read(bdf, 0, 4).await });
+    assert_eq!(task.poll(testbed.now), None);
+    testbed.settle();
+    let bus = testbed.bus.clone();
+    testbed.run(async move { bus.config_write(ROOT_PORT, 0x3e, 2, 1 << 6).await });
+    assert_eq!(task.poll(testbed.now), Some(!0), "what was in flight fails at once");
+    assert_eq!(testbed.outputs, [Output::Below(function::Input::HotReset)]);
+    testbed.root.handle(
+        testbed.now,
         Input::HostData(token, Some(Bytes::from(vec![0; 64]))),
         &Ready::ALL,
     );
-    assert_eq!(bench.root.poll(bench.now, &Ready::ALL), Output::Wait(Wait::default()));
+    assert_eq!(testbed.root.poll(testbed.now, &Ready::ALL), Output::Wait(Wait::default()));
     let write = wire::tlp::MemoryRequest::for_bytes(bdf, wire::Tag::default(), 0x1000, 4);
     let write = Tlp::memory_write(write.unwrap(), Bytes::from_static(&[1; 4]));
-    bench.root.handle(bench.now, Input::Tlp(write), &Ready::ALL);
-    assert_eq!(bench.root.errors().bus_master_off, 1, "nobody masters the bus after a reset");
+    testbed.root.handle(testbed.now, Input::Tlp(write), &Ready::ALL);
+    assert_eq!(testbed.root.errors().bus_master_off, 1, "nobody masters the bus after a reset");
 }

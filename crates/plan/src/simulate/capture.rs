@@ -2,8 +2,8 @@
 //! wire, with 802.1Q tags, without FCS.
 
 use super::places;
-use report::Failure;
 use analysis::export::pcapng::WireFile;
+use report::Failure;
 use report::target::{Sink, Target};
 use sim::Config;
 use sim::measure::{Observer, Point};

@@ -1,8 +1,8 @@
 //! When the media have done what they are asked.
 
 use super::Timing;
-use std::collections::VecDeque;
 use stats::random::Random;
+use std::collections::VecDeque;
 use wire::{Duration, Instant};
 
 /// What an access costs.

@@ -114,11 +114,11 @@ impl DriveConfig {
         }
     }
 
-    /// The same drive on MPS 256 that reads host memory as the brief's Samsung
+    /// The same drive on MPS 256 that reads host memory as the NVMe/TSN paper's Samsung
     /// 970 Pro does: 256 bytes a request (MLE, "Latency Analysis for
     /// NVMe/TSN", section 2.2), `reads_in_flight` of them.
     #[must_use]
-    pub fn as_in_the_brief(self, reads_in_flight: usize) -> Self {
+    pub fn as_in_nvme_tsn(self, reads_in_flight: usize) -> Self {
         Self { read_request: 256, reads_in_flight, max_payload: 256, ..self }
     }
 }

@@ -1,6 +1,6 @@
 use super::*;
-use wire::Instant;
 use stats::random::Random;
+use wire::Instant;
 
 fn media(timing: Timing) -> Media {
     Media::new(timing, Random::new(1))

@@ -11,11 +11,11 @@ mod wakes;
 
 pub use digest::Digest;
 
+use stats::random::Random;
 use std::collections::VecDeque;
 use thiserror::Error;
 use wakes::Wakes;
 use wire::Instant;
-use stats::random::Random;
 
 /// Takes the first item of a queue if it is due.
 pub(crate) fn pop_if<T>(queue: &mut VecDeque<T>, due: impl FnOnce(&T) -> bool) -> Option<T> {

@@ -8,8 +8,8 @@ mod track;
 pub use nvme::initiator::Op;
 pub use observer::{CommandRecord, Observer, Point};
 pub(crate) use segments::{Journey, Journeys};
-pub use stats::{Latency, Summary};
 pub use segments::{SEGMENTS, Segment, Split};
+pub use stats::{Latency, Summary};
 pub(crate) use track::{CommandKey, Submission, Tracker};
 
 use wire::Duration;

@@ -8,8 +8,8 @@ use crate::ethernet::{Cable, Mac, Rate, bridge, nic, port};
 use crate::kernel::Component;
 use crate::measure::Load;
 use crate::tcp;
-use std::net::Ipv4Addr;
 use stats::random::Random;
+use std::net::Ipv4Addr;
 use wire::{Duration, Instant};
 
 /// Stations, bridges and the cables between them.

@@ -188,8 +188,8 @@ impl DeviceNode {
             let id = PathId(self.accepted);
             self.accepted += 1;
             (path.id, path.gone) = (Some(id), false);
-            let says_end = !transport.is_raw();
-            self.node.handle(now, id, Input::Accepted { says_end });
+            let signals_close = !transport.is_raw();
+            self.node.handle(now, id, Input::Accepted { signals_close });
         } else if transport.is_closed(now, End::Device, network) {
             match path.id {
                 Some(id) => {

@@ -10,8 +10,8 @@ use node::drive::media_of;
 use nvme::block::{Operation, Request};
 use nvme::{Config, Controller, NamespaceConfig};
 use pcie::{Function, Input, Output};
-use std::collections::BTreeMap;
 use stats::random::Random;
+use std::collections::BTreeMap;
 use wire::{Duration, Instant};
 
 /// Block size as a power of two: 512 bytes.

@@ -7,11 +7,11 @@ use crate::drive::{MAX_TRANSFER, fill, matches};
 use crate::measure::{CommandKey, Submission, Tracker};
 use nvme::initiator::{Driver, Io, Op};
 use pcie::Ram;
+use stats::random::Random;
 use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::rc::Rc;
-use stats::random::Random;
 use wire::{Duration, Instant};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -143,7 +143,7 @@ struct Running {
 
 /// A queue pair.
 #[derive(Debug, Default)]
-struct Lane {
+struct ReplayedQueue {
     most: usize,
     in_flight: usize,
     /// Operations whose turn has come, with since when they wait.
@@ -168,7 +168,7 @@ pub(super) struct Replayer {
     ram: Rc<RefCell<Ram>>,
     buffers: Buffers,
     /// By drive and queue.
-    lanes: Vec<Vec<Lane>>,
+    queues: Vec<Vec<ReplayedQueue>>,
     /// By queue: queues of one number are served by one CPU.
     cpus: Vec<Instant>,
     /// The operation that is due next.
@@ -178,7 +178,7 @@ pub(super) struct Replayer {
     running: BTreeMap<u64, Running>,
     actions: BinaryHeap<Reverse<(Instant, u64, Action)>>,
     sequence: u64,
-    /// A lane waits for a buffer.
+    /// A replayed waits for a buffer.
     starved: bool,
     tally: Tally,
 }
@@ -194,11 +194,12 @@ impl Replayer {
         ram: Rc<RefCell<Ram>>,
     ) -> Option<Self> {
         let buffers = Buffers::new(&ram, replay.longest())?;
-        let lane = |depth: &u16| Lane { most: usize::from(*depth), ..Lane::default() };
-        let lanes = replay.depths.iter().map(|depths| depths.iter().map(lane).collect());
+        let replayed =
+            |depth: &u16| ReplayedQueue { most: usize::from(*depth), ..ReplayedQueue::default() };
+        let queues = replay.depths.iter().map(|depths| depths.iter().map(replayed).collect());
         let drive_bytes = vec![0; drives.len()];
         Some(Self {
-            lanes: lanes.collect(),
+            queues: queues.collect(),
             cpus: vec![now; replay.queues()],
             left: replay.operations.len(),
             contents: patterns.iter().map(|seed| Contents::new(*seed)).collect(),
@@ -232,7 +233,7 @@ impl Replayer {
                 return;
             }
             let Operation { drive, queue, .. } = *operation;
-            self.lanes[drive][queue].waiting.push_back((now, self.next));
+            self.queues[drive][queue].waiting.push_back((now, self.next));
             self.next += 1;
             self.fill(now, drive, queue);
         }
@@ -241,9 +242,9 @@ impl Replayer {
     /// Issues what waits, as far as there is room.
     fn fill(&mut self, now: Instant, drive: usize, queue: usize) {
         loop {
-            let lane = &mut self.lanes[drive][queue];
-            let Some((waits, number)) = lane.waiting.front().copied() else { return };
-            if lane.in_flight >= lane.most {
+            let replayed = &mut self.queues[drive][queue];
+            let Some((waits, number)) = replayed.waiting.front().copied() else { return };
+            if replayed.in_flight >= replayed.most {
                 return;
             }
             let operation = self.replay.operations[number];
@@ -252,8 +253,8 @@ impl Replayer {
                 self.starved = true;
                 return;
             };
-            lane.waiting.pop_front();
-            lane.in_flight += 1;
+            replayed.waiting.pop_front();
+            replayed.in_flight += 1;
             // A closed loop asks when it can.
             let since = if self.replay.timing == Timing::Asap { now } else { waits };
             let (held, known) = (Held::Unknown, Known::new());
@@ -270,9 +271,9 @@ impl Replayer {
     fn submit(&mut self, now: Instant, number: u64, tracker: &mut Tracker) {
         let running = self.running.get_mut(&number).expect("it was issued");
         let Operation { drive, queue, op, offset, length, .. } = running.operation;
-        let lane = &mut self.lanes[drive][queue];
-        if lane.gone {
-            return lane.parked.push(number);
+        let replayed = &mut self.queues[drive][queue];
+        if replayed.gone {
+            return replayed.parked.push(number);
         }
         running.submitted = true;
         let contents = &mut self.contents[drive];
@@ -294,8 +295,9 @@ impl Replayer {
         let io = Io { op, nsid: 1, slba, blocks, buffer: running.buffer };
         let (since, buffer) = (running.since, running.buffer);
         let driver = &mut self.drives[drive].driver;
-        let id = driver.prepare(now, queue, io).expect("a queue holds what its lane lets in").get();
-        self.lanes[drive][queue].owners.insert(id, number);
+        let id =
+            driver.prepare(now, queue, io).expect("a queue holds what its replayed lets in").get();
+        self.queues[drive][queue].owners.insert(id, number);
         let key = CommandKey { drive: drive as u16, queue: queue as u16 + 1, id };
         tracker.submit(now, Submission { key, since, op, offset, buffer, length });
         driver.ring(queue);
@@ -306,14 +308,14 @@ impl Replayer {
         if cpu > now {
             return self.act(cpu, Action::Notice { drive, queue });
         }
-        let lane = &mut self.lanes[drive][queue];
-        if !std::mem::take(&mut lane.noticed) || lane.gone {
+        let replayed = &mut self.queues[drive][queue];
+        if !std::mem::take(&mut replayed.noticed) || replayed.gone {
             // Of a drive that went meanwhile.
             return;
         }
         for done in self.drives[drive].driver.reap(queue) {
             let id = done.id.get();
-            let number = self.lanes[drive][queue].owners.remove(&id).expect("it was submitted");
+            let number = self.queues[drive][queue].owners.remove(&id).expect("it was submitted");
             let cpu = &mut self.cpus[queue];
             *cpu = (*cpu).max(now) + self.config.complete;
             let at = *cpu;
@@ -328,7 +330,7 @@ impl Replayer {
         let running = self.running.remove(&number).expect("it was submitted");
         let Operation { drive, queue, op, offset, length, .. } = running.operation;
         self.left -= 1;
-        self.lanes[drive][queue].in_flight -= 1;
+        self.queues[drive][queue].in_flight -= 1;
         if !running.lost {
             self.tally.latency.record(now - running.since);
         }
@@ -356,8 +358,8 @@ impl Replayer {
         }
         self.fill(now, drive, queue);
         if std::mem::take(&mut self.starved) {
-            for drive in 0..self.lanes.len() {
-                (0..self.lanes[drive].len()).for_each(|queue| self.fill(now, drive, queue));
+            for drive in 0..self.queues.len() {
+                (0..self.queues[drive].len()).for_each(|queue| self.fill(now, drive, queue));
             }
         }
     }
@@ -377,9 +379,9 @@ impl Work for Replayer {
     }
 
     fn announced(&mut self, now: Instant, drive: usize, queue: usize) {
-        let lane = self.lanes.get_mut(drive).and_then(|lanes| lanes.get_mut(queue));
-        let Some(lane) = lane else { return };
-        if !std::mem::replace(&mut lane.noticed, true) {
+        let replayed = self.queues.get_mut(drive).and_then(|queues| queues.get_mut(queue));
+        let Some(replayed) = replayed else { return };
+        if !std::mem::replace(&mut replayed.noticed, true) {
             let at = self.config.notice.after(now);
             self.act(at, Action::Notice { drive, queue });
         }
@@ -413,10 +415,10 @@ impl Work for Replayer {
     }
 
     fn lost(&mut self, now: Instant, drive: usize, tracker: &mut Tracker) {
-        for queue in 0..self.lanes.get(drive).map_or(0, Vec::len) {
-            let lane = &mut self.lanes[drive][queue];
-            (lane.gone, lane.noticed) = (true, false);
-            for (id, number) in std::mem::take(&mut lane.owners) {
+        for queue in 0..self.queues.get(drive).map_or(0, Vec::len) {
+            let replayed = &mut self.queues[drive][queue];
+            (replayed.gone, replayed.noticed) = (true, false);
+            for (id, number) in std::mem::take(&mut replayed.owners) {
                 tracker.abandon(CommandKey { drive: drive as u16, queue: queue as u16 + 1, id });
                 let running = self.running.get_mut(&number).expect("it was submitted");
                 (running.ok, running.lost) = (false, true);
@@ -430,10 +432,10 @@ impl Work for Replayer {
         if new_contents {
             self.contents[drive].forget();
         }
-        for queue in 0..self.lanes.get(drive).map_or(0, Vec::len) {
-            let lane = &mut self.lanes[drive][queue];
-            lane.gone = false;
-            for number in std::mem::take(&mut lane.parked) {
+        for queue in 0..self.queues.get(drive).map_or(0, Vec::len) {
+            let replayed = &mut self.queues[drive][queue];
+            replayed.gone = false;
+            for number in std::mem::take(&mut replayed.parked) {
                 if new_contents {
                     let running = self.running.get_mut(&number).expect("it was issued");
                     (running.ok, running.lost) = (false, true);

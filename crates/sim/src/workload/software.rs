@@ -11,10 +11,10 @@ use nvme::initiator::{Driver, QueueMemory};
 use pcie::enumerate::Node;
 use pcie::software::Task;
 use pcie::{Bus, Ram};
+use stats::random::Random;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use stats::random::Random;
 use wire::{Bdf, Duration, Instant};
 
 enum Stage {

@@ -1,4 +1,4 @@
-//! The parameters of the NVMe/TSN brief (MLE, "Latency Analysis for
+//! The parameters of the NVMe/TSN paper (MLE, "Latency Analysis for
 //! NVMe/TSN", section 3) in one table. The topologies differ in the transport
 //! alone. `docs/model.md` says where each number comes from.
 
@@ -15,7 +15,7 @@ use crate::workload::{Notice, SoftwareConfig, Workload};
 use switch::aggregate::Policy;
 use wire::Duration;
 
-/// DMA reads that the brief's drive keeps in flight: its one free property.
+/// DMA reads that the NVMe/TSN paper's drive keeps in flight: its one free property.
 pub const READS_IN_FLIGHT: usize = 2;
 
 /// The root port's pipelines.
@@ -40,7 +40,7 @@ const TCP_PIPELINE: Duration = Duration::from_ns(894);
 /// The same with a TSN core's buffers, of the 7091 ns over TSN.
 const TSN_PIPELINE: Duration = Duration::from_ns(1_146);
 
-/// A node of the brief. Two frames ahead of the wire, and what its pipeline
+/// A node of the NVMe/TSN paper. Two frames ahead of the wire, and what its pipeline
 /// holds, keep it busy; what waits behind them is aggregated.
 fn station(rate: Rate, pipeline: Duration, tagging: Option<Tagging>) -> StationConfig {
     let frame = rate.duration(LONGEST_FRAME).as_ps();
@@ -58,7 +58,7 @@ fn point_to_point(station: StationConfig) -> NetworkConfig {
 const PROPAGATION: Duration = Duration::from_ns(1);
 
 impl RootConfig {
-    /// AMD Ryzen 3200G as the brief saw it: completions of 128 bytes.
+    /// AMD Ryzen 3200G as the NVMe/TSN paper saw it: completions of 128 bytes.
     pub const BRIEF: Self = Self {
         max_payload: 256,
         completion_size: 128,
@@ -95,33 +95,33 @@ const fn gen2(top: PortLatency, bottom: PortLatency) -> LinkConfig {
 }
 
 impl Config {
-    /// The brief's drive directly attached.
-    pub fn brief_direct(workload: Workload) -> Self {
+    /// The NVMe/TSN paper's drive directly attached.
+    pub fn nvme_tsn_direct(workload: Workload) -> Self {
         Self::brief(workload, gen2(ROOT_PORT, ENDPOINT), Attached::Direct(drive("970PRO-0")))
     }
 
-    /// The brief's drive behind a tunnel over `transport`.
-    pub fn brief_tunnel(workload: Workload, transport: TransportConfig) -> Self {
+    /// The NVMe/TSN paper's drive behind a tunnel over `transport`.
+    pub fn nvme_tsn_tunnel(workload: Workload, transport: TransportConfig) -> Self {
         let port =
             PortConfig { transport, link: gen2(SWITCH_PORT, ENDPOINT), drive: drive("970PRO-0") };
         let switch = SwitchConfig::new(256, vec![port]);
         Self::brief(workload, gen2(ROOT_PORT, SWITCH_PORT), Attached::Switch(switch))
     }
 
-    /// The brief's drive behind a tunnel over TCP, over one cable.
-    pub fn brief_tcp(workload: Workload, rate: Rate) -> Self {
+    /// The NVMe/TSN paper's drive behind a tunnel over TCP, over one cable.
+    pub fn nvme_tsn_tcp(workload: Workload, rate: Rate) -> Self {
         Self::brief_between(workload, station(rate, TCP_PIPELINE, None))
     }
 
-    /// The same over TSN, as the brief built it: TSN cores in both nodes, tags,
+    /// The same over TSN, as the NVMe/TSN paper built it: TSN cores in both nodes, tags,
     /// one cable, no gate that closes.
-    pub fn brief_tsn(workload: Workload, rate: Rate) -> Self {
+    pub fn nvme_tsn_tsn(workload: Workload, rate: Rate) -> Self {
         Self::brief_between(workload, station(rate, TSN_PIPELINE, Some(Tagging::vlan(1))))
     }
 
     fn brief_between(workload: Workload, station: StationConfig) -> Self {
         let network = point_to_point(station);
-        Self { network, ..Self::brief_tunnel(workload, TransportConfig::Tcp(TCP)) }
+        Self { network, ..Self::nvme_tsn_tunnel(workload, TransportConfig::Tcp(TCP)) }
     }
 
     fn brief(workload: Workload, link: LinkConfig, attached: Attached) -> Self {
@@ -157,5 +157,5 @@ impl SwitchConfig {
 }
 
 fn drive(serial: &str) -> DriveConfig {
-    DriveConfig::new(serial, Timing::SAMSUNG_970_PRO).as_in_the_brief(READS_IN_FLIGHT)
+    DriveConfig::new(serial, Timing::SAMSUNG_970_PRO).as_in_nvme_tsn(READS_IN_FLIGHT)
 }

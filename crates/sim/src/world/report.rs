@@ -28,7 +28,7 @@ pub struct HostReport {
     /// The application's transfers: from its call to its answer.
     pub latency: Latency,
     /// Commands at the root port: from the start of the submission doorbell to
-    /// the acknowledgement of the completion head doorbell, as in the brief
+    /// the acknowledgement of the completion head doorbell, as in the NVMe/TSN paper
     /// (MLE, "Latency Analysis for NVMe/TSN", section 4.2.1).
     pub root_port: Latency,
     /// Configuration reads at the root port: from the start of the request to

@@ -2,8 +2,8 @@
 
 use crate::congestion::network::*;
 use sim::flows::FlowsReport;
-use wire::Duration;
 use stats::random::Probability;
+use wire::Duration;
 
 fn with_loss(congestion: &str, ppm: u32) -> FlowsReport {
     let mut config = flows(1, congestion, Duration::ZERO, Duration::from_ms(30));

@@ -4,8 +4,8 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use sim::ethernet::cable::Faults;
 use sim::ethernet::{Rate, bridge, nic, port};
-use tsn::{Clock, Entry, GateControlList, GateStates, Gates};
 use stats::random::{Probability, Random};
+use tsn::{Clock, Entry, GateControlList, GateStates, Gates};
 use wire::{Duration, Instant};
 
 use crate::network::world::{Plan, World};

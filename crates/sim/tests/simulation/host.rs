@@ -51,8 +51,9 @@ fn around_a_reset(mut world: World, drive: Bdf, buses: &'static [(Bdf, u32)]) ->
 fn a_hot_reset_reaches_the_drive_below_the_root_port_and_behind_the_network() {
     const BUSES: &[(Bdf, u32)] =
         &[(Bdf::new(1, 0, 0), 0x03_02_01), (Bdf::new(2, 0, 0), 0x03_03_02)];
-    let tcp = |workload| Config::brief_tcp(workload, Rate::G1);
-    for (world, bus, buses) in [(slow(Config::brief_direct), 1, &[][..]), (slow(tcp), 3, BUSES)] {
+    let tcp = |workload| Config::nvme_tsn_tcp(workload, Rate::G1);
+    for (world, bus, buses) in [(slow(Config::nvme_tsn_direct), 1, &[][..]), (slow(tcp), 3, BUSES)]
+    {
         let [before, after] = around_a_reset(world, Bdf::new(bus, 0, 0), buses);
         assert_eq!((before & 6, after), (6, 0), "memory and bus master, enabled by nobody since");
     }
@@ -63,7 +64,7 @@ fn a_hot_reset_reaches_the_drive_below_the_root_port_and_behind_the_network() {
 fn interrupt_wires_reach_software() {
     let drive = Bdf::new(1, 0, 0);
     for depth in [1, 8] {
-        let plan = Config::brief_direct(Workload::Fio(fio(Rw::RandRw, 4096, depth)));
+        let plan = Config::nvme_tsn_direct(Workload::Fio(fio(Rw::RandRw, 4096, depth)));
         let usual = run(&plan).hosts[0].commands;
         let mut world = World::new(&plan).expect("a valid plan");
         while world.report().hosts[0].commands == 0 {
@@ -106,7 +107,7 @@ impl Observer for Guarded {
 
 #[test]
 fn a_host_that_wants_it_has_an_ecrc_on_every_packet() {
-    for like in [Config::brief_direct, |workload| Config::brief_tcp(workload, Rate::G1)] {
+    for like in [Config::nvme_tsn_direct, |workload| Config::nvme_tsn_tcp(workload, Rate::G1)] {
         let [plain, guarded] = [false, true].map(|ecrc| {
             let mut plan = like(Workload::Fio(fio(Rw::Read, 4096, 1)));
             plan.hosts[0].root.ecrc = ecrc;

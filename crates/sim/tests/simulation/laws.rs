@@ -12,7 +12,7 @@ use wire::{Duration, Instant};
 fn a_configuration_read_takes_its_way() {
     let reads = Workload::ConfigReads { count: 10, gap: Duration::from_us(5) };
     for rate in [Rate::M100, Rate::G1, Rate::G10, Rate::G100] {
-        let report = run(&Config::brief_tcp(reads.clone(), rate));
+        let report = run(&Config::nvme_tsn_tcp(reads.clone(), rate));
         let least = report.hosts[0].config_reads.summary().min_ns;
         // Request and completion: 12 bytes of frame and TLP each, 4 of data,
         // 40 of IP and TCP, 18 of Ethernet, preamble.
@@ -25,17 +25,18 @@ fn a_configuration_read_takes_its_way() {
 #[test]
 fn a_faster_network_is_never_slower() {
     let dd = Workload::Dd { write: false, bs: 4096, count: 20 };
-    let mean = |rate| run(&Config::brief_tcp(dd.clone(), rate)).hosts[0].latency.summary().mean_ns;
+    let mean =
+        |rate| run(&Config::nvme_tsn_tcp(dd.clone(), rate)).hosts[0].latency.summary().mean_ns;
     let means: Vec<_> = [Rate::G1, Rate::G10, Rate::G25, Rate::G50, Rate::G100].map(mean).to_vec();
     assert!(means.is_sorted_by(|slower, faster| slower >= faster), "{means:?}");
-    let direct = run(&Config::brief_direct(dd)).hosts[0].latency.summary().mean_ns;
+    let direct = run(&Config::nvme_tsn_direct(dd)).hosts[0].latency.summary().mean_ns;
     assert!(direct < *means.last().expect("five rates"));
 }
 
 #[test]
 fn a_busy_wire_is_busy_and_no_more() {
     let work = Fio { runtime: Some(Duration::from_ms(20)), ..fio(Rw::Read, 4096, 32) };
-    let report = run(&Config::brief_tcp(Workload::Fio(work), Rate::G1));
+    let report = run(&Config::nvme_tsn_tcp(Workload::Fio(work), Rate::G1));
     check(&report);
     let wire = report.links.iter().find(|link| link.name == "station 1 to station 0");
     let wire = wire.expect("the way of the data");
@@ -50,7 +51,7 @@ fn a_busy_wire_is_busy_and_no_more() {
 fn littles_law() {
     for iodepth in [1, 4, 16] {
         let work = Fio { runtime: Some(Duration::from_ms(30)), ..fio(Rw::RandRead, 4096, iodepth) };
-        let report = run(&Config::brief_tcp(Workload::Fio(work), Rate::G10));
+        let report = run(&Config::nvme_tsn_tcp(Workload::Fio(work), Rate::G10));
         let host = &report.hosts[0];
         let in_flight = host.latency.sum_ps() * 1000 / u128::from(host.span.as_ps());
         let want = iodepth as u128 * 1000;
@@ -62,7 +63,7 @@ fn littles_law() {
 fn depth_hides_latency_until_the_wire_is_full() {
     let throughput = |iodepth| {
         let work = Fio { runtime: Some(Duration::from_ms(10)), ..fio(Rw::Read, 4096, iodepth) };
-        run(&Config::brief_tcp(Workload::Fio(work), Rate::G1)).hosts[0].throughput()
+        run(&Config::nvme_tsn_tcp(Workload::Fio(work), Rate::G1)).hosts[0].throughput()
     };
     let (one, four, sixteen) = (throughput(1), throughput(4), throughput(16));
     // Reads in order meet on one die: four at a time are not four times one.
@@ -74,7 +75,7 @@ fn a_rate_holds() {
     let rate = 10_000_000;
     let work =
         Fio { runtime: Some(Duration::from_ms(20)), rate: Some(rate), ..fio(Rw::Read, 4096, 4) };
-    let config = Config::brief_tunnel(Workload::Fio(work), pipe());
+    let config = Config::nvme_tsn_tunnel(Workload::Fio(work), pipe());
     let got = run(&config).hosts[0].throughput();
     assert!(got <= rate * 102 / 100 && got >= rate * 95 / 100, "{got}");
 }
@@ -82,7 +83,7 @@ fn a_rate_holds() {
 #[test]
 fn the_null_drive_leaves_the_way_alone() {
     let dd = Workload::Dd { write: true, bs: 4096, count: 10 };
-    let mut config = Config::brief_direct(dd);
+    let mut config = Config::nvme_tsn_direct(dd);
     let brief = run(&config).hosts[0].root_port.summary().mean_ns;
     if let sim::world::Attached::Direct(drive) = &mut config.hosts[0].attached {
         drive.timing = Timing::NULL;
@@ -96,7 +97,7 @@ fn the_null_drive_leaves_the_way_alone() {
 /// What is read is what belongs to this namespace, and was written there.
 #[test]
 fn a_drive_has_its_namespaces_apart() {
-    let mut config = Config::brief_direct(Workload::Fio(fio(Rw::RandRw, 4096, 4)));
+    let mut config = Config::nvme_tsn_direct(Workload::Fio(fio(Rw::RandRw, 4096, 4)));
     let Attached::Direct(drive) = &mut config.hosts[0].attached else { panic!("a drive") };
     drive.more = vec![1 << 20, 2 << 20];
     let mut digests = Vec::new();
@@ -122,8 +123,8 @@ fn nothing_piles_up() {
     for over_tcp in [true, false] {
         let work = Fio { runtime: Some(Duration::from_ms(50)), ..fio(Rw::RandRw, 4096, 8) };
         let config = match over_tcp {
-            true => Config::brief_tcp(Workload::Fio(work), Rate::G1),
-            false => Config::brief_tunnel(Workload::Fio(work), pipe()),
+            true => Config::nvme_tsn_tcp(Workload::Fio(work), Rate::G1),
+            false => Config::nvme_tsn_tunnel(Workload::Fio(work), pipe()),
         };
         let mut world = World::new(&config).expect("a valid plan");
         let mut most = 0;

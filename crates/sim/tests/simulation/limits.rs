@@ -8,7 +8,7 @@ use sim::{Config, World};
 use wire::{Duration, Instant};
 
 fn small() -> Config {
-    Config::brief_direct(Workload::Fio(fio(Rw::Read, 4096, 2)))
+    Config::nvme_tsn_direct(Workload::Fio(fio(Rw::Read, 4096, 2)))
 }
 
 fn error(config: &Config) -> Error {
@@ -44,7 +44,7 @@ fn workloads_that_do_not_fit() {
         (Fio { size: 4096, ..base.clone() }, "iodepth"),
         (Fio { bs: 1 << 20, iodepth: 512, size: 512 << 20, ..base }, "queue"),
     ] {
-        let got = error(&Config::brief_direct(Workload::Fio(work)));
+        let got = error(&Config::nvme_tsn_direct(Workload::Fio(work)));
         let Error::Boot { host: 0, error: BootError::Workload(what) } = got else {
             panic!("{got}")
         };
@@ -55,7 +55,7 @@ fn workloads_that_do_not_fit() {
 #[test]
 fn buffers_that_do_not_fit() {
     let work = Fio { numjobs: 8, ..fio(Rw::Read, 4096, 32) };
-    let mut plan = Config::brief_direct(Workload::Fio(work));
+    let mut plan = Config::nvme_tsn_direct(Workload::Fio(work));
     // 8 x 32 x 4 KiB are all of it, and the queues want some too.
     plan.hosts[0].root.memory = 1 << 20;
     assert_eq!(error(&plan), Error::Boot { host: 0, error: BootError::Memory });
@@ -71,13 +71,13 @@ fn plans_that_contradict_themselves() {
         drive.read_request = 100;
     }
     assert!(error(&drive).to_string().contains("read_request"));
-    let nowhere = Config::brief_tunnel(small().hosts[0].workload.clone(), tcp([0, 1]));
+    let nowhere = Config::nvme_tsn_tunnel(small().hosts[0].workload.clone(), tcp([0, 1]));
     assert!(error(&nowhere).to_string().contains("stations"));
 }
 
 #[test]
 fn a_cut_cable_ends_in_an_error_and_not_in_silence() {
-    let mut plan = Config::brief_tcp(small().hosts[0].workload.clone(), sim::ethernet::Rate::G1);
+    let mut plan = Config::nvme_tsn_tcp(small().hosts[0].workload.clone(), sim::ethernet::Rate::G1);
     for faults in &mut plan.network.cables[0].faults {
         faults.cuts = vec![(Instant::ZERO, Instant::from_ns(u64::MAX / 2000))];
     }
@@ -92,7 +92,7 @@ fn a_cut_cable_ends_in_an_error_and_not_in_silence() {
 fn a_link_lost_for_good_is_told() {
     let plan = |runtime: u64| {
         let work = Fio { runtime: Some(Duration::from_ms(runtime)), ..fio(Rw::RandRw, 4096, 8) };
-        let mut plan = Config::brief_tcp(Workload::Fio(work), sim::ethernet::Rate::G1);
+        let mut plan = Config::nvme_tsn_tcp(Workload::Fio(work), sim::ethernet::Rate::G1);
         for faults in &mut plan.network.cables[0].faults {
             faults.cuts = vec![(Instant::from_ns(8_000_000), Instant::from_ns(5_000_000_000))];
         }

@@ -30,7 +30,7 @@ fn lasting(runtime: u64) -> Workload {
 }
 
 fn with(workload: Workload, outages: Vec<Outage>) -> Config {
-    Config { outages, ..Config::brief_tcp(workload, Rate::G1) }
+    Config { outages, ..Config::nvme_tsn_tcp(workload, Rate::G1) }
 }
 
 fn checked(config: &Config) -> (Report, Happened) {

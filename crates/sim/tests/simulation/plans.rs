@@ -9,8 +9,8 @@ use sim::network::TrafficConfig;
 use sim::workload::{Fio, Rw, Workload};
 use sim::world::Report;
 use sim::{Config, World};
-use wire::Duration;
 use stats::random::Probability;
+use wire::Duration;
 
 /// Runs it twice, and once with another seed.
 fn three_times(config: &Config) -> Report {
@@ -28,7 +28,7 @@ fn mixed() -> Workload {
 
 #[test]
 fn direct() {
-    let report = three_times(&Config::brief_direct(mixed()));
+    let report = three_times(&Config::nvme_tsn_direct(mixed()));
     assert_eq!(report.hosts[0].commands, 64);
     assert!(report.hosts[0].verified > 0);
     assert_eq!(report.hosts[0].split.get(Segment::Serialisation), Duration::ZERO);
@@ -36,12 +36,12 @@ fn direct() {
 
 #[test]
 fn over_a_pipe() {
-    three_times(&Config::brief_tunnel(mixed(), pipe()));
+    three_times(&Config::nvme_tsn_tunnel(mixed(), pipe()));
 }
 
 #[test]
 fn over_tcp() {
-    let report = three_times(&Config::brief_tcp(mixed(), Rate::G1));
+    let report = three_times(&Config::nvme_tsn_tcp(mixed(), Rate::G1));
     assert!(report.hosts[0].split.get(Segment::Nic) > Duration::ZERO);
     assert!(report.tunnels.iter().any(|way| way.tlps > way.frames), "nothing was aggregated");
 }
@@ -93,7 +93,7 @@ fn two_hosts_with_drives_of_their_own() {
 
 #[test]
 fn loss_is_repaired() {
-    let mut plan = Config::brief_tcp(mixed(), Rate::G1);
+    let mut plan = Config::nvme_tsn_tcp(mixed(), Rate::G1);
     for faults in &mut plan.network.cables[0].faults {
         faults.loss = Probability::from_ppm(3_000).expect("a probability");
     }

@@ -88,7 +88,9 @@ fn watch(config: &Config) -> Seen {
 #[test]
 fn every_tlp_passes_once_and_in_order() {
     let work = Workload::Fio(fio(Rw::RandRw, 8192, 8));
-    for config in [Config::brief_tcp(work.clone(), Rate::G1), Config::brief_tunnel(work, pipe())] {
+    for config in
+        [Config::nvme_tsn_tcp(work.clone(), Rate::G1), Config::nvme_tsn_tunnel(work, pipe())]
+    {
         let seen = watch(&config);
         for class in Class::ALL {
             let (root, device) = (&seen.tlps[0], &seen.tlps[1]);
@@ -108,7 +110,7 @@ fn every_tlp_passes_once_and_in_order() {
 
 #[test]
 fn frames_can_be_captured() {
-    let seen = watch(&Config::brief_tsn(Workload::Fio(fio(Rw::Read, 4096, 1)), Rate::G1));
+    let seen = watch(&Config::nvme_tsn_tsn(Workload::Fio(fio(Rw::Read, 4096, 1)), Rate::G1));
     assert!(seen.frames > 64);
     assert_eq!(seen.up, 2, "both ends of the link");
     let offsets: Vec<u64> = seen.commands.iter().map(|command| command.offset).collect();

@@ -11,10 +11,10 @@ use sim::transport::{PipeConfig, RawConfig, TcpConfig, TransportConfig};
 use sim::workload::{Fio, Rw, Workload};
 use sim::world::{Attached, HostConfig, PortConfig, Report, SwitchConfig};
 use sim::{Config, World};
+use stats::random::Probability;
 use std::cell::RefCell;
 use std::rc::Rc;
 use tsn::{Clock, Entry, GateControlList, GateStates, Gates};
-use stats::random::Probability;
 use wire::{Duration, Instant};
 
 /// The priority of tunnel traffic where it has one.
@@ -52,32 +52,32 @@ pub fn station(rate: Rate) -> StationConfig {
 pub fn drive(number: usize, timing: Timing) -> DriveConfig {
     DriveConfig {
         size: 4 << 20,
-        ..DriveConfig::new(format!("D{number}"), timing).as_in_the_brief(4)
+        ..DriveConfig::new(format!("D{number}"), timing).as_in_nvme_tsn(4)
     }
 }
 
-/// The PCIe links of the brief.
+/// The PCIe links of the NVMe/TSN paper.
 fn links() -> (LinkConfig, LinkConfig) {
     let reads = Workload::ConfigReads { count: 1, gap: Duration::ZERO };
-    let config = Config::brief_tunnel(reads, pipe());
+    let config = Config::nvme_tsn_tunnel(reads, pipe());
     let Attached::Switch(switch) = &config.hosts[0].attached else { unreachable!("a tunnel") };
     (config.hosts[0].link, switch.ports[0].link)
 }
 
-/// A host like the brief's with these ports.
+/// A host like the NVMe/TSN paper's with these ports.
 pub fn host(workload: Workload, ports: Vec<(TransportConfig, DriveConfig)>) -> HostConfig {
     let (top, bottom) = links();
     let ports = ports
         .into_iter()
         .map(|(transport, drive)| PortConfig { transport, link: bottom, drive })
         .collect();
-    let like = Config::brief_direct(workload).hosts.remove(0);
+    let like = Config::nvme_tsn_direct(workload).hosts.remove(0);
     HostConfig { link: top, attached: Attached::Switch(SwitchConfig::new(256, ports)), ..like }
 }
 
 pub fn config(hosts: Vec<HostConfig>, network: NetworkConfig) -> Config {
     let reads = Workload::ConfigReads { count: 1, gap: Duration::ZERO };
-    Config { hosts, network, ..Config::brief_direct(reads) }
+    Config { hosts, network, ..Config::nvme_tsn_direct(reads) }
 }
 
 /// Gates that give the tunnel `open` of every `cycle`, and the rest to others.

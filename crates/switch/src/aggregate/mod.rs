@@ -25,7 +25,7 @@ const MOST_PAYLOAD: usize = 4 << 20;
 
 /// When the next frame of TLPs leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Leave {
+pub enum Departure {
     /// Now.
     Now,
     /// Then, if nothing more comes.
@@ -104,15 +104,15 @@ impl Aggregate {
 
     /// When a frame with `room` bytes for TLPs leaves. What was pushed since
     /// the last call counts as queued `now`.
-    pub fn leave(&mut self, now: Instant, room: usize) -> Leave {
+    pub fn departure(&mut self, now: Instant, room: usize) -> Departure {
         if self.queue.is_empty() {
-            return Leave::Later;
+            return Departure::Later;
         }
         let allowed = self.allowed();
         let length = |next: &Tlp| next.wire_length() + self.beside;
         let fits = self.queue.peek(allowed).is_some_and(|next| length(next) <= room);
         let Policy::Wait(wait) = self.policy else {
-            return if fits { Leave::Now } else { Leave::Later };
+            return if fits { Departure::Now } else { Departure::Later };
         };
         for (class, since) in Class::ALL.into_iter().zip(&mut self.since) {
             since.resize(self.queue.len(class), now);
@@ -124,9 +124,9 @@ impl Aggregate {
         let full = classes().map(waiting).sum::<usize>() >= room;
         let first = classes().filter_map(|class| self.since[class.index()].front()).min();
         match first {
-            Some(first) if fits && !full && now < *first + wait => Leave::At(*first + wait),
-            _ if fits => Leave::Now,
-            _ => Leave::Later,
+            Some(first) if fits && !full && now < *first + wait => Departure::At(*first + wait),
+            _ if fits => Departure::Now,
+            _ => Departure::Later,
         }
     }
 
@@ -193,7 +193,7 @@ impl Aggregate {
 
     /// Whether something waits that every receiver has to take sooner or
     /// later, whatever it waits for itself (PCIe Base 4.0, section 2.4.1).
-    pub fn holds_what_must_go(&self) -> bool {
+    pub fn has_posted_or_completions(&self) -> bool {
         self.queue.len(Class::Posted) + self.queue.len(Class::Completion) > 0
     }
 

@@ -83,10 +83,10 @@ fn per_tlp_never_shares_a_frame() {
     let mut queue = Aggregate::new(Policy::PerTlp, limits(100, 1000));
     (0..3).for_each(|_| queue.push(write(64)));
     for left in [2, 1, 0] {
-        assert_eq!(queue.leave(Instant::ZERO, 76), Leave::Now);
+        assert_eq!(queue.departure(Instant::ZERO, 76), Departure::Now);
         assert_eq!((queue.fill(&mut BytesMut::new(), 1000, |_, _| ()), queue.len()), (1, left));
     }
-    assert_eq!(queue.leave(Instant::ZERO, 1000), Leave::Later);
+    assert_eq!(queue.departure(Instant::ZERO, 1000), Departure::Later);
 }
 
 #[test]
@@ -95,29 +95,37 @@ fn a_frame_that_waits_leaves_in_time_or_full() {
     let at = Instant::from_ns;
     let mut queue = Aggregate::new(Policy::Wait(wait), limits(100, 1000));
     queue.push(write(64));
-    assert_eq!(queue.leave(at(100), 1000), Leave::At(at(1_100)));
+    assert_eq!(queue.departure(at(100), 1000), Departure::At(at(1_100)));
     queue.push(write(64));
-    assert_eq!(queue.leave(at(600), 1000), Leave::At(at(1_100)), "the first decides");
-    assert_eq!(queue.leave(at(600), 2 * 76), Leave::Now, "full");
-    assert_eq!(queue.leave(at(1_100), 50), Leave::Later, "no room");
-    assert_eq!(queue.leave(at(1_100), 76), Leave::Now, "time is up");
+    assert_eq!(queue.departure(at(600), 1000), Departure::At(at(1_100)), "the first decides");
+    assert_eq!(queue.departure(at(600), 2 * 76), Departure::Now, "full");
+    assert_eq!(queue.departure(at(1_100), 50), Departure::Later, "no room");
+    assert_eq!(queue.departure(at(1_100), 76), Departure::Now, "time is up");
     assert_eq!(queue.fill(&mut BytesMut::new(), 76, |_, _| ()), 1);
-    assert_eq!(queue.leave(at(1_200), 1000), Leave::At(at(1_600)), "the second's own time");
+    assert_eq!(queue.departure(at(1_200), 1000), Departure::At(at(1_600)), "the second's own time");
     queue.clear();
-    assert_eq!(queue.leave(at(2_000), 1000), Leave::Later);
+    assert_eq!(queue.departure(at(2_000), 1000), Departure::Later);
     queue.push(write(64));
-    assert_eq!(queue.leave(at(3_000), 1000), Leave::At(at(4_000)));
+    assert_eq!(queue.departure(at(3_000), 1000), Departure::At(at(4_000)));
 }
 
 #[test]
 fn a_frame_does_not_wait_for_what_has_no_credits() {
     let mut queue = Aggregate::new(Policy::Wait(Duration::from_us(1)), limits(2, 1000));
     queue.push(write(64));
-    assert_eq!(queue.leave(Instant::ZERO, 200), Leave::At(Instant::from_ns(1_000)));
+    assert_eq!(queue.departure(Instant::ZERO, 200), Departure::At(Instant::from_ns(1_000)));
     (0..5).for_each(|_| queue.push(write(64)));
-    assert_eq!(queue.leave(Instant::ZERO, 200), Leave::Now, "what has credits is as much as fits");
+    assert_eq!(
+        queue.departure(Instant::ZERO, 200),
+        Departure::Now,
+        "what has credits is as much as fits"
+    );
     assert_eq!(queue.fill(&mut BytesMut::new(), 200, |_, _| ()), 2);
-    assert_eq!(queue.leave(Instant::from_ns(5_000), 200), Leave::Later);
+    assert_eq!(queue.departure(Instant::from_ns(5_000), 200), Departure::Later);
     assert!(queue.grant(limits(100, 1000)));
-    assert_eq!(queue.leave(Instant::from_ns(5_000), 1000), Leave::Now, "they have waited enough");
+    assert_eq!(
+        queue.departure(Instant::from_ns(5_000), 1000),
+        Departure::Now,
+        "they have waited enough"
+    );
 }

@@ -204,7 +204,7 @@ impl Tunnel {
         let stuck = self.session.stuck_at();
         // What waits for room is a sign of life to come.
         let (keepalive, leaves) = match self.is_quiet() {
-            true => (Some(self.path.keepalive_at()), self.session.leaves_at(now, self.path.room)),
+            true => (Some(self.path.keepalive_at()), self.session.departs_at(now, self.path.room)),
             false => (None, None),
         };
         [lost, stuck, keepalive, leaves].into_iter().flatten().min()

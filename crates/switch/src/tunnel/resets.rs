@@ -4,14 +4,14 @@
 
 /// The host's side: resets that it asked for on this connection.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Asked {
+pub(super) struct RequestedResets {
     /// How many; the latest has this number, modulo 2^32.
     count: u64,
     /// The latest is not done.
     pending: bool,
 }
 
-impl Asked {
+impl RequestedResets {
     /// The number of one more reset.
     pub fn next(&mut self) -> u32 {
         self.count += 1;
@@ -44,7 +44,7 @@ impl Asked {
 
 /// The device's side: resets that the far side wants.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Wanted {
+pub(super) struct ReceivedResets {
     /// The number of the latest; 0 before the first.
     latest: u32,
     /// It is not done.
@@ -66,7 +66,7 @@ pub(super) enum Step {
     Ignore,
 }
 
-impl Wanted {
+impl ReceivedResets {
     /// Whether a reset is to be done.
     pub fn is_pending(&self) -> bool {
         self.pending

@@ -5,9 +5,9 @@
 use super::account::Account;
 use super::frames::Frames;
 use super::receiver::Receiver;
-use super::resets::{Asked, Step, Wanted};
+use super::resets::{ReceivedResets, RequestedResets, Step};
 use super::{Cause, Output, Settings};
-use crate::aggregate::{Aggregate, Leave};
+use crate::aggregate::{Aggregate, Departure};
 use bytes::{Buf, Bytes};
 use pcie::Ready;
 use std::collections::VecDeque;
@@ -38,10 +38,10 @@ pub(super) struct Session {
     /// Since when posted requests or completions wait and none leaves.
     stuck: Option<Instant>,
     /// Resets that this end asked for: TLPs of before are dropped until then.
-    pub asked: Asked,
+    pub asked: RequestedResets,
     /// Resets that the far side wants: what it sent behind one waits until it
     /// is done.
-    wanted: Wanted,
+    wanted: ReceivedResets,
 }
 
 impl Session {
@@ -57,8 +57,8 @@ impl Session {
             acknowledged: 0,
             unacknowledged_frames: 0,
             stuck: None,
-            asked: Asked::default(),
-            wanted: Wanted::default(),
+            asked: RequestedResets::default(),
+            wanted: ReceivedResets::default(),
         }
     }
 
@@ -236,7 +236,7 @@ impl Session {
             return;
         }
         let room = frames.tlp_room(self.settings.max_frame);
-        if self.queue.leave(now, room) == Leave::Now {
+        if self.queue.departure(now, room) == Departure::Now {
             frames.tlps(self.next_sequence, &mut self.queue, room);
             self.next_sequence = self.next_sequence.wrapping_add(1);
             self.stuck = None;
@@ -249,10 +249,10 @@ impl Session {
     }
 
     /// When TLPs leave that wait for more although the path has `room`.
-    pub fn leaves_at(&mut self, now: Instant, room: usize) -> Option<Instant> {
-        match self.queue.leave(now, super::frames::tlp_room(room, self.settings.max_frame)) {
-            Leave::At(at) => Some(at),
-            Leave::Now | Leave::Later => None,
+    pub fn departs_at(&mut self, now: Instant, room: usize) -> Option<Instant> {
+        match self.queue.departure(now, super::frames::tlp_room(room, self.settings.max_frame)) {
+            Departure::At(at) => Some(at),
+            Departure::Now | Departure::Later => None,
         }
     }
 
@@ -260,7 +260,7 @@ impl Session {
     /// the others in front of it, so its host watches. A device does not: its
     /// host may have guests that stand still.
     pub fn watch(&mut self, now: Instant) {
-        let waits = self.settings.role == Role::Host && self.queue.holds_what_must_go();
+        let waits = self.settings.role == Role::Host && self.queue.has_posted_or_completions();
         self.stuck = if waits { self.stuck.or(Some(now)) } else { None };
     }
 

@@ -2,16 +2,16 @@
 //! downstream port, so that a dead device node leaves a port that reports
 //! link-down instead of taking its port along.
 
-mod asked;
+mod pending_requests;
 mod port;
 mod route;
 
 use crate::downstream::{count_down, earlier};
 use crate::tunnel::{self, Cause, Report, Settings as TunnelSettings, Tunnel};
-use asked::Asked;
 use bytes::BytesMut;
 use pcie::config::PcieKind;
 use pcie::{Bridge, Errors, Function, Input, OrderedQueue, Output, Ready, Target};
+use pending_requests::PendingRequests;
 use port::Port;
 use wire::frame::Hello;
 use wire::tlp::Class;
@@ -64,7 +64,7 @@ pub struct Upstream {
     id: Bdf,
     ports: Vec<Port>,
     up: OrderedQueue,
-    asked: Asked,
+    pending_requests: PendingRequests,
     next_port: usize,
     wires: [bool; 4],
     errors: Errors,
@@ -86,7 +86,7 @@ impl Upstream {
             id: Bdf::default(),
             ports,
             up: OrderedQueue::default(),
-            asked: Asked::default(),
+            pending_requests: PendingRequests::default(),
             next_port: 0,
             wires: [false; 4],
             errors: Errors::default(),
@@ -114,7 +114,7 @@ impl Upstream {
                 link.bridge.set_link(false);
                 count_down(&mut link.errors, &cause, link.tunnel.take_posted_lost());
                 link.reads = 0;
-                self.asked.forget(port);
+                self.pending_requests.forget(port);
                 self.set_wire(port, [false; 4]);
                 LinkOutput::Down(cause)
             }
@@ -233,7 +233,7 @@ impl Function for Upstream {
             Input::HotReset => {
                 self.bridge.reset();
                 self.up.clear();
-                self.asked = Asked::default();
+                self.pending_requests = PendingRequests::default();
                 self.wires = [false; 4];
                 for port in &mut self.ports {
                     port.wires = [false; 4];
@@ -257,8 +257,8 @@ impl Function for Upstream {
         self.room_below(Ready::ALL.with(Class::NonPosted, answer))
     }
 
-    /// Lane 0 is the switch itself, lane 1 its port 0.
-    fn lane(&self, target: Target) -> usize {
+    /// Queue 0 is the switch itself, queue 1 its port 0.
+    fn queue(&self, target: Target) -> usize {
         let port = match target {
             Target::Address(address) => self.port_of_address(address),
             Target::Id(id) => self.port_of_bus(id.bus()),
@@ -268,9 +268,9 @@ impl Function for Upstream {
     }
 
     /// Completions answer reads for which a port had room.
-    fn lane_ready(&self, lane: usize) -> Ready {
+    fn queue_ready(&self, queue: usize) -> Ready {
         let answer = self.up.len(Class::Completion) < MOST_UP;
-        let tunnel = lane.checked_sub(1).map(|port| &self.ports[port].tunnel);
+        let tunnel = queue.checked_sub(1).map(|port| &self.ports[port].tunnel);
         match tunnel.filter(|tunnel| tunnel.is_up()).map(Tunnel::ready) {
             Some(ready) => ready
                 .with(Class::NonPosted, answer && ready.has(Class::NonPosted))

@@ -44,7 +44,7 @@ impl Upstream {
 
     fn send(&mut self, port: usize, tlp: Tlp) {
         let id = self.port_id(port);
-        self.asked.note(port, &tlp);
+        self.pending_requests.note(port, &tlp);
         let refused = self.ports[port].send(id, tlp);
         self.up.extend(refused);
     }
@@ -173,7 +173,7 @@ impl Upstream {
                 }
             }
             Packet::Completion(c) => {
-                if !self.asked.answers(port, c, tlp.data.len()) {
+                if !self.pending_requests.answers(port, c, tlp.data.len()) {
                     self.ports[port].errors.unexpected_completion += 1;
                     return;
                 }
@@ -193,7 +193,7 @@ impl Upstream {
 
     fn peer_to_peer(&mut self, from: usize, to: usize, tlp: Tlp) {
         let (from_id, to_id) = (self.port_id(from), self.port_id(to));
-        self.asked.note(to, &tlp);
+        self.pending_requests.note(to, &tlp);
         if let Some(refusal) = self.ports[to].send(to_id, tlp) {
             self.ports[from].send(from_id, refusal);
         }

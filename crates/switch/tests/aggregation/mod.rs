@@ -160,7 +160,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(prop_oneof![4 => push, 3 => room, 1 => pass, 1 => consume], 1..150)
 }
 
-struct Bench {
+struct Testbed {
     now: Instant,
     near: Tunnel,
     far: Tunnel,
@@ -169,7 +169,7 @@ struct Bench {
     frames: u64,
 }
 
-impl Bench {
+impl Testbed {
     fn new(policy: Policy, window: Grant) -> Self {
         let mut near = Settings::new(Role::Host, 1);
         near.aggregation = policy;
@@ -187,12 +187,12 @@ impl Bench {
         };
         let (near, far) = (Tunnel::new(near), Tunnel::new(far));
         let now = Instant::ZERO;
-        let mut bench = Self { now, near, far, model, room: 10_000, frames: 0 };
-        bench.near.handle(now, Input::Connected);
-        bench.far.handle(now, Input::Connected);
-        bench.run();
-        assert!(bench.near.is_up() && bench.far.is_up());
-        bench
+        let mut testbed = Self { now, near, far, model, room: 10_000, frames: 0 };
+        testbed.near.handle(now, Input::Connected);
+        testbed.far.handle(now, Input::Connected);
+        testbed.run();
+        assert!(testbed.near.is_up() && testbed.far.is_up());
+        testbed
     }
 
     /// Until the sender rests; what it sends is received at once.
@@ -292,16 +292,16 @@ proptest! {
         data in 16u32..80,
         steps in steps(),
     ) {
-        let mut bench = Bench::new(policy, Grant { headers, data });
-        steps.iter().for_each(|step| bench.step(step));
+        let mut testbed = Testbed::new(policy, Grant { headers, data });
+        steps.iter().for_each(|step| testbed.step(step));
         // In the end everything arrives.
         for _ in 0..200 {
-            bench.room = 3_000;
-            bench.now += Duration::from_us(5);
-            bench.step(&Step::Consume(8));
+            testbed.room = 3_000;
+            testbed.now += Duration::from_us(5);
+            testbed.step(&Step::Consume(8));
         }
-        prop_assert!(bench.model.queue.is_empty(), "{} TLPs stay", bench.near.queue().len());
-        prop_assert_eq!(bench.near.counters().frames_sent, bench.frames);
+        prop_assert!(testbed.model.queue.is_empty(), "{} TLPs stay", testbed.near.queue().len());
+        prop_assert_eq!(testbed.near.counters().frames_sent, testbed.frames);
     }
 }
 
@@ -310,13 +310,13 @@ fn tlps_that_came_together_leave_together_or_alone() {
     for (policy, frames) in
         [(Policy::Adaptive, 1), (Policy::Wait(Duration::from_us(1)), 1), (Policy::PerTlp, 8)]
     {
-        let mut bench = Bench::new(policy, Grant { headers: 100, data: 1000 });
-        bench.room = 0;
-        (0..8).for_each(|_| bench.step(&Step::Push { class: 0, words: 16, relaxed: false }));
-        bench.room = 3_000;
-        bench.run();
-        bench.step(&Step::Pass(1_000));
-        assert_eq!(bench.frames, frames, "{policy}");
-        assert!(bench.model.queue.is_empty());
+        let mut testbed = Testbed::new(policy, Grant { headers: 100, data: 1000 });
+        testbed.room = 0;
+        (0..8).for_each(|_| testbed.step(&Step::Push { class: 0, words: 16, relaxed: false }));
+        testbed.room = 3_000;
+        testbed.run();
+        testbed.step(&Step::Pass(1_000));
+        assert_eq!(testbed.frames, frames, "{policy}");
+        assert!(testbed.model.queue.is_empty());
     }
 }

@@ -1,9 +1,9 @@
 //! Two ends and a network between them, in virtual time.
 
 use bytes::Bytes;
+use stats::random::Random;
 use std::collections::{BTreeMap, VecDeque};
 use switch::raw::{Cause, Endpoint, Input, Output, Settings};
-use stats::random::Random;
 use wire::{Duration, Instant};
 
 /// What the network does to frames, in parts of a thousand.

@@ -1,19 +1,21 @@
 //! What a well-behaved driver and drive do is explained in full.
 
-use super::bench::{Bench, Drive, io};
-use crate::commands::{Command, Counters, Direction, HostRequestKind, Settings, StepKind, Transfer};
+use super::testbed::{Drive, Testbed, io};
+use crate::commands::{
+    Command, Counters, Direction, HostRequestKind, Settings, StepKind, Transfer,
+};
 use bytes::Bytes;
 use wire::tlp::{Packet, Status as TlpStatus, Tlp};
 use wire::{Bdf, Duration};
 
 pub const DRIVE: Bdf = Bdf::new(3, 0, 0);
 
-pub fn bench() -> (Bench, Drive) {
-    let mut bench = Bench::new(Settings { collect_data: true, ..Settings::default() });
+pub fn testbed() -> (Testbed, Drive) {
+    let mut testbed = Testbed::new(Settings { collect_data: true, ..Settings::default() });
     let mut drive = Drive::new(DRIVE, 0xe000_0000, 0x1_0000);
-    bench.enumerate(&drive);
-    bench.bring_up(&mut drive, 2, 9);
-    (bench, drive)
+    testbed.enumerate(&drive);
+    testbed.bring_up(&mut drive, 2, 9);
+    (testbed, drive)
 }
 
 fn pattern(length: usize) -> Vec<u8> {
@@ -33,26 +35,26 @@ fn kinds(command: &Command) -> Vec<(StepKind, usize)> {
 
 /// Counters that are zero when everything is explained.
 #[track_caller]
-fn explained(bench: &Bench) {
-    let seen = bench.analyser.counters();
+fn explained(testbed: &Testbed) {
+    let seen = testbed.analyser.counters();
     let Counters { down, up, config, registers, .. } = *seen;
     assert_eq!(*seen, Counters { down, up, config, registers, ..Counters::default() });
 }
 
 #[test]
 fn bring_up_is_explained() {
-    let (bench, drive) = bench();
-    explained(&bench);
-    let names: Vec<_> = bench.commands.iter().map(|c| c.name().into_owned()).collect();
+    let (testbed, drive) = testbed();
+    explained(&testbed);
+    let names: Vec<_> = testbed.commands.iter().map(|c| c.name().into_owned()).collect();
     let pair = ["Create I/O Completion Queue", "Create I/O Submission Queue"];
     assert_eq!(names, [&["Identify"][..], &pair, &pair].concat());
-    let identify = &bench.commands[0];
+    let identify = &testbed.commands[0];
     assert_eq!(identify.transfer, Transfer::ToHost(4096));
     assert!(identify.is_whole());
-    let config = &bench.requests[0];
+    let config = &testbed.requests[0];
     assert_eq!((config.kind, config.target), (HostRequestKind::ConfigRead, Some(drive.bdf)));
     assert_eq!((config.value, config.latency), (0x0010_1b36, Duration::from_ns(100)));
-    let csts = bench.requests.last().unwrap();
+    let csts = testbed.requests.last().unwrap();
     assert_eq!(
         (csts.kind, csts.address, csts.value),
         (HostRequestKind::MemoryRead, 0xe000_001c, 1)
@@ -61,12 +63,12 @@ fn bring_up_is_explained() {
 
 #[test]
 fn a_read_has_all_its_tlps() {
-    let (mut bench, mut drive) = bench();
+    let (mut testbed, mut drive) = testbed();
     let entry = io(2, 7, 2048, 8, 0x10_0000, 0);
-    bench.begin(&mut drive, 1, &[entry]);
-    bench.write_host(&drive, 0x10_0000, &pattern(4096));
-    bench.end(&mut drive, 1, 7, 0);
-    let command = bench.commands.pop().unwrap();
+    testbed.begin(&mut drive, 1, &[entry]);
+    testbed.write_host(&drive, 0x10_0000, &pattern(4096));
+    testbed.end(&mut drive, 1, 7, 0);
+    let command = testbed.commands.pop().unwrap();
     assert_eq!(
         kinds(&command),
         [
@@ -84,55 +86,55 @@ fn a_read_has_all_its_tlps() {
     assert_eq!(command.duration(), Some(Duration::from_ns(2100)));
     assert_eq!(command.data, Some(pattern(4096)));
     assert!(command.status.unwrap().is_success() && command.is_whole());
-    explained(&bench);
+    explained(&testbed);
 }
 
 #[test]
 fn a_long_write_follows_its_list() {
-    let (mut bench, mut drive) = bench();
+    let (mut testbed, mut drive) = testbed();
     // 32 KiB from an odd start: 9 pages, the list across a page boundary.
     let entry = io(1, 9, 0, 64, 0x20_0200, 0x40_0fe8);
     let data = pattern(32 << 10);
-    bench.begin(&mut drive, 1, &[entry]);
+    testbed.begin(&mut drive, 1, &[entry]);
     let pages: Vec<u64> = (0..8).map(|i| 0x50_0000 + i * 0x3000).collect();
     let list: Vec<u8> =
         [pages[0], pages[1], 0x41_0000].iter().flat_map(|p| p.to_le_bytes()).collect();
-    bench.read_host(&drive, 0x40_0fe8, &list);
+    testbed.read_host(&drive, 0x40_0fe8, &list);
     let list: Vec<u8> = pages[2..].iter().flat_map(|p| p.to_le_bytes()).collect();
-    bench.read_host(&drive, 0x41_0000, &list);
-    bench.read_host(&drive, 0x20_0200, &data[..0xe00]);
+    testbed.read_host(&drive, 0x41_0000, &list);
+    testbed.read_host(&drive, 0x20_0200, &data[..0xe00]);
     for (i, page) in pages.iter().enumerate().rev() {
         let from = 0xe00 + i * 4096;
-        bench.read_host(&drive, *page, &data[from..data.len().min(from + 4096)]);
+        testbed.read_host(&drive, *page, &data[from..data.len().min(from + 4096)]);
     }
-    bench.end(&mut drive, 1, 9, 0);
-    let command = bench.commands.pop().unwrap();
+    testbed.end(&mut drive, 1, 9, 0);
+    let command = testbed.commands.pop().unwrap();
     assert_eq!(command.data, Some(data));
     assert!(command.is_whole());
     assert_eq!(kinds(&command).iter().filter(|(k, _)| *k == StepKind::ListFetch).count(), 2);
-    explained(&bench);
+    explained(&testbed);
 }
 
 #[test]
 fn entries_are_fetched_in_batches_around_the_end_of_the_ring() {
-    let (mut bench, mut drive) = bench();
+    let (mut testbed, mut drive) = testbed();
     for cid in 0..5 {
-        bench.run(&mut drive, 1, io(0, cid, 0, 1, 0, 0));
+        testbed.run(&mut drive, 1, io(0, cid, 0, 1, 0, 0));
     }
     // Entries 5, 6, 7 and 0, 1 behind two doorbells.
     let entries: Vec<_> =
         (0..5).map(|i| io(2, 40 + i, u64::from(i), 1, 0x10_0000 + 512 * u64::from(i), 0)).collect();
-    let index = bench.submit(&mut drive, 1, &entries[..2]);
-    bench.submit(&mut drive, 1, &entries[2..]);
-    bench.fetch(&drive, 1, index, &entries);
+    let index = testbed.submit(&mut drive, 1, &entries[..2]);
+    testbed.submit(&mut drive, 1, &entries[2..]);
+    testbed.fetch(&drive, 1, index, &entries);
     for i in [3, 1, 4, 0, 2] {
-        bench.write_host(&drive, 0x10_0000 + 512 * i, &[i as u8; 512]);
-        bench.post(&mut drive, 1, 1, 40 + i as u16, 0);
+        testbed.write_host(&drive, 0x10_0000 + 512 * i, &[i as u8; 512]);
+        testbed.post(&mut drive, 1, 1, 40 + i as u16, 0);
     }
-    bench.interrupt(&drive, 1);
-    bench.take(&mut drive, 1, 2);
-    bench.take(&mut drive, 1, 3);
-    let done = bench.commands.split_off(bench.commands.len() - 5);
+    testbed.interrupt(&drive, 1);
+    testbed.take(&mut drive, 1, 2);
+    testbed.take(&mut drive, 1, 3);
+    let done = testbed.commands.split_off(testbed.commands.len() - 5);
     let ids: Vec<u16> = done.iter().map(|c| c.entry.cid).collect();
     assert_eq!(ids, [43, 41, 44, 40, 42]);
     let of = |cid| done.iter().find(|c| c.entry.cid == cid).unwrap();
@@ -145,109 +147,109 @@ fn entries_are_fetched_in_batches_around_the_end_of_the_ring() {
         assert_eq!(command.data.as_deref(), Some(&[i as u8; 512][..]));
         assert_eq!(command.steps.iter().filter(|s| s.kind == StepKind::MsiX).count(), 1);
     }
-    explained(&bench);
+    explained(&testbed);
 }
 
 #[test]
 fn equal_buffers_of_commands_in_flight_are_told_apart() {
-    let (mut bench, mut drive) = bench();
+    let (mut testbed, mut drive) = testbed();
     let entries = [io(1, 1, 0, 8, 0x30_0000, 0), io(1, 2, 8, 8, 0x30_0000, 0)];
-    bench.begin(&mut drive, 2, &entries);
+    testbed.begin(&mut drive, 2, &entries);
     let data = pattern(4096);
     for piece in 0..8 {
         for _ in 0..2 {
             let at = 0x30_0000 + piece * 512;
-            bench.read_host(&drive, at, &data[piece as usize * 512..][..512]);
+            testbed.read_host(&drive, at, &data[piece as usize * 512..][..512]);
         }
     }
-    bench.post(&mut drive, 2, 2, 2, 0);
-    bench.post(&mut drive, 2, 2, 1, 0x281);
-    bench.take(&mut drive, 2, 2);
-    bench.interrupt(&drive, 2);
-    let [second, first] = &bench.commands[bench.commands.len() - 2..] else { panic!() };
+    testbed.post(&mut drive, 2, 2, 2, 0);
+    testbed.post(&mut drive, 2, 2, 1, 0x281);
+    testbed.take(&mut drive, 2, 2);
+    testbed.interrupt(&drive, 2);
+    let [second, first] = &testbed.commands[testbed.commands.len() - 2..] else { panic!() };
     for command in [first, second] {
         assert_eq!(command.data.as_ref(), Some(&data));
     }
     assert_eq!(first.status.unwrap().code.kind(), 2);
-    assert_eq!(bench.analyser.counters().idle_interrupts, 1);
-    assert_eq!(bench.analyser.counters().orphans, 0);
+    assert_eq!(testbed.analyser.counters().idle_interrupts, 1);
+    assert_eq!(testbed.analyser.counters().orphans, 0);
 }
 
 #[test]
 fn blocks_are_as_long_as_identify_says() {
-    let mut bench = Bench::new(Settings::default());
+    let mut testbed = Testbed::new(Settings::default());
     let mut drive = Drive::new(DRIVE, 0x20_e000_0000, 0x7_0001_0000);
     drive.stride = 2;
-    bench.enumerate(&drive);
-    bench.bring_up(&mut drive, 1, 12);
+    testbed.enumerate(&drive);
+    testbed.bring_up(&mut drive, 1, 12);
     let entry = io(2, 1, 5, 2, 0x10_0000, 0x12_3000);
-    bench.begin(&mut drive, 1, &[entry]);
-    bench.write_host(&drive, 0x10_0000, &[1; 4096]);
-    bench.write_host(&drive, 0x12_3000, &[2; 4096]);
-    bench.end(&mut drive, 1, 1, 0);
-    let command = bench.commands.pop().unwrap();
+    testbed.begin(&mut drive, 1, &[entry]);
+    testbed.write_host(&drive, 0x10_0000, &[1; 4096]);
+    testbed.write_host(&drive, 0x12_3000, &[2; 4096]);
+    testbed.end(&mut drive, 1, 1, 0);
+    let command = testbed.commands.pop().unwrap();
     assert_eq!((command.block_size, command.moved), (Some(4096), 8192));
     assert!(command.data.is_none(), "not asked to collect");
     assert_eq!(command.steps[0].tlp, "MWr64");
-    explained(&bench);
+    explained(&testbed);
 }
 
 #[test]
 fn two_drives_do_not_disturb_each_other() {
-    let (mut bench, mut first) = bench();
+    let (mut testbed, mut first) = testbed();
     let mut second = Drive::new(Bdf::new(4, 0, 0), 0xe010_0000, 0x8_0000);
-    bench.enumerate(&second);
-    bench.bring_up(&mut second, 1, 9);
+    testbed.enumerate(&second);
+    testbed.bring_up(&mut second, 1, 9);
     let entry = io(2, 3, 0, 1, 0x10_0000, 0);
     for drive in [&mut first, &mut second] {
-        bench.begin(drive, 1, &[entry]);
+        testbed.begin(drive, 1, &[entry]);
     }
-    bench.write_host(&second, 0x10_0000, &[2; 512]);
-    bench.write_host(&first, 0x10_0000, &[1; 512]);
+    testbed.write_host(&second, 0x10_0000, &[2; 512]);
+    testbed.write_host(&first, 0x10_0000, &[1; 512]);
     for drive in [&mut first, &mut second] {
-        bench.end(drive, 1, 3, 0);
+        testbed.end(drive, 1, 3, 0);
     }
-    let [a, b] = &bench.commands[bench.commands.len() - 2..] else { panic!() };
+    let [a, b] = &testbed.commands[testbed.commands.len() - 2..] else { panic!() };
     assert_eq!((a.device, a.data.as_ref().unwrap()[0]), (first.bdf, 1));
     assert_eq!((b.device, b.data.as_ref().unwrap()[0]), (second.bdf, 2));
-    explained(&bench);
+    explained(&testbed);
 }
 
 #[test]
 fn resets_end_what_is_on_its_way() {
-    let (mut bench, mut drive) = bench();
+    let (mut testbed, mut drive) = testbed();
     let entry = io(2, 3, 0, 1, 0x10_0000, 0);
-    bench.begin(&mut drive, 1, &[entry]);
-    bench.write(drive.bar + 0x14, 0);
-    let lost = bench.commands.pop().unwrap();
+    testbed.begin(&mut drive, 1, &[entry]);
+    testbed.write(drive.bar + 0x14, 0);
+    let lost = testbed.commands.pop().unwrap();
     assert_eq!((lost.status, lost.end), (None, None));
-    assert_eq!((bench.resets, bench.analyser.counters().lost_commands), (1, 1));
+    assert_eq!((testbed.resets, testbed.analyser.counters().lost_commands), (1, 1));
     drive = Drive::new(drive.bdf, drive.bar, drive.memory);
-    bench.bring_up(&mut drive, 1, 9);
-    bench.run(&mut drive, 1, io(0, 1, 0, 1, 0, 0));
-    assert_eq!(bench.commands.pop().unwrap().name(), "Flush");
+    testbed.bring_up(&mut drive, 1, 9);
+    testbed.run(&mut drive, 1, io(0, 1, 0, 1, 0, 0));
+    assert_eq!(testbed.commands.pop().unwrap().name(), "Flush");
     // A function level reset takes the BAR along.
-    bench.config_write(drive.bdf, 0x88, 1 << 15);
-    assert_eq!(bench.resets, 2);
-    bench.write(drive.bar + 0x1008, 1);
-    assert_eq!(bench.analyser.counters().foreign, 1);
+    testbed.config_write(drive.bdf, 0x88, 1 << 15);
+    assert_eq!(testbed.resets, 2);
+    testbed.write(drive.bar + 0x1008, 1);
+    assert_eq!(testbed.analyser.counters().foreign, 1);
 }
 
 #[test]
 fn refused_reads_show_their_status() {
-    let (mut bench, mut drive) = bench();
+    let (mut testbed, mut drive) = testbed();
     let entry = io(1, 3, 0, 1, 0x10_0000, 0);
-    bench.begin(&mut drive, 1, &[entry]);
-    let request = bench.ask_host(&drive, 0x10_0000, 512);
-    let mut c = super::bench::completion(Bdf::new(0, 1, 0), DRIVE, request.tag, 512, 0);
+    testbed.begin(&mut drive, 1, &[entry]);
+    let request = testbed.ask_host(&drive, 0x10_0000, 512);
+    let mut c = super::testbed::completion(Bdf::new(0, 1, 0), DRIVE, request.tag, 512, 0);
     c.status = TlpStatus::UnsupportedRequest;
-    bench.send(Direction::Down, Tlp::new(Packet::Completion(c), Bytes::new()));
-    bench.send(Direction::Down, Tlp::new(Packet::Completion(c), Bytes::new()));
-    bench.end(&mut drive, 1, 3, 4);
-    let command = bench.commands.pop().unwrap();
+    testbed.send(Direction::Down, Tlp::new(Packet::Completion(c), Bytes::new()));
+    testbed.send(Direction::Down, Tlp::new(Packet::Completion(c), Bytes::new()));
+    testbed.end(&mut drive, 1, 3, 4);
+    let command = testbed.commands.pop().unwrap();
     assert!(!command.is_whole());
     let refused = command.steps.iter().find(|s| s.kind == StepKind::DataCompletion).unwrap();
     assert_eq!((refused.status, refused.tlp), (TlpStatus::UnsupportedRequest, "Cpl"));
-    let counters = bench.analyser.counters();
+    let counters = testbed.analyser.counters();
     assert_eq!((counters.unsupported_requests, counters.unexpected_completions), (2, 1));
 }

@@ -1,6 +1,6 @@
 //! No order of TLPs makes the analyser panic or grow.
 
-use super::bench::{Bench, Drive, completion, io};
+use super::testbed::{Drive, Testbed, completion, io};
 use crate::commands::{Analyser, Direction, Limits, Settings};
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -11,25 +11,25 @@ const SMALL: Limits = Limits { commands: 8, steps: 64, events: 16, data: 4096 };
 
 /// A stream with most things in it.
 fn stream() -> Vec<(Direction, Tlp)> {
-    let mut bench = Bench::new(Settings::default());
+    let mut testbed = Testbed::new(Settings::default());
     let mut drive = Drive::new(Bdf::new(3, 0, 0), 0xe000_0000, 0x1_0000);
-    bench.enumerate(&drive);
-    bench.bring_up(&mut drive, 1, 9);
+    testbed.enumerate(&drive);
+    testbed.bring_up(&mut drive, 1, 9);
     for (cid, opcode) in [(1, 1), (2, 2)] {
         let entry = io(opcode, cid, 8, 40, 0x10_0000, 0x20_0000);
-        bench.begin(&mut drive, 1, &[entry]);
+        testbed.begin(&mut drive, 1, &[entry]);
         let list: Vec<u8> = (0..4u64).flat_map(|i| (0x30_0000 + i * 4096).to_le_bytes()).collect();
-        bench.read_host(&drive, 0x20_0000, &list);
+        testbed.read_host(&drive, 0x20_0000, &list);
         for page in [0x10_0000, 0x30_0000, 0x30_1000, 0x30_2000, 0x30_3000] {
             match opcode {
-                1 => bench.read_host(&drive, page, &[7; 4096]),
-                _ => bench.write_host(&drive, page, &[7; 4096]),
+                1 => testbed.read_host(&drive, page, &[7; 4096]),
+                _ => testbed.write_host(&drive, page, &[7; 4096]),
             }
         }
-        bench.end(&mut drive, 1, cid, 0);
+        testbed.end(&mut drive, 1, cid, 0);
     }
-    bench.config_write(drive.bdf, 0x88, 1 << 15);
-    bench.tlps.into_iter().map(|(_, direction, tlp)| (direction, tlp)).collect()
+    testbed.config_write(drive.bdf, 0x88, 1 << 15);
+    testbed.tlps.into_iter().map(|(_, direction, tlp)| (direction, tlp)).collect()
 }
 
 #[derive(Clone, Debug)]
@@ -101,13 +101,13 @@ proptest! {
 #[test]
 fn a_drive_that_never_answers_fills_nothing() {
     let settings = Settings { collect_data: true, limits: SMALL };
-    let mut bench = Bench::new(settings);
+    let mut testbed = Testbed::new(settings);
     let mut drive = Drive::new(Bdf::new(3, 0, 0), 0xe000_0000, 0x1_0000);
-    bench.enumerate(&drive);
-    bench.bring_up(&mut drive, 1, 9);
+    testbed.enumerate(&drive);
+    testbed.bring_up(&mut drive, 1, 9);
     for i in 0..20_000u32 {
         let entry = io(1, i as u16, 0, 65536, 0x10_0000, 0x20_0000);
-        bench.begin(&mut drive, 1, &[entry]);
+        testbed.begin(&mut drive, 1, &[entry]);
         let tag = Tag::truncate(i as u16);
         let request = wire::tlp::MemoryRequest::for_bytes(
             Bdf::from_bits((i >> 4) as u16),
@@ -115,12 +115,12 @@ fn a_drive_that_never_answers_fills_nothing() {
             0x5000_0000,
             64,
         );
-        bench.send(Direction::Up, Tlp::memory_read(request.unwrap()));
-        bench.tlps.clear();
-        bench.commands.clear();
+        testbed.send(Direction::Up, Tlp::memory_read(request.unwrap()));
+        testbed.tlps.clear();
+        testbed.commands.clear();
     }
-    let counters = *bench.analyser.counters();
+    let counters = *testbed.analyser.counters();
     assert!(counters.dropped > 10_000, "{counters:?}");
     let c = completion(Bdf::default(), Bdf::new(3, 0, 0), Tag::default(), 4, 0);
-    bench.send(Direction::Down, Tlp::new(Packet::Completion(c), Bytes::new()));
+    testbed.send(Direction::Down, Tlp::new(Packet::Completion(c), Bytes::new()));
 }

@@ -1,11 +1,11 @@
 //! Commands are found in hand-made streams.
 
-mod bench;
 mod commands;
 mod hostile;
 mod machine;
 mod real;
 mod streams;
+mod testbed;
 mod views;
 
-pub(crate) use bench::{Bench, Drive, io};
+pub(crate) use testbed::{Drive, Testbed, io};

@@ -1,27 +1,27 @@
 //! The texts, as people read them.
 
-use super::commands::bench;
-use super::{Bench, Drive, io};
+use super::commands::testbed;
+use super::{Drive, Testbed, io};
 use crate::commands::json::Transaction;
 use crate::commands::view::{self, Options};
 use crate::commands::{Command, StepKind};
 
 /// A write whose completions come after all requests, as in figure 11.
-fn write(bench: &mut Bench, drive: &mut Drive) -> Command {
-    (bench.read_request, bench.completion_size) = (256, 128);
+fn write(testbed: &mut Testbed, drive: &mut Drive) -> Command {
+    (testbed.read_request, testbed.completion_size) = (256, 128);
     let entry = io(1, 17, 4096, 8, 0x12_3456_7000, 0);
-    bench.begin(drive, 1, &[entry]);
-    bench.read_host(drive, 0x12_3456_7000, &[5; 4096]);
-    bench.end(drive, 1, 17, 0);
-    bench.commands.pop().unwrap()
+    testbed.begin(drive, 1, &[entry]);
+    testbed.read_host(drive, 0x12_3456_7000, &[5; 4096]);
+    testbed.end(drive, 1, 17, 0);
+    testbed.commands.pop().unwrap()
 }
 
-fn read(bench: &mut Bench, drive: &mut Drive) -> Command {
+fn read(testbed: &mut Testbed, drive: &mut Drive) -> Command {
     let entry = io(2, 18, 4096, 8, 0x10_0000, 0);
-    bench.begin(drive, 1, &[entry]);
-    bench.write_host(drive, 0x10_0000, &[5; 4096]);
-    bench.end(drive, 1, 18, 0x280);
-    bench.commands.pop().unwrap()
+    testbed.begin(drive, 1, &[entry]);
+    testbed.write_host(drive, 0x10_0000, &[5; 4096]);
+    testbed.end(drive, 1, 18, 0x280);
+    testbed.commands.pop().unwrap()
 }
 
 #[track_caller]
@@ -32,8 +32,8 @@ fn shown(text: &str, expected: &str) {
 
 #[test]
 fn a_write_by_meaning() {
-    let (mut bench, mut drive) = bench();
-    let command = write(&mut bench, &mut drive);
+    let (mut testbed, mut drive) = testbed();
+    let command = write(&mut testbed, &mut drive);
     shown(
         &view::transaction(&command, Options::default()),
         include_str!("golden/write_by_meaning.txt"),
@@ -42,8 +42,8 @@ fn a_write_by_meaning() {
 
 #[test]
 fn a_read_by_meaning() {
-    let (mut bench, mut drive) = bench();
-    let command = read(&mut bench, &mut drive);
+    let (mut testbed, mut drive) = testbed();
+    let command = read(&mut testbed, &mut drive);
     shown(
         &view::transaction(&command, Options::default()),
         include_str!("golden/read_by_meaning.txt"),
@@ -52,8 +52,8 @@ fn a_read_by_meaning() {
 
 #[test]
 fn a_write_on_the_link() {
-    let (mut bench, mut drive) = bench();
-    let command = write(&mut bench, &mut drive);
+    let (mut testbed, mut drive) = testbed();
+    let command = write(&mut testbed, &mut drive);
     shown(
         &view::link(&[&command], Options::default()),
         include_str!("golden/write_on_the_link.txt"),
@@ -64,8 +64,8 @@ fn a_write_on_the_link() {
 
 #[test]
 fn json_has_the_documented_names() {
-    let (mut bench, mut drive) = bench();
-    let mut command = read(&mut bench, &mut drive);
+    let (mut testbed, mut drive) = testbed();
+    let mut command = read(&mut testbed, &mut drive);
     command.steps.retain(|step| step.kind != StepKind::DataWrite);
     command.steps[1].address = 1 << 60;
     let json = serde_json::to_value(Transaction::from(&command)).unwrap();
@@ -82,16 +82,16 @@ fn json_has_the_documented_names() {
 
 #[test]
 fn commands_share_doorbells_on_the_link() {
-    let (mut bench, mut drive) = bench();
+    let (mut testbed, mut drive) = testbed();
     let entries = [20545, 1].map(|cid| io(2, cid, 8, 1, 0x10_0000 + u64::from(cid) * 4096, 0));
-    bench.begin(&mut drive, 2, &entries);
+    testbed.begin(&mut drive, 2, &entries);
     for entry in entries {
-        bench.write_host(&drive, entry.prp1, &[5; 512]);
-        bench.post(&mut drive, 2, 2, entry.cid, 0);
+        testbed.write_host(&drive, entry.prp1, &[5; 512]);
+        testbed.post(&mut drive, 2, 2, entry.cid, 0);
     }
-    bench.interrupt(&drive, 2);
-    bench.take(&mut drive, 2, 2);
-    let [first, second] = &bench.commands[bench.commands.len() - 2..] else { panic!() };
+    testbed.interrupt(&drive, 2);
+    testbed.take(&mut drive, 2, 2);
+    let [first, second] = &testbed.commands[testbed.commands.len() - 2..] else { panic!() };
     shown(
         &view::link(&[first, second], Options::default()),
         include_str!("golden/two_on_the_link.txt"),

@@ -7,10 +7,10 @@ use super::labels::{self, Label, Segment};
 use super::layout::{HEIGHT, LEFT, LINE, TOP, spread, tick};
 use super::{Band, Chart, Column, Group, MOST_LINES};
 use crate::commands::Direction;
-use report::escape;
-use report::span::micros;
 use crate::trace::journey::{Point, Station};
 use crate::trace::path::Lane;
+use report::escape;
+use report::span::micros;
 use std::fmt::Write;
 
 /// Room at the right for the length of the command and the scale.

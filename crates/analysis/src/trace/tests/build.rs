@@ -1,7 +1,7 @@
 //! A host's and a device's trace of the same traffic: a node takes 1 us, the
 //! network 5 us, and the device's clock is ahead.
 
-use crate::commands::tests::{Bench, Drive, io};
+use crate::commands::tests::{Drive, Testbed, io};
 use crate::commands::{Direction, Settings};
 use crate::trace::Run;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ pub struct Traces {
     pub folder: TempDir,
     pub host: PathBuf,
     pub device: PathBuf,
-    pub bench: Bench,
+    pub testbed: Testbed,
 }
 
 impl Traces {
@@ -99,20 +99,20 @@ fn greet(node: &mut File, tap: Tap, at: u64, hellos: &[Vec<u8>; 2]) {
 
 /// A read and a write of 4 KiB after enumeration and bring-up.
 pub fn traces() -> Traces {
-    traces_of(41, |bench, drive| {
+    traces_of(41, |testbed, drive| {
         let entry = io(2, 18, 4096, 8, 0x10_0000, 0);
-        bench.begin(drive, 1, &[entry]);
-        bench.write_host(drive, 0x10_0000, &[5; 4096]);
-        bench.end(drive, 1, 18, 0);
+        testbed.begin(drive, 1, &[entry]);
+        testbed.write_host(drive, 0x10_0000, &[5; 4096]);
+        testbed.end(drive, 1, 18, 0);
         let entry = io(1, 17, 64, 8, 0x12_3456_7000, 0);
-        bench.begin(drive, 1, &[entry]);
-        bench.read_host(drive, 0x12_3456_7000, &[7; 4096]);
-        bench.end(drive, 1, 17, 0x280);
+        testbed.begin(drive, 1, &[entry]);
+        testbed.read_host(drive, 0x12_3456_7000, &[7; 4096]);
+        testbed.end(drive, 1, 17, 0x280);
     })
 }
 
 /// Traces of `work`, of nodes that are told from others by `instance`.
-pub fn traces_of(instance: u64, work: impl FnOnce(&mut Bench, &mut Drive)) -> Traces {
+pub fn traces_of(instance: u64, work: impl FnOnce(&mut Testbed, &mut Drive)) -> Traces {
     traces_greeting(instance, hello, work)
 }
 
@@ -120,14 +120,14 @@ pub fn traces_of(instance: u64, work: impl FnOnce(&mut Bench, &mut Drive)) -> Tr
 pub fn traces_greeting(
     instance: u64,
     hello: impl Fn(Role, u64) -> Vec<u8>,
-    work: impl FnOnce(&mut Bench, &mut Drive),
+    work: impl FnOnce(&mut Testbed, &mut Drive),
 ) -> Traces {
-    let mut bench = Bench::new(Settings::default());
-    bench.gap = Duration::from_us(20);
+    let mut testbed = Testbed::new(Settings::default());
+    testbed.gap = Duration::from_us(20);
     let mut drive = Drive::new(Bdf::new(3, 0, 0), 0xe000_0000, 0x1_0000);
-    bench.enumerate(&drive);
-    bench.bring_up(&mut drive, 1, 9);
-    work(&mut bench, &mut drive);
+    testbed.enumerate(&drive);
+    testbed.bring_up(&mut drive, 1, 9);
+    work(&mut testbed, &mut drive);
     let folder = tempfile::tempdir().unwrap();
     let [host, device] = ["host", "device"].map(|name| folder.path().join(name));
     let mut near = File { role: NodeRole::Host, records: Vec::new() };
@@ -136,7 +136,7 @@ pub fn traces_greeting(
     greet(&mut near, Tap::link(0), 0, &hellos);
     greet(&mut far, Tap::UPLINK, OFFSET, &hellos);
     let mut sequences = [0, 0];
-    for (at, direction, tlp) in &bench.tlps {
+    for (at, direction, tlp) in &testbed.tlps {
         let (at, up) = (at.as_ns(), *direction == Direction::Up);
         let sequence = sequences[usize::from(up)];
         sequences[usize::from(up)] += 1;
@@ -153,7 +153,7 @@ pub fn traces_greeting(
     }
     near.write(&host, instance);
     far.write(&device, instance + 1);
-    Traces { folder, host, device, bench }
+    Traces { folder, host, device, testbed }
 }
 
 fn frame(file: &mut File, at: u64, tap: Tap, up: bool, sequence: u32, tlp: &wire::tlp::Tlp) {

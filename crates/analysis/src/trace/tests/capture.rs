@@ -63,8 +63,8 @@ fn every_tlp_is_there_with_what_it_serves() {
     let traces = traces();
     let (written, packets) = capture(&traces.run(), &Selection::default());
     assert_eq!(written, Written { tlps: packets.len() as u64, cut: 0 });
-    assert_eq!(packets.len(), traces.bench.tlps.len());
-    for (packet, (at, _, tlp)) in packets.iter().zip(&traces.bench.tlps) {
+    assert_eq!(packets.len(), traces.testbed.tlps.len());
+    for (packet, (at, _, tlp)) in packets.iter().zip(&traces.testbed.tlps) {
         let mut bytes = Vec::new();
         tlp.encode(&mut bytes);
         assert_eq!((packet.at_ns, packet.original), (START + at.as_ns(), bytes.len()));
@@ -128,14 +128,14 @@ fn what_was_cut_is_told() {
     // Of the two commands and Identify 16 TLPs each.
     assert_eq!(cut.len(), 48);
     assert!(cut.iter().all(|p| p.original - p.bytes.len() == 256 - 64));
-    assert_eq!(packets.len(), traces.bench.tlps.len());
+    assert_eq!(packets.len(), traces.testbed.tlps.len());
 }
 
 #[test]
 fn entries_that_were_cut_are_no_commands() {
-    let traces = traces_of(61, |bench, drive| {
+    let traces = traces_of(61, |testbed, drive| {
         let entry = |cid| crate::commands::tests::io(2, cid, 8, 1, 0x10_0000, 0);
-        bench.begin(drive, 1, &[entry(300), entry(301)]);
+        testbed.begin(drive, 1, &[entry(300), entry(301)]);
     });
     let path = traces.file("short", &rewritten(&traces, 64, usize::MAX));
     let mut io = Vec::new();
@@ -149,10 +149,10 @@ fn entries_that_were_cut_are_no_commands() {
 
 #[test]
 fn a_gap_is_told_where_it_is() {
-    let traces = traces_of(71, |bench, drive| bench.reads(drive, 0..30));
+    let traces = traces_of(71, |testbed, drive| testbed.reads(drive, 0..30));
     let path = traces.file("gap", &rewritten(&traces, 4096, 12));
     let (_, packets) = capture(&Run::open(&[path]).unwrap(), &Selection::default());
     let told = |p: &&Packet| p.comment.starts_with("records are missing before this");
     assert_eq!(packets.iter().filter(told).count(), 1);
-    assert!(packets.len() < traces.bench.tlps.len());
+    assert!(packets.len() < traces.testbed.tlps.len());
 }

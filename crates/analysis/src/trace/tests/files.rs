@@ -23,7 +23,7 @@ fn read(path: &Path) -> Result<(usize, usize), String> {
 fn a_file_that_is_cut_off_is_read_to_its_end() {
     let traces = traces();
     let file = std::fs::read(&traces.host).unwrap();
-    let all = traces.bench.commands.len();
+    let all = traces.testbed.commands.len();
     let mut before = 0;
     for end in (0..file.len()).step_by(211).chain([file.len()]) {
         let path = traces.file("cut", &file[..end]);
@@ -52,7 +52,7 @@ fn a_chunk_that_is_missing_or_damaged_is_a_gap() {
     let without = [&whole[..missing.start], &whole[missing.end..]].concat();
     let mut damaged = whole.clone();
     damaged[missing.start + CHUNK_HEADER + 7] ^= 0x10;
-    let all = traces.bench.commands.len();
+    let all = traces.testbed.commands.len();
     for (name, bytes) in [("without", without), ("damaged", damaged)] {
         let path = traces.file(name, &bytes);
         let (commands, gaps) = read(&path).unwrap();
@@ -65,7 +65,7 @@ fn a_chunk_that_is_missing_or_damaged_is_a_gap() {
 
 #[test]
 fn commands_after_a_gap_are_followed() {
-    let traces = super::build::traces_of(5, |bench, drive| bench.reads(drive, 0..30));
+    let traces = super::build::traces_of(5, |testbed, drive| testbed.reads(drive, 0..30));
     let whole = std::fs::read(&traces.host).unwrap();
     let chunks: Vec<_> = chunks(&whole).into_iter().map(|(_, place)| place).collect();
     let (first, second) = (&chunks[chunks.len() - 8], &chunks[chunks.len() - 5]);
@@ -97,7 +97,7 @@ fn chunks_of_a_ring_are_read_in_order() {
     // between.
     let ring = [&whole[..start], &whole[middle..], &b"FLCK rest"[..], &whole[start..middle]];
     let path = traces.file("ring", &ring.concat());
-    assert_eq!(read(&path), Ok((traces.bench.commands.len(), 0)));
+    assert_eq!(read(&path), Ok((traces.testbed.commands.len(), 0)));
 }
 
 #[test]

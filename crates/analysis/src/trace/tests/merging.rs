@@ -9,11 +9,11 @@ use crate::trace::{Lane, Run, Station, path};
 fn the_same_commands_are_found_in_files() {
     let traces = traces();
     let run = traces.run();
-    assert_eq!(commands(&run).0, traces.bench.commands);
+    assert_eq!(commands(&run).0, traces.testbed.commands);
     let device = Run::open(std::slice::from_ref(&traces.device)).unwrap();
     let seen = commands(&device).0;
-    assert_eq!(seen.len(), traces.bench.commands.len(), "a device's trace will do");
-    assert_eq!(seen.last().unwrap().entry, traces.bench.commands.last().unwrap().entry);
+    assert_eq!(seen.len(), traces.testbed.commands.len(), "a device's trace will do");
+    assert_eq!(seen.last().unwrap().entry, traces.testbed.commands.last().unwrap().entry);
 }
 
 #[test]

@@ -73,13 +73,13 @@ fn trouble_stands_out() {
     let names: Vec<_> = troubles.troubles.keys().copied().collect();
     assert_eq!(names, ["command failed"], "{}", troubles.text());
     assert!(troubles.text().contains("Write queue 1 command 17: WRITE_FAULT"));
-    let traces = super::build::traces_of(3, |bench, drive| {
+    let traces = super::build::traces_of(3, |testbed, drive| {
         // Nobody asked for it, nobody answers, and nobody knows it.
-        bench.ask_host(drive, 0x77_0000, 64);
-        bench.write_host(drive, 0x66_0000, &[0; 64]);
-        bench.post(drive, 1, 1, 999, 0);
+        testbed.ask_host(drive, 0x77_0000, 64);
+        testbed.write_host(drive, 0x66_0000, &[0; 64]);
+        testbed.post(drive, 1, 1, 999, 0);
         let entry = crate::commands::tests::io(2, 5, 8, 1, 0x10_0000, 0);
-        bench.begin(drive, 1, &[entry]);
+        testbed.begin(drive, 1, &[entry]);
     });
     let (_, troubles) = commands(&traces.run());
     let count = |start: &str| {
@@ -97,11 +97,11 @@ fn trouble_stands_out() {
 /// The host may have crashed, or its driver has forgotten it.
 #[test]
 fn a_completion_that_nobody_took_counts_and_stands_out() {
-    let traces = super::build::traces_of(23, |bench, drive| {
+    let traces = super::build::traces_of(23, |testbed, drive| {
         let entry = crate::commands::tests::io(2, 5, 8, 1, 0x10_0000, 0);
-        bench.begin(drive, 1, &[entry]);
-        bench.write_host(drive, 0x10_0000, &[5; 512]);
-        bench.complete(drive, 1, 1, 5, 0);
+        testbed.begin(drive, 1, &[entry]);
+        testbed.write_host(drive, 0x10_0000, &[5; 512]);
+        testbed.complete(drive, 1, 1, 5, 0);
     });
     let run = traces.run();
     let (found, troubles) = commands(&run);
@@ -124,13 +124,13 @@ fn a_completion_that_nobody_took_counts_and_stands_out() {
 
 /// Traces with a read on its way and two commands that are not fetched.
 fn interrupted() -> Traces {
-    super::build::traces_of(13, |bench, drive| {
+    super::build::traces_of(13, |testbed, drive| {
         let entry = crate::commands::tests::io(2, 5, 8, 2, 0x10_0000, 0);
-        bench.begin(drive, 1, &[entry]);
-        bench.write_host(drive, 0x10_0000, &[5; 512]);
-        bench.write_host(drive, 0x10_0000, &[5; 512]);
+        testbed.begin(drive, 1, &[entry]);
+        testbed.write_host(drive, 0x10_0000, &[5; 512]);
+        testbed.write_host(drive, 0x10_0000, &[5; 512]);
         // And two more that nobody fetches any more.
-        bench.submit(drive, 1, &[entry, entry]);
+        testbed.submit(drive, 1, &[entry, entry]);
     })
 }
 
@@ -163,7 +163,7 @@ fn what_is_on_its_way_when_a_recording_is_cut_is_no_timeout() {
 #[test]
 fn a_lost_device_stands_out() {
     let traces = interrupted();
-    let end = traces.bench.tlps.last().unwrap().0.as_ns() + 800_000_000;
+    let end = traces.testbed.tlps.last().unwrap().0.as_ns() + 800_000_000;
     let bytes = with_link_down(&traces, end);
     let (commands, troubles) = commands(&Run::open(&[traces.file("lost", &bytes)]).unwrap());
     let last = commands.last().unwrap();

@@ -2,8 +2,8 @@
 
 use super::print::{Document, Run, us};
 use super::{Results, Series};
-use report::latency::Latency;
 use report::Align::{Left, Right};
+use report::latency::Latency;
 use report::{Column, Page, Table, distribution};
 
 /// The page.

@@ -11,14 +11,14 @@ mod run;
 mod sim;
 
 use super::{Failure, Outcome};
-use report::latency::Latency;
 use crate::node::waiting;
 use crate::progress::Progress;
-use report::span;
-use report::target::{Target};
-use crate::stdout::{share_stdout};
+use crate::stdout::share_stdout;
 use case::{CASES, Case, Path};
 use live::Waiting;
+use report::latency::Latency;
+use report::span;
+use report::target::Target;
 use run::Bench;
 use switch::aggregate::Policy;
 use switch::congestion::Rate;

@@ -3,9 +3,9 @@
 use super::recording::{Cost, Turn};
 use super::run::Round;
 use super::{Floor, Results, Series};
+use live::Waiting;
 use report::Align::{Left, Right};
 use report::{Column, Table};
-use live::Waiting;
 use serde::Serialize;
 use std::fmt;
 

@@ -2,13 +2,13 @@
 
 use super::case::{CASES, Case};
 use super::run::{Station, tunnelled};
-use report::latency::Latency;
-use report::Failure;
 use crate::local::{Ends, Node};
 use crate::progress::Progress;
 use crate::trace_to::TraceArgs;
 use live::attached::Switch;
 use live::{Clock, Waiting};
+use report::Failure;
+use report::latency::Latency;
 use switch::aggregate::Policy;
 use wire::Duration;
 

@@ -3,8 +3,6 @@
 use super::Floor;
 use super::case::{Case, FILL, Path};
 use super::cpu::CpuTime;
-use report::latency::Latency;
-use report::Failure;
 use crate::local::{self, Ends, Node};
 use crate::rig::{Rig, Settings, io};
 use crate::trace_to::TraceArgs;
@@ -12,6 +10,8 @@ use crate::{floor, node};
 use live::attached::Switch;
 use live::{Attached, Clock, NvmeDrive, Waiting};
 use nvme::initiator;
+use report::Failure;
+use report::latency::Latency;
 use std::collections::BTreeMap;
 use switch::aggregate::Policy;
 use wire::nvme::StatusCode;

@@ -1,17 +1,17 @@
-//! Measuring where the brief measures: at the root port.
+//! Measuring where the NVMe/TSN paper measures: at the root port.
 
-use report::latency::{Latency, Summary};
+use crate::rig::{Rig, io};
 use analysis::commands::segments::{self, Segment};
 use analysis::commands::{Command, Event, HostRequestKind};
-use report::Failure;
-use crate::rig::{Rig, io};
 use live::Attached;
 use nvme::initiator::Op;
+use report::Failure;
+use report::latency::{Latency, Summary};
 
 /// Bytes of the commands measured.
 pub const BYTES: u32 = 4096;
 
-/// The three experiments of the brief on one topology.
+/// The three experiments of the NVMe/TSN paper on one topology.
 #[derive(Clone, Debug)]
 pub struct Latencies {
     /// Configuration read: start of the request to start of its completion.

@@ -3,10 +3,10 @@
 use super::measure::Latencies;
 use super::{Args, Findings};
 use analysis::commands::json::Transaction;
-use report::latency::{Pair, Summary, table};
 use analysis::commands::segments::Segment;
 use analysis::commands::view::{self, Options};
 use analysis::topology;
+use report::latency::{Pair, Summary, table};
 use serde::Serialize;
 use wire::Duration;
 

@@ -1,10 +1,10 @@
 //! Every byte there and back: patterns that differ in every block, transfers
 //! of many sizes, several at once.
 
-use report::Failure;
 use crate::rig::{Rig, io};
 use live::Attached;
 use nvme::initiator::Op;
+use report::Failure;
 use wire::nvme::StatusCode;
 
 /// Bytes of the largest transfer.

@@ -1,12 +1,12 @@
 //! `farlane reproduce expether`.
 
-use super::{Options, Told};
-use report::Outcome;
+use super::{Options, Reproduction};
+use clap::ValueEnum;
 use papers::expether::{
     self, Ablation, Assumed, Latencies, Parameter, Point, Statement, Sweep, Table, published,
 };
 use papers::{Failed, Row, Section};
-use clap::ValueEnum;
+use report::Outcome;
 use serde::Serialize;
 
 /// Version of the document.
@@ -48,7 +48,7 @@ struct Document {
 pub fn run(options: &Options<Part>) -> Outcome {
     let citation = published().citation();
     let document = Document { schema: SCHEMA, source: citation.clone(), ..Document::default() };
-    let told = Told { name: "expether", citation: &citation, document };
+    let told = Reproduction { name: "expether", citation: &citation, document };
     told.run(options, |part, document| simulate(*part, document))
 }
 

@@ -4,12 +4,12 @@ mod expether;
 mod nvme_tsn;
 
 use super::Outcome;
-use papers::{Failed, Section};
 use crate::progress::Progress;
-use report::Page;
-use report::target::{Target};
-use crate::stdout::{share_stdout};
+use crate::stdout::share_stdout;
 use clap::{Subcommand, ValueEnum};
+use papers::{Failed, Section};
+use report::Page;
+use report::target::Target;
 use serde::Serialize;
 
 /// Simulate a published experiment and print both side by side
@@ -60,7 +60,7 @@ pub fn run(args: &Args) -> Outcome {
 }
 
 /// A publication as the command tells it.
-struct Told<'a, D> {
+struct Reproduction<'a, D> {
     /// What the command calls it.
     name: &'static str,
     /// Title and authors.
@@ -69,7 +69,7 @@ struct Told<'a, D> {
     document: D,
 }
 
-impl<D: Serialize> Told<'_, D> {
+impl<D: Serialize> Reproduction<'_, D> {
     /// Runs the parts asked for, all if none is named, and tells of them.
     fn run<P>(
         mut self,

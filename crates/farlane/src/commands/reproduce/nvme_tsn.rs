@@ -1,12 +1,10 @@
 //! `farlane reproduce nvme-tsn`.
 
-use super::{Options, Told};
-use report::Outcome;
-use papers::nvme_tsn::{
-    self, Depth, Parameter, Requests, Speed, Tables, TsnRead, published,
-};
-use papers::{Failed, Row, Section};
+use super::{Options, Reproduction};
 use clap::ValueEnum;
+use papers::nvme_tsn::{self, Depth, Parameter, Requests, Speed, Tables, TsnRead, published};
+use papers::{Failed, Row, Section};
+use report::Outcome;
 use serde::Serialize;
 
 /// Version of the document.
@@ -50,7 +48,7 @@ struct Document {
 pub fn run(options: &Options<Part>) -> Outcome {
     let citation = published().citation();
     let document = Document { schema: SCHEMA, source: citation.clone(), ..Document::default() };
-    let told = Told { name: "nvme-tsn", citation: &citation, document };
+    let told = Reproduction { name: "nvme-tsn", citation: &citation, document };
     told.run(options, |part, document| simulate(*part, document))
 }
 

@@ -1,8 +1,8 @@
 //! The document of `--json`, from which the tables are printed as well.
 
 use super::watch::{Commands, Failed, in_ns, split_in_ns};
-use plan::{Planned, Recording};
 use plan::simulate::limits::{self, Assumptions};
+use plan::{Planned, Recording};
 use serde::Serialize;
 use sim::measure::{SEGMENTS, Segment};
 use sim::world::Report;

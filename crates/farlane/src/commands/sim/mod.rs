@@ -7,12 +7,12 @@ mod sweep;
 mod watch;
 
 use super::{Failure, Outcome};
-use plan::{Plan, Planned};
-use plan::simulate::Wanted;
-use plan::simulate::limits::{self, Assumptions, CompletionTimeout};
-use report::target::{Target};
 use crate::stdout::{file_only, share_stdout};
 use document::{Broken, Document};
+use plan::simulate::Wanted;
+use plan::simulate::limits::{self, Assumptions, CompletionTimeout};
+use plan::{Plan, Planned};
+use report::target::Target;
 use std::path::PathBuf;
 use watch::Watched;
 

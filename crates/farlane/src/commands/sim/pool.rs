@@ -2,8 +2,8 @@
 
 use super::document::Document;
 use super::watch::{Failed, Pace, Watched, watched};
-use plan::Planned;
 use crate::progress::Progress;
+use plan::Planned;
 use sim::workload::Workload;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

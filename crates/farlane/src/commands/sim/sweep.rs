@@ -3,9 +3,9 @@
 use super::document::Document;
 use super::print::us;
 use super::{Args, Failure, Outcome, built, pool, print};
+use plan::simulate::Wanted;
 use plan::{Plan, Planned};
 use report::{Align, Axis, Page, Plot, Scale, Series, Table, time};
-use plan::simulate::Wanted;
 use std::collections::BTreeMap;
 
 /// More simulations are not what anybody means.

@@ -1,9 +1,9 @@
 //! Running a simulation, with observers.
 
-use report::Failure;
 use plan::Planned;
 use plan::simulate::limits::{Assumptions, Row};
 use plan::simulate::{All, Outputs, Wanted, Words};
+use report::Failure;
 use sim::measure::{CommandRecord, Observer, SEGMENTS, Segment, Split};
 use sim::world::Report;
 use sim::{Config, World};

@@ -2,8 +2,8 @@
 //! the median, the 99th percentile, the worst.
 
 use analysis::commands::{Command, Event};
-use report::Failure;
 use analysis::trace::{Found, Run, kind};
+use report::Failure;
 use std::collections::BTreeMap;
 
 /// Types that are looked at; further ones are in the tables alone.

@@ -3,15 +3,15 @@
 use super::Report;
 use super::gather::{Gathered, Type, commands};
 use super::print::flaws_of;
-use analysis::commands::segments;
 use analysis::commands::Command;
-use report::latency::Latency;
+use analysis::commands::segments;
+use analysis::trace::{Kind, Node, Run, by_lane, chart, path};
 use report::Failure;
+use report::latency::Latency;
 use report::{
     Align, Axis, Bar, Column, Page, Plot, Scale, Stack, Table, Tile, distribution, histogram,
     round_time, time,
 };
-use analysis::trace::{Kind, Node, Run, by_lane, chart, path};
 use std::collections::BTreeMap;
 use wire::Duration;
 

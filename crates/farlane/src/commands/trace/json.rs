@@ -4,10 +4,10 @@ use super::{Report, Shown};
 use analysis::commands::Counters;
 use analysis::commands::json::Transaction;
 use analysis::commands::segments::{self, Segment};
-use report::{Failure, Outcome};
 use analysis::trace::{
     InDrive, Kind, LaneTime, Leg, Offset, PartTime, Run, Troubles, Turn, by_lane, by_part,
 };
+use report::{Failure, Outcome};
 use serde::Serialize;
 use std::io::Write;
 

@@ -6,15 +6,15 @@ mod json;
 mod print;
 
 use super::{Failure, Outcome};
-use analysis::commands::{Command, Counters, Event};
 use crate::output;
-use report::target::{Sink, Target};
-use crate::stdout::{share_stdout};
+use crate::stdout::share_stdout;
+use analysis::commands::{Command, Counters, Event};
 use analysis::trace::capture::{Capture, Written};
 use analysis::trace::{
     Found, InDrive, Leg, Opcode, Run, Selection, Span, Statistics, Troubles, chart, parse_time,
     path, perfetto,
 };
+use report::target::{Sink, Target};
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use wire::Bdf;

@@ -1,4 +1,4 @@
-//! The client, and a bench that runs a server with a device of registers
+//! The client, and a testbed that runs a server with a device of registers
 //! behind it in the same thread.
 
 use crate::vfio_user::{Action, EndpointInfo, Server, Token, testing};
@@ -123,7 +123,7 @@ impl Client {
 }
 
 /// A server, a client, and a device of registers.
-pub struct Bench {
+pub struct Testbed {
     pub server: Server,
     pub client: Client,
     pub now: Instant,
@@ -136,14 +136,14 @@ pub struct Bench {
     pub folder: Folder,
 }
 
-impl Bench {
+impl Testbed {
     /// A client that has not yet said anything.
     pub fn silent(info: EndpointInfo) -> Self {
         let folder = Folder::new();
         let config = info.config.to_vec();
         let server = Server::bind(&folder.0, 0, info).unwrap();
         let client = Client::connect(server.path());
-        let mut bench = Self {
+        let mut testbed = Self {
             server,
             client,
             now: Instant::ZERO,
@@ -153,16 +153,16 @@ impl Bench {
             answer: true,
             folder,
         };
-        bench.pump();
-        bench
+        testbed.pump();
+        testbed
     }
 
     /// A client that has agreed on a version, as QEMU does.
     pub fn with(info: EndpointInfo) -> Self {
-        let mut bench = Self::silent(info);
-        bench.greet(&bench_capabilities());
-        bench.actions.clear();
-        bench
+        let mut testbed = Self::silent(info);
+        testbed.greet(&bench_capabilities());
+        testbed.actions.clear();
+        testbed
     }
 
     pub fn new() -> Self {

@@ -1,6 +1,6 @@
 //! Interrupts: descriptors, masks, levels.
 
-use super::client::{Bench, eventfd, rung};
+use super::client::{Testbed, eventfd, rung};
 use crate::guest::{Given, Workers};
 use crate::vfio_user::irq::Interrupts;
 use rustix::fd::{AsFd, OwnedFd};
@@ -17,130 +17,130 @@ const MASK: (IrqData, IrqAction) = (IrqData::None, IrqAction::Mask);
 const UNMASK: (IrqData, IrqAction) = (IrqData::None, IrqAction::Unmask);
 const FIRE: (IrqData, IrqAction) = (IrqData::None, IrqAction::Trigger);
 
-fn vectors(bench: &mut Bench, count: u32) -> Vec<OwnedFd> {
+fn vectors(testbed: &mut Testbed, count: u32) -> Vec<OwnedFd> {
     let events: Vec<_> = (0..count).map(|_| eventfd()).collect();
     let fds: Vec<_> = events.iter().map(AsFd::as_fd).collect();
-    assert_eq!(bench.set_irqs(TRIGGER, (MSIX, 0, count), &fds), None);
+    assert_eq!(testbed.set_irqs(TRIGGER, (MSIX, 0, count), &fds), None);
     events
 }
 
 #[test]
 fn vectors_are_signalled_each_on_its_own() {
-    let mut bench = Bench::new();
-    let events = vectors(&mut bench, 4);
-    bench.server.session.signal(2);
-    bench.server.session.signal(2);
-    bench.server.session.signal(9);
+    let mut testbed = Testbed::new();
+    let events = vectors(&mut testbed, 4);
+    testbed.server.session.signal(2);
+    testbed.server.session.signal(2);
+    testbed.server.session.signal(9);
     assert_eq!(events.iter().map(rung).collect::<Vec<_>>(), [0, 0, 2, 0]);
 }
 
 #[test]
 fn a_masked_vector_is_pending() {
-    let mut bench = Bench::new();
-    let events = vectors(&mut bench, 2);
-    assert_eq!(bench.set_irqs(MASK, (MSIX, 0, 2), &[]), None);
-    bench.server.session.signal(1);
-    bench.server.session.signal(1);
+    let mut testbed = Testbed::new();
+    let events = vectors(&mut testbed, 2);
+    assert_eq!(testbed.set_irqs(MASK, (MSIX, 0, 2), &[]), None);
+    testbed.server.session.signal(1);
+    testbed.server.session.signal(1);
     assert_eq!(rung(&events[1]), 0);
-    assert_eq!(bench.read(0, 0x3000, 8), [2, 0, 0, 0, 0, 0, 0, 0]);
-    assert_eq!(bench.set_irqs(UNMASK, (MSIX, 0, 2), &[]), None);
+    assert_eq!(testbed.read(0, 0x3000, 8), [2, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(testbed.set_irqs(UNMASK, (MSIX, 0, 2), &[]), None);
     assert_eq!((rung(&events[0]), rung(&events[1])), (0, 1));
-    assert_eq!(bench.read(0, 0x3000, 1), [0]);
+    assert_eq!(testbed.read(0, 0x3000, 1), [0]);
     // By one byte of two.
     let some = (IrqData::Bool(vec![0, 1].into()), IrqAction::Mask);
-    assert_eq!(bench.set_irqs(some, (MSIX, 0, 2), &[]), None);
-    bench.server.session.signal(0);
-    bench.server.session.signal(1);
+    assert_eq!(testbed.set_irqs(some, (MSIX, 0, 2), &[]), None);
+    testbed.server.session.signal(0);
+    testbed.server.session.signal(1);
     assert_eq!((rung(&events[0]), rung(&events[1])), (1, 0));
 }
 
 #[test]
 fn the_table_and_the_function_mask_hold_back_too() {
-    let mut bench = Bench::new();
-    let events = vectors(&mut bench, 1);
-    bench.write(0, 0x200c, &[1, 0, 0, 0]);
-    bench.server.session.signal(0);
+    let mut testbed = Testbed::new();
+    let events = vectors(&mut testbed, 1);
+    testbed.write(0, 0x200c, &[1, 0, 0, 0]);
+    testbed.server.session.signal(0);
     assert_eq!(rung(&events[0]), 0);
-    bench.write(0, 0x200c, &[0, 0, 0, 0]);
+    testbed.write(0, 0x200c, &[0, 0, 0, 0]);
     assert_eq!(rung(&events[0]), 1);
-    bench.write(7, 0x52, &[0x03, 0xc0]);
-    bench.server.session.signal(0);
+    testbed.write(7, 0x52, &[0x03, 0xc0]);
+    testbed.server.session.signal(0);
     assert_eq!(rung(&events[0]), 0);
-    bench.write(7, 0x52, &[0x03, 0x80]);
+    testbed.write(7, 0x52, &[0x03, 0x80]);
     assert_eq!(rung(&events[0]), 1);
 }
 
 #[test]
 fn a_vector_between_two_descriptors_is_not_lost() {
-    let mut bench = Bench::new();
-    bench.write(7, 0x52, &[0x03, 0x80]);
-    bench.server.session.signal(0);
-    let events = vectors(&mut bench, 1);
+    let mut testbed = Testbed::new();
+    testbed.write(7, 0x52, &[0x03, 0x80]);
+    testbed.server.session.signal(0);
+    let events = vectors(&mut testbed, 1);
     assert_eq!(rung(&events[0]), 1);
     // Taken back, one by one and all at once.
-    assert_eq!(bench.set_irqs(TRIGGER, (MSIX, 0, 1), &[]), None);
-    bench.server.session.signal(0);
+    assert_eq!(testbed.set_irqs(TRIGGER, (MSIX, 0, 1), &[]), None);
+    testbed.server.session.signal(0);
     assert_eq!(rung(&events[0]), 0);
-    assert_eq!(bench.set_irqs(FIRE, (MSIX, 0, 0), &[]), None);
-    let events = vectors(&mut bench, 1);
+    assert_eq!(testbed.set_irqs(FIRE, (MSIX, 0, 0), &[]), None);
+    let events = vectors(&mut testbed, 1);
     assert_eq!(rung(&events[0]), 0);
 }
 
 #[test]
 fn nothing_is_signalled_while_msix_is_off() {
-    let mut bench = Bench::new();
-    bench.server.session.signal(0);
-    assert_eq!(bench.server.session.counters.lost_interrupts, 1);
-    let events = vectors(&mut bench, 1);
+    let mut testbed = Testbed::new();
+    testbed.server.session.signal(0);
+    assert_eq!(testbed.server.session.counters.lost_interrupts, 1);
+    let events = vectors(&mut testbed, 1);
     assert_eq!(rung(&events[0]), 0);
 }
 
 #[test]
 fn the_client_may_trigger_itself() {
-    let mut bench = Bench::new();
-    let events = vectors(&mut bench, 3);
-    assert_eq!(bench.set_irqs(FIRE, (MSIX, 1, 1), &[]), None);
+    let mut testbed = Testbed::new();
+    let events = vectors(&mut testbed, 3);
+    assert_eq!(testbed.set_irqs(FIRE, (MSIX, 1, 1), &[]), None);
     let some = (IrqData::Bool(vec![1, 0, 1].into()), IrqAction::Trigger);
-    assert_eq!(bench.set_irqs(some, (MSIX, 0, 3), &[]), None);
+    assert_eq!(testbed.set_irqs(some, (MSIX, 0, 3), &[]), None);
     assert_eq!(events.iter().map(rung).collect::<Vec<_>>(), [1, 1, 1]);
 }
 
 #[test]
 fn intx_masks_itself_and_follows_its_level() {
-    let mut bench = Bench::new();
+    let mut testbed = Testbed::new();
     let event = eventfd();
-    bench.server.session.set_intx(true);
-    assert_eq!(bench.set_irqs(TRIGGER, (INTX, 0, 1), &[event.as_fd()]), None);
+    testbed.server.session.set_intx(true);
+    assert_eq!(testbed.set_irqs(TRIGGER, (INTX, 0, 1), &[event.as_fd()]), None);
     assert_eq!(rung(&event), 1);
-    bench.server.session.set_intx(true);
+    testbed.server.session.set_intx(true);
     assert_eq!(rung(&event), 0);
     // Still high when unmasked: again. Low: no more.
-    assert_eq!(bench.set_irqs(UNMASK, (INTX, 0, 1), &[]), None);
+    assert_eq!(testbed.set_irqs(UNMASK, (INTX, 0, 1), &[]), None);
     assert_eq!(rung(&event), 1);
-    bench.server.session.set_intx(false);
-    assert_eq!(bench.set_irqs(UNMASK, (INTX, 0, 1), &[]), None);
+    testbed.server.session.set_intx(false);
+    assert_eq!(testbed.set_irqs(UNMASK, (INTX, 0, 1), &[]), None);
     assert_eq!(rung(&event), 0);
-    assert_eq!(bench.set_irqs(MASK, (INTX, 0, 1), &[]), None);
-    bench.server.session.set_intx(true);
+    assert_eq!(testbed.set_irqs(MASK, (INTX, 0, 1), &[]), None);
+    testbed.server.session.set_intx(true);
     assert_eq!(rung(&event), 0);
     // KVM unmasks by a descriptor of its own.
     let unmask = eventfd();
     let by_fd = (IrqData::Eventfd, IrqAction::Unmask);
-    assert_eq!(bench.set_irqs(by_fd, (INTX, 0, 1), &[unmask.as_fd()]), None);
-    bench.pump();
+    assert_eq!(testbed.set_irqs(by_fd, (INTX, 0, 1), &[unmask.as_fd()]), None);
+    testbed.pump();
     assert_eq!(rung(&event), 0);
     rustix::io::write(&unmask, &1_u64.to_ne_bytes()).unwrap();
-    bench.pump();
+    testbed.pump();
     assert_eq!(rung(&event), 1);
-    assert_eq!(bench.set_irqs(FIRE, (INTX, 0, 0), &[]), None);
+    assert_eq!(testbed.set_irqs(FIRE, (INTX, 0, 0), &[]), None);
     rustix::io::write(&unmask, &1_u64.to_ne_bytes()).unwrap();
-    bench.pump();
+    testbed.pump();
     assert_eq!(rung(&event), 0);
 }
 
 #[test]
 fn what_makes_no_sense_is_refused() {
-    let mut bench = Bench::new();
+    let mut testbed = Testbed::new();
     let event = eventfd();
     let fd = event.as_fd();
     let mask_by_fd = (IrqData::Eventfd, IrqAction::Mask);
@@ -159,33 +159,33 @@ fn what_makes_no_sense_is_refused() {
         (MASK, (REQ, 0, 1), &[]),
         (mask_by_fd, (MSIX, 0, 1), &[fd]),
     ] {
-        assert!(bench.set_irqs(what.clone(), which, fds).is_some(), "{what:?} {which:?}");
+        assert!(testbed.set_irqs(what.clone(), which, fds).is_some(), "{what:?} {which:?}");
     }
 }
 
 #[test]
 fn a_descriptor_that_is_no_event_counter_is_refused() {
-    let mut bench = Bench::new();
+    let mut testbed = Testbed::new();
     // A full pipe that would block.
     let (_read, write) = rustix::pipe::pipe_with(PipeFlags::NONBLOCK).unwrap();
     while rustix::io::write(&write, &[0; 4096]).is_ok() {}
     let flags = rustix::fs::fcntl_getfl(&write).unwrap();
     rustix::fs::fcntl_setfl(&write, flags - rustix::fs::OFlags::NONBLOCK).unwrap();
-    assert_eq!(bench.set_irqs(TRIGGER, (MSIX, 0, 1), &[write.as_fd()]), Some(EINVAL));
-    bench.server.session.signal(0);
+    assert_eq!(testbed.set_irqs(TRIGGER, (MSIX, 0, 1), &[write.as_fd()]), Some(EINVAL));
+    testbed.server.session.signal(0);
     // One that is always ready, and has nothing to say.
     let (read, write) = rustix::pipe::pipe().unwrap();
     drop(write);
     let by_fd = (IrqData::Eventfd, IrqAction::Unmask);
-    assert_eq!(bench.set_irqs(by_fd, (INTX, 0, 1), &[read.as_fd()]), Some(EINVAL));
+    assert_eq!(testbed.set_irqs(by_fd, (INTX, 0, 1), &[read.as_fd()]), Some(EINVAL));
     // None of several is taken if one is wrong.
     let event = eventfd();
     let both = [event.as_fd(), read.as_fd()];
-    assert_eq!(bench.set_irqs(TRIGGER, (MSIX, 0, 2), &both), Some(EINVAL));
-    bench.server.session.signal(0);
+    assert_eq!(testbed.set_irqs(TRIGGER, (MSIX, 0, 2), &both), Some(EINVAL));
+    testbed.server.session.signal(0);
     assert_eq!(rung(&event), 0);
-    bench.pump();
-    assert_eq!(bench.read(0, 4, 4), [4, 5, 6, 7]);
+    testbed.pump();
+    assert_eq!(testbed.read(0, 4, 4), [4, 5, 6, 7]);
 }
 
 /// Makes a descriptor block, as its giver can at any time: the flag belongs to
@@ -212,19 +212,19 @@ fn a_full_counter_that_was_made_to_block_stops_nobody() {
     let (msix, intx, request) = (full(), full(), full());
     let own = [&msix, &intx, &request].map(|fd| fd.try_clone().unwrap());
     let served = ends(move || {
-        let mut bench = Bench::new();
-        assert_eq!(bench.set_irqs(TRIGGER, (MSIX, 0, 1), &[msix.as_fd()]), None);
-        assert_eq!(bench.set_irqs(TRIGGER, (INTX, 0, 1), &[intx.as_fd()]), None);
-        assert_eq!(bench.set_irqs(TRIGGER, (REQ, 0, 1), &[request.as_fd()]), None);
+        let mut testbed = Testbed::new();
+        assert_eq!(testbed.set_irqs(TRIGGER, (MSIX, 0, 1), &[msix.as_fd()]), None);
+        assert_eq!(testbed.set_irqs(TRIGGER, (INTX, 0, 1), &[intx.as_fd()]), None);
+        assert_eq!(testbed.set_irqs(TRIGGER, (REQ, 0, 1), &[request.as_fd()]), None);
         // Behind our back.
         own.iter().for_each(make_blocking);
-        bench.server.session.signal(0);
-        bench.server.session.set_intx(true);
+        testbed.server.session.signal(0);
+        testbed.server.session.set_intx(true);
         // The client's own trigger goes the same way.
         for which in [(MSIX, 0, 1), (INTX, 0, 1), (REQ, 0, 1)] {
-            assert_eq!(bench.set_irqs(FIRE, which, &[]), None);
+            assert_eq!(testbed.set_irqs(FIRE, which, &[]), None);
         }
-        bench.read(0, 4, 4)
+        testbed.read(0, 4, 4)
     });
     assert_eq!(served, [4, 5, 6, 7]);
 }
@@ -232,14 +232,14 @@ fn a_full_counter_that_was_made_to_block_stops_nobody() {
 #[test]
 fn an_unmask_counter_that_never_empties_does_not_keep_the_node_awake() {
     use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, poll};
-    let mut bench = Bench::new();
+    let mut testbed = Testbed::new();
     let flags = EventfdFlags::SEMAPHORE | EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC;
     let unmask = rustix::event::eventfd(u32::MAX, flags).unwrap();
     let by_fd = (IrqData::Eventfd, IrqAction::Unmask);
-    assert_eq!(bench.set_irqs(by_fd, (INTX, 0, 1), &[unmask.as_fd()]), None);
-    bench.pump();
+    assert_eq!(testbed.set_irqs(by_fd, (INTX, 0, 1), &[unmask.as_fd()]), None);
+    testbed.pump();
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    let mut fds = [PollFd::new(&bench.server, PollFlags::IN)];
+    let mut fds = [PollFd::new(&testbed.server, PollFlags::IN)];
     assert_eq!(poll(&mut fds, Some(&now)), Ok(0), "ready for ever");
 }
 

@@ -1,6 +1,6 @@
 //! Clients come and go; servers too.
 
-use super::client::{Bench, Client, Folder, access, eventfd, message};
+use super::client::{Client, Folder, Testbed, access, eventfd, message};
 use crate::mapping::Shared;
 use crate::vfio_user::{Access, Action, BindError, DmaError, Server, testing};
 use rustix::fd::AsFd;
@@ -9,79 +9,79 @@ use wire::vfio_user::{DmaMap, IrqAction, IrqData};
 
 #[test]
 fn the_next_client_finds_a_clean_state() {
-    let mut bench = Bench::new();
+    let mut testbed = Testbed::new();
     let (ram, event) = (Shared::new("ram", 0, 0x1000).unwrap(), eventfd());
     let map = DmaMap { flags: 3, offset: 0, address: 0x1000, size: 0x1000 };
-    assert_eq!(bench.map(map, Some(&ram.file)), None);
+    assert_eq!(testbed.map(map, Some(&ram.file)), None);
     let trigger = (IrqData::Eventfd, IrqAction::Trigger);
-    assert_eq!(bench.set_irqs(trigger, (2, 0, 1), &[event.as_fd()]), None);
-    bench.write(7, 0x10, &[0, 0, 0xbf, 0xfe]);
-    bench.take_actions();
-    let [stale] = bench.ask(0, 4)[..] else { panic!() };
+    assert_eq!(testbed.set_irqs(trigger, (2, 0, 1), &[event.as_fd()]), None);
+    testbed.write(7, 0x10, &[0, 0, 0xbf, 0xfe]);
+    testbed.take_actions();
+    let [stale] = testbed.ask(0, 4)[..] else { panic!() };
 
-    bench.client = Client::connect(bench.server.path());
+    testbed.client = Client::connect(testbed.server.path());
     // Everything at once, before the server has looked.
     let version = message(1, 1, &[0, 0, 0, 0], false);
     let read = message(2, 9, &access(0, 8, 4, &[]), false);
-    bench.client.send(&[version, read].concat(), &[]);
-    bench.pump();
-    let [Action::ClientGone { token }, Action::ClientReady] = bench.take_actions()[..] else {
+    testbed.client.send(&[version, read].concat(), &[]);
+    testbed.pump();
+    let [Action::ClientGone { token }, Action::ClientReady] = testbed.take_actions()[..] else {
         panic!()
     };
-    assert_eq!(bench.client.receive().header.id, 1);
+    assert_eq!(testbed.client.receive().header.id, 1);
     // Nothing of the new client before the old one's traces are gone.
-    assert!(bench.client.is_quiet());
-    bench.server.reply(bench.now, stale, Ok(&[1; 4]));
-    assert_eq!(bench.take_actions(), []);
-    bench.answer = true;
-    bench.server.reply(bench.now, token, Ok(&[]));
-    bench.pump();
-    assert_eq!(bench.client.receive().payload[16..], [8, 9, 10, 11]);
-    assert_eq!(bench.read(7, 0x10, 4), [4, 0, 0, 0]);
-    assert_eq!(bench.server.session.memory.ranges(), 0);
+    assert!(testbed.client.is_quiet());
+    testbed.server.reply(testbed.now, stale, Ok(&[1; 4]));
+    assert_eq!(testbed.take_actions(), []);
+    testbed.answer = true;
+    testbed.server.reply(testbed.now, token, Ok(&[]));
+    testbed.pump();
+    assert_eq!(testbed.client.receive().payload[16..], [8, 9, 10, 11]);
+    assert_eq!(testbed.read(7, 0x10, 4), [4, 0, 0, 0]);
+    assert_eq!(testbed.server.session.memory.ranges(), 0);
     let fault = Access::Failed(DmaError::Fault);
-    assert_eq!(bench.server.dma_read(bench.now, 0x1000, 4), fault);
-    bench.server.session.signal(0);
+    assert_eq!(testbed.server.dma_read(testbed.now, 0x1000, 4), fault);
+    testbed.server.session.signal(0);
     assert_eq!(super::client::rung(&event), 0);
 }
 
 #[test]
 fn a_client_that_said_nothing_leaves_no_trace() {
-    let mut bench = Bench::silent(testing::plain_endpoint());
+    let mut testbed = Testbed::silent(testing::plain_endpoint());
     for _ in 0..3 {
-        bench.client = Client::connect(bench.server.path());
-        bench.pump();
+        testbed.client = Client::connect(testbed.server.path());
+        testbed.pump();
     }
-    assert_eq!(bench.take_actions(), []);
-    bench.greet(&None);
-    assert_eq!(bench.take_actions(), [Action::ClientReady]);
+    assert_eq!(testbed.take_actions(), []);
+    testbed.greet(&None);
+    assert_eq!(testbed.take_actions(), [Action::ClientReady]);
 }
 
 #[test]
 fn a_second_client_is_turned_away() {
-    let mut bench = Bench::new();
-    let second = Client::connect(bench.server.path());
-    bench.pump();
+    let mut testbed = Testbed::new();
+    let second = Client::connect(testbed.server.path());
+    testbed.pump();
     assert!(second.is_closed());
-    assert_eq!(bench.server.session.counters.turned_away, 1);
-    assert_eq!(bench.read(0, 4, 4), [4, 5, 6, 7]);
+    assert_eq!(testbed.server.session.counters.turned_away, 1);
+    assert_eq!(testbed.read(0, 4, 4), [4, 5, 6, 7]);
 }
 
 #[test]
 fn a_client_that_leaves_while_it_is_not_read_is_noticed() {
-    let mut bench = Bench::new();
-    bench.answer = false;
+    let mut testbed = Testbed::new();
+    testbed.answer = false;
     for _ in 0..100 {
-        bench.client.send(&message(1, 9, &access(0, 0, 4, &[]), false), &[]);
+        testbed.client.send(&message(1, 9, &access(0, 0, 4, &[]), false), &[]);
     }
-    bench.pump();
-    bench.client = Client::connect(bench.server.path());
-    bench.take_actions();
-    bench.answer = true;
-    bench.pump();
-    assert!(matches!(bench.take_actions()[..], [Action::ClientGone { .. }]));
-    bench.greet(&None);
-    assert_eq!(bench.read(0, 4, 4), [4, 5, 6, 7]);
+    testbed.pump();
+    testbed.client = Client::connect(testbed.server.path());
+    testbed.take_actions();
+    testbed.answer = true;
+    testbed.pump();
+    assert!(matches!(testbed.take_actions()[..], [Action::ClientGone { .. }]));
+    testbed.greet(&None);
+    assert_eq!(testbed.read(0, 4, 4), [4, 5, 6, 7]);
 }
 
 #[test]

@@ -1,14 +1,14 @@
 //! Doorbells in a page that the client maps.
 
-use super::client::{Bench, access, encoded, message};
+use super::client::{Testbed, access, encoded, message};
 use crate::mapping::Mapping;
 use crate::vfio_user::{Action, Presence, testing};
 use rustix::fd::AsFd;
 use wire::vfio_user::{Command, RegionInfo, SparseArea};
 
-fn info(bench: &mut Bench, argsz: u32) -> (RegionInfo, Option<Mapping>) {
+fn info(testbed: &mut Testbed, argsz: u32) -> (RegionInfo, Option<Mapping>) {
     let payload = encoded(|out| RegionInfo { argsz, ..RegionInfo::default() }.encode_request(out));
-    let reply = bench.exchange(Command::DeviceGetRegionInfo, &payload, &[]);
+    let reply = testbed.exchange(Command::DeviceGetRegionInfo, &payload, &[]);
     let info = RegionInfo::decode(&reply.payload).unwrap();
     assert_eq!(info.flags, 0xf);
     let mapping = reply.fds.first().map(|fd| {
@@ -19,10 +19,10 @@ fn info(bench: &mut Bench, argsz: u32) -> (RegionInfo, Option<Mapping>) {
 }
 
 /// The doorbells rung so far.
-fn rung(bench: &mut Bench) -> Vec<(u64, u32)> {
-    bench.server.session.poll_doorbells();
-    bench.pump();
-    bench
+fn rung(testbed: &mut Testbed) -> Vec<(u64, u32)> {
+    testbed.server.session.poll_doorbells();
+    testbed.pump();
+    testbed
         .take_actions()
         .into_iter()
         .map(|action| match action {
@@ -36,90 +36,90 @@ fn rung(bench: &mut Bench) -> Vec<(u64, u32)> {
 
 #[test]
 fn stores_in_the_page_are_writes_to_the_bar() {
-    let mut bench = Bench::with(testing::shared_endpoint());
+    let mut testbed = Testbed::with(testing::shared_endpoint());
     // QEMU asks for the structure first: it learns the size it needs.
-    let (short, none) = info(&mut bench, 32);
+    let (short, none) = info(&mut testbed, 32);
     assert!(short.argsz > 32 && short.areas.is_empty() && none.is_none());
-    let (whole, page) = info(&mut bench, short.argsz);
+    let (whole, page) = info(&mut testbed, short.argsz);
     assert_eq!(whole.areas, [SparseArea { offset: 0x1000, size: 0x1000 }]);
     let page = page.unwrap();
-    assert_eq!(rung(&mut bench), []);
+    assert_eq!(rung(&mut testbed), []);
     page.write(8, &5_u32.to_le_bytes()).unwrap();
     page.write(0, &0_u32.to_le_bytes()).unwrap();
-    assert_eq!(rung(&mut bench), [(0x1000, 0), (0x1008, 5)]);
-    assert_eq!(rung(&mut bench), []);
+    assert_eq!(rung(&mut testbed), [(0x1000, 0), (0x1008, 5)]);
+    assert_eq!(rung(&mut testbed), []);
     // The same value again counts again; of two stores the last one does.
     page.write(8, &5_u32.to_le_bytes()).unwrap();
-    assert_eq!(rung(&mut bench), [(0x1008, 5)]);
+    assert_eq!(rung(&mut testbed), [(0x1008, 5)]);
     page.write(8, &6_u32.to_le_bytes()).unwrap();
     page.write(8, &7_u32.to_le_bytes()).unwrap();
-    assert_eq!(rung(&mut bench), [(0x1008, 7)]);
+    assert_eq!(rung(&mut testbed), [(0x1008, 7)]);
     // Beyond what is looked at.
     page.write(520, &1_u32.to_le_bytes()).unwrap();
-    assert_eq!(rung(&mut bench), []);
+    assert_eq!(rung(&mut testbed), []);
 }
 
 #[test]
 fn trapped_writes_reach_the_bar_too_and_in_order() {
-    let mut bench = Bench::with(testing::shared_endpoint());
-    let page = info(&mut bench, 4096).1.unwrap();
+    let mut testbed = Testbed::with(testing::shared_endpoint());
+    let page = info(&mut testbed, 4096).1.unwrap();
     page.write(4, &9_u32.to_le_bytes()).unwrap();
     // The store came first, and nobody has looked yet.
-    bench.client.send(&message(1, 10, &access(0, 0x1000, 4, &[3, 0, 0, 0]), true), &[]);
-    bench.pump();
-    assert_eq!(rung(&mut bench), [(0x1004, 9), (0x1000, 3)]);
+    testbed.client.send(&message(1, 10, &access(0, 0x1000, 4, &[3, 0, 0, 0]), true), &[]);
+    testbed.pump();
+    assert_eq!(rung(&mut testbed), [(0x1004, 9), (0x1000, 3)]);
 }
 
 #[test]
 fn a_reset_forgets_what_was_rung() {
-    let mut bench = Bench::with(testing::shared_endpoint());
-    let page = info(&mut bench, 4096).1.unwrap();
-    bench.answer = false;
-    bench.post(Command::DeviceReset, &[], &[]);
+    let mut testbed = Testbed::with(testing::shared_endpoint());
+    let page = info(&mut testbed, 4096).1.unwrap();
+    testbed.answer = false;
+    testbed.post(Command::DeviceReset, &[], &[]);
     page.write(4, &9_u32.to_le_bytes()).unwrap();
-    let [Action::Reset { token, .. }] = bench.take_actions()[..] else { panic!() };
-    bench.server.reply(bench.now, token, Ok(&[]));
-    assert_eq!(rung(&mut bench), []);
+    let [Action::Reset { token, .. }] = testbed.take_actions()[..] else { panic!() };
+    testbed.server.reply(testbed.now, token, Ok(&[]));
+    assert_eq!(rung(&mut testbed), []);
 }
 
 #[test]
 fn the_page_of_a_client_that_has_gone_rings_nothing() {
-    let mut bench = Bench::with(testing::shared_endpoint());
-    let page = info(&mut bench, 4096).1.unwrap();
+    let mut testbed = Testbed::with(testing::shared_endpoint());
+    let page = info(&mut testbed, 4096).1.unwrap();
     page.write(4, &9_u32.to_le_bytes()).unwrap();
-    bench.client = super::client::Client::connect(bench.server.path());
-    bench.pump();
-    bench.greet(&None);
-    bench.take_actions();
-    assert_eq!(rung(&mut bench), []);
+    testbed.client = super::client::Client::connect(testbed.server.path());
+    testbed.pump();
+    testbed.greet(&None);
+    testbed.take_actions();
+    assert_eq!(rung(&mut testbed), []);
     // Still mapped by the one before.
     page.write(4, &9_u32.to_le_bytes()).unwrap();
-    assert_eq!(rung(&mut bench), []);
-    let new = info(&mut bench, 4096).1.unwrap();
+    assert_eq!(rung(&mut testbed), []);
+    let new = info(&mut testbed, 4096).1.unwrap();
     new.write(8, &7_u32.to_le_bytes()).unwrap();
-    assert_eq!(rung(&mut bench), [(0x1008, 7)]);
+    assert_eq!(rung(&mut testbed), [(0x1008, 7)]);
 }
 
 #[test]
 fn the_page_cannot_be_cut_by_the_client() {
-    let mut bench = Bench::with(testing::shared_endpoint());
+    let mut testbed = Testbed::with(testing::shared_endpoint());
     let payload =
         encoded(|out| RegionInfo { argsz: 4096, ..RegionInfo::default() }.encode_request(out));
-    let reply = bench.exchange(Command::DeviceGetRegionInfo, &payload, &[]);
+    let reply = testbed.exchange(Command::DeviceGetRegionInfo, &payload, &[]);
     assert!(rustix::fs::ftruncate(&reply.fds[0], 0).is_err());
 }
 
 #[test]
 fn what_was_rung_while_nobody_was_there_is_forgotten() {
-    let mut bench = Bench::with(testing::shared_endpoint());
-    let page = info(&mut bench, 4096).1.unwrap();
+    let mut testbed = Testbed::with(testing::shared_endpoint());
+    let page = info(&mut testbed, 4096).1.unwrap();
     for presence in [Presence::Absent, Presence::ConfigOnly] {
-        bench.server.set_presence(bench.now, presence);
+        testbed.server.set_presence(testbed.now, presence);
         page.write(8, &5_u32.to_le_bytes()).unwrap();
-        assert_eq!(rung(&mut bench), []);
-        bench.server.set_presence(bench.now, Presence::Present);
-        assert_eq!(rung(&mut bench), []);
+        assert_eq!(rung(&mut testbed), []);
+        testbed.server.set_presence(testbed.now, Presence::Present);
+        assert_eq!(rung(&mut testbed), []);
         page.write(8, &6_u32.to_le_bytes()).unwrap();
-        assert_eq!(rung(&mut bench), [(0x1008, 6)]);
+        assert_eq!(rung(&mut testbed), [(0x1008, 6)]);
     }
 }

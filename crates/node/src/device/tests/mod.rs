@@ -1,8 +1,8 @@
 //! A shell whose paths, clock and peers a test scripts.
 
 mod hosts;
+mod pending_connections;
 mod random;
-mod visitors;
 
 use super::*;
 use pcie::{Input as Packet, Output as Next, Ready, Wait};
@@ -88,7 +88,7 @@ impl Shell {
     }
 
     /// Somebody connects; nothing of it is carried before the next `settle`.
-    fn connect(&mut self, settings: Settings, says_end: bool) -> PathId {
+    fn connect(&mut self, settings: Settings, signals_close: bool) -> PathId {
         let path = PathId(self.peers.len() as u64);
         let mut tunnel = Tunnel::new(settings);
         tunnel.handle(self.now, tunnel::Input::Connected);
@@ -102,7 +102,7 @@ impl Shell {
             gone: false,
         };
         self.peers.insert(path, peer);
-        self.node.handle(self.now, path, path::Input::Accepted { says_end });
+        self.node.handle(self.now, path, path::Input::Accepted { signals_close });
         path
     }
 

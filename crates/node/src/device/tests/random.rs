@@ -8,7 +8,7 @@ enum Step {
     Connect {
         role: Role,
         group: u16,
-        says_end: bool,
+        signals_close: bool,
     },
     Raw(Vec<u8>),
     /// What the peer wants next.
@@ -32,7 +32,7 @@ fn step() -> impl Strategy<Value = Step> {
     let who = 0usize..64;
     prop_oneof![
         6 => (role, 0u16..3, any::<bool>())
-            .prop_map(|(role, group, says_end)| Step::Connect { role, group, says_end }),
+            .prop_map(|(role, group, signals_close)| Step::Connect { role, group, signals_close }),
         2 => bytes.clone().prop_map(Step::Raw),
         4 => (who.clone(), 1usize..500).prop_map(|(who, length)| Step::Push(who, length)),
         1 => who.clone().prop_map(Step::Echo),
@@ -57,8 +57,8 @@ impl Shell {
             self.peers.get_mut(&path(who)).map(act);
         };
         match step {
-            Step::Connect { role, group, says_end } => {
-                self.connect(Settings { group, ..Settings::new(role, 5) }, says_end);
+            Step::Connect { role, group, signals_close } => {
+                self.connect(Settings { group, ..Settings::new(role, 5) }, signals_close);
             }
             Step::Raw(bytes) => {
                 let path = self.connect(Settings::new(Role::Device, 4), true);
@@ -105,7 +105,7 @@ proptest! {
             }
             // What may be transmitted, closed and told is checked there.
             shell.settle();
-            prop_assert!(shell.open() <= 17, "a host and 16 visitors");
+            prop_assert!(shell.open() <= 17, "a host and 16 pending");
             let gone = shell.peers.values().filter(|peer| peer.gone && peer.closed.is_none());
             prop_assert_eq!(gone.count(), 0, "each path that is gone is closed");
         }

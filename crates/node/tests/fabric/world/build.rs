@@ -7,11 +7,11 @@ use node::host::Buses;
 use node::{DeviceNode, HostNode, SwitchNode};
 use pcie::dma_test::{self, DmaTest};
 use pcie::{Ram, root};
+use stats::random::Random;
 use switch::congestion::Rate;
 use switch::{tunnel, upstream};
 use wire::Instant;
 use wire::frame::Role;
-use stats::random::Random;
 
 /// What a test may want otherwise.
 #[derive(Clone, Copy, Debug)]

@@ -3,8 +3,8 @@
 use super::Parent;
 use bytes::Bytes;
 use node::PathId;
-use std::collections::VecDeque;
 use stats::random::Random;
+use std::collections::VecDeque;
 use wire::{Duration, Instant};
 
 /// How a stream treats what it carries.

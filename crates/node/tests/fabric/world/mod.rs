@@ -23,9 +23,9 @@ use node::switch::{Output, SwitchNode};
 use node::{LinkEvent, PathId};
 use pcie::root::RootComplex;
 use pcie::{Bus, Ram};
+use stats::random::Random;
 use switch::Upstream;
 use switch::tunnel::Cause;
-use stats::random::Random;
 use wire::{Duration, Instant};
 
 /// Where host memory begins, and its size.
@@ -130,7 +130,7 @@ impl Fabric {
         self.paths += 1;
         self.nodes[index].move_to(self.now, group);
         self.upper(index, Input::Connected);
-        self.lower(index, Input::Accepted { says_end: true });
+        self.lower(index, Input::Accepted { signals_close: true });
         true
     }
 

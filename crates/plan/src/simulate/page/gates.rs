@@ -1,10 +1,10 @@
 //! Gate charts: which queue may send when, over one cycle, and which did.
 
 use super::Subject;
-use report::{Page, time};
 use crate::simulate::gather::{Cycle, PARTS};
 use crate::simulate::places::{self, Egress};
 use analysis::trace::chart::Shade;
+use report::{Page, time};
 use sim::measure::Queueing;
 use std::cmp::Reverse;
 use std::fmt::Write;

@@ -1,12 +1,12 @@
 //! Latency, throughput and where the time goes.
 
 use super::Subject;
+use crate::simulate::gather::{Kind, Piece, Timeline};
 use report::latency::Latency;
 use report::{
     Align, Axis, Bar, Page, Plot, Scale, Series, Stack, Table, distribution, histogram, round_time,
     time,
 };
-use crate::simulate::gather::{Kind, Piece, Timeline};
 use sim::measure::{Op, Segment, Summary};
 use wire::Duration;
 

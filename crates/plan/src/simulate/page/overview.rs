@@ -1,10 +1,10 @@
 //! The numbers at the top of the page.
 
 use super::{Subject, latency};
-use report::latency::Latency;
-use report::{Page, Tile, time};
 use crate::simulate::gather::{Gathered, Kind};
 use crate::simulate::limits::Verdict;
+use report::latency::Latency;
+use report::{Page, Tile, time};
 use sim::measure::Op;
 
 /// Of all commands, or of all configuration reads.
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn the_worst_is_that_of_all_hosts_and_kinds() {
         let work = Workload::Fio(Fio::new(Rw::RandRw, 4096, 1));
-        let mut gathered = Gathered::new(&Config::brief_direct(work));
+        let mut gathered = Gathered::new(&Config::nvme_tsn_direct(work));
         assert!(worst(&gathered).is_none());
         for (host, op, us) in
             [(0, Op::Read, 5), (0, Op::Read, 6), (1, Op::Write, 9), (2, Op::Read, 9)]

@@ -1,11 +1,11 @@
 //! Sequence diagrams of single commands, found again in the trace.
 
 use super::gates;
-use analysis::commands::{Command, Event};
-use report::Failure;
 use crate::simulate::places;
+use analysis::commands::{Command, Event};
 use analysis::trace::chart::{Shade, chart_shaded};
 use analysis::trace::{Found, Run};
+use report::Failure;
 use sim::Config;
 use sim::measure::CommandRecord;
 use std::path::PathBuf;

@@ -81,7 +81,7 @@ fn interfaces_have_the_names_of_the_plan() {
 
 #[test]
 fn without_ethernet_there_is_nothing_to_capture() {
-    let config = Config::brief_direct(mixed(1));
+    let config = Config::nvme_tsn_direct(mixed(1));
     let folder = tempfile::tempdir().unwrap();
     let wanted =
         Wanted { pcapng: Some(Target::File(folder.path().join("x.pcapng"))), ..Wanted::default() };

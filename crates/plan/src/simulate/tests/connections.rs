@@ -100,7 +100,9 @@ fn round_trips_that_are_too_long_are_flagged_before_anything_runs() {
     assert_eq!(named(&far(8_000), "I/O command").unwrap().verdict(), Verdict::Breaks);
     assert!(named(&far(8_000), "admin command").is_none());
     assert_eq!(named(&far(16_000), "admin command").unwrap().verdict(), Verdict::Breaks);
-    for config in [Config::brief_direct(mixed(1)), tcp(1), Config::brief_tsn(mixed(1), Rate::G1)] {
+    for config in
+        [Config::nvme_tsn_direct(mixed(1)), tcp(1), Config::nvme_tsn_tsn(mixed(1), Rate::G1)]
+    {
         assert!(before(&config, &Assumptions::default()).is_empty());
     }
 }
@@ -111,9 +113,9 @@ fn the_least_is_a_lower_bound() {
     let reads = || Workload::ConfigReads { count: 5, gap: Duration::from_us(10) };
     let open = Duration::from_us(400);
     for config in [
-        Config::brief_tcp(reads(), Rate::G1),
-        Config::brief_tcp(reads(), Rate::G100),
-        Config::brief_tsn(reads(), Rate::G1),
+        Config::nvme_tsn_tcp(reads(), Rate::G1),
+        Config::nvme_tsn_tcp(reads(), Rate::G100),
+        Config::nvme_tsn_tsn(reads(), Rate::G1),
         gated(reads(), open, open + Duration::from_us(100)),
     ] {
         let report = World::new(&config).unwrap().run().unwrap();

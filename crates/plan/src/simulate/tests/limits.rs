@@ -25,8 +25,8 @@ pub fn worst(rows: &[Row], name: &str) -> u64 {
 
 #[test]
 fn ordinary_plans_have_margins() {
-    let tsn = Config::brief_tsn(mixed(4), Rate::G1);
-    for config in [Config::brief_direct(mixed(4)), tcp(4), tsn] {
+    let tsn = Config::nvme_tsn_tsn(mixed(4), Rate::G1);
+    for config in [Config::nvme_tsn_direct(mixed(4)), tcp(4), tsn] {
         let rows = rows(&config);
         assert_eq!(flagged(&rows).count(), 0, "{}", text(&rows));
         let io = row(&rows, "I/O timeout");

@@ -1,4 +1,4 @@
-//! Outputs of the brief's worlds.
+//! Outputs of the NVMe/TSN paper's worlds.
 
 mod captures;
 mod connections;
@@ -23,13 +23,13 @@ pub fn mixed(iodepth: usize) -> Workload {
 }
 
 pub fn tcp(iodepth: usize) -> Config {
-    Config::brief_tcp(mixed(iodepth), Rate::G1)
+    Config::nvme_tsn_tcp(mixed(iodepth), Rate::G1)
 }
 
-/// The brief over TSN with a bridge in the middle, the gates of which, as those
+/// The NVMe/TSN paper over TSN with a bridge in the middle, the gates of which, as those
 /// of the stations, are open for the tunnel `open` of every `cycle`.
 pub fn gated(work: Workload, open: Duration, cycle: Duration) -> Config {
-    let mut config = Config::brief_tsn(work, Rate::G1);
+    let mut config = Config::nvme_tsn_tsn(work, Rate::G1);
     let gates = gates(open, cycle);
     let stations = config.network.stations.iter().cloned();
     let stations =

@@ -71,7 +71,7 @@ fn plans_of_all_kinds_have_a_page() {
     let reads = Workload::ConfigReads { count: 20, gap: Duration::from_us(1) };
     let mut two = tcp(2);
     two.hosts.push(two.hosts[0].clone());
-    for config in [Config::brief_direct(mixed(2)), Config::brief_direct(reads), two] {
+    for config in [Config::nvme_tsn_direct(mixed(2)), Config::nvme_tsn_direct(reads), two] {
         let (_, html) = page(&config);
         assert!(html.contains("</html>") && !html.contains("NaN"));
         assert!(!html.contains("<h2>Gates</h2>"));

@@ -1,9 +1,9 @@
 //! Trace files of simulations, read back as those of live nodes are.
 
 use super::{Records, gated, mixed, run, tcp};
-use analysis::commands::{Command, Event};
 use crate::simulate::trace::TraceFiles;
 use crate::simulate::{All, Shared};
+use analysis::commands::{Command, Event};
 use analysis::trace::{Found, Run, Troubles, by_lane, chart, path, perfetto};
 use sim::Config;
 use sim::measure::{CommandRecord, Observer, Op};
@@ -120,7 +120,7 @@ fn what_waits_behind_gates_is_told_in_order() {
 
 #[test]
 fn a_drive_at_the_root_port_has_one_file() {
-    let traced = traced(&Config::brief_direct(mixed(4)));
+    let traced = traced(&Config::nvme_tsn_direct(mixed(4)));
     agrees(&traced);
     assert_eq!(traced.run.nodes.len(), 1);
 }

@@ -1,6 +1,6 @@
 //! Hot resets, in order and not.
 
-use super::super::resets::{Asked, Step, Wanted};
+use super::super::resets::{ReceivedResets, RequestedResets, Step};
 use super::*;
 
 #[test]
@@ -133,8 +133,8 @@ fn numbers_start_again_with_a_connection() {
 
 #[test]
 fn numbers_go_round() {
-    let mut asked = Asked::default();
-    let mut wanted = Wanted::default();
+    let mut asked = RequestedResets::default();
+    let mut wanted = ReceivedResets::default();
     let far = u32::MAX - 1;
     asked.skip(u64::from(far));
     assert_eq!(wanted.take(far - 5), Step::Ignore, "half of all numbers ahead is behind");
@@ -175,8 +175,8 @@ enum Happens {
 /// Both ends, with what is on its way in any order.
 #[derive(Default)]
 struct Model {
-    asked: Asked,
-    wanted: Wanted,
+    asked: RequestedResets,
+    wanted: ReceivedResets,
     down: Vec<u32>,
     up: Vec<u32>,
     latest: u32,

@@ -3,8 +3,8 @@
 use super::super::print::us;
 use super::Ablation;
 use super::print::{ArmRun, Check, Document, Gain, LatencyPair, or};
-use report::latency::Latency;
 use report::Align::{Left, Right};
+use report::latency::Latency;
 use report::{Column, Page, Table, distribution};
 
 /// The page.

@@ -3,9 +3,9 @@
 
 use super::Transport;
 use super::count::{MTU, WIRE, wire};
-use report::Failure;
 use live::Clock;
 use live::net::{Address, ETHERNET, Filter, Interface, Namespace, PacketSocket, Station};
+use report::Failure;
 use std::net::{Ipv4Addr, SocketAddr};
 use switch::congestion::Rate;
 use wire::{Duration, Instant};

@@ -3,9 +3,9 @@
 use super::super::print::{FloorEntry, Run, floor, median, percent_of_pairs, run, us};
 use super::count::Cost;
 use super::{Ablation, Arm, Link, Pairs};
+use nvme::initiator::Op;
 use report::Align::{Left, Right};
 use report::{Column, Table};
-use nvme::initiator::Op;
 use serde::Serialize;
 use switch::aggregate::Policy;
 

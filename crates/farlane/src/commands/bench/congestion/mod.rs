@@ -4,8 +4,8 @@
 mod print;
 mod scenarios;
 
-use report::Outcome;
 use crate::progress::Progress;
+use report::Outcome;
 use serde::Serialize;
 
 /// What congestion control makes of a bottleneck, simulated

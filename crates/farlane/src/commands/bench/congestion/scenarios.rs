@@ -10,8 +10,8 @@ use sim::transport::{RawConfig, TransportConfig};
 use sim::workload::{Fio, Rw, Workload};
 use sim::world::{Attached, SwitchConfig};
 use sim::{Config, World};
-use switch::raw::Settings;
 use stats::random::Probability;
+use switch::raw::Settings;
 use wire::{Duration, Instant};
 
 /// Bits a second of every line.
@@ -209,7 +209,7 @@ fn drives(count: usize, rate: u64, congestion: switch::congestion::Config) -> Co
         size: (count as u64) << 20,
         ..Fio::new(Rw::RandRead, 64 << 10, 16)
     };
-    let mut config = Config::brief_tunnel(Workload::Fio(fio), raw(1));
+    let mut config = Config::nvme_tsn_tunnel(Workload::Fio(fio), raw(1));
     let Attached::Switch(switch) = &mut config.hosts[0].attached else { unreachable!("a tunnel") };
     let port = switch.ports[0].clone();
     let ports = (1..=count).map(|station| {

@@ -4,8 +4,8 @@ mod memory;
 mod ns3;
 
 use super::cpu::CpuTime;
-use report::{Failure, Outcome};
 use crate::progress::Progress;
+use report::{Failure, Outcome};
 use serde::Serialize;
 use sim::ethernet::{Rate, bridge, port};
 use sim::network::{BridgeConfig, CableConfig, Place};
@@ -74,10 +74,10 @@ struct Round {
     digest: u64,
 }
 
-/// The brief's tunnel with a bridge between its nodes.
+/// The NVMe/TSN paper's tunnel with a bridge between its nodes.
 fn config(span: Duration) -> Config {
     let fio = Fio { runtime: Some(span), size: SIZE, ..Fio::new(Rw::Read, 4096, IODEPTH) };
-    let mut config = Config::brief_tcp(Workload::Fio(fio), Rate::G1);
+    let mut config = Config::nvme_tsn_tcp(Workload::Fio(fio), Rate::G1);
     let cable = config.network.cables[0].propagation;
     config.network.bridges = vec![BridgeConfig {
         ports: vec![port::Config::new(Rate::G1); 2],

@@ -6,9 +6,9 @@ mod place;
 #[cfg(test)]
 mod tests;
 
-use report::time;
 use crate::simulate::places;
 use draw::Drawing;
+use report::time;
 use sim::Config;
 use sim::ethernet::Rate;
 use sim::network::Place;

@@ -35,7 +35,7 @@ const COMPLETION_TIMEOUT: Duration = Duration::from_ms(50);
 const LOST_AFTER: Duration = Duration::from_ms(90);
 
 /// See the module.
-pub struct Bench {
+pub struct Testbed {
     /// The drive.
     pub controller: Controller,
     /// Its media.
@@ -62,7 +62,7 @@ pub struct Bench {
     answer: Option<(Status, Bytes)>,
 }
 
-impl Bench {
+impl Testbed {
     /// A drive as its host finds it: nothing is configured.
     pub fn new(config: Config) -> Self {
         let ram = |base, length| Rc::new(RefCell::new(Ram::new(base, length)));
@@ -85,9 +85,9 @@ impl Bench {
     /// The same, with BAR, memory space and bus master set up, and MSI-X if
     /// `msix`.
     pub fn enumerated(config: Config, msix: bool) -> Self {
-        let mut bench = Self::new(config);
-        bench.enumerate(msix);
-        bench
+        let mut testbed = Self::new(config);
+        testbed.enumerate(msix);
+        testbed
     }
 
     /// Sets up BAR 0, memory space, bus master, and MSI-X if `msix`.

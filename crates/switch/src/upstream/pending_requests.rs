@@ -1,4 +1,4 @@
-//! Who was asked what: a far node is not trusted, so a completion counts only
+//! Who was pending_requests what: a far node is not trusted, so a completion counts only
 //! if it comes from the port that its request went to. Without this a device
 //! could answer in another's place, for tags are easily guessed.
 
@@ -10,9 +10,9 @@ use wire::{Bdf, Tag};
 /// tags that requesters have. One never answered stays until its tag is used
 /// again or its link goes down.
 #[derive(Debug, Default)]
-pub(super) struct Asked(BTreeMap<(Bdf, Tag), usize>);
+pub(super) struct PendingRequests(BTreeMap<(Bdf, Tag), usize>);
 
-impl Asked {
+impl PendingRequests {
     /// Notes where a packet goes, if it wants an answer.
     pub fn note(&mut self, port: usize, tlp: &Tlp) {
         let (requester, tag) = match tlp.packet {
@@ -37,6 +37,6 @@ impl Asked {
 
     /// Nobody at `port` will answer any more.
     pub fn forget(&mut self, port: usize) {
-        self.0.retain(|_, asked| *asked != port);
+        self.0.retain(|_, pending_requests| *pending_requests != port);
     }
 }

@@ -26,7 +26,7 @@ pub struct Drive {
     pub stride: u8,
 }
 
-pub struct Bench {
+pub struct Testbed {
     pub analyser: Analyser,
     pub now: Instant,
     pub tlps: Vec<(Instant, Direction, Tlp)>,
@@ -59,7 +59,7 @@ impl Drive {
     }
 }
 
-impl Bench {
+impl Testbed {
     pub fn new(settings: Settings) -> Self {
         Self {
             analyser: Analyser::new(settings),

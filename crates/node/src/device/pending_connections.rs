@@ -23,9 +23,9 @@ const WAITING: Duration = Duration::from_ms(2_000);
 const SUCCESSION: Duration = Duration::from_ms(1_000);
 
 #[derive(Debug)]
-struct Visitor {
+struct PendingConnection {
     path: PathId,
-    says_end: bool,
+    signals_close: bool,
     room: usize,
     /// What came before it was known who it is.
     greeting: BytesMut,
@@ -47,7 +47,7 @@ pub(super) struct Chosen {
     pub room: usize,
 }
 
-/// What becomes of a visitor.
+/// What becomes of a connection.
 enum Verdict {
     /// That is not known yet, or has been for long.
     Wait,
@@ -56,34 +56,34 @@ enum Verdict {
     /// A host of that group is turned away, and may come again.
     Away(Reject, u16),
     /// It is no host.
-    Entertain,
+    Serve,
 }
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Visitors {
+pub(super) struct PendingConnections {
     settings: Settings,
-    all: Vec<Visitor>,
+    all: Vec<PendingConnection>,
     /// Groups of hosts that were turned away, and when.
     waiting: VecDeque<(Instant, u16)>,
     /// How many went, or had to go, without a greeting.
     silent: u64,
 }
 
-impl Visitors {
+impl PendingConnections {
     pub fn new(settings: Settings) -> Self {
         Self { settings, all: Vec::new(), waiting: VecDeque::new(), silent: 0 }
     }
 
     /// Takes a new connection; yields the oldest, which has to go, if there
     /// are too many.
-    pub fn welcome(&mut self, now: Instant, path: PathId, says_end: bool) -> Option<PathId> {
+    pub fn welcome(&mut self, now: Instant, path: PathId, signals_close: bool) -> Option<PathId> {
         let oldest = (self.all.len() >= MOST).then(|| self.all.remove(0));
         let silent = oldest.as_ref().is_some_and(|oldest| oldest.tunnel.is_none());
         self.silent += u64::from(silent);
-        self.all.push(Visitor {
+        self.all.push(PendingConnection {
             path,
-            says_end,
+            signals_close,
             room: 0,
             greeting: BytesMut::new(),
             tunnel: None,
@@ -97,7 +97,7 @@ impl Visitors {
 
     /// When the next one wants to be looked at.
     pub fn timer(&self) -> Option<Instant> {
-        next_timer(self.all.iter().map(|visitor| visitor.timer))
+        next_timer(self.all.iter().map(|connection| connection.timer))
     }
 
     /// How many went, or had to go, without a greeting.
@@ -108,12 +108,12 @@ impl Visitors {
     /// The group that one of them wants the device to belong to, and who it
     /// is.
     pub fn wants_move(&self) -> Option<(u16, PathId)> {
-        self.all.iter().find_map(|visitor| Some((visitor.wants_move?, visitor.path)))
+        self.all.iter().find_map(|connection| Some((connection.wants_move?, connection.path)))
     }
 
     /// Answers the one that [`wants_move`](Self::wants_move) told of.
     pub fn answer_move(&mut self, answer: Moved) {
-        let asker = self.all.iter_mut().find(|visitor| visitor.wants_move.is_some());
+        let asker = self.all.iter_mut().find(|connection| connection.wants_move.is_some());
         let Some(asker) = asker else { return };
         asker.wants_move = None;
         if let Some(tunnel) = &mut asker.tunnel {
@@ -129,15 +129,15 @@ impl Visitors {
 
     /// Takes what happened to one of them.
     pub fn handle(&mut self, now: Instant, path: PathId, input: path::Input) {
-        let visitor = self.all.iter_mut().find(|visitor| visitor.path == path);
-        let Some(visitor) = visitor else { return };
-        match (input, &mut visitor.tunnel) {
+        let connection = self.all.iter_mut().find(|connection| connection.path == path);
+        let Some(connection) = connection else { return };
+        match (input, &mut connection.tunnel) {
             (path::Input::Received(bytes), Some(tunnel)) => {
                 tunnel.handle(now, Input::Received(bytes));
             }
-            (path::Input::Received(bytes), None) => visitor.greeting.extend_from_slice(&bytes),
-            (path::Input::Room(bytes), _) if !visitor.gone => visitor.room = bytes,
-            (path::Input::Gone, _) => (visitor.room, visitor.gone) = (0, true),
+            (path::Input::Received(bytes), None) => connection.greeting.extend_from_slice(&bytes),
+            (path::Input::Room(bytes), _) if !connection.gone => connection.room = bytes,
+            (path::Input::Gone, _) => (connection.room, connection.gone) = (0, true),
             _ => {}
         }
     }
@@ -152,35 +152,35 @@ impl Visitors {
         out: &mut VecDeque<Output>,
     ) -> Option<Chosen> {
         let mut chosen = None;
-        for (index, visitor) in self.all.iter_mut().enumerate() {
-            match visitor.judge(now, wanted && chosen.is_none(), group) {
+        for (index, connection) in self.all.iter_mut().enumerate() {
+            match connection.judge(now, wanted && chosen.is_none(), group) {
                 Verdict::Wait => {}
                 Verdict::Host(theirs) => chosen = Some((index, theirs)),
                 Verdict::Away(reason, theirs) => {
                     self.waiting.truncate(MOST_WAITING - 1);
                     self.waiting.push_front((now, theirs));
-                    visitor.entertain(now, self.settings, Some(reason));
+                    connection.serve(now, self.settings, Some(reason));
                 }
-                Verdict::Entertain => visitor.entertain(now, self.settings, None),
+                Verdict::Serve => connection.serve(now, self.settings, None),
             }
-            visitor.talk(now, out);
+            connection.talk(now, out);
         }
         let chosen = chosen.map(|(index, group)| {
-            let Visitor { path, greeting, room, .. } = self.all.remove(index);
+            let PendingConnection { path, greeting, room, .. } = self.all.remove(index);
             Chosen { path, greeting: greeting.freeze(), group, room }
         });
-        self.all.retain(|visitor| {
-            if visitor.gone {
-                self.silent += u64::from(visitor.tunnel.is_none());
-                out.push_back(Output::Close { path: visitor.path, linger: false });
+        self.all.retain(|connection| {
+            if connection.gone {
+                self.silent += u64::from(connection.tunnel.is_none());
+                out.push_back(Output::Close { path: connection.path, linger: false });
             }
-            !visitor.gone
+            !connection.gone
         });
         chosen
     }
 }
 
-impl Visitor {
+impl PendingConnection {
     fn judge(&mut self, now: Instant, wanted: bool, group: u16) -> Verdict {
         // Who asks a web server for a page often closes at once.
         let goes = self.gone && frame::may_greet(&self.greeting);
@@ -202,7 +202,7 @@ impl Visitor {
                 Verdict::Wait
             }
             Some(Some((Role::Host, theirs))) => Verdict::Away(Reject::Busy, theirs),
-            Some(_) => Verdict::Entertain,
+            Some(_) => Verdict::Serve,
         }
     }
 
@@ -211,12 +211,12 @@ impl Visitor {
     /// behind its greeting until that is answered.
     fn may_succeed(&self, now: Instant) -> bool {
         let greets = self.greeting.len() <= frame::HEADER + frame::MAX_HELLO;
-        !self.says_end && greets && now < self.since + SUCCESSION
+        !self.signals_close && greets && now < self.since + SUCCESSION
     }
 
-    /// Gives the visitor a tunnel end of its own, which answers echoes and
-    /// finds every fault, or turns the visitor away.
-    fn entertain(&mut self, now: Instant, settings: Settings, away: Option<Reject>) {
+    /// Gives the connection a tunnel end of its own, which answers echoes and
+    /// finds every fault, or turns the connection away.
+    fn serve(&mut self, now: Instant, settings: Settings, away: Option<Reject>) {
         let mut tunnel = Tunnel::new(settings);
         tunnel.handle(now, Input::Connected);
         match away {

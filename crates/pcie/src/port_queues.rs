@@ -37,18 +37,18 @@ impl Target {
 
 /// What takes packets: a [`Function`], or a link that is the same for all.
 pub trait Below {
-    /// The lane that a packet to `target` is in. Packets of one lane keep
-    /// PCIe's order; those of different lanes go to different ports. At most
-    /// 64 lanes.
-    fn lane(&self, target: Target) -> usize;
+    /// The queue that a packet to `target` is in. Packets of one queue keep
+    /// PCIe's order; those of different queues go to different ports. At most
+    /// 64 queues.
+    fn queue(&self, target: Target) -> usize;
 
-    /// The classes that a lane takes now.
-    fn takes(&self, lane: usize) -> Ready;
+    /// The classes that a queue takes now.
+    fn takes(&self, queue: usize) -> Ready;
 }
 
 /// One link, for everything.
 impl Below for Ready {
-    fn lane(&self, _: Target) -> usize {
+    fn queue(&self, _: Target) -> usize {
         0
     }
 
@@ -58,80 +58,80 @@ impl Below for Ready {
 }
 
 impl<F: Function> Below for F {
-    fn lane(&self, target: Target) -> usize {
-        Function::lane(self, target)
+    fn queue(&self, target: Target) -> usize {
+        Function::queue(self, target)
     }
 
-    fn takes(&self, lane: usize) -> Ready {
-        self.lane_ready(lane)
+    fn takes(&self, queue: usize) -> Ready {
+        self.queue_ready(queue)
     }
 }
 
 /// See the module. Of packets that may go, the one that came first goes
 /// first.
 #[derive(Debug, Default)]
-pub(crate) struct Lanes {
-    lanes: Vec<OrderedQueue>,
-    /// A bit for each lane in which something waits.
+pub(crate) struct PortQueues {
+    queues: Vec<OrderedQueue>,
+    /// A bit for each queue in which something waits.
     busy: u64,
     next: u64,
     completions: usize,
 }
 
-impl Lanes {
-    /// Adds a packet to its lane, and says which that is.
+impl PortQueues {
+    /// Adds a packet to its queue, and says which that is.
     pub fn push(&mut self, tlp: Tlp, below: &impl Below) -> usize {
-        let lane = below.lane(Target::of(&tlp));
-        if lane >= self.lanes.len() {
-            self.lanes.resize_with(lane + 1, OrderedQueue::default);
+        let queue = below.queue(Target::of(&tlp));
+        if queue >= self.queues.len() {
+            self.queues.resize_with(queue + 1, OrderedQueue::default);
         }
         self.completions += usize::from(tlp.class() == Class::Completion);
-        self.lanes[lane].push_as(self.next, tlp);
-        self.busy |= 1 << lane;
+        self.queues[queue].push_as(self.next, tlp);
+        self.busy |= 1 << queue;
         self.next += 1;
-        lane
+        queue
     }
 
-    /// Takes the earliest packet that its lane takes and that may go. One
+    /// Takes the earliest packet that its queue takes and that may go. One
     /// whose way has changed while it waited is lost: who lives there now is
     /// not who it was for.
     pub fn pop(&mut self, below: &impl Below) -> Option<Tlp> {
         while self.busy != 0 {
-            let (class, lane) = self.first(below)?;
-            let tlp = self.lanes[lane].take(class)?;
-            self.busy &= !(u64::from(self.lanes[lane].is_empty()) << lane);
+            let (class, queue) = self.first(below)?;
+            let tlp = self.queues[queue].take(class)?;
+            self.busy &= !(u64::from(self.queues[queue].is_empty()) << queue);
             self.completions -= usize::from(class == Class::Completion);
-            if below.lane(Target::of(&tlp)) == lane {
+            if below.queue(Target::of(&tlp)) == queue {
                 return Some(tlp);
             }
         }
         None
     }
 
-    /// The class and lane of the packet that goes next.
+    /// The class and queue of the packet that goes next.
     fn first(&self, below: &impl Below) -> Option<(Class, usize)> {
         let mut first: Option<(u64, Class, usize)> = None;
         let mut left = self.busy;
         while left != 0 {
-            let lane = left.trailing_zeros() as usize;
+            let queue = left.trailing_zeros() as usize;
             left &= left - 1;
-            if let Some((order, class)) = self.lanes[lane].first(below.takes(lane))
+            if let Some((order, class)) = self.queues[queue].first(below.takes(queue))
                 && first.is_none_or(|(earliest, ..)| order < earliest)
             {
-                first = Some((order, class, lane));
+                first = Some((order, class, queue));
             }
         }
-        first.map(|(_, class, lane)| (class, lane))
+        first.map(|(_, class, queue)| (class, queue))
     }
 
-    /// Lanes that were used.
+    /// PortQueues that were used.
     pub fn count(&self) -> usize {
-        self.lanes.len()
+        self.queues.len()
     }
 
-    /// Posted packets that wait in a lane.
-    pub fn posted(&self, lane: usize) -> usize {
-        self.lanes.get(lane).map_or(0, |queue| queue.len(Class::Posted))
+    /// Posted packets that wait in a queue.
+    pub fn posted(&self, queue: usize) -> usize {
+        self.queues.get(queue).map_or(0, |queue| queue.len(Class::Posted))
     }
 
     /// Completions that wait.
@@ -162,7 +162,7 @@ mod tests {
     struct Ports([Ready; 3]);
 
     impl Below for Ports {
-        fn lane(&self, target: Target) -> usize {
+        fn queue(&self, target: Target) -> usize {
             match target {
                 Target::Address(address) => (address >> 20) as usize,
                 Target::Id(id) => id.bus().into(),
@@ -170,8 +170,8 @@ mod tests {
             }
         }
 
-        fn takes(&self, lane: usize) -> Ready {
-            self.0[lane]
+        fn takes(&self, queue: usize) -> Ready {
+            self.0[queue]
         }
     }
 
@@ -202,38 +202,38 @@ mod tests {
         /// Each port gets what a queue of its own would give it, and what
         /// came first goes first.
         #[test]
-        fn lanes_are_queues_of_their_own(
+        fn each_port_has_a_queue_of_its_own(
             steps in proptest::collection::vec((0..3usize, 0..3usize, any::<[u8; 3]>()), 0..200),
         ) {
-            let mut lanes = Lanes::default();
+            let mut queues = PortQueues::default();
             let mut model: [OrderedQueue; 3] = Default::default();
             for (number, (class, port, masks)) in steps.into_iter().enumerate() {
                 let tlp = packet(Class::ALL[class], port, number);
                 model[port].push_as(number as u64, tlp.clone());
                 let below = Ports(masks.map(ready));
-                prop_assert_eq!(lanes.push(tlp, &below), port);
+                prop_assert_eq!(queues.push(tlp, &below), port);
                 // As many leave as come, where they can.
-                let firsts = model.iter().zip(below.0).enumerate().filter_map(|(lane, (queue, ready))| {
-                    queue.first(ready).map(|(order, _)| (order, lane))
+                let firsts = model.iter().zip(below.0).enumerate().filter_map(|(port, (queue, ready))| {
+                    queue.first(ready).map(|(order, _)| (order, port))
                 });
-                let next = firsts.min().and_then(|(_, lane)| model[lane].pop(below.0[lane]));
-                prop_assert_eq!(lanes.pop(&below), next);
+                let next = firsts.min().and_then(|(_, port)| model[port].pop(below.0[port]));
+                prop_assert_eq!(queues.pop(&below), next);
                 let left = |class| model.iter().map(|queue| queue.len(class)).sum::<usize>();
-                prop_assert_eq!(lanes.completions(), left(Class::Completion));
-                prop_assert_eq!(lanes.is_empty(), model.iter().all(OrderedQueue::is_empty));
-                prop_assert_eq!(lanes.posted(port), model[port].len(Class::Posted));
+                prop_assert_eq!(queues.completions(), left(Class::Completion));
+                prop_assert_eq!(queues.is_empty(), model.iter().all(OrderedQueue::is_empty));
+                prop_assert_eq!(queues.posted(port), model[port].len(Class::Posted));
             }
         }
     }
 
     #[test]
     fn what_waited_for_a_port_that_lives_elsewhere_now_is_lost() {
-        let mut lanes = Lanes::default();
+        let mut queues = PortQueues::default();
         let there = Ports([Ready::ALL; 3]);
-        lanes.push(packet(Class::Posted, 1, 0), &there);
-        lanes.push(packet(Class::Posted, 2, 1), &there);
-        // A single link has lane 0 for everything.
-        assert_eq!(lanes.pop(&Ready::ALL), None);
-        assert!(lanes.is_empty());
+        queues.push(packet(Class::Posted, 1, 0), &there);
+        queues.push(packet(Class::Posted, 2, 1), &there);
+        // A single link has queue 0 for everything.
+        assert_eq!(queues.pop(&Ready::ALL), None);
+        assert!(queues.is_empty());
     }
 }
