@@ -1,6 +1,7 @@
 # Checks the links and anchors between Markdown documents. Standard input names
 # every file of the tree, one a line; the arguments are "-" and the documents.
-# Prints one line for each link that leads nowhere.
+# Prints one line for each link that leads nowhere; with -v list=1 instead every
+# link to a heading, as file#anchor.
 
 function slug(heading) { # as GitHub and mdbook make anchors
     gsub(/\]\([^)]*\)/, "", heading)
@@ -54,6 +55,10 @@ fenced { next }
     }
 }
 END {
+    if (list) {
+        for (i = 1; i <= links; i++) if (part[i] != "") print file[i] "#" part[i]
+        exit
+    }
     for (i = 1; i <= links; i++) {
         where = from[i] ":" at[i] ": " to[i]
         if (!(file[i] in exists)) print where " leads to no file"
