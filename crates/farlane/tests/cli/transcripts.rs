@@ -91,8 +91,8 @@ fn check(name: &str, most: usize, parts: &[(&str, &str)]) {
 }
 
 #[test]
-fn the_readme() {
-    check("README.md", 2, &[]);
+fn the_guide_to_simulations() {
+    check("docs/guide/simulate.md", 2, &[]);
 }
 
 #[test]
