@@ -296,8 +296,8 @@ impl Station {
         match event {
             tcp::Output::Connected(_) => end.connected = true,
             tcp::Output::Closed(_) => (end.connected, end.closed) = (false, true),
-            tcp::Output::Received { data, residence, .. } => {
-                end.inbox.push_back(Arrived::over_tcp(data, &residence));
+            tcp::Output::Received { data, latency, .. } => {
+                end.inbox.push_back(Arrived::over_tcp(data, &latency));
             }
             _ => {}
         }

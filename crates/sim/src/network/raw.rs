@@ -4,7 +4,7 @@
 use super::config;
 use super::ends::{End, Over};
 use crate::ethernet::frame::HEADER;
-use crate::ethernet::{Frame, Mac, Nic, Residence, nic};
+use crate::ethernet::{Frame, FrameLatency, Mac, Nic, nic};
 use crate::node::{Context, earliest};
 use crate::transport::{Arrived, Encapsulation, RawConfig};
 use bytes::Bytes;
@@ -28,7 +28,7 @@ pub(super) struct Raw {
     connection: u32,
     priority: u8,
     /// How the data frames came whose chunks are not delivered yet.
-    ways: BTreeMap<u32, Residence>,
+    ways: BTreeMap<u32, FrameLatency>,
     /// The number of the chunk delivered next.
     next: Sequence,
     /// Whether the owner knows that there is room.
@@ -146,7 +146,7 @@ impl Line {
         if let Body::Data { sequence, .. } = header.body
             && sequence.ahead_of(end.next).is_some_and(|ahead| ahead < switch::raw::MAX_WINDOW)
         {
-            end.ways.entry(sequence.number()).or_insert(frame.residence);
+            end.ways.entry(sequence.number()).or_insert(frame.latency);
         }
         end.endpoint.handle(now, Input::Received(bytes));
     }
@@ -208,7 +208,7 @@ impl Line {
                 Output::Timeout(at) => return (moved, at),
                 Output::Delivered(chunk) => {
                     let way = raw.ways.remove(&raw.next.number());
-                    let way = way.unwrap_or_else(|| Residence::new(now));
+                    let way = way.unwrap_or_else(|| FrameLatency::new(now));
                     raw.next = raw.next.plus(1);
                     end.inbox.push_back(Arrived::over_raw(chunk, &way));
                 }

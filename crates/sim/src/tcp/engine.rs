@@ -6,7 +6,7 @@ use wire::Instant;
 use super::connection::{Connection, Event};
 use super::segment::Segment;
 use super::{Host, Output, SocketId, clock};
-use crate::ethernet::{Frame, Residence};
+use crate::ethernet::{Frame, FrameLatency};
 
 /// IPv4 and TCP headers without options, bytes (RFC 791, RFC 9293, 3.1).
 const HEADERS: usize = 40;
@@ -17,7 +17,7 @@ impl Host {
         self.show_neighbours(now);
         self.counters.received += 1;
         let index = Segment::parse(&frame.bytes).and_then(|segment| self.find_socket(&segment));
-        let (id, residence) = (frame.id, frame.residence);
+        let (id, latency) = (frame.id, frame.latency);
         self.device.received = Some(frame.bytes);
         self.device.waiting = self.made.len();
         let set = match index {
@@ -28,7 +28,7 @@ impl Host {
         self.take_made(now, index);
         if let Some(index) = index {
             self.connections[index].dirty = true;
-            self.examine(index, Some((id, residence)));
+            self.examine(index, Some((id, latency)));
         }
     }
 
@@ -81,15 +81,15 @@ impl Host {
     }
 
     /// Tells the owner of a connection what happened.
-    pub(super) fn examine(&mut self, index: usize, frame: Option<(u64, Residence)>) {
+    pub(super) fn examine(&mut self, index: usize, frame: Option<(u64, FrameLatency)>) {
         let connection = &mut self.connections[index];
         let socket = connection.id;
         while let Some(event) = connection.event(self.config.low_water) {
             self.events.push_back(match event {
                 Event::Connected => Output::Connected(socket),
                 Event::Received(data) => {
-                    let (frame, residence) = frame.expect("data come with a frame");
-                    Output::Received { socket, data, frame, residence }
+                    let (frame, latency) = frame.expect("data come with a frame");
+                    Output::Received { socket, data, frame, latency }
                 }
                 Event::Writable => Output::Writable(socket),
                 Event::Closed => Output::Closed(socket),

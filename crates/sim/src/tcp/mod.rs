@@ -32,7 +32,7 @@ use self::connection::Connection;
 use self::device::Device;
 pub use self::neighbours::MAX_NEIGHBOURS;
 use self::neighbours::Neighbours;
-use crate::ethernet::{Frame, Mac, Residence, frame};
+use crate::ethernet::{Frame, FrameLatency, Mac, frame};
 
 /// Sockets of a host.
 pub const MAX_SOCKETS: usize = 256;
@@ -139,7 +139,7 @@ pub enum Output {
         /// The frame that brought them; if it filled a gap, the last of them.
         frame: u64,
         /// Where that frame's time went.
-        residence: Residence,
+        latency: FrameLatency,
     },
     /// A connection whose owner found no room has some again.
     Writable(SocketId),

@@ -8,7 +8,7 @@ pub use encapsulation::Encapsulation;
 pub use pipe::{Pipe, PipeConfig, Script};
 pub(crate) use stream::Stream;
 
-use crate::ethernet::{Residence, Segment as FrameSegment};
+use crate::ethernet::{FrameLatency, FrameStage};
 use crate::kernel::Kernel;
 use crate::measure::{Load, Segment};
 use crate::network::{EndPlace, Network};
@@ -103,36 +103,36 @@ impl Arrived {
 
     /// In a frame that spent its time so. The order in which its parts are
     /// told is not that in which they happened, their lengths are.
-    pub fn over_tcp(bytes: Bytes, residence: &Residence) -> Self {
-        Self::in_a_frame(bytes, residence, Segment::Tcp)
+    pub fn over_tcp(bytes: Bytes, latency: &FrameLatency) -> Self {
+        Self::in_a_frame(bytes, latency, Segment::Tcp)
     }
 
     /// The same in a raw frame.
-    pub fn over_raw(bytes: Bytes, residence: &Residence) -> Self {
-        Self::in_a_frame(bytes, residence, Segment::Carrier)
+    pub fn over_raw(bytes: Bytes, latency: &FrameLatency) -> Self {
+        Self::in_a_frame(bytes, latency, Segment::Carrier)
     }
 
     /// `before`: what it waited for until the frame was made, and waits for
     /// after it came.
-    fn in_a_frame(bytes: Bytes, residence: &Residence, before: Segment) -> Self {
-        let mut at = residence.born();
+    fn in_a_frame(bytes: Bytes, latency: &FrameLatency, before: Segment) -> Self {
+        let mut at = latency.created();
         let mut way = [(at, before); STEPS];
-        for (step, segment) in way[1..].iter_mut().zip(FrameSegment::ALL) {
-            at += residence.spent(segment);
+        for (step, segment) in way[1..].iter_mut().zip(FrameStage::ALL) {
+            at += latency.spent(segment);
             *step = (at, of_frame(segment));
         }
         Self { bytes, way }
     }
 }
 
-const fn of_frame(segment: FrameSegment) -> Segment {
+const fn of_frame(segment: FrameStage) -> Segment {
     match segment {
-        FrameSegment::Nic => Segment::Nic,
-        FrameSegment::Queue => Segment::EgressQueue,
-        FrameSegment::Gate => Segment::GateWait,
-        FrameSegment::Serialisation => Segment::Serialisation,
-        FrameSegment::Propagation => Segment::Propagation,
-        FrameSegment::Bridge => Segment::Bridge,
+        FrameStage::Nic => Segment::Nic,
+        FrameStage::Queue => Segment::EgressQueue,
+        FrameStage::Gate => Segment::GateWait,
+        FrameStage::Serialisation => Segment::Serialisation,
+        FrameStage::Propagation => Segment::Propagation,
+        FrameStage::Bridge => Segment::Bridge,
     }
 }
 
