@@ -2,13 +2,13 @@
 //! are, and what an observer may watch.
 
 mod observer;
-mod segments;
+mod stages;
 mod track;
 
 pub use nvme::initiator::Op;
 pub use observer::{CommandRecord, Observer, Point};
-pub(crate) use segments::{Journey, Journeys};
-pub use segments::{SEGMENTS, Segment, Split};
+pub(crate) use stages::{Journey, Journeys};
+pub use stages::{STAGES, Split, Stage};
 pub use stats::{Latency, Summary};
 pub(crate) use track::{CommandKey, Submission, Tracker};
 

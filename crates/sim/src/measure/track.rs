@@ -1,6 +1,6 @@
 //! Follows every command through the system by the TLPs that serve it.
 
-use super::{CommandRecord, Journey, Latency, Segment, Split};
+use super::{CommandRecord, Journey, Latency, Split, Stage};
 use nvme::initiator::{Op, QueueMemory};
 use std::collections::{BTreeMap, VecDeque};
 use wire::nvme::{COMPLETION_ENTRY, Completion, SUBMISSION_ENTRY};
@@ -190,7 +190,7 @@ impl Tracker {
     pub fn submit(&mut self, now: Instant, submission: Submission) {
         let Submission { key, since, op, offset, buffer, length } = submission;
         let mut journey = Journey::new(since);
-        journey.advance(now, Segment::HostSoftware);
+        journey.advance(now, Stage::HostSoftware);
         self.submissions += 1;
         let number = self.submissions;
         let Some(queue) = self.queue(key.drive, key.queue) else { return };
@@ -236,7 +236,7 @@ impl Tracker {
             Packet::Completion(c) => {
                 if let Some(read) = self.read(c.requester, c.tag.get()) {
                     let mut journey = read.journey;
-                    journey.advance(now, Segment::HostMemory);
+                    journey.advance(now, Stage::HostMemory);
                     return journey;
                 }
             }
@@ -263,7 +263,7 @@ impl Tracker {
         let rung = std::mem::take(&mut queue.unrung);
         for id in &rung {
             if let Some(command) = &mut queue.commands[usize::from(*id)] {
-                command.journey.advance(now, Segment::HostSoftware);
+                command.journey.advance(now, Stage::HostSoftware);
                 command.rung = start;
             }
         }
@@ -288,7 +288,7 @@ impl Tracker {
                     && let Some(id) = entry_id(tlp)
                     && let Some(command) = self.command(CommandKey { drive, queue, id })
                 {
-                    command.journey.follow(&journey, Segment::Controller);
+                    command.journey.follow(&journey, Stage::Controller);
                     command.completed = true;
                 }
             }
@@ -300,7 +300,7 @@ impl Tracker {
     pub fn interrupted(&mut self, now: Instant, drive: u16, queue: u16) {
         if let Some(queue) = self.queue(drive, queue) {
             for command in queue.commands.iter_mut().flatten().filter(|c| c.completed) {
-                command.journey.advance(now, Segment::Interrupt);
+                command.journey.advance(now, Stage::Interrupt);
             }
         }
     }
@@ -315,7 +315,7 @@ impl Tracker {
                 {
                     for id in queue.ringing.pop_front().unwrap_or_default() {
                         if let Some(command) = &mut queue.commands[usize::from(id)] {
-                            command.journey.follow(&journey, Segment::HostSoftware);
+                            command.journey.follow(&journey, Stage::HostSoftware);
                         }
                     }
                 }
@@ -335,11 +335,11 @@ impl Tracker {
         match purpose {
             Purpose::Fetch { queue, first, count } => {
                 self.for_entries(drive, queue, first, count, |command| {
-                    command.journey.follow(&journey, Segment::Controller);
+                    command.journey.follow(&journey, Stage::Controller);
                 });
             }
             Purpose::Data { key, mut base } => {
-                base.follow(&journey, Segment::Controller);
+                base.follow(&journey, Stage::Controller);
                 if let Some(command) = self.command(key) {
                     command.journey = *base;
                 }
@@ -373,13 +373,13 @@ impl Tracker {
                         let first = (offset / SUBMISSION_ENTRY as u64) as u16;
                         let count = (request.length() / SUBMISSION_ENTRY) as u16;
                         self.for_entries(drive, queue, first, count, |command| {
-                            command.journey.advance(now, Segment::Controller);
+                            command.journey.advance(now, Stage::Controller);
                         });
                         Some(Purpose::Fetch { queue, first, count })
                     }
                     Some((_, Region::Data(key))) => self.command(key).map(|command| {
                         let mut base = Box::new(command.journey);
-                        base.advance(now, Segment::Controller);
+                        base.advance(now, Stage::Controller);
                         Purpose::Data { key, base }
                     }),
                     _ => None,
@@ -399,7 +399,7 @@ impl Tracker {
                     && let Some(id) = entry_id(tlp)
                     && let Some(command) = self.command(CommandKey { drive, queue, id })
                 {
-                    command.journey.advance(now, Segment::Controller);
+                    command.journey.advance(now, Stage::Controller);
                 }
             }
             _ => {}
@@ -412,7 +412,7 @@ impl Tracker {
         let mut waiting = self.offsets.range((drive, offset, 0)..=(drive, offset, u64::MAX));
         let (place, key) = waiting.next().map(|(place, key)| (*place, *key))?;
         self.offsets.remove(&place);
-        self.command(key)?.journey.advance(now, Segment::Controller);
+        self.command(key)?.journey.advance(now, Stage::Controller);
         Some(key)
     }
 
@@ -420,8 +420,8 @@ impl Tracker {
     pub fn media_done(&mut self, now: Instant, key: CommandKey, firmware: Duration) {
         if let Some(command) = self.command(key) {
             let first = (command.journey.last + firmware).min(now);
-            command.journey.advance(first, Segment::Firmware);
-            command.journey.advance(now, Segment::Media);
+            command.journey.advance(first, Stage::Firmware);
+            command.journey.advance(now, Stage::Media);
         }
     }
 
@@ -431,7 +431,7 @@ impl Tracker {
         let Some(queue) = self.queue(key.drive, key.queue) else { return };
         let found = queue.commands.get_mut(usize::from(key.id)).and_then(Option::take);
         let Some(mut command) = found else { return };
-        command.journey.advance(now, Segment::HostSoftware);
+        command.journey.advance(now, Stage::HostSoftware);
         queue.unheaded.push(command.rung);
         self.forget(key, &command);
         let Journey { start, split, .. } = command.journey;

@@ -1,7 +1,7 @@
 //! What every node of a world shares.
 
 use crate::kernel::Kernel;
-use crate::measure::{CommandRecord, Journey, Journeys, Observer, Point, Segment, Tracker};
+use crate::measure::{CommandRecord, Journey, Journeys, Observer, Point, Stage, Tracker};
 use crate::transport::Stream;
 use switch::tunnel::Report;
 use wire::Instant;
@@ -45,7 +45,7 @@ impl Context<'_> {
     pub fn journey_ends(&mut self, at: Instant, tlp: &mut Tlp) -> Journey {
         let journey = self.journeys.remove(std::mem::take(&mut tlp.mark));
         let mut journey = journey.unwrap_or_else(|| Journey::new(at));
-        journey.advance(at, Segment::Pcie);
+        journey.advance(at, Stage::Pcie);
         journey
     }
 

@@ -4,7 +4,7 @@
 use super::port::{self, Port};
 use super::{Context, earliest};
 use crate::kernel::Component;
-use crate::measure::{Point, Segment};
+use crate::measure::{Point, Stage};
 use crate::network::Network;
 use crate::pcie::{Intake, Link, Received};
 use crate::transport::{End, Stream, Transport};
@@ -352,7 +352,7 @@ impl DeviceNode {
         context.delivered(&received.tlp);
         let point = Point::DevicePort(self.number());
         context.observe(received.started, point, true, &received.tlp);
-        context.journeys.advance(received.tlp.mark, at, Segment::Pcie);
+        context.journeys.advance(received.tlp.mark, at, Stage::Pcie);
         self.node.function_mut().push_up(received.tlp);
     }
 

@@ -3,7 +3,7 @@
 
 use super::{Context, earliest};
 use crate::kernel::Component;
-use crate::measure::{Point, Segment};
+use crate::measure::{Point, Stage};
 use crate::network::Network;
 use crate::pcie::Link;
 use crate::transport::{End, Stream, Transport};
@@ -176,7 +176,7 @@ impl SwitchNode {
         around.link.arrive_down(now);
         while let Some(received) = around.link.take_down(now, self.node.ready()) {
             context.delivered(&received.tlp);
-            context.journeys.advance(received.tlp.mark, now, Segment::Pcie);
+            context.journeys.advance(received.tlp.mark, now, Stage::Pcie);
             self.node.handle(now, pcie::Input::Tlp(received.tlp));
         }
     }

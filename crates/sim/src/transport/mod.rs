@@ -10,7 +10,7 @@ pub(crate) use stream::Stream;
 
 use crate::ethernet::{FrameLatency, FrameStage};
 use crate::kernel::Kernel;
-use crate::measure::{Load, Segment};
+use crate::measure::{Load, Stage};
 use crate::network::{EndPlace, Network};
 use bytes::Bytes;
 use switch::raw;
@@ -90,13 +90,13 @@ const STEPS: usize = 7;
 #[derive(Debug)]
 pub(crate) struct Arrived {
     pub bytes: Bytes,
-    pub way: [(Instant, Segment); STEPS],
+    pub way: [(Instant, Stage); STEPS],
 }
 
 impl Arrived {
     /// Over a wire of its own.
-    pub fn over_pipe(bytes: Bytes, steps: [(Instant, Segment); 3]) -> Self {
-        let mut way = [(Instant::ZERO, Segment::Tcp); STEPS];
+    pub fn over_pipe(bytes: Bytes, steps: [(Instant, Stage); 3]) -> Self {
+        let mut way = [(Instant::ZERO, Stage::Tcp); STEPS];
         way[..3].copy_from_slice(&steps);
         Self { bytes, way }
     }
@@ -104,35 +104,35 @@ impl Arrived {
     /// In a frame that spent its time so. The order in which its parts are
     /// told is not that in which they happened, their lengths are.
     pub fn over_tcp(bytes: Bytes, latency: &FrameLatency) -> Self {
-        Self::in_a_frame(bytes, latency, Segment::Tcp)
+        Self::in_a_frame(bytes, latency, Stage::Tcp)
     }
 
     /// The same in a raw frame.
     pub fn over_raw(bytes: Bytes, latency: &FrameLatency) -> Self {
-        Self::in_a_frame(bytes, latency, Segment::Carrier)
+        Self::in_a_frame(bytes, latency, Stage::Carrier)
     }
 
     /// `before`: what it waited for until the frame was made, and waits for
     /// after it came.
-    fn in_a_frame(bytes: Bytes, latency: &FrameLatency, before: Segment) -> Self {
+    fn in_a_frame(bytes: Bytes, latency: &FrameLatency, before: Stage) -> Self {
         let mut at = latency.created();
         let mut way = [(at, before); STEPS];
-        for (step, segment) in way[1..].iter_mut().zip(FrameStage::ALL) {
-            at += latency.spent(segment);
-            *step = (at, of_frame(segment));
+        for (step, stage) in way[1..].iter_mut().zip(FrameStage::ALL) {
+            at += latency.spent(stage);
+            *step = (at, of_frame(stage));
         }
         Self { bytes, way }
     }
 }
 
-const fn of_frame(segment: FrameStage) -> Segment {
-    match segment {
-        FrameStage::Nic => Segment::Nic,
-        FrameStage::Queue => Segment::EgressQueue,
-        FrameStage::Gate => Segment::GateWait,
-        FrameStage::Serialisation => Segment::Serialisation,
-        FrameStage::Propagation => Segment::Propagation,
-        FrameStage::Bridge => Segment::Bridge,
+const fn of_frame(stage: FrameStage) -> Stage {
+    match stage {
+        FrameStage::Nic => Stage::Nic,
+        FrameStage::Queue => Stage::EgressQueue,
+        FrameStage::Gate => Stage::GateWait,
+        FrameStage::Serialisation => Stage::Serialisation,
+        FrameStage::Propagation => Stage::Propagation,
+        FrameStage::Bridge => Stage::Bridge,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Arrived, End};
 use crate::kernel::pop_if;
-use crate::measure::{Load, Segment};
+use crate::measure::{Load, Stage};
 use bytes::Bytes;
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -130,9 +130,9 @@ impl Pipe {
         }
         let packet = pop_if(&mut way.flying, |packet| packet.arrives <= now)?;
         let steps = [
-            (packet.started, Segment::EgressQueue),
-            (packet.sent, Segment::Serialisation),
-            (packet.arrives, Segment::Propagation),
+            (packet.started, Stage::EgressQueue),
+            (packet.sent, Stage::Serialisation),
+            (packet.arrives, Stage::Propagation),
         ];
         Some(Arrived::over_pipe(packet.bytes, steps))
     }
