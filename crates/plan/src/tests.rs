@@ -38,7 +38,7 @@ fn short_plans_are_the_presets_of_the_brief() {
         let [ours, theirs] = [run(&planned.config), run(&preset)];
         let of = |report: &sim::world::Report| report.hosts[0].root_port.summary();
         assert_eq!(of(&ours), of(&theirs), "{transport}");
-        assert_eq!(ours.hosts[0].split, theirs.hosts[0].split);
+        assert_eq!(ours.hosts[0].breakdown, theirs.hosts[0].breakdown);
     }
 }
 

@@ -7,8 +7,8 @@ mod track;
 
 pub use nvme::initiator::Op;
 pub use observer::{CommandRecord, Observer, Point};
+pub use stages::{Breakdown, STAGES, Stage};
 pub(crate) use stages::{Journey, Journeys};
-pub use stages::{STAGES, Split, Stage};
 pub use stats::{Latency, Summary};
 pub(crate) use track::{CommandKey, Submission, Tracker};
 

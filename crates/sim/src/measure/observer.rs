@@ -1,6 +1,6 @@
 //! What may be watched from outside: the hook for traces and captures.
 
-use super::Split;
+use super::Breakdown;
 use nvme::initiator::Op;
 use wire::Instant;
 use wire::frame::FrameReport;
@@ -43,7 +43,7 @@ pub struct CommandRecord {
     /// See `since`.
     pub until: Instant,
     /// Where the time between went.
-    pub split: Split,
+    pub breakdown: Breakdown,
 }
 
 /// Watches a simulation; it can change nothing.

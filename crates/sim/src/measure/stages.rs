@@ -94,9 +94,9 @@ impl Stage {
 
 /// Picoseconds by stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Split([u64; STAGES]);
+pub struct Breakdown([u64; STAGES]);
 
-impl Split {
+impl Breakdown {
     /// The time spent in one stage.
     pub const fn get(&self, stage: Stage) -> Duration {
         Duration::from_ps(self.0[stage as usize])
@@ -112,7 +112,7 @@ impl Split {
         self.0[stage as usize] += span.as_ps();
     }
 
-    /// Adds another split.
+    /// Adds another breakdown.
     pub fn merge(&mut self, other: &Self) {
         self.0.iter_mut().zip(other.0).for_each(|(sum, part)| *sum += part);
     }
@@ -123,19 +123,19 @@ impl Split {
 pub(crate) struct Journey {
     pub start: Instant,
     pub last: Instant,
-    pub split: Split,
+    pub breakdown: Breakdown,
 }
 
 impl Journey {
     pub fn new(now: Instant) -> Self {
-        Self { start: now, last: now, split: Split::default() }
+        Self { start: now, last: now, breakdown: Breakdown::default() }
     }
 
     /// Everything since the last step was `stage`. A time that has been
     /// accounted for already changes nothing.
     pub fn advance(&mut self, to: Instant, stage: Stage) {
         if to > self.last {
-            self.split.add(stage, to - self.last);
+            self.breakdown.add(stage, to - self.last);
             self.last = to;
         }
     }
@@ -145,7 +145,7 @@ impl Journey {
     pub fn follow(&mut self, journey: &Self, before: Stage) {
         self.advance(journey.start, before);
         if journey.start == self.last {
-            self.split.merge(&journey.split);
+            self.breakdown.merge(&journey.breakdown);
             self.last = journey.last;
         } else {
             self.advance(journey.last, before);
@@ -220,14 +220,14 @@ mod tests {
         let mut other = Journey::new(at(30));
         other.advance(at(35), Stage::Nic);
         journey.follow(&other, Stage::Controller);
-        assert_eq!(journey.split.get(Stage::Controller), Duration::from_ns(10));
-        assert_eq!(journey.split.get(Stage::Nic), Duration::from_ns(5));
+        assert_eq!(journey.breakdown.get(Stage::Controller), Duration::from_ns(10));
+        assert_eq!(journey.breakdown.get(Stage::Nic), Duration::from_ns(5));
         // One that began before: its end counts alone.
         let mut early = Journey::new(at(31));
         early.advance(at(40), Stage::Bridge);
         journey.follow(&early, Stage::Interrupt);
-        assert_eq!(journey.split.get(Stage::Interrupt), Duration::from_ns(5));
-        assert_eq!(journey.split.total(), at(40) - at(10));
+        assert_eq!(journey.breakdown.get(Stage::Interrupt), Duration::from_ns(5));
+        assert_eq!(journey.breakdown.total(), at(40) - at(10));
         assert_eq!(Stage::ALL.map(|s| s as usize), std::array::from_fn(|i| i));
     }
 

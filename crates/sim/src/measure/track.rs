@@ -1,6 +1,6 @@
 //! Follows every command through the system by the TLPs that serve it.
 
-use super::{CommandRecord, Journey, Latency, Split, Stage};
+use super::{Breakdown, CommandRecord, Journey, Latency, Stage};
 use nvme::initiator::{Op, QueueMemory};
 use std::collections::{BTreeMap, VecDeque};
 use wire::nvme::{COMPLETION_ENTRY, Completion, SUBMISSION_ENTRY};
@@ -102,12 +102,12 @@ pub(crate) struct Tracker {
     /// Submission doorbell to acknowledged head doorbell, at the root port.
     pub root_port: Latency,
     /// Sum of the splits of all commands, and how many.
-    pub split: Split,
+    pub breakdown: Breakdown,
     pub commands: u64,
     /// Commands that are over, for an observer, if there is one.
     pub keep: bool,
     pub over: Vec<CommandRecord>,
-    /// Sum of the commands' times, for the check that the split is exact.
+    /// Sum of the commands' times, for the check that the breakdown is exact.
     pub total: Duration,
 }
 
@@ -434,8 +434,8 @@ impl Tracker {
         command.journey.advance(now, Stage::HostSoftware);
         queue.unheaded.push(command.rung);
         self.forget(key, &command);
-        let Journey { start, split, .. } = command.journey;
-        self.split.merge(&split);
+        let Journey { start, breakdown, .. } = command.journey;
+        self.breakdown.merge(&breakdown);
         self.commands += 1;
         self.total = self.total + (now - start);
         if self.keep {
@@ -449,7 +449,7 @@ impl Tracker {
                 length: command.length,
                 since: start,
                 until: now,
-                split,
+                breakdown,
             });
         }
     }

@@ -373,7 +373,7 @@ impl World {
             latency: tally.map_or_else(|| host.software.round_trips.clone(), |t| t.latency.clone()),
             root_port: tracker.root_port.clone(),
             config_reads: host.config_reads.clone(),
-            split: tracker.split,
+            breakdown: tracker.breakdown,
             commands: tracker.commands,
             total: tracker.total,
             bytes: tally.map_or(0, |tally| tally.bytes),

@@ -38,7 +38,7 @@ fn checked(config: &Config) -> (Report, Happened) {
     assert_eq!(run(config).digest, report.digest, "the same plan, the same digest");
     for host in &report.hosts {
         assert_eq!(host.mismatches, 0, "blocks that hold something else");
-        assert_eq!(host.split.total(), host.total, "segments sum to the time");
+        assert_eq!(host.breakdown.total(), host.total, "stages sum to the time");
         assert_eq!(host.latency.count(), host.commands, "who failed has no latency");
     }
     (report, happened)

@@ -58,7 +58,7 @@ impl Observer for Watch {
     }
 
     fn command(&mut self, record: &CommandRecord) {
-        assert_eq!(record.split.total(), record.until - record.since, "{record:?}");
+        assert_eq!(record.breakdown.total(), record.until - record.since, "{record:?}");
         self.0.borrow_mut().commands.push(*record);
     }
 

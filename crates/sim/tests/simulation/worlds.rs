@@ -179,7 +179,7 @@ pub fn check(report: &Report) {
     for host in &report.hosts {
         assert_eq!(host.mismatches, 0, "blocks that hold something else");
         assert_eq!(host.failures, 0, "failed commands");
-        assert_eq!(host.split.total(), host.total, "segments sum to the time");
+        assert_eq!(host.breakdown.total(), host.total, "stages sum to the time");
         assert_eq!(host.root_port.count(), host.commands, "one head doorbell a command");
     }
     for link in &report.links {

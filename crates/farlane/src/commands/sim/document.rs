@@ -1,6 +1,6 @@
 //! The document of `--json`, from which the tables are printed as well.
 
-use super::watch::{Commands, Failed, in_ns, split_in_ns};
+use super::watch::{Commands, Failed, breakdown_in_ns, in_ns};
 use plan::simulate::limits::{self, Assumptions};
 use plan::{Planned, Recording};
 use serde::Serialize;
@@ -261,8 +261,8 @@ fn parts(ns: [u64; STAGES]) -> Vec<Part> {
 }
 
 fn segments(commands: &Commands) -> Option<Segments> {
-    let median = split_in_ns(&commands.all.example(500)?.split);
-    let p99 = split_in_ns(&commands.all.example(990)?.split);
+    let median = breakdown_in_ns(&commands.all.example(500)?.breakdown);
+    let p99 = breakdown_in_ns(&commands.all.example(990)?.breakdown);
     let mean = in_ns(commands.sums, commands.all.count);
     let total = |ns: [u64; STAGES]| ns.iter().sum();
     let total_ns = Totals { mean: total(mean), median: total(median), p99: total(p99) };

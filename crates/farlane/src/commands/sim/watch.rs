@@ -4,7 +4,7 @@ use plan::Planned;
 use plan::simulate::limits::{Assumptions, Row};
 use plan::simulate::{All, Outputs, Wanted, Words};
 use report::Failure;
-use sim::measure::{CommandRecord, Observer, STAGES, Split, Stage};
+use sim::measure::{Breakdown, CommandRecord, Observer, STAGES, Stage};
 use sim::world::Report;
 use sim::{Config, World};
 use std::cell::RefCell;
@@ -103,7 +103,7 @@ impl Observer for Watch {
         let mut commands = self.commands.borrow_mut();
         commands.all.add(record);
         for (sum, stage) in commands.sums.iter_mut().zip(Stage::ALL) {
-            *sum += u128::from(record.split.get(stage).as_ps());
+            *sum += u128::from(record.breakdown.get(stage).as_ps());
         }
         self.pace.commands.fetch_add(1, Ordering::Relaxed);
     }
@@ -124,8 +124,8 @@ pub fn in_ns(ps: [u128; STAGES], count: u64) -> [u64; STAGES] {
 }
 
 /// The same for one command.
-pub fn split_in_ns(split: &Split) -> [u64; STAGES] {
-    in_ns(Stage::ALL.map(|stage| split.get(stage).as_ps().into()), 1)
+pub fn breakdown_in_ns(breakdown: &Breakdown) -> [u64; STAGES] {
+    in_ns(Stage::ALL.map(|stage| breakdown.get(stage).as_ps().into()), 1)
 }
 
 /// What is wanted of a simulation beside its document.

@@ -220,7 +220,7 @@ fn segments(page: &mut Page, kinds: &[Named<'_>]) {
     // The same parts in all, so that a colour is the same part in all.
     let spent = |stage: &Stage| {
         let records = shown.iter().flat_map(|(_, kind)| RANKS.map(|(share, _)| kind.at(share)));
-        records.into_iter().any(|record| record.split.get(*stage) > Duration::ZERO)
+        records.into_iter().any(|record| record.breakdown.get(*stage) > Duration::ZERO)
     };
     let parts: Vec<Stage> = Stage::ALL.into_iter().filter(spent).collect();
     let stacks: Vec<Stack> = shown.iter().map(|kind| stack(kind, &parts)).collect();
@@ -232,7 +232,7 @@ fn stack((name, kind): &Named<'_>, parts: &[Stage]) -> Stack {
     let bar = |(rank, record): &(&str, sim::measure::CommandRecord)| Bar {
         name: (*rank).to_owned(),
         total: time(record.until.since(record.since).as_ns() as f64),
-        parts: parts.iter().map(|stage| record.split.get(*stage).as_ps()).collect(),
+        parts: parts.iter().map(|stage| record.breakdown.get(*stage).as_ps()).collect(),
     };
     Stack {
         title: name.clone(),
