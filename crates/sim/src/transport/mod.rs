@@ -53,7 +53,7 @@ impl TransportConfig {
     /// Bytes that the tunnel hands over at once at most.
     pub fn at_once(&self) -> usize {
         match self {
-            Self::Pipe(pipe) => pipe.script.map_or(pipe.segment, |script| script.room),
+            Self::Pipe(pipe) => pipe.script.map_or(pipe.max_packet, |script| script.room),
             Self::Tcp(tcp) => tcp.burst,
             Self::Raw(raw) => raw.settings.chunk,
         }

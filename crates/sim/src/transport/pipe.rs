@@ -17,7 +17,7 @@ pub struct PipeConfig {
     pub latency: Duration,
     /// Bytes of the stream in one packet at most: at least the largest TLP
     /// and 12 bytes.
-    pub segment: usize,
+    pub max_packet: usize,
     /// Bytes of wire that each packet takes beside.
     pub overhead: usize,
     /// What else is fixed beforehand.
@@ -33,7 +33,7 @@ pub struct Script {
     /// so many at each.
     pub room: usize,
     /// The connection is lost, with what is on its way, and can be made again.
-    pub away: [Instant; 2],
+    pub outage: [Instant; 2],
 }
 
 #[derive(Debug)]
@@ -70,14 +70,14 @@ impl Pipe {
 
     /// Whether the connection stands, seen from `end`.
     pub fn is_connected(&self, now: Instant, end: End) -> bool {
-        let back = |Script { away: [from, until], .. }| now < from || now >= until;
+        let back = |Script { outage: [from, until], .. }| now < from || now >= until;
         self.config.script.is_none_or(back) && !self.is_closed(now, end)
     }
 
     /// Whether the connection that `end` had is lost.
     pub fn is_closed(&self, now: Instant, end: End) -> bool {
         let since = self.since[end as usize].get();
-        self.config.script.is_some_and(|script| since < script.away[0] && now >= script.away[0])
+        self.config.script.is_some_and(|script| since < script.outage[0] && now >= script.outage[0])
     }
 
     /// `end` connects again, or listens again.
@@ -91,7 +91,7 @@ impl Pipe {
         let way = &self.ways[end as usize];
         match self.config.script {
             _ if now < way.free => 0,
-            None => self.config.segment,
+            None => self.config.max_packet,
             Some(script) if !now.as_ps().is_multiple_of(script.tick.as_ps()) => 0,
             Some(script) if way.taken.0 == now => script.room - way.taken.1,
             Some(script) => script.room,
@@ -104,7 +104,7 @@ impl Pipe {
         let before = if way.taken.0 == now { way.taken.1 } else { 0 };
         way.taken = (now, before + bytes.len());
         while !bytes.is_empty() {
-            let piece = bytes.split_to(bytes.len().min(self.config.segment));
+            let piece = bytes.split_to(bytes.len().min(self.config.max_packet));
             let length = piece.len() + self.config.overhead;
             let span = Duration::from_ps(self.config.byte.as_ps() * length as u64);
             let started = way.free.max(now);
@@ -124,7 +124,8 @@ impl Pipe {
 
     pub(crate) fn receive(&mut self, now: Instant, end: End) -> Option<Arrived> {
         let way = &mut self.ways[1 - end as usize];
-        if let Some(lost) = self.config.script.map(|script| script.away[0]).filter(|at| *at <= now)
+        if let Some(lost) =
+            self.config.script.map(|script| script.outage[0]).filter(|at| *at <= now)
         {
             way.flying.retain(|packet| packet.started >= lost);
         }
@@ -149,7 +150,7 @@ impl Pipe {
         let script = self.config.script.map(|script| {
             let tick = script.tick.as_ps();
             let next = Instant::from_ps((now.as_ps() / tick + 1) * tick);
-            script.away.into_iter().filter(|at| *at > now).fold(next, Instant::min)
+            script.outage.into_iter().filter(|at| *at > now).fold(next, Instant::min)
         });
         [free, script, self.next_arrival(end)].into_iter().flatten().min()
     }

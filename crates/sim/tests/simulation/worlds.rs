@@ -28,7 +28,7 @@ pub fn pipe() -> TransportConfig {
     TransportConfig::Pipe(PipeConfig {
         byte: Duration::from_ps(8_000),
         latency: Duration::from_ns(1_000),
-        segment: 1_460,
+        max_packet: 1_460,
         overhead: 78,
         script: None,
     })
