@@ -1,6 +1,6 @@
 //! What a simulation came to.
 
-use crate::measure::{Breakdown, Latency, Load, Queueing};
+use crate::measure::{Breakdown, Latency, Load, QueueStats};
 use wire::{Duration, Instant};
 
 /// See the module.
@@ -19,7 +19,7 @@ pub struct Report {
     /// Every tunnel link and direction.
     pub tunnels: Vec<TunnelReport>,
     /// By wire: what the queues of the port that sends on it came to.
-    pub queues: Vec<Queueing>,
+    pub queues: Vec<QueueStats>,
 }
 
 /// What a host measured.
