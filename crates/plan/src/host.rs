@@ -218,14 +218,14 @@ fn fits(
 }
 
 fn root_complex(section: &Section, mps: usize, rcb: usize) -> RootConfig {
-    let mut root = RootConfig { max_payload: mps, completion_size: rcb, ..RootConfig::BRIEF };
+    let mut root = RootConfig { max_payload: mps, completion_size: rcb, ..RootConfig::NVME_TSN };
     set_fields!(root, section, completion_timeout mmio memory_read memory);
     RootConfig { ecrc: section.text("ecrc") == Some("on"), ..root }
 }
 
 fn software(section: &Section, mps: usize, mrrs: usize) -> Result<SoftwareConfig, PlanError> {
     let mut software =
-        SoftwareConfig { max_payload: mps, max_read_request: mrrs, ..SoftwareConfig::BRIEF };
+        SoftwareConfig { max_payload: mps, max_read_request: mrrs, ..SoftwareConfig::NVME_TSN };
     set_fields!(software, section, submit complete);
     software.notice = match (section.get("interrupt"), section.get("polling")) {
         (Some(_), Some(_)) => {

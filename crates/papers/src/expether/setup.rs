@@ -179,7 +179,7 @@ const ROOT: RootConfig = RootConfig {
     completion_size: MPS,
     memory: 96 << 20,
     memory_at: RootConfig::HIGH_MEMORY,
-    ..RootConfig::BRIEF
+    ..RootConfig::NVME_TSN
 };
 
 const SOFTWARE: SoftwareConfig = SoftwareConfig {
