@@ -3,7 +3,7 @@
 use sim::Config;
 use sim::drive::{DriveConfig, Timing};
 use sim::ethernet::{Rate, bridge, port};
-use sim::network::{BridgeConfig, CableConfig, NetworkConfig, Place, StationConfig};
+use sim::network::{BridgeConfig, CableConfig, CableEnd, NetworkConfig, StationConfig};
 use sim::node::RootConfig;
 use sim::pcie::{Buffer, Generation, LinkConfig, PortLatency};
 use sim::transport::{Encapsulation, RawConfig, TransportConfig};
@@ -121,12 +121,12 @@ impl Setup {
             ack_delay: None,
             traffic: Vec::new(),
         };
-        let [host, drives] = [0, 1].map(Place::Station);
+        let [host, drives] = [0, 1].map(CableEnd::Station);
         let cable = |a, b| CableConfig::new(a, b, CABLE);
         let (bridges, cables) = match self.way {
             Way::Cable => (Vec::new(), vec![cable(host, drives)]),
             Way::Bridge | Way::Hop => {
-                let port = |number| Place::Bridge(0, number);
+                let port = |number| CableEnd::Bridge(0, number);
                 (vec![self.bridge()], vec![cable(host, port(0)), cable(port(1), drives)])
             }
         };

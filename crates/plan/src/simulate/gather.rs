@@ -7,7 +7,7 @@ use sim::Config;
 use sim::ethernet::Rate;
 use sim::ethernet::frame::{FCS, PREAMBLE};
 use sim::measure::{CommandRecord, Observer, Op, Point};
-use sim::network::Place;
+use sim::network::CableEnd;
 use std::collections::BTreeMap;
 use tsn::{Gates, QUEUES};
 use wire::{Duration, Instant};
@@ -135,7 +135,7 @@ impl Kind {
 #[derive(Clone, Debug)]
 pub struct Cycle {
     /// The port.
-    pub place: Place,
+    pub place: CableEnd,
     /// Its gates.
     pub gates: Gates,
     rate: Rate,

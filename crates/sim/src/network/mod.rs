@@ -9,7 +9,9 @@ mod raw;
 mod routes;
 mod watch;
 
-pub use config::{BridgeConfig, CableConfig, NetworkConfig, Place, StationConfig, TrafficConfig};
+pub use config::{
+    BridgeConfig, CableConfig, CableEnd, NetworkConfig, StationConfig, TrafficConfig,
+};
 
 use crate::ethernet::traffic::Source;
 use crate::ethernet::{Bridge, Cable, Nic, bridge, cable, nic, traffic};
@@ -88,7 +90,7 @@ impl Network {
             })
         };
         let made = config.stations.iter().enumerate().map(|(number, station)| {
-            let place = Place::Station(number);
+            let place = CableEnd::Station(number);
             let mut host = Host::new(station.tcp(number));
             for (other, _) in config.stations.iter().enumerate().filter(|(at, _)| *at != number) {
                 host.add_neighbour(config::mac(other), config::ip(other));
@@ -109,7 +111,7 @@ impl Network {
         let made = made.collect();
         let switching = config.bridges.iter().enumerate().map(|(number, bridge)| {
             let cables = (0..bridge.ports.len()).map(|port| {
-                let place = Place::Bridge(number, port);
+                let place = CableEnd::Bridge(number, port);
                 ends(&|cable| cable.a == place, &|cable| cable.b == place)
             });
             let addresses = routes::addresses(config, number);

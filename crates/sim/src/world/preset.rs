@@ -7,7 +7,7 @@ use crate::drive::{DriveConfig, Timing};
 use crate::ethernet::Rate;
 use crate::ethernet::nic::Tagging;
 use crate::kernel::Limits;
-use crate::network::{CableConfig, NetworkConfig, Place, StationConfig};
+use crate::network::{CableConfig, CableEnd, NetworkConfig, StationConfig};
 use crate::node::RootConfig;
 use crate::pcie::{Buffer, Generation, LinkConfig, PortLatency};
 use crate::transport::{Encapsulation, TcpConfig, TransportConfig};
@@ -50,7 +50,7 @@ fn station(rate: Rate, pipeline: Duration, tagging: Option<Tagging>) -> StationC
 
 /// Two stations and a cable.
 fn point_to_point(station: StationConfig) -> NetworkConfig {
-    let cable = CableConfig::new(Place::Station(0), Place::Station(1), CABLE);
+    let cable = CableConfig::new(CableEnd::Station(0), CableEnd::Station(1), CABLE);
     NetworkConfig { stations: vec![station; 2], bridges: Vec::new(), cables: vec![cable] }
 }
 

@@ -8,7 +8,7 @@ use crate::simulate::places;
 use sim::Config;
 use sim::ethernet::bridge::Mode;
 use sim::ethernet::frame::{HEADER, MINIMUM, PREAMBLE};
-use sim::network::Place;
+use sim::network::CableEnd;
 use sim::pcie::{FRAMING, LinkConfig, Rate};
 use sim::transport::TransportConfig;
 use sim::workload::Workload;
@@ -163,8 +163,8 @@ fn frames(config: &Config, way: &[places::Egress<'_>]) -> Duration {
     way.iter().fold(Duration::ZERO, |sum, egress| {
         let Some((cable, other)) = places::across(network, egress.place) else { return sum };
         let (delay, bytes) = match other {
-            Place::Station(_) => (Duration::ZERO, MINIMUM),
-            Place::Bridge(bridge, _) => {
+            CableEnd::Station(_) => (Duration::ZERO, MINIMUM),
+            CableEnd::Bridge(bridge, _) => {
                 let bridge = &network.bridges[bridge];
                 // A bridge's delay is drawn, but not that far from its mean.
                 let spread = Duration::from_ps(bridge.jitter.as_ps().saturating_mul(6));
