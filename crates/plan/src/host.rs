@@ -11,7 +11,7 @@ use super::{allowed, distance, workload};
 use sim::drive::DriveConfig;
 use sim::node::RootConfig;
 use sim::transport::{RawConfig, TcpConfig, TransportConfig};
-use sim::workload::{Notice, SoftwareConfig, Workload};
+use sim::workload::{CompletionMode, SoftwareConfig, Workload};
 use sim::world::{Attached, HostConfig, PortConfig, SwitchConfig};
 use std::sync::Arc;
 use switch::congestion::{Config as Congestion, SwiftConfig};
@@ -227,13 +227,13 @@ fn software(section: &Section, mps: usize, mrrs: usize) -> Result<SoftwareConfig
     let mut software =
         SoftwareConfig { max_payload: mps, max_read_request: mrrs, ..SoftwareConfig::NVME_TSN };
     set_fields!(software, section, submit complete);
-    software.notice = match (section.get("interrupt"), section.get("polling")) {
+    software.completions = match (section.get("interrupt"), section.get("polling")) {
         (Some(_), Some(_)) => {
             return section.fail("polling", "a host has interrupt or polling, not both");
         }
-        (_, Some(interval)) => Notice::Polling { interval },
-        (Some(latency), None) => Notice::Interrupt { latency },
-        (None, None) => software.notice,
+        (_, Some(interval)) => CompletionMode::Polling { interval },
+        (Some(latency), None) => CompletionMode::Interrupt { latency },
+        (None, None) => software.completions,
     };
     Ok(software)
 }

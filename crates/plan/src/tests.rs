@@ -344,8 +344,8 @@ fn the_page_names_the_defaults() {
     let host = &config.hosts[0];
     let Attached::Switch(switch) = &host.attached else { panic!("tcp is the default") };
     assert_eq!(host.root.memory_read, Duration::from_ns(200));
-    let notice = sim::workload::Notice::Interrupt { latency: Duration::from_ns(40_130) };
-    assert_eq!(host.software.notice, notice);
+    let mode = sim::workload::CompletionMode::Interrupt { latency: Duration::from_ns(40_130) };
+    assert_eq!(host.software.completions, mode);
     assert_eq!((host.software.max_read_request, host.root.completion_size), (512, 128));
     assert_eq!(switch.ports[0].drive.reads_in_flight, 2);
 }

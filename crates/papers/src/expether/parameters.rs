@@ -7,7 +7,7 @@ use report::{Column, Table};
 use serde::Serialize;
 use sim::Config;
 use sim::network::StationConfig;
-use sim::workload::Notice;
+use sim::workload::CompletionMode;
 use sim::world::{Attached, SwitchConfig};
 use wire::Duration;
 
@@ -78,9 +78,9 @@ const TABLE: &[(&str, &str, Read)] = &[
     ("submission, completion, us", "assumed; in the 4 KB rows with the drive's time", |c| {
         format!("{}, {}", us(c.hosts[0].software.submit), us(c.hosts[0].software.complete))
     }),
-    ("interrupt to handler, us", "the same", |c| match c.hosts[0].software.notice {
-        Notice::Interrupt { latency } => us(latency),
-        Notice::Polling { interval } => us(interval),
+    ("interrupt to handler, us", "the same", |c| match c.hosts[0].software.completions {
+        CompletionMode::Interrupt { latency } => us(latency),
+        CompletionMode::Polling { interval } => us(interval),
     }),
     ("command at most, KiB", "drive's MDTS", |_| (sim::drive::MAX_TRANSFER / 1024).to_string()),
 ];

@@ -7,7 +7,7 @@ use sim::network::{BridgeConfig, CableConfig, CableEnd, NetworkConfig, StationCo
 use sim::node::RootConfig;
 use sim::pcie::{Buffer, Generation, LinkConfig, PortLatency};
 use sim::transport::{Encapsulation, RawConfig, TransportConfig};
-use sim::workload::{Fio, Notice, Rw, SoftwareConfig, Workload};
+use sim::workload::{CompletionMode, Fio, Rw, SoftwareConfig, Workload};
 use sim::world::{Attached, HostConfig, PortConfig, Report, SwitchConfig};
 use switch::aggregate::Policy;
 use switch::{congestion, raw};
@@ -184,7 +184,7 @@ const ROOT: RootConfig = RootConfig {
 
 const SOFTWARE: SoftwareConfig = SoftwareConfig {
     submit: Duration::from_ns(1_500),
-    notice: Notice::Interrupt { latency: Duration::from_us(5) },
+    completions: CompletionMode::Interrupt { latency: Duration::from_us(5) },
     complete: Duration::from_ns(1_500),
     max_payload: MPS,
     max_read_request: 512,

@@ -9,7 +9,7 @@ use sim::Config;
 use sim::drive::DriveConfig;
 use sim::network::StationConfig;
 use sim::transport::TransportConfig;
-use sim::workload::{Notice, Workload};
+use sim::workload::{CompletionMode, Workload};
 use sim::world::Attached;
 use wire::Duration;
 
@@ -72,9 +72,11 @@ const TABLE: &[(&str, &str, Read)] = &[
     ("host memory read, ns", "assumed; pcie-bench", |c| ns(c.hosts[0].root.memory_read)),
     ("submission, us", ASSUMED, |c| us(c.hosts[0].software.submit)),
     ("completion, us", ASSUMED, |c| us(c.hosts[0].software.complete)),
-    ("interrupt to handler, us", "calibrated: 51.71 us", |c| match c.hosts[0].software.notice {
-        Notice::Interrupt { latency } => us(latency),
-        Notice::Polling { .. } => None,
+    ("interrupt to handler, us", "calibrated: 51.71 us", |c| {
+        match c.hosts[0].software.completions {
+            CompletionMode::Interrupt { latency } => us(latency),
+            CompletionMode::Polling { .. } => None,
+        }
     }),
     ("Ethernet", BRIEF, |c| station(c).map(|s| format!("{}b/s", s.rate))),
     ("nodes, transmit, ns", "calibrated: 6020 and 7091 ns", |c| {

@@ -19,7 +19,7 @@ enum Action {
     /// The CPU has prepared the command of a slot.
     Submit { job: usize, slot: usize },
     /// The handler of a queue starts.
-    Notice { drive: usize, queue: usize },
+    Reap { drive: usize, queue: usize },
     /// The application has its answer.
     Complete { job: usize, slot: usize },
     /// A rate allows the next command.
@@ -99,8 +99,8 @@ pub(super) struct Jobs {
     jobs: Vec<Job>,
     actions: BinaryHeap<Reverse<(Instant, u64, Action)>>,
     sequence: u64,
-    /// A notice is on its way: by drive and queue.
-    noticed: Vec<Vec<bool>>,
+    /// Its completions were signalled and are not handled yet: by drive and queue.
+    signalled: Vec<Vec<bool>>,
     /// Slots by drive, queue and command identifier.
     owners: Vec<Vec<Owners>>,
     in_flight: usize,
@@ -128,7 +128,7 @@ impl Jobs {
             jobs.push(Job::new(number, &fio, drives.len(), &ram, rng.clone())?);
         }
         let queues = drives.iter().map(|drive| drive.driver.queues());
-        let noticed = queues.clone().map(|queues| vec![false; queues]).collect();
+        let signalled = queues.clone().map(|queues| vec![false; queues]).collect();
         let owners = queues.map(|queues| vec![Vec::new(); queues]).collect();
         let drive_bytes = vec![0; drives.len()];
         Some(Self {
@@ -140,7 +140,7 @@ impl Jobs {
             jobs,
             actions: BinaryHeap::new(),
             sequence: 0,
-            noticed,
+            signalled,
             owners,
             in_flight: 0,
             gone: vec![false; patterns.len()],
@@ -246,13 +246,13 @@ impl Jobs {
         place.parts = parts;
     }
 
-    fn notice(&mut self, now: Instant, drive: usize, queue: usize, tracker: &mut Tracker) {
+    fn reap(&mut self, now: Instant, drive: usize, queue: usize, tracker: &mut Tracker) {
         // Queue n is served by the CPU of job n.
         let cpu = self.jobs[queue].cpu;
         if cpu > now {
-            return self.act(cpu, Action::Notice { drive, queue });
+            return self.act(cpu, Action::Reap { drive, queue });
         }
-        if !std::mem::take(&mut self.noticed[drive][queue]) || self.gone[drive] {
+        if !std::mem::take(&mut self.signalled[drive][queue]) || self.gone[drive] {
             // Of a drive that went meanwhile.
             return;
         }
@@ -324,14 +324,14 @@ impl Work for Jobs {
     }
 
     fn announced(&mut self, now: Instant, drive: usize, queue: usize) {
-        let Some(noticed) = self.noticed.get_mut(drive).and_then(|d| d.get_mut(queue)) else {
+        let Some(signalled) = self.signalled.get_mut(drive).and_then(|d| d.get_mut(queue)) else {
             return;
         };
-        if std::mem::replace(noticed, true) {
+        if std::mem::replace(signalled, true) {
             return;
         }
-        let at = self.config.notice.after(now);
-        self.act(at, Action::Notice { drive, queue });
+        let at = self.config.completions.after(now);
+        self.act(at, Action::Reap { drive, queue });
     }
 
     fn run(&mut self, now: Instant, tracker: &mut Tracker) {
@@ -342,7 +342,7 @@ impl Work for Jobs {
             match action {
                 Action::Issue { job, slot } => self.issue(now, job, slot),
                 Action::Submit { job, slot } => self.submit(now, job, slot, tracker),
-                Action::Notice { drive, queue } => self.notice(now, drive, queue, tracker),
+                Action::Reap { drive, queue } => self.reap(now, drive, queue, tracker),
                 Action::Complete { job, slot } => self.complete(now, job, slot),
             }
         }
@@ -375,7 +375,7 @@ impl Work for Jobs {
     fn lost(&mut self, now: Instant, drive: usize, tracker: &mut Tracker) {
         self.gone[drive] = true;
         for queue in 0..self.owners[drive].len() {
-            self.noticed[drive][queue] = false;
+            self.signalled[drive][queue] = false;
             for (id, owner) in (0..).zip(std::mem::take(&mut self.owners[drive][queue])) {
                 let Some((number, slot)) = owner else { continue };
                 tracker.abandon(CommandKey { drive: drive as u16, queue: queue as u16 + 1, id });

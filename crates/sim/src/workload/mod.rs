@@ -126,7 +126,7 @@ impl Fio {
 
 /// How the host learns of completions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Notice {
+pub enum CompletionMode {
     /// By an interrupt: from the MSI-X write to the handler's first
     /// instruction.
     Interrupt {
@@ -140,7 +140,7 @@ pub enum Notice {
     },
 }
 
-impl Notice {
+impl CompletionMode {
     /// When the host looks at a completion entry that is there at `now`.
     fn after(self, now: Instant) -> Instant {
         match self {
@@ -158,8 +158,8 @@ impl Notice {
 pub struct SoftwareConfig {
     /// From the application's call to the doorbell write, CPU time.
     pub submit: Duration,
-    /// How completions are noticed.
-    pub notice: Notice,
+    /// How completions are signalled.
+    pub completions: CompletionMode,
     /// From taking a completion entry to the application, CPU time.
     pub complete: Duration,
     /// MPS limit of enumeration in bytes.

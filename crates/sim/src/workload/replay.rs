@@ -120,7 +120,7 @@ enum Action {
     /// The CPU has prepared a command.
     Submit(u64),
     /// The handler of a queue starts.
-    Notice { drive: usize, queue: usize },
+    Reap { drive: usize, queue: usize },
     /// The application has its answer.
     Complete(u64),
 }
@@ -148,8 +148,8 @@ struct ReplayedQueue {
     in_flight: usize,
     /// Operations whose turn has come, with since when they wait.
     waiting: VecDeque<(Instant, usize)>,
-    /// A notice is on its way.
-    noticed: bool,
+    /// Its completions were signalled and are not handled yet.
+    signalled: bool,
     /// Its drive is not there; commands that wait for it.
     gone: bool,
     parked: Vec<u64>,
@@ -303,13 +303,13 @@ impl Replayer {
         driver.ring(queue);
     }
 
-    fn notice(&mut self, now: Instant, drive: usize, queue: usize, tracker: &mut Tracker) {
+    fn reap(&mut self, now: Instant, drive: usize, queue: usize, tracker: &mut Tracker) {
         let cpu = self.cpus[queue];
         if cpu > now {
-            return self.act(cpu, Action::Notice { drive, queue });
+            return self.act(cpu, Action::Reap { drive, queue });
         }
         let replayed = &mut self.queues[drive][queue];
-        if !std::mem::take(&mut replayed.noticed) || replayed.gone {
+        if !std::mem::take(&mut replayed.signalled) || replayed.gone {
             // Of a drive that went meanwhile.
             return;
         }
@@ -381,9 +381,9 @@ impl Work for Replayer {
     fn announced(&mut self, now: Instant, drive: usize, queue: usize) {
         let replayed = self.queues.get_mut(drive).and_then(|queues| queues.get_mut(queue));
         let Some(replayed) = replayed else { return };
-        if !std::mem::replace(&mut replayed.noticed, true) {
-            let at = self.config.notice.after(now);
-            self.act(at, Action::Notice { drive, queue });
+        if !std::mem::replace(&mut replayed.signalled, true) {
+            let at = self.config.completions.after(now);
+            self.act(at, Action::Reap { drive, queue });
         }
     }
 
@@ -395,7 +395,7 @@ impl Work for Replayer {
             match action {
                 Action::Due => self.due(now),
                 Action::Submit(number) => self.submit(now, number, tracker),
-                Action::Notice { drive, queue } => self.notice(now, drive, queue, tracker),
+                Action::Reap { drive, queue } => self.reap(now, drive, queue, tracker),
                 Action::Complete(number) => self.complete(now, number),
             }
         }
@@ -417,7 +417,7 @@ impl Work for Replayer {
     fn lost(&mut self, now: Instant, drive: usize, tracker: &mut Tracker) {
         for queue in 0..self.queues.get(drive).map_or(0, Vec::len) {
             let replayed = &mut self.queues[drive][queue];
-            (replayed.gone, replayed.noticed) = (true, false);
+            (replayed.gone, replayed.signalled) = (true, false);
             for (id, number) in std::mem::take(&mut replayed.owners) {
                 tracker.abandon(CommandKey { drive: drive as u16, queue: queue as u16 + 1, id });
                 let running = self.running.get_mut(&number).expect("it was submitted");

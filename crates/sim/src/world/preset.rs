@@ -11,7 +11,7 @@ use crate::network::{CableConfig, CableEnd, NetworkConfig, StationConfig};
 use crate::node::RootConfig;
 use crate::pcie::{Buffer, Generation, LinkConfig, PortLatency};
 use crate::transport::{Encapsulation, TcpConfig, TransportConfig};
-use crate::workload::{Notice, SoftwareConfig, Workload};
+use crate::workload::{CompletionMode, SoftwareConfig, Workload};
 use switch::aggregate::Policy;
 use wire::Duration;
 
@@ -75,7 +75,7 @@ impl SoftwareConfig {
     /// Linux with an otherwise idle CPU.
     pub const NVME_TSN: Self = Self {
         submit: Duration::from_ns(1_500),
-        notice: Notice::Interrupt { latency: Duration::from_ns(40_130) },
+        completions: CompletionMode::Interrupt { latency: Duration::from_ns(40_130) },
         complete: Duration::from_ns(1_500),
         max_payload: 256,
         max_read_request: 512,

@@ -3,7 +3,7 @@
 use super::super::Series;
 use super::super::case::{CASES, Case, Path};
 use super::super::run::{Station, settings};
-use super::lab::CableEnd;
+use super::lab::Place;
 use super::{Link, Transport};
 use crate::local::{self, Ends, Node};
 use crate::trace_to::TraceArgs;
@@ -39,7 +39,7 @@ pub struct Arm {
     pub link: Link,
     pub transport: Transport,
     pub policy: Policy,
-    pub place: CableEnd,
+    pub place: Place,
     pub series: Vec<Series>,
     /// TLPs and frames in the direction of the data, by case.
     pub carried: Vec<(u64, u64)>,
@@ -60,8 +60,8 @@ impl Arm {
         cases: &[Case],
     ) -> Result<Self, Failure> {
         let place = match link {
-            Link::Loopback => CableEnd::loopback(transport)?,
-            Link::Veth(_) => CableEnd::cable(transport)?,
+            Link::Loopback => Place::loopback(transport)?,
+            Link::Veth(_) => Place::cable(transport)?,
         };
         let ends = Ends { clock, waiting, max_payload: mps, aggregation: policy };
         let listen = place.to_listen().clone();

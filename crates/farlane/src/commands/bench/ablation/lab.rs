@@ -11,7 +11,7 @@ use switch::congestion::Rate;
 use wire::{Duration, Instant};
 
 /// Where both ends of a link are.
-pub struct CableEnd {
+pub struct Place {
     /// The host's network.
     pub near: Namespace,
     /// The device's.
@@ -30,7 +30,7 @@ const BURST: u32 = 16 << 10;
 /// queues.
 const QUEUE: u32 = 1 << 20;
 
-impl CableEnd {
+impl Place {
     /// Loopback: of this machine for TCP, of a namespace for raw Ethernet, for
     /// an Ethernet has no ports and so carries one device node.
     ///
@@ -119,7 +119,7 @@ pub struct Passed {
 /// # Errors
 /// If there may be no cable.
 pub fn check(clock: Clock, rate: Rate, span: Duration) -> Result<Vec<Passed>, Failure> {
-    let place = CableEnd::cable(Transport::Raw)?;
+    let place = Place::cable(Transport::Raw)?;
     place.limit(rate)?;
     let interface = place.near.enter(|| Interface::find(NEAR))??;
     let open = || PacketSocket::open(&interface, wire::raw::ETHERTYPE, &Filter::everything());
