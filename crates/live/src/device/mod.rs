@@ -305,7 +305,7 @@ impl<A: Attached> DeviceNode<A> {
             node.handle(now, *id, Input::Room(carrier.room(now)));
             if gone {
                 moved = true;
-                node.handle(now, *id, Input::Gone);
+                node.handle(now, *id, Input::Closed);
             }
         }
         moved
@@ -352,7 +352,7 @@ impl<A: Attached> DeviceNode<A> {
         let carrier = &mut self.paths[index].carrier;
         let next = match carrier.send(now, bytes) {
             Ok(()) => Input::Room(carrier.room(now)),
-            Err(_) => Input::Gone,
+            Err(_) => Input::Closed,
         };
         self.node.handle(now, path, next);
     }

@@ -220,7 +220,7 @@ impl<F: Function> DeviceNode<F> {
             path::Input::Room(bytes) if host.end.is_none() => host.room = bytes,
             // A goodbye needs no more than there was.
             path::Input::Room(bytes) => host.room = host.room.min(bytes),
-            path::Input::Gone => (host.room, host.end) = (0, host.end.or(Some(End::Gone))),
+            path::Input::Closed => (host.room, host.end) = (0, host.end.or(Some(End::Gone))),
             _ => {}
         }
     }

@@ -137,7 +137,7 @@ impl PendingConnections {
             }
             (path::Input::Received(bytes), None) => connection.greeting.extend_from_slice(&bytes),
             (path::Input::Room(bytes), _) if !connection.gone => connection.room = bytes,
-            (path::Input::Gone, _) => (connection.room, connection.gone) = (0, true),
+            (path::Input::Closed, _) => (connection.room, connection.gone) = (0, true),
             _ => {}
         }
     }

@@ -286,7 +286,7 @@ fn take(world: &mut Fabric, link: usize, step: Step) {
                 Input::Failed("late".into()),
                 Input::Received(vec![1; 20].into()),
                 Input::Room(1 << 20),
-                Input::Gone,
+                Input::Closed,
             ];
             world.upper(link, inputs[usize::from(kind)].clone());
         }

@@ -123,7 +123,7 @@ impl DeviceNode {
         let now = context.now;
         for path in self.paths.iter_mut() {
             if let Some(id) = path.id.take() {
-                self.node.handle(now, id, Input::Gone);
+                self.node.handle(now, id, Input::Closed);
             }
         }
         loop {
@@ -194,7 +194,7 @@ impl DeviceNode {
             match path.id {
                 Some(id) => {
                     path.gone = true;
-                    self.node.handle(now, id, Input::Gone);
+                    self.node.handle(now, id, Input::Closed);
                 }
                 None => transport.reopen(now, End::Device, network, context.kernel),
             }

@@ -123,7 +123,7 @@ impl SwitchNode {
             }
             Path::Connecting | Path::Open if closed => {
                 self.paths[port] = Path::None;
-                Input::Gone
+                Input::Closed
             }
             _ => return,
         };

@@ -132,7 +132,7 @@ impl Shell {
 
     fn gone(&mut self, path: PathId) {
         self.peer(path).gone = true;
-        self.node.handle(self.now, path, path::Input::Gone);
+        self.node.handle(self.now, path, path::Input::Closed);
     }
 
     /// What the peers have for the node goes there; whether they had anything.
