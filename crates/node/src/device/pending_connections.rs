@@ -101,7 +101,7 @@ impl PendingConnections {
     }
 
     /// How many went, or had to go, without a greeting.
-    pub fn silent(&self) -> u64 {
+    pub fn without_hello(&self) -> u64 {
         self.silent
     }
 
@@ -248,7 +248,7 @@ impl PendingConnection {
                         transmit(&mut frames, &mut self.room);
                     }
                     if !matches!(cause, Cause::Goodbye | Cause::Disconnected) {
-                        out.push_back(Output::Event(Event::TurnedAway(path, cause)));
+                        out.push_back(Output::Event(Event::Rejected(path, cause)));
                     }
                     self.gone = true;
                     return;

@@ -65,7 +65,7 @@ pub(crate) struct Around<'a> {
 
 fn power_on(settings: Settings, limit: Option<Rate>, group: Option<u16>) -> node::DeviceNode<Port> {
     let port = Port::new(port::MOST);
-    let mut node = node::DeviceNode::new(settings, port).limited(limit).in_group(group);
+    let mut node = node::DeviceNode::new(settings, port).with_rate_limit(limit).in_group(group);
     node.report_frames(true);
     node
 }

@@ -225,6 +225,6 @@ impl Shell {
         let down = tunnel::Output::Down(cause.clone());
         assert_eq!(self.peer(path).last(), Some(&down));
         assert_eq!(self.peer(path).closed, Some(false));
-        assert!(self.events().contains(&Event::TurnedAway(path, cause)));
+        assert!(self.events().contains(&Event::Rejected(path, cause)));
     }
 }
