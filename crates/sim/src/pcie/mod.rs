@@ -59,9 +59,9 @@ pub struct LinkConfig {
     /// One way, connector to connector.
     pub propagation: Duration,
     /// The downstream port: nearer to the root complex.
-    pub top: PortLatency,
+    pub downstream_port: PortLatency,
     /// The upstream port or endpoint.
-    pub bottom: PortLatency,
+    pub upstream_port: PortLatency,
     /// What each receiver holds.
     pub buffer: Buffer,
 }
@@ -107,7 +107,10 @@ impl Link {
         let way = |from: PortLatency, to: PortLatency| {
             Direction::new(rate, from.transmit, config.propagation, to.receive, config.buffer)
         };
-        Self { down: way(config.top, config.bottom), up: way(config.bottom, config.top) }
+        Self {
+            down: way(config.downstream_port, config.upstream_port),
+            up: way(config.upstream_port, config.downstream_port),
+        }
     }
 
     /// A reset: all credits are back, what is on its way is gone. `gone` is

@@ -82,14 +82,14 @@ impl SoftwareConfig {
     };
 }
 
-/// PCIe Gen2 with 4 lanes between `top` and `bottom`.
-const fn gen2(top: PortLatency, bottom: PortLatency) -> LinkConfig {
+/// PCIe Gen2 with 4 lanes between `downstream_port` and `upstream_port`.
+const fn gen2(downstream_port: PortLatency, upstream_port: PortLatency) -> LinkConfig {
     LinkConfig {
         generation: Generation::Gen2,
         width: 4,
         propagation: PROPAGATION,
-        top,
-        bottom,
+        downstream_port,
+        upstream_port,
         buffer: Buffer { headers: [64; 3], data: [1024, 64, 1024] },
     }
 }
