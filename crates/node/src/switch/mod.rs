@@ -203,7 +203,7 @@ impl SwitchNode {
 
     fn failed(&mut self, now: Instant, link: usize, why: String) {
         let attempt = self.links[link].fail(now);
-        let event = LinkEvent::Failed { link, attempt, why, again: false };
+        let event = LinkEvent::Failed { link, attempt, why, permanent: false };
         self.outputs.push_back(Output::Event(event));
     }
 

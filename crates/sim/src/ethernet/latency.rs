@@ -43,18 +43,18 @@ impl FrameStage {
 
 /// A frame's account: every picosecond since it was made, booked to one
 /// stage, over all hops. The sum of the stages is the time from
-/// [`Self::born`] to [`Self::until`], always.
+/// [`Self::created`] to [`Self::until`], always.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Residence {
-    born: Instant,
+pub struct FrameLatency {
+    created: Instant,
     until: Instant,
     spent: [Duration; FrameStage::COUNT],
 }
 
-impl Residence {
-    /// The account of a frame made at `born`.
-    pub fn new(born: Instant) -> Self {
-        Self { born, until: born, spent: [Duration::ZERO; FrameStage::COUNT] }
+impl FrameLatency {
+    /// The account of a frame made at `created`.
+    pub fn new(created: Instant) -> Self {
+        Self { created, until: created, spent: [Duration::ZERO; FrameStage::COUNT] }
     }
 
     /// Books the time since the last entry to `stage`.
@@ -69,8 +69,8 @@ impl Residence {
     }
 
     /// When the frame was made.
-    pub fn born(&self) -> Instant {
-        self.born
+    pub fn created(&self) -> Instant {
+        self.created
     }
 
     /// Up to when time has been booked.
@@ -85,6 +85,6 @@ impl Residence {
 
     /// The sum of all stages.
     pub fn total(&self) -> Duration {
-        self.until.since(self.born)
+        self.until.since(self.created)
     }
 }
