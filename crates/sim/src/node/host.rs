@@ -279,7 +279,7 @@ impl HostNode {
             self.requests.push_back((now + self.config.mmio, id, request));
         }
         while let Some((_, id, request)) =
-            pop_if(&mut self.requests, |(at, _, request)| *at <= now && self.node.takes(request))
+            pop_if(&mut self.requests, |(at, _, request)| *at <= now && self.node.accepts(request))
         {
             self.node.handle(now, Input::Request(id, request));
         }
