@@ -21,7 +21,7 @@ impl FlowsReport {
     }
 
     /// Bytes of chunks that each flow delivered.
-    pub fn shares(&self, from: Instant, to: Instant) -> Vec<u64> {
+    pub fn delivered(&self, from: Instant, to: Instant) -> Vec<u64> {
         let mut sums = vec![0; self.senders.len()];
         for sample in self.between(from, to) {
             sums.iter_mut().zip(&sample.delivered).for_each(|(sum, more)| *sum += more);
@@ -36,7 +36,7 @@ impl FlowsReport {
 
     /// How long after `since` the first interval ends in which a direction of a
     /// cable carries at least `rate`.
-    pub fn reaches(&self, way: usize, rate: u64, since: Instant) -> Option<Duration> {
+    pub fn time_to_rate(&self, way: usize, rate: u64, since: Instant) -> Option<Duration> {
         let mut before = since;
         self.samples.iter().filter(|sample| sample.at > since).find_map(|sample| {
             let from = std::mem::replace(&mut before, sample.at);

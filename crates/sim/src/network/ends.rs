@@ -147,7 +147,7 @@ impl Network {
     }
 
     /// The same for somebody who only looks.
-    pub fn takes(&self, now: Instant, place: EndPlace) -> usize {
+    pub fn peek_room(&self, now: Instant, place: EndPlace) -> usize {
         let Station { host, nic, ends, .. } = &self.stations[place.station];
         match &ends[place.number].over {
             Over::Tcp(Socket { id, config, .. }) => host.room(*id).min(config.burst),

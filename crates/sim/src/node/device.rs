@@ -306,7 +306,7 @@ impl DeviceNode {
         let (now, network) = (context.now, &mut *around.network);
         // Who is held back by the rate limit is not told when there is room.
         path.room = match self.node.held_until(now) {
-            Some(_) => transport.takes(now, End::Device, network),
+            Some(_) => transport.peek_room(now, End::Device, network),
             None => transport.room(now, End::Device, network),
         };
         self.node.handle(now, id, Input::Room(path.room));

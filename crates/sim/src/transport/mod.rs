@@ -217,10 +217,10 @@ impl Transport {
     }
 
     /// The same for somebody who only looks.
-    pub fn takes(&self, now: Instant, end: End, network: &Network) -> usize {
+    pub fn peek_room(&self, now: Instant, end: End, network: &Network) -> usize {
         match self {
             Self::Pipe(pipe) => pipe.room(now, end),
-            Self::Network { places, .. } => network.takes(now, places[end as usize]),
+            Self::Network { places, .. } => network.peek_room(now, places[end as usize]),
         }
     }
 

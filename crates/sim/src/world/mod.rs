@@ -215,7 +215,7 @@ impl World {
         let now = self.kernel.now();
         let waits = |link: usize, end, sender: Option<&Tunnel>| {
             let tunnel = sender.filter(|tunnel| tunnel.is_up())?;
-            let room = self.transports[link].takes(now, end, &self.network);
+            let room = self.transports[link].peek_room(now, end, &self.network);
             let length = tunnel.queue().next_length()?;
             (HEADER + length <= room).then_some(length)
         };
