@@ -54,7 +54,7 @@ pub enum Error {
     },
     /// The time is over, and a drive that went has not come back.
     #[error("{limit}; drive {drive} of host {host} is gone since {since}")]
-    Gone {
+    DriveLost {
         /// The limit.
         limit: LimitReached,
         /// Number of the host.
@@ -247,7 +247,7 @@ impl World {
     fn reached(&self, limit: LimitReached) -> Error {
         let away = |(host, node): (usize, &HostNode)| node.software.away().map(|away| (host, away));
         match self.hosts.iter().enumerate().find_map(away) {
-            Some((host, (drive, since))) => Error::Gone { limit, host, drive, since },
+            Some((host, (drive, since))) => Error::DriveLost { limit, host, drive, since },
             None => Error::Limit(limit),
         }
     }

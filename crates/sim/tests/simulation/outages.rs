@@ -129,7 +129,7 @@ fn a_node_that_never_comes_back_is_named() {
     let mut config = with(lasting(5_000), vec![outage(10, None)]);
     config.limits.time = ms(4_000);
     let error = World::new(&config).and_then(|mut world| world.run()).expect_err("it is gone");
-    assert!(matches!(error, Error::Gone { host: 0, drive: 0, .. }), "{error}");
+    assert!(matches!(error, Error::DriveLost { host: 0, drive: 0, .. }), "{error}");
     // Who has nothing more to do ends all the same.
     let report = run(&with(lasting(100), vec![outage(10, None)]));
     assert_eq!(report.hosts[0].failures, 8);
