@@ -181,7 +181,7 @@ impl Observer for Gathered {
         self.kinds.entry(name).or_insert_with(|| Kind::new(record)).add(record);
     }
 
-    fn frame(&mut self, at: Instant, point: Point, bytes: &[u8]) {
+    fn ethernet_frame(&mut self, at: Instant, point: Point, bytes: &[u8]) {
         let Point::Wire(wire) = point else { return };
         if let Some(cycle) = self.cycles.get_mut(&usize::from(wire)) {
             cycle.frame(at, bytes);

@@ -67,5 +67,5 @@ pub trait Observer {
     fn command(&mut self, record: &CommandRecord) {}
 
     /// An Ethernet frame, without its FCS, starts on a wire.
-    fn frame(&mut self, at: Instant, point: Point, bytes: &[u8]) {}
+    fn ethernet_frame(&mut self, at: Instant, point: Point, bytes: &[u8]) {}
 }

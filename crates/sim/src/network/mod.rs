@@ -217,7 +217,7 @@ impl Way {
         if let Some(observer) = context.observer {
             self.observed.clear();
             transmission.frame.capture(&mut self.observed);
-            observer.frame(now, Point::Wire(number as u16), &self.observed);
+            observer.ethernet_frame(now, Point::Wire(number as u16), &self.observed);
         }
         self.cable.handle(now, cable::Input::Transmission(transmission));
         if let Some(at) = self.cable.next() {

@@ -9,7 +9,7 @@ mod software;
 mod work;
 
 pub use boot::BootError;
-pub use replay::{Operation, Replay, Timing};
+pub use replay::{IssueTiming, Operation, Replay};
 pub(crate) use software::{Learnt, Software};
 
 use crate::drive::MAX_TRANSFER;

@@ -37,7 +37,7 @@ pub struct Operation {
 
 /// When commands are issued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Timing {
+pub enum IssueTiming {
     /// At their times; later if their queue is full then.
     Recorded,
     /// In their order, as soon as their queue has room.
@@ -50,7 +50,7 @@ pub struct Replay {
     /// The commands, by their time.
     pub operations: Arc<[Operation]>,
     /// When they are issued.
-    pub timing: Timing,
+    pub timing: IssueTiming,
     /// Commands in flight at most, by drive and queue: 1 to 4095.
     pub depths: Vec<Vec<u16>>,
 }
@@ -225,7 +225,7 @@ impl Replayer {
 
     /// Operations whose time has come wait for their queues.
     fn due(&mut self, now: Instant) {
-        let asap = self.replay.timing == Timing::Asap;
+        let asap = self.replay.timing == IssueTiming::Asap;
         while let Some(operation) = self.replay.operations.get(self.next) {
             let at = self.began + operation.at;
             if !asap && at > now {
@@ -256,7 +256,7 @@ impl Replayer {
             replayed.waiting.pop_front();
             replayed.in_flight += 1;
             // A closed loop asks when it can.
-            let since = if self.replay.timing == Timing::Asap { now } else { waits };
+            let since = if self.replay.timing == IssueTiming::Asap { now } else { waits };
             let (held, known) = (Held::Unknown, Known::new());
             let (submitted, ok, lost) = (false, true, false);
             let running = Running { operation, since, buffer, held, known, submitted, ok, lost };

@@ -173,7 +173,7 @@ fn a_replay_goes_on_and_counts_what_failed() {
         length: if n % 3 == 2 { 0 } else { 4096 },
     };
     let operations: Vec<_> = (0..900).map(operation).collect();
-    let (timing, depths) = (workload::Timing::Recorded, vec![vec![64]]);
+    let (timing, depths) = (workload::IssueTiming::Recorded, vec![vec![64]]);
     let replay = Replay { operations: operations.into(), timing, depths };
     let replay = Workload::Replay(replay);
     let outages = vec![outage(50, Some(70))];

@@ -67,7 +67,7 @@ impl Observer for Watch {
         self.0.borrow_mut().up += 1;
     }
 
-    fn frame(&mut self, _: Instant, _: Point, bytes: &[u8]) {
+    fn ethernet_frame(&mut self, _: Instant, _: Point, bytes: &[u8]) {
         assert!((60..=1518).contains(&bytes.len()), "a frame of {} bytes", bytes.len());
         self.0.borrow_mut().frames += 1;
     }

@@ -275,7 +275,7 @@ impl Observer for Waits {
         });
     }
 
-    fn frame(&mut self, at: Instant, point: Point, bytes: &[u8]) {
+    fn ethernet_frame(&mut self, at: Instant, point: Point, bytes: &[u8]) {
         let Point::Wire(wire) = point else { return };
         let Self { acks, rto, sim_rto, dead, .. } = self;
         acks.frame(at, usize::from(wire), bytes, |wait| match wait.acknowledged {
