@@ -69,9 +69,13 @@ const TABLE: &[(&str, &str, Read)] = &[
         format!("{}, {}", station(c).tx_delay.as_ns(), station(c).rx_delay.as_ns())
     }),
     ("cable, ns", "assumed: 2 m", |c| c.network.cables[0].propagation.as_ns().to_string()),
-    ("root port, transmit, receive, ns", ASSUMED, |c| pair(c.hosts[0].link.top)),
-    ("switch ports, transmit, receive, ns", ASSUMED, |c| pair(switch(c).ports[0].link.top)),
-    ("drive's port, transmit, receive, ns", ASSUMED, |c| pair(switch(c).ports[0].link.bottom)),
+    ("root port, transmit, receive, ns", ASSUMED, |c| pair(c.hosts[0].link.downstream_port)),
+    ("switch ports, transmit, receive, ns", ASSUMED, |c| {
+        pair(switch(c).ports[0].link.downstream_port)
+    }),
+    ("drive's port, transmit, receive, ns", ASSUMED, |c| {
+        pair(switch(c).ports[0].link.upstream_port)
+    }),
     ("host memory read, ns", "assumed; pcie-bench", |c| {
         c.hosts[0].root.memory_read.as_ns().to_string()
     }),

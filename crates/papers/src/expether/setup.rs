@@ -162,13 +162,13 @@ const ENDPOINT: PortLatency =
     PortLatency { transmit: Duration::from_ns(130), receive: Duration::from_ns(130) };
 
 /// The FPGA's: Gen2 with 8 lanes.
-const fn link(top: PortLatency, bottom: PortLatency) -> LinkConfig {
+const fn link(downstream_port: PortLatency, upstream_port: PortLatency) -> LinkConfig {
     LinkConfig {
         generation: Generation::Gen2,
         width: 8,
         propagation: Duration::from_ns(1),
-        top,
-        bottom,
+        downstream_port,
+        upstream_port,
         buffer: Buffer { headers: [64; 3], data: [1024, 64, 1024] },
     }
 }

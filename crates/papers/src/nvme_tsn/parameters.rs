@@ -63,10 +63,10 @@ const TABLE: &[(&str, &str, Read)] = &[
     ("drive: 4 KiB into the write buffer, us", NVMEVIRT, |c| {
         us(drive(c).timing.write_base + drive(c).timing.write_4k)
     }),
-    ("root port, transmit, receive, ns", ASSUMED, |c| pair(c.hosts[0].link.top)),
-    ("drive's port, transmit, receive, ns", "calibrated: 280 ns", |c| pair(lower(c).bottom)),
+    ("root port, transmit, receive, ns", ASSUMED, |c| pair(c.hosts[0].link.downstream_port)),
+    ("drive's port, transmit, receive, ns", "calibrated: 280 ns", |c| pair(lower(c).upstream_port)),
     ("switch ports, transmit, receive, ns", "assumed like the drive's", |c| {
-        port(c).and_then(|_| pair(lower(c).top))
+        port(c).and_then(|_| pair(lower(c).downstream_port))
     }),
     ("propagation on PCIe, ns", ASSUMED, |c| ns(c.hosts[0].link.propagation)),
     ("host memory read, ns", "assumed; pcie-bench", |c| ns(c.hosts[0].root.memory_read)),

@@ -4,7 +4,7 @@ use crate::simulation::worlds::*;
 use proptest::prelude::*;
 use sim::ethernet::Rate;
 use sim::measure::Op;
-use sim::workload::{BootError, Operation, Replay, Timing, Workload};
+use sim::workload::{BootError, IssueTiming, Operation, Replay, Workload};
 use sim::world::{Error, Report};
 use sim::{Config, World};
 use wire::{Duration, Instant};

@@ -96,19 +96,19 @@ impl Trips {
         let memory = host.root.memory_read;
         let top = &host.link;
         // Requests and completions begin behind the pipeline of their port.
-        let asks = down(top) - top.top.transmit;
+        let asks = down(top) - top.downstream_port.transmit;
         let (config_read, dma_read) = match below {
             None => (
-                asks + top.bottom.transmit,
-                up(top) - top.bottom.transmit + memory + top.top.transmit,
+                asks + top.upstream_port.transmit,
+                up(top) - top.upstream_port.transmit + memory + top.downstream_port.transmit,
             ),
             Some(below) => (
-                asks + down(below) + up(below) + top.bottom.transmit,
-                up(below) - below.bottom.transmit
+                asks + down(below) + up(below) + top.upstream_port.transmit,
+                up(below) - below.upstream_port.transmit
                     + up(top)
                     + memory
                     + down(top)
-                    + below.top.transmit,
+                    + below.downstream_port.transmit,
             ),
         };
         let [config_read, dma_read] = [config_read, dma_read].map(|trip| trip + network);
@@ -146,11 +146,11 @@ impl Trips {
 
 /// A TLP from one transaction layer to the other.
 fn down(link: &LinkConfig) -> Duration {
-    link.top.transmit + wire(link) + link.bottom.receive
+    link.downstream_port.transmit + wire(link) + link.upstream_port.receive
 }
 
 fn up(link: &LinkConfig) -> Duration {
-    link.bottom.transmit + wire(link) + link.top.receive
+    link.upstream_port.transmit + wire(link) + link.downstream_port.receive
 }
 
 fn wire(link: &LinkConfig) -> Duration {

@@ -147,7 +147,9 @@ impl Waits {
         };
         let (row, timeout, early) = match of {
             // The timeout runs from the request's way through the root port on.
-            Some(host) => (&mut self.root, host.root.completion_timeout, host.link.top.transmit),
+            Some(host) => {
+                (&mut self.root, host.root.completion_timeout, host.link.downstream_port.transmit)
+            }
             // What the simulated drive's register says.
             None => (&mut self.drive, CompletionTimeout::DEFAULT.latest, Duration::ZERO),
         };
