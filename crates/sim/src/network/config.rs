@@ -1,6 +1,6 @@
 //! A network in plain data.
 
-use super::Way;
+use super::CableDirection;
 use crate::ethernet::cable::{self, Delivery, Faults};
 use crate::ethernet::nic::Tagging;
 use crate::ethernet::traffic::{self, Pattern};
@@ -256,11 +256,11 @@ fn rate(config: &NetworkConfig, place: CableEnd) -> Rate {
 }
 
 /// Both directions of every cable: 2n from a to b.
-pub(super) fn ways(
+pub(super) fn directions(
     config: &NetworkConfig,
     stations: &[Component],
     bridges: &[Component],
-) -> Vec<Way> {
+) -> Vec<CableDirection> {
     let component = |place| match place {
         CableEnd::Station(station) => stations[station],
         CableEnd::Bridge(bridge, _) => bridges[bridge],
@@ -271,7 +271,7 @@ pub(super) fn ways(
         }
         _ => Delivery::Whole,
     };
-    let way = |cable: &CableConfig, from: CableEnd, to: CableEnd, faults: &Faults| Way {
+    let way = |cable: &CableConfig, from: CableEnd, to: CableEnd, faults: &Faults| CableDirection {
         cable: Cable::new(cable::Config {
             propagation: cable.propagation,
             delivery: delivery(to),

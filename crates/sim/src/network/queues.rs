@@ -8,7 +8,7 @@ use wire::Instant;
 impl Network {
     /// By way, what its sender's queues came to until `now`.
     pub fn queues(&self, now: Instant) -> Vec<QueueStats> {
-        let mut all = vec![QueueStats::default(); self.ways.len()];
+        let mut all = vec![QueueStats::default(); self.directions.len()];
         for station in &self.stations {
             if let Some((_, way)) = station.cables {
                 all[way] = of(station.nic.port(), now);

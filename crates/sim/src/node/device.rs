@@ -6,7 +6,7 @@ use super::{Context, earliest};
 use crate::kernel::Component;
 use crate::measure::{Point, Stage};
 use crate::network::Network;
-use crate::pcie::{Intake, Link, Received};
+use crate::pcie::{Deferral, Link, Received};
 use crate::transport::{End, Stream, Transport};
 use bytes::Bytes;
 use node::PathId;
@@ -137,8 +137,8 @@ impl DeviceNode {
                 _ => {}
             }
         }
-        around.link.settle_up(now);
-        around.link.up.set_intake(Intake::Woken);
+        around.link.take_deferred_up(now);
+        around.link.up.set_deferred(Deferral::Nothing);
         let port = self.node.function_mut();
         port.handle(now, pcie::Input::HotReset);
         port.pass_reset(around.link, context.journeys);
@@ -234,7 +234,7 @@ impl DeviceNode {
         let timer = self.act(&mut around, context);
         let Around { transports, link, below, .. } = around;
         self.reset |= self.node.function_mut().pass_reset(link, context.journeys);
-        link.up.set_intake(self.intake(now, &transports[self.link()]));
+        link.up.set_deferred(self.deferral(now, &transports[self.link()]));
         for at in [link.down.next_arrival(), link.up.next_credits()].into_iter().flatten() {
             context.kernel.arm_by(below, at);
         }
@@ -337,9 +337,9 @@ impl DeviceNode {
 
     /// What the port took since this component ran last goes to the tunnel.
     fn catch_up(&mut self, around: &mut Around, context: &mut Context) {
-        around.link.settle_up(context.now);
+        around.link.take_deferred_up(context.now);
         let mut any = false;
-        while let Some((at, received)) = around.link.up.next_taken() {
+        while let Some((at, received)) = around.link.up.next_deferred() {
             self.take(at, received, context);
             any = true;
         }
@@ -358,17 +358,17 @@ impl DeviceNode {
 
     /// What comes from below while the network takes nothing, and says when it
     /// does again, goes to a queue that nobody looks at before.
-    fn intake(&self, now: Instant, transport: &Transport) -> Intake {
+    fn deferral(&self, now: Instant, transport: &Transport) -> Deferral {
         let tunnel = self.node.tunnel();
         let full = self.paths[self.current].room == 0 || self.node.held_until(now).is_some();
-        let most = Intake::MOST * usize::from(self.settings.max_payload);
+        let most = Deferral::MOST * usize::from(self.settings.max_payload);
         let waits = full
             && transport.tells_of_room()
             && tunnel.is_up()
             && !matches!(self.settings.aggregation, Policy::Wait(_))
             && self.node.function().is_empty_up()
-            && tunnel.queue().has_room(Intake::MOST, most);
-        if waits { Intake::All } else { Intake::Woken }
+            && tunnel.queue().has_room(Deferral::MOST, most);
+        if waits { Deferral::All } else { Deferral::Nothing }
     }
 
     /// What came out of the tunnel goes to the drive; whether anything did.

@@ -167,7 +167,7 @@ impl DriveNode {
         context: &mut Context,
     ) -> Option<Instant> {
         let now = context.now;
-        link.settle_up(now);
+        link.take_deferred_up(now);
         link.arrive_down(now);
         while let Some(mut received) = link.take_down(now, self.controller.ready()) {
             context.delivered(&received.tlp);

@@ -5,7 +5,7 @@ use super::port::Port;
 use super::{Context, earliest};
 use crate::kernel::{Component, pop_if};
 use crate::measure::{Latency, Point, Tracker};
-use crate::pcie::{Intake, Link, Received};
+use crate::pcie::{Deferral, Link, Received};
 use crate::workload::Software;
 use bytes::Bytes;
 use node::host::{Buses, Input, Output};
@@ -45,11 +45,11 @@ pub struct RootConfig {
 
 impl RootConfig {
     /// Writes to its memory wake nobody: the interrupt behind them does.
-    pub(crate) fn intake(&self) -> Intake {
+    pub(crate) fn deferral(&self) -> Deferral {
         let until = self.memory_at + self.memory as u64;
         match self.memory_at < root::MSI_WINDOW.end && until > root::MSI_WINDOW.start {
-            true => Intake::Woken,
-            false => Intake::Writes { from: self.memory_at, until },
+            true => Deferral::Nothing,
+            false => Deferral::Writes { from: self.memory_at, until },
         }
     }
 
@@ -223,9 +223,9 @@ impl HostNode {
     /// Looks at what the root port took since it ran last: memory has it
     /// before software looks there.
     pub fn catch_up(&mut self, link: &mut Link, context: &mut Context) {
-        link.settle_up(context.now);
+        link.take_deferred_up(context.now);
         self.node.below_mut().offer(Ready::NONE);
-        while let Some((at, received)) = link.up.next_taken() {
+        while let Some((at, received)) = link.up.next_deferred() {
             self.receive(at, received, context);
             if at == context.now {
                 continue;

@@ -84,7 +84,7 @@ impl SwitchNode {
     /// Does what can be done now; yields when to be woken.
     pub fn run(&mut self, around: &mut Around, context: &mut Context) -> Option<Instant> {
         let now = context.now;
-        around.link.settle_up(now);
+        around.link.take_deferred_up(now);
         (0..self.paths.len()).for_each(|port| self.connection(port, around, now));
         self.receive_network(around, context);
         self.receive_above(around, context);

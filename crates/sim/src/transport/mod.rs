@@ -11,7 +11,7 @@ pub(crate) use stream::Stream;
 use crate::ethernet::{FrameLatency, FrameStage};
 use crate::kernel::Kernel;
 use crate::measure::{Load, Stage};
-use crate::network::{EndPlace, Network};
+use crate::network::{EndId, Network};
 use bytes::Bytes;
 use switch::raw;
 use wire::Instant;
@@ -142,7 +142,7 @@ pub(crate) enum Transport {
     Pipe(Box<Pipe>),
     /// Between stations; TCP says when there is room, raw Ethernet does not.
     Network {
-        places: [EndPlace; 2],
+        ends: [EndId; 2],
         raw: bool,
     },
 }
@@ -152,7 +152,7 @@ impl Transport {
     pub fn is_connected(&self, now: Instant, end: End, network: &Network) -> bool {
         match self {
             Self::Pipe(pipe) => pipe.is_connected(now, end),
-            Self::Network { places, .. } => network.is_connected(places[end as usize]),
+            Self::Network { ends, .. } => network.is_connected(ends[end as usize]),
         }
     }
 
@@ -160,7 +160,7 @@ impl Transport {
     pub fn is_closed(&self, now: Instant, end: End, network: &Network) -> bool {
         match self {
             Self::Pipe(pipe) => pipe.is_closed(now, end),
-            Self::Network { places, .. } => network.is_closed(places[end as usize]),
+            Self::Network { ends, .. } => network.is_closed(ends[end as usize]),
         }
     }
 
@@ -168,7 +168,7 @@ impl Transport {
     pub fn close(&self, now: Instant, end: End, network: &mut Network, kernel: &mut Kernel) {
         let station = match self {
             Self::Pipe(_) => return,
-            Self::Network { places, .. } => network.close(now, places[end as usize]),
+            Self::Network { ends, .. } => network.close(now, ends[end as usize]),
         };
         kernel.arm_by(station, now);
     }
@@ -177,7 +177,7 @@ impl Transport {
     pub fn reopen(&self, now: Instant, end: End, network: &mut Network, kernel: &mut Kernel) {
         let station = match self {
             Self::Pipe(pipe) => return pipe.reopen(now, end),
-            Self::Network { places, .. } => network.reopen(now, places[end as usize]),
+            Self::Network { ends, .. } => network.reopen(now, ends[end as usize]),
         };
         kernel.arm_by(station, now);
     }
@@ -194,7 +194,7 @@ impl Transport {
     pub fn device_station(&self) -> Option<usize> {
         match self {
             Self::Pipe(_) => None,
-            Self::Network { places, .. } => Some(places[End::Device as usize].station),
+            Self::Network { ends, .. } => Some(ends[End::Device as usize].station),
         }
     }
 
@@ -212,7 +212,7 @@ impl Transport {
     pub fn room(&self, now: Instant, end: End, network: &mut Network) -> usize {
         match self {
             Self::Pipe(pipe) => pipe.room(now, end),
-            Self::Network { places, .. } => network.room(now, places[end as usize]),
+            Self::Network { ends, .. } => network.room(now, ends[end as usize]),
         }
     }
 
@@ -220,7 +220,7 @@ impl Transport {
     pub fn peek_room(&self, now: Instant, end: End, network: &Network) -> usize {
         match self {
             Self::Pipe(pipe) => pipe.room(now, end),
-            Self::Network { places, .. } => network.peek_room(now, places[end as usize]),
+            Self::Network { ends, .. } => network.peek_room(now, ends[end as usize]),
         }
     }
 
@@ -235,8 +235,8 @@ impl Transport {
     ) {
         match self {
             Self::Pipe(pipe) => pipe.send(now, end, bytes),
-            Self::Network { places, .. } => {
-                let station = network.send(now, places[end as usize], bytes, tlps);
+            Self::Network { ends, .. } => {
+                let station = network.send(now, ends[end as usize], bytes, tlps);
                 kernel.arm_by(station, now);
             }
         }
@@ -246,7 +246,7 @@ impl Transport {
     pub fn receive(&mut self, now: Instant, end: End, network: &mut Network) -> Option<Arrived> {
         match self {
             Self::Pipe(pipe) => pipe.receive(now, end),
-            Self::Network { places, .. } => network.receive(places[end as usize]),
+            Self::Network { ends, .. } => network.receive(ends[end as usize]),
         }
     }
 

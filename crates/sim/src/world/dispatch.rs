@@ -7,7 +7,7 @@ use crate::node::{Context, device, switch};
 use wire::{Duration, Instant};
 
 /// How often it is looked whether a host has let a drive go.
-const LOOK: Duration = Duration::from_us(1);
+const RELEASE_POLL: Duration = Duration::from_us(1);
 
 /// The context of a turn, borrowed from the world field by field.
 macro_rules! context {
@@ -43,7 +43,7 @@ impl World {
     pub(super) fn dispatch(&mut self, component: Component) -> Result<(), Error> {
         let next = match self.kinds[component.index()] {
             Kind::Host(host) => {
-                let below = self.places[host].below;
+                let below = self.host_components[host].below;
                 let waited = self.hosts[host].software.began.is_none();
                 let mut context = context!(self, host);
                 let next = self.hosts[host].run(&mut self.root_links[host], below, &mut context);
@@ -51,7 +51,7 @@ impl World {
                     if let Some(error) = self.hosts[host].software.failure() {
                         return Err(Error::Boot { host, error: error.clone() });
                     }
-                    self.note_begin();
+                    self.record_baseline();
                 }
                 if self.hosts[host].take_reset() {
                     self.reset_below(below);
@@ -73,7 +73,7 @@ impl World {
             Kind::Drive(drive) => {
                 let (host, above) = self.drive_above[drive];
                 let (link, above) = match above {
-                    None => (&mut self.root_links[host], self.places[host].host),
+                    None => (&mut self.root_links[host], self.host_components[host].host),
                     Some(link) => (&mut self.device_links[link], self.device_components[link]),
                 };
                 let mut context = context!(self, host);
@@ -141,7 +141,7 @@ impl World {
             return Some(at);
         }
         if !self.hosts[host].software.release(port) {
-            return Some(now + LOOK);
+            return Some(now + RELEASE_POLL);
         }
         let link = self.link_of(self.moves[number].from);
         let device = self.device_numbers[link];
@@ -181,7 +181,7 @@ impl World {
         let links = self.switches[switch].links();
         let above = self.switch_above[switch];
         let (link, above) = match above {
-            None => (&mut self.root_links[host], self.places[host].host),
+            None => (&mut self.root_links[host], self.host_components[host].host),
             Some(link) => (&mut self.device_links[link], self.device_components[link]),
         };
         let mut around = switch::Around {
@@ -205,11 +205,11 @@ impl World {
             let drives = self.drives_changed(switch, port, up);
             let tracker = &mut self.trackers[host];
             self.hosts[host].link_changed(now, (up, buses), drives, tracker);
-            self.kernel.arm_by(self.places[host].host, now);
+            self.kernel.arm_by(self.host_components[host].host, now);
         }
         if self.hosts[host].software.is_waiting() && self.all_up(host) {
             self.hosts[host].software.boot();
-            let component = self.places[host].host;
+            let component = self.host_components[host].host;
             self.kernel.arm_by(component, self.kernel.now());
         }
         next
