@@ -408,7 +408,7 @@ impl Tracker {
     }
 
     /// The controller has asked its media.
-    pub fn media_asked(&mut self, now: Instant, drive: u16, offset: u64) -> Option<CommandKey> {
+    pub fn media_started(&mut self, now: Instant, drive: u16, offset: u64) -> Option<CommandKey> {
         let mut waiting = self.offsets.range((drive, offset, 0)..=(drive, offset, u64::MAX));
         let (place, key) = waiting.next().map(|(place, key)| (*place, *key))?;
         self.offsets.remove(&place);

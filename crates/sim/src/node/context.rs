@@ -42,7 +42,7 @@ impl Context<'_> {
     }
 
     /// A TLP that came over a PCIe link has reached its end at `at`.
-    pub fn journey_ends(&mut self, at: Instant, tlp: &mut Tlp) -> Journey {
+    pub fn end_journey(&mut self, at: Instant, tlp: &mut Tlp) -> Journey {
         let journey = self.journeys.remove(std::mem::take(&mut tlp.mark));
         let mut journey = journey.unwrap_or_else(|| Journey::new(at));
         journey.advance(at, Stage::Pcie);
@@ -50,7 +50,7 @@ impl Context<'_> {
     }
 
     /// A TLP leaves a node of the switch; one that begins there has no mark.
-    pub fn journey_goes_on(&mut self, tlp: &mut Tlp) {
+    pub fn start_journey(&mut self, tlp: &mut Tlp) {
         if tlp.mark == Mark::NONE {
             tlp.mark = self.journeys.insert(Journey::new(self.now));
         }

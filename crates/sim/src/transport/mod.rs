@@ -51,7 +51,7 @@ impl TransportConfig {
     }
 
     /// Bytes that the tunnel hands over at once at most.
-    pub fn at_once(&self) -> usize {
+    pub fn max_send(&self) -> usize {
         match self {
             Self::Pipe(pipe) => pipe.script.map_or(pipe.max_packet, |script| script.room),
             Self::Tcp(tcp) => tcp.burst,
@@ -82,23 +82,23 @@ pub enum End {
     Device = 1,
 }
 
-/// Steps of a way.
+/// Steps of a stages.
 const STEPS: usize = 7;
 
-/// Bytes that came, with the way of those that came last: when each step
+/// Bytes that came, with the stages of those that came last: when each step
 /// ended.
 #[derive(Debug)]
 pub(crate) struct Arrived {
     pub bytes: Bytes,
-    pub way: [(Instant, Stage); STEPS],
+    pub stages: [(Instant, Stage); STEPS],
 }
 
 impl Arrived {
     /// Over a wire of its own.
     pub fn over_pipe(bytes: Bytes, steps: [(Instant, Stage); 3]) -> Self {
-        let mut way = [(Instant::ZERO, Stage::Tcp); STEPS];
-        way[..3].copy_from_slice(&steps);
-        Self { bytes, way }
+        let mut stages = [(Instant::ZERO, Stage::Tcp); STEPS];
+        stages[..3].copy_from_slice(&steps);
+        Self { bytes, stages }
     }
 
     /// In a frame that spent its time so. The order in which its parts are
@@ -116,12 +116,12 @@ impl Arrived {
     /// after it came.
     fn in_a_frame(bytes: Bytes, latency: &FrameLatency, before: Stage) -> Self {
         let mut at = latency.created();
-        let mut way = [(at, before); STEPS];
-        for (step, stage) in way[1..].iter_mut().zip(FrameStage::ALL) {
+        let mut stages = [(at, before); STEPS];
+        for (step, stage) in stages[1..].iter_mut().zip(FrameStage::ALL) {
             at += latency.spent(stage);
             *step = (at, of_frame(stage));
         }
-        Self { bytes, way }
+        Self { bytes, stages }
     }
 }
 
@@ -204,7 +204,7 @@ impl Transport {
     }
 
     /// Whether who found no room is woken when there is some.
-    pub fn tells_of_room(&self) -> bool {
+    pub fn signals_room(&self) -> bool {
         !self.is_raw()
     }
 

@@ -32,7 +32,7 @@ pub struct Script {
     pub tick: Duration,
     /// so many at each.
     pub room: usize,
-    /// The connection is lost, with what is on its way, and can be made again.
+    /// The connection is lost, with what is on its direction, and can be made again.
     pub outage: [Instant; 2],
 }
 
@@ -45,9 +45,9 @@ struct Packet {
 }
 
 #[derive(Debug, Default)]
-struct Way {
+struct Direction {
     free: Instant,
-    flying: VecDeque<Packet>,
+    in_flight: VecDeque<Packet>,
     load: Load,
     /// The last tick at which bytes were taken, and how many.
     taken: (Instant, usize),
@@ -57,7 +57,7 @@ struct Way {
 #[derive(Debug)]
 pub struct Pipe {
     config: PipeConfig,
-    ways: [Way; 2],
+    directions: [Direction; 2],
     /// Since when each end connects, or listens.
     since: [Cell<Instant>; 2],
 }
@@ -65,7 +65,7 @@ pub struct Pipe {
 impl Pipe {
     /// An idle wire.
     pub fn new(config: PipeConfig) -> Self {
-        Self { config, ways: Default::default(), since: Default::default() }
+        Self { config, directions: Default::default(), since: Default::default() }
     }
 
     /// Whether the connection stands, seen from `end`.
@@ -88,48 +88,53 @@ impl Pipe {
     /// A packet while the wire is idle, nothing while it is busy: what waits
     /// is aggregated by the sender.
     pub fn room(&self, now: Instant, end: End) -> usize {
-        let way = &self.ways[end as usize];
+        let direction = &self.directions[end as usize];
         match self.config.script {
-            _ if now < way.free => 0,
+            _ if now < direction.free => 0,
             None => self.config.max_packet,
             Some(script) if !now.as_ps().is_multiple_of(script.tick.as_ps()) => 0,
-            Some(script) if way.taken.0 == now => script.room - way.taken.1,
+            Some(script) if direction.taken.0 == now => script.room - direction.taken.1,
             Some(script) => script.room,
         }
     }
 
     /// Sends bytes for which there is room.
     pub fn send(&mut self, now: Instant, end: End, mut bytes: Bytes) {
-        let way = &mut self.ways[end as usize];
-        let before = if way.taken.0 == now { way.taken.1 } else { 0 };
-        way.taken = (now, before + bytes.len());
+        let direction = &mut self.directions[end as usize];
+        let before = if direction.taken.0 == now { direction.taken.1 } else { 0 };
+        direction.taken = (now, before + bytes.len());
         while !bytes.is_empty() {
             let piece = bytes.split_to(bytes.len().min(self.config.max_packet));
             let length = piece.len() + self.config.overhead;
             let span = Duration::from_ps(self.config.byte.as_ps() * length as u64);
-            let started = way.free.max(now);
-            way.free = started + span;
-            way.load.busy = way.load.busy + span;
-            way.load.packets += 1;
-            way.load.bytes += length as u64;
-            let arrives = way.free + self.config.latency;
-            way.flying.push_back(Packet { arrives, started, sent: way.free, bytes: piece });
+            let started = direction.free.max(now);
+            direction.free = started + span;
+            direction.load.busy = direction.load.busy + span;
+            direction.load.packets += 1;
+            direction.load.bytes += length as u64;
+            let arrives = direction.free + self.config.latency;
+            direction.in_flight.push_back(Packet {
+                arrives,
+                started,
+                sent: direction.free,
+                bytes: piece,
+            });
         }
     }
 
-    /// What has arrived at `end`: a packet, without its way.
+    /// What has arrived at `end`: a packet, without its direction.
     pub fn take(&mut self, now: Instant, end: End) -> Option<Bytes> {
         self.receive(now, end).map(|arrived| arrived.bytes)
     }
 
     pub(crate) fn receive(&mut self, now: Instant, end: End) -> Option<Arrived> {
-        let way = &mut self.ways[1 - end as usize];
+        let direction = &mut self.directions[1 - end as usize];
         if let Some(lost) =
             self.config.script.map(|script| script.outage[0]).filter(|at| *at <= now)
         {
-            way.flying.retain(|packet| packet.started >= lost);
+            direction.in_flight.retain(|packet| packet.started >= lost);
         }
-        let packet = pop_if(&mut way.flying, |packet| packet.arrives <= now)?;
+        let packet = pop_if(&mut direction.in_flight, |packet| packet.arrives <= now)?;
         let steps = [
             (packet.started, Stage::EgressQueue),
             (packet.sent, Stage::Serialisation),
@@ -140,12 +145,12 @@ impl Pipe {
 
     /// When something arrives at `end`.
     pub fn next_arrival(&self, end: End) -> Option<Instant> {
-        self.ways[1 - end as usize].flying.front().map(|packet| packet.arrives)
+        self.directions[1 - end as usize].in_flight.front().map(|packet| packet.arrives)
     }
 
     /// When `end` should look again.
     pub fn next(&self, now: Instant, end: End) -> Option<Instant> {
-        let free = self.ways[end as usize].free;
+        let free = self.directions[end as usize].free;
         let free = (free > now).then_some(free);
         let script = self.config.script.map(|script| {
             let tick = script.tick.as_ps();
@@ -156,6 +161,6 @@ impl Pipe {
     }
 
     pub(crate) fn load(&self, end: End) -> Load {
-        self.ways[end as usize].load
+        self.directions[end as usize].load
     }
 }

@@ -35,24 +35,24 @@ impl Stream {
         self.received += bytes as u64;
     }
 
-    /// The mark of the next TLP that has come as a whole; `way` says how its
+    /// The mark of the next TLP that has come as a whole; `stages` says how its
     /// last bytes spent their time until `now`.
     pub fn arrived(
         &mut self,
         now: Instant,
-        way: &[(Instant, Stage)],
+        stages: &[(Instant, Stage)],
         journeys: &mut Journeys,
     ) -> Option<Mark> {
         let (mark, _) = pop_if(&mut self.sent, |(_, end)| *end <= self.received)?;
-        for (at, stage) in way {
+        for (at, stage) in stages {
             journeys.advance(mark, *at, *stage);
         }
-        let carrier = way.first().is_some_and(|(_, first)| *first == Stage::Carrier);
+        let carrier = stages.first().is_some_and(|(_, first)| *first == Stage::Carrier);
         journeys.advance(mark, now, if carrier { Stage::Carrier } else { Stage::Tcp });
         Some(mark)
     }
 
-    /// The link went down or was reset: TLPs on their way are forgotten.
+    /// The link went down or was reset: TLPs on their stages are forgotten.
     pub fn clear(&mut self, journeys: &mut Journeys) {
         self.sent.drain(..).for_each(|(mark, _)| journeys.end(mark));
         self.received = 0;

@@ -162,7 +162,7 @@ fn check_ports(config: &Config, host: usize, switch: &SwitchConfig) -> Result<()
                 return fail("priority is 0 to 7");
             }
         }
-        if transport.at_once() < largest_frame(switch.max_payload) {
+        if transport.max_send() < largest_frame(switch.max_payload) {
             return fail("the transport takes less at once than the largest TLP needs");
         }
     }
@@ -309,7 +309,7 @@ impl World {
         let end = settings(config, Role::Device, 1 << 32 | link as u64);
         let node = DeviceNode::new(end, config.rate_limit, first_group(moves, place));
         let device = self.add_device(place, node, moves);
-        self.devices[self.device_numbers[link]].lead_here(link, switch);
+        self.devices[self.device_numbers[link]].add_link(link, switch);
         let transport = self.transport(transport, link, config.encapsulation, [switch, device]);
         self.transports.push(transport);
         self.device_components.push(device);

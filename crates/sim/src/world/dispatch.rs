@@ -28,14 +28,14 @@ macro_rules! device {
         let home = $world.device_homes[$device];
         let device = &mut $world.devices[$device];
         let host = $world.switch_hosts[$world.device_switches[device.link()]];
-        let around = device::Around {
+        let env = device::Env {
             transports: &mut $world.transports,
             network: &mut $world.network,
             streams: &mut $world.streams,
             link: &mut $world.device_links[home],
             below: $world.device_below[home],
         };
-        (device, around, context!($world, host))
+        (device, env, context!($world, host))
     }};
 }
 
@@ -100,8 +100,8 @@ impl World {
     }
 
     fn run_device(&mut self, number: usize) -> Option<Instant> {
-        let (device, around, mut context) = device!(self, number);
-        let next = device.run(around, &mut context);
+        let (device, env, mut context) = device!(self, number);
+        let next = device.run(env, &mut context);
         if self.devices[number].take_reset() {
             self.reset_below(self.device_below[self.device_homes[number]]);
         }
@@ -124,8 +124,8 @@ impl World {
         for device in 0..self.devices.len() {
             let home = self.device_homes[device];
             if self.transports[home].device_station() == Some(station) {
-                let (device, around, mut context) = device!(self, device);
-                device.power_cycle(around, &mut context);
+                let (device, env, mut context) = device!(self, device);
+                device.power_cycle(env, &mut context);
                 let drive = self.device_drives[home].expect("it was checked");
                 self.drives[drive].power_cycle(now);
             }
@@ -184,7 +184,7 @@ impl World {
             None => (&mut self.root_links[host], self.host_components[host].host),
             Some(link) => (&mut self.device_links[link], self.device_components[link]),
         };
-        let mut around = switch::Around {
+        let mut env = switch::Env {
             transports: &mut self.transports[links.clone()],
             network: &mut self.network,
             streams: &mut self.streams[links.clone()],
@@ -193,7 +193,7 @@ impl World {
             far: &self.device_components[links],
         };
         let mut context = context!(self, host);
-        let next = self.switches[switch].run(&mut around, &mut context);
+        let next = self.switches[switch].run(&mut env, &mut context);
         while let Some((port, up, buses)) = self.switches[switch].change() {
             if self.switch_above[switch].is_some() {
                 // As in live: a host hears of its own switch's links.
