@@ -38,7 +38,7 @@ struct Command {
     /// Which submission of its host.
     number: u64,
     /// Start of the submission doorbell at the root port.
-    rung: Instant,
+    doorbell: Instant,
     offset: u64,
     buffer: u64,
     /// The completion entry is in host memory.
@@ -53,12 +53,12 @@ struct Queue {
     tail: u16,
     commands: Vec<Option<Command>>,
     /// In the queue; the doorbell is not on its way.
-    unrung: Vec<u16>,
+    before_doorbell: Vec<u16>,
     /// On their way with a doorbell.
-    ringing: VecDeque<Vec<u16>>,
+    doorbells: VecDeque<Vec<u16>>,
     /// Taken by the host, whose head doorbell is to come: submission doorbells
     /// at the root port.
-    unheaded: Vec<Instant>,
+    before_head_doorbell: Vec<Instant>,
 }
 
 /// What lies at an address of host memory.
@@ -104,14 +104,14 @@ pub(crate) struct Tracker {
     /// Sum of the splits of all commands, and how many.
     pub breakdown: Breakdown,
     pub commands: u64,
-    /// Commands that are over, for an observer, if there is one.
+    /// Whether finished commands are kept for an observer.
     pub keep: bool,
-    pub over: Vec<CommandRecord>,
+    pub finished: Vec<CommandRecord>,
     /// Sum of the commands' times, for the check that the breakdown is exact.
     pub total: Duration,
 }
 
-const NOBODY: u16 = u16::MAX;
+const NO_COMMAND: u16 = u16::MAX;
 
 impl Tracker {
     /// Adds a drive whose function and doorbells are there.
@@ -133,12 +133,12 @@ impl Tracker {
             self.regions.insert(places.completion, (cq_end, Region::Completion { drive, queue }));
             tracked.push(Queue {
                 entries: places.entries,
-                slots: vec![NOBODY; usize::from(places.entries)],
+                slots: vec![NO_COMMAND; usize::from(places.entries)],
                 tail: 0,
                 commands: vec![None; usize::from(places.entries)],
-                unrung: Vec::new(),
-                ringing: VecDeque::new(),
-                unheaded: Vec::new(),
+                before_doorbell: Vec::new(),
+                doorbells: VecDeque::new(),
+                before_head_doorbell: Vec::new(),
             });
         }
         tracked
@@ -161,7 +161,7 @@ impl Tracker {
     }
 
     /// A command will never end: it does not count.
-    pub fn abandon(&mut self, key: CommandKey) {
+    pub fn discard(&mut self, key: CommandKey) {
         let Some(queue) = self.queue(key.drive, key.queue) else { return };
         let found = queue.commands.get_mut(usize::from(key.id)).and_then(Option::take);
         if let Some(command) = found {
@@ -196,9 +196,17 @@ impl Tracker {
         let Some(queue) = self.queue(key.drive, key.queue) else { return };
         queue.slots[usize::from(queue.tail)] = key.id;
         queue.tail = (queue.tail + 1) % queue.entries;
-        queue.unrung.push(key.id);
-        let command =
-            Command { journey, op, length, number, rung: now, offset, buffer, completed: false };
+        queue.before_doorbell.push(key.id);
+        let command = Command {
+            journey,
+            op,
+            length,
+            number,
+            doorbell: now,
+            offset,
+            buffer,
+            completed: false,
+        };
         queue.commands[usize::from(key.id)] = Some(command);
         if op.moves_blocks() {
             self.regions.insert(buffer, (buffer + length, Region::Data(key)));
@@ -256,18 +264,18 @@ impl Tracker {
     ) {
         let Some(queue) = self.queue(drive, queue) else { return };
         if head {
-            let done = std::mem::take(&mut queue.unheaded);
-            done.into_iter().for_each(|rung| self.root_port.record((start + ack) - rung));
+            let done = std::mem::take(&mut queue.before_head_doorbell);
+            done.into_iter().for_each(|doorbell| self.root_port.record((start + ack) - doorbell));
             return;
         }
-        let rung = std::mem::take(&mut queue.unrung);
-        for id in &rung {
+        let submitted = std::mem::take(&mut queue.before_doorbell);
+        for id in &submitted {
             if let Some(command) = &mut queue.commands[usize::from(*id)] {
                 command.journey.advance(now, Stage::HostSoftware);
-                command.rung = start;
+                command.doorbell = start;
             }
         }
-        queue.ringing.push_back(rung);
+        queue.doorbells.push_back(submitted);
     }
 
     fn read(&mut self, requester: Bdf, tag: u16) -> Option<&mut Read> {
@@ -313,7 +321,7 @@ impl Tracker {
                     && at == drive
                     && let Some(queue) = self.queue(drive, queue)
                 {
-                    for id in queue.ringing.pop_front().unwrap_or_default() {
+                    for id in queue.doorbells.pop_front().unwrap_or_default() {
                         if let Some(command) = &mut queue.commands[usize::from(id)] {
                             command.journey.follow(&journey, Stage::HostSoftware);
                         }
@@ -357,7 +365,7 @@ impl Tracker {
     ) {
         let Some(queue) = self.queue(drive, queue) else { return };
         for at in first..first + count {
-            let id = queue.slots.get(usize::from(at)).copied().unwrap_or(NOBODY);
+            let id = queue.slots.get(usize::from(at)).copied().unwrap_or(NO_COMMAND);
             if let Some(Some(command)) = queue.commands.get_mut(usize::from(id)) {
                 each(command);
             }
@@ -432,14 +440,14 @@ impl Tracker {
         let found = queue.commands.get_mut(usize::from(key.id)).and_then(Option::take);
         let Some(mut command) = found else { return };
         command.journey.advance(now, Stage::HostSoftware);
-        queue.unheaded.push(command.rung);
+        queue.before_head_doorbell.push(command.doorbell);
         self.forget(key, &command);
         let Journey { start, breakdown, .. } = command.journey;
         self.breakdown.merge(&breakdown);
         self.commands += 1;
         self.total = self.total + (now - start);
         if self.keep {
-            self.over.push(CommandRecord {
+            self.finished.push(CommandRecord {
                 host: 0,
                 drive: key.drive,
                 queue: key.queue,

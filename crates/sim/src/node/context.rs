@@ -72,7 +72,7 @@ impl Context<'_> {
     pub fn observe_commands(&mut self, host: u16) {
         if let Some(observer) = self.observer {
             self.tracker.keep = true;
-            for record in self.tracker.over.drain(..) {
+            for record in self.tracker.finished.drain(..) {
                 observer.command(&CommandRecord { host, ..record });
             }
         }

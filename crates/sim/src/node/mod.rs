@@ -1,4 +1,4 @@
-//! Nodes: the unchanged state machines with the models env them.
+//! Nodes: the unchanged state machines with the models around them.
 
 mod context;
 pub(crate) mod device;

@@ -191,8 +191,8 @@ impl Connection {
             return Some(Event::Received(data));
         }
         if self.phase != Phase::Closed && matches!(state, CloseWait | Closed | TimeWait) {
-            // What the peer began is completed: no_socket here speaks into a
-            // connection of which the other half is closed.
+            // Complete the close that the peer began: no owner sends on a
+            // half-closed connection.
             self.phase = Phase::Closed;
             self.socket_mut().close();
             self.dirty = true;

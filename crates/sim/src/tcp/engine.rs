@@ -98,7 +98,7 @@ impl Host {
     }
 
     /// The owner of a socket ends its connection.
-    pub(super) fn finish(&mut self, socket: SocketId, how: impl FnOnce(&mut Connection)) {
+    pub(super) fn end(&mut self, socket: SocketId, how: impl FnOnce(&mut Connection)) {
         let found = self.connections.iter().position(|connection| connection.id == socket);
         if let Some(index) = found {
             how(&mut self.connections[index]);

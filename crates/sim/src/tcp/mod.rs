@@ -312,12 +312,8 @@ impl Host {
                     connection.send(&data);
                 }
             }
-            Input::Close(socket) => {
-                self.finish(socket, |connection| connection.socket_mut().close())
-            }
-            Input::Abort(socket) => {
-                self.finish(socket, |connection| connection.socket_mut().abort())
-            }
+            Input::Close(socket) => self.end(socket, |connection| connection.socket_mut().close()),
+            Input::Abort(socket) => self.end(socket, |connection| connection.socket_mut().abort()),
         }
     }
 

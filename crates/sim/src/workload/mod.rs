@@ -10,13 +10,13 @@ mod work;
 
 pub use boot::BootError;
 pub use replay::{IssueTiming, Operation, Replay};
-pub(crate) use software::{Learnt, Software};
+pub(crate) use software::{KnownWrites, Software};
 
 use crate::drive::MAX_TRANSFER;
 use wire::{Duration, Instant};
 
 /// Bytes of a block of our drives.
-const BLOCK: u64 = 512;
+const LBA_SIZE: u64 = 512;
 
 /// What a host does once its drives are up.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -245,8 +245,9 @@ impl World {
 
     /// Why a limit was reached, if that is known.
     fn limit_error(&self, limit: LimitReached) -> Error {
-        let away = |(host, node): (usize, &HostNode)| node.software.away().map(|away| (host, away));
-        match self.hosts.iter().enumerate().find_map(away) {
+        let missing =
+            |(host, node): (usize, &HostNode)| node.software.missing().map(|drive| (host, drive));
+        match self.hosts.iter().enumerate().find_map(missing) {
             Some((host, (drive, since))) => Error::DriveLost { limit, host, drive, since },
             None => Error::Limit(limit),
         }
