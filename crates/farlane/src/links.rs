@@ -41,7 +41,7 @@ impl LinksUp {
     pub fn look(&mut self, now: Instant, switch: &mut Switch) -> Result<bool, Failure> {
         while let Some(event) = switch.links_mut().event() {
             match event {
-                LinkEvent::Failed { link, why, again: true, .. } => match &mut self.absent {
+                LinkEvent::Failed { link, why, permanent: true, .. } => match &mut self.absent {
                     Some(absent) => {
                         if absent.insert(link) {
                             eprintln!("no link yet to {why}");

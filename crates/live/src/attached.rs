@@ -283,7 +283,7 @@ impl Attached for Switch {
                 LinkEvent::Down { link: port, cause, .. } => {
                     return Some(format!("port {port}: link down: {cause}"));
                 }
-                LinkEvent::Failed { link: port, why, again: true, .. } => {
+                LinkEvent::Failed { link: port, why, permanent: true, .. } => {
                     return Some(format!("port {port}: no link to {why}"));
                 }
                 // Another attempt follows by itself.

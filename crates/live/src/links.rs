@@ -203,7 +203,7 @@ impl Links {
         });
         received |= carrier.take_room_changed();
         if gone {
-            node.handle_link(now, index, Input::Gone);
+            node.handle_link(now, index, Input::Closed);
         }
         Ok(received || gone)
     }
@@ -242,7 +242,7 @@ impl Links {
             if let Connection::Open(carrier, _) = &mut link.connection {
                 let input = match carrier.flush(now) {
                     Ok(()) => Input::Room(carrier.room(now)),
-                    Err(_) => Input::Gone,
+                    Err(_) => Input::Closed,
                 };
                 node.handle_link(now, index, input);
             }
@@ -273,7 +273,7 @@ impl Links {
         self.tracer.frames(Tap::link(index), || node.poll_report(index));
         let input = match carrier.send(now, bytes) {
             Ok(()) => Input::Room(carrier.room(now)),
-            Err(_) => Input::Gone,
+            Err(_) => Input::Closed,
         };
         node.handle_link(now, index, input);
     }

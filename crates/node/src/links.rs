@@ -40,7 +40,7 @@ pub enum LinkEvent {
         why: String,
         /// It will fail again, for the far side is of another kind; that is
         /// told once.
-        again: bool,
+        permanent: bool,
     },
     /// An echo came back.
     Echo(usize, u64),
@@ -119,6 +119,6 @@ impl Link {
             return None;
         }
         self.refusal = (!passing).then_some(cause);
-        Some(LinkEvent::Failed { link, attempt, why, again: !passing })
+        Some(LinkEvent::Failed { link, attempt, why, permanent: !passing })
     }
 }

@@ -27,6 +27,6 @@ pub enum Input {
     Received(Bytes),
     /// The path takes this many bytes now.
     Room(usize),
-    /// The path is gone.
-    Gone,
+    /// The path is closed.
+    Closed,
 }

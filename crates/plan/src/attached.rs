@@ -83,18 +83,25 @@ impl Pcie {
             generation: generation.map_or(top.generation, |at| [Gen1, Gen2, Gen3, Gen4, Gen5][at]),
             width,
             propagation: section.get("propagation").unwrap_or(top.propagation),
-            root_port: port("root_port", top.top),
-            switch_port: port("switch_port", top.bottom),
-            drive_port: port("drive_port", bottom.bottom),
+            root_port: port("root_port", top.downstream_port),
+            switch_port: port("switch_port", top.upstream_port),
+            drive_port: port("drive_port", bottom.upstream_port),
             mps: section.get("mps"),
             mrrs: section.get("mrrs").unwrap_or(512),
             rcb: section.get("rcb").unwrap_or(128),
         })
     }
 
-    fn link(&self, top: PortLatency, bottom: PortLatency) -> LinkConfig {
+    fn link(&self, downstream_port: PortLatency, upstream_port: PortLatency) -> LinkConfig {
         let Self { generation, width, propagation, .. } = *self;
-        LinkConfig { generation, width, propagation, top, bottom, buffer: Buffer::default() }
+        LinkConfig {
+            generation,
+            width,
+            propagation,
+            downstream_port,
+            upstream_port,
+            buffer: Buffer::default(),
+        }
     }
 
     /// Root port to drive, or to the upstream port of the switch.

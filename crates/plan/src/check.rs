@@ -5,7 +5,7 @@ use super::value::PlanError;
 use crate::simulate::places;
 use sim::Config;
 use sim::ethernet::frame::{FCS, HEADER, MTU, PREAMBLE, TAG};
-use sim::network::Place;
+use sim::network::CableEnd;
 use sim::transport::TransportConfig;
 use sim::world::Attached;
 use wire::Duration;
@@ -29,8 +29,8 @@ pub fn gates(config: &Config, layout: &Layout) -> Result<(), PlanError> {
             let frame: Duration = egress.rate.duration(PREAMBLE + flow.length + tag);
             if gates.list().longest_wait(egress.queue, frame).is_none() {
                 let at = match egress.place {
-                    Place::Station(at) => at,
-                    Place::Bridge(at, _) => config.network.stations.len() + at,
+                    CableEnd::Station(at) => at,
+                    CableEnd::Bridge(at, _) => config.network.stations.len() + at,
                 };
                 let (origin, place) = (&layout.places[at], &layout.names[at]);
                 let what = format!(

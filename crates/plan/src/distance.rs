@@ -4,7 +4,7 @@
 
 use crate::simulate::places::{self, Egress};
 use sim::ethernet::frame::{FCS, HEADER, MINIMUM, PREAMBLE, TAG};
-use sim::network::{NetworkConfig, Place};
+use sim::network::{CableEnd, NetworkConfig};
 use switch::congestion::{Config, SwiftConfig, Target};
 use wire::Duration;
 
@@ -56,7 +56,7 @@ fn way(
         ps += gate(&egress, frame).as_ps();
         let Some((cable, other)) = places::across(network, egress.place) else { continue };
         ps += network.cables[cable].propagation.as_ps();
-        if let Place::Bridge(bridge, _) = other {
+        if let CableEnd::Bridge(bridge, _) = other {
             ps += network.bridges[bridge].delay.as_ps();
         }
     }

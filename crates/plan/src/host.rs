@@ -11,7 +11,7 @@ use super::{allowed, distance, workload};
 use sim::drive::DriveConfig;
 use sim::node::RootConfig;
 use sim::transport::{RawConfig, TcpConfig, TransportConfig};
-use sim::workload::{Notice, SoftwareConfig, Workload};
+use sim::workload::{CompletionMode, SoftwareConfig, Workload};
 use sim::world::{Attached, HostConfig, PortConfig, SwitchConfig};
 use std::sync::Arc;
 use switch::congestion::{Config as Congestion, SwiftConfig};
@@ -218,22 +218,22 @@ fn fits(
 }
 
 fn root_complex(section: &Section, mps: usize, rcb: usize) -> RootConfig {
-    let mut root = RootConfig { max_payload: mps, completion_size: rcb, ..RootConfig::BRIEF };
+    let mut root = RootConfig { max_payload: mps, completion_size: rcb, ..RootConfig::NVME_TSN };
     set_fields!(root, section, completion_timeout mmio memory_read memory);
     RootConfig { ecrc: section.text("ecrc") == Some("on"), ..root }
 }
 
 fn software(section: &Section, mps: usize, mrrs: usize) -> Result<SoftwareConfig, PlanError> {
     let mut software =
-        SoftwareConfig { max_payload: mps, max_read_request: mrrs, ..SoftwareConfig::BRIEF };
+        SoftwareConfig { max_payload: mps, max_read_request: mrrs, ..SoftwareConfig::NVME_TSN };
     set_fields!(software, section, submit complete);
-    software.notice = match (section.get("interrupt"), section.get("polling")) {
+    software.completions = match (section.get("interrupt"), section.get("polling")) {
         (Some(_), Some(_)) => {
             return section.fail("polling", "a host has interrupt or polling, not both");
         }
-        (_, Some(interval)) => Notice::Polling { interval },
-        (Some(latency), None) => Notice::Interrupt { latency },
-        (None, None) => software.notice,
+        (_, Some(interval)) => CompletionMode::Polling { interval },
+        (Some(latency), None) => CompletionMode::Interrupt { latency },
+        (None, None) => software.completions,
     };
     Ok(software)
 }

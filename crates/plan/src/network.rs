@@ -11,7 +11,9 @@ use sim::ethernet::cable::Faults;
 use sim::ethernet::nic::Tagging;
 use sim::ethernet::traffic::Pattern;
 use sim::ethernet::{Rate, bridge, port};
-use sim::network::{BridgeConfig, CableConfig, NetworkConfig, Place, StationConfig, TrafficConfig};
+use sim::network::{
+    BridgeConfig, CableConfig, CableEnd, NetworkConfig, StationConfig, TrafficConfig,
+};
 use sim::world::Outage;
 use wire::{Duration, Instant};
 
@@ -177,11 +179,11 @@ impl Layout {
             group.iter_mut().filter(|of| **of == b).for_each(|of| *of = a);
             let mut place = |end: usize| {
                 let Some(at) = end.checked_sub(stations.len()) else {
-                    return Ok(Place::Station(end));
+                    return Ok(CableEnd::Station(end));
                 };
                 let gates = schedules.gates(&bridges[at].1)?;
                 made[at].ports.push(port::Config { gates, ..port::Config::new(cable.rate) });
-                Ok(Place::Bridge(at, made[at].ports.len() - 1))
+                Ok(CableEnd::Bridge(at, made[at].ports.len() - 1))
             };
             let [a, b] = cable.ends;
             cables.push(CableConfig { a: place(a)?, b: place(b)?, ..cable.config });
@@ -268,7 +270,7 @@ fn drawn(section: &Section, ends: [usize; 2]) -> Result<Drawn, PlanError> {
     if let Some(pair) = steps.windows(2).find(|pair| pair[0].0.at >= pair[1].0.at) {
         return Err(pair[1].1.fail("rate_steps: each later than the one before"));
     }
-    let [a, b] = ends.map(Place::Station);
+    let [a, b] = ends.map(CableEnd::Station);
     let propagation = section.get("propagation").unwrap_or(Duration::from_ns(10));
     let mut config = CableConfig::new(a, b, propagation);
     config.faults = [faults.clone(), faults];

@@ -38,7 +38,7 @@ fn short_plans_are_the_presets_of_the_brief() {
         let [ours, theirs] = [run(&planned.config), run(&preset)];
         let of = |report: &sim::world::Report| report.hosts[0].root_port.summary();
         assert_eq!(of(&ours), of(&theirs), "{transport}");
-        assert_eq!(ours.hosts[0].split, theirs.hosts[0].split);
+        assert_eq!(ours.hosts[0].breakdown, theirs.hosts[0].breakdown);
     }
 }
 
@@ -344,8 +344,8 @@ fn the_page_names_the_defaults() {
     let host = &config.hosts[0];
     let Attached::Switch(switch) = &host.attached else { panic!("tcp is the default") };
     assert_eq!(host.root.memory_read, Duration::from_ns(200));
-    let notice = sim::workload::Notice::Interrupt { latency: Duration::from_ns(40_130) };
-    assert_eq!(host.software.notice, notice);
+    let mode = sim::workload::CompletionMode::Interrupt { latency: Duration::from_ns(40_130) };
+    assert_eq!(host.software.completions, mode);
     assert_eq!((host.software.max_read_request, host.root.completion_size), (512, 128));
     assert_eq!(switch.ports[0].drive.reads_in_flight, 2);
 }

@@ -5,7 +5,7 @@ use super::keys::WORKLOADS;
 use super::recording::{self, Recording};
 use super::section::{Section, set_fields};
 use super::value::{Kind, PlanError};
-use sim::workload::{Fio, Replay, Rw, Timing, Workload};
+use sim::workload::{Fio, IssueTiming, Replay, Rw, Workload};
 use std::path::PathBuf;
 use std::sync::Arc;
 use wire::Duration;
@@ -86,8 +86,8 @@ fn replay(
         Err(why) => return fail(&why),
     };
     let (timing, most) = match section.text("timing") {
-        Some("asap") => (Timing::Asap, &recording.depths),
-        _ => (Timing::Recorded, &recording.rooms),
+        Some("asap") => (IssueTiming::Asap, &recording.depths),
+        _ => (IssueTiming::Recorded, &recording.rooms),
     };
     let depth = section.get("iodepth");
     let of = |most: &u16| depth.unwrap_or((*most).min(ROOM));

@@ -71,7 +71,7 @@ pub fn run(args: &Args) -> Outcome {
     let tracer = args.trace.open(NodeRole::Device, instance(), clock)?;
     let drive = drive.traced(tracer.clone());
     let mut node = DeviceNode::new(clock, options.poller()?, listener, settings, drive)?
-        .with(|node| node.in_group(args.group).limited(options.limit()));
+        .with(|node| node.in_group(args.group).with_rate_limit(options.limit()));
     eprintln!("listening on {}", node.address()?);
     let ran = node.run(stop.fd(), || stop.wanted(), tell);
     args.trace.close(&tracer)?;

@@ -59,7 +59,7 @@ pub fn run(args: &Args) -> Outcome {
     );
     let settings = options.tunnel(Role::Device);
     let mut node = DeviceNode::new(clock, options.poller()?, listener, settings, switch)?
-        .with(|node| node.of_a_switch().limited(options.limit()));
+        .with(|node| node.for_switch().with_rate_limit(options.limit()));
     wait_for_links(&mut node, PATIENCE, &stop)?;
     eprintln!("listening on {}", node.address()?);
     let ran = node.run(stop.fd(), || stop.wanted(), tell);

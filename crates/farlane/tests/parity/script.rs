@@ -45,9 +45,9 @@ pub const LINK: PipeConfig = PipeConfig {
     byte: Duration::ZERO,
     latency: Duration::from_us(23),
     // Cuts frames, and TLPs.
-    segment: 700,
+    max_packet: 700,
     overhead: 0,
-    script: Some(Script { tick: TICK, room: 2_000, away: [LOST, BACK] }),
+    script: Some(Script { tick: TICK, room: 2_000, outage: [LOST, BACK] }),
 };
 
 pub const MAX_PAYLOAD: usize = 256;

@@ -22,8 +22,8 @@ const PCIE: LinkConfig = LinkConfig {
     generation: Generation::Gen5,
     width: 16,
     propagation: Duration::ZERO,
-    top: PortLatency { transmit: Duration::ZERO, receive: Duration::ZERO },
-    bottom: PortLatency { transmit: Duration::ZERO, receive: Duration::ZERO },
+    downstream_port: PortLatency { transmit: Duration::ZERO, receive: Duration::ZERO },
+    upstream_port: PortLatency { transmit: Duration::ZERO, receive: Duration::ZERO },
     buffer: Buffer { headers: [64; 3], data: [1024, 64, 1024] },
 };
 

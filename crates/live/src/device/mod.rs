@@ -207,7 +207,7 @@ impl<A: Attached> DeviceNode<A> {
         let (counters, errors) = (self.node.tunnel().counters(), self.node.errors());
         let mut lines = vec![("link".to_owned(), format!("{counters}; errors: {errors}"))];
         lines.extend(self.node.function().inner.report());
-        lines.push(("connections".to_owned(), self.news.report(self.node.silent())));
+        lines.push(("connections".to_owned(), self.news.report(self.node.without_hello())));
         lines
     }
 
@@ -305,7 +305,7 @@ impl<A: Attached> DeviceNode<A> {
             node.handle(now, *id, Input::Room(carrier.room(now)));
             if gone {
                 moved = true;
-                node.handle(now, *id, Input::Gone);
+                node.handle(now, *id, Input::Closed);
             }
         }
         moved
@@ -352,7 +352,7 @@ impl<A: Attached> DeviceNode<A> {
         let carrier = &mut self.paths[index].carrier;
         let next = match carrier.send(now, bytes) {
             Ok(()) => Input::Room(carrier.room(now)),
-            Err(_) => Input::Gone,
+            Err(_) => Input::Closed,
         };
         self.node.handle(now, path, next);
     }
@@ -366,7 +366,7 @@ impl<A: Attached> DeviceNode<A> {
                 self.tracer.down(Tap::UPLINK, &cause);
                 DeviceEvent::HostDown(peer(path), cause)
             }
-            Event::TurnedAway(path, cause) => DeviceEvent::TurnedAway(peer(path), cause),
+            Event::Rejected(path, cause) => DeviceEvent::TurnedAway(peer(path), cause),
             Event::Moved { by, group, answer } => {
                 DeviceEvent::Moved { by: peer(by), group, answer }
             }
@@ -392,7 +392,7 @@ impl<A: Attached> DeviceNode<A> {
 
     /// Tells the host, makes data durable.
     fn close(&mut self) -> io::Result<()> {
-        self.node.leave();
+        self.node.shut_down();
         let _ = self.act(self.clock.now(), &mut |_| {});
         self.attached_mut().close()
     }

@@ -184,7 +184,7 @@ impl<A: Attached> Machine<A> {
     fn take_requests(&mut self, now: Instant) -> bool {
         let mut moved = self.buses.wake(now);
         while let Some((name, request)) =
-            self.buses.next_request(now, |request| self.node.takes(request))
+            self.buses.next_request(now, |request| self.node.accepts(request))
         {
             moved = true;
             self.node.handle(now, Input::Request(name, request));

@@ -363,7 +363,7 @@ impl HostNode {
                         enumerate::enumerate_below(self.bus.clone(), node, settings, max_payload);
                     self.rescans.push((port, Task::new(&self.bus, look)));
                 }
-                LinkEvent::Failed { link: port, why, again: true, .. } => {
+                LinkEvent::Failed { link: port, why, permanent: true, .. } => {
                     tell(HostEvent::Refused(port, why));
                 }
                 // Another attempt follows by itself.

@@ -54,7 +54,7 @@ pub enum Event {
     /// The host is gone; the device has been reset.
     HostDown(PathId, Cause),
     /// Somebody was turned away, or did not speak the protocol.
-    TurnedAway(PathId, Cause),
+    Rejected(PathId, Cause),
     /// Somebody asked for the device to belong to another group.
     Moved {
         /// Who.
@@ -136,14 +136,14 @@ impl<F: Function> DeviceNode<F> {
 
     /// The same as a switch node: it serves any host and cannot be moved.
     #[must_use]
-    pub fn of_a_switch(mut self) -> Self {
+    pub fn for_switch(mut self) -> Self {
         self.on_move = MoveStatus::Switch;
         self
     }
 
     /// The same with a limit to what goes out to its host.
     #[must_use]
-    pub fn limited(mut self, rate: Option<Rate>) -> Self {
+    pub fn with_rate_limit(mut self, rate: Option<Rate>) -> Self {
         self.egress = Egress::new(1, self.frame, rate);
         self
     }
@@ -165,8 +165,8 @@ impl<F: Function> DeviceNode<F> {
     }
 
     /// How many connections went, or had to go, without a greeting.
-    pub fn silent(&self) -> u64 {
-        self.pending.silent()
+    pub fn without_hello(&self) -> u64 {
+        self.pending.without_hello()
     }
 
     /// The link's end.
@@ -220,14 +220,14 @@ impl<F: Function> DeviceNode<F> {
             path::Input::Room(bytes) if host.end.is_none() => host.room = bytes,
             // A goodbye needs no more than there was.
             path::Input::Room(bytes) => host.room = host.room.min(bytes),
-            path::Input::Gone => (host.room, host.end) = (0, host.end.or(Some(End::Gone))),
+            path::Input::Closed => (host.room, host.end) = (0, host.end.or(Some(End::Gone))),
             _ => {}
         }
     }
 
     /// Tells the host that the link ends on purpose, and closes its path. The
     /// node ends: what is attached is not reset, and takes no other host.
-    pub fn leave(&mut self) {
+    pub fn shut_down(&mut self) {
         self.over = true;
         self.end_link(End::Left);
     }

@@ -101,7 +101,7 @@ impl PendingConnections {
     }
 
     /// How many went, or had to go, without a greeting.
-    pub fn silent(&self) -> u64 {
+    pub fn without_hello(&self) -> u64 {
         self.silent
     }
 
@@ -137,7 +137,7 @@ impl PendingConnections {
             }
             (path::Input::Received(bytes), None) => connection.greeting.extend_from_slice(&bytes),
             (path::Input::Room(bytes), _) if !connection.gone => connection.room = bytes,
-            (path::Input::Gone, _) => (connection.room, connection.gone) = (0, true),
+            (path::Input::Closed, _) => (connection.room, connection.gone) = (0, true),
             _ => {}
         }
     }
@@ -248,7 +248,7 @@ impl PendingConnection {
                         transmit(&mut frames, &mut self.room);
                     }
                     if !matches!(cause, Cause::Goodbye | Cause::Disconnected) {
-                        out.push_back(Output::Event(Event::TurnedAway(path, cause)));
+                        out.push_back(Output::Event(Event::Rejected(path, cause)));
                     }
                     self.gone = true;
                     return;

@@ -18,7 +18,7 @@ use wire::Instant;
 #[derive(Clone, Debug)]
 pub enum Input {
     /// Host software wants this; the answer carries the same name. Not while
-    /// [`HostNode::takes`] denies it, and no
+    /// [`HostNode::accepts`] denies it, and no
     /// [`Request::Sleep`]: [`Buses`] keeps those.
     Request(RequestId, Request),
     /// The bytes that [`ForHost::HostRead`] asked for; `None` if some of them
@@ -68,7 +68,7 @@ impl<B: Function> HostNode<B> {
 
     /// Whether a request of host software may be handed in now, as
     /// [`RootComplex::takes`].
-    pub fn takes(&self, request: &Request) -> bool {
+    pub fn accepts(&self, request: &Request) -> bool {
         self.root.takes(request, &self.below)
     }
 

@@ -105,7 +105,7 @@ impl SwitchNode {
                 upstream.handle_link(now, link, tunnel::Input::Connected);
             }
             (Path::Connecting(_), path::Input::Failed(why)) => self.failed(now, link, why),
-            (Path::Connecting(_), path::Input::Gone) => {
+            (Path::Connecting(_), path::Input::Closed) => {
                 self.failed(now, link, "the connection was closed".into());
             }
             (Path::Open(_), path::Input::Received(bytes)) => {
@@ -115,7 +115,7 @@ impl SwitchNode {
                 upstream.handle_link(now, link, tunnel::Input::Mark(mark));
             }
             (Path::Open(room), path::Input::Room(bytes)) => *room = bytes,
-            (path @ Path::Open(_), path::Input::Gone) => {
+            (path @ Path::Open(_), path::Input::Closed) => {
                 *path = Path::Gone;
                 upstream.handle_link(now, link, tunnel::Input::Disconnected);
             }
@@ -203,7 +203,7 @@ impl SwitchNode {
 
     fn failed(&mut self, now: Instant, link: usize, why: String) {
         let attempt = self.links[link].fail(now);
-        let event = LinkEvent::Failed { link, attempt, why, again: false };
+        let event = LinkEvent::Failed { link, attempt, why, permanent: false };
         self.outputs.push_back(Output::Event(event));
     }
 

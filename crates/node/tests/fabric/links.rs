@@ -82,7 +82,7 @@ fn a_refused_attempt_is_made_again_after_a_pause() {
     world.pass(RETRY + RETRY + MS);
     assert_eq!(attempts(&world), [(0, 0, 0), (200, 0, 1), (400, 0, 2)]);
     let failed =
-        |attempt| LinkEvent::Failed { link: 0, attempt, why: "refused".into(), again: false };
+        |attempt| LinkEvent::Failed { link: 0, attempt, why: "refused".into(), permanent: false };
     assert_eq!(events(&world), [(0, failed(0)), (200, failed(1)), (400, failed(2))]);
     world.links[0].manner = Manner::Serves;
     world.pass(RETRY);
@@ -95,7 +95,7 @@ fn an_attempt_without_answer_is_given_up() {
     world.links[0].manner = Manner::Silent;
     world.pass(CONNECTING + RETRY + MS);
     let why = "timed out".into();
-    let failed = LinkEvent::Failed { link: 0, attempt: 0, why, again: false };
+    let failed = LinkEvent::Failed { link: 0, attempt: 0, why, permanent: false };
     let at = |ms| Instant::ZERO + Duration::from_ms(ms);
     assert_eq!(
         world.log,
@@ -114,7 +114,7 @@ fn who_turns_us_away_is_told_of_once_and_asked_again() {
     world.links[0].manner = Manner::TurnsAway;
     world.pass(ms(1_000));
     let cause = Cause::Rejected(Reject::Group);
-    let told = LinkEvent::Failed { link: 0, attempt: 0, why: cause.to_string(), again: true };
+    let told = LinkEvent::Failed { link: 0, attempt: 0, why: cause.to_string(), permanent: true };
     assert_eq!(events(&world), [(0, told)]);
     assert_eq!(attempts(&world).len(), 6);
     let close = Output::Close { link: 0, cause: Some(cause) };
@@ -286,7 +286,7 @@ fn take(world: &mut Fabric, link: usize, step: Step) {
                 Input::Failed("late".into()),
                 Input::Received(vec![1; 20].into()),
                 Input::Room(1 << 20),
-                Input::Gone,
+                Input::Closed,
             ];
             world.upper(link, inputs[usize::from(kind)].clone());
         }

@@ -7,7 +7,7 @@ use report::{Column, Table};
 use serde::Serialize;
 use sim::Config;
 use sim::network::StationConfig;
-use sim::workload::Notice;
+use sim::workload::CompletionMode;
 use sim::world::{Attached, SwitchConfig};
 use wire::Duration;
 
@@ -69,18 +69,22 @@ const TABLE: &[(&str, &str, Read)] = &[
         format!("{}, {}", station(c).tx_delay.as_ns(), station(c).rx_delay.as_ns())
     }),
     ("cable, ns", "assumed: 2 m", |c| c.network.cables[0].propagation.as_ns().to_string()),
-    ("root port, transmit, receive, ns", ASSUMED, |c| pair(c.hosts[0].link.top)),
-    ("switch ports, transmit, receive, ns", ASSUMED, |c| pair(switch(c).ports[0].link.top)),
-    ("drive's port, transmit, receive, ns", ASSUMED, |c| pair(switch(c).ports[0].link.bottom)),
+    ("root port, transmit, receive, ns", ASSUMED, |c| pair(c.hosts[0].link.downstream_port)),
+    ("switch ports, transmit, receive, ns", ASSUMED, |c| {
+        pair(switch(c).ports[0].link.downstream_port)
+    }),
+    ("drive's port, transmit, receive, ns", ASSUMED, |c| {
+        pair(switch(c).ports[0].link.upstream_port)
+    }),
     ("host memory read, ns", "assumed; pcie-bench", |c| {
         c.hosts[0].root.memory_read.as_ns().to_string()
     }),
     ("submission, completion, us", "assumed; in the 4 KB rows with the drive's time", |c| {
         format!("{}, {}", us(c.hosts[0].software.submit), us(c.hosts[0].software.complete))
     }),
-    ("interrupt to handler, us", "the same", |c| match c.hosts[0].software.notice {
-        Notice::Interrupt { latency } => us(latency),
-        Notice::Polling { interval } => us(interval),
+    ("interrupt to handler, us", "the same", |c| match c.hosts[0].software.completions {
+        CompletionMode::Interrupt { latency } => us(latency),
+        CompletionMode::Polling { interval } => us(interval),
     }),
     ("command at most, KiB", "drive's MDTS", |_| (sim::drive::MAX_TRANSFER / 1024).to_string()),
 ];

@@ -3,11 +3,11 @@
 use sim::Config;
 use sim::drive::{DriveConfig, Timing};
 use sim::ethernet::{Rate, bridge, port};
-use sim::network::{BridgeConfig, CableConfig, NetworkConfig, Place, StationConfig};
+use sim::network::{BridgeConfig, CableConfig, CableEnd, NetworkConfig, StationConfig};
 use sim::node::RootConfig;
 use sim::pcie::{Buffer, Generation, LinkConfig, PortLatency};
 use sim::transport::{Encapsulation, RawConfig, TransportConfig};
-use sim::workload::{Fio, Notice, Rw, SoftwareConfig, Workload};
+use sim::workload::{CompletionMode, Fio, Rw, SoftwareConfig, Workload};
 use sim::world::{Attached, HostConfig, PortConfig, Report, SwitchConfig};
 use switch::aggregate::Policy;
 use switch::{congestion, raw};
@@ -121,12 +121,12 @@ impl Setup {
             ack_delay: None,
             traffic: Vec::new(),
         };
-        let [host, drives] = [0, 1].map(Place::Station);
+        let [host, drives] = [0, 1].map(CableEnd::Station);
         let cable = |a, b| CableConfig::new(a, b, CABLE);
         let (bridges, cables) = match self.way {
             Way::Cable => (Vec::new(), vec![cable(host, drives)]),
             Way::Bridge | Way::Hop => {
-                let port = |number| Place::Bridge(0, number);
+                let port = |number| CableEnd::Bridge(0, number);
                 (vec![self.bridge()], vec![cable(host, port(0)), cable(port(1), drives)])
             }
         };
@@ -162,13 +162,13 @@ const ENDPOINT: PortLatency =
     PortLatency { transmit: Duration::from_ns(130), receive: Duration::from_ns(130) };
 
 /// The FPGA's: Gen2 with 8 lanes.
-const fn link(top: PortLatency, bottom: PortLatency) -> LinkConfig {
+const fn link(downstream_port: PortLatency, upstream_port: PortLatency) -> LinkConfig {
     LinkConfig {
         generation: Generation::Gen2,
         width: 8,
         propagation: Duration::from_ns(1),
-        top,
-        bottom,
+        downstream_port,
+        upstream_port,
         buffer: Buffer { headers: [64; 3], data: [1024, 64, 1024] },
     }
 }
@@ -179,12 +179,12 @@ const ROOT: RootConfig = RootConfig {
     completion_size: MPS,
     memory: 96 << 20,
     memory_at: RootConfig::HIGH_MEMORY,
-    ..RootConfig::BRIEF
+    ..RootConfig::NVME_TSN
 };
 
 const SOFTWARE: SoftwareConfig = SoftwareConfig {
     submit: Duration::from_ns(1_500),
-    notice: Notice::Interrupt { latency: Duration::from_us(5) },
+    completions: CompletionMode::Interrupt { latency: Duration::from_us(5) },
     complete: Duration::from_ns(1_500),
     max_payload: MPS,
     max_read_request: 512,

@@ -9,7 +9,7 @@ use sim::Config;
 use sim::drive::DriveConfig;
 use sim::network::StationConfig;
 use sim::transport::TransportConfig;
-use sim::workload::{Notice, Workload};
+use sim::workload::{CompletionMode, Workload};
 use sim::world::Attached;
 use wire::Duration;
 
@@ -63,18 +63,20 @@ const TABLE: &[(&str, &str, Read)] = &[
     ("drive: 4 KiB into the write buffer, us", NVMEVIRT, |c| {
         us(drive(c).timing.write_base + drive(c).timing.write_4k)
     }),
-    ("root port, transmit, receive, ns", ASSUMED, |c| pair(c.hosts[0].link.top)),
-    ("drive's port, transmit, receive, ns", "calibrated: 280 ns", |c| pair(lower(c).bottom)),
+    ("root port, transmit, receive, ns", ASSUMED, |c| pair(c.hosts[0].link.downstream_port)),
+    ("drive's port, transmit, receive, ns", "calibrated: 280 ns", |c| pair(lower(c).upstream_port)),
     ("switch ports, transmit, receive, ns", "assumed like the drive's", |c| {
-        port(c).and_then(|_| pair(lower(c).top))
+        port(c).and_then(|_| pair(lower(c).downstream_port))
     }),
     ("propagation on PCIe, ns", ASSUMED, |c| ns(c.hosts[0].link.propagation)),
     ("host memory read, ns", "assumed; pcie-bench", |c| ns(c.hosts[0].root.memory_read)),
     ("submission, us", ASSUMED, |c| us(c.hosts[0].software.submit)),
     ("completion, us", ASSUMED, |c| us(c.hosts[0].software.complete)),
-    ("interrupt to handler, us", "calibrated: 51.71 us", |c| match c.hosts[0].software.notice {
-        Notice::Interrupt { latency } => us(latency),
-        Notice::Polling { .. } => None,
+    ("interrupt to handler, us", "calibrated: 51.71 us", |c| {
+        match c.hosts[0].software.completions {
+            CompletionMode::Interrupt { latency } => us(latency),
+            CompletionMode::Polling { .. } => None,
+        }
     }),
     ("Ethernet", BRIEF, |c| station(c).map(|s| format!("{}b/s", s.rate))),
     ("nodes, transmit, ns", "calibrated: 6020 and 7091 ns", |c| {

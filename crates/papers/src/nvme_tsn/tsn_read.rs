@@ -89,7 +89,7 @@ fn slow(config: &mut Config, share: u64) {
     let station = &config.network.stations[0];
     let latency = station.tx_delay + station.rx_delay + config.network.cables[0].propagation;
     let byte = Duration::from_ps(RATE.ps_per_byte() * 100 / share);
-    let pipe = PipeConfig { byte, latency, segment: 1460, overhead: OVERHEAD, script: None };
+    let pipe = PipeConfig { byte, latency, max_packet: 1460, overhead: OVERHEAD, script: None };
     port(config).expect("a tunnel").transport = TransportConfig::Pipe(pipe);
 }
 

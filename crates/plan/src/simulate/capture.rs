@@ -53,7 +53,7 @@ impl Capture {
 }
 
 impl Observer for Capture {
-    fn frame(&mut self, at: Instant, point: Point, bytes: &[u8]) {
+    fn ethernet_frame(&mut self, at: Instant, point: Point, bytes: &[u8]) {
         let Point::Wire(wire) = point else { return };
         if let Some(file) = self.file.as_mut().filter(|_| self.failed.is_none()) {
             self.failed = file.frame(at, u32::from(wire), bytes).err();

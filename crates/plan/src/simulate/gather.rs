@@ -7,7 +7,7 @@ use sim::Config;
 use sim::ethernet::Rate;
 use sim::ethernet::frame::{FCS, PREAMBLE};
 use sim::measure::{CommandRecord, Observer, Op, Point};
-use sim::network::Place;
+use sim::network::CableEnd;
 use std::collections::BTreeMap;
 use tsn::{Gates, QUEUES};
 use wire::{Duration, Instant};
@@ -135,7 +135,7 @@ impl Kind {
 #[derive(Clone, Debug)]
 pub struct Cycle {
     /// The port.
-    pub place: Place,
+    pub place: CableEnd,
     /// Its gates.
     pub gates: Gates,
     rate: Rate,
@@ -181,7 +181,7 @@ impl Observer for Gathered {
         self.kinds.entry(name).or_insert_with(|| Kind::new(record)).add(record);
     }
 
-    fn frame(&mut self, at: Instant, point: Point, bytes: &[u8]) {
+    fn ethernet_frame(&mut self, at: Instant, point: Point, bytes: &[u8]) {
         let Point::Wire(wire) = point else { return };
         if let Some(cycle) = self.cycles.get_mut(&usize::from(wire)) {
             cycle.frame(at, bytes);

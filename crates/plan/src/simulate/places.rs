@@ -3,7 +3,7 @@
 
 use sim::Config;
 use sim::ethernet::{Rate, port};
-use sim::network::{NetworkConfig, Place};
+use sim::network::{CableEnd, NetworkConfig};
 use sim::world::{Attached, PortConfig};
 use tsn::Gates;
 
@@ -23,7 +23,7 @@ pub fn ports(config: &Config) -> impl Iterator<Item = (usize, usize, &PortConfig
 #[derive(Clone, Debug)]
 pub struct Egress<'a> {
     /// Whose it is.
-    pub place: Place,
+    pub place: CableEnd,
     /// Its rate.
     pub rate: Rate,
     /// The queue in which the link's frames wait.
@@ -37,7 +37,7 @@ pub struct Egress<'a> {
 pub fn way(network: &NetworkConfig, from: usize, to: usize, priority: u8) -> Vec<Egress<'_>> {
     let tagging = network.stations[from].tagging;
     let pcp = tagging.map_or(0, |tag| tag.pcp_of_priority[usize::from(priority & 7)]);
-    let way = walk(network, Place::Station(from), to).unwrap_or_default().into_iter().rev();
+    let way = walk(network, CableEnd::Station(from), to).unwrap_or_default().into_iter().rev();
     let egress = |place| {
         let (rate, gates, queues) = port(network, place);
         Egress { place, rate, queue: queues[usize::from(pcp & 7)].into(), gates }
@@ -56,14 +56,14 @@ pub fn ways<'a>(config: &'a Config, port: &PortConfig) -> [Vec<Egress<'a>>; 2] {
 }
 
 /// Rate, gates and the queue of each priority of a port.
-pub fn port(network: &NetworkConfig, place: Place) -> (Rate, Option<&Gates>, [u8; tsn::QUEUES]) {
+pub fn port(network: &NetworkConfig, place: CableEnd) -> (Rate, Option<&Gates>, [u8; tsn::QUEUES]) {
     match place {
-        Place::Station(number) => {
+        CableEnd::Station(number) => {
             let station = &network.stations[number];
             let queues = port::Config::new(station.rate).queue_of_priority;
             (station.rate, station.gates.as_ref(), queues)
         }
-        Place::Bridge(bridge, port) => {
+        CableEnd::Bridge(bridge, port) => {
             let port = &network.bridges[bridge].ports[port];
             (port.rate, port.gates.as_ref(), port.queue_of_priority)
         }
@@ -72,19 +72,19 @@ pub fn port(network: &NetworkConfig, place: Place) -> (Rate, Option<&Gates>, [u8
 
 /// What frames leave through from `at` on, the last one first. The network has
 /// no loops.
-fn walk(network: &NetworkConfig, at: Place, to: usize) -> Option<Vec<Place>> {
+fn walk(network: &NetworkConfig, at: CableEnd, to: usize) -> Option<Vec<CableEnd>> {
     let mut way = match across(network, at)?.1 {
-        Place::Station(station) => (station == to).then(Vec::new)?,
-        Place::Bridge(bridge, entered) => (0..network.bridges[bridge].ports.len())
+        CableEnd::Station(station) => (station == to).then(Vec::new)?,
+        CableEnd::Bridge(bridge, entered) => (0..network.bridges[bridge].ports.len())
             .filter(|port| *port != entered)
-            .find_map(|port| walk(network, Place::Bridge(bridge, port), to))?,
+            .find_map(|port| walk(network, CableEnd::Bridge(bridge, port), to))?,
     };
     way.push(at);
     Some(way)
 }
 
 /// The cable at a place, and its other end.
-pub fn across(network: &NetworkConfig, place: Place) -> Option<(usize, Place)> {
+pub fn across(network: &NetworkConfig, place: CableEnd) -> Option<(usize, CableEnd)> {
     network.cables.iter().enumerate().find_map(|(number, cable)| {
         let other = if cable.a == place {
             cable.b
@@ -98,16 +98,16 @@ pub fn across(network: &NetworkConfig, place: Place) -> Option<(usize, Place)> {
 }
 
 /// A place in words.
-pub fn name(place: Place) -> String {
+pub fn name(place: CableEnd) -> String {
     match place {
-        Place::Station(station) => format!("station {station}"),
-        Place::Bridge(bridge, port) => format!("bridge {bridge} port {port}"),
+        CableEnd::Station(station) => format!("station {station}"),
+        CableEnd::Bridge(bridge, port) => format!("bridge {bridge} port {port}"),
     }
 }
 
 /// Where the frames of a wire come from and go to: wire 2n is cable n from its
 /// first end to its second.
-pub fn wire(network: &NetworkConfig, wire: usize) -> Option<(Place, Place)> {
+pub fn wire(network: &NetworkConfig, wire: usize) -> Option<(CableEnd, CableEnd)> {
     let cable = network.cables.get(wire / 2)?;
     Some(if wire.is_multiple_of(2) { (cable.a, cable.b) } else { (cable.b, cable.a) })
 }

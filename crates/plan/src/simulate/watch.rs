@@ -52,5 +52,5 @@ pass_on! {
     tunnel_frame(at: Instant, point: Point, frame: &FrameReport);
     link(at: Instant, point: Point, up: bool);
     command(record: &CommandRecord);
-    frame(at: Instant, point: Point, bytes: &[u8]);
+    ethernet_frame(at: Instant, point: Point, bytes: &[u8]);
 }

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use wire::{Duration, Instant};
 
 use super::frame::{Frame, Mac, Transmission};
-use super::{Port, Segment, port};
+use super::{FrameStage, Port, port};
 use stats::random::Random;
 
 /// When a frame is forwarded.
@@ -216,7 +216,7 @@ impl Bridge {
         let known = if cut { now } else { end.max(now) };
         if known > now {
             // The rest of the frame still has to come in.
-            frame.residence.book(Segment::Serialisation, known);
+            frame.latency.book(FrameStage::Serialisation, known);
         }
         let last = &mut self.last[from * self.outputs.len() + to];
         let at = (known + jittered(&mut self.random, &self.config)).max(*last);
@@ -233,7 +233,7 @@ impl Bridge {
             let Some(Reverse(Ready { at, port, mut frame, .. })) = self.pipeline.pop() else {
                 break;
             };
-            frame.residence.book(Segment::Bridge, at);
+            frame.latency.book(FrameStage::Bridge, at);
             self.counters.forwarded += 1;
             let output = &mut self.outputs[port];
             output.port.handle(now, port::Input::Frame(frame));

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use wire::{Duration, Instant};
 
-use super::Segment;
+use super::FrameStage;
 use super::frame::{HEADER, PREAMBLE, TAG, Transmission};
 use stats::random::{Probability, Random};
 
@@ -176,9 +176,9 @@ impl Cable {
         let OnTheWay { due, takes, mut transmission } =
             self.on_the_way.pop_front().expect("looked at");
         let on_line = due.since(Instant::ZERO) - takes;
-        let residence = &mut transmission.frame.residence;
-        residence.book(Segment::Serialisation, Instant::ZERO + on_line);
-        residence.book(Segment::Propagation, due);
+        let latency = &mut transmission.frame.latency;
+        latency.book(FrameStage::Serialisation, Instant::ZERO + on_line);
+        latency.book(FrameStage::Propagation, due);
         self.counters.delivered += 1;
         Output::Deliver(transmission)
     }

@@ -5,7 +5,7 @@ use std::fmt;
 use bytes::Bytes;
 use wire::{Duration, Instant};
 
-use super::{Rate, Residence};
+use super::{FrameLatency, Rate};
 
 /// Preamble and start frame delimiter, bytes (IEEE 802.3-2022, 3.1.1).
 pub const PREAMBLE: usize = 8;
@@ -85,7 +85,7 @@ pub struct Frame {
     /// Bits were turned over: the frame check sequence will not match.
     pub corrupt: bool,
     /// Where its time went.
-    pub residence: Residence,
+    pub latency: FrameLatency,
 }
 
 impl Frame {
@@ -95,7 +95,7 @@ impl Frame {
     /// If `bytes` are no whole header.
     pub fn new(id: u64, bytes: Bytes, priority: u8, now: Instant) -> Self {
         assert!(bytes.len() >= HEADER, "a frame of {} bytes", bytes.len());
-        Self { id, bytes, tag: None, priority, corrupt: false, residence: Residence::new(now) }
+        Self { id, bytes, tag: None, priority, corrupt: false, latency: FrameLatency::new(now) }
     }
 
     /// Who it is for.

@@ -10,7 +10,7 @@
 //! a [`Port`] when its transmission starts, with its end already known, and
 //! leaves a [`Cable`] when the receiver may look at it.
 //!
-//! Every frame carries its [`Residence`]: picoseconds by segment, which sum
+//! Every frame carries its [`FrameLatency`]: picoseconds by stage, which sum
 //! exactly to the time since the frame was made.
 //!
 //! Not modelled: preemption, flow control by pause frames, half duplex, the
@@ -20,16 +20,16 @@
 pub mod bridge;
 pub mod cable;
 pub mod frame;
+pub mod latency;
 pub mod nic;
 pub mod port;
 pub mod rate;
-pub mod residence;
 pub mod traffic;
 
 pub use bridge::Bridge;
 pub use cable::Cable;
 pub use frame::{Frame, Mac, Tag, Transmission};
+pub use latency::{FrameLatency, FrameStage};
 pub use nic::Nic;
 pub use port::Port;
 pub use rate::Rate;
-pub use residence::{Residence, Segment};

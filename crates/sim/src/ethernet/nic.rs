@@ -12,7 +12,7 @@ use tsn::QUEUES;
 use wire::{Duration, Instant};
 
 use super::frame::{Frame, Mac, Tag, Transmission};
-use super::{Port, Segment, port};
+use super::{FrameStage, Port, port};
 
 /// The tags that an interface puts on what it sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,7 +174,7 @@ impl Nic {
     pub fn poll(&mut self, now: Instant) -> Output {
         while let Some((due, mut frame)) = pop_due(&mut self.tx, now) {
             self.in_pipeline[self.port.queue_of(frame.tag)] -= 1;
-            frame.residence.book(Segment::Nic, due);
+            frame.latency.book(FrameStage::Nic, due);
             self.port.handle(now, port::Input::Frame(frame));
         }
         let mut wake = match self.port.poll(now) {
@@ -182,7 +182,7 @@ impl Nic {
             port::Output::Timeout(wake) => wake,
         };
         if let Some((due, mut frame)) = pop_due(&mut self.rx, now) {
-            frame.residence.book(Segment::Nic, due);
+            frame.latency.book(FrameStage::Nic, due);
             frame.tag = None;
             self.counters.to_host += 1;
             return Output::ToHost(frame);

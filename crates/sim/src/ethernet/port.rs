@@ -12,7 +12,7 @@ use tsn::{Gates, QUEUES};
 use wire::{Duration, Instant};
 
 use super::frame::{self, FCS, Frame, GAP, HEADER, PREAMBLE, Tag, Transmission};
-use super::{Rate, Segment};
+use super::{FrameStage, Rate};
 
 /// How a port decides whether a frame still fits into an open window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -318,9 +318,9 @@ impl Port {
         if self.merge(index, now, &mut frame) {
             duration = frame.duration(self.config.rate);
         }
-        self.waited = now.since(frame.residence.until());
-        frame.residence.book(Segment::Gate, gate_until.min(now));
-        frame.residence.book(Segment::Queue, now);
+        self.waited = now.since(frame.latency.until());
+        frame.latency.book(FrameStage::Gate, gate_until.min(now));
+        frame.latency.book(FrameStage::Queue, now);
         let rate = self.config.rate;
         let end = now + duration;
         self.free_at = (end + rate.duration(GAP)).max(self.shaped(now, frame.line_length()));

@@ -11,9 +11,9 @@ impl FlowsReport {
 
     /// Bits of line a second in one direction of a cable, preamble and gap
     /// counted.
-    pub fn line_rate(&self, way: usize, from: Instant, to: Instant) -> u64 {
+    pub fn line_rate(&self, direction: usize, from: Instant, to: Instant) -> u64 {
         let bytes = self.between(from, to).map(|sample| {
-            let load = sample.loads[way];
+            let load = sample.loads[direction];
             load.bytes + GAP as u64 * load.packets
         });
         let bits = u128::from(8 * bytes.sum::<u64>());
@@ -21,7 +21,7 @@ impl FlowsReport {
     }
 
     /// Bytes of chunks that each flow delivered.
-    pub fn shares(&self, from: Instant, to: Instant) -> Vec<u64> {
+    pub fn delivered(&self, from: Instant, to: Instant) -> Vec<u64> {
         let mut sums = vec![0; self.senders.len()];
         for sample in self.between(from, to) {
             sums.iter_mut().zip(&sample.delivered).for_each(|(sum, more)| *sum += more);
@@ -36,11 +36,11 @@ impl FlowsReport {
 
     /// How long after `since` the first interval ends in which a direction of a
     /// cable carries at least `rate`.
-    pub fn reaches(&self, way: usize, rate: u64, since: Instant) -> Option<Duration> {
+    pub fn time_to_rate(&self, direction: usize, rate: u64, since: Instant) -> Option<Duration> {
         let mut before = since;
         self.samples.iter().filter(|sample| sample.at > since).find_map(|sample| {
             let from = std::mem::replace(&mut before, sample.at);
-            (self.line_rate(way, from, sample.at) >= rate).then(|| sample.at - since)
+            (self.line_rate(direction, from, sample.at) >= rate).then(|| sample.at - since)
         })
     }
 }

@@ -10,7 +10,7 @@ pub use star::{BOTTLENECK, BOTTLENECK_PORT, incast, star};
 
 use crate::kernel::{Component, Kernel, LimitReached, Limits};
 use crate::measure::{Journeys, Latency, Load, Tracker};
-use crate::network::{EndPlace, Network, NetworkConfig};
+use crate::network::{EndId, Network, NetworkConfig};
 use crate::node::{Context, earliest};
 use crate::transport::{Encapsulation, RawConfig};
 use switch::raw;
@@ -96,7 +96,7 @@ enum Kind {
 
 struct Flow {
     config: FlowConfig,
-    places: [EndPlace; 2],
+    ends: [EndId; 2],
     delivered: u64,
 }
 
@@ -136,7 +136,7 @@ pub fn run(config: &FlowsConfig) -> Result<FlowsReport, FlowsError> {
     }
     let (waits, dropped) = flows.network.watched().unwrap_or_default();
     let counters = |end: usize| {
-        let ends = flows.flows.iter().map(|flow| flow.places[end]);
+        let ends = flows.flows.iter().map(|flow| flow.ends[end]);
         ends.filter_map(|place| flows.network.raw_counters(place)).collect()
     };
     Ok(FlowsReport {
@@ -186,8 +186,8 @@ impl Flows {
                 return fail("a flow sends chunks of some bytes");
             }
             let none = Encapsulation::default();
-            let places = network.open_raw(&flow.raw, number, none, [owner; 2]);
-            flows.push(Flow { config: *flow, places, delivered: 0 });
+            let ends = network.open_raw(&flow.raw, number, none, [owner; 2]);
+            flows.push(Flow { config: *flow, ends, delivered: 0 });
         }
         let (journeys, tracker) = (Journeys::default(), Tracker::default());
         Ok(Self { kernel, kinds, network, flows, journeys, tracker })
@@ -217,7 +217,7 @@ impl Flows {
 impl Flow {
     fn run(&mut self, network: &mut Network, context: &mut Context) -> Option<Instant> {
         let now = context.now;
-        while let Some(arrived) = network.receive(self.places[1]) {
+        while let Some(arrived) = network.receive(self.ends[1]) {
             self.delivered += arrived.bytes.len() as u64;
         }
         let FlowConfig { start, stop, chunk, .. } = self.config;
@@ -228,11 +228,11 @@ impl Flow {
             return earliest([Some(start)]);
         }
         loop {
-            let room = network.room(now, self.places[0]);
+            let room = network.room(now, self.ends[0]);
             if room == 0 {
                 return None;
             }
-            let station = network.send(now, self.places[0], vec![0; room.min(chunk)].into(), 0);
+            let station = network.send(now, self.ends[0], vec![0; room.min(chunk)].into(), 0);
             context.kernel.arm_by(station, now);
         }
     }

@@ -3,7 +3,7 @@
 use super::{FlowConfig, FlowsConfig};
 use crate::ethernet::port::RateStep;
 use crate::ethernet::{Rate, bridge, port};
-use crate::network::{BridgeConfig, CableConfig, NetworkConfig, Place, StationConfig};
+use crate::network::{BridgeConfig, CableConfig, CableEnd, NetworkConfig, StationConfig};
 use crate::transport::RawConfig;
 use switch::congestion::Config;
 use switch::raw::Settings;
@@ -22,7 +22,7 @@ pub const BOTTLENECK_PORT: (usize, usize) = (0, 0);
 pub fn star(senders: usize, rate: Rate, steps: Vec<RateStep>) -> NetworkConfig {
     let station = StationConfig::new(rate, Duration::from_ns(500), 4);
     let cable = |station| {
-        let (bridge, station) = (Place::Bridge(0, station), Place::Station(station));
+        let (bridge, station) = (CableEnd::Bridge(0, station), CableEnd::Station(station));
         CableConfig::new(bridge, station, Duration::from_ns(50))
     };
     let mut cables: Vec<_> = (0..=senders).map(cable).collect();

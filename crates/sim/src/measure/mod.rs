@@ -2,13 +2,13 @@
 //! are, and what an observer may watch.
 
 mod observer;
-mod segments;
+mod stages;
 mod track;
 
 pub use nvme::initiator::Op;
 pub use observer::{CommandRecord, Observer, Point};
-pub(crate) use segments::{Journey, Journeys};
-pub use segments::{SEGMENTS, Segment, Split};
+pub use stages::{Breakdown, STAGES, Stage};
+pub(crate) use stages::{Journey, Journeys};
 pub use stats::{Latency, Summary};
 pub(crate) use track::{CommandKey, Submission, Tracker};
 
@@ -40,7 +40,7 @@ impl std::ops::Sub for Load {
 
 /// What the queues of one port came to over the whole run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Queueing {
+pub struct QueueStats {
     /// Frames given to the port.
     pub offered: u64,
     /// Time that frames waited, summed over all of them, in picoseconds; those
@@ -53,7 +53,7 @@ pub struct Queueing {
     pub dropped: u64,
 }
 
-impl Queueing {
+impl QueueStats {
     /// How long a frame waited at the mean.
     pub fn mean_wait(&self) -> Duration {
         Duration::from_ps((self.frame_ps / u128::from(self.offered.max(1))) as u64)

@@ -1,6 +1,6 @@
 //! What may be watched from outside: the hook for traces and captures.
 
-use super::Split;
+use super::Breakdown;
 use nvme::initiator::Op;
 use wire::Instant;
 use wire::frame::FrameReport;
@@ -43,7 +43,7 @@ pub struct CommandRecord {
     /// See `since`.
     pub until: Instant,
     /// Where the time between went.
-    pub split: Split,
+    pub breakdown: Breakdown,
 }
 
 /// Watches a simulation; it can change nothing.
@@ -67,5 +67,5 @@ pub trait Observer {
     fn command(&mut self, record: &CommandRecord) {}
 
     /// An Ethernet frame, without its FCS, starts on a wire.
-    fn frame(&mut self, at: Instant, point: Point, bytes: &[u8]) {}
+    fn ethernet_frame(&mut self, at: Instant, point: Point, bytes: &[u8]) {}
 }

@@ -1,6 +1,6 @@
 //! Follows every command through the system by the TLPs that serve it.
 
-use super::{CommandRecord, Journey, Latency, Segment, Split};
+use super::{Breakdown, CommandRecord, Journey, Latency, Stage};
 use nvme::initiator::{Op, QueueMemory};
 use std::collections::{BTreeMap, VecDeque};
 use wire::nvme::{COMPLETION_ENTRY, Completion, SUBMISSION_ENTRY};
@@ -38,7 +38,7 @@ struct Command {
     /// Which submission of its host.
     number: u64,
     /// Start of the submission doorbell at the root port.
-    rung: Instant,
+    doorbell: Instant,
     offset: u64,
     buffer: u64,
     /// The completion entry is in host memory.
@@ -53,12 +53,12 @@ struct Queue {
     tail: u16,
     commands: Vec<Option<Command>>,
     /// In the queue; the doorbell is not on its way.
-    unrung: Vec<u16>,
+    before_doorbell: Vec<u16>,
     /// On their way with a doorbell.
-    ringing: VecDeque<Vec<u16>>,
+    doorbells: VecDeque<Vec<u16>>,
     /// Taken by the host, whose head doorbell is to come: submission doorbells
     /// at the root port.
-    unheaded: Vec<Instant>,
+    before_head_doorbell: Vec<Instant>,
 }
 
 /// What lies at an address of host memory.
@@ -102,16 +102,16 @@ pub(crate) struct Tracker {
     /// Submission doorbell to acknowledged head doorbell, at the root port.
     pub root_port: Latency,
     /// Sum of the splits of all commands, and how many.
-    pub split: Split,
+    pub breakdown: Breakdown,
     pub commands: u64,
-    /// Commands that are over, for an observer, if there is one.
+    /// Whether finished commands are kept for an observer.
     pub keep: bool,
-    pub over: Vec<CommandRecord>,
-    /// Sum of the commands' times, for the check that the split is exact.
+    pub finished: Vec<CommandRecord>,
+    /// Sum of the commands' times, for the check that the breakdown is exact.
     pub total: Duration,
 }
 
-const NOBODY: u16 = u16::MAX;
+const NO_COMMAND: u16 = u16::MAX;
 
 impl Tracker {
     /// Adds a drive whose function and doorbells are there.
@@ -133,12 +133,12 @@ impl Tracker {
             self.regions.insert(places.completion, (cq_end, Region::Completion { drive, queue }));
             tracked.push(Queue {
                 entries: places.entries,
-                slots: vec![NOBODY; usize::from(places.entries)],
+                slots: vec![NO_COMMAND; usize::from(places.entries)],
                 tail: 0,
                 commands: vec![None; usize::from(places.entries)],
-                unrung: Vec::new(),
-                ringing: VecDeque::new(),
-                unheaded: Vec::new(),
+                before_doorbell: Vec::new(),
+                doorbells: VecDeque::new(),
+                before_head_doorbell: Vec::new(),
             });
         }
         tracked
@@ -161,7 +161,7 @@ impl Tracker {
     }
 
     /// A command will never end: it does not count.
-    pub fn abandon(&mut self, key: CommandKey) {
+    pub fn discard(&mut self, key: CommandKey) {
         let Some(queue) = self.queue(key.drive, key.queue) else { return };
         let found = queue.commands.get_mut(usize::from(key.id)).and_then(Option::take);
         if let Some(command) = found {
@@ -190,15 +190,23 @@ impl Tracker {
     pub fn submit(&mut self, now: Instant, submission: Submission) {
         let Submission { key, since, op, offset, buffer, length } = submission;
         let mut journey = Journey::new(since);
-        journey.advance(now, Segment::HostSoftware);
+        journey.advance(now, Stage::HostSoftware);
         self.submissions += 1;
         let number = self.submissions;
         let Some(queue) = self.queue(key.drive, key.queue) else { return };
         queue.slots[usize::from(queue.tail)] = key.id;
         queue.tail = (queue.tail + 1) % queue.entries;
-        queue.unrung.push(key.id);
-        let command =
-            Command { journey, op, length, number, rung: now, offset, buffer, completed: false };
+        queue.before_doorbell.push(key.id);
+        let command = Command {
+            journey,
+            op,
+            length,
+            number,
+            doorbell: now,
+            offset,
+            buffer,
+            completed: false,
+        };
         queue.commands[usize::from(key.id)] = Some(command);
         if op.moves_blocks() {
             self.regions.insert(buffer, (buffer + length, Region::Data(key)));
@@ -236,7 +244,7 @@ impl Tracker {
             Packet::Completion(c) => {
                 if let Some(read) = self.read(c.requester, c.tag.get()) {
                     let mut journey = read.journey;
-                    journey.advance(now, Segment::HostMemory);
+                    journey.advance(now, Stage::HostMemory);
                     return journey;
                 }
             }
@@ -256,18 +264,18 @@ impl Tracker {
     ) {
         let Some(queue) = self.queue(drive, queue) else { return };
         if head {
-            let done = std::mem::take(&mut queue.unheaded);
-            done.into_iter().for_each(|rung| self.root_port.record((start + ack) - rung));
+            let done = std::mem::take(&mut queue.before_head_doorbell);
+            done.into_iter().for_each(|doorbell| self.root_port.record((start + ack) - doorbell));
             return;
         }
-        let rung = std::mem::take(&mut queue.unrung);
-        for id in &rung {
+        let submitted = std::mem::take(&mut queue.before_doorbell);
+        for id in &submitted {
             if let Some(command) = &mut queue.commands[usize::from(*id)] {
-                command.journey.advance(now, Segment::HostSoftware);
-                command.rung = start;
+                command.journey.advance(now, Stage::HostSoftware);
+                command.doorbell = start;
             }
         }
-        queue.ringing.push_back(rung);
+        queue.doorbells.push_back(submitted);
     }
 
     fn read(&mut self, requester: Bdf, tag: u16) -> Option<&mut Read> {
@@ -288,7 +296,7 @@ impl Tracker {
                     && let Some(id) = entry_id(tlp)
                     && let Some(command) = self.command(CommandKey { drive, queue, id })
                 {
-                    command.journey.follow(&journey, Segment::Controller);
+                    command.journey.follow(&journey, Stage::Controller);
                     command.completed = true;
                 }
             }
@@ -300,7 +308,7 @@ impl Tracker {
     pub fn interrupted(&mut self, now: Instant, drive: u16, queue: u16) {
         if let Some(queue) = self.queue(drive, queue) {
             for command in queue.commands.iter_mut().flatten().filter(|c| c.completed) {
-                command.journey.advance(now, Segment::Interrupt);
+                command.journey.advance(now, Stage::Interrupt);
             }
         }
     }
@@ -313,9 +321,9 @@ impl Tracker {
                     && at == drive
                     && let Some(queue) = self.queue(drive, queue)
                 {
-                    for id in queue.ringing.pop_front().unwrap_or_default() {
+                    for id in queue.doorbells.pop_front().unwrap_or_default() {
                         if let Some(command) = &mut queue.commands[usize::from(id)] {
-                            command.journey.follow(&journey, Segment::HostSoftware);
+                            command.journey.follow(&journey, Stage::HostSoftware);
                         }
                     }
                 }
@@ -335,11 +343,11 @@ impl Tracker {
         match purpose {
             Purpose::Fetch { queue, first, count } => {
                 self.for_entries(drive, queue, first, count, |command| {
-                    command.journey.follow(&journey, Segment::Controller);
+                    command.journey.follow(&journey, Stage::Controller);
                 });
             }
             Purpose::Data { key, mut base } => {
-                base.follow(&journey, Segment::Controller);
+                base.follow(&journey, Stage::Controller);
                 if let Some(command) = self.command(key) {
                     command.journey = *base;
                 }
@@ -357,7 +365,7 @@ impl Tracker {
     ) {
         let Some(queue) = self.queue(drive, queue) else { return };
         for at in first..first + count {
-            let id = queue.slots.get(usize::from(at)).copied().unwrap_or(NOBODY);
+            let id = queue.slots.get(usize::from(at)).copied().unwrap_or(NO_COMMAND);
             if let Some(Some(command)) = queue.commands.get_mut(usize::from(id)) {
                 each(command);
             }
@@ -373,13 +381,13 @@ impl Tracker {
                         let first = (offset / SUBMISSION_ENTRY as u64) as u16;
                         let count = (request.length() / SUBMISSION_ENTRY) as u16;
                         self.for_entries(drive, queue, first, count, |command| {
-                            command.journey.advance(now, Segment::Controller);
+                            command.journey.advance(now, Stage::Controller);
                         });
                         Some(Purpose::Fetch { queue, first, count })
                     }
                     Some((_, Region::Data(key))) => self.command(key).map(|command| {
                         let mut base = Box::new(command.journey);
-                        base.advance(now, Segment::Controller);
+                        base.advance(now, Stage::Controller);
                         Purpose::Data { key, base }
                     }),
                     _ => None,
@@ -399,7 +407,7 @@ impl Tracker {
                     && let Some(id) = entry_id(tlp)
                     && let Some(command) = self.command(CommandKey { drive, queue, id })
                 {
-                    command.journey.advance(now, Segment::Controller);
+                    command.journey.advance(now, Stage::Controller);
                 }
             }
             _ => {}
@@ -408,11 +416,11 @@ impl Tracker {
     }
 
     /// The controller has asked its media.
-    pub fn media_asked(&mut self, now: Instant, drive: u16, offset: u64) -> Option<CommandKey> {
+    pub fn media_started(&mut self, now: Instant, drive: u16, offset: u64) -> Option<CommandKey> {
         let mut waiting = self.offsets.range((drive, offset, 0)..=(drive, offset, u64::MAX));
         let (place, key) = waiting.next().map(|(place, key)| (*place, *key))?;
         self.offsets.remove(&place);
-        self.command(key)?.journey.advance(now, Segment::Controller);
+        self.command(key)?.journey.advance(now, Stage::Controller);
         Some(key)
     }
 
@@ -420,8 +428,8 @@ impl Tracker {
     pub fn media_done(&mut self, now: Instant, key: CommandKey, firmware: Duration) {
         if let Some(command) = self.command(key) {
             let first = (command.journey.last + firmware).min(now);
-            command.journey.advance(first, Segment::Firmware);
-            command.journey.advance(now, Segment::Media);
+            command.journey.advance(first, Stage::Firmware);
+            command.journey.advance(now, Stage::Media);
         }
     }
 
@@ -431,15 +439,15 @@ impl Tracker {
         let Some(queue) = self.queue(key.drive, key.queue) else { return };
         let found = queue.commands.get_mut(usize::from(key.id)).and_then(Option::take);
         let Some(mut command) = found else { return };
-        command.journey.advance(now, Segment::HostSoftware);
-        queue.unheaded.push(command.rung);
+        command.journey.advance(now, Stage::HostSoftware);
+        queue.before_head_doorbell.push(command.doorbell);
         self.forget(key, &command);
-        let Journey { start, split, .. } = command.journey;
-        self.split.merge(&split);
+        let Journey { start, breakdown, .. } = command.journey;
+        self.breakdown.merge(&breakdown);
         self.commands += 1;
         self.total = self.total + (now - start);
         if self.keep {
-            self.over.push(CommandRecord {
+            self.finished.push(CommandRecord {
                 host: 0,
                 drive: key.drive,
                 queue: key.queue,
@@ -449,7 +457,7 @@ impl Tracker {
                 length: command.length,
                 since: start,
                 until: now,
-                split,
+                breakdown,
             });
         }
     }

@@ -1,6 +1,6 @@
 //! A network in plain data.
 
-use super::Way;
+use super::CableDirection;
 use crate::ethernet::cable::{self, Delivery, Faults};
 use crate::ethernet::nic::Tagging;
 use crate::ethernet::traffic::{self, Pattern};
@@ -77,7 +77,7 @@ pub struct BridgeConfig {
 
 /// An end of a cable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum CableEnd {
     /// A station's interface.
     Station(usize),
     /// A port of a bridge.
@@ -88,9 +88,9 @@ pub enum Place {
 #[derive(Clone, Debug)]
 pub struct CableConfig {
     /// One end.
-    pub a: Place,
+    pub a: CableEnd,
     /// The other.
-    pub b: Place,
+    pub b: CableEnd,
     /// From one to the other.
     pub propagation: Duration,
     /// What goes wrong from `a` to `b`, and back.
@@ -102,7 +102,7 @@ pub struct CableConfig {
 
 impl CableConfig {
     /// A faultless cable.
-    pub fn new(a: Place, b: Place, propagation: Duration) -> Self {
+    pub fn new(a: CableEnd, b: CableEnd, propagation: Duration) -> Self {
         Self { a, b, propagation, faults: Default::default(), rate_steps: Vec::new() }
     }
 }
@@ -181,7 +181,7 @@ impl BridgeConfig {
         network: &NetworkConfig,
     ) -> bridge::Config {
         let port = |(port, config): (usize, &port::Config)| {
-            let steps = steps(network, Place::Bridge(number, port));
+            let steps = steps(network, CableEnd::Bridge(number, port));
             match steps.is_empty() {
                 true => config.clone(),
                 false => port::Config { rate_steps: steps, ..config.clone() },
@@ -200,7 +200,7 @@ impl BridgeConfig {
 }
 
 /// Rate steps of the cable at a place.
-pub(super) fn steps(config: &NetworkConfig, place: Place) -> Vec<port::RateStep> {
+pub(super) fn steps(config: &NetworkConfig, place: CableEnd) -> Vec<port::RateStep> {
     let cable = config.cables.iter().find(|cable| [cable.a, cable.b].contains(&place));
     cable.map(|cable| cable.rate_steps.clone()).unwrap_or_default()
 }
@@ -211,8 +211,8 @@ pub(super) fn check(config: &NetworkConfig) -> Result<(), String> {
     for (number, cable) in config.cables.iter().enumerate() {
         for place in [cable.a, cable.b] {
             let known = match place {
-                Place::Station(station) => station < config.stations.len(),
-                Place::Bridge(bridge, port) => {
+                CableEnd::Station(station) => station < config.stations.len(),
+                CableEnd::Bridge(bridge, port) => {
                     config.bridges.get(bridge).is_some_and(|bridge| port < bridge.ports.len())
                 }
             };
@@ -248,30 +248,30 @@ pub(super) fn check(config: &NetworkConfig) -> Result<(), String> {
     Ok(())
 }
 
-fn rate(config: &NetworkConfig, place: Place) -> Rate {
+fn rate(config: &NetworkConfig, place: CableEnd) -> Rate {
     match place {
-        Place::Station(station) => config.stations[station].rate,
-        Place::Bridge(bridge, port) => config.bridges[bridge].ports[port].rate,
+        CableEnd::Station(station) => config.stations[station].rate,
+        CableEnd::Bridge(bridge, port) => config.bridges[bridge].ports[port].rate,
     }
 }
 
 /// Both directions of every cable: 2n from a to b.
-pub(super) fn ways(
+pub(super) fn directions(
     config: &NetworkConfig,
     stations: &[Component],
     bridges: &[Component],
-) -> Vec<Way> {
+) -> Vec<CableDirection> {
     let component = |place| match place {
-        Place::Station(station) => stations[station],
-        Place::Bridge(bridge, _) => bridges[bridge],
+        CableEnd::Station(station) => stations[station],
+        CableEnd::Bridge(bridge, _) => bridges[bridge],
     };
     let delivery = |place| match place {
-        Place::Bridge(bridge, _) if config.bridges[bridge].mode == bridge::Mode::CutThrough => {
+        CableEnd::Bridge(bridge, _) if config.bridges[bridge].mode == bridge::Mode::CutThrough => {
             Delivery::Header
         }
         _ => Delivery::Whole,
     };
-    let way = |cable: &CableConfig, from: Place, to: Place, faults: &Faults| Way {
+    let way = |cable: &CableConfig, from: CableEnd, to: CableEnd, faults: &Faults| CableDirection {
         cable: Cable::new(cable::Config {
             propagation: cable.propagation,
             delivery: delivery(to),
@@ -292,9 +292,9 @@ pub(super) fn ways(
         .collect()
 }
 
-fn name(place: Place) -> String {
+fn name(place: CableEnd) -> String {
     match place {
-        Place::Station(station) => format!("station {station}"),
-        Place::Bridge(bridge, port) => format!("bridge {bridge} port {port}"),
+        CableEnd::Station(station) => format!("station {station}"),
+        CableEnd::Bridge(bridge, port) => format!("bridge {bridge} port {port}"),
     }
 }

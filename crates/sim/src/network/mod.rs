@@ -9,7 +9,9 @@ mod raw;
 mod routes;
 mod watch;
 
-pub use config::{BridgeConfig, CableConfig, NetworkConfig, Place, StationConfig, TrafficConfig};
+pub use config::{
+    BridgeConfig, CableConfig, CableEnd, NetworkConfig, StationConfig, TrafficConfig,
+};
 
 use crate::ethernet::traffic::Source;
 use crate::ethernet::{Bridge, Cable, Nic, bridge, cable, nic, traffic};
@@ -18,8 +20,8 @@ use crate::measure::{Load, Point};
 use crate::node::{Context, earliest};
 use crate::tcp::{self, Host};
 use crate::transport::Arrived;
-pub(crate) use ends::EndPlace;
-use ends::{End, Over};
+pub(crate) use ends::EndId;
+use ends::{ConnectionEnd, Protocol};
 use watch::Watch;
 use wire::{Duration, Instant};
 
@@ -27,8 +29,8 @@ struct Station {
     host: Host,
     nic: Nic,
     sources: Vec<Source>,
-    ends: Vec<End>,
-    line: raw::Line,
+    ends: Vec<ConnectionEnd>,
+    scheduler: raw::RawScheduler,
     /// Priorities of its frames: those of its sockets, and 0 of what the stack
     /// answers to nobody.
     priorities: Vec<u8>,
@@ -37,11 +39,11 @@ struct Station {
     /// Frames of background traffic for which the interface had no room.
     traffic_dropped: u64,
     /// Without power: it hears and says nothing.
-    dead: bool,
+    powered_off: bool,
 }
 
 /// One direction of a cable, with whom it leads to.
-struct Way {
+struct CableDirection {
     cable: Cable,
     to: Component,
     name: String,
@@ -49,7 +51,7 @@ struct Way {
     observed: Vec<u8>,
 }
 
-struct Switching {
+struct BridgeNode {
     bridge: Bridge,
     /// By port: cables from and to it.
     cables: Vec<Option<(usize, usize)>>,
@@ -59,8 +61,8 @@ struct Switching {
 #[derive(Default)]
 pub(crate) struct Network {
     stations: Vec<Station>,
-    bridges: Vec<Switching>,
-    ways: Vec<Way>,
+    bridges: Vec<BridgeNode>,
+    directions: Vec<CableDirection>,
     station_components: Vec<Component>,
     watch: Option<Watch>,
 }
@@ -74,7 +76,7 @@ impl Network {
         bridges: &[Component],
     ) -> Result<Self, String> {
         config::check(config)?;
-        let ways = config::ways(config, &stations, bridges);
+        let directions = config::directions(config, &stations, bridges);
         let ends = |from: &dyn Fn(&CableConfig) -> bool, to: &dyn Fn(&CableConfig) -> bool| {
             config.cables.iter().enumerate().find_map(|(number, cable)| {
                 // Direction 2n goes from a to b.
@@ -88,7 +90,7 @@ impl Network {
             })
         };
         let made = config.stations.iter().enumerate().map(|(number, station)| {
-            let place = Place::Station(number);
+            let place = CableEnd::Station(number);
             let mut host = Host::new(station.tcp(number));
             for (other, _) in config.stations.iter().enumerate().filter(|(at, _)| *at != number) {
                 host.add_neighbour(config::mac(other), config::ip(other));
@@ -99,33 +101,33 @@ impl Network {
                 nic: Nic::new(station.nic(number, config::steps(config, place))),
                 sources: sources.map(|(n, t)| Source::new(t.source(number, n))).collect(),
                 ends: Vec::new(),
-                line: raw::Line::new(config::mac(number), number),
+                scheduler: raw::RawScheduler::new(config::mac(number), number),
                 priorities: vec![0],
                 cables: ends(&|cable| cable.a == place, &|cable| cable.b == place),
                 traffic_dropped: 0,
-                dead: false,
+                powered_off: false,
             }
         });
         let made = made.collect();
         let switching = config.bridges.iter().enumerate().map(|(number, bridge)| {
             let cables = (0..bridge.ports.len()).map(|port| {
-                let place = Place::Bridge(number, port);
+                let place = CableEnd::Bridge(number, port);
                 ends(&|cable| cable.a == place, &|cable| cable.b == place)
             });
             let addresses = routes::addresses(config, number);
-            Switching {
+            BridgeNode {
                 cables: cables.collect(),
                 bridge: Bridge::new(bridge.machine(seed, number, addresses, config)),
             }
         });
         let bridges = switching.collect();
         let station_components = stations;
-        Ok(Self { stations: made, bridges, ways, station_components, watch: None })
+        Ok(Self { stations: made, bridges, directions, station_components, watch: None })
     }
 
     /// Every direction of every cable, with what passed.
     pub fn loads(&self) -> impl Iterator<Item = (String, Load)> {
-        self.ways.iter().map(|way| (way.name.clone(), way.load))
+        self.directions.iter().map(|way| (way.name.clone(), way.load))
     }
 
     /// Data segments and raw data frames sent again so far.
@@ -143,9 +145,9 @@ impl Network {
         let mut wake = None;
         if let Some((from, _)) = station.cables {
             loop {
-                match self.ways[from].cable.poll(now) {
+                match self.directions[from].cable.poll(now) {
                     cable::Output::Deliver(transmission) => {
-                        if station.dead {
+                        if station.powered_off {
                             continue;
                         }
                         context.happened(0x4000 + number as u64, &transmission.frame.bytes);
@@ -156,11 +158,11 @@ impl Network {
             }
         }
         wake = earliest([wake, station.traffic(now)]);
-        if station.dead {
+        if station.powered_off {
             return wake;
         }
         loop {
-            let (moved, at) = station.turn(now, &mut self.ways, context);
+            let (moved, at) = station.turn(now, &mut self.directions, context);
             if !moved {
                 return earliest([wake, at]);
             }
@@ -170,12 +172,12 @@ impl Network {
     /// A bridge's turn.
     pub fn run_bridge(&mut self, number: usize, context: &mut Context) -> Option<Instant> {
         let now = context.now;
-        let Switching { bridge, cables } = &mut self.bridges[number];
+        let BridgeNode { bridge, cables } = &mut self.bridges[number];
         let mut wake = None;
         for (port, cable) in cables.iter().enumerate() {
             let Some((from, _)) = cable else { continue };
             loop {
-                match self.ways[*from].cable.poll(now) {
+                match self.directions[*from].cable.poll(now) {
                     cable::Output::Deliver(transmission) => {
                         context.happened(0x5000 + number as u64, &transmission.frame.bytes);
                         bridge.handle(now, bridge::Input::Frame { port, transmission });
@@ -191,7 +193,7 @@ impl Network {
                         watch.starts(number, port, bridge.port(port).last_wait());
                     }
                     if let Some((_, to)) = cables[port] {
-                        self.ways[to].carry(now, to, transmission, context);
+                        self.directions[to].carry(now, to, transmission, context);
                     }
                 }
                 bridge::Output::Timeout(at) => return earliest([wake, at]),
@@ -200,7 +202,7 @@ impl Network {
     }
 }
 
-impl Way {
+impl CableDirection {
     fn carry(
         &mut self,
         now: Instant,
@@ -215,7 +217,7 @@ impl Way {
         if let Some(observer) = context.observer {
             self.observed.clear();
             transmission.frame.capture(&mut self.observed);
-            observer.frame(now, Point::Wire(number as u16), &self.observed);
+            observer.ethernet_frame(now, Point::Wire(number as u16), &self.observed);
         }
         self.cable.handle(now, cable::Input::Transmission(transmission));
         if let Some(at) = self.cable.next() {
@@ -231,7 +233,7 @@ impl Station {
         for source in &mut self.sources {
             loop {
                 match source.poll(now) {
-                    traffic::Output::Frame(_) if self.dead => {}
+                    traffic::Output::Frame(_) if self.powered_off => {}
                     traffic::Output::Frame(frame) if self.nic.room_for(frame.priority) > 0 => {
                         self.nic.handle(now, nic::Input::FromHost(frame));
                     }
@@ -247,7 +249,7 @@ impl Station {
     fn turn(
         &mut self,
         now: Instant,
-        ways: &mut [Way],
+        directions: &mut [CableDirection],
         context: &mut Context,
     ) -> (bool, Option<Instant>) {
         let mut moved = false;
@@ -255,11 +257,11 @@ impl Station {
             match self.nic.poll(now) {
                 nic::Output::Transmit(transmission) => {
                     if let Some((_, to)) = self.cables {
-                        ways[to].carry(now, to, transmission, context);
+                        directions[to].carry(now, to, transmission, context);
                     }
                 }
                 nic::Output::ToHost(frame) if raw::is_raw(&frame) => {
-                    raw::Line::receive(now, &mut self.ends, frame);
+                    raw::RawScheduler::receive(now, &mut self.ends, frame);
                 }
                 nic::Output::ToHost(frame) => {
                     self.host.handle(now, tcp::Input::Frame(frame));
@@ -277,27 +279,28 @@ impl Station {
                     moved = true;
                 }
                 tcp::Output::Timeout(at) => break at,
-                event => self.tell(now, event, context),
+                event => self.notify_owner(now, event, context),
             }
         };
-        let (raw_moved, raw_wake) = self.line.turn(now, &mut self.ends, &mut self.nic, context);
+        let (raw_moved, raw_wake) =
+            self.scheduler.turn(now, &mut self.ends, &mut self.nic, context);
         (moved || raw_moved, earliest([nic_wake, host_wake, raw_wake]))
     }
 
     /// The owner of a socket hears what happened.
-    fn tell(&mut self, now: Instant, event: tcp::Output, context: &mut Context) {
+    fn notify_owner(&mut self, now: Instant, event: tcp::Output, context: &mut Context) {
         let id = match &event {
             tcp::Output::Connected(id) | tcp::Output::Writable(id) | tcp::Output::Closed(id) => *id,
             tcp::Output::Received { socket, .. } => *socket,
             tcp::Output::Transmit(_) | tcp::Output::Timeout(_) => return,
         };
-        let this = |end: &&mut End| matches!(&end.over, Over::Tcp(socket) if socket.id == id);
+        let this = |end: &&mut ConnectionEnd| matches!(&end.protocol, Protocol::Tcp(socket) if socket.id == id);
         let Some(end) = self.ends.iter_mut().find(this) else { return };
         match event {
             tcp::Output::Connected(_) => end.connected = true,
             tcp::Output::Closed(_) => (end.connected, end.closed) = (false, true),
-            tcp::Output::Received { data, residence, .. } => {
-                end.inbox.push_back(Arrived::over_tcp(data, &residence));
+            tcp::Output::Received { data, latency, .. } => {
+                end.inbox.push_back(Arrived::over_tcp(data, &latency));
             }
             _ => {}
         }

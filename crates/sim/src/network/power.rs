@@ -1,6 +1,6 @@
 //! Stations without power.
 
-use super::ends::End;
+use super::ends::ConnectionEnd;
 use super::{Network, config};
 use crate::kernel::Component;
 use wire::Instant;
@@ -9,9 +9,9 @@ impl Network {
     /// A station loses its power, and with it everything that it knew.
     pub fn power_off(&mut self, number: usize) {
         let station = &mut self.stations[number];
-        station.dead = true;
+        station.powered_off = true;
         station.nic.reset();
-        station.ends.iter_mut().for_each(End::forget);
+        station.ends.iter_mut().for_each(ConnectionEnd::forget);
     }
 
     /// It is back: it waits for connections, and makes those of its own again.
@@ -19,7 +19,7 @@ impl Network {
         let others = (0..self.stations.len()).filter(|other| *other != number);
         let others: Vec<_> = others.map(|at| (config::mac(at), config::ip(at))).collect();
         let station = &mut self.stations[number];
-        station.dead = false;
+        station.powered_off = false;
         station.host = station.host.restarted();
         others.into_iter().for_each(|(mac, ip)| station.host.add_neighbour(mac, ip));
         (0..station.ends.len()).for_each(|end| station.reopen(now, end));

@@ -2,13 +2,13 @@
 
 use super::Network;
 use crate::ethernet::port::Port;
-use crate::measure::Queueing;
+use crate::measure::QueueStats;
 use wire::Instant;
 
 impl Network {
     /// By way, what its sender's queues came to until `now`.
-    pub fn queues(&self, now: Instant) -> Vec<Queueing> {
-        let mut all = vec![Queueing::default(); self.ways.len()];
+    pub fn queues(&self, now: Instant) -> Vec<QueueStats> {
+        let mut all = vec![QueueStats::default(); self.directions.len()];
         for station in &self.stations {
             if let Some((_, way)) = station.cables {
                 all[way] = of(station.nic.port(), now);
@@ -25,9 +25,9 @@ impl Network {
     }
 }
 
-fn of(port: &Port, now: Instant) -> Queueing {
+fn of(port: &Port, now: Instant) -> QueueStats {
     let counters = port.counters();
-    Queueing {
+    QueueStats {
         offered: counters.offered,
         frame_ps: port.occupancy_at(now),
         left: port.queued_frames() as u64,

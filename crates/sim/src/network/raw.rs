@@ -2,9 +2,9 @@
 //! their owners and the interface.
 
 use super::config;
-use super::ends::{End, Over};
+use super::ends::{ConnectionEnd, Protocol};
 use crate::ethernet::frame::HEADER;
-use crate::ethernet::{Frame, Mac, Nic, Residence, nic};
+use crate::ethernet::{Frame, FrameLatency, Mac, Nic, nic};
 use crate::node::{Context, earliest};
 use crate::transport::{Arrived, Encapsulation, RawConfig};
 use bytes::Bytes;
@@ -28,16 +28,16 @@ pub(super) struct Raw {
     connection: u32,
     priority: u8,
     /// How the data frames came whose chunks are not delivered yet.
-    ways: BTreeMap<u32, Residence>,
+    latencies: BTreeMap<u32, FrameLatency>,
     /// The number of the chunk delivered next.
     next: Sequence,
     /// Whether the owner knows that there is room.
-    pub told: bool,
+    pub owner_notified: bool,
 }
 
 /// A station's frames.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct RawScheduler {
     mac: Mac,
     station: usize,
     /// Which end is asked first: after the one that sent last.
@@ -75,9 +75,9 @@ impl Raw {
             peer: config::mac(raw.stations[1 - side]),
             connection,
             priority: raw.priority,
-            ways: BTreeMap::new(),
+            latencies: BTreeMap::new(),
             next: Sequence::default(),
-            told: false,
+            owner_notified: false,
         };
         end.open(Instant::ZERO);
         end
@@ -91,40 +91,40 @@ impl Raw {
     }
 
     pub fn forget(&mut self) {
-        self.told = false;
-        self.ways.clear();
+        self.owner_notified = false;
+        self.latencies.clear();
         self.next = Sequence::default();
     }
 }
 
-fn raw(end: &End) -> Option<&Raw> {
-    match &end.over {
-        Over::Raw(raw) => Some(raw),
-        Over::Tcp(_) => None,
+fn raw(end: &ConnectionEnd) -> Option<&Raw> {
+    match &end.protocol {
+        Protocol::Raw(raw) => Some(raw),
+        Protocol::Tcp(_) => None,
     }
 }
 
 /// Frames sent again so far.
-pub(super) fn retransmitted(ends: &[End]) -> u64 {
+pub(super) fn retransmitted(ends: &[ConnectionEnd]) -> u64 {
     ends.iter().filter_map(raw).map(|raw| raw.endpoint.counters().retransmitted).sum()
 }
 
 /// Bytes that an end may send: none unless the interface takes a frame of its
 /// priority beside those that wait for it.
-pub(super) fn room(now: Instant, ends: &[End], number: usize, nic: &Nic) -> usize {
+pub(super) fn room(now: Instant, ends: &[ConnectionEnd], number: usize, nic: &Nic) -> usize {
     let Some(Raw { endpoint, priority, .. }) = raw(&ends[number]) else { return 0 };
     let waiting = ends.iter().filter_map(raw).filter(|raw| raw.priority == *priority);
     let waiting: usize = waiting.map(|raw| raw.endpoint.queued()).sum();
     if nic.room_for(*priority) > waiting { endpoint.room(now) } else { 0 }
 }
 
-impl Line {
+impl RawScheduler {
     pub fn new(mac: Mac, station: usize) -> Self {
         Self { mac, station, first: 0, frames_made: 0 }
     }
 
     /// A frame from the line; a bridge may have put several into one.
-    pub fn receive(now: Instant, ends: &mut [End], frame: Frame) {
+    pub fn receive(now: Instant, ends: &mut [ConnectionEnd], frame: Frame) {
         let mut rest = frame.bytes.slice(HEADER..);
         while let Some(length) = Header::wire_length(&rest) {
             let one = rest.split_to(length.min(rest.len()));
@@ -132,21 +132,21 @@ impl Line {
         }
     }
 
-    fn receive_one(now: Instant, ends: &mut [End], frame: &Frame, bytes: Bytes) {
+    fn receive_one(now: Instant, ends: &mut [ConnectionEnd], frame: &Frame, bytes: Bytes) {
         let Ok(header) = Header::decode(&bytes) else { return };
         let source = frame.source();
         // Who opens counts in the high bits.
         let number = header.connection % INCARNATION;
-        let raws = ends.iter_mut().filter_map(|end| match &mut end.over {
-            Over::Raw(raw) => Some(raw),
-            Over::Tcp(_) => None,
+        let raws = ends.iter_mut().filter_map(|end| match &mut end.protocol {
+            Protocol::Raw(raw) => Some(raw),
+            Protocol::Tcp(_) => None,
         });
         let mut ours = raws.filter(|raw| raw.peer == source && raw.connection == number);
         let Some(end) = ours.next() else { return };
         if let Body::Data { sequence, .. } = header.body
             && sequence.ahead_of(end.next).is_some_and(|ahead| ahead < switch::raw::MAX_WINDOW)
         {
-            end.ways.entry(sequence.number()).or_insert(frame.residence);
+            end.latencies.entry(sequence.number()).or_insert(frame.latency);
         }
         end.endpoint.handle(now, Input::Received(bytes));
     }
@@ -155,7 +155,7 @@ impl Line {
     pub fn turn(
         &mut self,
         now: Instant,
-        ends: &mut [End],
+        ends: &mut [ConnectionEnd],
         nic: &mut Nic,
         context: &mut Context,
     ) -> (bool, Option<Instant>) {
@@ -170,11 +170,14 @@ impl Line {
         }
         for number in order {
             let room = room(now, ends, number, nic) > 0;
-            let End { owner, over: Over::Raw(raw), .. } = &mut ends[number] else { continue };
-            if room && !raw.told {
+            let ConnectionEnd { owner, protocol: Protocol::Raw(raw), .. } = &mut ends[number]
+            else {
+                continue;
+            };
+            if room && !raw.owner_notified {
                 context.kernel.arm_by(*owner, now);
             }
-            raw.told = room;
+            raw.owner_notified = room;
         }
         (moved, wake)
     }
@@ -182,12 +185,12 @@ impl Line {
     fn run(
         &mut self,
         now: Instant,
-        end: &mut End,
+        end: &mut ConnectionEnd,
         nic: &mut Nic,
         context: &mut Context,
     ) -> (bool, Option<Instant>) {
         let mut moved = false;
-        let Over::Raw(raw) = &mut end.over else { return (false, None) };
+        let Protocol::Raw(raw) = &mut end.protocol else { return (false, None) };
         loop {
             let frames = nic.room_for(raw.priority);
             raw.endpoint.handle(now, Input::CanTransmit { frames });
@@ -207,15 +210,15 @@ impl Line {
                 }
                 Output::Timeout(at) => return (moved, at),
                 Output::Delivered(chunk) => {
-                    let way = raw.ways.remove(&raw.next.number());
-                    let way = way.unwrap_or_else(|| Residence::new(now));
+                    let way = raw.latencies.remove(&raw.next.number());
+                    let way = way.unwrap_or_else(|| FrameLatency::new(now));
                     raw.next = raw.next.plus(1);
                     end.inbox.push_back(Arrived::over_raw(chunk, &way));
                 }
                 Output::Connected => end.connected = true,
                 Output::Down(_) => {
                     (end.connected, end.closed) = (false, true);
-                    raw.ways.clear();
+                    raw.latencies.clear();
                 }
             }
             context.kernel.arm_by(end.owner, now);

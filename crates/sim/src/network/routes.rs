@@ -1,6 +1,6 @@
 //! Which port of a bridge leads to which station.
 
-use super::config::{NetworkConfig, Place, mac};
+use super::config::{CableEnd, NetworkConfig, mac};
 use crate::ethernet::Mac;
 
 /// The filtering database of a bridge, set up as a manager would.
@@ -10,24 +10,24 @@ pub(super) fn addresses(config: &NetworkConfig, bridge: usize) -> Vec<(Mac, usiz
         let mut seen = vec![false; config.bridges.len()];
         seen[bridge] = true;
         let mut stations = Vec::new();
-        follow(config, Place::Bridge(bridge, port), &mut seen, &mut stations);
+        follow(config, CableEnd::Bridge(bridge, port), &mut seen, &mut stations);
         found.extend(stations.into_iter().map(|station| (mac(station), port)));
     }
     found
 }
 
 /// The stations beyond `from`.
-fn follow(config: &NetworkConfig, from: Place, seen: &mut [bool], stations: &mut Vec<usize>) {
+fn follow(config: &NetworkConfig, from: CableEnd, seen: &mut [bool], stations: &mut Vec<usize>) {
     let other = config.cables.iter().find_map(|cable| match (cable.a, cable.b) {
         (a, b) if a == from => Some(b),
         (a, b) if b == from => Some(a),
         _ => None,
     });
     match other {
-        Some(Place::Station(station)) => stations.push(station),
-        Some(Place::Bridge(bridge, entry)) if !std::mem::replace(&mut seen[bridge], true) => {
+        Some(CableEnd::Station(station)) => stations.push(station),
+        Some(CableEnd::Bridge(bridge, entry)) if !std::mem::replace(&mut seen[bridge], true) => {
             for port in (0..config.bridges[bridge].ports.len()).filter(|port| *port != entry) {
-                follow(config, Place::Bridge(bridge, port), seen, stations);
+                follow(config, CableEnd::Bridge(bridge, port), seen, stations);
             }
         }
         _ => {}

@@ -1,7 +1,7 @@
 //! What every node of a world shares.
 
 use crate::kernel::Kernel;
-use crate::measure::{CommandRecord, Journey, Journeys, Observer, Point, Segment, Tracker};
+use crate::measure::{CommandRecord, Journey, Journeys, Observer, Point, Stage, Tracker};
 use crate::transport::Stream;
 use switch::tunnel::Report;
 use wire::Instant;
@@ -42,15 +42,15 @@ impl Context<'_> {
     }
 
     /// A TLP that came over a PCIe link has reached its end at `at`.
-    pub fn journey_ends(&mut self, at: Instant, tlp: &mut Tlp) -> Journey {
+    pub fn end_journey(&mut self, at: Instant, tlp: &mut Tlp) -> Journey {
         let journey = self.journeys.remove(std::mem::take(&mut tlp.mark));
         let mut journey = journey.unwrap_or_else(|| Journey::new(at));
-        journey.advance(at, Segment::Pcie);
+        journey.advance(at, Stage::Pcie);
         journey
     }
 
     /// A TLP leaves a node of the switch; one that begins there has no mark.
-    pub fn journey_goes_on(&mut self, tlp: &mut Tlp) {
+    pub fn start_journey(&mut self, tlp: &mut Tlp) {
         if tlp.mark == Mark::NONE {
             tlp.mark = self.journeys.insert(Journey::new(self.now));
         }
@@ -72,7 +72,7 @@ impl Context<'_> {
     pub fn observe_commands(&mut self, host: u16) {
         if let Some(observer) = self.observer {
             self.tracker.keep = true;
-            for record in self.tracker.over.drain(..) {
+            for record in self.tracker.finished.drain(..) {
                 observer.command(&CommandRecord { host, ..record });
             }
         }

@@ -4,9 +4,9 @@
 use super::port::{self, Port};
 use super::{Context, earliest};
 use crate::kernel::Component;
-use crate::measure::{Point, Segment};
+use crate::measure::{Point, Stage};
 use crate::network::Network;
-use crate::pcie::{Intake, Link, Received};
+use crate::pcie::{Deferral, Link, Received};
 use crate::transport::{End, Stream, Transport};
 use bytes::Bytes;
 use node::PathId;
@@ -32,7 +32,7 @@ struct Path {
     gone: bool,
     room: usize,
     /// What came before it was known that it carries the link.
-    unseen: Vec<Bytes>,
+    unobserved: Vec<Bytes>,
 }
 
 /// See the module.
@@ -53,7 +53,7 @@ pub(crate) struct DeviceNode {
 }
 
 /// What a device node works with: transports and streams by tunnel link.
-pub(crate) struct Around<'a> {
+pub(crate) struct Env<'a> {
     pub transports: &'a mut [Transport],
     pub network: &'a mut Network,
     /// What goes down and what comes up.
@@ -64,8 +64,8 @@ pub(crate) struct Around<'a> {
 }
 
 fn power_on(settings: Settings, limit: Option<Rate>, group: Option<u16>) -> node::DeviceNode<Port> {
-    let port = Port::new(port::MOST);
-    let mut node = node::DeviceNode::new(settings, port).limited(limit).in_group(group);
+    let port = Port::new(port::DEPTH);
+    let mut node = node::DeviceNode::new(settings, port).with_rate_limit(limit).in_group(group);
     node.report_frames(true);
     node
 }
@@ -87,8 +87,8 @@ impl DeviceNode {
     }
 
     /// A tunnel link leads to it, from the switch `far`.
-    pub fn lead_here(&mut self, link: usize, far: Component) {
-        self.paths.push(Path { link, far, id: None, gone: false, room: 0, unseen: Vec::new() });
+    pub fn add_link(&mut self, link: usize, far: Component) {
+        self.paths.push(Path { link, far, id: None, gone: false, room: 0, unobserved: Vec::new() });
     }
 
     /// It begins as `node` with the link that leads to it next.
@@ -119,16 +119,16 @@ impl DeviceNode {
 
     /// Its power goes and, one day, comes: another instance then, which knows
     /// nothing but its group.
-    pub fn power_cycle(&mut self, around: Around, context: &mut Context) {
+    pub fn power_cycle(&mut self, env: Env, context: &mut Context) {
         let now = context.now;
         for path in self.paths.iter_mut() {
             if let Some(id) = path.id.take() {
-                self.node.handle(now, id, Input::Gone);
+                self.node.handle(now, id, Input::Closed);
             }
         }
         loop {
             let output = self.node.poll(now);
-            self.account(around.streams, context);
+            self.account(env.streams, context);
             match output {
                 Output::Timeout(_) => break,
                 Output::Event(Event::HostDown(..)) => {
@@ -137,15 +137,15 @@ impl DeviceNode {
                 _ => {}
             }
         }
-        around.link.settle_up(now);
-        around.link.up.set_intake(Intake::Woken);
+        env.link.take_deferred_up(now);
+        env.link.up.set_deferred(Deferral::Nothing);
         let port = self.node.function_mut();
         port.handle(now, pcie::Input::HotReset);
-        port.pass_reset(around.link, context.journeys);
+        port.pass_reset(env.link, context.journeys);
         self.settings.instance += INSTANCES;
         self.node = power_on(self.settings, self.limit, self.group);
         for link in self.links() {
-            around.streams[link].iter_mut().for_each(|stream| stream.clear(context.journeys));
+            env.streams[link].iter_mut().for_each(|stream| stream.clear(context.journeys));
         }
     }
 
@@ -171,18 +171,18 @@ impl DeviceNode {
     }
 
     /// Hears of connections that stand or are over, and of what has come.
-    fn receive(&mut self, around: &mut Around, context: &mut Context) {
+    fn receive(&mut self, env: &mut Env, context: &mut Context) {
         for at in 0..self.paths.len() {
-            self.connection(at, around, context);
+            self.connection(at, env, context);
             if let Some(id) = self.paths[at].id {
-                self.receive_from(at, id, around, context);
+                self.receive_from(at, id, env, context);
             }
         }
     }
 
-    fn connection(&mut self, at: usize, around: &mut Around, context: &mut Context) {
+    fn connection(&mut self, at: usize, env: &mut Env, context: &mut Context) {
         let (now, path) = (context.now, &mut self.paths[at]);
-        let Around { transports, network, .. } = around;
+        let Env { transports, network, .. } = env;
         let transport = &transports[path.link];
         if path.id.is_none() && transport.is_connected(now, End::Device, network) {
             let id = PathId(self.accepted);
@@ -194,47 +194,47 @@ impl DeviceNode {
             match path.id {
                 Some(id) => {
                     path.gone = true;
-                    self.node.handle(now, id, Input::Gone);
+                    self.node.handle(now, id, Input::Closed);
                 }
                 None => transport.reopen(now, End::Device, network, context.kernel),
             }
         }
     }
 
-    fn receive_from(&mut self, at: usize, id: PathId, around: &mut Around, context: &mut Context) {
+    fn receive_from(&mut self, at: usize, id: PathId, env: &mut Env, context: &mut Context) {
         let link = self.paths[at].link;
         let (now, number) = (context.now, link as u16);
-        let transport = &mut around.transports[link];
-        while let Some(arrived) = transport.receive(now, End::Device, around.network) {
+        let transport = &mut env.transports[link];
+        while let Some(arrived) = transport.receive(now, End::Device, env.network) {
             context.arrived(0x2000 + u64::from(number), arrived.bytes.len());
             if self.node.link() == Some(id) {
                 context.observe_stream(Point::TunnelDevice(number), false, &arrived.bytes);
             } else {
-                self.paths[at].unseen.push(arrived.bytes.clone());
+                self.paths[at].unobserved.push(arrived.bytes.clone());
             }
-            let down = &mut around.streams[link][0];
+            let down = &mut env.streams[link][0];
             down.received(arrived.bytes.len());
-            while let Some(mark) = down.arrived(now, &arrived.way, context.journeys) {
+            while let Some(mark) = down.arrived(now, &arrived.stages, context.journeys) {
                 self.node.handle(now, id, Input::Mark(mark));
             }
             self.node.handle(now, id, Input::Received(arrived.bytes));
-            self.account(around.streams, context);
+            self.account(env.streams, context);
         }
     }
 
     /// Does what can be done now; yields when to be woken.
-    pub fn run(&mut self, mut around: Around, context: &mut Context) -> Option<Instant> {
+    pub fn run(&mut self, mut env: Env, context: &mut Context) -> Option<Instant> {
         let now = context.now;
-        self.catch_up(&mut around, context);
-        self.receive(&mut around, context);
-        self.receive_below(around.link, context);
+        self.catch_up(&mut env, context);
+        self.receive(&mut env, context);
+        self.receive_below(env.link, context);
         for at in 0..self.paths.len() {
-            self.tell_room(at, &mut around, context);
+            self.update_room(at, &mut env, context);
         }
-        let timer = self.act(&mut around, context);
-        let Around { transports, link, below, .. } = around;
+        let timer = self.act(&mut env, context);
+        let Env { transports, link, below, .. } = env;
         self.reset |= self.node.function_mut().pass_reset(link, context.journeys);
-        link.up.set_intake(self.intake(now, &transports[self.link()]));
+        link.up.set_deferred(self.deferral(now, &transports[self.link()]));
         for at in [link.down.next_arrival(), link.up.next_credits()].into_iter().flatten() {
             context.kernel.arm_by(below, at);
         }
@@ -252,11 +252,11 @@ impl DeviceNode {
     }
 
     /// Does what the node wants; yields when it wants more.
-    fn act(&mut self, around: &mut Around, context: &mut Context) -> Option<Instant> {
+    fn act(&mut self, env: &mut Env, context: &mut Context) -> Option<Instant> {
         let now = context.now;
         loop {
             let output = self.node.poll(now);
-            let tlps = self.account(around.streams, context);
+            let tlps = self.account(env.streams, context);
             match output {
                 Output::Transmit { path, bytes } => {
                     let at = self.place(path);
@@ -264,12 +264,12 @@ impl DeviceNode {
                     if self.node.link() == Some(path) {
                         context.observe_stream(Point::TunnelDevice(link as u16), true, &bytes);
                     }
-                    let transport = &mut around.transports[link];
-                    let network = &mut *around.network;
+                    let transport = &mut env.transports[link];
+                    let network = &mut *env.network;
                     transport.send(now, End::Device, (bytes, tlps), network, context.kernel);
-                    self.tell_room(at, around, context);
+                    self.update_room(at, env, context);
                 }
-                Output::Close { path, .. } => self.close(path, around, context),
+                Output::Close { path, .. } => self.close(path, env, context),
                 Output::Event(Event::HostUp(_)) => {
                     context.observe_link(Point::TunnelDevice(self.number()), true);
                 }
@@ -278,14 +278,14 @@ impl DeviceNode {
                 }
                 Output::Linked(path) => {
                     let (at, point) = (self.place(path), Point::TunnelDevice(self.number()));
-                    for bytes in std::mem::take(&mut self.paths[at].unseen) {
+                    for bytes in std::mem::take(&mut self.paths[at].unobserved) {
                         context.observe_stream(point, false, &bytes);
                     }
                 }
                 Output::Event(_) => {}
                 Output::Timeout(at) => {
                     // A place in the port makes room for what waits above.
-                    if !self.send_below(around.link, context) {
+                    if !self.send_below(env.link, context) {
                         return at;
                     }
                 }
@@ -299,30 +299,30 @@ impl DeviceNode {
         place.expect("the node names open paths only")
     }
 
-    fn tell_room(&mut self, at: usize, around: &mut Around, context: &Context) {
+    fn update_room(&mut self, at: usize, env: &mut Env, context: &Context) {
         let path = &mut self.paths[at];
         let Some(id) = path.id else { return };
-        let transport = &around.transports[path.link];
-        let (now, network) = (context.now, &mut *around.network);
+        let transport = &env.transports[path.link];
+        let (now, network) = (context.now, &mut *env.network);
         // Who is held back by the rate limit is not told when there is room.
         path.room = match self.node.held_until(now) {
-            Some(_) => transport.takes(now, End::Device, network),
+            Some(_) => transport.peek_room(now, End::Device, network),
             None => transport.room(now, End::Device, network),
         };
         self.node.handle(now, id, Input::Room(path.room));
     }
 
-    fn close(&mut self, id: PathId, around: &mut Around, context: &mut Context) {
+    fn close(&mut self, id: PathId, env: &mut Env, context: &mut Context) {
         let (now, at) = (context.now, self.place(id));
         let path = &mut self.paths[at];
         (path.id, path.room) = (None, 0);
-        path.unseen.clear();
-        let (transport, network) = (&around.transports[path.link], &mut *around.network);
+        path.unobserved.clear();
+        let (transport, network) = (&env.transports[path.link], &mut *env.network);
         if !path.gone {
             transport.close(now, End::Device, network, context.kernel);
         }
         transport.reopen(now, End::Device, network, context.kernel);
-        let streams = &mut around.streams[path.link];
+        let streams = &mut env.streams[path.link];
         streams.iter_mut().for_each(|stream| stream.clear(context.journeys));
     }
 
@@ -336,10 +336,10 @@ impl DeviceNode {
     }
 
     /// What the port took since this component ran last goes to the tunnel.
-    fn catch_up(&mut self, around: &mut Around, context: &mut Context) {
-        around.link.settle_up(context.now);
+    fn catch_up(&mut self, env: &mut Env, context: &mut Context) {
+        env.link.take_deferred_up(context.now);
         let mut any = false;
-        while let Some((at, received)) = around.link.up.next_taken() {
+        while let Some((at, received)) = env.link.up.next_deferred() {
             self.take(at, received, context);
             any = true;
         }
@@ -352,23 +352,23 @@ impl DeviceNode {
         context.delivered(&received.tlp);
         let point = Point::DevicePort(self.number());
         context.observe(received.started, point, true, &received.tlp);
-        context.journeys.advance(received.tlp.mark, at, Segment::Pcie);
+        context.journeys.advance(received.tlp.mark, at, Stage::Pcie);
         self.node.function_mut().push_up(received.tlp);
     }
 
     /// What comes from below while the network takes nothing, and says when it
     /// does again, goes to a queue that nobody looks at before.
-    fn intake(&self, now: Instant, transport: &Transport) -> Intake {
+    fn deferral(&self, now: Instant, transport: &Transport) -> Deferral {
         let tunnel = self.node.tunnel();
         let full = self.paths[self.current].room == 0 || self.node.held_until(now).is_some();
-        let most = Intake::MOST * usize::from(self.settings.max_payload);
+        let most = Deferral::MOST * usize::from(self.settings.max_payload);
         let waits = full
-            && transport.tells_of_room()
+            && transport.signals_room()
             && tunnel.is_up()
             && !matches!(self.settings.aggregation, Policy::Wait(_))
             && self.node.function().is_empty_up()
-            && tunnel.queue().has_room(Intake::MOST, most);
-        if waits { Intake::All } else { Intake::Woken }
+            && tunnel.queue().has_room(Deferral::MOST, most);
+        if waits { Deferral::All } else { Deferral::Nothing }
     }
 
     /// What came out of the tunnel goes to the drive; whether anything did.
@@ -379,7 +379,7 @@ impl DeviceNode {
             let ready = link.down.ready(now, usize::from(self.settings.max_payload));
             let tlp = self.node.function_mut().next_down(ready);
             let Some(mut tlp) = tlp else { return moved };
-            context.journey_goes_on(&mut tlp);
+            context.start_journey(&mut tlp);
             let start = link.down.send(now, tlp.clone());
             context.observe(start, Point::DevicePort(self.number()), false, &tlp);
             moved = true;

@@ -167,14 +167,14 @@ impl DriveNode {
         context: &mut Context,
     ) -> Option<Instant> {
         let now = context.now;
-        link.settle_up(now);
+        link.take_deferred_up(now);
         link.arrive_down(now);
         while let Some(mut received) = link.take_down(now, self.controller.ready()) {
             context.delivered(&received.tlp);
-            let journey = context.journey_ends(now, &mut received.tlp);
+            let journey = context.end_journey(now, &mut received.tlp);
             context.tracker.reaches_drive(self.number, &received.tlp, journey);
             self.controller.handle(now, Input::Tlp(received.tlp));
-            self.ask_media(context);
+            self.start_media(context);
         }
         self.media_done(context);
         let wait = loop {
@@ -189,7 +189,7 @@ impl DriveNode {
                 Output::Wait(wait) => break wait,
             }
         };
-        self.ask_media(context);
+        self.start_media(context);
         for at in [link.up.next_arrival(), link.down.next_credits()].into_iter().flatten() {
             context.kernel.arm_by(above, at);
         }
@@ -199,7 +199,7 @@ impl DriveNode {
         earliest([wait.until, media, link.down.next_arrival(), wire, self.pace.next(now)])
     }
 
-    fn ask_media(&mut self, context: &mut Context) {
+    fn start_media(&mut self, context: &mut Context) {
         let now = context.now;
         while let Some(request) = self.controller.poll_block() {
             self.requests += 1;
@@ -219,7 +219,7 @@ impl DriveNode {
                 }
                 _ => (self.media.other(), None),
             };
-            let key = offset.and_then(|at| context.tracker.media_asked(now, self.number, at));
+            let key = offset.and_then(|at| context.tracker.media_started(now, self.number, at));
             let done = now + access.firmware + access.media;
             self.sequence += 1;
             let pending = Pending { request, firmware: access.firmware, key };
@@ -252,7 +252,7 @@ impl DriveNode {
             };
             context.happened(0x1000 + u64::from(self.number), &data);
             self.controller.complete_block(now, request.id, Ok(data));
-            self.ask_media(context);
+            self.start_media(context);
         }
     }
 }

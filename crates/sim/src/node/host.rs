@@ -5,7 +5,7 @@ use super::port::Port;
 use super::{Context, earliest};
 use crate::kernel::{Component, pop_if};
 use crate::measure::{Latency, Point, Tracker};
-use crate::pcie::{Intake, Link, Received};
+use crate::pcie::{Deferral, Link, Received};
 use crate::workload::Software;
 use bytes::Bytes;
 use node::host::{Buses, Input, Output};
@@ -45,11 +45,11 @@ pub struct RootConfig {
 
 impl RootConfig {
     /// Writes to its memory wake nobody: the interrupt behind them does.
-    pub(crate) fn intake(&self) -> Intake {
+    pub(crate) fn deferral(&self) -> Deferral {
         let until = self.memory_at + self.memory as u64;
         match self.memory_at < root::MSI_WINDOW.end && until > root::MSI_WINDOW.start {
-            true => Intake::Woken,
-            false => Intake::Writes { from: self.memory_at, until },
+            true => Deferral::Nothing,
+            false => Deferral::Writes { from: self.memory_at, until },
         }
     }
 
@@ -76,7 +76,7 @@ pub(crate) struct HostNode {
     /// Reads of host memory under way.
     reads: VecDeque<(Instant, ReadToken, u64, usize)>,
     /// Configuration reads at the root port: start of the request by tag.
-    asked: BTreeMap<u16, Instant>,
+    config_read_starts: BTreeMap<u16, Instant>,
     /// Software has something new to do.
     interrupted: bool,
     /// What is below was reset, and does not know it.
@@ -119,7 +119,7 @@ impl HostNode {
             requests: VecDeque::new(),
             answers: VecDeque::new(),
             reads: VecDeque::new(),
-            asked: BTreeMap::new(),
+            config_read_starts: BTreeMap::new(),
             interrupted: false,
             reset: false,
             config_reads: Latency::default(),
@@ -143,7 +143,7 @@ impl HostNode {
         self.programs.push(Task::new(&bus, work(bus.clone())));
     }
 
-    /// Whether the root port reset what is below since it was asked last.
+    /// Whether the root port reset what is below since it was config_read_starts last.
     pub fn take_reset(&mut self) -> bool {
         std::mem::take(&mut self.reset)
     }
@@ -174,8 +174,8 @@ impl HostNode {
     ) -> Option<Instant> {
         let now = context.now;
         self.receive_below(link, context);
-        self.memory_done(now);
-        self.answers_come(now);
+        self.complete_reads(now);
+        self.deliver_answers(now);
         let (software, wait) = loop {
             let software = self.software.run(now, context.tracker);
             self.programs.retain_mut(|program| program.poll(now).is_none());
@@ -223,9 +223,9 @@ impl HostNode {
     /// Looks at what the root port took since it ran last: memory has it
     /// before software looks there.
     pub fn catch_up(&mut self, link: &mut Link, context: &mut Context) {
-        link.settle_up(context.now);
-        self.node.below_mut().offer(Ready::NONE);
-        while let Some((at, received)) = link.up.next_taken() {
+        link.take_deferred_up(context.now);
+        self.node.below_mut().set_link_ready(Ready::NONE);
+        while let Some((at, received)) = link.up.next_deferred() {
             self.receive(at, received, context);
             if at == context.now {
                 continue;
@@ -242,11 +242,11 @@ impl HostNode {
         context.observe(received.started, Point::RootPort(self.number), true, &tlp);
         if let Packet::Completion(c) = tlp.packet
             && self.software.began.is_some()
-            && let Some(since) = self.asked.remove(&c.tag.get())
+            && let Some(since) = self.config_read_starts.remove(&c.tag.get())
         {
             self.config_reads.record(received.started - since);
         }
-        let journey = context.journey_ends(at, &mut tlp);
+        let journey = context.end_journey(at, &mut tlp);
         context.tracker.reaches_root(&tlp, journey);
         self.node.below_mut().push_up(tlp);
     }
@@ -258,7 +258,7 @@ impl HostNode {
         }
     }
 
-    fn memory_done(&mut self, now: Instant) {
+    fn complete_reads(&mut self, now: Instant) {
         while let Some((_, token, address, length)) = pop_if(&mut self.reads, |(at, ..)| *at <= now)
         {
             let data = self.ram.borrow().get(address, length).map(Bytes::copy_from_slice);
@@ -267,7 +267,7 @@ impl HostNode {
         }
     }
 
-    fn answers_come(&mut self, now: Instant) {
+    fn deliver_answers(&mut self, now: Instant) {
         while let Some((_, id, value)) = pop_if(&mut self.answers, |(at, ..)| *at <= now) {
             self.buses.answer(id, value);
         }
@@ -279,7 +279,7 @@ impl HostNode {
             self.requests.push_back((now + self.config.mmio, id, request));
         }
         while let Some((_, id, request)) =
-            pop_if(&mut self.requests, |(at, _, request)| *at <= now && self.node.takes(request))
+            pop_if(&mut self.requests, |(at, _, request)| *at <= now && self.node.accepts(request))
         {
             self.node.handle(now, Input::Request(id, request));
         }
@@ -290,7 +290,7 @@ impl HostNode {
         let now = context.now;
         loop {
             let ready = link.down.ready(now, self.config.max_payload);
-            self.node.below_mut().offer(ready);
+            self.node.below_mut().set_link_ready(ready);
             let output = self.node.poll(now);
             let sent = self.node.below_mut().next_down(ready);
             let mut moved = sent.is_some();
@@ -330,7 +330,7 @@ impl HostNode {
         let ack = link.down.tlp_time(&tlp) + link.down.propagation() + link.up.dllp_time();
         let start = link.down.next_start(now);
         if let Packet::ConfigRead(read) = tlp.packet {
-            self.asked.insert(read.tag.get(), start);
+            self.config_read_starts.insert(read.tag.get(), start);
         }
         context.observe(start, Point::RootPort(self.number), false, &tlp);
         let journey = context.tracker.leaves_root(now, start, ack, &tlp);

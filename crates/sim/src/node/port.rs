@@ -9,7 +9,7 @@ use wire::tlp::{Mark, Tlp};
 
 /// TLPs of each class that wait here on their way up: those beyond stay in the
 /// link's receiver, which then returns no credits for them.
-pub(super) const MOST: usize = 8;
+pub(super) const DEPTH: usize = 8;
 
 /// See the module.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(super) struct Port {
     up: OrderedQueue,
     reset: bool,
     /// Marks of what was forgotten.
-    gone: Vec<Mark>,
+    discarded: Vec<Mark>,
 }
 
 impl Port {
@@ -28,11 +28,11 @@ impl Port {
     /// one that the link takes at once.
     pub fn new(depth: usize) -> Self {
         let (down, up) = Default::default();
-        Self { depth, link: Ready::NONE, down, up, reset: false, gone: Vec::new() }
+        Self { depth, link: Ready::NONE, down, up, reset: false, discarded: Vec::new() }
     }
 
     /// What the link below takes now.
-    pub fn offer(&mut self, link: Ready) {
+    pub fn set_link_ready(&mut self, link: Ready) {
         self.link = link;
     }
 
@@ -54,7 +54,7 @@ impl Port {
 
     /// What it takes from the link below.
     pub fn room_up(&self) -> Ready {
-        Ready::of(|class| self.up.len(class) < MOST)
+        Ready::of(|class| self.up.len(class) < DEPTH)
     }
 
     /// Whether nothing of the link below waits.
@@ -67,7 +67,7 @@ impl Port {
         let reset = std::mem::take(&mut self.reset);
         if reset {
             link.reset(|mark| journeys.end(mark));
-            self.gone.drain(..).for_each(|mark| journeys.end(mark));
+            self.discarded.drain(..).for_each(|mark| journeys.end(mark));
         }
         reset
     }
@@ -78,7 +78,7 @@ impl Function for Port {
         match input {
             Input::Tlp(tlp) => self.down.push(tlp),
             Input::HotReset => {
-                self.gone.extend(self.down.marks().chain(self.up.marks()));
+                self.discarded.extend(self.down.marks().chain(self.up.marks()));
                 self.down.clear();
                 self.up.clear();
                 self.reset = true;

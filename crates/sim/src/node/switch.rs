@@ -3,7 +3,7 @@
 
 use super::{Context, earliest};
 use crate::kernel::Component;
-use crate::measure::{Point, Segment};
+use crate::measure::{Point, Stage};
 use crate::network::Network;
 use crate::pcie::Link;
 use crate::transport::{End, Stream, Transport};
@@ -40,7 +40,7 @@ enum Path {
 }
 
 /// What the switch works with.
-pub(crate) struct Around<'a> {
+pub(crate) struct Env<'a> {
     pub transports: &'a mut [Transport],
     pub network: &'a mut Network,
     pub streams: &'a mut [[Stream; 2]],
@@ -82,48 +82,48 @@ impl SwitchNode {
     }
 
     /// Does what can be done now; yields when to be woken.
-    pub fn run(&mut self, around: &mut Around, context: &mut Context) -> Option<Instant> {
+    pub fn run(&mut self, env: &mut Env, context: &mut Context) -> Option<Instant> {
         let now = context.now;
-        around.link.settle_up(now);
-        (0..self.paths.len()).for_each(|port| self.connection(port, around, now));
-        self.receive_network(around, context);
-        self.receive_above(around, context);
+        env.link.take_deferred_up(now);
+        (0..self.paths.len()).for_each(|port| self.connection(port, env, now));
+        self.receive_network(env, context);
+        self.receive_above(env, context);
         // Taking TLPs out of the tunnels returns credits, which are sent; a
         // link that went up or down may leave more to send above.
-        self.send_above(around, context);
+        self.send_above(env, context);
         let (mut timers, waits) = loop {
-            let timers = self.serve_links(around, context);
-            if let (false, wait) = self.send_above(around, context) {
+            let timers = self.serve_links(env, context);
+            if let (false, wait) = self.send_above(env, context) {
                 break (timers, wait.receiver);
             }
         };
-        let link = &around.link;
+        let link = &env.link;
         for at in [link.up.next_arrival(), link.down.next_credits()].into_iter().flatten() {
-            context.kernel.arm_by(around.above, at);
+            context.kernel.arm_by(env.above, at);
         }
-        for (transport, far) in around.transports.iter().zip(around.far) {
+        for (transport, far) in env.transports.iter().zip(env.far) {
             timers = earliest([timers, transport.next(now, End::Host)]);
             if let Some(at) = transport.next_arrival(End::Device) {
                 context.kernel.arm_by(*far, at);
             }
         }
-        let link = &around.link;
+        let link = &env.link;
         let wire = link.up.next_ready(now).filter(|_| waits);
         earliest([timers, link.down.next_arrival(), wire])
     }
 
     /// Hears of a connection that stands or is over.
-    fn connection(&mut self, port: usize, around: &Around, now: Instant) {
-        let transport = &around.transports[port];
-        let closed = transport.is_closed(now, End::Host, around.network);
+    fn connection(&mut self, port: usize, env: &Env, now: Instant) {
+        let transport = &env.transports[port];
+        let closed = transport.is_closed(now, End::Host, env.network);
         let input = match self.paths[port] {
-            Path::Connecting if transport.is_connected(now, End::Host, around.network) => {
+            Path::Connecting if transport.is_connected(now, End::Host, env.network) => {
                 self.paths[port] = Path::Open;
                 Input::Connected
             }
             Path::Connecting | Path::Open if closed => {
                 self.paths[port] = Path::None;
-                Input::Gone
+                Input::Closed
             }
             _ => return,
         };
@@ -151,68 +151,66 @@ impl SwitchNode {
         context.account(point, &mut streams[port][0], || node.poll_report(port))
     }
 
-    fn receive_network(&mut self, around: &mut Around, context: &mut Context) {
+    fn receive_network(&mut self, env: &mut Env, context: &mut Context) {
         let now = context.now;
         for port in 0..self.paths.len() {
-            while let Some(arrived) =
-                around.transports[port].receive(now, End::Host, around.network)
-            {
+            while let Some(arrived) = env.transports[port].receive(now, End::Host, env.network) {
                 context.arrived(0x3000 + port as u64, arrived.bytes.len());
                 context.observe_stream(self.point(port), false, &arrived.bytes);
-                let stream = &mut around.streams[port][1];
+                let stream = &mut env.streams[port][1];
                 stream.received(arrived.bytes.len());
-                while let Some(mark) = stream.arrived(now, &arrived.way, context.journeys) {
+                while let Some(mark) = stream.arrived(now, &arrived.stages, context.journeys) {
                     self.node.handle_link(now, port, Input::Mark(mark));
                 }
                 self.node.handle_link(now, port, Input::Received(arrived.bytes));
-                self.account(port, around.streams, context);
+                self.account(port, env.streams, context);
             }
         }
     }
 
     /// TLPs of the root complex.
-    fn receive_above(&mut self, around: &mut Around, context: &mut Context) {
+    fn receive_above(&mut self, env: &mut Env, context: &mut Context) {
         let now = context.now;
-        around.link.arrive_down(now);
-        while let Some(received) = around.link.take_down(now, self.node.ready()) {
+        env.link.arrive_down(now);
+        while let Some(received) = env.link.take_down(now, self.node.ready()) {
             context.delivered(&received.tlp);
-            context.journeys.advance(received.tlp.mark, now, Segment::Pcie);
+            context.journeys.advance(received.tlp.mark, now, Stage::Pcie);
             self.node.handle(now, pcie::Input::Tlp(received.tlp));
         }
     }
 
     /// Tells the node what its paths take now.
-    fn tell_room(&mut self, around: &mut Around, now: Instant) {
+    fn update_room(&mut self, env: &mut Env, now: Instant) {
         for port in (0..self.paths.len()).filter(|port| self.paths[*port] == Path::Open) {
-            let room = around.transports[port].room(now, End::Host, around.network);
+            let room = env.transports[port].room(now, End::Host, env.network);
             self.node.handle_link(now, port, Input::Room(room));
         }
     }
 
     /// Does what the node wants for its links; yields when it wants more.
-    fn serve_links(&mut self, around: &mut Around, context: &mut Context) -> Option<Instant> {
+    fn serve_links(&mut self, env: &mut Env, context: &mut Context) -> Option<Instant> {
         let now = context.now;
-        self.tell_room(around, now);
+        self.update_room(env, now);
         loop {
             match self.node.poll_links(now) {
                 Output::Connect { link, .. } => {
                     self.paths[link] = Path::Connecting;
-                    around.transports[link].connect(now, around.network, context.kernel);
-                    self.connection(link, around, now);
-                    self.tell_room(around, now);
+                    env.transports[link].connect(now, env.network, context.kernel);
+                    self.connection(link, env, now);
+                    self.update_room(env, now);
                 }
                 Output::Transmit { link, bytes } => {
-                    let tlps = self.account(link, around.streams, context);
+                    let tlps = self.account(link, env.streams, context);
                     context.observe_stream(self.point(link), true, &bytes);
-                    let (transport, carried) = (&mut around.transports[link], (bytes, tlps));
-                    transport.send(now, End::Host, carried, around.network, context.kernel);
-                    self.tell_room(around, now);
+                    let (transport, carried) = (&mut env.transports[link], (bytes, tlps));
+                    transport.send(now, End::Host, carried, env.network, context.kernel);
+                    self.update_room(env, now);
                 }
                 Output::Close { link, .. } => {
-                    self.account(link, around.streams, context);
+                    self.account(link, env.streams, context);
                     self.paths[link] = Path::None;
-                    around.transports[link].close(now, End::Host, around.network, context.kernel);
-                    let streams = &mut around.streams[link];
+                    env.transports[link].close(now, End::Host, env.network, context.kernel);
+                    let streams = &mut env.streams[link];
                     streams.iter_mut().for_each(|stream| stream.clear(context.journeys));
                 }
                 Output::Event(event) => self.event(event, context),
@@ -234,17 +232,17 @@ impl SwitchNode {
 
     /// Sends what the link above takes; yields whether there was anything, and
     /// what waits then.
-    fn send_above(&mut self, around: &mut Around, context: &mut Context) -> (bool, Wait) {
+    fn send_above(&mut self, env: &mut Env, context: &mut Context) -> (bool, Wait) {
         let now = context.now;
         let mut moved = false;
         loop {
-            let ready = around.link.up.ready(now, self.max_payload);
+            let ready = env.link.up.ready(now, self.max_payload);
             let mut tlp = match self.node.poll(now, ready) {
                 pcie::Output::Tlp(tlp) => tlp,
                 pcie::Output::Wait(wait) => return (moved, wait),
             };
-            context.journey_goes_on(&mut tlp);
-            around.link.up.send(now, tlp);
+            context.start_journey(&mut tlp);
+            env.link.up.send(now, tlp);
             moved = true;
         }
     }

@@ -1,6 +1,6 @@
 //! One direction of a link: transmitter, wire, receiver.
 
-use super::{Buffer, DLLP, FRAMING, Intake, Rate};
+use super::{Buffer, DLLP, Deferral, FRAMING, Rate};
 use crate::measure::Load;
 use ::pcie::{OrderedQueue, Ready};
 use std::collections::VecDeque;
@@ -40,11 +40,11 @@ pub struct Direction {
     receive: Duration,
     /// When the transmitter takes the next TLP.
     free: Instant,
-    /// When the wire is silent: DLLPs included, which go before the next TLP.
-    silent: Instant,
+    /// When the wire is wire_free: DLLPs included, which go before the next TLP.
+    wire_free: Instant,
     /// A class waits for credits.
-    starved: bool,
-    flying: VecDeque<InFlight>,
+    lacks_credits: bool,
+    in_flight: VecDeque<InFlight>,
     received: OrderedQueue,
     /// When the packets in `received` reached the end of the wire, by class.
     started: [VecDeque<Instant>; 3],
@@ -55,11 +55,11 @@ pub struct Direction {
     returns: VecDeque<(Instant, Class, u32)>,
     load: Load,
     dllps: u64,
-    intake: Intake,
+    deferral: Deferral,
     /// Taken without the receiver's component, and when.
-    taken: VecDeque<(Instant, Received)>,
-    /// Arrivals of what no [`Intake::Writes`] takes.
-    wakes: VecDeque<Instant>,
+    deferred: VecDeque<(Instant, Received)>,
+    /// Arrivals of what no [`Deferral::Writes`] takes.
+    wake_ups: VecDeque<Instant>,
 }
 
 impl Direction {
@@ -78,9 +78,9 @@ impl Direction {
             propagation,
             receive,
             free: Instant::ZERO,
-            silent: Instant::ZERO,
-            starved: false,
-            flying: VecDeque::new(),
+            wire_free: Instant::ZERO,
+            lacks_credits: false,
+            in_flight: VecDeque::new(),
             received: OrderedQueue::default(),
             started: Default::default(),
             left: full,
@@ -88,24 +88,24 @@ impl Direction {
             returns: VecDeque::new(),
             load: Load::default(),
             dllps: 0,
-            intake: Intake::Woken,
-            taken: VecDeque::new(),
-            wakes: VecDeque::new(),
+            deferral: Deferral::Nothing,
+            deferred: VecDeque::new(),
+            wake_ups: VecDeque::new(),
         }
     }
 
     /// See [`Link::reset`](super::Link::reset).
-    pub(super) fn reset(&mut self, mut gone: impl FnMut(Mark)) {
-        self.flying.drain(..).for_each(|flying| gone(flying.tlp.mark));
-        self.taken.drain(..).for_each(|(_, received)| gone(received.tlp.mark));
+    pub(super) fn reset(&mut self, mut dropped: impl FnMut(Mark)) {
+        self.in_flight.drain(..).for_each(|in_flight| dropped(in_flight.tlp.mark));
+        self.deferred.drain(..).for_each(|(_, received)| dropped(received.tlp.mark));
         while let Some(tlp) = self.received.pop(Ready::ALL) {
-            gone(tlp.mark);
+            dropped(tlp.mark);
         }
         self.started.iter_mut().for_each(VecDeque::clear);
-        self.wakes.clear();
+        self.wake_ups.clear();
         self.returns.clear();
         self.left = self.full;
-        self.starved = false;
+        self.lacks_credits = false;
     }
 
     /// Bytes of a TLP on the wire.
@@ -134,7 +134,7 @@ impl Direction {
             let data = if class == Class::NonPosted { 1 } else { need };
             left.headers > 0 && left.data >= data
         });
-        self.starved = ready != Ready::ALL;
+        self.lacks_credits = ready != Ready::ALL;
         ready
     }
 
@@ -147,9 +147,9 @@ impl Direction {
         left.data -= tlp.data_credits();
         let bytes = Self::wire_bytes(&tlp);
         let span = self.rate.duration(bytes);
-        let begin = self.silent.max(now);
+        let begin = self.wire_free.max(now);
         self.free = begin + span;
-        self.silent = self.free;
+        self.wire_free = self.free;
         self.load.busy = self.load.busy + span;
         self.load.packets += 1;
         self.load.bytes += bytes as u64;
@@ -157,9 +157,9 @@ impl Direction {
         let started = start + self.propagation;
         let arrives = started + span + self.receive;
         if !self.is_plain_write(&tlp) {
-            self.wakes.push_back(arrives);
+            self.wake_ups.push_back(arrives);
         }
-        self.flying.push_back(InFlight { arrives, started, tlp });
+        self.in_flight.push_back(InFlight { arrives, started, tlp });
         start
     }
 
@@ -167,36 +167,36 @@ impl Direction {
     /// Yields when it has left.
     pub(super) fn send_dllp(&mut self, now: Instant) -> Instant {
         let span = self.rate.duration(DLLP);
-        self.silent = self.silent.max(now) + span;
+        self.wire_free = self.wire_free.max(now) + span;
         self.load.busy = self.load.busy + span;
         self.load.bytes += DLLP as u64;
         self.dllps += 1;
-        self.silent
+        self.wire_free
     }
 
     /// Puts the next TLP that has arrived into the receiver's buffer.
-    pub(super) fn land(&mut self, now: Instant) -> bool {
-        if self.flying.front().is_none_or(|next| next.arrives > now) {
+    pub(super) fn receive_next(&mut self, now: Instant) -> bool {
+        if self.in_flight.front().is_none_or(|next| next.arrives > now) {
             return false;
         }
-        let next = self.take_off();
+        let next = self.leave_wire();
         self.started[next.tlp.class().index()].push_back(next.started);
         self.received.push(next.tlp);
         true
     }
 
     /// The next TLP leaves the wire.
-    fn take_off(&mut self) -> InFlight {
-        let next = self.flying.pop_front().expect("the caller looked");
+    fn leave_wire(&mut self) -> InFlight {
+        let next = self.in_flight.pop_front().expect("the caller looked");
         if !self.is_plain_write(&next.tlp) {
-            self.wakes.pop_front();
+            self.wake_ups.pop_front();
         }
         next
     }
 
-    /// Whether nobody notices when exactly a TLP is taken.
+    /// Whether nobody notices when exactly a TLP is deferred.
     fn is_plain_write(&self, tlp: &Tlp) -> bool {
-        let Intake::Writes { from, until } = self.intake else { return false };
+        let Deferral::Writes { from, until } = self.deferral else { return false };
         match tlp.packet {
             Packet::MemoryWrite(write) => {
                 write.address >= from && write.address + write.length() as u64 <= until
@@ -207,33 +207,33 @@ impl Direction {
 
     /// Takes the next TLP that had arrived by `now` without the receiver's
     /// component; when it arrived, its class and data credits.
-    pub(super) fn take_alone(&mut self, now: Instant) -> Option<(Instant, Class, u32)> {
-        let next = self.flying.front().filter(|next| next.arrives <= now)?;
-        let alone = match self.intake {
-            Intake::Woken => false,
-            Intake::Writes { .. } => self.is_plain_write(&next.tlp),
-            Intake::All => self.taken.len() < Intake::MOST,
+    pub(super) fn take_deferred(&mut self, now: Instant) -> Option<(Instant, Class, u32)> {
+        let next = self.in_flight.front().filter(|next| next.arrives <= now)?;
+        let alone = match self.deferral {
+            Deferral::Nothing => false,
+            Deferral::Writes { .. } => self.is_plain_write(&next.tlp),
+            Deferral::All => self.deferred.len() < Deferral::MOST,
         };
         if !alone {
             return None;
         }
-        let InFlight { arrives, started, tlp } = self.take_off();
+        let InFlight { arrives, started, tlp } = self.leave_wire();
         let credits = (arrives, tlp.class(), tlp.data_credits());
-        self.taken.push_back((arrives, Received { tlp, started }));
+        self.deferred.push_back((arrives, Received { tlp, started }));
         Some(credits)
     }
 
-    /// What was taken without the receiver's component, and when.
-    pub(crate) fn next_taken(&mut self) -> Option<(Instant, Received)> {
-        self.taken.pop_front()
+    /// What was deferred without the receiver's component, and when.
+    pub(crate) fn next_deferred(&mut self) -> Option<(Instant, Received)> {
+        self.deferred.pop_front()
     }
 
     /// From now on the receiver takes this without its component. Nothing but
-    /// [`Intake::Woken`] if TLPs wait in its buffer.
-    pub(crate) fn set_intake(&mut self, intake: Intake) {
-        let plain = matches!(intake, Intake::Writes { .. });
-        assert!(!plain || self.flying.is_empty(), "what flies was looked at when it was sent");
-        self.intake = if self.received.is_empty() { intake } else { Intake::Woken };
+    /// [`Deferral::Nothing`] if TLPs wait in its buffer.
+    pub(crate) fn set_deferred(&mut self, deferral: Deferral) {
+        let plain = matches!(deferral, Deferral::Writes { .. });
+        assert!(!plain || self.in_flight.is_empty(), "what flies was looked at when it was sent");
+        self.deferral = if self.received.is_empty() { deferral } else { Deferral::Nothing };
     }
 
     pub(super) fn pop(&mut self, ready: Ready) -> Option<Received> {
@@ -242,24 +242,24 @@ impl Direction {
         Some(Received { tlp, started: started.expect("pushed together") })
     }
 
-    pub(super) fn give_back(&mut self, at: Instant, class: Class, data: u32) {
+    pub(super) fn return_credits(&mut self, at: Instant, class: Class, data: u32) {
         // DLLPs share one wire: they arrive in order.
         self.returns.push_back((at, class, data));
     }
 
     /// From a port's transaction layer to the other's, without serialisation.
-    pub(super) fn way(&self) -> Duration {
+    pub(super) fn latency(&self) -> Duration {
         self.transmit + self.propagation + self.receive
     }
 
     /// When the next TLP arrives for which the receiver's component is woken.
     pub fn next_arrival(&self) -> Option<Instant> {
-        let place = match self.intake {
-            Intake::Woken => 0,
-            Intake::Writes { .. } => return self.wakes.front().copied(),
-            Intake::All => Intake::MOST - self.taken.len(),
+        let place = match self.deferral {
+            Deferral::Nothing => 0,
+            Deferral::Writes { .. } => return self.wake_ups.front().copied(),
+            Deferral::All => Deferral::MOST - self.deferred.len(),
         };
-        self.flying.get(place).map(|next| next.arrives)
+        self.in_flight.get(place).map(|next| next.arrives)
     }
 
     /// When the transmitter may take more than at `now`: it is free then, or
@@ -268,21 +268,21 @@ impl Direction {
         if self.free > now {
             return Some(self.free);
         }
-        if !self.starved {
+        if !self.lacks_credits {
             return None;
         }
-        // Nobody else wakes it for what is taken without the receiver.
-        let alone = || match self.intake {
-            Intake::Woken => None,
-            _ => self.flying.front().map(|next| next.arrives).filter(|at| *at > now),
+        // Nobody else wake_ups it for what is deferred without the receiver.
+        let alone = || match self.deferral {
+            Deferral::Nothing => None,
+            _ => self.in_flight.front().map(|next| next.arrives).filter(|at| *at > now),
         };
         self.returns.front().map(|(at, ..)| *at).or_else(alone)
     }
 
     /// When credits come back to a transmitter that waits for them: who took a
-    /// TLP wakes it, since it may have gone to sleep before.
+    /// TLP wake_ups it, since it may have dropped to sleep before.
     pub fn next_credits(&self) -> Option<Instant> {
-        self.returns.front().filter(|_| self.starved).map(|(at, ..)| *at)
+        self.returns.front().filter(|_| self.lacks_credits).map(|(at, ..)| *at)
     }
 
     /// What has passed, DLLPs included in time and bytes.
@@ -302,7 +302,7 @@ impl Direction {
 
     /// When the first bit of a TLP that is sent now is on the wire.
     pub fn next_start(&self, now: Instant) -> Instant {
-        self.silent.max(now) + self.transmit
+        self.wire_free.max(now) + self.transmit
     }
 
     /// How long light takes.

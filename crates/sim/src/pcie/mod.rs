@@ -59,9 +59,9 @@ pub struct LinkConfig {
     /// One way, connector to connector.
     pub propagation: Duration,
     /// The downstream port: nearer to the root complex.
-    pub top: PortLatency,
+    pub downstream_port: PortLatency,
     /// The upstream port or endpoint.
-    pub bottom: PortLatency,
+    pub upstream_port: PortLatency,
     /// What each receiver holds.
     pub buffer: Buffer,
 }
@@ -71,9 +71,9 @@ pub struct LinkConfig {
 /// which it was taken: what nobody can notice earlier. Times on the link, those
 /// of DLLPs and credits too, are the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Intake {
+pub(crate) enum Deferral {
     /// Nothing.
-    Woken,
+    Nothing,
     /// Memory writes to this range of addresses, for which there is always
     /// room: to host memory, which nobody reads before something else has come.
     Writes {
@@ -82,12 +82,12 @@ pub(crate) enum Intake {
         /// The first that is none.
         until: u64,
     },
-    /// [`Intake::MOST`] TLPs: to a queue out of which nothing can go now.
+    /// [`Deferral::MOST`] TLPs: to a queue out of which nothing can go now.
     All,
 }
 
-impl Intake {
-    /// What [`Intake::All`] takes until the component runs.
+impl Deferral {
+    /// What [`Deferral::All`] takes until the component runs.
     pub const MOST: usize = 256;
 }
 
@@ -104,27 +104,30 @@ impl Link {
     /// An idle link.
     pub fn new(config: &LinkConfig) -> Self {
         let rate = Rate::new(config.generation, config.width);
-        let way = |from: PortLatency, to: PortLatency| {
+        let direction = |from: PortLatency, to: PortLatency| {
             Direction::new(rate, from.transmit, config.propagation, to.receive, config.buffer)
         };
-        Self { down: way(config.top, config.bottom), up: way(config.bottom, config.top) }
+        Self {
+            down: direction(config.downstream_port, config.upstream_port),
+            up: direction(config.upstream_port, config.downstream_port),
+        }
     }
 
-    /// A reset: all credits are back, what is on its way is gone. `gone` is
+    /// A reset: all credits are back, what is on its way is dropped. `dropped` is
     /// told the mark of each TLP of that.
-    pub(crate) fn reset(&mut self, mut gone: impl FnMut(Mark)) {
-        self.down.reset(&mut gone);
-        self.up.reset(gone);
+    pub(crate) fn reset(&mut self, mut dropped: impl FnMut(Mark)) {
+        self.down.reset(&mut dropped);
+        self.up.reset(dropped);
     }
 
     /// What arrived going up by `now`, and is taken without the receiver's
     /// component, is taken; whoever looks at the link lets it do so first.
-    pub(crate) fn settle_up(&mut self, now: Instant) {
-        while let Some((at, class, data)) = self.up.take_alone(now) {
+    pub(crate) fn take_deferred_up(&mut self, now: Instant) {
+        while let Some((at, class, data)) = self.up.take_deferred(now) {
             // As `arrive` and `take`.
             self.down.send_dllp(at);
             let sent = self.down.send_dllp(at);
-            self.up.give_back(sent + self.down.way(), class, data);
+            self.up.return_credits(sent + self.down.latency(), class, data);
         }
     }
 
@@ -152,7 +155,7 @@ impl Link {
 }
 
 fn arrive(now: Instant, direction: &mut Direction, back: &mut Direction) {
-    while direction.land(now) {
+    while direction.receive_next(now) {
         back.send_dllp(now);
     }
 }
@@ -167,6 +170,6 @@ fn take(
     // UpdateFC: the transmitter learns of it when the DLLP has come through.
     let sent = back.send_dllp(now);
     let class: Class = received.tlp.class();
-    direction.give_back(sent + back.way(), class, received.tlp.data_credits());
+    direction.return_credits(sent + back.latency(), class, received.tlp.data_credits());
     Some(received)
 }

@@ -7,8 +7,11 @@ const GEN2_X4: LinkConfig = LinkConfig {
     generation: Generation::Gen2,
     width: 4,
     propagation: Duration::from_ns(1),
-    top: PortLatency { transmit: Duration::from_ns(10), receive: Duration::from_ns(20) },
-    bottom: PortLatency { transmit: Duration::from_ns(30), receive: Duration::from_ns(40) },
+    downstream_port: PortLatency {
+        transmit: Duration::from_ns(10),
+        receive: Duration::from_ns(20),
+    },
+    upstream_port: PortLatency { transmit: Duration::from_ns(30), receive: Duration::from_ns(40) },
     buffer: Buffer { headers: [2; 3], data: [32; 3] },
 };
 

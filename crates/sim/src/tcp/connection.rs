@@ -114,7 +114,7 @@ impl Connection {
     }
 
     /// Whether nothing is left to do for it.
-    pub fn is_gone(&self) -> bool {
+    pub fn is_finished(&self) -> bool {
         // An aborted socket forgets its peer only after its RST.
         self.phase == Phase::Closed
             && self.socket().state() == tcp::State::Closed
@@ -155,7 +155,7 @@ impl Connection {
 
     /// Takes note of a segment that was sent; says whether there was anything
     /// new in it.
-    pub fn note(&mut self, segment: &Segment) -> bool {
+    pub fn record_sent(&mut self, segment: &Segment) -> bool {
         if segment.syn {
             self.first = segment.sequence.wrapping_add(1);
             return true;
@@ -191,8 +191,8 @@ impl Connection {
             return Some(Event::Received(data));
         }
         if self.phase != Phase::Closed && matches!(state, CloseWait | Closed | TimeWait) {
-            // What the peer began is completed: nobody here speaks into a
-            // connection of which the other half is closed.
+            // Complete the close that the peer began: no owner sends on a
+            // half-closed connection.
             self.phase = Phase::Closed;
             self.socket_mut().close();
             self.dirty = true;

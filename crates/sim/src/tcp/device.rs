@@ -18,7 +18,7 @@ pub(super) struct Device {
     /// The frame that the stack is to look at next.
     pub received: Option<Bytes>,
     /// The frame that it made.
-    pub made: Option<Vec<u8>>,
+    pub frame: Option<Vec<u8>>,
     /// Frames that wait for the network to take them.
     pub waiting: usize,
     /// Answers that were dropped.
@@ -27,25 +27,25 @@ pub(super) struct Device {
 
 impl Device {
     pub fn new(mtu: usize) -> Self {
-        Self { mtu, received: None, made: None, waiting: 0, dropped: 0 }
+        Self { mtu, received: None, frame: None, waiting: 0, dropped: 0 }
     }
 }
 
 impl phy::Device for Device {
-    type RxToken<'a> = Received;
-    type TxToken<'a> = Made<'a>;
+    type RxToken<'a> = RxToken;
+    type TxToken<'a> = TxToken<'a>;
 
-    fn receive(&mut self, _: time::Instant) -> Option<(Received, Made<'_>)> {
+    fn receive(&mut self, _: time::Instant) -> Option<(RxToken, TxToken<'_>)> {
         let bytes = self.received.take()?;
         let fits = self.waiting < ANSWERS;
-        Some((Received(bytes), Made { made: &mut self.made, fits, dropped: &mut self.dropped }))
+        Some((RxToken(bytes), TxToken { frame: &mut self.frame, fits, dropped: &mut self.dropped }))
     }
 
-    fn transmit(&mut self, _: time::Instant) -> Option<Made<'_>> {
-        if self.made.is_some() {
+    fn transmit(&mut self, _: time::Instant) -> Option<TxToken<'_>> {
+        if self.frame.is_some() {
             return None;
         }
-        Some(Made { made: &mut self.made, fits: true, dropped: &mut self.dropped })
+        Some(TxToken { frame: &mut self.frame, fits: true, dropped: &mut self.dropped })
     }
 
     fn capabilities(&self) -> DeviceCapabilities {
@@ -62,26 +62,26 @@ impl phy::Device for Device {
     }
 }
 
-pub(super) struct Received(Bytes);
+pub(super) struct RxToken(Bytes);
 
-impl phy::RxToken for Received {
+impl phy::RxToken for RxToken {
     fn consume<R, F: FnOnce(&[u8]) -> R>(self, f: F) -> R {
         f(&self.0)
     }
 }
 
-pub(super) struct Made<'a> {
-    made: &'a mut Option<Vec<u8>>,
+pub(super) struct TxToken<'a> {
+    frame: &'a mut Option<Vec<u8>>,
     fits: bool,
     dropped: &'a mut u64,
 }
 
-impl phy::TxToken for Made<'_> {
+impl phy::TxToken for TxToken<'_> {
     fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, length: usize, f: F) -> R {
         let mut bytes = vec![0; length];
         let result = f(&mut bytes);
         if self.fits {
-            *self.made = Some(bytes);
+            *self.frame = Some(bytes);
         } else {
             *self.dropped += 1;
         }

@@ -6,7 +6,7 @@ use wire::Instant;
 use super::connection::{Connection, Event};
 use super::segment::Segment;
 use super::{Host, Output, SocketId, clock};
-use crate::ethernet::{Frame, Residence};
+use crate::ethernet::{Frame, FrameLatency};
 
 /// IPv4 and TCP headers without options, bytes (RFC 791, RFC 9293, 3.1).
 const HEADERS: usize = 40;
@@ -14,41 +14,41 @@ const HEADERS: usize = 40;
 impl Host {
     /// Shows the stack a frame and tells owners what came of it.
     pub(super) fn receive(&mut self, now: Instant, frame: Frame) {
-        self.show_neighbours(now);
+        self.inject_arp_replies(now);
         self.counters.received += 1;
         let index = Segment::parse(&frame.bytes).and_then(|segment| self.find_socket(&segment));
-        let (id, residence) = (frame.id, frame.residence);
+        let (id, latency) = (frame.id, frame.latency);
         self.device.received = Some(frame.bytes);
-        self.device.waiting = self.made.len();
+        self.device.waiting = self.frames.len();
         let set = match index {
             Some(index) => &mut self.connections[index].set,
-            None => &mut self.nobody,
+            None => &mut self.no_socket,
         };
         self.interface.poll_ingress_single(clock::to_stack(now), &mut self.device, set);
-        self.take_made(now, index);
+        self.queue_frame(now, index);
         if let Some(index) = index {
             self.connections[index].dirty = true;
-            self.examine(index, Some((id, residence)));
+            self.collect_events(index, Some((id, latency)));
         }
     }
 
     /// Asks the stack for one frame, each connection in turn; whether there
     /// may be more.
     pub(super) fn run(&mut self, now: Instant) -> bool {
-        self.show_neighbours(now);
+        self.inject_arp_replies(now);
         for step in 0..self.connections.len() {
-            let index = (self.turn + step) % self.connections.len();
+            let index = (self.next_turn + step) % self.connections.len();
             let connection = &mut self.connections[index];
             if !connection.dirty && connection.wake.is_none_or(|at| at > now) {
                 continue;
             }
-            let made = self.ask(now, index);
-            self.examine(index, None);
+            let made = self.poll_connection(now, index);
+            self.collect_events(index, None);
             if made {
-                self.turn = index + 1;
+                self.next_turn = index + 1;
                 return true;
             }
-            if self.connections[index].is_gone() {
+            if self.connections[index].is_finished() {
                 self.connections.swap_remove(index);
                 return true;
             }
@@ -60,36 +60,36 @@ impl Host {
     }
 
     /// Asks for a frame of one connection. If there is none, its timer is set.
-    fn ask(&mut self, now: Instant, index: usize) -> bool {
+    fn poll_connection(&mut self, now: Instant, index: usize) -> bool {
         let time = clock::to_stack(now);
         let connection = &mut self.connections[index];
         connection.avoid_silly_segments(self.config.mtu - HEADERS);
         let result = self.interface.poll_egress(time, &mut self.device, &mut connection.set);
-        if result != PollResult::None || self.device.made.is_some() {
+        if result != PollResult::None || self.device.frame.is_some() {
             connection.dirty = true;
-            self.take_made(now, Some(index));
+            self.queue_frame(now, Some(index));
             return true;
         }
         connection.dirty = false;
         let at = self.interface.poll_at(time, &connection.set);
         connection.wake = at.map(clock::from_stack);
         assert!(
-            connection.wake.is_none_or(|at| at > now) || connection.is_gone(),
+            connection.wake.is_none_or(|at| at > now) || connection.is_finished(),
             "the TCP stack wants to be asked at once, but has nothing to say"
         );
         false
     }
 
     /// Tells the owner of a connection what happened.
-    pub(super) fn examine(&mut self, index: usize, frame: Option<(u64, Residence)>) {
+    pub(super) fn collect_events(&mut self, index: usize, frame: Option<(u64, FrameLatency)>) {
         let connection = &mut self.connections[index];
         let socket = connection.id;
         while let Some(event) = connection.event(self.config.low_water) {
             self.events.push_back(match event {
                 Event::Connected => Output::Connected(socket),
                 Event::Received(data) => {
-                    let (frame, residence) = frame.expect("data come with a frame");
-                    Output::Received { socket, data, frame, residence }
+                    let (frame, latency) = frame.expect("data come with a frame");
+                    Output::Received { socket, data, frame, latency }
                 }
                 Event::Writable => Output::Writable(socket),
                 Event::Closed => Output::Closed(socket),
@@ -103,23 +103,23 @@ impl Host {
         if let Some(index) = found {
             how(&mut self.connections[index]);
             self.connections[index].dirty = true;
-            self.examine(index, None);
+            self.collect_events(index, None);
         }
     }
 
     /// Makes a [`Frame`] of what the stack made.
-    fn take_made(&mut self, now: Instant, index: Option<usize>) {
-        let Some(mut bytes) = self.device.made.take() else { return };
+    fn queue_frame(&mut self, now: Instant, index: Option<usize>) {
+        let Some(mut bytes) = self.device.frame.take() else { return };
         let mut priority = 0;
         if let Some(index) = index {
             priority = self.connections[index].priority;
             if let Some(segment) = Segment::parse(&bytes) {
-                self.note(index, segment, &mut bytes);
+                self.record_sent(index, segment, &mut bytes);
             }
         }
         let id = self.config.first_frame + self.frames_made;
         self.frames_made += 1;
-        self.made.push_back(Frame::new(id, bytes.into(), priority, now));
+        self.frames.push_back(Frame::new(id, bytes.into(), priority, now));
     }
 
     /// Takes note of a segment of a connection, and mends it.
@@ -129,7 +129,7 @@ impl Host {
     /// already, it drops the acknowledgement as old (RFC 9293, 3.10.7.4); when
     /// both sides do that, they never get out of it. Acknowledgements carry
     /// the number after everything that was sent, as in other stacks.
-    fn note(&mut self, index: usize, mut segment: Segment, bytes: &mut [u8]) {
+    fn record_sent(&mut self, index: usize, mut segment: Segment, bytes: &mut [u8]) {
         let connection = &mut self.connections[index];
         if segment.is_pure_ack() {
             let next = connection.next_sequence();
@@ -138,7 +138,7 @@ impl Host {
             }
         } else if !segment.rst {
             self.counters.data_segments += 1;
-            self.counters.retransmitted += u64::from(!connection.note(&segment));
+            self.counters.retransmitted += u64::from(!connection.record_sent(&segment));
         }
     }
 
@@ -151,11 +151,11 @@ impl Host {
         })
     }
 
-    fn show_neighbours(&mut self, now: Instant) {
+    fn inject_arp_replies(&mut self, now: Instant) {
         for reply in self.neighbours.due(now) {
             self.device.received = Some(reply.clone());
             let time = clock::to_stack(now);
-            self.interface.poll_ingress_single(time, &mut self.device, &mut self.nobody);
+            self.interface.poll_ingress_single(time, &mut self.device, &mut self.no_socket);
         }
     }
 }

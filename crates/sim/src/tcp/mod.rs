@@ -32,7 +32,7 @@ use self::connection::Connection;
 use self::device::Device;
 pub use self::neighbours::MAX_NEIGHBOURS;
 use self::neighbours::Neighbours;
-use crate::ethernet::{Frame, Mac, Residence, frame};
+use crate::ethernet::{Frame, FrameLatency, Mac, frame};
 
 /// Sockets of a host.
 pub const MAX_SOCKETS: usize = 256;
@@ -139,7 +139,7 @@ pub enum Output {
         /// The frame that brought them; if it filled a gap, the last of them.
         frame: u64,
         /// Where that frame's time went.
-        residence: Residence,
+        latency: FrameLatency,
     },
     /// A connection whose owner found no room has some again.
     Writable(SocketId),
@@ -174,12 +174,12 @@ pub struct Host {
     neighbours: Neighbours,
     connections: Vec<Connection>,
     /// Nobody's: for frames that are for no socket.
-    nobody: SocketSet<'static>,
+    no_socket: SocketSet<'static>,
     /// Whose turn it is to send.
-    turn: usize,
+    next_turn: usize,
     /// Frames made that the network interface has not taken: at most one of a
     /// socket, and answers.
-    made: VecDeque<Frame>,
+    frames: VecDeque<Frame>,
     /// Frames that the network interface takes now.
     room: usize,
     /// What the owners of sockets have not been told.
@@ -209,9 +209,9 @@ impl Host {
             device,
             neighbours: Neighbours::default(),
             connections: Vec::new(),
-            nobody: SocketSet::new(Vec::new()),
-            turn: 0,
-            made: VecDeque::new(),
+            no_socket: SocketSet::new(Vec::new()),
+            next_turn: 0,
+            frames: VecDeque::new(),
             room: 0,
             events: VecDeque::new(),
             next_socket: 0,
@@ -327,7 +327,7 @@ impl Host {
                 // Timers only make frames: they can wait for room.
                 return Output::Timeout(None);
             }
-            if let Some(frame) = self.made.pop_front() {
+            if let Some(frame) = self.frames.pop_front() {
                 self.room -= 1;
                 self.counters.sent += 1;
                 return Output::Transmit(frame);

@@ -8,10 +8,10 @@ pub use encapsulation::Encapsulation;
 pub use pipe::{Pipe, PipeConfig, Script};
 pub(crate) use stream::Stream;
 
-use crate::ethernet::{Residence, Segment as FrameSegment};
+use crate::ethernet::{FrameLatency, FrameStage};
 use crate::kernel::Kernel;
-use crate::measure::{Load, Segment};
-use crate::network::{EndPlace, Network};
+use crate::measure::{Load, Stage};
+use crate::network::{EndId, Network};
 use bytes::Bytes;
 use switch::raw;
 use wire::Instant;
@@ -51,9 +51,9 @@ impl TransportConfig {
     }
 
     /// Bytes that the tunnel hands over at once at most.
-    pub fn at_once(&self) -> usize {
+    pub fn max_send(&self) -> usize {
         match self {
-            Self::Pipe(pipe) => pipe.script.map_or(pipe.segment, |script| script.room),
+            Self::Pipe(pipe) => pipe.script.map_or(pipe.max_packet, |script| script.room),
             Self::Tcp(tcp) => tcp.burst,
             Self::Raw(raw) => raw.settings.chunk,
         }
@@ -82,57 +82,57 @@ pub enum End {
     Device = 1,
 }
 
-/// Steps of a way.
+/// Steps of a stages.
 const STEPS: usize = 7;
 
-/// Bytes that came, with the way of those that came last: when each step
+/// Bytes that came, with the stages of those that came last: when each step
 /// ended.
 #[derive(Debug)]
 pub(crate) struct Arrived {
     pub bytes: Bytes,
-    pub way: [(Instant, Segment); STEPS],
+    pub stages: [(Instant, Stage); STEPS],
 }
 
 impl Arrived {
     /// Over a wire of its own.
-    pub fn over_pipe(bytes: Bytes, steps: [(Instant, Segment); 3]) -> Self {
-        let mut way = [(Instant::ZERO, Segment::Tcp); STEPS];
-        way[..3].copy_from_slice(&steps);
-        Self { bytes, way }
+    pub fn over_pipe(bytes: Bytes, steps: [(Instant, Stage); 3]) -> Self {
+        let mut stages = [(Instant::ZERO, Stage::Tcp); STEPS];
+        stages[..3].copy_from_slice(&steps);
+        Self { bytes, stages }
     }
 
     /// In a frame that spent its time so. The order in which its parts are
     /// told is not that in which they happened, their lengths are.
-    pub fn over_tcp(bytes: Bytes, residence: &Residence) -> Self {
-        Self::in_a_frame(bytes, residence, Segment::Tcp)
+    pub fn over_tcp(bytes: Bytes, latency: &FrameLatency) -> Self {
+        Self::in_a_frame(bytes, latency, Stage::Tcp)
     }
 
     /// The same in a raw frame.
-    pub fn over_raw(bytes: Bytes, residence: &Residence) -> Self {
-        Self::in_a_frame(bytes, residence, Segment::Carrier)
+    pub fn over_raw(bytes: Bytes, latency: &FrameLatency) -> Self {
+        Self::in_a_frame(bytes, latency, Stage::Carrier)
     }
 
     /// `before`: what it waited for until the frame was made, and waits for
     /// after it came.
-    fn in_a_frame(bytes: Bytes, residence: &Residence, before: Segment) -> Self {
-        let mut at = residence.born();
-        let mut way = [(at, before); STEPS];
-        for (step, segment) in way[1..].iter_mut().zip(FrameSegment::ALL) {
-            at += residence.spent(segment);
-            *step = (at, of_frame(segment));
+    fn in_a_frame(bytes: Bytes, latency: &FrameLatency, before: Stage) -> Self {
+        let mut at = latency.created();
+        let mut stages = [(at, before); STEPS];
+        for (step, stage) in stages[1..].iter_mut().zip(FrameStage::ALL) {
+            at += latency.spent(stage);
+            *step = (at, of_frame(stage));
         }
-        Self { bytes, way }
+        Self { bytes, stages }
     }
 }
 
-const fn of_frame(segment: FrameSegment) -> Segment {
-    match segment {
-        FrameSegment::Nic => Segment::Nic,
-        FrameSegment::Queue => Segment::EgressQueue,
-        FrameSegment::Gate => Segment::GateWait,
-        FrameSegment::Serialisation => Segment::Serialisation,
-        FrameSegment::Propagation => Segment::Propagation,
-        FrameSegment::Bridge => Segment::Bridge,
+const fn of_frame(stage: FrameStage) -> Stage {
+    match stage {
+        FrameStage::Nic => Stage::Nic,
+        FrameStage::Queue => Stage::EgressQueue,
+        FrameStage::Gate => Stage::GateWait,
+        FrameStage::Serialisation => Stage::Serialisation,
+        FrameStage::Propagation => Stage::Propagation,
+        FrameStage::Bridge => Stage::Bridge,
     }
 }
 
@@ -142,7 +142,7 @@ pub(crate) enum Transport {
     Pipe(Box<Pipe>),
     /// Between stations; TCP says when there is room, raw Ethernet does not.
     Network {
-        places: [EndPlace; 2],
+        ends: [EndId; 2],
         raw: bool,
     },
 }
@@ -152,7 +152,7 @@ impl Transport {
     pub fn is_connected(&self, now: Instant, end: End, network: &Network) -> bool {
         match self {
             Self::Pipe(pipe) => pipe.is_connected(now, end),
-            Self::Network { places, .. } => network.is_connected(places[end as usize]),
+            Self::Network { ends, .. } => network.is_connected(ends[end as usize]),
         }
     }
 
@@ -160,7 +160,7 @@ impl Transport {
     pub fn is_closed(&self, now: Instant, end: End, network: &Network) -> bool {
         match self {
             Self::Pipe(pipe) => pipe.is_closed(now, end),
-            Self::Network { places, .. } => network.is_closed(places[end as usize]),
+            Self::Network { ends, .. } => network.is_closed(ends[end as usize]),
         }
     }
 
@@ -168,7 +168,7 @@ impl Transport {
     pub fn close(&self, now: Instant, end: End, network: &mut Network, kernel: &mut Kernel) {
         let station = match self {
             Self::Pipe(_) => return,
-            Self::Network { places, .. } => network.close(now, places[end as usize]),
+            Self::Network { ends, .. } => network.close(now, ends[end as usize]),
         };
         kernel.arm_by(station, now);
     }
@@ -177,7 +177,7 @@ impl Transport {
     pub fn reopen(&self, now: Instant, end: End, network: &mut Network, kernel: &mut Kernel) {
         let station = match self {
             Self::Pipe(pipe) => return pipe.reopen(now, end),
-            Self::Network { places, .. } => network.reopen(now, places[end as usize]),
+            Self::Network { ends, .. } => network.reopen(now, ends[end as usize]),
         };
         kernel.arm_by(station, now);
     }
@@ -194,7 +194,7 @@ impl Transport {
     pub fn device_station(&self) -> Option<usize> {
         match self {
             Self::Pipe(_) => None,
-            Self::Network { places, .. } => Some(places[End::Device as usize].station),
+            Self::Network { ends, .. } => Some(ends[End::Device as usize].station),
         }
     }
 
@@ -204,7 +204,7 @@ impl Transport {
     }
 
     /// Whether who found no room is woken when there is some.
-    pub fn tells_of_room(&self) -> bool {
+    pub fn signals_room(&self) -> bool {
         !self.is_raw()
     }
 
@@ -212,15 +212,15 @@ impl Transport {
     pub fn room(&self, now: Instant, end: End, network: &mut Network) -> usize {
         match self {
             Self::Pipe(pipe) => pipe.room(now, end),
-            Self::Network { places, .. } => network.room(now, places[end as usize]),
+            Self::Network { ends, .. } => network.room(now, ends[end as usize]),
         }
     }
 
     /// The same for somebody who only looks.
-    pub fn takes(&self, now: Instant, end: End, network: &Network) -> usize {
+    pub fn peek_room(&self, now: Instant, end: End, network: &Network) -> usize {
         match self {
             Self::Pipe(pipe) => pipe.room(now, end),
-            Self::Network { places, .. } => network.takes(now, places[end as usize]),
+            Self::Network { ends, .. } => network.peek_room(now, ends[end as usize]),
         }
     }
 
@@ -235,8 +235,8 @@ impl Transport {
     ) {
         match self {
             Self::Pipe(pipe) => pipe.send(now, end, bytes),
-            Self::Network { places, .. } => {
-                let station = network.send(now, places[end as usize], bytes, tlps);
+            Self::Network { ends, .. } => {
+                let station = network.send(now, ends[end as usize], bytes, tlps);
                 kernel.arm_by(station, now);
             }
         }
@@ -246,7 +246,7 @@ impl Transport {
     pub fn receive(&mut self, now: Instant, end: End, network: &mut Network) -> Option<Arrived> {
         match self {
             Self::Pipe(pipe) => pipe.receive(now, end),
-            Self::Network { places, .. } => network.receive(places[end as usize]),
+            Self::Network { ends, .. } => network.receive(ends[end as usize]),
         }
     }
 

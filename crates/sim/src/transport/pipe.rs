@@ -2,7 +2,7 @@
 
 use super::{Arrived, End};
 use crate::kernel::pop_if;
-use crate::measure::{Load, Segment};
+use crate::measure::{Load, Stage};
 use bytes::Bytes;
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -17,7 +17,7 @@ pub struct PipeConfig {
     pub latency: Duration,
     /// Bytes of the stream in one packet at most: at least the largest TLP
     /// and 12 bytes.
-    pub segment: usize,
+    pub max_packet: usize,
     /// Bytes of wire that each packet takes beside.
     pub overhead: usize,
     /// What else is fixed beforehand.
@@ -32,8 +32,8 @@ pub struct Script {
     pub tick: Duration,
     /// so many at each.
     pub room: usize,
-    /// The connection is lost, with what is on its way, and can be made again.
-    pub away: [Instant; 2],
+    /// The connection is lost, with what is on its direction, and can be made again.
+    pub outage: [Instant; 2],
 }
 
 #[derive(Debug)]
@@ -45,9 +45,9 @@ struct Packet {
 }
 
 #[derive(Debug, Default)]
-struct Way {
+struct Direction {
     free: Instant,
-    flying: VecDeque<Packet>,
+    in_flight: VecDeque<Packet>,
     load: Load,
     /// The last tick at which bytes were taken, and how many.
     taken: (Instant, usize),
@@ -57,7 +57,7 @@ struct Way {
 #[derive(Debug)]
 pub struct Pipe {
     config: PipeConfig,
-    ways: [Way; 2],
+    directions: [Direction; 2],
     /// Since when each end connects, or listens.
     since: [Cell<Instant>; 2],
 }
@@ -65,19 +65,19 @@ pub struct Pipe {
 impl Pipe {
     /// An idle wire.
     pub fn new(config: PipeConfig) -> Self {
-        Self { config, ways: Default::default(), since: Default::default() }
+        Self { config, directions: Default::default(), since: Default::default() }
     }
 
     /// Whether the connection stands, seen from `end`.
     pub fn is_connected(&self, now: Instant, end: End) -> bool {
-        let back = |Script { away: [from, until], .. }| now < from || now >= until;
+        let back = |Script { outage: [from, until], .. }| now < from || now >= until;
         self.config.script.is_none_or(back) && !self.is_closed(now, end)
     }
 
     /// Whether the connection that `end` had is lost.
     pub fn is_closed(&self, now: Instant, end: End) -> bool {
         let since = self.since[end as usize].get();
-        self.config.script.is_some_and(|script| since < script.away[0] && now >= script.away[0])
+        self.config.script.is_some_and(|script| since < script.outage[0] && now >= script.outage[0])
     }
 
     /// `end` connects again, or listens again.
@@ -88,73 +88,79 @@ impl Pipe {
     /// A packet while the wire is idle, nothing while it is busy: what waits
     /// is aggregated by the sender.
     pub fn room(&self, now: Instant, end: End) -> usize {
-        let way = &self.ways[end as usize];
+        let direction = &self.directions[end as usize];
         match self.config.script {
-            _ if now < way.free => 0,
-            None => self.config.segment,
+            _ if now < direction.free => 0,
+            None => self.config.max_packet,
             Some(script) if !now.as_ps().is_multiple_of(script.tick.as_ps()) => 0,
-            Some(script) if way.taken.0 == now => script.room - way.taken.1,
+            Some(script) if direction.taken.0 == now => script.room - direction.taken.1,
             Some(script) => script.room,
         }
     }
 
     /// Sends bytes for which there is room.
     pub fn send(&mut self, now: Instant, end: End, mut bytes: Bytes) {
-        let way = &mut self.ways[end as usize];
-        let before = if way.taken.0 == now { way.taken.1 } else { 0 };
-        way.taken = (now, before + bytes.len());
+        let direction = &mut self.directions[end as usize];
+        let before = if direction.taken.0 == now { direction.taken.1 } else { 0 };
+        direction.taken = (now, before + bytes.len());
         while !bytes.is_empty() {
-            let piece = bytes.split_to(bytes.len().min(self.config.segment));
+            let piece = bytes.split_to(bytes.len().min(self.config.max_packet));
             let length = piece.len() + self.config.overhead;
             let span = Duration::from_ps(self.config.byte.as_ps() * length as u64);
-            let started = way.free.max(now);
-            way.free = started + span;
-            way.load.busy = way.load.busy + span;
-            way.load.packets += 1;
-            way.load.bytes += length as u64;
-            let arrives = way.free + self.config.latency;
-            way.flying.push_back(Packet { arrives, started, sent: way.free, bytes: piece });
+            let started = direction.free.max(now);
+            direction.free = started + span;
+            direction.load.busy = direction.load.busy + span;
+            direction.load.packets += 1;
+            direction.load.bytes += length as u64;
+            let arrives = direction.free + self.config.latency;
+            direction.in_flight.push_back(Packet {
+                arrives,
+                started,
+                sent: direction.free,
+                bytes: piece,
+            });
         }
     }
 
-    /// What has arrived at `end`: a packet, without its way.
+    /// What has arrived at `end`: a packet, without its direction.
     pub fn take(&mut self, now: Instant, end: End) -> Option<Bytes> {
         self.receive(now, end).map(|arrived| arrived.bytes)
     }
 
     pub(crate) fn receive(&mut self, now: Instant, end: End) -> Option<Arrived> {
-        let way = &mut self.ways[1 - end as usize];
-        if let Some(lost) = self.config.script.map(|script| script.away[0]).filter(|at| *at <= now)
+        let direction = &mut self.directions[1 - end as usize];
+        if let Some(lost) =
+            self.config.script.map(|script| script.outage[0]).filter(|at| *at <= now)
         {
-            way.flying.retain(|packet| packet.started >= lost);
+            direction.in_flight.retain(|packet| packet.started >= lost);
         }
-        let packet = pop_if(&mut way.flying, |packet| packet.arrives <= now)?;
+        let packet = pop_if(&mut direction.in_flight, |packet| packet.arrives <= now)?;
         let steps = [
-            (packet.started, Segment::EgressQueue),
-            (packet.sent, Segment::Serialisation),
-            (packet.arrives, Segment::Propagation),
+            (packet.started, Stage::EgressQueue),
+            (packet.sent, Stage::Serialisation),
+            (packet.arrives, Stage::Propagation),
         ];
         Some(Arrived::over_pipe(packet.bytes, steps))
     }
 
     /// When something arrives at `end`.
     pub fn next_arrival(&self, end: End) -> Option<Instant> {
-        self.ways[1 - end as usize].flying.front().map(|packet| packet.arrives)
+        self.directions[1 - end as usize].in_flight.front().map(|packet| packet.arrives)
     }
 
     /// When `end` should look again.
     pub fn next(&self, now: Instant, end: End) -> Option<Instant> {
-        let free = self.ways[end as usize].free;
+        let free = self.directions[end as usize].free;
         let free = (free > now).then_some(free);
         let script = self.config.script.map(|script| {
             let tick = script.tick.as_ps();
             let next = Instant::from_ps((now.as_ps() / tick + 1) * tick);
-            script.away.into_iter().filter(|at| *at > now).fold(next, Instant::min)
+            script.outage.into_iter().filter(|at| *at > now).fold(next, Instant::min)
         });
         [free, script, self.next_arrival(end)].into_iter().flatten().min()
     }
 
     pub(crate) fn load(&self, end: End) -> Load {
-        self.ways[end as usize].load
+        self.directions[end as usize].load
     }
 }

@@ -2,7 +2,7 @@
 //! account of time alone.
 
 use crate::kernel::pop_if;
-use crate::measure::{Journeys, Segment};
+use crate::measure::{Journeys, Stage};
 use std::collections::VecDeque;
 use wire::Instant;
 use wire::frame::{FrameReport, Kind};
@@ -25,7 +25,7 @@ impl Stream {
         self.frames += u64::from(frame.header.kind == Kind::Tlps);
         self.tlps += frame.marks.len() as u64;
         for (mark, _) in &frame.marks {
-            journeys.advance(*mark, now, Segment::TunnelQueue);
+            journeys.advance(*mark, now, Stage::TunnelQueue);
         }
         self.sent.extend(&frame.marks);
     }
@@ -35,24 +35,24 @@ impl Stream {
         self.received += bytes as u64;
     }
 
-    /// The mark of the next TLP that has come as a whole; `way` says how its
+    /// The mark of the next TLP that has come as a whole; `stages` says how its
     /// last bytes spent their time until `now`.
     pub fn arrived(
         &mut self,
         now: Instant,
-        way: &[(Instant, Segment)],
+        stages: &[(Instant, Stage)],
         journeys: &mut Journeys,
     ) -> Option<Mark> {
         let (mark, _) = pop_if(&mut self.sent, |(_, end)| *end <= self.received)?;
-        for (at, segment) in way {
-            journeys.advance(mark, *at, *segment);
+        for (at, stage) in stages {
+            journeys.advance(mark, *at, *stage);
         }
-        let carrier = way.first().is_some_and(|(_, first)| *first == Segment::Carrier);
-        journeys.advance(mark, now, if carrier { Segment::Carrier } else { Segment::Tcp });
+        let carrier = stages.first().is_some_and(|(_, first)| *first == Stage::Carrier);
+        journeys.advance(mark, now, if carrier { Stage::Carrier } else { Stage::Tcp });
         Some(mark)
     }
 
-    /// The link went down or was reset: TLPs on their way are forgotten.
+    /// The link went down or was reset: TLPs on their stages are forgotten.
     pub fn clear(&mut self, journeys: &mut Journeys) {
         self.sent.drain(..).for_each(|(mark, _)| journeys.end(mark));
         self.received = 0;

@@ -38,7 +38,7 @@ pub enum BootError {
 
 /// A drive that is up.
 #[derive(Debug)]
-pub(super) struct Attached {
+pub(super) struct ReadyDrive {
     pub node: Node,
     /// The port right above it.
     pub port: Option<Node>,
@@ -50,7 +50,7 @@ pub(super) struct Attached {
 
 /// How drives are brought up.
 #[derive(Clone, Debug)]
-pub(super) struct Bring {
+pub(super) struct BringUp {
     pub bus: Bus,
     pub ram: Rc<RefCell<Ram>>,
     pub config: SoftwareConfig,
@@ -63,7 +63,7 @@ pub(super) struct Bring {
     pub entries: u16,
 }
 
-impl Bring {
+impl BringUp {
     fn settings(&self) -> enumerate::Settings {
         enumerate::Settings {
             max_payload: self.config.max_payload,
@@ -91,7 +91,7 @@ impl Bring {
     }
 
     /// Enumerates, and brings up every drive.
-    pub async fn boot(self) -> Result<Vec<Attached>, BootError> {
+    pub async fn boot(self) -> Result<Vec<ReadyDrive>, BootError> {
         let hierarchy = enumerate::enumerate(self.bus.clone(), self.settings())
             .await
             .map_err(|error| BootError::Enumeration(error.to_string()))?;
@@ -103,7 +103,7 @@ impl Bring {
                 self.drive(node).await.map_err(|error| BootError::Drive(number, error))?;
             let above = |port: &&&Node| port.children().iter().any(|child| child.bdf == node.bdf);
             let port = nodes.iter().find(above).map(|port| (*port).clone());
-            drives.push(Attached { node: node.clone(), port, bar0, driver, new_contents: false });
+            drives.push(ReadyDrive { node: node.clone(), port, bar0, driver, new_contents: false });
         }
         Ok(drives)
     }
@@ -111,12 +111,12 @@ impl Bring {
     /// Looks below a port whose link came up again, and brings up the drive
     /// that is there if it is the one of `before`. A drive with new contents is
     /// reset first, as an administrator who gives the old ones up would do.
-    pub async fn again(
+    pub async fn bring_up_again(
         self,
         drive: usize,
         port: Node,
         before: Node,
-    ) -> Result<Attached, BootError> {
+    ) -> Result<ReadyDrive, BootError> {
         let max_payload = port.max_payload;
         let look = enumerate::enumerate_below(
             self.bus.clone(),
@@ -140,6 +140,6 @@ impl Bring {
         };
         let (bar0, driver) =
             self.drive(&node).await.map_err(|error| BootError::Drive(drive, error))?;
-        Ok(Attached { node, port: Some(port), bar0, driver, new_contents })
+        Ok(ReadyDrive { node, port: Some(port), bar0, driver, new_contents })
     }
 }

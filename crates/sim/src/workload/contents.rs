@@ -1,14 +1,14 @@
 //! What a drive should hold while commands overlap: blocks whose contents are
 //! defined are known, others are not compared.
 
-use super::BLOCK;
+use super::LBA_SIZE;
 use crate::drive::{fill, matches};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// What a block holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Held {
+pub(super) enum BlockState {
     /// The drive's pattern after this many writes of the host.
     Version(u32),
     Zeroes,
@@ -18,7 +18,7 @@ pub(super) enum Held {
 
 #[derive(Clone, Copy, Debug)]
 struct Block {
-    held: Held,
+    state: BlockState,
     /// Changes of it under way, and those that ever began.
     writers: u32,
     changes: u32,
@@ -26,7 +26,8 @@ struct Block {
     clash: bool,
 }
 
-const FRESH: Block = Block { held: Held::Version(0), writers: 0, changes: 0, clash: false };
+const INITIAL: Block =
+    Block { state: BlockState::Version(0), writers: 0, changes: 0, clash: false };
 
 /// See the module. Memory grows with the distinct blocks written.
 #[derive(Debug)]
@@ -38,11 +39,11 @@ pub(super) struct Contents {
 
 /// What was known of the blocks of a read when it began, and how often they
 /// had been changed: zeroes after other contents after zeroes are not the same.
-pub(super) type Known = Vec<Option<(Held, u32)>>;
+pub(super) type Known = Vec<Option<(BlockState, u32)>>;
 
 /// Blocks of a transfer.
 fn blocks(offset: u64, length: u64) -> Range<u64> {
-    offset / BLOCK..(offset + length) / BLOCK
+    offset / LBA_SIZE..(offset + length) / LBA_SIZE
 }
 
 impl Contents {
@@ -52,10 +53,10 @@ impl Contents {
     }
 
     /// Data for a write, unlike those of every other.
-    pub fn fresh(&mut self, offset: u64, bytes: &mut [u8]) -> Held {
+    pub fn fresh(&mut self, offset: u64, bytes: &mut [u8]) -> BlockState {
         self.version += 1;
         fill(self.seed, offset, self.version, bytes);
-        Held::Version(self.version)
+        BlockState::Version(self.version)
     }
 
     /// The drive lost what was written to it; what changes under way leave is
@@ -68,7 +69,7 @@ impl Contents {
     /// A change of these blocks begins.
     pub fn begin(&mut self, offset: u64, length: u64) {
         for at in blocks(offset, length) {
-            let block = self.blocks.entry(at).or_insert(FRESH);
+            let block = self.blocks.entry(at).or_insert(INITIAL);
             block.clash |= block.writers > 0;
             block.writers += 1;
             block.changes += 1;
@@ -76,18 +77,19 @@ impl Contents {
     }
 
     /// It is over, and left this.
-    pub fn end(&mut self, offset: u64, length: u64, held: Held) {
+    pub fn end(&mut self, offset: u64, length: u64, state: BlockState) {
         for at in blocks(offset, length) {
             let block = self.blocks.get_mut(&at).expect("its change began");
-            block.held = if block.clash { Held::Unknown } else { held };
+            block.state = if block.clash { BlockState::Unknown } else { state };
             block.writers -= 1;
             block.clash &= block.writers > 0;
         }
     }
 
-    fn now(&self, at: u64) -> Option<(Held, u32)> {
-        let block = self.blocks.get(&at).unwrap_or(&FRESH);
-        (block.writers == 0 && block.held != Held::Unknown).then_some((block.held, block.changes))
+    fn now(&self, at: u64) -> Option<(BlockState, u32)> {
+        let block = self.blocks.get(&at).unwrap_or(&INITIAL);
+        (block.writers == 0 && block.state != BlockState::Unknown)
+            .then_some((block.state, block.changes))
     }
 
     /// What these blocks hold, as far as it is certain.
@@ -99,16 +101,16 @@ impl Contents {
     /// nothing has changed since. Yields blocks compared, and wrong ones.
     pub fn compare(&self, offset: u64, bytes: &[u8], known: &Known) -> (u64, u64) {
         let (mut compared, mut wrong) = (0, 0);
-        let pieces = bytes.chunks(BLOCK as usize);
-        for ((at, piece), before) in (offset / BLOCK..).zip(pieces).zip(known) {
+        let pieces = bytes.chunks(LBA_SIZE as usize);
+        for ((at, piece), before) in (offset / LBA_SIZE..).zip(pieces).zip(known) {
             if self.now(at) != *before {
                 continue;
             }
-            let Some((held, _)) = *before else { continue };
-            let right = match held {
-                Held::Version(version) => matches(self.seed, at * BLOCK, version, piece),
-                Held::Zeroes => piece.iter().all(|byte| *byte == 0),
-                Held::Unknown => continue,
+            let Some((state, _)) = *before else { continue };
+            let right = match state {
+                BlockState::Version(version) => matches(self.seed, at * LBA_SIZE, version, piece),
+                BlockState::Zeroes => piece.iter().all(|byte| *byte == 0),
+                BlockState::Unknown => continue,
             };
             compared += 1;
             wrong += u64::from(!right);
@@ -124,14 +126,14 @@ mod tests {
     #[test]
     fn what_was_changed_twice_meanwhile_is_not_compared() {
         let mut contents = Contents::new(3);
-        let change = |contents: &mut Contents, held| {
+        let change = |contents: &mut Contents, state| {
             contents.begin(512, 512);
-            contents.end(512, 512, held);
+            contents.end(512, 512, state);
         };
-        change(&mut contents, Held::Zeroes);
+        change(&mut contents, BlockState::Zeroes);
         let known = contents.known(512, 512);
-        change(&mut contents, Held::Version(1));
-        change(&mut contents, Held::Zeroes);
+        change(&mut contents, BlockState::Version(1));
+        change(&mut contents, BlockState::Zeroes);
         assert_eq!(contents.compare(512, &[1; 512], &known), (0, 0));
     }
 
@@ -151,23 +153,23 @@ mod tests {
         // A write of the second block begins: only the first is certain.
         let mut data = [0; 512];
         contents.begin(1024, 512);
-        let held = contents.fresh(1024, &mut data);
+        let state = contents.fresh(1024, &mut data);
         assert_eq!(read(&contents, &bytes, &known), (1, 0));
         assert_eq!(contents.known(512, 1024)[1], None);
-        contents.end(1024, 512, held);
+        contents.end(1024, 512, state);
         assert_eq!(read(&contents, &bytes, &known), (1, 0), "it changed while it was read");
         bytes[512..].copy_from_slice(&data);
         assert_eq!(read(&contents, &bytes, &contents.known(512, 1024)), (2, 0));
         contents.begin(512, 512);
-        contents.end(512, 512, Held::Zeroes);
+        contents.end(512, 512, BlockState::Zeroes);
         assert_eq!(read(&contents, &bytes, &contents.known(512, 1024)), (2, 1));
     }
 
     #[test]
     fn overlapping_writes_leave_what_nobody_knows() {
-        let held = |contents: &Contents, offset, length| {
+        let state = |contents: &Contents, offset, length| {
             let known = contents.known(offset, length).into_iter();
-            known.map(|known| known.map(|(held, _)| held)).collect::<Vec<_>>()
+            known.map(|known| known.map(|(state, _)| state)).collect::<Vec<_>>()
         };
         let mut contents = Contents::new(3);
         let mut data = [[0; 1024]; 2];
@@ -177,17 +179,20 @@ mod tests {
         let second = contents.fresh(512, &mut data[1]);
         contents.end(0, 1024, first);
         contents.end(512, 1024, second);
-        assert_eq!(held(&contents, 0, 2048), [Some(first), None, Some(second), Some(FRESH.held)]);
+        assert_eq!(
+            state(&contents, 0, 2048),
+            [Some(first), None, Some(second), Some(INITIAL.state)]
+        );
         contents.begin(512, 512);
         contents.end(512, 512, first);
-        assert_eq!(held(&contents, 512, 512), [Some(first)], "one that is alone is certain again");
+        assert_eq!(state(&contents, 512, 512), [Some(first)], "one that is alone is certain again");
         contents.begin(512, 512);
-        contents.end(512, 512, Held::Unknown);
-        assert_eq!(held(&contents, 512, 512), [None]);
+        contents.end(512, 512, BlockState::Unknown);
+        assert_eq!(state(&contents, 512, 512), [None]);
         contents.begin(1024, 512);
         contents.forget();
         contents.end(1024, 512, second);
-        let fresh = Some(FRESH.held);
-        assert_eq!(held(&contents, 0, 2048), [fresh, fresh, None, fresh]);
+        let fresh = Some(INITIAL.state);
+        assert_eq!(state(&contents, 0, 2048), [fresh, fresh, None, fresh]);
     }
 }

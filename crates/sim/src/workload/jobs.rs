@@ -1,8 +1,8 @@
 //! Jobs: commands in flight, CPU time, data that are checked.
 
-use super::boot::Attached;
+use super::boot::ReadyDrive;
 use super::work::{Tally, Work, Written};
-use super::{BLOCK, Fio, Rw, SoftwareConfig};
+use super::{Fio, LBA_SIZE, Rw, SoftwareConfig};
 use crate::drive::{MAX_TRANSFER, fill, matches};
 use crate::measure::{CommandKey, Submission, Tracker};
 use nvme::initiator::{Driver, Io, Op};
@@ -19,7 +19,7 @@ enum Action {
     /// The CPU has prepared the command of a slot.
     Submit { job: usize, slot: usize },
     /// The handler of a queue starts.
-    Notice { drive: usize, queue: usize },
+    Reap { drive: usize, queue: usize },
     /// The application has its answer.
     Complete { job: usize, slot: usize },
     /// A rate allows the next command.
@@ -54,7 +54,7 @@ impl Part {
 struct Slot {
     buffer: u64,
     since: Instant,
-    chunk: u64,
+    block: u64,
     write: bool,
     version: u32,
     busy: bool,
@@ -73,14 +73,14 @@ struct Job {
     cpu: Instant,
     rng: Random,
     slots: Vec<Slot>,
-    chunks: u64,
+    blocks: u64,
     next: u64,
     issued: u64,
     /// When the rate allows the next command.
-    paced: Instant,
+    next_issue: Instant,
     versions: BTreeMap<u64, u32>,
     /// Blocks of which nobody knows whether their last write came to be.
-    unsure: BTreeSet<u64>,
+    uncertain: BTreeSet<u64>,
 }
 
 /// Job and slot by command identifier.
@@ -92,20 +92,20 @@ pub(super) struct Jobs {
     fio: Fio,
     config: SoftwareConfig,
     end: Option<Instant>,
-    drives: Vec<Attached>,
+    drives: Vec<ReadyDrive>,
     /// Seed of what each drive holds.
     patterns: Vec<u64>,
     ram: Rc<RefCell<Ram>>,
     jobs: Vec<Job>,
     actions: BinaryHeap<Reverse<(Instant, u64, Action)>>,
     sequence: u64,
-    /// A notice is on its way: by drive and queue.
-    noticed: Vec<Vec<bool>>,
+    /// Its completions were signalled and are not handled yet: by drive and queue.
+    signalled: Vec<Vec<bool>>,
     /// Slots by drive, queue and command identifier.
     owners: Vec<Vec<Owners>>,
     in_flight: usize,
     /// Drives that are gone, and slots that wait for them.
-    gone: Vec<bool>,
+    missing: Vec<bool>,
     /// Drives that are no longer to be used.
     released: Vec<bool>,
     parked: Vec<(usize, usize)>,
@@ -118,7 +118,7 @@ impl Jobs {
         now: Instant,
         fio: Fio,
         config: SoftwareConfig,
-        drives: Vec<Attached>,
+        drives: Vec<ReadyDrive>,
         patterns: Vec<u64>,
         ram: Rc<RefCell<Ram>>,
         rng: &Random,
@@ -128,7 +128,7 @@ impl Jobs {
             jobs.push(Job::new(number, &fio, drives.len(), &ram, rng.clone())?);
         }
         let queues = drives.iter().map(|drive| drive.driver.queues());
-        let noticed = queues.clone().map(|queues| vec![false; queues]).collect();
+        let signalled = queues.clone().map(|queues| vec![false; queues]).collect();
         let owners = queues.map(|queues| vec![Vec::new(); queues]).collect();
         let drive_bytes = vec![0; drives.len()];
         Some(Self {
@@ -140,10 +140,10 @@ impl Jobs {
             jobs,
             actions: BinaryHeap::new(),
             sequence: 0,
-            noticed,
+            signalled,
             owners,
             in_flight: 0,
-            gone: vec![false; patterns.len()],
+            missing: vec![false; patterns.len()],
             released: vec![false; patterns.len()],
             patterns,
             parked: Vec::new(),
@@ -151,29 +151,29 @@ impl Jobs {
         })
     }
 
-    fn act(&mut self, at: Instant, action: Action) {
+    fn schedule(&mut self, at: Instant, action: Action) {
         self.sequence += 1;
         self.actions.push(Reverse((at, self.sequence, action)));
     }
 
     /// What somebody else wrote to a drive: reads are compared with it.
-    pub(super) fn learn(&mut self, drive: usize, written: &[Written]) {
+    pub(super) fn add_known_writes(&mut self, drive: usize, written: &[Written]) {
         let bs = self.fio.bs as u64;
         for job in self.jobs.iter_mut().filter(|job| job.drives.contains(&drive)) {
             for Written { offset, length, version } in written.iter().copied() {
                 let end = offset.saturating_add(length);
                 let whole = job.drives.len() == 1 && length == bs && offset >= job.base;
-                let chunk = offset.saturating_sub(job.base) / bs;
+                let block = offset.saturating_sub(job.base) / bs;
                 match version {
                     Some(version) if whole && (offset - job.base).is_multiple_of(bs) => {
-                        job.versions.insert(chunk, version);
+                        job.versions.insert(block, version);
                     }
                     _ if job.drives.len() == 1 => {
-                        let last = end.saturating_sub(job.base).div_ceil(bs).min(job.chunks);
-                        job.unsure.extend(chunk.min(last)..last);
+                        let last = end.saturating_sub(job.base).div_ceil(bs).min(job.blocks);
+                        job.uncertain.extend(block.min(last)..last);
                     }
                     // Where a striped transfer lies is not worth the trouble.
-                    _ => job.unsure.extend(0..job.chunks),
+                    _ => job.uncertain.extend(0..job.blocks),
                 }
             }
         }
@@ -184,29 +184,29 @@ impl Jobs {
         let job = &mut self.jobs[number];
         let over = match self.end {
             Some(end) => now >= end,
-            None => job.issued >= job.chunks,
+            None => job.issued >= job.blocks,
         };
         if over || job.drives.iter().any(|drive| self.released[*drive]) {
             return;
         }
         if let Some(rate) = self.fio.rate {
-            if job.paced > now {
-                let at = job.paced;
-                return self.act(at, Action::Issue { job: number, slot });
+            if job.next_issue > now {
+                let at = job.next_issue;
+                return self.schedule(at, Action::Issue { job: number, slot });
             }
             let ps = self.fio.bs as u128 * 1_000_000_000_000 / u128::from(rate.max(1));
-            job.paced = job.paced.max(now) + Duration::from_ps(ps as u64);
+            job.next_issue = job.next_issue.max(now) + Duration::from_ps(ps as u64);
         }
         job.choose(&self.fio, slot, now);
         job.cpu = job.cpu.max(now) + self.config.submit;
         let at = job.cpu;
         self.in_flight += 1;
-        self.act(at, Action::Submit { job: number, slot });
+        self.schedule(at, Action::Submit { job: number, slot });
     }
 
     fn submit(&mut self, now: Instant, number: usize, slot: usize, tracker: &mut Tracker) {
         let queue = self.jobs[number].queue;
-        if self.jobs[number].slots[slot].parts.iter().any(|part| self.gone[part.drive]) {
+        if self.jobs[number].slots[slot].parts.iter().any(|part| self.missing[part.drive]) {
             return self.parked.push((number, slot));
         }
         let parts = std::mem::take(&mut self.jobs[number].slots[slot].parts);
@@ -221,8 +221,8 @@ impl Jobs {
             let io = Io {
                 op: if place.write { Op::Write } else { Op::Read },
                 nsid: self.fio.nsid,
-                slba: part.offset / BLOCK,
-                blocks: (part.length / BLOCK) as u32,
+                slba: part.offset / LBA_SIZE,
+                blocks: (part.length / LBA_SIZE) as u32,
                 buffer,
             };
             let (since, op) = (place.since, io.op);
@@ -246,13 +246,13 @@ impl Jobs {
         place.parts = parts;
     }
 
-    fn notice(&mut self, now: Instant, drive: usize, queue: usize, tracker: &mut Tracker) {
+    fn reap(&mut self, now: Instant, drive: usize, queue: usize, tracker: &mut Tracker) {
         // Queue n is served by the CPU of job n.
         let cpu = self.jobs[queue].cpu;
         if cpu > now {
-            return self.act(cpu, Action::Notice { drive, queue });
+            return self.schedule(cpu, Action::Reap { drive, queue });
         }
-        if !std::mem::take(&mut self.noticed[drive][queue]) || self.gone[drive] {
+        if !std::mem::take(&mut self.signalled[drive][queue]) || self.missing[drive] {
             // Of a drive that went meanwhile.
             return;
         }
@@ -269,7 +269,7 @@ impl Jobs {
             let place = &mut self.jobs[number].slots[slot];
             place.left -= 1;
             if place.left == 0 {
-                self.act(at, Action::Complete { job: number, slot });
+                self.schedule(at, Action::Complete { job: number, slot });
             }
         }
     }
@@ -281,7 +281,7 @@ impl Jobs {
         self.in_flight -= 1;
         if std::mem::take(&mut place.lost) {
             if place.write {
-                job.unsure.insert(place.chunk);
+                job.uncertain.insert(place.block);
             }
             return self.issue(now, number, slot);
         }
@@ -291,15 +291,15 @@ impl Jobs {
             self.tally.drive_bytes[part.drive] += part.length;
         }
         if place.write {
-            job.unsure.remove(&place.chunk);
-        } else if !job.unsure.contains(&place.chunk) {
+            job.uncertain.remove(&place.block);
+        } else if !job.uncertain.contains(&place.block) {
             let ram = self.ram.borrow();
             for part in &place.parts {
                 let bytes = ram.get(place.buffer + part.at, part.length as usize);
                 let bytes = bytes.expect("our own buffer");
                 let right = matches(self.patterns[part.drive], part.offset, place.version, bytes);
                 self.tally.mismatches += u64::from(!right);
-                self.tally.verified += part.length / BLOCK;
+                self.tally.verified += part.length / LBA_SIZE;
             }
         }
         self.issue(now, number, slot);
@@ -323,15 +323,15 @@ impl Work for Jobs {
         self.actions.peek().map(|Reverse((at, ..))| *at)
     }
 
-    fn announced(&mut self, now: Instant, drive: usize, queue: usize) {
-        let Some(noticed) = self.noticed.get_mut(drive).and_then(|d| d.get_mut(queue)) else {
+    fn signal(&mut self, now: Instant, drive: usize, queue: usize) {
+        let Some(signalled) = self.signalled.get_mut(drive).and_then(|d| d.get_mut(queue)) else {
             return;
         };
-        if std::mem::replace(noticed, true) {
+        if std::mem::replace(signalled, true) {
             return;
         }
-        let at = self.config.notice.after(now);
-        self.act(at, Action::Notice { drive, queue });
+        let at = self.config.completions.after(now);
+        self.schedule(at, Action::Reap { drive, queue });
     }
 
     fn run(&mut self, now: Instant, tracker: &mut Tracker) {
@@ -342,7 +342,7 @@ impl Work for Jobs {
             match action {
                 Action::Issue { job, slot } => self.issue(now, job, slot),
                 Action::Submit { job, slot } => self.submit(now, job, slot, tracker),
-                Action::Notice { drive, queue } => self.notice(now, drive, queue, tracker),
+                Action::Reap { drive, queue } => self.reap(now, drive, queue, tracker),
                 Action::Complete { job, slot } => self.complete(now, job, slot),
             }
         }
@@ -359,10 +359,10 @@ impl Work for Jobs {
         let jobs = self.jobs.iter().filter(|job| job.drives.contains(&drive));
         jobs.flat_map(|job| {
             let striped = job.drives.len() > 1;
-            job.versions.iter().map(move |(chunk, version)| Written {
-                offset: if striped { 0 } else { job.base + chunk * length },
+            job.versions.iter().map(move |(block, version)| Written {
+                offset: if striped { 0 } else { job.base + block * length },
                 length: if striped { u64::MAX } else { length },
-                version: (!striped && !job.unsure.contains(chunk)).then_some(*version),
+                version: (!striped && !job.uncertain.contains(block)).then_some(*version),
             })
         })
         .collect()
@@ -372,27 +372,27 @@ impl Work for Jobs {
         &self.tally
     }
 
-    fn lost(&mut self, now: Instant, drive: usize, tracker: &mut Tracker) {
-        self.gone[drive] = true;
+    fn drive_lost(&mut self, now: Instant, drive: usize, tracker: &mut Tracker) {
+        self.missing[drive] = true;
         for queue in 0..self.owners[drive].len() {
-            self.noticed[drive][queue] = false;
+            self.signalled[drive][queue] = false;
             for (id, owner) in (0..).zip(std::mem::take(&mut self.owners[drive][queue])) {
                 let Some((number, slot)) = owner else { continue };
-                tracker.abandon(CommandKey { drive: drive as u16, queue: queue as u16 + 1, id });
+                tracker.discard(CommandKey { drive: drive as u16, queue: queue as u16 + 1, id });
                 self.tally.failures += 1;
                 let place = &mut self.jobs[number].slots[slot];
                 place.lost = true;
                 place.left -= 1;
                 if place.left == 0 {
-                    self.act(now, Action::Complete { job: number, slot });
+                    self.schedule(now, Action::Complete { job: number, slot });
                 }
             }
         }
     }
 
-    fn restored(&mut self, now: Instant, drive: usize, driver: Driver, new_contents: bool) {
+    fn drive_restored(&mut self, now: Instant, drive: usize, driver: Driver, new_contents: bool) {
         self.drives[drive].driver = driver;
-        self.gone[drive] = false;
+        self.missing[drive] = false;
         if new_contents {
             self.jobs.iter_mut().for_each(|job| job.forget(drive));
         }
@@ -401,9 +401,9 @@ impl Work for Jobs {
             if new_contents && place.parts.iter().any(|part| part.drive == drive) {
                 place.lost = true;
                 self.tally.failures += 1;
-                self.act(now, Action::Complete { job, slot });
+                self.schedule(now, Action::Complete { job, slot });
             } else {
-                self.act(now, Action::Submit { job, slot });
+                self.schedule(now, Action::Submit { job, slot });
             }
         }
     }
@@ -436,12 +436,12 @@ impl Job {
             cpu: Instant::ZERO,
             rng: Random::new(rng.bits()),
             slots,
-            chunks: fio.size / fio.bs as u64,
+            blocks: fio.size / fio.bs as u64,
             next: 0,
             issued: 0,
-            paced: Instant::ZERO,
+            next_issue: Instant::ZERO,
             versions: BTreeMap::new(),
-            unsure: BTreeSet::new(),
+            uncertain: BTreeSet::new(),
         })
     }
 
@@ -453,15 +453,15 @@ impl Job {
         }
         if self.drives.len() > 1 {
             // Where a striped transfer lies is not worth the trouble.
-            return self.unsure.extend(0..self.chunks);
+            return self.uncertain.extend(0..self.blocks);
         }
         self.versions.clear();
-        self.unsure.clear();
+        self.uncertain.clear();
         for slot in self.slots.iter().filter(|slot| slot.busy) {
             if slot.write {
-                self.versions.insert(slot.chunk, slot.version);
+                self.versions.insert(slot.block, slot.version);
             } else {
-                self.unsure.insert(slot.chunk);
+                self.uncertain.insert(slot.block);
             }
         }
     }
@@ -469,14 +469,14 @@ impl Job {
     /// Chooses what a slot does next.
     fn choose(&mut self, fio: &Fio, slot: usize, now: Instant) {
         let random = matches!(fio.rw, Rw::RandRead | Rw::RandWrite | Rw::RandRw);
-        let mut chunk = if random { self.rng.below(self.chunks) } else { self.next };
+        let mut block = if random { self.rng.below(self.blocks) } else { self.next };
         // No two commands at the same place: what they would read or leave
         // there is not defined.
-        while self.slots.iter().any(|other| other.busy && other.chunk == chunk) {
-            chunk = (chunk + 1) % self.chunks;
+        while self.slots.iter().any(|other| other.busy && other.block == block) {
+            block = (block + 1) % self.blocks;
         }
         if !random {
-            self.next = (chunk + 1) % self.chunks;
+            self.next = (block + 1) % self.blocks;
         }
         let write = match fio.rw {
             Rw::Read | Rw::RandRead => false,
@@ -484,18 +484,18 @@ impl Job {
             Rw::Rw | Rw::RandRw => self.rng.below(100) >= u64::from(fio.rwmixread),
         };
         let version = if write {
-            let version = self.versions.entry(chunk).or_default();
+            let version = self.versions.entry(block).or_default();
             *version += 1;
             *version
         } else {
-            self.versions.get(&chunk).copied().unwrap_or(0)
+            self.versions.get(&block).copied().unwrap_or(0)
         };
         self.issued += 1;
-        let start = self.base + chunk * fio.bs as u64;
+        let start = self.base + block * fio.bs as u64;
         let mut parts = std::mem::take(&mut self.slots[slot].parts);
         self.cut(fio, start, &mut parts);
         let place = &mut self.slots[slot];
-        (place.chunk, place.write, place.version) = (chunk, write, version);
+        (place.block, place.write, place.version) = (block, write, version);
         (place.since, place.busy, place.parts) = (now, true, parts);
     }
 

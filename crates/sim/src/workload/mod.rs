@@ -9,14 +9,14 @@ mod software;
 mod work;
 
 pub use boot::BootError;
-pub use replay::{Operation, Replay, Timing};
-pub(crate) use software::{Learnt, Software};
+pub use replay::{IssueTiming, Operation, Replay};
+pub(crate) use software::{KnownWrites, Software};
 
 use crate::drive::MAX_TRANSFER;
 use wire::{Duration, Instant};
 
 /// Bytes of a block of our drives.
-const BLOCK: u64 = 512;
+const LBA_SIZE: u64 = 512;
 
 /// What a host does once its drives are up.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,7 +126,7 @@ impl Fio {
 
 /// How the host learns of completions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Notice {
+pub enum CompletionMode {
     /// By an interrupt: from the MSI-X write to the handler's first
     /// instruction.
     Interrupt {
@@ -140,7 +140,7 @@ pub enum Notice {
     },
 }
 
-impl Notice {
+impl CompletionMode {
     /// When the host looks at a completion entry that is there at `now`.
     fn after(self, now: Instant) -> Instant {
         match self {
@@ -158,8 +158,8 @@ impl Notice {
 pub struct SoftwareConfig {
     /// From the application's call to the doorbell write, CPU time.
     pub submit: Duration,
-    /// How completions are noticed.
-    pub notice: Notice,
+    /// How completions are signalled.
+    pub completions: CompletionMode,
     /// From taking a completion entry to the application, CPU time.
     pub complete: Duration,
     /// MPS limit of enumeration in bytes.

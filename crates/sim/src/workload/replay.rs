@@ -3,10 +3,10 @@
 
 mod buffers;
 
-use super::boot::{Attached, BootError};
-use super::contents::{Contents, Held, Known};
+use super::boot::{BootError, ReadyDrive};
+use super::contents::{BlockState, Contents, Known};
 use super::work::{Tally, Work, Written};
-use super::{BLOCK, SoftwareConfig};
+use super::{LBA_SIZE, SoftwareConfig};
 use crate::measure::{CommandKey, Op, Submission, Tracker};
 use buffers::Buffers;
 use nvme::initiator::{Driver, Io};
@@ -37,7 +37,7 @@ pub struct Operation {
 
 /// When commands are issued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Timing {
+pub enum IssueTiming {
     /// At their times; later if their queue is full then.
     Recorded,
     /// In their order, as soon as their queue has room.
@@ -50,7 +50,7 @@ pub struct Replay {
     /// The commands, by their time.
     pub operations: Arc<[Operation]>,
     /// When they are issued.
-    pub timing: Timing,
+    pub timing: IssueTiming,
     /// Commands in flight at most, by drive and queue: 1 to 4095.
     pub depths: Vec<Vec<u16>>,
 }
@@ -73,7 +73,7 @@ impl Replay {
     }
 
     /// Whether the drives can do all of it.
-    pub(super) fn check(&self, drives: &[Attached]) -> Result<(), BootError> {
+    pub(super) fn check(&self, drives: &[ReadyDrive]) -> Result<(), BootError> {
         let fail = |what| Err(BootError::Workload(what));
         if !self.operations.is_sorted_by_key(|operation| operation.at) {
             return fail("operations are in the order of their times");
@@ -85,7 +85,7 @@ impl Replay {
         if self.depths.len() > drives.len() || !self.operations.iter().all(known) {
             return fail("operations are for drives and queues that are there");
         }
-        let whole = |o: &Operation| (o.offset | o.length).is_multiple_of(BLOCK);
+        let whole = |o: &Operation| (o.offset | o.length).is_multiple_of(LBA_SIZE);
         if !self.operations.iter().all(whole) {
             return fail("operations are for whole blocks of 512 bytes");
         }
@@ -105,7 +105,7 @@ impl Replay {
         }
         // NLB has 16 bits.
         let blocks =
-            |o: &Operation| (o.op == Op::Flush) || (1..=65536).contains(&(o.length / BLOCK));
+            |o: &Operation| (o.op == Op::Flush) || (1..=65536).contains(&(o.length / LBA_SIZE));
         if !self.operations.iter().all(blocks) {
             return fail("an operation is for 1 to 65536 blocks");
         }
@@ -120,7 +120,7 @@ enum Action {
     /// The CPU has prepared a command.
     Submit(u64),
     /// The handler of a queue starts.
-    Notice { drive: usize, queue: usize },
+    Reap { drive: usize, queue: usize },
     /// The application has its answer.
     Complete(u64),
 }
@@ -132,7 +132,7 @@ struct Running {
     since: Instant,
     buffer: u64,
     /// What a write leaves, and what a read should bring.
-    held: Held,
+    state: BlockState,
     known: Known,
     /// The drive has been asked.
     submitted: bool,
@@ -148,10 +148,10 @@ struct ReplayedQueue {
     in_flight: usize,
     /// Operations whose turn has come, with since when they wait.
     waiting: VecDeque<(Instant, usize)>,
-    /// A notice is on its way.
-    noticed: bool,
+    /// Its completions were signalled and are not handled yet.
+    signalled: bool,
     /// Its drive is not there; commands that wait for it.
-    gone: bool,
+    missing: bool,
     parked: Vec<u64>,
     /// Commands by their identifier.
     owners: BTreeMap<u16, u64>,
@@ -163,7 +163,7 @@ pub(super) struct Replayer {
     replay: Replay,
     config: SoftwareConfig,
     began: Instant,
-    drives: Vec<Attached>,
+    drives: Vec<ReadyDrive>,
     contents: Vec<Contents>,
     ram: Rc<RefCell<Ram>>,
     buffers: Buffers,
@@ -189,7 +189,7 @@ impl Replayer {
         now: Instant,
         replay: Replay,
         config: SoftwareConfig,
-        drives: Vec<Attached>,
+        drives: Vec<ReadyDrive>,
         patterns: &[u64],
         ram: Rc<RefCell<Ram>>,
     ) -> Option<Self> {
@@ -218,18 +218,18 @@ impl Replayer {
         })
     }
 
-    fn act(&mut self, at: Instant, action: Action) {
+    fn schedule(&mut self, at: Instant, action: Action) {
         self.sequence += 1;
         self.actions.push(Reverse((at, self.sequence, action)));
     }
 
     /// Operations whose time has come wait for their queues.
     fn due(&mut self, now: Instant) {
-        let asap = self.replay.timing == Timing::Asap;
+        let asap = self.replay.timing == IssueTiming::Asap;
         while let Some(operation) = self.replay.operations.get(self.next) {
             let at = self.began + operation.at;
             if !asap && at > now {
-                self.act(at, Action::Due);
+                self.schedule(at, Action::Due);
                 return;
             }
             let Operation { drive, queue, .. } = *operation;
@@ -256,15 +256,15 @@ impl Replayer {
             replayed.waiting.pop_front();
             replayed.in_flight += 1;
             // A closed loop asks when it can.
-            let since = if self.replay.timing == Timing::Asap { now } else { waits };
-            let (held, known) = (Held::Unknown, Known::new());
+            let since = if self.replay.timing == IssueTiming::Asap { now } else { waits };
+            let (state, known) = (BlockState::Unknown, Known::new());
             let (submitted, ok, lost) = (false, true, false);
-            let running = Running { operation, since, buffer, held, known, submitted, ok, lost };
+            let running = Running { operation, since, buffer, state, known, submitted, ok, lost };
             self.running.insert(number as u64, running);
             let cpu = &mut self.cpus[queue];
             *cpu = (*cpu).max(now) + self.config.submit;
             let at = *cpu;
-            self.act(at, Action::Submit(number as u64));
+            self.schedule(at, Action::Submit(number as u64));
         }
     }
 
@@ -272,7 +272,7 @@ impl Replayer {
         let running = self.running.get_mut(&number).expect("it was issued");
         let Operation { drive, queue, op, offset, length, .. } = running.operation;
         let replayed = &mut self.queues[drive][queue];
-        if replayed.gone {
+        if replayed.missing {
             return replayed.parked.push(number);
         }
         running.submitted = true;
@@ -283,15 +283,16 @@ impl Replayer {
                 contents.begin(offset, length);
                 let mut ram = self.ram.borrow_mut();
                 let bytes = ram.get_mut(running.buffer, length as usize).expect("our own buffer");
-                running.held = contents.fresh(offset, bytes);
+                running.state = contents.fresh(offset, bytes);
             }
             Op::WriteZeroes | Op::Discard => {
                 contents.begin(offset, length);
-                running.held = if op == Op::Discard { Held::Unknown } else { Held::Zeroes };
+                running.state =
+                    if op == Op::Discard { BlockState::Unknown } else { BlockState::Zeroes };
             }
             Op::Flush => {}
         }
-        let (slba, blocks) = (offset / BLOCK, (length / BLOCK) as u32);
+        let (slba, blocks) = (offset / LBA_SIZE, (length / LBA_SIZE) as u32);
         let io = Io { op, nsid: 1, slba, blocks, buffer: running.buffer };
         let (since, buffer) = (running.since, running.buffer);
         let driver = &mut self.drives[drive].driver;
@@ -303,13 +304,13 @@ impl Replayer {
         driver.ring(queue);
     }
 
-    fn notice(&mut self, now: Instant, drive: usize, queue: usize, tracker: &mut Tracker) {
+    fn reap(&mut self, now: Instant, drive: usize, queue: usize, tracker: &mut Tracker) {
         let cpu = self.cpus[queue];
         if cpu > now {
-            return self.act(cpu, Action::Notice { drive, queue });
+            return self.schedule(cpu, Action::Reap { drive, queue });
         }
         let replayed = &mut self.queues[drive][queue];
-        if !std::mem::take(&mut replayed.noticed) || replayed.gone {
+        if !std::mem::take(&mut replayed.signalled) || replayed.missing {
             // Of a drive that went meanwhile.
             return;
         }
@@ -322,7 +323,7 @@ impl Replayer {
             tracker.finish(at, CommandKey { drive: drive as u16, queue: queue as u16 + 1, id });
             let running = self.running.get_mut(&number).expect("it was submitted");
             running.ok = done.status.is_success();
-            self.act(at, Action::Complete(number));
+            self.schedule(at, Action::Complete(number));
         }
     }
 
@@ -345,8 +346,8 @@ impl Replayer {
                 self.tally.mismatches += wrong;
             }
             Op::Write | Op::WriteZeroes | Op::Discard if running.submitted => {
-                let held = if running.ok { running.held } else { Held::Unknown };
-                contents.end(offset, length, held);
+                let state = if running.ok { running.state } else { BlockState::Unknown };
+                contents.end(offset, length, state);
             }
             _ => {}
         }
@@ -378,12 +379,12 @@ impl Work for Replayer {
         self.actions.peek().map(|Reverse((at, ..))| *at)
     }
 
-    fn announced(&mut self, now: Instant, drive: usize, queue: usize) {
+    fn signal(&mut self, now: Instant, drive: usize, queue: usize) {
         let replayed = self.queues.get_mut(drive).and_then(|queues| queues.get_mut(queue));
         let Some(replayed) = replayed else { return };
-        if !std::mem::replace(&mut replayed.noticed, true) {
-            let at = self.config.notice.after(now);
-            self.act(at, Action::Notice { drive, queue });
+        if !std::mem::replace(&mut replayed.signalled, true) {
+            let at = self.config.completions.after(now);
+            self.schedule(at, Action::Reap { drive, queue });
         }
     }
 
@@ -395,7 +396,7 @@ impl Work for Replayer {
             match action {
                 Action::Due => self.due(now),
                 Action::Submit(number) => self.submit(now, number, tracker),
-                Action::Notice { drive, queue } => self.notice(now, drive, queue, tracker),
+                Action::Reap { drive, queue } => self.reap(now, drive, queue, tracker),
                 Action::Complete(number) => self.complete(now, number),
             }
         }
@@ -414,34 +415,34 @@ impl Work for Replayer {
         &self.tally
     }
 
-    fn lost(&mut self, now: Instant, drive: usize, tracker: &mut Tracker) {
+    fn drive_lost(&mut self, now: Instant, drive: usize, tracker: &mut Tracker) {
         for queue in 0..self.queues.get(drive).map_or(0, Vec::len) {
             let replayed = &mut self.queues[drive][queue];
-            (replayed.gone, replayed.noticed) = (true, false);
+            (replayed.missing, replayed.signalled) = (true, false);
             for (id, number) in std::mem::take(&mut replayed.owners) {
-                tracker.abandon(CommandKey { drive: drive as u16, queue: queue as u16 + 1, id });
+                tracker.discard(CommandKey { drive: drive as u16, queue: queue as u16 + 1, id });
                 let running = self.running.get_mut(&number).expect("it was submitted");
                 (running.ok, running.lost) = (false, true);
-                self.act(now, Action::Complete(number));
+                self.schedule(now, Action::Complete(number));
             }
         }
     }
 
-    fn restored(&mut self, now: Instant, drive: usize, driver: Driver, new_contents: bool) {
+    fn drive_restored(&mut self, now: Instant, drive: usize, driver: Driver, new_contents: bool) {
         self.drives[drive].driver = driver;
         if new_contents {
             self.contents[drive].forget();
         }
         for queue in 0..self.queues.get(drive).map_or(0, Vec::len) {
             let replayed = &mut self.queues[drive][queue];
-            replayed.gone = false;
+            replayed.missing = false;
             for number in std::mem::take(&mut replayed.parked) {
                 if new_contents {
                     let running = self.running.get_mut(&number).expect("it was issued");
                     (running.ok, running.lost) = (false, true);
-                    self.act(now, Action::Complete(number));
+                    self.schedule(now, Action::Complete(number));
                 } else {
-                    self.act(now, Action::Submit(number));
+                    self.schedule(now, Action::Submit(number));
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! The software of a host, from boot to the end of its workload.
 
-use super::boot::{Attached, BootError, Bring};
+use super::boot::{BootError, BringUp, ReadyDrive};
 use super::jobs::Jobs;
 use super::replay::Replayer;
 use super::work::{Tally, Work, Written};
@@ -20,8 +20,8 @@ use wire::{Bdf, Duration, Instant};
 enum Stage {
     /// Links are not up yet.
     Waiting,
-    Booting(Task<Result<Vec<Attached>, BootError>>),
-    Asking {
+    Booting(Task<Result<Vec<ReadyDrive>, BootError>>),
+    ReadingConfig {
         task: Task<u32>,
         left: u64,
         since: Instant,
@@ -60,25 +60,25 @@ pub(crate) struct Software {
     /// By drive: the port above it.
     ports: Vec<Option<Node>>,
     /// Drives that are gone, since when.
-    away: BTreeMap<usize, Instant>,
+    missing: BTreeMap<usize, Instant>,
     /// Drives that are brought up again.
-    returns: Vec<(usize, Return)>,
+    bring_ups: Vec<(usize, BringUpTask)>,
     /// Of drives that came from other hosts.
-    learnt: Vec<(usize, Learnt)>,
+    known_writes: Vec<(usize, KnownWrites)>,
     /// The interrupt wires, and when software looks again because of one.
     wires: [bool; 4],
-    next_look: Instant,
+    next_intx_poll: Instant,
 }
 
 /// What another host wrote to a drive before it came here.
-pub(crate) struct Learnt {
+pub(crate) struct KnownWrites {
     /// Of the drive, with what was written: with another it has lost that.
     pub incarnation: u64,
     pub written: Vec<Written>,
 }
 
-/// See [`Bring::again`].
-type Return = Task<Result<Attached, BootError>>;
+/// See [`BringUp::bring_up_again`].
+type BringUpTask = Task<Result<ReadyDrive, BootError>>;
 
 fn places(driver: &Driver) -> Vec<QueueMemory> {
     (0..driver.queues()).map(|queue| driver.queue_memory(queue)).collect()
@@ -110,11 +110,11 @@ impl Software {
             unanswered: 0,
             finished: None,
             ports: Vec::new(),
-            away: BTreeMap::new(),
-            returns: Vec::new(),
-            learnt: Vec::new(),
+            missing: BTreeMap::new(),
+            bring_ups: Vec::new(),
+            known_writes: Vec::new(),
             wires: [false; 4],
-            next_look: Instant::ZERO,
+            next_intx_poll: Instant::ZERO,
         }
     }
 
@@ -134,11 +134,11 @@ impl Software {
         if !matches!(self.stage, Stage::Waiting) || self.workload == Workload::Idle {
             return;
         }
-        self.stage = Stage::Booting(Task::new(&self.bus, self.bring().boot()));
+        self.stage = Stage::Booting(Task::new(&self.bus, self.bring_up().boot()));
     }
 
-    fn bring(&self) -> Bring {
-        Bring {
+    fn bring_up(&self) -> BringUp {
+        BringUp {
             bus: self.bus.clone(),
             ram: self.ram.clone(),
             config: self.config,
@@ -154,20 +154,20 @@ impl Software {
     /// is gone is given up at once, what is back is brought up again.
     pub fn link_changed(&mut self, now: Instant, drive: usize, up: bool, tracker: &mut Tracker) {
         let Stage::Working(work) = &mut self.stage else { return };
-        self.returns.retain(|(of, _)| *of != drive);
+        self.bring_ups.retain(|(of, _)| *of != drive);
         if !up {
-            self.away.entry(drive).or_insert(now);
-            work.lost(now, drive, tracker);
+            self.missing.entry(drive).or_insert(now);
+            work.drive_lost(now, drive, tracker);
         } else if let (true, Some(Some(port)), Some(node)) =
-            (self.away.contains_key(&drive), self.ports.get(drive), self.nodes.get(drive))
+            (self.missing.contains_key(&drive), self.ports.get(drive), self.nodes.get(drive))
         {
-            let task = self.bring().again(drive, port.clone(), node.clone());
-            self.returns.push((drive, Task::new(&self.bus, task)));
+            let task = self.bring_up().bring_up_again(drive, port.clone(), node.clone());
+            self.bring_ups.push((drive, Task::new(&self.bus, task)));
         }
     }
 
     /// Drive `drive`, which comes later, holds what follows from this seed.
-    pub fn holds(&mut self, drive: usize, pattern: u64) {
+    pub fn set_pattern(&mut self, drive: usize, pattern: u64) {
         self.patterns[drive] = pattern;
     }
 
@@ -181,7 +181,7 @@ impl Software {
 
     /// Whether the drive is the one that this host knows, with what it held
     /// then. One that was not asked cannot lose it.
-    fn knows(&self, drive: usize, incarnation: u64) -> bool {
+    fn has_contents(&self, drive: usize, incarnation: u64) -> bool {
         let identity = self.nodes.get(drive).and_then(Node::identity);
         let contents = identity.and_then(|identity| identity.contents);
         contents.is_none_or(|contents| contents.incarnation == incarnation)
@@ -189,7 +189,7 @@ impl Software {
 
     /// What was written to a drive and is there if it has this incarnation.
     pub fn written(&self, drive: usize, incarnation: u64) -> Vec<Written> {
-        if !self.knows(drive, incarnation) {
+        if !self.has_contents(drive, incarnation) {
             return Vec::new();
         }
         match &self.stage {
@@ -199,19 +199,19 @@ impl Software {
     }
 
     /// A drive comes from another host.
-    pub fn learn(&mut self, drive: usize, learnt: Learnt) {
-        self.learnt.push((drive, learnt));
+    pub fn add_known_writes(&mut self, drive: usize, known_writes: KnownWrites) {
+        self.known_writes.push((drive, known_writes));
     }
 
     /// A drive that is gone, and since when.
-    pub fn away(&self) -> Option<(usize, Instant)> {
-        self.away.first_key_value().map(|(drive, since)| (*drive, *since))
+    pub fn missing(&self) -> Option<(usize, Instant)> {
+        self.missing.first_key_value().map(|(drive, since)| (*drive, *since))
     }
 
     /// Goes on with bringing up what came back.
-    fn bring_back(&mut self, now: Instant, tracker: &mut Tracker) {
+    fn poll_bring_ups(&mut self, now: Instant, tracker: &mut Tracker) {
         let mut over = Vec::new();
-        self.returns.retain_mut(|(drive, task)| match task.poll(now) {
+        self.bring_ups.retain_mut(|(drive, task)| match task.poll(now) {
             Some(result) => {
                 over.push((*drive, result));
                 false
@@ -220,12 +220,12 @@ impl Software {
         });
         for (drive, result) in over {
             let (Ok(attached), Stage::Working(work)) = (result, &mut self.stage) else { continue };
-            let Attached { node, bar0, driver, new_contents, .. } = attached;
+            let ReadyDrive { node, bar0, driver, new_contents, .. } = attached;
             let places = places(&driver);
             tracker.replace_drive(drive as u16, node.bdf, bar0, &places);
             self.nodes[drive] = node;
-            self.away.remove(&drive);
-            work.restored(now, drive, driver, new_contents);
+            self.missing.remove(&drive);
+            work.drive_restored(now, drive, driver, new_contents);
         }
     }
 
@@ -259,7 +259,7 @@ impl Software {
             (drive, vector.checked_sub(1), &mut self.stage)
         {
             tracker.interrupted(now, drive as u16, queue as u16 + 1);
-            work.announced(now, drive, queue as usize);
+            work.signal(now, drive, queue as usize);
         }
     }
 
@@ -270,32 +270,32 @@ impl Software {
 
     /// A wire does not say which queue of which drive it is for: software looks
     /// at all of them, and again while the wire is asserted.
-    fn look_for_wires(&mut self, now: Instant, tracker: &mut Tracker) -> Option<Instant> {
+    fn poll_intx(&mut self, now: Instant, tracker: &mut Tracker) -> Option<Instant> {
         let Stage::Working(work) = &mut self.stage else { return None };
         if self.wires == [false; 4] {
             return None;
         }
-        if self.next_look <= now {
-            self.next_look = now + LOOK;
+        if self.next_intx_poll <= now {
+            self.next_intx_poll = now + INTX_POLL;
             for (drive, queue) in (0..self.nodes.len())
                 .flat_map(|drive| (0..self.workload.queues()).map(move |queue| (drive, queue)))
             {
                 tracker.interrupted(now, drive as u16, queue + 1);
-                work.announced(now, drive, usize::from(queue));
+                work.signal(now, drive, usize::from(queue));
             }
         }
-        Some(self.next_look)
+        Some(self.next_intx_poll)
     }
 
     /// Does what can be done now; yields when to be woken.
     pub fn run(&mut self, now: Instant, tracker: &mut Tracker) -> Option<Instant> {
-        let look = self.look_for_wires(now, tracker);
-        earliest([look, self.go_on(now, tracker)])
+        let look = self.poll_intx(now, tracker);
+        earliest([look, self.advance(now, tracker)])
     }
 
-    fn go_on(&mut self, now: Instant, tracker: &mut Tracker) -> Option<Instant> {
-        if !self.returns.is_empty() {
-            self.bring_back(now, tracker);
+    fn advance(&mut self, now: Instant, tracker: &mut Tracker) -> Option<Instant> {
+        if !self.bring_ups.is_empty() {
+            self.poll_bring_ups(now, tracker);
         }
         loop {
             match &mut self.stage {
@@ -304,7 +304,7 @@ impl Software {
                     Some(Err(error)) => self.stage = Stage::Failed(error),
                     Some(Ok(drives)) => self.begin(now, drives, tracker),
                 },
-                Stage::Asking { task, left, since } => {
+                Stage::ReadingConfig { task, left, since } => {
                     let value = task.poll(now)?;
                     self.unanswered += u64::from(value == u32::MAX);
                     self.round_trips.record(now - *since);
@@ -316,7 +316,7 @@ impl Software {
                         return Some(*until);
                     }
                     let left = *left;
-                    self.stage = self.ask(now, left);
+                    self.stage = self.read_config(now, left);
                 }
                 Stage::Working(work) => {
                     work.run(now, tracker);
@@ -335,10 +335,10 @@ impl Software {
         }
     }
 
-    fn ask(&self, now: Instant, left: u64) -> Stage {
+    fn read_config(&self, now: Instant, left: u64) -> Stage {
         let (bus, function) = (self.bus.clone(), self.nodes[0].bdf);
         let work = async move { bus.config_read(function, 0, 4).await };
-        Stage::Asking { task: Task::new(&self.bus, work), left, since: now }
+        Stage::ReadingConfig { task: Task::new(&self.bus, work), left, since: now }
     }
 
     fn pause(&mut self, now: Instant, left: u64) -> Stage {
@@ -353,7 +353,7 @@ impl Software {
         }
     }
 
-    fn begin(&mut self, now: Instant, drives: Vec<Attached>, tracker: &mut Tracker) {
+    fn begin(&mut self, now: Instant, drives: Vec<ReadyDrive>, tracker: &mut Tracker) {
         self.began = Some(now);
         self.ports = drives.iter().map(|drive| drive.port.clone()).collect();
         self.nodes = drives.iter().map(|drive| drive.node.clone()).collect();
@@ -366,7 +366,7 @@ impl Software {
         };
     }
 
-    fn start(&mut self, now: Instant, drives: Vec<Attached>) -> Result<Stage, BootError> {
+    fn start(&mut self, now: Instant, drives: Vec<ReadyDrive>) -> Result<Stage, BootError> {
         let wanted = self.patterns.len();
         if drives.len() != wanted {
             return Err(BootError::Missing { found: drives.len(), wanted });
@@ -390,9 +390,9 @@ impl Software {
                 let patterns = self.patterns.clone();
                 let work = Jobs::new(now, fio, self.config, drives, patterns, ram, &self.rng);
                 let mut work = work.ok_or(BootError::Memory)?;
-                for (drive, Learnt { incarnation, written }) in &self.learnt {
-                    if self.knows(*drive, *incarnation) {
-                        work.learn(*drive, written);
+                for (drive, KnownWrites { incarnation, written }) in &self.known_writes {
+                    if self.has_contents(*drive, *incarnation) {
+                        work.add_known_writes(*drive, written);
                     }
                 }
                 Box::new(work)
@@ -404,12 +404,12 @@ impl Software {
 }
 
 /// An asserted wire interrupts again after this: its handler has run.
-const LOOK: Duration = Duration::from_us(1);
+const INTX_POLL: Duration = Duration::from_us(1);
 
 /// Entries of the largest queue.
 const MOST_ENTRIES: usize = 4096;
 
-fn check(fio: &super::Fio, drives: &[Attached]) -> Result<(), BootError> {
+fn check(fio: &super::Fio, drives: &[ReadyDrive]) -> Result<(), BootError> {
     let fail = |what| Err(BootError::Workload(what));
     if fio.bs == 0 || !fio.bs.is_multiple_of(512) {
         return fail("bs is not a multiple of 512");

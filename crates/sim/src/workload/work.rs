@@ -39,7 +39,7 @@ pub(super) trait Work {
     fn next(&self) -> Option<Instant>;
 
     /// A completion entry of queue `queue` (from 0) is announced.
-    fn announced(&mut self, now: Instant, drive: usize, queue: usize);
+    fn signal(&mut self, now: Instant, drive: usize, queue: usize);
 
     /// Does what is due.
     fn run(&mut self, now: Instant, tracker: &mut Tracker);
@@ -47,7 +47,7 @@ pub(super) trait Work {
     fn tally(&self) -> &Tally;
 
     /// A drive is gone: its commands have failed, others wait for it.
-    fn lost(&mut self, now: Instant, drive: usize, tracker: &mut Tracker);
+    fn drive_lost(&mut self, now: Instant, drive: usize, tracker: &mut Tracker);
 
     /// Begins nothing more on a drive; whether what was begun there has ended.
     fn release(&mut self, drive: usize) -> bool;
@@ -58,5 +58,5 @@ pub(super) trait Work {
     /// It is back, with a driver that knows nothing of before. With
     /// `new_contents`, commands that waited for it have failed, and it holds
     /// what it held at first.
-    fn restored(&mut self, now: Instant, drive: usize, driver: Driver, new_contents: bool);
+    fn drive_restored(&mut self, now: Instant, drive: usize, driver: Driver, new_contents: bool);
 }

@@ -2,7 +2,7 @@
 
 use super::config::{Attached, Config, HostConfig, Move, SwitchConfig};
 use super::moves::{first_group, group_of, origin};
-use super::{Error, Kind, Places, World};
+use super::{Error, HostComponents, Kind, World};
 use crate::drive::DriveConfig;
 use crate::kernel::{Component, Kernel};
 use crate::measure::Tracker;
@@ -162,7 +162,7 @@ fn check_ports(config: &Config, host: usize, switch: &SwitchConfig) -> Result<()
                 return fail("priority is 0 to 7");
             }
         }
-        if transport.at_once() < largest_frame(switch.max_payload) {
+        if transport.max_send() < largest_frame(switch.max_payload) {
             return fail("the transport takes less at once than the largest TLP needs");
         }
     }
@@ -194,7 +194,7 @@ impl World {
     fn add_host(&mut self, number: usize, config: &HostConfig, moves: &[Move]) {
         let host = self.add(Kind::Host(number));
         let mut link = Link::new(&config.link);
-        link.up.set_intake(config.root.intake());
+        link.up.set_deferred(config.root.deferral());
         self.root_links.push(link);
         self.trackers.push(Tracker::default());
         let first = self.drives.len();
@@ -229,7 +229,7 @@ impl World {
             software.boot();
         }
         self.hosts.push(HostNode::new(number as u16, config.root, bus, ram, software));
-        self.places.push(Places { host, below });
+        self.host_components.push(HostComponents { host, below });
     }
 
     fn add_drive(
@@ -309,7 +309,7 @@ impl World {
         let end = settings(config, Role::Device, 1 << 32 | link as u64);
         let node = DeviceNode::new(end, config.rate_limit, first_group(moves, place));
         let device = self.add_device(place, node, moves);
-        self.devices[self.device_numbers[link]].lead_here(link, switch);
+        self.devices[self.device_numbers[link]].add_link(link, switch);
         let transport = self.transport(transport, link, config.encapsulation, [switch, device]);
         self.transports.push(transport);
         self.device_components.push(device);
@@ -354,13 +354,13 @@ impl World {
             TransportConfig::Pipe(pipe) => Transport::Pipe(Box::new(Pipe::new(*pipe))),
             TransportConfig::Tcp(tcp) => {
                 let port = FIRST_PORT + link as u16;
-                let places = self.network.open(tcp, port, owners);
-                Transport::Network { places, raw: false }
+                let ends = self.network.open(tcp, port, owners);
+                Transport::Network { ends, raw: false }
             }
             TransportConfig::Raw(raw) => {
                 let connection = link as u32 + 1;
-                let places = self.network.open_raw(raw, connection, encapsulation, owners);
-                Transport::Network { places, raw: true }
+                let ends = self.network.open_raw(raw, connection, encapsulation, owners);
+                Transport::Network { ends, raw: true }
             }
         }
     }

@@ -7,7 +7,7 @@ use crate::node::{Context, device, switch};
 use wire::{Duration, Instant};
 
 /// How often it is looked whether a host has let a drive go.
-const LOOK: Duration = Duration::from_us(1);
+const RELEASE_POLL: Duration = Duration::from_us(1);
 
 /// The context of a turn, borrowed from the world field by field.
 macro_rules! context {
@@ -28,14 +28,14 @@ macro_rules! device {
         let home = $world.device_homes[$device];
         let device = &mut $world.devices[$device];
         let host = $world.switch_hosts[$world.device_switches[device.link()]];
-        let around = device::Around {
+        let env = device::Env {
             transports: &mut $world.transports,
             network: &mut $world.network,
             streams: &mut $world.streams,
             link: &mut $world.device_links[home],
             below: $world.device_below[home],
         };
-        (device, around, context!($world, host))
+        (device, env, context!($world, host))
     }};
 }
 
@@ -43,7 +43,7 @@ impl World {
     pub(super) fn dispatch(&mut self, component: Component) -> Result<(), Error> {
         let next = match self.kinds[component.index()] {
             Kind::Host(host) => {
-                let below = self.places[host].below;
+                let below = self.host_components[host].below;
                 let waited = self.hosts[host].software.began.is_none();
                 let mut context = context!(self, host);
                 let next = self.hosts[host].run(&mut self.root_links[host], below, &mut context);
@@ -51,7 +51,7 @@ impl World {
                     if let Some(error) = self.hosts[host].software.failure() {
                         return Err(Error::Boot { host, error: error.clone() });
                     }
-                    self.note_begin();
+                    self.record_baseline();
                 }
                 if self.hosts[host].take_reset() {
                     self.reset_below(below);
@@ -73,7 +73,7 @@ impl World {
             Kind::Drive(drive) => {
                 let (host, above) = self.drive_above[drive];
                 let (link, above) = match above {
-                    None => (&mut self.root_links[host], self.places[host].host),
+                    None => (&mut self.root_links[host], self.host_components[host].host),
                     Some(link) => (&mut self.device_links[link], self.device_components[link]),
                 };
                 let mut context = context!(self, host);
@@ -100,8 +100,8 @@ impl World {
     }
 
     fn run_device(&mut self, number: usize) -> Option<Instant> {
-        let (device, around, mut context) = device!(self, number);
-        let next = device.run(around, &mut context);
+        let (device, env, mut context) = device!(self, number);
+        let next = device.run(env, &mut context);
         if self.devices[number].take_reset() {
             self.reset_below(self.device_below[self.device_homes[number]]);
         }
@@ -124,8 +124,8 @@ impl World {
         for device in 0..self.devices.len() {
             let home = self.device_homes[device];
             if self.transports[home].device_station() == Some(station) {
-                let (device, around, mut context) = device!(self, device);
-                device.power_cycle(around, &mut context);
+                let (device, env, mut context) = device!(self, device);
+                device.power_cycle(env, &mut context);
                 let drive = self.device_drives[home].expect("it was checked");
                 self.drives[drive].power_cycle(now);
             }
@@ -141,7 +141,7 @@ impl World {
             return Some(at);
         }
         if !self.hosts[host].software.release(port) {
-            return Some(now + LOOK);
+            return Some(now + RELEASE_POLL);
         }
         let link = self.link_of(self.moves[number].from);
         let device = self.device_numbers[link];
@@ -181,10 +181,10 @@ impl World {
         let links = self.switches[switch].links();
         let above = self.switch_above[switch];
         let (link, above) = match above {
-            None => (&mut self.root_links[host], self.places[host].host),
+            None => (&mut self.root_links[host], self.host_components[host].host),
             Some(link) => (&mut self.device_links[link], self.device_components[link]),
         };
-        let mut around = switch::Around {
+        let mut env = switch::Env {
             transports: &mut self.transports[links.clone()],
             network: &mut self.network,
             streams: &mut self.streams[links.clone()],
@@ -193,7 +193,7 @@ impl World {
             far: &self.device_components[links],
         };
         let mut context = context!(self, host);
-        let next = self.switches[switch].run(&mut around, &mut context);
+        let next = self.switches[switch].run(&mut env, &mut context);
         while let Some((port, up, buses)) = self.switches[switch].change() {
             if self.switch_above[switch].is_some() {
                 // As in live: a host hears of its own switch's links.
@@ -205,11 +205,11 @@ impl World {
             let drives = self.drives_changed(switch, port, up);
             let tracker = &mut self.trackers[host];
             self.hosts[host].link_changed(now, (up, buses), drives, tracker);
-            self.kernel.arm_by(self.places[host].host, now);
+            self.kernel.arm_by(self.host_components[host].host, now);
         }
         if self.hosts[host].software.is_waiting() && self.all_up(host) {
             self.hosts[host].software.boot();
-            let component = self.places[host].host;
+            let component = self.host_components[host].host;
             self.kernel.arm_by(component, self.kernel.now());
         }
         next

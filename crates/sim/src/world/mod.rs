@@ -54,7 +54,7 @@ pub enum Error {
     },
     /// The time is over, and a drive that went has not come back.
     #[error("{limit}; drive {drive} of host {host} is gone since {since}")]
-    Gone {
+    DriveLost {
         /// The limit.
         limit: LimitReached,
         /// Number of the host.
@@ -86,7 +86,7 @@ enum Kind {
 
 /// Where a host's parts are.
 #[derive(Clone, Debug)]
-struct Places {
+struct HostComponents {
     host: Component,
     /// The switch or the drive below the root port.
     below: Component,
@@ -94,7 +94,7 @@ struct Places {
 
 /// What had passed when the workloads began: it does not count.
 #[derive(Clone, Debug)]
-struct Base {
+struct Baseline {
     at: Instant,
     loads: Vec<Load>,
     /// Frames and TLPs of every tunnel link and direction.
@@ -108,7 +108,7 @@ pub struct World {
     journeys: Journeys,
     observer: Option<Box<dyn Observer>>,
     kinds: Vec<Kind>,
-    places: Vec<Places>,
+    host_components: Vec<HostComponents>,
     hosts: Vec<HostNode>,
     trackers: Vec<Tracker>,
     /// Below the root ports, by host.
@@ -136,7 +136,7 @@ pub struct World {
     drive_components: Vec<Component>,
     /// Which host a drive belongs to, and the tunnel link above it.
     drive_above: Vec<(usize, Option<usize>)>,
-    base: Option<Base>,
+    baseline: Option<Baseline>,
     outages: Vec<Outage>,
     moves: Vec<Move>,
 }
@@ -168,7 +168,7 @@ impl World {
         program: impl FnOnce(Bus) -> T,
     ) {
         self.hosts[host].run_program(program);
-        self.kernel.arm_by(self.places[host].host, self.kernel.now());
+        self.kernel.arm_by(self.host_components[host].host, self.kernel.now());
     }
 
     /// Runs until every workload is done.
@@ -215,7 +215,7 @@ impl World {
         let now = self.kernel.now();
         let waits = |link: usize, end, sender: Option<&Tunnel>| {
             let tunnel = sender.filter(|tunnel| tunnel.is_up())?;
-            let room = self.transports[link].takes(now, end, &self.network);
+            let room = self.transports[link].peek_room(now, end, &self.network);
             let length = tunnel.queue().next_length()?;
             (HEADER + length <= room).then_some(length)
         };
@@ -235,7 +235,7 @@ impl World {
 
     /// Lets the next component run.
     fn step(&mut self) -> Result<(), Error> {
-        let next = self.kernel.pop().map_err(|limit| self.reached(limit))?;
+        let next = self.kernel.pop().map_err(|limit| self.limit_error(limit))?;
         let Some(component) = next else {
             let host = self.hosts.iter().position(|host| !host.software.is_done());
             return Err(Error::Stuck { at: self.kernel.now(), host: host.unwrap_or(0) });
@@ -244,10 +244,11 @@ impl World {
     }
 
     /// Why a limit was reached, if that is known.
-    fn reached(&self, limit: LimitReached) -> Error {
-        let away = |(host, node): (usize, &HostNode)| node.software.away().map(|away| (host, away));
-        match self.hosts.iter().enumerate().find_map(away) {
-            Some((host, (drive, since))) => Error::Gone { limit, host, drive, since },
+    fn limit_error(&self, limit: LimitReached) -> Error {
+        let missing =
+            |(host, node): (usize, &HostNode)| node.software.missing().map(|drive| (host, drive));
+        match self.hosts.iter().enumerate().find_map(missing) {
+            Some((host, (drive, since))) => Error::DriveLost { limit, host, drive, since },
             None => Error::Limit(limit),
         }
     }
@@ -293,10 +294,10 @@ impl World {
     }
 
     /// Links do what they do by themselves.
-    fn settle(&mut self) {
+    fn take_deferred(&mut self) {
         let now = self.kernel.now();
         let links = self.root_links.iter_mut().chain(&mut self.device_links);
-        links.for_each(|link| link.settle_up(now));
+        links.for_each(|link| link.take_deferred_up(now));
     }
 
     fn loads(&self) -> Vec<(String, Load)> {
@@ -321,12 +322,12 @@ impl World {
     }
 
     /// The workloads begin: what passed before does not count.
-    fn note_begin(&mut self) {
-        if self.base.is_none() && self.hosts.iter().any(|host| host.software.began.is_some()) {
-            self.settle();
+    fn record_baseline(&mut self) {
+        if self.baseline.is_none() && self.hosts.iter().any(|host| host.software.began.is_some()) {
+            self.take_deferred();
             let loads = self.loads().into_iter().map(|(_, load)| load).collect();
             let tunnels = self.tunnels().map(|(_, carried)| carried).collect();
-            self.base = Some(Base { at: self.kernel.now(), loads, tunnels });
+            self.baseline = Some(Baseline { at: self.kernel.now(), loads, tunnels });
         }
     }
 
@@ -341,16 +342,16 @@ impl World {
 
     /// What has been measured so far.
     pub fn report(&mut self) -> Report {
-        self.settle();
+        self.take_deferred();
         let now = self.kernel.now();
-        let nothing = Base { at: Instant::ZERO, loads: Vec::new(), tunnels: Vec::new() };
-        let base = self.base.as_ref().unwrap_or(&nothing);
+        let nothing = Baseline { at: Instant::ZERO, loads: Vec::new(), tunnels: Vec::new() };
+        let baseline = self.baseline.as_ref().unwrap_or(&nothing);
         let links = self.loads().into_iter().enumerate().map(|(at, (name, load))| {
-            let load = load - base.loads.get(at).copied().unwrap_or_default();
-            LinkReport { name, load, utilisation_ppm: load.utilisation_ppm(now - base.at) }
+            let load = load - baseline.loads.get(at).copied().unwrap_or_default();
+            LinkReport { name, load, utilisation_ppm: load.utilisation_ppm(now - baseline.at) }
         });
         let tunnels = self.tunnels().enumerate().map(|(at, (name, (frames, tlps)))| {
-            let before = base.tunnels.get(at).copied().unwrap_or_default();
+            let before = baseline.tunnels.get(at).copied().unwrap_or_default();
             TunnelReport { name, frames: frames - before.0, tlps: tlps - before.1 }
         });
         Report {
@@ -373,7 +374,7 @@ impl World {
             latency: tally.map_or_else(|| host.software.round_trips.clone(), |t| t.latency.clone()),
             root_port: tracker.root_port.clone(),
             config_reads: host.config_reads.clone(),
-            split: tracker.split,
+            breakdown: tracker.breakdown,
             commands: tracker.commands,
             total: tracker.total,
             bytes: tally.map_or(0, |tally| tally.bytes),

@@ -1,7 +1,7 @@
 //! Device nodes that go from one host to another.
 
 use super::{Move, World};
-use crate::workload::Learnt;
+use crate::workload::KnownWrites;
 use wire::Instant;
 
 /// The group of a host whose drives come or go.
@@ -43,7 +43,7 @@ impl World {
     pub(super) fn prepare_move(&mut self, planned: &Move, nsid: u32) {
         let drive = &self.drives[self.drive_behind(planned.from)];
         let [host, port] = planned.to;
-        self.hosts[host].software.holds(port, drive.pattern(nsid));
+        self.hosts[host].software.set_pattern(port, drive.pattern(nsid));
         if drive.is_volatile() {
             self.hosts[host].software.ask_for_contents();
         }
@@ -65,6 +65,6 @@ impl World {
         self.drive_above[drive].0 = to[0];
         let incarnation = self.drives[drive].incarnation();
         let written = self.hosts[host].software.written(port, incarnation);
-        self.hosts[to[0]].software.learn(to[1], Learnt { incarnation, written });
+        self.hosts[to[0]].software.add_known_writes(to[1], KnownWrites { incarnation, written });
     }
 }

@@ -7,11 +7,11 @@ use crate::drive::{DriveConfig, Timing};
 use crate::ethernet::Rate;
 use crate::ethernet::nic::Tagging;
 use crate::kernel::Limits;
-use crate::network::{CableConfig, NetworkConfig, Place, StationConfig};
+use crate::network::{CableConfig, CableEnd, NetworkConfig, StationConfig};
 use crate::node::RootConfig;
 use crate::pcie::{Buffer, Generation, LinkConfig, PortLatency};
 use crate::transport::{Encapsulation, TcpConfig, TransportConfig};
-use crate::workload::{Notice, SoftwareConfig, Workload};
+use crate::workload::{CompletionMode, SoftwareConfig, Workload};
 use switch::aggregate::Policy;
 use wire::Duration;
 
@@ -50,7 +50,7 @@ fn station(rate: Rate, pipeline: Duration, tagging: Option<Tagging>) -> StationC
 
 /// Two stations and a cable.
 fn point_to_point(station: StationConfig) -> NetworkConfig {
-    let cable = CableConfig::new(Place::Station(0), Place::Station(1), CABLE);
+    let cable = CableConfig::new(CableEnd::Station(0), CableEnd::Station(1), CABLE);
     NetworkConfig { stations: vec![station; 2], bridges: Vec::new(), cables: vec![cable] }
 }
 
@@ -59,7 +59,7 @@ const PROPAGATION: Duration = Duration::from_ns(1);
 
 impl RootConfig {
     /// AMD Ryzen 3200G as the NVMe/TSN paper saw it: completions of 128 bytes.
-    pub const BRIEF: Self = Self {
+    pub const NVME_TSN: Self = Self {
         max_payload: 256,
         completion_size: 128,
         completion_timeout: Duration::from_ms(50),
@@ -73,23 +73,23 @@ impl RootConfig {
 
 impl SoftwareConfig {
     /// Linux with an otherwise idle CPU.
-    pub const BRIEF: Self = Self {
+    pub const NVME_TSN: Self = Self {
         submit: Duration::from_ns(1_500),
-        notice: Notice::Interrupt { latency: Duration::from_ns(40_130) },
+        completions: CompletionMode::Interrupt { latency: Duration::from_ns(40_130) },
         complete: Duration::from_ns(1_500),
         max_payload: 256,
         max_read_request: 512,
     };
 }
 
-/// PCIe Gen2 with 4 lanes between `top` and `bottom`.
-const fn gen2(top: PortLatency, bottom: PortLatency) -> LinkConfig {
+/// PCIe Gen2 with 4 lanes between `downstream_port` and `upstream_port`.
+const fn gen2(downstream_port: PortLatency, upstream_port: PortLatency) -> LinkConfig {
     LinkConfig {
         generation: Generation::Gen2,
         width: 4,
         propagation: PROPAGATION,
-        top,
-        bottom,
+        downstream_port,
+        upstream_port,
         buffer: Buffer { headers: [64; 3], data: [1024, 64, 1024] },
     }
 }
@@ -97,7 +97,7 @@ const fn gen2(top: PortLatency, bottom: PortLatency) -> LinkConfig {
 impl Config {
     /// The NVMe/TSN paper's drive directly attached.
     pub fn nvme_tsn_direct(workload: Workload) -> Self {
-        Self::brief(workload, gen2(ROOT_PORT, ENDPOINT), Attached::Direct(drive("970PRO-0")))
+        Self::nvme_tsn(workload, gen2(ROOT_PORT, ENDPOINT), Attached::Direct(drive("970PRO-0")))
     }
 
     /// The NVMe/TSN paper's drive behind a tunnel over `transport`.
@@ -105,29 +105,29 @@ impl Config {
         let port =
             PortConfig { transport, link: gen2(SWITCH_PORT, ENDPOINT), drive: drive("970PRO-0") };
         let switch = SwitchConfig::new(256, vec![port]);
-        Self::brief(workload, gen2(ROOT_PORT, SWITCH_PORT), Attached::Switch(switch))
+        Self::nvme_tsn(workload, gen2(ROOT_PORT, SWITCH_PORT), Attached::Switch(switch))
     }
 
     /// The NVMe/TSN paper's drive behind a tunnel over TCP, over one cable.
     pub fn nvme_tsn_tcp(workload: Workload, rate: Rate) -> Self {
-        Self::brief_between(workload, station(rate, TCP_PIPELINE, None))
+        Self::nvme_tsn_between(workload, station(rate, TCP_PIPELINE, None))
     }
 
     /// The same over TSN, as the NVMe/TSN paper built it: TSN cores in both nodes, tags,
     /// one cable, no gate that closes.
     pub fn nvme_tsn_tsn(workload: Workload, rate: Rate) -> Self {
-        Self::brief_between(workload, station(rate, TSN_PIPELINE, Some(Tagging::vlan(1))))
+        Self::nvme_tsn_between(workload, station(rate, TSN_PIPELINE, Some(Tagging::vlan(1))))
     }
 
-    fn brief_between(workload: Workload, station: StationConfig) -> Self {
+    fn nvme_tsn_between(workload: Workload, station: StationConfig) -> Self {
         let network = point_to_point(station);
         Self { network, ..Self::nvme_tsn_tunnel(workload, TransportConfig::Tcp(TCP)) }
     }
 
-    fn brief(workload: Workload, link: LinkConfig, attached: Attached) -> Self {
+    fn nvme_tsn(workload: Workload, link: LinkConfig, attached: Attached) -> Self {
         let host = HostConfig {
-            root: RootConfig::BRIEF,
-            software: SoftwareConfig::BRIEF,
+            root: RootConfig::NVME_TSN,
+            software: SoftwareConfig::NVME_TSN,
             workload,
             link,
             attached,

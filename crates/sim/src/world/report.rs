@@ -1,6 +1,6 @@
 //! What a simulation came to.
 
-use crate::measure::{Latency, Load, Queueing, Split};
+use crate::measure::{Breakdown, Latency, Load, QueueStats};
 use wire::{Duration, Instant};
 
 /// See the module.
@@ -19,7 +19,7 @@ pub struct Report {
     /// Every tunnel link and direction.
     pub tunnels: Vec<TunnelReport>,
     /// By wire: what the queues of the port that sends on it came to.
-    pub queues: Vec<Queueing>,
+    pub queues: Vec<QueueStats>,
 }
 
 /// What a host measured.
@@ -35,10 +35,10 @@ pub struct HostReport {
     /// the start of its completion (section 4.1.1).
     pub config_reads: Latency,
     /// Where the time of all NVMe commands went, in sum.
-    pub split: Split,
+    pub breakdown: Breakdown,
     /// NVMe commands.
     pub commands: u64,
-    /// Their time in sum: equal to the total of `split`.
+    /// Their time in sum: equal to the total of `breakdown`.
     pub total: Duration,
     /// Bytes moved by the application.
     pub bytes: u64,

@@ -10,7 +10,7 @@ fn share(senders: usize, congestion: &str, apart: Duration) -> (u64, u64, Durati
     let report = simulate(&flows(senders, congestion, apart, Duration::from_ms(20)));
     assert_eq!(report.dropped, 0, "the queue is bounded by the control, not by the bridge");
     let (from, to) = (ms(10), ms(20));
-    let index = jain(&report.shares(from, to));
+    let index = jain(&report.delivered(from, to));
     (index, line_rate(&report, from, to), report.longest_wait(from, to))
 }
 

@@ -19,7 +19,7 @@ fn with_loss(congestion: &str, ppm: u32) -> FlowsReport {
 fn a_thousandth_lost_costs_less_than_a_tenth() {
     for congestion in ["swift", "swift=25us"] {
         let [clean, lossy] = [0, 1_000].map(|ppm| with_loss(congestion, ppm));
-        let [full, less] = [&clean, &lossy].map(|report| report.shares(ms(1), ms(30))[0]);
+        let [full, less] = [&clean, &lossy].map(|report| report.delivered(ms(1), ms(30))[0]);
         assert!(lossy.senders[0].retransmitted > 20, "{:?}", lossy.senders[0]);
         assert!(less * 100 >= full * 90, "{congestion}: {less} of {full}");
     }

@@ -27,5 +27,5 @@ fn short_frames_fill_the_line_too() {
     let report = simulate(&config);
     assert!(line_rate(&report, ms(2), ms(10)) >= 9_500_000_000);
     let (from, to) = (ms(2), ms(10));
-    assert!(jain(&report.shares(from, to)) >= 950);
+    assert!(jain(&report.delivered(from, to)) >= 950);
 }

@@ -20,7 +20,7 @@ fn the_rate_is_back_soon_and_the_queue_is_bounded() {
         assert!(rate(ms(1), ms(5)) >= 9_800_000_000, "before");
         let narrow = rate(ms(6), ms(10));
         assert!((1_950_000_000..=2_010_000_000).contains(&narrow), "{narrow}");
-        let took = report.reaches(BOTTLENECK, 9_000_000_000, ms(10)).expect("it comes back");
+        let took = report.time_to_rate(BOTTLENECK, 9_000_000_000, ms(10)).expect("it comes back");
         assert!(took <= Duration::from_us(200), "{senders} flows: {took}");
         assert!(rate(ms(10) + took, ms(15)) >= 9_800_000_000, "and stays");
         // What was on the way at 10 Gb/s has to leave at 2; then the target

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use sim::ethernet::bridge::{Config, Input, Mode, Output};
 use sim::ethernet::traffic::{self, Pattern, Source};
-use sim::ethernet::{Bridge, Frame, Mac, Rate, Segment, Tag, Transmission, port};
+use sim::ethernet::{Bridge, Frame, FrameStage, Mac, Rate, Tag, Transmission, port};
 use wire::{Duration, Instant};
 
 const DELAY: Duration = Duration::from_ns(700);
@@ -36,8 +36,8 @@ fn arriving(mut frame: Frame, start: Instant, rate: Rate, mode: Mode) -> (Instan
         Mode::StoreAndForward => end,
         Mode::CutThrough => start + rate.duration(8 + 18),
     };
-    frame.residence.book(Segment::Queue, start);
-    frame.residence.book(Segment::Serialisation, at);
+    frame.latency.book(FrameStage::Queue, start);
+    frame.latency.book(FrameStage::Serialisation, at);
     (at, Transmission { frame, start, end, rate })
 }
 
@@ -89,12 +89,12 @@ fn latency_of_both_modes() {
         // Nothing is cut through to a faster line, all to a slower one.
         let faster = one(CutThrough, [Rate::G1, Rate::G10], length);
         assert_eq!(faster.start, start + whole + DELAY);
-        assert_eq!(faster.frame.residence.spent(Segment::Serialisation), whole);
+        assert_eq!(faster.frame.latency.spent(FrameStage::Serialisation), whole);
         let slower = one(CutThrough, [Rate::G1, Rate::M100], length);
         assert_eq!(slower.start, start + header + DELAY);
         let sent = one(CutThrough, [Rate::G1; 2], length);
-        assert_eq!(sent.frame.residence.spent(Segment::Bridge), DELAY);
-        assert_eq!(sent.frame.residence.until(), sent.start);
+        assert_eq!(sent.frame.latency.spent(FrameStage::Bridge), DELAY);
+        assert_eq!(sent.frame.latency.until(), sent.start);
     }
 }
 
@@ -167,7 +167,7 @@ fn jitter() {
     assert!(left == again, "two runs differ");
     let delays: Vec<i64> = left
         .iter()
-        .map(|(_, sent)| sent.frame.residence.spent(Segment::Bridge).as_ps() as i64 - 4_388_000)
+        .map(|(_, sent)| sent.frame.latency.spent(FrameStage::Bridge).as_ps() as i64 - 4_388_000)
         .collect();
     assert!(left.is_sorted_by_key(|(_, sent)| sent.frame.id));
     let mean = delays.iter().sum::<i64>() / COUNT as i64;
@@ -200,7 +200,7 @@ fn arrivals(source: &mut Source, port: usize) -> Vec<(Instant, usize, Transmissi
             traffic::Output::Timeout(None) => return frames,
             traffic::Output::Timeout(Some(at)) => now = at,
             traffic::Output::Frame(mut frame) => {
-                assert_eq!(frame.residence.born(), now);
+                assert_eq!(frame.latency.created(), now);
                 frame.tag = Some(Tag { pcp: frame.priority, vid: 0 });
                 let (at, transmission) = arriving(frame, now, Rate::G1, Mode::StoreAndForward);
                 frames.push((at, port, transmission));
@@ -232,7 +232,7 @@ fn strict_priority_under_overload() {
         frames[flow] += 1;
         if flow == 0 {
             bytes += sent.frame.length();
-            longest = longest.max(sent.end.since(sent.frame.residence.born()));
+            longest = longest.max(sent.end.since(sent.frame.latency.created()));
         }
     }
     let counters = bridge.port(2).counters();
@@ -244,7 +244,7 @@ fn strict_priority_under_overload() {
     let waited: Vec<_> = left
         .iter()
         .filter(|(_, sent)| sent.frame.priority == 1)
-        .map(|(_, sent)| sent.frame.residence.spent(Segment::Queue))
+        .map(|(_, sent)| sent.frame.latency.spent(FrameStage::Queue))
         .collect();
     let one = Rate::G1.duration(8 + 1522 + 12);
     let short = waited.iter().filter(|&&wait| wait <= one).count();

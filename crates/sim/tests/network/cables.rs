@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use sim::ethernet::cable::{Config, Counters, Delivery, Faults, Input, Output};
-use sim::ethernet::{Cable, Frame, Mac, Nic, Rate, Segment, Tag, Transmission, nic, port};
+use sim::ethernet::{Cable, Frame, FrameStage, Mac, Nic, Rate, Tag, Transmission, nic, port};
 use stats::random::Probability;
 use wire::{Duration, Instant};
 
@@ -51,9 +51,9 @@ fn whole_or_header() {
         assert_eq!(*when, Instant::from_ns(at));
         assert_eq!(transmission.start, Instant::from_ns(500));
         assert_eq!(transmission.end, Instant::from_ns(1_076));
-        let residence = transmission.frame.residence;
-        assert_eq!(residence.spent(Segment::Propagation), propagation);
-        assert_eq!(residence.spent(Segment::Serialisation), Duration::from_ns(at - 500));
+        let latency = transmission.frame.latency;
+        assert_eq!(latency.spent(FrameStage::Propagation), propagation);
+        assert_eq!(latency.spent(FrameStage::Serialisation), Duration::from_ns(at - 500));
     }
 }
 
@@ -85,7 +85,7 @@ fn faults_are_counted_and_keep_order() {
         assert!(transmission.start >= last, "two frames at once");
         last = transmission.end;
         assert!(*when >= Instant::from_ns(transmission.frame.id * 1_000 + 626));
-        assert_eq!(transmission.frame.residence.until(), *when);
+        assert_eq!(transmission.frame.latency.until(), *when);
         assert!(!(100..200).contains(&transmission.frame.id), "{}", transmission.frame.id);
     }
     assert!(arrived == carry(config, 1_000).0, "two runs differ");
@@ -115,7 +115,7 @@ fn an_interface_delays_and_tags() {
     let nic::Output::Transmit(transmission) = nic.poll(at) else { panic!("due") };
     assert_eq!(transmission.frame.tag, Some(Tag { pcp: 6, vid: 7 }));
     assert_eq!(transmission.end, at + Duration::from_ns((8 + 68) * 8));
-    assert_eq!(transmission.frame.residence.spent(Segment::Nic), Duration::from_ns(300));
+    assert_eq!(transmission.frame.latency.spent(FrameStage::Nic), Duration::from_ns(300));
     assert_eq!(nic.room(), 2);
 }
 

@@ -1,7 +1,7 @@
 //! Frames: their bytes, their time on the line.
 
 use bytes::Bytes;
-use sim::ethernet::{Frame, Mac, Rate, Residence, Segment, Tag, frame, port};
+use sim::ethernet::{Frame, FrameLatency, FrameStage, Mac, Rate, Tag, frame, port};
 use stats::random::Random;
 use wire::{Duration, Instant};
 
@@ -72,14 +72,14 @@ fn captures_have_tag_and_padding() {
 
 #[test]
 fn residence_sums_exactly() {
-    let mut residence = Residence::new(Instant::from_ps(5));
+    let mut latency = FrameLatency::new(Instant::from_ps(5));
     let mut now = 5;
     let mut random = Random::new(3);
     for step in 0..100 {
         now += random.below(1_000);
-        residence.book(Segment::ALL[step % Segment::COUNT], Instant::from_ps(now));
+        latency.book(FrameStage::ALL[step % FrameStage::COUNT], Instant::from_ps(now));
     }
-    let sum: u64 = Segment::ALL.iter().map(|&segment| residence.spent(segment).as_ps()).sum();
+    let sum: u64 = FrameStage::ALL.iter().map(|&stage| latency.spent(stage).as_ps()).sum();
     assert_eq!(sum, now - 5);
-    assert_eq!(residence.total().as_ps(), sum);
+    assert_eq!(latency.total().as_ps(), sum);
 }

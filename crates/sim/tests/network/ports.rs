@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use proptest::prelude::*;
 use sim::ethernet::port::{Config, Guard, Input, Output};
-use sim::ethernet::{Frame, Port, Rate, Segment, Tag, Transmission};
+use sim::ethernet::{Frame, FrameStage, Port, Rate, Tag, Transmission};
 use tsn::{Clock, Entry, GateControlList, GateStates, Gates};
 use wire::{Duration, Instant};
 
@@ -46,7 +46,7 @@ fn back_to_back_frames_pay_the_gap() {
     let times: Vec<_> = sent.iter().map(|sent| (sent.start.as_ns(), sent.end.as_ns())).collect();
     // 8 + 64 bytes of 8 ns, then 12 of silence.
     assert_eq!(times, [(0, 576), (672, 1_248), (1_344, 1_920)]);
-    assert_eq!(sent[2].frame.residence.spent(Segment::Queue), Duration::from_ns(1_344));
+    assert_eq!(sent[2].frame.latency.spent(FrameStage::Queue), Duration::from_ns(1_344));
     assert_eq!(port.counters().busy, Duration::from_ns(3 * 576));
 }
 
@@ -101,7 +101,7 @@ fn guard_by_length_or_by_the_largest_frame() {
     for (guard, start) in [(Guard::FrameLength, 99_000), (Guard::MaximumFrame(1500), 120_000)] {
         let sent = run(&mut Port::new(gated(guard)), vec![(at, frame(0, 1, 64, at))]);
         assert_eq!(sent[0].start, Instant::from_ns(start), "{guard:?}");
-        let gate = sent[0].frame.residence.spent(Segment::Gate);
+        let gate = sent[0].frame.latency.spent(FrameStage::Gate);
         assert_eq!(gate, Duration::from_ns(start - 99_000));
     }
     // To the last picosecond: 12.240 us before the gate closes.
@@ -195,26 +195,26 @@ proptest! {
             let queue = usize::from(sent.frame.tag.unwrap().pcp);
             prop_assert!(open_throughout(&gates, queue, sent.start, sent.end));
             prop_assert_eq!(sent.end, sent.start + sent.frame.duration(rate));
-            let residence = sent.frame.residence;
-            prop_assert_eq!(residence.until(), sent.start);
-            let waited = residence.spent(Segment::Gate) + residence.spent(Segment::Queue);
-            prop_assert_eq!(waited, residence.total());
+            let latency = sent.frame.latency;
+            prop_assert_eq!(latency.until(), sent.start);
+            let waited = latency.spent(FrameStage::Gate) + latency.spent(FrameStage::Queue);
+            prop_assert_eq!(waited, latency.total());
         }
         // Little's law: what the port integrated is what the frames waited.
         // (A frame dropped from the head of its queue would differ; there is
         // none unless a window changes its length.)
-        let waited = sent.iter().map(|sent| u128::from(sent.frame.residence.total().as_ps()));
+        let waited = sent.iter().map(|sent| u128::from(sent.frame.latency.total().as_ps()));
         prop_assert_eq!(port.occupancy(), waited.sum::<u128>());
         for pair in sent.windows(2) {
             prop_assert!(pair[1].start >= pair[0].end + rate.duration(12));
         }
         for queue in 0..8 {
-            let born: Vec<_> = sent
+            let created: Vec<_> = sent
                 .iter()
                 .filter(|sent| sent.frame.tag.unwrap().pcp == queue)
-                .map(|sent| sent.frame.residence.born())
+                .map(|sent| sent.frame.latency.created())
                 .collect();
-            prop_assert!(born.is_sorted());
+            prop_assert!(created.is_sorted());
         }
     }
 }

@@ -252,7 +252,7 @@ impl World {
 
     fn received(&mut self, node: usize, frame: Frame) {
         self.moved += 1;
-        assert_eq!(frame.residence.until(), self.now);
+        assert_eq!(frame.latency.until(), self.now);
         self.hosts[node].handle(self.now, tcp::Input::Frame(frame));
     }
 
@@ -270,9 +270,9 @@ impl World {
                 Output::Connected(_) => self.log.connected += 1,
                 Output::Closed(_) => self.log.closed += 1,
                 Output::Writable(_) => {}
-                Output::Received { socket, data, residence, .. } => {
+                Output::Received { socket, data, latency, .. } => {
                     assert_eq!(socket, self.sockets[node]);
-                    assert_eq!(residence.until(), self.now);
+                    assert_eq!(latency.until(), self.now);
                     self.log.received[node].extend_from_slice(&data);
                     self.log.last = self.now;
                 }

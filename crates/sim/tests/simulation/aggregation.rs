@@ -30,7 +30,7 @@ impl Observer for Segments {
         self.0.borrow_mut().frames += u64::from(frame.sent);
     }
 
-    fn frame(&mut self, _: Instant, _: Point, bytes: &[u8]) {
+    fn ethernet_frame(&mut self, _: Instant, _: Point, bytes: &[u8]) {
         let tag = if bytes[12..14] == [0x81, 0x00] { 4 } else { 0 };
         let ip = &bytes[14 + tag..];
         let total = usize::from(u16::from_be_bytes([ip[2], ip[3]]));

@@ -101,7 +101,8 @@ fn a_link_lost_for_good_is_told() {
     };
     let (mut world, seen) = watched(&plan(1_000));
     let error = world.run().expect_err("the drive is gone");
-    let Error::Gone { limit: LimitReached::Time { .. }, host: 0, drive: 0, since } = error else {
+    let Error::DriveLost { limit: LimitReached::Time { .. }, host: 0, drive: 0, since } = error
+    else {
         panic!("{error}")
     };
     assert!((800_000_000..820_000_000).contains(&since.as_ns()), "{since}");

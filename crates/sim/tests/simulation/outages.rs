@@ -38,7 +38,7 @@ fn checked(config: &Config) -> (Report, Happened) {
     assert_eq!(run(config).digest, report.digest, "the same plan, the same digest");
     for host in &report.hosts {
         assert_eq!(host.mismatches, 0, "blocks that hold something else");
-        assert_eq!(host.split.total(), host.total, "segments sum to the time");
+        assert_eq!(host.breakdown.total(), host.total, "stages sum to the time");
         assert_eq!(host.latency.count(), host.commands, "who failed has no latency");
     }
     (report, happened)
@@ -129,7 +129,7 @@ fn a_node_that_never_comes_back_is_named() {
     let mut config = with(lasting(5_000), vec![outage(10, None)]);
     config.limits.time = ms(4_000);
     let error = World::new(&config).and_then(|mut world| world.run()).expect_err("it is gone");
-    assert!(matches!(error, Error::Gone { host: 0, drive: 0, .. }), "{error}");
+    assert!(matches!(error, Error::DriveLost { host: 0, drive: 0, .. }), "{error}");
     // Who has nothing more to do ends all the same.
     let report = run(&with(lasting(100), vec![outage(10, None)]));
     assert_eq!(report.hosts[0].failures, 8);
@@ -173,7 +173,7 @@ fn a_replay_goes_on_and_counts_what_failed() {
         length: if n % 3 == 2 { 0 } else { 4096 },
     };
     let operations: Vec<_> = (0..900).map(operation).collect();
-    let (timing, depths) = (workload::Timing::Recorded, vec![vec![64]]);
+    let (timing, depths) = (workload::IssueTiming::Recorded, vec![vec![64]]);
     let replay = Replay { operations: operations.into(), timing, depths };
     let replay = Workload::Replay(replay);
     let outages = vec![outage(50, Some(70))];

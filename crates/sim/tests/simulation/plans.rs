@@ -4,7 +4,7 @@ use crate::simulation::worlds::*;
 use sim::drive::Timing;
 use sim::ethernet::traffic::Pattern;
 use sim::ethernet::{Rate, bridge};
-use sim::measure::Segment;
+use sim::measure::Stage;
 use sim::network::TrafficConfig;
 use sim::workload::{Fio, Rw, Workload};
 use sim::world::Report;
@@ -31,7 +31,7 @@ fn direct() {
     let report = three_times(&Config::nvme_tsn_direct(mixed()));
     assert_eq!(report.hosts[0].commands, 64);
     assert!(report.hosts[0].verified > 0);
-    assert_eq!(report.hosts[0].split.get(Segment::Serialisation), Duration::ZERO);
+    assert_eq!(report.hosts[0].breakdown.get(Stage::Serialisation), Duration::ZERO);
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn over_a_pipe() {
 #[test]
 fn over_tcp() {
     let report = three_times(&Config::nvme_tsn_tcp(mixed(), Rate::G1));
-    assert!(report.hosts[0].split.get(Segment::Nic) > Duration::ZERO);
+    assert!(report.hosts[0].breakdown.get(Stage::Nic) > Duration::ZERO);
     assert!(report.tunnels.iter().any(|way| way.tlps > way.frames), "nothing was aggregated");
 }
 
@@ -54,12 +54,12 @@ fn over_tsn_with_gates_that_close() {
         let ports = vec![(tcp([0, 1]), drive(0, Timing::SAMSUNG_970_PRO))];
         let gated = config(vec![host(mixed(), ports.clone())], network);
         let report = three_times(&gated);
-        let waits = report.hosts[0].split.get(Segment::GateWait);
+        let waits = report.hosts[0].breakdown.get(Stage::GateWait);
         assert!(waits > Duration::from_us(100), "{waits}");
-        assert!(report.hosts[0].split.get(Segment::Bridge) > Duration::ZERO);
+        assert!(report.hosts[0].breakdown.get(Stage::Bridge) > Duration::ZERO);
         let network = bridged(vec![station(Rate::G1); 2], 2, mode, None);
         let free = run(&config(vec![host(mixed(), ports)], network));
-        assert_eq!(free.hosts[0].split.get(Segment::GateWait), Duration::ZERO);
+        assert_eq!(free.hosts[0].breakdown.get(Stage::GateWait), Duration::ZERO);
         let mean = |report: &Report| report.hosts[0].latency.summary().mean_ns;
         assert!(mean(&free) < mean(&report), "gates cost time");
     }

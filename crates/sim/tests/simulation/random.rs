@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use sim::Config;
 use sim::drive::Timing;
 use sim::ethernet::{Rate, bridge};
-use sim::workload::{Fio, Notice, Rw, Workload};
+use sim::workload::{CompletionMode, Fio, Rw, Workload};
 use wire::Duration;
 
 fn rate() -> impl Strategy<Value = Rate> {
@@ -78,7 +78,7 @@ prop_compose! {
         });
         let mut host = host(work, ports.collect());
         if polling {
-            host.software.notice = Notice::Polling { interval: Duration::from_us(1) };
+            host.software.completions = CompletionMode::Polling { interval: Duration::from_us(1) };
         }
         Config { seed, ..config(vec![host], bridged(stations, bridges, mode, gates)) }
     }

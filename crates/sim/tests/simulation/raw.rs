@@ -4,7 +4,7 @@ use crate::simulation::worlds::*;
 use sim::drive::Timing;
 use sim::ethernet::cable::Faults;
 use sim::ethernet::{Rate, bridge};
-use sim::measure::Segment;
+use sim::measure::Stage;
 use sim::workload::{Rw, Workload};
 use sim::world::Outage;
 use sim::{Config, World};
@@ -26,7 +26,7 @@ fn reads_and_writes_pass() {
             let report = world.run().expect("it ends");
             check(&report);
             assert_eq!(world.retransmitted(), 0, "{congestion}: nothing was lost");
-            assert_eq!(report.hosts[0].split.get(Segment::Tcp), Duration::ZERO);
+            assert_eq!(report.hosts[0].breakdown.get(Stage::Tcp), Duration::ZERO);
             assert_eq!(run(&plan).digest, report.digest);
         }
     }
@@ -67,7 +67,7 @@ fn what_the_network_loses_is_sent_again() {
         let report = world.run().expect("it ends");
         check(&report);
         assert!(world.retransmitted() > 20, "{}", world.retransmitted());
-        assert!(report.hosts[0].split.get(Segment::Carrier) > Duration::ZERO);
+        assert!(report.hosts[0].breakdown.get(Stage::Carrier) > Duration::ZERO);
         assert_eq!(run(&plan).digest, report.digest);
     }
 }
@@ -103,8 +103,8 @@ fn gates_hold_for_raw_frames() {
     let open = run(&plan(None));
     let gated = run(&plan(Some(gates(Duration::from_us(200), Duration::from_us(500)))));
     [&open, &gated].into_iter().for_each(check);
-    assert_eq!(open.hosts[0].split.get(Segment::GateWait), Duration::ZERO);
-    assert!(gated.hosts[0].split.get(Segment::GateWait) > Duration::ZERO);
+    assert_eq!(open.hosts[0].breakdown.get(Stage::GateWait), Duration::ZERO);
+    assert!(gated.hosts[0].breakdown.get(Stage::GateWait) > Duration::ZERO);
 }
 
 /// A rate limit at the nodes is what the wire carries, headers and gaps

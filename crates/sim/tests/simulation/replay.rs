@@ -4,7 +4,7 @@ use crate::simulation::worlds::*;
 use proptest::prelude::*;
 use sim::ethernet::Rate;
 use sim::measure::Op;
-use sim::workload::{BootError, Operation, Replay, Timing, Workload};
+use sim::workload::{BootError, IssueTiming, Operation, Replay, Workload};
 use sim::world::{Error, Report};
 use sim::{Config, World};
 use wire::{Duration, Instant};
@@ -13,7 +13,7 @@ fn operation(us: u64, queue: usize, op: Op, offset: u64, length: u64) -> Operati
     Operation { at: Duration::from_us(us), drive: 0, queue, op, offset, length }
 }
 
-fn replay(operations: &[Operation], timing: Timing, depths: &[u16]) -> Workload {
+fn replay(operations: &[Operation], timing: IssueTiming, depths: &[u16]) -> Workload {
     let depths = vec![depths.to_vec()];
     Workload::Replay(Replay { operations: operations.into(), timing, depths })
 }
@@ -48,8 +48,8 @@ fn twice(config: &Config) -> Report {
 fn every_kind_of_command_is_issued_at_its_time() {
     let all = mixture();
     for config in [
-        Config::nvme_tsn_direct(replay(&all, Timing::Recorded, &[16, 16])),
-        Config::nvme_tsn_tcp(replay(&all, Timing::Recorded, &[16, 16]), Rate::G1),
+        Config::nvme_tsn_direct(replay(&all, IssueTiming::Recorded, &[16, 16])),
+        Config::nvme_tsn_tcp(replay(&all, IssueTiming::Recorded, &[16, 16]), Rate::G1),
     ] {
         let report = twice(&config);
         let host = &report.hosts[0];
@@ -73,7 +73,7 @@ fn every_kind_of_command_is_issued_at_its_time() {
 #[test]
 fn a_full_queue_is_waited_for() {
     let all: Vec<_> = (0..10).map(|n| operation(n, 0, Op::Read, n * 4096, 4096)).collect();
-    let one = Config::nvme_tsn_direct(replay(&all, Timing::Recorded, &[1]));
+    let one = Config::nvme_tsn_direct(replay(&all, IssueTiming::Recorded, &[1]));
     let records = recorded(&one).1.commands;
     let mut free = Instant::ZERO;
     for (number, record) in records.iter().enumerate() {
@@ -81,7 +81,7 @@ fn a_full_queue_is_waited_for() {
         assert!(record.until >= free + Duration::from_us(90), "no two at once");
         free = record.until;
     }
-    let many = twice(&Config::nvme_tsn_direct(replay(&all, Timing::Recorded, &[16])));
+    let many = twice(&Config::nvme_tsn_direct(replay(&all, IssueTiming::Recorded, &[16])));
     let longest = (records[9].until - records[9].since).as_ns();
     assert!(many.hosts[0].latency.summary().max_ns * 2 < longest, "they overlap");
 }
@@ -94,8 +94,8 @@ fn asap_takes_no_notice_of_pauses() {
         assert_eq!(report.hosts[0].commands, all.len() as u64);
         report.hosts[0].span
     };
-    assert!(span(Timing::Recorded) >= Duration::from_us(16_000));
-    assert!(span(Timing::Asap) < Duration::from_us(5_000), "{}", span(Timing::Asap));
+    assert!(span(IssueTiming::Recorded) >= Duration::from_us(16_000));
+    assert!(span(IssueTiming::Asap) < Duration::from_us(5_000), "{}", span(IssueTiming::Asap));
 }
 
 /// Zeroes, data and zeroes again while a read is under way: what it brings is
@@ -110,7 +110,7 @@ fn what_changes_twice_while_it_is_read_is_not_compared() {
         operation(144, 2, Op::Flush, 7168, 0),
         operation(163, 2, Op::WriteZeroes, 9216, 14_336),
     ];
-    check(&run(&Config::nvme_tsn_direct(replay(&all, Timing::Recorded, &[7; 3]))));
+    check(&run(&Config::nvme_tsn_direct(replay(&all, IssueTiming::Recorded, &[7; 3]))));
 }
 
 /// Memory for one transfer at a time: the others wait for it.
@@ -121,11 +121,11 @@ fn buffers_are_waited_for() {
             operation(0, 0, if n % 2 == 0 { Op::Write } else { Op::Read }, (n / 2) << 17, 1 << 17)
         })
         .collect();
-    let mut config = Config::nvme_tsn_direct(replay(&all, Timing::Asap, &[16]));
+    let mut config = Config::nvme_tsn_direct(replay(&all, IssueTiming::Asap, &[16]));
     config.hosts[0].root.memory = 1 << 20;
     let report = twice(&config);
     assert_eq!(report.hosts[0].commands, 20);
-    let wide = twice(&Config::nvme_tsn_direct(replay(&all, Timing::Asap, &[16])));
+    let wide = twice(&Config::nvme_tsn_direct(replay(&all, IssueTiming::Asap, &[16])));
     assert!(wide.hosts[0].span < report.hosts[0].span, "more memory, more at once");
 }
 
@@ -141,7 +141,7 @@ fn what_does_not_fit_is_told() {
         (vec![Operation { length: 0, ..whole }], "blocks"),
         (vec![Operation { at: Duration::from_us(1), ..whole }, whole], "order"),
     ] {
-        let config = Config::nvme_tsn_direct(replay(&operations, Timing::Recorded, &[4]));
+        let config = Config::nvme_tsn_direct(replay(&operations, IssueTiming::Recorded, &[4]));
         let error = World::new(&config).and_then(|mut world| world.run()).expect_err(word);
         let Error::Boot { error: BootError::Workload(what), .. } = error else { panic!("{error}") };
         assert!(what.contains(word), "{what}");
@@ -172,7 +172,7 @@ proptest! {
         depth in 1..9u16,
     ) {
         all.sort_by_key(|operation| operation.at);
-        let timing = if asap { Timing::Asap } else { Timing::Recorded };
+        let timing = if asap { IssueTiming::Asap } else { IssueTiming::Recorded };
         let config = Config::nvme_tsn_direct(replay(&all, timing, &[depth; 3]));
         let report = twice(&config);
         prop_assert_eq!(report.hosts[0].commands, all.len() as u64);

@@ -58,7 +58,7 @@ impl Observer for Watch {
     }
 
     fn command(&mut self, record: &CommandRecord) {
-        assert_eq!(record.split.total(), record.until - record.since, "{record:?}");
+        assert_eq!(record.breakdown.total(), record.until - record.since, "{record:?}");
         self.0.borrow_mut().commands.push(*record);
     }
 
@@ -67,7 +67,7 @@ impl Observer for Watch {
         self.0.borrow_mut().up += 1;
     }
 
-    fn frame(&mut self, _: Instant, _: Point, bytes: &[u8]) {
+    fn ethernet_frame(&mut self, _: Instant, _: Point, bytes: &[u8]) {
         assert!((60..=1518).contains(&bytes.len()), "a frame of {} bytes", bytes.len());
         self.0.borrow_mut().frames += 1;
     }

@@ -5,7 +5,7 @@ use sim::ethernet::cable::Faults;
 use sim::ethernet::nic::Tagging;
 use sim::ethernet::{Rate, bridge, port};
 use sim::measure::{CommandRecord, Observer, Point};
-use sim::network::{BridgeConfig, CableConfig, NetworkConfig, Place, StationConfig};
+use sim::network::{BridgeConfig, CableConfig, CableEnd, NetworkConfig, StationConfig};
 use sim::pcie::LinkConfig;
 use sim::transport::{PipeConfig, RawConfig, TcpConfig, TransportConfig};
 use sim::workload::{Fio, Rw, Workload};
@@ -28,7 +28,7 @@ pub fn pipe() -> TransportConfig {
     TransportConfig::Pipe(PipeConfig {
         byte: Duration::from_ps(8_000),
         latency: Duration::from_ns(1_000),
-        segment: 1_460,
+        max_packet: 1_460,
         overhead: 78,
         script: None,
     })
@@ -114,11 +114,12 @@ pub fn bridged(
             delay: Duration::from_ns(1_500),
             jitter: Duration::ZERO,
         });
-        let before = if number == 0 { Place::Station(0) } else { Place::Bridge(number - 1, 1) };
-        cables.push(cable(before, Place::Bridge(number, 0)));
+        let before =
+            if number == 0 { CableEnd::Station(0) } else { CableEnd::Bridge(number - 1, 1) };
+        cables.push(cable(before, CableEnd::Bridge(number, 0)));
     }
     for station in 1..=far {
-        cables.push(cable(Place::Bridge(bridges - 1, station), Place::Station(station)));
+        cables.push(cable(CableEnd::Bridge(bridges - 1, station), CableEnd::Station(station)));
     }
     NetworkConfig { stations, bridges: made, cables }
 }
@@ -179,7 +180,7 @@ pub fn check(report: &Report) {
     for host in &report.hosts {
         assert_eq!(host.mismatches, 0, "blocks that hold something else");
         assert_eq!(host.failures, 0, "failed commands");
-        assert_eq!(host.split.total(), host.total, "segments sum to the time");
+        assert_eq!(host.breakdown.total(), host.total, "stages sum to the time");
         assert_eq!(host.root_port.count(), host.commands, "one head doorbell a command");
     }
     for link in &report.links {

@@ -1,10 +1,10 @@
 //! The document of `--json`, from which the tables are printed as well.
 
-use super::watch::{Commands, Failed, in_ns, split_in_ns};
+use super::watch::{Commands, Failed, breakdown_in_ns, in_ns};
 use plan::simulate::limits::{self, Assumptions};
 use plan::{Planned, Recording};
 use serde::Serialize;
-use sim::measure::{SEGMENTS, Segment};
+use sim::measure::{STAGES, Stage};
 use sim::world::Report;
 use std::collections::BTreeMap;
 
@@ -143,7 +143,7 @@ pub struct Totals {
     pub p99: u64,
 }
 
-/// The time in one segment.
+/// The time in one stage.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Part {
     pub segment: &'static str,
@@ -255,16 +255,16 @@ fn fairness(report: &Report) -> Option<f64> {
     (squares > 0.0).then(|| (index * 1e4).round() / 1e4)
 }
 
-fn parts(ns: [u64; SEGMENTS]) -> Vec<Part> {
-    let all = Segment::ALL.iter().zip(ns).filter(|(_, ns)| *ns > 0);
-    all.map(|(segment, ns)| Part { segment: segment.name(), ns }).collect()
+fn parts(ns: [u64; STAGES]) -> Vec<Part> {
+    let all = Stage::ALL.iter().zip(ns).filter(|(_, ns)| *ns > 0);
+    all.map(|(stage, ns)| Part { segment: stage.name(), ns }).collect()
 }
 
 fn segments(commands: &Commands) -> Option<Segments> {
-    let median = split_in_ns(&commands.all.example(500)?.split);
-    let p99 = split_in_ns(&commands.all.example(990)?.split);
+    let median = breakdown_in_ns(&commands.all.example(500)?.breakdown);
+    let p99 = breakdown_in_ns(&commands.all.example(990)?.breakdown);
     let mean = in_ns(commands.sums, commands.all.count);
-    let total = |ns: [u64; SEGMENTS]| ns.iter().sum();
+    let total = |ns: [u64; STAGES]| ns.iter().sum();
     let total_ns = Totals { mean: total(mean), median: total(median), p99: total(p99) };
     Some(Segments { mean: parts(mean), median: parts(median), p99: parts(p99), total_ns })
 }

@@ -111,10 +111,10 @@ fn segments(document: &Document) -> String {
     let columns = [&segments.mean, &segments.median, &segments.p99];
     let totals = segments.total_ns;
     let totals = [totals.mean, totals.median, totals.p99];
-    for segment in sim::measure::Segment::ALL {
-        let ns = columns.map(|parts| of(parts, segment.name()));
+    for stage in sim::measure::Stage::ALL {
+        let ns = columns.map(|parts| of(parts, stage.name()));
         if ns.iter().any(|ns| *ns > 0) {
-            out += &format!("{:<15}", segment.name());
+            out += &format!("{:<15}", stage.name());
             for (ns, total) in ns.iter().zip(totals) {
                 out += &format!(" {:>9} {:>2} %", us(*ns), ns * 100 / total.max(1));
             }

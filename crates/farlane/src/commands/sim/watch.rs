@@ -4,7 +4,7 @@ use plan::Planned;
 use plan::simulate::limits::{Assumptions, Row};
 use plan::simulate::{All, Outputs, Wanted, Words};
 use report::Failure;
-use sim::measure::{CommandRecord, Observer, SEGMENTS, Segment, Split};
+use sim::measure::{Breakdown, CommandRecord, Observer, STAGES, Stage};
 use sim::world::Report;
 use sim::{Config, World};
 use std::cell::RefCell;
@@ -88,8 +88,8 @@ impl Lengths {
 pub struct Commands {
     /// All of them.
     pub all: Lengths,
-    /// Their time by segment, in picoseconds.
-    pub sums: [u128; SEGMENTS],
+    /// Their time by stage, in picoseconds.
+    pub sums: [u128; STAGES],
 }
 
 /// Counts commands as they end.
@@ -102,16 +102,16 @@ impl Observer for Watch {
     fn command(&mut self, record: &CommandRecord) {
         let mut commands = self.commands.borrow_mut();
         commands.all.add(record);
-        for (sum, segment) in commands.sums.iter_mut().zip(Segment::ALL) {
-            *sum += u128::from(record.split.get(segment).as_ps());
+        for (sum, stage) in commands.sums.iter_mut().zip(Stage::ALL) {
+            *sum += u128::from(record.breakdown.get(stage).as_ps());
         }
         self.pace.commands.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// Picoseconds by segment in nanoseconds; the parts sum exactly to the total,
+/// Picoseconds by stage in nanoseconds; the parts sum exactly to the total,
 /// since each is the difference of two sums.
-pub fn in_ns(ps: [u128; SEGMENTS], count: u64) -> [u64; SEGMENTS] {
+pub fn in_ns(ps: [u128; STAGES], count: u64) -> [u64; STAGES] {
     let mut sum = 0;
     let mut before = 0;
     ps.map(|ps| {
@@ -124,8 +124,8 @@ pub fn in_ns(ps: [u128; SEGMENTS], count: u64) -> [u64; SEGMENTS] {
 }
 
 /// The same for one command.
-pub fn split_in_ns(split: &Split) -> [u64; SEGMENTS] {
-    in_ns(Segment::ALL.map(|segment| split.get(segment).as_ps().into()), 1)
+pub fn breakdown_in_ns(breakdown: &Breakdown) -> [u64; STAGES] {
+    in_ns(Stage::ALL.map(|stage| breakdown.get(stage).as_ps().into()), 1)
 }
 
 /// What is wanted of a simulation beside its document.
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn parts_sum_to_the_total_whatever_is_rounded() {
-        let mut ps = [333u128; SEGMENTS];
+        let mut ps = [333u128; STAGES];
         ps[3] = 1_999_999;
         let total: u128 = ps.iter().sum();
         for count in [1, 3, 7] {

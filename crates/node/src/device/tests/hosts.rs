@@ -79,7 +79,7 @@ fn a_node_that_was_not_scheduled_loses_nobody_whose_bytes_are_there() {
     assert_eq!(shell.events(), [Event::HostUp(host)]);
     assert_eq!((shell.node.link(), shell.peer(host).closed), (Some(host), None));
     assert_eq!(shell.node.function().received, [write(1, 64)]);
-    assert_eq!((shell.peer(late).closed, shell.node.silent()), (None, 0));
+    assert_eq!((shell.peer(late).closed, shell.node.without_hello()), (None, 0));
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn nobody_succeeds_a_host_that_lives() {
     assert_eq!(shell.peer(second).closed, None);
     shell.wait(Duration::from_ms(1));
     assert_eq!(shell.peer(second).closed, Some(false));
-    let away = Event::TurnedAway(second, Cause::Rejected(Reject::Busy));
+    let away = Event::Rejected(second, Cause::Rejected(Reject::Busy));
     assert_eq!((shell.events()[1..].to_vec(), shell.node.link()), (vec![away], Some(host)));
     // Nobody waits who says more than a greeting before it is answered.
     let third = shell.connect(Settings::new(Role::Host, 4), false);
@@ -159,7 +159,7 @@ fn a_node_that_ends_sends_all_and_says_goodbye() {
     shell.peer(host).room = 4096;
     shell.settle();
     assert!(shell.node.has_sent_all());
-    shell.node.leave();
+    shell.node.shut_down();
     shell.settle();
     assert_eq!(shell.peer(host).closed, Some(true));
     assert_eq!(shell.peer(host).last(), Some(&tunnel::Output::Down(Cause::Goodbye)));
@@ -172,7 +172,7 @@ fn who_has_no_room_is_left_without_a_goodbye() {
     let host = shell.host(0);
     shell.peer(host).room = 0;
     let heard = shell.peer(host).heard.len();
-    shell.node.leave();
+    shell.node.shut_down();
     shell.settle();
     assert_eq!((shell.peer(host).closed, shell.peer(host).heard.len()), (Some(true), heard));
 }
@@ -196,7 +196,7 @@ fn frames_leave_one_by_one_where_each_is_a_record() {
 #[test]
 fn a_limit_holds_frames_back_but_no_goodbye() {
     let rate = "1M".parse().unwrap();
-    let mut shell = Shell::new(|node| node.limited(Some(rate)));
+    let mut shell = Shell::new(|node| node.with_rate_limit(Some(rate)));
     let host = shell.host(0);
     let until = shell.node.held_until(shell.now).expect("the greeting was sent");
     shell.node.function_mut().sends.push_back(write(8, 128));
@@ -208,7 +208,7 @@ fn a_limit_holds_frames_back_but_no_goodbye() {
     shell.settle();
     assert_eq!(shell.peer(host).tunnel.pop(Ready::ALL), Some(write(8, 128)));
     assert!(shell.node.held_until(shell.now).is_some());
-    shell.node.leave();
+    shell.node.shut_down();
     shell.settle();
     assert_eq!(shell.peer(host).last(), Some(&tunnel::Output::Down(Cause::Goodbye)));
 }

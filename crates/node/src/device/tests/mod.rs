@@ -132,7 +132,7 @@ impl Shell {
 
     fn gone(&mut self, path: PathId) {
         self.peer(path).gone = true;
-        self.node.handle(self.now, path, path::Input::Gone);
+        self.node.handle(self.now, path, path::Input::Closed);
     }
 
     /// What the peers have for the node goes there; whether they had anything.
@@ -225,6 +225,6 @@ impl Shell {
         let down = tunnel::Output::Down(cause.clone());
         assert_eq!(self.peer(path).last(), Some(&down));
         assert_eq!(self.peer(path).closed, Some(false));
-        assert!(self.events().contains(&Event::TurnedAway(path, cause)));
+        assert!(self.events().contains(&Event::Rejected(path, cause)));
     }
 }

@@ -61,7 +61,7 @@ fn a_move_disconnects_a_host_of_another_group() {
 fn who_belongs_to_nobody_is_not_moved() {
     for (status, mut shell) in [
         (MoveStatus::Fixed, Shell::new(|node| node)),
-        (MoveStatus::Switch, Shell::new(DeviceNode::of_a_switch)),
+        (MoveStatus::Switch, Shell::new(DeviceNode::for_switch)),
     ] {
         let (host, by) = (shell.host(1), shell.probe());
         let answer = Moved { status, host: HostAfter::Stays, awaited: false, from: 0, to: 0 };
@@ -91,12 +91,12 @@ fn a_stranger_is_named_also_one_that_went() {
     let silent = shell.stranger(b"");
     shell.gone(silent);
     shell.act();
-    let away = |path, bytes: &[u8]| Event::TurnedAway(path, Cause::Stranger(bytes.to_vec()));
+    let away = |path, bytes: &[u8]| Event::Rejected(path, Cause::Stranger(bytes.to_vec()));
     assert_eq!(shell.events(), [away(stays, b"GET / HTTP/1"), away(goes, b"hello\r\n")]);
     for path in [stays, goes, silent] {
         assert_eq!(shell.peer(path).closed, Some(false));
     }
-    assert_eq!(shell.node.silent(), 1);
+    assert_eq!(shell.node.without_hello(), 1);
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn who_says_nothing_for_two_seconds_goes() {
     assert_eq!(shell.now, Instant::ZERO + Duration::from_ms(2_000));
     shell.act();
     assert_eq!([silent, slow].map(|path| shell.peer(path).closed), [Some(false); 2]);
-    assert_eq!((shell.node.silent(), shell.events()), (2, vec![]));
+    assert_eq!((shell.node.without_hello(), shell.events()), (2, vec![]));
 }
 
 #[test]
@@ -122,8 +122,8 @@ fn the_oldest_of_seventeen_goes() {
     shell.act();
     assert_eq!(shell.peer(first).closed, None);
     let probe = shell.probe();
-    assert_eq!((shell.peer(first).closed, shell.node.silent()), (Some(false), 0));
+    assert_eq!((shell.peer(first).closed, shell.node.without_hello()), (Some(false), 0));
     shell.probe();
-    assert_eq!((shell.peer(silent[0]).closed, shell.node.silent()), (Some(false), 1));
+    assert_eq!((shell.peer(silent[0]).closed, shell.node.without_hello()), (Some(false), 1));
     assert_eq!([host, probe].map(|path| shell.peer(path).closed), [None; 2]);
 }

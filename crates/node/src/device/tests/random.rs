@@ -110,7 +110,7 @@ proptest! {
             prop_assert_eq!(gone.count(), 0, "each path that is gone is closed");
         }
         if leaves {
-            shell.node.leave();
+            shell.node.shut_down();
             shell.settle();
             prop_assert_eq!(shell.node.link(), None);
             return Ok(());

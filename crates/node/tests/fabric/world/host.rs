@@ -26,7 +26,7 @@ impl Fabric {
     pub(super) fn host_requests(&mut self) -> bool {
         let mut moved = self.buses.wake(self.now);
         while let Some((id, request)) =
-            self.buses.next_request(self.now, |request| self.host.takes(request))
+            self.buses.next_request(self.now, |request| self.host.accepts(request))
         {
             self.host.handle(self.now, Input::Request(id, request));
             moved = true;

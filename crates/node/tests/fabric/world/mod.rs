@@ -285,14 +285,14 @@ impl Fabric {
 
     fn end_lower(&mut self, index: usize) {
         self.links[index].clear();
-        self.lower(index, Input::Gone);
+        self.lower(index, Input::Closed);
         self.links[index].path = None;
     }
 
     fn end_upper(&mut self, index: usize) {
         if self.links[index].state == State::Open {
             self.links[index].state = State::Gone;
-            self.upper(index, Input::Gone);
+            self.upper(index, Input::Closed);
         }
     }
 

@@ -11,7 +11,7 @@ use sim::Config;
 use sim::ethernet::Rate;
 use sim::ethernet::frame::{FCS, PREAMBLE};
 use sim::measure::Point;
-use sim::network::Place;
+use sim::network::CableEnd;
 use sim::transport::TransportConfig;
 use sim::world::FIRST_PORT;
 use std::collections::VecDeque;
@@ -44,7 +44,7 @@ struct Link {
 }
 
 /// A wire: from, to, its rate and how long a bit is on its way.
-type Wire = (Place, Place, Rate, Duration);
+type Wire = (CableEnd, CableEnd, Rate, Duration);
 
 /// Bytes that waited for their acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,7 +147,7 @@ impl Acks {
         };
         let Some(link) = &mut self.links[number] else { return };
         let has = |flag| segment.flags & flag != 0;
-        if from == Place::Station(link.stations[way]) {
+        if from == CableEnd::Station(link.stations[way]) {
             if way == 0 && has(SYN) && !link.is_of(port, &segment) {
                 (0..2).for_each(|way| link.end(number, way, at, &mut waited));
                 link.port = Some(port);
@@ -159,7 +159,7 @@ impl Acks {
                 }
             }
         }
-        if to == Place::Station(link.stations[1 - way]) && link.port == Some(port) {
+        if to == CableEnd::Station(link.stations[1 - way]) && link.port == Some(port) {
             let arrived = at + rate.duration(PREAMBLE + bytes.len() + FCS) + propagation;
             if has(ACK) {
                 link.flows[1 - way].acknowledge(segment.acknowledgement, |since| {
@@ -180,7 +180,7 @@ impl Acks {
 
     /// Data frames of raw Ethernet that leave their station again. The world
     /// gives link n the connections whose low 16 bits are n + 1.
-    fn raw(&mut self, from: Place, bytes: &[u8]) {
+    fn raw(&mut self, from: CableEnd, bytes: &[u8]) {
         let at = if bytes.get(12..14) == Some(&[0x81, 0]) { 16 } else { 12 };
         if bytes.get(at..at + 2) != Some(&ETHERTYPE.to_be_bytes()[..]) {
             return;
@@ -190,7 +190,9 @@ impl Acks {
             .checked_sub(1)
             .and_then(|link| self.raw.get_mut(link));
         let Some(Some((stations, next))) = link else { return };
-        let Some(way) = stations.iter().position(|at| from == Place::Station(*at)) else { return };
+        let Some(way) = stations.iter().position(|at| from == CableEnd::Station(*at)) else {
+            return;
+        };
         match frame.body {
             Body::Open(_) => *next = Default::default(),
             Body::Data { sequence, .. } => match sequence.ahead_of(next[way]) {

@@ -8,7 +8,7 @@ use crate::simulate::places;
 use sim::Config;
 use sim::ethernet::bridge::Mode;
 use sim::ethernet::frame::{HEADER, MINIMUM, PREAMBLE};
-use sim::network::Place;
+use sim::network::CableEnd;
 use sim::pcie::{FRAMING, LinkConfig, Rate};
 use sim::transport::TransportConfig;
 use sim::workload::Workload;
@@ -96,19 +96,19 @@ impl Trips {
         let memory = host.root.memory_read;
         let top = &host.link;
         // Requests and completions begin behind the pipeline of their port.
-        let asks = down(top) - top.top.transmit;
+        let asks = down(top) - top.downstream_port.transmit;
         let (config_read, dma_read) = match below {
             None => (
-                asks + top.bottom.transmit,
-                up(top) - top.bottom.transmit + memory + top.top.transmit,
+                asks + top.upstream_port.transmit,
+                up(top) - top.upstream_port.transmit + memory + top.downstream_port.transmit,
             ),
             Some(below) => (
-                asks + down(below) + up(below) + top.bottom.transmit,
-                up(below) - below.bottom.transmit
+                asks + down(below) + up(below) + top.upstream_port.transmit,
+                up(below) - below.upstream_port.transmit
                     + up(top)
                     + memory
                     + down(top)
-                    + below.top.transmit,
+                    + below.downstream_port.transmit,
             ),
         };
         let [config_read, dma_read] = [config_read, dma_read].map(|trip| trip + network);
@@ -146,11 +146,11 @@ impl Trips {
 
 /// A TLP from one transaction layer to the other.
 fn down(link: &LinkConfig) -> Duration {
-    link.top.transmit + wire(link) + link.bottom.receive
+    link.downstream_port.transmit + wire(link) + link.upstream_port.receive
 }
 
 fn up(link: &LinkConfig) -> Duration {
-    link.bottom.transmit + wire(link) + link.top.receive
+    link.upstream_port.transmit + wire(link) + link.downstream_port.receive
 }
 
 fn wire(link: &LinkConfig) -> Duration {
@@ -163,8 +163,8 @@ fn frames(config: &Config, way: &[places::Egress<'_>]) -> Duration {
     way.iter().fold(Duration::ZERO, |sum, egress| {
         let Some((cable, other)) = places::across(network, egress.place) else { return sum };
         let (delay, bytes) = match other {
-            Place::Station(_) => (Duration::ZERO, MINIMUM),
-            Place::Bridge(bridge, _) => {
+            CableEnd::Station(_) => (Duration::ZERO, MINIMUM),
+            CableEnd::Bridge(bridge, _) => {
                 let bridge = &network.bridges[bridge];
                 // A bridge's delay is drawn, but not that far from its mean.
                 let spread = Duration::from_ps(bridge.jitter.as_ps().saturating_mul(6));

@@ -147,7 +147,9 @@ impl Waits {
         };
         let (row, timeout, early) = match of {
             // The timeout runs from the request's way through the root port on.
-            Some(host) => (&mut self.root, host.root.completion_timeout, host.link.top.transmit),
+            Some(host) => {
+                (&mut self.root, host.root.completion_timeout, host.link.downstream_port.transmit)
+            }
             // What the simulated drive's register says.
             None => (&mut self.drive, CompletionTimeout::DEFAULT.latest, Duration::ZERO),
         };
@@ -275,7 +277,7 @@ impl Observer for Waits {
         });
     }
 
-    fn frame(&mut self, at: Instant, point: Point, bytes: &[u8]) {
+    fn ethernet_frame(&mut self, at: Instant, point: Point, bytes: &[u8]) {
         let Point::Wire(wire) = point else { return };
         let Self { acks, rto, sim_rto, dead, .. } = self;
         acks.frame(at, usize::from(wire), bytes, |wait| match wait.acknowledged {

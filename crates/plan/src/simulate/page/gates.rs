@@ -5,7 +5,7 @@ use crate::simulate::gather::{Cycle, PARTS};
 use crate::simulate::places::{self, Egress};
 use analysis::trace::chart::Shade;
 use report::{Page, time};
-use sim::measure::Queueing;
+use sim::measure::QueueStats;
 use std::cmp::Reverse;
 use std::fmt::Write;
 use tsn::QUEUES;
@@ -21,7 +21,7 @@ const BAR: f64 = 15.0;
 const MOST_CHARTS: usize = 8;
 
 /// A port with gates, and what its queues came to.
-type Port<'a> = (&'a Cycle, Queueing);
+type Port<'a> = (&'a Cycle, QueueStats);
 
 /// The ports with gates where frames were dropped or waited, the worst first.
 pub(super) fn section(page: &mut Page, subject: &Subject<'_>) {
@@ -55,7 +55,7 @@ pub(super) fn section(page: &mut Page, subject: &Subject<'_>) {
 }
 
 /// What passed, and how it waited.
-fn words(cycle: &Cycle, queue: &Queueing) -> String {
+fn words(cycle: &Cycle, queue: &QueueStats) -> String {
     let ns = |span: Duration| time(span.as_ns() as f64);
     let (length, wait) = (ns(cycle.gates.list().cycle_time()), ns(queue.mean_wait()));
     let mut words = format!("cycle {length}, {} frames, waiting {wait} at the mean", cycle.frames);

@@ -7,7 +7,7 @@ use report::{
     Align, Axis, Bar, Page, Plot, Scale, Series, Stack, Table, distribution, histogram, round_time,
     time,
 };
-use sim::measure::{Op, Segment, Summary};
+use sim::measure::{Op, Stage, Summary};
 use wire::Duration;
 
 /// Kinds with pictures of their own, and lines in a common plot.
@@ -218,27 +218,27 @@ fn segments(page: &mut Page, kinds: &[Named<'_>]) {
     );
     let shown = &kinds[..kinds.len().min(MOST_PICTURES)];
     // The same parts in all, so that a colour is the same part in all.
-    let spent = |segment: &Segment| {
+    let spent = |stage: &Stage| {
         let records = shown.iter().flat_map(|(_, kind)| RANKS.map(|(share, _)| kind.at(share)));
-        records.into_iter().any(|record| record.split.get(*segment) > Duration::ZERO)
+        records.into_iter().any(|record| record.breakdown.get(*stage) > Duration::ZERO)
     };
-    let parts: Vec<Segment> = Segment::ALL.into_iter().filter(spent).collect();
+    let parts: Vec<Stage> = Stage::ALL.into_iter().filter(spent).collect();
     let stacks: Vec<Stack> = shown.iter().map(|kind| stack(kind, &parts)).collect();
     page.stacks(&stacks);
 }
 
-fn stack((name, kind): &Named<'_>, parts: &[Segment]) -> Stack {
+fn stack((name, kind): &Named<'_>, parts: &[Stage]) -> Stack {
     let records = RANKS.map(|(share, rank)| (rank, kind.at(share)));
     let bar = |(rank, record): &(&str, sim::measure::CommandRecord)| Bar {
         name: (*rank).to_owned(),
         total: time(record.until.since(record.since).as_ns() as f64),
-        parts: parts.iter().map(|segment| record.split.get(*segment).as_ps()).collect(),
+        parts: parts.iter().map(|stage| record.breakdown.get(*stage).as_ps()).collect(),
     };
     Stack {
         title: name.clone(),
         note: "by what the command waits for".to_owned(),
         bars: records.iter().map(bar).collect(),
-        parts: parts.iter().map(|segment| segment.name().replace('_', " ")).collect(),
+        parts: parts.iter().map(|stage| stage.name().replace('_', " ")).collect(),
         format: |ps| time(ps as f64 / 1000.0),
     }
 }

@@ -87,7 +87,7 @@ fn rate(bytes: f64) -> String {
 mod tests {
     use super::*;
     use sim::Config;
-    use sim::measure::{CommandRecord, Observer, Split};
+    use sim::measure::{Breakdown, CommandRecord, Observer};
     use sim::workload::{Fio, Rw, Workload};
     use wire::{Duration, Instant};
 
@@ -107,7 +107,7 @@ mod tests {
             let since = Instant::from_ns(3000);
             let until = since + Duration::from_us(us);
             let (drive, queue, id, offset, length) = (0, 1, 0, 0, 4096);
-            let split = Split::default();
+            let breakdown = Breakdown::default();
             gathered.command(&CommandRecord {
                 host,
                 drive,
@@ -118,7 +118,7 @@ mod tests {
                 length,
                 since,
                 until,
-                split,
+                breakdown,
             });
         }
         let (name, kind) = worst(&gathered).unwrap();

@@ -10,7 +10,7 @@ use super::limits::{Assumptions, Row};
 use super::{Outputs, Wanted};
 use sim::ethernet::Rate;
 use sim::measure::{CommandRecord, Observer};
-use sim::network::{BridgeConfig, CableConfig, NetworkConfig, Place};
+use sim::network::{BridgeConfig, CableConfig, CableEnd, NetworkConfig};
 use sim::workload::{Fio, Rw, Workload};
 use sim::world::{Attached, Report};
 use sim::{Config, World};
@@ -45,7 +45,11 @@ pub fn gated(work: Workload, open: Duration, cycle: Duration) -> Config {
         jitter: Duration::ZERO,
     };
     let cable = |station, port| {
-        CableConfig::new(Place::Station(station), Place::Bridge(0, port), Duration::from_ns(50))
+        CableConfig::new(
+            CableEnd::Station(station),
+            CableEnd::Bridge(0, port),
+            Duration::from_ns(50),
+        )
     };
     let cables = vec![cable(0, 0), cable(1, 1)];
     config.network = NetworkConfig { stations: stations.collect(), bridges: vec![bridge], cables };

@@ -152,11 +152,11 @@ impl Scenario {
         run.bits_per_s = report.line_rate(BOTTLENECK, from, end);
         run.utilisation_percent = Some(tenths(run.bits_per_s as f64 * 100.0 / LINE as f64));
         if let Kind::Step = self.kind {
-            let back = report.reaches(BOTTLENECK, LINE / 10 * 9, from);
+            let back = report.time_to_rate(BOTTLENECK, LINE / 10 * 9, from);
             run.back_us = back.map(|span| us(span.as_ns()));
         }
         if let Kind::Fair(_) = self.kind {
-            run.jain = Some(jain(&report.shares(from, end)) as f64 / 1e3);
+            run.jain = Some(jain(&report.delivered(from, end)) as f64 / 1e3);
         }
         run.dropped = report.dropped;
         run.retransmitted = report.senders.iter().map(|sender| sender.retransmitted).sum();

@@ -8,7 +8,7 @@ use crate::progress::Progress;
 use report::{Failure, Outcome};
 use serde::Serialize;
 use sim::ethernet::{Rate, bridge, port};
-use sim::network::{BridgeConfig, CableConfig, Place};
+use sim::network::{BridgeConfig, CableConfig, CableEnd};
 use sim::workload::{Fio, Rw, Workload};
 use sim::{Config, World};
 use std::time::Instant;
@@ -86,7 +86,7 @@ fn config(span: Duration) -> Config {
         jitter: Duration::ZERO,
     }];
     config.network.cables = (0..2)
-        .map(|at| CableConfig::new(Place::Station(at), Place::Bridge(0, at), cable))
+        .map(|at| CableConfig::new(CableEnd::Station(at), CableEnd::Bridge(0, at), cable))
         .collect();
     config
 }

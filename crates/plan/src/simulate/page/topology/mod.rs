@@ -11,7 +11,7 @@ use draw::Drawing;
 use report::time;
 use sim::Config;
 use sim::ethernet::Rate;
-use sim::network::Place;
+use sim::network::CableEnd;
 use sim::pcie::LinkConfig;
 use sim::transport::TransportConfig;
 use sim::world::Attached;
@@ -161,8 +161,8 @@ impl Picture {
 
     fn cables(&mut self, config: &Config) {
         let node = |place| match place {
-            Place::Station(station) => Node::Station(station),
-            Place::Bridge(bridge, _) => Node::Bridge(bridge),
+            CableEnd::Station(station) => Node::Station(station),
+            CableEnd::Bridge(bridge, _) => Node::Bridge(bridge),
         };
         let wires = places::wires(&config.network);
         for (number, cable) in config.network.cables.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Where time goes: a command's time is split over segments that sum to it
+//! Where time goes: a command's time is split over stages that sum to it
 //! exactly, because every step only ever moves one journey forward.
 
 use wire::tlp::Mark;
@@ -7,7 +7,7 @@ use wire::{Duration, Instant};
 /// A part of the system in which a command spends time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
-pub enum Segment {
+pub enum Stage {
     /// Host software: submission, interrupt handling, completion.
     HostSoftware,
     /// The root complex and host memory answer a device's read.
@@ -45,12 +45,12 @@ pub enum Segment {
     Interrupt,
 }
 
-/// Number of segments.
-pub const SEGMENTS: usize = 16;
+/// Number of stages.
+pub const STAGES: usize = 16;
 
-impl Segment {
+impl Stage {
     /// All, in the order of declaration.
-    pub const ALL: [Self; SEGMENTS] = [
+    pub const ALL: [Self; STAGES] = [
         Self::HostSoftware,
         Self::HostMemory,
         Self::Pcie,
@@ -92,27 +92,27 @@ impl Segment {
     }
 }
 
-/// Picoseconds by segment.
+/// Picoseconds by stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Split([u64; SEGMENTS]);
+pub struct Breakdown([u64; STAGES]);
 
-impl Split {
-    /// The time spent in one segment.
-    pub const fn get(&self, segment: Segment) -> Duration {
-        Duration::from_ps(self.0[segment as usize])
+impl Breakdown {
+    /// The time spent in one stage.
+    pub const fn get(&self, stage: Stage) -> Duration {
+        Duration::from_ps(self.0[stage as usize])
     }
 
-    /// The time of all segments.
+    /// The time of all stages.
     pub fn total(&self) -> Duration {
         Duration::from_ps(self.0.iter().sum())
     }
 
-    /// Adds time to a segment.
-    pub fn add(&mut self, segment: Segment, span: Duration) {
-        self.0[segment as usize] += span.as_ps();
+    /// Adds time to a stage.
+    pub fn add(&mut self, stage: Stage, span: Duration) {
+        self.0[stage as usize] += span.as_ps();
     }
 
-    /// Adds another split.
+    /// Adds another breakdown.
     pub fn merge(&mut self, other: &Self) {
         self.0.iter_mut().zip(other.0).for_each(|(sum, part)| *sum += part);
     }
@@ -123,29 +123,29 @@ impl Split {
 pub(crate) struct Journey {
     pub start: Instant,
     pub last: Instant,
-    pub split: Split,
+    pub breakdown: Breakdown,
 }
 
 impl Journey {
     pub fn new(now: Instant) -> Self {
-        Self { start: now, last: now, split: Split::default() }
+        Self { start: now, last: now, breakdown: Breakdown::default() }
     }
 
-    /// Everything since the last step was `segment`. A time that has been
+    /// Everything since the last step was `stage`. A time that has been
     /// accounted for already changes nothing.
-    pub fn advance(&mut self, to: Instant, segment: Segment) {
+    pub fn advance(&mut self, to: Instant, stage: Stage) {
         if to > self.last {
-            self.split.add(segment, to - self.last);
+            self.breakdown.add(stage, to - self.last);
             self.last = to;
         }
     }
 
     /// What `journey` did from its start on: if it began before the last step,
     /// only its end counts.
-    pub fn follow(&mut self, journey: &Self, before: Segment) {
+    pub fn follow(&mut self, journey: &Self, before: Stage) {
         self.advance(journey.start, before);
         if journey.start == self.last {
-            self.split.merge(&journey.split);
+            self.breakdown.merge(&journey.breakdown);
             self.last = journey.last;
         } else {
             self.advance(journey.last, before);
@@ -179,9 +179,9 @@ impl Journeys {
         self.journeys.len() - self.free.len()
     }
 
-    pub fn advance(&mut self, mark: Mark, to: Instant, segment: Segment) {
+    pub fn advance(&mut self, mark: Mark, to: Instant, stage: Stage) {
         if let Some((_, journey)) = self.get_mut(mark) {
-            journey.advance(to, segment);
+            journey.advance(to, stage);
         }
     }
 
@@ -215,20 +215,20 @@ mod tests {
     fn whatever_happens_the_split_sums_to_the_time() {
         let at = Instant::from_ns;
         let mut journey = Journey::new(at(10));
-        journey.advance(at(20), Segment::Pcie);
-        journey.advance(at(15), Segment::Nic);
+        journey.advance(at(20), Stage::Pcie);
+        journey.advance(at(15), Stage::Nic);
         let mut other = Journey::new(at(30));
-        other.advance(at(35), Segment::Nic);
-        journey.follow(&other, Segment::Controller);
-        assert_eq!(journey.split.get(Segment::Controller), Duration::from_ns(10));
-        assert_eq!(journey.split.get(Segment::Nic), Duration::from_ns(5));
+        other.advance(at(35), Stage::Nic);
+        journey.follow(&other, Stage::Controller);
+        assert_eq!(journey.breakdown.get(Stage::Controller), Duration::from_ns(10));
+        assert_eq!(journey.breakdown.get(Stage::Nic), Duration::from_ns(5));
         // One that began before: its end counts alone.
         let mut early = Journey::new(at(31));
-        early.advance(at(40), Segment::Bridge);
-        journey.follow(&early, Segment::Interrupt);
-        assert_eq!(journey.split.get(Segment::Interrupt), Duration::from_ns(5));
-        assert_eq!(journey.split.total(), at(40) - at(10));
-        assert_eq!(Segment::ALL.map(|s| s as usize), std::array::from_fn(|i| i));
+        early.advance(at(40), Stage::Bridge);
+        journey.follow(&early, Stage::Interrupt);
+        assert_eq!(journey.breakdown.get(Stage::Interrupt), Duration::from_ns(5));
+        assert_eq!(journey.breakdown.total(), at(40) - at(10));
+        assert_eq!(Stage::ALL.map(|s| s as usize), std::array::from_fn(|i| i));
     }
 
     #[test]
@@ -238,7 +238,7 @@ mod tests {
         let first = journeys.insert(Journey::new(at(1)));
         assert_eq!(journeys.remove(first).map(|journey| journey.start), Some(at(1)));
         let second = journeys.insert(Journey::new(at(2)));
-        journeys.advance(first, at(9), Segment::Pcie);
+        journeys.advance(first, at(9), Stage::Pcie);
         assert!(journeys.remove(first).is_none() && journeys.remove(Mark::NONE).is_none());
         assert_eq!(journeys.in_use(), 1);
         assert_eq!(journeys.remove(second).map(|journey| journey.last), Some(at(2)));

@@ -4,7 +4,7 @@ use wire::{Duration, Instant};
 
 /// What a frame spent time on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Segment {
+pub enum FrameStage {
     /// In the pipelines of network interfaces.
     Nic,
     /// In an egress queue, behind other frames.
@@ -20,7 +20,7 @@ pub enum Segment {
     Bridge,
 }
 
-impl Segment {
+impl FrameStage {
     /// How many there are.
     pub const COUNT: usize = 6;
 
@@ -42,35 +42,35 @@ impl Segment {
 }
 
 /// A frame's account: every picosecond since it was made, booked to one
-/// segment, over all hops. The sum of the segments is the time from
-/// [`Self::born`] to [`Self::until`], always.
+/// stage, over all hops. The sum of the stages is the time from
+/// [`Self::created`] to [`Self::until`], always.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Residence {
-    born: Instant,
+pub struct FrameLatency {
+    created: Instant,
     until: Instant,
-    spent: [Duration; Segment::COUNT],
+    spent: [Duration; FrameStage::COUNT],
 }
 
-impl Residence {
-    /// The account of a frame made at `born`.
-    pub fn new(born: Instant) -> Self {
-        Self { born, until: born, spent: [Duration::ZERO; Segment::COUNT] }
+impl FrameLatency {
+    /// The account of a frame made at `created`.
+    pub fn new(created: Instant) -> Self {
+        Self { created, until: created, spent: [Duration::ZERO; FrameStage::COUNT] }
     }
 
-    /// Books the time since the last entry to `segment`.
+    /// Books the time since the last entry to `stage`.
     ///
     /// # Panics
     /// If time ran backwards.
-    pub fn book(&mut self, segment: Segment, until: Instant) {
-        assert!(until >= self.until, "{segment:?} until {until}, already at {}", self.until);
-        let spent = &mut self.spent[segment as usize];
+    pub fn book(&mut self, stage: FrameStage, until: Instant) {
+        assert!(until >= self.until, "{stage:?} until {until}, already at {}", self.until);
+        let spent = &mut self.spent[stage as usize];
         *spent = *spent + until.since(self.until);
         self.until = until;
     }
 
     /// When the frame was made.
-    pub fn born(&self) -> Instant {
-        self.born
+    pub fn created(&self) -> Instant {
+        self.created
     }
 
     /// Up to when time has been booked.
@@ -78,13 +78,13 @@ impl Residence {
         self.until
     }
 
-    /// The time spent on `segment`.
-    pub fn spent(&self, segment: Segment) -> Duration {
-        self.spent[segment as usize]
+    /// The time spent on `stage`.
+    pub fn spent(&self, stage: FrameStage) -> Duration {
+        self.spent[stage as usize]
     }
 
-    /// The sum of all segments.
+    /// The sum of all stages.
     pub fn total(&self) -> Duration {
-        self.until.since(self.born)
+        self.until.since(self.created)
     }
 }
