@@ -34,13 +34,13 @@ pub fn random_number() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
-/// What a running node is asked between two turns.
+/// What the owner of a running node asks of it between two turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum Control {
     /// Go on.
     Serve,
-    /// Go on, and say what was counted so far.
+    /// Go on, and report the counters.
     Report,
-    /// End in order.
+    /// Stop in order: finish commands, make data durable.
     Stop,
 }

@@ -3,7 +3,7 @@
 
 mod news;
 
-use crate::Wanted;
+use crate::Control;
 use crate::attached::{Attached, Report};
 use crate::clock::Clock;
 use crate::limiter::Rest;
@@ -151,7 +151,7 @@ impl<A: Attached> DeviceNode<A> {
         &self.clock
     }
 
-    /// Serves until `wanted` says otherwise; `wake` becomes readable when it
+    /// Serves until `control` says otherwise; `wake` becomes readable when it
     /// does. Ends in order: commands under way are finished, the host is told,
     /// data are durable.
     ///
@@ -160,11 +160,11 @@ impl<A: Attached> DeviceNode<A> {
     pub fn run(
         &mut self,
         wake: BorrowedFd<'_>,
-        mut wanted: impl FnMut() -> Wanted,
+        mut control: impl FnMut() -> Control,
         mut tell: impl FnMut(DeviceEvent),
     ) -> io::Result<()> {
         self.poller.add_seldom(wake)?;
-        let ran = self.serve_until(wake, &mut wanted, &mut tell);
+        let ran = self.serve_until(wake, &mut control, &mut tell);
         self.news.lines.tell_last(self.clock.now(), &mut tell);
         ran?;
         let closed = self.close();
@@ -176,14 +176,14 @@ impl<A: Attached> DeviceNode<A> {
     fn serve_until(
         &mut self,
         wake: BorrowedFd<'_>,
-        wanted: &mut impl FnMut() -> Wanted,
+        control: &mut impl FnMut() -> Control,
         tell: &mut impl FnMut(DeviceEvent),
     ) -> io::Result<()> {
         loop {
-            match wanted() {
-                Wanted::Serve => {}
-                Wanted::Report => tell(DeviceEvent::Report(self.report())),
-                Wanted::Stop => break,
+            match control() {
+                Control::Serve => {}
+                Control::Report => tell(DeviceEvent::Report(self.report())),
+                Control::Stop => break,
             }
             self.step(None, tell)?;
         }
@@ -311,7 +311,7 @@ impl<A: Attached> DeviceNode<A> {
         moved
     }
 
-    /// Does what the node wants; whether it wanted anything, and when to ask
+    /// Does what the node wants; whether it control anything, and when to ask
     /// it again.
     fn act(&mut self, now: Instant, tell: &mut impl FnMut(DeviceEvent)) -> (bool, Option<Instant>) {
         let mut acted = false;

@@ -5,7 +5,7 @@ use super::comeback::News;
 use super::endpoint::Endpoint;
 use super::lines::{HostLines, kind};
 use super::{Fetched, Machine, Memory};
-use crate::Wanted;
+use crate::Control;
 use crate::attached::{Attached, Report, Switch};
 use crate::clock::Clock;
 use crate::limiter::Rest;
@@ -226,7 +226,7 @@ impl HostNode {
         self.endpoints.iter().map(Endpoint::summary).collect()
     }
 
-    /// Serves until `wanted` says otherwise; `wake` becomes readable when it
+    /// Serves until `control` says otherwise; `wake` becomes readable when it
     /// does.
     ///
     /// # Errors
@@ -234,12 +234,12 @@ impl HostNode {
     pub fn run(
         &mut self,
         wake: BorrowedFd<'_>,
-        mut wanted: impl FnMut() -> Wanted,
+        mut control: impl FnMut() -> Control,
         mut tell: impl FnMut(HostEvent),
     ) -> io::Result<()> {
         self.machine.poller().add_seldom(wake)?;
         let mut lines = HostLines::new(HostEvent::More);
-        let ran = self.serve_until(&mut wanted, &mut lines, &mut tell);
+        let ran = self.serve_until(&mut control, &mut lines, &mut tell);
         lines.tell_last(self.machine.clock().now(), &mut tell);
         ran?;
         self.machine.close()
@@ -247,15 +247,15 @@ impl HostNode {
 
     fn serve_until(
         &mut self,
-        wanted: &mut impl FnMut() -> Wanted,
+        control: &mut impl FnMut() -> Control,
         lines: &mut HostLines,
         tell: &mut impl FnMut(HostEvent),
     ) -> io::Result<()> {
         loop {
-            match wanted() {
-                Wanted::Serve => {}
-                Wanted::Report => tell(HostEvent::Report(self.report())),
-                Wanted::Stop => return Ok(()),
+            match control() {
+                Control::Serve => {}
+                Control::Report => tell(HostEvent::Report(self.report())),
+                Control::Stop => return Ok(()),
             }
             let (moved, timer) = self.turn(lines, tell)?;
             if !moved && self.spin_for_doorbells && self.connected.contains(&true) {

@@ -4,7 +4,7 @@ use live::attached::Switch;
 use live::host::RamMemory;
 use live::links::Links;
 use live::net::{Address, Incoming, RawSettings};
-use live::{Clock, DeviceNode, Machine, Poller, Report, Waiting, Wanted};
+use live::{Clock, Control, DeviceNode, Machine, Poller, Report, Waiting};
 use pcie::dma_test::{self, DmaTest, driver};
 use pcie::enumerate::{self, Node};
 use pcie::{Bus, Ram, root};
@@ -93,8 +93,8 @@ impl Far {
                 DeviceNode::new(Clock::start(), poller, listener, settings, function).unwrap();
             announce.send(node.address().unwrap()).unwrap();
             let wanted = || match flag.load(Ordering::SeqCst) {
-                true => Wanted::Stop,
-                false => Wanted::Serve,
+                true => Control::Stop,
+                false => Control::Serve,
             };
             node.run(wake.as_fd(), wanted, |_| {}).unwrap();
             node.report()

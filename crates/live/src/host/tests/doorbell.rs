@@ -8,7 +8,7 @@ use crate::links::Links;
 use crate::net::{Address, Incoming, RawSettings};
 use crate::poller::{Poller, Waiting};
 use crate::vfio_user::tests::client::{Client, Folder, access, message};
-use crate::{Clock, DeviceNode, Wanted};
+use crate::{Clock, Control, DeviceNode};
 use pcie::dma_test::{DmaTest, Settings, register};
 use pcie::enumerate;
 use pcie::{Function, Input, Output, Ready, root};
@@ -65,12 +65,12 @@ fn thread(run: impl FnOnce(UnixStream) + Send + 'static) -> (UnixStream, JoinHan
 }
 
 /// To go on until the other end of `wake` says otherwise.
-fn wanted(wake: &UnixStream) -> impl FnMut() -> Wanted + use<> {
+fn control(wake: &UnixStream) -> impl FnMut() -> Control + use<> {
     let wake = wake.try_clone().unwrap();
     wake.set_nonblocking(true).unwrap();
     move || match rustix::net::recv(&wake, &mut [0; 1][..], rustix::net::RecvFlags::PEEK) {
-        Ok(_) => Wanted::Stop,
-        Err(_) => Wanted::Serve,
+        Ok(_) => Control::Stop,
+        Err(_) => Control::Serve,
     }
 }
 
@@ -82,7 +82,7 @@ fn device(announce: Sender<Address>, wake: UnixStream) {
     let poller = Poller::new(Waiting::Block).unwrap();
     let mut node = DeviceNode::new(Clock::start(), poller, listener, settings, stuck).unwrap();
     announce.send(node.address().unwrap()).unwrap();
-    node.run(wake.as_fd(), wanted(&wake), |_| {}).unwrap();
+    node.run(wake.as_fd(), control(&wake), |_| {}).unwrap();
 }
 
 fn host(peer: Address, folder: &Path) -> HostNode {
@@ -162,7 +162,7 @@ fn a_doorbell_does_not_wait_for_a_register_that_is_not_answered() {
                 ready.send(()).unwrap();
             }
         };
-        host(peer, &path).run(wake.as_fd(), wanted(&wake), tell).unwrap();
+        host(peer, &path).run(wake.as_fd(), control(&wake), tell).unwrap();
     });
     offered.recv().unwrap();
     let client = Client::greeted(&folder.0.join("0/cntrl"), 1);
