@@ -7,7 +7,7 @@ use live::attached::Switch;
 use live::host::{Fetched, Memory, RamMemory};
 use live::links::{LinkEvent, Links};
 use live::media::{Media, RamMedia};
-use live::net::{Address, Incoming, RawSettings, Script};
+use live::net::{Address, CarrierListener, RawSettings, Script};
 use live::trace::Settings;
 use live::{Attached, Clock, DeviceNode, Machine, NvmeDrive, Poller, Tracer, Waiting};
 use nvme::block::{Completion, Operation, Request};
@@ -203,7 +203,7 @@ impl Nodes {
             clock,
         )?);
         let listener =
-            Incoming::bind(&Address::Scripted(scripts[1].clone()), RawSettings::default())?;
+            CarrierListener::bind(&Address::Scripted(scripts[1].clone()), RawSettings::default())?;
         let settings = script::tunnel(Role::Device);
         let device =
             DeviceNode::new(clock, Poller::new(Waiting::Block)?, listener, settings, drive)?;

@@ -7,7 +7,7 @@ use crate::Control;
 use crate::attached::{Attached, Report};
 use crate::clock::Clock;
 use crate::limiter::Rest;
-use crate::net::{Address, Carrier, Incoming};
+use crate::net::{Address, Carrier, CarrierListener};
 use crate::poller::Poller;
 use crate::trace::{Tapped, Tracer};
 use bytes::Bytes;
@@ -66,7 +66,7 @@ pub type Inner<A> = node::DeviceNode<Tapped<A, Tracer>>;
 pub struct DeviceNode<A> {
     clock: Clock,
     poller: Poller,
-    listener: Incoming,
+    listener: CarrierListener,
     paths: Vec<Path>,
     /// How many there have been.
     accepted: u64,
@@ -83,7 +83,7 @@ impl<A: Attached> DeviceNode<A> {
     pub fn new(
         clock: Clock,
         poller: Poller,
-        listener: impl Into<Incoming>,
+        listener: impl Into<CarrierListener>,
         settings: Settings,
         mut attached: A,
     ) -> io::Result<Self> {

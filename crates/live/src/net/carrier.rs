@@ -182,7 +182,7 @@ impl AsFd for Carrier {
 
 /// Accepts connections.
 #[derive(Debug)]
-pub enum Incoming {
+pub enum CarrierListener {
     /// On a TCP port.
     Tcp(Listener),
     /// On an Ethernet.
@@ -191,7 +191,7 @@ pub enum Incoming {
     Scripted(Script),
 }
 
-impl Incoming {
+impl CarrierListener {
     /// Listens on `address`.
     ///
     /// # Errors
@@ -226,13 +226,13 @@ impl Incoming {
     }
 }
 
-impl From<Listener> for Incoming {
+impl From<Listener> for CarrierListener {
     fn from(listener: Listener) -> Self {
         Self::Tcp(listener)
     }
 }
 
-impl AsFd for Incoming {
+impl AsFd for CarrierListener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             Self::Tcp(listener) => listener.as_fd(),

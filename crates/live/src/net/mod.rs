@@ -11,7 +11,7 @@ mod raw;
 mod scripted;
 
 pub use address::{Address, DEFAULT_PORT, Peer, Station};
-pub use carrier::{Carrier, Incoming};
+pub use carrier::{Carrier, CarrierListener};
 pub use connection::{Connection, Listener};
 pub use interface::{Interface, Mac};
 pub use namespace::Namespace;

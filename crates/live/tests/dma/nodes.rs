@@ -3,7 +3,7 @@
 use live::attached::Switch;
 use live::host::RamMemory;
 use live::links::Links;
-use live::net::{Address, Incoming, RawSettings};
+use live::net::{Address, CarrierListener, RawSettings};
 use live::{Clock, Control, DeviceNode, Machine, Poller, Report, Waiting};
 use pcie::dma_test::{self, DmaTest, driver};
 use pcie::enumerate::{self, Node};
@@ -51,10 +51,10 @@ impl Link {
 
 /// Listens. Whoever listened before has closed its descriptors, but a program
 /// that another test starts has copies of them until it runs.
-fn bind(at: &Address, raw: RawSettings) -> Incoming {
+fn bind(at: &Address, raw: RawSettings) -> CarrierListener {
     let end = Instant::now() + Duration::from_secs(5);
     loop {
-        match Incoming::bind(at, raw) {
+        match CarrierListener::bind(at, raw) {
             Err(error) if error.kind() == ErrorKind::AddrInUse && Instant::now() < end => {
                 std::thread::yield_now();
             }

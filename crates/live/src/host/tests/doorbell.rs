@@ -5,7 +5,7 @@ use crate::attached::{Attached, Switch};
 use crate::host::lines::HostLines;
 use crate::host::{HostEvent, HostNode, News};
 use crate::links::Links;
-use crate::net::{Address, Incoming, RawSettings};
+use crate::net::{Address, CarrierListener, RawSettings};
 use crate::poller::{Poller, Waiting};
 use crate::vfio_user::tests::client::{Client, Folder, access, message};
 use crate::{Clock, Control, DeviceNode};
@@ -76,7 +76,7 @@ fn control(wake: &UnixStream) -> impl FnMut() -> Control + use<> {
 
 fn device(announce: Sender<Address>, wake: UnixStream) {
     let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let listener = Incoming::bind(&loopback.into(), RawSettings::default()).unwrap();
+    let listener = CarrierListener::bind(&loopback.into(), RawSettings::default()).unwrap();
     let settings = tunnel::Settings::new(Role::Device, 7);
     let stuck = Stuck { function: DmaTest::new(Settings::default()), held: None };
     let poller = Poller::new(Waiting::Block).unwrap();
