@@ -78,7 +78,7 @@ impl Limiter {
 
 /// What was not told.
 #[derive(Clone, Debug)]
-pub struct Rest<E> {
+pub struct Suppressed<E> {
     /// How many.
     pub count: u64,
     /// In how long.
@@ -90,15 +90,15 @@ pub struct Rest<E> {
 /// Events of several kinds `K`, each with a limiter of its own: a flood of one
 /// takes nothing from another. There are as many as kinds that occurred.
 #[derive(Debug)]
-pub struct Kinds<K, E> {
+pub struct EventLimiter<K, E> {
     /// With the last event of the kind that was not told.
     kinds: Vec<(K, Limiter, Option<E>)>,
-    more: fn(Rest<E>) -> E,
+    more: fn(Suppressed<E>) -> E,
 }
 
-impl<K: PartialEq, E> Kinds<K, E> {
+impl<K: PartialEq, E> EventLimiter<K, E> {
     /// No events yet; `more` makes the event that tells of those not told.
-    pub const fn new(more: fn(Rest<E>) -> E) -> Self {
+    pub const fn new(more: fn(Suppressed<E>) -> E) -> Self {
         Self { kinds: Vec::new(), more }
     }
 
@@ -122,13 +122,13 @@ impl<K: PartialEq, E> Kinds<K, E> {
     }
 
     /// Tells how many were not told of, when it is time.
-    pub fn tell_rest(&mut self, now: Instant, tell: &mut impl FnMut(E)) {
+    pub fn report_suppressed(&mut self, now: Instant, tell: &mut impl FnMut(E)) {
         self.tell_withheld(|limiter| limiter.rest(now), tell);
     }
 
     /// Tells how many were not told of, before it is time, for nothing comes
     /// after it.
-    pub fn tell_last(&mut self, now: Instant, tell: &mut impl FnMut(E)) {
+    pub fn flush(&mut self, now: Instant, tell: &mut impl FnMut(E)) {
         self.tell_withheld(|limiter| limiter.end(now), tell);
     }
 
@@ -141,18 +141,18 @@ impl<K: PartialEq, E> Kinds<K, E> {
             if let Some((count, within)) = withheld(limiter)
                 && let Some(last) = last.take()
             {
-                tell((self.more)(Rest { count, within, last: Box::new(last) }));
+                tell((self.more)(Suppressed { count, within, last: Box::new(last) }));
             }
         }
     }
 
-    /// When [`tell_rest`](Self::tell_rest) has something to do.
+    /// When [`report_suppressed`](Self::report_suppressed) has something to do.
     pub fn timer(&self) -> Option<Instant> {
         self.kinds.iter().filter_map(|(_, limiter, _)| limiter.timer()).min()
     }
 }
 
-impl<E> Rest<E> {
+impl<E> Suppressed<E> {
     /// One line: how many more of `what`, and the `last` one.
     pub fn line(&self, what: &str, last: &str) -> String {
         let seconds = (self.within.as_ns() as f64 / 1e9).max(1.0);
@@ -253,12 +253,12 @@ mod tests {
             More(u64, u64, Duration),
         }
         use Event::{More, One};
-        let mut kinds = Kinds::new(|rest| match *rest.last {
+        let mut kinds = EventLimiter::new(|rest| match *rest.last {
             One(last) => More(rest.count, last, rest.within),
             more => panic!("{more:?}"),
         });
         let mut told = Vec::new();
-        let mut pass = |kinds: &mut Kinds<_, _>, kind, n| {
+        let mut pass = |kinds: &mut EventLimiter<_, _>, kind, n| {
             kinds.pass(at(n), Some((kind, 3)), One(n), &mut |event| told.push(event));
             std::mem::take(&mut told)
         };
@@ -267,11 +267,11 @@ mod tests {
         assert_eq!(pass(&mut kinds, "other", 100), [One(100)]);
         assert_eq!(kinds.timer(), Some(at(1000)));
         let mut rest = Vec::new();
-        kinds.tell_rest(at(1000), &mut |event| rest.push(event));
+        kinds.report_suppressed(at(1000), &mut |event| rest.push(event));
         assert_eq!(rest, [More(97, 99, Duration::from_ms(1_000))]);
         assert_eq!(pass(&mut kinds, "flood", 1001), [One(1001)]);
         assert_eq!(pass(&mut kinds, "flood", 1002), []);
-        kinds.tell_last(at(1500), &mut |event| rest.push(event));
+        kinds.flush(at(1500), &mut |event| rest.push(event));
         assert_eq!(rest[1..], [More(1, 1002, Duration::from_ms(500))], "before its time");
     }
 }

@@ -96,7 +96,7 @@ fn line(event: &DeviceEvent) -> String {
         DeviceEvent::HostDown(peer, cause) => format!("host {peer} gone: {cause}"),
         DeviceEvent::TurnedAway(peer, cause) => format!("turned {peer} away: {cause}"),
         DeviceEvent::Moved { by, group, answer } => moved(&by.to_string(), *group, answer),
-        DeviceEvent::More(rest) => {
+        DeviceEvent::Suppressed(rest) => {
             let what = match *rest.last {
                 DeviceEvent::TurnedAway(..) => "turned away",
                 DeviceEvent::Moved { .. } => "moves",

@@ -6,7 +6,7 @@ mod news;
 use crate::Control;
 use crate::attached::{Attached, Report};
 use crate::clock::Clock;
-use crate::limiter::Rest;
+use crate::limiter::Suppressed;
 use crate::net::{Address, Carrier, CarrierListener};
 use crate::poller::Poller;
 use crate::trace::{Tapped, Tracer};
@@ -41,7 +41,7 @@ pub enum DeviceEvent {
         answer: Moved,
     },
     /// What was not told, for there was too much of it.
-    More(Rest<Self>),
+    Suppressed(Suppressed<Self>),
     /// Something about what is attached.
     Attached(String),
     /// What was counted, as asked for.
@@ -165,7 +165,7 @@ impl<A: Attached> DeviceNode<A> {
     ) -> io::Result<()> {
         self.poller.add_seldom(wake)?;
         let ran = self.serve_until(wake, &mut control, &mut tell);
-        self.news.lines.tell_last(self.clock.now(), &mut tell);
+        self.news.lines.flush(self.clock.now(), &mut tell);
         ran?;
         let closed = self.close();
         self.pass_on_news(&mut tell);
@@ -241,7 +241,7 @@ impl<A: Attached> DeviceNode<A> {
     ) -> io::Result<(bool, Option<Instant>)> {
         let now = self.clock.now();
         let mut news = std::mem::take(&mut self.news);
-        news.lines.tell_rest(now, tell);
+        news.lines.report_suppressed(now, tell);
         let turned = self.look(now, &mut |event| news.pass(now, event, tell));
         let timer = news.lines.timer();
         self.news = news;

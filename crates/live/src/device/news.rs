@@ -2,7 +2,7 @@
 //! can read, however many there are, and the number of the rest.
 
 use super::DeviceEvent;
-use crate::limiter::Kinds;
+use crate::limiter::EventLimiter;
 use std::collections::VecDeque;
 use wire::Instant;
 use wire::frame::MoveStatus;
@@ -30,7 +30,7 @@ pub(super) enum Kind {
 #[derive(Debug)]
 pub(super) struct News {
     /// Tells them, and of those withheld.
-    pub lines: Kinds<Kind, DeviceEvent>,
+    pub lines: EventLimiter<Kind, DeviceEvent>,
     /// Who was turned away, and why, since a host came or went.
     known: VecDeque<String>,
     /// How many were turned away.
@@ -41,7 +41,7 @@ pub(super) struct News {
 
 impl Default for News {
     fn default() -> Self {
-        let lines = Kinds::new(DeviceEvent::More);
+        let lines = EventLimiter::new(DeviceEvent::Suppressed);
         Self { lines, known: VecDeque::new(), turned_away: 0, moves: [0; 2] }
     }
 }
@@ -66,7 +66,7 @@ impl News {
                 Some((Kind::Host, CHANGES))
             }
             DeviceEvent::Attached(_) => Some((Kind::Attached, CHANGES)),
-            DeviceEvent::More(_) | DeviceEvent::Report(_) => None,
+            DeviceEvent::Suppressed(_) | DeviceEvent::Report(_) => None,
         };
         self.lines.pass(now, limit, event, tell);
     }
@@ -117,7 +117,7 @@ mod tests {
         let (mut news, mut told, mut now) = (News::default(), Vec::new(), Instant::ZERO);
         for event in events {
             now += every;
-            news.lines.tell_rest(now, &mut |event| told.push(event));
+            news.lines.report_suppressed(now, &mut |event| told.push(event));
             news.pass(now, event, &mut |event| told.push(event));
         }
         (told, news)
@@ -125,7 +125,7 @@ mod tests {
 
     fn counted(told: &[DeviceEvent]) -> u64 {
         let count = |event: &DeviceEvent| match event {
-            DeviceEvent::More(rest) => rest.count,
+            DeviceEvent::Suppressed(rest) => rest.count,
             _ => 1,
         };
         told.iter().map(count).sum()
@@ -137,7 +137,7 @@ mod tests {
         // A minute, and a bit to hear of the rest.
         let (told, news) = told(Duration::from_ms(200), (0..320).map(|_| busy()));
         assert!(matches!(told[0], DeviceEvent::TurnedAway(..)));
-        assert!(told[1..].iter().all(|event| matches!(event, DeviceEvent::More(_))));
+        assert!(told[1..].iter().all(|event| matches!(event, DeviceEvent::Suppressed(_))));
         assert_eq!(told.len(), 7, "{told:?}");
         assert_eq!(news.turned_away, 320);
         assert!(counted(&told) >= 310);
@@ -154,7 +154,7 @@ mod tests {
         assert!(told.len() <= 5 + 2 * 4, "{} lines", told.len());
         assert_eq!(news.turned_away, 10_000);
         let last = told.iter().rev().find_map(|event| match event {
-            DeviceEvent::More(rest) => Some(&rest.last),
+            DeviceEvent::Suppressed(rest) => Some(&rest.last),
             _ => None,
         });
         assert!(matches!(**last.expect("the rest"), DeviceEvent::TurnedAway(..)));

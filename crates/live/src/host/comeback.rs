@@ -7,11 +7,11 @@ use std::fmt;
 
 /// What became of an endpoint, for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum News {
+pub enum EndpointChange {
     /// It is attached again, with the data that it had.
-    Back,
+    Reattached,
     /// It is attached again with other data.
-    BackWithNewContents(Loss),
+    ReattachedWithNewContents(Loss),
     /// It is there with other data, and stays detached until its client asks
     /// for a reset.
     NewContents(Loss),
@@ -19,11 +19,11 @@ pub enum News {
     Changed(String),
 }
 
-impl fmt::Display for News {
+impl fmt::Display for EndpointChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Back => f.write_str("attached again"),
-            Self::BackWithNewContents(loss) => {
+            Self::Reattached => f.write_str("attached again"),
+            Self::ReattachedWithNewContents(loss) => {
                 write!(f, "attached again with new contents: {loss}")
             }
             Self::NewContents(loss) => write!(

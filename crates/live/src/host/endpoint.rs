@@ -3,7 +3,7 @@
 
 use super::Fetched;
 use super::accesses::{read, write};
-use super::comeback::{self, Looked, News, Settled, State};
+use super::comeback::{self, EndpointChange, Looked, Settled, State};
 use crate::random_number;
 use crate::vfio_user::{
     Access, Action, BindError, DmaError, DmaId, EndpointInfo, Presence, Server, Token,
@@ -66,7 +66,7 @@ pub struct Endpoint {
     /// What is to be given back to the function before anything else.
     restore: Option<Settled>,
     /// What the user has not been told yet.
-    pub news: Vec<News>,
+    pub news: Vec<EndpointChange>,
     msix: bool,
     running: Vec<Task<Ended>>,
     /// What runs are reads.
@@ -345,8 +345,10 @@ impl Endpoint {
         };
         match self.with_loss(returned) {
             Returned::Another(why) => return self.keep_away(now, why),
-            Returned::NewContents(loss) => self.news.push(News::BackWithNewContents(loss)),
-            Returned::Same if !attached => self.news.push(News::Back),
+            Returned::NewContents(loss) => {
+                self.news.push(EndpointChange::ReattachedWithNewContents(loss))
+            }
+            Returned::Same if !attached => self.news.push(EndpointChange::Reattached),
             Returned::Same => {}
         }
         if let State::Waiting(node) = &self.state {
@@ -370,7 +372,7 @@ impl Endpoint {
         // Once, however often the client asks for a reset.
         let state = State::Away(why.clone());
         if std::mem::replace(&mut self.state, state.clone()) != state {
-            self.news.push(News::Changed(why));
+            self.news.push(EndpointChange::Changed(why));
         }
         self.server.set_presence(now, Presence::Absent);
     }
@@ -397,11 +399,11 @@ impl Endpoint {
             Returned::Another(why) => return self.keep_away(now, why),
             Returned::NewContents(loss) if !unknown => return self.wait(now, node, loss),
             Returned::NewContents(loss) => {
-                self.news.push(News::BackWithNewContents(loss));
+                self.news.push(EndpointChange::ReattachedWithNewContents(loss));
                 [None; 2]
             }
             Returned::Same => {
-                self.news.push(News::Back);
+                self.news.push(EndpointChange::Reattached);
                 self.server.session.config.command
             }
         };
@@ -430,7 +432,7 @@ impl Endpoint {
     /// New contents under a client that knows the old ones: it sees the
     /// function and can reset it, but its driver cannot use it before.
     fn wait(&mut self, now: Instant, node: Node, loss: Loss) {
-        self.news.push(News::NewContents(loss));
+        self.news.push(EndpointChange::NewContents(loss));
         self.state = State::Waiting(Box::new(node));
         self.server.set_presence(now, Presence::ConfigOnly);
     }

@@ -1,8 +1,8 @@
 //! What a host node tells of links and VMMs that come and go: not more lines
 //! than somebody can read, and the number of the rest.
 
-use super::{HostEvent, News};
-use crate::limiter::Kinds;
+use super::{EndpointChange, HostEvent};
+use crate::limiter::EventLimiter;
 
 /// Lines of one kind before they are only counted.
 const FIRST: u32 = 20;
@@ -24,7 +24,7 @@ pub(super) enum Kind {
 }
 
 /// What is told of events, see the module.
-pub(super) type HostLines = Kinds<Kind, HostEvent>;
+pub(super) type HostLines = EventLimiter<Kind, HostEvent>;
 
 /// The kind of an event that others can cause again and again.
 pub(super) fn kind(event: &HostEvent) -> Option<(Kind, u32)> {
@@ -33,13 +33,15 @@ pub(super) fn kind(event: &HostEvent) -> Option<(Kind, u32)> {
         HostEvent::LinkDown(port, _) | HostEvent::LinkUp(port) | HostEvent::Refused(port, _) => {
             Kind::Link(port)
         }
-        HostEvent::Endpoint(number, News::Back | News::Changed(_)) => Kind::Endpoint(number),
+        HostEvent::Endpoint(number, EndpointChange::Reattached | EndpointChange::Changed(_)) => {
+            Kind::Endpoint(number)
+        }
         HostEvent::Endpoint(number, _) => Kind::Contents(number),
-        HostEvent::Changed(port, _) => Kind::Changed(port),
+        HostEvent::Unusable(port, _) => Kind::Changed(port),
         HostEvent::Offered(..)
-        | HostEvent::Twins(..)
+        | HostEvent::DuplicateSerial(..)
         | HostEvent::Report(_)
-        | HostEvent::More(_) => return None,
+        | HostEvent::Suppressed(_) => return None,
     };
     Some((kind, FIRST))
 }
@@ -53,20 +55,20 @@ mod tests {
 
     #[test]
     fn no_flood_hides_what_happens_to_another_endpoint_or_its_data() {
-        let (mut lines, mut told) = (HostLines::new(HostEvent::More), Vec::new());
+        let (mut lines, mut told) = (HostLines::new(HostEvent::Suppressed), Vec::new());
         let mut now = Instant::ZERO;
         // An hour of clients of one endpoint, of a link that comes and goes,
         // and of what is behind it.
         for second in 0..3600 {
             now += Duration::from_ms(1_000);
-            lines.tell_rest(now, &mut |event| told.push(event));
+            lines.report_suppressed(now, &mut |event| told.push(event));
             for _ in 0..10 {
                 for event in [
                     HostEvent::VmmAttached(1),
                     HostEvent::VmmGone(1, "it closed".into()),
                     HostEvent::LinkUp(1),
-                    HostEvent::Endpoint(0, News::Back),
-                    HostEvent::Changed(1, "nothing there".into()),
+                    HostEvent::Endpoint(0, EndpointChange::Reattached),
+                    HostEvent::Unusable(1, "nothing there".into()),
                 ] {
                     lines.pass(now, kind(&event), event, &mut |event| told.push(event));
                 }
@@ -75,9 +77,12 @@ mod tests {
                 for event in [
                     HostEvent::VmmGone(0, "it closed".into()),
                     HostEvent::LinkDown(0, Cause::Lost),
-                    HostEvent::Changed(0, "nothing there".into()),
-                    HostEvent::Endpoint(0, News::NewContents(Loss::Incarnation)),
-                    HostEvent::Endpoint(1, News::BackWithNewContents(Loss::OtherHost)),
+                    HostEvent::Unusable(0, "nothing there".into()),
+                    HostEvent::Endpoint(0, EndpointChange::NewContents(Loss::Incarnation)),
+                    HostEvent::Endpoint(
+                        1,
+                        EndpointChange::ReattachedWithNewContents(Loss::OtherHost),
+                    ),
                 ] {
                     let before = told.len();
                     lines.pass(now, kind(&event), event, &mut |event| told.push(event));

@@ -12,7 +12,7 @@ mod summary;
 #[cfg(test)]
 mod tests;
 
-pub use comeback::News;
+pub use comeback::EndpointChange;
 pub use memory::{Fetched, Memory, RamMemory};
 pub use node::{HostEvent, HostNode};
 pub use probe::{Probe, Record};

@@ -1,14 +1,14 @@
 //! The host node as a server of endpoints to VMMs.
 
 use super::accesses::describe;
-use super::comeback::News;
+use super::comeback::EndpointChange;
 use super::endpoint::Endpoint;
 use super::lines::{HostLines, kind};
 use super::{Fetched, Machine, Memory};
 use crate::Control;
 use crate::attached::{Attached, Report, Switch};
 use crate::clock::Clock;
-use crate::limiter::Rest;
+use crate::limiter::Suppressed;
 use crate::poller::Poller;
 use crate::vfio_user::EndpointInfo;
 use ::node::LinkEvent;
@@ -36,19 +36,19 @@ pub enum HostEvent {
     /// It is up again.
     LinkUp(usize),
     /// Endpoint `n` has the serial number of another one, `m`.
-    Twins(usize, usize),
+    DuplicateSerial(usize, usize),
     /// What became of endpoint `n` when its link was up again or its client
     /// asked for a reset.
-    Endpoint(usize, News),
+    Endpoint(usize, EndpointChange),
     /// The far side of a downstream port's link, which is named, refuses it:
     /// it will as long as nothing changes.
     Refused(usize, String),
     /// What is behind a link now cannot be used.
-    Changed(usize, String),
+    Unusable(usize, String),
     /// What was counted, as asked for.
     Report(Report),
     /// What was not told, for there was too much of it.
-    More(Rest<Self>),
+    Suppressed(Suppressed<Self>),
 }
 
 fn of(endpoints: &mut [Endpoint], function: Bdf) -> Option<&mut Endpoint> {
@@ -238,9 +238,9 @@ impl HostNode {
         mut tell: impl FnMut(HostEvent),
     ) -> io::Result<()> {
         self.machine.poller().add_seldom(wake)?;
-        let mut lines = HostLines::new(HostEvent::More);
+        let mut lines = HostLines::new(HostEvent::Suppressed);
         let ran = self.serve_until(&mut control, &mut lines, &mut tell);
-        lines.tell_last(self.machine.clock().now(), &mut tell);
+        lines.flush(self.machine.clock().now(), &mut tell);
         ran?;
         self.machine.close()
     }
@@ -275,7 +275,7 @@ impl HostNode {
         lines: &mut HostLines,
         tell: &mut impl FnMut(HostEvent),
     ) -> io::Result<(bool, Option<Instant>)> {
-        self.twins.drain(..).for_each(|(n, m)| tell(HostEvent::Twins(n, m)));
+        self.twins.drain(..).for_each(|(n, m)| tell(HostEvent::DuplicateSerial(n, m)));
         // What VMMs write reaches the links in this turn, and what comes
         // of it reaches them in this turn too.
         let now = self.machine.clock().now();
@@ -283,7 +283,7 @@ impl HostNode {
         let served = self.serve(now, &mut |event| lines.pass(now, kind(&event), event, tell));
         let (pumped, timer) = self.machine.pump(&mut self.endpoints)?;
         let now = self.machine.clock().now();
-        lines.tell_rest(now, tell);
+        lines.report_suppressed(now, tell);
         let mut tell = |event| lines.pass(now, kind(&event), event, tell);
         let mut moved = served | pumped;
         moved |= self.look_at_links(now, &mut tell)?;
@@ -387,7 +387,7 @@ impl HostNode {
         for (port, result) in done {
             match result {
                 Ok(children) => self.attach_again(now, port, &children),
-                Err(error) => tell(HostEvent::Changed(port, error.to_string())),
+                Err(error) => tell(HostEvent::Unusable(port, error.to_string())),
             }
         }
         moved

@@ -3,7 +3,7 @@
 
 use crate::attached::{Attached, Switch};
 use crate::host::lines::HostLines;
-use crate::host::{HostEvent, HostNode, News};
+use crate::host::{EndpointChange, HostEvent, HostNode};
 use crate::links::Links;
 use crate::net::{Address, CarrierListener, RawSettings};
 use crate::poller::{Poller, Waiting};
@@ -107,7 +107,7 @@ fn host(peer: Address, folder: &Path) -> HostNode {
 
 /// The host node looks below a link that came up, and is done with that.
 fn is_back(event: &HostEvent) -> bool {
-    matches!(event, HostEvent::Endpoint(0, News::Back))
+    matches!(event, HostEvent::Endpoint(0, EndpointChange::Reattached))
 }
 
 /// Sends a posted write of `LENGTH`.
@@ -122,7 +122,7 @@ fn a_doorbell_goes_in_the_turn_in_which_it_is_read() {
     let (announce, announced) = channel();
     let (waker, far) = thread(move |wake| device(announce, wake));
     let mut near = host(announced.recv().unwrap(), &folder.0);
-    let mut lines = HostLines::new(HostEvent::More);
+    let mut lines = HostLines::new(HostEvent::Suppressed);
     let client = Client::greeted(&folder.0.join("0/cntrl"), 1);
     let mut back = false;
     while !back {
