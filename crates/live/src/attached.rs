@@ -46,7 +46,7 @@ pub trait Attached: Function {
     }
 
     /// What its user should know and has not been told.
-    fn news(&mut self) -> Option<String> {
+    fn take_notice(&mut self) -> Option<String> {
         None
     }
 
@@ -171,7 +171,7 @@ impl Attached for NvmeDrive {
             if self.media[index].signal().is_some_and(|fd| poller.take(fd)) {
                 self.media[index].heard();
             }
-            while let Some((id, outcome)) = self.media[index].finished() {
+            while let Some((id, outcome)) = self.media[index].poll_completion() {
                 self.complete(now, id, outcome);
                 moved = true;
             }
@@ -195,8 +195,8 @@ impl Attached for NvmeDrive {
         self.controller.is_drained()
     }
 
-    fn news(&mut self) -> Option<String> {
-        self.media.iter_mut().find_map(|media| media.news())
+    fn take_notice(&mut self) -> Option<String> {
+        self.media.iter_mut().find_map(|media| media.take_notice())
     }
 
     fn report(&self) -> Report {
@@ -276,7 +276,7 @@ impl Attached for Switch {
         self.links.service(now, &mut self.node, poller)
     }
 
-    fn news(&mut self) -> Option<String> {
+    fn take_notice(&mut self) -> Option<String> {
         while let Some(event) = self.links.event() {
             match event {
                 LinkEvent::Up(port, _) => return Some(format!("port {port}: link up")),

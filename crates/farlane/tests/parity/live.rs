@@ -90,7 +90,7 @@ impl Media for SlowMedia {
         None
     }
 
-    fn finished(&mut self) -> Option<(u64, Completion)> {
+    fn poll_completion(&mut self) -> Option<(u64, Completion)> {
         let mut pending = self.pending.lock().unwrap();
         let first = pending.first_entry().filter(|first| first.key().0 <= self.clock.now())?;
         let request = first.remove();

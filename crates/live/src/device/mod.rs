@@ -197,7 +197,7 @@ impl<A: Attached> DeviceNode<A> {
 
     /// What is attached has something to say.
     fn pass_on_news(&mut self, tell: &mut impl FnMut(DeviceEvent)) {
-        while let Some(news) = self.attached_mut().news() {
+        while let Some(news) = self.attached_mut().take_notice() {
             tell(DeviceEvent::Attached(news));
         }
     }

@@ -280,7 +280,7 @@ impl Media for FileMedia {
         }
     }
 
-    fn finished(&mut self) -> Option<(u64, Completion)> {
+    fn poll_completion(&mut self) -> Option<(u64, Completion)> {
         self.done.try_recv().ok()
     }
 
@@ -313,7 +313,7 @@ impl Media for FileMedia {
         let _ = self.shared.with_record(|keeper| keeper.begin(size));
     }
 
-    fn news(&mut self) -> Option<String> {
+    fn take_notice(&mut self) -> Option<String> {
         self.news.try_recv().ok()
     }
 

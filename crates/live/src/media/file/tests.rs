@@ -68,7 +68,7 @@ fn run(media: &mut FileMedia, operation: Operation) -> Completion {
         return outcome;
     }
     loop {
-        if let Some((7, outcome)) = media.finished() {
+        if let Some((7, outcome)) = media.poll_completion() {
             return outcome;
         }
         std::thread::yield_now();
@@ -81,7 +81,7 @@ fn write(media: &mut FileMedia) {
 }
 
 fn news(media: &mut FileMedia) -> String {
-    std::iter::from_fn(|| media.news()).collect::<Vec<_>>().join("\n")
+    std::iter::from_fn(|| media.take_notice()).collect::<Vec<_>>().join("\n")
 }
 
 #[test]
