@@ -4,7 +4,7 @@
 use super::{Run, Write, script};
 use bytes::Bytes;
 use live::attached::Switch;
-use live::host::{Fetched, Memory, RamMemory};
+use live::host::{Memory, RamMemory, ReadOutcome};
 use live::links::{LinkEvent, Links};
 use live::media::{Media, RamMedia};
 use live::net::{Address, CarrierListener, RawSettings, Script};
@@ -41,9 +41,9 @@ impl Memory for SlowMemory {
         _: Bdf,
         (address, length): (u64, usize),
         token: &ReadToken,
-    ) -> Fetched {
+    ) -> ReadOutcome {
         self.reads.push_back((now + script::MEMORY, token.clone(), address, length));
-        Fetched::Later
+        ReadOutcome::Pending
     }
 
     fn write(&mut self, now: Instant, requester: Bdf, address: u64, data: &[u8]) {
@@ -254,7 +254,7 @@ impl Nodes {
                 let ram = self.memory.memory.ram.borrow();
                 let data = ram.get(at, length).map(Bytes::copy_from_slice);
                 drop(ram);
-                self.host.host_data(token, data);
+                self.host.complete_read(token, data);
             }
             if task.as_mut().is_some_and(|task| task.poll(now).is_some()) {
                 *task = None;

@@ -1,7 +1,7 @@
 //! One endpoint offered to a VMM: what the VMM does becomes requests of host
 //! software, in order, and the endpoint's DMA and interrupts reach the guest.
 
-use super::Fetched;
+use super::ReadOutcome;
 use super::accesses::{read, write};
 use super::comeback::{self, EndpointChange, Looked, Settled, State};
 use crate::random_number;
@@ -449,14 +449,14 @@ impl Endpoint {
         address: u64,
         length: usize,
         token: &ReadToken,
-    ) -> Fetched {
+    ) -> ReadOutcome {
         if self.waits() {
             return self.fault();
         }
         let fetched = self.deferred.is_empty().then(|| self.fetch(now, address, length, token));
         fetched.flatten().unwrap_or_else(|| {
             self.deferred.push_back(Deferred::Read { token: token.clone(), address, length });
-            Fetched::Later
+            ReadOutcome::Pending
         })
     }
 
@@ -467,21 +467,21 @@ impl Endpoint {
         address: u64,
         length: usize,
         token: &ReadToken,
-    ) -> Option<Fetched> {
+    ) -> Option<ReadOutcome> {
         match self.server.dma_read(now, address, length) {
-            Access::Done(data) => Some(Fetched::Now(Some(data))),
+            Access::Done(data) => Some(ReadOutcome::Done(Some(data))),
             Access::Pending(id) => {
                 self.reads.insert(id, token.clone());
-                Some(Fetched::Later)
+                Some(ReadOutcome::Pending)
             }
             Access::Failed(_) => Some(self.fault()),
             Access::Full => None,
         }
     }
 
-    fn fault(&mut self) -> Fetched {
+    fn fault(&mut self) -> ReadOutcome {
         self.faults += 1;
-        Fetched::Now(None)
+        ReadOutcome::Done(None)
     }
 
     /// The device writes guest memory.
@@ -532,7 +532,7 @@ impl Endpoint {
                 }
                 Deferred::Read { token, address, length } => {
                     let fetched = self.fetch(now, *address, *length, token);
-                    if let Some(Fetched::Now(data)) = &fetched {
+                    if let Some(ReadOutcome::Done(data)) = &fetched {
                         self.answers.push((token.clone(), data.clone()));
                     }
                     fetched.is_some()

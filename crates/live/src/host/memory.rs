@@ -10,11 +10,11 @@ use wire::{Bdf, Instant};
 
 /// What a read of host memory comes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fetched {
+pub enum ReadOutcome {
     /// The bytes, or `None` if they are not the device's to read.
-    Now(Option<Bytes>),
-    /// [`Machine::host_data`](super::Machine::host_data) will say.
-    Later,
+    Done(Option<Bytes>),
+    /// [`Machine::complete_read`](super::Machine::complete_read) will say.
+    Pending,
 }
 
 /// What the devices of a machine reach.
@@ -26,7 +26,7 @@ pub trait Memory {
         requester: Bdf,
         range: (u64, usize),
         token: &ReadToken,
-    ) -> Fetched;
+    ) -> ReadOutcome;
 
     /// A device writes.
     fn write(&mut self, now: Instant, requester: Bdf, address: u64, data: &[u8]);
@@ -64,10 +64,10 @@ impl Memory for RamMemory {
         _: Bdf,
         (address, length): (u64, usize),
         _: &ReadToken,
-    ) -> Fetched {
+    ) -> ReadOutcome {
         let data = self.ram.borrow().get(address, length).map(Bytes::copy_from_slice);
         self.faults += u64::from(data.is_none());
-        Fetched::Now(data)
+        ReadOutcome::Done(data)
     }
 
     fn write(&mut self, _: Instant, _: Bdf, address: u64, data: &[u8]) {

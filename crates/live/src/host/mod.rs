@@ -13,7 +13,7 @@ mod summary;
 mod tests;
 
 pub use comeback::EndpointChange;
-pub use memory::{Fetched, Memory, RamMemory};
+pub use memory::{Memory, RamMemory, ReadOutcome};
 pub use node::{HostEvent, HostNode};
 pub use probe::{Probe, Record};
 pub use summary::Summary;
@@ -102,7 +102,7 @@ impl<A: Attached> Machine<A> {
     }
 
     /// Answers a read that [`Memory::read`] put off.
-    pub fn host_data(&mut self, token: ReadToken, data: Option<Bytes>) {
+    pub fn complete_read(&mut self, token: ReadToken, data: Option<Bytes>) {
         let now = self.clock.now();
         self.node.handle(now, Input::HostData(token, data));
     }
@@ -201,8 +201,10 @@ impl<A: Attached> Machine<A> {
                 Output::Host(ForHost::Answer(name, value)) => self.buses.answer(name, value),
                 Output::Host(ForHost::HostRead { token, requester, address, length }) => {
                     match memory.read(now, requester, (address, length), &token) {
-                        Fetched::Now(data) => self.node.handle(now, Input::HostData(token, data)),
-                        Fetched::Later => {}
+                        ReadOutcome::Done(data) => {
+                            self.node.handle(now, Input::HostData(token, data))
+                        }
+                        ReadOutcome::Pending => {}
                     }
                 }
                 Output::Host(ForHost::HostWrite { requester, address, data }) => {

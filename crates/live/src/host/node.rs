@@ -4,7 +4,7 @@ use super::accesses::describe;
 use super::comeback::EndpointChange;
 use super::endpoint::Endpoint;
 use super::lines::{HostLines, kind};
-use super::{Fetched, Machine, Memory};
+use super::{Machine, Memory, ReadOutcome};
 use crate::Control;
 use crate::attached::{Attached, Report, Switch};
 use crate::clock::Clock;
@@ -63,10 +63,10 @@ impl Memory for Vec<Endpoint> {
         requester: Bdf,
         (address, length): (u64, usize),
         token: &ReadToken,
-    ) -> Fetched {
+    ) -> ReadOutcome {
         match of(self, requester) {
             Some(endpoint) => endpoint.dma_read(now, address, length, token),
-            None => Fetched::Now(None),
+            None => ReadOutcome::Done(None),
         }
     }
 
@@ -307,7 +307,7 @@ impl HostNode {
             };
             for (token, data) in std::mem::take(&mut endpoint.answers) {
                 moved = true;
-                self.machine.host_data(token, data);
+                self.machine.complete_read(token, data);
             }
             for news in std::mem::take(&mut endpoint.news) {
                 tell(HostEvent::Endpoint(number, news));
