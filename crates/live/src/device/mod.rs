@@ -92,7 +92,7 @@ impl<A: Attached> DeviceNode<A> {
         attached.watch(&poller)?;
         attached.begin();
         let tracer = attached.tracer();
-        let tapped = Tapped { inner: attached, watch: tracer.clone() };
+        let tapped = Tapped { inner: attached, observer: tracer.clone() };
         let mut node = node::DeviceNode::new(settings, tapped);
         node.report_frames(tracer.is_on());
         Ok(Self {

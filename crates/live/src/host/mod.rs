@@ -53,8 +53,8 @@ impl<A: Attached> Machine<A> {
     ) -> io::Result<Self> {
         attached.watch(&poller)?;
         attached.begin();
-        let watch = Probe::new(attached.tracer(), clock);
-        let node = ::node::HostNode::new(settings, Tapped { inner: attached, watch });
+        let observer = Probe::new(attached.tracer(), clock);
+        let node = ::node::HostNode::new(settings, Tapped { inner: attached, observer });
         Ok(Self { clock, poller, node, buses: Buses::default() })
     }
 
@@ -98,7 +98,7 @@ impl<A: Attached> Machine<A> {
 
     /// The recorder at the root port.
     pub fn probe_mut(&mut self) -> &mut Probe {
-        &mut self.node.below_mut().watch
+        &mut self.node.below_mut().observer
     }
 
     /// Answers a read that [`Memory::read`] put off.
@@ -138,7 +138,7 @@ impl<A: Attached> Machine<A> {
                 active = self.service(now)?;
             }
         }
-        let tick = self.node.below().watch.tick(now, !moved);
+        let tick = self.node.below().observer.tick(now, !moved);
         Ok((moved, next_timer([timer, active.timer, self.buses.timer(), tick])))
     }
 

@@ -1,7 +1,7 @@
 //! A protocol analyser at the root port: where the NVMe/TSN paper measures.
 
 use crate::clock::Clock;
-use crate::trace::{Tracer, Watch};
+use crate::trace::{TlpObserver, Tracer};
 use wire::Instant;
 use wire::tlp::Tlp;
 use wire::trace::Tap;
@@ -54,8 +54,8 @@ impl Probe {
     }
 }
 
-impl Watch for Probe {
-    fn passed(&mut self, up: bool, tlp: &Tlp) {
+impl TlpObserver for Probe {
+    fn observe(&mut self, up: bool, tlp: &Tlp) {
         self.tracer.tlp(Tap::ROOT_PORT, up, tlp);
         if self.room > 0 {
             self.room -= 1;

@@ -12,7 +12,7 @@ mod tapped;
 mod tests;
 mod writer;
 
-pub use tapped::{Tapped, Watch};
+pub use tapped::{Tapped, TlpObserver};
 
 use crate::clock::Clock;
 use recorder::Recorder;
