@@ -168,7 +168,7 @@ impl Attached for NvmeDrive {
     fn service(&mut self, now: Instant, poller: &Poller) -> io::Result<Activity> {
         let mut moved = self.start_blocks(now);
         for index in 0..self.media.len() {
-            if self.media[index].signal().is_some_and(|fd| poller.take(fd)) {
+            if self.media[index].signal().is_some_and(|fd| poller.take_ready(fd)) {
                 self.media[index].heard();
             }
             while let Some((id, outcome)) = self.media[index].poll_completion() {
@@ -183,7 +183,7 @@ impl Attached for NvmeDrive {
         self.media
             .iter()
             .filter_map(|media| media.signal())
-            .try_for_each(|fd| poller.add_seldom(fd))
+            .try_for_each(|fd| poller.add_without_spin(fd))
     }
 
     fn begin(&mut self) {

@@ -192,7 +192,7 @@ impl Links {
         }
         let Connection::Open(carrier, _) = &mut link.connection else { return Ok(false) };
         // A connection that has just been made may have read something already.
-        if !poller.take(&*carrier) && !connected {
+        if !poller.take_ready(&*carrier) && !connected {
             return Ok(false);
         }
         let mut received = connected;
@@ -260,7 +260,7 @@ impl Links {
         link.attempt = attempt;
         match Carrier::connect(now, link.peer.address(attempt), self.raw) {
             Ok(carrier) => {
-                poller.add(&carrier, carrier.connects_by_output())?;
+                poller.add(&carrier, carrier.connects_when_writable())?;
                 link.connection = Connection::Connecting(carrier);
             }
             Err(error) => node.handle_link(now, index, Input::Failed(error.to_string())),
@@ -336,7 +336,7 @@ mod tests {
         let mut poller = Poller::new(Waiting::Block).unwrap();
         let mut now = Instant::ZERO;
         let mut turn = |now, node: &mut SwitchNode| {
-            poller.turn_over();
+            poller.end_turn();
             poller.refresh(now).unwrap();
             links.service(now, node, &poller).unwrap();
         };

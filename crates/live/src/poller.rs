@@ -88,7 +88,7 @@ impl Poller {
     ///
     /// # Errors
     /// As `epoll_ctl(2)`.
-    pub fn add_seldom(&self, fd: impl AsFd) -> io::Result<()> {
+    pub fn add_without_spin(&self, fd: impl AsFd) -> io::Result<()> {
         let data = epoll::EventData::new_u64(token(&fd) | SELDOM);
         Ok(epoll::add(&self.epoll, fd, data, flags(false))?)
     }
@@ -116,7 +116,7 @@ impl Poller {
 
     /// Whether `fd` is to be looked at: it was ready when the kernel was asked
     /// last, or may be while the node spins. Told once.
-    pub fn take(&self, fd: impl AsFd) -> bool {
+    pub fn take_ready(&self, fd: impl AsFd) -> bool {
         let (token, Known { ready, lately }) = (token(&fd), &mut *self.known.borrow_mut());
         let Some(at) = ready.iter().position(|of| *of == token) else { return false };
         ready.swap_remove(at);
@@ -141,7 +141,7 @@ impl Poller {
     ///
     /// # Errors
     /// As `epoll_wait(2)`.
-    pub fn catch_up(&mut self, now: Instant) -> io::Result<()> {
+    pub fn refresh_if_stale(&mut self, now: Instant) -> io::Result<()> {
         if now >= self.asked + LATE {
             self.refresh(now)?;
         }
@@ -149,7 +149,7 @@ impl Poller {
     }
 
     /// A turn is over: the next asks anew.
-    pub fn turn_over(&mut self) {
+    pub fn end_turn(&mut self) {
         self.fresh = false;
     }
 
@@ -241,14 +241,14 @@ mod tests {
         near.write_all(b"x").unwrap();
         let clock = Clock::start();
         poller.wait(&clock, None).unwrap();
-        assert!(poller.take(&first) && !poller.take(&second));
-        assert!(!poller.take(&first), "told once");
+        assert!(poller.take_ready(&first) && !poller.take_ready(&second));
+        assert!(!poller.take_ready(&first), "told once");
         poller.wait(&clock, None).unwrap();
-        assert!(poller.take(&first), "nobody has read it");
+        assert!(poller.take_ready(&first), "nobody has read it");
         (&first).read_exact(&mut [0]).unwrap();
         drop(far);
         poller.wait(&clock, None).unwrap();
-        assert!(!poller.take(&first) && poller.take(&second), "the end is told of");
+        assert!(!poller.take_ready(&first) && poller.take_ready(&second), "the end is told of");
     }
 
     #[test]
@@ -260,12 +260,12 @@ mod tests {
         assert!(!poller.refresh(now).unwrap());
         near.write_all(b"x").unwrap();
         assert!(!poller.refresh(now).unwrap(), "it is still the same turn");
-        poller.turn_over();
-        poller.catch_up(now).unwrap();
-        assert!(!poller.take(&fd), "the last answer is new enough to send first");
+        poller.end_turn();
+        poller.refresh_if_stale(now).unwrap();
+        assert!(!poller.take_ready(&fd), "the last answer is new enough to send first");
         now += LATE;
-        poller.catch_up(now).unwrap();
-        assert!(poller.take(&fd));
+        poller.refresh_if_stale(now).unwrap();
+        assert!(poller.take_ready(&fd));
     }
 
     #[test]
@@ -278,9 +278,9 @@ mod tests {
         poller.busy(start);
         near.write_all(b"x").unwrap();
         let mut ready_at = |now| {
-            poller.turn_over();
+            poller.end_turn();
             poller.refresh(now).unwrap();
-            [poller.take(&first), poller.take(&second)]
+            [poller.take_ready(&first), poller.take_ready(&second)]
         };
         assert_eq!(ready_at(start), [true, false]);
         (&first).read_exact(&mut [0]).unwrap();

@@ -88,7 +88,7 @@ impl<A: Attached> DeviceNode<A> {
         mut attached: A,
     ) -> io::Result<Self> {
         let listener = listener.into();
-        poller.add_seldom(&listener)?;
+        poller.add_without_spin(&listener)?;
         attached.watch(&poller)?;
         attached.begin();
         let tracer = attached.tracer();
@@ -137,7 +137,7 @@ impl<A: Attached> DeviceNode<A> {
         let now = self.clock.now();
         self.poller.refresh(now)?;
         let active = self.node.function_mut().inner.service(now, &self.poller)?;
-        self.poller.turn_over();
+        self.poller.end_turn();
         if !active.moved {
             let soon = now + Duration::from_ms(20);
             self.poller
@@ -163,7 +163,7 @@ impl<A: Attached> DeviceNode<A> {
         mut control: impl FnMut() -> Control,
         mut tell: impl FnMut(DeviceEvent),
     ) -> io::Result<()> {
-        self.poller.add_seldom(wake)?;
+        self.poller.add_without_spin(wake)?;
         let ran = self.serve_until(wake, &mut control, &mut tell);
         self.news.lines.flush(self.clock.now(), &mut tell);
         ran?;
@@ -262,7 +262,7 @@ impl<A: Attached> DeviceNode<A> {
         if active.moved {
             (_, timer) = self.act(now, tell);
         }
-        self.poller.turn_over();
+        self.poller.end_turn();
         moved |= active.moved | acted;
         self.pass_on_news(tell);
         self.watch_for_room()?;
@@ -272,7 +272,7 @@ impl<A: Attached> DeviceNode<A> {
     }
 
     fn accept(&mut self, now: Instant) -> io::Result<bool> {
-        if !self.poller.take(&self.listener) {
+        if !self.poller.take_ready(&self.listener) {
             return Ok(false);
         }
         let mut moved = false;
@@ -293,7 +293,7 @@ impl<A: Attached> DeviceNode<A> {
         let (node, tracer) = (&mut self.node, &self.tracer);
         let mut moved = false;
         for Path { id, carrier, .. } in &mut self.paths {
-            let ready = self.poller.take(&*carrier);
+            let ready = self.poller.take_ready(&*carrier);
             let mut gone = ready
                 && carrier.receive(now, |bytes| {
                     moved = true;

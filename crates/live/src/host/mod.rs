@@ -114,7 +114,7 @@ impl<A: Attached> Machine<A> {
     /// If the kernel refuses to watch something.
     pub fn pump(&mut self, memory: &mut impl Memory) -> io::Result<(bool, Option<Instant>)> {
         let now = self.clock.now();
-        self.poller.catch_up(now)?;
+        self.poller.refresh_if_stale(now)?;
         let mut moved = self.take_requests(now);
         let (went, mut timer) = self.turn(now, memory);
         moved |= went;
@@ -128,7 +128,7 @@ impl<A: Attached> Machine<A> {
             active = self.service(now)?;
             active.moved |= sent;
         }
-        self.poller.turn_over();
+        self.poller.end_turn();
         if active.moved {
             // What arrived goes up, and the answer down, at once.
             moved = true;

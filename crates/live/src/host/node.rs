@@ -237,7 +237,7 @@ impl HostNode {
         mut control: impl FnMut() -> Control,
         mut tell: impl FnMut(HostEvent),
     ) -> io::Result<()> {
-        self.machine.poller().add_seldom(wake)?;
+        self.machine.poller().add_without_spin(wake)?;
         let mut lines = HostLines::new(HostEvent::Suppressed);
         let ran = self.serve_until(&mut control, &mut lines, &mut tell);
         lines.flush(self.machine.clock().now(), &mut tell);
@@ -301,7 +301,7 @@ impl HostNode {
         let mut moved = false;
         for number in 0..self.endpoints.len() {
             let endpoint = &mut self.endpoints[number];
-            moved |= match self.machine.poller().take(&endpoint.server) {
+            moved |= match self.machine.poller().take_ready(&endpoint.server) {
                 true => endpoint.service(now),
                 false => endpoint.look(now),
             };

@@ -39,7 +39,7 @@ impl Carrier {
 
     /// Whether a connection that is being made is told of by its descriptor
     /// becoming writable.
-    pub fn connects_by_output(&self) -> bool {
+    pub fn connects_when_writable(&self) -> bool {
         matches!(self, Self::Tcp(_))
     }
 
