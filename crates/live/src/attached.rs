@@ -169,7 +169,7 @@ impl Attached for NvmeDrive {
         let mut moved = self.start_blocks(now);
         for index in 0..self.media.len() {
             if self.media[index].signal().is_some_and(|fd| poller.take_ready(fd)) {
-                self.media[index].heard();
+                self.media[index].clear_signal();
             }
             while let Some((id, outcome)) = self.media[index].poll_completion() {
                 self.complete(now, id, outcome);

@@ -62,7 +62,7 @@ pub struct Links {
     events: VecDeque<LinkEvent>,
     tracer: Tracer,
     raw: RawSettings,
-    looked: Instant,
+    last_service: Instant,
 }
 
 impl Links {
@@ -79,7 +79,7 @@ impl Links {
             events: VecDeque::new(),
             tracer: Tracer::off(),
             raw: RawSettings::default(),
-            looked: Instant::ZERO,
+            last_service: Instant::ZERO,
         }
     }
 
@@ -140,10 +140,10 @@ impl Links {
         if let Some(number) = self.tracer.echo_due(now) {
             (0..self.links.len()).for_each(|index| node.echo(index, number));
         }
-        self.looked = now;
+        self.last_service = now;
         let mut received = false;
         for index in 0..self.links.len() {
-            received |= self.take_in(now, index, node, poller)?;
+            received |= self.receive(now, index, node, poller)?;
         }
         let mut all = self.drain(now, node, poller)?;
         all.moved |= received;
@@ -155,7 +155,7 @@ impl Links {
     }
 
     /// Takes what happened to a connection; whether anything did.
-    fn take_in(
+    fn receive(
         &mut self,
         now: Instant,
         index: usize,
@@ -229,7 +229,7 @@ impl Links {
                     }
                     self.links[link].connection = Connection::None;
                 }
-                Output::Event(event) => self.tell(event),
+                Output::Event(event) => self.queue_event(event),
                 Output::Timeout(timer) => return Ok(Activity { moved, timer }),
             }
             moved = true;
@@ -280,7 +280,7 @@ impl Links {
 
     /// Queues an event. Attempts fail as long as nobody is there, so of those
     /// in a row only the latest is kept.
-    fn tell(&mut self, mut event: LinkEvent) {
+    fn queue_event(&mut self, mut event: LinkEvent) {
         if let LinkEvent::Failed { link, attempt, why, .. } = &mut event {
             *why = format!("{}: {why}", self.links[*link].peer.named(*attempt));
             if matches!(self.events.back(), Some(LinkEvent::Failed { link: last, .. }) if last == link)
@@ -293,7 +293,7 @@ impl Links {
 
     /// Says goodbye on every link.
     pub fn close(&mut self, node: &mut SwitchNode) {
-        let now = self.looked;
+        let now = self.last_service;
         self.make_room(now, node);
         node.close(now);
         loop {

@@ -12,19 +12,19 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use wire::{Duration, Instant};
 
-/// While a node spins, descriptors that were ready lately are looked at without
+/// While a node spins, descriptors that were ready recent are looked at without
 /// asking: that saves a system call when something has come. All are asked for
 /// this often.
-const SPIN_ASK: Duration = Duration::from_us(250);
+const SPIN_REFRESH: Duration = Duration::from_us(250);
 /// With more of them asking costs less.
-const MOST_LATELY: usize = 4;
+const MAX_RECENT: usize = 4;
 /// One that nobody looks at so many times is forgotten: it was closed.
-const MOST_OFFERS: u8 = 16;
+const MAX_MISSES: u8 = 16;
 /// Marks the token of a descriptor that is never looked at unasked.
-const SELDOM: u64 = 1 << 63;
+const NO_SPIN: u64 = 1 << 63;
 /// What was ready so long ago says nothing: a node that got no processor since
 /// asks again before it takes a link for lost.
-const LATE: Duration = Duration::from_ms(1);
+const STALE: Duration = Duration::from_ms(1);
 
 /// How a node waits when it has nothing to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,8 +40,8 @@ pub enum Waiting {
 struct Known {
     /// Those that were ready, or may be, and that nobody has looked at.
     ready: Vec<u64>,
-    /// Those that were ready lately, and how often they were offered in vain.
-    lately: Vec<(u64, u8)>,
+    /// Those that were ready recent, and how often they were offered in misses.
+    recent: Vec<(u64, u8)>,
 }
 
 /// An epoll instance.
@@ -52,7 +52,7 @@ pub struct Poller {
     busy_until: Instant,
     known: RefCell<Known>,
     /// When the kernel was asked last, and whether for the turn of now.
-    asked: Instant,
+    updated: Instant,
     fresh: bool,
 }
 
@@ -69,7 +69,7 @@ impl Poller {
             waiting,
             busy_until: Instant::ZERO,
             known: RefCell::default(),
-            asked: Instant::ZERO,
+            updated: Instant::ZERO,
             fresh: false,
         })
     }
@@ -89,7 +89,7 @@ impl Poller {
     /// # Errors
     /// As `epoll_ctl(2)`.
     pub fn add_without_spin(&self, fd: impl AsFd) -> io::Result<()> {
-        let data = epoll::EventData::new_u64(token(&fd) | SELDOM);
+        let data = epoll::EventData::new_u64(token(&fd) | NO_SPIN);
         Ok(epoll::add(&self.epoll, fd, data, flags(false))?)
     }
 
@@ -117,10 +117,10 @@ impl Poller {
     /// Whether `fd` is to be looked at: it was ready when the kernel was asked
     /// last, or may be while the node spins. Told once.
     pub fn take_ready(&self, fd: impl AsFd) -> bool {
-        let (token, Known { ready, lately }) = (token(&fd), &mut *self.known.borrow_mut());
+        let (token, Known { ready, recent }) = (token(&fd), &mut *self.known.borrow_mut());
         let Some(at) = ready.iter().position(|of| *of == token) else { return false };
         ready.swap_remove(at);
-        lately.iter_mut().filter(|(of, _)| *of == token).for_each(|(_, vain)| *vain = 0);
+        recent.iter_mut().filter(|(of, _)| *of == token).for_each(|(_, misses)| *misses = 0);
         true
     }
 
@@ -130,8 +130,8 @@ impl Poller {
     /// # Errors
     /// As `epoll_wait(2)`.
     pub fn refresh(&mut self, now: Instant) -> io::Result<bool> {
-        if !self.fresh || now >= self.asked + LATE {
-            self.look(now)?;
+        if !self.fresh || now >= self.updated + STALE {
+            self.update(now)?;
         }
         Ok(!self.known.get_mut().ready.is_empty())
     }
@@ -142,7 +142,7 @@ impl Poller {
     /// # Errors
     /// As `epoll_wait(2)`.
     pub fn refresh_if_stale(&mut self, now: Instant) -> io::Result<()> {
-        if now >= self.asked + LATE {
+        if now >= self.updated + STALE {
             self.refresh(now)?;
         }
         Ok(())
@@ -154,7 +154,7 @@ impl Poller {
     }
 
     /// Returns when some descriptor is ready or `until` has come; at once
-    /// while spinning, in which case what was ready lately may be.
+    /// while spinning, in which case what was ready recent may be.
     ///
     /// # Errors
     /// As `epoll_wait(2)`; interruption by a signal is none.
@@ -163,53 +163,53 @@ impl Poller {
         if now < self.busy_until {
             // Whoever we wait for may have been put on this very core.
             std::thread::yield_now();
-            return self.look(now);
+            return self.update(now);
         }
         let timeout = until.map(|at| {
             let ns = (at - now).as_ns().saturating_add(1) as i64;
             Timespec { tv_sec: ns / 1_000_000_000, tv_nsec: ns % 1_000_000_000 }
         });
-        let lately = &mut self.known.get_mut().lately;
-        if lately.len() > MOST_LATELY {
-            lately.clear();
+        let recent = &mut self.known.get_mut().recent;
+        if recent.len() > MAX_RECENT {
+            recent.clear();
         }
-        self.ask(timeout)?;
-        self.asked = clock.now();
+        self.epoll_wait(timeout)?;
+        self.updated = clock.now();
         Ok(())
     }
 
     /// Learns what is ready now, or what may be.
-    fn look(&mut self, now: Instant) -> io::Result<()> {
-        let Known { ready, lately } = self.known.get_mut();
-        let few = !lately.is_empty() && lately.len() <= MOST_LATELY;
-        if few && now < self.busy_until && now < self.asked + SPIN_ASK {
-            lately.iter_mut().for_each(|(_, vain)| *vain += 1);
-            lately.retain(|(_, vain)| *vain <= MOST_OFFERS);
+    fn update(&mut self, now: Instant) -> io::Result<()> {
+        let Known { ready, recent } = self.known.get_mut();
+        let few = !recent.is_empty() && recent.len() <= MAX_RECENT;
+        if few && now < self.busy_until && now < self.updated + SPIN_REFRESH {
+            recent.iter_mut().for_each(|(_, misses)| *misses += 1);
+            recent.retain(|(_, misses)| *misses <= MAX_MISSES);
             ready.clear();
-            ready.extend(lately.iter().map(|(token, _)| token));
+            ready.extend(recent.iter().map(|(token, _)| token));
             self.fresh = true;
             return Ok(());
         }
-        self.ask(Some(Timespec { tv_sec: 0, tv_nsec: 0 }))?;
-        self.asked = now;
+        self.epoll_wait(Some(Timespec { tv_sec: 0, tv_nsec: 0 }))?;
+        self.updated = now;
         Ok(())
     }
 
-    fn ask(&mut self, timeout: Option<Timespec>) -> io::Result<()> {
+    fn epoll_wait(&mut self, timeout: Option<Timespec>) -> io::Result<()> {
         self.events.clear();
         match epoll::wait(&self.epoll, spare_capacity(&mut self.events), timeout.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
         self.fresh = true;
-        let Known { ready, lately } = self.known.get_mut();
+        let Known { ready, recent } = self.known.get_mut();
         ready.clear();
         // Copied out: the kernel's structure is packed.
         for token in self.events.iter().map(|event| { event.data }.u64()) {
-            ready.push(token & !SELDOM);
-            let known = token & SELDOM != 0 || lately.iter().any(|(of, _)| *of == token);
-            if lately.len() <= MOST_LATELY && !known {
-                lately.push((token, 0));
+            ready.push(token & !NO_SPIN);
+            let known = token & NO_SPIN != 0 || recent.iter().any(|(of, _)| *of == token);
+            if recent.len() <= MAX_RECENT && !known {
+                recent.push((token, 0));
             }
         }
         Ok(())
@@ -263,7 +263,7 @@ mod tests {
         poller.end_turn();
         poller.refresh_if_stale(now).unwrap();
         assert!(!poller.take_ready(&fd), "the last answer is new enough to send first");
-        now += LATE;
+        now += STALE;
         poller.refresh_if_stale(now).unwrap();
         assert!(poller.take_ready(&fd));
     }
@@ -286,8 +286,8 @@ mod tests {
         (&first).read_exact(&mut [0]).unwrap();
         far.write_all(b"x").unwrap();
         assert_eq!(ready_at(start + Duration::from_us(1)), [true, false], "it may be");
-        assert_eq!(ready_at(start + SPIN_ASK), [false, true], "all are asked for");
-        assert_eq!(ready_at(start + SPIN_ASK + Duration::from_us(1)), [true, true]);
+        assert_eq!(ready_at(start + SPIN_REFRESH), [false, true], "all are asked for");
+        assert_eq!(ready_at(start + SPIN_REFRESH + Duration::from_us(1)), [true, true]);
         assert_eq!(ready_at(start + Duration::from_ms(50)), [false, true], "the spin is over");
     }
 }

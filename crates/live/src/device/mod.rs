@@ -1,7 +1,7 @@
 //! A shell around [`node::DeviceNode`]: a listener, its connections, and the
 //! I/O of what is attached.
 
-mod news;
+mod event_limits;
 
 use crate::Control;
 use crate::attached::{Attached, Report};
@@ -11,7 +11,7 @@ use crate::net::{Address, Carrier, CarrierListener};
 use crate::poller::Poller;
 use crate::trace::{Tapped, Tracer};
 use bytes::Bytes;
-use news::News;
+use event_limits::EventLimits;
 use node::PathId;
 use node::device::{Event, Output};
 use node::path::Input;
@@ -71,7 +71,7 @@ pub struct DeviceNode<A> {
     /// How many there have been.
     accepted: u64,
     node: Inner<A>,
-    news: News,
+    limits: EventLimits,
     tracer: Tracer,
 }
 
@@ -102,7 +102,7 @@ impl<A: Attached> DeviceNode<A> {
             paths: Vec::new(),
             accepted: 0,
             node,
-            news: News::default(),
+            limits: EventLimits::default(),
             tracer,
         })
     }
@@ -165,10 +165,10 @@ impl<A: Attached> DeviceNode<A> {
     ) -> io::Result<()> {
         self.poller.add_without_spin(wake)?;
         let ran = self.serve_until(wake, &mut control, &mut tell);
-        self.news.lines.flush(self.clock.now(), &mut tell);
+        self.limits.events.flush(self.clock.now(), &mut tell);
         ran?;
         let closed = self.close();
-        self.pass_on_news(&mut tell);
+        self.forward_notices(&mut tell);
         closed
     }
 
@@ -196,9 +196,9 @@ impl<A: Attached> DeviceNode<A> {
     }
 
     /// What is attached has something to say.
-    fn pass_on_news(&mut self, tell: &mut impl FnMut(DeviceEvent)) {
-        while let Some(news) = self.attached_mut().take_notice() {
-            tell(DeviceEvent::Attached(news));
+    fn forward_notices(&mut self, tell: &mut impl FnMut(DeviceEvent)) {
+        while let Some(notice) = self.attached_mut().take_notice() {
+            tell(DeviceEvent::Attached(notice));
         }
     }
 
@@ -207,7 +207,7 @@ impl<A: Attached> DeviceNode<A> {
         let (counters, errors) = (self.node.tunnel().counters(), self.node.errors());
         let mut lines = vec![("link".to_owned(), format!("{counters}; errors: {errors}"))];
         lines.extend(self.node.function().inner.report());
-        lines.push(("connections".to_owned(), self.news.report(self.node.silent())));
+        lines.push(("connections".to_owned(), self.limits.report(self.node.silent())));
         lines
     }
 
@@ -240,16 +240,16 @@ impl<A: Attached> DeviceNode<A> {
         tell: &mut impl FnMut(DeviceEvent),
     ) -> io::Result<(bool, Option<Instant>)> {
         let now = self.clock.now();
-        let mut news = std::mem::take(&mut self.news);
-        news.lines.report_suppressed(now, tell);
-        let turned = self.look(now, &mut |event| news.pass(now, event, tell));
-        let timer = news.lines.timer();
-        self.news = news;
+        let mut limits = std::mem::take(&mut self.limits);
+        limits.events.report_suppressed(now, tell);
+        let turned = self.process(now, &mut |event| limits.pass(now, event, tell));
+        let timer = limits.events.timer();
+        self.limits = limits;
         turned.map(|(moved, next)| (moved, switch::upstream::next_timer([next, timer])))
     }
 
     /// What has come goes in before the node is asked what it wants.
-    fn look(
+    fn process(
         &mut self,
         now: Instant,
         tell: &mut impl FnMut(DeviceEvent),
@@ -257,14 +257,14 @@ impl<A: Attached> DeviceNode<A> {
         self.poller.refresh(now)?;
         let mut moved = self.accept(now)?;
         moved |= self.receive(now);
-        let (acted, mut timer) = self.act(now, tell);
+        let (acted, mut timer) = self.perform(now, tell);
         let active = self.node.function_mut().inner.service(now, &self.poller)?;
         if active.moved {
-            (_, timer) = self.act(now, tell);
+            (_, timer) = self.perform(now, tell);
         }
         self.poller.end_turn();
         moved |= active.moved | acted;
-        self.pass_on_news(tell);
+        self.forward_notices(tell);
         self.watch_for_room()?;
         let carriers = self.paths.iter().map(|path| path.carrier.timer());
         let timers = [active.timer, timer, self.tracer.tick(now, !moved)];
@@ -313,7 +313,11 @@ impl<A: Attached> DeviceNode<A> {
 
     /// Does what the node wants; whether it control anything, and when to ask
     /// it again.
-    fn act(&mut self, now: Instant, tell: &mut impl FnMut(DeviceEvent)) -> (bool, Option<Instant>) {
+    fn perform(
+        &mut self,
+        now: Instant,
+        tell: &mut impl FnMut(DeviceEvent),
+    ) -> (bool, Option<Instant>) {
         let mut acted = false;
         loop {
             match self.node.poll(now) {
@@ -393,7 +397,7 @@ impl<A: Attached> DeviceNode<A> {
     /// Tells the host, makes data durable.
     fn close(&mut self) -> io::Result<()> {
         self.node.leave();
-        let _ = self.act(self.clock.now(), &mut |_| {});
+        let _ = self.perform(self.clock.now(), &mut |_| {});
         self.attached_mut().close()
     }
 }

@@ -1,19 +1,19 @@
 //! Guest memory: the ranges a VMM allows a device to reach, and the copies in
 //! and out of those it shares.
 
-mod given;
+mod backing;
+mod client_file;
 #[cfg(test)]
 mod tests;
-mod window;
 mod worker;
 
+use backing::Backing;
 use rustix::io::Errno;
 use std::cell::Cell;
-use window::Window;
 
-pub use given::Given;
-pub use window::MAX_OPEN;
-pub use worker::{Disposal, Ended, JobId, MOST_WORKERS, Place, Worker, Workers};
+pub use backing::MAX_OPEN;
+pub use client_file::ClientFile;
+pub use worker::{Disposal, Ended, JobId, MAX_WORKERS, Place, Worker, Workers};
 
 /// Ranges one guest may map at once. The protocol's default is 65535; QEMU
 /// without a vIOMMU needs some ten, SPDK at most 128.
@@ -35,8 +35,8 @@ pub enum Fault {
     Unmapped,
     /// A range does not allow this direction.
     Denied,
-    /// Allowed, but the bytes come and go later: see [`Way`].
-    Later,
+    /// Allowed, but the bytes come and go later: see [`Method`].
+    Deferred,
 }
 
 /// A range the device may reach.
@@ -46,12 +46,12 @@ struct Range {
     last: u64,
     rights: Rights,
     /// `None` for ranges reached by message.
-    window: Option<Window>,
+    backing: Option<Backing>,
 }
 
 /// How the bytes of a range come and go.
 #[derive(Clone, Debug)]
-pub enum Way {
+pub enum Method {
     /// Copied at once: the range is mapped.
     Mapped,
     /// By a worker, from and to this place in a file.
@@ -62,7 +62,7 @@ pub enum Way {
 
 /// A piece of an access that lies in one range.
 #[derive(Clone, Debug)]
-pub struct Segment {
+pub struct Part {
     /// Byte offset in the access.
     pub at: usize,
     /// DMA address.
@@ -70,17 +70,17 @@ pub struct Segment {
     /// Bytes.
     pub length: usize,
     /// How it is reached.
-    pub way: Way,
+    pub method: Method,
 }
 
-impl Segment {
+impl Part {
     /// `length` bytes of it, from its byte `from` on.
     pub fn piece(&self, from: usize, length: usize) -> Self {
-        let mut way = self.way.clone();
-        if let Way::File(place) = &mut way {
+        let mut method = self.method.clone();
+        if let Method::File(place) = &mut method {
             place.offset += from as u64;
         }
-        Self { at: self.at + from, address: self.address + from as u64, length, way }
+        Self { at: self.at + from, address: self.address + from as u64, length, method }
     }
 }
 
@@ -116,7 +116,7 @@ impl Memory {
         address: u64,
         size: u64,
         rights: Rights,
-        file: Option<(Given, u64)>,
+        file: Option<(ClientFile, u64)>,
     ) -> Result<(), Errno> {
         let last = size.checked_sub(1).and_then(|n| address.checked_add(n)).ok_or(Errno::INVAL)?;
         let at = self.ranges.partition_point(|range| range.last < address);
@@ -126,19 +126,19 @@ impl Memory {
         if self.ranges.len() >= MAX_RANGES {
             return Err(Errno::NOSPC);
         }
-        let window = match file {
+        let backing = match file {
             None => None,
             // A mapping nobody may touch is none.
             Some(_) if !rights.read && !rights.write => None,
-            Some((file, offset)) => Some(Window::new(file, offset, size, rights)?),
+            Some((file, offset)) => Some(Backing::new(file, offset, size, rights)?),
         };
-        let open = |range: &&Range| matches!(range.window, Some(Window::File(_)));
-        if matches!(window, Some(Window::File(_)))
+        let open = |range: &&Range| matches!(range.backing, Some(Backing::File(_)));
+        if matches!(backing, Some(Backing::File(_)))
             && self.ranges.iter().filter(open).count() >= MAX_OPEN
         {
             return Err(Errno::NOSPC);
         }
-        self.ranges.insert(at, Range { first: address, last, rights, window });
+        self.ranges.insert(at, Range { first: address, last, rights, backing });
         Ok(())
     }
 
@@ -167,7 +167,8 @@ impl Memory {
     /// The address of a range whose pages the client took away, if there is
     /// one: its bytes are lost.
     pub fn lost(&self) -> Option<u64> {
-        let dead = |range: &&Range| matches!(&range.window, Some(Window::Mapped(m)) if m.is_dead());
+        let dead =
+            |range: &&Range| matches!(&range.backing, Some(Backing::Mapped(m)) if m.is_dead());
         self.ranges.iter().find(dead).map(|range| range.first)
     }
 
@@ -192,7 +193,7 @@ impl Memory {
         address: u64,
         length: usize,
         write: bool,
-        mut each: impl FnMut(&Range, Segment) -> Result<(), Fault>,
+        mut each: impl FnMut(&Range, Part) -> Result<(), Fault>,
     ) -> Result<(), Fault> {
         let mut at = 0;
         while at < length {
@@ -203,14 +204,15 @@ impl Memory {
             }
             let room = range.last - here;
             let length = (length - at - 1).min(usize::try_from(room).unwrap_or(usize::MAX)) + 1;
-            let way = match &range.window {
-                Some(Window::Mapped(_)) => Way::Mapped,
-                Some(Window::File(Place { file, offset })) => {
-                    Way::File(Place { file: file.clone(), offset: offset + (here - range.first) })
-                }
-                None => Way::Message,
+            let method = match &range.backing {
+                Some(Backing::Mapped(_)) => Method::Mapped,
+                Some(Backing::File(Place { file, offset })) => Method::File(Place {
+                    file: file.clone(),
+                    offset: offset + (here - range.first),
+                }),
+                None => Method::Message,
             };
-            each(range, Segment { at, address: here, length, way })?;
+            each(range, Part { at, address: here, length, method })?;
             at += length;
         }
         Ok(())
@@ -220,15 +222,10 @@ impl Memory {
     ///
     /// # Errors
     /// [`Fault::Unmapped`] and [`Fault::Denied`].
-    pub fn segments(
-        &self,
-        address: u64,
-        length: usize,
-        write: bool,
-    ) -> Result<Vec<Segment>, Fault> {
+    pub fn parts(&self, address: u64, length: usize, write: bool) -> Result<Vec<Part>, Fault> {
         let mut all = Vec::new();
-        self.walk(address, length, write, |_, segment| {
-            all.push(segment);
+        self.walk(address, length, write, |_, part| {
+            all.push(part);
             Ok(())
         })?;
         Ok(all)
@@ -239,10 +236,12 @@ impl Memory {
     /// # Errors
     /// See [`Fault`]; `into` may be partly filled then.
     pub fn read_into(&self, address: u64, into: &mut [u8]) -> Result<(), Fault> {
-        self.walk(address, into.len(), false, |range, segment| {
-            let Some(Window::Mapped(mapping)) = &range.window else { return Err(Fault::Later) };
-            let offset = (segment.address - range.first) as usize;
-            let part = &mut into[segment.at..segment.at + segment.length];
+        self.walk(address, into.len(), false, |range, part| {
+            let Some(Backing::Mapped(mapping)) = &range.backing else {
+                return Err(Fault::Deferred);
+            };
+            let offset = (part.address - range.first) as usize;
+            let part = &mut into[part.at..part.at + part.length];
             mapping.read(offset, part).ok_or(Fault::Unmapped)
         })
     }
@@ -256,15 +255,17 @@ impl Memory {
         let whole = self.find(address).map(|at| &self.ranges[at]);
         let in_one = whole.is_some_and(|range| range.last - address >= bytes.len() as u64);
         if !in_one {
-            self.walk(address, bytes.len(), true, |_, segment| match segment.way {
-                Way::Mapped => Ok(()),
-                Way::File(_) | Way::Message => Err(Fault::Later),
+            self.walk(address, bytes.len(), true, |_, part| match part.method {
+                Method::Mapped => Ok(()),
+                Method::File(_) | Method::Message => Err(Fault::Deferred),
             })?;
         }
-        self.walk(address, bytes.len(), true, |range, segment| {
-            let Some(Window::Mapped(mapping)) = &range.window else { return Err(Fault::Later) };
-            let offset = (segment.address - range.first) as usize;
-            let part = &bytes[segment.at..segment.at + segment.length];
+        self.walk(address, bytes.len(), true, |range, part| {
+            let Some(Backing::Mapped(mapping)) = &range.backing else {
+                return Err(Fault::Deferred);
+            };
+            let offset = (part.address - range.first) as usize;
+            let part = &bytes[part.at..part.at + part.length];
             mapping.write(offset, part).ok_or(Fault::Unmapped)
         })
     }

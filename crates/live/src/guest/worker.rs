@@ -8,9 +8,9 @@
 //!
 //! Threads that hang in the kernel cannot be ended, and a client that connects
 //! again and again must not leave one behind each time: an endpoint has at most
-//! [`MOST_WORKERS`], and takes no client while all of them are at work.
+//! [`MAX_WORKERS`], and takes no client while all of them are at work.
 
-use super::given::Given;
+use super::client_file::ClientFile;
 use bytes::Bytes;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -21,7 +21,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
 
 /// Threads of one endpoint: that of its client, and those that still wait for
 /// files of clients before.
-pub const MOST_WORKERS: usize = 16;
+pub const MAX_WORKERS: usize = 16;
 
 /// Which access, and the byte offset in it: names a job.
 pub type JobId = (u64, usize);
@@ -51,17 +51,17 @@ impl Workers {
 
     /// Whether there is room for another client's.
     pub fn has_room(&self) -> bool {
-        Arc::strong_count(&self.alive) <= MOST_WORKERS
+        Arc::strong_count(&self.alive) <= MAX_WORKERS
     }
 
     /// A worker for a client. Its thread starts with the first job.
-    pub fn hire(&self) -> Worker {
+    pub fn for_client(&self) -> Worker {
         self.with(Arc::downgrade(&self.alive))
     }
 
     /// A worker of the endpoint itself; its thread does not count among those
     /// of clients.
-    pub fn own(&self) -> Worker {
+    pub fn for_endpoint(&self) -> Worker {
         self.with(Weak::new())
     }
 
@@ -74,13 +74,13 @@ impl Workers {
         }))
     }
 
-    /// Readable when a job has ended; see [`heard`](Self::heard).
+    /// Readable when a job has ended; see [`heard`](Self::clear_wake).
     pub fn wake(&self) -> BorrowedFd<'_> {
         self.wake.as_fd()
     }
 
     /// Makes [`wake`](Self::wake) unreadable again.
-    pub fn heard(&self) {
+    pub fn clear_wake(&self) {
         let _ = rustix::io::read(&self.wake, &mut [0; 8]);
     }
 }
@@ -89,7 +89,7 @@ impl Workers {
 #[derive(Clone, Debug)]
 pub struct Place {
     /// The file.
-    pub file: Arc<Given>,
+    pub file: Arc<ClientFile>,
     /// The first byte.
     pub offset: u64,
 }
@@ -158,7 +158,7 @@ impl Worker {
     }
 
     /// The next job that has ended.
-    pub fn ended(&self) -> Option<Ended> {
+    pub fn next_ended(&self) -> Option<Ended> {
         self.0.lock().ended.pop_front()
     }
 

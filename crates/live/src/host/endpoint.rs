@@ -3,7 +3,7 @@
 
 use super::ReadOutcome;
 use super::accesses::{read, write};
-use super::comeback::{self, EndpointChange, Looked, Settled, State};
+use super::reattach::{self, ClientSettings, EndpointChange, Identified, State};
 use crate::random_number;
 use crate::vfio_user::{
     Access, Action, BindError, DmaError, DmaId, EndpointInfo, Presence, Server, Token,
@@ -17,14 +17,14 @@ use std::path::Path;
 use wire::Instant;
 
 /// What a piece of host software ends in.
-enum Ended {
+enum TaskResult {
     /// Nothing that anybody waits for.
     Done,
     /// An answer for the VMM.
     Reply(Token, Vec<u8>),
     /// A reset, who was found (`None` if nobody was), and how often the link
     /// had been lost when it began.
-    Reset(Token, Option<Looked>, u64),
+    Reset(Token, Option<Identified>, u64),
 }
 
 /// DMA that the client could not take yet.
@@ -35,11 +35,11 @@ enum Deferred {
 }
 
 /// Actions and bus requests that wait before the client has to.
-const MOST_ACTIONS: usize = 64;
+const MAX_ACTIONS: usize = 64;
 /// Register reads in flight.
-const MOST_READS: usize = 32;
+const MAX_READS: usize = 32;
 /// Bytes of deferred writes above which the device has to wait.
-const MOST_DEFERRED: usize = 16 << 20;
+const MAX_DEFERRED: usize = 16 << 20;
 
 pub struct Endpoint {
     /// The downstream port it is below.
@@ -64,13 +64,13 @@ pub struct Endpoint {
     /// there later cannot make that good.
     loss: Option<Loss>,
     /// What is to be given back to the function before anything else.
-    restore: Option<Settled>,
+    restore: Option<ClientSettings>,
     /// What the user has not been told yet.
-    pub news: Vec<EndpointChange>,
+    pub changes: Vec<EndpointChange>,
     msix: bool,
-    running: Vec<Task<Ended>>,
+    running: Vec<Task<TaskResult>>,
     /// What runs are reads.
-    reading: bool,
+    reads_only: bool,
     backlog: VecDeque<Action>,
     reads: BTreeMap<u64, ReadToken>,
     deferred: VecDeque<Deferred>,
@@ -107,11 +107,11 @@ impl Endpoint {
             losses: 0,
             reset: false,
             loss: None,
-            restore: Some(Settled::default()),
-            news: Vec::new(),
+            restore: Some(ClientSettings::default()),
+            changes: Vec::new(),
             msix: false,
             running: Vec::new(),
-            reading: false,
+            reads_only: false,
             backlog: VecDeque::new(),
             reads: BTreeMap::new(),
             deferred: VecDeque::new(),
@@ -135,18 +135,18 @@ impl Endpoint {
     /// anything happened.
     pub fn service(&mut self, now: Instant) -> bool {
         self.server.service(now);
-        self.look(now)
+        self.service_without_input(now)
     }
 
     /// The same when nothing has come over the VMM's socket.
-    pub fn look(&mut self, now: Instant) -> bool {
+    pub fn service_without_input(&mut self, now: Instant) -> bool {
         self.server.session.poll_doorbells();
-        self.go_on(now)
+        self.advance(now)
     }
 
     /// Does what can be done without a look at the VMM's socket: when requests
     /// on the bus may have been answered.
-    pub fn go_on(&mut self, now: Instant) -> bool {
+    pub fn advance(&mut self, now: Instant) -> bool {
         let mut moved = false;
         loop {
             let mut again = false;
@@ -156,13 +156,13 @@ impl Endpoint {
             }
             // A client that asks faster than the far side answers waits in
             // its socket.
-            while self.backlog.len() < MOST_ACTIONS
+            while self.backlog.len() < MAX_ACTIONS
                 && let Some(action) = self.server.poll(now)
             {
                 again = true;
-                self.sort(action);
+                self.queue_action(action);
             }
-            again |= self.work(now);
+            again |= self.run_tasks(now);
             moved |= again;
             if !again {
                 return moved;
@@ -172,7 +172,7 @@ impl Endpoint {
 
     /// DMA that has ended is dealt with at once: an access never waits for
     /// it, nor it for an access.
-    fn sort(&mut self, action: Action) {
+    fn queue_action(&mut self, action: Action) {
         match action {
             Action::DmaDone { id, result } => self.dma_done(id, result),
             action => self.backlog.push_back(action),
@@ -189,7 +189,7 @@ impl Endpoint {
     /// Runs what is running, and starts what is next: reads side by side and
     /// posted writes past them, everything else alone, so that the order is
     /// the VMM's.
-    fn work(&mut self, now: Instant) -> bool {
+    fn run_tasks(&mut self, now: Instant) -> bool {
         let mut moved = self.retry(now);
         loop {
             let mut running = std::mem::take(&mut self.running);
@@ -197,37 +197,37 @@ impl Endpoint {
                 None => true,
                 Some(ended) => {
                     moved = true;
-                    self.ended(now, ended);
+                    self.task_ended(now, ended);
                     false
                 }
             });
             self.running = running;
-            if let Some(settled) = self.restore.take_if(|_| self.running.is_empty()) {
-                self.reading = false;
+            if let Some(client_settings) = self.restore.take_if(|_| self.running.is_empty()) {
+                self.reads_only = false;
                 let (bus, node, owner) = (self.bus.clone(), self.node.clone(), self.owner);
-                self.begin(async move {
-                    comeback::restore(&bus, &node, owner, settled).await;
-                    Ended::Done
+                self.start_task(async move {
+                    reattach::restore(&bus, &node, owner, client_settings).await;
+                    TaskResult::Done
                 });
             }
-            let Some(action) = self.next().and_then(|at| self.backlog.remove(at)) else {
+            let Some(action) = self.next_action().and_then(|at| self.backlog.remove(at)) else {
                 return moved;
             };
             moved = true;
             if !matches!(action, Action::BarWrite { .. }) {
-                self.reading = is_read(&action);
+                self.reads_only = is_read(&action);
             }
             self.start(action);
         }
     }
 
-    fn ended(&mut self, now: Instant, ended: Ended) {
+    fn task_ended(&mut self, now: Instant, ended: TaskResult) {
         let token = match ended {
-            Ended::Done => return,
-            Ended::Reply(token, data) => return self.server.reply(now, token, Ok(&data)),
-            Ended::Reset(token, looked, losses) => {
+            TaskResult::Done => return,
+            TaskResult::Reply(token, data) => return self.server.reply(now, token, Ok(&data)),
+            TaskResult::Reset(token, identified, losses) => {
                 if losses == self.losses {
-                    self.looked(now, looked);
+                    self.reset_done(now, identified);
                 }
                 token
             }
@@ -238,18 +238,18 @@ impl Endpoint {
     /// Which action of the backlog may start: the first, unless something
     /// runs. Beside reads, more reads may, and the first that is none if it
     /// is a posted write (PCI Express Base 4.0, section 2.4.1).
-    fn next(&self) -> Option<usize> {
-        if self.restore.is_some() || self.bus.queued() >= MOST_ACTIONS {
+    fn next_action(&self) -> Option<usize> {
+        if self.restore.is_some() || self.bus.queued() >= MAX_ACTIONS {
             return None;
         }
         if self.running.is_empty() {
             return Some(0);
         }
-        if !self.reading {
+        if !self.reads_only {
             return None;
         }
         let reads = self.backlog.iter().take_while(|action| is_read(action)).count();
-        if reads > 0 && self.running.len() < MOST_READS {
+        if reads > 0 && self.running.len() < MAX_READS {
             return Some(0);
         }
         matches!(self.backlog.get(reads), Some(Action::BarWrite { .. })).then_some(reads)
@@ -259,17 +259,19 @@ impl Endpoint {
         let (bus, node) = (self.bus.clone(), self.node.clone());
         match action {
             Action::ClientReady | Action::DmaDone { .. } => {}
-            Action::ConfigRead { token, offset, size } => self.begin(async move {
+            Action::ConfigRead { token, offset, size } => self.start_task(async move {
                 let value = bus.config_read(node.bdf, offset, size).await;
-                Ended::Reply(token, value.to_le_bytes()[..usize::from(size)].to_vec())
+                TaskResult::Reply(token, value.to_le_bytes()[..usize::from(size)].to_vec())
             }),
-            Action::ConfigWrite { token, offset, size, value } => self.begin(async move {
+            Action::ConfigWrite { token, offset, size, value } => self.start_task(async move {
                 bus.config_write(node.bdf, offset, size, value).await;
-                Ended::Reply(token, Vec::new())
+                TaskResult::Reply(token, Vec::new())
             }),
             Action::BarRead { token, bar, offset, length } => {
                 let address = node.bar(bar).map_or(0, |bar| bar.address) + offset;
-                self.begin(async move { Ended::Reply(token, read(&bus, address, length).await) });
+                self.start_task(async move {
+                    TaskResult::Reply(token, read(&bus, address, length).await)
+                });
             }
             Action::BarWrite { bar, offset, data } => {
                 if let Some(bar) = node.bar(bar) {
@@ -279,9 +281,9 @@ impl Endpoint {
             Action::MsixEnable(enable) => {
                 self.msix = enable;
                 if self.state == State::Attached {
-                    self.begin(async move {
-                        comeback::set_msix(&bus, &node, enable).await;
-                        Ended::Done
+                    self.start_task(async move {
+                        reattach::set_msix(&bus, &node, enable).await;
+                        TaskResult::Done
                     });
                 }
             }
@@ -309,49 +311,50 @@ impl Endpoint {
         self.deferred_bytes = 0;
     }
 
-    fn begin(&mut self, software: impl Future<Output = Ended> + 'static) {
+    fn start_task(&mut self, software: impl Future<Output = TaskResult> + 'static) {
         self.running.push(Task::new(&self.bus, software));
     }
 
     /// A reset that the client asked for, or that its end asks for: what is
-    /// there now is looked at, and is the client's after it.
+    /// there now is identified at, and is the client's after it.
     fn reset(&mut self, token: Token) {
         self.msix = false;
         self.reset = true;
         let place = match &self.state {
-            State::Attached | State::Away(_) => self.node.clone(),
-            State::Waiting(node) => Node::clone(node),
-            State::Lost => {
-                self.begin(async move { Ended::Reply(token, Vec::new()) });
+            State::Attached | State::Detached(_) => self.node.clone(),
+            State::AwaitsReset(node) => Node::clone(node),
+            State::LinkDown => {
+                self.start_task(async move { TaskResult::Reply(token, Vec::new()) });
                 return;
             }
         };
         let Some(before) = self.node.identity() else { unreachable!("an endpoint") };
         let (bus, settings) = (self.bus.clone(), self.settings.clone());
         let (owner, losses) = (self.owner, self.losses);
-        self.begin(async move {
-            let looked = comeback::look_and_reset(&bus, before, &place, &settings, owner).await;
-            Ended::Reset(token, looked, losses)
+        self.start_task(async move {
+            let identified =
+                reattach::identify_and_reset(&bus, before, &place, &settings, owner).await;
+            TaskResult::Reset(token, identified, losses)
         });
     }
 
     /// A reset of the client is over.
-    fn looked(&mut self, now: Instant, looked: Option<Looked>) {
+    fn reset_done(&mut self, now: Instant, identified: Option<Identified>) {
         let attached = self.state == State::Attached;
-        let Some((identity, returned)) = looked else {
+        let Some((identity, returned)) = identified else {
             // Whatever answers there later was not reset.
             self.reset &= !attached;
             return;
         };
-        match self.with_loss(returned) {
-            Returned::Another(why) => return self.keep_away(now, why),
+        match self.or_earlier_loss(returned) {
+            Returned::Another(why) => return self.detach(now, why),
             Returned::NewContents(loss) => {
-                self.news.push(EndpointChange::ReattachedWithNewContents(loss))
+                self.changes.push(EndpointChange::ReattachedWithNewContents(loss))
             }
-            Returned::Same if !attached => self.news.push(EndpointChange::Reattached),
+            Returned::Same if !attached => self.changes.push(EndpointChange::Reattached),
             Returned::Same => {}
         }
-        if let State::Waiting(node) = &self.state {
+        if let State::AwaitsReset(node) = &self.state {
             self.node = Node::clone(node);
         }
         if let Kind::Endpoint(device) = &mut self.node.kind {
@@ -368,18 +371,18 @@ impl Endpoint {
 
     /// Another device is there: a driver that merely resets what it knows
     /// would take its blocks for those of the device before.
-    fn keep_away(&mut self, now: Instant, why: String) {
+    fn detach(&mut self, now: Instant, why: String) {
         // Once, however often the client asks for a reset.
-        let state = State::Away(why.clone());
+        let state = State::Detached(why.clone());
         if std::mem::replace(&mut self.state, state.clone()) != state {
-            self.news.push(EndpointChange::Changed(why));
+            self.changes.push(EndpointChange::Changed(why));
         }
         self.server.set_presence(now, Presence::Absent);
     }
 
     /// The link went down: everything reads all ones from now on.
-    pub fn lost(&mut self, now: Instant) {
-        self.state = State::Lost;
+    pub fn link_down(&mut self, now: Instant) {
+        self.state = State::LinkDown;
         self.losses += 1;
         self.restore = None;
         self.server.set_presence(now, Presence::Absent);
@@ -389,37 +392,37 @@ impl Endpoint {
 
     /// The link is up again; `node` is what was enumerated where the endpoint
     /// was, if anything.
-    pub fn found(&mut self, now: Instant, node: Option<Node>) {
-        let Some(node) = node else { return self.keep_away(now, "nothing there".to_owned()) };
+    pub fn link_up(&mut self, now: Instant, node: Option<Node>) {
+        let Some(node) = node else { return self.detach(now, "nothing there".to_owned()) };
         // A driver knows nothing of the data before the first reset that it
         // asked for, and none at all is there without a client.
         let unknown = !self.server.session.in_use() || self.reset;
         let returned = self.node.returned(&node, self.owner);
-        let command = match self.with_loss(returned) {
-            Returned::Another(why) => return self.keep_away(now, why),
-            Returned::NewContents(loss) if !unknown => return self.wait(now, node, loss),
+        let command = match self.or_earlier_loss(returned) {
+            Returned::Another(why) => return self.detach(now, why),
+            Returned::NewContents(loss) if !unknown => return self.await_reset(now, node, loss),
             Returned::NewContents(loss) => {
-                self.news.push(EndpointChange::ReattachedWithNewContents(loss));
+                self.changes.push(EndpointChange::ReattachedWithNewContents(loss));
                 [None; 2]
             }
             Returned::Same => {
-                self.news.push(EndpointChange::Reattached);
+                self.changes.push(EndpointChange::Reattached);
                 self.server.session.config.command
             }
         };
         self.node = node;
-        self.restore = Some(Settled { msix: self.msix, command });
+        self.restore = Some(ClientSettings { msix: self.msix, command });
         self.attach(now);
     }
 
     /// What is there reaches no memory of the client yet.
-    fn waits(&self) -> bool {
-        matches!(self.state, State::Waiting(_) | State::Away(_))
+    fn is_detached(&self) -> bool {
+        matches!(self.state, State::AwaitsReset(_) | State::Detached(_))
     }
 
     /// What comes back now, given what came back before: a drive that another
     /// host has had says nothing of that after a restart.
-    fn with_loss(&mut self, returned: Returned) -> Returned {
+    fn or_earlier_loss(&mut self, returned: Returned) -> Returned {
         match (returned, self.loss) {
             (Returned::NewContents(loss), _) | (Returned::Same, Some(loss)) => {
                 self.loss = Some(loss);
@@ -431,15 +434,15 @@ impl Endpoint {
 
     /// New contents under a client that knows the old ones: it sees the
     /// function and can reset it, but its driver cannot use it before.
-    fn wait(&mut self, now: Instant, node: Node, loss: Loss) {
-        self.news.push(EndpointChange::NewContents(loss));
-        self.state = State::Waiting(Box::new(node));
+    fn await_reset(&mut self, now: Instant, node: Node, loss: Loss) {
+        self.changes.push(EndpointChange::NewContents(loss));
+        self.state = State::AwaitsReset(Box::new(node));
         self.server.set_presence(now, Presence::ConfigOnly);
     }
 
     /// Whether the device may write more.
-    pub fn takes_writes(&self) -> bool {
-        self.deferred_bytes < MOST_DEFERRED
+    pub fn accepts_writes(&self) -> bool {
+        self.deferred_bytes < MAX_DEFERRED
     }
 
     /// The device reads guest memory.
@@ -450,7 +453,7 @@ impl Endpoint {
         length: usize,
         token: &ReadToken,
     ) -> ReadOutcome {
-        if self.waits() {
+        if self.is_detached() {
             return self.fault();
         }
         let fetched = self.deferred.is_empty().then(|| self.fetch(now, address, length, token));
@@ -486,7 +489,7 @@ impl Endpoint {
 
     /// The device writes guest memory.
     pub fn dma_write(&mut self, now: Instant, address: u64, data: &[u8]) {
-        if self.waits() {
+        if self.is_detached() {
             self.faults += 1;
             return;
         }
@@ -506,7 +509,7 @@ impl Endpoint {
 
     /// The device signals a vector.
     pub fn interrupt(&mut self, vector: u16) {
-        if self.waits() {
+        if self.is_detached() {
             return;
         }
         if self.deferred.is_empty() {

@@ -2,20 +2,20 @@
 //! the host software that uses it.
 
 mod accesses;
-mod comeback;
 mod endpoint;
-mod lines;
+mod event_limits;
 mod memory;
 mod node;
 mod probe;
+mod reattach;
 mod summary;
 #[cfg(test)]
 mod tests;
 
-pub use comeback::EndpointChange;
 pub use memory::{Memory, RamMemory, ReadOutcome};
 pub use node::{HostEvent, HostNode};
 pub use probe::{Probe, Record};
+pub use reattach::EndpointChange;
 pub use summary::Summary;
 
 use crate::attached::{Activity, Attached};
@@ -116,8 +116,8 @@ impl<A: Attached> Machine<A> {
         let now = self.clock.now();
         self.poller.refresh_if_stale(now)?;
         let mut moved = self.take_requests(now);
-        let (went, mut timer) = self.turn(now, memory);
-        moved |= went;
+        let (progressed, mut timer) = self.turn(now, memory);
+        moved |= progressed;
         let mut active = Activity::default();
         // What is to be sent does not wait for a look at what has come.
         if moved {
@@ -132,9 +132,9 @@ impl<A: Attached> Machine<A> {
         if active.moved {
             // What arrived goes up, and the answer down, at once.
             moved = true;
-            let went;
-            (went, timer) = self.turn(now, memory);
-            if went {
+            let progressed;
+            (progressed, timer) = self.turn(now, memory);
+            if progressed {
                 active = self.service(now)?;
             }
         }

@@ -1,9 +1,9 @@
 //! The host node as a server of endpoints to VMMs.
 
 use super::accesses::describe;
-use super::comeback::EndpointChange;
 use super::endpoint::Endpoint;
-use super::lines::{HostLines, kind};
+use super::event_limits::{HostEventLimiter, kind};
+use super::reattach::EndpointChange;
 use super::{Machine, Memory, ReadOutcome};
 use crate::Control;
 use crate::attached::{Attached, Report, Switch};
@@ -93,8 +93,8 @@ impl Memory for Vec<Endpoint> {
 /// A look below a port whose link came up.
 type Rescan = Task<Result<Vec<Node>, enumerate::Error>>;
 
-/// An endpoint that came to a port which had none, being looked at.
-struct Newcomer {
+/// An endpoint that came to a port which had none, being identified at.
+struct DiscoveredEndpoint {
     port: usize,
     node: Node,
     wire: u8,
@@ -111,10 +111,10 @@ pub struct HostNode {
     /// What was found at the start.
     pub hierarchy: Hierarchy,
     rescans: Vec<(usize, Rescan)>,
-    newcomers: Vec<Newcomer>,
+    discovered: Vec<DiscoveredEndpoint>,
     connected: Vec<bool>,
     /// Endpoints with one serial number that nobody was told of.
-    twins: Vec<(usize, usize)>,
+    duplicates: Vec<(usize, usize)>,
     directory: PathBuf,
     spin_for_doorbells: bool,
 }
@@ -155,10 +155,10 @@ impl HostNode {
             settings,
             hierarchy,
             rescans: Vec::new(),
-            newcomers: Vec::new(),
+            discovered: Vec::new(),
             directory: directory.to_owned(),
             connected: Vec::new(),
-            twins: Vec::new(),
+            duplicates: Vec::new(),
             spin_for_doorbells: doorbells,
         };
         node.offer_found()?;
@@ -205,7 +205,7 @@ impl HostNode {
         info: EndpointInfo,
     ) -> io::Result<usize> {
         let (number, settings) = (self.endpoints.len(), self.settings.clone());
-        self.twins.extend(twin(&node, &self.endpoints).map(|other| (number, other)));
+        self.duplicates.extend(same_serial(&node, &self.endpoints).map(|other| (number, other)));
         let mut endpoint =
             Endpoint::offer(&self.directory, number, port, node, info, bus, settings)
                 .map_err(io::Error::other)?;
@@ -238,7 +238,7 @@ impl HostNode {
         mut tell: impl FnMut(HostEvent),
     ) -> io::Result<()> {
         self.machine.poller().add_without_spin(wake)?;
-        let mut lines = HostLines::new(HostEvent::Suppressed);
+        let mut lines = HostEventLimiter::new(HostEvent::Suppressed);
         let ran = self.serve_until(&mut control, &mut lines, &mut tell);
         lines.flush(self.machine.clock().now(), &mut tell);
         ran?;
@@ -248,7 +248,7 @@ impl HostNode {
     fn serve_until(
         &mut self,
         control: &mut impl FnMut() -> Control,
-        lines: &mut HostLines,
+        lines: &mut HostEventLimiter,
         tell: &mut impl FnMut(HostEvent),
     ) -> io::Result<()> {
         loop {
@@ -272,10 +272,10 @@ impl HostNode {
     /// when to look again at the latest.
     pub(super) fn turn(
         &mut self,
-        lines: &mut HostLines,
+        lines: &mut HostEventLimiter,
         tell: &mut impl FnMut(HostEvent),
     ) -> io::Result<(bool, Option<Instant>)> {
-        self.twins.drain(..).for_each(|(n, m)| tell(HostEvent::DuplicateSerial(n, m)));
+        self.duplicates.drain(..).for_each(|(n, m)| tell(HostEvent::DuplicateSerial(n, m)));
         // What VMMs write reaches the links in this turn, and what comes
         // of it reaches them in this turn too.
         let now = self.machine.clock().now();
@@ -286,12 +286,12 @@ impl HostNode {
         lines.report_suppressed(now, tell);
         let mut tell = |event| lines.pass(now, kind(&event), event, tell);
         let mut moved = served | pumped;
-        moved |= self.look_at_links(now, &mut tell)?;
+        moved |= self.process_link_events(now, &mut tell)?;
         moved |= self.rescan(now, &mut tell);
-        moved |= self.welcome(now, &mut tell)?;
+        moved |= self.offer_discovered(now, &mut tell)?;
         let mut deadlines = lines.timer();
         for endpoint in &mut self.endpoints {
-            moved |= endpoint.go_on(now);
+            moved |= endpoint.advance(now);
             deadlines = next_timer([deadlines, endpoint.server.session.deadline()]);
         }
         Ok((moved, next_timer([timer, deadlines])))
@@ -303,14 +303,14 @@ impl HostNode {
             let endpoint = &mut self.endpoints[number];
             moved |= match self.machine.poller().take_ready(&endpoint.server) {
                 true => endpoint.service(now),
-                false => endpoint.look(now),
+                false => endpoint.service_without_input(now),
             };
             for (token, data) in std::mem::take(&mut endpoint.answers) {
                 moved = true;
                 self.machine.complete_read(token, data);
             }
-            for news in std::mem::take(&mut endpoint.news) {
-                tell(HostEvent::Endpoint(number, news));
+            for change in std::mem::take(&mut endpoint.changes) {
+                tell(HostEvent::Endpoint(number, change));
             }
             let connected = endpoint.server.connected();
             let closed = endpoint.server.take_closed();
@@ -323,21 +323,21 @@ impl HostNode {
             }
             self.connected[number] = connected;
         }
-        self.hold_back();
+        self.apply_backpressure();
         moved
     }
 
     /// A client that does not take what its endpoint writes holds up what is
     /// below the same port, and nothing else.
-    fn hold_back(&mut self) {
+    fn apply_backpressure(&mut self) {
         let switch = self.machine.attached_mut();
         for port in 0..switch.upstream().links() {
             let mut below = self.endpoints.iter().filter(|endpoint| endpoint.port == port);
-            switch.hold(port, !below.all(Endpoint::takes_writes));
+            switch.hold(port, !below.all(Endpoint::accepts_writes));
         }
     }
 
-    fn look_at_links(
+    fn process_link_events(
         &mut self,
         now: Instant,
         tell: &mut impl FnMut(HostEvent),
@@ -349,9 +349,9 @@ impl HostNode {
                 LinkEvent::Down { link: port, cause, buses } => {
                     tell(HostEvent::LinkDown(port, cause));
                     self.rescans.retain(|(rescanned, _)| *rescanned != port);
-                    self.newcomers.retain(|newcomer| newcomer.port != port);
+                    self.discovered.retain(|found| found.port != port);
                     let gone = self.endpoints.iter_mut().filter(|e| e.port == port);
-                    gone.for_each(|endpoint| endpoint.lost(now));
+                    gone.for_each(|endpoint| endpoint.link_down(now));
                     self.machine.forget_masters(buses);
                 }
                 LinkEvent::Up(port, _) => {
@@ -386,45 +386,49 @@ impl HostNode {
         let moved = !done.is_empty();
         for (port, result) in done {
             match result {
-                Ok(children) => self.attach_again(now, port, &children),
+                Ok(children) => self.reattach(now, port, &children),
                 Err(error) => tell(HostEvent::Unusable(port, error.to_string())),
             }
         }
         moved
     }
 
-    fn attach_again(&mut self, now: Instant, port: usize, children: &[Node]) {
+    fn reattach(&mut self, now: Instant, port: usize, children: &[Node]) {
         if self.endpoints.iter().all(|endpoint| endpoint.port != port) {
-            return self.look_at_newcomers(port, children);
+            return self.describe_discovered(port, children);
         }
         let found: Vec<Node> =
             children.iter().flat_map(|child| endpoints(child, 0)).map(|(node, _)| node).collect();
         for endpoint in self.endpoints.iter_mut().filter(|endpoint| endpoint.port == port) {
             let same = found.iter().find(|node| node.bdf == endpoint.node.bdf);
-            endpoint.found(now, same.cloned());
+            endpoint.link_up(now, same.cloned());
         }
     }
 
     /// Endpoints below a port that had none.
-    fn look_at_newcomers(&mut self, port: usize, children: &[Node]) {
+    fn describe_discovered(&mut self, port: usize, children: &[Node]) {
         let wire = self.ports().get(port).map_or(0, |node| node.bdf.device() % 4);
         for (node, wire) in children.iter().flat_map(|child| endpoints(child, wire)) {
             let bus = self.machine.new_bus();
             let describing = describe(bus.clone(), node.clone(), self.spin_for_doorbells);
             let describing = Task::new(&bus, describing);
-            self.newcomers.push(Newcomer { port, node, wire, bus, describing });
+            self.discovered.push(DiscoveredEndpoint { port, node, wire, bus, describing });
         }
     }
 
     /// Offers endpoints that came later, once it is known what they are.
-    fn welcome(&mut self, now: Instant, tell: &mut impl FnMut(HostEvent)) -> io::Result<bool> {
+    fn offer_discovered(
+        &mut self,
+        now: Instant,
+        tell: &mut impl FnMut(HostEvent),
+    ) -> io::Result<bool> {
         let mut moved = false;
-        for mut newcomer in std::mem::take(&mut self.newcomers) {
-            let Some(info) = newcomer.describing.poll(now) else {
-                self.newcomers.push(newcomer);
+        for mut found in std::mem::take(&mut self.discovered) {
+            let Some(info) = found.describing.poll(now) else {
+                self.discovered.push(found);
                 continue;
             };
-            let Newcomer { port, node, wire, bus, .. } = newcomer;
+            let DiscoveredEndpoint { port, node, wire, bus, .. } = found;
             let number = self.offer(port, node, wire, bus, info)?;
             let endpoint = &self.endpoints[number];
             let path = endpoint.server.path().to_owned();
@@ -454,7 +458,7 @@ impl HostNode {
 /// The first of `endpoints` that has the serial number of `node`: an operating
 /// system takes the two for one drive (Linux refuses the second, as a duplicate
 /// controller of one subsystem).
-fn twin(node: &Node, endpoints: &[Endpoint]) -> Option<usize> {
+fn same_serial(node: &Node, endpoints: &[Endpoint]) -> Option<usize> {
     let serial = |node: &Node| node.device().and_then(|device| device.serial);
     let own = serial(node)?;
     endpoints.iter().map(|endpoint| &endpoint.node).position(|other| {

@@ -21,16 +21,16 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, compiler_fence};
 
 /// Mappings of the process at once: half of what the kernel allows by default
 /// (`vm.max_map_count`, 65530), for a page that is replaced splits one in three.
-const MOST: usize = 1 << 15;
+const MAX_MAPPINGS: usize = 1 << 15;
 
 /// A place that is being filled; no mapping starts there.
 const TAKEN: usize = 1;
 
-static PLACES: [Place; MOST] = [const { Place::free() }; MOST];
+static PLACES: [Place; MAX_MAPPINGS] = [const { Place::free() }; MAX_MAPPINGS];
 /// Places from here on were never used.
 static USED: AtomicUsize = AtomicUsize::new(0);
 /// What handled the signal before.
-static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
+static PREVIOUS: OnceLock<libc::sigaction> = OnceLock::new();
 
 /// A registered range of addresses.
 #[derive(Debug)]
@@ -120,7 +120,7 @@ fn install() -> Result<(), Errno> {
         if unsafe { libc::sigaction(libc::SIGBUS, std::ptr::null(), &raw mut before) } != 0 {
             return Err(error());
         }
-        let _ = BEFORE.set(before);
+        let _ = PREVIOUS.set(before);
         let ours = libc::sigaction {
             sa_sigaction: on_fault as *const () as usize,
             // On the other stack, as the handler before may need it: Rust's
@@ -144,13 +144,13 @@ extern "C" fn on_fault(signal: libc::c_int, info: *mut libc::siginfo_t, context:
     let (code, address) = unsafe { ((*info).si_code, (*info).si_addr() as usize) };
     // What a process sent, in place of the kernel, has no address (sigaction(2)).
     if code <= 0 || !replace(address) {
-        pass_on(signal, code, info, context);
+        forward(signal, code, info, context);
     }
 }
 
 /// Puts a page of zeroes under `address`, if it is in a registered range.
 fn replace(address: usize) -> bool {
-    let used = &PLACES[..USED.load(Ordering::Acquire).min(MOST)];
+    let used = &PLACES[..USED.load(Ordering::Acquire).min(MAX_MAPPINGS)];
     let found = used.iter().find_map(|place| Some((place, place.page_of(address)?)));
     let Some((place, (start, page))) = found else { return false };
     place.dead.store(true, Ordering::Release);
@@ -163,13 +163,13 @@ fn replace(address: usize) -> bool {
 }
 
 /// A fault that is not ours.
-fn pass_on(
+fn forward(
     signal: libc::c_int,
     code: libc::c_int,
     info: *mut libc::siginfo_t,
     context: *mut c_void,
 ) {
-    let Some(before) = BEFORE.get() else { return };
+    let Some(before) = PREVIOUS.get() else { return };
     match before.sa_sigaction {
         libc::SIG_DFL | libc::SIG_IGN => {
             // SAFETY: back to an action that sigaction has given us. The

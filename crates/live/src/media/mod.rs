@@ -31,7 +31,7 @@ pub trait Media: Send {
 
     /// Makes [`signal`](Self::signal) unreadable again: before looking at what
     /// is finished, so that nothing that ends between is missed.
-    fn heard(&mut self) {}
+    fn clear_signal(&mut self) {}
 
     /// Readable when something may be finished.
     fn signal(&self) -> Option<BorrowedFd<'_>> {

@@ -11,7 +11,7 @@ use wire::Instant;
 
 /// Reads from one TCP connection before the others have their turn: a far side
 /// that never stops sending may not starve them.
-const MOST_READS: usize = 16;
+const MAX_READS: usize = 16;
 
 /// See the module.
 #[derive(Debug)]
@@ -85,7 +85,7 @@ impl Carrier {
             Self::Raw(connection) => return connection.receive(now, take),
             Self::Scripted(connection) => return connection.receive(take),
         };
-        for _ in 0..MOST_READS {
+        for _ in 0..MAX_READS {
             match connection.receive() {
                 Ok(Some(bytes)) if bytes.is_empty() => return true,
                 Ok(Some(bytes)) => {

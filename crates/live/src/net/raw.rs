@@ -19,7 +19,7 @@ use wire::raw::{Body, CONNECTION_MASK, ETHERTYPE, Frame, HEADER, Kind, VERSION};
 use wire::{Duration, Instant};
 
 /// Frames read before others have their turn.
-const MOST_READS: usize = 64;
+const MAX_READS: usize = 64;
 /// Frames handed to the kernel before it is asked whether it takes more.
 const BURST: usize = 64;
 /// Bytes that frames are received into, one behind the other.
@@ -117,7 +117,7 @@ pub struct RawConnection {
     input: BytesMut,
     timer: Option<Instant>,
     /// Something has come since that was last asked.
-    stirred: bool,
+    room_changed: bool,
     now: Instant,
     /// Tells the listener that the connection is in use.
     _alive: Arc<()>,
@@ -167,7 +167,7 @@ impl RawConnection {
             delivered: VecDeque::new(),
             input: BytesMut::new(),
             timer: None,
-            stirred: false,
+            room_changed: false,
             now: Instant::ZERO,
             _alive: Arc::new(()),
         })
@@ -237,7 +237,7 @@ impl RawConnection {
     /// Whether anything has come since the last call: an acknowledgement alone
     /// makes room, too.
     pub fn take_room_changed(&mut self) -> bool {
-        std::mem::take(&mut self.stirred)
+        std::mem::take(&mut self.room_changed)
     }
 
     /// When [`flush`](Self::flush) has something to do at the latest.
@@ -263,12 +263,12 @@ impl RawConnection {
     fn read(&mut self, now: Instant) -> io::Result<()> {
         self.now = self.now.max(now);
         let longest = ETHERNET + HEADER + usize::from(u16::MAX);
-        for _ in 0..MOST_READS {
+        for _ in 0..MAX_READS {
             if self.input.len() < longest {
                 self.input = BytesMut::zeroed(INPUT);
             }
             let Some(bytes) = self.socket.receive(&mut self.input)? else { return Ok(()) };
-            self.stirred = true;
+            self.room_changed = true;
             let frame = self.input.split_to(bytes).freeze();
             if let Some(payload) = frame.len().checked_sub(ETHERNET) {
                 let payload = frame.slice(frame.len() - payload..);

@@ -2,7 +2,7 @@
 //! message is read, and arrives although a register before it is not answered.
 
 use crate::attached::{Attached, Switch};
-use crate::host::lines::HostLines;
+use crate::host::event_limits::HostEventLimiter;
 use crate::host::{EndpointChange, HostEvent, HostNode};
 use crate::links::Links;
 use crate::net::{Address, CarrierListener, RawSettings};
@@ -122,7 +122,7 @@ fn a_doorbell_goes_in_the_turn_in_which_it_is_read() {
     let (announce, announced) = channel();
     let (waker, far) = thread(move |wake| device(announce, wake));
     let mut near = host(announced.recv().unwrap(), &folder.0);
-    let mut lines = HostLines::new(HostEvent::Suppressed);
+    let mut lines = HostEventLimiter::new(HostEvent::Suppressed);
     let client = Client::greeted(&folder.0.join("0/cntrl"), 1);
     let mut back = false;
     while !back {

@@ -24,7 +24,7 @@ pub(super) enum Kind {
 }
 
 /// What is told of events, see the module.
-pub(super) type HostLines = EventLimiter<Kind, HostEvent>;
+pub(super) type HostEventLimiter = EventLimiter<Kind, HostEvent>;
 
 /// The kind of an event that others can cause again and again.
 pub(super) fn kind(event: &HostEvent) -> Option<(Kind, u32)> {
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn no_flood_hides_what_happens_to_another_endpoint_or_its_data() {
-        let (mut lines, mut told) = (HostLines::new(HostEvent::Suppressed), Vec::new());
+        let (mut lines, mut told) = (HostEventLimiter::new(HostEvent::Suppressed), Vec::new());
         let mut now = Instant::ZERO;
         // An hour of clients of one endpoint, of a link that comes and goes,
         // and of what is behind it.

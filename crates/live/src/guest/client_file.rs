@@ -7,13 +7,13 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 /// See the module. It is closed by the client's worker: closing a file on FUSE
 /// or NFS, or a socket that lingers, can take for ever.
 #[derive(Debug)]
-pub struct Given {
+pub struct ClientFile {
     /// `None` only while it is dropped.
     file: Option<OwnedFd>,
     disposal: Disposal,
 }
 
-impl Given {
+impl ClientFile {
     /// Takes over `file`; `disposal` is that of its client.
     pub fn new(file: OwnedFd, disposal: Disposal) -> Self {
         Self { file: Some(file), disposal }
@@ -34,13 +34,13 @@ impl Given {
     }
 }
 
-impl AsFd for Given {
+impl AsFd for ClientFile {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_ref().expect("there until it is dropped").as_fd()
     }
 }
 
-impl Drop for Given {
+impl Drop for ClientFile {
     fn drop(&mut self) {
         if let Some(file) = self.file.take() {
             self.disposal.dispose(file);

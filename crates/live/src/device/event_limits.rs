@@ -9,28 +9,28 @@ use wire::frame::MoveStatus;
 
 /// Lines about peers that were turned away, or asked to move the device,
 /// before they are only counted.
-const AWAY: u32 = 5;
+const REJECTIONS: u32 = 5;
 /// The same for hosts that come and go, and for what is attached.
 const CHANGES: u32 = 20;
 /// Peers that were turned away and are known if they come again.
-const MOST_KNOWN: usize = 16;
+const MAX_KNOWN: usize = 16;
 
 /// Lines of one kind take no place from those of another.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    Away,
+    Rejected,
     /// Somebody who was turned away came again: who waits for the device tries
     /// five times a second.
-    AwayAgain,
+    RejectedAgain,
     Move,
     Host,
     Attached,
 }
 
 #[derive(Debug)]
-pub(super) struct News {
+pub(super) struct EventLimits {
     /// Tells them, and of those withheld.
-    pub lines: EventLimiter<Kind, DeviceEvent>,
+    pub events: EventLimiter<Kind, DeviceEvent>,
     /// Who was turned away, and why, since a host came or went.
     known: VecDeque<String>,
     /// How many were turned away.
@@ -39,27 +39,27 @@ pub(super) struct News {
     moves: [u64; 2],
 }
 
-impl Default for News {
+impl Default for EventLimits {
     fn default() -> Self {
-        let lines = EventLimiter::new(DeviceEvent::Suppressed);
-        Self { lines, known: VecDeque::new(), turned_away: 0, moves: [0; 2] }
+        let events = EventLimiter::new(DeviceEvent::Suppressed);
+        Self { events, known: VecDeque::new(), turned_away: 0, moves: [0; 2] }
     }
 }
 
-impl News {
+impl EventLimits {
     /// Tells an event, or counts it.
     pub fn pass(&mut self, now: Instant, event: DeviceEvent, tell: &mut impl FnMut(DeviceEvent)) {
         let limit = match &event {
             DeviceEvent::TurnedAway(peer, cause) => {
                 self.turned_away += 1;
                 match self.is_known(format!("{} {cause}", peer.machine())) {
-                    true => Some((Kind::AwayAgain, 0)),
-                    false => Some((Kind::Away, AWAY)),
+                    true => Some((Kind::RejectedAgain, 0)),
+                    false => Some((Kind::Rejected, REJECTIONS)),
                 }
             }
             DeviceEvent::Moved { answer, .. } => {
                 self.moves[usize::from(answer.status != MoveStatus::Done)] += 1;
-                Some((Kind::Move, AWAY))
+                Some((Kind::Move, REJECTIONS))
             }
             DeviceEvent::HostUp(_) | DeviceEvent::HostDown(..) => {
                 self.known.clear();
@@ -68,7 +68,7 @@ impl News {
             DeviceEvent::Attached(_) => Some((Kind::Attached, CHANGES)),
             DeviceEvent::Suppressed(_) | DeviceEvent::Report(_) => None,
         };
-        self.lines.pass(now, limit, event, tell);
+        self.events.pass(now, limit, event, tell);
     }
 
     /// Whether this peer was turned away before, for this cause; it is known
@@ -77,7 +77,7 @@ impl News {
         if self.known.contains(&peer) {
             return true;
         }
-        self.known.truncate(MOST_KNOWN - 1);
+        self.known.truncate(MAX_KNOWN - 1);
         self.known.push_front(peer);
         false
     }
@@ -113,14 +113,14 @@ mod tests {
     fn told(
         every: Duration,
         events: impl Iterator<Item = DeviceEvent>,
-    ) -> (Vec<DeviceEvent>, News) {
-        let (mut news, mut told, mut now) = (News::default(), Vec::new(), Instant::ZERO);
+    ) -> (Vec<DeviceEvent>, EventLimits) {
+        let (mut limits, mut told, mut now) = (EventLimits::default(), Vec::new(), Instant::ZERO);
         for event in events {
             now += every;
-            news.lines.report_suppressed(now, &mut |event| told.push(event));
-            news.pass(now, event, &mut |event| told.push(event));
+            limits.events.report_suppressed(now, &mut |event| told.push(event));
+            limits.pass(now, event, &mut |event| told.push(event));
         }
-        (told, news)
+        (told, limits)
     }
 
     fn counted(told: &[DeviceEvent]) -> u64 {
@@ -135,11 +135,11 @@ mod tests {
     fn a_host_that_waits_is_told_of_once_and_then_counted() {
         let busy = || away(1, Cause::Rejected(Reject::Busy));
         // A minute, and a bit to hear of the rest.
-        let (told, news) = told(Duration::from_ms(200), (0..320).map(|_| busy()));
+        let (told, limits) = told(Duration::from_ms(200), (0..320).map(|_| busy()));
         assert!(matches!(told[0], DeviceEvent::TurnedAway(..)));
         assert!(told[1..].iter().all(|event| matches!(event, DeviceEvent::Suppressed(_))));
         assert_eq!(told.len(), 7, "{told:?}");
-        assert_eq!(news.turned_away, 320);
+        assert_eq!(limits.turned_away, 320);
         assert!(counted(&told) >= 310);
     }
 
@@ -149,10 +149,10 @@ mod tests {
             let cause = if n % 2 == 0 { Cause::Lost } else { Cause::Rejected(Reject::Group) };
             away((n % 200) as u8, cause)
         });
-        let (told, news) = told(Duration::from_ms(1), events);
+        let (told, limits) = told(Duration::from_ms(1), events);
         // Five, and then one with each telling of the rest.
         assert!(told.len() <= 5 + 2 * 4, "{} lines", told.len());
-        assert_eq!(news.turned_away, 10_000);
+        assert_eq!(limits.turned_away, 10_000);
         let last = told.iter().rev().find_map(|event| match event {
             DeviceEvent::Suppressed(rest) => Some(&rest.last),
             _ => None,

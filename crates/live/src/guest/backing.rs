@@ -8,7 +8,7 @@
 //! descriptor, by the client's worker.
 
 use super::Rights;
-use super::given::Given;
+use super::client_file::ClientFile;
 use super::worker::Place;
 use crate::mapping::Mapping;
 use rustix::fd::AsFd;
@@ -20,19 +20,19 @@ use std::sync::Arc;
 pub const MAX_OPEN: usize = 64;
 
 #[derive(Debug)]
-pub(super) enum Window {
+pub(super) enum Backing {
     /// Through a mapping.
     Mapped(Mapping),
     /// Through the descriptor; the place is that of the range's first byte.
     File(Place),
 }
 
-impl Window {
+impl Backing {
     /// `length` bytes from byte `offset` of a file on. Whether a file that is
     /// no memory has them is found out when they are used: asking could take
     /// for ever.
     pub(super) fn new(
-        file: Given,
+        file: ClientFile,
         offset: u64,
         length: u64,
         rights: Rights,

@@ -47,16 +47,16 @@ pub enum State {
     /// It is the client's.
     Attached,
     /// Its link is down.
-    Lost,
+    LinkDown,
     /// This is there, but is the client's only after a reset that it asks for.
-    Waiting(Box<Node>),
+    AwaitsReset(Box<Node>),
     /// Another device is there, or none: why, as the user was told.
-    Away(String),
+    Detached(String),
 }
 
 /// What a client set before a reset that it did not ask for.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Settled {
+pub struct ClientSettings {
     /// It uses MSI-X.
     pub msix: bool,
     /// The bytes of the Command register that it wrote.
@@ -65,14 +65,14 @@ pub struct Settled {
 
 /// Gives a function that was enumerated anew what the client had set, and
 /// bus mastering last: nothing leaves the function before all else stands.
-pub async fn restore(bus: &Bus, node: &Node, owner: u32, settled: Settled) {
+pub async fn restore(bus: &Bus, node: &Node, owner: u32, client_settings: ClientSettings) {
     let contents = node.device().and_then(|device| device.contents);
     enumerate::own(bus, node.bdf, contents, owner).await;
-    if settled.msix {
+    if client_settings.msix {
         set_msix(bus, node, true).await;
     }
     // The lower byte holds Bus Master Enable (PCIe Base 4.0, section 7.5.1.1.3).
-    for (index, byte) in settled.command.into_iter().enumerate().rev() {
+    for (index, byte) in client_settings.command.into_iter().enumerate().rev() {
         if let Some(byte) = byte {
             let at = pcie::config::register::COMMAND + index as u16;
             bus.config_write(node.bdf, at, 1, byte.into()).await;
@@ -81,19 +81,19 @@ pub async fn restore(bus: &Bus, node: &Node, owner: u32, settled: Settled) {
 }
 
 /// What a device says of itself, and what it is to who was there before.
-pub type Looked = (Identity, Returned);
+pub type Identified = (Identity, Returned);
 
 /// Looks who is at the place of `node`, where `before` was attached last, and
 /// resets the function if that is the same device, shaped as `node`, with the
 /// same contents or others. `None` if nobody answers. A device behind a switch
 /// node can have been replaced unseen: no link of this host went down.
-pub async fn look_and_reset(
+pub async fn identify_and_reset(
     bus: &Bus,
     before: Identity,
     node: &Node,
     settings: &Settings,
     owner: u32,
-) -> Option<Looked> {
+) -> Option<Identified> {
     let identity = enumerate::identify(bus, node.bdf).await?;
     let mut returned = before.returned(&identity, owner);
     if !matches!(returned, Returned::Another(_)) {
@@ -172,14 +172,17 @@ mod tests {
 
     #[test]
     fn bus_mastering_is_given_back_last() {
-        let settled = Settled { msix: true, command: [Some(0x06), Some(0x04)] };
-        let (_, written) = writes(async move |bus| restore(&bus, &node(), 9, settled).await, |_| 0);
+        let client_settings = ClientSettings { msix: true, command: [Some(0x06), Some(0x04)] };
+        let (_, written) =
+            writes(async move |bus| restore(&bus, &node(), 9, client_settings).await, |_| 0);
         assert_eq!(written[0], (0x11c, 9), "the host's mark");
         let table = written.iter().filter(|(at, _)| (0xa000..0xa020).contains(at));
         assert_eq!(table.count(), 8, "two entries of the MSI-X table");
         assert_eq!(written[9..], [(0x4a, 0x8000), (0x05, 0x04), (0x04, 0x06)]);
-        let (_, written) =
-            writes(async move |bus| restore(&bus, &node(), 9, Settled::default()).await, |_| 0);
+        let (_, written) = writes(
+            async move |bus| restore(&bus, &node(), 9, ClientSettings::default()).await,
+            |_| 0,
+        );
         assert_eq!(written, [(0x11c, 9)], "a client that set nothing");
     }
 
@@ -209,10 +212,10 @@ mod tests {
         let look = |answers: &dyn Fn(u16) -> u32| {
             let before = node().identity().unwrap();
             let software = async move |bus: Bus| {
-                look_and_reset(&bus, before, &node(), &Settings::default(), 9).await
+                identify_and_reset(&bus, before, &node(), &Settings::default(), 9).await
             };
-            let (looked, written) = writes(software, answers);
-            (looked.map(|looked| looked.1), written)
+            let (identified, written) = writes(software, answers);
+            (identified.map(|identified| identified.1), written)
         };
         let flr = (0x68, 1 << 15);
         for (incarnation, expected) in
