@@ -1,8 +1,7 @@
-//! Waiting for file descriptors and timers: epoll, with an optional spin.
+//! Waits for file descriptors and timers: epoll, with an optional spin.
 //!
-//! The kernel names the descriptors that are ready, and a turn of a node looks
-//! at those alone: [`Poller::take`]. All are watched by level, so one that was
-//! not read to its end, or not looked at, is named again.
+//! A node serves only the descriptors that are ready: [`Poller::take_ready`]. Epoll is
+//! level-triggered: a descriptor that was not read to its end is reported again.
 
 use crate::clock::Clock;
 use rustix::buffer::spare_capacity;
@@ -12,18 +11,17 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use wire::{Duration, Instant};
 
-/// While a node spins, descriptors that were ready recent are looked at without
-/// asking: that saves a system call when something has come. All are asked for
-/// this often.
+/// A spinning node tries recently ready descriptors without a system call to epoll. It calls
+/// epoll at least this often.
 const SPIN_REFRESH: Duration = Duration::from_us(250);
-/// With more of them asking costs less.
+/// With more recent descriptors than this, epoll is cheaper.
 const MAX_RECENT: usize = 4;
-/// One that nobody looks at so many times is forgotten: it was closed.
+/// A descriptor that was tried so many times in vain is forgotten: it may be closed.
 const MAX_MISSES: u8 = 16;
-/// Marks the token of a descriptor that is never looked at unasked.
+/// Marks the token of a descriptor that is served only when epoll reports it.
 const NO_SPIN: u64 = 1 << 63;
-/// What was ready so long ago says nothing: a node that got no processor since
-/// asks again before it takes a link for lost.
+/// Readiness older than this is stale: a node that was not scheduled asks epoll again before it
+/// counts a link as lost.
 const STALE: Duration = Duration::from_ms(1);
 
 /// How a node waits when it has nothing to do.
@@ -31,27 +29,27 @@ const STALE: Duration = Duration::from_ms(1);
 pub enum Waiting {
     /// Sleeps in the kernel at once.
     Block,
-    /// Looks again and again for this long, then sleeps.
+    /// Polls for this long, then sleeps.
     Spin(Duration),
 }
 
 /// Descriptors by their tokens.
 #[derive(Default)]
 struct Known {
-    /// Those that were ready, or may be, and that nobody has looked at.
+    /// Those that are or may be ready and were not yet taken.
     ready: Vec<u64>,
-    /// Those that were ready recent, and how often they were offered in misses.
+    /// Those that were ready recently, each with its misses since.
     recent: Vec<(u64, u8)>,
 }
 
-/// An epoll instance.
+/// An epoll instance with an optional spin.
 pub struct Poller {
     epoll: OwnedFd,
     events: Vec<epoll::Event>,
     waiting: Waiting,
     busy_until: Instant,
     known: RefCell<Known>,
-    /// When the kernel was asked last, and whether for the turn of now.
+    /// When epoll was called last, and whether that was in this turn.
     updated: Instant,
     fresh: bool,
 }
@@ -83,8 +81,8 @@ impl Poller {
         Ok(epoll::add(&self.epoll, fd, data, flags(output))?)
     }
 
-    /// Watches `fd` for input that may wait until the kernel is asked: it is
-    /// never looked at unasked.
+    /// Watches `fd` for input that may wait until the next call of epoll: spinning never tries
+    /// it.
     ///
     /// # Errors
     /// As `epoll_ctl(2)`.
@@ -102,20 +100,20 @@ impl Poller {
         Ok(epoll::modify(&self.epoll, fd, data, flags(output))?)
     }
 
-    /// Watches `fd` no more. Closing it does the same.
+    /// Stops watching `fd`. Closing it does the same.
     pub fn remove(&self, fd: impl AsFd) {
         let _ = epoll::delete(&self.epoll, fd);
     }
 
-    /// Notes that something happened: the spin begins anew.
+    /// Restarts the spin: something happened.
     pub fn busy(&mut self, now: Instant) {
         if let Waiting::Spin(span) = self.waiting {
             self.busy_until = now + span;
         }
     }
 
-    /// Whether `fd` is to be looked at: it was ready when the kernel was asked
-    /// last, or may be while the node spins. Told once.
+    /// Whether to serve `fd`: epoll reported it ready, or spinning tries it. Returns true once
+    /// per report.
     pub fn take_ready(&self, fd: impl AsFd) -> bool {
         let (token, Known { ready, recent }) = (token(&fd), &mut *self.known.borrow_mut());
         let Some(at) = ready.iter().position(|of| *of == token) else { return false };
@@ -124,8 +122,8 @@ impl Poller {
         true
     }
 
-    /// Learns what is ready, unless [`wait`](Self::wait) has just done so for
-    /// this turn at `now`; whether anything may be.
+    /// Updates what is ready, unless [`wait`](Self::wait) has just done so for this turn at
+    /// `now`; returns whether anything may be ready.
     ///
     /// # Errors
     /// As `epoll_wait(2)`.
@@ -136,8 +134,8 @@ impl Poller {
         Ok(!self.known.get_mut().ready.is_empty())
     }
 
-    /// Asks what is ready if that is not known of the last millisecond: before
-    /// anything else in a turn at `now` that sends first.
+    /// Updates what is ready if that is older than a millisecond. Call it at the start of a
+    /// turn at `now` that sends first.
     ///
     /// # Errors
     /// As `epoll_wait(2)`.
@@ -148,20 +146,20 @@ impl Poller {
         Ok(())
     }
 
-    /// A turn is over: the next asks anew.
+    /// Ends a turn: the next one updates what is ready.
     pub fn end_turn(&mut self) {
         self.fresh = false;
     }
 
-    /// Returns when some descriptor is ready or `until` has come; at once
-    /// while spinning, in which case what was ready recent may be.
+    /// Returns when a descriptor is ready or `until` has come. While spinning it returns at
+    /// once, and recent descriptors count as ready.
     ///
     /// # Errors
     /// As `epoll_wait(2)`; interruption by a signal is none.
     pub fn wait(&mut self, clock: &Clock, until: Option<Instant>) -> io::Result<()> {
         let now = clock.now();
         if now < self.busy_until {
-            // Whoever we wait for may have been put on this very core.
+            // The thread we wait for may be scheduled on this core.
             std::thread::yield_now();
             return self.update(now);
         }
@@ -178,7 +176,7 @@ impl Poller {
         Ok(())
     }
 
-    /// Learns what is ready now, or what may be.
+    /// Updates what is ready: by epoll, or while spinning by a guess.
     fn update(&mut self, now: Instant) -> io::Result<()> {
         let Known { ready, recent } = self.known.get_mut();
         let few = !recent.is_empty() && recent.len() <= MAX_RECENT;
@@ -216,8 +214,7 @@ impl Poller {
     }
 }
 
-/// What the kernel calls a descriptor that is ready: its number, which is its
-/// own as long as it is open.
+/// The token of a descriptor: its number, unique while it is open.
 fn token(fd: &impl AsFd) -> u64 {
     fd.as_fd().as_raw_fd() as u64
 }

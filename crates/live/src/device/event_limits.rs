@@ -1,5 +1,4 @@
-//! What a device node tells of those who come: not more lines than somebody
-//! can read, however many there are, and the number of the rest.
+//! Limits the lines that a device node reports about its peers, and counts the rest.
 
 use super::DeviceEvent;
 use crate::limiter::EventLimiter;
@@ -7,20 +6,19 @@ use std::collections::VecDeque;
 use wire::Instant;
 use wire::frame::MoveStatus;
 
-/// Lines about peers that were turned away, or asked to move the device,
-/// before they are only counted.
+/// Lines about peers that were turned away, or asked to move the device, before they are only
+/// counted.
 const REJECTIONS: u32 = 5;
 /// The same for hosts that come and go, and for what is attached.
 const CHANGES: u32 = 20;
-/// Peers that were turned away and are known if they come again.
+/// Peers that were turned away and are remembered.
 const MAX_KNOWN: usize = 16;
 
-/// Lines of one kind take no place from those of another.
+/// A flood of one kind suppresses no other.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Rejected,
-    /// Somebody who was turned away came again: who waits for the device tries
-    /// five times a second.
+    /// A peer that was turned away came again: a waiting host tries five times a second.
     RejectedAgain,
     Move,
     Host,
@@ -29,13 +27,13 @@ pub(super) enum Kind {
 
 #[derive(Debug)]
 pub(super) struct EventLimits {
-    /// Tells them, and of those withheld.
+    /// Passes or counts them.
     pub events: EventLimiter<Kind, DeviceEvent>,
-    /// Who was turned away, and why, since a host came or went.
+    /// Peers that were turned away, with the cause, since a host came or went.
     known: VecDeque<String>,
-    /// How many were turned away.
+    /// Rejections so far.
     turned_away: u64,
-    /// How many moves were granted, and how many refused.
+    /// Moves granted and refused.
     moves: [u64; 2],
 }
 
@@ -47,7 +45,7 @@ impl Default for EventLimits {
 }
 
 impl EventLimits {
-    /// Tells an event, or counts it.
+    /// Reports an event, or counts it.
     pub fn pass(&mut self, now: Instant, event: DeviceEvent, tell: &mut impl FnMut(DeviceEvent)) {
         let limit = match &event {
             DeviceEvent::TurnedAway(peer, cause) => {
@@ -71,8 +69,7 @@ impl EventLimits {
         self.events.pass(now, limit, event, tell);
     }
 
-    /// Whether this peer was turned away before, for this cause; it is known
-    /// from now on.
+    /// Whether this peer was turned away before for this cause; remembers it.
     fn is_known(&mut self, peer: String) -> bool {
         if self.known.contains(&peer) {
             return true;
@@ -82,7 +79,7 @@ impl EventLimits {
         false
     }
 
-    /// What was counted of those who came, `silent` of them without a greeting.
+    /// The counters of peers; `silent` ones closed without a Hello.
     pub fn report(&self, silent: u64) -> String {
         let mut line = match (self.turned_away, silent) {
             (0, 0) => "turned away: none".to_owned(),
@@ -109,7 +106,7 @@ mod tests {
         DeviceEvent::TurnedAway(Address::from(address), cause)
     }
 
-    /// What is told of events that happen `every` that long.
+    /// The events reported of `events`, one `every` that long.
     fn told(
         every: Duration,
         events: impl Iterator<Item = DeviceEvent>,
@@ -134,7 +131,7 @@ mod tests {
     #[test]
     fn a_host_that_waits_is_told_of_once_and_then_counted() {
         let busy = || away(1, Cause::Rejected(Reject::Busy));
-        // A minute, and a bit to hear of the rest.
+        // A minute, and a bit for the last report.
         let (told, limits) = told(Duration::from_ms(200), (0..320).map(|_| busy()));
         assert!(matches!(told[0], DeviceEvent::TurnedAway(..)));
         assert!(told[1..].iter().all(|event| matches!(event, DeviceEvent::Suppressed(_))));
@@ -150,7 +147,7 @@ mod tests {
             away((n % 200) as u8, cause)
         });
         let (told, limits) = told(Duration::from_ms(1), events);
-        // Five, and then one with each telling of the rest.
+        // Five, and then one with each report of suppressed events.
         assert!(told.len() <= 5 + 2 * 4, "{} lines", told.len());
         assert_eq!(limits.turned_away, 10_000);
         let last = told.iter().rev().find_map(|event| match event {

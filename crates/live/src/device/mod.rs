@@ -1,5 +1,5 @@
-//! A shell around [`node::DeviceNode`]: a listener, its connections, and the
-//! I/O of what is attached.
+//! The I/O around [`node::DeviceNode`]: a listener, its connections, and the I/O of the
+//! attached function.
 
 mod event_limits;
 
@@ -22,53 +22,53 @@ use wire::frame::Moved;
 use wire::trace::Tap;
 use wire::{Duration, Instant};
 
-/// What a device node tells its user.
+/// An event that a device node reports to its user.
 #[derive(Clone, Debug)]
 pub enum DeviceEvent {
     /// A host uses the device.
     HostUp(Address),
     /// The host is gone; the device has been reset.
     HostDown(Address, Cause),
-    /// Somebody was turned away, or did not speak the protocol.
+    /// A peer was turned away, or did not speak the protocol.
     TurnedAway(Address, Cause),
-    /// Somebody asked for the device to belong to another group.
+    /// A peer asked to move the device to another group.
     Moved {
-        /// Who.
+        /// The peer.
         by: Address,
-        /// The group; 0: any host.
+        /// The group; 0 admits any host.
         group: u16,
-        /// What was answered.
+        /// The answer.
         answer: Moved,
     },
-    /// What was not told, for there was too much of it.
+    /// A count of events that were not reported one by one.
     Suppressed(Suppressed<Self>),
-    /// Something about what is attached.
+    /// A message of the attached function.
     Attached(String),
-    /// What was counted, as asked for.
+    /// The counters, as requested.
     Report(Report),
 }
 
-/// How long work already taken may go on after the node was asked to stop.
+/// How long commands already taken may go on after a stop.
 const DRAIN: Duration = Duration::from_ms(1_000);
 
 /// One connection.
 struct Path {
     id: PathId,
     carrier: Carrier,
-    /// Whether it is watched for room, too.
+    /// Whether it is watched for output, too.
     watched: bool,
 }
 
-/// What is inside the shell.
+/// The state machine inside.
 pub type Inner<A> = node::DeviceNode<Tapped<A, Tracer>>;
 
-/// See the module.
+/// A device node: a listener, its connections, and the attached function.
 pub struct DeviceNode<A> {
     clock: Clock,
     poller: Poller,
     listener: CarrierListener,
     paths: Vec<Path>,
-    /// How many there have been.
+    /// Connections accepted so far.
     accepted: u64,
     node: Inner<A>,
     limits: EventLimits,
@@ -107,14 +107,14 @@ impl<A: Attached> DeviceNode<A> {
         })
     }
 
-    /// The same with a node that is changed like this.
+    /// The same with the state machine changed by `change`.
     #[must_use]
     pub fn with(mut self, change: impl FnOnce(Inner<A>) -> Inner<A>) -> Self {
         self.node = change(self.node);
         self
     }
 
-    /// Where it listens.
+    /// The address it listens on.
     ///
     /// # Errors
     /// As `getsockname(2)`.
@@ -122,14 +122,13 @@ impl<A: Attached> DeviceNode<A> {
         self.listener.address()
     }
 
-    /// What is attached.
+    /// The attached function.
     pub fn attached_mut(&mut self) -> &mut A {
         &mut self.node.function_mut().inner
     }
 
-    /// One look at everything that does not concern a host: before
-    /// [`run`](Self::run), for what has to be ready first. Waits a little if
-    /// nothing happened.
+    /// One turn without hosts, before [`run`](Self::run): for an attached function that has to
+    /// be ready first. Waits a little if nothing happened.
     ///
     /// # Errors
     /// As [`Attached::service`].
@@ -151,9 +150,8 @@ impl<A: Attached> DeviceNode<A> {
         &self.clock
     }
 
-    /// Serves until `control` says otherwise; `wake` becomes readable when it
-    /// does. Ends in order: commands under way are finished, the host is told,
-    /// data are durable.
+    /// Serves until `control` returns otherwise; `wake` becomes readable then. Shuts down in
+    /// order: finishes commands, sends Goodbye to the host, makes data durable.
     ///
     /// # Errors
     /// If data could not be made durable, or the kernel refuses to wait.
@@ -172,7 +170,7 @@ impl<A: Attached> DeviceNode<A> {
         closed
     }
 
-    /// Serves until it is to stop and commands under way are finished.
+    /// Serves until it has to stop and commands under way are finished.
     fn serve_until(
         &mut self,
         wake: BorrowedFd<'_>,
@@ -195,14 +193,14 @@ impl<A: Attached> DeviceNode<A> {
         Ok(())
     }
 
-    /// What is attached has something to say.
+    /// Reports messages of the attached function.
     fn forward_notices(&mut self, tell: &mut impl FnMut(DeviceEvent)) {
         while let Some(notice) = self.attached_mut().take_notice() {
             tell(DeviceEvent::Attached(notice));
         }
     }
 
-    /// What was counted since the start, over all connections of its hosts.
+    /// The counters since the start, over all connections of its hosts.
     pub fn report(&self) -> Report {
         let (counters, errors) = (self.node.tunnel().counters(), self.node.errors());
         let mut lines = vec![("link".to_owned(), format!("{counters}; errors: {errors}"))];
@@ -211,7 +209,7 @@ impl<A: Attached> DeviceNode<A> {
         lines
     }
 
-    /// One look at everything, then a wait if nothing happened.
+    /// One turn, then a wait if nothing happened.
     fn step(
         &mut self,
         until: Option<Instant>,
@@ -225,13 +223,13 @@ impl<A: Attached> DeviceNode<A> {
         self.poller.wait(&self.clock, switch::upstream::next_timer([timer, until]))
     }
 
-    /// Whether the host has had everything that it asked for.
+    /// Whether all answers have been sent to the host.
     fn is_drained(&mut self) -> bool {
         self.node.link().is_none() || self.attached_mut().drain() && self.node.has_sent_all()
     }
 
-    /// One look at everything without a wait, as [`run`](Self::run) does again
-    /// and again; whether anything happened, and when to look again.
+    /// One turn without a wait, as [`run`](Self::run) repeats it; returns whether anything
+    /// happened, and when to call again.
     ///
     /// # Errors
     /// As [`Attached::service`].
@@ -248,7 +246,7 @@ impl<A: Attached> DeviceNode<A> {
         turned.map(|(moved, next)| (moved, switch::upstream::next_timer([next, timer])))
     }
 
-    /// What has come goes in before the node is asked what it wants.
+    /// One turn: input goes to the node before its output is polled.
     fn process(
         &mut self,
         now: Instant,
@@ -287,8 +285,7 @@ impl<A: Attached> DeviceNode<A> {
         Ok(moved)
     }
 
-    /// Takes what the connections have that are ready; whether there was
-    /// anything.
+    /// Reads from the ready connections; returns whether there was anything.
     fn receive(&mut self, now: Instant) -> bool {
         let (node, tracer) = (&mut self.node, &self.tracer);
         let mut moved = false;
@@ -311,8 +308,8 @@ impl<A: Attached> DeviceNode<A> {
         moved
     }
 
-    /// Does what the node wants; whether it control anything, and when to ask
-    /// it again.
+    /// Carries out what the node asks for; returns whether there was anything, and when to poll
+    /// again.
     fn perform(
         &mut self,
         now: Instant,
@@ -343,7 +340,7 @@ impl<A: Attached> DeviceNode<A> {
         }
     }
 
-    /// Notes what the link's end did.
+    /// Records the frames of the link.
     fn record(&mut self) {
         self.tracer.frames(Tap::UPLINK, || self.node.poll_report());
     }
@@ -361,7 +358,7 @@ impl<A: Attached> DeviceNode<A> {
         self.node.handle(now, path, next);
     }
 
-    /// The event with the peer's name.
+    /// The event with the peer's address.
     fn named(&self, event: Event) -> DeviceEvent {
         let peer = |path| self.paths[self.index(path)].carrier.peer();
         match event {
@@ -377,13 +374,13 @@ impl<A: Attached> DeviceNode<A> {
         }
     }
 
-    /// The place of a path that the node has not closed.
+    /// The index of a path that the node has not closed.
     fn index(&self, path: PathId) -> usize {
         let index = self.paths.iter().position(|open| open.id == path);
         index.expect("the node names open paths only")
     }
 
-    /// Watches connections for room as long as they have none.
+    /// Watches full connections for output.
     fn watch_for_room(&mut self) -> io::Result<()> {
         for path in &mut self.paths {
             if path.watched != path.carrier.is_full() {
@@ -394,7 +391,7 @@ impl<A: Attached> DeviceNode<A> {
         Ok(())
     }
 
-    /// Tells the host, makes data durable.
+    /// Sends Goodbye to the host and makes data durable.
     fn close(&mut self) -> io::Result<()> {
         self.node.leave();
         let _ = self.perform(self.clock.now(), &mut |_| {});

@@ -1,5 +1,5 @@
-//! Guest memory: the ranges a VMM allows a device to reach, and the copies in
-//! and out of those it shares.
+//! Guest memory: the ranges that a VMM allows a device to access, and the copies in and out of
+//! shared ones.
 
 mod backing;
 mod client_file;
@@ -15,8 +15,8 @@ pub use backing::MAX_OPEN;
 pub use client_file::ClientFile;
 pub use worker::{Disposal, Ended, JobId, MAX_WORKERS, Place, Worker, Workers};
 
-/// Ranges one guest may map at once. The protocol's default is 65535; QEMU
-/// without a vIOMMU needs some ten, SPDK at most 128.
+/// Ranges one guest may map at once. The protocol's default is 65535; QEMU without a vIOMMU
+/// needs about ten, SPDK at most 128.
 pub const MAX_RANGES: usize = 4096;
 
 /// What a device may do with a range.
@@ -31,30 +31,30 @@ pub struct Rights {
 /// Why an access is not possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Some of the bytes are in no range.
+    /// Some bytes are in no range.
     Unmapped,
     /// A range does not allow this direction.
     Denied,
-    /// Allowed, but the bytes come and go later: see [`Method`].
+    /// Allowed, but not by a copy at once: see [`Method`].
     Deferred,
 }
 
-/// A range the device may reach.
+/// A range the device may access.
 #[derive(Debug)]
 struct Range {
     first: u64,
     last: u64,
     rights: Rights,
-    /// `None` for ranges reached by message.
+    /// `None` for ranges accessed by message.
     backing: Option<Backing>,
 }
 
-/// How the bytes of a range come and go.
+/// How the bytes of a range are accessed.
 #[derive(Clone, Debug)]
 pub enum Method {
-    /// Copied at once: the range is mapped.
+    /// By a copy: the range is mapped.
     Mapped,
-    /// By a worker, from and to this place in a file.
+    /// By a worker, at this place in a file.
     File(Place),
     /// By message.
     Message,
@@ -69,7 +69,7 @@ pub struct Part {
     pub address: u64,
     /// Bytes.
     pub length: usize,
-    /// How it is reached.
+    /// How it is accessed.
     pub method: Method,
 }
 
@@ -88,7 +88,7 @@ impl Part {
 #[derive(Debug, Default)]
 pub struct Memory {
     ranges: Vec<Range>,
-    /// Where the last access hit: most accesses hit the same range again.
+    /// The range of the last access: most accesses hit the same range again.
     hit: Cell<usize>,
 }
 
@@ -103,9 +103,8 @@ impl Memory {
         self.ranges.len()
     }
 
-    /// Allows the device to reach `size` bytes from `address` on; with a file
-    /// they are those at its byte `offset` on, without they are reached by
-    /// message.
+    /// Allows the device to access `size` bytes from `address` on: with a file, its bytes from
+    /// `offset` on; without one, by message.
     ///
     /// # Errors
     /// `EINVAL` for no bytes or a range beyond 2^64, `EEXIST` for an overlap
@@ -128,7 +127,7 @@ impl Memory {
         }
         let backing = match file {
             None => None,
-            // A mapping nobody may touch is none.
+            // A range without rights needs no mapping.
             Some(_) if !rights.read && !rights.write => None,
             Some((file, offset)) => Some(Backing::new(file, offset, size, rights)?),
         };
@@ -142,8 +141,8 @@ impl Memory {
         Ok(())
     }
 
-    /// Takes a range back that was mapped with exactly this address and size.
-    /// What is returned may take long to drop.
+    /// Removes a range that was mapped with exactly this address and size. Dropping the
+    /// returned value may take long.
     ///
     /// # Errors
     /// `ENOENT` if there is none.
@@ -159,13 +158,13 @@ impl Memory {
         Ok(self.ranges.remove(at))
     }
 
-    /// Takes every range back. What is returned may take long to drop.
+    /// Removes every range. Dropping the returned value may take long.
     pub fn clear(&mut self) -> impl Send + use<> {
         std::mem::take(&mut self.ranges)
     }
 
-    /// The address of a range whose pages the client took away, if there is
-    /// one: its bytes are lost.
+    /// The address of a range whose pages the client took away, if there is one: its bytes are
+    /// lost.
     pub fn lost(&self) -> Option<u64> {
         let dead =
             |range: &&Range| matches!(&range.backing, Some(Backing::Mapped(m)) if m.is_dead());

@@ -7,7 +7,7 @@ use rustix::fs::{MemfdFlags, Mode, OFlags};
 
 const BOTH: Rights = Rights { read: true, write: true };
 
-/// A file as a client gives it, from its first byte on.
+/// A file as from a client.
 fn given(file: &impl AsFd) -> ClientFile {
     let worker = Workers::new().unwrap().for_client();
     ClientFile::new(file.as_fd().try_clone_to_owned().unwrap(), worker.disposal())

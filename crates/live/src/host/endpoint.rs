@@ -1,5 +1,5 @@
-//! One endpoint offered to a VMM: what the VMM does becomes requests of host
-//! software, in order, and the endpoint's DMA and interrupts reach the guest.
+//! One endpoint offered to a VMM. Accesses of the VMM become requests of host software, in
+//! order; the endpoint's DMA and interrupts go to the guest.
 
 use super::ReadOutcome;
 use super::accesses::{read, write};
@@ -16,14 +16,14 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use wire::Instant;
 
-/// What a piece of host software ends in.
+/// The result of a task of host software.
 enum TaskResult {
-    /// Nothing that anybody waits for.
+    /// No result.
     Done,
     /// An answer for the VMM.
     Reply(Token, Vec<u8>),
-    /// A reset, who was found (`None` if nobody was), and how often the link
-    /// had been lost when it began.
+    /// A reset, the device found (`None` if none answers), and the number of link losses when
+    /// it began.
     Reset(Token, Option<Identified>, u64),
 }
 
@@ -34,7 +34,7 @@ enum Deferred {
     Interrupt(u16),
 }
 
-/// Actions and bus requests that wait before the client has to.
+/// Actions and bus requests that may wait; then the client has to.
 const MAX_ACTIONS: usize = 64;
 /// Register reads in flight.
 const MAX_READS: usize = 32;
@@ -48,28 +48,27 @@ pub struct Endpoint {
     pub node: Node,
     /// The wire of the root port that carries its interrupts, 0 for INTA.
     pub wire: u8,
-    /// What its VMM talks to.
+    /// The vfio-user server for its VMM.
     pub server: Server,
     bus: Bus,
     settings: Settings,
-    /// The host's mark in the function, see [`pcie::config::contents`].
+    /// This host's owner number in the function, see [`pcie::config::contents`].
     owner: u32,
     state: State,
-    /// Times the link was lost: what was found before is worth nothing after.
+    /// Times the link was lost: a reset that began before the last loss does not count.
     losses: u64,
-    /// The client has asked for a reset since the function was attached, or
-    /// has gone: it expects nothing of the data any more.
+    /// The client has requested a reset since the function was attached, or has disconnected:
+    /// it expects nothing of the data.
     reset: bool,
-    /// What was found to be lost since the function was attached: whoever is
-    /// there later cannot make that good.
+    /// A loss of data since the function was attached: no later device undoes it.
     loss: Option<Loss>,
-    /// What is to be given back to the function before anything else.
+    /// Settings to restore in the function before anything else.
     restore: Option<ClientSettings>,
-    /// What the user has not been told yet.
+    /// Changes not yet reported.
     pub changes: Vec<EndpointChange>,
     msix: bool,
     running: Vec<Task<TaskResult>>,
-    /// What runs are reads.
+    /// All running tasks are reads.
     reads_only: bool,
     backlog: VecDeque<Action>,
     reads: BTreeMap<u64, ReadToken>,
@@ -126,26 +125,25 @@ impl Endpoint {
         super::Summary::new(&self.node, &self.server.session.info.config)
     }
 
-    /// DMA of the device that found no memory.
+    /// DMA of the device outside mapped memory.
     pub fn faults(&self) -> u64 {
         self.faults
     }
 
-    /// Takes what the VMM wants and does what can be done. Yields whether
-    /// anything happened.
+    /// Serves the VMM's socket and starts what can be started. Returns whether anything
+    /// happened.
     pub fn service(&mut self, now: Instant) -> bool {
         self.server.service(now);
         self.service_without_input(now)
     }
 
-    /// The same when nothing has come over the VMM's socket.
+    /// The same when the VMM's socket has no input.
     pub fn service_without_input(&mut self, now: Instant) -> bool {
         self.server.session.poll_doorbells();
         self.advance(now)
     }
 
-    /// Does what can be done without a look at the VMM's socket: when requests
-    /// on the bus may have been answered.
+    /// Continues without the VMM's socket: requests on the bus may have been answered.
     pub fn advance(&mut self, now: Instant) -> bool {
         let mut moved = false;
         loop {
@@ -154,8 +152,7 @@ impl Endpoint {
                 again = true;
                 self.dma_done(id, result);
             }
-            // A client that asks faster than the far side answers waits in
-            // its socket.
+            // Requests of a client that is faster than the far side wait in its socket.
             while self.backlog.len() < MAX_ACTIONS
                 && let Some(action) = self.server.poll(now)
             {
@@ -170,8 +167,8 @@ impl Endpoint {
         }
     }
 
-    /// DMA that has ended is dealt with at once: an access never waits for
-    /// it, nor it for an access.
+    /// Queues an action; completed DMA is handled at once, since accesses and DMA do not wait
+    /// for each other.
     fn queue_action(&mut self, action: Action) {
         match action {
             Action::DmaDone { id, result } => self.dma_done(id, result),
@@ -186,9 +183,8 @@ impl Endpoint {
         }
     }
 
-    /// Runs what is running, and starts what is next: reads side by side and
-    /// posted writes past them, everything else alone, so that the order is
-    /// the VMM's.
+    /// Polls the running tasks and starts the next actions. Reads run in parallel and posted
+    /// writes pass them; everything else runs alone, in the VMM's order.
     fn run_tasks(&mut self, now: Instant) -> bool {
         let mut moved = self.retry(now);
         loop {
@@ -235,9 +231,9 @@ impl Endpoint {
         self.server.reply(now, token, Ok(&[]));
     }
 
-    /// Which action of the backlog may start: the first, unless something
-    /// runs. Beside reads, more reads may, and the first that is none if it
-    /// is a posted write (PCI Express Base 4.0, section 2.4.1).
+    /// The action of the backlog that may start: the first, if nothing runs. While only reads
+    /// run, more reads may start, and the first action behind them if it is a posted write (PCI
+    /// Express Base 4.0, section 2.4.1).
     fn next_action(&self) -> Option<usize> {
         if self.restore.is_some() || self.bus.queued() >= MAX_ACTIONS {
             return None;
@@ -292,7 +288,7 @@ impl Endpoint {
                 self.reset(token);
             }
             Action::ClientGone { token } => {
-                // The device still waits for what nobody will answer now.
+                // The device still waits for reads that get no answer now.
                 let pending = std::mem::take(&mut self.reads).into_values();
                 self.answers.extend(pending.map(|token| (token, None)));
                 self.drop_deferred();
@@ -301,7 +297,8 @@ impl Endpoint {
         }
     }
 
-    /// What the device did before its reset reaches nobody after it.
+    /// Drops deferred DMA and interrupts: none from before a reset may reach the client after
+    /// it.
     fn drop_deferred(&mut self) {
         let reads = self.deferred.drain(..).filter_map(|deferred| match deferred {
             Deferred::Read { token, .. } => Some(token),
@@ -315,8 +312,8 @@ impl Endpoint {
         self.running.push(Task::new(&self.bus, software));
     }
 
-    /// A reset that the client asked for, or that its end asks for: what is
-    /// there now is identified at, and is the client's after it.
+    /// Carries out a reset that the client requested or that follows its disconnect: identifies
+    /// the device, which is the client's afterwards.
     fn reset(&mut self, token: Token) {
         self.msix = false;
         self.reset = true;
@@ -338,11 +335,11 @@ impl Endpoint {
         });
     }
 
-    /// A reset of the client is over.
+    /// Completes a reset of the client.
     fn reset_done(&mut self, now: Instant, identified: Option<Identified>) {
         let attached = self.state == State::Attached;
         let Some((identity, returned)) = identified else {
-            // Whatever answers there later was not reset.
+            // A device that answers later was not reset.
             self.reset &= !attached;
             return;
         };
@@ -369,10 +366,10 @@ impl Endpoint {
         self.server.set_presence(now, Presence::Present);
     }
 
-    /// Another device is there: a driver that merely resets what it knows
-    /// would take its blocks for those of the device before.
+    /// Detaches the endpoint, because another device is there: a driver that resets the device
+    /// it knows would take its blocks for those of the old one.
     fn detach(&mut self, now: Instant, why: String) {
-        // Once, however often the client asks for a reset.
+        // Report it once, however often the client requests a reset.
         let state = State::Detached(why.clone());
         if std::mem::replace(&mut self.state, state.clone()) != state {
             self.changes.push(EndpointChange::Changed(why));
@@ -380,22 +377,21 @@ impl Endpoint {
         self.server.set_presence(now, Presence::Absent);
     }
 
-    /// The link went down: everything reads all ones from now on.
+    /// The link went down: all reads return all ones from now on.
     pub fn link_down(&mut self, now: Instant) {
         self.state = State::LinkDown;
         self.losses += 1;
         self.restore = None;
         self.server.set_presence(now, Presence::Absent);
-        // Doorbells of before mean nothing to the function that comes back.
+        // Earlier doorbells mean nothing to the function that comes back.
         self.backlog.retain(|action| !matches!(action, Action::BarWrite { .. }));
     }
 
-    /// The link is up again; `node` is what was enumerated where the endpoint
-    /// was, if anything.
+    /// The link is up again; `node` is the function found in the endpoint's place, if any.
     pub fn link_up(&mut self, now: Instant, node: Option<Node>) {
         let Some(node) = node else { return self.detach(now, "nothing there".to_owned()) };
-        // A driver knows nothing of the data before the first reset that it
-        // asked for, and none at all is there without a client.
+        // A driver knows nothing of the data before the first reset that it requests; without a
+        // client there is no driver.
         let unknown = !self.server.session.in_use() || self.reset;
         let returned = self.node.returned(&node, self.owner);
         let command = match self.or_earlier_loss(returned) {
@@ -415,13 +411,13 @@ impl Endpoint {
         self.attach(now);
     }
 
-    /// What is there reaches no memory of the client yet.
+    /// Whether the function has no access to the client's memory yet.
     fn is_detached(&self) -> bool {
         matches!(self.state, State::AwaitsReset(_) | State::Detached(_))
     }
 
-    /// What comes back now, given what came back before: a drive that another
-    /// host has had says nothing of that after a restart.
+    /// Adds an earlier loss: a drive that another host has used does not report that after a
+    /// restart.
     fn or_earlier_loss(&mut self, returned: Returned) -> Returned {
         match (returned, self.loss) {
             (Returned::NewContents(loss), _) | (Returned::Same, Some(loss)) => {
@@ -432,8 +428,8 @@ impl Endpoint {
         }
     }
 
-    /// New contents under a client that knows the old ones: it sees the
-    /// function and can reset it, but its driver cannot use it before.
+    /// Keeps a function with new contents from a client that knows the old ones: the client
+    /// sees it and can reset it, but its driver cannot use it before.
     fn await_reset(&mut self, now: Instant, node: Node, loss: Loss) {
         self.changes.push(EndpointChange::NewContents(loss));
         self.state = State::AwaitsReset(Box::new(node));
@@ -463,7 +459,7 @@ impl Endpoint {
         })
     }
 
-    /// Reads guest memory; `None` if the client takes nothing now.
+    /// Reads guest memory; `None` if the client takes no request now.
     fn fetch(
         &mut self,
         now: Instant,
@@ -500,7 +496,7 @@ impl Endpoint {
         self.deferred.push_back(Deferred::Write { address, data: Bytes::copy_from_slice(data) });
     }
 
-    /// Writes guest memory; false if the client takes nothing now.
+    /// Writes guest memory; false if the client takes no request now.
     fn store(&mut self, now: Instant, address: u64, data: &[u8]) -> bool {
         let write = self.server.dma_write(now, address, data);
         self.faults += u64::from(matches!(write, Access::Failed(_)));
@@ -519,7 +515,7 @@ impl Endpoint {
         }
     }
 
-    /// Tries what was deferred again, in order.
+    /// Retries deferred DMA and interrupts, in order.
     fn retry(&mut self, now: Instant) -> bool {
         let mut moved = false;
         while let Some(next) = self.deferred.pop_front() {

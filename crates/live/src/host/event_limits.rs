@@ -1,5 +1,4 @@
-//! What a host node tells of links and VMMs that come and go: not more lines
-//! than somebody can read, and the number of the rest.
+//! Limits the lines that a host node reports about links and VMMs, and counts the rest.
 
 use super::{EndpointChange, HostEvent};
 use crate::limiter::EventLimiter;
@@ -7,8 +6,7 @@ use crate::limiter::EventLimiter;
 /// Lines of one kind before they are only counted.
 const FIRST: u32 = 20;
 
-/// Lines of one kind take no place from those of another: who makes a flood of
-/// them hides nothing but its own.
+/// A flood of one kind suppresses no other.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// VMMs of an endpoint.
@@ -17,16 +15,16 @@ pub(super) enum Kind {
     Link(usize),
     /// An endpoint that is attached again, or not.
     Endpoint(usize),
-    /// Data of an endpoint that were lost.
+    /// Lost data of an endpoint.
     Contents(usize),
-    /// What is behind a port cannot be used.
+    /// Devices behind a port that cannot be used.
     Changed(usize),
 }
 
-/// What is told of events, see the module.
+/// The limiter of host events.
 pub(super) type HostEventLimiter = EventLimiter<Kind, HostEvent>;
 
-/// The kind of an event that others can cause again and again.
+/// The kind of an event that peers or clients can cause repeatedly, with its initial limit.
 pub(super) fn kind(event: &HostEvent) -> Option<(Kind, u32)> {
     let kind = match *event {
         HostEvent::VmmAttached(number) | HostEvent::VmmGone(number, _) => Kind::Vmm(number),

@@ -22,32 +22,31 @@ use switch::tunnel::Cause;
 use switch::upstream::next_timer;
 use wire::{Bdf, Instant};
 
-/// What a host node tells its user.
+/// An event that a host node reports to its user.
 #[derive(Clone, Debug)]
 pub enum HostEvent {
-    /// This endpoint `n` is offered on this socket.
+    /// Endpoint `n` is offered on this socket.
     Offered(usize, PathBuf, super::Summary),
     /// A VMM uses endpoint `n`.
     VmmAttached(usize),
-    /// It has gone, and why.
+    /// Its VMM has disconnected, and why.
     VmmGone(usize, String),
     /// The link of a downstream port went down.
     LinkDown(usize, Cause),
-    /// It is up again.
+    /// The link of a downstream port is up again.
     LinkUp(usize),
     /// Endpoint `n` has the serial number of another one, `m`.
     DuplicateSerial(usize, usize),
-    /// What became of endpoint `n` when its link was up again or its client
-    /// asked for a reset.
+    /// A change of endpoint `n` after its link came up or its client requested a reset.
     Endpoint(usize, EndpointChange),
-    /// The far side of a downstream port's link, which is named, refuses it:
-    /// it will as long as nothing changes.
+    /// The far side of a downstream port's link, which is named, refuses it, and will until
+    /// something changes.
     Refused(usize, String),
-    /// What is behind a link now cannot be used.
+    /// The devices behind a link cannot be used.
     Unusable(usize, String),
-    /// What was counted, as asked for.
+    /// The counters, as requested.
     Report(Report),
-    /// What was not told, for there was too much of it.
+    /// A count of events that were not reported one by one.
     Suppressed(Suppressed<Self>),
 }
 
@@ -55,7 +54,7 @@ fn of(endpoints: &mut [Endpoint], function: Bdf) -> Option<&mut Endpoint> {
     endpoints.iter_mut().find(|endpoint| endpoint.node.bdf == function)
 }
 
-/// The endpoints, as the root complex reaches their guests.
+/// DMA and interrupts of the endpoints, to their guests.
 impl Memory for Vec<Endpoint> {
     fn read(
         &mut self,
@@ -90,10 +89,10 @@ impl Memory for Vec<Endpoint> {
     }
 }
 
-/// A look below a port whose link came up.
+/// An enumeration below a port whose link came up.
 type Rescan = Task<Result<Vec<Node>, enumerate::Error>>;
 
-/// An endpoint that came to a port which had none, being identified at.
+/// A new endpoint below a port that had none, not yet offered.
 struct DiscoveredEndpoint {
     port: usize,
     node: Node,
@@ -102,27 +101,27 @@ struct DiscoveredEndpoint {
     describing: Task<EndpointInfo>,
 }
 
-/// See the module.
+/// A host node that offers endpoints to VMMs.
 pub struct HostNode {
     machine: Machine<Switch>,
     endpoints: Vec<Endpoint>,
     bus: Bus,
     settings: Settings,
-    /// What was found at the start.
+    /// The hierarchy found at the start.
     pub hierarchy: Hierarchy,
     rescans: Vec<(usize, Rescan)>,
     discovered: Vec<DiscoveredEndpoint>,
     connected: Vec<bool>,
-    /// Endpoints with one serial number that nobody was told of.
+    /// Pairs of endpoints with the same serial number, not yet reported.
     duplicates: Vec<(usize, usize)>,
     directory: PathBuf,
     spin_for_doorbells: bool,
 }
 
 impl HostNode {
-    /// Enumerates what `switch` reaches (its links are up, or `up` waits for
-    /// them) and offers every endpoint below `directory`. What comes later to
-    /// a port whose link is down is offered then.
+    /// Enumerates what `switch` reaches (its links are up, or `up` waits for them) and offers
+    /// every endpoint below `directory`. An endpoint that appears later below a port whose link
+    /// is down is offered then.
     ///
     /// # Errors
     /// One line for the user.
@@ -221,16 +220,15 @@ impl HostNode {
         self.endpoints.iter().map(|e| e.server.path().to_owned()).collect()
     }
 
-    /// What each endpoint is, in the same order.
+    /// A summary of each endpoint, in the same order.
     pub fn summaries(&self) -> Vec<super::Summary> {
         self.endpoints.iter().map(Endpoint::summary).collect()
     }
 
-    /// Serves until `control` says otherwise; `wake` becomes readable when it
-    /// does.
+    /// Serves until `control` returns otherwise; `wake` becomes readable then.
     ///
     /// # Errors
-    /// What the node cannot go on with.
+    /// Errors that end the node.
     pub fn run(
         &mut self,
         wake: BorrowedFd<'_>,
@@ -259,8 +257,7 @@ impl HostNode {
             }
             let (moved, timer) = self.turn(lines, tell)?;
             if !moved && self.spin_for_doorbells && self.connected.contains(&true) {
-                // Nobody wakes us for a store, and whoever makes one may have
-                // been put on this very core.
+                // A store wakes nobody, and the client may be scheduled on this core.
                 std::thread::yield_now();
             } else {
                 self.machine.wait(moved, timer)?;
@@ -268,16 +265,15 @@ impl HostNode {
         }
     }
 
-    /// Moves everything that can move once. Yields whether anything did, and
-    /// when to look again at the latest.
+    /// One turn. Returns whether anything happened, and when to call again at the latest.
     pub(super) fn turn(
         &mut self,
         lines: &mut HostEventLimiter,
         tell: &mut impl FnMut(HostEvent),
     ) -> io::Result<(bool, Option<Instant>)> {
         self.duplicates.drain(..).for_each(|(n, m)| tell(HostEvent::DuplicateSerial(n, m)));
-        // What VMMs write reaches the links in this turn, and what comes
-        // of it reaches them in this turn too.
+        // Writes of VMMs reach the links in this turn, and so do the requests that follow from
+        // them.
         let now = self.machine.clock().now();
         self.machine.refresh(now)?;
         let served = self.serve(now, &mut |event| lines.pass(now, kind(&event), event, tell));
@@ -327,8 +323,8 @@ impl HostNode {
         moved
     }
 
-    /// A client that does not take what its endpoint writes holds up what is
-    /// below the same port, and nothing else.
+    /// A client that does not take its endpoint's writes stops the devices below the same port,
+    /// and no others.
     fn apply_backpressure(&mut self) {
         let switch = self.machine.attached_mut();
         for port in 0..switch.upstream().links() {
@@ -373,7 +369,7 @@ impl HostNode {
         Ok(moved)
     }
 
-    /// Goes on with looking below ports whose links came up.
+    /// Continues the enumeration below ports whose links came up.
     fn rescan(&mut self, now: Instant, tell: &mut impl FnMut(HostEvent)) -> bool {
         let mut done = Vec::new();
         self.rescans.retain_mut(|(port, task)| match task.poll(now) {
@@ -405,7 +401,7 @@ impl HostNode {
         }
     }
 
-    /// Endpoints below a port that had none.
+    /// Describes the endpoints below a port that had none.
     fn describe_discovered(&mut self, port: usize, children: &[Node]) {
         let wire = self.ports().get(port).map_or(0, |node| node.bdf.device() % 4);
         for (node, wire) in children.iter().flat_map(|child| endpoints(child, wire)) {
@@ -416,7 +412,7 @@ impl HostNode {
         }
     }
 
-    /// Offers endpoints that came later, once it is known what they are.
+    /// Offers new endpoints once they are described.
     fn offer_discovered(
         &mut self,
         now: Instant,
@@ -438,8 +434,8 @@ impl HostNode {
         Ok(moved)
     }
 
-    /// What was counted: errors of the root port, of the switch and of each
-    /// endpoint's DMA, and what the links carried.
+    /// The counters: errors of the root port, of the switch and of each endpoint's DMA, and the
+    /// links' traffic.
     pub fn report(&self) -> Report {
         let root = format!("errors: {}", self.machine.root().errors());
         let mut lines = vec![("root port".to_owned(), root)];
@@ -455,9 +451,8 @@ impl HostNode {
     }
 }
 
-/// The first of `endpoints` that has the serial number of `node`: an operating
-/// system takes the two for one drive (Linux refuses the second, as a duplicate
-/// controller of one subsystem).
+/// The first of `endpoints` with the serial number of `node`: an operating system takes the two
+/// for one drive (Linux refuses the second as a duplicate controller of one subsystem).
 fn same_serial(node: &Node, endpoints: &[Endpoint]) -> Option<usize> {
     let serial = |node: &Node| node.device().and_then(|device| device.serial);
     let own = serial(node)?;
@@ -466,10 +461,9 @@ fn same_serial(node: &Node, endpoints: &[Endpoint]) -> Option<usize> {
     })
 }
 
-/// The endpoints in a subtree, each with the wire of the root port (0 for
-/// INTA) on which its INTA arrives, if one at the top arrives on `wire`: every
-/// switch on the way turns it by the number of the downstream port (PCIe Base
-/// 4.0, section 2.2.8.1).
+/// The endpoints in a subtree, each with the wire of the root port (0 for INTA) that its INTA
+/// drives, if an INTA at the top drives `wire`: every switch on the way rotates it by the
+/// device number of the downstream port (PCIe Base 4.0, section 2.2.8.1).
 fn endpoints(node: &Node, wire: u8) -> Vec<(Node, u8)> {
     match node.device() {
         Some(_) => vec![(node.clone(), wire)],

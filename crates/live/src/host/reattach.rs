@@ -1,21 +1,20 @@
-//! What the host node does with a function that comes back, or that a client
-//! resets: looks who is there, and gives it what the client had set.
+//! Reattaches a function that returns, or that a client resets: identifies it, and restores the
+//! client's settings.
 
 use pcie::enumerate::{self, Identity, Loss, Node, Returned, Settings};
 use pcie::software::Bus;
 use std::fmt;
 
-/// What became of an endpoint, for the user.
+/// A change of an endpoint, for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EndpointChange {
     /// It is attached again, with the data that it had.
     Reattached,
     /// It is attached again with other data.
     ReattachedWithNewContents(Loss),
-    /// It is there with other data, and stays detached until its client asks
-    /// for a reset.
+    /// It has other data, and stays detached until its client resets it.
     NewContents(Loss),
-    /// Another device is there, or none: it stays detached.
+    /// Another device is there, or none: the endpoint stays detached.
     Changed(String),
 }
 
@@ -44,17 +43,17 @@ impl fmt::Display for EndpointChange {
 /// Whether an endpoint's function can be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It is the client's.
+    /// The client uses it.
     Attached,
     /// Its link is down.
     LinkDown,
-    /// This is there, but is the client's only after a reset that it asks for.
+    /// This function is there, but the client may use it only after a reset that it requests.
     AwaitsReset(Box<Node>),
-    /// Another device is there, or none: why, as the user was told.
+    /// Another device is there, or none, with the cause that the user was told.
     Detached(String),
 }
 
-/// What a client set before a reset that it did not ask for.
+/// The client's settings before a reset that it did not request.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ClientSettings {
     /// It uses MSI-X.
@@ -63,8 +62,8 @@ pub struct ClientSettings {
     pub command: [Option<u8>; 2],
 }
 
-/// Gives a function that was enumerated anew what the client had set, and
-/// bus mastering last: nothing leaves the function before all else stands.
+/// Restores the client's settings in a function that was enumerated again. Bus mastering comes
+/// last: the function sends nothing before all else is set.
 pub async fn restore(bus: &Bus, node: &Node, owner: u32, client_settings: ClientSettings) {
     let contents = node.device().and_then(|device| device.contents);
     enumerate::own(bus, node.bdf, contents, owner).await;
@@ -80,13 +79,13 @@ pub async fn restore(bus: &Bus, node: &Node, owner: u32, client_settings: Client
     }
 }
 
-/// What a device says of itself, and what it is to who was there before.
+/// A device's identity, and how it relates to the one before.
 pub type Identified = (Identity, Returned);
 
-/// Looks who is at the place of `node`, where `before` was attached last, and
-/// resets the function if that is the same device, shaped as `node`, with the
-/// same contents or others. `None` if nobody answers. A device behind a switch
-/// node can have been replaced unseen: no link of this host went down.
+/// Identifies the device in the place of `node`, where `before` was attached last. If it is the
+/// same device with the shape of `node`, resets the function, whether or not its contents are
+/// the same. `None` if no device answers. A device behind a switch node can be replaced while
+/// no link of this host goes down.
 pub async fn identify_and_reset(
     bus: &Bus,
     before: Identity,
@@ -107,7 +106,7 @@ pub async fn identify_and_reset(
     Some((identity, returned))
 }
 
-/// Every vector signals its own number; the VMM masks on its side.
+/// Each vector's data is its own number; the VMM masks on its side.
 pub async fn set_msix(bus: &Bus, node: &Node, enable: bool) {
     let vectors = node.device().and_then(|device| device.msix).map_or(0, |msix| msix.vectors);
     if enable {
@@ -140,8 +139,8 @@ mod tests {
         )
     }
 
-    /// What `software` writes: (offset in configuration space or address,
-    /// value); `answers` are the double words of configuration space.
+    /// Runs `software`; returns its result and its writes: (offset in configuration space or
+    /// address, value). `answers` are the double words of configuration space.
     fn writes<T>(
         software: impl AsyncFnOnce(Bus) -> T + 'static,
         answers: impl Fn(u16) -> u32,

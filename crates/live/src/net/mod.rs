@@ -1,5 +1,4 @@
-//! TCP connections and raw Ethernet that carry frames; and what a script of a
-//! test has in their place.
+//! TCP connections and raw Ethernet that carry frames, and a script in their place for tests.
 
 mod address;
 mod carrier;

@@ -1,5 +1,5 @@
-//! A doorbell over real sockets: it goes in the turn in which the VMM's
-//! message is read, and arrives although a register before it is not answered.
+//! Doorbells over real sockets: a doorbell is sent in the turn in which the VMM's message is
+//! read, and does not wait for an earlier register read.
 
 use crate::attached::{Attached, Switch};
 use crate::host::event_limits::HostEventLimiter;
@@ -64,7 +64,7 @@ fn thread(run: impl FnOnce(UnixStream) + Send + 'static) -> (UnixStream, JoinHan
     (waker, std::thread::spawn(move || run(wake)))
 }
 
-/// To go on until the other end of `wake` says otherwise.
+/// Serves until the other end of `wake` closes.
 fn control(wake: &UnixStream) -> impl FnMut() -> Control + use<> {
     let wake = wake.try_clone().unwrap();
     wake.set_nonblocking(true).unwrap();
@@ -105,7 +105,7 @@ fn host(peer: Address, folder: &Path) -> HostNode {
     .unwrap()
 }
 
-/// The host node looks below a link that came up, and is done with that.
+/// The host node has enumerated below a link that came up.
 fn is_back(event: &HostEvent) -> bool {
     matches!(event, HostEvent::Endpoint(0, EndpointChange::Reattached))
 }
@@ -128,7 +128,7 @@ fn a_doorbell_goes_in_the_turn_in_which_it_is_read() {
     while !back {
         near.turn(&mut lines, &mut |event| back |= is_back(&event)).unwrap();
     }
-    // A register of the far side comes when all before it is done.
+    // The answer of a far register shows that all before it is done.
     client.send(&message(2, Command::RegionRead.number(), &access(0, 0, 4, &[]), false), &[]);
     for _ in 0..2 {
         while client.is_quiet() {
@@ -172,7 +172,7 @@ fn a_doorbell_does_not_wait_for_a_register_that_is_not_answered() {
     ring(&client);
     let reply = client.receive();
     assert_eq!(reply.header.id, 2);
-    // All ones if the write came only when the read was given up.
+    // All ones if the write was sent only after the read timed out.
     assert_eq!(reply.payload[RegionAccess::LENGTH..], 77_u32.to_le_bytes());
     for (waker, node) in [(near_waker, near), (far_waker, far)] {
         drop(waker);
