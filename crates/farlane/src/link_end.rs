@@ -151,7 +151,7 @@ fn connect(
 ) -> io::Result<Carrier> {
     let start = clock.now();
     let mut connection = Carrier::connect(start, address, args.raw())?;
-    poller.add(&connection, connection.connects_by_output())?;
+    poller.add(&connection, connection.connects_when_writable())?;
     while !connection.established(clock.now())? {
         if clock.now() > start + PATIENCE {
             return Err(io::Error::other("no answer"));

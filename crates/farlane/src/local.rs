@@ -9,7 +9,7 @@ use crate::signals::{Stop, StopHandle};
 use crate::trace_to::TraceArgs;
 use live::attached::{Attached, Switch};
 use live::links::Links;
-use live::net::{Address, Incoming, RawSettings};
+use live::net::{Address, CarrierListener, RawSettings};
 use live::trace::Tracer;
 use live::{Clock, DeviceNode, NvmeDrive, Poller, Waiting};
 use report::Failure;
@@ -151,7 +151,7 @@ fn serve<A: Attached>(
 ) -> Result<(), Failure> {
     let attached = make()?;
     let tracer = attached.tracer();
-    let listener = Incoming::bind(at, ends.raw())?;
+    let listener = CarrierListener::bind(at, ends.raw())?;
     let settings = ends.settings(Role::Device);
     let poller = Poller::new(ends.waiting)?;
     let mut node = DeviceNode::new(ends.clock, poller, listener, settings, attached)?;

@@ -1,7 +1,7 @@
 //! Ctrl-C and SIGTERM end a node in order; a second one ends it at once.
 //! SIGUSR1 asks for its counters.
 
-use live::Wanted;
+use live::Control;
 use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -47,17 +47,17 @@ impl Stop {
     }
 
     /// What is wanted of a node now. Each report is wanted once.
-    pub fn wanted(&self) -> Wanted {
+    pub fn wanted(&self) -> Control {
         if self.is_set() {
-            return Wanted::Stop;
+            return Control::Stop;
         }
         if !self.report.swap(false, Ordering::SeqCst) {
-            return Wanted::Serve;
+            return Control::Serve;
         }
         // Emptied behind that: a signal in between leaves its flag, not a
         // descriptor that is readable for ever.
         while matches!((&self.wake).read(&mut [0; 64]), Ok(bytes) if bytes > 0) {}
-        Wanted::Report
+        Control::Report
     }
 
     /// Readable once something else than going on is wanted.

@@ -1,5 +1,4 @@
-//! What can hang below a port in the live world: a function together with
-//! the I/O it needs.
+//! What can be attached below a port of a live node: a function together with the I/O it needs.
 
 use crate::links::Links;
 use crate::media::Media;
@@ -18,17 +17,16 @@ use wire::Instant;
 
 /// A function and its I/O; by default it has none.
 pub trait Attached: Function {
-    /// Does the I/O that is due, with the descriptors that `poller` says are
-    /// ready. Yields whether anything happened, and when to look again at the
-    /// latest.
+    /// Does the I/O that is due on the descriptors that `poller` reports ready. Returns whether
+    /// anything happened, and when to call again at the latest.
     ///
     /// # Errors
-    /// Only what this node cannot go on with.
+    /// Only errors that end the node.
     fn service(&mut self, _now: Instant, _poller: &Poller) -> io::Result<Activity> {
         Ok(Activity::default())
     }
 
-    /// Registers what is to be watched.
+    /// Registers its descriptors.
     ///
     /// # Errors
     /// As `epoll_ctl(2)`.
@@ -36,26 +34,25 @@ pub trait Attached: Function {
         Ok(())
     }
 
-    /// The node starts to serve: nothing before it in the start can fail any
-    /// more.
+    /// The node starts to serve: its start can no longer fail.
     fn begin(&mut self) {}
 
-    /// Takes no new work from now on; whether all that was taken is done.
+    /// Stops taking new work; returns whether all work is done.
     fn drain(&mut self) -> bool {
         true
     }
 
-    /// What its user should know and has not been told.
-    fn news(&mut self) -> Option<String> {
+    /// The next message for the user; each is returned once.
+    fn take_notice(&mut self) -> Option<String> {
         None
     }
 
-    /// What was counted: of what, and how much.
+    /// The counters, by name.
     fn report(&self) -> Report {
         Report::new()
     }
 
-    /// Ends in order: says goodbye, makes data durable.
+    /// Shuts down in order: sends Goodbye, makes data durable.
     ///
     /// # Errors
     /// If data could not be made durable.
@@ -63,7 +60,7 @@ pub trait Attached: Function {
         Ok(())
     }
 
-    /// What records here; whoever it is attached to records with it too.
+    /// The tracer. The node it is attached to records with it too.
     fn tracer(&self) -> Tracer {
         Tracer::off()
     }
@@ -76,13 +73,13 @@ impl Attached for DmaTest {
     }
 }
 
-/// Counters for a user: what they are of, and what they say.
+/// Counters for the user: name and text.
 pub type Report = Vec<(String, String)>;
 
-/// What [`Attached::service`] found.
+/// The result of [`Attached::service`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Activity {
-    /// Something happened: look again before waiting.
+    /// Something happened: call again before waiting.
     pub moved: bool,
     /// The next timer.
     pub timer: Option<Instant>,
@@ -96,12 +93,12 @@ pub struct NvmeDrive {
 }
 
 impl NvmeDrive {
-    /// A drive that tells its label; `media` are namespaces 1, 2, ….
+    /// A drive with a label; `media` are namespaces 1, 2, ….
     pub fn new(controller: Controller, media: Vec<Box<dyn Media>>) -> Self {
         Self { controller: controller.labelled(), media, tracer: Tracer::off() }
     }
 
-    /// The same, with what passes it recorded.
+    /// The same, recorded by `tracer`.
     #[must_use]
     pub fn traced(mut self, tracer: Tracer) -> Self {
         self.controller.set_events(tracer.is_on());
@@ -109,14 +106,14 @@ impl NvmeDrive {
         self
     }
 
-    /// Records what has happened in the controller since it was last asked.
+    /// Records the controller's events since the last call.
     fn record(&mut self) {
         self.tracer.events(None, || self.controller.poll_event());
     }
 
-    /// Ends a block request.
+    /// Completes a block request.
     fn complete(&mut self, now: Instant, id: u64, outcome: Completion) {
-        // The media had ended before the controller went on with it.
+        // The media finished before the controller continues.
         let ended = self.tracer.time();
         self.controller.complete_block(now, id, outcome);
         self.tracer.events(ended, || self.controller.poll_event());
@@ -131,7 +128,7 @@ impl Function for NvmeDrive {
 
     fn poll(&mut self, now: Instant, ready: Ready) -> Output {
         let mut output = self.controller.poll(now, ready);
-        // RAM answers at once, so that a command needs one pass, not two.
+        // RAM completes at once: a command then needs one pass, not two.
         if matches!(output, Output::Wait(_)) && self.start_blocks(now) {
             output = self.controller.poll(now, ready);
         }
@@ -145,7 +142,7 @@ impl Function for NvmeDrive {
 }
 
 impl NvmeDrive {
-    /// Hands block requests to the media; whether any ended at once.
+    /// Passes block requests to the media; returns whether any completed at once.
     fn start_blocks(&mut self, now: Instant) -> bool {
         let mut ended = false;
         while let Some(request) = self.controller.poll_block() {
@@ -168,10 +165,10 @@ impl Attached for NvmeDrive {
     fn service(&mut self, now: Instant, poller: &Poller) -> io::Result<Activity> {
         let mut moved = self.start_blocks(now);
         for index in 0..self.media.len() {
-            if self.media[index].signal().is_some_and(|fd| poller.take(fd)) {
-                self.media[index].heard();
+            if self.media[index].signal().is_some_and(|fd| poller.take_ready(fd)) {
+                self.media[index].clear_signal();
             }
-            while let Some((id, outcome)) = self.media[index].finished() {
+            while let Some((id, outcome)) = self.media[index].poll_completion() {
                 self.complete(now, id, outcome);
                 moved = true;
             }
@@ -183,7 +180,7 @@ impl Attached for NvmeDrive {
         self.media
             .iter()
             .filter_map(|media| media.signal())
-            .try_for_each(|fd| poller.add_seldom(fd))
+            .try_for_each(|fd| poller.add_without_spin(fd))
     }
 
     fn begin(&mut self) {
@@ -195,8 +192,8 @@ impl Attached for NvmeDrive {
         self.controller.is_drained()
     }
 
-    fn news(&mut self) -> Option<String> {
-        self.media.iter_mut().find_map(|media| media.news())
+    fn take_notice(&mut self) -> Option<String> {
+        self.media.iter_mut().find_map(|media| media.take_notice())
     }
 
     fn report(&self) -> Report {
@@ -204,7 +201,7 @@ impl Attached for NvmeDrive {
     }
 
     fn close(&mut self) -> io::Result<()> {
-        // One that fails keeps no other from its end.
+        // Close all, also if one fails.
         let ended: Vec<_> = self.media.iter_mut().map(|media| media.close()).collect();
         ended.into_iter().collect()
     }
@@ -221,12 +218,12 @@ pub struct Switch {
 }
 
 impl Switch {
-    /// A switch; `links` has one connection a downstream port.
+    /// A switch; `links` has one connection per downstream port.
     pub fn new(settings: Settings, links: Links) -> Self {
         Self { node: SwitchNode::new(settings, links.limit()), links }
     }
 
-    /// The same, with what passes its links recorded.
+    /// The same, with its links recorded.
     #[must_use]
     pub fn traced(mut self, tracer: Tracer) -> Self {
         self.links = self.links.traced(tracer);
@@ -276,7 +273,7 @@ impl Attached for Switch {
         self.links.service(now, &mut self.node, poller)
     }
 
-    fn news(&mut self) -> Option<String> {
+    fn take_notice(&mut self) -> Option<String> {
         while let Some(event) = self.links.event() {
             match event {
                 LinkEvent::Up(port, _) => return Some(format!("port {port}: link up")),

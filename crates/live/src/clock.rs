@@ -1,9 +1,9 @@
-//! The live world's time.
+//! The clock of the live nodes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use wire::Instant;
 
-/// Monotonic time since the clock was made, or what a script says.
+/// Monotonic time since the clock was made, or the time that a test sets.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock(Source);
 
@@ -20,8 +20,8 @@ impl Clock {
         Self(Source::Monotonic(std::time::Instant::now()))
     }
 
-    /// A clock for tests, which stands still until it is [`set`](Self::set).
-    /// Copies show the same time. Its few bytes are never freed.
+    /// A clock for tests, which stands still until it is [`set`](Self::set). Copies show the
+    /// same time. It leaks a few bytes.
     pub fn scripted() -> Self {
         Self(Source::Script(Box::leak(Box::default())))
     }
@@ -35,7 +35,7 @@ impl Clock {
         time.store(now.as_ps(), Ordering::Relaxed);
     }
 
-    /// Whether a script says the time: all nodes have the same then.
+    /// Whether a test sets the time: then all nodes share one clock.
     pub fn is_scripted(&self) -> bool {
         matches!(self.0, Source::Script(_))
     }

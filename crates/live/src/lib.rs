@@ -1,7 +1,7 @@
-//! The live world: clock, TCP, vfio-user server, media, guest memory.
+//! The live nodes: clock, TCP, raw Ethernet, vfio-user server, media, guest memory.
 //!
-//! The only crate that reads clocks and does I/O (beside the program), and the
-//! only one with `unsafe` code, all of it in [`mapping`].
+//! Only this crate and the program read clocks and do I/O. Only this crate has `unsafe` code,
+//! all of it in [`mapping`].
 
 #![deny(unsafe_code)]
 
@@ -29,18 +29,18 @@ pub use host::Machine;
 pub use poller::{Poller, Waiting};
 pub use trace::Tracer;
 
-/// A number that nobody else has, most likely.
+/// A random number, unique in practice.
 pub fn random_number() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
-/// What a running node is asked between two turns.
+/// What the owner of a running node asks of it between two turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum Control {
     /// Go on.
     Serve,
-    /// Go on, and say what was counted so far.
+    /// Go on, and report the counters.
     Report,
-    /// End in order.
+    /// Stop in order: finish commands, make data durable.
     Stop,
 }

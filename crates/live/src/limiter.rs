@@ -1,16 +1,15 @@
-//! How often something that others can cause is said: the first few times, and
-//! from then on only how often it happened.
+//! Limits how often an event that others can cause is reported: the first few times one by one,
+//! from then on only as a count.
 
 use wire::{Duration, Instant};
 
-/// Until the rest is told for the first time.
+/// The first interval before the suppressed events are reported.
 const SOON: Duration = Duration::from_ms(1_000);
-/// The longest between two tellings; each is twice as long as the one before.
+/// The longest interval. Each is twice as long as the one before.
 const LATE: Duration = Duration::from_ms(600_000);
 
-/// With every second in which nothing is withheld it lets one
-/// more through, as many as at first in the end. However much it withholds, one
-/// is said after each telling of the rest.
+/// Each interval without suppressed events lets one more event through, up to the initial
+/// number. After each report of suppressed events, one event passes.
 #[derive(Clone, Copy, Debug)]
 struct Limiter {
     first: u32,
@@ -21,19 +20,18 @@ struct Limiter {
 struct Window {
     since: Instant,
     length: Duration,
-    /// How many may still be said in it.
+    /// How many events may still pass in this interval.
     left: u32,
     withheld: u64,
 }
 
 impl Limiter {
-    /// Lets `first` through before it counts. With 0 it says nothing, and only
-    /// counts.
+    /// Lets `first` events pass before it counts. With 0 it only counts.
     const fn new(first: u32) -> Self {
         Self { first, window: None }
     }
 
-    /// Whether to say what happens now; if not, it is counted.
+    /// Whether to report this event; if not, it is counted.
     fn admit(&mut self, now: Instant) -> bool {
         let fresh = Window { since: now, length: SOON, left: self.first, withheld: 0 };
         let window = self.window.get_or_insert(fresh);
@@ -45,8 +43,7 @@ impl Limiter {
         false
     }
 
-    /// When it is time to tell of the rest: how often it was withheld, and in
-    /// how long.
+    /// At the end of an interval: how many events were withheld, and in what time.
     fn rest(&mut self, now: Instant) -> Option<(u64, Duration)> {
         let window = self.window?;
         if now < window.since + window.length {
@@ -64,47 +61,46 @@ impl Limiter {
         (window.withheld > 0).then(|| (window.withheld, now - window.since))
     }
 
-    /// As [`rest`](Self::rest), before it is time, for nothing comes after it.
+    /// As [`rest`](Self::rest), before the interval ends: nothing follows.
     fn end(&mut self, now: Instant) -> Option<(u64, Duration)> {
         let window = self.window.take()?;
         (window.withheld > 0).then(|| (window.withheld, now - window.since))
     }
 
-    /// When to ask for the [`rest`](Self::rest).
+    /// When to call [`rest`](Self::rest).
     fn timer(&self) -> Option<Instant> {
         self.window.map(|window| window.since + window.length)
     }
 }
 
-/// What was not told.
+/// Events that were counted but not reported.
 #[derive(Clone, Debug)]
-pub struct Rest<E> {
-    /// How many.
+pub struct Suppressed<E> {
+    /// The number of events.
     pub count: u64,
-    /// In how long.
+    /// The time in which they occurred.
     pub within: Duration,
     /// The last of them.
     pub last: Box<E>,
 }
 
-/// Events of several kinds `K`, each with a limiter of its own: a flood of one
-/// takes nothing from another. There are as many as kinds that occurred.
+/// Events of several kinds `K`, each with a limiter of its own, so that a flood of one kind
+/// suppresses no other. It holds one limiter per kind that occurred.
 #[derive(Debug)]
-pub struct Kinds<K, E> {
-    /// With the last event of the kind that was not told.
+pub struct EventLimiter<K, E> {
+    /// Each with the last suppressed event of the kind.
     kinds: Vec<(K, Limiter, Option<E>)>,
-    more: fn(Rest<E>) -> E,
+    more: fn(Suppressed<E>) -> E,
 }
 
-impl<K: PartialEq, E> Kinds<K, E> {
-    /// No events yet; `more` makes the event that tells of those not told.
-    pub const fn new(more: fn(Rest<E>) -> E) -> Self {
+impl<K: PartialEq, E> EventLimiter<K, E> {
+    /// No events yet; `more` makes the event that reports suppressed ones.
+    pub const fn new(more: fn(Suppressed<E>) -> E) -> Self {
         Self { kinds: Vec::new(), more }
     }
 
-    /// Tells an event, or counts it. `kind` is its kind, and of the first event
-    /// of a kind how many are told before they are only counted; an event of no
-    /// kind is always told.
+    /// Passes an event to `tell`, or counts it. `kind` holds its kind and how many events of
+    /// that kind pass before they are counted. An event without a kind always passes.
     pub fn pass(
         &mut self,
         now: Instant,
@@ -121,14 +117,13 @@ impl<K: PartialEq, E> Kinds<K, E> {
         if limiter.admit(now) { tell(event) } else { *last = Some(event) }
     }
 
-    /// Tells how many were not told of, when it is time.
-    pub fn tell_rest(&mut self, now: Instant, tell: &mut impl FnMut(E)) {
+    /// Reports suppressed events whose interval has ended.
+    pub fn report_suppressed(&mut self, now: Instant, tell: &mut impl FnMut(E)) {
         self.tell_withheld(|limiter| limiter.rest(now), tell);
     }
 
-    /// Tells how many were not told of, before it is time, for nothing comes
-    /// after it.
-    pub fn tell_last(&mut self, now: Instant, tell: &mut impl FnMut(E)) {
+    /// Reports all suppressed events now: nothing follows.
+    pub fn flush(&mut self, now: Instant, tell: &mut impl FnMut(E)) {
         self.tell_withheld(|limiter| limiter.end(now), tell);
     }
 
@@ -141,18 +136,18 @@ impl<K: PartialEq, E> Kinds<K, E> {
             if let Some((count, within)) = withheld(limiter)
                 && let Some(last) = last.take()
             {
-                tell((self.more)(Rest { count, within, last: Box::new(last) }));
+                tell((self.more)(Suppressed { count, within, last: Box::new(last) }));
             }
         }
     }
 
-    /// When [`tell_rest`](Self::tell_rest) has something to do.
+    /// When to call [`report_suppressed`](Self::report_suppressed).
     pub fn timer(&self) -> Option<Instant> {
         self.kinds.iter().filter_map(|(_, limiter, _)| limiter.timer()).min()
     }
 }
 
-impl<E> Rest<E> {
+impl<E> Suppressed<E> {
     /// One line: how many more of `what`, and the `last` one.
     pub fn line(&self, what: &str, last: &str) -> String {
         let seconds = (self.within.as_ns() as f64 / 1e9).max(1.0);
@@ -200,7 +195,7 @@ mod tests {
         let late = at(10_000_000);
         let (count, _) = limiter.rest(late).expect("what is left");
         assert_eq!(said + counted + count, 3_600_000, "none is forgotten");
-        // Peace.
+        // A quiet time.
         assert!(limiter.admit(late) && !limiter.admit(late));
         let later = at(20_000_000);
         assert_eq!(limiter.rest(later).map(|(count, _)| count), Some(1));
@@ -253,12 +248,12 @@ mod tests {
             More(u64, u64, Duration),
         }
         use Event::{More, One};
-        let mut kinds = Kinds::new(|rest| match *rest.last {
+        let mut kinds = EventLimiter::new(|rest| match *rest.last {
             One(last) => More(rest.count, last, rest.within),
             more => panic!("{more:?}"),
         });
         let mut told = Vec::new();
-        let mut pass = |kinds: &mut Kinds<_, _>, kind, n| {
+        let mut pass = |kinds: &mut EventLimiter<_, _>, kind, n| {
             kinds.pass(at(n), Some((kind, 3)), One(n), &mut |event| told.push(event));
             std::mem::take(&mut told)
         };
@@ -267,11 +262,11 @@ mod tests {
         assert_eq!(pass(&mut kinds, "other", 100), [One(100)]);
         assert_eq!(kinds.timer(), Some(at(1000)));
         let mut rest = Vec::new();
-        kinds.tell_rest(at(1000), &mut |event| rest.push(event));
+        kinds.report_suppressed(at(1000), &mut |event| rest.push(event));
         assert_eq!(rest, [More(97, 99, Duration::from_ms(1_000))]);
         assert_eq!(pass(&mut kinds, "flood", 1001), [One(1001)]);
         assert_eq!(pass(&mut kinds, "flood", 1002), []);
-        kinds.tell_last(at(1500), &mut |event| rest.push(event));
+        kinds.flush(at(1500), &mut |event| rest.push(event));
         assert_eq!(rest[1..], [More(1, 1002, Duration::from_ms(500))], "before its time");
     }
 }

@@ -1,5 +1,5 @@
-//! The connections of a switch node's links: their names, addresses and
-//! descriptors. When they are made and given up, [`node::SwitchNode`] says.
+//! The connections of a switch node's links: names, addresses and descriptors.
+//! [`node::SwitchNode`] decides when to open and close them.
 
 use crate::attached::Activity;
 use crate::net::{Carrier, Peer, RawSettings};
@@ -20,9 +20,9 @@ use wire::trace::Tap;
 #[derive(Debug)]
 enum Connection {
     None,
-    /// On its way.
+    /// Being established.
     Connecting(Carrier),
-    /// The node has it; the flag is what epoll watches for.
+    /// Established. The flag says whether epoll watches it for output.
     Open(Carrier, bool),
 }
 
@@ -35,7 +35,7 @@ struct Link {
 }
 
 impl Link {
-    /// Watches for room while the kernel takes no more.
+    /// Watches for output while the kernel takes no more bytes.
     fn watch(&mut self, poller: &Poller) -> io::Result<()> {
         if let Connection::Open(carrier, watched) = &mut self.connection
             && *watched != carrier.is_full()
@@ -54,7 +54,7 @@ impl Link {
     }
 }
 
-/// One connection a downstream port.
+/// The connections of a switch node, one per downstream port.
 #[derive(Debug)]
 pub struct Links {
     links: Vec<Link>,
@@ -62,11 +62,11 @@ pub struct Links {
     events: VecDeque<LinkEvent>,
     tracer: Tracer,
     raw: RawSettings,
-    looked: Instant,
+    last_service: Instant,
 }
 
 impl Links {
-    /// Connections to be made to `peers`, one a downstream port.
+    /// One connection to each of `peers`, one per downstream port.
     pub fn new<'a, P>(peers: &'a [P]) -> Self
     where
         &'a P: Into<Peer>,
@@ -79,55 +79,54 @@ impl Links {
             events: VecDeque::new(),
             tracer: Tracer::off(),
             raw: RawSettings::default(),
-            looked: Instant::ZERO,
+            last_service: Instant::ZERO,
         }
     }
 
-    /// The same, with settings of its own for raw Ethernet.
+    /// The same with these settings for raw Ethernet.
     #[must_use]
     pub fn over(mut self, raw: RawSettings) -> Self {
         self.raw = raw;
         self
     }
 
-    /// The same with a limit to what goes out on all links together. They
-    /// share it evenly in bytes.
+    /// The same with a limit to the total output of all links. They share it evenly in bytes.
     #[must_use]
     pub fn limited(mut self, rate: Option<Rate>) -> Self {
         self.limit = rate;
         self
     }
 
-    /// What goes out on all links together is limited to this.
+    /// The limit to the total output of all links.
     pub fn limit(&self) -> Option<Rate> {
         self.limit
     }
 
-    /// The same, with what passes them recorded.
+    /// The same, recorded by `tracer`.
     #[must_use]
     pub fn traced(mut self, tracer: Tracer) -> Self {
         self.tracer = tracer;
         self
     }
 
-    /// What records.
+    /// The tracer.
     pub fn tracer(&self) -> Tracer {
         self.tracer.clone()
     }
 
-    /// The next event; causes of failed attempts name the far side.
+    /// The next event. The cause of a failed attempt names the far side.
     pub fn event(&mut self) -> Option<LinkEvent> {
         self.events.pop_front()
     }
 
-    /// The far side of link `index` as a message names it.
+    /// The name of the far side of link `index`, for messages.
     pub fn peer(&self, index: usize) -> String {
         let link = &self.links[index];
         link.peer.named(link.attempt)
     }
 
-    /// Moves bytes between the connections and `node`: what has come, of those
-    /// that are ready, goes in before anything goes out.
+    /// Moves bytes between the connections and `node`. It reads from the ready connections
+    /// before it sends.
     ///
     /// # Errors
     /// As `epoll_ctl(2)`.
@@ -140,10 +139,10 @@ impl Links {
         if let Some(number) = self.tracer.echo_due(now) {
             (0..self.links.len()).for_each(|index| node.echo(index, number));
         }
-        self.looked = now;
+        self.last_service = now;
         let mut received = false;
         for index in 0..self.links.len() {
-            received |= self.take_in(now, index, node, poller)?;
+            received |= self.receive(now, index, node, poller)?;
         }
         let mut all = self.drain(now, node, poller)?;
         all.moved |= received;
@@ -154,8 +153,8 @@ impl Links {
         Ok(all)
     }
 
-    /// Takes what happened to a connection; whether anything did.
-    fn take_in(
+    /// Reads from one connection; returns whether anything happened.
+    fn receive(
         &mut self,
         now: Instant,
         index: usize,
@@ -191,8 +190,8 @@ impl Links {
             node.handle_link(now, index, Input::Connected);
         }
         let Connection::Open(carrier, _) = &mut link.connection else { return Ok(false) };
-        // A connection that has just been made may have read something already.
-        if !poller.take(&*carrier) && !connected {
+        // A new connection may have received bytes already.
+        if !poller.take_ready(&*carrier) && !connected {
             return Ok(false);
         }
         let mut received = connected;
@@ -208,7 +207,7 @@ impl Links {
         Ok(received || gone)
     }
 
-    /// Does what the node wants, with the room that there is now.
+    /// Carries out what the node asks for, within the room there is now.
     fn drain(
         &mut self,
         now: Instant,
@@ -229,14 +228,14 @@ impl Links {
                     }
                     self.links[link].connection = Connection::None;
                 }
-                Output::Event(event) => self.tell(event),
+                Output::Event(event) => self.queue_event(event),
                 Output::Timeout(timer) => return Ok(Activity { moved, timer }),
             }
             moved = true;
         }
     }
 
-    /// Sends what is left over, and tells the node how much more may come.
+    /// Sends what is left over, and reports to the node how much more may follow.
     fn make_room(&mut self, now: Instant, node: &mut SwitchNode) {
         for (index, link) in self.links.iter_mut().enumerate() {
             if let Connection::Open(carrier, _) = &mut link.connection {
@@ -260,7 +259,7 @@ impl Links {
         link.attempt = attempt;
         match Carrier::connect(now, link.peer.address(attempt), self.raw) {
             Ok(carrier) => {
-                poller.add(&carrier, carrier.connects_by_output())?;
+                poller.add(&carrier, carrier.connects_when_writable())?;
                 link.connection = Connection::Connecting(carrier);
             }
             Err(error) => node.handle_link(now, index, Input::Failed(error.to_string())),
@@ -278,9 +277,8 @@ impl Links {
         node.handle_link(now, index, input);
     }
 
-    /// Queues an event. Attempts fail as long as nobody is there, so of those
-    /// in a row only the latest is kept.
-    fn tell(&mut self, mut event: LinkEvent) {
+    /// Queues an event. Of consecutive failed attempts only the latest is kept.
+    fn queue_event(&mut self, mut event: LinkEvent) {
         if let LinkEvent::Failed { link, attempt, why, .. } = &mut event {
             *why = format!("{}: {why}", self.links[*link].peer.named(*attempt));
             if matches!(self.events.back(), Some(LinkEvent::Failed { link: last, .. }) if last == link)
@@ -291,9 +289,9 @@ impl Links {
         self.events.push_back(event);
     }
 
-    /// Says goodbye on every link.
+    /// Sends Goodbye on every link and closes it.
     pub fn close(&mut self, node: &mut SwitchNode) {
-        let now = self.looked;
+        let now = self.last_service;
         self.make_room(now, node);
         node.close(now);
         loop {
@@ -324,8 +322,8 @@ mod tests {
     use wire::Duration;
     use wire::frame::Role;
 
-    /// A node that got no processor for longer than the loss limit, whose far
-    /// side has spoken meanwhile or not; whether it keeps the link.
+    /// A node is not scheduled for longer than the loss limit; `hears` says whether its far
+    /// side sent a frame meanwhile. Returns whether the link is kept.
     fn late(hears: bool) -> bool {
         let listener = Listener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let mut links = Links::new(&[Address::from(listener.address().unwrap())]);
@@ -336,7 +334,7 @@ mod tests {
         let mut poller = Poller::new(Waiting::Block).unwrap();
         let mut now = Instant::ZERO;
         let mut turn = |now, node: &mut SwitchNode| {
-            poller.turn_over();
+            poller.end_turn();
             poller.refresh(now).unwrap();
             links.service(now, node, &poller).unwrap();
         };
@@ -359,7 +357,7 @@ mod tests {
                 far.send(frames.split().freeze()).unwrap();
             }
         }
-        // Whatever the far side has said until now is read.
+        // Read everything that the far side has sent so far.
         let heard = |node: &SwitchNode| node.upstream().tunnel(0).counters().bytes_received;
         while heard(&node) < end.counters().bytes_sent {
             turn(now, &mut node);

@@ -1,8 +1,7 @@
-//! Waiting for file descriptors and timers: epoll, with an optional spin.
+//! Waits for file descriptors and timers: epoll, with an optional spin.
 //!
-//! The kernel names the descriptors that are ready, and a turn of a node looks
-//! at those alone: [`Poller::take`]. All are watched by level, so one that was
-//! not read to its end, or not looked at, is named again.
+//! A node serves only the descriptors that are ready: [`Poller::take_ready`]. Epoll is
+//! level-triggered: a descriptor that was not read to its end is reported again.
 
 use crate::clock::Clock;
 use rustix::buffer::spare_capacity;
@@ -12,47 +11,46 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use wire::{Duration, Instant};
 
-/// While a node spins, descriptors that were ready lately are looked at without
-/// asking: that saves a system call when something has come. All are asked for
-/// this often.
-const SPIN_ASK: Duration = Duration::from_us(250);
-/// With more of them asking costs less.
-const MOST_LATELY: usize = 4;
-/// One that nobody looks at so many times is forgotten: it was closed.
-const MOST_OFFERS: u8 = 16;
-/// Marks the token of a descriptor that is never looked at unasked.
-const SELDOM: u64 = 1 << 63;
-/// What was ready so long ago says nothing: a node that got no processor since
-/// asks again before it takes a link for lost.
-const LATE: Duration = Duration::from_ms(1);
+/// A spinning node tries recently ready descriptors without a system call to epoll. It calls
+/// epoll at least this often.
+const SPIN_REFRESH: Duration = Duration::from_us(250);
+/// With more recent descriptors than this, epoll is cheaper.
+const MAX_RECENT: usize = 4;
+/// A descriptor that was tried so many times in vain is forgotten: it may be closed.
+const MAX_MISSES: u8 = 16;
+/// Marks the token of a descriptor that is served only when epoll reports it.
+const NO_SPIN: u64 = 1 << 63;
+/// Readiness older than this is stale: a node that was not scheduled asks epoll again before it
+/// counts a link as lost.
+const STALE: Duration = Duration::from_ms(1);
 
 /// How a node waits when it has nothing to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waiting {
     /// Sleeps in the kernel at once.
     Block,
-    /// Looks again and again for this long, then sleeps.
+    /// Polls for this long, then sleeps.
     Spin(Duration),
 }
 
 /// Descriptors by their tokens.
 #[derive(Default)]
 struct Known {
-    /// Those that were ready, or may be, and that nobody has looked at.
+    /// Those that are or may be ready and were not yet taken.
     ready: Vec<u64>,
-    /// Those that were ready lately, and how often they were offered in vain.
-    lately: Vec<(u64, u8)>,
+    /// Those that were ready recently, each with its misses since.
+    recent: Vec<(u64, u8)>,
 }
 
-/// An epoll instance.
+/// An epoll instance with an optional spin.
 pub struct Poller {
     epoll: OwnedFd,
     events: Vec<epoll::Event>,
     waiting: Waiting,
     busy_until: Instant,
     known: RefCell<Known>,
-    /// When the kernel was asked last, and whether for the turn of now.
-    asked: Instant,
+    /// When epoll was called last, and whether that was in this turn.
+    updated: Instant,
     fresh: bool,
 }
 
@@ -69,7 +67,7 @@ impl Poller {
             waiting,
             busy_until: Instant::ZERO,
             known: RefCell::default(),
-            asked: Instant::ZERO,
+            updated: Instant::ZERO,
             fresh: false,
         })
     }
@@ -83,13 +81,13 @@ impl Poller {
         Ok(epoll::add(&self.epoll, fd, data, flags(output))?)
     }
 
-    /// Watches `fd` for input that may wait until the kernel is asked: it is
-    /// never looked at unasked.
+    /// Watches `fd` for input that may wait until the next call of epoll: spinning never tries
+    /// it.
     ///
     /// # Errors
     /// As `epoll_ctl(2)`.
-    pub fn add_seldom(&self, fd: impl AsFd) -> io::Result<()> {
-        let data = epoll::EventData::new_u64(token(&fd) | SELDOM);
+    pub fn add_without_spin(&self, fd: impl AsFd) -> io::Result<()> {
+        let data = epoll::EventData::new_u64(token(&fd) | NO_SPIN);
         Ok(epoll::add(&self.epoll, fd, data, flags(false))?)
     }
 
@@ -102,122 +100,121 @@ impl Poller {
         Ok(epoll::modify(&self.epoll, fd, data, flags(output))?)
     }
 
-    /// Watches `fd` no more. Closing it does the same.
+    /// Stops watching `fd`. Closing it does the same.
     pub fn remove(&self, fd: impl AsFd) {
         let _ = epoll::delete(&self.epoll, fd);
     }
 
-    /// Notes that something happened: the spin begins anew.
+    /// Restarts the spin: something happened.
     pub fn busy(&mut self, now: Instant) {
         if let Waiting::Spin(span) = self.waiting {
             self.busy_until = now + span;
         }
     }
 
-    /// Whether `fd` is to be looked at: it was ready when the kernel was asked
-    /// last, or may be while the node spins. Told once.
-    pub fn take(&self, fd: impl AsFd) -> bool {
-        let (token, Known { ready, lately }) = (token(&fd), &mut *self.known.borrow_mut());
+    /// Whether to serve `fd`: epoll reported it ready, or spinning tries it. Returns true once
+    /// per report.
+    pub fn take_ready(&self, fd: impl AsFd) -> bool {
+        let (token, Known { ready, recent }) = (token(&fd), &mut *self.known.borrow_mut());
         let Some(at) = ready.iter().position(|of| *of == token) else { return false };
         ready.swap_remove(at);
-        lately.iter_mut().filter(|(of, _)| *of == token).for_each(|(_, vain)| *vain = 0);
+        recent.iter_mut().filter(|(of, _)| *of == token).for_each(|(_, misses)| *misses = 0);
         true
     }
 
-    /// Learns what is ready, unless [`wait`](Self::wait) has just done so for
-    /// this turn at `now`; whether anything may be.
+    /// Updates what is ready, unless [`wait`](Self::wait) has just done so for this turn at
+    /// `now`; returns whether anything may be ready.
     ///
     /// # Errors
     /// As `epoll_wait(2)`.
     pub fn refresh(&mut self, now: Instant) -> io::Result<bool> {
-        if !self.fresh || now >= self.asked + LATE {
-            self.look(now)?;
+        if !self.fresh || now >= self.updated + STALE {
+            self.update(now)?;
         }
         Ok(!self.known.get_mut().ready.is_empty())
     }
 
-    /// Asks what is ready if that is not known of the last millisecond: before
-    /// anything else in a turn at `now` that sends first.
+    /// Updates what is ready if that is older than a millisecond. Call it at the start of a
+    /// turn at `now` that sends first.
     ///
     /// # Errors
     /// As `epoll_wait(2)`.
-    pub fn catch_up(&mut self, now: Instant) -> io::Result<()> {
-        if now >= self.asked + LATE {
+    pub fn refresh_if_stale(&mut self, now: Instant) -> io::Result<()> {
+        if now >= self.updated + STALE {
             self.refresh(now)?;
         }
         Ok(())
     }
 
-    /// A turn is over: the next asks anew.
-    pub fn turn_over(&mut self) {
+    /// Ends a turn: the next one updates what is ready.
+    pub fn end_turn(&mut self) {
         self.fresh = false;
     }
 
-    /// Returns when some descriptor is ready or `until` has come; at once
-    /// while spinning, in which case what was ready lately may be.
+    /// Returns when a descriptor is ready or `until` has come. While spinning it returns at
+    /// once, and recent descriptors count as ready.
     ///
     /// # Errors
     /// As `epoll_wait(2)`; interruption by a signal is none.
     pub fn wait(&mut self, clock: &Clock, until: Option<Instant>) -> io::Result<()> {
         let now = clock.now();
         if now < self.busy_until {
-            // Whoever we wait for may have been put on this very core.
+            // The thread we wait for may be scheduled on this core.
             std::thread::yield_now();
-            return self.look(now);
+            return self.update(now);
         }
         let timeout = until.map(|at| {
             let ns = (at - now).as_ns().saturating_add(1) as i64;
             Timespec { tv_sec: ns / 1_000_000_000, tv_nsec: ns % 1_000_000_000 }
         });
-        let lately = &mut self.known.get_mut().lately;
-        if lately.len() > MOST_LATELY {
-            lately.clear();
+        let recent = &mut self.known.get_mut().recent;
+        if recent.len() > MAX_RECENT {
+            recent.clear();
         }
-        self.ask(timeout)?;
-        self.asked = clock.now();
+        self.epoll_wait(timeout)?;
+        self.updated = clock.now();
         Ok(())
     }
 
-    /// Learns what is ready now, or what may be.
-    fn look(&mut self, now: Instant) -> io::Result<()> {
-        let Known { ready, lately } = self.known.get_mut();
-        let few = !lately.is_empty() && lately.len() <= MOST_LATELY;
-        if few && now < self.busy_until && now < self.asked + SPIN_ASK {
-            lately.iter_mut().for_each(|(_, vain)| *vain += 1);
-            lately.retain(|(_, vain)| *vain <= MOST_OFFERS);
+    /// Updates what is ready: by epoll, or while spinning by a guess.
+    fn update(&mut self, now: Instant) -> io::Result<()> {
+        let Known { ready, recent } = self.known.get_mut();
+        let few = !recent.is_empty() && recent.len() <= MAX_RECENT;
+        if few && now < self.busy_until && now < self.updated + SPIN_REFRESH {
+            recent.iter_mut().for_each(|(_, misses)| *misses += 1);
+            recent.retain(|(_, misses)| *misses <= MAX_MISSES);
             ready.clear();
-            ready.extend(lately.iter().map(|(token, _)| token));
+            ready.extend(recent.iter().map(|(token, _)| token));
             self.fresh = true;
             return Ok(());
         }
-        self.ask(Some(Timespec { tv_sec: 0, tv_nsec: 0 }))?;
-        self.asked = now;
+        self.epoll_wait(Some(Timespec { tv_sec: 0, tv_nsec: 0 }))?;
+        self.updated = now;
         Ok(())
     }
 
-    fn ask(&mut self, timeout: Option<Timespec>) -> io::Result<()> {
+    fn epoll_wait(&mut self, timeout: Option<Timespec>) -> io::Result<()> {
         self.events.clear();
         match epoll::wait(&self.epoll, spare_capacity(&mut self.events), timeout.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
         self.fresh = true;
-        let Known { ready, lately } = self.known.get_mut();
+        let Known { ready, recent } = self.known.get_mut();
         ready.clear();
         // Copied out: the kernel's structure is packed.
         for token in self.events.iter().map(|event| { event.data }.u64()) {
-            ready.push(token & !SELDOM);
-            let known = token & SELDOM != 0 || lately.iter().any(|(of, _)| *of == token);
-            if lately.len() <= MOST_LATELY && !known {
-                lately.push((token, 0));
+            ready.push(token & !NO_SPIN);
+            let known = token & NO_SPIN != 0 || recent.iter().any(|(of, _)| *of == token);
+            if recent.len() <= MAX_RECENT && !known {
+                recent.push((token, 0));
             }
         }
         Ok(())
     }
 }
 
-/// What the kernel calls a descriptor that is ready: its number, which is its
-/// own as long as it is open.
+/// The token of a descriptor: its number, unique while it is open.
 fn token(fd: &impl AsFd) -> u64 {
     fd.as_fd().as_raw_fd() as u64
 }
@@ -241,14 +238,14 @@ mod tests {
         near.write_all(b"x").unwrap();
         let clock = Clock::start();
         poller.wait(&clock, None).unwrap();
-        assert!(poller.take(&first) && !poller.take(&second));
-        assert!(!poller.take(&first), "told once");
+        assert!(poller.take_ready(&first) && !poller.take_ready(&second));
+        assert!(!poller.take_ready(&first), "told once");
         poller.wait(&clock, None).unwrap();
-        assert!(poller.take(&first), "nobody has read it");
+        assert!(poller.take_ready(&first), "nobody has read it");
         (&first).read_exact(&mut [0]).unwrap();
         drop(far);
         poller.wait(&clock, None).unwrap();
-        assert!(!poller.take(&first) && poller.take(&second), "the end is told of");
+        assert!(!poller.take_ready(&first) && poller.take_ready(&second), "the end is told of");
     }
 
     #[test]
@@ -260,12 +257,12 @@ mod tests {
         assert!(!poller.refresh(now).unwrap());
         near.write_all(b"x").unwrap();
         assert!(!poller.refresh(now).unwrap(), "it is still the same turn");
-        poller.turn_over();
-        poller.catch_up(now).unwrap();
-        assert!(!poller.take(&fd), "the last answer is new enough to send first");
-        now += LATE;
-        poller.catch_up(now).unwrap();
-        assert!(poller.take(&fd));
+        poller.end_turn();
+        poller.refresh_if_stale(now).unwrap();
+        assert!(!poller.take_ready(&fd), "the last answer is new enough to send first");
+        now += STALE;
+        poller.refresh_if_stale(now).unwrap();
+        assert!(poller.take_ready(&fd));
     }
 
     #[test]
@@ -278,16 +275,16 @@ mod tests {
         poller.busy(start);
         near.write_all(b"x").unwrap();
         let mut ready_at = |now| {
-            poller.turn_over();
+            poller.end_turn();
             poller.refresh(now).unwrap();
-            [poller.take(&first), poller.take(&second)]
+            [poller.take_ready(&first), poller.take_ready(&second)]
         };
         assert_eq!(ready_at(start), [true, false]);
         (&first).read_exact(&mut [0]).unwrap();
         far.write_all(b"x").unwrap();
         assert_eq!(ready_at(start + Duration::from_us(1)), [true, false], "it may be");
-        assert_eq!(ready_at(start + SPIN_ASK), [false, true], "all are asked for");
-        assert_eq!(ready_at(start + SPIN_ASK + Duration::from_us(1)), [true, true]);
+        assert_eq!(ready_at(start + SPIN_REFRESH), [false, true], "all are asked for");
+        assert_eq!(ready_at(start + SPIN_REFRESH + Duration::from_us(1)), [true, true]);
         assert_eq!(ready_at(start + Duration::from_ms(50)), [false, true], "the spin is over");
     }
 }

@@ -6,7 +6,7 @@ use crate::node::{NodeArgs, drive, group_name, instance, print_report};
 use crate::signals::Stop;
 use crate::trace_to::TraceArgs;
 use live::device::DeviceEvent;
-use live::net::{Address, Incoming};
+use live::net::{Address, CarrierListener};
 use live::{Clock, DeviceNode};
 use wire::frame::{MoveStatus, Moved, Role};
 use wire::trace::NodeRole;
@@ -65,7 +65,7 @@ pub fn run(args: &Args) -> Outcome {
     let stop = Stop::on_signals()?;
     let mps = usize::from(options.mps);
     let drive = drive(&args.namespaces, args.serial.as_deref(), &address.to_string(), mps)?;
-    let listener = Incoming::bind(&address, options.raw())?;
+    let listener = CarrierListener::bind(&address, options.raw())?;
     let settings = options.tunnel(Role::Device);
     let clock = Clock::start();
     let tracer = args.trace.open(NodeRole::Device, instance(), clock)?;
@@ -96,7 +96,7 @@ fn line(event: &DeviceEvent) -> String {
         DeviceEvent::HostDown(peer, cause) => format!("host {peer} gone: {cause}"),
         DeviceEvent::TurnedAway(peer, cause) => format!("turned {peer} away: {cause}"),
         DeviceEvent::Moved { by, group, answer } => moved(&by.to_string(), *group, answer),
-        DeviceEvent::More(rest) => {
+        DeviceEvent::Suppressed(rest) => {
             let what = match *rest.last {
                 DeviceEvent::TurnedAway(..) => "turned away",
                 DeviceEvent::Moved { .. } => "moves",

@@ -166,13 +166,13 @@ fn line(event: &HostEvent) -> String {
         HostEvent::LinkDown(port, cause) => format!("port {port}: link down: {cause}"),
         HostEvent::LinkUp(port) => format!("port {port}: link up"),
         HostEvent::Refused(port, why) => format!("port {port}: no link to {why}"),
-        HostEvent::Twins(number, other) => format!(
+        HostEvent::DuplicateSerial(number, other) => format!(
             "warning: endpoints {other} and {number} have the same serial number: a guest takes \
              them for one drive and refuses the second; start one with another --serial"
         ),
         HostEvent::Endpoint(number, news) => format!("endpoint {number}: {news}"),
-        HostEvent::Changed(port, why) => format!("port {port}: {why}"),
-        HostEvent::More(rest) => rest.line("such lines", &line(&rest.last)),
+        HostEvent::Unusable(port, why) => format!("port {port}: {why}"),
+        HostEvent::Suppressed(rest) => rest.line("such lines", &line(&rest.last)),
         HostEvent::Offered(..) | HostEvent::Report(_) => String::new(),
     }
 }

@@ -8,7 +8,7 @@ use crate::signals::Stop;
 use crate::trace_to::TraceArgs;
 use live::attached::Switch;
 use live::links::Links;
-use live::net::{Address, Incoming, Peer};
+use live::net::{Address, CarrierListener, Peer};
 use live::{Clock, DeviceNode};
 use wire::frame::Role;
 use wire::trace::NodeRole;
@@ -44,7 +44,7 @@ pub fn run(args: &Args) -> Outcome {
     let peers = args.node.peers(&args.connect)?;
     let options = args.node.fitted(peers.iter().flat_map(Peer::addresses).chain([&address]))?;
     let stop = Stop::on_signals()?;
-    let listener = Incoming::bind(&address, options.raw())?;
+    let listener = CarrierListener::bind(&address, options.raw())?;
     let upstream = switch::upstream::Settings {
         ports: port_count(peers.len())?,
         max_payload: usize::from(options.mps),

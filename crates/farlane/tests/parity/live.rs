@@ -4,10 +4,10 @@
 use super::{Run, Write, script};
 use bytes::Bytes;
 use live::attached::Switch;
-use live::host::{Fetched, Memory, RamMemory};
+use live::host::{Memory, RamMemory, ReadOutcome};
 use live::links::{LinkEvent, Links};
 use live::media::{Media, RamMedia};
-use live::net::{Address, Incoming, RawSettings, Script};
+use live::net::{Address, CarrierListener, RawSettings, Script};
 use live::trace::Settings;
 use live::{Attached, Clock, DeviceNode, Machine, NvmeDrive, Poller, Tracer, Waiting};
 use nvme::block::{Completion, Operation, Request};
@@ -41,9 +41,9 @@ impl Memory for SlowMemory {
         _: Bdf,
         (address, length): (u64, usize),
         token: &ReadToken,
-    ) -> Fetched {
+    ) -> ReadOutcome {
         self.reads.push_back((now + script::MEMORY, token.clone(), address, length));
-        Fetched::Later
+        ReadOutcome::Pending
     }
 
     fn write(&mut self, now: Instant, requester: Bdf, address: u64, data: &[u8]) {
@@ -90,7 +90,7 @@ impl Media for SlowMedia {
         None
     }
 
-    fn finished(&mut self) -> Option<(u64, Completion)> {
+    fn poll_completion(&mut self) -> Option<(u64, Completion)> {
         let mut pending = self.pending.lock().unwrap();
         let first = pending.first_entry().filter(|first| first.key().0 <= self.clock.now())?;
         let request = first.remove();
@@ -203,7 +203,7 @@ impl Nodes {
             clock,
         )?);
         let listener =
-            Incoming::bind(&Address::Scripted(scripts[1].clone()), RawSettings::default())?;
+            CarrierListener::bind(&Address::Scripted(scripts[1].clone()), RawSettings::default())?;
         let settings = script::tunnel(Role::Device);
         let device =
             DeviceNode::new(clock, Poller::new(Waiting::Block)?, listener, settings, drive)?;
@@ -254,7 +254,7 @@ impl Nodes {
                 let ram = self.memory.memory.ram.borrow();
                 let data = ram.get(at, length).map(Bytes::copy_from_slice);
                 drop(ram);
-                self.host.host_data(token, data);
+                self.host.complete_read(token, data);
             }
             if task.as_mut().is_some_and(|task| task.poll(now).is_some()) {
                 *task = None;

@@ -6,7 +6,7 @@ use live::host::RamMemory;
 use live::links::{LinkEvent, Links};
 use live::media::RamMedia;
 use live::net::{Address, Listener};
-use live::{Clock, DeviceNode, NvmeDrive, Poller, Waiting, Wanted};
+use live::{Clock, Control, DeviceNode, NvmeDrive, Poller, Waiting};
 use pcie::{Bus, Ram, root};
 use std::cell::RefCell;
 use std::io;
@@ -34,7 +34,7 @@ fn device(
     let poller = Poller::new(Waiting::Block)?;
     let settings = script::tunnel(Role::Device);
     let mut node = DeviceNode::new(clock, poller, listener, settings, drive)?;
-    let wanted = || if stop.load(Ordering::Acquire) { Wanted::Stop } else { Wanted::Serve };
+    let wanted = || if stop.load(Ordering::Acquire) { Control::Stop } else { Control::Serve };
     node.run(wake.as_fd(), wanted, |_| {})?;
     tracer.finish().map(|_| ())
 }

@@ -1,17 +1,17 @@
-//! A shell around [`node::DeviceNode`]: a listener, its connections, and the
-//! I/O of what is attached.
+//! The I/O around [`node::DeviceNode`]: a listener, its connections, and the I/O of the
+//! attached function.
 
-mod news;
+mod event_limits;
 
-use crate::Wanted;
+use crate::Control;
 use crate::attached::{Attached, Report};
 use crate::clock::Clock;
-use crate::limiter::Rest;
-use crate::net::{Address, Carrier, Incoming};
+use crate::limiter::Suppressed;
+use crate::net::{Address, Carrier, CarrierListener};
 use crate::poller::Poller;
 use crate::trace::{Tapped, Tracer};
 use bytes::Bytes;
-use news::News;
+use event_limits::EventLimits;
 use node::PathId;
 use node::device::{Event, Output};
 use node::path::Input;
@@ -22,56 +22,56 @@ use wire::frame::Moved;
 use wire::trace::Tap;
 use wire::{Duration, Instant};
 
-/// What a device node tells its user.
+/// An event that a device node reports to its user.
 #[derive(Clone, Debug)]
 pub enum DeviceEvent {
     /// A host uses the device.
     HostUp(Address),
     /// The host is gone; the device has been reset.
     HostDown(Address, Cause),
-    /// Somebody was turned away, or did not speak the protocol.
+    /// A peer was turned away, or did not speak the protocol.
     TurnedAway(Address, Cause),
-    /// Somebody asked for the device to belong to another group.
+    /// A peer asked to move the device to another group.
     Moved {
-        /// Who.
+        /// The peer.
         by: Address,
-        /// The group; 0: any host.
+        /// The group; 0 admits any host.
         group: u16,
-        /// What was answered.
+        /// The answer.
         answer: Moved,
     },
-    /// What was not told, for there was too much of it.
-    More(Rest<Self>),
-    /// Something about what is attached.
+    /// A count of events that were not reported one by one.
+    Suppressed(Suppressed<Self>),
+    /// A message of the attached function.
     Attached(String),
-    /// What was counted, as asked for.
+    /// The counters, as requested.
     Report(Report),
 }
 
-/// How long work already taken may go on after the node was asked to stop.
+/// How long commands already taken may go on after a stop.
 const DRAIN: Duration = Duration::from_ms(1_000);
 
 /// One connection.
 struct Path {
     id: PathId,
     carrier: Carrier,
-    /// Whether it is watched for room, too.
+    /// Whether it is watched for output, too.
     watched: bool,
 }
 
-/// What is inside the shell.
+/// The state machine inside.
 pub type Inner<A> = node::DeviceNode<Tapped<A, Tracer>>;
 
-/// See the module.
+/// A device node: a listener, its connections, and the attached function.
 pub struct DeviceNode<A> {
     clock: Clock,
     poller: Poller,
-    listener: Incoming,
+    listener: CarrierListener,
     paths: Vec<Path>,
-    /// How many there have been.
+    /// Connections accepted so far.
     accepted: u64,
     node: Inner<A>,
-    news: News,
+    limits: EventLimits,
     tracer: Tracer,
 }
 
@@ -83,16 +83,16 @@ impl<A: Attached> DeviceNode<A> {
     pub fn new(
         clock: Clock,
         poller: Poller,
-        listener: impl Into<Incoming>,
+        listener: impl Into<CarrierListener>,
         settings: Settings,
         mut attached: A,
     ) -> io::Result<Self> {
         let listener = listener.into();
-        poller.add_seldom(&listener)?;
+        poller.add_without_spin(&listener)?;
         attached.watch(&poller)?;
         attached.begin();
         let tracer = attached.tracer();
-        let tapped = Tapped { inner: attached, watch: tracer.clone() };
+        let tapped = Tapped { inner: attached, observer: tracer.clone() };
         let mut node = node::DeviceNode::new(settings, tapped);
         node.report_frames(tracer.is_on());
         Ok(Self {
@@ -102,19 +102,19 @@ impl<A: Attached> DeviceNode<A> {
             paths: Vec::new(),
             accepted: 0,
             node,
-            news: News::default(),
+            limits: EventLimits::default(),
             tracer,
         })
     }
 
-    /// The same with a node that is changed like this.
+    /// The same with the state machine changed by `change`.
     #[must_use]
     pub fn with(mut self, change: impl FnOnce(Inner<A>) -> Inner<A>) -> Self {
         self.node = change(self.node);
         self
     }
 
-    /// Where it listens.
+    /// The address it listens on.
     ///
     /// # Errors
     /// As `getsockname(2)`.
@@ -122,14 +122,13 @@ impl<A: Attached> DeviceNode<A> {
         self.listener.address()
     }
 
-    /// What is attached.
+    /// The attached function.
     pub fn attached_mut(&mut self) -> &mut A {
         &mut self.node.function_mut().inner
     }
 
-    /// One look at everything that does not concern a host: before
-    /// [`run`](Self::run), for what has to be ready first. Waits a little if
-    /// nothing happened.
+    /// One turn without hosts, before [`run`](Self::run): for an attached function that has to
+    /// be ready first. Waits a little if nothing happened.
     ///
     /// # Errors
     /// As [`Attached::service`].
@@ -137,7 +136,7 @@ impl<A: Attached> DeviceNode<A> {
         let now = self.clock.now();
         self.poller.refresh(now)?;
         let active = self.node.function_mut().inner.service(now, &self.poller)?;
-        self.poller.turn_over();
+        self.poller.end_turn();
         if !active.moved {
             let soon = now + Duration::from_ms(20);
             self.poller
@@ -151,39 +150,38 @@ impl<A: Attached> DeviceNode<A> {
         &self.clock
     }
 
-    /// Serves until `wanted` says otherwise; `wake` becomes readable when it
-    /// does. Ends in order: commands under way are finished, the host is told,
-    /// data are durable.
+    /// Serves until `control` returns otherwise; `wake` becomes readable then. Shuts down in
+    /// order: finishes commands, sends Goodbye to the host, makes data durable.
     ///
     /// # Errors
     /// If data could not be made durable, or the kernel refuses to wait.
     pub fn run(
         &mut self,
         wake: BorrowedFd<'_>,
-        mut wanted: impl FnMut() -> Wanted,
+        mut control: impl FnMut() -> Control,
         mut tell: impl FnMut(DeviceEvent),
     ) -> io::Result<()> {
-        self.poller.add_seldom(wake)?;
-        let ran = self.serve_until(wake, &mut wanted, &mut tell);
-        self.news.lines.tell_last(self.clock.now(), &mut tell);
+        self.poller.add_without_spin(wake)?;
+        let ran = self.serve_until(wake, &mut control, &mut tell);
+        self.limits.events.flush(self.clock.now(), &mut tell);
         ran?;
         let closed = self.close();
-        self.pass_on_news(&mut tell);
+        self.forward_notices(&mut tell);
         closed
     }
 
-    /// Serves until it is to stop and commands under way are finished.
+    /// Serves until it has to stop and commands under way are finished.
     fn serve_until(
         &mut self,
         wake: BorrowedFd<'_>,
-        wanted: &mut impl FnMut() -> Wanted,
+        control: &mut impl FnMut() -> Control,
         tell: &mut impl FnMut(DeviceEvent),
     ) -> io::Result<()> {
         loop {
-            match wanted() {
-                Wanted::Serve => {}
-                Wanted::Report => tell(DeviceEvent::Report(self.report())),
-                Wanted::Stop => break,
+            match control() {
+                Control::Serve => {}
+                Control::Report => tell(DeviceEvent::Report(self.report())),
+                Control::Stop => break,
             }
             self.step(None, tell)?;
         }
@@ -195,23 +193,23 @@ impl<A: Attached> DeviceNode<A> {
         Ok(())
     }
 
-    /// What is attached has something to say.
-    fn pass_on_news(&mut self, tell: &mut impl FnMut(DeviceEvent)) {
-        while let Some(news) = self.attached_mut().news() {
-            tell(DeviceEvent::Attached(news));
+    /// Reports messages of the attached function.
+    fn forward_notices(&mut self, tell: &mut impl FnMut(DeviceEvent)) {
+        while let Some(notice) = self.attached_mut().take_notice() {
+            tell(DeviceEvent::Attached(notice));
         }
     }
 
-    /// What was counted since the start, over all connections of its hosts.
+    /// The counters since the start, over all connections of its hosts.
     pub fn report(&self) -> Report {
         let (counters, errors) = (self.node.tunnel().counters(), self.node.errors());
         let mut lines = vec![("link".to_owned(), format!("{counters}; errors: {errors}"))];
         lines.extend(self.node.function().inner.report());
-        lines.push(("connections".to_owned(), self.news.report(self.node.without_hello())));
+        lines.push(("connections".to_owned(), self.limits.report(self.node.without_hello())));
         lines
     }
 
-    /// One look at everything, then a wait if nothing happened.
+    /// One turn, then a wait if nothing happened.
     fn step(
         &mut self,
         until: Option<Instant>,
@@ -225,13 +223,13 @@ impl<A: Attached> DeviceNode<A> {
         self.poller.wait(&self.clock, switch::upstream::next_timer([timer, until]))
     }
 
-    /// Whether the host has had everything that it asked for.
+    /// Whether all answers have been sent to the host.
     fn is_drained(&mut self) -> bool {
         self.node.link().is_none() || self.attached_mut().drain() && self.node.has_sent_all()
     }
 
-    /// One look at everything without a wait, as [`run`](Self::run) does again
-    /// and again; whether anything happened, and when to look again.
+    /// One turn without a wait, as [`run`](Self::run) repeats it; returns whether anything
+    /// happened, and when to call again.
     ///
     /// # Errors
     /// As [`Attached::service`].
@@ -240,16 +238,16 @@ impl<A: Attached> DeviceNode<A> {
         tell: &mut impl FnMut(DeviceEvent),
     ) -> io::Result<(bool, Option<Instant>)> {
         let now = self.clock.now();
-        let mut news = std::mem::take(&mut self.news);
-        news.lines.tell_rest(now, tell);
-        let turned = self.look(now, &mut |event| news.pass(now, event, tell));
-        let timer = news.lines.timer();
-        self.news = news;
+        let mut limits = std::mem::take(&mut self.limits);
+        limits.events.report_suppressed(now, tell);
+        let turned = self.process(now, &mut |event| limits.pass(now, event, tell));
+        let timer = limits.events.timer();
+        self.limits = limits;
         turned.map(|(moved, next)| (moved, switch::upstream::next_timer([next, timer])))
     }
 
-    /// What has come goes in before the node is asked what it wants.
-    fn look(
+    /// One turn: input goes to the node before its output is polled.
+    fn process(
         &mut self,
         now: Instant,
         tell: &mut impl FnMut(DeviceEvent),
@@ -257,14 +255,14 @@ impl<A: Attached> DeviceNode<A> {
         self.poller.refresh(now)?;
         let mut moved = self.accept(now)?;
         moved |= self.receive(now);
-        let (acted, mut timer) = self.act(now, tell);
+        let (acted, mut timer) = self.perform(now, tell);
         let active = self.node.function_mut().inner.service(now, &self.poller)?;
         if active.moved {
-            (_, timer) = self.act(now, tell);
+            (_, timer) = self.perform(now, tell);
         }
-        self.poller.turn_over();
+        self.poller.end_turn();
         moved |= active.moved | acted;
-        self.pass_on_news(tell);
+        self.forward_notices(tell);
         self.watch_for_room()?;
         let carriers = self.paths.iter().map(|path| path.carrier.timer());
         let timers = [active.timer, timer, self.tracer.tick(now, !moved)];
@@ -272,7 +270,7 @@ impl<A: Attached> DeviceNode<A> {
     }
 
     fn accept(&mut self, now: Instant) -> io::Result<bool> {
-        if !self.poller.take(&self.listener) {
+        if !self.poller.take_ready(&self.listener) {
             return Ok(false);
         }
         let mut moved = false;
@@ -287,13 +285,12 @@ impl<A: Attached> DeviceNode<A> {
         Ok(moved)
     }
 
-    /// Takes what the connections have that are ready; whether there was
-    /// anything.
+    /// Reads from the ready connections; returns whether there was anything.
     fn receive(&mut self, now: Instant) -> bool {
         let (node, tracer) = (&mut self.node, &self.tracer);
         let mut moved = false;
         for Path { id, carrier, .. } in &mut self.paths {
-            let ready = self.poller.take(&*carrier);
+            let ready = self.poller.take_ready(&*carrier);
             let mut gone = ready
                 && carrier.receive(now, |bytes| {
                     moved = true;
@@ -311,9 +308,13 @@ impl<A: Attached> DeviceNode<A> {
         moved
     }
 
-    /// Does what the node wants; whether it wanted anything, and when to ask
-    /// it again.
-    fn act(&mut self, now: Instant, tell: &mut impl FnMut(DeviceEvent)) -> (bool, Option<Instant>) {
+    /// Carries out what the node asks for; returns whether there was anything, and when to poll
+    /// again.
+    fn perform(
+        &mut self,
+        now: Instant,
+        tell: &mut impl FnMut(DeviceEvent),
+    ) -> (bool, Option<Instant>) {
         let mut acted = false;
         loop {
             match self.node.poll(now) {
@@ -339,7 +340,7 @@ impl<A: Attached> DeviceNode<A> {
         }
     }
 
-    /// Notes what the link's end did.
+    /// Records the frames of the link.
     fn record(&mut self) {
         self.tracer.frames(Tap::UPLINK, || self.node.poll_report());
     }
@@ -357,7 +358,7 @@ impl<A: Attached> DeviceNode<A> {
         self.node.handle(now, path, next);
     }
 
-    /// The event with the peer's name.
+    /// The event with the peer's address.
     fn named(&self, event: Event) -> DeviceEvent {
         let peer = |path| self.paths[self.index(path)].carrier.peer();
         match event {
@@ -373,13 +374,13 @@ impl<A: Attached> DeviceNode<A> {
         }
     }
 
-    /// The place of a path that the node has not closed.
+    /// The index of a path that the node has not closed.
     fn index(&self, path: PathId) -> usize {
         let index = self.paths.iter().position(|open| open.id == path);
         index.expect("the node names open paths only")
     }
 
-    /// Watches connections for room as long as they have none.
+    /// Watches full connections for output.
     fn watch_for_room(&mut self) -> io::Result<()> {
         for path in &mut self.paths {
             if path.watched != path.carrier.is_full() {
@@ -390,10 +391,10 @@ impl<A: Attached> DeviceNode<A> {
         Ok(())
     }
 
-    /// Tells the host, makes data durable.
+    /// Sends Goodbye to the host and makes data durable.
     fn close(&mut self) -> io::Result<()> {
         self.node.shut_down();
-        let _ = self.act(self.clock.now(), &mut |_| {});
+        let _ = self.perform(self.clock.now(), &mut |_| {});
         self.attached_mut().close()
     }
 }

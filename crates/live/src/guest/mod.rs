@@ -1,22 +1,22 @@
-//! Guest memory: the ranges a VMM allows a device to reach, and the copies in
-//! and out of those it shares.
+//! Guest memory: the ranges that a VMM allows a device to access, and the copies in and out of
+//! shared ones.
 
-mod given;
+mod backing;
+mod client_file;
 #[cfg(test)]
 mod tests;
-mod window;
 mod worker;
 
+use backing::Backing;
 use rustix::io::Errno;
 use std::cell::Cell;
-use window::Window;
 
-pub use given::Given;
-pub use window::MAX_OPEN;
-pub use worker::{Disposal, Ended, JobId, MOST_WORKERS, Place, Worker, Workers};
+pub use backing::MAX_OPEN;
+pub use client_file::ClientFile;
+pub use worker::{Disposal, Ended, JobId, MAX_WORKERS, Place, Worker, Workers};
 
-/// Ranges one guest may map at once. The protocol's default is 65535; QEMU
-/// without a vIOMMU needs some ten, SPDK at most 128.
+/// Ranges one guest may map at once. The protocol's default is 65535; QEMU without a vIOMMU
+/// needs about ten, SPDK at most 128.
 pub const MAX_RANGES: usize = 4096;
 
 /// What a device may do with a range.
@@ -31,30 +31,30 @@ pub struct Rights {
 /// Why an access is not possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Some of the bytes are in no range.
+    /// Some bytes are in no range.
     Unmapped,
     /// A range does not allow this direction.
     Denied,
-    /// Allowed, but the bytes come and go later: see [`Way`].
-    Later,
+    /// Allowed, but not by a copy at once: see [`Method`].
+    Deferred,
 }
 
-/// A range the device may reach.
+/// A range the device may access.
 #[derive(Debug)]
 struct Range {
     first: u64,
     last: u64,
     rights: Rights,
-    /// `None` for ranges reached by message.
-    window: Option<Window>,
+    /// `None` for ranges accessed by message.
+    backing: Option<Backing>,
 }
 
-/// How the bytes of a range come and go.
+/// How the bytes of a range are accessed.
 #[derive(Clone, Debug)]
-pub enum Way {
-    /// Copied at once: the range is mapped.
+pub enum Method {
+    /// By a copy: the range is mapped.
     Mapped,
-    /// By a worker, from and to this place in a file.
+    /// By a worker, at this place in a file.
     File(Place),
     /// By message.
     Message,
@@ -62,25 +62,25 @@ pub enum Way {
 
 /// A piece of an access that lies in one range.
 #[derive(Clone, Debug)]
-pub struct Segment {
+pub struct Part {
     /// Byte offset in the access.
     pub at: usize,
     /// DMA address.
     pub address: u64,
     /// Bytes.
     pub length: usize,
-    /// How it is reached.
-    pub way: Way,
+    /// How it is accessed.
+    pub method: Method,
 }
 
-impl Segment {
+impl Part {
     /// `length` bytes of it, from its byte `from` on.
     pub fn piece(&self, from: usize, length: usize) -> Self {
-        let mut way = self.way.clone();
-        if let Way::File(place) = &mut way {
+        let mut method = self.method.clone();
+        if let Method::File(place) = &mut method {
             place.offset += from as u64;
         }
-        Self { at: self.at + from, address: self.address + from as u64, length, way }
+        Self { at: self.at + from, address: self.address + from as u64, length, method }
     }
 }
 
@@ -88,7 +88,7 @@ impl Segment {
 #[derive(Debug, Default)]
 pub struct Memory {
     ranges: Vec<Range>,
-    /// Where the last access hit: most accesses hit the same range again.
+    /// The range of the last access: most accesses hit the same range again.
     hit: Cell<usize>,
 }
 
@@ -103,9 +103,8 @@ impl Memory {
         self.ranges.len()
     }
 
-    /// Allows the device to reach `size` bytes from `address` on; with a file
-    /// they are those at its byte `offset` on, without they are reached by
-    /// message.
+    /// Allows the device to access `size` bytes from `address` on: with a file, its bytes from
+    /// `offset` on; without one, by message.
     ///
     /// # Errors
     /// `EINVAL` for no bytes or a range beyond 2^64, `EEXIST` for an overlap
@@ -116,7 +115,7 @@ impl Memory {
         address: u64,
         size: u64,
         rights: Rights,
-        file: Option<(Given, u64)>,
+        file: Option<(ClientFile, u64)>,
     ) -> Result<(), Errno> {
         let last = size.checked_sub(1).and_then(|n| address.checked_add(n)).ok_or(Errno::INVAL)?;
         let at = self.ranges.partition_point(|range| range.last < address);
@@ -126,24 +125,24 @@ impl Memory {
         if self.ranges.len() >= MAX_RANGES {
             return Err(Errno::NOSPC);
         }
-        let window = match file {
+        let backing = match file {
             None => None,
-            // A mapping nobody may touch is none.
+            // A range without rights needs no mapping.
             Some(_) if !rights.read && !rights.write => None,
-            Some((file, offset)) => Some(Window::new(file, offset, size, rights)?),
+            Some((file, offset)) => Some(Backing::new(file, offset, size, rights)?),
         };
-        let open = |range: &&Range| matches!(range.window, Some(Window::File(_)));
-        if matches!(window, Some(Window::File(_)))
+        let open = |range: &&Range| matches!(range.backing, Some(Backing::File(_)));
+        if matches!(backing, Some(Backing::File(_)))
             && self.ranges.iter().filter(open).count() >= MAX_OPEN
         {
             return Err(Errno::NOSPC);
         }
-        self.ranges.insert(at, Range { first: address, last, rights, window });
+        self.ranges.insert(at, Range { first: address, last, rights, backing });
         Ok(())
     }
 
-    /// Takes a range back that was mapped with exactly this address and size.
-    /// What is returned may take long to drop.
+    /// Removes a range that was mapped with exactly this address and size. Dropping the
+    /// returned value may take long.
     ///
     /// # Errors
     /// `ENOENT` if there is none.
@@ -159,15 +158,16 @@ impl Memory {
         Ok(self.ranges.remove(at))
     }
 
-    /// Takes every range back. What is returned may take long to drop.
+    /// Removes every range. Dropping the returned value may take long.
     pub fn clear(&mut self) -> impl Send + use<> {
         std::mem::take(&mut self.ranges)
     }
 
-    /// The address of a range whose pages the client took away, if there is
-    /// one: its bytes are lost.
+    /// The address of a range whose pages the client took away, if there is one: its bytes are
+    /// lost.
     pub fn lost(&self) -> Option<u64> {
-        let dead = |range: &&Range| matches!(&range.window, Some(Window::Mapped(m)) if m.is_dead());
+        let dead =
+            |range: &&Range| matches!(&range.backing, Some(Backing::Mapped(m)) if m.is_dead());
         self.ranges.iter().find(dead).map(|range| range.first)
     }
 
@@ -192,7 +192,7 @@ impl Memory {
         address: u64,
         length: usize,
         write: bool,
-        mut each: impl FnMut(&Range, Segment) -> Result<(), Fault>,
+        mut each: impl FnMut(&Range, Part) -> Result<(), Fault>,
     ) -> Result<(), Fault> {
         let mut at = 0;
         while at < length {
@@ -203,14 +203,15 @@ impl Memory {
             }
             let room = range.last - here;
             let length = (length - at - 1).min(usize::try_from(room).unwrap_or(usize::MAX)) + 1;
-            let way = match &range.window {
-                Some(Window::Mapped(_)) => Way::Mapped,
-                Some(Window::File(Place { file, offset })) => {
-                    Way::File(Place { file: file.clone(), offset: offset + (here - range.first) })
-                }
-                None => Way::Message,
+            let method = match &range.backing {
+                Some(Backing::Mapped(_)) => Method::Mapped,
+                Some(Backing::File(Place { file, offset })) => Method::File(Place {
+                    file: file.clone(),
+                    offset: offset + (here - range.first),
+                }),
+                None => Method::Message,
             };
-            each(range, Segment { at, address: here, length, way })?;
+            each(range, Part { at, address: here, length, method })?;
             at += length;
         }
         Ok(())
@@ -220,15 +221,10 @@ impl Memory {
     ///
     /// # Errors
     /// [`Fault::Unmapped`] and [`Fault::Denied`].
-    pub fn segments(
-        &self,
-        address: u64,
-        length: usize,
-        write: bool,
-    ) -> Result<Vec<Segment>, Fault> {
+    pub fn parts(&self, address: u64, length: usize, write: bool) -> Result<Vec<Part>, Fault> {
         let mut all = Vec::new();
-        self.walk(address, length, write, |_, segment| {
-            all.push(segment);
+        self.walk(address, length, write, |_, part| {
+            all.push(part);
             Ok(())
         })?;
         Ok(all)
@@ -239,10 +235,12 @@ impl Memory {
     /// # Errors
     /// See [`Fault`]; `into` may be partly filled then.
     pub fn read_into(&self, address: u64, into: &mut [u8]) -> Result<(), Fault> {
-        self.walk(address, into.len(), false, |range, segment| {
-            let Some(Window::Mapped(mapping)) = &range.window else { return Err(Fault::Later) };
-            let offset = (segment.address - range.first) as usize;
-            let part = &mut into[segment.at..segment.at + segment.length];
+        self.walk(address, into.len(), false, |range, part| {
+            let Some(Backing::Mapped(mapping)) = &range.backing else {
+                return Err(Fault::Deferred);
+            };
+            let offset = (part.address - range.first) as usize;
+            let part = &mut into[part.at..part.at + part.length];
             mapping.read(offset, part).ok_or(Fault::Unmapped)
         })
     }
@@ -256,15 +254,17 @@ impl Memory {
         let whole = self.find(address).map(|at| &self.ranges[at]);
         let in_one = whole.is_some_and(|range| range.last - address >= bytes.len() as u64);
         if !in_one {
-            self.walk(address, bytes.len(), true, |_, segment| match segment.way {
-                Way::Mapped => Ok(()),
-                Way::File(_) | Way::Message => Err(Fault::Later),
+            self.walk(address, bytes.len(), true, |_, part| match part.method {
+                Method::Mapped => Ok(()),
+                Method::File(_) | Method::Message => Err(Fault::Deferred),
             })?;
         }
-        self.walk(address, bytes.len(), true, |range, segment| {
-            let Some(Window::Mapped(mapping)) = &range.window else { return Err(Fault::Later) };
-            let offset = (segment.address - range.first) as usize;
-            let part = &bytes[segment.at..segment.at + segment.length];
+        self.walk(address, bytes.len(), true, |range, part| {
+            let Some(Backing::Mapped(mapping)) = &range.backing else {
+                return Err(Fault::Deferred);
+            };
+            let offset = (part.address - range.first) as usize;
+            let part = &bytes[part.at..part.at + part.length];
             mapping.write(offset, part).ok_or(Fault::Unmapped)
         })
     }

@@ -7,10 +7,10 @@ use rustix::fs::{MemfdFlags, Mode, OFlags};
 
 const BOTH: Rights = Rights { read: true, write: true };
 
-/// A file as a client gives it, from its first byte on.
-fn given(file: &impl AsFd) -> Given {
-    let worker = Workers::new().unwrap().hire();
-    Given::new(file.as_fd().try_clone_to_owned().unwrap(), worker.disposal())
+/// A file as from a client.
+fn given(file: &impl AsFd) -> ClientFile {
+    let worker = Workers::new().unwrap().for_client();
+    ClientFile::new(file.as_fd().try_clone_to_owned().unwrap(), worker.disposal())
 }
 
 #[test]
@@ -33,7 +33,7 @@ fn reads_and_writes_go_through_ranges() {
     assert_eq!(memory.read_into(0x2ffe, &mut back), Err(Fault::Unmapped));
     assert_eq!(memory.write(0xfff, &[0]), Err(Fault::Unmapped));
     assert_eq!(memory.read_into(u64::MAX, &mut back), Err(Fault::Unmapped));
-    assert_eq!(memory.segments(0x1ff0, 32, true).unwrap().len(), 2);
+    assert_eq!(memory.parts(0x1ff0, 32, true).unwrap().len(), 2);
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn rights_are_honoured() {
     assert_eq!(memory.read_into(0x1000, &mut [0; 4]), Err(Fault::Denied));
     assert_eq!(memory.write(0x1000, &[0; 4]), Ok(()));
     assert_eq!(memory.write(0x2000, &[0; 4]), Err(Fault::Denied));
-    assert_eq!(memory.write(0x3000, &[0; 4]), Err(Fault::Later));
+    assert_eq!(memory.write(0x3000, &[0; 4]), Err(Fault::Deferred));
     assert_eq!(memory.read_into(0xffc, &mut [0; 8]), Err(Fault::Denied));
 }
 
@@ -77,14 +77,14 @@ fn overlaps_and_impossible_ranges_are_refused() {
     assert_eq!(memory.unmap(0x1000, 0x800).err(), Some(Errno::NOENT));
     assert_eq!(memory.unmap(0x1800, 0x800).err(), Some(Errno::NOENT));
     assert!(memory.unmap(0x1000, 0x1000).is_ok());
-    assert_eq!(memory.segments(u64::MAX, 1, false).unwrap().len(), 1);
-    assert_eq!(memory.segments(u64::MAX, 2, false).err(), Some(Fault::Unmapped));
+    assert_eq!(memory.parts(u64::MAX, 1, false).unwrap().len(), 1);
+    assert_eq!(memory.parts(u64::MAX, 2, false).err(), Some(Fault::Unmapped));
     for page in 2..=MAX_RANGES as u64 + 1 {
         let wanted = if memory.ranges() < MAX_RANGES { Ok(()) } else { Err(Errno::NOSPC) };
         assert_eq!(memory.map(page * 0x1000, 0x1000, BOTH, None), wanted);
     }
     drop(memory.clear());
-    assert_eq!(memory.segments(0, 1, false).err(), Some(Fault::Unmapped));
+    assert_eq!(memory.parts(0, 1, false).err(), Some(Fault::Unmapped));
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn descriptors_are_not_hoarded_and_rights_are_those_of_the_file() {
     }
     let more = memory.map(1 << 32, 0x1000, BOTH, Some((given(&file), 0)));
     assert_eq!(more, Err(Errno::NOSPC));
-    assert_eq!(memory.read_into(0, &mut [0]), Err(Fault::Later));
+    assert_eq!(memory.read_into(0, &mut [0]), Err(Fault::Deferred));
     let read_only = open(OFlags::RDONLY);
     drop(memory.clear());
     let map = |memory: &mut Memory, write| {

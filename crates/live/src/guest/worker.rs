@@ -1,16 +1,15 @@
-//! A thread for what may take for ever: system calls on files of a client.
+//! A thread for system calls on files of a client, which may block for ever.
 //!
-//! A file can lie on a file system whose server is slow, hangs (NFS) or is the
-//! client itself (FUSE). Then a read, a write and even a close sleep as long as
-//! that server likes, and nobody can wake the thread: at worst not even the end
-//! of the process does. So a client has a [`Worker`] that does them, and the
-//! node's loop never waits for it.
+//! The server of a file system can be slow, hang (NFS) or be the client itself (FUSE). Then a
+//! read, a write and even a close sleep as long as that server likes, perhaps beyond the end of
+//! the process. A [`Worker`] per client makes these calls, and the node's loop never waits for
+//! it.
 //!
-//! Threads that hang in the kernel cannot be ended, and a client that connects
-//! again and again must not leave one behind each time: an endpoint has at most
-//! [`MOST_WORKERS`], and takes no client while all of them are at work.
+//! A thread that hangs in the kernel cannot be ended. A client that connects repeatedly must
+//! not leave one behind each time: an endpoint has at most [`MAX_WORKERS`], and takes no client
+//! while all of them are busy.
 
-use super::given::Given;
+use super::client_file::ClientFile;
 use bytes::Bytes;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -19,21 +18,20 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
 
-/// Threads of one endpoint: that of its client, and those that still wait for
-/// files of clients before.
-pub const MOST_WORKERS: usize = 16;
+/// Threads of one endpoint: that of its client, and those of earlier clients that still hang.
+pub const MAX_WORKERS: usize = 16;
 
-/// Which access, and the byte offset in it: names a job.
+/// Names a job: the access, and the byte offset in it.
 pub type JobId = (u64, usize);
 
-/// How a job ended: a read's bytes, or no bytes for a write. `None` if some
-/// bytes are not there.
+/// The result of a job: a read's bytes, or no bytes for a write; `None` if some bytes do not
+/// exist.
 pub type Ended = (JobId, Option<Bytes>);
 
 /// The workers of one endpoint.
 #[derive(Debug)]
 pub struct Workers {
-    /// Held by every thread as well.
+    /// Each thread holds a copy.
     alive: Arc<()>,
     /// Readable when a job has ended.
     wake: Arc<OwnedFd>,
@@ -49,19 +47,19 @@ impl Workers {
         Ok(Self { alive: Arc::new(()), wake: Arc::new(wake) })
     }
 
-    /// Whether there is room for another client's.
+    /// Whether another client can have a worker.
     pub fn has_room(&self) -> bool {
-        Arc::strong_count(&self.alive) <= MOST_WORKERS
+        Arc::strong_count(&self.alive) <= MAX_WORKERS
     }
 
     /// A worker for a client. Its thread starts with the first job.
-    pub fn hire(&self) -> Worker {
+    pub fn for_client(&self) -> Worker {
         self.with(Arc::downgrade(&self.alive))
     }
 
     /// A worker of the endpoint itself; its thread does not count among those
     /// of clients.
-    pub fn own(&self) -> Worker {
+    pub fn for_endpoint(&self) -> Worker {
         self.with(Weak::new())
     }
 
@@ -74,13 +72,13 @@ impl Workers {
         }))
     }
 
-    /// Readable when a job has ended; see [`heard`](Self::heard).
+    /// Readable when a job has ended; see [`clear_wake`](Self::clear_wake).
     pub fn wake(&self) -> BorrowedFd<'_> {
         self.wake.as_fd()
     }
 
     /// Makes [`wake`](Self::wake) unreadable again.
-    pub fn heard(&self) {
+    pub fn clear_wake(&self) {
         let _ = rustix::io::read(&self.wake, &mut [0; 8]);
     }
 }
@@ -89,13 +87,13 @@ impl Workers {
 #[derive(Clone, Debug)]
 pub struct Place {
     /// The file.
-    pub file: Arc<Given>,
+    pub file: Arc<ClientFile>,
     /// The first byte.
     pub offset: u64,
 }
 
 struct Job {
-    /// `None` if it only lets go of something.
+    /// `None` if it only drops a value.
     id: Option<JobId>,
     work: Box<dyn FnOnce() -> Option<Bytes> + Send>,
 }
@@ -103,7 +101,7 @@ struct Job {
 #[derive(Default)]
 struct State {
     jobs: VecDeque<Job>,
-    /// Among the jobs and the one at work: those without an ID.
+    /// Jobs without an ID, waiting or running.
     drops: usize,
     ended: VecDeque<Ended>,
     running: bool,
@@ -118,11 +116,11 @@ struct Shared {
     wake: Arc<OwnedFd>,
 }
 
-/// Where things go whose end may take long.
+/// Drops values in the worker's thread.
 #[derive(Clone, Debug)]
 pub struct Disposal(Arc<Shared>);
 
-/// One client's thread. Dismissed on drop: it ends as soon as it can.
+/// One client's thread. On drop it ends as soon as it can.
 #[derive(Debug)]
 pub struct Worker(Arc<Shared>);
 
@@ -148,26 +146,26 @@ impl Worker {
         });
     }
 
-    /// Takes a job back that nobody waits for any more, unless it has begun.
+    /// Cancels a job that has not begun.
     pub fn cancel(&self, id: JobId) {
         let mut state = self.0.lock();
         let at = state.jobs.iter().position(|job| job.id == Some(id));
         let job = at.and_then(|at| state.jobs.remove(at));
-        // Its end may be the end of a file: not under the lock.
+        // Dropping it may close a file: not under the lock.
         drop((state, job));
     }
 
     /// The next job that has ended.
-    pub fn ended(&self) -> Option<Ended> {
+    pub fn next_ended(&self) -> Option<Ended> {
         self.0.lock().ended.pop_front()
     }
 
-    /// How many things it has not yet let go of.
+    /// How many values it has not yet dropped.
     pub fn disposals(&self) -> usize {
         self.0.lock().drops
     }
 
-    /// Where things go that it is to let go of.
+    /// Drops values in this worker's thread.
     pub fn disposal(&self) -> Disposal {
         Disposal(self.0.clone())
     }
@@ -187,7 +185,7 @@ impl Drop for Worker {
 }
 
 impl Disposal {
-    /// Lets go of `thing`, behind the jobs that the worker was given so far.
+    /// Drops `thing` after the jobs that the worker was given so far.
     pub fn dispose(&self, thing: impl Send + 'static) {
         self.0.push(None, move || {
             drop(thing);
@@ -196,7 +194,7 @@ impl Disposal {
     }
 }
 
-/// Repeats a transfer of what follows the first bytes until `length` are done.
+/// Repeats a partial transfer until `length` bytes are done.
 fn whole(length: usize, mut transfer: impl FnMut(usize) -> Result<usize, Errno>) -> bool {
     let mut done = 0;
     while done < length {
@@ -226,14 +224,14 @@ impl Shared {
         if !state.running {
             let (own, alive) = (self.clone(), self.alive.upgrade());
             let thread = std::thread::Builder::new().name("client files".to_owned());
-            // Without a thread the next job tries again.
+            // If no thread starts, the next job tries again.
             state.running = thread.spawn(move || own.work(alive)).is_ok();
         }
         drop(state);
         self.more.notify_one();
     }
 
-    /// What the thread does.
+    /// The thread's loop.
     fn work(&self, alive: Option<Arc<()>>) {
         let mut state = self.lock();
         loop {
@@ -255,11 +253,11 @@ impl Shared {
             self.wake();
         }
         drop((state, alive));
-        // Only now is there room for another client's thread.
+        // Only now may another client have a thread.
         self.wake();
     }
 
-    /// Has the node's loop look at what has changed.
+    /// Wakes the node's loop.
     fn wake(&self) {
         let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
     }

@@ -1,13 +1,13 @@
-//! What the accesses of a VMM are on the bus of the host node.
+//! Accesses of a VMM as requests on the host node's bus.
 
 use crate::vfio_user::EndpointInfo;
 use pcie::enumerate::Node;
 use pcie::software::Bus;
 
-/// What has to be known of an endpoint before it is offered.
+/// Reads what must be known of an endpoint before it is offered.
 ///
 /// # Errors
-/// None: what does not answer reads all ones.
+/// None: a device that does not answer reads all ones.
 pub async fn describe(bus: Bus, node: Node, doorbells: bool) -> EndpointInfo {
     let mut config = Box::new([0; 4096]);
     for (at, place) in config.chunks_exact_mut(4).enumerate() {

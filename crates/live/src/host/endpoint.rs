@@ -1,9 +1,9 @@
-//! One endpoint offered to a VMM: what the VMM does becomes requests of host
-//! software, in order, and the endpoint's DMA and interrupts reach the guest.
+//! One endpoint offered to a VMM. Accesses of the VMM become requests of host software, in
+//! order; the endpoint's DMA and interrupts go to the guest.
 
-use super::Fetched;
+use super::ReadOutcome;
 use super::accesses::{read, write};
-use super::comeback::{self, Looked, News, Settled, State};
+use super::reattach::{self, ClientSettings, EndpointChange, Identified, State};
 use crate::random_number;
 use crate::vfio_user::{
     Access, Action, BindError, DmaError, DmaId, EndpointInfo, Presence, Server, Token,
@@ -16,15 +16,15 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use wire::Instant;
 
-/// What a piece of host software ends in.
-enum Ended {
-    /// Nothing that anybody waits for.
+/// The result of a task of host software.
+enum TaskResult {
+    /// No result.
     Done,
     /// An answer for the VMM.
     Reply(Token, Vec<u8>),
-    /// A reset, who was found (`None` if nobody was), and how often the link
-    /// had been lost when it began.
-    Reset(Token, Option<Looked>, u64),
+    /// A reset, the device found (`None` if none answers), and the number of link losses when
+    /// it began.
+    Reset(Token, Option<Identified>, u64),
 }
 
 /// DMA that the client could not take yet.
@@ -34,12 +34,12 @@ enum Deferred {
     Interrupt(u16),
 }
 
-/// Actions and bus requests that wait before the client has to.
-const MOST_ACTIONS: usize = 64;
+/// Actions and bus requests that may wait; then the client has to.
+const MAX_ACTIONS: usize = 64;
 /// Register reads in flight.
-const MOST_READS: usize = 32;
+const MAX_READS: usize = 32;
 /// Bytes of deferred writes above which the device has to wait.
-const MOST_DEFERRED: usize = 16 << 20;
+const MAX_DEFERRED: usize = 16 << 20;
 
 pub struct Endpoint {
     /// The downstream port it is below.
@@ -48,29 +48,28 @@ pub struct Endpoint {
     pub node: Node,
     /// The wire of the root port that carries its interrupts, 0 for INTA.
     pub wire: u8,
-    /// What its VMM talks to.
+    /// The vfio-user server for its VMM.
     pub server: Server,
     bus: Bus,
     settings: Settings,
-    /// The host's mark in the function, see [`pcie::config::contents`].
+    /// This host's owner number in the function, see [`pcie::config::contents`].
     owner: u32,
     state: State,
-    /// Times the link was lost: what was found before is worth nothing after.
+    /// Times the link was lost: a reset that began before the last loss does not count.
     losses: u64,
-    /// The client has asked for a reset since the function was attached, or
-    /// has gone: it expects nothing of the data any more.
+    /// The client has requested a reset since the function was attached, or has disconnected:
+    /// it expects nothing of the data.
     reset: bool,
-    /// What was found to be lost since the function was attached: whoever is
-    /// there later cannot make that good.
+    /// A loss of data since the function was attached: no later device undoes it.
     loss: Option<Loss>,
-    /// What is to be given back to the function before anything else.
-    restore: Option<Settled>,
-    /// What the user has not been told yet.
-    pub news: Vec<News>,
+    /// Settings to restore in the function before anything else.
+    restore: Option<ClientSettings>,
+    /// Changes not yet reported.
+    pub changes: Vec<EndpointChange>,
     msix: bool,
-    running: Vec<Task<Ended>>,
-    /// What runs are reads.
-    reading: bool,
+    running: Vec<Task<TaskResult>>,
+    /// All running tasks are reads.
+    reads_only: bool,
     backlog: VecDeque<Action>,
     reads: BTreeMap<u64, ReadToken>,
     deferred: VecDeque<Deferred>,
@@ -107,11 +106,11 @@ impl Endpoint {
             losses: 0,
             reset: false,
             loss: None,
-            restore: Some(Settled::default()),
-            news: Vec::new(),
+            restore: Some(ClientSettings::default()),
+            changes: Vec::new(),
             msix: false,
             running: Vec::new(),
-            reading: false,
+            reads_only: false,
             backlog: VecDeque::new(),
             reads: BTreeMap::new(),
             deferred: VecDeque::new(),
@@ -126,27 +125,26 @@ impl Endpoint {
         super::Summary::new(&self.node, &self.server.session.info.config)
     }
 
-    /// DMA of the device that found no memory.
+    /// DMA of the device outside mapped memory.
     pub fn faults(&self) -> u64 {
         self.faults
     }
 
-    /// Takes what the VMM wants and does what can be done. Yields whether
-    /// anything happened.
+    /// Serves the VMM's socket and starts what can be started. Returns whether anything
+    /// happened.
     pub fn service(&mut self, now: Instant) -> bool {
         self.server.service(now);
-        self.look(now)
+        self.service_without_input(now)
     }
 
-    /// The same when nothing has come over the VMM's socket.
-    pub fn look(&mut self, now: Instant) -> bool {
+    /// The same when the VMM's socket has no input.
+    pub fn service_without_input(&mut self, now: Instant) -> bool {
         self.server.session.poll_doorbells();
-        self.go_on(now)
+        self.advance(now)
     }
 
-    /// Does what can be done without a look at the VMM's socket: when requests
-    /// on the bus may have been answered.
-    pub fn go_on(&mut self, now: Instant) -> bool {
+    /// Continues without the VMM's socket: requests on the bus may have been answered.
+    pub fn advance(&mut self, now: Instant) -> bool {
         let mut moved = false;
         loop {
             let mut again = false;
@@ -154,15 +152,14 @@ impl Endpoint {
                 again = true;
                 self.dma_done(id, result);
             }
-            // A client that asks faster than the far side answers waits in
-            // its socket.
-            while self.backlog.len() < MOST_ACTIONS
+            // Requests of a client that is faster than the far side wait in its socket.
+            while self.backlog.len() < MAX_ACTIONS
                 && let Some(action) = self.server.poll(now)
             {
                 again = true;
-                self.sort(action);
+                self.queue_action(action);
             }
-            again |= self.work(now);
+            again |= self.run_tasks(now);
             moved |= again;
             if !again {
                 return moved;
@@ -170,9 +167,9 @@ impl Endpoint {
         }
     }
 
-    /// DMA that has ended is dealt with at once: an access never waits for
-    /// it, nor it for an access.
-    fn sort(&mut self, action: Action) {
+    /// Queues an action; completed DMA is handled at once, since accesses and DMA do not wait
+    /// for each other.
+    fn queue_action(&mut self, action: Action) {
         match action {
             Action::DmaDone { id, result } => self.dma_done(id, result),
             action => self.backlog.push_back(action),
@@ -186,10 +183,9 @@ impl Endpoint {
         }
     }
 
-    /// Runs what is running, and starts what is next: reads side by side and
-    /// posted writes past them, everything else alone, so that the order is
-    /// the VMM's.
-    fn work(&mut self, now: Instant) -> bool {
+    /// Polls the running tasks and starts the next actions. Reads run in parallel and posted
+    /// writes pass them; everything else runs alone, in the VMM's order.
+    fn run_tasks(&mut self, now: Instant) -> bool {
         let mut moved = self.retry(now);
         loop {
             let mut running = std::mem::take(&mut self.running);
@@ -197,37 +193,37 @@ impl Endpoint {
                 None => true,
                 Some(ended) => {
                     moved = true;
-                    self.ended(now, ended);
+                    self.task_ended(now, ended);
                     false
                 }
             });
             self.running = running;
-            if let Some(settled) = self.restore.take_if(|_| self.running.is_empty()) {
-                self.reading = false;
+            if let Some(client_settings) = self.restore.take_if(|_| self.running.is_empty()) {
+                self.reads_only = false;
                 let (bus, node, owner) = (self.bus.clone(), self.node.clone(), self.owner);
-                self.begin(async move {
-                    comeback::restore(&bus, &node, owner, settled).await;
-                    Ended::Done
+                self.start_task(async move {
+                    reattach::restore(&bus, &node, owner, client_settings).await;
+                    TaskResult::Done
                 });
             }
-            let Some(action) = self.next().and_then(|at| self.backlog.remove(at)) else {
+            let Some(action) = self.next_action().and_then(|at| self.backlog.remove(at)) else {
                 return moved;
             };
             moved = true;
             if !matches!(action, Action::BarWrite { .. }) {
-                self.reading = is_read(&action);
+                self.reads_only = is_read(&action);
             }
             self.start(action);
         }
     }
 
-    fn ended(&mut self, now: Instant, ended: Ended) {
+    fn task_ended(&mut self, now: Instant, ended: TaskResult) {
         let token = match ended {
-            Ended::Done => return,
-            Ended::Reply(token, data) => return self.server.reply(now, token, Ok(&data)),
-            Ended::Reset(token, looked, losses) => {
+            TaskResult::Done => return,
+            TaskResult::Reply(token, data) => return self.server.reply(now, token, Ok(&data)),
+            TaskResult::Reset(token, identified, losses) => {
                 if losses == self.losses {
-                    self.looked(now, looked);
+                    self.reset_done(now, identified);
                 }
                 token
             }
@@ -235,21 +231,21 @@ impl Endpoint {
         self.server.reply(now, token, Ok(&[]));
     }
 
-    /// Which action of the backlog may start: the first, unless something
-    /// runs. Beside reads, more reads may, and the first that is none if it
-    /// is a posted write (PCI Express Base 4.0, section 2.4.1).
-    fn next(&self) -> Option<usize> {
-        if self.restore.is_some() || self.bus.queued() >= MOST_ACTIONS {
+    /// The action of the backlog that may start: the first, if nothing runs. While only reads
+    /// run, more reads may start, and the first action behind them if it is a posted write (PCI
+    /// Express Base 4.0, section 2.4.1).
+    fn next_action(&self) -> Option<usize> {
+        if self.restore.is_some() || self.bus.queued() >= MAX_ACTIONS {
             return None;
         }
         if self.running.is_empty() {
             return Some(0);
         }
-        if !self.reading {
+        if !self.reads_only {
             return None;
         }
         let reads = self.backlog.iter().take_while(|action| is_read(action)).count();
-        if reads > 0 && self.running.len() < MOST_READS {
+        if reads > 0 && self.running.len() < MAX_READS {
             return Some(0);
         }
         matches!(self.backlog.get(reads), Some(Action::BarWrite { .. })).then_some(reads)
@@ -259,17 +255,19 @@ impl Endpoint {
         let (bus, node) = (self.bus.clone(), self.node.clone());
         match action {
             Action::ClientReady | Action::DmaDone { .. } => {}
-            Action::ConfigRead { token, offset, size } => self.begin(async move {
+            Action::ConfigRead { token, offset, size } => self.start_task(async move {
                 let value = bus.config_read(node.bdf, offset, size).await;
-                Ended::Reply(token, value.to_le_bytes()[..usize::from(size)].to_vec())
+                TaskResult::Reply(token, value.to_le_bytes()[..usize::from(size)].to_vec())
             }),
-            Action::ConfigWrite { token, offset, size, value } => self.begin(async move {
+            Action::ConfigWrite { token, offset, size, value } => self.start_task(async move {
                 bus.config_write(node.bdf, offset, size, value).await;
-                Ended::Reply(token, Vec::new())
+                TaskResult::Reply(token, Vec::new())
             }),
             Action::BarRead { token, bar, offset, length } => {
                 let address = node.bar(bar).map_or(0, |bar| bar.address) + offset;
-                self.begin(async move { Ended::Reply(token, read(&bus, address, length).await) });
+                self.start_task(async move {
+                    TaskResult::Reply(token, read(&bus, address, length).await)
+                });
             }
             Action::BarWrite { bar, offset, data } => {
                 if let Some(bar) = node.bar(bar) {
@@ -279,9 +277,9 @@ impl Endpoint {
             Action::MsixEnable(enable) => {
                 self.msix = enable;
                 if self.state == State::Attached {
-                    self.begin(async move {
-                        comeback::set_msix(&bus, &node, enable).await;
-                        Ended::Done
+                    self.start_task(async move {
+                        reattach::set_msix(&bus, &node, enable).await;
+                        TaskResult::Done
                     });
                 }
             }
@@ -290,7 +288,7 @@ impl Endpoint {
                 self.reset(token);
             }
             Action::ClientGone { token } => {
-                // The device still waits for what nobody will answer now.
+                // The device still waits for reads that get no answer now.
                 let pending = std::mem::take(&mut self.reads).into_values();
                 self.answers.extend(pending.map(|token| (token, None)));
                 self.drop_deferred();
@@ -299,7 +297,8 @@ impl Endpoint {
         }
     }
 
-    /// What the device did before its reset reaches nobody after it.
+    /// Drops deferred DMA and interrupts: none from before a reset may reach the client after
+    /// it.
     fn drop_deferred(&mut self) {
         let reads = self.deferred.drain(..).filter_map(|deferred| match deferred {
             Deferred::Read { token, .. } => Some(token),
@@ -309,47 +308,50 @@ impl Endpoint {
         self.deferred_bytes = 0;
     }
 
-    fn begin(&mut self, software: impl Future<Output = Ended> + 'static) {
+    fn start_task(&mut self, software: impl Future<Output = TaskResult> + 'static) {
         self.running.push(Task::new(&self.bus, software));
     }
 
-    /// A reset that the client asked for, or that its end asks for: what is
-    /// there now is looked at, and is the client's after it.
+    /// Carries out a reset that the client requested or that follows its disconnect: identifies
+    /// the device, which is the client's afterwards.
     fn reset(&mut self, token: Token) {
         self.msix = false;
         self.reset = true;
         let place = match &self.state {
-            State::Attached | State::Away(_) => self.node.clone(),
-            State::Waiting(node) => Node::clone(node),
-            State::Lost => {
-                self.begin(async move { Ended::Reply(token, Vec::new()) });
+            State::Attached | State::Detached(_) => self.node.clone(),
+            State::AwaitsReset(node) => Node::clone(node),
+            State::LinkDown => {
+                self.start_task(async move { TaskResult::Reply(token, Vec::new()) });
                 return;
             }
         };
         let Some(before) = self.node.identity() else { unreachable!("an endpoint") };
         let (bus, settings) = (self.bus.clone(), self.settings.clone());
         let (owner, losses) = (self.owner, self.losses);
-        self.begin(async move {
-            let looked = comeback::look_and_reset(&bus, before, &place, &settings, owner).await;
-            Ended::Reset(token, looked, losses)
+        self.start_task(async move {
+            let identified =
+                reattach::identify_and_reset(&bus, before, &place, &settings, owner).await;
+            TaskResult::Reset(token, identified, losses)
         });
     }
 
-    /// A reset of the client is over.
-    fn looked(&mut self, now: Instant, looked: Option<Looked>) {
+    /// Completes a reset of the client.
+    fn reset_done(&mut self, now: Instant, identified: Option<Identified>) {
         let attached = self.state == State::Attached;
-        let Some((identity, returned)) = looked else {
-            // Whatever answers there later was not reset.
+        let Some((identity, returned)) = identified else {
+            // A device that answers later was not reset.
             self.reset &= !attached;
             return;
         };
-        match self.with_loss(returned) {
-            Returned::Another(why) => return self.keep_away(now, why),
-            Returned::NewContents(loss) => self.news.push(News::BackWithNewContents(loss)),
-            Returned::Same if !attached => self.news.push(News::Back),
+        match self.or_earlier_loss(returned) {
+            Returned::Another(why) => return self.detach(now, why),
+            Returned::NewContents(loss) => {
+                self.changes.push(EndpointChange::ReattachedWithNewContents(loss))
+            }
+            Returned::Same if !attached => self.changes.push(EndpointChange::Reattached),
             Returned::Same => {}
         }
-        if let State::Waiting(node) = &self.state {
+        if let State::AwaitsReset(node) = &self.state {
             self.node = Node::clone(node);
         }
         if let Kind::Endpoint(device) = &mut self.node.kind {
@@ -364,60 +366,59 @@ impl Endpoint {
         self.server.set_presence(now, Presence::Present);
     }
 
-    /// Another device is there: a driver that merely resets what it knows
-    /// would take its blocks for those of the device before.
-    fn keep_away(&mut self, now: Instant, why: String) {
-        // Once, however often the client asks for a reset.
-        let state = State::Away(why.clone());
+    /// Detaches the endpoint, because another device is there: a driver that resets the device
+    /// it knows would take its blocks for those of the old one.
+    fn detach(&mut self, now: Instant, why: String) {
+        // Report it once, however often the client requests a reset.
+        let state = State::Detached(why.clone());
         if std::mem::replace(&mut self.state, state.clone()) != state {
-            self.news.push(News::Changed(why));
+            self.changes.push(EndpointChange::Changed(why));
         }
         self.server.set_presence(now, Presence::Absent);
     }
 
-    /// The link went down: everything reads all ones from now on.
-    pub fn lost(&mut self, now: Instant) {
-        self.state = State::Lost;
+    /// The link went down: all reads return all ones from now on.
+    pub fn link_down(&mut self, now: Instant) {
+        self.state = State::LinkDown;
         self.losses += 1;
         self.restore = None;
         self.server.set_presence(now, Presence::Absent);
-        // Doorbells of before mean nothing to the function that comes back.
+        // Earlier doorbells mean nothing to the function that comes back.
         self.backlog.retain(|action| !matches!(action, Action::BarWrite { .. }));
     }
 
-    /// The link is up again; `node` is what was enumerated where the endpoint
-    /// was, if anything.
-    pub fn found(&mut self, now: Instant, node: Option<Node>) {
-        let Some(node) = node else { return self.keep_away(now, "nothing there".to_owned()) };
-        // A driver knows nothing of the data before the first reset that it
-        // asked for, and none at all is there without a client.
+    /// The link is up again; `node` is the function found in the endpoint's place, if any.
+    pub fn link_up(&mut self, now: Instant, node: Option<Node>) {
+        let Some(node) = node else { return self.detach(now, "nothing there".to_owned()) };
+        // A driver knows nothing of the data before the first reset that it requests; without a
+        // client there is no driver.
         let unknown = !self.server.session.in_use() || self.reset;
         let returned = self.node.returned(&node, self.owner);
-        let command = match self.with_loss(returned) {
-            Returned::Another(why) => return self.keep_away(now, why),
-            Returned::NewContents(loss) if !unknown => return self.wait(now, node, loss),
+        let command = match self.or_earlier_loss(returned) {
+            Returned::Another(why) => return self.detach(now, why),
+            Returned::NewContents(loss) if !unknown => return self.await_reset(now, node, loss),
             Returned::NewContents(loss) => {
-                self.news.push(News::BackWithNewContents(loss));
+                self.changes.push(EndpointChange::ReattachedWithNewContents(loss));
                 [None; 2]
             }
             Returned::Same => {
-                self.news.push(News::Back);
+                self.changes.push(EndpointChange::Reattached);
                 self.server.session.config.command
             }
         };
         self.node = node;
-        self.restore = Some(Settled { msix: self.msix, command });
+        self.restore = Some(ClientSettings { msix: self.msix, command });
         self.attach(now);
     }
 
-    /// What is there reaches no memory of the client yet.
-    fn waits(&self) -> bool {
-        matches!(self.state, State::Waiting(_) | State::Away(_))
+    /// Whether the function has no access to the client's memory yet.
+    fn is_detached(&self) -> bool {
+        matches!(self.state, State::AwaitsReset(_) | State::Detached(_))
     }
 
-    /// What comes back now, given what came back before: a drive that another
-    /// host has had says nothing of that after a restart.
-    fn with_loss(&mut self, returned: Returned) -> Returned {
+    /// Adds an earlier loss: a drive that another host has used does not report that after a
+    /// restart.
+    fn or_earlier_loss(&mut self, returned: Returned) -> Returned {
         match (returned, self.loss) {
             (Returned::NewContents(loss), _) | (Returned::Same, Some(loss)) => {
                 self.loss = Some(loss);
@@ -427,17 +428,17 @@ impl Endpoint {
         }
     }
 
-    /// New contents under a client that knows the old ones: it sees the
-    /// function and can reset it, but its driver cannot use it before.
-    fn wait(&mut self, now: Instant, node: Node, loss: Loss) {
-        self.news.push(News::NewContents(loss));
-        self.state = State::Waiting(Box::new(node));
+    /// Keeps a function with new contents from a client that knows the old ones: the client
+    /// sees it and can reset it, but its driver cannot use it before.
+    fn await_reset(&mut self, now: Instant, node: Node, loss: Loss) {
+        self.changes.push(EndpointChange::NewContents(loss));
+        self.state = State::AwaitsReset(Box::new(node));
         self.server.set_presence(now, Presence::ConfigOnly);
     }
 
     /// Whether the device may write more.
-    pub fn takes_writes(&self) -> bool {
-        self.deferred_bytes < MOST_DEFERRED
+    pub fn accepts_writes(&self) -> bool {
+        self.deferred_bytes < MAX_DEFERRED
     }
 
     /// The device reads guest memory.
@@ -447,44 +448,44 @@ impl Endpoint {
         address: u64,
         length: usize,
         token: &ReadToken,
-    ) -> Fetched {
-        if self.waits() {
+    ) -> ReadOutcome {
+        if self.is_detached() {
             return self.fault();
         }
         let fetched = self.deferred.is_empty().then(|| self.fetch(now, address, length, token));
         fetched.flatten().unwrap_or_else(|| {
             self.deferred.push_back(Deferred::Read { token: token.clone(), address, length });
-            Fetched::Later
+            ReadOutcome::Pending
         })
     }
 
-    /// Reads guest memory; `None` if the client takes nothing now.
+    /// Reads guest memory; `None` if the client takes no request now.
     fn fetch(
         &mut self,
         now: Instant,
         address: u64,
         length: usize,
         token: &ReadToken,
-    ) -> Option<Fetched> {
+    ) -> Option<ReadOutcome> {
         match self.server.dma_read(now, address, length) {
-            Access::Done(data) => Some(Fetched::Now(Some(data))),
+            Access::Done(data) => Some(ReadOutcome::Done(Some(data))),
             Access::Pending(id) => {
                 self.reads.insert(id, token.clone());
-                Some(Fetched::Later)
+                Some(ReadOutcome::Pending)
             }
             Access::Failed(_) => Some(self.fault()),
             Access::Full => None,
         }
     }
 
-    fn fault(&mut self) -> Fetched {
+    fn fault(&mut self) -> ReadOutcome {
         self.faults += 1;
-        Fetched::Now(None)
+        ReadOutcome::Done(None)
     }
 
     /// The device writes guest memory.
     pub fn dma_write(&mut self, now: Instant, address: u64, data: &[u8]) {
-        if self.waits() {
+        if self.is_detached() {
             self.faults += 1;
             return;
         }
@@ -495,7 +496,7 @@ impl Endpoint {
         self.deferred.push_back(Deferred::Write { address, data: Bytes::copy_from_slice(data) });
     }
 
-    /// Writes guest memory; false if the client takes nothing now.
+    /// Writes guest memory; false if the client takes no request now.
     fn store(&mut self, now: Instant, address: u64, data: &[u8]) -> bool {
         let write = self.server.dma_write(now, address, data);
         self.faults += u64::from(matches!(write, Access::Failed(_)));
@@ -504,7 +505,7 @@ impl Endpoint {
 
     /// The device signals a vector.
     pub fn interrupt(&mut self, vector: u16) {
-        if self.waits() {
+        if self.is_detached() {
             return;
         }
         if self.deferred.is_empty() {
@@ -514,7 +515,7 @@ impl Endpoint {
         }
     }
 
-    /// Tries what was deferred again, in order.
+    /// Retries deferred DMA and interrupts, in order.
     fn retry(&mut self, now: Instant) -> bool {
         let mut moved = false;
         while let Some(next) = self.deferred.pop_front() {
@@ -530,7 +531,7 @@ impl Endpoint {
                 }
                 Deferred::Read { token, address, length } => {
                     let fetched = self.fetch(now, *address, *length, token);
-                    if let Some(Fetched::Now(data)) = &fetched {
+                    if let Some(ReadOutcome::Done(data)) = &fetched {
                         self.answers.push((token.clone(), data.clone()));
                     }
                     fetched.is_some()

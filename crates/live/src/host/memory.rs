@@ -1,4 +1,4 @@
-//! Host memory as the devices reach it.
+//! Host memory as devices access it.
 
 use bytes::Bytes;
 use pcie::Ram;
@@ -8,16 +8,16 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use wire::{Bdf, Instant};
 
-/// What a read of host memory comes to.
+/// The result of a read of host memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fetched {
-    /// The bytes, or `None` if they are not the device's to read.
-    Now(Option<Bytes>),
-    /// [`Machine::host_data`](super::Machine::host_data) will say.
-    Later,
+pub enum ReadOutcome {
+    /// The bytes, or `None` if the device may not read them.
+    Done(Option<Bytes>),
+    /// [`Machine::complete_read`](super::Machine::complete_read) follows.
+    Pending,
 }
 
-/// What the devices of a machine reach.
+/// The memory and interrupts that the devices of a machine access.
 pub trait Memory {
     /// A device reads `range.1` bytes from the bus address `range.0` on.
     fn read(
@@ -26,25 +26,24 @@ pub trait Memory {
         requester: Bdf,
         range: (u64, usize),
         token: &ReadToken,
-    ) -> Fetched;
+    ) -> ReadOutcome;
 
     /// A device writes.
     fn write(&mut self, now: Instant, requester: Bdf, address: u64, data: &[u8]);
 
-    /// A device signals the MSI-X data it was given.
+    /// A device signals an MSI-X message with this data.
     fn interrupt(&mut self, requester: Bdf, data: u32);
 
-    /// A wire of the root port changed its level.
+    /// An INTx wire of the root port (0 for INTA) changed its level.
     fn wire(&mut self, wire: u8, level: bool);
 }
 
-/// The memory of a machine without guests: one range of RAM that every
-/// device may reach.
+/// The memory of a machine without guests: one range of RAM that every device may access.
 #[derive(Debug)]
 pub struct RamMemory {
     /// The RAM, shared with the host software.
     pub ram: Rc<RefCell<Ram>>,
-    /// Interrupts that nobody has looked at yet.
+    /// Interrupts not yet handled.
     pub interrupts: VecDeque<(Bdf, u32)>,
     /// Accesses outside the RAM.
     pub faults: u64,
@@ -64,10 +63,10 @@ impl Memory for RamMemory {
         _: Bdf,
         (address, length): (u64, usize),
         _: &ReadToken,
-    ) -> Fetched {
+    ) -> ReadOutcome {
         let data = self.ram.borrow().get(address, length).map(Bytes::copy_from_slice);
         self.faults += u64::from(data.is_none());
-        Fetched::Now(data)
+        ReadOutcome::Done(data)
     }
 
     fn write(&mut self, _: Instant, _: Bdf, address: u64, data: &[u8]) {
@@ -78,7 +77,7 @@ impl Memory for RamMemory {
     }
 
     fn interrupt(&mut self, requester: Bdf, data: u32) {
-        // Interrupts nobody waits for are worth nothing: the latest count.
+        // Only the latest interrupts count; drop the oldest.
         if self.interrupts.len() >= 4096 {
             self.interrupts.pop_front();
         }

@@ -1,21 +1,21 @@
-//! The host node: a root complex, what is attached below its root port, and
-//! the host software that uses it.
+//! The host node: a root complex, the function below its root port, and the host software that
+//! uses it.
 
 mod accesses;
-mod comeback;
 mod endpoint;
-mod lines;
+mod event_limits;
 mod memory;
 mod node;
 mod probe;
+mod reattach;
 mod summary;
 #[cfg(test)]
 mod tests;
 
-pub use comeback::News;
-pub use memory::{Fetched, Memory, RamMemory};
+pub use memory::{Memory, RamMemory, ReadOutcome};
 pub use node::{HostEvent, HostNode};
 pub use probe::{Probe, Record};
+pub use reattach::EndpointChange;
 pub use summary::Summary;
 
 use crate::attached::{Activity, Attached};
@@ -31,8 +31,7 @@ use std::ops::RangeInclusive;
 use switch::upstream::next_timer;
 use wire::Instant;
 
-/// A machine with the host node that does the work: clock, descriptors and
-/// memory.
+/// The I/O around [`node::HostNode`](::node::HostNode): clock, descriptors and memory.
 pub struct Machine<A> {
     clock: Clock,
     poller: Poller,
@@ -53,8 +52,8 @@ impl<A: Attached> Machine<A> {
     ) -> io::Result<Self> {
         attached.watch(&poller)?;
         attached.begin();
-        let watch = Probe::new(attached.tracer(), clock);
-        let node = ::node::HostNode::new(settings, Tapped { inner: attached, watch });
+        let observer = Probe::new(attached.tracer(), clock);
+        let node = ::node::HostNode::new(settings, Tapped { inner: attached, observer });
         Ok(Self { clock, poller, node, buses: Buses::default() })
     }
 
@@ -68,12 +67,12 @@ impl<A: Attached> Machine<A> {
         &self.clock
     }
 
-    /// What watches the machine's descriptors; owners add theirs.
+    /// The poller of the machine's descriptors; owners add theirs.
     pub fn poller(&self) -> &Poller {
         &self.poller
     }
 
-    /// Which descriptors are ready in the turn that begins at `now`.
+    /// Updates which descriptors are ready in the turn that begins at `now`.
     ///
     /// # Errors
     /// As `epoll_wait(2)`.
@@ -81,12 +80,12 @@ impl<A: Attached> Machine<A> {
         self.poller.refresh(now).map(|_| ())
     }
 
-    /// What is attached below the root port.
+    /// The function below the root port.
     pub fn attached_mut(&mut self) -> &mut A {
         &mut self.node.below_mut().inner
     }
 
-    /// What is attached below the root port.
+    /// The function below the root port.
     pub fn attached(&self) -> &A {
         &self.node.below().inner
     }
@@ -98,28 +97,27 @@ impl<A: Attached> Machine<A> {
 
     /// The recorder at the root port.
     pub fn probe_mut(&mut self) -> &mut Probe {
-        &mut self.node.below_mut().watch
+        &mut self.node.below_mut().observer
     }
 
-    /// Answers a read that [`Memory::read`] put off.
-    pub fn host_data(&mut self, token: ReadToken, data: Option<Bytes>) {
+    /// Completes a read that [`Memory::read`] returned as pending.
+    pub fn complete_read(&mut self, token: ReadToken, data: Option<Bytes>) {
         let now = self.clock.now();
         self.node.handle(now, Input::HostData(token, data));
     }
 
-    /// Moves everything that can move once. Yields whether anything did, and
-    /// when to look again at the latest.
+    /// One turn. Returns whether anything happened, and when to call again at the latest.
     ///
     /// # Errors
     /// If the kernel refuses to watch something.
     pub fn pump(&mut self, memory: &mut impl Memory) -> io::Result<(bool, Option<Instant>)> {
         let now = self.clock.now();
-        self.poller.catch_up(now)?;
+        self.poller.refresh_if_stale(now)?;
         let mut moved = self.take_requests(now);
-        let (went, mut timer) = self.turn(now, memory);
-        moved |= went;
+        let (progressed, mut timer) = self.turn(now, memory);
+        moved |= progressed;
         let mut active = Activity::default();
-        // What is to be sent does not wait for a look at what has come.
+        // Send before epoll is asked for input.
         if moved {
             active = self.service(now)?;
         }
@@ -128,27 +126,26 @@ impl<A: Attached> Machine<A> {
             active = self.service(now)?;
             active.moved |= sent;
         }
-        self.poller.turn_over();
+        self.poller.end_turn();
         if active.moved {
-            // What arrived goes up, and the answer down, at once.
+            // Pass input to the root complex and send the answers in this turn.
             moved = true;
-            let went;
-            (went, timer) = self.turn(now, memory);
-            if went {
+            let progressed;
+            (progressed, timer) = self.turn(now, memory);
+            if progressed {
                 active = self.service(now)?;
             }
         }
-        let tick = self.node.below().watch.tick(now, !moved);
+        let tick = self.node.below().observer.tick(now, !moved);
         Ok((moved, next_timer([timer, active.timer, self.buses.timer(), tick])))
     }
 
-    /// The I/O of what is attached.
+    /// The I/O of the attached function.
     fn service(&mut self, now: Instant) -> io::Result<Activity> {
         self.node.below_mut().inner.service(now, &self.poller)
     }
 
-    /// Waits until something may have happened; `moved` says that something
-    /// just did.
+    /// Waits until something may happen; with `moved` it returns at once and restarts the spin.
     ///
     /// # Errors
     /// As `epoll_wait(2)`.
@@ -180,7 +177,7 @@ impl<A: Attached> Machine<A> {
         }
     }
 
-    /// Requests of the host software on their way; sleeps that are over.
+    /// Passes requests of the host software to the node and wakes ended sleeps.
     fn take_requests(&mut self, now: Instant) -> bool {
         let mut moved = self.buses.wake(now);
         while let Some((name, request)) =
@@ -192,8 +189,8 @@ impl<A: Attached> Machine<A> {
         moved
     }
 
-    /// Does what the node wants of host software and memory; whether there was
-    /// anything, and its timer.
+    /// Carries out what the node asks of host software and memory; returns whether there was
+    /// anything, and the node's timer.
     fn turn(&mut self, now: Instant, memory: &mut impl Memory) -> (bool, Option<Instant>) {
         let mut moved = false;
         loop {
@@ -201,8 +198,10 @@ impl<A: Attached> Machine<A> {
                 Output::Host(ForHost::Answer(name, value)) => self.buses.answer(name, value),
                 Output::Host(ForHost::HostRead { token, requester, address, length }) => {
                     match memory.read(now, requester, (address, length), &token) {
-                        Fetched::Now(data) => self.node.handle(now, Input::HostData(token, data)),
-                        Fetched::Later => {}
+                        ReadOutcome::Done(data) => {
+                            self.node.handle(now, Input::HostData(token, data))
+                        }
+                        ReadOutcome::Pending => {}
                     }
                 }
                 Output::Host(ForHost::HostWrite { requester, address, data }) => {
@@ -218,7 +217,7 @@ impl<A: Attached> Machine<A> {
         }
     }
 
-    /// Ends in order.
+    /// Shuts down in order.
     ///
     /// # Errors
     /// If data could not be made durable.
@@ -226,7 +225,7 @@ impl<A: Attached> Machine<A> {
         self.node.below_mut().inner.close()
     }
 
-    /// Forgets what the functions on `buses` were allowed: they are gone.
+    /// Forgets the bus-master rights of the functions on `buses`, which are gone.
     pub fn forget_masters(&mut self, buses: RangeInclusive<u8>) {
         self.node.forget_masters(buses);
     }

@@ -1,14 +1,14 @@
 //! The host node as a server of endpoints to VMMs.
 
 use super::accesses::describe;
-use super::comeback::News;
 use super::endpoint::Endpoint;
-use super::lines::{HostLines, kind};
-use super::{Fetched, Machine, Memory};
-use crate::Wanted;
+use super::event_limits::{HostEventLimiter, kind};
+use super::reattach::EndpointChange;
+use super::{Machine, Memory, ReadOutcome};
+use crate::Control;
 use crate::attached::{Attached, Report, Switch};
 use crate::clock::Clock;
-use crate::limiter::Rest;
+use crate::limiter::Suppressed;
 use crate::poller::Poller;
 use crate::vfio_user::EndpointInfo;
 use ::node::LinkEvent;
@@ -22,40 +22,39 @@ use switch::tunnel::Cause;
 use switch::upstream::next_timer;
 use wire::{Bdf, Instant};
 
-/// What a host node tells its user.
+/// An event that a host node reports to its user.
 #[derive(Clone, Debug)]
 pub enum HostEvent {
-    /// This endpoint `n` is offered on this socket.
+    /// Endpoint `n` is offered on this socket.
     Offered(usize, PathBuf, super::Summary),
     /// A VMM uses endpoint `n`.
     VmmAttached(usize),
-    /// It has gone, and why.
+    /// Its VMM has disconnected, and why.
     VmmGone(usize, String),
     /// The link of a downstream port went down.
     LinkDown(usize, Cause),
-    /// It is up again.
+    /// The link of a downstream port is up again.
     LinkUp(usize),
     /// Endpoint `n` has the serial number of another one, `m`.
-    Twins(usize, usize),
-    /// What became of endpoint `n` when its link was up again or its client
-    /// asked for a reset.
-    Endpoint(usize, News),
-    /// The far side of a downstream port's link, which is named, refuses it:
-    /// it will as long as nothing changes.
+    DuplicateSerial(usize, usize),
+    /// A change of endpoint `n` after its link came up or its client requested a reset.
+    Endpoint(usize, EndpointChange),
+    /// The far side of a downstream port's link, which is named, refuses it, and will until
+    /// something changes.
     Refused(usize, String),
-    /// What is behind a link now cannot be used.
-    Changed(usize, String),
-    /// What was counted, as asked for.
+    /// The devices behind a link cannot be used.
+    Unusable(usize, String),
+    /// The counters, as requested.
     Report(Report),
-    /// What was not told, for there was too much of it.
-    More(Rest<Self>),
+    /// A count of events that were not reported one by one.
+    Suppressed(Suppressed<Self>),
 }
 
 fn of(endpoints: &mut [Endpoint], function: Bdf) -> Option<&mut Endpoint> {
     endpoints.iter_mut().find(|endpoint| endpoint.node.bdf == function)
 }
 
-/// The endpoints, as the root complex reaches their guests.
+/// DMA and interrupts of the endpoints, to their guests.
 impl Memory for Vec<Endpoint> {
     fn read(
         &mut self,
@@ -63,10 +62,10 @@ impl Memory for Vec<Endpoint> {
         requester: Bdf,
         (address, length): (u64, usize),
         token: &ReadToken,
-    ) -> Fetched {
+    ) -> ReadOutcome {
         match of(self, requester) {
             Some(endpoint) => endpoint.dma_read(now, address, length, token),
-            None => Fetched::Now(None),
+            None => ReadOutcome::Done(None),
         }
     }
 
@@ -90,11 +89,11 @@ impl Memory for Vec<Endpoint> {
     }
 }
 
-/// A look below a port whose link came up.
+/// An enumeration below a port whose link came up.
 type Rescan = Task<Result<Vec<Node>, enumerate::Error>>;
 
-/// An endpoint that came to a port which had none, being looked at.
-struct Newcomer {
+/// A new endpoint below a port that had none, not yet offered.
+struct DiscoveredEndpoint {
     port: usize,
     node: Node,
     wire: u8,
@@ -102,27 +101,27 @@ struct Newcomer {
     describing: Task<EndpointInfo>,
 }
 
-/// See the module.
+/// A host node that offers endpoints to VMMs.
 pub struct HostNode {
     machine: Machine<Switch>,
     endpoints: Vec<Endpoint>,
     bus: Bus,
     settings: Settings,
-    /// What was found at the start.
+    /// The hierarchy found at the start.
     pub hierarchy: Hierarchy,
     rescans: Vec<(usize, Rescan)>,
-    newcomers: Vec<Newcomer>,
+    discovered: Vec<DiscoveredEndpoint>,
     connected: Vec<bool>,
-    /// Endpoints with one serial number that nobody was told of.
-    twins: Vec<(usize, usize)>,
+    /// Pairs of endpoints with the same serial number, not yet reported.
+    duplicates: Vec<(usize, usize)>,
     directory: PathBuf,
     spin_for_doorbells: bool,
 }
 
 impl HostNode {
-    /// Enumerates what `switch` reaches (its links are up, or `up` waits for
-    /// them) and offers every endpoint below `directory`. What comes later to
-    /// a port whose link is down is offered then.
+    /// Enumerates what `switch` reaches (its links are up, or `up` waits for them) and offers
+    /// every endpoint below `directory`. An endpoint that appears later below a port whose link
+    /// is down is offered then.
     ///
     /// # Errors
     /// One line for the user.
@@ -155,10 +154,10 @@ impl HostNode {
             settings,
             hierarchy,
             rescans: Vec::new(),
-            newcomers: Vec::new(),
+            discovered: Vec::new(),
             directory: directory.to_owned(),
             connected: Vec::new(),
-            twins: Vec::new(),
+            duplicates: Vec::new(),
             spin_for_doorbells: doorbells,
         };
         node.offer_found()?;
@@ -205,7 +204,7 @@ impl HostNode {
         info: EndpointInfo,
     ) -> io::Result<usize> {
         let (number, settings) = (self.endpoints.len(), self.settings.clone());
-        self.twins.extend(twin(&node, &self.endpoints).map(|other| (number, other)));
+        self.duplicates.extend(same_serial(&node, &self.endpoints).map(|other| (number, other)));
         let mut endpoint =
             Endpoint::offer(&self.directory, number, port, node, info, bus, settings)
                 .map_err(io::Error::other)?;
@@ -221,46 +220,44 @@ impl HostNode {
         self.endpoints.iter().map(|e| e.server.path().to_owned()).collect()
     }
 
-    /// What each endpoint is, in the same order.
+    /// A summary of each endpoint, in the same order.
     pub fn summaries(&self) -> Vec<super::Summary> {
         self.endpoints.iter().map(Endpoint::summary).collect()
     }
 
-    /// Serves until `wanted` says otherwise; `wake` becomes readable when it
-    /// does.
+    /// Serves until `control` returns otherwise; `wake` becomes readable then.
     ///
     /// # Errors
-    /// What the node cannot go on with.
+    /// Errors that end the node.
     pub fn run(
         &mut self,
         wake: BorrowedFd<'_>,
-        mut wanted: impl FnMut() -> Wanted,
+        mut control: impl FnMut() -> Control,
         mut tell: impl FnMut(HostEvent),
     ) -> io::Result<()> {
-        self.machine.poller().add_seldom(wake)?;
-        let mut lines = HostLines::new(HostEvent::More);
-        let ran = self.serve_until(&mut wanted, &mut lines, &mut tell);
-        lines.tell_last(self.machine.clock().now(), &mut tell);
+        self.machine.poller().add_without_spin(wake)?;
+        let mut lines = HostEventLimiter::new(HostEvent::Suppressed);
+        let ran = self.serve_until(&mut control, &mut lines, &mut tell);
+        lines.flush(self.machine.clock().now(), &mut tell);
         ran?;
         self.machine.close()
     }
 
     fn serve_until(
         &mut self,
-        wanted: &mut impl FnMut() -> Wanted,
-        lines: &mut HostLines,
+        control: &mut impl FnMut() -> Control,
+        lines: &mut HostEventLimiter,
         tell: &mut impl FnMut(HostEvent),
     ) -> io::Result<()> {
         loop {
-            match wanted() {
-                Wanted::Serve => {}
-                Wanted::Report => tell(HostEvent::Report(self.report())),
-                Wanted::Stop => return Ok(()),
+            match control() {
+                Control::Serve => {}
+                Control::Report => tell(HostEvent::Report(self.report())),
+                Control::Stop => return Ok(()),
             }
             let (moved, timer) = self.turn(lines, tell)?;
             if !moved && self.spin_for_doorbells && self.connected.contains(&true) {
-                // Nobody wakes us for a store, and whoever makes one may have
-                // been put on this very core.
+                // A store wakes nobody, and the client may be scheduled on this core.
                 std::thread::yield_now();
             } else {
                 self.machine.wait(moved, timer)?;
@@ -268,30 +265,29 @@ impl HostNode {
         }
     }
 
-    /// Moves everything that can move once. Yields whether anything did, and
-    /// when to look again at the latest.
+    /// One turn. Returns whether anything happened, and when to call again at the latest.
     pub(super) fn turn(
         &mut self,
-        lines: &mut HostLines,
+        lines: &mut HostEventLimiter,
         tell: &mut impl FnMut(HostEvent),
     ) -> io::Result<(bool, Option<Instant>)> {
-        self.twins.drain(..).for_each(|(n, m)| tell(HostEvent::Twins(n, m)));
-        // What VMMs write reaches the links in this turn, and what comes
-        // of it reaches them in this turn too.
+        self.duplicates.drain(..).for_each(|(n, m)| tell(HostEvent::DuplicateSerial(n, m)));
+        // Writes of VMMs reach the links in this turn, and so do the requests that follow from
+        // them.
         let now = self.machine.clock().now();
         self.machine.refresh(now)?;
         let served = self.serve(now, &mut |event| lines.pass(now, kind(&event), event, tell));
         let (pumped, timer) = self.machine.pump(&mut self.endpoints)?;
         let now = self.machine.clock().now();
-        lines.tell_rest(now, tell);
+        lines.report_suppressed(now, tell);
         let mut tell = |event| lines.pass(now, kind(&event), event, tell);
         let mut moved = served | pumped;
-        moved |= self.look_at_links(now, &mut tell)?;
+        moved |= self.process_link_events(now, &mut tell)?;
         moved |= self.rescan(now, &mut tell);
-        moved |= self.welcome(now, &mut tell)?;
+        moved |= self.offer_discovered(now, &mut tell)?;
         let mut deadlines = lines.timer();
         for endpoint in &mut self.endpoints {
-            moved |= endpoint.go_on(now);
+            moved |= endpoint.advance(now);
             deadlines = next_timer([deadlines, endpoint.server.session.deadline()]);
         }
         Ok((moved, next_timer([timer, deadlines])))
@@ -301,16 +297,16 @@ impl HostNode {
         let mut moved = false;
         for number in 0..self.endpoints.len() {
             let endpoint = &mut self.endpoints[number];
-            moved |= match self.machine.poller().take(&endpoint.server) {
+            moved |= match self.machine.poller().take_ready(&endpoint.server) {
                 true => endpoint.service(now),
-                false => endpoint.look(now),
+                false => endpoint.service_without_input(now),
             };
             for (token, data) in std::mem::take(&mut endpoint.answers) {
                 moved = true;
-                self.machine.host_data(token, data);
+                self.machine.complete_read(token, data);
             }
-            for news in std::mem::take(&mut endpoint.news) {
-                tell(HostEvent::Endpoint(number, news));
+            for change in std::mem::take(&mut endpoint.changes) {
+                tell(HostEvent::Endpoint(number, change));
             }
             let connected = endpoint.server.connected();
             let closed = endpoint.server.take_closed();
@@ -323,21 +319,21 @@ impl HostNode {
             }
             self.connected[number] = connected;
         }
-        self.hold_back();
+        self.apply_backpressure();
         moved
     }
 
-    /// A client that does not take what its endpoint writes holds up what is
-    /// below the same port, and nothing else.
-    fn hold_back(&mut self) {
+    /// A client that does not take its endpoint's writes stops the devices below the same port,
+    /// and no others.
+    fn apply_backpressure(&mut self) {
         let switch = self.machine.attached_mut();
         for port in 0..switch.upstream().links() {
             let mut below = self.endpoints.iter().filter(|endpoint| endpoint.port == port);
-            switch.hold(port, !below.all(Endpoint::takes_writes));
+            switch.hold(port, !below.all(Endpoint::accepts_writes));
         }
     }
 
-    fn look_at_links(
+    fn process_link_events(
         &mut self,
         now: Instant,
         tell: &mut impl FnMut(HostEvent),
@@ -349,9 +345,9 @@ impl HostNode {
                 LinkEvent::Down { link: port, cause, buses } => {
                     tell(HostEvent::LinkDown(port, cause));
                     self.rescans.retain(|(rescanned, _)| *rescanned != port);
-                    self.newcomers.retain(|newcomer| newcomer.port != port);
+                    self.discovered.retain(|found| found.port != port);
                     let gone = self.endpoints.iter_mut().filter(|e| e.port == port);
-                    gone.for_each(|endpoint| endpoint.lost(now));
+                    gone.for_each(|endpoint| endpoint.link_down(now));
                     self.machine.forget_masters(buses);
                 }
                 LinkEvent::Up(port, _) => {
@@ -373,7 +369,7 @@ impl HostNode {
         Ok(moved)
     }
 
-    /// Goes on with looking below ports whose links came up.
+    /// Continues the enumeration below ports whose links came up.
     fn rescan(&mut self, now: Instant, tell: &mut impl FnMut(HostEvent)) -> bool {
         let mut done = Vec::new();
         self.rescans.retain_mut(|(port, task)| match task.poll(now) {
@@ -386,45 +382,49 @@ impl HostNode {
         let moved = !done.is_empty();
         for (port, result) in done {
             match result {
-                Ok(children) => self.attach_again(now, port, &children),
-                Err(error) => tell(HostEvent::Changed(port, error.to_string())),
+                Ok(children) => self.reattach(now, port, &children),
+                Err(error) => tell(HostEvent::Unusable(port, error.to_string())),
             }
         }
         moved
     }
 
-    fn attach_again(&mut self, now: Instant, port: usize, children: &[Node]) {
+    fn reattach(&mut self, now: Instant, port: usize, children: &[Node]) {
         if self.endpoints.iter().all(|endpoint| endpoint.port != port) {
-            return self.look_at_newcomers(port, children);
+            return self.describe_discovered(port, children);
         }
         let found: Vec<Node> =
             children.iter().flat_map(|child| endpoints(child, 0)).map(|(node, _)| node).collect();
         for endpoint in self.endpoints.iter_mut().filter(|endpoint| endpoint.port == port) {
             let same = found.iter().find(|node| node.bdf == endpoint.node.bdf);
-            endpoint.found(now, same.cloned());
+            endpoint.link_up(now, same.cloned());
         }
     }
 
-    /// Endpoints below a port that had none.
-    fn look_at_newcomers(&mut self, port: usize, children: &[Node]) {
+    /// Describes the endpoints below a port that had none.
+    fn describe_discovered(&mut self, port: usize, children: &[Node]) {
         let wire = self.ports().get(port).map_or(0, |node| node.bdf.device() % 4);
         for (node, wire) in children.iter().flat_map(|child| endpoints(child, wire)) {
             let bus = self.machine.new_bus();
             let describing = describe(bus.clone(), node.clone(), self.spin_for_doorbells);
             let describing = Task::new(&bus, describing);
-            self.newcomers.push(Newcomer { port, node, wire, bus, describing });
+            self.discovered.push(DiscoveredEndpoint { port, node, wire, bus, describing });
         }
     }
 
-    /// Offers endpoints that came later, once it is known what they are.
-    fn welcome(&mut self, now: Instant, tell: &mut impl FnMut(HostEvent)) -> io::Result<bool> {
+    /// Offers new endpoints once they are described.
+    fn offer_discovered(
+        &mut self,
+        now: Instant,
+        tell: &mut impl FnMut(HostEvent),
+    ) -> io::Result<bool> {
         let mut moved = false;
-        for mut newcomer in std::mem::take(&mut self.newcomers) {
-            let Some(info) = newcomer.describing.poll(now) else {
-                self.newcomers.push(newcomer);
+        for mut found in std::mem::take(&mut self.discovered) {
+            let Some(info) = found.describing.poll(now) else {
+                self.discovered.push(found);
                 continue;
             };
-            let Newcomer { port, node, wire, bus, .. } = newcomer;
+            let DiscoveredEndpoint { port, node, wire, bus, .. } = found;
             let number = self.offer(port, node, wire, bus, info)?;
             let endpoint = &self.endpoints[number];
             let path = endpoint.server.path().to_owned();
@@ -434,8 +434,8 @@ impl HostNode {
         Ok(moved)
     }
 
-    /// What was counted: errors of the root port, of the switch and of each
-    /// endpoint's DMA, and what the links carried.
+    /// The counters: errors of the root port, of the switch and of each endpoint's DMA, and the
+    /// links' traffic.
     pub fn report(&self) -> Report {
         let root = format!("errors: {}", self.machine.root().errors());
         let mut lines = vec![("root port".to_owned(), root)];
@@ -451,10 +451,9 @@ impl HostNode {
     }
 }
 
-/// The first of `endpoints` that has the serial number of `node`: an operating
-/// system takes the two for one drive (Linux refuses the second, as a duplicate
-/// controller of one subsystem).
-fn twin(node: &Node, endpoints: &[Endpoint]) -> Option<usize> {
+/// The first of `endpoints` with the serial number of `node`: an operating system takes the two
+/// for one drive (Linux refuses the second as a duplicate controller of one subsystem).
+fn same_serial(node: &Node, endpoints: &[Endpoint]) -> Option<usize> {
     let serial = |node: &Node| node.device().and_then(|device| device.serial);
     let own = serial(node)?;
     endpoints.iter().map(|endpoint| &endpoint.node).position(|other| {
@@ -462,10 +461,9 @@ fn twin(node: &Node, endpoints: &[Endpoint]) -> Option<usize> {
     })
 }
 
-/// The endpoints in a subtree, each with the wire of the root port (0 for
-/// INTA) on which its INTA arrives, if one at the top arrives on `wire`: every
-/// switch on the way turns it by the number of the downstream port (PCIe Base
-/// 4.0, section 2.2.8.1).
+/// The endpoints in a subtree, each with the wire of the root port (0 for INTA) that its INTA
+/// drives, if an INTA at the top drives `wire`: every switch on the way rotates it by the
+/// device number of the downstream port (PCIe Base 4.0, section 2.2.8.1).
 fn endpoints(node: &Node, wire: u8) -> Vec<(Node, u8)> {
     match node.device() {
         Some(_) => vec![(node.clone(), wire)],

@@ -1,7 +1,7 @@
 //! A protocol analyser at the root port: where the NVMe/TSN paper measures.
 
 use crate::clock::Clock;
-use crate::trace::{Tracer, Watch};
+use crate::trace::{TlpObserver, Tracer};
 use wire::Instant;
 use wire::tlp::Tlp;
 use wire::trace::Tap;
@@ -17,8 +17,8 @@ pub struct Record {
     pub tlp: Tlp,
 }
 
-/// Records what passes between the root port and what is attached: packets
-/// while it is armed, and all into a trace.
+/// Records the TLPs between the root port and the attached function: while armed, in memory;
+/// always, in the trace.
 pub struct Probe {
     clock: Clock,
     records: Vec<Record>,
@@ -31,19 +31,19 @@ impl Probe {
         Self { clock, records: Vec::new(), room: 0, tracer }
     }
 
-    /// Records up to `packets` from now on, in place of what it holds.
+    /// Records up to `packets` from now on and drops earlier records.
     pub fn arm(&mut self, packets: usize) {
         self.records = Vec::with_capacity(packets.min(1 << 16));
         self.room = packets;
     }
 
-    /// Stops, and yields what was recorded.
+    /// Stops, and returns the records.
     pub fn take(&mut self) -> Vec<Record> {
         self.room = 0;
         std::mem::take(&mut self.records)
     }
 
-    /// Whether everything since [`arm`](Self::arm) is there.
+    /// Whether no room is left since [`arm`](Self::arm).
     pub fn is_full(&self) -> bool {
         self.room == 0
     }
@@ -54,8 +54,8 @@ impl Probe {
     }
 }
 
-impl Watch for Probe {
-    fn passed(&mut self, up: bool, tlp: &Tlp) {
+impl TlpObserver for Probe {
+    fn observe(&mut self, up: bool, tlp: &Tlp) {
         self.tracer.tlp(Tap::ROOT_PORT, up, tlp);
         if self.room > 0 {
             self.room -= 1;

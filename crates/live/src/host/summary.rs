@@ -1,4 +1,4 @@
-//! What a person has to know of an endpoint to tell it from others.
+//! A line that tells an endpoint from others.
 
 use pcie::config::label::Label;
 use pcie::enumerate::Node;
@@ -6,18 +6,18 @@ use std::fmt;
 use wire::Bdf;
 use wire::units::exact;
 
-/// Sizes are printed in the largest of these in which they are whole.
+/// Sizes are printed in the largest unit in which they are whole.
 const UNITS: [(&str, u64); 4] =
     [(" bytes", 1), (" KiB", 1 << 10), (" MiB", 1 << 20), (" GiB", 1 << 30)];
 
-/// See the module.
+/// What identifies an endpoint to a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
     /// Its address in this host's hierarchy; a guest gives it another.
     pub bdf: Bdf,
     /// Vendor and device ID.
     pub id: (u16, u16),
-    /// The drive's serial number and size, if it tells them.
+    /// The drive's serial number and size, if it has a label.
     pub label: Option<Label>,
     /// Device serial number (PCIe Base 4.0, section 7.9.3), if it has one.
     pub serial: Option<u64>,

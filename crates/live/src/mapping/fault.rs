@@ -1,16 +1,15 @@
-//! Survives a touch of mapped bytes that are not there (SIGBUS): the file was
-//! cut, or a hole was punched into it and there is no page to fill it.
+//! Survives accesses to mapped bytes that do not exist (SIGBUS): the file was truncated, or a
+//! hole was punched into it and there is no page to fill it.
 //!
-//! Whoever shares a file with us can do that at any time. Seals do not help:
-//! files on hugetlbfs cannot be sealed, and a file sealed against shrinking can
-//! still be punched (memfd_create(2), fallocate(2)). So a handler puts a page
-//! of zeroes in the place of the one that is missing, and marks the mapping as
-//! dead: what was copied since is worth nothing. A fault anywhere else goes to
-//! the handler that was there before.
+//! A process that shares a file with us can do that at any time. Seals do not help: files on
+//! hugetlbfs cannot be sealed, and a file sealed against shrinking can still be punched
+//! (memfd_create(2), fallocate(2)). The handler puts a page of zeroes in place of the missing
+//! one, and marks the mapping as dead: bytes copied since are invalid. It passes any other
+//! fault to the previous handler.
 //!
-//! The handler runs at any instruction of any thread, so it takes no lock and
-//! no memory: the ranges stand in a table of atomics of a fixed size
-//! (signal-safety(7); of system calls it makes mmap alone).
+//! The handler runs at any instruction of any thread, so it takes no lock and allocates no
+//! memory: the ranges are in a table of atomics of a fixed size (signal-safety(7); its only
+//! system call is mmap).
 
 use nix::libc;
 use rustix::io::Errno;
@@ -20,27 +19,27 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, compiler_fence};
 
 /// Mappings of the process at once: half of what the kernel allows by default
-/// (`vm.max_map_count`, 65530), for a page that is replaced splits one in three.
-const MOST: usize = 1 << 15;
+/// (`vm.max_map_count`, 65530), since replacing a page splits a mapping in three.
+const MAX_MAPPINGS: usize = 1 << 15;
 
-/// A place that is being filled; no mapping starts there.
+/// Marks an entry that is being filled; no mapping starts there.
 const TAKEN: usize = 1;
 
-static PLACES: [Place; MOST] = [const { Place::free() }; MOST];
-/// Places from here on were never used.
+static PLACES: [Place; MAX_MAPPINGS] = [const { Place::free() }; MAX_MAPPINGS];
+/// Entries from here on were never used.
 static USED: AtomicUsize = AtomicUsize::new(0);
-/// What handled the signal before.
-static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
+/// The previous handler.
+static PREVIOUS: OnceLock<libc::sigaction> = OnceLock::new();
 
 /// A registered range of addresses.
 #[derive(Debug)]
 struct Place {
-    /// First byte; 0 if the place is free. Written last, so that a reader who
-    /// finds it twice has read the rest of the same range in between.
+    /// First byte; 0 if the entry is free. Written last, so that a reader who sees the same
+    /// value twice has read the other fields of the same range.
     start: AtomicUsize,
-    /// Behind the last byte.
+    /// The first address behind the range.
     end: AtomicUsize,
-    /// Bytes of a page of the file.
+    /// The page size of the file in bytes.
     page: AtomicUsize,
     dead: AtomicBool,
 }
@@ -67,7 +66,7 @@ impl Place {
     }
 }
 
-/// A range whose faults are survived, as long as this value lives.
+/// A range whose faults are survived while this value lives.
 #[derive(Debug)]
 pub(super) struct Guard(&'static Place);
 
@@ -108,7 +107,7 @@ impl Drop for Guard {
     }
 }
 
-/// Makes [`on_fault`] the process's handler, once.
+/// Installs [`on_fault`] as the process's handler, once.
 fn install() -> Result<(), Errno> {
     static DONE: OnceLock<Result<(), Errno>> = OnceLock::new();
     *DONE.get_or_init(|| {
@@ -120,11 +119,11 @@ fn install() -> Result<(), Errno> {
         if unsafe { libc::sigaction(libc::SIGBUS, std::ptr::null(), &raw mut before) } != 0 {
             return Err(error());
         }
-        let _ = BEFORE.set(before);
+        let _ = PREVIOUS.set(before);
         let ours = libc::sigaction {
             sa_sigaction: on_fault as *const () as usize,
-            // On the other stack, as the handler before may need it: Rust's
-            // own reports overflows of the stack.
+            // On the alternate stack, as the previous handler may need it: Rust's own reports
+            // stack overflows.
             sa_flags: libc::SA_SIGINFO | libc::SA_ONSTACK,
             ..before
         };
@@ -142,15 +141,15 @@ extern "C" fn on_fault(signal: libc::c_int, info: *mut libc::siginfo_t, context:
     // SAFETY: with SA_SIGINFO the kernel hands over a valid `info`, and SIGBUS
     // has an address.
     let (code, address) = unsafe { ((*info).si_code, (*info).si_addr() as usize) };
-    // What a process sent, in place of the kernel, has no address (sigaction(2)).
+    // A signal sent by a process has no address (sigaction(2)).
     if code <= 0 || !replace(address) {
-        pass_on(signal, code, info, context);
+        forward(signal, code, info, context);
     }
 }
 
 /// Puts a page of zeroes under `address`, if it is in a registered range.
 fn replace(address: usize) -> bool {
-    let used = &PLACES[..USED.load(Ordering::Acquire).min(MOST)];
+    let used = &PLACES[..USED.load(Ordering::Acquire).min(MAX_MAPPINGS)];
     let found = used.iter().find_map(|place| Some((place, place.page_of(address)?)));
     let Some((place, (start, page))) = found else { return false };
     place.dead.store(true, Ordering::Release);
@@ -162,14 +161,14 @@ fn replace(address: usize) -> bool {
     unsafe { rustix::mm::mmap_anonymous(start as *mut c_void, page, protection, flags) }.is_ok()
 }
 
-/// A fault that is not ours.
-fn pass_on(
+/// Passes a fault outside our ranges to the previous handler.
+fn forward(
     signal: libc::c_int,
     code: libc::c_int,
     info: *mut libc::siginfo_t,
     context: *mut c_void,
 ) {
-    let Some(before) = BEFORE.get() else { return };
+    let Some(before) = PREVIOUS.get() else { return };
     match before.sa_sigaction {
         libc::SIG_DFL | libc::SIG_IGN => {
             // SAFETY: back to an action that sigaction has given us. The
@@ -204,7 +203,7 @@ mod tests {
     use std::os::unix::process::ExitStatusExt;
     use std::process::Command;
 
-    /// Memory that its owner can cut.
+    /// Memory that its owner can truncate.
     fn unsealed(size: u64) -> OwnedFd {
         let file = rustix::fs::memfd_create("ram", MemfdFlags::CLOEXEC).unwrap();
         rustix::fs::ftruncate(&file, size).unwrap();
@@ -218,7 +217,7 @@ mod tests {
         let maps: Vec<_> = [0, 0x1000, 0x2000].map(map).into();
         maps.iter().for_each(|map| map.write(0, &[7; 100]).unwrap());
         rustix::fs::ftruncate(&file, 0x1000).unwrap();
-        // Each by another way to touch it.
+        // Each kind of access.
         let mut back = [1; 100];
         assert_eq!(maps[1].read(0, &mut back), None);
         assert_eq!(maps[2].load(0), None);
@@ -227,7 +226,7 @@ mod tests {
         assert!(maps[1].is_dead() && maps[2].is_dead() && !maps[0].is_dead());
         assert_eq!(maps[0].read(0, &mut back), Some(()));
         assert_eq!(back, [7; 100]);
-        // Dead for ever, also when the file has grown again.
+        // It stays dead, also when the file has grown again.
         rustix::fs::ftruncate(&file, 0x3000).unwrap();
         assert_eq!(maps[1].read(0, &mut back), None);
         drop(maps);

@@ -1,10 +1,10 @@
-//! Memory shared with another process, and system calls that rustix has no
-//! safe call for: the only room with unsafe code.
+//! Memory shared with another process, and system calls without a safe wrapper in rustix: the
+//! only module with unsafe code.
 //!
-//! The other process changes the bytes whenever it likes, so nothing here
-//! hands out a reference to them: bytes are copied in and out, and every value
-//! read is a snapshot that the caller judges. It can also take the pages away:
-//! then the mapping is dead, and every access says so (`fault.rs`).
+//! The other process may change the bytes at any time, so nothing here returns a reference to
+//! them: bytes are copied in and out, and every value read is a snapshot that the caller
+//! checks. It can also take the pages away: then the mapping is dead, and every access fails
+//! (`fault.rs`).
 
 mod fault;
 mod receive;
@@ -22,8 +22,8 @@ use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
-/// Page size of every host farlane runs on; file offsets of a mapping are
-/// multiples of it.
+/// The page size of every host that farlane supports; file offsets of a mapping are multiples
+/// of it.
 pub const PAGE: usize = 4096;
 
 /// `HUGETLBFS_MAGIC` of linux/magic.h.
@@ -100,13 +100,13 @@ impl Mapping {
         Ok(mapping)
     }
 
-    /// Whether the other process has taken pages away: some access has found
-    /// nothing, and all that follow say so.
+    /// Whether the other process has taken pages away: one access failed for that, and all
+    /// later ones fail.
     pub fn is_dead(&self) -> bool {
         self.guard.as_ref().is_none_or(Guard::is_dead)
     }
 
-    /// Nothing if the access that was just made found nothing.
+    /// `None` if the last access found the mapping dead.
     fn alive<T>(&self, value: T) -> Option<T> {
         (!self.is_dead()).then_some(value)
     }
@@ -121,8 +121,8 @@ impl Mapping {
         Some(unsafe { self.pages.as_ptr().cast::<u8>().add(self.skip + offset) })
     }
 
-    /// Copies bytes out; `None` if any lies outside or the mapping is dead. It
-    /// must have been made readable.
+    /// Copies bytes out; `None` if any lies outside or the mapping is dead. The mapping must be
+    /// readable.
     pub fn read(&self, offset: usize, into: &mut [u8]) -> Option<()> {
         let from = self.at(offset, into.len())?;
         // SAFETY: `from` has into.len() mapped bytes, which `into`, being
@@ -132,10 +132,10 @@ impl Mapping {
         self.alive(())
     }
 
-    /// Copies bytes in; `None` if any would lie outside or the mapping is dead.
-    /// It must have been made writable. Whoever sees the last bytes of a short write sees
-    /// the first ones and all earlier writes: a completion entry's phase bit
-    /// may not overtake its other fields or the data.
+    /// Copies bytes in; `None` if any lies outside or the mapping is dead. The mapping must be
+    /// writable. A reader who sees the last bytes of a short write sees the first ones and all
+    /// earlier writes: a completion entry's phase bit may not overtake its other fields or the
+    /// data.
     pub fn write(&self, offset: usize, bytes: &[u8]) -> Option<()> {
         let to = self.at(offset, bytes.len())?;
         fence(Ordering::Release);
@@ -180,7 +180,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // First, for the addresses may be another mapping's right after.
+        // First: another mapping may get these addresses right after.
         self.guard = None;
         // SAFETY: mapped by `new` with this length, and no pointer into it
         // outlives `self`. An error can only mean that it is gone already.
@@ -188,7 +188,7 @@ impl Drop for Mapping {
     }
 }
 
-/// Bytes of a page of the file: a mapping begins and ends at its multiples.
+/// The page size of the file in bytes: a mapping begins and ends at its multiples.
 fn page_size(fd: BorrowedFd<'_>) -> Result<u64, Errno> {
     let system = rustix::fs::fstatfs(fd)?;
     // A file system of huge pages has blocks of that size (Linux
@@ -197,8 +197,8 @@ fn page_size(fd: BorrowedFd<'_>) -> Result<u64, Errno> {
     Ok(if huge { (system.f_bsize as u64).max(PAGE as u64) } else { PAGE as u64 })
 }
 
-/// Memory of ours that a client may map: an anonymous file that can no longer
-/// change its size, and our own view of a part of it.
+/// Memory that a client may map: an anonymous file of fixed size, and our mapping of a part of
+/// it.
 #[derive(Debug)]
 pub struct Shared {
     /// The file.
@@ -217,7 +217,7 @@ impl Shared {
         let file = rustix::fs::memfd_create(name, flags)?;
         let size = offset.checked_add(length).ok_or(Errno::INVAL)?;
         rustix::fs::ftruncate(&file, size)?;
-        // A client that cuts the file would lose its doorbells.
+        // A client that truncates the file would lose its doorbells.
         let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
         rustix::fs::fcntl_add_seals(&file, seals)?;
         let mapping = Mapping::new(file.as_fd(), offset, length, true, true)?;

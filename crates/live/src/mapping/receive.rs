@@ -1,12 +1,11 @@
-//! Receiving into memory that nobody has cleared.
+//! Receives into uninitialised memory.
 
 use bytes::BytesMut;
 use rustix::fd::AsFd;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 
-/// Receives from a socket into the capacity of `buffer` behind its end, and
-/// says how many bytes came.
+/// Receives from a socket into the spare capacity of `buffer`; returns how many bytes.
 ///
 /// # Errors
 /// As `recv(2)`.

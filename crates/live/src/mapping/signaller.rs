@@ -1,13 +1,11 @@
-//! Signals event counters of others without ever waiting.
+//! Signals eventfds of other processes without blocking.
 //!
-//! A write to an eventfd sleeps when its counter is full, or when what was
-//! handed over is no eventfd but a full pipe. `O_NONBLOCK` does not help: it
-//! belongs to the open file description, which its giver shares and may change
-//! back. So the kernel signals it, as the completion of an operation of Linux
-//! AIO that ends at once: `IOCB_FLAG_RESFD` adds 1 to the counter without
-//! waiting, also at a full counter, and takes eventfds only
-//! (linux/fs/aio.c, `__io_submit_one` and `aio_complete`; `eventfd_signal` in
-//! linux/fs/eventfd.c).
+//! A write to an eventfd blocks when its counter is full, or when the descriptor is in fact a
+//! full pipe. `O_NONBLOCK` does not help: it belongs to the open file description, which the
+//! other process shares and may change. So the kernel signals the eventfd as the completion of
+//! a Linux AIO operation that ends at once: `IOCB_FLAG_RESFD` adds 1 to the counter without
+//! blocking, also at a full counter, and accepts eventfds only (linux/fs/aio.c,
+//! `__io_submit_one` and `aio_complete`; `eventfd_signal` in linux/fs/eventfd.c).
 
 use nix::libc;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -16,7 +14,7 @@ use rustix::pipe::PipeFlags;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Operations that may have ended and not been fetched.
+/// Completions that the kernel keeps until they are fetched.
 const RING: u32 = 64;
 
 /// `IOCB_CMD_PREAD` of linux/aio_abi.h.
@@ -51,21 +49,21 @@ struct Completion {
     results: [i64; 2],
 }
 
-/// See the module.
+/// Signals eventfds without blocking.
 #[derive(Debug)]
 pub struct Signaller {
     /// `aio_context_t`.
     context: libc::c_ulong,
     /// A read of no bytes from it ends at once (linux/fs/pipe.c, `pipe_read`).
     readable: OwnedFd,
-    /// A read from it is refused, but after the eventfd was looked at.
+    /// A read from it fails, but after the kernel has checked the eventfd.
     unreadable: OwnedFd,
-    /// Operations that have ended since they were last fetched.
+    /// Operations completed since completions were last fetched.
     ended: AtomicU32,
 }
 
 impl Signaller {
-    /// The one of this process; it takes one of `fs.aio-max-nr`'s contexts.
+    /// The signaller of this process; it uses one of `fs.aio-max-nr`'s contexts.
     ///
     /// # Errors
     /// As [`new`](Self::new), always the same.
@@ -74,7 +72,7 @@ impl Signaller {
         ONE.get_or_init(Self::new).as_ref().map_err(|errno| *errno)
     }
 
-    /// Another one.
+    /// A new signaller.
     ///
     /// # Errors
     /// What io_setup and pipe2 say: `ENOSYS` and `EPERM` where Linux AIO is
@@ -89,13 +87,13 @@ impl Signaller {
         Ok(Self { context, readable, unreadable, ended: AtomicU32::new(0) })
     }
 
-    /// Whether `fd` is an eventfd; it is not signalled.
+    /// Whether `fd` is an eventfd; does not signal it.
     pub fn takes(&self, fd: BorrowedFd<'_>) -> bool {
-        // The kernel looks at the eventfd first, then at the file.
+        // The kernel checks the eventfd first, then the file.
         self.submit(self.unreadable.as_fd(), fd) == Err(Errno::BADF)
     }
 
-    /// Adds 1 to the counter of `fd`, or less if it is full.
+    /// Adds 1 to the counter of `fd`, unless it is full.
     ///
     /// # Errors
     /// `EINVAL` for what is no eventfd; otherwise that the kernel has no
@@ -163,7 +161,7 @@ impl Drop for Signaller {
     }
 }
 
-/// What a system call returned.
+/// The result of a system call.
 fn result(returned: libc::c_long) -> Result<(), Errno> {
     if returned >= 0 {
         return Ok(());

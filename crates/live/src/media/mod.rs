@@ -21,17 +21,17 @@ use std::path::Path;
 /// The block store of one namespace; by default all is done at once and durable.
 pub trait Media: Send {
     /// Starts a request. Some are done at once and yield what they end in;
-    /// the rest come out of [`finished`](Self::finished).
+    /// the rest come out of [`poll_completion`](Self::poll_completion).
     fn start(&mut self, request: Request) -> Option<Completion>;
 
     /// A request that is done, by its id.
-    fn finished(&mut self) -> Option<(u64, Completion)> {
+    fn poll_completion(&mut self) -> Option<(u64, Completion)> {
         None
     }
 
     /// Makes [`signal`](Self::signal) unreadable again: before looking at what
     /// is finished, so that nothing that ends between is missed.
-    fn heard(&mut self) {}
+    fn clear_signal(&mut self) {}
 
     /// Readable when something may be finished.
     fn signal(&self) -> Option<BorrowedFd<'_>> {
@@ -55,7 +55,7 @@ pub trait Media: Send {
     fn begin(&mut self) {}
 
     /// What its user should know and has not been told.
-    fn news(&mut self) -> Option<String> {
+    fn take_notice(&mut self) -> Option<String> {
         None
     }
 

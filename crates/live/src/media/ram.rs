@@ -4,13 +4,13 @@ use super::{Media, done, new_incarnation};
 use bytes::Bytes;
 use nvme::block::{Completion, Error, Operation, Request};
 
-/// Granularity at which memory is taken: untouched chunks cost nothing.
-const CHUNK: usize = 64 << 10;
+/// Granularity at which memory is taken: untouched pages cost nothing.
+const PAGE: usize = 64 << 10;
 
 /// Memory that is there once it has been written.
 #[derive(Debug)]
 pub struct RamMedia {
-    chunks: Vec<Option<Box<[u8]>>>,
+    pages: Vec<Option<Box<[u8]>>>,
     size: u64,
     incarnation: u64,
 }
@@ -18,9 +18,9 @@ pub struct RamMedia {
 impl RamMedia {
     /// `size` bytes of zeroes.
     pub fn new(size: u64) -> Self {
-        let count = usize::try_from(size.div_ceil(CHUNK as u64)).expect("fits the address space");
+        let count = usize::try_from(size.div_ceil(PAGE as u64)).expect("fits the address space");
         Self {
-            chunks: std::iter::repeat_with(|| None).take(count).collect(),
+            pages: std::iter::repeat_with(|| None).take(count).collect(),
             size,
             incarnation: new_incarnation(),
         }
@@ -32,8 +32,8 @@ impl RamMedia {
 
     fn read(&self, offset: u64, length: usize) -> Bytes {
         let mut out = Vec::with_capacity(length);
-        for (chunk, from, bytes) in pieces(offset, length) {
-            match &self.chunks[chunk] {
+        for (page, from, bytes) in pieces(offset, length) {
+            match &self.pages[page] {
                 Some(data) => out.extend_from_slice(&data[from..from + bytes]),
                 None => out.resize(out.len() + bytes, 0),
             }
@@ -43,31 +43,31 @@ impl RamMedia {
 
     fn write(&mut self, offset: u64, data: &[u8]) {
         let mut at = 0;
-        for (chunk, from, bytes) in pieces(offset, data.len()) {
-            let place = self.chunks[chunk].get_or_insert_with(|| vec![0; CHUNK].into());
+        for (page, from, bytes) in pieces(offset, data.len()) {
+            let place = self.pages[page].get_or_insert_with(|| vec![0; PAGE].into());
             place[from..from + bytes].copy_from_slice(&data[at..at + bytes]);
             at += bytes;
         }
     }
 
     fn zero(&mut self, offset: u64, length: u64) {
-        for (chunk, from, bytes) in pieces(offset, length as usize) {
-            if bytes == CHUNK {
-                self.chunks[chunk] = None;
-            } else if let Some(data) = &mut self.chunks[chunk] {
+        for (page, from, bytes) in pieces(offset, length as usize) {
+            if bytes == PAGE {
+                self.pages[page] = None;
+            } else if let Some(data) = &mut self.pages[page] {
                 data[from..from + bytes].fill(0);
             }
         }
     }
 }
 
-/// The parts of a range by chunk: (chunk, offset in it, bytes).
+/// The parts of a range by page: (page, offset in it, bytes).
 fn pieces(offset: u64, length: usize) -> impl Iterator<Item = (usize, usize, usize)> {
     let (mut at, mut left) = (offset as usize, length);
     std::iter::from_fn(move || {
-        let from = at % CHUNK;
-        let bytes = left.min(CHUNK - from);
-        let piece = (at / CHUNK, from, bytes);
+        let from = at % PAGE;
+        let bytes = left.min(PAGE - from);
+        let piece = (at / PAGE, from, bytes);
         at += bytes;
         left -= bytes;
         (bytes > 0).then_some(piece)
@@ -115,15 +115,15 @@ mod tests {
 
     #[test]
     fn ranges_across_chunks_keep_their_bytes() {
-        let mut media = RamMedia::new(4 * CHUNK as u64);
-        let offset = CHUNK as u64 - 512;
-        let data = Bytes::from((0..CHUNK + 1024).map(|i| (i / 512) as u8 + 1).collect::<Vec<_>>());
+        let mut media = RamMedia::new(4 * PAGE as u64);
+        let offset = PAGE as u64 - 512;
+        let data = Bytes::from((0..PAGE + 1024).map(|i| (i / 512) as u8 + 1).collect::<Vec<_>>());
         run(&mut media, Operation::Write { offset, data: data.clone() }).unwrap();
         let read = Operation::Read { offset, length: data.len() };
         assert_eq!(run(&mut media, read.clone()), Ok(data));
-        run(&mut media, Operation::WriteZeroes { offset: 0, length: 3 * CHUNK as u64 }).unwrap();
+        run(&mut media, Operation::WriteZeroes { offset: 0, length: 3 * PAGE as u64 }).unwrap();
         assert!(run(&mut media, read).unwrap().iter().all(|byte| *byte == 0));
-        let beyond = Operation::Read { offset: 4 * CHUNK as u64, length: 512 };
+        let beyond = Operation::Read { offset: 4 * PAGE as u64, length: 512 };
         assert_eq!(run(&mut media, beyond), Err(Error::Internal));
     }
 }

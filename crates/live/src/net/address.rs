@@ -1,5 +1,4 @@
-//! Addresses and names of far sides, and the rule that nothing leaves this
-//! machine by accident.
+//! Addresses and names of far sides. Only loopback is allowed without `--insecure`.
 
 use super::interface::{Interface, Mac};
 use super::scripted::Script;
@@ -7,23 +6,23 @@ use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
-/// TCP port of nodes where none is given. Of the dynamic ports, 49152 to 65535
-/// (RFC 6335, section 6), and above those that Linux gives to clients, 32768 to
-/// 60999 (Linux, ip-sysctl.rst, `ip_local_port_range`).
+/// The default TCP port of nodes. Of the dynamic ports, 49152 to 65535 (RFC 6335, section 6),
+/// and above those that Linux gives to clients, 32768 to 60999 (Linux, ip-sysctl.rst,
+/// `ip_local_port_range`).
 pub const DEFAULT_PORT: u16 = 61_420;
 
-/// Where a node listens, or is reached.
+/// The address of a node, to listen on or to connect to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
     /// A TCP port.
     Tcp(SocketAddr),
     /// A station on an Ethernet.
     Raw(Station),
-    /// What a test scripts.
+    /// A test's script in place of a network.
     Scripted(Script),
 }
 
-/// A station that is reached through an interface of this machine.
+/// An Ethernet station behind an interface of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Station {
     /// Name of the interface.
@@ -60,11 +59,11 @@ impl fmt::Display for Address {
     }
 }
 
-/// How addresses on an Ethernet begin.
+/// The prefix of Ethernet addresses.
 const RAW: &str = "raw:";
 
 impl Address {
-    /// The machine alone: without what changes with each connection.
+    /// The machine alone: without the port, which changes with each connection.
     pub fn machine(&self) -> String {
         match self {
             Self::Tcp(address) => address.ip().to_string(),
@@ -72,8 +71,8 @@ impl Address {
         }
     }
 
-    /// Where this node listens: `HOST[:PORT]` or `raw:INTERFACE`. Of a name
-    /// with several addresses it is the first.
+    /// The address to listen on, from `HOST[:PORT]` or `raw:INTERFACE`. Of a name with several
+    /// addresses it is the first.
     ///
     /// # Errors
     /// As [`Peer::find`].
@@ -87,7 +86,7 @@ impl Address {
     }
 }
 
-/// A far side: what its user called it, and the addresses of that name.
+/// A far side: the name that the user wrote, and its addresses.
 #[derive(Clone, Debug)]
 pub struct Peer {
     /// As the user wrote it.
@@ -97,11 +96,10 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// A far side by `HOST[:PORT]` or `raw:INTERFACE,MAC`. HOST is an IPv4
-    /// address, an IPv6 address (in brackets if a port follows) or a name,
-    /// which is resolved now, once: this may block for seconds. Anything but
-    /// loopback is refused unless `insecure` is set: links are neither
-    /// authenticated nor encrypted.
+    /// A far side from `HOST[:PORT]` or `raw:INTERFACE,MAC`. HOST is an IPv4 address, an IPv6
+    /// address (in brackets if a port follows) or a name, which is resolved once, here: this
+    /// may block for seconds. Links are neither authenticated nor encrypted, so only loopback
+    /// is allowed unless `insecure` is set.
     ///
     /// # Errors
     /// A sentence that names the address and what is wrong.
@@ -120,17 +118,17 @@ impl Peer {
         Ok(Self { name, addresses: vec![Station { interface: interface.into(), mac }.into()] })
     }
 
-    /// Its addresses, at least one: the first is the one to try first.
+    /// Its addresses, at least one, in the order in which to try them.
     pub fn addresses(&self) -> &[Address] {
         &self.addresses
     }
 
-    /// The address to try at attempt number `attempt`: all have their turn.
+    /// The address for attempt number `attempt`: the attempts cycle through all addresses.
     pub fn address(&self, attempt: usize) -> &Address {
         &self.addresses[attempt % self.addresses.len()]
     }
 
-    /// That address as a message names it: with the name, if that is another.
+    /// That address for messages: with the name, if they differ.
     pub fn named(&self, attempt: usize) -> String {
         let address = self.address(attempt).to_string();
         if address == self.name { address } else { format!("{} ({address})", self.name) }
@@ -155,7 +153,7 @@ impl From<&Self> for Peer {
     }
 }
 
-/// Host and port of a text: the port is [`DEFAULT_PORT`] if there is none.
+/// Host and port of a text; the default port is [`DEFAULT_PORT`].
 fn host_and_port(text: &str) -> Option<(&str, u16)> {
     if text.parse::<IpAddr>().is_ok() {
         return Some((text, DEFAULT_PORT));

@@ -9,11 +9,11 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use wire::Instant;
 
-/// Reads from one TCP connection before the others have their turn: a far side
-/// that never stops sending may not starve them.
-const MOST_READS: usize = 16;
+/// Reads from one TCP connection per turn: a far side that never stops sending may not starve
+/// the others.
+const MAX_READS: usize = 16;
 
-/// See the module.
+/// A connection that carries a link.
 #[derive(Debug)]
 pub enum Carrier {
     /// A TCP connection.
@@ -25,7 +25,7 @@ pub enum Carrier {
 }
 
 impl Carrier {
-    /// Begins to connect; [`established`](Self::established) says how it goes.
+    /// Begins to connect; [`established`](Self::established) returns the outcome.
     ///
     /// # Errors
     /// A sentence.
@@ -37,19 +37,17 @@ impl Carrier {
         })
     }
 
-    /// Whether a connection that is being made is told of by its descriptor
-    /// becoming writable.
-    pub fn connects_by_output(&self) -> bool {
+    /// Whether the descriptor becomes writable when the connection is established.
+    pub fn connects_when_writable(&self) -> bool {
         matches!(self, Self::Tcp(_))
     }
 
-    /// Whether the far side learns that this process has ended, however it
-    /// does.
+    /// Whether the far side is notified when this process ends in any way.
     pub fn signals_close(&self) -> bool {
         !matches!(self, Self::Raw(_))
     }
 
-    /// Whether the connection stands.
+    /// Whether the connection is established.
     ///
     /// # Errors
     /// Why it could not be made.
@@ -77,15 +75,15 @@ impl Carrier {
         }
     }
 
-    /// Takes what has come, within reason, into `take`; whether the connection
-    /// is gone.
+    /// Passes received bytes to `take`, within a limit per call; returns whether the connection
+    /// has ended.
     pub fn receive(&mut self, now: Instant, mut take: impl FnMut(Bytes)) -> bool {
         let connection = match self {
             Self::Tcp(connection) => connection,
             Self::Raw(connection) => return connection.receive(now, take),
             Self::Scripted(connection) => return connection.receive(take),
         };
-        for _ in 0..MOST_READS {
+        for _ in 0..MAX_READS {
             match connection.receive() {
                 Ok(Some(bytes)) if bytes.is_empty() => return true,
                 Ok(Some(bytes)) => {
@@ -103,8 +101,7 @@ impl Carrier {
         false
     }
 
-    /// Whether something has come since the last call that nobody received but
-    /// that may have made room.
+    /// Whether anything received since the last call may have made room to send.
     pub fn take_room_changed(&mut self) -> bool {
         match self {
             Self::Raw(connection) => connection.take_room_changed(),
@@ -112,7 +109,7 @@ impl Carrier {
         }
     }
 
-    /// Takes bytes to send, and sends what the network takes.
+    /// Queues bytes, and sends what the network accepts.
     ///
     /// # Errors
     /// If the connection is gone.
@@ -162,7 +159,7 @@ impl Carrier {
         }
     }
 
-    /// Sees to it that what was sent arrives although the connection ends now.
+    /// Waits briefly until all sent bytes have arrived, before the connection is dropped.
     pub fn linger(&mut self) {
         if let Self::Raw(connection) = self {
             connection.linger();
@@ -182,16 +179,16 @@ impl AsFd for Carrier {
 
 /// Accepts connections.
 #[derive(Debug)]
-pub enum Incoming {
+pub enum CarrierListener {
     /// On a TCP port.
     Tcp(Listener),
-    /// On an Ethernet.
+    /// On an Ethernet interface.
     Raw(RawListener),
     /// By the script of a test.
     Scripted(Script),
 }
 
-impl Incoming {
+impl CarrierListener {
     /// Listens on `address`.
     ///
     /// # Errors
@@ -204,7 +201,7 @@ impl Incoming {
         })
     }
 
-    /// Where it listens.
+    /// The address it listens on.
     ///
     /// # Errors
     /// As `getsockname(2)`.
@@ -216,7 +213,7 @@ impl Incoming {
         }
     }
 
-    /// The next connection, if one waits.
+    /// The next waiting connection.
     pub fn accept(&mut self, now: Instant) -> Option<Carrier> {
         match self {
             Self::Tcp(listener) => listener.accept().map(Carrier::Tcp),
@@ -226,13 +223,13 @@ impl Incoming {
     }
 }
 
-impl From<Listener> for Incoming {
+impl From<Listener> for CarrierListener {
     fn from(listener: Listener) -> Self {
         Self::Tcp(listener)
     }
 }
 
-impl AsFd for Incoming {
+impl AsFd for CarrierListener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             Self::Tcp(listener) => listener.as_fd(),

@@ -1,4 +1,4 @@
-//! One TCP connection, never blocking, and the listener for more.
+//! Non-blocking TCP connections and their listener.
 
 use crate::mapping;
 use bytes::{Buf, Bytes, BytesMut};
@@ -10,10 +10,10 @@ use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// Unsent bytes in the kernel above which a socket does not count as
-/// writable: TLPs wait where they can still be aggregated.
+/// Unsent bytes in the kernel above which a socket does not count as writable: TLPs wait in the
+/// tunnel, where they can still be aggregated.
 const UNSENT: u32 = 16 << 10;
-/// Bytes read at once.
+/// Bytes per read.
 const READ: usize = 128 << 10;
 /// Bytes offered to the tunnel at once.
 const OFFER: usize = 64 << 10;
@@ -25,16 +25,16 @@ pub struct Connection {
     peer: SocketAddr,
     input: BytesMut,
     output: Bytes,
-    /// Bytes handed to the kernel since it last said that it has room.
+    /// Bytes sent since the kernel was last asked for room.
     unchecked: usize,
     flags: SendFlags,
 }
 
 impl Connection {
-    /// Begins to connect; [`established`](Self::established) says how it goes.
+    /// Begins to connect; [`established`](Self::established) returns the outcome.
     ///
     /// # Errors
-    /// If no socket can be had.
+    /// If no socket can be created.
     pub fn connect(peer: SocketAddr) -> io::Result<Self> {
         let socket = Socket::new(Domain::for_address(peer), Type::STREAM, None)?;
         socket.set_nonblocking(true)?;
@@ -60,14 +60,14 @@ impl Connection {
         })
     }
 
-    /// Sends what is handed over at once in segments of its own from now on:
-    /// the kernel appends nothing to a record that ended (`MSG_EOR`,
-    /// `tcp_skb_can_collapse_to` in Linux). Retransmissions may still merge.
+    /// Sends each later call's bytes in TCP segments of their own: the kernel appends nothing
+    /// to a record that ended (`MSG_EOR`, `tcp_skb_can_collapse_to` in Linux). Retransmissions
+    /// may still merge.
     pub fn send_as_records(&mut self) {
         self.flags |= SendFlags::EOR;
     }
 
-    /// Whether the connection stands: `None` while that is not known.
+    /// Whether the connection is established.
     ///
     /// # Errors
     /// Why it could not be made.
@@ -87,13 +87,12 @@ impl Connection {
         self.peer
     }
 
-    /// What has come; `None` if nothing has, an empty chunk at the end.
+    /// The received bytes; `None` if there are none, empty bytes at the end of the stream.
     ///
     /// # Errors
     /// As `recv(2)`.
     pub fn receive(&mut self) -> io::Result<Option<Bytes>> {
-        // The same memory again if nobody holds what came before: it is in the
-        // cache.
+        // Reuse the memory if earlier bytes were dropped: it is in the cache.
         if !self.input.try_reclaim(READ) && self.input.capacity() < READ / 4 {
             self.input.reserve(READ);
         }
@@ -104,7 +103,7 @@ impl Connection {
         }
     }
 
-    /// Takes bytes to send, and sends what the kernel takes.
+    /// Queues bytes, and sends what the kernel accepts.
     ///
     /// # Errors
     /// As `send(2)`.
@@ -181,7 +180,7 @@ impl Listener {
         Ok(Self(listener))
     }
 
-    /// Where it listens.
+    /// The address it listens on.
     ///
     /// # Errors
     /// As `getsockname(2)`.
@@ -189,8 +188,8 @@ impl Listener {
         self.0.local_addr()
     }
 
-    /// The next connection, if one waits. Connections that failed before they
-    /// could be accepted are passed over.
+    /// The next waiting connection. Connections that failed before they could be accepted are
+    /// skipped.
     pub fn accept(&self) -> Option<Connection> {
         let (stream, peer) = self.0.accept().ok()?;
         Connection::new(stream, peer).ok()
@@ -208,7 +207,7 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    /// Data segments that the socket has sent, as `ss` (iproute2) tells.
+    /// Data segments that the socket has sent, according to `ss` (iproute2).
     fn segments(connection: &Connection) -> usize {
         let port = connection.stream.local_addr().unwrap().port();
         let mut ss = Command::new("ss");
@@ -219,8 +218,8 @@ mod tests {
         word.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("no count: {text}"))
     }
 
-    /// Sends `frames` of 88 bytes to somebody who reads only when the kernel
-    /// takes no more, so that what waits could be merged.
+    /// Sends `frames` of 88 bytes to a peer that reads only when the kernel accepts no more, so
+    /// that waiting frames could be merged.
     fn send_to_a_slow_reader(frames: usize, records: bool) -> usize {
         let listener = Listener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let mut near = Connection::connect(listener.address().unwrap()).unwrap();

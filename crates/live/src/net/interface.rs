@@ -1,4 +1,4 @@
-//! Network interfaces: what the kernel says of one by its name.
+//! Network interfaces by their name.
 
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::InterfaceFlags;
@@ -41,13 +41,13 @@ impl FromStr for Mac {
 /// An interface that carries Ethernet frames.
 #[derive(Clone, Copy, Debug)]
 pub struct Interface {
-    /// What a packet socket is bound to.
+    /// The address that a packet socket binds to.
     pub(super) link: LinkAddr,
     /// Its address; all zero on `lo`.
     pub mac: Mac,
-    /// Bytes behind the EtherType of a frame, at most.
+    /// The largest payload of a frame, in bytes.
     pub mtu: usize,
-    /// Whether it is the kernel's own loop: every frame sent comes back.
+    /// Whether it is the loopback interface: every frame sent comes back.
     pub is_loopback: bool,
 }
 
@@ -88,8 +88,8 @@ const MTU: u16 = 4;
 /// Bytes of `nlmsghdr` and `ifinfomsg`, each.
 const HEADER: usize = 16;
 
-/// Asks the kernel, in the network namespace of this thread: files in `/sys`
-/// belong to the namespace in which they were mounted.
+/// The MTU from the kernel, in the network namespace of this thread: files in `/sys` belong to
+/// the namespace in which they were mounted.
 fn mtu(index: usize) -> io::Result<usize> {
     // Protocol 0 is NETLINK_ROUTE.
     let kernel = socket(AddressFamily::NETLINK, SocketType::RAW, None)?;

@@ -1,5 +1,4 @@
-//! TCP connections and raw Ethernet that carry frames; and what a script of a
-//! test has in their place.
+//! TCP connections and raw Ethernet that carry frames, and a script in their place for tests.
 
 mod address;
 mod carrier;
@@ -11,7 +10,7 @@ mod raw;
 mod scripted;
 
 pub use address::{Address, DEFAULT_PORT, Peer, Station};
-pub use carrier::{Carrier, Incoming};
+pub use carrier::{Carrier, CarrierListener};
 pub use connection::{Connection, Listener};
 pub use interface::{Interface, Mac};
 pub use namespace::Namespace;

@@ -1,5 +1,5 @@
-//! Network namespaces (network_namespaces(7)): a network of its own for tests
-//! and measurements. One ends with the last that uses it, whatever happens.
+//! Network namespaces (network_namespaces(7)) for tests and measurements. A namespace ends with
+//! its last user.
 
 use nix::sched::{CloneFlags, setns, unshare};
 use std::fs::File;
@@ -11,10 +11,10 @@ use std::process::Command;
 pub struct Namespace(File);
 
 impl Namespace {
-    /// A new one: nothing but a loop that is down.
+    /// A new namespace: only a loopback interface that is down.
     ///
     /// # Errors
-    /// A sentence; that the capability is missing, above all.
+    /// A sentence, most likely that CAP_SYS_ADMIN is missing.
     pub fn new() -> io::Result<Self> {
         let own = Self::current()?;
         unshare(CloneFlags::CLONE_NEWNET).map_err(|error| {
@@ -27,7 +27,7 @@ impl Namespace {
         made
     }
 
-    /// That of this thread.
+    /// The namespace of this thread.
     ///
     /// # Errors
     /// As `open(2)`.
@@ -39,15 +39,15 @@ impl Namespace {
         Ok(setns(&self.0, CloneFlags::CLONE_NEWNET)?)
     }
 
-    /// Runs `work` in it: sockets, threads and processes made there stay.
+    /// Runs `work` in it. Sockets, threads and processes made there stay in it.
     ///
     /// # Errors
-    /// If this thread may not move.
+    /// If this thread may not enter it.
     ///
     /// # Panics
-    /// If it may not move back.
+    /// If it may not return.
     pub fn enter<T>(&self, work: impl FnOnce() -> T) -> io::Result<T> {
-        /// Moves back, also when `work` panics.
+        /// Returns to the old namespace, also when `work` panics.
         struct Back(Namespace);
         impl Drop for Back {
             fn drop(&mut self) {
@@ -61,10 +61,10 @@ impl Namespace {
         Ok(result)
     }
 
-    /// Runs a program with words, such as `ip link set lo up`, to its end.
+    /// Runs a command line, such as `ip link set lo up`, to its end.
     ///
     /// # Errors
-    /// A sentence that has the words and what the program says.
+    /// A sentence with the command line and its error output.
     pub fn run(&self, line: &str) -> io::Result<String> {
         let failed = |why: String| io::Error::other(format!("`{line}`: {why}"));
         let mut words = line.split_whitespace();
@@ -78,14 +78,13 @@ impl Namespace {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// Lays a cable: `near`, a new interface here, to `far`, one in another
-    /// namespace; both up. Frames on it are those of a wire: no sender leaves
-    /// segmentation to hardware that is not there.
+    /// Creates a veth pair, both ends up: `near` here and `far` in another namespace. Its
+    /// frames are those of a wire: no segmentation offload.
     ///
     /// # Errors
     /// As [`run`](Self::run).
     pub fn cable(&self, near: &str, other: &Self, far: &str) -> io::Result<()> {
-        // Another process finds this thread's descriptor by its path.
+        // `ip` opens this process's descriptor by its path.
         let target = other.path();
         self.run(&format!(
             "ip link add {near} gso_max_segs 1 type veth peer name {far} gso_max_segs 1 netns {target}"
@@ -95,7 +94,7 @@ impl Namespace {
         Ok(())
     }
 
-    /// Where other processes find it.
+    /// A path to it for other processes.
     fn path(&self) -> String {
         use std::os::fd::AsRawFd;
         format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd())

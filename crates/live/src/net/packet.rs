@@ -1,5 +1,4 @@
-//! Packet sockets: Ethernet frames of one EtherType to and from an interface,
-//! never blocking (packet(7)).
+//! Packet sockets: Ethernet frames of one EtherType on an interface, non-blocking (packet(7)).
 
 use super::interface::Interface;
 use rustix::net::{AddressFamily, Protocol, SocketFlags, SocketType, socket_with};
@@ -10,12 +9,10 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 /// Bytes of an Ethernet header: destination, source, EtherType.
 pub const ETHERNET: usize = 14;
-/// Bytes that may wait in the kernel for the interface, with what the kernel
-/// adds to each frame; it doubles the figure (socket(7)). TLPs wait where they
-/// can still be aggregated.
+/// The send buffer in bytes, with the kernel's overhead per frame; the kernel doubles it
+/// (socket(7)). TLPs wait in the tunnel, where they can still be aggregated.
 const SEND: usize = 16 << 10;
-/// The same for what has come and was not read. What comes on top is lost,
-/// and sent again.
+/// The receive buffer in bytes. The kernel drops further frames, which are sent again.
 const RECEIVE: usize = 4 << 20;
 
 /// Which frames a socket takes: a program for the kernel (socket(7),
@@ -43,7 +40,7 @@ impl Filter {
                 2 => LOAD_16,
                 _ => LOAD_32,
             };
-            // Behind the tests that follow and the first return.
+            // The distance to the last return.
             let refuse = 3 * (fields.len() - index - 1) + 1;
             program.push(SockFilter::new(load, 0, 0, *offset));
             program.push(SockFilter::new(AND, 0, 0, *mask));
@@ -74,7 +71,7 @@ impl PacketSocket {
     /// `filter` lets through.
     ///
     /// # Errors
-    /// A sentence; that the capability is missing, above all.
+    /// A sentence, most likely that CAP_NET_RAW is missing.
     pub fn open(interface: &Interface, ethertype: u16, filter: &Filter) -> io::Result<Self> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let protocol = NonZeroU32::new(ethertype.to_be().into()).map(Protocol::from_raw);
@@ -86,7 +83,7 @@ impl PacketSocket {
             ),
             error => error.into(),
         })?);
-        // Until it is bound, frames of every interface come.
+        // Until it is bound, it receives frames of every interface.
         socket.attach_filter(&Filter::nothing().0)?;
         nix::sys::socket::bind(socket.as_raw_fd(), &interface.link)?;
         while socket.read(&mut [0; 1]).is_ok() {}
@@ -96,8 +93,8 @@ impl PacketSocket {
         Ok(Self(socket))
     }
 
-    /// Sends one frame, header and all; `false` if the interface takes none
-    /// now. A frame that the interface's queue dropped counts as sent.
+    /// Sends one frame with its header; `false` if the interface accepts none now. A frame that
+    /// the interface's queue dropped counts as sent.
     ///
     /// # Errors
     /// As `send(2)`.
@@ -110,7 +107,7 @@ impl PacketSocket {
         }
     }
 
-    /// The next frame, header and all, into `buffer`: its length, or `None` if
+    /// Receives the next frame with its header into `buffer`; returns its length, or `None` if
     /// none waits.
     ///
     /// # Errors
@@ -124,7 +121,7 @@ impl PacketSocket {
     }
 }
 
-/// What a queueing discipline that drops the frame makes of `send(2)`.
+/// The error of `send(2)` when a queueing discipline drops the frame.
 const DROPPED: i32 = rustix::io::Errno::NOBUFS.raw_os_error();
 
 impl AsFd for PacketSocket {

@@ -1,5 +1,5 @@
-//! Connections over raw Ethernet: a packet socket a connection, one chunk of
-//! the stream a frame. What makes them reliable is [`switch::raw`].
+//! Connections over raw Ethernet: one packet socket per connection, one chunk of the stream per
+//! frame. [`switch::raw`] makes them reliable.
 
 use super::address::Station;
 use super::interface::{Interface, Mac};
@@ -18,28 +18,28 @@ use switch::raw::{Cause, Endpoint, Input, Output, Settings};
 use wire::raw::{Body, CONNECTION_MASK, ETHERTYPE, Frame, HEADER, Kind, VERSION};
 use wire::{Duration, Instant};
 
-/// Frames read before others have their turn.
-const MOST_READS: usize = 64;
-/// Frames handed to the kernel before it is asked whether it takes more.
+/// Frames read per turn, so that other connections have theirs.
+const MAX_READS: usize = 64;
+/// Frames that may be sent before the kernel must accept more.
 const BURST: usize = 64;
-/// Bytes that frames are received into, one behind the other.
+/// The receive buffer in bytes; frames lie one behind the other.
 const INPUT: usize = 128 << 10;
-/// The least timeout: a thread may have to wait for a processor this long,
-/// and what it has not read is not lost.
+/// The least retransmission timeout: a thread may wait this long for a processor, and unread
+/// frames are not lost.
 const LEAST_TIMEOUT: Duration = Duration::from_ms(2);
-/// Frames on the way: what the kernel's ordinary receive buffer holds.
+/// Frames in flight: the kernel's default receive buffer holds them.
 const WINDOW: usize = 128;
-/// How long a connection that ends may go on until all has arrived.
+/// How long a connection that ends may wait for acknowledgements.
 const LINGER: Duration = Duration::from_ms(100);
-/// On the loop, frames are those of an ordinary Ethernet.
+/// The MTU assumed on loopback: that of an ordinary Ethernet.
 const LOOP_MTU: usize = 1500;
 
-/// What the nodes of one link decide on their own for raw Ethernet.
+/// Local settings of a raw Ethernet connection.
 #[derive(Clone, Copy, Debug)]
 pub struct RawSettings {
-    /// What lets frames go.
+    /// The congestion control.
     pub congestion: congestion::Config,
-    /// Gives the connection up when nothing was acknowledged for this long.
+    /// The connection is lost when nothing was acknowledged for this long.
     pub give_up: Duration,
 }
 
@@ -63,14 +63,14 @@ impl RawSettings {
     }
 }
 
-/// The MTU that frames keep to, in bytes.
+/// The MTU of frames on an interface, in bytes.
 fn mtu_of(interface: &Interface) -> usize {
     let mtu = if interface.is_loopback { LOOP_MTU } else { interface.mtu };
     mtu.min(usize::from(u16::MAX))
 }
 
-/// The MTU that frames to `station` keep to, in bytes: that of the interface,
-/// or what is assumed for loopback.
+/// The MTU of frames to `station`, in bytes: that of the interface, or the one assumed on
+/// loopback.
 ///
 /// # Errors
 /// If there is no such interface.
@@ -83,9 +83,8 @@ fn chunk(interface: &Interface) -> usize {
     mtu_of(interface) - HEADER
 }
 
-/// The largest Max_Payload_Size whose TLPs fit a frame of the interface that
-/// `station` is reached by: header of four doublewords, digest (PCIe Base 4.0,
-/// section 2.2.1) and the tunnel's header besides.
+/// The largest Max_Payload_Size whose TLPs fit a frame to `station`: with a header of four
+/// doublewords, digest (PCIe Base 4.0, section 2.2.1) and the tunnel's header.
 ///
 /// # Errors
 /// If there is no such interface, or it carries not even 128 bytes.
@@ -109,29 +108,28 @@ pub struct RawConnection {
     header: [u8; ETHERNET],
     up: bool,
     gone: Option<Cause>,
-    /// Of the stream, not yet in a frame.
+    /// Bytes of the stream, not yet in a frame.
     output: VecDeque<Bytes>,
-    /// Frames that the kernel did not take.
+    /// Frames that the kernel did not accept.
     pending: VecDeque<Vec<u8>>,
     delivered: VecDeque<Bytes>,
     input: BytesMut,
     timer: Option<Instant>,
-    /// Something has come since that was last asked.
-    stirred: bool,
+    /// Something was received since the last `take_room_changed`.
+    room_changed: bool,
     now: Instant,
-    /// Tells the listener that the connection is in use.
+    /// The listener sees by it that the connection is in use.
     _alive: Arc<()>,
 }
 
 impl RawConnection {
-    /// Begins to connect; [`established`](Self::established) says how it goes.
+    /// Begins to connect; [`established`](Self::established) returns the outcome.
     ///
     /// # Errors
     /// A sentence: no such interface, no capability.
     pub fn connect(now: Instant, peer: &Station, settings: RawSettings) -> io::Result<Self> {
         let interface = Interface::find(&peer.interface)?;
-        // What is sent on the loop comes back to its sender, too: stations are
-        // told apart by addresses of their own.
+        // On loopback a sender receives its own frames: random addresses tell stations apart.
         let own = if interface.is_loopback { random_mac() } else { interface.mac };
         let connection = random_number() as u32 & CONNECTION_MASK;
         let mut made = Self::new(&interface, own, peer.clone(), settings, connection)?;
@@ -167,13 +165,13 @@ impl RawConnection {
             delivered: VecDeque::new(),
             input: BytesMut::new(),
             timer: None,
-            stirred: false,
+            room_changed: false,
             now: Instant::ZERO,
             _alive: Arc::new(()),
         })
     }
 
-    /// Whether the connection stands.
+    /// Whether the connection is established.
     ///
     /// # Errors
     /// Why it could not be made.
@@ -192,8 +190,8 @@ impl RawConnection {
         &self.peer
     }
 
-    /// Takes what has come, within reason, into `take`; whether the connection
-    /// is gone.
+    /// Passes received bytes to `take`, within a limit per call; returns whether the connection
+    /// has ended.
     pub fn receive(&mut self, now: Instant, mut take: impl FnMut(Bytes)) -> bool {
         let failed = self.read(now).is_err();
         self.pump(now);
@@ -201,8 +199,7 @@ impl RawConnection {
         failed || self.gone.is_some()
     }
 
-    /// Takes bytes to send: one chunk if they are no longer than
-    /// [`room`](Self::room).
+    /// Queues bytes: one chunk if they are no longer than [`room`](Self::room).
     ///
     /// # Errors
     /// If the connection is gone.
@@ -234,19 +231,18 @@ impl RawConnection {
         !self.pending.is_empty()
     }
 
-    /// Whether anything has come since the last call: an acknowledgement alone
-    /// makes room, too.
+    /// Whether anything was received since the last call: an acknowledgement alone makes room.
     pub fn take_room_changed(&mut self) -> bool {
-        std::mem::take(&mut self.stirred)
+        std::mem::take(&mut self.room_changed)
     }
 
-    /// When [`flush`](Self::flush) has something to do at the latest.
+    /// When to call [`flush`](Self::flush) at the latest.
     pub fn timer(&self) -> Option<Instant> {
         self.timer
     }
 
-    /// Goes on until all that was sent has arrived, or for a tenth of a
-    /// second: nobody does it once the process has ended.
+    /// Waits until all sent bytes are acknowledged, or for a tenth of a second: nobody
+    /// retransmits once the process has ended.
     pub fn linger(&mut self) {
         let (start, from) = (std::time::Instant::now(), self.now);
         while self.gone.is_none() && !(self.output.is_empty() && self.endpoint.is_quiet()) {
@@ -263,12 +259,12 @@ impl RawConnection {
     fn read(&mut self, now: Instant) -> io::Result<()> {
         self.now = self.now.max(now);
         let longest = ETHERNET + HEADER + usize::from(u16::MAX);
-        for _ in 0..MOST_READS {
+        for _ in 0..MAX_READS {
             if self.input.len() < longest {
                 self.input = BytesMut::zeroed(INPUT);
             }
             let Some(bytes) = self.socket.receive(&mut self.input)? else { return Ok(()) };
-            self.stirred = true;
+            self.room_changed = true;
             let frame = self.input.split_to(bytes).freeze();
             if let Some(payload) = frame.len().checked_sub(ETHERNET) {
                 let payload = frame.slice(frame.len() - payload..);
@@ -278,7 +274,7 @@ impl RawConnection {
         Ok(())
     }
 
-    /// Does what the endpoint wants, as far as the kernel goes along.
+    /// Carries out what the endpoint asks for, as far as the kernel accepts frames.
     fn pump(&mut self, now: Instant) {
         self.now = self.now.max(now);
         self.flush_pending();
@@ -301,7 +297,7 @@ impl RawConnection {
         }
     }
 
-    /// Bytes of the stream into chunks while there is room.
+    /// Cuts the stream into chunks while there is room.
     fn fill(&mut self) {
         while let Some(mut bytes) = self.output.pop_front() {
             let room = if self.pending.is_empty() { self.endpoint.room(self.now) } else { 0 };
@@ -318,8 +314,8 @@ impl RawConnection {
     fn flush_pending(&mut self) {
         while let Some(frame) = self.pending.front() {
             match self.socket.send(frame) {
-                // What cannot be sent is lost, and sent again; a connection
-                // for which that never works is given up.
+                // A frame that cannot be sent counts as lost and is sent again; if that never
+                // works, the connection is given up.
                 Ok(true) | Err(_) => drop(self.pending.pop_front()),
                 Ok(false) => break,
             }
@@ -351,14 +347,13 @@ pub struct RawListener {
     interface: Interface,
     station: Station,
     settings: RawSettings,
-    /// Those that live: an Open that comes again is theirs.
+    /// Open connections: a repeated Open belongs to one of them.
     known: Vec<(Mac, u32, Weak<()>)>,
     _claim: UnixListener,
 }
 
-/// An Ethernet has no ports: one node alone listens on an interface. The name
-/// of an abstract socket is unique in a network namespace, and goes with the
-/// process (unix(7)).
+/// Reserves an interface: Ethernet has no ports, so one node listens on it. The name of an
+/// abstract socket is unique in a network namespace, and is freed with the process (unix(7)).
 fn claim(interface: &str) -> io::Result<UnixListener> {
     let name = UnixAddress::from_abstract_name(format!("farlane raw:{interface}"))?;
     UnixListener::bind_addr(&name).map_err(|error| {
@@ -382,12 +377,12 @@ impl RawListener {
         Ok(Self { socket, interface, station, settings, known: Vec::new(), _claim: claim })
     }
 
-    /// Where it listens.
+    /// The address it listens on.
     pub fn station(&self) -> &Station {
         &self.station
     }
 
-    /// The next connection, if one waits.
+    /// The next waiting connection.
     pub fn accept(&mut self, now: Instant) -> Option<RawConnection> {
         let mut buffer = [0; ETHERNET + wire::raw::MIN_PAYLOAD];
         while let Ok(Some(length)) = self.socket.receive(&mut buffer) {
@@ -422,8 +417,8 @@ impl AsFd for RawListener {
     }
 }
 
-/// Where a frame's connection is, in the low 24 bits of a word: behind the
-/// first two bytes of the header.
+/// The offset of a frame's connection number, in the low 24 bits of a word: behind the first
+/// two bytes of the header.
 const CONNECTION_AT: u32 = ETHERNET as u32 + 2;
 
 type Field = (u32, u8, u32, u32);
@@ -442,7 +437,7 @@ fn from(mac: Mac) -> [Field; 2] {
     mac_at(6, mac)
 }
 
-/// An address of one's own: locally administered (IEEE 802-2014, 8.2.2).
+/// A random address, locally administered (IEEE 802-2014, 8.2.2).
 fn random_mac() -> Mac {
     let [_, a, b, c, d, e, ..] = random_number().to_be_bytes();
     Mac([0x02, a, b, c, d, e])

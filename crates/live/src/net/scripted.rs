@@ -1,5 +1,5 @@
-//! The network's side of a node's I/O boundary, for tests: what is ready, what
-//! a read returns and how much a write takes is what a script says.
+//! A network for tests: a script decides what is ready, what a read returns and how much a
+//! write accepts.
 
 use bytes::Bytes;
 use rustix::event::{EventfdFlags, eventfd};
@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 #[derive(Debug)]
 struct State {
-    /// Readable while the node has something to look at. Each connection has
-    /// its own, as each socket is another descriptor.
+    /// Readable while the node has something to read. Each connection has its own, as each
+    /// socket has its own descriptor.
     signal: Arc<OwnedFd>,
     offered: bool,
     gone: bool,
@@ -20,9 +20,8 @@ struct State {
     sent: Vec<Bytes>,
 }
 
-/// One node's end of a link, held by the test; a node takes it as an
-/// [`Address`](super::Address) to connect to or to listen on. Clones are the
-/// same end.
+/// One node's end of a link, controlled by the test; a node takes it as an
+/// [`Address`](super::Address) to connect to or to listen on. Clones are the same end.
 #[derive(Clone, Debug)]
 pub struct Script {
     listener: Arc<OwnedFd>,
@@ -46,15 +45,15 @@ fn raise(signal: &OwnedFd) {
 }
 
 fn lower(signal: &OwnedFd) {
-    // Nothing to read: it was not raised.
+    // An error says that it was not raised.
     let _ = rustix::io::read(signal, &mut [0; 8]);
 }
 
 impl Script {
-    /// An end that nobody can reach yet.
+    /// An end to which no connection can be made yet.
     ///
     /// # Errors
-    /// If there is no descriptor to be had.
+    /// If no descriptor can be created.
     pub fn new() -> io::Result<Self> {
         let state = State {
             signal: signal()?,
@@ -71,13 +70,13 @@ impl Script {
         self.state.lock().expect("no holder panics")
     }
 
-    /// A connection can be made now.
+    /// Allows a connection.
     pub fn offer(&self) {
         self.state().offered = true;
         raise(&self.listener);
     }
 
-    /// The connection is lost with all that was not read, and none can be made.
+    /// Drops the connection with all unread bytes, and allows no other.
     pub fn lose(&self) {
         let mut state = self.state();
         (state.offered, state.gone, state.room) = (false, true, 0);
@@ -85,19 +84,19 @@ impl Script {
         raise(&state.signal);
     }
 
-    /// The next read returns these bytes, and no more.
+    /// Queues bytes for one read.
     pub fn give(&self, bytes: Bytes) {
         let mut state = self.state();
         state.inbox.push_back(bytes);
         raise(&state.signal);
     }
 
-    /// Writes take this many bytes from now on.
+    /// Sets how many bytes writes accept from now on.
     pub fn set_room(&self, bytes: usize) {
         self.state().room = bytes;
     }
 
-    /// What was written, by writes.
+    /// The written bytes, by writes.
     pub fn take_sent(&self) -> Vec<Bytes> {
         std::mem::take(&mut self.state().sent)
     }

@@ -6,13 +6,13 @@
 //! never waits for it: what does not fit is lost and counted in the file.
 
 mod recorder;
-mod stamps;
 mod tapped;
 #[cfg(test)]
 mod tests;
+mod timestamps;
 mod writer;
 
-pub use tapped::{Tapped, Watch};
+pub use tapped::{Tapped, TlpObserver};
 
 use crate::clock::Clock;
 use recorder::Recorder;
@@ -128,7 +128,7 @@ impl Tracer {
     }
 
     /// A turn of the node is over, and if it is `idle` there is time to make
-    /// records of what was seen. Writes out what has waited long enough.
+    /// records of what was pending. Writes out what has waited long enough.
     /// Yields when to call again at the latest, so that a node that is killed
     /// loses little.
     pub fn tick(&self, now: Instant, idle: bool) -> Option<Instant> {

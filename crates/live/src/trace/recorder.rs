@@ -1,6 +1,6 @@
 //! Records in memory until the writer takes them.
 
-use super::stamps::Stamps;
+use super::timestamps::Timestamps;
 use super::writer::{self, Chunk, Place};
 use super::{Report, Settings};
 use crate::clock::Clock;
@@ -31,44 +31,44 @@ const FLUSH: Duration = Duration::from_ms(100);
 /// Bytes at the front of a ring that are kept: without the enumeration and
 /// the creation of the queues nobody can tell what the TLPs mean.
 const HEAD: u64 = 1 << 20;
-/// TLPs in a row that share a look at the clock: it costs as much as the rest
+/// TLPs in a run that share a look at the clock: it costs as much as the rest
 /// of a record.
-const ROW: u8 = 8;
+const RUN: u8 = 8;
 
 /// Sightings that wait while the node is busy: they hold on to the payloads
 /// and to what was received.
-const MOST_SEEN: usize = 256;
+const MAX_PENDING: usize = 256;
 /// Records made before an idle node looks again whether anything has come:
 /// about a microsecond.
 const PIECE: usize = 8;
 
-/// What was seen. It becomes a record when the node has nothing else to do:
+/// What was pending. It becomes a record when the node has nothing else to do:
 /// making one takes longer than sending the next TLP.
 #[derive(Debug)]
-enum Seen {
+enum Observation {
     Tlp(Tap, bool, Tlp),
     Frame(Tap, FrameReport),
     Event(NvmeEvent),
     /// There is a record of it.
-    Settled,
+    Recorded,
 }
 
 /// The last look at the clock, and for whom it is good.
 #[derive(Clone, Copy, Debug)]
-struct Look {
+struct ClockRead {
     at: Instant,
     /// What passes now, which way.
-    row: (Tap, bool),
+    run: (Tap, bool),
     left: u8,
 }
 
 #[derive(Debug)]
 pub(super) struct Recorder {
-    stamps: Stamps,
-    look: Look,
-    seen: Vec<(Instant, Seen)>,
+    timestamps: Timestamps,
+    last_read: ClockRead,
+    pending: Vec<(Instant, Observation)>,
     /// How many of them there are records of.
-    settled: usize,
+    recorded: usize,
     keep: Keep,
     /// The chunk that is filled, with room for its header.
     buffer: Vec<u8>,
@@ -121,10 +121,10 @@ impl Recorder {
             .name("trace".into())
             .spawn(move || writer::write(&file, place, &chunks, &back))?;
         Ok(Self {
-            stamps: Stamps::new(clock),
-            look: Look { at: Instant::ZERO, row: (Tap::ROOT_PORT, false), left: 0 },
-            seen: Vec::with_capacity(MOST_SEEN),
-            settled: 0,
+            timestamps: Timestamps::new(clock),
+            last_read: ClockRead { at: Instant::ZERO, run: (Tap::ROOT_PORT, false), left: 0 },
+            pending: Vec::with_capacity(MAX_PENDING),
+            recorded: 0,
             keep: Keep::new(settings.snap),
             buffer: fresh(most),
             most,
@@ -142,23 +142,23 @@ impl Recorder {
     /// A TLP passes.
     pub fn tlp(&mut self, tap: Tap, up: bool, tlp: &Tlp) {
         let at = self.now(tap, up);
-        self.note(at, Seen::Tlp(tap, up, tlp.clone()));
+        self.note(at, Observation::Tlp(tap, up, tlp.clone()));
     }
 
     /// The time now.
     pub fn time(&mut self) -> Instant {
-        self.stamps.now()
+        self.timestamps.now()
     }
 
     /// As [`Tracer::events`](super::Tracer::events).
     pub fn events(&mut self, first: Option<Instant>, mut next: impl FnMut() -> Option<NvmeEvent>) {
         let Some(mut event) = next() else { return };
-        let now = self.stamps.now();
+        let now = self.timestamps.now();
         // TLPs behind it look anew.
-        self.look.left = 0;
+        self.last_read.left = 0;
         let mut at = first.unwrap_or(now);
         loop {
-            self.note(at, Seen::Event(event));
+            self.note(at, Observation::Event(event));
             at = now;
             match next() {
                 Some(more) => event = more,
@@ -173,48 +173,48 @@ impl Recorder {
         let mut at = None;
         while let Some(report) = next() {
             if let tunnel::Report::Frame(frame) = report {
-                let at = *at.get_or_insert_with(|| self.stamps.now());
-                self.note(at, Seen::Frame(tap, frame));
+                let at = *at.get_or_insert_with(|| self.timestamps.now());
+                self.note(at, Observation::Frame(tap, frame));
             }
         }
     }
 
-    /// The time, for the next of a row of TLPs.
+    /// The time, for the next of a run of TLPs.
     fn now(&mut self, tap: Tap, up: bool) -> Instant {
-        if self.look.left == 0 || self.look.row != (tap, up) {
-            self.look = Look { at: self.stamps.now(), row: (tap, up), left: ROW };
+        if self.last_read.left == 0 || self.last_read.run != (tap, up) {
+            self.last_read = ClockRead { at: self.timestamps.now(), run: (tap, up), left: RUN };
         }
-        self.look.left -= 1;
-        self.look.at
+        self.last_read.left -= 1;
+        self.last_read.at
     }
 
-    /// Keeps what was seen until the node has nothing better to do.
-    fn note(&mut self, at: Instant, seen: Seen) {
-        if self.seen.len() == MOST_SEEN {
-            self.settle(MOST_SEEN);
+    /// Keeps what was pending until the node has nothing better to do.
+    fn note(&mut self, at: Instant, pending: Observation) {
+        if self.pending.len() == MAX_PENDING {
+            self.record_pending(MAX_PENDING);
         }
-        self.seen.push((at, seen));
+        self.pending.push((at, pending));
     }
 
     /// Makes records of the next `most` sightings, in their order.
-    fn settle(&mut self, most: usize) {
+    fn record_pending(&mut self, most: usize) {
         for _ in 0..most {
-            let Some((at, seen)) = self.seen.get_mut(self.settled) else { break };
-            self.settled += 1;
+            let Some((at, pending)) = self.pending.get_mut(self.recorded) else { break };
+            self.recorded += 1;
             let at = *at;
-            match std::mem::replace(seen, Seen::Settled) {
-                Seen::Tlp(tap, up, tlp) => self.record_tlp(at, tap, up, &tlp),
-                Seen::Frame(tap, frame) => self.record(at, Record::of_frame(tap, &frame)),
-                Seen::Event(event) => {
+            match std::mem::replace(pending, Observation::Recorded) {
+                Observation::Tlp(tap, up, tlp) => self.record_tlp(at, tap, up, &tlp),
+                Observation::Frame(tap, frame) => self.record(at, Record::of_frame(tap, &frame)),
+                Observation::Event(event) => {
                     self.record(at, Record::Nvme { tap: Tap::FUNCTION, event });
                 }
-                Seen::Settled => unreachable!("taken once"),
+                Observation::Recorded => unreachable!("taken once"),
             }
         }
         // The same memory again and again stays near the processor.
-        if self.settled == self.seen.len() {
-            self.seen.clear();
-            self.settled = 0;
+        if self.recorded == self.pending.len() {
+            self.pending.clear();
+            self.recorded = 0;
         }
     }
 
@@ -228,8 +228,8 @@ impl Recorder {
 
     /// A link begins anew, or ends.
     pub fn link(&mut self, tap: Tap, state: LinkState<'_>) {
-        self.settle(MOST_SEEN);
-        let now = self.stamps.now();
+        self.record_pending(MAX_PENDING);
+        let now = self.timestamps.now();
         self.record(now, Record::Link { tap, state });
     }
 
@@ -261,13 +261,13 @@ impl Recorder {
 
     /// As [`Tracer::tick`](super::Tracer::tick).
     pub fn tick(&mut self, now: Instant, idle: bool) -> Option<Instant> {
-        // A turn of the node is over: no row goes on.
-        self.look.left = 0;
+        // A turn of the node is over: no run goes on.
+        self.last_read.left = 0;
         if idle {
-            self.settle(PIECE);
-            self.stamps.follow(now);
+            self.record_pending(PIECE);
+            self.timestamps.follow(now);
         }
-        if !self.seen.is_empty() {
+        if !self.pending.is_empty() {
             return Some(now);
         }
         let due = Instant::from_ns(self.start_ns) + FLUSH;
@@ -296,7 +296,7 @@ impl Recorder {
     /// # Errors
     /// What went wrong with the file, ever.
     pub fn finish(&mut self) -> io::Result<Report> {
-        self.settle(MOST_SEEN);
+        self.record_pending(MAX_PENDING);
         let Some(full) = self.full.take() else { return Ok(Report::default()) };
         let bytes = std::mem::take(&mut self.buffer);
         self.most = 0;

@@ -7,14 +7,14 @@ use wire::tlp::Tlp;
 use wire::trace::Tap;
 
 /// Who sees what passes a tap.
-pub trait Watch {
+pub trait TlpObserver {
     /// A TLP passes, towards the root complex if `up`.
-    fn passed(&mut self, up: bool, tlp: &Tlp);
+    fn observe(&mut self, up: bool, tlp: &Tlp);
 }
 
 /// Records what passes between a device node and its function.
-impl Watch for Tracer {
-    fn passed(&mut self, up: bool, tlp: &Tlp) {
+impl TlpObserver for Tracer {
+    fn observe(&mut self, up: bool, tlp: &Tlp) {
         self.tlp(Tap::FUNCTION, up, tlp);
     }
 }
@@ -24,13 +24,13 @@ pub struct Tapped<A, W> {
     /// The function.
     pub inner: A,
     /// Who sees it.
-    pub watch: W,
+    pub observer: W,
 }
 
-impl<A: Function, W: Watch> Function for Tapped<A, W> {
+impl<A: Function, W: TlpObserver> Function for Tapped<A, W> {
     fn handle(&mut self, now: Instant, input: Input) {
         if let Input::Tlp(tlp) = &input {
-            self.watch.passed(false, tlp);
+            self.observer.observe(false, tlp);
         }
         self.inner.handle(now, input);
     }
@@ -38,7 +38,7 @@ impl<A: Function, W: Watch> Function for Tapped<A, W> {
     fn poll(&mut self, now: Instant, ready: Ready) -> Output {
         let output = self.inner.poll(now, ready);
         if let Output::Tlp(tlp) = &output {
-            self.watch.passed(true, tlp);
+            self.observer.observe(true, tlp);
         }
         output
     }

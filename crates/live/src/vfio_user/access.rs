@@ -7,9 +7,9 @@
 
 use super::MAX_DATA_XFER;
 use super::action::{Action, Token};
-use super::config::FarWrite;
+use super::config::RemoteWrite;
 use super::connection::{Incoming, Outgoing};
-use super::msix::Window;
+use super::msix::MsixPart;
 use super::session::Session;
 use bytes::Bytes;
 use pcie::Reset;
@@ -24,14 +24,14 @@ pub const ACCESS_DEADLINE: Duration = Duration::from_ms(3_000);
 
 /// Pieces of one read in flight. QEMU reads all of configuration space with
 /// one message.
-const WINDOW: usize = 32;
+const MAX_IN_FLIGHT: usize = 32;
 
 /// A BAR access does not cross a multiple of this (PCI Express Base 4.0,
 /// section 2.2.7: requests do not cross a 4 KiB boundary).
 const BOUNDARY: u64 = 4096;
 
 /// Bytes before the data of a reply.
-const FRONT: usize = Header::SIZE + RegionAccess::LENGTH;
+const REPLY_HEADERS: usize = Header::SIZE + RegionAccess::LENGTH;
 
 /// The command being carried out.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub(super) struct Current {
     job: Job,
     error: Option<Errno>,
     /// Once it is done: writes to files numbered below this are answered first.
-    behind: Option<u64>,
+    write_barrier: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -58,7 +58,7 @@ struct Read {
     reply: Vec<u8>,
     /// Bytes asked for so far.
     next: usize,
-    flying: Vec<(Token, usize, usize)>,
+    in_flight: Vec<(Token, usize, usize)>,
 }
 
 #[derive(Debug)]
@@ -66,11 +66,11 @@ struct Write {
     /// Region, offset and data of what is not yet written.
     rest: VecDeque<(u32, u64, Bytes)>,
     /// Configuration writes for the far function.
-    far: VecDeque<FarWrite>,
+    far: VecDeque<RemoteWrite>,
     /// Behind those, a reset.
     reset: Option<Reset>,
     /// What the owner has to answer, and whether that is a reset.
-    waits: Option<(Token, bool)>,
+    pending: Option<(Token, bool)>,
     reply: Vec<u8>,
     /// To BARs alone, for which PCI Express has no completion.
     posted: bool,
@@ -80,7 +80,7 @@ impl Current {
     /// A command that is done.
     pub(super) fn done(header: Header, deadline: Instant, answer: Vec<u8>) -> Self {
         let job = Job::write([], None, answer);
-        Self { header, deadline, job, error: None, behind: None }
+        Self { header, deadline, job, error: None, write_barrier: None }
     }
 
     /// It reads a region.
@@ -91,7 +91,7 @@ impl Current {
     /// When it is given up; `None` if it only waits for writes to files, which
     /// have a deadline of their own.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.behind.is_none().then_some(self.deadline)
+        self.write_barrier.is_none().then_some(self.deadline)
     }
 }
 
@@ -109,8 +109,8 @@ impl Session {
             Command::RegionRead => {
                 let request = access()?;
                 self.check(request.region, request.offset, u64::from(request.count))?;
-                let reply = vec![0; FRONT + request.count as usize];
-                Job::Read(Read { request, reply, next: 0, flying: Vec::new() })
+                let reply = vec![0; REPLY_HEADERS + request.count as usize];
+                Job::Read(Read { request, reply, next: 0, in_flight: Vec::new() })
             }
             Command::RegionWrite => {
                 let request = access()?;
@@ -138,7 +138,7 @@ impl Session {
             }
             _ => Job::write([], Some(Reset::Hot), Vec::new()),
         };
-        Ok(Current { header, deadline, job, error: None, behind: None })
+        Ok(Current { header, deadline, job, error: None, write_barrier: None })
     }
 
     fn check(&self, region: u32, offset: u64, count: u64) -> Result<(), Errno> {
@@ -152,12 +152,12 @@ impl Session {
     /// Carries the access on; false if it waits for the owner now.
     pub(super) fn step(&mut self, now: Instant, mut current: Current) -> bool {
         let done = match &mut current.job {
-            _ if current.behind.is_some() => true,
+            _ if current.write_barrier.is_some() => true,
             // Too late already when its turn came: the owner is stuck.
             Job::Read(read) if !self.answers(read.request.region) || current.deadline <= now => {
-                self.fill_absent(read, read.next, read.reply.len() - FRONT);
-                read.next = read.reply.len() - FRONT;
-                read.flying.is_empty()
+                self.fill_absent(read, read.next, read.reply.len() - REPLY_HEADERS);
+                read.next = read.reply.len() - REPLY_HEADERS;
+                read.in_flight.is_empty()
             }
             Job::Read(read) => self.step_read(read),
             Job::Write(write) => self.step_write(write),
@@ -170,10 +170,10 @@ impl Session {
     }
 
     fn step_read(&mut self, read: &mut Read) -> bool {
-        let length = read.reply.len() - FRONT;
-        while read.next < length && read.flying.len() < WINDOW {
+        let length = read.reply.len() - REPLY_HEADERS;
+        while read.next < length && read.in_flight.len() < MAX_IN_FLIGHT {
             let (region, offset) = (read.request.region, read.request.offset + read.next as u64);
-            let (at, rest) = (FRONT + read.next, length - read.next);
+            let (at, rest) = (REPLY_HEADERS + read.next, length - read.next);
             let (size, known) = if region == region_index::CONFIG {
                 let size = rest.min(4 - offset as usize % 4);
                 let bytes = self.config.read(offset as u16, size as u8);
@@ -182,18 +182,18 @@ impl Session {
                 }
                 (size, bytes.is_some())
             } else {
-                let (window, size) = self.bar_piece(region as u8, offset, rest);
+                let (msix_part, size) = self.bar_piece(region as u8, offset, rest);
                 let part = &mut read.reply[at..at + size];
-                match window {
-                    Some((Window::Table, at)) => self.table.read(at, part),
-                    Some((Window::Pending, at)) => {
+                match msix_part {
+                    Some((MsixPart::Table, at)) => self.table.read(at, part),
+                    Some((MsixPart::Pending, at)) => {
                         for (i, byte) in part.iter_mut().enumerate() {
                             *byte = self.interrupts.pending_byte(at + i);
                         }
                     }
                     None => {}
                 }
-                (size, window.is_some())
+                (size, msix_part.is_some())
             };
             if !known {
                 let token = self.token();
@@ -202,17 +202,17 @@ impl Session {
                 } else {
                     Action::BarRead { token, bar: region as u8, offset, length: size }
                 });
-                read.flying.push((token, read.next, size));
+                read.in_flight.push((token, read.next, size));
             }
             read.next += size;
         }
-        read.next == length && read.flying.is_empty()
+        read.next == length && read.in_flight.is_empty()
     }
 
     /// Answers bytes `from..to` of a read as if nobody were there.
     fn fill_absent(&self, read: &mut Read, from: usize, to: usize) {
         let offset = read.request.offset + from as u64;
-        let part = &mut read.reply[FRONT + from..FRONT + to];
+        let part = &mut read.reply[REPLY_HEADERS + from..REPLY_HEADERS + to];
         if read.request.region == region_index::CONFIG {
             self.config.absent(offset, part);
         } else {
@@ -221,28 +221,28 @@ impl Session {
     }
 
     /// What answers a BAR access, and how many bytes of it.
-    fn bar_piece(&self, bar: u8, offset: u64, rest: usize) -> (Option<(Window, usize)>, usize) {
-        let (window, alike) = self.table.window(bar, offset);
+    fn bar_piece(&self, bar: u8, offset: u64, rest: usize) -> (Option<(MsixPart, usize)>, usize) {
+        let (msix_part, alike) = self.table.msix_part(bar, offset);
         let alike = alike.min(BOUNDARY - offset % BOUNDARY);
-        (window, rest.min(usize::try_from(alike).unwrap_or(usize::MAX)))
+        (msix_part, rest.min(usize::try_from(alike).unwrap_or(usize::MAX)))
     }
 
     fn step_write(&mut self, write: &mut Write) -> bool {
         loop {
-            if write.waits.is_some() {
+            if write.pending.is_some() {
                 return false;
             }
             if let Some(far) = write.far.pop_front() {
                 let token = self.token();
                 let (offset, size, value) = (far.offset, far.size, far.value);
                 self.act(Action::ConfigWrite { token, offset, size, value });
-                write.waits = Some((token, false));
+                write.pending = Some((token, false));
                 continue;
             }
             if let Some(reset) = write.reset.take() {
                 let token = self.token();
                 self.act(Action::Reset { token, reset });
-                write.waits = Some((token, true));
+                write.pending = Some((token, true));
                 continue;
             }
             let Some((region, offset, data)) = write.rest.front_mut() else { return true };
@@ -268,16 +268,16 @@ impl Session {
                 continue;
             }
             let (bar, at) = (*region as u8, *offset);
-            let (window, size) = self.bar_piece(bar, at, data.len());
+            let (msix_part, size) = self.bar_piece(bar, at, data.len());
             let piece = data.split_to(size);
             *offset += size as u64;
-            match window {
-                Some((Window::Table, at)) => {
+            match msix_part {
+                Some((MsixPart::Table, at)) => {
                     for (vector, masked) in self.table.write(at, &piece) {
                         self.interrupts.mask_by_table(vector, masked);
                     }
                 }
-                Some((Window::Pending, _)) => {}
+                Some((MsixPart::Pending, _)) => {}
                 None => self.act(Action::BarWrite { bar, offset: at, data: piece }),
             }
         }
@@ -288,21 +288,21 @@ impl Session {
         let Some(mut current) = self.unfinished() else { return };
         match &mut current.job {
             Job::Read(read) => {
-                if let Some(at) = read.flying.iter().position(|flying| flying.0 == token) {
-                    let (_, at, size) = read.flying.swap_remove(at);
-                    let part = &mut read.reply[FRONT + at..FRONT + at + size];
+                if let Some(at) = read.in_flight.iter().position(|in_flight| in_flight.0 == token) {
+                    let (_, at, size) = read.in_flight.swap_remove(at);
+                    let part = &mut read.reply[REPLY_HEADERS + at..REPLY_HEADERS + at + size];
                     match result {
                         Ok(data) if data.len() == size => part.copy_from_slice(data),
                         Ok(_) => part.fill(0xff),
                         Err(errno) => current.error = Some(errno),
                     }
-                    if read.request.region == region_index::CONFIG && !gone(part) {
+                    if read.request.region == region_index::CONFIG && !reads_absent(part) {
                         self.config.overlay((read.request.offset + at as u64) as u16, part);
                     }
                 }
             }
-            Job::Write(write) if write.waits.is_some_and(|waits| waits.0 == token) => {
-                let reset = write.waits.take().is_some_and(|waits| waits.1);
+            Job::Write(write) if write.pending.is_some_and(|pending| pending.0 == token) => {
+                let reset = write.pending.take().is_some_and(|pending| pending.1);
                 current.error = current.error.or(result.err());
                 if reset {
                     self.function_was_reset();
@@ -319,14 +319,14 @@ impl Session {
         let Some(mut current) = self.unfinished() else { return };
         match &mut current.job {
             Job::Read(read) => {
-                for (_, at, size) in std::mem::take(&mut read.flying) {
+                for (_, at, size) in std::mem::take(&mut read.in_flight) {
                     self.fill_absent(read, at, at + size);
                 }
-                self.fill_absent(read, read.next, read.reply.len() - FRONT);
+                self.fill_absent(read, read.next, read.reply.len() - REPLY_HEADERS);
             }
             Job::Write(write) => {
                 self.counters.dropped_writes += write.rest.len() as u64;
-                if write.waits.is_some_and(|waits| waits.1) {
+                if write.pending.is_some_and(|pending| pending.1) {
                     self.function_was_reset();
                 }
             }
@@ -336,7 +336,7 @@ impl Session {
 
     /// The current command, if it does not only wait to be answered.
     fn unfinished(&mut self) -> Option<Current> {
-        self.current.take_if(|current| current.behind.is_none())
+        self.current.take_if(|current| current.write_barrier.is_none())
     }
 
     /// Answers a command that is done, and returns true; or keeps it until what
@@ -346,9 +346,9 @@ impl Session {
     /// Writes by message are not waited for: QEMU answers them under the lock
     /// that it holds during an access.
     pub(super) fn finish(&mut self, mut current: Current) -> bool {
-        let behind = *current.behind.get_or_insert(self.dma.next_write());
+        let write_barrier = *current.write_barrier.get_or_insert(self.dma.next_write());
         let posted = matches!(&current.job, Job::Write(write) if write.posted);
-        if !posted && self.dma.files_written() < behind {
+        if !posted && self.dma.files_written() < write_barrier {
             self.current = Some(current);
             return false;
         }
@@ -359,7 +359,7 @@ impl Session {
                 let length = read.reply.len() - Header::SIZE;
                 let mut front = header.reply(length).encode().to_vec();
                 read.request.encode(&mut front);
-                read.reply[..FRONT].copy_from_slice(&front);
+                read.reply[..REPLY_HEADERS].copy_from_slice(&front);
                 if !header.no_reply {
                     self.send(Outgoing::new(read.reply));
                 }
@@ -387,7 +387,7 @@ pub(super) fn is_posted(message: &Incoming) -> bool {
 
 /// All ones from configuration space: nobody is there, and then our own bits
 /// must not pretend otherwise.
-fn gone(bytes: &[u8]) -> bool {
+fn reads_absent(bytes: &[u8]) -> bool {
     bytes.len() >= 2 && bytes.iter().all(|byte| *byte == 0xff)
 }
 
@@ -400,6 +400,6 @@ impl Job {
         let rest: VecDeque<_> = writes.into_iter().collect();
         let bars = rest.iter().all(|write| write.0 != region_index::CONFIG);
         let posted = bars && !rest.is_empty();
-        Self::Write(Write { rest, far: VecDeque::new(), reset, waits: None, reply, posted })
+        Self::Write(Write { rest, far: VecDeque::new(), reset, pending: None, reply, posted })
     }
 }

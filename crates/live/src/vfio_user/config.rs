@@ -71,7 +71,7 @@ fn dword(config: &[u8; CONFIG_SIZE], at: usize) -> u32 {
 /// One write for the far function: `size` bytes at `offset`, within a double
 /// word, little endian.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FarWrite {
+pub struct RemoteWrite {
     /// Byte offset.
     pub offset: u16,
     /// Bytes, 1 to 4.
@@ -82,9 +82,9 @@ pub struct FarWrite {
 
 /// What a write by the VMM comes to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Written {
+pub struct WriteEffect {
     /// What crosses the network, in order; at most two.
-    pub far: Vec<FarWrite>,
+    pub far: Vec<RemoteWrite>,
     /// A function-level reset was asked for.
     pub reset: bool,
 }
@@ -145,21 +145,21 @@ impl Config {
 
     /// Answers bits `mask` of byte `at` here with `value`; the VMM may change
     /// those in `writable`.
-    fn shade(&mut self, at: usize, mask: u8, value: u8, writable: u8) {
+    fn shadow_bits(&mut self, at: usize, mask: u8, value: u8, writable: u8) {
         self.shadowed[at] |= mask;
         self.initial[at] = (self.initial[at] & !mask) | (value & mask);
         self.writable[at] |= writable;
     }
 
     fn header(&mut self, info: &EndpointInfo) {
-        self.shade(COMMAND, COMMAND_SPACES, 0, COMMAND_SPACES);
+        self.shadow_bits(COMMAND, COMMAND_SPACES, 0, COMMAND_SPACES);
         self.far[COMMAND] |= COMMAND_MEMORY;
-        self.shade(HEADER_TYPE, 0x80, 0, 0);
-        self.shade(BIST, 0xff, 0, 0);
-        self.shade(INTERRUPT_LINE, 0xff, 0xff, 0xff);
-        self.shade(INTERRUPT_PIN, 0xff, info.config[INTERRUPT_PIN], 0);
+        self.shadow_bits(HEADER_TYPE, 0x80, 0, 0);
+        self.shadow_bits(BIST, 0xff, 0, 0);
+        self.shadow_bits(INTERRUPT_LINE, 0xff, 0xff, 0xff);
+        self.shadow_bits(INTERRUPT_PIN, 0xff, info.config[INTERRUPT_PIN], 0);
         for at in (BAR0..BAR0 + 24).chain(ROM..ROM + 4) {
-            self.shade(at, 0xff, 0, 0);
+            self.shadow_bits(at, 0xff, 0, 0);
         }
         for (index, bar) in info.bars.iter().enumerate() {
             let Some(bar) = bar else { continue };
@@ -169,7 +169,7 @@ impl Config {
             let size = bar.size.checked_next_power_of_two().unwrap_or(1 << 63).max(16);
             let mask = (!(size - 1)).to_le_bytes();
             for (i, mask) in mask.iter().enumerate().take(bytes) {
-                self.shade(at + i, 0xff, if i == 0 { low } else { 0 }, *mask);
+                self.shadow_bits(at + i, 0xff, if i == 0 { low } else { 0 }, *mask);
             }
         }
     }
@@ -189,13 +189,13 @@ impl Config {
                     // Skip it in the list, and nobody writes it: its address
                     // would send the far function's writes anywhere.
                     let next = config[at + 1];
-                    self.shade(pointer, 0xff, next, 0);
+                    self.shadow_bits(pointer, 0xff, next, 0);
                     let control = config[at + 2];
                     let wide = if control & 0x80 != 0 { 4 } else { 0 };
                     let masks = if config[at + 3] & 1 != 0 { 10 } else { 0 };
                     let end = (at + 10 + wide + masks).min(EXTENDED);
                     for (i, byte) in config[at..end].iter().enumerate() {
-                        self.shade(at + i, 0xff, *byte, 0);
+                        self.shadow_bits(at + i, 0xff, *byte, 0);
                     }
                     // `pointer` stays: a second one would be skipped as well.
                     if usize::from(next & 0xfc) < 0x40 {
@@ -204,7 +204,7 @@ impl Config {
                     pointer = at + 1;
                     continue;
                 }
-                CAP_POWER => self.shade(at + 4, 0x03, 0, 0x03),
+                CAP_POWER => self.shadow_bits(at + 4, 0x03, 0, 0x03),
                 CAP_EXPRESS => self.express(at, config),
                 CAP_MSIX if at + 12 <= EXTENDED => self.msix(at, config),
                 _ => {}
@@ -217,14 +217,14 @@ impl Config {
         // Device Control: MPS 7:5, extended tag 8, phantom 9, MRRS 14:12,
         // FLR 15 (PCI Express Base 4.0, section 7.5.3.4).
         let control = at + 8;
-        self.shade(control, 0xe0, config[control], 0xe0);
-        self.shade(control + 1, 0xf3, config[control + 1] & 0x7f, 0x73);
+        self.shadow_bits(control, 0xe0, config[control], 0xe0);
+        self.shadow_bits(control + 1, 0xf3, config[control + 1] & 0x7f, 0x73);
         if config[at + 7] & 0x10 != 0 {
             self.reset_at = Some(control + 1);
         }
         // Device Control 2: 10-bit tag requester enable 12 (section 7.5.3.16).
         if config[at + 2] & 0xf >= 2 && at + 0x2c <= EXTENDED {
-            self.shade(at + 0x29, 0x10, config[at + 0x29], 0x10);
+            self.shadow_bits(at + 0x29, 0x10, config[at + 0x29], 0x10);
         }
     }
 
@@ -236,8 +236,8 @@ impl Config {
         if self.msix.is_none() {
             // All of message control: the rest of it is constant, and the host
             // node changes enable behind our back.
-            self.shade(at + 2, 0xff, config[at + 2], 0);
-            self.shade(at + 3, 0xff, config[at + 3] & 0x3f, 0xc0);
+            self.shadow_bits(at + 2, 0xff, config[at + 2], 0);
+            self.shadow_bits(at + 3, 0xff, config[at + 3] & 0x3f, 0xc0);
             self.msix = Some(MsixCapability { vectors, table, pba, control: at + 3 });
         }
     }
@@ -253,10 +253,10 @@ impl Config {
             if EXTENDED_HIDDEN.contains(&(header as u16)) || is_contents(config, at) {
                 let end = if next > at { next } else { CONFIG_SIZE };
                 for byte in at..end {
-                    self.shade(byte, 0xff, 0, 0);
+                    self.shadow_bits(byte, 0xff, 0, 0);
                 }
-                self.shade(at + 2, 0xf0, config[at + 2], 0);
-                self.shade(at + 3, 0xff, config[at + 3], 0);
+                self.shadow_bits(at + 2, 0xf0, config[at + 2], 0);
+                self.shadow_bits(at + 3, 0xff, config[at + 3], 0);
             }
             if next < EXTENDED || next + 4 > CONFIG_SIZE {
                 return;
@@ -298,9 +298,9 @@ impl Config {
     }
 
     /// Takes a write of bytes within a double word.
-    pub fn write(&mut self, offset: u16, bytes: &[u8]) -> Written {
-        let mut written = Written::default();
-        let mut run: Option<FarWrite> = None;
+    pub fn write(&mut self, offset: u16, bytes: &[u8]) -> WriteEffect {
+        let mut written = WriteEffect::default();
+        let mut run: Option<RemoteWrite> = None;
         for (i, byte) in bytes.iter().enumerate() {
             let at = usize::from(offset) + i;
             let writable = self.writable[at];
@@ -317,7 +317,7 @@ impl Config {
                 continue;
             }
             let far = u32::from((byte & !mask) | (self.far[at] & mask));
-            let run = run.get_or_insert(FarWrite { offset: at as u16, size: 0, value: 0 });
+            let run = run.get_or_insert(RemoteWrite { offset: at as u16, size: 0, value: 0 });
             run.value |= far << (8 * run.size);
             run.size += 1;
         }

@@ -5,7 +5,7 @@
 //! QEMU sends DMA_MAPs with and without one back to back.
 
 use super::{MAX_DATA_XFER, MAX_MSG_FDS};
-use crate::guest::{Disposal, Given, MOST_WORKERS};
+use crate::guest::{ClientFile, Disposal, MAX_WORKERS};
 use bytes::Bytes;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -24,7 +24,7 @@ pub const MAX_PAYLOAD: usize = RegionAccess::LENGTH + MAX_DATA_XFER;
 /// Most descriptors that come with one call: `SCM_MAX_FD` of linux/net/scm.h.
 /// There is room for all, because those without room are closed by the kernel
 /// while we receive, and their end may take for ever.
-const MOST_FDS: usize = 253;
+const MAX_FDS: usize = 253;
 
 /// Bytes of a message that is too long that are thrown away at once.
 const DRAIN: usize = 4096;
@@ -37,7 +37,7 @@ pub struct Incoming {
     /// What follows; empty if it was drained.
     pub payload: Bytes,
     /// Descriptors that came with it; closed when dropped.
-    pub fds: Vec<Given>,
+    pub fds: Vec<ClientFile>,
     /// It breaks a limit and is refused with this, whatever it says:
     /// `E2BIG` for too many bytes, `EMFILE` for too many descriptors.
     pub refusal: Option<Errno>,
@@ -81,20 +81,20 @@ pub enum Closed {
     #[error("the client's file did not take what the device wrote (at {0:#x})")]
     WriteLost(u64),
     /// There is no worker for its descriptors.
-    #[error("turned away: {MOST_WORKERS} threads still wait for files of clients before")]
+    #[error("turned away: {MAX_WORKERS} threads still wait for files of clients before")]
     NoWorker,
 }
 
 /// A payload on its way.
 #[derive(Debug)]
-struct Body {
+struct PartialPayload {
     header: Header,
     /// A buffer for all of it, or of one that is too long for what comes next.
     bytes: Vec<u8>,
     have: usize,
 }
 
-impl Body {
+impl PartialPayload {
     fn is_oversize(&self) -> bool {
         self.header.payload() > MAX_PAYLOAD
     }
@@ -104,11 +104,11 @@ impl Body {
 #[derive(Debug)]
 pub struct Connection {
     /// Descriptors in it that nobody received are closed with it.
-    socket: Given,
+    socket: ClientFile,
     head: [u8; Header::SIZE],
     have: usize,
-    body: Option<Body>,
-    fds: Vec<Given>,
+    body: Option<PartialPayload>,
+    fds: Vec<ClientFile>,
     disposal: Disposal,
     fds_lost: bool,
     /// A message of which some bytes have been sent.
@@ -120,7 +120,7 @@ impl Connection {
     /// The socket and descriptors that are not wanted go to `disposal`.
     pub fn new(socket: OwnedFd, disposal: Disposal) -> Self {
         Self {
-            socket: Given::new(socket, disposal.clone()),
+            socket: ClientFile::new(socket, disposal.clone()),
             head: [0; Header::SIZE],
             have: 0,
             body: None,
@@ -150,7 +150,7 @@ impl Connection {
     pub fn receive(&mut self) -> Result<Option<Incoming>, Closed> {
         while self.body.is_none() {
             let mut head = self.head;
-            let Some(count) = self.pull(&mut head[self.have..])? else { return Ok(None) };
+            let Some(count) = self.read_bytes(&mut head[self.have..])? else { return Ok(None) };
             self.head = head;
             self.have += count;
             if self.have < Header::SIZE {
@@ -160,7 +160,7 @@ impl Connection {
             let header = Header::decode(&self.head).map_err(|_| Closed::Malformed)?;
             let length = header.payload();
             let bytes = vec![0; if length > MAX_PAYLOAD { DRAIN } else { length }];
-            self.body = Some(Body { header, bytes, have: 0 });
+            self.body = Some(PartialPayload { header, bytes, have: 0 });
         }
         let Some(mut body) = self.body.take() else { return Ok(None) };
         while body.have < body.header.payload() {
@@ -170,7 +170,7 @@ impl Connection {
             } else {
                 &mut body.bytes[body.have..]
             };
-            let Some(count) = self.pull(into)? else {
+            let Some(count) = self.read_bytes(into)? else {
                 self.body = Some(body);
                 return Ok(None);
             };
@@ -188,8 +188,8 @@ impl Connection {
     }
 
     /// Reads once; `None` if there is nothing now. `into` is not empty.
-    fn pull(&mut self, into: &mut [u8]) -> Result<Option<usize>, Closed> {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FDS))];
+    fn read_bytes(&mut self, into: &mut [u8]) -> Result<Option<usize>, Closed> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
         let mut slices = [IoSliceMut::new(into)];
@@ -202,7 +202,7 @@ impl Connection {
         let lost_before = self.fds_lost;
         for message in control.drain() {
             if let RecvAncillaryMessage::ScmRights(fds) = message {
-                self.fds.extend(fds.map(|fd| Given::new(fd, self.disposal.clone())));
+                self.fds.extend(fds.map(|fd| ClientFile::new(fd, self.disposal.clone())));
             }
         }
         if lost_before && !self.fds.is_empty() {

@@ -4,7 +4,7 @@
 //! are not mapped.
 
 use super::connection::Outgoing;
-use crate::guest::{self, JobId, Segment, Way, Worker};
+use crate::guest::{self, JobId, Method, Part, Worker};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use wire::vfio_user::{Command, DmaAccess, Header};
@@ -47,7 +47,7 @@ pub(super) type Ended = (DmaId, Result<Bytes, DmaError>);
 pub enum Access<T> {
     /// All of it is done.
     Done(T),
-    /// It is on its way; an `Action::DmaDone` of this ID follows.
+    /// It is on its method; an `Action::DmaDone` of this ID follows.
     Pending(DmaId),
     /// Nothing was begun: try again after the next `Action::DmaDone`.
     Full,
@@ -76,9 +76,9 @@ impl Data<'_> {
     }
 }
 
-/// A part of an access on its way.
+/// A part of an access on its method.
 #[derive(Debug)]
-struct Waiting {
+struct PendingPart {
     /// Of the message; `None` for a job of the worker.
     id: Option<u16>,
     operation: DmaId,
@@ -106,7 +106,7 @@ pub(super) struct Dma {
     next_message: u16,
     next_operation: DmaId,
     next_write: u64,
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<PendingPart>,
     operations: VecDeque<Operation>,
     /// Address of a write that a file did not take. What the device writes
     /// next, such as a completion entry, would tell of data that are not there.
@@ -128,18 +128,19 @@ impl Dma {
     }
 
     /// Whether an access of `parts` of at most `limit` bytes a message fits.
-    pub(super) fn has_room(&self, parts: &[Segment], limit: usize) -> bool {
-        let wanted: usize = parts.iter().map(|part| part.length.div_ceil(most(part, limit))).sum();
+    pub(super) fn has_room(&self, parts: &[Part], limit: usize) -> bool {
+        let wanted: usize =
+            parts.iter().map(|part| part.length.div_ceil(max_bytes(part, limit))).sum();
         let to_files = self.waiting.iter().filter(|w| w.write.is_some() && w.id.is_none());
         self.waiting.len() + wanted <= MAX_PARTS
             && (parts.iter().all(by_message)
                 || to_files.map(|waiting| waiting.length).sum::<usize>() < MAX_TO_FILES)
     }
 
-    /// Whether writes are under way that an access could overtake, for it goes
-    /// another way: at once (if not all of it is in `parts`), by message or by
+    /// Whether writes are under method that an access could overtake, for it goes
+    /// another method: at once (if not all of it is in `parts`), by message or by
     /// a worker.
-    pub(super) fn could_overtake(&self, parts: &[Segment], length: usize) -> bool {
+    pub(super) fn could_overtake(&self, parts: &[Part], length: usize) -> bool {
         let at_once = parts.iter().map(|part| part.length).sum::<usize>() < length;
         let mut writes = self.waiting.iter().filter(|waiting| waiting.write.is_some());
         writes.any(|waiting| {
@@ -176,7 +177,7 @@ impl Dma {
         &mut self,
         now: Instant,
         data: Data<'_>,
-        parts: Vec<Segment>,
+        parts: Vec<Part>,
         limit: usize,
         worker: &Worker,
         mut send: impl FnMut(Outgoing),
@@ -187,8 +188,8 @@ impl Dma {
         for part in parts {
             let mut done = 0;
             while done < part.length {
-                let length = (part.length - done).min(most(&part, limit));
-                let Segment { at, address, way, .. } = part.piece(done, length);
+                let length = (part.length - done).min(max_bytes(&part, limit));
+                let Part { at, address, method, .. } = part.piece(done, length);
                 done += length;
                 let id = by_message(&part).then(|| self.message_id());
                 let (bytes, write) = match &data {
@@ -197,12 +198,12 @@ impl Dma {
                 };
                 self.next_write += u64::from(write.is_some());
                 let deadline = now + DMA_DEADLINE;
-                let waiting = Waiting { id, operation, address, at, length, write, deadline };
+                let waiting = PendingPart { id, operation, address, at, length, write, deadline };
                 self.waiting.push_back(waiting);
                 let job = (operation, at);
-                match way {
-                    Way::File(place) if write.is_none() => worker.read(job, place, length),
-                    Way::File(place) => worker.write(job, place, Bytes::copy_from_slice(bytes)),
+                match method {
+                    Method::File(place) if write.is_none() => worker.read(job, place, length),
+                    Method::File(place) => worker.write(job, place, Bytes::copy_from_slice(bytes)),
                     _ => send(message(id.unwrap_or_default(), address, length, bytes)),
                 }
             }
@@ -262,13 +263,13 @@ impl Dma {
         self.end(&waiting, None)
     }
 
-    fn fill(&mut self, waiting: &Waiting, data: &[u8]) {
+    fn fill(&mut self, waiting: &PendingPart, data: &[u8]) {
         if let Some(operation) = self.operations.iter_mut().find(|o| o.id == waiting.operation) {
             operation.buffer[waiting.at..waiting.at + waiting.length].copy_from_slice(data);
         }
     }
 
-    fn end(&mut self, waiting: &Waiting, error: Option<DmaError>) -> Option<Ended> {
+    fn end(&mut self, waiting: &PendingPart, error: Option<DmaError>) -> Option<Ended> {
         if error.is_some() && waiting.write.is_some() && waiting.job().is_some() {
             self.lost_write = Some(waiting.address);
         }
@@ -300,7 +301,7 @@ impl Dma {
         }
         let waiting = self.waiting.pop_front()?;
         if let Some(job) = waiting.job() {
-            // Written later, it could destroy what is there by then.
+            // WriteEffect later, it could destroy what is there by then.
             worker.cancel(job);
         }
         Some(self.end(&waiting, Some(DmaError::Timeout)))
@@ -318,17 +319,17 @@ fn message(id: u16, address: u64, length: usize, bytes: &[u8]) -> Outgoing {
     Outgoing::new(out)
 }
 
-impl Waiting {
+impl PendingPart {
     fn job(&self) -> Option<JobId> {
         self.id.is_none().then_some((self.operation, self.at))
     }
 }
 
 /// Bytes of a part that go at once, if a message carries `limit`.
-fn most(part: &Segment, limit: usize) -> usize {
+fn max_bytes(part: &Part, limit: usize) -> usize {
     if by_message(part) { limit } else { MAX_DMA }
 }
 
-fn by_message(part: &Segment) -> bool {
-    matches!(part.way, Way::Message)
+fn by_message(part: &Part) -> bool {
+    matches!(part.method, Method::Message)
 }

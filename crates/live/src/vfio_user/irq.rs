@@ -2,7 +2,7 @@
 //! (specification, VFIO_USER_DEVICE_SET_IRQS; Linux
 //! `drivers/vfio/pci/vfio_pci_intrs.c` for what the actions mean).
 
-use crate::guest::Given;
+use crate::guest::ClientFile;
 use crate::mapping::Signaller;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{Errno, IoSliceMut, ReadWriteFlags};
@@ -13,7 +13,7 @@ use wire::vfio_user::{
 
 /// One interrupt of the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum Interrupt {
     /// INTx.
     Intx,
     /// An MSI-X vector.
@@ -38,7 +38,7 @@ pub(super) struct Interrupts {
     intx: Option<OwnedFd>,
     intx_masked: bool,
     level: bool,
-    /// Written by the client (KVM's resample descriptor) instead of UNMASK.
+    /// WriteEffect by the client (KVM's resample descriptor) instead of UNMASK.
     unmask: Option<OwnedFd>,
     /// Changes with `unmask`.
     unmask_generation: u64,
@@ -106,7 +106,7 @@ impl Interrupts {
     /// # Errors
     /// `EINVAL` for what does not exist and for a descriptor that is no
     /// eventfd, `ENOTSUP` for what the interrupt type cannot do.
-    pub(super) fn set(&mut self, set: &IrqSet, fds: Vec<Given>) -> Result<(), Errno> {
+    pub(super) fn set(&mut self, set: &IrqSet, fds: Vec<ClientFile>) -> Result<(), Errno> {
         let info = self.info(set.index).ok_or(Errno::INVAL)?;
         let eventfd = matches!(set.data, IrqData::Eventfd);
         if !fds.is_empty() && (!eventfd || fds.len() != set.count as usize) {
@@ -127,7 +127,7 @@ impl Interrupts {
         if !fds.iter().all(|fd| self.signaller.takes(fd.as_fd())) {
             return Err(Errno::INVAL);
         }
-        let mut fds = fds.into_iter().map(Given::into_inner);
+        let mut fds = fds.into_iter().map(ClientFile::into_inner);
         for (i, number) in (set.start..end).enumerate() {
             match &set.data {
                 IrqData::Eventfd => self.assign(set.index, number, set.action, fds.next())?,
@@ -184,7 +184,7 @@ impl Interrupts {
             (irq_index::INTX, IrqAction::Mask) => self.intx_masked = true,
             (irq_index::INTX, IrqAction::Unmask) => self.unmask_intx(),
             (irq_index::INTX, IrqAction::Trigger) => {
-                self.ring(self.intx.as_ref());
+                self.signal_fd(self.intx.as_ref());
                 self.intx_masked = true;
             }
             (irq_index::MSIX, IrqAction::Trigger) => self.signal(number as u16),
@@ -193,7 +193,7 @@ impl Interrupts {
                 self.deliver(number as u16);
             }
             (irq_index::REQ, IrqAction::Trigger) => {
-                self.ring(self.request.as_ref());
+                self.signal_fd(self.request.as_ref());
             }
             _ => return Err(Errno::NOTSUP),
         }
@@ -213,7 +213,7 @@ impl Interrupts {
     fn deliver(&mut self, vector: u16) {
         let entry = &self.vectors[usize::from(vector)];
         if entry.pending && !entry.masked && !entry.table_masked && !self.function_masked {
-            let rung = self.ring(entry.fd.as_ref());
+            let rung = self.signal_fd(entry.fd.as_ref());
             self.vectors[usize::from(vector)].pending = !rung;
         }
     }
@@ -247,7 +247,7 @@ impl Interrupts {
     }
 
     fn deliver_intx(&mut self) {
-        if self.level && !self.intx_masked && self.ring(self.intx.as_ref()) {
+        if self.level && !self.intx_masked && self.signal_fd(self.intx.as_ref()) {
             self.intx_masked = true;
         }
     }
@@ -281,7 +281,7 @@ impl Interrupts {
     }
 
     /// Adds 1 to an event counter; false without one.
-    fn ring(&self, fd: Option<&OwnedFd>) -> bool {
+    fn signal_fd(&self, fd: Option<&OwnedFd>) -> bool {
         fd.is_some_and(|fd| self.signaller.signal(fd.as_fd()).is_ok())
     }
 }

@@ -14,7 +14,7 @@ const ENTRY: usize = 16;
 
 /// Part of a BAR that is answered here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Window {
+pub enum MsixPart {
     /// The table.
     Table,
     /// The pending bits, read-only.
@@ -45,15 +45,15 @@ impl Table {
         }
     }
 
-    /// Whether byte `offset` of `bar` lies in a window: which one, and the
+    /// Whether byte `offset` of `bar` lies in a msix_part: which one, and the
     /// offset in it. The second value is how many bytes from there on are
     /// alike.
-    pub fn window(&self, bar: u8, offset: u64) -> (Option<(Window, usize)>, u64) {
+    pub fn msix_part(&self, bar: u8, offset: u64) -> (Option<(MsixPart, usize)>, u64) {
         let Some(place) = self.place else { return (None, u64::MAX) };
-        let table = (place.table, self.bytes.len() as u64, Window::Table);
-        let pending = (place.pba, self.pending_length(), Window::Pending);
+        let table = (place.table, self.bytes.len() as u64, MsixPart::Table);
+        let pending = (place.pba, self.pending_length(), MsixPart::Pending);
         let mut alike = u64::MAX;
-        for ((at_bar, start), length, window) in [table, pending] {
+        for ((at_bar, start), length, msix_part) in [table, pending] {
             if at_bar != bar {
                 continue;
             }
@@ -61,7 +61,7 @@ impl Table {
                 alike = alike.min(start - offset);
             } else if offset - start < length {
                 let at = offset - start;
-                return (Some((window, at as usize)), length - at);
+                return (Some((msix_part, at as usize)), length - at);
             }
         }
         (None, alike)
@@ -105,12 +105,12 @@ mod tests {
     #[test]
     fn windows_and_masks() {
         let mut table = Table::new(Config::new(&plain_endpoint()).msix);
-        assert_eq!(table.window(0, 0), (None, 0x2000));
-        assert_eq!(table.window(0, 0x2010), (Some((Window::Table, 16)), 48));
-        assert_eq!(table.window(0, 0x2040), (None, 0xfc0));
-        assert_eq!(table.window(0, 0x3000), (Some((Window::Pending, 0)), 8));
-        assert_eq!(table.window(0, 0x3008), (None, u64::MAX));
-        assert_eq!(table.window(1, 0x2000), (None, u64::MAX));
+        assert_eq!(table.msix_part(0, 0), (None, 0x2000));
+        assert_eq!(table.msix_part(0, 0x2010), (Some((MsixPart::Table, 16)), 48));
+        assert_eq!(table.msix_part(0, 0x2040), (None, 0xfc0));
+        assert_eq!(table.msix_part(0, 0x3000), (Some((MsixPart::Pending, 0)), 8));
+        assert_eq!(table.msix_part(0, 0x3008), (None, u64::MAX));
+        assert_eq!(table.msix_part(1, 0x2000), (None, u64::MAX));
         let mut entry = [0; 16];
         table.read(16, &mut entry);
         assert_eq!(entry[12], 1);

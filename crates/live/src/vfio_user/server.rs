@@ -22,7 +22,7 @@ const BATCH: usize = 64;
 
 /// Sockets of clients that were turned away and are not yet closed; at so many
 /// no more are accepted.
-const MOST_TURNED_AWAY: usize = 16;
+const MAX_TURNED_AWAY: usize = 16;
 
 const LISTENER: u64 = 0;
 const CLIENT: u64 = 1;
@@ -74,7 +74,7 @@ impl Server {
             listener,
             accepts: true,
             connection: None,
-            turned_away: session.workers.own(),
+            turned_away: session.workers.for_endpoint(),
             session,
             epoll,
             interest,
@@ -111,7 +111,7 @@ impl Server {
         }
         let ready = |which| events.iter().any(|event| event.data.u64() == which);
         if ready(WORKERS) {
-            self.session.workers.heard();
+            self.session.workers.clear_wake();
         }
         if ready(UNMASK) {
             self.session.interrupts.unmask_ready();
@@ -132,7 +132,7 @@ impl Server {
 
     /// Whether a client that waits can be taken, or at least turned away.
     fn may_accept(&self) -> bool {
-        self.wants_client() || self.turned_away.disposals() < MOST_TURNED_AWAY
+        self.wants_client() || self.turned_away.disposals() < MAX_TURNED_AWAY
     }
 
     fn accept(&mut self, now: Instant) {
@@ -182,7 +182,7 @@ impl Server {
     }
 
     fn flush(&mut self, now: Instant) {
-        if let Some(why) = self.session.take_doomed() {
+        if let Some(why) = self.session.take_must_close() {
             self.close(now, why);
         }
         while let Some(connection) = &mut self.connection {

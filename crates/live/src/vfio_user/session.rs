@@ -14,7 +14,7 @@ use super::connection::{Closed, Incoming, Outgoing};
 use super::dma::{Dma, DmaError, DmaId, Ended};
 use super::doorbell::Doorbells;
 use super::info::EndpointInfo;
-use super::irq::{Interrupts, Source};
+use super::irq::{Interrupt, Interrupts};
 use super::listener::BindError;
 use super::msix::Table;
 use crate::guest::{Disposal, Memory, Worker, Workers};
@@ -39,7 +39,7 @@ pub(super) const MAX_OUTGOING: usize = 1 << 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Absent,
-    Greeting,
+    Negotiating,
     Ready,
 }
 
@@ -58,14 +58,14 @@ pub struct Session {
     /// Unmaps memory: it waits for nobody, and is not behind files that hang.
     pub(super) unmapper: Worker,
     /// Why the client may not stay.
-    pub(super) doomed: Option<Closed>,
+    pub(super) must_close: Option<Closed>,
     pub(super) state: State,
     pub(super) client_xfer: usize,
     /// Commands that wait, with their arrival.
     queue: VecDeque<(Incoming, Instant)>,
     pub(super) current: Option<Current>,
     /// The owner has not yet cleaned up after the client before.
-    cleaning: Option<Token>,
+    cleanup: Option<Token>,
     actions: VecDeque<Action>,
     /// DMA that has ended; not behind the actions, for those may have to wait.
     pub(super) ended: VecDeque<Ended>,
@@ -73,7 +73,7 @@ pub struct Session {
     pub(super) outgoing_bytes: usize,
     /// Interrupts behind DMA writes: the number of the first write that they
     /// need not wait for.
-    pub(super) held: VecDeque<(u64, Source)>,
+    pub(super) held_interrupts: VecDeque<(u64, Interrupt)>,
     next_token: Token,
     pub(super) presence: Presence,
     pub(super) msix_enabled: bool,
@@ -98,10 +98,10 @@ impl Session {
                 .map_err(BindError::Doorbells)?,
             table: Table::new(msix),
             interrupts: Interrupts::new(msix.map_or(0, |msix| msix.vectors), signaller),
-            worker: workers.hire(),
-            unmapper: workers.own(),
+            worker: workers.for_client(),
+            unmapper: workers.for_endpoint(),
             workers,
-            doomed: None,
+            must_close: None,
             info,
             config,
             memory: Memory::new(),
@@ -110,12 +110,12 @@ impl Session {
             client_xfer: DEFAULT_MAX_DATA_XFER_SIZE as usize,
             queue: VecDeque::new(),
             current: None,
-            cleaning: None,
+            cleanup: None,
             actions: VecDeque::new(),
             ended: VecDeque::new(),
             outgoing: VecDeque::new(),
             outgoing_bytes: 0,
-            held: VecDeque::new(),
+            held_interrupts: VecDeque::new(),
             next_token: 1,
             presence: Presence::Present,
             msix_enabled: false,
@@ -126,7 +126,7 @@ impl Session {
     /// Takes an input.
     pub fn handle(&mut self, now: Instant, input: Input) {
         match input {
-            Input::Connected => self.state = State::Greeting,
+            Input::Connected => self.state = State::Negotiating,
             Input::Disconnected => self.disconnect(),
             Input::Message(message) if message.header.kind == Kind::Reply => {
                 self.take_reply(&message);
@@ -157,7 +157,7 @@ impl Session {
     /// the client's commands wait, but needs its DMA.
     pub fn poll_dma(&mut self, now: Instant) -> Option<(DmaId, Result<Bytes, DmaError>)> {
         while self.dma.has_jobs()
-            && let Some(ended) = self.worker.ended()
+            && let Some(ended) = self.worker.next_ended()
         {
             let ended = self.dma.job_ended(ended);
             self.dma_ended(ended);
@@ -200,8 +200,8 @@ impl Session {
     }
 
     /// Why the client has to go, told once.
-    pub fn take_doomed(&mut self) -> Option<Closed> {
-        self.doomed.take()
+    pub fn take_must_close(&mut self) -> Option<Closed> {
+        self.must_close.take()
     }
 
     /// Answers an action. A token that is no longer waited for (its client has
@@ -210,8 +210,8 @@ impl Session {
     /// An error becomes the errno of the reply; a device that is not there
     /// should rather read all ones.
     pub fn reply(&mut self, now: Instant, token: Token, result: Result<&[u8], Errno>) {
-        if self.cleaning == Some(token) {
-            self.cleaning = None;
+        if self.cleanup == Some(token) {
+            self.cleanup = None;
         } else {
             self.answer_access(token, result);
         }
@@ -254,7 +254,7 @@ impl Session {
     /// A client has agreed on a version and uses the function, which was reset
     /// for it.
     pub fn in_use(&self) -> bool {
-        self.state == State::Ready && self.cleaning.is_none()
+        self.state == State::Ready && self.cleanup.is_none()
     }
 
     /// Carries commands out until one has to wait.
@@ -265,7 +265,7 @@ impl Session {
             {
                 continue;
             }
-            let waits = self.cleaning.is_some() && self.state == State::Ready;
+            let waits = self.cleanup.is_some() && self.state == State::Ready;
             if waits || self.actions.len() >= MAX_ACTIONS || self.outgoing_bytes >= MAX_OUTGOING {
                 return;
             }
@@ -296,11 +296,11 @@ impl Session {
         if self.memory.ranges() > 0 {
             self.unmapper.disposal().dispose(self.memory.clear());
         }
-        self.worker = self.workers.hire();
-        self.doomed = None;
+        self.worker = self.workers.for_client();
+        self.must_close = None;
         self.dma.clear();
         self.ended.clear();
-        self.held.clear();
+        self.held_interrupts.clear();
         self.interrupts.disconnect();
         // A page that the client before still has would be rung by it; without
         // memory for one, doorbells are trapped.
@@ -310,10 +310,10 @@ impl Session {
         self.msix_enabled = false;
         if used {
             // What the client left behind is not carried out any more, but a
-            // cleaning up before this one is.
+            // cleanup up before this one is.
             self.actions.retain(|action| matches!(action, Action::ClientGone { .. }));
             let token = self.token();
-            self.cleaning = Some(token);
+            self.cleanup = Some(token);
             self.actions.push_back(Action::ClientGone { token });
         }
     }
@@ -362,7 +362,7 @@ impl Session {
 
     /// Turns what was rung in the shared page into writes.
     pub fn poll_doorbells(&mut self) {
-        let in_use = self.state == State::Ready && self.cleaning.is_none() && self.is_present();
+        let in_use = self.state == State::Ready && self.cleanup.is_none() && self.is_present();
         if !in_use || self.actions.len() >= MAX_ACTIONS {
             return;
         }

@@ -2,9 +2,9 @@
 
 use super::connection::{Closed, Incoming};
 use super::dma::{Access, Data, DmaError, Ended, MAX_DMA};
-use super::irq::Source;
+use super::irq::Interrupt;
 use super::session::{MAX_OUTGOING, Session};
-use crate::guest::{Fault, Segment, Way};
+use crate::guest::{Fault, Method, Part};
 use bytes::Bytes;
 use wire::Instant;
 
@@ -13,7 +13,7 @@ impl Session {
     /// after everything written to guest memory before.
     pub fn signal(&mut self, vector: u16) {
         if self.msix_enabled {
-            self.interrupt(Source::Msix(vector));
+            self.interrupt(Interrupt::Msix(vector));
         } else {
             self.counters.lost_interrupts += 1;
         }
@@ -22,43 +22,43 @@ impl Session {
     /// The level of INTx has changed.
     pub fn set_intx(&mut self, level: bool) {
         if level {
-            self.interrupt(Source::Intx);
+            self.interrupt(Interrupt::Intx);
         } else {
-            self.held.retain(|(_, source)| *source != Source::Intx);
+            self.held_interrupts.retain(|(_, source)| *source != Interrupt::Intx);
             self.interrupts.set_intx(false);
         }
     }
 
-    fn interrupt(&mut self, source: Source) {
+    fn interrupt(&mut self, source: Interrupt) {
         let barrier = self.dma.next_write();
         if self.dma.writes_answered() >= barrier {
             self.deliver(source);
             return;
         }
         // Two of a kind are enough: the later one waits a little longer.
-        let mut same = self.held.iter_mut().filter(|(_, other)| *other == source);
+        let mut same = self.held_interrupts.iter_mut().filter(|(_, other)| *other == source);
         match (same.next(), same.next()) {
             (Some(_), Some(later)) => later.0 = barrier,
-            _ => self.held.push_back((barrier, source)),
+            _ => self.held_interrupts.push_back((barrier, source)),
         }
     }
 
-    fn deliver(&mut self, source: Source) {
+    fn deliver(&mut self, source: Interrupt) {
         match source {
-            _ if self.doomed.is_some() => self.counters.lost_interrupts += 1,
-            Source::Intx => self.interrupts.set_intx(true),
-            Source::Msix(vector) => self.interrupts.signal(vector),
+            _ if self.must_close.is_some() => self.counters.lost_interrupts += 1,
+            Interrupt::Intx => self.interrupts.set_intx(true),
+            Interrupt::Msix(vector) => self.interrupts.signal(vector),
         }
     }
 
     fn release_interrupts(&mut self) {
         let answered = self.dma.writes_answered();
-        for _ in 0..self.held.len() {
-            let Some((barrier, source)) = self.held.pop_front() else { return };
+        for _ in 0..self.held_interrupts.len() {
+            let Some((barrier, source)) = self.held_interrupts.pop_front() else { return };
             if barrier <= answered {
                 self.deliver(source);
             } else {
-                self.held.push_back((barrier, source));
+                self.held_interrupts.push_back((barrier, source));
             }
         }
     }
@@ -69,15 +69,15 @@ impl Session {
         address: u64,
         length: usize,
         write: bool,
-    ) -> Result<(Vec<Segment>, Vec<Segment>), Fault> {
-        let parts = self.memory.segments(address, length, write)?.into_iter();
-        Ok(parts.partition(|part| !matches!(part.way, Way::Mapped)))
+    ) -> Result<(Vec<Part>, Vec<Part>), Fault> {
+        let parts = self.memory.parts(address, length, write)?.into_iter();
+        Ok(parts.partition(|part| !matches!(part.method, Method::Mapped)))
     }
 
     fn failed<T>(&mut self, error: DmaError) -> Access<T> {
         self.counters.dma_faults += 1;
         if let Some(address) = self.memory.lost() {
-            self.doomed = Some(Closed::MemoryLost(address));
+            self.must_close = Some(Closed::MemoryLost(address));
         }
         Access::Failed(error)
     }
@@ -110,7 +110,7 @@ impl Session {
         if length > MAX_DMA {
             return Some(self.failed(DmaError::TooLong));
         }
-        if self.doomed.is_some() {
+        if self.must_close.is_some() {
             return Some(self.failed(DmaError::Fault));
         }
         self.must_wait(address, length, write).then_some(Access::Full)
@@ -125,7 +125,7 @@ impl Session {
         mut data: Data<'_>,
     ) -> Access<T> {
         let parts = match fault {
-            Fault::Later => self.parts(address, data.len(), data.is_write()),
+            Fault::Deferred => self.parts(address, data.len(), data.is_write()),
             fault => Err(fault),
         };
         let Ok((parts, at_once)) = parts else { return self.failed(DmaError::Fault) };
@@ -133,7 +133,7 @@ impl Session {
         if self.outgoing_bytes >= MAX_OUTGOING || !self.dma.has_room(&parts, limit) {
             return Access::Full;
         }
-        for Segment { at, address, length, .. } in at_once {
+        for Part { at, address, length, .. } in at_once {
             let copied = match &mut data {
                 Data::Read(buffer) => self.memory.read_into(address, &mut buffer[at..at + length]),
                 Data::Write(bytes) => self.memory.write(address, &bytes[at..at + length]),
@@ -149,7 +149,7 @@ impl Session {
         Access::Pending(id)
     }
 
-    /// Whether an access could overtake a write that is under way: a read or
+    /// Whether an access could overtake a write that is under method: a read or
     /// write may not pass a posted write (PCI Express Base 4.0, section 2.4.1).
     fn must_wait(&self, address: u64, length: usize, write: bool) -> bool {
         self.dma.writes_answered() < self.dma.next_write()
@@ -167,7 +167,7 @@ impl Session {
 
     pub(super) fn dma_ended(&mut self, ended: Option<Ended>) {
         if let Some(address) = self.dma.take_lost_write() {
-            self.doomed = Some(Closed::WriteLost(address));
+            self.must_close = Some(Closed::WriteLost(address));
         }
         if let Some((id, result)) = ended {
             self.counters.dma_faults += u64::from(result.is_err());

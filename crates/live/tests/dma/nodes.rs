@@ -3,8 +3,8 @@
 use live::attached::Switch;
 use live::host::RamMemory;
 use live::links::Links;
-use live::net::{Address, Incoming, RawSettings};
-use live::{Clock, DeviceNode, Machine, Poller, Report, Waiting, Wanted};
+use live::net::{Address, CarrierListener, RawSettings};
+use live::{Clock, Control, DeviceNode, Machine, Poller, Report, Waiting};
 use pcie::dma_test::{self, DmaTest, driver};
 use pcie::enumerate::{self, Node};
 use pcie::{Bus, Ram, root};
@@ -51,10 +51,10 @@ impl Link {
 
 /// Listens. Whoever listened before has closed its descriptors, but a program
 /// that another test starts has copies of them until it runs.
-fn bind(at: &Address, raw: RawSettings) -> Incoming {
+fn bind(at: &Address, raw: RawSettings) -> CarrierListener {
     let end = Instant::now() + Duration::from_secs(5);
     loop {
-        match Incoming::bind(at, raw) {
+        match CarrierListener::bind(at, raw) {
             Err(error) if error.kind() == ErrorKind::AddrInUse && Instant::now() < end => {
                 std::thread::yield_now();
             }
@@ -93,8 +93,8 @@ impl Far {
                 DeviceNode::new(Clock::start(), poller, listener, settings, function).unwrap();
             announce.send(node.address().unwrap()).unwrap();
             let wanted = || match flag.load(Ordering::SeqCst) {
-                true => Wanted::Stop,
-                false => Wanted::Serve,
+                true => Control::Stop,
+                false => Control::Serve,
             };
             node.run(wake.as_fd(), wanted, |_| {}).unwrap();
             node.report()

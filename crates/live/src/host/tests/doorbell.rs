@@ -1,14 +1,14 @@
-//! A doorbell over real sockets: it goes in the turn in which the VMM's
-//! message is read, and arrives although a register before it is not answered.
+//! Doorbells over real sockets: a doorbell is sent in the turn in which the VMM's message is
+//! read, and does not wait for an earlier register read.
 
 use crate::attached::{Attached, Switch};
-use crate::host::lines::HostLines;
-use crate::host::{HostEvent, HostNode, News};
+use crate::host::event_limits::HostEventLimiter;
+use crate::host::{EndpointChange, HostEvent, HostNode};
 use crate::links::Links;
-use crate::net::{Address, Incoming, RawSettings};
+use crate::net::{Address, CarrierListener, RawSettings};
 use crate::poller::{Poller, Waiting};
 use crate::vfio_user::tests::client::{Client, Folder, access, message};
-use crate::{Clock, DeviceNode, Wanted};
+use crate::{Clock, Control, DeviceNode};
 use pcie::dma_test::{DmaTest, Settings, register};
 use pcie::enumerate;
 use pcie::{Function, Input, Output, Ready, root};
@@ -64,25 +64,25 @@ fn thread(run: impl FnOnce(UnixStream) + Send + 'static) -> (UnixStream, JoinHan
     (waker, std::thread::spawn(move || run(wake)))
 }
 
-/// To go on until the other end of `wake` says otherwise.
-fn wanted(wake: &UnixStream) -> impl FnMut() -> Wanted + use<> {
+/// Serves until the other end of `wake` closes.
+fn control(wake: &UnixStream) -> impl FnMut() -> Control + use<> {
     let wake = wake.try_clone().unwrap();
     wake.set_nonblocking(true).unwrap();
     move || match rustix::net::recv(&wake, &mut [0; 1][..], rustix::net::RecvFlags::PEEK) {
-        Ok(_) => Wanted::Stop,
-        Err(_) => Wanted::Serve,
+        Ok(_) => Control::Stop,
+        Err(_) => Control::Serve,
     }
 }
 
 fn device(announce: Sender<Address>, wake: UnixStream) {
     let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let listener = Incoming::bind(&loopback.into(), RawSettings::default()).unwrap();
+    let listener = CarrierListener::bind(&loopback.into(), RawSettings::default()).unwrap();
     let settings = tunnel::Settings::new(Role::Device, 7);
     let stuck = Stuck { function: DmaTest::new(Settings::default()), held: None };
     let poller = Poller::new(Waiting::Block).unwrap();
     let mut node = DeviceNode::new(Clock::start(), poller, listener, settings, stuck).unwrap();
     announce.send(node.address().unwrap()).unwrap();
-    node.run(wake.as_fd(), wanted(&wake), |_| {}).unwrap();
+    node.run(wake.as_fd(), control(&wake), |_| {}).unwrap();
 }
 
 fn host(peer: Address, folder: &Path) -> HostNode {
@@ -105,9 +105,9 @@ fn host(peer: Address, folder: &Path) -> HostNode {
     .unwrap()
 }
 
-/// The host node looks below a link that came up, and is done with that.
+/// The host node has enumerated below a link that came up.
 fn is_back(event: &HostEvent) -> bool {
-    matches!(event, HostEvent::Endpoint(0, News::Back))
+    matches!(event, HostEvent::Endpoint(0, EndpointChange::Reattached))
 }
 
 /// Sends a posted write of `LENGTH`.
@@ -122,13 +122,13 @@ fn a_doorbell_goes_in_the_turn_in_which_it_is_read() {
     let (announce, announced) = channel();
     let (waker, far) = thread(move |wake| device(announce, wake));
     let mut near = host(announced.recv().unwrap(), &folder.0);
-    let mut lines = HostLines::new(HostEvent::More);
+    let mut lines = HostEventLimiter::new(HostEvent::Suppressed);
     let client = Client::greeted(&folder.0.join("0/cntrl"), 1);
     let mut back = false;
     while !back {
         near.turn(&mut lines, &mut |event| back |= is_back(&event)).unwrap();
     }
-    // A register of the far side comes when all before it is done.
+    // The answer of a far register shows that all before it is done.
     client.send(&message(2, Command::RegionRead.number(), &access(0, 0, 4, &[]), false), &[]);
     for _ in 0..2 {
         while client.is_quiet() {
@@ -162,7 +162,7 @@ fn a_doorbell_does_not_wait_for_a_register_that_is_not_answered() {
                 ready.send(()).unwrap();
             }
         };
-        host(peer, &path).run(wake.as_fd(), wanted(&wake), tell).unwrap();
+        host(peer, &path).run(wake.as_fd(), control(&wake), tell).unwrap();
     });
     offered.recv().unwrap();
     let client = Client::greeted(&folder.0.join("0/cntrl"), 1);
@@ -172,7 +172,7 @@ fn a_doorbell_does_not_wait_for_a_register_that_is_not_answered() {
     ring(&client);
     let reply = client.receive();
     assert_eq!(reply.header.id, 2);
-    // All ones if the write came only when the read was given up.
+    // All ones if the write was sent only after the read timed out.
     assert_eq!(reply.payload[RegionAccess::LENGTH..], 77_u32.to_le_bytes());
     for (waker, node) in [(near_waker, near), (far_waker, far)] {
         drop(waker);

@@ -1,5 +1,5 @@
-//! The order in which what a client does reaches the bus, against a model:
-//! random commands, answered in any order and as late as it likes.
+//! The order of a client's commands on the bus, against a model: random commands, answered in
+//! any order at any time.
 
 use super::BARE;
 use crate::host::endpoint::Endpoint;
@@ -18,19 +18,18 @@ use wire::{Bdf, Instant};
 
 /// Where BAR 0 lies on the bus.
 const BAR: u64 = 0xe000_0000;
-/// Configuration space that is the far function's own.
+/// Configuration space of the far function.
 const CONFIG: u16 = 0x200;
 
 /// A command of the client.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Act {
-    /// A BAR write that wants no reply: the only one that may pass, and only
-    /// reads.
+    /// A BAR write without a reply: the only command that may pass others, and only reads.
     Posted,
     /// A read of this many bytes of the BAR.
     Read(u32),
     ConfigRead,
-    /// A BAR write that wants a reply.
+    /// A BAR write with a reply.
     Write,
     ConfigWrite,
     Map,
@@ -46,7 +45,7 @@ impl C {
     }
 }
 
-/// What happens next.
+/// A step of the test.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Send(C),
@@ -60,10 +59,10 @@ struct World {
     client: Client,
     _folder: Folder,
     commands: Vec<C>,
-    /// Those of which a request was on the bus.
+    /// Commands that have had a request on the bus.
     begun: BTreeSet<usize>,
     replied: BTreeSet<usize>,
-    /// Requests that want an answer, with the command that they are of.
+    /// Unanswered requests, each with its command.
     open: Vec<(RequestId, usize)>,
 }
 
@@ -93,7 +92,7 @@ impl World {
             replied: BTreeSet::new(),
             open: Vec::new(),
         };
-        // What the host gives the function before its client.
+        // Settings that the host restores before the client is served.
         while world.endpoint.service(Instant::ZERO) || world.bus.queued() > 0 {
             while let Some((id, _)) = world.bus.next_request() {
                 world.bus.answer(id, u64::MAX);
@@ -103,7 +102,7 @@ impl World {
         world
     }
 
-    /// The payload of command `number`, which its requests can be told by.
+    /// Sends a command. Its number is in its address, so that its requests are recognised.
     fn send(&mut self, command: C) {
         let number = self.commands.len();
         self.commands.push(command);
@@ -140,7 +139,7 @@ impl World {
                 Command::DmaUnmap
             }
             C::SetIrqs => {
-                // By turns: MSI-X is on while a vector has a descriptor.
+                // Alternately: MSI-X is on while a vector has a descriptor.
                 let before = self.commands.iter().filter(|known| **known == C::SetIrqs).count();
                 let on = before % 2 == 1;
                 let data = if on { IrqData::Eventfd } else { IrqData::None };
@@ -165,7 +164,7 @@ impl World {
         self.settle();
     }
 
-    /// Lets the endpoint do what it can, and holds it against the rules.
+    /// Lets the endpoint do what it can, and checks the order.
     fn settle(&mut self) {
         while self.endpoint.service(Instant::ZERO) || self.bus.queued() > 0 {
             while let Some((id, request)) = self.bus.next_request() {
@@ -182,7 +181,7 @@ impl World {
             assert_eq!(header.error, None, "{:?}", self.commands[usize::from(header.id)]);
             self.replied.insert(header.id.into());
         }
-        // Not later than it may either.
+        // Nor may a command start late.
         for (number, command) in self.commands.iter().enumerate() {
             if *command == C::Posted {
                 let free = (0..number).all(|before| self.may_pass(before));
@@ -191,8 +190,8 @@ impl World {
         }
     }
 
-    /// What asks for `request`: requests of resets and of MSI-X, which carry
-    /// no number, are of the command that is being carried out.
+    /// The command that `request` belongs to. Requests of resets and of MSI-X, which carry no
+    /// number, belong to the current command.
     fn command_of(&self, request: Request) -> usize {
         match request {
             Request::MemoryWrite { address, .. } | Request::MemoryRead { address, .. }
@@ -215,7 +214,7 @@ impl World {
         }
     }
 
-    /// Nothing of `number` is on its way: what comes later may go.
+    /// Whether `number` is done: later commands may start.
     fn done(&self, number: usize) -> bool {
         let open = self.open.iter().any(|(_, of)| *of == number);
         !open
@@ -230,8 +229,8 @@ impl World {
         self.commands[number].reads() || self.done(number)
     }
 
-    /// Whether `number` may be on the bus, by requests alone: replies of
-    /// this turn are not read yet.
+    /// Whether `number` may be on the bus, judged by requests alone: replies of this turn are
+    /// not read yet.
     fn may_start(&self, number: usize) -> bool {
         let this = self.commands[number];
         (0..number).all(|before| {
@@ -249,7 +248,7 @@ impl World {
     fn check_start(&self, number: usize) {
         let command = self.commands[number];
         assert!(self.may_start(number), "{number}, a {command:?}, is too early: {:?}", self.open);
-        // A later command is on the bus before it only if that may pass.
+        // A later command precedes it on the bus only if it may pass.
         let passed = self
             .begun
             .range(number + 1..)

@@ -2,18 +2,18 @@
 //! `pread` and `pwrite`; completions are signalled by an eventfd.
 
 mod grow;
-mod kept;
 mod open;
+mod opened_record;
 #[cfg(test)]
 mod tests;
 
-use super::record::{Beside, Keeper, boot_id};
+use super::record::{ImageFolder, RecordKeeper, boot_id};
 use super::{Media, done, status_of};
 use bytes::Bytes;
 use grow::grow;
-use kept::Kept;
 use nvme::block::{Completion, Error, Operation, Request};
 use open::{Opened, Undo, about};
+use opened_record::OpenedRecord;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{FallocateFlags, fallocate};
 use std::fs::File;
@@ -51,7 +51,7 @@ pub struct FileMedia {
     undo: Option<Undo>,
     requests: Option<Sender<Request>>,
     done: Receiver<(u64, Completion)>,
-    news: Receiver<String>,
+    notices: Receiver<String>,
     signal: Arc<OwnedFd>,
     workers: Vec<JoinHandle<()>>,
 }
@@ -65,8 +65,8 @@ struct Shared {
     /// Nothing more is to be said in the record before a write.
     marked: AtomicBool,
     /// Keeps the record; without one the contents count as new at each start.
-    keeper: Option<Mutex<Keeper<Beside>>>,
-    news: Sender<String>,
+    keeper: Option<Mutex<RecordKeeper<ImageFolder>>>,
+    notices: Sender<String>,
 }
 
 impl FileMedia {
@@ -88,32 +88,32 @@ impl FileMedia {
     fn open_named(name: String, path: &Path, options: FileOptions, boot: &str) -> io::Result<Self> {
         let create = options.size.is_some() && !options.read_only;
         let mut opened = Opened::new(path, options.read_only, create)?;
-        let kept = Kept::open(path, &opened, options.read_only, boot)?;
+        let kept = OpenedRecord::open(path, &opened, options.read_only, boot)?;
         let length = opened.length;
-        let size = wanted_size(kept.size, length, options)?;
+        let size = served_size(kept.size, length, options)?;
         if size > length {
             opened.undo.grows(length);
             grow(&opened.file, length, size, options.sparse)?;
         }
-        let (news, heard) = channel();
+        let (notices, received) = channel();
         kept.notes.into_iter().for_each(|note| {
-            let _ = news.send(format!("{name}: {note}"));
+            let _ = notices.send(format!("{name}: {note}"));
         });
         let shared = Shared {
             file: opened.file,
             name,
             marked: AtomicBool::new(kept.keeper.is_none()),
             keeper: kept.keeper.map(Mutex::new),
-            news,
+            notices,
         };
-        let mut media = Self::start(shared, heard, size, options.read_only, kept.incarnation)?;
+        let mut media = Self::start(shared, received, size, options.read_only, kept.incarnation)?;
         media.undo = Some(opened.undo);
         Ok(media)
     }
 
     fn start(
         shared: Shared,
-        news: Receiver<String>,
+        notices: Receiver<String>,
         size: u64,
         read_only: bool,
         incarnation: u64,
@@ -131,7 +131,7 @@ impl FileMedia {
                     loop {
                         let next = queue.lock().expect("no worker panics with the lock").recv();
                         let Ok(request) = next else { return };
-                        let outcome = shared.carry_out(request.operation);
+                        let outcome = shared.execute(request.operation);
                         let _ = finished.send((request.id, outcome));
                         let _ = rustix::io::write(&*signal, &1u64.to_ne_bytes());
                     }
@@ -147,7 +147,7 @@ impl FileMedia {
             undo,
             requests,
             done,
-            news,
+            notices,
             signal,
             workers,
         })
@@ -156,7 +156,7 @@ impl FileMedia {
 
 /// How many bytes of a file are served that has `length` and of which `have`
 /// were served before.
-fn wanted_size(have: u64, length: u64, options: FileOptions) -> io::Result<u64> {
+fn served_size(have: u64, length: u64, options: FileOptions) -> io::Result<u64> {
     let FileOptions { size, read_only, .. } = options;
     match size {
         Some(size) if size < have => Err(io::Error::other(format!(
@@ -171,16 +171,16 @@ fn wanted_size(have: u64, length: u64, options: FileOptions) -> io::Result<u64> 
 }
 
 impl Shared {
-    fn carry_out(&self, operation: Operation) -> Completion {
+    fn execute(&self, operation: Operation) -> Completion {
         if !matches!(operation, Operation::Read { .. } | Operation::Flush) {
             self.mark().map_err(|error| status_of(&error))?;
         }
         let flush = operation == Operation::Flush;
-        let outcome = carry_out(&self.file, operation);
+        let outcome = execute(&self.file, operation);
         if flush && outcome.is_err() {
             // Linux reports pages that could not be written once: the sync at
             // the end would know nothing of them.
-            let forgotten = self.with_record(|keeper| keeper.forget().map(|()| None));
+            let forgotten = self.with_record(|keeper| keeper.discard().map(|()| None));
             self.marked.fetch_and(forgotten.is_ok(), Ordering::AcqRel);
         }
         outcome
@@ -192,7 +192,7 @@ impl Shared {
         if self.marked.load(Ordering::Acquire) {
             return Ok(());
         }
-        self.with_record(Keeper::mark)?;
+        self.with_record(RecordKeeper::mark_dirty)?;
         self.marked.store(true, Ordering::Release);
         Ok(())
     }
@@ -200,7 +200,7 @@ impl Shared {
     /// Changes the record; tells if it had to be removed instead.
     fn with_record(
         &self,
-        change: impl FnOnce(&mut Keeper<Beside>) -> io::Result<Option<io::Error>>,
+        change: impl FnOnce(&mut RecordKeeper<ImageFolder>) -> io::Result<Option<io::Error>>,
     ) -> io::Result<()> {
         let Some(keeper) = &self.keeper else { return Ok(()) };
         let mut keeper = keeper.lock().expect("no worker panics with the lock");
@@ -209,7 +209,7 @@ impl Shared {
         match changed {
             Ok(None) => Ok(()),
             Ok(Some(error)) => {
-                self.tell(format!(
+                self.notify(format!(
                     "no record can be written to {record}: {error}: the contents count as new \
                      at the next start"
                 ));
@@ -217,18 +217,18 @@ impl Shared {
             }
             Err(error) => {
                 let text = format!("the record {record} can be neither written nor removed");
-                self.tell(format!("{text}: {error}: writes are refused"));
+                self.notify(format!("{text}: {error}: writes are refused"));
                 Err(error)
             }
         }
     }
 
-    fn tell(&self, text: String) {
-        let _ = self.news.send(format!("{}: {text}", self.name));
+    fn notify(&self, text: String) {
+        let _ = self.notices.send(format!("{}: {text}", self.name));
     }
 }
 
-fn carry_out(file: &File, operation: Operation) -> Completion {
+fn execute(file: &File, operation: Operation) -> Completion {
     let outcome = match operation {
         Operation::Read { offset, length } => {
             let mut data = vec![0; length];
@@ -280,11 +280,11 @@ impl Media for FileMedia {
         }
     }
 
-    fn finished(&mut self) -> Option<(u64, Completion)> {
+    fn poll_completion(&mut self) -> Option<(u64, Completion)> {
         self.done.try_recv().ok()
     }
 
-    fn heard(&mut self) {
+    fn clear_signal(&mut self) {
         let _ = rustix::io::read(&*self.signal, &mut [0u8; 8]);
     }
 
@@ -313,8 +313,8 @@ impl Media for FileMedia {
         let _ = self.shared.with_record(|keeper| keeper.begin(size));
     }
 
-    fn news(&mut self) -> Option<String> {
-        self.news.try_recv().ok()
+    fn take_notice(&mut self) -> Option<String> {
+        self.notices.try_recv().ok()
     }
 
     fn close(&mut self) -> io::Result<()> {
@@ -329,8 +329,8 @@ impl Media for FileMedia {
         }
         let synced = self.shared.file.sync_all();
         let recorded = self.shared.with_record(|keeper| match &synced {
-            Ok(()) => keeper.clean(),
-            Err(_) => keeper.forget().map(|()| None),
+            Ok(()) => keeper.mark_clean(),
+            Err(_) => keeper.discard().map(|()| None),
         });
         synced.and(recorded)
     }

@@ -68,7 +68,7 @@ fn run(media: &mut FileMedia, operation: Operation) -> Completion {
         return outcome;
     }
     loop {
-        if let Some((7, outcome)) = media.finished() {
+        if let Some((7, outcome)) = media.poll_completion() {
             return outcome;
         }
         std::thread::yield_now();
@@ -80,8 +80,8 @@ fn write(media: &mut FileMedia) {
     run(media, Operation::Write { offset: 0, data }).unwrap();
 }
 
-fn news(media: &mut FileMedia) -> String {
-    std::iter::from_fn(|| media.news()).collect::<Vec<_>>().join("\n")
+fn notices(media: &mut FileMedia) -> String {
+    std::iter::from_fn(|| media.take_notice()).collect::<Vec<_>>().join("\n")
 }
 
 #[test]
@@ -133,16 +133,16 @@ fn full_file() -> File {
     OpenOptions::new().read(true).write(true).open("/dev/full").unwrap()
 }
 
-fn full(keeper: Option<Keeper<Beside>>) -> (Shared, Receiver<String>) {
-    let (news, heard) = channel();
+fn full(keeper: Option<RecordKeeper<ImageFolder>>) -> (Shared, Receiver<String>) {
+    let (notices, received) = channel();
     let (file, name, keeper) = (full_file(), "full".into(), keeper.map(Mutex::new));
-    (Shared { file, name, marked: true.into(), keeper, news }, heard)
+    (Shared { file, name, marked: true.into(), keeper, notices }, received)
 }
 
 #[test]
 fn a_full_disk_is_capacity_exceeded() {
-    let (shared, heard) = full(None);
-    let mut media = FileMedia::start(shared, heard, MIB, false, 1).unwrap();
+    let (shared, received) = full(None);
+    let mut media = FileMedia::start(shared, received, MIB, false, 1).unwrap();
     let write = Operation::Write { offset: 0, data: Bytes::from(vec![1; 512]) };
     assert_eq!(run(&mut media, write), Err(Error::NoSpace));
     let zeroes = Operation::WriteZeroes { offset: 0, length: 512 };
@@ -156,26 +156,26 @@ fn a_flush_that_failed_makes_the_contents_new() {
     let scratch = Scratch::new("unsynced");
     drop(scratch.open(NEW, "A"));
     let opened = || Opened::new(&scratch.image(), false, false).unwrap();
-    let kept = |opened: &Opened| Kept::open(&scratch.image(), opened, false, "A").unwrap();
+    let kept = |opened: &Opened| OpenedRecord::open(&scratch.image(), opened, false, "A").unwrap();
     let dirty = scratch.text().replace("clean", "dirty");
     std::fs::write(scratch.record(), &dirty).unwrap();
     // It can be neither synced nor written to.
     let before = kept(&opened());
     let incarnation = before.incarnation;
     let (shared, _heard) = full(before.keeper);
-    assert_eq!(shared.carry_out(Operation::Flush), Err(Error::Media));
+    assert_eq!(shared.execute(Operation::Flush), Err(Error::Media));
     // Even if the process is killed now, or the sync at the end succeeds.
     assert!(!scratch.record().exists());
-    shared.with_record(Keeper::clean).unwrap();
+    shared.with_record(RecordKeeper::mark_clean).unwrap();
     assert!(!scratch.record().exists());
     // A record that cannot be removed is replaced by one with another number.
     std::fs::write(scratch.record(), &dirty).unwrap();
     let mut keeper = kept(&opened()).keeper.unwrap();
     std::fs::remove_file(scratch.record()).unwrap();
     std::fs::create_dir(scratch.record()).unwrap();
-    assert!(keeper.forget().is_err());
+    assert!(keeper.discard().is_err());
     std::fs::remove_dir(scratch.record()).unwrap();
-    keeper.clean().unwrap();
+    keeper.mark_clean().unwrap();
     assert_ne!(kept(&opened()).incarnation, incarnation);
     // Written by a killed process, and not durable.
     std::fs::write(scratch.record(), &dirty).unwrap();
@@ -236,7 +236,7 @@ fn the_record_is_dirty_from_the_first_write_to_the_orderly_end() {
     std::fs::write(scratch.record(), &dirty).unwrap();
     let mut crashed = scratch.open(AS_IT_IS, "B");
     assert_ne!(crashed.incarnation(), incarnation, "a crash of the machine");
-    assert!(news(&mut crashed).contains("machine went down"));
+    assert!(notices(&mut crashed).contains("machine went down"));
     let new = crashed.incarnation();
     drop(crashed);
     assert_eq!(scratch.open(AS_IT_IS, "C").incarnation(), new, "it was stored");
@@ -256,7 +256,7 @@ fn another_file_has_other_contents() {
     std::fs::write(scratch.image(), vec![0; MIB as usize]).unwrap();
     let mut third = scratch.open(AS_IT_IS, "A");
     assert_ne!(third.incarnation(), second);
-    assert!(news(&mut third).contains("another file"));
+    assert!(notices(&mut third).contains("another file"));
     let kept = third.incarnation();
     drop(third);
     assert_eq!(scratch.open(AS_IT_IS, "A").incarnation(), kept);
@@ -264,7 +264,7 @@ fn another_file_has_other_contents() {
     std::fs::remove_file(scratch.record()).unwrap();
     let mut fourth = scratch.open(AS_IT_IS, "A");
     assert_ne!(fourth.incarnation(), kept);
-    assert_eq!(news(&mut fourth), "");
+    assert_eq!(notices(&mut fourth), "");
     assert!(scratch.text().contains(&format!("{:016x}", fourth.incarnation())));
 }
 
@@ -278,7 +278,7 @@ fn the_recorded_size_counts() {
     set_len(3 * MIB);
     let mut media = scratch.open(AS_IT_IS, "A");
     assert_eq!((media.size(), media.incarnation()), (MIB, incarnation));
-    assert!(news(&mut media).contains("1048576 of them are used"));
+    assert!(notices(&mut media).contains("1048576 of them are used"));
     drop(media);
     assert_eq!(scratch.open(NEW, "A").size(), MIB);
     let media = scratch.open(FileOptions { size: Some(2 * MIB), ..AS_IT_IS }, "A");
@@ -354,7 +354,7 @@ fn a_reservation_that_fails_after_the_look_at_free_space_is_undone() {
     // It has no name, so no record.
     let mut media = FileMedia::open(&path, AS_IT_IS).unwrap();
     media.begin();
-    assert!(news(&mut media).contains("no place for a record"));
+    assert!(notices(&mut media).contains("no place for a record"));
     let first = media.incarnation();
     write(&mut media);
     drop(media);
@@ -383,13 +383,13 @@ fn a_record_that_cannot_be_written_makes_the_contents_new() {
     let blocker = scratch.0.join("disk.img.farlane.new");
     std::fs::create_dir(&blocker).unwrap();
     let mut media = scratch.open(AS_IT_IS, "A");
-    assert_eq!((media.incarnation(), news(&mut media).as_str()), (first, ""));
+    assert_eq!((media.incarnation(), notices(&mut media).as_str()), (first, ""));
     write(&mut media);
-    let told = news(&mut media);
+    let told = notices(&mut media);
     assert!(told.contains("no record can be written") && told.contains("count as new"), "{told}");
     assert!(!scratch.record().exists());
     write(&mut media);
-    assert_eq!(news(&mut media), "", "told once");
+    assert_eq!(notices(&mut media), "", "told once");
     media.close().unwrap();
     drop(media);
     let second = scratch.open(AS_IT_IS, "A").incarnation();
@@ -401,7 +401,7 @@ fn a_record_that_cannot_be_written_makes_the_contents_new() {
     std::fs::create_dir(scratch.record()).unwrap();
     let data = Bytes::from(vec![1; 512]);
     assert!(run(&mut media, Operation::Write { offset: 0, data }).is_err());
-    assert!(news(&mut media).contains("writes are refused"));
+    assert!(notices(&mut media).contains("writes are refused"));
     std::fs::remove_dir(scratch.record()).unwrap();
     write(&mut media);
     assert!(scratch.text().contains("state = dirty"), "the next write tries again");

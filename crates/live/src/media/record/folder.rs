@@ -10,7 +10,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// No record is longer.
-const MOST: u64 = 4096;
+const MAX_BYTES: u64 = 4096;
 
 /// The steps of replacing a record. Nothing is durable before
 /// [`sync`](Self::sync), and the new bytes not before [`sync_new`](Self::sync_new).
@@ -31,7 +31,7 @@ pub(in crate::media) trait Folder: Debug + Send {
 
 /// The folder of an image: `disk.img.farlane` beside `disk.img`.
 #[derive(Debug)]
-pub(in crate::media) struct Beside {
+pub(in crate::media) struct ImageFolder {
     record: PathBuf,
     new: PathBuf,
     folder: PathBuf,
@@ -40,7 +40,7 @@ pub(in crate::media) struct Beside {
     file: Option<File>,
 }
 
-impl Beside {
+impl ImageFolder {
     /// Of the image that `path` leads to, through symbolic links; `None` if
     /// it has no place in any folder.
     pub fn image(path: &Path, image: &Metadata) -> Option<Self> {
@@ -75,7 +75,7 @@ impl Beside {
     }
 }
 
-impl Folder for Beside {
+impl Folder for ImageFolder {
     fn read(&self) -> io::Result<Option<Vec<u8>>> {
         // Opening must not wait for the far end of a pipe.
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
@@ -87,7 +87,7 @@ impl Folder for Beside {
             return Err(io::Error::other("not a regular file"));
         }
         let mut bytes = Vec::new();
-        file.take(MOST).read_to_end(&mut bytes)?;
+        file.take(MAX_BYTES).read_to_end(&mut bytes)?;
         Ok(Some(bytes))
     }
 

@@ -1,7 +1,7 @@
 //! Keeps the record of one file true while it is served.
 
 use super::folder::Folder;
-use super::{Found, Judgement, Record, judge};
+use super::{Comparison, Found, Record, compare};
 use crate::media::new_incarnation;
 use std::io;
 
@@ -19,14 +19,14 @@ enum Stored {
 
 /// See the module.
 #[derive(Debug)]
-pub(in crate::media) struct Keeper<F> {
+pub(in crate::media) struct RecordKeeper<F> {
     folder: F,
     record: Record,
     boot: String,
     stored: Stored,
 }
 
-impl<F: Folder> Keeper<F> {
+impl<F: Folder> RecordKeeper<F> {
     /// Reads the record in `folder` of what was `found`; with `fresh`, of a
     /// file that was just made, there is nothing to read. Writes nothing.
     ///
@@ -37,18 +37,18 @@ impl<F: Folder> Keeper<F> {
         found: &Found,
         boot: &str,
         fresh: bool,
-    ) -> io::Result<(Self, Judgement)> {
+    ) -> io::Result<(Self, Comparison)> {
         let unread =
             |error: io::Error| io::Error::new(error.kind(), format!("cannot be read: {error}"));
         let text = if fresh { None } else { folder.read().map_err(unread)? };
         let record = text.map(|text| Record::parse(&text)).transpose().map_err(io::Error::other)?;
-        let judgement = judge(record.as_ref(), found, boot).map_err(io::Error::other)?;
+        let comparison = compare(record.as_ref(), found, boot).map_err(io::Error::other)?;
         let (record, stored) = match record {
-            Some(record) if judgement.same => (record, Stored::Current),
+            Some(record) if comparison.same => (record, Stored::Current),
             _ => {
                 let record = Record {
                     incarnation: new_incarnation(),
-                    size: judgement.size,
+                    size: comparison.size,
                     inode: found.inode,
                     birth: found.birth.clone(),
                     dirty: false,
@@ -57,7 +57,7 @@ impl<F: Folder> Keeper<F> {
                 (record, Stored::Old)
             }
         };
-        Ok((Self { folder, record, boot: boot.to_owned(), stored }, judgement))
+        Ok((Self { folder, record, boot: boot.to_owned(), stored }, comparison))
     }
 
     /// Where the record lies.
@@ -70,7 +70,7 @@ impl<F: Folder> Keeper<F> {
         self.record.incarnation
     }
 
-    /// Whether a write needs no more [`mark`](Self::mark).
+    /// Whether a write needs no more [`mark_dirty`](Self::mark_dirty).
     pub fn is_dirty(&self) -> bool {
         self.stored == Stored::Removed || (self.stored == Stored::Current && self.record.dirty)
     }
@@ -92,7 +92,7 @@ impl<F: Folder> Keeper<F> {
     ///
     /// # Errors
     /// As [`store`](Self::store): then nothing may be written.
-    pub fn mark(&mut self) -> io::Result<Option<io::Error>> {
+    pub fn mark_dirty(&mut self) -> io::Result<Option<io::Error>> {
         if self.is_dirty() {
             return Ok(None);
         }
@@ -103,7 +103,7 @@ impl<F: Folder> Keeper<F> {
     ///
     /// # Errors
     /// As [`store`](Self::store).
-    pub fn clean(&mut self) -> io::Result<Option<io::Error>> {
+    pub fn mark_clean(&mut self) -> io::Result<Option<io::Error>> {
         if self.stored == Stored::Removed || !self.record.dirty {
             return Ok(None);
         }
@@ -115,7 +115,7 @@ impl<F: Folder> Keeper<F> {
     ///
     /// # Errors
     /// If the record cannot be removed. No other keeps the old number then.
-    pub fn forget(&mut self) -> io::Result<()> {
+    pub fn discard(&mut self) -> io::Result<()> {
         if self.stored == Stored::Removed {
             return Ok(());
         }

@@ -9,8 +9,8 @@ mod model;
 #[cfg(test)]
 mod tests;
 
-pub(super) use folder::Beside;
-pub(super) use keeper::Keeper;
+pub(super) use folder::ImageFolder;
+pub(super) use keeper::RecordKeeper;
 
 use std::fmt;
 use std::fs::Metadata;
@@ -155,7 +155,7 @@ fn disk_sequence(device: u64) -> Option<String> {
 
 /// What the record says of what is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Judgement {
+pub(super) struct Comparison {
     /// The contents are those that it describes; otherwise they are new.
     pub same: bool,
     /// Bytes to serve.
@@ -168,12 +168,12 @@ pub(super) struct Judgement {
 ///
 /// # Errors
 /// If the file is shorter than it was: half of a copy, most likely.
-pub(super) fn judge(
+pub(super) fn compare(
     record: Option<&Record>,
     found: &Found,
     boot: &str,
-) -> Result<Judgement, String> {
-    let fresh = |note: Option<&str>| Judgement {
+) -> Result<Comparison, String> {
+    let fresh = |note: Option<&str>| Comparison {
         same: false,
         size: found.length,
         note: note.map(|why| format!("{why}: its contents count as new")),
@@ -193,12 +193,12 @@ pub(super) fn judge(
     let size = record.size;
     if record.dirty && !same_boot {
         let why = "was being written when the machine went down";
-        return Ok(Judgement { size, ..fresh(Some(why)) });
+        return Ok(Comparison { size, ..fresh(Some(why)) });
     }
     let note = (size < found.length).then(|| {
         format!("is {} bytes long, {size} of them are used: size= grows it", found.length)
     });
-    Ok(Judgement { same: true, size, note })
+    Ok(Comparison { same: true, size, note })
 }
 
 /// The identity of this boot of the machine; one that equals none where the

@@ -3,7 +3,7 @@
 //! loses any part of what was not made durable.
 
 use super::folder::Folder;
-use super::{Found, Keeper};
+use super::{Found, RecordKeeper};
 use std::io;
 use std::sync::{Arc, Mutex};
 
@@ -114,9 +114,9 @@ enum Phase {
     Ended,
 }
 
-fn open(disk: Arc<Mutex<Disk>>, boot: &str) -> Keeper<Model> {
+fn open(disk: Arc<Mutex<Disk>>, boot: &str) -> RecordKeeper<Model> {
     let found = Found { inode: 7, birth: "1.000000002".into(), length: SIZE, device: false };
-    Keeper::open(Model(disk), &found, boot, false).expect("a usable record").0
+    RecordKeeper::open(Model(disk), &found, boot, false).expect("a usable record").0
 }
 
 /// The incarnation that a node gives to the contents after this.
@@ -132,12 +132,12 @@ fn life(disk: Disk) -> (Disk, u64, Phase) {
     let mut run = || -> io::Result<()> {
         keeper.begin(SIZE)?;
         phase = Phase::Serving;
-        keeper.mark()?;
+        keeper.mark_dirty()?;
         phase = Phase::Writing;
         // Here the data are synced, which is a step as well.
         disk.lock().unwrap().step()?;
         phase = Phase::Synced;
-        keeper.clean()?;
+        keeper.mark_clean()?;
         phase = Phase::Ended;
         Ok(())
     };

@@ -62,13 +62,13 @@ fn same(change: impl FnOnce(&mut Record, &mut Found), boot: &str) -> Result<(boo
     let (mut record, mut found) = (record(), found());
     change(&mut record, &mut found);
     let boot = if boot == "same" { record.boot.clone() } else { boot.to_owned() };
-    judge(Some(&record), &found, &boot).map(|judgement| (judgement.same, judgement.size))
+    compare(Some(&record), &found, &boot).map(|comparison| (comparison.same, comparison.size))
 }
 
 #[test]
 fn every_row_of_the_table() {
     const SIZE: u64 = 1 << 20;
-    assert_eq!(judge(None, &found(), "any").map(|j| (j.same, j.size)), Ok((false, SIZE)));
+    assert_eq!(compare(None, &found(), "any").map(|j| (j.same, j.size)), Ok((false, SIZE)));
     // Clean: the boot means nothing.
     assert_eq!(same(|record, _| record.dirty = false, "other"), Ok((true, SIZE)));
     // Dirty: a killed process, or a crash of the machine.

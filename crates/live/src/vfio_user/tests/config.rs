@@ -1,7 +1,7 @@
 //! What the VMM sees of configuration space.
 
 use crate::vfio_user::EndpointInfo;
-use crate::vfio_user::config::{Config, FarWrite, Written};
+use crate::vfio_user::config::{Config, RemoteWrite, WriteEffect};
 use crate::vfio_user::testing::plain_endpoint;
 
 fn config() -> Config {
@@ -17,7 +17,7 @@ fn bars_are_sized_and_kept_here() {
     let mut config = config();
     assert_eq!(read32(&config, 0x10), 0x4);
     for at in [0x10, 0x14, 0x18, 0x30] {
-        assert_eq!(config.write(at, &[0xff; 4]), Written::default());
+        assert_eq!(config.write(at, &[0xff; 4]), WriteEffect::default());
     }
     assert_eq!(read32(&config, 0x10), 0xffff_c004);
     assert_eq!(read32(&config, 0x14), 0xffff_ffff);
@@ -34,7 +34,7 @@ fn command_keeps_memory_enabled_on_the_far_side() {
     let mut config = config();
     let written = config.write(4, &[0x04, 0x04]);
     // Bus master and INTx disable cross; so does memory enable, unasked.
-    assert_eq!(written.far, [FarWrite { offset: 4, size: 2, value: 0x0406 }]);
+    assert_eq!(written.far, [RemoteWrite { offset: 4, size: 2, value: 0x0406 }]);
     assert_eq!(config.command, [Some(0x06), Some(0x04)]);
     let mut far = [0x06, 0x04, 0x10, 0x00];
     config.overlay(4, &mut far);
@@ -83,7 +83,7 @@ fn the_contents_capability_is_the_host_nodes() {
     info.config[..2].copy_from_slice(&0xfa12_u16.to_le_bytes());
     assert_eq!(shown(&info), [0x1600_0000, 0, 0, 0], "a null capability");
     let mut config = Config::new(&info);
-    assert_eq!(config.write(0x158, &[1; 4]), Written::default(), "nobody else is the owner");
+    assert_eq!(config.write(0x158, &[1; 4]), WriteEffect::default(), "nobody else is the owner");
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn msix_control_is_the_hosts() {
     let msix = config.msix.unwrap();
     assert_eq!((msix.vectors, msix.table, msix.pba), (4, (0, 0x2000), (0, 0x3000)));
     assert!(!config.msix_enabled());
-    assert_eq!(config.write(0x52, &[0xff, 0xc0]), Written::default());
+    assert_eq!(config.write(0x52, &[0xff, 0xc0]), WriteEffect::default());
     assert!(config.msix_enabled() && config.msix_masked());
     let mut far = [0x11, 0x60, 0x03, 0x80];
     config.overlay(0x50, &mut far);
@@ -105,7 +105,7 @@ fn function_level_reset_is_intercepted_and_sizes_are_shadowed() {
     let written = config.write(0x68, &[0x5f, 0xa0]);
     assert!(written.reset);
     // MPS 128 and MRRS 512 of the far hierarchy stay; no FLR crosses.
-    assert_eq!(written.far, [FarWrite { offset: 0x68, size: 2, value: 0x201f }]);
+    assert_eq!(written.far, [RemoteWrite { offset: 0x68, size: 2, value: 0x201f }]);
     let mut far = [0x1f, 0x20];
     config.overlay(0x68, &mut far);
     assert_eq!(far, [0x5f, 0x20]);
@@ -140,7 +140,7 @@ fn hostile_snapshots_do_no_harm() {
 fn a_power_state_stays_here() {
     let mut config = config();
     let written = config.write(0xc4, &[0x03, 0x00]);
-    assert_eq!(written.far, [FarWrite { offset: 0xc4, size: 2, value: 0 }]);
+    assert_eq!(written.far, [RemoteWrite { offset: 0xc4, size: 2, value: 0 }]);
     let mut far = [0, 0];
     config.overlay(0xc4, &mut far);
     assert_eq!(far, [3, 0]);

@@ -2,7 +2,7 @@
 //! for it is given something that does not come to an end.
 
 use super::client::{access, encoded, eventfd, rung};
-use crate::guest::{Given, MOST_WORKERS};
+use crate::guest::{ClientFile, MAX_WORKERS};
 use crate::vfio_user::action::Input;
 use crate::vfio_user::connection::{Closed, Incoming};
 use crate::vfio_user::dma::DMA_DEADLINE;
@@ -40,7 +40,7 @@ fn file() -> File {
 /// Sends a command and does not wait for its reply.
 fn begin(session: &mut Session, command: Command, payload: Vec<u8>, fd: Option<OwnedFd>) {
     let header = Header::command(1, command, payload.len());
-    let fds = fd.map(|fd| Given::new(fd, session.disposal())).into_iter().collect();
+    let fds = fd.map(|fd| ClientFile::new(fd, session.disposal())).into_iter().collect();
     let message = Incoming { header, payload: payload.into(), fds, refusal: None };
     session.handle(NOW, Input::Message(message));
 }
@@ -94,7 +94,7 @@ fn woken(session: &Session) {
     let limit = Timespec { tv_sec: 20, tv_nsec: 0 };
     let ready = rustix::event::poll(&mut [PollFd::new(&wake, PollFlags::IN)], Some(&limit));
     assert_eq!(ready, Ok(1), "the worker has not said a word");
-    session.workers.heard();
+    session.workers.clear_wake();
 }
 
 /// Something that is not let go of before the other end is dropped.
@@ -130,7 +130,7 @@ fn a_file_is_read_and_written_by_the_worker() {
     file.set_len(0x1000).unwrap();
     let Access::Pending(read) = session.dma_read(NOW, RANGE + 0xffe, 4) else { panic!() };
     assert_eq!(ended(&mut session), (read, Err(DmaError::Fault)));
-    assert_eq!(session.take_doomed(), None);
+    assert_eq!(session.take_must_close(), None);
     let outside = session.dma_read(NOW, RANGE + 0x3ffe, 4);
     assert_eq!(outside, Access::Failed(DmaError::Fault));
 }
@@ -153,7 +153,7 @@ fn a_file_that_hangs_fails_in_time_and_is_not_written_late() {
     assert_eq!(rung(&event), 0);
     let refused = session.dma_write(late, RANGE, &[1]);
     assert_eq!(refused, Access::Failed(DmaError::Fault));
-    assert_eq!(session.take_doomed(), Some(Closed::WriteLost(RANGE)));
+    assert_eq!(session.take_must_close(), Some(Closed::WriteLost(RANGE)));
     // As soon as the file answers, what was given up is not carried out.
     drop(release);
     let Access::Pending(read) = session.dma_read(NOW, RANGE, 4) else { panic!() };
@@ -249,9 +249,9 @@ fn clients_that_connect_again_leave_a_bounded_number_of_threads() {
         command(&mut session, Command::Version, vec![0; 4], None);
         stuck.push(hang(&session));
         session.handle(NOW, Input::Disconnected);
-        assert!(stuck.len() <= MOST_WORKERS);
+        assert!(stuck.len() <= MAX_WORKERS);
     }
-    assert_eq!(stuck.len(), MOST_WORKERS);
+    assert_eq!(stuck.len(), MAX_WORKERS);
     stuck.pop();
     while !session.wants_client() {
         woken(&session);
@@ -300,7 +300,7 @@ fn no_answer_passes_a_write_to_a_file() {
             } else {
                 // The write may still land: the client goes without an answer.
                 let _ = session.poll(NOW + DMA_DEADLINE);
-                assert_eq!(session.take_doomed(), Some(Closed::WriteLost(RANGE)));
+                assert_eq!(session.take_must_close(), Some(Closed::WriteLost(RANGE)));
             }
         }
     }

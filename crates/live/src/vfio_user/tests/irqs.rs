@@ -1,7 +1,7 @@
 //! Interrupts: descriptors, masks, levels.
 
 use super::client::{Testbed, eventfd, rung};
-use crate::guest::{Given, Workers};
+use crate::guest::{ClientFile, Workers};
 use crate::vfio_user::irq::Interrupts;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::pipe::PipeFlags;
@@ -250,11 +250,11 @@ fn an_unmask_descriptor_that_somebody_else_read_stops_nobody() {
         let mut interrupts = Interrupts::new(1, signaller);
         let (event, unmask) = (eventfd(), eventfd());
         let own = unmask.try_clone().unwrap();
-        let worker = Workers::new().unwrap().hire();
+        let worker = Workers::new().unwrap().for_client();
         let mut assign = |action, fd: OwnedFd| {
             let (data, index, start, count) = (IrqData::Eventfd, INTX, 0, 1);
             let set = IrqSet { data, action, index, start, count };
-            interrupts.set(&set, vec![Given::new(fd, worker.disposal())]).unwrap();
+            interrupts.set(&set, vec![ClientFile::new(fd, worker.disposal())]).unwrap();
         };
         assign(IrqAction::Trigger, event.try_clone().unwrap());
         assign(IrqAction::Unmask, unmask);

@@ -1,7 +1,7 @@
 //! Messages as such: versions, pieces, limits, what nobody knows.
 
 use super::client::{Testbed, access, bench_capabilities, encoded, eventfd, message};
-use crate::guest::Way;
+use crate::guest::Method;
 use crate::vfio_user::connection::{Closed, MAX_PAYLOAD};
 use crate::vfio_user::{Action, Server, testing};
 use rustix::fd::AsFd;
@@ -100,7 +100,7 @@ fn descriptors_stay_with_their_message() {
     }
     let memory = testbed.server.session.memory;
     let shared =
-        |address| matches!(memory.segments(address, 1, false).unwrap()[0].way, Way::Mapped);
+        |address| matches!(memory.parts(address, 1, false).unwrap()[0].method, Method::Mapped);
     assert_eq!([0x1000, 0x2000, 0x3000].map(shared), [false, true, false]);
 }
 

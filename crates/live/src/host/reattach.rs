@@ -1,29 +1,28 @@
-//! What the host node does with a function that comes back, or that a client
-//! resets: looks who is there, and gives it what the client had set.
+//! Reattaches a function that returns, or that a client resets: identifies it, and restores the
+//! client's settings.
 
 use pcie::enumerate::{self, Identity, Loss, Node, Returned, Settings};
 use pcie::software::Bus;
 use std::fmt;
 
-/// What became of an endpoint, for the user.
+/// A change of an endpoint, for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum News {
+pub enum EndpointChange {
     /// It is attached again, with the data that it had.
-    Back,
+    Reattached,
     /// It is attached again with other data.
-    BackWithNewContents(Loss),
-    /// It is there with other data, and stays detached until its client asks
-    /// for a reset.
+    ReattachedWithNewContents(Loss),
+    /// It has other data, and stays detached until its client resets it.
     NewContents(Loss),
-    /// Another device is there, or none: it stays detached.
+    /// Another device is there, or none: the endpoint stays detached.
     Changed(String),
 }
 
-impl fmt::Display for News {
+impl fmt::Display for EndpointChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Back => f.write_str("attached again"),
-            Self::BackWithNewContents(loss) => {
+            Self::Reattached => f.write_str("attached again"),
+            Self::ReattachedWithNewContents(loss) => {
                 write!(f, "attached again with new contents: {loss}")
             }
             Self::NewContents(loss) => write!(
@@ -44,35 +43,35 @@ impl fmt::Display for News {
 /// Whether an endpoint's function can be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It is the client's.
+    /// The client uses it.
     Attached,
     /// Its link is down.
-    Lost,
-    /// This is there, but is the client's only after a reset that it asks for.
-    Waiting(Box<Node>),
-    /// Another device is there, or none: why, as the user was told.
-    Away(String),
+    LinkDown,
+    /// This function is there, but the client may use it only after a reset that it requests.
+    AwaitsReset(Box<Node>),
+    /// Another device is there, or none, with the cause that the user was told.
+    Detached(String),
 }
 
-/// What a client set before a reset that it did not ask for.
+/// The client's settings before a reset that it did not request.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Settled {
+pub struct ClientSettings {
     /// It uses MSI-X.
     pub msix: bool,
     /// The bytes of the Command register that it wrote.
     pub command: [Option<u8>; 2],
 }
 
-/// Gives a function that was enumerated anew what the client had set, and
-/// bus mastering last: nothing leaves the function before all else stands.
-pub async fn restore(bus: &Bus, node: &Node, owner: u32, settled: Settled) {
+/// Restores the client's settings in a function that was enumerated again. Bus mastering comes
+/// last: the function sends nothing before all else is set.
+pub async fn restore(bus: &Bus, node: &Node, owner: u32, client_settings: ClientSettings) {
     let contents = node.device().and_then(|device| device.contents);
     enumerate::own(bus, node.bdf, contents, owner).await;
-    if settled.msix {
+    if client_settings.msix {
         set_msix(bus, node, true).await;
     }
     // The lower byte holds Bus Master Enable (PCIe Base 4.0, section 7.5.1.1.3).
-    for (index, byte) in settled.command.into_iter().enumerate().rev() {
+    for (index, byte) in client_settings.command.into_iter().enumerate().rev() {
         if let Some(byte) = byte {
             let at = pcie::config::register::COMMAND + index as u16;
             bus.config_write(node.bdf, at, 1, byte.into()).await;
@@ -80,20 +79,20 @@ pub async fn restore(bus: &Bus, node: &Node, owner: u32, settled: Settled) {
     }
 }
 
-/// What a device says of itself, and what it is to who was there before.
-pub type Looked = (Identity, Returned);
+/// A device's identity, and how it relates to the one before.
+pub type Identified = (Identity, Returned);
 
-/// Looks who is at the place of `node`, where `before` was attached last, and
-/// resets the function if that is the same device, shaped as `node`, with the
-/// same contents or others. `None` if nobody answers. A device behind a switch
-/// node can have been replaced unseen: no link of this host went down.
-pub async fn look_and_reset(
+/// Identifies the device in the place of `node`, where `before` was attached last. If it is the
+/// same device with the shape of `node`, resets the function, whether or not its contents are
+/// the same. `None` if no device answers. A device behind a switch node can be replaced while
+/// no link of this host goes down.
+pub async fn identify_and_reset(
     bus: &Bus,
     before: Identity,
     node: &Node,
     settings: &Settings,
     owner: u32,
-) -> Option<Looked> {
+) -> Option<Identified> {
     let identity = enumerate::identify(bus, node.bdf).await?;
     let mut returned = before.returned(&identity, owner);
     if !matches!(returned, Returned::Another(_)) {
@@ -107,7 +106,7 @@ pub async fn look_and_reset(
     Some((identity, returned))
 }
 
-/// Every vector signals its own number; the VMM masks on its side.
+/// Each vector's data is its own number; the VMM masks on its side.
 pub async fn set_msix(bus: &Bus, node: &Node, enable: bool) {
     let vectors = node.device().and_then(|device| device.msix).map_or(0, |msix| msix.vectors);
     if enable {
@@ -140,8 +139,8 @@ mod tests {
         )
     }
 
-    /// What `software` writes: (offset in configuration space or address,
-    /// value); `answers` are the double words of configuration space.
+    /// Runs `software`; returns its result and its writes: (offset in configuration space or
+    /// address, value). `answers` are the double words of configuration space.
     fn writes<T>(
         software: impl AsyncFnOnce(Bus) -> T + 'static,
         answers: impl Fn(u16) -> u32,
@@ -172,14 +171,17 @@ mod tests {
 
     #[test]
     fn bus_mastering_is_given_back_last() {
-        let settled = Settled { msix: true, command: [Some(0x06), Some(0x04)] };
-        let (_, written) = writes(async move |bus| restore(&bus, &node(), 9, settled).await, |_| 0);
+        let client_settings = ClientSettings { msix: true, command: [Some(0x06), Some(0x04)] };
+        let (_, written) =
+            writes(async move |bus| restore(&bus, &node(), 9, client_settings).await, |_| 0);
         assert_eq!(written[0], (0x11c, 9), "the host's mark");
         let table = written.iter().filter(|(at, _)| (0xa000..0xa020).contains(at));
         assert_eq!(table.count(), 8, "two entries of the MSI-X table");
         assert_eq!(written[9..], [(0x4a, 0x8000), (0x05, 0x04), (0x04, 0x06)]);
-        let (_, written) =
-            writes(async move |bus| restore(&bus, &node(), 9, Settled::default()).await, |_| 0);
+        let (_, written) = writes(
+            async move |bus| restore(&bus, &node(), 9, ClientSettings::default()).await,
+            |_| 0,
+        );
         assert_eq!(written, [(0x11c, 9)], "a client that set nothing");
     }
 
@@ -209,10 +211,10 @@ mod tests {
         let look = |answers: &dyn Fn(u16) -> u32| {
             let before = node().identity().unwrap();
             let software = async move |bus: Bus| {
-                look_and_reset(&bus, before, &node(), &Settings::default(), 9).await
+                identify_and_reset(&bus, before, &node(), &Settings::default(), 9).await
             };
-            let (looked, written) = writes(software, answers);
-            (looked.map(|looked| looked.1), written)
+            let (identified, written) = writes(software, answers);
+            (identified.map(|identified| identified.1), written)
         };
         let flr = (0x68, 1 << 15);
         for (incarnation, expected) in

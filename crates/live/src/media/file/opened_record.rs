@@ -2,7 +2,7 @@
 
 use super::open::Opened;
 use crate::media::new_incarnation;
-use crate::media::record::{Beside, Found, Keeper};
+use crate::media::record::{Found, ImageFolder, RecordKeeper};
 use std::fs::Metadata;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
@@ -10,8 +10,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// What the record says of an opened file, and who keeps it.
-pub(super) struct Kept {
-    pub keeper: Option<Keeper<Beside>>,
+pub(super) struct OpenedRecord {
+    pub keeper: Option<RecordKeeper<ImageFolder>>,
     pub incarnation: u64,
     /// Bytes that were served before.
     pub size: u64,
@@ -19,14 +19,14 @@ pub(super) struct Kept {
     pub notes: Vec<String>,
 }
 
-impl Kept {
+impl OpenedRecord {
     /// Reads the record; writes nothing.
     ///
     /// # Errors
     /// A sentence without the file's name.
     pub fn open(path: &Path, opened: &Opened, read_only: bool, boot: &str) -> io::Result<Self> {
         let found = Found::new(&opened.metadata, opened.length);
-        let Some(folder) = Beside::image(path, &opened.metadata) else {
+        let Some(folder) = ImageFolder::image(path, &opened.metadata) else {
             let note = "has no place for a record: its contents count as new at each start";
             let (incarnation, notes) = match read_only {
                 true => (unchanged(&opened.metadata, opened.length), Vec::new()),
@@ -36,8 +36,8 @@ impl Kept {
         };
         let record = folder.path().display().to_string();
         let (writable, fresh) = (folder.is_writable(), opened.created);
-        let (mut keeper, mut judgement) =
-            Keeper::open(folder, &found, boot, fresh).map_err(|error| {
+        let (mut keeper, mut comparison) = RecordKeeper::open(folder, &found, boot, fresh)
+            .map_err(|error| {
                 let help = "remove the record to have the contents accepted as new";
                 io::Error::new(error.kind(), format!("its record {record} {error}; {help}"))
             })?;
@@ -48,16 +48,16 @@ impl Kept {
                  writable"
             )));
         }
-        let mut notes = Vec::from_iter(judgement.note);
-        if judgement.same && keeper.is_dirty() && !read_only {
+        let mut notes = Vec::from_iter(comparison.note);
+        if comparison.same && keeper.is_dirty() && !read_only {
             // What a killed process wrote may have failed to reach the medium.
             if let Err(error) = opened.file.sync_all() {
                 keeper.renew();
-                judgement.same = false;
+                comparison.same = false;
                 notes.push(format!("cannot be synced: {error}: its contents count as new"));
             }
         }
-        let incarnation = match (judgement.same, read_only, writable) {
+        let incarnation = match (comparison.same, read_only, writable) {
             (true, true, _) => keeper.incarnation(),
             (false, true, _) => unchanged(&opened.metadata, opened.length),
             (_, false, true) => keeper.incarnation(),
@@ -69,7 +69,7 @@ impl Kept {
             }
         };
         let keeper = (writable && !read_only).then_some(keeper);
-        Ok(Self { keeper, incarnation, size: judgement.size, notes })
+        Ok(Self { keeper, incarnation, size: comparison.size, notes })
     }
 }
 

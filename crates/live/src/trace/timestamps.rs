@@ -5,7 +5,7 @@ use crate::clock::Clock;
 use wire::{Duration, Instant};
 
 /// How long the counter is followed without a look at the clock. Its rate is
-/// known to some millionths, so that stamps are right to some ten nanoseconds.
+/// known to some millionths, so that timestamps are right to some ten nanoseconds.
 const TRUSTED: Duration = Duration::from_ms(1);
 /// After this long a node that has time for it looks again.
 const FRESH: Duration = Duration::from_us(500);
@@ -17,7 +17,7 @@ const TRIES: usize = 16;
 
 /// See the module. Where there is no such counter it reads the clock.
 #[derive(Debug)]
-pub(super) struct Stamps {
+pub(super) struct Timestamps {
     clock: Clock,
     counter: quanta::Clock,
     /// What both said at the same time.
@@ -25,20 +25,20 @@ pub(super) struct Stamps {
     at: Instant,
 }
 
-impl Stamps {
+impl Timestamps {
     /// Measures the counter's rate, which takes a moment the first time.
     pub fn new(clock: Clock) -> Self {
         let counter = quanta::Clock::new();
-        let mut stamps = Self { clock, raw: 0, at: Instant::ZERO, counter };
-        stamps.look();
-        stamps
+        let mut timestamps = Self { clock, raw: 0, at: Instant::ZERO, counter };
+        timestamps.synchronize();
+        timestamps
     }
 
     /// The time now.
     pub fn now(&mut self) -> Instant {
         let passed = passed(&self.counter, self.raw, self.counter.raw());
         if passed > TRUSTED {
-            self.look();
+            self.synchronize();
             return self.at;
         }
         self.at + passed
@@ -47,15 +47,15 @@ impl Stamps {
     /// Looks at the clock while there is time to, rather than at a stamp.
     pub fn follow(&mut self, now: Instant) {
         if now >= self.at + FRESH {
-            self.look();
+            self.synchronize();
         }
     }
 
     /// Reads both at the same time.
-    fn look(&mut self) {
+    fn synchronize(&mut self) {
         let (counter, clock) = (&self.counter, self.clock);
-        let look = || (counter.raw(), clock.now(), counter.raw());
-        (self.raw, self.at) = uninterrupted(look, |from, to| passed(counter, from, to));
+        let read = || (counter.raw(), clock.now(), counter.raw());
+        (self.raw, self.at) = uninterrupted(read, |from, to| passed(counter, from, to));
     }
 }
 
@@ -67,12 +67,12 @@ fn passed(counter: &quanta::Clock, from: u64, to: u64) -> Duration {
 /// clock and the counter: whoever is interrupted between them would be wrong
 /// by that for as long as the counter is trusted.
 fn uninterrupted(
-    mut look: impl FnMut() -> (u64, Instant, u64),
+    mut read: impl FnMut() -> (u64, Instant, u64),
     passed: impl Fn(u64, u64) -> Duration,
 ) -> (u64, Instant) {
     let mut best = (None, 0, Instant::ZERO);
     for _ in 0..TRIES {
-        let (before, at, after) = look();
+        let (before, at, after) = read();
         let took = passed(before, after);
         if best.0.is_none_or(|least| took < least) {
             best = (Some(took), before, at);
@@ -116,16 +116,16 @@ mod tests {
     #[test]
     fn stamps_follow_the_clock() {
         let clock = Clock::start();
-        let mut stamps = Stamps::new(clock);
+        let mut timestamps = Timestamps::new(clock);
         for round in 0..1000 {
-            let (before, stamp, after) = (clock.now(), stamps.now(), clock.now());
+            let (before, stamp, after) = (clock.now(), timestamps.now(), clock.now());
             // The rate is not exact, and the clock may be slewed.
             let most = Duration::from_us(2);
             assert!(before <= stamp + most && stamp <= after + most, "{before} {stamp} {after}");
             if round % 100 == 99 {
                 std::thread::sleep(std::time::Duration::from_millis(3));
             }
-            stamps.follow(after);
+            timestamps.follow(after);
         }
     }
 }

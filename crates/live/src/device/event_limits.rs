@@ -1,88 +1,85 @@
-//! What a device node tells of those who come: not more lines than somebody
-//! can read, however many there are, and the number of the rest.
+//! Limits the lines that a device node reports about its peers, and counts the rest.
 
 use super::DeviceEvent;
-use crate::limiter::Kinds;
+use crate::limiter::EventLimiter;
 use std::collections::VecDeque;
 use wire::Instant;
 use wire::frame::MoveStatus;
 
-/// Lines about peers that were turned away, or asked to move the device,
-/// before they are only counted.
-const AWAY: u32 = 5;
+/// Lines about peers that were turned away, or asked to move the device, before they are only
+/// counted.
+const REJECTIONS: u32 = 5;
 /// The same for hosts that come and go, and for what is attached.
 const CHANGES: u32 = 20;
-/// Peers that were turned away and are known if they come again.
-const MOST_KNOWN: usize = 16;
+/// Peers that were turned away and are remembered.
+const MAX_KNOWN: usize = 16;
 
-/// Lines of one kind take no place from those of another.
+/// A flood of one kind suppresses no other.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    Away,
-    /// Somebody who was turned away came again: who waits for the device tries
-    /// five times a second.
-    AwayAgain,
+    Rejected,
+    /// A peer that was turned away came again: a waiting host tries five times a second.
+    RejectedAgain,
     Move,
     Host,
     Attached,
 }
 
 #[derive(Debug)]
-pub(super) struct News {
-    /// Tells them, and of those withheld.
-    pub lines: Kinds<Kind, DeviceEvent>,
-    /// Who was turned away, and why, since a host came or went.
+pub(super) struct EventLimits {
+    /// Passes or counts them.
+    pub events: EventLimiter<Kind, DeviceEvent>,
+    /// Peers that were turned away, with the cause, since a host came or went.
     known: VecDeque<String>,
-    /// How many were turned away.
+    /// Rejections so far.
     turned_away: u64,
-    /// How many moves were granted, and how many refused.
+    /// Moves granted and refused.
     moves: [u64; 2],
 }
 
-impl Default for News {
+impl Default for EventLimits {
     fn default() -> Self {
-        let lines = Kinds::new(DeviceEvent::More);
-        Self { lines, known: VecDeque::new(), turned_away: 0, moves: [0; 2] }
+        let events = EventLimiter::new(DeviceEvent::Suppressed);
+        Self { events, known: VecDeque::new(), turned_away: 0, moves: [0; 2] }
     }
 }
 
-impl News {
-    /// Tells an event, or counts it.
+impl EventLimits {
+    /// Reports an event, or counts it.
     pub fn pass(&mut self, now: Instant, event: DeviceEvent, tell: &mut impl FnMut(DeviceEvent)) {
         let limit = match &event {
             DeviceEvent::TurnedAway(peer, cause) => {
                 self.turned_away += 1;
                 match self.is_known(format!("{} {cause}", peer.machine())) {
-                    true => Some((Kind::AwayAgain, 0)),
-                    false => Some((Kind::Away, AWAY)),
+                    true => Some((Kind::RejectedAgain, 0)),
+                    false => Some((Kind::Rejected, REJECTIONS)),
                 }
             }
             DeviceEvent::Moved { answer, .. } => {
                 self.moves[usize::from(answer.status != MoveStatus::Done)] += 1;
-                Some((Kind::Move, AWAY))
+                Some((Kind::Move, REJECTIONS))
             }
             DeviceEvent::HostUp(_) | DeviceEvent::HostDown(..) => {
                 self.known.clear();
                 Some((Kind::Host, CHANGES))
             }
             DeviceEvent::Attached(_) => Some((Kind::Attached, CHANGES)),
-            DeviceEvent::More(_) | DeviceEvent::Report(_) => None,
+            DeviceEvent::Suppressed(_) | DeviceEvent::Report(_) => None,
         };
-        self.lines.pass(now, limit, event, tell);
+        self.events.pass(now, limit, event, tell);
     }
 
-    /// Whether this peer was turned away before, for this cause; it is known
-    /// from now on.
+    /// Whether this peer was turned away before for this cause; remembers it.
     fn is_known(&mut self, peer: String) -> bool {
         if self.known.contains(&peer) {
             return true;
         }
-        self.known.truncate(MOST_KNOWN - 1);
+        self.known.truncate(MAX_KNOWN - 1);
         self.known.push_front(peer);
         false
     }
 
-    /// What was counted of those who came, `silent` of them without a greeting.
+    /// The counters of peers; `silent` ones closed without a Hello.
     pub fn report(&self, silent: u64) -> String {
         let mut line = match (self.turned_away, silent) {
             (0, 0) => "turned away: none".to_owned(),
@@ -109,23 +106,23 @@ mod tests {
         DeviceEvent::TurnedAway(Address::from(address), cause)
     }
 
-    /// What is told of events that happen `every` that long.
+    /// The events reported of `events`, one `every` that long.
     fn told(
         every: Duration,
         events: impl Iterator<Item = DeviceEvent>,
-    ) -> (Vec<DeviceEvent>, News) {
-        let (mut news, mut told, mut now) = (News::default(), Vec::new(), Instant::ZERO);
+    ) -> (Vec<DeviceEvent>, EventLimits) {
+        let (mut limits, mut told, mut now) = (EventLimits::default(), Vec::new(), Instant::ZERO);
         for event in events {
             now += every;
-            news.lines.tell_rest(now, &mut |event| told.push(event));
-            news.pass(now, event, &mut |event| told.push(event));
+            limits.events.report_suppressed(now, &mut |event| told.push(event));
+            limits.pass(now, event, &mut |event| told.push(event));
         }
-        (told, news)
+        (told, limits)
     }
 
     fn counted(told: &[DeviceEvent]) -> u64 {
         let count = |event: &DeviceEvent| match event {
-            DeviceEvent::More(rest) => rest.count,
+            DeviceEvent::Suppressed(rest) => rest.count,
             _ => 1,
         };
         told.iter().map(count).sum()
@@ -134,12 +131,12 @@ mod tests {
     #[test]
     fn a_host_that_waits_is_told_of_once_and_then_counted() {
         let busy = || away(1, Cause::Rejected(Reject::Busy));
-        // A minute, and a bit to hear of the rest.
-        let (told, news) = told(Duration::from_ms(200), (0..320).map(|_| busy()));
+        // A minute, and a bit for the last report.
+        let (told, limits) = told(Duration::from_ms(200), (0..320).map(|_| busy()));
         assert!(matches!(told[0], DeviceEvent::TurnedAway(..)));
-        assert!(told[1..].iter().all(|event| matches!(event, DeviceEvent::More(_))));
+        assert!(told[1..].iter().all(|event| matches!(event, DeviceEvent::Suppressed(_))));
         assert_eq!(told.len(), 7, "{told:?}");
-        assert_eq!(news.turned_away, 320);
+        assert_eq!(limits.turned_away, 320);
         assert!(counted(&told) >= 310);
     }
 
@@ -149,12 +146,12 @@ mod tests {
             let cause = if n % 2 == 0 { Cause::Lost } else { Cause::Rejected(Reject::Group) };
             away((n % 200) as u8, cause)
         });
-        let (told, news) = told(Duration::from_ms(1), events);
-        // Five, and then one with each telling of the rest.
+        let (told, limits) = told(Duration::from_ms(1), events);
+        // Five, and then one with each report of suppressed events.
         assert!(told.len() <= 5 + 2 * 4, "{} lines", told.len());
-        assert_eq!(news.turned_away, 10_000);
+        assert_eq!(limits.turned_away, 10_000);
         let last = told.iter().rev().find_map(|event| match event {
-            DeviceEvent::More(rest) => Some(&rest.last),
+            DeviceEvent::Suppressed(rest) => Some(&rest.last),
             _ => None,
         });
         assert!(matches!(**last.expect("the rest"), DeviceEvent::TurnedAway(..)));

@@ -1,14 +1,13 @@
-//! How the bytes of a shared range are reached.
+//! What backs a shared range.
 //!
-//! Memory is mapped: memfds and other files on tmpfs, and huge pages. Their
-//! pages can be taken away, which a mapping survives (`mapping`), but nobody can
-//! make us wait for them. Any other file could: a page fault on a file of FUSE
-//! or NFS sleeps until its server answers, as a read does, and a fault can be
-//! left to no other thread. So those are read and written through the
-//! descriptor, by the client's worker.
+//! Memory is mapped: memfds and other files on tmpfs, and huge pages. A client can take their
+//! pages away, which a mapping survives (`mapping`), but accesses to them do not block. A page
+//! fault on a file of FUSE or NFS sleeps until its server answers, and cannot be left to
+//! another thread. The client's worker therefore reads and writes all other files through the
+//! descriptor.
 
 use super::Rights;
-use super::given::Given;
+use super::client_file::ClientFile;
 use super::worker::Place;
 use crate::mapping::Mapping;
 use rustix::fd::AsFd;
@@ -20,19 +19,18 @@ use std::sync::Arc;
 pub const MAX_OPEN: usize = 64;
 
 #[derive(Debug)]
-pub(super) enum Window {
+pub(super) enum Backing {
     /// Through a mapping.
     Mapped(Mapping),
-    /// Through the descriptor; the place is that of the range's first byte.
+    /// Through the descriptor; the place of the range's first byte.
     File(Place),
 }
 
-impl Window {
-    /// `length` bytes from byte `offset` of a file on. Whether a file that is
-    /// no memory has them is found out when they are used: asking could take
-    /// for ever.
+impl Backing {
+    /// Backs a range by `length` bytes of a file from byte `offset` on. For a file that is not
+    /// memory the first access shows whether they exist: a check could block.
     pub(super) fn new(
-        file: Given,
+        file: ClientFile,
         offset: u64,
         length: u64,
         rights: Rights,
@@ -41,7 +39,7 @@ impl Window {
             let mapping = Mapping::new(file.as_fd(), offset, length, rights.read, rights.write)?;
             return Ok(Self::Mapped(mapping));
         }
-        // What the descriptor itself says, without a look at the file.
+        // Flags of the descriptor, without an access to the file.
         let flags = rustix::fs::fcntl_getfl(&file)?;
         let mode = flags & OFlags::RWMODE;
         let may_read = mode != OFlags::WRONLY;
