@@ -220,7 +220,7 @@ impl PendingConnection {
         let mut tunnel = Tunnel::new(settings);
         tunnel.handle(now, Input::Connected);
         match away {
-            Some(reason) => tunnel.turn_away(reason),
+            Some(reason) => tunnel.reject_peer(reason),
             None => tunnel.handle(now, Input::Received(self.greeting.split().freeze())),
         }
         self.tunnel = Some(tunnel);

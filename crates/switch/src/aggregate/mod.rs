@@ -93,7 +93,7 @@ impl Aggregate {
     }
 
     /// Whether a TLP waits that the credits allow.
-    pub fn can_fill(&self) -> bool {
+    pub fn has_sendable(&self) -> bool {
         self.queue.peek(self.allowed()).is_some()
     }
 

@@ -51,7 +51,7 @@ pub struct SwiftConfig {
     /// ("beta").
     pub decrease_percent: u32,
     /// The most that it shrinks by at once, in hundredths ("max_mdf").
-    pub most_decrease_percent: u32,
+    pub max_decrease_percent: u32,
     /// What a flow with [`Self::FEW`] frames of window adds to the target
     /// ("fs_range"). Small windows get large targets, so that many flows do
     /// not fight and unequal ones become equal.
@@ -66,7 +66,7 @@ impl Default for SwiftConfig {
             target: Target::Above(Duration::from_us(15)),
             increase_percent: 100,
             decrease_percent: 80,
-            most_decrease_percent: 50,
+            max_decrease_percent: 50,
             scaling: Duration::from_us(60),
             start: 10,
         }
@@ -230,7 +230,7 @@ impl Swift {
         if now.since(self.last_decrease) < self.round_trip {
             return;
         }
-        let most = u64::from(self.config.most_decrease_percent) * WHOLE / 100;
+        let most = u64::from(self.config.max_decrease_percent) * WHOLE / 100;
         let left = self.window * (WHOLE - part.min(most)) / WHOLE;
         self.window = left.max(self.smallest());
         self.last_decrease = now;

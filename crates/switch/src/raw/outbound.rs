@@ -36,7 +36,7 @@ impl Endpoint {
                 self.frames.clear();
                 self.control(Body::Open(self.settings.offer()));
                 let again = now + pause;
-                let pause = (pause + pause).min(LONGEST_PAUSE.max(self.settings.first_timeout));
+                let pause = (pause + pause).min(LONGEST_PAUSE.max(self.settings.initial_timeout));
                 self.state = State::Opening { since, again, pause };
             }
             // Whoever asked has gone.

@@ -298,9 +298,9 @@ impl Sender {
 
     /// The timeout as it is now.
     fn pause(&self) -> Duration {
-        let measured = self.round_trip.timeout(self.settings.least_timeout);
+        let measured = self.round_trip.timeout(self.settings.min_timeout);
         let pause = measured
-            .map_or(self.settings.first_timeout, |timeout| timeout + self.settings.ack_delay);
+            .map_or(self.settings.initial_timeout, |timeout| timeout + self.settings.ack_delay);
         let doubled = pause.as_ps().saturating_mul(1 << self.timeouts.min(16));
         // A path that takes longer than the longest pause must not time out
         // for ever.

@@ -285,15 +285,15 @@ impl Tunnel {
     }
 
     /// Turns the far side away, whatever it says: this end is in use.
-    pub fn turn_away(&mut self, reason: Reject) {
-        if self.path.turn_away(reason) {
+    pub fn reject_peer(&mut self, reason: Reject) {
+        if self.path.reject_peer(reason) {
             self.close(Cause::Rejected(reason));
         }
     }
 
     /// Whether each [`Output::Transmit`] is to have segments of its own
     /// ([`Policy::PerTlp`]).
-    pub fn is_record_by_record(&self) -> bool {
+    pub fn sends_records(&self) -> bool {
         self.settings.aggregation == Policy::PerTlp
     }
 

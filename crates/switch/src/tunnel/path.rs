@@ -149,7 +149,7 @@ impl Path {
     /// its first bytes, not by waiting for as many as it seems to announce.
     fn whole_frame(&self, chunk: &[u8]) -> Result<Option<Header>, Cause> {
         if self.state == State::Greeting && !frame::may_greet(chunk) {
-            return Err(Cause::Stranger(chunk[..chunk.len().min(FIRST_BYTES)].to_vec()));
+            return Err(Cause::UnknownProtocol(chunk[..chunk.len().min(FIRST_BYTES)].to_vec()));
         }
         let Some(head) = chunk.first_chunk::<{ frame::HEADER }>() else {
             return Ok(None);
@@ -184,7 +184,7 @@ impl Path {
 
     /// Turns the far side away, whatever it says; whether its greeting was
     /// awaited.
-    pub fn turn_away(&mut self, reason: Reject) -> bool {
+    pub fn reject_peer(&mut self, reason: Reject) -> bool {
         let greeting = self.state == State::Greeting;
         if greeting {
             self.control.push_back(Control::Reject { reason, version: frame::VERSION });

@@ -221,7 +221,7 @@ impl Session {
         if let Some(limits) = self.receiver.update(self.settings.max_payload) {
             self.send_latest(Control::Credits(limits));
         } else if self.unacknowledged_frames >= ACKNOWLEDGE_AFTER
-            && !self.queue.can_fill()
+            && !self.queue.has_sendable()
             && self.control.is_empty()
             && quiet
         {
