@@ -3,7 +3,7 @@
 use super::*;
 use crate::enumerate;
 use crate::memory::Ram;
-use crate::root::{self, ForHost};
+use crate::root::{self, HostOutput};
 use crate::testing::Testbed;
 use driver::Failed;
 use wire::Bdf;
@@ -39,7 +39,7 @@ impl Testbed<DmaTest> {
 }
 
 const INTERRUPT: root::Output =
-    root::Output::Host(ForHost::Interrupt { requester: Bdf::new(1, 0, 0), data: 0x55 });
+    root::Output::Host(HostOutput::Interrupt { requester: Bdf::new(1, 0, 0), data: 0x55 });
 
 #[test]
 fn copies_odd_ranges_and_signals() {
@@ -96,7 +96,7 @@ fn without_msix_the_wire_stays_until_acknowledged() {
     let (mut testbed, bar) = Testbed::ready(false);
     let bus = testbed.bus.clone();
     testbed.run(async move { driver::fill(&bus, bar, 1, RAM, 64).await }).unwrap();
-    let wire = |level| root::Output::Host(ForHost::Wire { wire: 0, level });
+    let wire = |level| root::Output::Host(HostOutput::Intx { wire: 0, level });
     assert_eq!(testbed.outputs, [wire(true)]);
     testbed.bus.write(bar + register::CONTROL, 4, u64::from(control::ACKNOWLEDGE));
     testbed.settle();

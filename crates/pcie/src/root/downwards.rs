@@ -1,6 +1,6 @@
 //! Requests of the host on the way to the devices, and their answers.
 
-use super::{ForHost, Output, Pending, ROOT_PORT, RootComplex, TAGS};
+use super::{HostOutput, Output, Pending, ROOT_PORT, RootComplex, TAGS};
 use crate::config::{command, register};
 use crate::function;
 use crate::port_queues::Below;
@@ -34,7 +34,7 @@ impl RootComplex {
                 let read = MemoryRequest::for_bytes(HOST, tag, address, usize::from(size));
                 let Some(read) = read.filter(|_| self.port.claims_address(address)) else {
                     self.errors.unsupported_request += 1;
-                    self.ask(ForHost::Answer(id, None));
+                    self.ask(HostOutput::Answer(id, None));
                     return;
                 };
                 let queue = self.send(Tlp::memory_read(read), below);
@@ -56,7 +56,7 @@ impl RootComplex {
             }
             // Only the world knows how to wait; a request that strayed here
             // is answered at once.
-            Request::Sleep(_) => self.ask(ForHost::Answer(id, Some(0))),
+            Request::Sleep(_) => self.ask(HostOutput::Answer(id, Some(0))),
         }
     }
 
@@ -86,11 +86,11 @@ impl RootComplex {
                     0
                 }
             };
-            self.ask(ForHost::Answer(id, Some(masked(u64::from(value), size))));
+            self.ask(HostOutput::Answer(id, Some(masked(u64::from(value), size))));
             return;
         }
         if target.bus() == 0 || !self.port.claims_bus(target.bus()) {
-            self.ask(ForHost::Answer(id, None));
+            self.ask(HostOutput::Answer(id, None));
             return;
         }
         if let Some(value) = write {
@@ -128,11 +128,11 @@ impl RootComplex {
         self.host_reads = 0;
         self.epoch += 1;
         for pending in std::mem::take(&mut self.pending).into_values() {
-            self.ask(ForHost::Answer(pending.id, None));
+            self.ask(HostOutput::Answer(pending.id, None));
         }
         for wire in 0..4u8 {
             if std::mem::take(&mut self.wires[usize::from(wire)]) {
-                self.ask(ForHost::Wire { wire, level: false });
+                self.ask(HostOutput::Intx { wire, level: false });
             }
         }
         self.outputs.push_back(Output::Below(function::Input::HotReset));
@@ -178,7 +178,7 @@ impl RootComplex {
             }
         };
         let id = self.pending.remove(&c.tag.get()).expect("found above").id;
-        self.ask(ForHost::Answer(id, value));
+        self.ask(HostOutput::Answer(id, value));
     }
 
     fn count_failure(&mut self, poisoned: bool, status: Status) {
@@ -196,7 +196,7 @@ impl RootComplex {
         for tag in late {
             let pending = self.pending.remove(&tag).expect("listed above");
             self.errors.completion_timeout += 1;
-            self.ask(ForHost::Answer(pending.id, None));
+            self.ask(HostOutput::Answer(pending.id, None));
         }
     }
 }

@@ -60,7 +60,7 @@ pub enum Input {
     Request(RequestId, Request),
     /// A packet from below the root port.
     Tlp(Tlp),
-    /// The bytes that [`ForHost::HostRead`] asked for; `None` if some of them
+    /// The bytes that [`HostOutput::HostRead`] asked for; `None` if some of them
     /// are not the device's to read.
     HostData(ReadToken, Option<Bytes>),
 }
@@ -72,7 +72,7 @@ pub enum Output {
     /// root port's Secondary Bus Reset was set.
     Below(function::Input),
     /// For the host.
-    Host(ForHost),
+    Host(HostOutput),
     /// Nothing more now; call again after an input, or for one of these.
     Wait(Wait),
 }
@@ -80,7 +80,7 @@ pub enum Output {
 /// What the root complex wants of its host: of software, memory and interrupt
 /// controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ForHost {
+pub enum HostOutput {
     /// Answer to a request: the value, or `None` if it failed (reads are all
     /// ones then).
     Answer(RequestId, Option<u64>),
@@ -112,7 +112,7 @@ pub enum ForHost {
         data: u32,
     },
     /// One of the four interrupt wires of the root port changed its level.
-    Wire {
+    Intx {
         /// 0 for INTA to 3 for INTD.
         wire: u8,
         /// Asserted or not.
@@ -206,7 +206,7 @@ impl RootComplex {
         }
     }
 
-    fn ask(&mut self, what: ForHost) {
+    fn ask(&mut self, what: HostOutput) {
         self.outputs.push_back(Output::Host(what));
     }
 

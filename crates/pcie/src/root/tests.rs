@@ -57,7 +57,7 @@ fn memory_is_read_in_completions_that_end_at_boundaries() {
     let bdf = testbed.master();
     testbed.function.dma_read(1, 0x10_0040, 300);
     testbed.settle();
-    let Some(Output::Host(ForHost::HostRead { token, requester, address: 0x10_0040, length: 300 })) =
+    let Some(Output::Host(HostOutput::HostRead { token, requester, address: 0x10_0040, length: 300 })) =
         testbed.outputs.pop()
     else {
         panic!("no read of host memory");
@@ -76,7 +76,7 @@ fn memory_is_read_in_completions_that_end_at_boundaries() {
     assert_eq!(&read[..], &data[..]);
     testbed.function.dma_read(2, 0x20_0000, 4);
     testbed.settle();
-    let Some(Output::Host(ForHost::HostRead { token, .. })) = testbed.outputs.pop() else {
+    let Some(Output::Host(HostOutput::HostRead { token, .. })) = testbed.outputs.pop() else {
         panic!("no read")
     };
     testbed.root.handle(testbed.now, Input::HostData(token, None), &Ready::ALL);
@@ -143,8 +143,8 @@ fn interrupts_come_behind_the_writes_before_them() {
     assert_eq!(
         testbed.outputs,
         [
-            Output::Host(ForHost::HostWrite { requester, address: 0x5000, data }),
-            Output::Host(ForHost::Interrupt { requester, data: 0x42 })
+            Output::Host(HostOutput::HostWrite { requester, address: 0x5000, data }),
+            Output::Host(HostOutput::Interrupt { requester, data: 0x42 })
         ]
     );
 }
@@ -182,7 +182,7 @@ fn bytes_that_are_not_enabled_are_not_written() {
     testbed.root.handle(testbed.now, Input::Tlp(write), &Ready::ALL);
     testbed.settle();
     let written =
-        |address, data| Output::Host(ForHost::HostWrite { requester: bdf, address, data });
+        |address, data| Output::Host(HostOutput::HostWrite { requester: bdf, address, data });
     assert_eq!(
         testbed.outputs,
         [written(0x1000, Bytes::from_static(&[1])), written(0x1003, Bytes::from_static(&[4])),]
@@ -195,7 +195,7 @@ fn secondary_bus_reset_ends_everything_below() {
     let bdf = testbed.master();
     testbed.function.dma_read(1, 0x1000, 64);
     testbed.settle();
-    let Some(Output::Host(ForHost::HostRead { token, .. })) = testbed.outputs.pop() else {
+    let Some(Output::Host(HostOutput::HostRead { token, .. })) = testbed.outputs.pop() else {
         panic!("no read")
     };
     testbed.dead = true;

@@ -1,6 +1,6 @@
 //! Requests of the devices for host memory, and interrupts.
 
-use super::{ForHost, MSI_WINDOW, ROOT_PORT, ReadToken, RootComplex};
+use super::{HostOutput, MSI_WINDOW, ROOT_PORT, ReadToken, RootComplex};
 use crate::port_queues::Below;
 use crate::split;
 use bytes::{Bytes, BytesMut};
@@ -42,7 +42,7 @@ impl RootComplex {
         let length = request.byte_count();
         let token = ReadToken { tlp: Box::new(tlp), epoch: self.epoch };
         self.host_reads += 1;
-        self.ask(ForHost::HostRead { token, requester, address, length });
+        self.ask(HostOutput::HostRead { token, requester, address, length });
     }
 
     fn host_write(&mut self, tlp: Tlp, request: MemoryRequest) {
@@ -60,7 +60,7 @@ impl RootComplex {
             match <[u8; 4]>::try_from(&tlp.data[..]) {
                 Ok(data) if request.first_be == 0xf => {
                     let data = u32::from_le_bytes(data);
-                    self.ask(ForHost::Interrupt { requester, data });
+                    self.ask(HostOutput::Interrupt { requester, data });
                 }
                 _ => self.errors.unsupported_request += 1,
             }
@@ -68,7 +68,7 @@ impl RootComplex {
         }
         for (start, data) in split::enabled_runs(&request, &tlp.data) {
             let address = request.address + start as u64;
-            self.ask(ForHost::HostWrite { requester, address, data });
+            self.ask(HostOutput::HostWrite { requester, address, data });
         }
     }
 
@@ -117,7 +117,7 @@ impl RootComplex {
         };
         if self.wires[usize::from(wire)] != level {
             self.wires[usize::from(wire)] = level;
-            self.ask(ForHost::Wire { wire, level });
+            self.ask(HostOutput::Intx { wire, level });
         }
     }
 }
