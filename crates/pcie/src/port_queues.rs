@@ -36,7 +36,7 @@ impl Target {
 }
 
 /// What takes packets: a [`Function`], or a link that is the same for all.
-pub trait Below {
+pub trait Receiver {
     /// The queue that a packet to `target` is in. Packets of one queue keep
     /// PCIe's order; those of different queues go to different ports. At most
     /// 64 queues.
@@ -47,7 +47,7 @@ pub trait Below {
 }
 
 /// One link, for everything.
-impl Below for Ready {
+impl Receiver for Ready {
     fn queue(&self, _: Target) -> usize {
         0
     }
@@ -57,7 +57,7 @@ impl Below for Ready {
     }
 }
 
-impl<F: Function> Below for F {
+impl<F: Function> Receiver for F {
     fn queue(&self, target: Target) -> usize {
         Function::queue(self, target)
     }
@@ -161,7 +161,7 @@ mod tests {
     /// Three ports, each with its mebibyte and its bus, and what they take.
     struct Ports([Ready; 3]);
 
-    impl Below for Ports {
+    impl Receiver for Ports {
         fn queue(&self, target: Target) -> usize {
             match target {
                 Target::Address(address) => (address >> 20) as usize,

@@ -65,8 +65,8 @@ impl<F: Function> Testbed<F> {
             loop {
                 match self.root.poll(self.now, &Ready::ALL) {
                     root::Output::Wait(_) => break,
-                    root::Output::Below(Input::Tlp(tlp)) if self.dead => drop(tlp),
-                    root::Output::Below(input @ Input::Tlp(_)) => {
+                    root::Output::Downstream(Input::Tlp(tlp)) if self.dead => drop(tlp),
+                    root::Output::Downstream(input @ Input::Tlp(_)) => {
                         self.function.handle(self.now, input)
                     }
                     output => self.host(output),

@@ -86,7 +86,7 @@ impl<B: Function> HostNode<B> {
     pub fn poll(&mut self, now: Instant) -> Output {
         loop {
             let mut wait = match self.root.poll(now, &self.below) {
-                root::Output::Below(input) => {
+                root::Output::Downstream(input) => {
                     self.below.handle(now, input);
                     continue;
                 }

@@ -113,7 +113,7 @@ fn a_reset_forgets_the_job_and_the_memory() {
     while let Some((id, request)) = testbed.bus.next_request() {
         testbed.root.handle(testbed.now, root::Input::Request(id, request), &Ready::ALL);
     }
-    while let root::Output::Below(input @ Input::Tlp(_)) =
+    while let root::Output::Downstream(input @ Input::Tlp(_)) =
         testbed.root.poll(testbed.now, &Ready::ALL)
     {
         testbed.function.handle(testbed.now, input);

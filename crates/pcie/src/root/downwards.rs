@@ -3,7 +3,7 @@
 use super::{HostOutput, Output, Pending, ROOT_PORT, RootComplex, TAGS};
 use crate::config::{command, register};
 use crate::function;
-use crate::port_queues::Below;
+use crate::port_queues::Receiver;
 use crate::software::{Request, RequestId};
 use bytes::Bytes;
 use std::ops::RangeInclusive;
@@ -20,7 +20,7 @@ impl RootComplex {
         now: Instant,
         id: RequestId,
         request: Request,
-        below: &impl Below,
+        below: &impl Receiver,
     ) {
         match request {
             Request::ConfigRead { target, offset, size } => {
@@ -66,7 +66,7 @@ impl RootComplex {
         (id, request): (RequestId, Request),
         (target, offset, size): (Bdf, u16, u8),
         write: Option<u32>,
-        below: &impl Below,
+        below: &impl Receiver,
     ) {
         let shift = u32::from(offset & 3) * 8;
         let first_be = ((1u8 << size) - 1) << (offset & 3);
@@ -135,7 +135,7 @@ impl RootComplex {
                 self.ask(HostOutput::Intx { wire, level: false });
             }
         }
-        self.outputs.push_back(Output::Below(function::Input::HotReset));
+        self.outputs.push_back(Output::Downstream(function::Input::HotReset));
     }
 
     /// Declares everything on `buses` reset or gone.

@@ -10,7 +10,7 @@ use crate::bridge::{self, Bridge};
 use crate::config::PcieKind;
 use crate::errors::Errors;
 use crate::function::{self, Ready, Wait};
-use crate::port_queues::{Below, PortQueues, Target};
+use crate::port_queues::{Receiver, PortQueues, Target};
 use crate::software::{Request, RequestId};
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
@@ -70,7 +70,7 @@ pub enum Input {
 pub enum Output {
     /// For what is below the root port: a packet, or a hot reset because the
     /// root port's Secondary Bus Reset was set.
-    Below(function::Input),
+    Downstream(function::Input),
     /// For the host.
     Host(HostOutput),
     /// Nothing more now; call again after an input, or for one of these.
@@ -216,7 +216,7 @@ impl RootComplex {
             return output;
         }
         if let Some(tlp) = self.below.pop(below) {
-            return Output::Below(function::Input::Tlp(tlp));
+            return Output::Downstream(function::Input::Tlp(tlp));
         }
         self.expire(now);
         if let Some(output) = self.outputs.pop_front() {

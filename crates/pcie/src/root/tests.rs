@@ -114,7 +114,7 @@ fn interrupts_are_whole_double_words_and_nothing_reads_their_window() {
         );
     }
     testbed.root.handle(testbed.now, Input::Tlp(Tlp::memory_read(request(4))), &Ready::ALL);
-    let Output::Below(function::Input::Tlp(answer)) = testbed.root.poll(testbed.now, &Ready::ALL)
+    let Output::Downstream(function::Input::Tlp(answer)) = testbed.root.poll(testbed.now, &Ready::ALL)
     else {
         panic!("nobody answers the read");
     };
@@ -206,7 +206,7 @@ fn secondary_bus_reset_ends_everything_below() {
     let bus = testbed.bus.clone();
     testbed.run(async move { bus.config_write(ROOT_PORT, 0x3e, 2, 1 << 6).await });
     assert_eq!(task.poll(testbed.now), Some(!0), "what was in flight fails at once");
-    assert_eq!(testbed.outputs, [Output::Below(function::Input::HotReset)]);
+    assert_eq!(testbed.outputs, [Output::Downstream(function::Input::HotReset)]);
     testbed.root.handle(
         testbed.now,
         Input::HostData(token, Some(Bytes::from(vec![0; 64]))),

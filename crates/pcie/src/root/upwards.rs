@@ -1,7 +1,7 @@
 //! Requests of the devices for host memory, and interrupts.
 
 use super::{HostOutput, MSI_WINDOW, ROOT_PORT, ReadToken, RootComplex};
-use crate::port_queues::Below;
+use crate::port_queues::Receiver;
 use crate::split;
 use bytes::{Bytes, BytesMut};
 use wire::Bdf;

@@ -107,7 +107,7 @@ impl Machine {
         loop {
             match self.root.poll(self.now, &self.top) {
                 root::Output::Wait(_) => return moved,
-                root::Output::Below(Input::Tlp(tlp)) => {
+                root::Output::Downstream(Input::Tlp(tlp)) => {
                     self.tick();
                     self.port.push((self.now, Direction::Down, tlp.clone()));
                     self.top.handle(self.now, Input::Tlp(tlp));
