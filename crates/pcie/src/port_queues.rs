@@ -80,7 +80,7 @@ pub(crate) struct PortQueues {
 
 impl PortQueues {
     /// Adds a packet to its queue, and says which that is.
-    pub fn push(&mut self, tlp: Tlp, below: &impl Below) -> usize {
+    pub fn push(&mut self, tlp: Tlp, below: &impl Receiver) -> usize {
         let queue = below.queue(Target::of(&tlp));
         if queue >= self.queues.len() {
             self.queues.resize_with(queue + 1, OrderedQueue::default);
@@ -95,7 +95,7 @@ impl PortQueues {
     /// Takes the earliest packet that its queue takes and that may go. One
     /// whose way has changed while it waited is lost: who lives there now is
     /// not who it was for.
-    pub fn pop(&mut self, below: &impl Below) -> Option<Tlp> {
+    pub fn pop(&mut self, below: &impl Receiver) -> Option<Tlp> {
         while self.busy != 0 {
             let (class, queue) = self.first(below)?;
             let tlp = self.queues[queue].take(class)?;
@@ -109,7 +109,7 @@ impl PortQueues {
     }
 
     /// The class and queue of the packet that goes next.
-    fn first(&self, below: &impl Below) -> Option<(Class, usize)> {
+    fn first(&self, below: &impl Receiver) -> Option<(Class, usize)> {
         let mut first: Option<(u64, Class, usize)> = None;
         let mut left = self.busy;
         while left != 0 {
@@ -124,7 +124,7 @@ impl PortQueues {
         first.map(|(_, class, queue)| (class, queue))
     }
 
-    /// PortQueues that were used.
+    /// Queues that were used.
     pub fn count(&self) -> usize {
         self.queues.len()
     }

@@ -129,7 +129,7 @@ mod tests {
     const SERIAL: u64 = 5;
 
     fn node() -> Node {
-        let bar = Bar { index: 0, size: 0x4000, wide: true, prefetchable: false, address: 0x8000 };
+        let bar = Bar { index: 0, size: 0x4000, is_64bit: true, prefetchable: false, address: 0x8000 };
         let (table, pending) = ((0, 0x2000), (0, 0x3000));
         let msix = Msix { capability: 0x48, vectors: 2, table, pending };
         let contents = Contents { capability: 0x10c, incarnation: 7, owner: 0 };

@@ -227,7 +227,7 @@ impl<A: Attached> Machine<A> {
     }
 
     /// Forgets what the functions on `buses` were allowed: they are gone.
-    pub fn forget_masters(&mut self, buses: RangeInclusive<u8>) {
-        self.node.forget_masters(buses);
+    pub fn clear_bus_masters(&mut self, buses: RangeInclusive<u8>) {
+        self.node.clear_bus_masters(buses);
     }
 }

@@ -352,7 +352,7 @@ impl HostNode {
                     self.newcomers.retain(|newcomer| newcomer.port != port);
                     let gone = self.endpoints.iter_mut().filter(|e| e.port == port);
                     gone.for_each(|endpoint| endpoint.lost(now));
-                    self.machine.forget_masters(buses);
+                    self.machine.clear_bus_masters(buses);
                 }
                 LinkEvent::Up(port, _) => {
                     tell(HostEvent::LinkUp(port));

@@ -112,7 +112,7 @@ impl<B: Function> HostNode<B> {
 
     /// Forgets what the functions on `buses` were allowed: they are gone.
     /// Whatever comes back masters the bus only when told to.
-    pub fn forget_masters(&mut self, buses: RangeInclusive<u8>) {
-        self.root.forget_masters(buses);
+    pub fn clear_bus_masters(&mut self, buses: RangeInclusive<u8>) {
+        self.root.clear_bus_masters(buses);
     }
 }

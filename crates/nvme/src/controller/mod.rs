@@ -158,11 +158,11 @@ impl Controller {
     /// The same drive, which tells serial number and size in configuration
     /// space as well; before it is used.
     #[must_use]
-    pub fn labelled(mut self) -> Self {
+    pub fn with_label(mut self) -> Self {
         let bytes = |one: &NamespaceConfig| one.blocks << one.block_shift;
         let capacity = self.config.namespaces.iter().map(bytes).sum();
         let label = Label { serial: self.config.serial.clone(), capacity };
-        self.endpoint = self.endpoint.labelled(label);
+        self.endpoint = self.endpoint.with_label(label);
         self
     }
 

@@ -67,7 +67,7 @@ fn fills_and_holds_bytes_behind_its_bar() {
         bus.write(bar + register::RAM + 0x2ff8, 8, 0x0123_4567_89ab_cdef);
         let word = bus.read(bar + register::RAM + 0x2ffc, 4).await;
         let ended = driver::fill(&bus, bar, 0x0403_0201, RAM + 1, 6).await;
-        (driver::is_there(&bus, bar).await, word, ended)
+        (driver::is_present(&bus, bar).await, word, ended)
     });
     assert!(magic);
     assert_eq!(word, 0x0123_4567);

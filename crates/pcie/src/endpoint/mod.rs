@@ -139,7 +139,7 @@ pub struct Endpoint {
 impl Endpoint {
     /// The same function, which also tells a label; before it is used.
     #[must_use]
-    pub fn labelled(mut self, label: config::label::Label) -> Self {
+    pub fn with_label(mut self, label: config::label::Label) -> Self {
         label.add(&mut self.config);
         self.label = Some(label);
         self
@@ -417,16 +417,16 @@ fn build_config(settings: &EndpointConfig) -> Built {
     let mut config = ConfigSpace::default();
     config.set_u16(register::VENDOR, settings.vendor);
     config.set_u16(register::DEVICE, settings.device);
-    config.allow(register::COMMAND, &[0x46, 0x05]);
+    config.make_rw(register::COMMAND, &[0x46, 0x05]);
     let [base, sub, interface] = settings.class;
     config.set(register::REVISION, &[settings.revision, interface, sub, base]);
     // 64-bit, not prefetchable.
     config.set_u32(register::BAR0, 0b100);
     let mask = !(settings.bar0_size - 1);
-    config.allow(register::BAR0, &mask.to_le_bytes());
+    config.make_rw(register::BAR0, &mask.to_le_bytes());
     config.set_u16(register::SUBSYSTEM_VENDOR, settings.subsystem.0);
     config.set_u16(register::SUBSYSTEM, settings.subsystem.1);
-    config.allow(register::INTERRUPT_LINE, &[0xff]);
+    config.make_rw(register::INTERRUPT_LINE, &[0xff]);
     config.set(register::INTERRUPT_PIN, &[1]);
     config::add_power_management(&mut config);
     let (table, pba) = (settings.bar0_size / 2, settings.bar0_size / 4 * 3);

@@ -125,7 +125,7 @@ pub struct Bar {
     /// Bytes, a power of two.
     pub size: u64,
     /// Takes two registers.
-    pub wide: bool,
+    pub is_64bit: bool,
     /// Reads have no side effects.
     pub prefetchable: bool,
     /// Where it was put.

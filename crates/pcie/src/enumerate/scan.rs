@@ -187,9 +187,9 @@ async fn bars(bus: &Bus, bdf: Bdf) -> Vec<Bar> {
         bus.config_write(bdf, at, 4, !0).await;
         let low = bus.config_read(bdf, at, 4).await;
         bus.config_write(bdf, at, 4, kept).await;
-        let (io, wide) = (low & 1 != 0, low & 0b111 == 0b100);
+        let (io, is_64bit) = (low & 1 != 0, low & 0b111 == 0b100);
         let mut mask = u64::from(low & !0xf) | 0xffff_ffff_0000_0000;
-        if wide {
+        if is_64bit {
             bus.config_write(bdf, at + 4, 4, !0).await;
             let high = bus.config_read(bdf, at + 4, 4).await;
             mask = u64::from(low & !0xf) | u64::from(high) << 32;
@@ -198,9 +198,9 @@ async fn bars(bus: &Bus, bdf: Bdf) -> Vec<Bar> {
             // The lowest writable bit, whatever a strange device says above.
             let size = 1 << mask.trailing_zeros();
             let prefetchable = low & 8 != 0;
-            bars.push(Bar { index, size, wide, prefetchable, address: 0 });
+            bars.push(Bar { index, size, is_64bit, prefetchable, address: 0 });
         }
-        index += if wide { 2 } else { 1 };
+        index += if is_64bit { 2 } else { 1 };
     }
     bars
 }

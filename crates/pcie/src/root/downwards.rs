@@ -139,7 +139,7 @@ impl RootComplex {
     }
 
     /// Declares everything on `buses` reset or gone.
-    pub fn forget_masters(&mut self, buses: RangeInclusive<u8>) {
+    pub fn clear_bus_masters(&mut self, buses: RangeInclusive<u8>) {
         self.masters.retain(|function, _| !buses.contains(&function.bus()));
     }
 

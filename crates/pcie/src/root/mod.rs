@@ -185,7 +185,7 @@ impl RootComplex {
     }
 
     /// Takes an input; what comes of it waits in a queue of `below`.
-    pub fn handle(&mut self, now: Instant, input: Input, below: &impl Below) {
+    pub fn handle(&mut self, now: Instant, input: Input, below: &impl Receiver) {
         match input {
             Input::Request(id, request) => self.start(now, id, request, below),
             Input::Tlp(tlp) => self.receive(tlp, below),
@@ -194,14 +194,14 @@ impl RootComplex {
     }
 
     /// Queues a packet for what is below; says in which queue.
-    fn send(&mut self, mut tlp: Tlp, below: &impl Below) -> usize {
+    fn send(&mut self, mut tlp: Tlp, below: &impl Receiver) -> usize {
         tlp.digest = self.settings.ecrc;
         self.below.push(tlp, below)
     }
 
     /// Refuses a packet from below, if it wants an answer.
-    fn refuse(&mut self, tlp: &Tlp, below: &impl Below) {
-        if let Some(refusal) = bridge::refuse(ROOT_PORT, tlp) {
+    fn refuse(&mut self, tlp: &Tlp, below: &impl Receiver) {
+        if let Some(refusal) = bridge::unsupported_request(ROOT_PORT, tlp) {
             self.send(refusal, below);
         }
     }
@@ -211,7 +211,7 @@ impl RootComplex {
     }
 
     /// The next thing to do; packets only if `below` takes them.
-    pub fn poll(&mut self, now: Instant, below: &impl Below) -> Output {
+    pub fn poll(&mut self, now: Instant, below: &impl Receiver) -> Output {
         if let Some(output) = self.outputs.pop_front() {
             return output;
         }
@@ -229,7 +229,7 @@ impl RootComplex {
     /// Whether a request of the host may be handed in now: there is room for
     /// it on the way to its port. Unanswered requests to one port leave as
     /// many tags as they have to the others.
-    pub fn takes(&self, request: &Request, below: &impl Below) -> bool {
+    pub fn takes(&self, request: &Request, below: &impl Receiver) -> bool {
         let target = match *request {
             Request::Sleep(_) => return true,
             Request::MemoryWrite { address, .. } => {

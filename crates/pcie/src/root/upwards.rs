@@ -8,7 +8,7 @@ use wire::Bdf;
 use wire::tlp::{Completion, MemoryRequest, Message, Packet, Status, Tlp, message_code};
 
 impl RootComplex {
-    pub(super) fn receive(&mut self, tlp: Tlp, below: &impl Below) {
+    pub(super) fn receive(&mut self, tlp: Tlp, below: &impl Receiver) {
         match tlp.packet {
             Packet::Completion(c) => self.complete(c, &tlp),
             Packet::MemoryRead(request) => self.host_read(tlp, request, below),
@@ -29,7 +29,7 @@ impl RootComplex {
         may
     }
 
-    fn host_read(&mut self, tlp: Tlp, request: MemoryRequest, below: &impl Below) {
+    fn host_read(&mut self, tlp: Tlp, request: MemoryRequest, below: &impl Receiver) {
         if !self.may_master(request.requester) {
             return self.refuse(&tlp, below);
         }
@@ -73,7 +73,7 @@ impl RootComplex {
     }
 
     /// What the world read of host memory goes down as completions.
-    pub(super) fn host_data(&mut self, token: ReadToken, data: Option<Bytes>, below: &impl Below) {
+    pub(super) fn host_data(&mut self, token: ReadToken, data: Option<Bytes>, below: &impl Receiver) {
         if token.epoch != self.epoch {
             return;
         }

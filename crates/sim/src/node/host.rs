@@ -158,7 +158,7 @@ impl HostNode {
         tracker: &mut Tracker,
     ) {
         if !up {
-            self.node.forget_masters(buses);
+            self.node.clear_bus_masters(buses);
         }
         for drive in drives {
             self.software.link_changed(now, drive, up, tracker);

@@ -106,7 +106,7 @@ impl Upstream {
             tunnel::Output::Transmit(length) => LinkOutput::Transmit(length),
             tunnel::Output::Up(hello) => {
                 let takes = usize::from(hello.max_payload);
-                link.bridge.support_payload(self.settings.max_payload.min(takes));
+                link.bridge.set_max_payload_supported(self.settings.max_payload.min(takes));
                 link.bridge.set_link(true);
                 LinkOutput::Up(hello)
             }
@@ -168,7 +168,7 @@ impl Upstream {
     }
 
     /// The buses below downstream port `port`, for
-    /// [`forget_masters`](pcie::RootComplex::forget_masters) when its link is
+    /// [`clear_bus_masters`](pcie::RootComplex::clear_bus_masters) when its link is
     /// lost.
     pub fn buses(&self, port: usize) -> std::ops::RangeInclusive<u8> {
         self.ports[port].bridge.buses()
