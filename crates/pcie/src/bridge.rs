@@ -145,7 +145,8 @@ impl Bridge {
             }
             _ => data = Bytes::copy_from_slice(&self.read(request.register).to_le_bytes()),
         }
-        let mut completion = completion_for(request.target, request.requester, tlp, Status::Success);
+        let mut completion =
+            completion_for(request.target, request.requester, tlp, Status::Success);
         completion.data = data;
         (completion, effects)
     }

@@ -88,7 +88,10 @@ impl<F: Function> Testbed<F> {
             (root::Output::Host(HostOutput::Answer(id, value)), _) => {
                 self.bus.answer(id, value.unwrap_or(u64::MAX));
             }
-            (root::Output::Host(HostOutput::HostRead { token, address, length, .. }), Some(ram)) => {
+            (
+                root::Output::Host(HostOutput::HostRead { token, address, length, .. }),
+                Some(ram),
+            ) => {
                 let data = ram.get(address, length).map(Bytes::copy_from_slice);
                 self.root.handle(self.now, root::Input::HostData(token, data), &Ready::ALL);
             }

@@ -1,7 +1,7 @@
 //! What the host node does with a function that comes back, or that a client
 //! resets: looks who is there, and gives it what the client had set.
 
-use pcie::enumerate::{self, Identity, Loss, Node, Returned, Settings};
+use pcie::enumerate::{self, Comparison, ContentsChange, Identity, Node, Settings};
 use pcie::software::Bus;
 use std::fmt;
 
@@ -11,10 +11,10 @@ pub enum News {
     /// It is attached again, with the data that it had.
     Back,
     /// It is attached again with other data.
-    BackWithNewContents(Loss),
+    BackWithNewContents(ContentsChange),
     /// It is there with other data, and stays detached until its client asks
     /// for a reset.
-    NewContents(Loss),
+    NewContents(ContentsChange),
     /// Another device is there, or none: it stays detached.
     Changed(String),
 }
@@ -67,7 +67,7 @@ pub struct Settled {
 /// bus mastering last: nothing leaves the function before all else stands.
 pub async fn restore(bus: &Bus, node: &Node, owner: u32, settled: Settled) {
     let contents = node.device().and_then(|device| device.contents);
-    enumerate::own(bus, node.bdf, contents, owner).await;
+    enumerate::write_owner(bus, node.bdf, contents, owner).await;
     if settled.msix {
         set_msix(bus, node, true).await;
     }
@@ -81,10 +81,10 @@ pub async fn restore(bus: &Bus, node: &Node, owner: u32, settled: Settled) {
 }
 
 /// What a device says of itself, and what it is to who was there before.
-pub type Looked = (Identity, Returned);
+pub type Looked = (Identity, Comparison);
 
 /// Looks who is at the place of `node`, where `before` was attached last, and
-/// resets the function if that is the same device, shaped as `node`, with the
+/// resets the function if that is the same device, with_layout as `node`, with the
 /// same contents or others. `None` if nobody answers. A device behind a switch
 /// node can have been replaced unseen: no link of this host went down.
 pub async fn look_and_reset(
@@ -95,14 +95,14 @@ pub async fn look_and_reset(
     owner: u32,
 ) -> Option<Looked> {
     let identity = enumerate::identify(bus, node.bdf).await?;
-    let mut returned = before.returned(&identity, owner);
-    if !matches!(returned, Returned::Another(_)) {
-        let shape = enumerate::shape(bus, node.bdf).await;
-        returned = returned.shaped(&node.shape(), &shape);
+    let mut returned = before.compare(&identity, owner);
+    if !matches!(returned, Comparison::Another(_)) {
+        let shape = enumerate::layout(bus, node.bdf).await;
+        returned = returned.with_layout(&node.layout(), &shape);
     }
-    if !matches!(returned, Returned::Another(_)) {
+    if !matches!(returned, Comparison::Another(_)) {
         enumerate::reset_function(bus, node, settings).await;
-        enumerate::own(bus, node.bdf, identity.contents, owner).await;
+        enumerate::write_owner(bus, node.bdf, identity.contents, owner).await;
     }
     Some((identity, returned))
 }
@@ -129,7 +129,8 @@ mod tests {
     const SERIAL: u64 = 5;
 
     fn node() -> Node {
-        let bar = Bar { index: 0, size: 0x4000, is_64bit: true, prefetchable: false, address: 0x8000 };
+        let bar =
+            Bar { index: 0, size: 0x4000, is_64bit: true, prefetchable: false, address: 0x8000 };
         let (table, pending) = ((0, 0x2000), (0, 0x3000));
         let msix = Msix { capability: 0x48, vectors: 2, table, pending };
         let contents = Contents { capability: 0x10c, incarnation: 7, owner: 0 };
@@ -216,7 +217,7 @@ mod tests {
         };
         let flr = (0x68, 1 << 15);
         for (incarnation, expected) in
-            [(7, Returned::Same), (8, Returned::NewContents(Loss::Incarnation))]
+            [(7, Comparison::Same), (8, Comparison::NewContents(ContentsChange::Incarnation))]
         {
             let (returned, written) = look(&device(SERIAL, incarnation));
             assert_eq!(returned, Some(expected));
@@ -229,13 +230,13 @@ mod tests {
             assert_eq!(command.count(), 1);
         }
         let (returned, written) = look(&device(SERIAL + 1, 7));
-        assert!(matches!(returned, Some(Returned::Another(_))) && written.is_empty());
+        assert!(matches!(returned, Some(Comparison::Another(_))) && written.is_empty());
         let strange = [(0x10, 0xffff_8004), (0x4a, 3), (0x50, 0x3800)];
         for (at, value) in strange {
             let same = device(SERIAL, 7);
             let (returned, written) =
                 look(&|offset| if offset == at { value } else { same(offset) });
-            let another = Returned::Another("other BARs or interrupts".to_owned());
+            let another = Comparison::Another("other BARs or interrupts".to_owned());
             assert_eq!(returned, Some(another), "{at:#x}");
             assert!(!written.iter().any(|write| *write == flr || write.0 == 0x11c), "{written:?}");
             assert!(!written.contains(&(0x10, 0x8000)), "the BAR of the one before");

@@ -9,7 +9,7 @@ use crate::vfio_user::{
     Access, Action, BindError, DmaError, DmaId, EndpointInfo, Presence, Server, Token,
 };
 use bytes::Bytes;
-use pcie::enumerate::{Kind, Loss, Node, Returned, Settings};
+use pcie::enumerate::{Comparison, ContentsChange, Kind, Node, Settings};
 use pcie::root::ReadToken;
 use pcie::software::{Bus, Task};
 use std::collections::{BTreeMap, VecDeque};
@@ -62,7 +62,7 @@ pub struct Endpoint {
     reset: bool,
     /// What was found to be lost since the function was attached: whoever is
     /// there later cannot make that good.
-    loss: Option<Loss>,
+    loss: Option<ContentsChange>,
     /// What is to be given back to the function before anything else.
     restore: Option<Settled>,
     /// What the user has not been told yet.
@@ -344,10 +344,10 @@ impl Endpoint {
             return;
         };
         match self.with_loss(returned) {
-            Returned::Another(why) => return self.keep_away(now, why),
-            Returned::NewContents(loss) => self.news.push(News::BackWithNewContents(loss)),
-            Returned::Same if !attached => self.news.push(News::Back),
-            Returned::Same => {}
+            Comparison::Another(why) => return self.keep_away(now, why),
+            Comparison::NewContents(loss) => self.news.push(News::BackWithNewContents(loss)),
+            Comparison::Same if !attached => self.news.push(News::Back),
+            Comparison::Same => {}
         }
         if let State::Waiting(node) = &self.state {
             self.node = Node::clone(node);
@@ -392,15 +392,15 @@ impl Endpoint {
         // A driver knows nothing of the data before the first reset that it
         // asked for, and none at all is there without a client.
         let unknown = !self.server.session.in_use() || self.reset;
-        let returned = self.node.returned(&node, self.owner);
+        let returned = self.node.compare(&node, self.owner);
         let command = match self.with_loss(returned) {
-            Returned::Another(why) => return self.keep_away(now, why),
-            Returned::NewContents(loss) if !unknown => return self.wait(now, node, loss),
-            Returned::NewContents(loss) => {
+            Comparison::Another(why) => return self.keep_away(now, why),
+            Comparison::NewContents(loss) if !unknown => return self.wait(now, node, loss),
+            Comparison::NewContents(loss) => {
                 self.news.push(News::BackWithNewContents(loss));
                 [None; 2]
             }
-            Returned::Same => {
+            Comparison::Same => {
                 self.news.push(News::Back);
                 self.server.session.config.command
             }
@@ -417,11 +417,11 @@ impl Endpoint {
 
     /// What comes back now, given what came back before: a drive that another
     /// host has had says nothing of that after a restart.
-    fn with_loss(&mut self, returned: Returned) -> Returned {
+    fn with_loss(&mut self, returned: Comparison) -> Comparison {
         match (returned, self.loss) {
-            (Returned::NewContents(loss), _) | (Returned::Same, Some(loss)) => {
+            (Comparison::NewContents(loss), _) | (Comparison::Same, Some(loss)) => {
                 self.loss = Some(loss);
-                Returned::NewContents(loss)
+                Comparison::NewContents(loss)
             }
             (returned, _) => returned,
         }
@@ -429,7 +429,7 @@ impl Endpoint {
 
     /// New contents under a client that knows the old ones: it sees the
     /// function and can reset it, but its driver cannot use it before.
-    fn wait(&mut self, now: Instant, node: Node, loss: Loss) {
+    fn wait(&mut self, now: Instant, node: Node, loss: ContentsChange) {
         self.news.push(News::NewContents(loss));
         self.state = State::Waiting(Box::new(node));
         self.server.set_presence(now, Presence::ConfigOnly);

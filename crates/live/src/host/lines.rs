@@ -47,7 +47,7 @@ pub(super) fn kind(event: &HostEvent) -> Option<(Kind, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pcie::enumerate::Loss;
+    use pcie::enumerate::ContentsChange;
     use switch::tunnel::Cause;
     use wire::{Duration, Instant};
 
@@ -76,8 +76,8 @@ mod tests {
                     HostEvent::VmmGone(0, "it closed".into()),
                     HostEvent::LinkDown(0, Cause::Lost),
                     HostEvent::Changed(0, "nothing there".into()),
-                    HostEvent::Endpoint(0, News::NewContents(Loss::Incarnation)),
-                    HostEvent::Endpoint(1, News::BackWithNewContents(Loss::OtherHost)),
+                    HostEvent::Endpoint(0, News::NewContents(ContentsChange::Incarnation)),
+                    HostEvent::Endpoint(1, News::BackWithNewContents(ContentsChange::OtherHost)),
                 ] {
                     let before = told.len();
                     lines.pass(now, kind(&event), event, &mut |event| told.push(event));

@@ -145,7 +145,9 @@ impl SwitchNode {
             if self.outputs.is_empty() {
                 self.egress.begin();
                 let links = self.links.iter().map(Link::timer);
-                return Output::Timeout(next_timer(links.chain([self.egress.rate_limited_until(now)])));
+                return Output::Timeout(next_timer(
+                    links.chain([self.egress.rate_limited_until(now)]),
+                ));
             }
         }
     }

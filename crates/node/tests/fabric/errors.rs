@@ -59,8 +59,12 @@ fn a_completer_abort_and_a_read_without_answer() {
     fabric.pass(Duration::from_ms(1));
     let asked = fabric.script(0).received.last().unwrap().clone();
     let Packet::MemoryRead(request) = asked.packet else { panic!("no read") };
-    let abort =
-        pcie::bridge::completion_for(nodes[0].bdf, request.requester, &asked, Status::CompleterAbort);
+    let abort = pcie::bridge::completion_for(
+        nodes[0].bdf,
+        request.requester,
+        &asked,
+        Status::CompleterAbort,
+    );
     fabric.script(0).send.push_back(abort.clone());
     fabric.pass(Duration::from_ms(1));
     assert_eq!(task.poll(fabric.now), Some(0xffff_ffff));

@@ -1,6 +1,6 @@
 //! Depth first through the buses.
 
-use super::identity::{Shape, numbers};
+use super::identity::{Layout, numbers};
 use super::{Bar, Device, Error, Kind, Msix, Node, Port, Settings};
 use crate::config::{capability, command, register};
 use crate::software::Bus;
@@ -148,14 +148,14 @@ pub(super) async fn capabilities(bus: &Bus, bdf: Bdf) -> Vec<(u8, u16)> {
 
 /// Of an endpoint; `vendor` if it is asked for its contents.
 async fn device(bus: &Bus, bdf: Bdf, vendor: Option<u16>, msix: Option<u16>) -> Device {
-    let (bars, msix) = shape(bus, bdf, msix).await;
+    let (bars, msix) = layout(bus, bdf, msix).await;
     let (serial, contents) = numbers(bus, bdf, vendor).await;
     Device { bars, msix, serial, contents }
 }
 
 /// BARs, without addresses, and interrupts of an endpoint with its MSI-X
 /// capability at `msix`.
-pub(super) async fn shape(bus: &Bus, bdf: Bdf, msix: Option<u16>) -> Shape {
+pub(super) async fn layout(bus: &Bus, bdf: Bdf, msix: Option<u16>) -> Layout {
     let msix = match msix {
         None => None,
         Some(at) => {

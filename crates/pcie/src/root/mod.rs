@@ -10,7 +10,7 @@ use crate::bridge::{self, Bridge};
 use crate::config::PcieKind;
 use crate::errors::Errors;
 use crate::function::{self, Ready, Wait};
-use crate::port_queues::{Receiver, PortQueues, Target};
+use crate::port_queues::{PortQueues, Receiver, Target};
 use crate::software::{Request, RequestId};
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};

@@ -57,8 +57,12 @@ fn memory_is_read_in_completions_that_end_at_boundaries() {
     let bdf = testbed.master();
     testbed.function.dma_read(1, 0x10_0040, 300);
     testbed.settle();
-    let Some(Output::Host(HostOutput::HostRead { token, requester, address: 0x10_0040, length: 300 })) =
-        testbed.outputs.pop()
+    let Some(Output::Host(HostOutput::HostRead {
+        token,
+        requester,
+        address: 0x10_0040,
+        length: 300,
+    })) = testbed.outputs.pop()
     else {
         panic!("no read of host memory");
     };
@@ -114,7 +118,8 @@ fn interrupts_are_whole_double_words_and_nothing_reads_their_window() {
         );
     }
     testbed.root.handle(testbed.now, Input::Tlp(Tlp::memory_read(request(4))), &Ready::ALL);
-    let Output::Downstream(function::Input::Tlp(answer)) = testbed.root.poll(testbed.now, &Ready::ALL)
+    let Output::Downstream(function::Input::Tlp(answer)) =
+        testbed.root.poll(testbed.now, &Ready::ALL)
     else {
         panic!("nobody answers the read");
     };

@@ -73,7 +73,12 @@ impl RootComplex {
     }
 
     /// What the world read of host memory goes down as completions.
-    pub(super) fn host_data(&mut self, token: ReadToken, data: Option<Bytes>, below: &impl Receiver) {
+    pub(super) fn host_data(
+        &mut self,
+        token: ReadToken,
+        data: Option<Bytes>,
+        below: &impl Receiver,
+    ) {
         if token.epoch != self.epoch {
             return;
         }

@@ -360,7 +360,8 @@ impl DeviceNode {
     /// does again, goes to a queue that nobody looks at before.
     fn intake(&self, now: Instant, transport: &Transport) -> Intake {
         let tunnel = self.node.tunnel();
-        let full = self.paths[self.current].room == 0 || self.node.rate_limited_until(now).is_some();
+        let full =
+            self.paths[self.current].room == 0 || self.node.rate_limited_until(now).is_some();
         let most = Intake::MOST * usize::from(self.settings.max_payload);
         let waits = full
             && transport.tells_of_room()

@@ -230,7 +230,8 @@ impl HostNode {
             if at == context.now {
                 continue;
             }
-            while let Output::Host(HostOutput::HostWrite { address, data, .. }) = self.node.poll(at) {
+            while let Output::Host(HostOutput::HostWrite { address, data, .. }) = self.node.poll(at)
+            {
                 self.write(address, &data);
             }
         }
