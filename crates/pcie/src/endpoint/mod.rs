@@ -112,7 +112,7 @@ pub enum DmaError {
 }
 
 /// Non-posted requests a function lets wait for their answers.
-const MOST_REGISTER_READS: usize = 64;
+const MAX_REGISTER_READS: usize = 64;
 
 /// The core of a type 0 function; see the module.
 #[derive(Debug)]
@@ -179,7 +179,7 @@ impl Endpoint {
     }
 
     /// Forward of [`Function::handle`](crate::Function::handle): call it,
-    /// then take [`event`](Self::event)s until there is none.
+    /// then take events from [`poll_event`](Self::poll_event) until there is none.
     pub fn handle(&mut self, _now: Instant, input: Input) {
         match input {
             Input::HotReset => {
@@ -191,7 +191,7 @@ impl Endpoint {
     }
 
     /// The next thing for the device's own code.
-    pub fn event(&mut self) -> Option<Event> {
+    pub fn poll_event(&mut self) -> Option<Event> {
         if let Some(event) = self.events.pop_front() {
             return Some(event);
         }
@@ -200,7 +200,7 @@ impl Endpoint {
     }
 
     /// Forward of [`Function::poll`](crate::Function::poll). May make new
-    /// events (a completion timeout): take [`event`](Self::event)s after it.
+    /// events (a completion timeout): take events from [`poll_event`](Self::poll_event) after it.
     pub fn poll(&mut self, now: Instant, ready: Ready) -> Output {
         // Requests are made when they can leave: a tag is not held in a queue.
         if ready.has(Class::NonPosted)
@@ -231,7 +231,7 @@ impl Endpoint {
     /// requests wait while many register reads or completions are queued.
     pub fn ready(&self) -> Ready {
         let waiting = self.register_reads + self.out.len(Class::Completion);
-        Ready::ALL.with(Class::NonPosted, waiting < MOST_REGISTER_READS)
+        Ready::ALL.with(Class::NonPosted, waiting < MAX_REGISTER_READS)
     }
 
     /// Reads host memory: split by MRRS, the device's own limit and 4 KiB,

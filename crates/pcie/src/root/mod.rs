@@ -142,10 +142,10 @@ struct Pending {
 /// Non-posted requests of the host in flight.
 const TAGS: usize = 256;
 /// Posted packets of the host that wait for one port before the host has to.
-const MOST_POSTED: usize = 1024;
+const MAX_POSTED: usize = 1024;
 /// Reads of host memory under way, and completions that wait, before the
 /// devices have to. A switch leaves each of its 32 ports 128 reads at most.
-const MOST_READS: usize = 4096;
+const MAX_READS: usize = 4096;
 
 /// See the module.
 #[derive(Debug)]
@@ -233,7 +233,7 @@ impl RootComplex {
         let target = match *request {
             Request::Sleep(_) => return true,
             Request::MemoryWrite { address, .. } => {
-                return self.below.posted(below.queue(Target::Address(address))) < MOST_POSTED;
+                return self.below.posted(below.queue(Target::Address(address))) < MAX_POSTED;
             }
             Request::MemoryRead { address, .. } => Target::Address(address),
             Request::ConfigRead { target, .. } | Request::ConfigWrite { target, .. } => {
@@ -251,7 +251,7 @@ impl RootComplex {
     /// for host memory or completions pile up.
     pub fn ready(&self) -> Ready {
         let waiting = self.below.completions() + self.host_reads;
-        Ready::ALL.with(Class::NonPosted, waiting < MOST_READS)
+        Ready::ALL.with(Class::NonPosted, waiting < MAX_READS)
     }
 
     /// What went wrong so far.

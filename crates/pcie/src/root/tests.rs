@@ -74,7 +74,7 @@ fn memory_is_read_in_completions_that_end_at_boundaries() {
         &Ready::ALL,
     );
     testbed.settle();
-    let Some(Event::ReadDone { id: 1, result: Ok(read) }) = testbed.function.event() else {
+    let Some(Event::ReadDone { id: 1, result: Ok(read) }) = testbed.function.poll_event() else {
         panic!("no data");
     };
     assert_eq!(&read[..], &data[..]);
@@ -86,7 +86,7 @@ fn memory_is_read_in_completions_that_end_at_boundaries() {
     testbed.root.handle(testbed.now, Input::HostData(token, None), &Ready::ALL);
     testbed.settle();
     let refused = Err(crate::endpoint::DmaError::UnsupportedRequest);
-    assert_eq!(testbed.function.event(), Some(Event::ReadDone { id: 2, result: refused }));
+    assert_eq!(testbed.function.poll_event(), Some(Event::ReadDone { id: 2, result: refused }));
 }
 
 #[test]

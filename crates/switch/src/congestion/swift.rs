@@ -88,10 +88,10 @@ const FRACTION: u64 = 1 << 10;
 const WHOLE: u64 = 1 << 10;
 
 /// The largest window, in frames.
-const MOST_FRAMES: u64 = 4096;
+const MAX_FRAMES: u64 = 4096;
 
 /// The smallest window, as a part of a frame.
-const LEAST_PART: u64 = 128;
+const MIN_WINDOW_DIVISOR: u64 = 128;
 
 /// Timeouts in a row after which the window is the smallest
 /// ("RETX_RESET_THRESHOLD").
@@ -222,7 +222,7 @@ impl Swift {
         } else {
             acked
         };
-        self.window = (self.window + grown).min(MOST_FRAMES * frame);
+        self.window = (self.window + grown).min(MAX_FRAMES * frame);
     }
 
     /// By `part` of [`WHOLE`], at most once a round trip.
@@ -237,7 +237,7 @@ impl Swift {
     }
 
     fn smallest(&self) -> u64 {
-        self.frame * FRACTION / LEAST_PART
+        self.frame * FRACTION / MIN_WINDOW_DIVISOR
     }
 
     fn class(&self, bytes: u64) -> usize {

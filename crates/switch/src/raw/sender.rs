@@ -12,7 +12,7 @@ use wire::{Duration, Instant};
 const THRESHOLD: u64 = 3;
 
 /// The longest pause between two timeouts.
-const LONGEST: Duration = Duration::from_ms(100);
+const MAX_TIMEOUT: Duration = Duration::from_ms(100);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
@@ -304,7 +304,7 @@ impl Sender {
         let doubled = pause.as_ps().saturating_mul(1 << self.timeouts.min(16));
         // A path that takes longer than the longest pause must not time out
         // for ever.
-        Duration::from_ps(doubled).min(LONGEST.max(pause))
+        Duration::from_ps(doubled).min(MAX_TIMEOUT.max(pause))
     }
 
     /// Lets timeouts strike; whether the connection is beyond hope.
