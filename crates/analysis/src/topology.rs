@@ -171,7 +171,7 @@ fn details(device: &Device) -> Vec<String> {
         .bars
         .iter()
         .map(|bar| {
-            let width = if bar.wide { "64-bit" } else { "32-bit" };
+            let width = if bar.is_64bit { "64-bit" } else { "32-bit" };
             format!("BAR {} at {:#x}, {}, {width}", bar.index, bar.address, size(bar.size))
         })
         .collect();
@@ -231,7 +231,7 @@ mod tests {
         let bars = vec![Bar {
             index: 0,
             size: 0x4000,
-            wide: true,
+            is_64bit: true,
             prefetchable: false,
             address: 0xe000_0000,
         }];

@@ -4,7 +4,7 @@
 use analysis::commands::{self, Analyser, Direction, Event};
 use live::host::RamMemory;
 use live::{Attached, Clock, Machine, Poller};
-use nvme::initiator::{self, Done, Driver, Io, Op};
+use nvme::initiator::{self, CompletedCommand, Driver, Io, Op};
 use pcie::enumerate::{self, Hierarchy, Node};
 use pcie::{Bus, Ram, root};
 use report::Failure;
@@ -160,7 +160,7 @@ impl<A: Attached> Rig<A> {
 
     /// Takes what has completed on the first queue of `drive`, if it has
     /// interrupted.
-    pub fn reap(&mut self, drive: usize) -> Vec<Done> {
+    pub fn reap(&mut self, drive: usize) -> Vec<CompletedCommand> {
         let target = &mut self.drives[drive];
         let before = self.memory.interrupts.len();
         self.memory.interrupts.retain(|(from, _)| *from != target.node.bdf);
@@ -246,7 +246,7 @@ impl<A: Attached> Rig<A> {
     }
 }
 
-fn check(name: wire::Bdf, done: &Done) -> Result<(), Failure> {
+fn check(name: wire::Bdf, done: &CompletedCommand) -> Result<(), Failure> {
     if done.status.code == StatusCode::SUCCESS {
         return Ok(());
     }

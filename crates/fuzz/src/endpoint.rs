@@ -133,7 +133,7 @@ impl Run {
     }
 
     fn events(&mut self, source: &mut Source<'_>) {
-        while let Some(event) = self.endpoint.event() {
+        while let Some(event) = self.endpoint.poll_event() {
             match event {
                 Event::Read { length, token, .. } => {
                     self.endpoint.complete_read(token, &vec![source.byte(); length]);

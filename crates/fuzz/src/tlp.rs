@@ -19,6 +19,6 @@ pub fn run(data: &[u8]) {
         assert_eq!(Tlp::decode(&mut again).as_ref(), Ok(&tlp));
         assert!(again.is_empty());
         assert!(!tlp.mnemonic().is_empty());
-        pcie::bridge::refuse(wire::Bdf::new(1, 0, 0), &tlp);
+        pcie::bridge::unsupported_request(wire::Bdf::new(1, 0, 0), &tlp);
     }
 }

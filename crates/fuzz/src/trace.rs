@@ -9,7 +9,7 @@ use std::path::Path;
 use wire::trace::{ChunkHeader, Header, NodeRole};
 
 /// Commands of which a diagram is drawn.
-const MOST_CHARTS: u64 = 4;
+const MAX_CHARTS: u64 = 4;
 
 pub fn run(data: &[u8]) {
     let mut source = Source(data);
@@ -72,7 +72,7 @@ fn look<E>(run: Result<Run, E>) {
         statistics.add(&command, &legs);
         events.add(number, &command, &legs, run.in_drive(&command));
         capture.add(number, &command, number % 2 == 0);
-        if number <= MOST_CHARTS {
+        if number <= MAX_CHARTS {
             assert!(chart::chart(&run, &command).ends_with("</svg>\n"));
         }
     });

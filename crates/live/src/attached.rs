@@ -95,7 +95,7 @@ pub struct NvmeDrive {
 impl NvmeDrive {
     /// A drive with a label; `media` are namespaces 1, 2, ….
     pub fn new(controller: Controller, media: Vec<Box<dyn Media>>) -> Self {
-        Self { controller: controller.labelled(), media, tracer: Tracer::off() }
+        Self { controller: controller.with_label(), media, tracer: Tracer::off() }
     }
 
     /// The same, recorded by `tracer`.

@@ -180,7 +180,7 @@ impl Links {
             let Connection::Connecting(mut carrier) = connection else {
                 unreachable!("it has connected");
             };
-            if node.upstream().tunnel(index).is_record_by_record() {
+            if node.upstream().tunnel(index).sends_records() {
                 carrier.send_as_records();
             }
             poller.modify(&carrier, false)?;

@@ -27,7 +27,7 @@ pub enum LinkEvent {
         /// Why.
         cause: Cause,
         /// The buses below its port, for
-        /// [`HostNode::forget_masters`](crate::HostNode::forget_masters).
+        /// [`HostNode::clear_bus_masters`](crate::HostNode::clear_bus_masters).
         buses: RangeInclusive<u8>,
     },
     /// An attempt failed; another follows.

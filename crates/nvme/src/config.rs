@@ -15,9 +15,9 @@ const CLASS: [u8; 3] = [0x01, 0x08, 0x02];
 const BAR0: u64 = 64 << 10;
 
 /// The most I/O queue pairs a controller offers.
-pub(crate) const MOST_QUEUES: u16 = 64;
+pub(crate) const MAX_QUEUES: u16 = 64;
 /// The most entries of a queue (NVMe 1.4, section 4.1.3 allows 65536).
-pub(crate) const MOST_ENTRIES: u32 = 4096;
+pub(crate) const MAX_ENTRIES: u32 = 4096;
 
 /// One namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,8 +92,8 @@ impl Config {
             model: "farlane NVMe drive".into(),
             firmware: env!("CARGO_PKG_VERSION").into(),
             namespaces,
-            io_queues: MOST_QUEUES,
-            queue_entries: MOST_ENTRIES as u16,
+            io_queues: MAX_QUEUES,
+            queue_entries: MAX_ENTRIES as u16,
             max_transfer_shift: 5,
             volatile_write_cache: true,
             commands: 256,
@@ -122,8 +122,8 @@ impl Config {
             let most = u64::MAX >> namespace.block_shift;
             assert!((1..=most).contains(&namespace.blocks), "a namespace has blocks");
         }
-        assert!((1..=MOST_QUEUES).contains(&self.io_queues));
-        assert!((2..=MOST_ENTRIES as u16).contains(&self.queue_entries));
+        assert!((1..=MAX_QUEUES).contains(&self.io_queues));
+        assert!((2..=MAX_ENTRIES as u16).contains(&self.queue_entries));
         assert!((1..=8).contains(&self.max_transfer_shift));
         assert!(self.commands >= 1 && self.buffer >= self.max_transfer());
         assert!((1..=64).contains(&self.fetch_batch) && self.fetches >= 1);

@@ -35,17 +35,17 @@ impl Bridge {
         let mut config = ConfigSpace::default();
         config.set_u16(register::VENDOR, VENDOR);
         config.set_u16(register::DEVICE, DEVICE);
-        config.allow(register::COMMAND, &[0x46, 0x05]);
+        config.make_rw(register::COMMAND, &[0x46, 0x05]);
         config.set(register::REVISION, &[0, 0, 4, 6]);
         config.set(register::HEADER_TYPE, &[1]);
-        config.allow(register::PRIMARY_BUS, &[0xff, 0xff, 0xff]);
-        config.allow(register::MEMORY_BASE, &[0xf0, 0xff, 0xf0, 0xff]);
+        config.make_rw(register::PRIMARY_BUS, &[0xff, 0xff, 0xff]);
+        config.make_rw(register::MEMORY_BASE, &[0xf0, 0xff, 0xf0, 0xff]);
         // The prefetchable window is 64 bits wide.
         config.set(register::PREFETCH_BASE, &[1, 0, 1, 0]);
-        config.allow(register::PREFETCH_BASE, &[0xf0, 0xff, 0xf0, 0xff]);
-        config.allow(register::PREFETCH_BASE_UPPER, &[0xff; 8]);
-        config.allow(register::INTERRUPT_LINE, &[0xff]);
-        config.allow(register::BRIDGE_CONTROL, &[0x43, 0]);
+        config.make_rw(register::PREFETCH_BASE, &[0xf0, 0xff, 0xf0, 0xff]);
+        config.make_rw(register::PREFETCH_BASE_UPPER, &[0xff; 8]);
+        config.make_rw(register::INTERRUPT_LINE, &[0xff]);
+        config.make_rw(register::BRIDGE_CONTROL, &[0x43, 0]);
         config::add_power_management(&mut config);
         let pcie = PcieCapability::add(&mut config, kind, max_payload);
         Self { kind, max_payload, config, pcie }
@@ -65,9 +65,9 @@ impl Bridge {
 
     /// Changes Max_Payload_Size Supported to `max_payload` bytes: a port can
     /// take no more than the far end of its link.
-    pub fn support_payload(&mut self, max_payload: usize) {
+    pub fn set_max_payload_supported(&mut self, max_payload: usize) {
         self.max_payload = max_payload;
-        self.pcie.support_payload(&mut self.config, max_payload);
+        self.pcie.set_max_payload_supported(&mut self.config, max_payload);
     }
 
     /// Data Link Layer Link Active.
@@ -145,7 +145,8 @@ impl Bridge {
             }
             _ => data = Bytes::copy_from_slice(&self.read(request.register).to_le_bytes()),
         }
-        let mut completion = answer(request.target, request.requester, tlp, Status::Success);
+        let mut completion =
+            completion_for(request.target, request.requester, tlp, Status::Success);
         completion.data = data;
         (completion, effects)
     }
@@ -155,7 +156,7 @@ impl Bridge {
 ///
 /// # Panics
 /// If `tlp` is no non-posted request.
-pub fn answer(completer: Bdf, requester: Bdf, tlp: &Tlp, status: Status) -> Tlp {
+pub fn completion_for(completer: Bdf, requester: Bdf, tlp: &Tlp, status: Status) -> Tlp {
     let (tag, byte_count, lower_address) = match tlp.packet {
         Packet::MemoryRead(r) => (r.tag, r.byte_count() as u16, r.first_byte() as u8 & 0x7f),
         Packet::ConfigRead(c) | Packet::ConfigWrite(c) => (c.tag, 4, 0),
@@ -186,10 +187,10 @@ pub fn requester(tlp: &Tlp) -> Option<Bdf> {
 
 /// Answers a request that cannot be served as Unsupported Request; posted
 /// requests and completions have no answer.
-pub fn refuse(completer: Bdf, tlp: &Tlp) -> Option<Tlp> {
+pub fn unsupported_request(completer: Bdf, tlp: &Tlp) -> Option<Tlp> {
     match tlp.class() {
         wire::tlp::Class::NonPosted => {
-            Some(answer(completer, requester(tlp)?, tlp, Status::UnsupportedRequest))
+            Some(completion_for(completer, requester(tlp)?, tlp, Status::UnsupportedRequest))
         }
         _ => None,
     }

@@ -101,7 +101,7 @@ pub trait Function {
     }
 
     /// The classes this function takes now from a queue.
-    fn queue_ready(&self, _lane: usize) -> Ready {
+    fn queue_ready(&self, _queue: usize) -> Ready {
         self.ready()
     }
 }

@@ -27,6 +27,6 @@ pub use errors::Errors;
 pub use function::{Function, Input, Output, Ready, Reset, Wait};
 pub use memory::Ram;
 pub use ordering::OrderedQueue;
-pub use port_queues::{Below, Target};
+pub use port_queues::{Receiver, Target};
 pub use root::RootComplex;
 pub use software::Bus;

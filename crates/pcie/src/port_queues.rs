@@ -36,7 +36,7 @@ impl Target {
 }
 
 /// What takes packets: a [`Function`], or a link that is the same for all.
-pub trait Below {
+pub trait Receiver {
     /// The queue that a packet to `target` is in. Packets of one queue keep
     /// PCIe's order; those of different queues go to different ports. At most
     /// 64 queues.
@@ -47,7 +47,7 @@ pub trait Below {
 }
 
 /// One link, for everything.
-impl Below for Ready {
+impl Receiver for Ready {
     fn queue(&self, _: Target) -> usize {
         0
     }
@@ -57,7 +57,7 @@ impl Below for Ready {
     }
 }
 
-impl<F: Function> Below for F {
+impl<F: Function> Receiver for F {
     fn queue(&self, target: Target) -> usize {
         Function::queue(self, target)
     }
@@ -80,7 +80,7 @@ pub(crate) struct PortQueues {
 
 impl PortQueues {
     /// Adds a packet to its queue, and says which that is.
-    pub fn push(&mut self, tlp: Tlp, below: &impl Below) -> usize {
+    pub fn push(&mut self, tlp: Tlp, below: &impl Receiver) -> usize {
         let queue = below.queue(Target::of(&tlp));
         if queue >= self.queues.len() {
             self.queues.resize_with(queue + 1, OrderedQueue::default);
@@ -95,7 +95,7 @@ impl PortQueues {
     /// Takes the earliest packet that its queue takes and that may go. One
     /// whose way has changed while it waited is lost: who lives there now is
     /// not who it was for.
-    pub fn pop(&mut self, below: &impl Below) -> Option<Tlp> {
+    pub fn pop(&mut self, below: &impl Receiver) -> Option<Tlp> {
         while self.busy != 0 {
             let (class, queue) = self.first(below)?;
             let tlp = self.queues[queue].take(class)?;
@@ -109,7 +109,7 @@ impl PortQueues {
     }
 
     /// The class and queue of the packet that goes next.
-    fn first(&self, below: &impl Below) -> Option<(Class, usize)> {
+    fn first(&self, below: &impl Receiver) -> Option<(Class, usize)> {
         let mut first: Option<(u64, Class, usize)> = None;
         let mut left = self.busy;
         while left != 0 {
@@ -124,7 +124,7 @@ impl PortQueues {
         first.map(|(_, class, queue)| (class, queue))
     }
 
-    /// PortQueues that were used.
+    /// Queues that were used.
     pub fn count(&self) -> usize {
         self.queues.len()
     }
@@ -161,7 +161,7 @@ mod tests {
     /// Three ports, each with its mebibyte and its bus, and what they take.
     struct Ports([Ready; 3]);
 
-    impl Below for Ports {
+    impl Receiver for Ports {
         fn queue(&self, target: Target) -> usize {
             match target {
                 Target::Address(address) => (address >> 20) as usize,

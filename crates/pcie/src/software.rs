@@ -118,7 +118,10 @@ impl Bus {
     /// For the world: the same, while there is no room for every request. One
     /// that is not taken holds up those behind it, but posted writes pass
     /// reads (PCIe Base 4.0, section 2.4.1).
-    pub fn next_taken(&self, takes: impl Fn(&Request) -> bool) -> Option<(RequestId, Request)> {
+    pub fn next_request_if(
+        &self,
+        takes: impl Fn(&Request) -> bool,
+    ) -> Option<(RequestId, Request)> {
         let requests = &mut self.0.borrow_mut().requests;
         if takes(&requests.front()?.1) {
             return requests.pop_front();
@@ -236,7 +239,7 @@ mod tests {
             for request in requests {
                 bus.post(*request);
             }
-            std::iter::from_fn(|| bus.next_taken(takes)).map(|(_, request)| request).collect()
+            std::iter::from_fn(|| bus.next_request_if(takes)).map(|(_, request)| request).collect()
         };
         assert_eq!(taken(&[read, look, one, two], &posted), [one, two]);
         assert_eq!(taken(&[read, set, one], &posted), []);

@@ -3,7 +3,7 @@
 use crate::endpoint::{Endpoint, EndpointConfig};
 use crate::function::{Function, Input, Output, Ready};
 use crate::memory::Ram;
-use crate::root::{self, ForHost, RootComplex, Settings};
+use crate::root::{self, HostOutput, RootComplex, Settings};
 use crate::software::{Bus, Request, Task};
 use bytes::Bytes;
 use wire::{Duration, Instant};
@@ -65,8 +65,8 @@ impl<F: Function> Testbed<F> {
             loop {
                 match self.root.poll(self.now, &Ready::ALL) {
                     root::Output::Wait(_) => break,
-                    root::Output::Below(Input::Tlp(tlp)) if self.dead => drop(tlp),
-                    root::Output::Below(input @ Input::Tlp(_)) => {
+                    root::Output::Downstream(Input::Tlp(tlp)) if self.dead => drop(tlp),
+                    root::Output::Downstream(input @ Input::Tlp(_)) => {
                         self.function.handle(self.now, input)
                     }
                     output => self.host(output),
@@ -85,14 +85,17 @@ impl<F: Function> Testbed<F> {
 
     fn host(&mut self, output: root::Output) {
         match (output, &mut self.ram) {
-            (root::Output::Host(ForHost::Answer(id, value)), _) => {
+            (root::Output::Host(HostOutput::Answer(id, value)), _) => {
                 self.bus.answer(id, value.unwrap_or(u64::MAX));
             }
-            (root::Output::Host(ForHost::HostRead { token, address, length, .. }), Some(ram)) => {
+            (
+                root::Output::Host(HostOutput::HostRead { token, address, length, .. }),
+                Some(ram),
+            ) => {
                 let data = ram.get(address, length).map(Bytes::copy_from_slice);
                 self.root.handle(self.now, root::Input::HostData(token, data), &Ready::ALL);
             }
-            (root::Output::Host(ForHost::HostWrite { address, data, .. }), Some(ram)) => {
+            (root::Output::Host(HostOutput::HostWrite { address, data, .. }), Some(ram)) => {
                 ram.get_mut(address, data.len()).unwrap().copy_from_slice(&data);
             }
             (output, _) => self.outputs.push(output),

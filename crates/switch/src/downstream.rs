@@ -86,8 +86,8 @@ impl<F: Function> Downstream<F> {
     }
 
     /// Refuses the peer that is greeting now.
-    pub fn turn_away(&mut self, reason: Reject) {
-        self.tunnel.turn_away(reason);
+    pub fn reject_peer(&mut self, reason: Reject) {
+        self.tunnel.reject_peer(reason);
     }
 
     /// The function, for the input that does not come over the link.

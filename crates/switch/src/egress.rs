@@ -54,7 +54,7 @@ impl Egress {
     /// nothing go, or no destination had anything to send since
     /// [`begin`](Self::begin).
     pub fn turn(&mut self, now: Instant) -> Option<usize> {
-        if self.silent >= self.deficits.len() || self.is_held(now) {
+        if self.silent >= self.deficits.len() || self.is_rate_limited(now) {
             return None;
         }
         let deficit = &mut self.deficits[self.turn];
@@ -96,12 +96,12 @@ impl Egress {
     }
 
     /// Whether the rate limit lets nothing go.
-    pub fn is_held(&self, now: Instant) -> bool {
+    pub fn is_rate_limited(&self, now: Instant) -> bool {
         self.limit.as_ref().is_some_and(|limit| !limit.may_send(now))
     }
 
     /// When the rate limit lets the next frame go, if it holds it back.
-    pub fn held_until(&self, now: Instant) -> Option<Instant> {
+    pub fn rate_limited_until(&self, now: Instant) -> Option<Instant> {
         let limit = self.limit.as_ref().filter(|limit| !limit.may_send(now));
         limit.map(RateLimit::not_before)
     }
@@ -112,21 +112,21 @@ const RATES: [(&str, u64); 4] = [("", 1), ("k", 1_000), ("M", 1_000_000), ("G", 
 
 /// A text that is no rate.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NoRate(String);
+pub struct InvalidRate(String);
 
-impl fmt::Display for NoRate {
+impl fmt::Display for InvalidRate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "'{}' is no rate such as 5G or 250M: bits a second, above 0, k, M or G", self.0)
     }
 }
 
-impl std::error::Error for NoRate {}
+impl std::error::Error for InvalidRate {}
 
 impl FromStr for Rate {
-    type Err = NoRate;
-    fn from_str(text: &str) -> Result<Self, NoRate> {
+    type Err = InvalidRate;
+    fn from_str(text: &str) -> Result<Self, InvalidRate> {
         let bits = scaled(text, &RATES).or_else(|| text.parse().ok());
-        let bits = bits.filter(|bits| *bits > 0).ok_or_else(|| NoRate(text.to_owned()))?;
+        let bits = bits.filter(|bits| *bits > 0).ok_or_else(|| InvalidRate(text.to_owned()))?;
         Ok(Self { bits_per_second: bits, burst: 1 })
     }
 }
@@ -182,7 +182,7 @@ mod tests {
         let mut now = Instant::ZERO;
         loop {
             loads.served_by(egress, now);
-            let Some(at) = egress.held_until(now) else { return now };
+            let Some(at) = egress.rate_limited_until(now) else { return now };
             if at > Instant::ZERO + span {
                 return at;
             }
@@ -245,7 +245,7 @@ mod tests {
         loads.waiting[1] = u64::MAX;
         let mut now = Instant::ZERO + Duration::from_ms(1);
         for _ in 0..600 {
-            now = egress.held_until(now).unwrap_or(now);
+            now = egress.rate_limited_until(now).unwrap_or(now);
             loads.served_by(&mut egress, now);
         }
         let [first, second] = [loads.sent[0] - before, loads.sent[1]];
@@ -259,7 +259,7 @@ mod tests {
         loads.waiting[2] = 0;
         loads.served_by(&mut egress, Instant::ZERO);
         assert_eq!(loads.waiting, [0; 4]);
-        assert_eq!(egress.held_until(Instant::ZERO), None);
+        assert_eq!(egress.rate_limited_until(Instant::ZERO), None);
     }
 
     #[test]

@@ -40,12 +40,12 @@ pub fn exact(number: u64, units: &[(&str, u64)]) -> String {
 /// A text that is no time.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("'{0}' is no time such as 250ns: ps, ns, us, ms or s")]
-pub struct NoTime(String);
+pub struct InvalidDuration(String);
 
 impl FromStr for Duration {
-    type Err = NoTime;
-    fn from_str(text: &str) -> Result<Self, NoTime> {
-        scaled(text, &TIMES).map(Self::from_ps).ok_or_else(|| NoTime(text.to_owned()))
+    type Err = InvalidDuration;
+    fn from_str(text: &str) -> Result<Self, InvalidDuration> {
+        scaled(text, &TIMES).map(Self::from_ps).ok_or_else(|| InvalidDuration(text.to_owned()))
     }
 }
 

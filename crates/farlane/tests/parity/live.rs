@@ -263,7 +263,7 @@ impl Nodes {
             let (device, second) = self.device.turn(&mut |_| {})?;
             while let Some(event) = self.host.attached_mut().links_mut().event() {
                 if let LinkEvent::Down { buses, .. } = event {
-                    self.host.forget_masters(buses);
+                    self.host.clear_bus_masters(buses);
                 }
             }
             if self.collect(now) | host | device {

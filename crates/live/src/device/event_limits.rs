@@ -160,12 +160,13 @@ mod tests {
     #[test]
     fn hosts_that_wait_do_not_hide_a_stranger() {
         let waits = |n: u32| away((n % 2) as u8, Cause::Rejected(Reject::Group));
-        let stranger = || away(9, Cause::Stranger(b"GET /".to_vec()));
+        let stranger = || away(9, Cause::UnknownProtocol(b"GET /".to_vec()));
         // Two of them for ten minutes, and one line of a stranger at the end.
         let events = (0..6000).map(waits).chain([stranger(), stranger()]);
         let (told, _) = told(Duration::from_ms(100), events);
-        let is_stranger =
-            |event: &DeviceEvent| matches!(event, DeviceEvent::TurnedAway(_, Cause::Stranger(_)));
+        let is_stranger = |event: &DeviceEvent| {
+            matches!(event, DeviceEvent::TurnedAway(_, Cause::UnknownProtocol(_)))
+        };
         assert_eq!(told.iter().filter(|event| is_stranger(event)).count(), 1, "{told:?}");
         assert!(told.len() < 20, "{} lines", told.len());
     }

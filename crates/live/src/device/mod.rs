@@ -328,7 +328,7 @@ impl<A: Attached> DeviceNode<A> {
                 Output::Linked(path) => {
                     self.tracer.connected(Tap::UPLINK);
                     self.record();
-                    if self.node.tunnel().is_record_by_record() {
+                    if self.node.tunnel().sends_records() {
                         let index = self.index(path);
                         self.paths[index].carrier.send_as_records();
                     }

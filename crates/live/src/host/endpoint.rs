@@ -9,7 +9,7 @@ use crate::vfio_user::{
     Access, Action, BindError, DmaError, DmaId, EndpointInfo, Presence, Server, Token,
 };
 use bytes::Bytes;
-use pcie::enumerate::{Kind, Loss, Node, Returned, Settings};
+use pcie::enumerate::{Comparison, ContentsChange, Kind, Node, Settings};
 use pcie::root::ReadToken;
 use pcie::software::{Bus, Task};
 use std::collections::{BTreeMap, VecDeque};
@@ -61,7 +61,7 @@ pub struct Endpoint {
     /// it expects nothing of the data.
     reset: bool,
     /// A loss of data since the function was attached: no later device undoes it.
-    loss: Option<Loss>,
+    loss: Option<ContentsChange>,
     /// Settings to restore in the function before anything else.
     restore: Option<ClientSettings>,
     /// Changes not yet reported.
@@ -344,12 +344,12 @@ impl Endpoint {
             return;
         };
         match self.or_earlier_loss(returned) {
-            Returned::Another(why) => return self.detach(now, why),
-            Returned::NewContents(loss) => {
+            Comparison::Another(why) => return self.detach(now, why),
+            Comparison::NewContents(loss) => {
                 self.changes.push(EndpointChange::ReattachedWithNewContents(loss))
             }
-            Returned::Same if !attached => self.changes.push(EndpointChange::Reattached),
-            Returned::Same => {}
+            Comparison::Same if !attached => self.changes.push(EndpointChange::Reattached),
+            Comparison::Same => {}
         }
         if let State::AwaitsReset(node) = &self.state {
             self.node = Node::clone(node);
@@ -393,15 +393,15 @@ impl Endpoint {
         // A driver knows nothing of the data before the first reset that it requests; without a
         // client there is no driver.
         let unknown = !self.server.session.in_use() || self.reset;
-        let returned = self.node.returned(&node, self.owner);
+        let returned = self.node.compare(&node, self.owner);
         let command = match self.or_earlier_loss(returned) {
-            Returned::Another(why) => return self.detach(now, why),
-            Returned::NewContents(loss) if !unknown => return self.await_reset(now, node, loss),
-            Returned::NewContents(loss) => {
+            Comparison::Another(why) => return self.detach(now, why),
+            Comparison::NewContents(loss) if !unknown => return self.await_reset(now, node, loss),
+            Comparison::NewContents(loss) => {
                 self.changes.push(EndpointChange::ReattachedWithNewContents(loss));
                 [None; 2]
             }
-            Returned::Same => {
+            Comparison::Same => {
                 self.changes.push(EndpointChange::Reattached);
                 self.server.session.config.command
             }
@@ -418,11 +418,11 @@ impl Endpoint {
 
     /// Adds an earlier loss: a drive that another host has used does not report that after a
     /// restart.
-    fn or_earlier_loss(&mut self, returned: Returned) -> Returned {
+    fn or_earlier_loss(&mut self, returned: Comparison) -> Comparison {
         match (returned, self.loss) {
-            (Returned::NewContents(loss), _) | (Returned::Same, Some(loss)) => {
+            (Comparison::NewContents(loss), _) | (Comparison::Same, Some(loss)) => {
                 self.loss = Some(loss);
-                Returned::NewContents(loss)
+                Comparison::NewContents(loss)
             }
             (returned, _) => returned,
         }
@@ -430,7 +430,7 @@ impl Endpoint {
 
     /// Keeps a function with new contents from a client that knows the old ones: the client
     /// sees it and can reset it, but its driver cannot use it before.
-    fn await_reset(&mut self, now: Instant, node: Node, loss: Loss) {
+    fn await_reset(&mut self, now: Instant, node: Node, loss: ContentsChange) {
         self.changes.push(EndpointChange::NewContents(loss));
         self.state = State::AwaitsReset(Box::new(node));
         self.server.set_presence(now, Presence::ConfigOnly);

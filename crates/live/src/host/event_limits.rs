@@ -47,7 +47,7 @@ pub(super) fn kind(event: &HostEvent) -> Option<(Kind, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pcie::enumerate::Loss;
+    use pcie::enumerate::ContentsChange;
     use switch::tunnel::Cause;
     use wire::{Duration, Instant};
 
@@ -76,10 +76,13 @@ mod tests {
                     HostEvent::VmmGone(0, "it closed".into()),
                     HostEvent::LinkDown(0, Cause::Lost),
                     HostEvent::Unusable(0, "nothing there".into()),
-                    HostEvent::Endpoint(0, EndpointChange::NewContents(Loss::Incarnation)),
+                    HostEvent::Endpoint(
+                        0,
+                        EndpointChange::NewContents(ContentsChange::Incarnation),
+                    ),
                     HostEvent::Endpoint(
                         1,
-                        EndpointChange::ReattachedWithNewContents(Loss::OtherHost),
+                        EndpointChange::ReattachedWithNewContents(ContentsChange::OtherHost),
                     ),
                 ] {
                     let before = told.len();

@@ -24,7 +24,7 @@ use crate::poller::Poller;
 use crate::trace::Tapped;
 use ::node::host::{Buses, Input, Output};
 use bytes::Bytes;
-use pcie::root::{self, ForHost, ReadToken, RootComplex};
+use pcie::root::{self, HostOutput, ReadToken, RootComplex};
 use pcie::software::{Bus, Task};
 use std::io;
 use std::ops::RangeInclusive;
@@ -195,8 +195,8 @@ impl<A: Attached> Machine<A> {
         let mut moved = false;
         loop {
             match self.node.poll(now) {
-                Output::Host(ForHost::Answer(name, value)) => self.buses.answer(name, value),
-                Output::Host(ForHost::HostRead { token, requester, address, length }) => {
+                Output::Host(HostOutput::Answer(name, value)) => self.buses.answer(name, value),
+                Output::Host(HostOutput::HostRead { token, requester, address, length }) => {
                     match memory.read(now, requester, (address, length), &token) {
                         ReadOutcome::Done(data) => {
                             self.node.handle(now, Input::HostData(token, data))
@@ -204,13 +204,13 @@ impl<A: Attached> Machine<A> {
                         ReadOutcome::Pending => {}
                     }
                 }
-                Output::Host(ForHost::HostWrite { requester, address, data }) => {
+                Output::Host(HostOutput::HostWrite { requester, address, data }) => {
                     memory.write(now, requester, address, &data);
                 }
-                Output::Host(ForHost::Interrupt { requester, data }) => {
+                Output::Host(HostOutput::Interrupt { requester, data }) => {
                     memory.interrupt(requester, data)
                 }
-                Output::Host(ForHost::Wire { wire, level }) => memory.wire(wire, level),
+                Output::Host(HostOutput::Intx { wire, level }) => memory.wire(wire, level),
                 Output::Wait(wait) => return (moved, wait.until),
             }
             moved = true;
@@ -226,7 +226,7 @@ impl<A: Attached> Machine<A> {
     }
 
     /// Forgets the bus-master rights of the functions on `buses`, which are gone.
-    pub fn forget_masters(&mut self, buses: RangeInclusive<u8>) {
-        self.node.forget_masters(buses);
+    pub fn clear_bus_masters(&mut self, buses: RangeInclusive<u8>) {
+        self.node.clear_bus_masters(buses);
     }
 }

@@ -1,7 +1,7 @@
 //! Reattaches a function that returns, or that a client resets: identifies it, and restores the
 //! client's settings.
 
-use pcie::enumerate::{self, Identity, Loss, Node, Returned, Settings};
+use pcie::enumerate::{self, Comparison, ContentsChange, Identity, Node, Settings};
 use pcie::software::Bus;
 use std::fmt;
 
@@ -11,9 +11,9 @@ pub enum EndpointChange {
     /// It is attached again, with the data that it had.
     Reattached,
     /// It is attached again with other data.
-    ReattachedWithNewContents(Loss),
+    ReattachedWithNewContents(ContentsChange),
     /// It has other data, and stays detached until its client resets it.
-    NewContents(Loss),
+    NewContents(ContentsChange),
     /// Another device is there, or none: the endpoint stays detached.
     Changed(String),
 }
@@ -66,7 +66,7 @@ pub struct ClientSettings {
 /// last: the function sends nothing before all else is set.
 pub async fn restore(bus: &Bus, node: &Node, owner: u32, client_settings: ClientSettings) {
     let contents = node.device().and_then(|device| device.contents);
-    enumerate::own(bus, node.bdf, contents, owner).await;
+    enumerate::write_owner(bus, node.bdf, contents, owner).await;
     if client_settings.msix {
         set_msix(bus, node, true).await;
     }
@@ -80,7 +80,7 @@ pub async fn restore(bus: &Bus, node: &Node, owner: u32, client_settings: Client
 }
 
 /// A device's identity, and how it relates to the one before.
-pub type Identified = (Identity, Returned);
+pub type Identified = (Identity, Comparison);
 
 /// Identifies the device in the place of `node`, where `before` was attached last. If it is the
 /// same device with the shape of `node`, resets the function, whether or not its contents are
@@ -94,14 +94,14 @@ pub async fn identify_and_reset(
     owner: u32,
 ) -> Option<Identified> {
     let identity = enumerate::identify(bus, node.bdf).await?;
-    let mut returned = before.returned(&identity, owner);
-    if !matches!(returned, Returned::Another(_)) {
-        let shape = enumerate::shape(bus, node.bdf).await;
-        returned = returned.shaped(&node.shape(), &shape);
+    let mut returned = before.compare(&identity, owner);
+    if !matches!(returned, Comparison::Another(_)) {
+        let shape = enumerate::layout(bus, node.bdf).await;
+        returned = returned.with_layout(&node.layout(), &shape);
     }
-    if !matches!(returned, Returned::Another(_)) {
+    if !matches!(returned, Comparison::Another(_)) {
         enumerate::reset_function(bus, node, settings).await;
-        enumerate::own(bus, node.bdf, identity.contents, owner).await;
+        enumerate::write_owner(bus, node.bdf, identity.contents, owner).await;
     }
     Some((identity, returned))
 }
@@ -128,7 +128,8 @@ mod tests {
     const SERIAL: u64 = 5;
 
     fn node() -> Node {
-        let bar = Bar { index: 0, size: 0x4000, wide: true, prefetchable: false, address: 0x8000 };
+        let bar =
+            Bar { index: 0, size: 0x4000, is_64bit: true, prefetchable: false, address: 0x8000 };
         let (table, pending) = ((0, 0x2000), (0, 0x3000));
         let msix = Msix { capability: 0x48, vectors: 2, table, pending };
         let contents = Contents { capability: 0x10c, incarnation: 7, owner: 0 };
@@ -218,7 +219,7 @@ mod tests {
         };
         let flr = (0x68, 1 << 15);
         for (incarnation, expected) in
-            [(7, Returned::Same), (8, Returned::NewContents(Loss::Incarnation))]
+            [(7, Comparison::Same), (8, Comparison::NewContents(ContentsChange::Incarnation))]
         {
             let (returned, written) = look(&device(SERIAL, incarnation));
             assert_eq!(returned, Some(expected));
@@ -231,13 +232,13 @@ mod tests {
             assert_eq!(command.count(), 1);
         }
         let (returned, written) = look(&device(SERIAL + 1, 7));
-        assert!(matches!(returned, Some(Returned::Another(_))) && written.is_empty());
+        assert!(matches!(returned, Some(Comparison::Another(_))) && written.is_empty());
         let strange = [(0x10, 0xffff_8004), (0x4a, 3), (0x50, 0x3800)];
         for (at, value) in strange {
             let same = device(SERIAL, 7);
             let (returned, written) =
                 look(&|offset| if offset == at { value } else { same(offset) });
-            let another = Returned::Another("other BARs or interrupts".to_owned());
+            let another = Comparison::Another("other BARs or interrupts".to_owned());
             assert_eq!(returned, Some(another), "{at:#x}");
             assert!(!written.iter().any(|write| *write == flr || write.0 == 0x11c), "{written:?}");
             assert!(!written.contains(&(0x10, 0x8000)), "the BAR of the one before");

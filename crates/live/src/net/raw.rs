@@ -55,8 +55,8 @@ impl RawSettings {
             chunk: chunk(interface),
             window: WINDOW,
             congestion: self.congestion,
-            first_timeout: Duration::from_ms(10),
-            least_timeout: LEAST_TIMEOUT,
+            initial_timeout: Duration::from_ms(10),
+            min_timeout: LEAST_TIMEOUT,
             give_up: self.give_up,
             ..Settings::new(connection)
         }

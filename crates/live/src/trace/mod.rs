@@ -40,7 +40,7 @@ pub struct Settings {
     /// Keep only about this many bytes of the end, beside the beginning.
     pub ring: Option<u64>,
     /// Bytes kept of the payload of each TLP. Without it all, but for what
-    /// devices write ([`wire::trace::Keep`]).
+    /// devices write ([`wire::trace::SnapLength`]).
     pub snap: Option<u16>,
 }
 

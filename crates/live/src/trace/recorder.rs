@@ -14,8 +14,8 @@ use switch::tunnel;
 use wire::frame::FrameReport;
 use wire::tlp::Tlp;
 use wire::trace::{
-    CHUNK_HEADER, Header, Keep, LinkState, NodeRole, NvmeEvent, Record, Tap, encode_tlp,
-    record_room,
+    CHUNK_HEADER, Header, LinkState, NodeRole, NvmeEvent, Record, SnapLength, Tap, encode_tlp,
+    max_record_length,
 };
 use wire::{Duration, Instant};
 
@@ -69,7 +69,7 @@ pub(super) struct Recorder {
     pending: Vec<(Instant, Observation)>,
     /// How many of them there are records of.
     recorded: usize,
-    keep: Keep,
+    keep: SnapLength,
     /// The chunk that is filled, with room for its header.
     buffer: Vec<u8>,
     most: usize,
@@ -125,7 +125,7 @@ impl Recorder {
             last_read: ClockRead { at: Instant::ZERO, run: (Tap::ROOT_PORT, false), left: 0 },
             pending: Vec::with_capacity(MAX_PENDING),
             recorded: 0,
-            keep: Keep::new(settings.snap),
+            keep: SnapLength::new(settings.snap),
             buffer: fresh(most),
             most,
             start_ns: 0,
@@ -220,7 +220,7 @@ impl Recorder {
 
     fn record_tlp(&mut self, now: Instant, tap: Tap, up: bool, tlp: &Tlp) {
         let keep = self.keep.payload_of(tlp, up);
-        let room = record_room(tlp.wire_length());
+        let room = max_record_length(tlp.wire_length());
         if let Some(delta) = self.begin(now, room) {
             encode_tlp(tap, up, tlp, keep, delta, &mut self.buffer);
         }

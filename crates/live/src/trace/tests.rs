@@ -94,7 +94,7 @@ fn records_are_in_the_order_of_time() {
         let length = bytes.len() as u16;
         let header = Header { length, kind: Kind::Tlps, sequence: 5, acknowledged: 0 };
         let mut frame = FrameReport::new(sent, header, 0, &[]);
-        frame.carry(Mark::NONE, &bytes);
+        frame.add_tlp(Mark::NONE, &bytes);
         let mut reports = Some(Report::Frame(frame));
         tracer.frames(Tap::UPLINK, || reports.take());
     };

@@ -107,7 +107,7 @@ impl Session {
                 self.counters.refused += 1;
                 let errno = NonZeroU32::new(errno.raw_os_error() as u32);
                 let errno = errno.unwrap_or(NonZeroU32::MIN);
-                Outgoing::new(header.refusal(errno).encode().to_vec())
+                Outgoing::new(header.error_reply(errno).encode().to_vec())
             }
         };
         if !header.no_reply {

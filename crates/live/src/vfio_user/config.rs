@@ -164,8 +164,8 @@ impl Config {
         for (index, bar) in info.bars.iter().enumerate() {
             let Some(bar) = bar else { continue };
             let at = BAR0 + index * 4;
-            let bytes = if bar.wide && index < 5 { 8 } else { 4 };
-            let low = u8::from(bar.wide) << 2 | u8::from(bar.prefetchable) << 3;
+            let bytes = if bar.is_64bit && index < 5 { 8 } else { 4 };
+            let low = u8::from(bar.is_64bit) << 2 | u8::from(bar.prefetchable) << 3;
             let size = bar.size.checked_next_power_of_two().unwrap_or(1 << 63).max(16);
             let mask = (!(size - 1)).to_le_bytes();
             for (i, mask) in mask.iter().enumerate().take(bytes) {

@@ -30,8 +30,13 @@ pub(crate) fn plain_endpoint() -> EndpointInfo {
     put(0x108, &[0xff; 4]);
     put(0x140, &0x0001_0003_u32.to_le_bytes());
     let mut bars = [None; 6];
-    bars[0] =
-        Some(Bar { index: 0, size: 0x4000, wide: true, prefetchable: false, address: 0xe000_0000 });
+    bars[0] = Some(Bar {
+        index: 0,
+        size: 0x4000,
+        is_64bit: true,
+        prefetchable: false,
+        address: 0xe000_0000,
+    });
     EndpointInfo { config, bars, doorbells: false }
 }
 

@@ -12,7 +12,7 @@ fn two_functions_that_are_no_drives_copy_and_interrupt() {
     for number in 0..2 {
         near.enable(number, 40 + number as u32);
         let (bus, bar) = (near.bus.clone(), near.bar(number));
-        assert!(near.run(async move { driver::is_there(&bus, bar).await }));
+        assert!(near.run(async move { driver::is_present(&bus, bar).await }));
         for (from, to, length) in [(0, 0x10_0000, 1), (3, 0x10_0001, 70_001), (64, 0x18_0000, 4096)]
         {
             let data = pattern(length, number + length);

@@ -160,8 +160,8 @@ impl<F: Function> DeviceNode<F> {
     }
 
     /// When the rate limit lets the next frame go, if it holds it back.
-    pub fn held_until(&self, now: Instant) -> Option<Instant> {
-        self.egress.held_until(now)
+    pub fn rate_limited_until(&self, now: Instant) -> Option<Instant> {
+        self.egress.rate_limited_until(now)
     }
 
     /// How many connections went, or had to go, without a greeting.
@@ -254,14 +254,14 @@ impl<F: Function> DeviceNode<F> {
             };
             let pending = if self.over { None } else { self.serve_pending(now) };
             if self.outputs.is_empty() {
-                return Output::Timeout(next_timer([link, pending, self.held_until(now)]));
+                return Output::Timeout(next_timer([link, pending, self.rate_limited_until(now)]));
             }
         }
     }
 
     /// The next thing that the link wants. Says goodbye whatever the limit.
     fn poll_link(&mut self, now: Instant) -> downstream::Output {
-        let held = self.egress.is_held(now);
+        let held = self.egress.is_rate_limited(now);
         let may = |host: &&Host| !held || host.end.is_some();
         let bytes = self.host.as_ref().filter(may).map_or(0, |host| host.room);
         self.downstream.handle(now, Input::CanTransmit { bytes });

@@ -183,7 +183,7 @@ impl PendingConnections {
 impl PendingConnection {
     fn judge(&mut self, now: Instant, wanted: bool, group: u16) -> Verdict {
         // Who asks a web server for a page often closes at once.
-        let goes = self.gone && frame::may_greet(&self.greeting);
+        let goes = self.gone && frame::may_be_greeting(&self.greeting);
         if self.tunnel.is_some() || goes {
             return Verdict::Wait;
         }
@@ -220,7 +220,7 @@ impl PendingConnection {
         let mut tunnel = Tunnel::new(settings);
         tunnel.handle(now, Input::Connected);
         match away {
-            Some(reason) => tunnel.turn_away(reason),
+            Some(reason) => tunnel.reject_peer(reason),
             None => tunnel.handle(now, Input::Received(self.greeting.split().freeze())),
         }
         self.tunnel = Some(tunnel);
@@ -278,7 +278,7 @@ pub(super) fn belongs(host: u16, device: u16) -> bool {
 /// Who greets, and its group: `None` while that is not known, `Some(None)` if
 /// it is nobody we know.
 fn role(greeting: &[u8]) -> Option<Option<(Role, u16)>> {
-    if !frame::may_greet(greeting) {
+    if !frame::may_be_greeting(greeting) {
         return Some(None);
     }
     let head = greeting.first_chunk::<{ frame::HEADER }>()?;

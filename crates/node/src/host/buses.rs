@@ -31,7 +31,7 @@ impl Buses {
         self.buses.push(bus);
     }
 
-    /// The next request that `takes` lets go, as [`Bus::next_taken`]; sleeps
+    /// The next request that `takes` lets go, as [`Bus::next_request_if`]; sleeps
     /// are kept and answered here.
     pub fn next_request(
         &mut self,
@@ -39,7 +39,7 @@ impl Buses {
         takes: impl Fn(&Request) -> bool,
     ) -> Option<(RequestId, Request)> {
         for (index, bus) in self.buses.iter().enumerate() {
-            while let Some((id, request)) = bus.next_taken(&takes) {
+            while let Some((id, request)) = bus.next_request_if(&takes) {
                 let name = (index as u64) << BUS_SHIFT | id;
                 match request {
                     Request::Sleep(span) => self.sleeps.push((now + span, name)),

@@ -8,7 +8,7 @@ pub use buses::Buses;
 
 use ::switch::upstream::next_timer;
 use bytes::Bytes;
-use pcie::root::{self, ForHost, ReadToken, RootComplex, Settings};
+use pcie::root::{self, HostOutput, ReadToken, RootComplex, Settings};
 use pcie::software::{Request, RequestId};
 use pcie::{Function, Wait};
 use std::ops::RangeInclusive;
@@ -21,7 +21,7 @@ pub enum Input {
     /// [`HostNode::accepts`] denies it, and no
     /// [`Request::Sleep`]: [`Buses`] keeps those.
     Request(RequestId, Request),
-    /// The bytes that [`ForHost::HostRead`] asked for; `None` if some of them
+    /// The bytes that [`HostOutput::HostRead`] asked for; `None` if some of them
     /// are not the device's to read.
     HostData(ReadToken, Option<Bytes>),
 }
@@ -30,7 +30,7 @@ pub enum Input {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
     /// Something of the host: answer reads with [`Input::HostData`].
-    Host(ForHost),
+    Host(HostOutput),
     /// Nothing more now; call again after an input, when what is below may have
     /// something new, or for one of these; the receiver is what is below.
     Wait(Wait),
@@ -86,7 +86,7 @@ impl<B: Function> HostNode<B> {
     pub fn poll(&mut self, now: Instant) -> Output {
         loop {
             let mut wait = match self.root.poll(now, &self.below) {
-                root::Output::Below(input) => {
+                root::Output::Downstream(input) => {
                     self.below.handle(now, input);
                     continue;
                 }
@@ -112,7 +112,7 @@ impl<B: Function> HostNode<B> {
 
     /// Forgets what the functions on `buses` were allowed: they are gone.
     /// Whatever comes back masters the bus only when told to.
-    pub fn forget_masters(&mut self, buses: RangeInclusive<u8>) {
-        self.root.forget_masters(buses);
+    pub fn clear_bus_masters(&mut self, buses: RangeInclusive<u8>) {
+        self.root.clear_bus_masters(buses);
     }
 }

@@ -45,7 +45,7 @@ fn a_hot_reset_of_the_root_port_reaches_what_is_below() {
     let write = |value| Request::ConfigWrite { target: ROOT_PORT, offset: 0x3e, size: 2, value };
     host.handle(START, Input::Request(1, write(1 << 6)));
     let answered = |(outputs, _): (Vec<Output>, _)| {
-        matches!(&outputs[..], [Output::Host(ForHost::Answer(..))])
+        matches!(&outputs[..], [Output::Host(HostOutput::Answer(..))])
     };
     assert!(answered(drain(&mut host, START)));
     assert_eq!(host.below().seen, [pcie::Input::HotReset]);
@@ -62,13 +62,13 @@ fn what_nobody_answers_fails_after_the_completion_timeout() {
     host.handle(START, Input::Request(1, buses));
     host.handle(START, Input::Request(2, Request::ConfigRead { target, offset: 0, size: 4 }));
     let (outputs, timer) = drain(&mut host, START);
-    assert!(matches!(outputs[..], [Output::Host(ForHost::Answer(1, _))]), "{outputs:?}");
+    assert!(matches!(outputs[..], [Output::Host(HostOutput::Answer(1, _))]), "{outputs:?}");
     assert!(
         matches!(&host.below().seen[..], [pcie::Input::Tlp(tlp)] if matches!(tlp.packet, Packet::ConfigRead(_)))
     );
     let end = START + Settings::default().completion_timeout;
     assert_eq!(timer, Some(end));
-    assert_eq!(drain(&mut host, end).0, [Output::Host(ForHost::Answer(2, None))]);
+    assert_eq!(drain(&mut host, end).0, [Output::Host(HostOutput::Answer(2, None))]);
 }
 
 #[test]

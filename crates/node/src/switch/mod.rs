@@ -90,8 +90,8 @@ impl SwitchNode {
     }
 
     /// Whether the rate limit lets nothing go.
-    pub fn is_held(&self, now: Instant) -> bool {
-        self.egress.is_held(now)
+    pub fn is_rate_limited(&self, now: Instant) -> bool {
+        self.egress.is_rate_limited(now)
     }
 
     /// Takes what happened to the path of `link`. What comes of a path that
@@ -136,7 +136,7 @@ impl SwitchNode {
             }
             // While the rate limit lets nothing go, links come up and go down
             // all the same.
-            if self.egress.is_held(now) {
+            if self.egress.is_rate_limited(now) {
                 for link in 0..self.links.len() {
                     self.transmit(now, link, false);
                 }
@@ -145,7 +145,9 @@ impl SwitchNode {
             if self.outputs.is_empty() {
                 self.egress.begin();
                 let links = self.links.iter().map(Link::timer);
-                return Output::Timeout(next_timer(links.chain([self.egress.held_until(now)])));
+                return Output::Timeout(next_timer(
+                    links.chain([self.egress.rate_limited_until(now)]),
+                ));
             }
         }
     }

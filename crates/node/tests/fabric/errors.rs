@@ -59,8 +59,12 @@ fn a_completer_abort_and_a_read_without_answer() {
     fabric.pass(Duration::from_ms(1));
     let asked = fabric.script(0).received.last().unwrap().clone();
     let Packet::MemoryRead(request) = asked.packet else { panic!("no read") };
-    let abort =
-        pcie::bridge::answer(nodes[0].bdf, request.requester, &asked, Status::CompleterAbort);
+    let abort = pcie::bridge::completion_for(
+        nodes[0].bdf,
+        request.requester,
+        &asked,
+        Status::CompleterAbort,
+    );
     fabric.script(0).send.push_back(abort.clone());
     fabric.pass(Duration::from_ms(1));
     assert_eq!(task.poll(fabric.now), Some(0xffff_ffff));
@@ -195,7 +199,7 @@ fn a_device_cannot_answer_in_the_place_of_another() {
     let asked = fabric.script(1).received.last().unwrap().clone();
     let answer = |completer| {
         let host = Bdf::new(0, 0, 0);
-        let mut answer = pcie::bridge::answer(completer, host, &asked, Status::Success);
+        let mut answer = pcie::bridge::completion_for(completer, host, &asked, Status::Success);
         answer.data = Bytes::from_static(&[0x66; 4]);
         answer
     };

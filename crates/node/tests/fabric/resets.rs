@@ -96,7 +96,7 @@ fn software_programs_a_function_again_after_its_reset() {
     assert_eq!(kept(&fabric), [true, false, true]);
     assert_eq!(fabric.read(bar(&node), 4), 0xffff_ffff);
     fabric.program(&node);
-    fabric.host.forget_masters(node.bdf.bus()..=node.bdf.bus());
+    fabric.host.clear_bus_masters(node.bdf.bus()..=node.bdf.bus());
     fabric.enable(&node, 1);
     works(&mut fabric, &node);
     assert_eq!(fabric.config(node.bdf, control, 2) & 7 << 5, before & 7 << 5, "MPS is kept");

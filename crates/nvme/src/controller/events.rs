@@ -6,10 +6,10 @@ use std::collections::VecDeque;
 use wire::trace::{CommandId, ControllerState, NvmeEvent};
 
 /// Events that wait at most. An owner that asks after every call finds a few.
-const MOST: usize = 4096;
+const MAX_EVENTS: usize = 4096;
 /// Events there is room for at first. A queue goes round in its memory: one
 /// with room for the most would touch all of it, again and again.
-const FEW: usize = 16;
+const INITIAL_EVENTS: usize = 16;
 
 /// Events that wait.
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ impl ReportedState {
         if !self.wanted {
             return;
         }
-        if self.events.len() >= MOST {
+        if self.events.len() >= MAX_EVENTS {
             self.lost += 1;
             return;
         }
@@ -39,7 +39,7 @@ impl Controller {
     pub fn set_events(&mut self, wanted: bool) {
         self.told = ReportedState { wanted, ..ReportedState::default() };
         if wanted {
-            self.told.events.reserve(FEW);
+            self.told.events.reserve(INITIAL_EVENTS);
         }
     }
 

@@ -13,7 +13,7 @@ impl Controller {
     pub(super) fn write_registers(&mut self, offset: u64, data: &[u8]) {
         let (words, rest) = data.as_chunks::<4>();
         if !offset.is_multiple_of(4) || !rest.is_empty() {
-            self.odd_accesses += 1;
+            self.partial_accesses += 1;
             return;
         }
         for (index, word) in (0..).zip(words) {

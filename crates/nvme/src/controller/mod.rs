@@ -20,7 +20,7 @@ mod transfer;
 pub(crate) use execute::{Plan, Step, steps};
 
 use crate::admin::Features;
-use crate::config::{Config, MOST_ENTRIES, NamespaceConfig};
+use crate::config::{Config, MAX_ENTRIES, NamespaceConfig};
 use crate::events::AsyncEvents;
 use crate::interrupt::Interrupts;
 use crate::log::{ErrorLog, Health};
@@ -46,7 +46,7 @@ use wire::trace::NvmeEvent;
 /// CAP.TO: how long resets and shutdowns may take, in 500 ms.
 const TIMEOUT: u8 = 20;
 /// CAP.MPSMAX: memory pages of up to 64 KiB.
-const LARGEST_PAGE: u8 = 4;
+const MAX_PAGE: u8 = 4;
 /// Admin commands worked on at the same time, beside asynchronous events.
 const ADMIN_COMMANDS: usize = 16;
 
@@ -111,7 +111,7 @@ pub struct Controller {
     blocks: Slots<BlockOwner>,
     block_requests: VecDeque<block::Request>,
     /// Accesses to registers that were no whole double words.
-    odd_accesses: u64,
+    partial_accesses: u64,
     /// The node is about to end: commands under way are the last.
     stopped: bool,
     /// What happened, for who wants to know.
@@ -148,7 +148,7 @@ impl Controller {
             reads: Slots::default(),
             blocks: Slots::default(),
             block_requests: VecDeque::new(),
-            odd_accesses: 0,
+            partial_accesses: 0,
             stopped: false,
             told: ReportedState::default(),
             config,
@@ -158,11 +158,11 @@ impl Controller {
     /// The same drive, which tells serial number and size in configuration
     /// space as well; before it is used.
     #[must_use]
-    pub fn labelled(mut self) -> Self {
+    pub fn with_label(mut self) -> Self {
         let bytes = |one: &NamespaceConfig| one.blocks << one.block_shift;
         let capacity = self.config.namespaces.iter().map(bytes).sum();
         let label = Label { serial: self.config.serial.clone(), capacity };
-        self.endpoint = self.endpoint.labelled(label);
+        self.endpoint = self.endpoint.with_label(label);
         self
     }
 
@@ -218,8 +218,8 @@ impl Controller {
 
     /// Register accesses so far that were dropped because they were not whole
     /// double words.
-    pub fn odd_accesses(&self) -> u64 {
-        self.odd_accesses
+    pub fn partial_accesses(&self) -> u64 {
+        self.partial_accesses
     }
 
     /// Tells the composite temperature in kelvin from `now` on.
@@ -277,7 +277,7 @@ impl Controller {
     /// nothing.
     fn take_events(&mut self) -> bool {
         let mut any = false;
-        while let Some(event) = self.endpoint.event() {
+        while let Some(event) = self.endpoint.poll_event() {
             any = true;
             match event {
                 Event::Read { offset, length, token } => {
@@ -355,7 +355,7 @@ impl Function for Controller {
 }
 
 fn capabilities(config: &Config) -> Capabilities {
-    debug_assert!(u32::from(config.queue_entries) <= MOST_ENTRIES);
+    debug_assert!(u32::from(config.queue_entries) <= MAX_ENTRIES);
     Capabilities {
         max_queue_entries: config.queue_entries - 1,
         contiguous_queues: true,
@@ -365,7 +365,7 @@ fn capabilities(config: &Config) -> Capabilities {
         subsystem_reset: false,
         command_sets: 1,
         min_page: 0,
-        max_page: LARGEST_PAGE,
+        max_page: MAX_PAGE,
     }
 }
 
@@ -373,5 +373,5 @@ fn capabilities(config: &Config) -> Capabilities {
 fn supported(configuration: Configuration) -> bool {
     configuration.command_set == 0
         && configuration.arbitration == 0
-        && configuration.page <= LARGEST_PAGE
+        && configuration.page <= MAX_PAGE
 }

@@ -14,7 +14,7 @@ use wire::nvme::{Command, IdentifyController, IdentifyNamespace, cns, feature, o
 
 /// The largest transfer this driver makes, whatever MDTS allows: its PRP list
 /// then fits in a page.
-const LARGEST_TRANSFER: usize = 1 << 20;
+const MAX_TRANSFER: usize = 1 << 20;
 /// Physically contiguous, in the Create commands.
 const CONTIGUOUS: u32 = 1;
 /// Interrupts enabled, in Create I/O Completion Queue.
@@ -44,8 +44,8 @@ pub async fn attach(
     admin.reset().await?;
     let identify = IdentifyController::decode(&admin.identify(cns::CONTROLLER, 0).await?);
     let max_transfer = match identify.max_transfer {
-        0 => LARGEST_TRANSFER,
-        shift => LARGEST_TRANSFER.min(4096usize.checked_shl(shift.into()).unwrap_or(usize::MAX)),
+        0 => MAX_TRANSFER,
+        shift => MAX_TRANSFER.min(4096usize.checked_shl(shift.into()).unwrap_or(usize::MAX)),
     };
     let namespaces = admin.namespaces().await?;
     let queues = admin.create_queues(max_transfer).await?;

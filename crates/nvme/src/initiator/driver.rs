@@ -2,7 +2,7 @@
 
 use super::admin::Admin;
 use super::attach::entry_sizes;
-use super::queue::{CommandId, Done, QueueFull, QueuePair};
+use super::queue::{CommandId, CompletedCommand, QueueFull, QueuePair};
 use super::{Error, Io, Op, prp_list};
 use wire::Instant;
 use wire::nvme::register::{CC, Configuration, ControllerStatus, ShutdownNotice, ShutdownStatus};
@@ -105,7 +105,7 @@ impl Driver {
     }
 
     /// Takes what has completed and rings the head doorbell once for all.
-    pub fn reap(&mut self, queue: usize) -> Vec<Done> {
+    pub fn reap(&mut self, queue: usize) -> Vec<CompletedCommand> {
         self.queues[queue].pair.reap(&self.admin.host)
     }
 

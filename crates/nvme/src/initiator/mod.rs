@@ -15,7 +15,7 @@ mod queue;
 pub use attach::attach;
 pub(crate) use attach::{create_commands, entry_sizes};
 pub use driver::{Driver, NamespaceInfo, QueueMemory};
-pub use queue::{CommandId, Done, QueueFull};
+pub use queue::{CommandId, CompletedCommand, QueueFull};
 
 use wire::Duration;
 use wire::nvme::Status;

@@ -27,7 +27,7 @@ pub struct QueueFull;
 
 /// A command that is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Done {
+pub struct CompletedCommand {
     /// Which.
     pub id: CommandId,
     /// How it ended.
@@ -146,7 +146,7 @@ impl QueuePair {
 
     /// Takes completions as far as their phase reaches, and tells the
     /// controller once.
-    pub fn reap(&mut self, host: &Host) -> Vec<Done> {
+    pub fn reap(&mut self, host: &Host) -> Vec<CompletedCommand> {
         let mut done = Vec::new();
         let before = self.cq_head;
         while let Some(completion) = self.take(host) {
@@ -160,7 +160,7 @@ impl QueuePair {
             }
             self.free.push(completion.cid);
             let Completion { cid, status, result, .. } = completion;
-            done.push(Done { id: CommandId(cid), status, result });
+            done.push(CompletedCommand { id: CommandId(cid), status, result });
         }
         if self.cq_head != before {
             host.ring(Doorbell::CompletionHead(self.id), self.cq_head);

@@ -12,7 +12,7 @@ use wire::nvme::register::{Configuration, Doorbell, ShutdownNotice};
 use wire::tlp::Class;
 
 /// The longest list carried out.
-const MOST_OPERATIONS: usize = 2000;
+const MAX_OPERATIONS: usize = 2000;
 
 /// Carries out the list of operations that `bytes` spell against a controller.
 ///
@@ -142,7 +142,7 @@ impl Tame {
     }
 
     fn run(&mut self, mut input: Input) {
-        for _ in 0..MOST_OPERATIONS {
+        for _ in 0..MAX_OPERATIONS {
             if input.is_empty() {
                 break;
             }
@@ -229,7 +229,7 @@ fn run_wild(config: Config, msix: bool, mut input: Input) {
     host.enable(16);
     host.create(1, 16);
     host.create(2, 4);
-    for _ in 0..MOST_OPERATIONS {
+    for _ in 0..MAX_OPERATIONS {
         if input.is_empty() {
             break;
         }

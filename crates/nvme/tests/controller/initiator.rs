@@ -1,7 +1,7 @@
 //! The initiator and the controller, face to face.
 
 use super::*;
-use nvme::initiator::{self, Done, Driver, Error, Io, Op, Settings, attach};
+use nvme::initiator::{self, CompletedCommand, Driver, Error, Io, Op, Settings, attach};
 use pcie::software::Task;
 use pcie::{Bus, Ram};
 use std::cell::RefCell;
@@ -41,7 +41,7 @@ impl Rig {
     }
 
     /// Submits and waits.
-    fn io(&mut self, driver: &mut Driver, queue: usize, io: Io) -> Done {
+    fn io(&mut self, driver: &mut Driver, queue: usize, io: Io) -> CompletedCommand {
         let id = driver.submit(self.testbed.now, queue, io).unwrap();
         self.testbed.carry(&self.bus);
         let done = driver.reap(queue);

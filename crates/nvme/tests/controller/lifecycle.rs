@@ -19,7 +19,7 @@ fn registers_after_power_on() {
         assert_eq!(testbed.read(register, 4), 0);
     }
     testbed.write(CC, 2, 1);
-    assert_eq!((testbed.read(CC, 4), testbed.controller.odd_accesses()), (0, 1));
+    assert_eq!((testbed.read(CC, 4), testbed.controller.partial_accesses()), (0, 1));
 }
 
 #[test]

@@ -59,21 +59,21 @@ impl PcieCapability {
         config.set_u32(at + 4, u32::from(size_code(max_payload)) | 1 << 5 | 1 << 15 | flr);
         // MRRS 512 and both orderings enabled after reset (section 7.5.3.4).
         config.set_u16(at + Self::DEVICE_CONTROL, 2 << 12 | 1 << 11 | 1 << 4);
-        config.allow(at + Self::DEVICE_CONTROL, &[0xff, 0x79]);
-        config.allow_clear(at + Self::DEVICE_STATUS, &[0x0f, 0]);
+        config.make_rw(at + Self::DEVICE_CONTROL, &[0xff, 0x79]);
+        config.make_rw1c(at + Self::DEVICE_STATUS, &[0x0f, 0]);
         // Gen1 x1 stands for a link that is none: the network carries it.
         config.set_u32(at + Self::LINK_CAPABILITIES, 1 | 1 << 4 | 1 << 20);
-        config.allow(at + 0x10, &[0xc3, 0x0f]);
+        config.make_rw(at + 0x10, &[0xc3, 0x0f]);
         config.set_u16(at + Self::LINK_STATUS, 1 | 1 << 4);
         if let Some(slot) = slot {
             // Hot-plug capable, surprise removal possible.
             config.set_u32(at + Self::SLOT_CAPABILITIES, u32::from(slot) << 19 | 1 << 6 | 1 << 5);
-            config.allow(at + Self::SLOT_CONTROL, &[0xff, 0x1f]);
-            config.allow_clear(at + Self::SLOT_STATUS, &[0x1f, 0x01]);
+            config.make_rw(at + Self::SLOT_CONTROL, &[0xff, 0x1f]);
+            config.make_rw1c(at + Self::SLOT_STATUS, &[0x1f, 0x01]);
         }
         // Completion timeout ranges A to D and disable, 10-bit tags both ways.
         config.set_u32(at + Self::DEVICE_CAPABILITIES_2, 0xf | 1 << 4 | 1 << 16 | 1 << 17);
-        config.allow(at + Self::DEVICE_CONTROL_2, &[0x1f, 0x10]);
+        config.make_rw(at + Self::DEVICE_CONTROL_2, &[0x1f, 0x10]);
         Self { at }
     }
 
@@ -83,7 +83,7 @@ impl PcieCapability {
     }
 
     /// Sets Max_Payload_Size Supported, in bytes.
-    pub fn support_payload(self, config: &mut ConfigSpace, max_payload: usize) {
+    pub fn set_max_payload_supported(self, config: &mut ConfigSpace, max_payload: usize) {
         let others = config.u32(self.at + 4) & !7;
         config.set_u32(self.at + 4, others | u32::from(size_code(max_payload)));
     }
@@ -136,7 +136,7 @@ impl PcieCapability {
     }
 
     /// Whether this write of a double word asks for a function level reset.
-    pub fn asks_for_flr(self, at: u16, enables: u8, value: u32) -> bool {
+    pub fn initiates_flr(self, at: u16, enables: u8, value: u32) -> bool {
         at == self.at + Self::DEVICE_CONTROL && enables & 2 != 0 && value as u16 & Self::FLR != 0
     }
 
@@ -167,7 +167,7 @@ pub fn add_power_management(config: &mut ConfigSpace) -> u16 {
     config.set_u16(at + 2, 3);
     // No_Soft_Reset: D3hot to D0 keeps the state.
     config.set_u16(at + 4, 1 << 3);
-    config.allow(at + 4, &[3, 0]);
+    config.make_rw(at + 4, &[3, 0]);
     at
 }
 
@@ -176,7 +176,7 @@ pub fn add_msix(config: &mut ConfigSpace, vectors: u16, table: u32, pba: u32) ->
     assert!((1..=2048).contains(&vectors), "MSI-X has 1 to 2048 vectors");
     let at = config.add_capability(capability::MSIX, 12);
     config.set_u16(at + 2, vectors - 1);
-    config.allow(at + 2, &[0, 0xc0]);
+    config.make_rw(at + 2, &[0, 0xc0]);
     config.set_u32(at + 4, table);
     config.set_u32(at + 8, pba);
     at

@@ -39,7 +39,7 @@ impl ContentsCapability {
         let at = config.add_extended(capability::EXT_VENDOR_SPECIFIC, 1, Self::LENGTH);
         config.set_u32(at + Self::HEADER, Self::HEADER_VALUE);
         config.set(at + Self::INCARNATION, &incarnation.to_le_bytes());
-        config.allow(at + Self::OWNER, &[0xff; 4]);
+        config.make_rw(at + Self::OWNER, &[0xff; 4]);
         Self { at }
     }
 

@@ -34,13 +34,13 @@ impl ErrorReporting {
     pub fn add(config: &mut ConfigSpace) -> Self {
         let at = config.add_extended(capability::EXT_ERROR_REPORTING, 2, Self::LENGTH);
         let reported = Self::REPORTED.to_le_bytes();
-        config.allow_clear(at + Self::UNCORRECTABLE_STATUS, &reported);
-        config.allow(at + Self::UNCORRECTABLE_MASK, &reported);
-        config.allow(at + Self::UNCORRECTABLE_SEVERITY, &reported);
+        config.make_rw1c(at + Self::UNCORRECTABLE_STATUS, &reported);
+        config.make_rw(at + Self::UNCORRECTABLE_MASK, &reported);
+        config.make_rw(at + Self::UNCORRECTABLE_SEVERITY, &reported);
         // Malformed packets are fatal by default (section 7.8.4.4).
         config.set_u32(at + Self::UNCORRECTABLE_SEVERITY, 1 << 18);
         config.set_u32(at + Self::CONTROL, Self::ECRC_CAPABLE);
-        config.allow(at + Self::CONTROL, &Self::ECRC_ENABLE.to_le_bytes());
+        config.make_rw(at + Self::CONTROL, &Self::ECRC_ENABLE.to_le_bytes());
         Self { at, shown: Errors::default() }
     }
 

@@ -64,7 +64,7 @@ const FIRST_EXTENDED: u16 = 0x100;
 pub struct ConfigSpace {
     value: Box<[u8; SIZE]>,
     writable: Box<[u8; SIZE]>,
-    write_one_clears: Box<[u8; SIZE]>,
+    rw1c: Box<[u8; SIZE]>,
     next_capability: u16,
     last_link: u16,
     last_extended: Option<u16>,
@@ -76,7 +76,7 @@ impl Default for ConfigSpace {
         Self {
             value: Box::new([0; SIZE]),
             writable: Box::new([0; SIZE]),
-            write_one_clears: Box::new([0; SIZE]),
+            rw1c: Box::new([0; SIZE]),
             next_capability: FIRST_CAPABILITY,
             last_link: register::CAPABILITIES,
             last_extended: None,
@@ -118,15 +118,15 @@ impl ConfigSpace {
     }
 
     /// Lets software write the bits of `mask`.
-    pub fn allow(&mut self, at: u16, mask: &[u8]) {
+    pub fn make_rw(&mut self, at: u16, mask: &[u8]) {
         let at = usize::from(at);
         self.writable[at..at + mask.len()].copy_from_slice(mask);
     }
 
     /// Lets software clear the bits of `mask` by writing ones.
-    pub fn allow_clear(&mut self, at: u16, mask: &[u8]) {
+    pub fn make_rw1c(&mut self, at: u16, mask: &[u8]) {
         let at = usize::from(at);
-        self.write_one_clears[at..at + mask.len()].copy_from_slice(mask);
+        self.rw1c[at..at + mask.len()].copy_from_slice(mask);
     }
 
     /// What software reads at the double word `at`.
@@ -143,7 +143,7 @@ impl ConfigSpace {
             }
             let at = usize::from(at & 0xffc) + i;
             let mask = self.writable[at];
-            let kept = self.value[at] & !mask & !(byte & self.write_one_clears[at]);
+            let kept = self.value[at] & !mask & !(byte & self.rw1c[at]);
             self.value[at] = kept | byte & mask;
         }
     }
@@ -185,8 +185,8 @@ mod tests {
     fn access_rules_hold_bit_by_bit() {
         let mut config = ConfigSpace::default();
         config.set_u32(0x40, 0xff00_00ff);
-        config.allow(0x40, &[0x0f, 0, 0, 0]);
-        config.allow_clear(0x40, &[0, 0, 0, 0x81]);
+        config.make_rw(0x40, &[0x0f, 0, 0, 0]);
+        config.make_rw1c(0x40, &[0, 0, 0, 0x81]);
         config.write(0x40, 0xf, 0x0100_ff05);
         assert_eq!(config.read(0x40), 0xfe00_00f5);
         config.write(0x40, 0b0001, 0xffff_ff0a);

@@ -63,6 +63,6 @@ pub async fn wait(bus: &Bus, bar: u64) -> Result<(), Failed> {
 }
 
 /// Whether a DMA test function answers at `bar`.
-pub async fn is_there(bus: &Bus, bar: u64) -> bool {
+pub async fn is_present(bus: &Bus, bar: u64) -> bool {
     bus.read(bar + register::MAGIC, 4).await == u64::from(MAGIC)
 }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 /// Bytes of one piece: what a job holds in memory.
 const PIECE: u32 = 16 << 10;
 /// Posted bytes that may wait for the link before the job pauses.
-const MOST_POSTED: usize = 64 << 10;
+const MAX_POSTED: usize = 64 << 10;
 
 /// Why a job failed: the values of `STATUS` bits 15:8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +68,7 @@ impl DmaTest {
     /// Goes on with the job while the link takes what it writes.
     pub(super) fn advance(&mut self) {
         while let Some(job) = &mut self.job {
-            if job.reading.is_some() || self.endpoint.posted_backlog() >= MOST_POSTED {
+            if job.reading.is_some() || self.endpoint.posted_backlog() >= MAX_POSTED {
                 return;
             }
             if job.done == job.length {

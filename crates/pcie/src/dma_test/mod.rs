@@ -186,7 +186,7 @@ impl DmaTest {
     /// Takes events; whether there were any.
     fn take_events(&mut self) -> bool {
         let mut any = false;
-        while let Some(event) = self.endpoint.event() {
+        while let Some(event) = self.endpoint.poll_event() {
             any = true;
             match event {
                 Event::Read { offset, length, token } => self.read(offset, length, token),

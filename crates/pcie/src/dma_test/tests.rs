@@ -3,7 +3,7 @@
 use super::*;
 use crate::enumerate;
 use crate::memory::Ram;
-use crate::root::{self, ForHost};
+use crate::root::{self, HostOutput};
 use crate::testing::Testbed;
 use driver::Failed;
 use wire::Bdf;
@@ -39,7 +39,7 @@ impl Testbed<DmaTest> {
 }
 
 const INTERRUPT: root::Output =
-    root::Output::Host(ForHost::Interrupt { requester: Bdf::new(1, 0, 0), data: 0x55 });
+    root::Output::Host(HostOutput::Interrupt { requester: Bdf::new(1, 0, 0), data: 0x55 });
 
 #[test]
 fn copies_odd_ranges_and_signals() {
@@ -67,7 +67,7 @@ fn fills_and_holds_bytes_behind_its_bar() {
         bus.write(bar + register::RAM + 0x2ff8, 8, 0x0123_4567_89ab_cdef);
         let word = bus.read(bar + register::RAM + 0x2ffc, 4).await;
         let ended = driver::fill(&bus, bar, 0x0403_0201, RAM + 1, 6).await;
-        (driver::is_there(&bus, bar).await, word, ended)
+        (driver::is_present(&bus, bar).await, word, ended)
     });
     assert!(magic);
     assert_eq!(word, 0x0123_4567);
@@ -96,7 +96,7 @@ fn without_msix_the_wire_stays_until_acknowledged() {
     let (mut testbed, bar) = Testbed::ready(false);
     let bus = testbed.bus.clone();
     testbed.run(async move { driver::fill(&bus, bar, 1, RAM, 64).await }).unwrap();
-    let wire = |level| root::Output::Host(ForHost::Wire { wire: 0, level });
+    let wire = |level| root::Output::Host(HostOutput::Intx { wire: 0, level });
     assert_eq!(testbed.outputs, [wire(true)]);
     testbed.bus.write(bar + register::CONTROL, 4, u64::from(control::ACKNOWLEDGE));
     testbed.settle();
@@ -113,7 +113,7 @@ fn a_reset_forgets_the_job_and_the_memory() {
     while let Some((id, request)) = testbed.bus.next_request() {
         testbed.root.handle(testbed.now, root::Input::Request(id, request), &Ready::ALL);
     }
-    while let root::Output::Below(input @ Input::Tlp(_)) =
+    while let root::Output::Downstream(input @ Input::Tlp(_)) =
         testbed.root.poll(testbed.now, &Ready::ALL)
     {
         testbed.function.handle(testbed.now, input);

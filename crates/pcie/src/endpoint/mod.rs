@@ -112,7 +112,7 @@ pub enum DmaError {
 }
 
 /// Non-posted requests a function lets wait for their answers.
-const MOST_REGISTER_READS: usize = 64;
+const MAX_REGISTER_READS: usize = 64;
 
 /// The core of a type 0 function; see the module.
 #[derive(Debug)]
@@ -139,7 +139,7 @@ pub struct Endpoint {
 impl Endpoint {
     /// The same function, which also tells a label; before it is used.
     #[must_use]
-    pub fn labelled(mut self, label: config::label::Label) -> Self {
+    pub fn with_label(mut self, label: config::label::Label) -> Self {
         label.add(&mut self.config);
         self.label = Some(label);
         self
@@ -179,7 +179,7 @@ impl Endpoint {
     }
 
     /// Forward of [`Function::handle`](crate::Function::handle): call it,
-    /// then take [`event`](Self::event)s until there is none.
+    /// then take events from [`poll_event`](Self::poll_event) until there is none.
     pub fn handle(&mut self, _now: Instant, input: Input) {
         match input {
             Input::HotReset => {
@@ -191,7 +191,7 @@ impl Endpoint {
     }
 
     /// The next thing for the device's own code.
-    pub fn event(&mut self) -> Option<Event> {
+    pub fn poll_event(&mut self) -> Option<Event> {
         if let Some(event) = self.events.pop_front() {
             return Some(event);
         }
@@ -200,7 +200,7 @@ impl Endpoint {
     }
 
     /// Forward of [`Function::poll`](crate::Function::poll). May make new
-    /// events (a completion timeout): take [`event`](Self::event)s after it.
+    /// events (a completion timeout): take events from [`poll_event`](Self::poll_event) after it.
     pub fn poll(&mut self, now: Instant, ready: Ready) -> Output {
         // Requests are made when they can leave: a tag is not held in a queue.
         if ready.has(Class::NonPosted)
@@ -231,7 +231,7 @@ impl Endpoint {
     /// requests wait while many register reads or completions are queued.
     pub fn ready(&self) -> Ready {
         let waiting = self.register_reads + self.out.len(Class::Completion);
-        Ready::ALL.with(Class::NonPosted, waiting < MOST_REGISTER_READS)
+        Ready::ALL.with(Class::NonPosted, waiting < MAX_REGISTER_READS)
     }
 
     /// Reads host memory: split by MRRS, the device's own limit and 4 KiB,
@@ -417,16 +417,16 @@ fn build_config(settings: &EndpointConfig) -> Built {
     let mut config = ConfigSpace::default();
     config.set_u16(register::VENDOR, settings.vendor);
     config.set_u16(register::DEVICE, settings.device);
-    config.allow(register::COMMAND, &[0x46, 0x05]);
+    config.make_rw(register::COMMAND, &[0x46, 0x05]);
     let [base, sub, interface] = settings.class;
     config.set(register::REVISION, &[settings.revision, interface, sub, base]);
     // 64-bit, not prefetchable.
     config.set_u32(register::BAR0, 0b100);
     let mask = !(settings.bar0_size - 1);
-    config.allow(register::BAR0, &mask.to_le_bytes());
+    config.make_rw(register::BAR0, &mask.to_le_bytes());
     config.set_u16(register::SUBSYSTEM_VENDOR, settings.subsystem.0);
     config.set_u16(register::SUBSYSTEM, settings.subsystem.1);
-    config.allow(register::INTERRUPT_LINE, &[0xff]);
+    config.make_rw(register::INTERRUPT_LINE, &[0xff]);
     config.set(register::INTERRUPT_PIN, &[1]);
     config::add_power_management(&mut config);
     let (table, pba) = (settings.bar0_size / 2, settings.bar0_size / 4 * 3);

@@ -60,7 +60,7 @@ impl Endpoint {
             return;
         };
         let value = u32::from_le_bytes(word);
-        if self.pcie.asks_for_flr(request.register, request.first_be, value) {
+        if self.pcie.initiates_flr(request.register, request.first_be, value) {
             let (id, payload) = (self.id, self.pcie.max_payload(&self.config));
             self.reset(Reset::FunctionLevel);
             self.id = id;

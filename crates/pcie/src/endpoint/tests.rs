@@ -82,7 +82,7 @@ fn bars_are_sized_and_decoded() {
     let mut endpoint = enabled();
     let request = MemoryRequest::for_bytes(HOST, Tag::truncate(5), BAR + 0x13, 6).unwrap();
     endpoint.handle(Instant::ZERO, Input::Tlp(Tlp::memory_read(request)));
-    let Some(Event::Read { offset: 0x13, length: 6, token }) = endpoint.event() else {
+    let Some(Event::Read { offset: 0x13, length: 6, token }) = endpoint.poll_event() else {
         panic!("no read event");
     };
     endpoint.complete_read(token, &[1, 2, 3, 4, 5, 6]);
@@ -106,7 +106,7 @@ fn memory_space_disabled_means_unsupported_request() {
     drain(&mut endpoint);
     let request = MemoryRequest::for_bytes(HOST, Tag::default(), BAR, 4).unwrap();
     endpoint.handle(Instant::ZERO, Input::Tlp(Tlp::memory_read(request)));
-    assert_eq!(endpoint.event(), None);
+    assert_eq!(endpoint.poll_event(), None);
     assert_eq!(endpoint.errors().unsupported_request, 1);
 }
 
@@ -121,9 +121,9 @@ fn writes_come_as_runs_of_enabled_bytes() {
     let data = Bytes::from_static(&[0, 1, 2, 3, 4, 5, 6, 7]);
     endpoint.handle(Instant::ZERO, Input::Tlp(Tlp::memory_write(request, data)));
     let run = |offset, data: &'static [u8]| Event::Write { offset, data: Bytes::from_static(data) };
-    assert_eq!(endpoint.event(), Some(run(0x101, &[1])));
-    assert_eq!(endpoint.event(), Some(run(0x103, &[3, 4])));
-    assert_eq!(endpoint.event(), None);
+    assert_eq!(endpoint.poll_event(), Some(run(0x101, &[1])));
+    assert_eq!(endpoint.poll_event(), Some(run(0x103, &[3, 4])));
+    assert_eq!(endpoint.poll_event(), None);
 }
 
 #[test]
@@ -136,9 +136,9 @@ fn reads_are_split_and_put_together_out_of_order() {
     complete(&mut endpoint, requests[2], Status::Success, 90, &[3; 92]);
     complete(&mut endpoint, requests[0], Status::Success, 254, &[1; 128]);
     complete(&mut endpoint, requests[1], Status::Success, 256, &[2; 256]);
-    assert_eq!(endpoint.event(), None);
+    assert_eq!(endpoint.poll_event(), None);
     complete(&mut endpoint, requests[0], Status::Success, 128, &[1; 128]);
-    let Some(Event::ReadDone { id: 7, result: Ok(data) }) = endpoint.event() else {
+    let Some(Event::ReadDone { id: 7, result: Ok(data) }) = endpoint.poll_event() else {
         panic!("not done");
     };
     assert_eq!(data.len(), 600);
@@ -164,10 +164,10 @@ fn a_failed_completion_fails_the_read_once() {
     endpoint.dma_read(1, 0x1000, 512);
     let requests: Vec<_> = drain(&mut endpoint).iter().map(read_request).collect();
     complete(&mut endpoint, requests[0], Status::UnsupportedRequest, 256, &[]);
-    assert_eq!(endpoint.event(), None, "the second request is still out");
+    assert_eq!(endpoint.poll_event(), None, "the second request is still out");
     complete(&mut endpoint, requests[1], Status::Success, 256, &[0; 256]);
     let failed = Event::ReadDone { id: 1, result: Err(DmaError::UnsupportedRequest) };
-    assert_eq!(endpoint.event(), Some(failed));
+    assert_eq!(endpoint.poll_event(), Some(failed));
     complete(&mut endpoint, requests[1], Status::Success, 256, &[0; 256]);
     assert_eq!(endpoint.errors().unexpected_completion, 1);
 }
@@ -180,7 +180,7 @@ fn a_completion_that_contradicts_its_request_is_malformed() {
     complete(&mut endpoint, request, Status::Success, 128, &[0; 128]);
     assert_eq!(endpoint.errors().malformed, 1);
     let failed = Event::ReadDone { id: 1, result: Err(DmaError::CompleterAbort) };
-    assert_eq!(endpoint.event(), Some(failed));
+    assert_eq!(endpoint.poll_event(), Some(failed));
 }
 
 #[test]
@@ -197,14 +197,14 @@ fn a_read_nobody_answers_times_out() {
     let free_again = Instant::from_ns(100_000_000);
     assert_eq!(endpoint.poll(at, Ready::ALL), Output::Wait(Wait::until(Some(free_again))));
     let failed = Event::ReadDone { id: 1, result: Err(DmaError::Timeout) };
-    assert_eq!(endpoint.event(), Some(failed));
+    assert_eq!(endpoint.poll_event(), Some(failed));
     assert_eq!(endpoint.errors().completion_timeout, 1);
     // It was only late: it does not answer what was asked meanwhile.
     endpoint.dma_read(2, 0x1000, 64);
     let Output::Tlp(next) = endpoint.poll(at, Ready::ALL) else { panic!("no request") };
     assert_ne!(read_request(&next).tag, late.tag);
     complete(&mut endpoint, late, Status::Success, 64, &[0; 64]);
-    assert_eq!(endpoint.event(), None);
+    assert_eq!(endpoint.poll_event(), None);
     assert_eq!(endpoint.errors().unexpected_completion, 1);
 }
 
@@ -243,7 +243,7 @@ fn without_bus_master_nothing_leaves() {
     endpoint.dma_read(3, 0x1000, 8);
     assert!(drain(&mut endpoint).is_empty());
     let failed = Event::ReadDone { id: 3, result: Err(DmaError::BusMasterDisabled) };
-    assert_eq!(endpoint.event(), Some(failed));
+    assert_eq!(endpoint.poll_event(), Some(failed));
     assert_eq!(endpoint.errors().bus_master_off, 2);
 }
 
@@ -266,8 +266,8 @@ fn intx_is_a_pair_of_messages_and_flr_forgets_everything() {
     endpoint.dma_read(9, 0x1000, 64);
     let control = endpoint.pcie.offset() + 8;
     endpoint.handle(Instant::ZERO, config_write(control, 1 << 15));
-    assert_eq!(endpoint.event(), Some(Event::Reset(Reset::FunctionLevel)));
-    assert_eq!(endpoint.event(), None);
+    assert_eq!(endpoint.poll_event(), Some(Event::Reset(Reset::FunctionLevel)));
+    assert_eq!(endpoint.poll_event(), None);
     assert_eq!(endpoint.config.u16(0x04), 0);
     let out = drain(&mut endpoint);
     assert_eq!(out.len(), 1, "only the completion of the write");
@@ -281,7 +281,7 @@ fn completions_of_before_a_reset_find_no_new_read() {
     let old: Vec<_> = drain(&mut endpoint).iter().map(read_request).collect();
     let control = endpoint.pcie.offset() + 8;
     endpoint.handle(Instant::ZERO, config_write(control, 1 << 15));
-    assert_eq!(endpoint.event(), Some(Event::Reset(Reset::FunctionLevel)));
+    assert_eq!(endpoint.poll_event(), Some(Event::Reset(Reset::FunctionLevel)));
     assert_eq!(endpoint.config.u16(control) >> 5 & 7, 1, "MPS as it was");
     endpoint.handle(Instant::ZERO, config_write(0x04, 0x406));
     drain(&mut endpoint);
@@ -289,10 +289,10 @@ fn completions_of_before_a_reset_find_no_new_read() {
     let new = read_request(&drain(&mut endpoint)[0]);
     assert!(old.iter().all(|old| old.tag != new.tag));
     complete(&mut endpoint, old[0], Status::Success, 256, &[9; 256]);
-    assert_eq!(endpoint.event(), None);
+    assert_eq!(endpoint.poll_event(), None);
     complete(&mut endpoint, new, Status::Success, 256, &[1; 256]);
     let read = Event::ReadDone { id: 2, result: Ok(Bytes::from_static(&[1; 256])) };
-    assert_eq!(endpoint.event(), Some(read));
+    assert_eq!(endpoint.poll_event(), Some(read));
     // The other old tag comes free with time.
     assert!(matches!(
         endpoint.poll(Instant::ZERO, Ready::ALL),
@@ -312,12 +312,12 @@ fn clearing_bus_master_ends_a_read_that_is_under_way() {
     assert_eq!(sent.len(), 4);
     endpoint.handle(Instant::ZERO, config_write(0x04, 0x402));
     let failed = |id| Event::ReadDone { id, result: Err(DmaError::BusMasterDisabled) };
-    assert_eq!(endpoint.event(), Some(failed(2)));
+    assert_eq!(endpoint.poll_event(), Some(failed(2)));
     for request in sent {
-        assert_eq!(endpoint.event(), None);
+        assert_eq!(endpoint.poll_event(), None);
         complete(&mut endpoint, request, Status::Success, 256, &[0; 256]);
     }
-    assert_eq!(endpoint.event(), Some(failed(1)));
+    assert_eq!(endpoint.poll_event(), Some(failed(1)));
     assert_eq!(drain(&mut endpoint).len(), 1, "the configuration completion alone");
 }
 

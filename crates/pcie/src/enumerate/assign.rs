@@ -142,7 +142,7 @@ pub async fn program(bus: &Bus, node: &Node, settings: &Settings) {
             for bar in &device.bars {
                 let at = register::BAR0 + u16::from(bar.index) * 4;
                 bus.config_write(node.bdf, at, 4, bar.address as u32).await;
-                if bar.wide {
+                if bar.is_64bit {
                     bus.config_write(node.bdf, at + 4, 4, (bar.address >> 32) as u32).await;
                 }
             }

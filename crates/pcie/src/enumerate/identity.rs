@@ -33,29 +33,29 @@ pub struct Identity {
 
 /// What else a driver knows of a function: its BARs, wherever they are, with
 /// addresses of 0, and its interrupts.
-pub type Shape = (Vec<Bar>, Option<Msix>);
+pub type Layout = (Vec<Bar>, Option<Msix>);
 
 /// What a host finds where a device was.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Returned {
+pub enum Comparison {
     /// The same device with the same data.
     Same,
     /// The same device, but data may have been lost or changed.
-    NewContents(Loss),
+    NewContents(ContentsChange),
     /// Another device: how it differs.
     Another(String),
 }
 
 /// Why contents count as new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Loss {
+pub enum ContentsChange {
     /// The incarnation is another one.
     Incarnation,
     /// Another host had the device meanwhile, and may have written to it.
     OtherHost,
 }
 
-impl fmt::Display for Loss {
+impl fmt::Display for ContentsChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Incarnation => "what was written before is lost",
@@ -69,36 +69,36 @@ impl Identity {
     /// `owner` into the devices it attaches. The serial number tells devices of
     /// one kind apart, as Linux does for hot-plug slots
     /// (`pciehp_device_replaced`).
-    pub fn returned(&self, after: &Self, owner: u32) -> Returned {
+    pub fn compare(&self, after: &Self, owner: u32) -> Comparison {
         if self.id != after.id {
             let [old, new] = [self, after].map(|who| format!("{:04x}:{:04x}", who.id.0, who.id.1));
-            return Returned::Another(format!("{new} instead of {old}"));
+            return Comparison::Another(format!("{new} instead of {old}"));
         }
         if self.serial != after.serial {
             let [old, new] = [self, after].map(|who| match who.serial {
                 Some(number) => format!("serial number {number:016x}"),
                 None => "no serial number".to_owned(),
             });
-            return Returned::Another(format!("{new} instead of {old}"));
+            return Comparison::Another(format!("{new} instead of {old}"));
         }
         let incarnation = |who: &Self| who.contents.map(|contents| contents.incarnation);
         if incarnation(self) != incarnation(after) {
-            return Returned::NewContents(Loss::Incarnation);
+            return Comparison::NewContents(ContentsChange::Incarnation);
         }
         match after.contents {
             Some(contents) if contents.owner != 0 && contents.owner != owner => {
-                Returned::NewContents(Loss::OtherHost)
+                Comparison::NewContents(ContentsChange::OtherHost)
             }
-            _ => Returned::Same,
+            _ => Comparison::Same,
         }
     }
 }
 
-impl Returned {
+impl Comparison {
     /// The same if the shapes are equal: other BARs or vectors are another
     /// device.
     #[must_use]
-    pub fn shaped(self, before: &Shape, after: &Shape) -> Self {
+    pub fn with_layout(self, before: &Layout, after: &Layout) -> Self {
         match self {
             Self::Another(why) => Self::Another(why),
             _ if before != after => Self::Another("other BARs or interrupts".to_owned()),
@@ -115,16 +115,16 @@ impl Node {
     }
 
     /// What `after`, found where this endpoint was, means: as
-    /// [`Identity::returned`] and [`Returned::shaped`] say.
-    pub fn returned(&self, after: &Self, owner: u32) -> Returned {
+    /// [`Identity::compare`] and [`Comparison::with_layout`] say.
+    pub fn compare(&self, after: &Self, owner: u32) -> Comparison {
         let (Some(before), Some(found)) = (self.identity(), after.identity()) else {
-            return Returned::Another("no endpoint".to_owned());
+            return Comparison::Another("no endpoint".to_owned());
         };
-        before.returned(&found, owner).shaped(&self.shape(), &after.shape())
+        before.compare(&found, owner).with_layout(&self.layout(), &after.layout())
     }
 
-    /// See [`Shape`]; nothing for a bridge.
-    pub fn shape(&self) -> Shape {
+    /// See [`Layout`]; nothing for a bridge.
+    pub fn layout(&self) -> Layout {
         let Some(device) = self.device() else { return (Vec::new(), None) };
         let bars = device.bars.iter().map(|bar| Bar { address: 0, ..*bar });
         (bars.collect(), device.msix)
@@ -144,14 +144,14 @@ pub async fn identify(bus: &Bus, bdf: Bdf) -> Option<Identity> {
 
 /// Looks at the BARs and the interrupts of the endpoint at `bdf`, which
 /// answers no memory requests after that: it has to be programmed again.
-pub async fn shape(bus: &Bus, bdf: Bdf) -> Shape {
+pub async fn layout(bus: &Bus, bdf: Bdf) -> Layout {
     let mut capabilities = scan::capabilities(bus, bdf).await.into_iter();
     let msix = capabilities.find(|(id, _)| *id == capability::MSIX);
-    scan::shape(bus, bdf, msix.map(|(_, at)| at)).await
+    scan::layout(bus, bdf, msix.map(|(_, at)| at)).await
 }
 
 /// Writes `owner` into the function at `bdf`, if it has a place for it.
-pub async fn own(bus: &Bus, bdf: Bdf, contents: Option<Contents>, owner: u32) {
+pub async fn write_owner(bus: &Bus, bdf: Bdf, contents: Option<Contents>, owner: u32) {
     let Some(contents) = contents else { return };
     let at = contents.capability + ContentsCapability::OWNER;
     bus.config_write(bdf, at, 4, owner).await;
@@ -210,22 +210,22 @@ mod tests {
     fn a_device_that_comes_back_is_judged_by_what_it_says() {
         let before = identity(5, 70, 0);
         let silent = Identity { contents: None, ..before };
-        let new = Returned::NewContents(Loss::Incarnation);
+        let new = Comparison::NewContents(ContentsChange::Incarnation);
         for (after, expected) in [
-            (identity(5, 70, 9), Returned::Same),
+            (identity(5, 70, 9), Comparison::Same),
             // Power-on since, and nobody else.
-            (identity(5, 70, 0), Returned::Same),
-            (identity(5, 70, 8), Returned::NewContents(Loss::OtherHost)),
+            (identity(5, 70, 0), Comparison::Same),
+            (identity(5, 70, 8), Comparison::NewContents(ContentsChange::OtherHost)),
             (identity(5, 71, 0), new.clone()),
             (identity(5, 71, 9), new.clone()),
             (silent, new.clone()),
         ] {
-            assert_eq!(before.returned(&after, 9), expected, "{after:?}");
+            assert_eq!(before.compare(&after, 9), expected, "{after:?}");
         }
-        assert_eq!(silent.returned(&silent, 9), Returned::Same, "it never told");
-        assert_eq!(silent.returned(&before, 9), new);
-        let another = |after: Identity| match before.returned(&after, 9) {
-            Returned::Another(why) => why,
+        assert_eq!(silent.compare(&silent, 9), Comparison::Same, "it never told");
+        assert_eq!(silent.compare(&before, 9), new);
+        let another = |after: Identity| match before.compare(&after, 9) {
+            Comparison::Another(why) => why,
             returned => panic!("{returned:?}"),
         };
         assert_eq!(

@@ -9,7 +9,9 @@ mod scan;
 mod tests;
 
 pub use assign::{Error, enable_bus_master, program, reset_function, set_msix, write_msix_entry};
-pub use identity::{Contents, Identity, Loss, Returned, Shape, identify, own, shape};
+pub use identity::{
+    Comparison, Contents, ContentsChange, Identity, Layout, identify, layout, write_owner,
+};
 
 use crate::root::ROOT_PORT;
 use crate::software::Bus;
@@ -125,7 +127,7 @@ pub struct Bar {
     /// Bytes, a power of two.
     pub size: u64,
     /// Takes two registers.
-    pub wide: bool,
+    pub is_64bit: bool,
     /// Reads have no side effects.
     pub prefetchable: bool,
     /// Where it was put.

@@ -1,6 +1,6 @@
 //! Depth first through the buses.
 
-use super::identity::{Shape, numbers};
+use super::identity::{Layout, numbers};
 use super::{Bar, Device, Error, Kind, Msix, Node, Port, Settings};
 use crate::config::{capability, command, register};
 use crate::software::Bus;
@@ -148,14 +148,14 @@ pub(super) async fn capabilities(bus: &Bus, bdf: Bdf) -> Vec<(u8, u16)> {
 
 /// Of an endpoint; `vendor` if it is asked for its contents.
 async fn device(bus: &Bus, bdf: Bdf, vendor: Option<u16>, msix: Option<u16>) -> Device {
-    let (bars, msix) = shape(bus, bdf, msix).await;
+    let (bars, msix) = layout(bus, bdf, msix).await;
     let (serial, contents) = numbers(bus, bdf, vendor).await;
     Device { bars, msix, serial, contents }
 }
 
 /// BARs, without addresses, and interrupts of an endpoint with its MSI-X
 /// capability at `msix`.
-pub(super) async fn shape(bus: &Bus, bdf: Bdf, msix: Option<u16>) -> Shape {
+pub(super) async fn layout(bus: &Bus, bdf: Bdf, msix: Option<u16>) -> Layout {
     let msix = match msix {
         None => None,
         Some(at) => {
@@ -187,9 +187,9 @@ async fn bars(bus: &Bus, bdf: Bdf) -> Vec<Bar> {
         bus.config_write(bdf, at, 4, !0).await;
         let low = bus.config_read(bdf, at, 4).await;
         bus.config_write(bdf, at, 4, kept).await;
-        let (io, wide) = (low & 1 != 0, low & 0b111 == 0b100);
+        let (io, is_64bit) = (low & 1 != 0, low & 0b111 == 0b100);
         let mut mask = u64::from(low & !0xf) | 0xffff_ffff_0000_0000;
-        if wide {
+        if is_64bit {
             bus.config_write(bdf, at + 4, 4, !0).await;
             let high = bus.config_read(bdf, at + 4, 4).await;
             mask = u64::from(low & !0xf) | u64::from(high) << 32;
@@ -198,9 +198,9 @@ async fn bars(bus: &Bus, bdf: Bdf) -> Vec<Bar> {
             // The lowest writable bit, whatever a strange device says above.
             let size = 1 << mask.trailing_zeros();
             let prefetchable = low & 8 != 0;
-            bars.push(Bar { index, size, wide, prefetchable, address: 0 });
+            bars.push(Bar { index, size, is_64bit, prefetchable, address: 0 });
         }
-        index += if wide { 2 } else { 1 };
+        index += if is_64bit { 2 } else { 1 };
     }
     bars
 }

@@ -121,7 +121,7 @@ proptest! {
 
 #[test]
 fn the_largest_bars_fit_nowhere() {
-    let bar = |index| Bar { index, size: 1 << 63, wide: true, prefetchable: false, address: 0 };
+    let bar = |index| Bar { index, size: 1 << 63, is_64bit: true, prefetchable: false, address: 0 };
     let device =
         Device { bars: vec![bar(0), bar(2), bar(4)], msix: None, serial: None, contents: None };
     let mut node = Node {

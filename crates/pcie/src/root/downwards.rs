@@ -1,9 +1,9 @@
 //! Requests of the host on the way to the devices, and their answers.
 
-use super::{ForHost, Output, Pending, ROOT_PORT, RootComplex, TAGS};
+use super::{HostOutput, Output, Pending, ROOT_PORT, RootComplex, TAGS};
 use crate::config::{command, register};
 use crate::function;
-use crate::port_queues::Below;
+use crate::port_queues::Receiver;
 use crate::software::{Request, RequestId};
 use bytes::Bytes;
 use std::ops::RangeInclusive;
@@ -20,7 +20,7 @@ impl RootComplex {
         now: Instant,
         id: RequestId,
         request: Request,
-        below: &impl Below,
+        below: &impl Receiver,
     ) {
         match request {
             Request::ConfigRead { target, offset, size } => {
@@ -34,7 +34,7 @@ impl RootComplex {
                 let read = MemoryRequest::for_bytes(HOST, tag, address, usize::from(size));
                 let Some(read) = read.filter(|_| self.port.claims_address(address)) else {
                     self.errors.unsupported_request += 1;
-                    self.ask(ForHost::Answer(id, None));
+                    self.ask(HostOutput::Answer(id, None));
                     return;
                 };
                 let queue = self.send(Tlp::memory_read(read), below);
@@ -56,7 +56,7 @@ impl RootComplex {
             }
             // Only the world knows how to wait; a request that strayed here
             // is answered at once.
-            Request::Sleep(_) => self.ask(ForHost::Answer(id, Some(0))),
+            Request::Sleep(_) => self.ask(HostOutput::Answer(id, Some(0))),
         }
     }
 
@@ -66,7 +66,7 @@ impl RootComplex {
         (id, request): (RequestId, Request),
         (target, offset, size): (Bdf, u16, u8),
         write: Option<u32>,
-        below: &impl Below,
+        below: &impl Receiver,
     ) {
         let shift = u32::from(offset & 3) * 8;
         let first_be = ((1u8 << size) - 1) << (offset & 3);
@@ -86,11 +86,11 @@ impl RootComplex {
                     0
                 }
             };
-            self.ask(ForHost::Answer(id, Some(masked(u64::from(value), size))));
+            self.ask(HostOutput::Answer(id, Some(masked(u64::from(value), size))));
             return;
         }
         if target.bus() == 0 || !self.port.claims_bus(target.bus()) {
-            self.ask(ForHost::Answer(id, None));
+            self.ask(HostOutput::Answer(id, None));
             return;
         }
         if let Some(value) = write {
@@ -128,18 +128,18 @@ impl RootComplex {
         self.host_reads = 0;
         self.epoch += 1;
         for pending in std::mem::take(&mut self.pending).into_values() {
-            self.ask(ForHost::Answer(pending.id, None));
+            self.ask(HostOutput::Answer(pending.id, None));
         }
         for wire in 0..4u8 {
             if std::mem::take(&mut self.wires[usize::from(wire)]) {
-                self.ask(ForHost::Wire { wire, level: false });
+                self.ask(HostOutput::Intx { wire, level: false });
             }
         }
-        self.outputs.push_back(Output::Below(function::Input::HotReset));
+        self.outputs.push_back(Output::Downstream(function::Input::HotReset));
     }
 
     /// Declares everything on `buses` reset or gone.
-    pub fn forget_masters(&mut self, buses: RangeInclusive<u8>) {
+    pub fn clear_bus_masters(&mut self, buses: RangeInclusive<u8>) {
         self.masters.retain(|function, _| !buses.contains(&function.bus()));
     }
 
@@ -178,7 +178,7 @@ impl RootComplex {
             }
         };
         let id = self.pending.remove(&c.tag.get()).expect("found above").id;
-        self.ask(ForHost::Answer(id, value));
+        self.ask(HostOutput::Answer(id, value));
     }
 
     fn count_failure(&mut self, poisoned: bool, status: Status) {
@@ -196,7 +196,7 @@ impl RootComplex {
         for tag in late {
             let pending = self.pending.remove(&tag).expect("listed above");
             self.errors.completion_timeout += 1;
-            self.ask(ForHost::Answer(pending.id, None));
+            self.ask(HostOutput::Answer(pending.id, None));
         }
     }
 }

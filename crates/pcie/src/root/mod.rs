@@ -10,7 +10,7 @@ use crate::bridge::{self, Bridge};
 use crate::config::PcieKind;
 use crate::errors::Errors;
 use crate::function::{self, Ready, Wait};
-use crate::port_queues::{Below, PortQueues, Target};
+use crate::port_queues::{PortQueues, Receiver, Target};
 use crate::software::{Request, RequestId};
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
@@ -60,7 +60,7 @@ pub enum Input {
     Request(RequestId, Request),
     /// A packet from below the root port.
     Tlp(Tlp),
-    /// The bytes that [`ForHost::HostRead`] asked for; `None` if some of them
+    /// The bytes that [`HostOutput::HostRead`] asked for; `None` if some of them
     /// are not the device's to read.
     HostData(ReadToken, Option<Bytes>),
 }
@@ -70,9 +70,9 @@ pub enum Input {
 pub enum Output {
     /// For what is below the root port: a packet, or a hot reset because the
     /// root port's Secondary Bus Reset was set.
-    Below(function::Input),
+    Downstream(function::Input),
     /// For the host.
-    Host(ForHost),
+    Host(HostOutput),
     /// Nothing more now; call again after an input, or for one of these.
     Wait(Wait),
 }
@@ -80,7 +80,7 @@ pub enum Output {
 /// What the root complex wants of its host: of software, memory and interrupt
 /// controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ForHost {
+pub enum HostOutput {
     /// Answer to a request: the value, or `None` if it failed (reads are all
     /// ones then).
     Answer(RequestId, Option<u64>),
@@ -112,7 +112,7 @@ pub enum ForHost {
         data: u32,
     },
     /// One of the four interrupt wires of the root port changed its level.
-    Wire {
+    Intx {
         /// 0 for INTA to 3 for INTD.
         wire: u8,
         /// Asserted or not.
@@ -142,10 +142,10 @@ struct Pending {
 /// Non-posted requests of the host in flight.
 const TAGS: usize = 256;
 /// Posted packets of the host that wait for one port before the host has to.
-const MOST_POSTED: usize = 1024;
+const MAX_POSTED: usize = 1024;
 /// Reads of host memory under way, and completions that wait, before the
 /// devices have to. A switch leaves each of its 32 ports 128 reads at most.
-const MOST_READS: usize = 4096;
+const MAX_READS: usize = 4096;
 
 /// See the module.
 #[derive(Debug)]
@@ -185,7 +185,7 @@ impl RootComplex {
     }
 
     /// Takes an input; what comes of it waits in a queue of `below`.
-    pub fn handle(&mut self, now: Instant, input: Input, below: &impl Below) {
+    pub fn handle(&mut self, now: Instant, input: Input, below: &impl Receiver) {
         match input {
             Input::Request(id, request) => self.start(now, id, request, below),
             Input::Tlp(tlp) => self.receive(tlp, below),
@@ -194,29 +194,29 @@ impl RootComplex {
     }
 
     /// Queues a packet for what is below; says in which queue.
-    fn send(&mut self, mut tlp: Tlp, below: &impl Below) -> usize {
+    fn send(&mut self, mut tlp: Tlp, below: &impl Receiver) -> usize {
         tlp.digest = self.settings.ecrc;
         self.below.push(tlp, below)
     }
 
     /// Refuses a packet from below, if it wants an answer.
-    fn refuse(&mut self, tlp: &Tlp, below: &impl Below) {
-        if let Some(refusal) = bridge::refuse(ROOT_PORT, tlp) {
+    fn refuse(&mut self, tlp: &Tlp, below: &impl Receiver) {
+        if let Some(refusal) = bridge::unsupported_request(ROOT_PORT, tlp) {
             self.send(refusal, below);
         }
     }
 
-    fn ask(&mut self, what: ForHost) {
+    fn ask(&mut self, what: HostOutput) {
         self.outputs.push_back(Output::Host(what));
     }
 
     /// The next thing to do; packets only if `below` takes them.
-    pub fn poll(&mut self, now: Instant, below: &impl Below) -> Output {
+    pub fn poll(&mut self, now: Instant, below: &impl Receiver) -> Output {
         if let Some(output) = self.outputs.pop_front() {
             return output;
         }
         if let Some(tlp) = self.below.pop(below) {
-            return Output::Below(function::Input::Tlp(tlp));
+            return Output::Downstream(function::Input::Tlp(tlp));
         }
         self.expire(now);
         if let Some(output) = self.outputs.pop_front() {
@@ -229,11 +229,11 @@ impl RootComplex {
     /// Whether a request of the host may be handed in now: there is room for
     /// it on the way to its port. Unanswered requests to one port leave as
     /// many tags as they have to the others.
-    pub fn takes(&self, request: &Request, below: &impl Below) -> bool {
+    pub fn takes(&self, request: &Request, below: &impl Receiver) -> bool {
         let target = match *request {
             Request::Sleep(_) => return true,
             Request::MemoryWrite { address, .. } => {
-                return self.below.posted(below.queue(Target::Address(address))) < MOST_POSTED;
+                return self.below.posted(below.queue(Target::Address(address))) < MAX_POSTED;
             }
             Request::MemoryRead { address, .. } => Target::Address(address),
             Request::ConfigRead { target, .. } | Request::ConfigWrite { target, .. } => {
@@ -251,7 +251,7 @@ impl RootComplex {
     /// for host memory or completions pile up.
     pub fn ready(&self) -> Ready {
         let waiting = self.below.completions() + self.host_reads;
-        Ready::ALL.with(Class::NonPosted, waiting < MOST_READS)
+        Ready::ALL.with(Class::NonPosted, waiting < MAX_READS)
     }
 
     /// What went wrong so far.

@@ -57,8 +57,12 @@ fn memory_is_read_in_completions_that_end_at_boundaries() {
     let bdf = testbed.master();
     testbed.function.dma_read(1, 0x10_0040, 300);
     testbed.settle();
-    let Some(Output::Host(ForHost::HostRead { token, requester, address: 0x10_0040, length: 300 })) =
-        testbed.outputs.pop()
+    let Some(Output::Host(HostOutput::HostRead {
+        token,
+        requester,
+        address: 0x10_0040,
+        length: 300,
+    })) = testbed.outputs.pop()
     else {
         panic!("no read of host memory");
     };
@@ -70,19 +74,19 @@ fn memory_is_read_in_completions_that_end_at_boundaries() {
         &Ready::ALL,
     );
     testbed.settle();
-    let Some(Event::ReadDone { id: 1, result: Ok(read) }) = testbed.function.event() else {
+    let Some(Event::ReadDone { id: 1, result: Ok(read) }) = testbed.function.poll_event() else {
         panic!("no data");
     };
     assert_eq!(&read[..], &data[..]);
     testbed.function.dma_read(2, 0x20_0000, 4);
     testbed.settle();
-    let Some(Output::Host(ForHost::HostRead { token, .. })) = testbed.outputs.pop() else {
+    let Some(Output::Host(HostOutput::HostRead { token, .. })) = testbed.outputs.pop() else {
         panic!("no read")
     };
     testbed.root.handle(testbed.now, Input::HostData(token, None), &Ready::ALL);
     testbed.settle();
     let refused = Err(crate::endpoint::DmaError::UnsupportedRequest);
-    assert_eq!(testbed.function.event(), Some(Event::ReadDone { id: 2, result: refused }));
+    assert_eq!(testbed.function.poll_event(), Some(Event::ReadDone { id: 2, result: refused }));
 }
 
 #[test]
@@ -114,7 +118,8 @@ fn interrupts_are_whole_double_words_and_nothing_reads_their_window() {
         );
     }
     testbed.root.handle(testbed.now, Input::Tlp(Tlp::memory_read(request(4))), &Ready::ALL);
-    let Output::Below(function::Input::Tlp(answer)) = testbed.root.poll(testbed.now, &Ready::ALL)
+    let Output::Downstream(function::Input::Tlp(answer)) =
+        testbed.root.poll(testbed.now, &Ready::ALL)
     else {
         panic!("nobody answers the read");
     };
@@ -143,8 +148,8 @@ fn interrupts_come_behind_the_writes_before_them() {
     assert_eq!(
         testbed.outputs,
         [
-            Output::Host(ForHost::HostWrite { requester, address: 0x5000, data }),
-            Output::Host(ForHost::Interrupt { requester, data: 0x42 })
+            Output::Host(HostOutput::HostWrite { requester, address: 0x5000, data }),
+            Output::Host(HostOutput::Interrupt { requester, data: 0x42 })
         ]
     );
 }
@@ -182,7 +187,7 @@ fn bytes_that_are_not_enabled_are_not_written() {
     testbed.root.handle(testbed.now, Input::Tlp(write), &Ready::ALL);
     testbed.settle();
     let written =
-        |address, data| Output::Host(ForHost::HostWrite { requester: bdf, address, data });
+        |address, data| Output::Host(HostOutput::HostWrite { requester: bdf, address, data });
     assert_eq!(
         testbed.outputs,
         [written(0x1000, Bytes::from_static(&[1])), written(0x1003, Bytes::from_static(&[4])),]
@@ -195,7 +200,7 @@ fn secondary_bus_reset_ends_everything_below() {
     let bdf = testbed.master();
     testbed.function.dma_read(1, 0x1000, 64);
     testbed.settle();
-    let Some(Output::Host(ForHost::HostRead { token, .. })) = testbed.outputs.pop() else {
+    let Some(Output::Host(HostOutput::HostRead { token, .. })) = testbed.outputs.pop() else {
         panic!("no read")
     };
     testbed.dead = true;
@@ -206,7 +211,7 @@ fn secondary_bus_reset_ends_everything_below() {
     let bus = testbed.bus.clone();
     testbed.run(async move { bus.config_write(ROOT_PORT, 0x3e, 2, 1 << 6).await });
     assert_eq!(task.poll(testbed.now), Some(!0), "what was in flight fails at once");
-    assert_eq!(testbed.outputs, [Output::Below(function::Input::HotReset)]);
+    assert_eq!(testbed.outputs, [Output::Downstream(function::Input::HotReset)]);
     testbed.root.handle(
         testbed.now,
         Input::HostData(token, Some(Bytes::from(vec![0; 64]))),

@@ -1,14 +1,14 @@
 //! Requests of the devices for host memory, and interrupts.
 
-use super::{ForHost, MSI_WINDOW, ROOT_PORT, ReadToken, RootComplex};
-use crate::port_queues::Below;
+use super::{HostOutput, MSI_WINDOW, ROOT_PORT, ReadToken, RootComplex};
+use crate::port_queues::Receiver;
 use crate::split;
 use bytes::{Bytes, BytesMut};
 use wire::Bdf;
 use wire::tlp::{Completion, MemoryRequest, Message, Packet, Status, Tlp, message_code};
 
 impl RootComplex {
-    pub(super) fn receive(&mut self, tlp: Tlp, below: &impl Below) {
+    pub(super) fn receive(&mut self, tlp: Tlp, below: &impl Receiver) {
         match tlp.packet {
             Packet::Completion(c) => self.complete(c, &tlp),
             Packet::MemoryRead(request) => self.host_read(tlp, request, below),
@@ -29,7 +29,7 @@ impl RootComplex {
         may
     }
 
-    fn host_read(&mut self, tlp: Tlp, request: MemoryRequest, below: &impl Below) {
+    fn host_read(&mut self, tlp: Tlp, request: MemoryRequest, below: &impl Receiver) {
         if !self.may_master(request.requester) {
             return self.refuse(&tlp, below);
         }
@@ -42,7 +42,7 @@ impl RootComplex {
         let length = request.byte_count();
         let token = ReadToken { tlp: Box::new(tlp), epoch: self.epoch };
         self.host_reads += 1;
-        self.ask(ForHost::HostRead { token, requester, address, length });
+        self.ask(HostOutput::HostRead { token, requester, address, length });
     }
 
     fn host_write(&mut self, tlp: Tlp, request: MemoryRequest) {
@@ -60,7 +60,7 @@ impl RootComplex {
             match <[u8; 4]>::try_from(&tlp.data[..]) {
                 Ok(data) if request.first_be == 0xf => {
                     let data = u32::from_le_bytes(data);
-                    self.ask(ForHost::Interrupt { requester, data });
+                    self.ask(HostOutput::Interrupt { requester, data });
                 }
                 _ => self.errors.unsupported_request += 1,
             }
@@ -68,12 +68,17 @@ impl RootComplex {
         }
         for (start, data) in split::enabled_runs(&request, &tlp.data) {
             let address = request.address + start as u64;
-            self.ask(ForHost::HostWrite { requester, address, data });
+            self.ask(HostOutput::HostWrite { requester, address, data });
         }
     }
 
     /// What the world read of host memory goes down as completions.
-    pub(super) fn host_data(&mut self, token: ReadToken, data: Option<Bytes>, below: &impl Below) {
+    pub(super) fn host_data(
+        &mut self,
+        token: ReadToken,
+        data: Option<Bytes>,
+        below: &impl Receiver,
+    ) {
         if token.epoch != self.epoch {
             return;
         }
@@ -117,7 +122,7 @@ impl RootComplex {
         };
         if self.wires[usize::from(wire)] != level {
             self.wires[usize::from(wire)] = level;
-            self.ask(ForHost::Wire { wire, level });
+            self.ask(HostOutput::Intx { wire, level });
         }
     }
 }

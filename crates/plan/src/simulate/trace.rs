@@ -13,8 +13,8 @@ use wire::Instant;
 use wire::frame::FrameReport;
 use wire::tlp::Tlp;
 use wire::trace::{
-    CHUNK_HEADER, ChunkHeader, Header, Keep, LinkState, NodeRole, Record, Tap, VIRTUAL_CLOCK,
-    encode_tlp, record_room,
+    CHUNK_HEADER, ChunkHeader, Header, LinkState, NodeRole, Record, SnapLength, Tap, VIRTUAL_CLOCK,
+    encode_tlp, max_record_length,
 };
 
 /// Bytes of a chunk, its header included.
@@ -41,7 +41,7 @@ struct Node {
     out: BufWriter<File>,
     failed: Option<io::Error>,
     number: u32,
-    keep: Keep,
+    keep: SnapLength,
     buffer: Vec<u8>,
     start_ns: u64,
     last_ns: u64,
@@ -185,7 +185,7 @@ impl Node {
             out,
             failed,
             number: 0,
-            keep: Keep::new(None),
+            keep: SnapLength::new(None),
             buffer: vec![0; CHUNK_HEADER],
             start_ns: 0,
             last_ns: 0,
@@ -223,7 +223,7 @@ impl Node {
         match &held {
             Held::Tlp { tap, up, tlp } => {
                 let keep = self.keep.payload_of(tlp, *up);
-                let delta = self.begin(at / 1000, record_room(tlp.wire_length()));
+                let delta = self.begin(at / 1000, max_record_length(tlp.wire_length()));
                 encode_tlp(*tap, *up, tlp, keep, delta, &mut self.buffer);
             }
             Held::Frame(tap, frame) => self.record(at, Record::of_frame(*tap, frame)),

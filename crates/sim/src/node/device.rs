@@ -113,7 +113,7 @@ impl DeviceNode {
 
     /// Its end of a tunnel link, unless the rate limit holds everything back.
     pub fn sender(&self, now: Instant, link: usize) -> Option<&Tunnel> {
-        let sends = self.link() == link && self.node.held_until(now).is_none();
+        let sends = self.link() == link && self.node.rate_limited_until(now).is_none();
         sends.then(|| self.node.tunnel())
     }
 
@@ -305,7 +305,7 @@ impl DeviceNode {
         let transport = &env.transports[path.link];
         let (now, network) = (context.now, &mut *env.network);
         // Who is held back by the rate limit is not told when there is room.
-        path.room = match self.node.held_until(now) {
+        path.room = match self.node.rate_limited_until(now) {
             Some(_) => transport.peek_room(now, End::Device, network),
             None => transport.room(now, End::Device, network),
         };
@@ -360,7 +360,8 @@ impl DeviceNode {
     /// does again, goes to a queue that nobody looks at before.
     fn deferral(&self, now: Instant, transport: &Transport) -> Deferral {
         let tunnel = self.node.tunnel();
-        let full = self.paths[self.current].room == 0 || self.node.held_until(now).is_some();
+        let full =
+            self.paths[self.current].room == 0 || self.node.rate_limited_until(now).is_some();
         let most = Deferral::MOST * usize::from(self.settings.max_payload);
         let waits = full
             && transport.signals_room()

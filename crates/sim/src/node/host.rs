@@ -9,7 +9,7 @@ use crate::pcie::{Deferral, Link, Received};
 use crate::workload::Software;
 use bytes::Bytes;
 use node::host::{Buses, Input, Output};
-use pcie::root::{self, ForHost, ReadToken};
+use pcie::root::{self, HostOutput, ReadToken};
 use pcie::software::{Request, RequestId, Task};
 use pcie::{Bus, Ram, Ready, Wait};
 use std::cell::RefCell;
@@ -158,7 +158,7 @@ impl HostNode {
         tracker: &mut Tracker,
     ) {
         if !up {
-            self.node.forget_masters(buses);
+            self.node.clear_bus_masters(buses);
         }
         for drive in drives {
             self.software.link_changed(now, drive, up, tracker);
@@ -230,7 +230,8 @@ impl HostNode {
             if at == context.now {
                 continue;
             }
-            while let Output::Host(ForHost::HostWrite { address, data, .. }) = self.node.poll(at) {
+            while let Output::Host(HostOutput::HostWrite { address, data, .. }) = self.node.poll(at)
+            {
                 self.write(address, &data);
             }
         }
@@ -296,21 +297,21 @@ impl HostNode {
             let mut moved = sent.is_some();
             sent.into_iter().for_each(|tlp| self.send(link, tlp, context));
             match output {
-                Output::Host(ForHost::Answer(id, value)) => {
+                Output::Host(HostOutput::Answer(id, value)) => {
                     self.answers.push_back((now + self.config.mmio, id, value));
                 }
-                Output::Host(ForHost::HostRead { token, address, length, .. }) => {
+                Output::Host(HostOutput::HostRead { token, address, length, .. }) => {
                     let at = now + self.config.memory_read;
                     self.reads.push_back((at, token, address, length));
                 }
-                Output::Host(ForHost::HostWrite { address, data, .. }) => {
+                Output::Host(HostOutput::HostWrite { address, data, .. }) => {
                     self.write(address, &data)
                 }
-                Output::Host(ForHost::Interrupt { requester, data }) => {
+                Output::Host(HostOutput::Interrupt { requester, data }) => {
                     self.software.interrupt(now, requester, data, context.tracker);
                     self.interrupted = true;
                 }
-                Output::Host(ForHost::Wire { wire, level }) => {
+                Output::Host(HostOutput::Intx { wire, level }) => {
                     self.software.wire(wire, level);
                     self.interrupted = true;
                 }

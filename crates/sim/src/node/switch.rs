@@ -78,7 +78,7 @@ impl SwitchNode {
 
     /// Its end of a link, unless the rate limit holds everything back.
     pub fn sender(&self, now: Instant, port: usize) -> Option<&tunnel::Tunnel> {
-        (!self.node.is_held(now)).then(|| self.node.upstream().tunnel(port))
+        (!self.node.is_rate_limited(now)).then(|| self.node.upstream().tunnel(port))
     }
 
     /// Does what can be done now; yields when to be woken.

@@ -2,7 +2,7 @@
 
 use super::SoftwareConfig;
 use nvme::initiator::{self, Driver};
-use pcie::enumerate::{self, Node, Returned};
+use pcie::enumerate::{self, Comparison, Node};
 use pcie::{Bus, Ram};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -128,13 +128,13 @@ impl BringUp {
         let node = found.into_iter().find(|node| node.class == NVME);
         let node = node.ok_or(BootError::Drive(drive, initiator::Error::Gone))?;
         // Hosts of the simulator leave no mark: drives move by plan.
-        let new_contents = match before.returned(&node, 0) {
-            Returned::Same => false,
-            Returned::NewContents(_) => {
+        let new_contents = match before.compare(&node, 0) {
+            Comparison::Same => false,
+            Comparison::NewContents(_) => {
                 enumerate::reset_function(&self.bus, &node, &self.settings()).await;
                 true
             }
-            Returned::Another(_) => {
+            Comparison::Another(_) => {
                 return Err(BootError::Drive(drive, initiator::Error::Gone));
             }
         };

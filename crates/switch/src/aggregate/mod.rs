@@ -19,9 +19,9 @@ use wire::frame::Grant;
 use wire::tlp::{Class, Mark, Tlp};
 
 /// Packets that may wait in one class.
-const MOST_PACKETS: usize = 4096;
+const MAX_PACKETS: usize = 4096;
 /// Payload bytes that may wait in one class.
-const MOST_PAYLOAD: usize = 4 << 20;
+const MAX_PAYLOAD: usize = 4 << 20;
 
 /// When the next frame of TLPs leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +73,7 @@ impl Aggregate {
     pub fn ready(&self) -> Ready {
         Class::ALL.into_iter().fold(Ready::NONE, |ready, class| {
             let room =
-                self.queue.len(class) < MOST_PACKETS && self.queue.payload(class) < MOST_PAYLOAD;
+                self.queue.len(class) < MAX_PACKETS && self.queue.payload(class) < MAX_PAYLOAD;
             ready.with(class, room)
         })
     }
@@ -81,8 +81,8 @@ impl Aggregate {
     /// Whether every class has room for this many packets and bytes of payload.
     pub fn has_room(&self, packets: usize, payload: usize) -> bool {
         Class::ALL.into_iter().all(|class| {
-            self.queue.len(class) + packets <= MOST_PACKETS
-                && self.queue.payload(class) + payload <= MOST_PAYLOAD
+            self.queue.len(class) + packets <= MAX_PACKETS
+                && self.queue.payload(class) + payload <= MAX_PAYLOAD
         })
     }
 
@@ -93,7 +93,7 @@ impl Aggregate {
     }
 
     /// Whether a TLP waits that the credits allow.
-    pub fn can_fill(&self) -> bool {
+    pub fn has_sendable(&self) -> bool {
         self.queue.peek(self.allowed()).is_some()
     }
 

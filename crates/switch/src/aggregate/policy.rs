@@ -5,7 +5,7 @@ use std::str::FromStr;
 use wire::Duration;
 
 /// Waiting longer than this could look like a link that is lost.
-const LONGEST_WAIT: Duration = Duration::from_ms(10);
+const MAX_WAIT: Duration = Duration::from_ms(10);
 
 /// When TLPs that wait go into a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,8 +65,8 @@ impl FromStr for Policy {
             return Err(UnknownPolicy(what));
         };
         let wait: Duration = time.parse().map_err(|error| UnknownPolicy(format!("{error}")))?;
-        if wait == Duration::ZERO || wait > LONGEST_WAIT {
-            let what = format!("wait={time}: a time above 0 and up to {}", LONGEST_WAIT.exact());
+        if wait == Duration::ZERO || wait > MAX_WAIT {
+            let what = format!("wait={time}: a time above 0 and up to {}", MAX_WAIT.exact());
             return Err(UnknownPolicy(what));
         }
         Ok(Self::Wait(wait))

@@ -51,7 +51,7 @@ pub struct SwiftConfig {
     /// ("beta").
     pub decrease_percent: u32,
     /// The most that it shrinks by at once, in hundredths ("max_mdf").
-    pub most_decrease_percent: u32,
+    pub max_decrease_percent: u32,
     /// What a flow with [`Self::FEW`] frames of window adds to the target
     /// ("fs_range"). Small windows get large targets, so that many flows do
     /// not fight and unequal ones become equal.
@@ -66,7 +66,7 @@ impl Default for SwiftConfig {
             target: Target::Above(Duration::from_us(15)),
             increase_percent: 100,
             decrease_percent: 80,
-            most_decrease_percent: 50,
+            max_decrease_percent: 50,
             scaling: Duration::from_us(60),
             start: 10,
         }
@@ -88,10 +88,10 @@ const FRACTION: u64 = 1 << 10;
 const WHOLE: u64 = 1 << 10;
 
 /// The largest window, in frames.
-const MOST_FRAMES: u64 = 4096;
+const MAX_FRAMES: u64 = 4096;
 
 /// The smallest window, as a part of a frame.
-const LEAST_PART: u64 = 128;
+const MIN_WINDOW_DIVISOR: u64 = 128;
 
 /// Timeouts in a row after which the window is the smallest
 /// ("RETX_RESET_THRESHOLD").
@@ -222,7 +222,7 @@ impl Swift {
         } else {
             acked
         };
-        self.window = (self.window + grown).min(MOST_FRAMES * frame);
+        self.window = (self.window + grown).min(MAX_FRAMES * frame);
     }
 
     /// By `part` of [`WHOLE`], at most once a round trip.
@@ -230,14 +230,14 @@ impl Swift {
         if now.since(self.last_decrease) < self.round_trip {
             return;
         }
-        let most = u64::from(self.config.most_decrease_percent) * WHOLE / 100;
+        let most = u64::from(self.config.max_decrease_percent) * WHOLE / 100;
         let left = self.window * (WHOLE - part.min(most)) / WHOLE;
         self.window = left.max(self.smallest());
         self.last_decrease = now;
     }
 
     fn smallest(&self) -> u64 {
-        self.frame * FRACTION / LEAST_PART
+        self.frame * FRACTION / MIN_WINDOW_DIVISOR
     }
 
     fn class(&self, bytes: u64) -> usize {

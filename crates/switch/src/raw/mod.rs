@@ -59,10 +59,10 @@ pub struct Settings {
     /// Data frames after which it waits no longer.
     pub ack_after: u32,
     /// Timeout before anything was measured.
-    pub first_timeout: Duration,
+    pub initial_timeout: Duration,
     /// How much the timeout is above the smoothed round trip at least: the
     /// floor of the timeout (RFC 6298's G).
-    pub least_timeout: Duration,
+    pub min_timeout: Duration,
     /// Gives the connection up when nothing new was acknowledged for this
     /// long, or an Open was not answered. Not above the tunnel's loss limit.
     pub give_up: Duration,
@@ -80,8 +80,8 @@ impl Settings {
             overhead: 38,
             ack_delay: Duration::from_us(2),
             ack_after: 2,
-            first_timeout: Duration::from_ms(1),
-            least_timeout: Duration::from_us(50),
+            initial_timeout: Duration::from_ms(1),
+            min_timeout: Duration::from_us(50),
             give_up: Duration::from_ms(800),
         }
     }
@@ -255,7 +255,7 @@ impl Endpoint {
             Input::Open => {
                 self.begin(self.next_connection);
                 self.next_connection = (self.next_connection + 1) & CONNECTION_MASK;
-                let pause = self.settings.first_timeout;
+                let pause = self.settings.initial_timeout;
                 self.state = State::Opening { since: now, again: now, pause };
             }
             Input::Accept => {

@@ -5,7 +5,7 @@ use wire::raw::{Body, Frame};
 use wire::{Duration, Instant};
 
 /// The longest pause between two Opens.
-const LONGEST_PAUSE: Duration = Duration::from_ms(100);
+const MAX_PAUSE: Duration = Duration::from_ms(100);
 
 impl Endpoint {
     /// The next thing this end wants.
@@ -36,7 +36,7 @@ impl Endpoint {
                 self.frames.clear();
                 self.control(Body::Open(self.settings.offer()));
                 let again = now + pause;
-                let pause = (pause + pause).min(LONGEST_PAUSE.max(self.settings.first_timeout));
+                let pause = (pause + pause).min(MAX_PAUSE.max(self.settings.initial_timeout));
                 self.state = State::Opening { since, again, pause };
             }
             // Whoever asked has gone.

@@ -12,7 +12,7 @@ use wire::{Duration, Instant};
 const THRESHOLD: u64 = 3;
 
 /// The longest pause between two timeouts.
-const LONGEST: Duration = Duration::from_ms(100);
+const MAX_TIMEOUT: Duration = Duration::from_ms(100);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
@@ -298,13 +298,13 @@ impl Sender {
 
     /// The timeout as it is now.
     fn pause(&self) -> Duration {
-        let measured = self.round_trip.timeout(self.settings.least_timeout);
+        let measured = self.round_trip.timeout(self.settings.min_timeout);
         let pause = measured
-            .map_or(self.settings.first_timeout, |timeout| timeout + self.settings.ack_delay);
+            .map_or(self.settings.initial_timeout, |timeout| timeout + self.settings.ack_delay);
         let doubled = pause.as_ps().saturating_mul(1 << self.timeouts.min(16));
         // A path that takes longer than the longest pause must not time out
         // for ever.
-        Duration::from_ps(doubled).min(LONGEST.max(pause))
+        Duration::from_ps(doubled).min(MAX_TIMEOUT.max(pause))
     }
 
     /// Lets timeouts strike; whether the connection is beyond hope.

@@ -34,7 +34,7 @@ pub enum Cause {
     Role(Role),
     /// The far side speaks something else; what it sent first, at most
     /// [`FIRST_BYTES`].
-    Stranger(Vec<u8>),
+    UnknownProtocol(Vec<u8>),
     /// The far side broke the protocol.
     Frame(frame::Malformed),
     /// The far side sent a TLP that is none.
@@ -74,7 +74,7 @@ impl fmt::Display for Cause {
                  not know: upgrade this node"
             ),
             Self::Role(role) => write!(f, "the far side is a {role:?} too, or no link end"),
-            Self::Stranger(first) => write!(
+            Self::UnknownProtocol(first) => write!(
                 f,
                 "it does not speak farlane's protocol (it sent '{}…')",
                 first.escape_ascii()

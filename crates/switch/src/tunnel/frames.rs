@@ -83,7 +83,7 @@ impl<'a> Frames<'a> {
         let mut report = self.account.reports.begin(true, header, begin, &[]);
         let tlps = queue.fill(self.out, room, |mark, bytes| {
             if let Some(report) = &mut report {
-                report.carry(mark, bytes);
+                report.add_tlp(mark, bytes);
             }
         });
         let header = self.finish(start, Kind::Tlps, sequence);

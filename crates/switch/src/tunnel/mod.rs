@@ -40,7 +40,7 @@ use wire::tlp::{Class, Tlp};
 
 /// Control frames that wait to be sent, and questions that wait for an answer,
 /// before the far side is too fast, or too slow.
-const MOST_WAITING: usize = 64;
+const MAX_WAITING: usize = 64;
 
 /// See the module.
 #[derive(Debug)]
@@ -263,7 +263,7 @@ impl Tunnel {
 
     /// Sends an echo request, if the link is up and the far side still reads.
     pub fn echo(&mut self, number: u64) {
-        if self.path.control.len() < MOST_WAITING {
+        if self.path.control.len() < MAX_WAITING {
             self.path.say(Control::Echo(number));
         }
     }
@@ -285,15 +285,15 @@ impl Tunnel {
     }
 
     /// Turns the far side away, whatever it says: this end is in use.
-    pub fn turn_away(&mut self, reason: Reject) {
-        if self.path.turn_away(reason) {
+    pub fn reject_peer(&mut self, reason: Reject) {
+        if self.path.reject_peer(reason) {
             self.close(Cause::Rejected(reason));
         }
     }
 
     /// Whether each [`Output::Transmit`] is to have segments of its own
     /// ([`Policy::PerTlp`]).
-    pub fn is_record_by_record(&self) -> bool {
+    pub fn sends_records(&self) -> bool {
         self.settings.aggregation == Policy::PerTlp
     }
 

@@ -5,7 +5,7 @@ use super::account::Account;
 use super::cause::FIRST_BYTES;
 use super::frames::Frames;
 use super::session::Session;
-use super::{Cause, MOST_WAITING, Output, Settings};
+use super::{Cause, MAX_WAITING, Output, Settings};
 use crate::aggregate::Policy;
 use bytes::{Buf, Bytes, BytesMut};
 use std::collections::VecDeque;
@@ -148,8 +148,8 @@ impl Path {
     /// The header, once the whole frame is there. A stranger is recognised by
     /// its first bytes, not by waiting for as many as it seems to announce.
     fn whole_frame(&self, chunk: &[u8]) -> Result<Option<Header>, Cause> {
-        if self.state == State::Greeting && !frame::may_greet(chunk) {
-            return Err(Cause::Stranger(chunk[..chunk.len().min(FIRST_BYTES)].to_vec()));
+        if self.state == State::Greeting && !frame::may_be_greeting(chunk) {
+            return Err(Cause::UnknownProtocol(chunk[..chunk.len().min(FIRST_BYTES)].to_vec()));
         }
         let Some(head) = chunk.first_chunk::<{ frame::HEADER }>() else {
             return Ok(None);
@@ -184,7 +184,7 @@ impl Path {
 
     /// Turns the far side away, whatever it says; whether its greeting was
     /// awaited.
-    pub fn turn_away(&mut self, reason: Reject) -> bool {
+    pub fn reject_peer(&mut self, reason: Reject) -> bool {
         let greeting = self.state == State::Greeting;
         if greeting {
             self.control.push_back(Control::Reject { reason, version: frame::VERSION });
@@ -233,7 +233,7 @@ impl Path {
     pub fn control(&mut self, control: Control, untold: usize) -> Result<Option<Output>, Cause> {
         match control {
             Control::Echo(number) => {
-                if self.control.len() > MOST_WAITING {
+                if self.control.len() > MAX_WAITING {
                     return Err(Cause::Violation("echoes faster than they can be answered"));
                 }
                 self.control.push_back(Control::EchoReply(number));
@@ -242,7 +242,7 @@ impl Path {
             Control::EchoReply(number) => Ok(Some(Output::EchoReply(number))),
             Control::Move(_) if !self.probed => Err(Cause::Violation("a move by no probe")),
             Control::Move(group) => {
-                if untold > MOST_WAITING || self.control.len() > MOST_WAITING {
+                if untold > MAX_WAITING || self.control.len() > MAX_WAITING {
                     return Err(Cause::Violation("moves faster than they can be answered"));
                 }
                 Ok(Some(Output::Move(group)))

@@ -6,7 +6,7 @@ use wire::tlp::Mark;
 
 /// Reports that wait at most: more than frames fit in what a network brings at
 /// once.
-const MOST: usize = 1 << 16;
+const MAX_REPORTS: usize = 1 << 16;
 
 /// Something that a tunnel did.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl Reports {
     }
 
     fn push(&mut self, report: Report) {
-        assert!(self.waiting.len() < MOST, "nobody takes the reports that were asked for");
+        assert!(self.waiting.len() < MAX_REPORTS, "nobody takes the reports that were asked for");
         self.waiting.push_back(report);
     }
 

@@ -197,7 +197,7 @@ impl Session {
             tlp.mark = marks.pop_front().unwrap_or_default();
             if let (Some(report), Some(whole)) = (&mut report, &whole) {
                 let end = whole.len() - payload.len();
-                report.carry(tlp.mark, &whole[at..end]);
+                report.add_tlp(tlp.mark, &whole[at..end]);
                 at = end;
             }
             if tlp.data.len() > usize::from(self.settings.max_payload) {
@@ -221,7 +221,7 @@ impl Session {
         if let Some(limits) = self.receiver.update(self.settings.max_payload) {
             self.send_latest(Control::Credits(limits));
         } else if self.unacknowledged_frames >= ACKNOWLEDGE_AFTER
-            && !self.queue.can_fill()
+            && !self.queue.has_sendable()
             && self.control.is_empty()
             && quiet
         {

@@ -49,11 +49,11 @@ pub enum LinkOutput {
 
 /// TLPs that wait for the root complex in each class before the links are
 /// left to hold more.
-const MOST_UP: usize = 256;
+const MAX_UP: usize = 256;
 
 /// Reads from below a port that are not answered before its link is left to
 /// hold more.
-const MOST_READS: usize = 128;
+const MAX_READS: usize = 128;
 
 /// See the module.
 #[derive(Debug)]
@@ -106,7 +106,7 @@ impl Upstream {
             tunnel::Output::Transmit(length) => LinkOutput::Transmit(length),
             tunnel::Output::Up(hello) => {
                 let takes = usize::from(hello.max_payload);
-                link.bridge.support_payload(self.settings.max_payload.min(takes));
+                link.bridge.set_max_payload_supported(self.settings.max_payload.min(takes));
                 link.bridge.set_link(true);
                 LinkOutput::Up(hello)
             }
@@ -168,7 +168,7 @@ impl Upstream {
     }
 
     /// The buses below downstream port `port`, for
-    /// [`forget_masters`](pcie::RootComplex::forget_masters) when its link is
+    /// [`clear_bus_masters`](pcie::RootComplex::clear_bus_masters) when its link is
     /// lost.
     pub fn buses(&self, port: usize) -> std::ops::RangeInclusive<u8> {
         self.ports[port].bridge.buses()
@@ -205,9 +205,9 @@ impl Upstream {
         };
         let goes = |class| match peer(class) {
             Some(tunnel) => tunnel.ready().has(class),
-            None => self.up.len(class) < MOST_UP,
+            None => self.up.len(class) < MAX_UP,
         };
-        let answer = port.tunnel.ready().has(Class::Completion) && port.reads < MOST_READS;
+        let answer = port.tunnel.ready().has(Class::Completion) && port.reads < MAX_READS;
         Ready::NONE
             .with(Class::Posted, !port.held && goes(Class::Posted))
             .with(Class::NonPosted, answer && goes(Class::NonPosted))
@@ -253,7 +253,7 @@ impl Function for Upstream {
     }
 
     fn ready(&self) -> Ready {
-        let answer = self.up.len(Class::Completion) < MOST_UP;
+        let answer = self.up.len(Class::Completion) < MAX_UP;
         self.room_below(Ready::ALL.with(Class::NonPosted, answer))
     }
 
@@ -269,7 +269,7 @@ impl Function for Upstream {
 
     /// Completions answer reads for which a port had room.
     fn queue_ready(&self, queue: usize) -> Ready {
-        let answer = self.up.len(Class::Completion) < MOST_UP;
+        let answer = self.up.len(Class::Completion) < MAX_UP;
         let tunnel = queue.checked_sub(1).map(|port| &self.ports[port].tunnel);
         match tunnel.filter(|tunnel| tunnel.is_up()).map(Tunnel::ready) {
             Some(ready) => ready

@@ -52,7 +52,7 @@ impl Port {
         let up = self.tunnel.is_up();
         if !up && tlp.class() == Class::NonPosted {
             self.errors.unsupported_request += 1;
-            return pcie::bridge::refuse(id, &tlp);
+            return pcie::bridge::unsupported_request(id, &tlp);
         }
         self.errors.dropped_link_down += u64::from(!up);
         self.tunnel.push(tlp);

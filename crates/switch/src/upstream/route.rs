@@ -58,7 +58,7 @@ impl Upstream {
         // Reading a vendor ID asks whether somebody is there: no is no error.
         let probe = matches!(tlp.packet, Packet::ConfigRead(read) if read.register == 0);
         self.errors.unsupported_request += u64::from(!probe);
-        self.up.extend(bridge::refuse(self.id, tlp));
+        self.up.extend(bridge::unsupported_request(self.id, tlp));
     }
 
     /// Configuration requests: for this port, for a mirrored port, or for
@@ -202,7 +202,7 @@ impl Upstream {
     fn refuse_below(&mut self, port: usize, tlp: &Tlp) {
         if tlp.class() == Class::NonPosted {
             let id = self.port_id(port);
-            if let Some(refusal) = bridge::refuse(id, tlp) {
+            if let Some(refusal) = bridge::unsupported_request(id, tlp) {
                 self.ports[port].send(id, refusal);
             }
         }

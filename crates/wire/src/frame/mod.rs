@@ -123,7 +123,7 @@ pub enum Malformed {
 /// some version: a header without flags of [`Kind::Hello`] or [`Kind::Reject`],
 /// at most [`MAX_HELLO`] bytes of payload, and the magic, as far as they are
 /// there.
-pub fn may_greet(bytes: &[u8]) -> bool {
+pub fn may_be_greeting(bytes: &[u8]) -> bool {
     let header = bytes.first_chunk::<4>().is_none_or(|[_, _, kind, flags]| {
         *flags == 0 && [Kind::Hello as u8, Kind::Reject as u8].contains(kind)
     });

@@ -3,11 +3,11 @@
 
 use super::{HEADER, Header, Kind};
 use crate::tlp::Mark;
-use crate::trace::{HEAD, MOST_HEADS};
+use crate::trace::{HEAD, MAX_HEADS};
 
 /// Bytes kept of a control frame's payload: all of every known one, but for the
 /// later entries of a greeting.
-const MOST_CONTROL: usize = 64;
+const MAX_CONTROL: usize = 64;
 
 /// A frame that was handed to the network, or that has come as a whole. One
 /// that breaks the protocol is reported up to there.
@@ -22,7 +22,7 @@ pub struct FrameReport {
     pub begin: u64,
     /// The marks of its TLPs, with where each TLP ends, counted as `begin`.
     pub marks: Vec<(Mark, u64)>,
-    /// The beginnings of its first [`MOST_HEADS`] TLPs, [`HEAD`] bytes each,
+    /// The beginnings of its first [`MAX_HEADS`] TLPs, [`HEAD`] bytes each,
     /// zeroes behind a shorter one.
     pub heads: Vec<u8>,
     /// The first 64 bytes of a control frame's payload.
@@ -32,16 +32,16 @@ pub struct FrameReport {
 impl FrameReport {
     /// Of a frame whose TLPs, if it carries any, are noted next.
     pub fn new(sent: bool, header: Header, begin: u64, payload: &[u8]) -> Self {
-        let kept = if header.kind == Kind::Tlps { 0 } else { payload.len().min(MOST_CONTROL) };
+        let kept = if header.kind == Kind::Tlps { 0 } else { payload.len().min(MAX_CONTROL) };
         let payload = payload[..kept].to_vec();
         Self { sent, header, begin, marks: Vec::new(), heads: Vec::new(), payload }
     }
 
     /// Notes the next TLP by its bytes.
-    pub fn carry(&mut self, mark: Mark, bytes: &[u8]) {
+    pub fn add_tlp(&mut self, mark: Mark, bytes: &[u8]) {
         let start = self.marks.last().map_or(self.begin + HEADER as u64, |(_, end)| *end);
         self.marks.push((mark, start + bytes.len() as u64));
-        if self.marks.len() <= MOST_HEADS {
+        if self.marks.len() <= MAX_HEADS {
             self.heads.extend_from_slice(&bytes[..bytes.len().min(HEAD)]);
             self.heads.resize(self.marks.len() * HEAD, 0);
         }

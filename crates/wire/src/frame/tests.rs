@@ -169,16 +169,16 @@ fn malformed_entries_are_refused() {
 fn what_greets_is_told_by_its_first_bytes() {
     let mut greeting = hex("0030 01 00 00000000 00000000");
     greeting.extend(hello_bytes(""));
-    (0..greeting.len()).for_each(|end| assert!(may_greet(&greeting[..end]), "{end} bytes"));
+    (0..greeting.len()).for_each(|end| assert!(may_be_greeting(&greeting[..end]), "{end} bytes"));
     let reject = hex("000c 02 00 00000000 00000000 4641524c414e4500 0001 02 00");
-    assert!(may_greet(&reject));
+    assert!(may_be_greeting(&reject));
     for other in
         [&b"GET /"[..], b"SSH-2.0-x", b"\x16\x03\x01\x00", b"\0\0\x04\0", b"\0\x30\x01\x01"]
     {
-        assert!(!may_greet(other), "{other:?}");
+        assert!(!may_be_greeting(other), "{other:?}");
     }
     greeting[HEADER] = b'f';
-    assert!(!may_greet(&greeting[..=HEADER]));
+    assert!(!may_be_greeting(&greeting[..=HEADER]));
 }
 
 #[test]

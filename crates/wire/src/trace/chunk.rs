@@ -7,7 +7,7 @@ pub const SYNC: [u8; 4] = *b"FLCK";
 /// Bytes of a chunk's header.
 pub const CHUNK_HEADER: usize = 32;
 /// Bytes of records in a chunk at most.
-pub const MOST_CHUNK: usize = 1 << 20;
+pub const MAX_CHUNK: usize = 1 << 20;
 
 /// The header of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ impl ChunkHeader {
         }
         let (length, number, lost) = (rest.get_u32(), rest.get_u32(), rest.get_u32());
         let (start_ns, records_crc) = (rest.get_u64(), rest.get_u32());
-        (length as usize <= MOST_CHUNK).then_some(Self {
+        (length as usize <= MAX_CHUNK).then_some(Self {
             length,
             number,
             lost,

@@ -122,7 +122,7 @@ const STATE: u8 = 5;
 
 impl NvmeEvent {
     /// Bytes of an event at most.
-    pub(super) const ROOM: usize = 1 + 3 + 3 + 1 + 5 + 2 * varint::LONGEST;
+    pub(super) const ROOM: usize = 1 + 3 + 3 + 1 + 5 + 2 * varint::MAX_LENGTH;
 
     pub(super) fn put(&self, out: &mut Front<'_>) {
         match *self {

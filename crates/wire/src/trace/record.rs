@@ -10,7 +10,7 @@ use std::fmt;
 /// more. The whole of it is in the record of the port.
 pub const HEAD: usize = 16;
 /// TLPs of a frame of which that is kept.
-pub const MOST_HEADS: usize = 1024;
+pub const MAX_HEADS: usize = 1024;
 
 /// Where something was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -145,9 +145,9 @@ const UP: u8 = 0x80;
 const NVME_ROOM: usize = NvmeEvent::ROOM;
 
 /// Bytes that a record with `bytes` of contents takes at most.
-pub const fn record_room(bytes: usize) -> usize {
+pub const fn max_record_length(bytes: usize) -> usize {
     // Kind, length, time, tap, two to three numbers; events are all numbers.
-    bytes + 1 + 5 + varint::LONGEST + 1 + 15
+    bytes + 1 + 5 + varint::MAX_LENGTH + 1 + 15
 }
 
 impl<'a> Record<'a> {
@@ -170,7 +170,7 @@ impl<'a> Record<'a> {
 
     /// Bytes that the record takes at most.
     pub fn room(&self) -> usize {
-        record_room(match self {
+        max_record_length(match self {
             Self::Tlp { bytes, .. } | Self::Unknown { bytes, .. } => bytes.len(),
             Self::Frame { heads, .. } => heads.len(),
             Self::Control { payload, .. } => payload.len(),
@@ -239,7 +239,7 @@ impl<'a> Record<'a> {
 
 /// Appends the record of an event, in one piece as well.
 fn encode_nvme(tap: Tap, event: &NvmeEvent, delta_ns: u64, out: &mut Vec<u8>) {
-    let mut bytes = [0; 2 + varint::LONGEST + 1 + NvmeEvent::ROOM];
+    let mut bytes = [0; 2 + varint::MAX_LENGTH + 1 + NvmeEvent::ROOM];
     let mut front = varint::Front::new(&mut bytes);
     front.byte(NVME);
     // The length is a single byte, filled in when it is known.
@@ -393,7 +393,7 @@ fn decode(kind: u8, body: &[u8]) -> Option<Record<'_>> {
             let (sequence, bytes) = (number(&mut rest)?, number(&mut rest)?);
             let tlps = number(&mut rest)?;
             let (count, odd) = (rest.len() / HEAD, rest.len() % HEAD);
-            let fits = odd == 0 && count <= MOST_HEADS && count <= tlps as usize;
+            let fits = odd == 0 && count <= MAX_HEADS && count <= tlps as usize;
             fits.then_some(Record::Frame { tap, up, sequence, bytes, tlps, heads: rest })
         }
         CONTROL => {

@@ -174,8 +174,8 @@ fn a_record_says_what_a_report_says() {
     Tlp::memory_read(request(64)).encode(&mut second);
     let header = frame::Header { length: 280, kind: Kind::Tlps, sequence: 9, acknowledged: 0 };
     let mut report = FrameReport::new(true, header, 1000, &[]);
-    report.carry(Mark::new(5), &first);
-    report.carry(Mark::NONE, &second);
+    report.add_tlp(Mark::new(5), &first);
+    report.add_tlp(Mark::NONE, &second);
     assert_eq!(report.marks, [(Mark::new(5), 1280), (Mark::NONE, 1292)]);
     assert_eq!(report.end(), 1292);
     let heads = [&first[..HEAD], &second, &[0; 4]].concat();
@@ -186,8 +186,8 @@ fn a_record_says_what_a_report_says() {
     assert_eq!(Record::of_frame(Tap::UPLINK, &report), record(Tap::UPLINK, false));
     assert_eq!(Record::of_frame(Tap::link(1), &report), record(Tap::link(1), true));
     // No more heads than a record takes, but all marks.
-    (0..MOST_HEADS).for_each(|_| report.carry(Mark::NONE, &second));
-    assert_eq!((report.heads.len(), report.marks.len()), (MOST_HEADS * HEAD, MOST_HEADS + 2));
+    (0..MAX_HEADS).for_each(|_| report.add_tlp(Mark::NONE, &second));
+    assert_eq!((report.heads.len(), report.marks.len()), (MAX_HEADS * HEAD, MAX_HEADS + 2));
     let header = frame::Header { length: 100, kind: Kind::Hello, sequence: 0, acknowledged: 0 };
     let hello = FrameReport::new(true, header, 0, &[7; 100]);
     let control = Record::Control { tap: Tap::link(0), up: false, kind: 1, payload: &[7; 64] };
@@ -198,12 +198,12 @@ fn a_record_says_what_a_report_says() {
 fn little_is_kept_of_what_devices_write() {
     let request = MemoryRequest::for_bytes(Bdf::default(), Tag::default(), 0x1000, 4096).unwrap();
     let write = Tlp::memory_write(request, Bytes::from(vec![0; 4096]));
-    let mut keep = Keep::new(None);
+    let mut keep = SnapLength::new(None);
     let whole = (0..1000).take_while(|_| keep.payload_of(&write, true) == usize::MAX).count();
     assert_eq!(whole, (512 << 10) / 4108 + 1);
     assert_eq!(keep.payload_of(&write, true), 16);
     assert_eq!(keep.payload_of(&write, false), usize::MAX, "what the host writes is kept");
-    assert_eq!(Keep::new(Some(8)).payload_of(&write, false), 8);
+    assert_eq!(SnapLength::new(Some(8)).payload_of(&write, false), 8);
 }
 
 proptest! {

@@ -1,7 +1,7 @@
 //! Numbers in as few bytes as they need: LEB128, low seven bits first.
 
 /// Bytes of the longest number.
-pub(super) const LONGEST: usize = 10;
+pub(super) const MAX_LENGTH: usize = 10;
 
 /// Bytes that `value` takes.
 pub(super) const fn length(value: u64) -> usize {
@@ -59,7 +59,7 @@ impl<'a> Front<'a> {
 /// more than 64 bits.
 pub(super) fn take(bytes: &mut &[u8]) -> Option<u64> {
     let mut value = 0u64;
-    for (i, byte) in bytes.iter().enumerate().take(LONGEST) {
+    for (i, byte) in bytes.iter().enumerate().take(MAX_LENGTH) {
         let bits = u64::from(byte & 0x7f);
         let shifted = bits << (7 * i);
         if shifted >> (7 * i) != bits {

@@ -117,7 +117,7 @@ impl Header {
     /// The reply that refuses this command. The errno is not zero, because
     /// QEMU reads an error reply with errno 0 as success.
     #[must_use]
-    pub fn refusal(&self, errno: NonZeroU32) -> Self {
+    pub fn error_reply(&self, errno: NonZeroU32) -> Self {
         Self { error: Some(errno.get()), ..self.reply(0) }
     }
 

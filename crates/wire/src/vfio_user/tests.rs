@@ -29,7 +29,7 @@ fn headers() {
     let posted = Header { no_reply: true, ..command };
     assert_eq!(posted.encode().to_vec(), hex("3412 0900 20000000 10000000 00000000"));
     assert_eq!(posted.reply(24).encode().to_vec(), hex("3412 0900 28000000 01000000 00000000"));
-    let refusal = command.refusal(NonZeroU32::new(95).unwrap());
+    let refusal = command.error_reply(NonZeroU32::new(95).unwrap());
     assert_eq!(refusal.encode().to_vec(), hex("3412 0900 10000000 21000000 5f000000"));
     for header in [command, posted, refusal] {
         assert_eq!(Header::decode(&header.encode()), Ok(header));

@@ -8,7 +8,7 @@ use wire::nvme::Status;
 use wire::tlp::{MemoryRequest, Tlp};
 use wire::trace::{
     CHUNK_HEADER, ChunkHeader, CommandId, ControllerState, HEAD, Header, LinkState, MAGIC,
-    MOST_CHUNK, MOST_HEADS, MediaOperation, NodeRole, NvmeEvent, Record, Records, SYNC, Tap, Timed,
+    MAX_CHUNK, MAX_HEADS, MediaOperation, NodeRole, NvmeEvent, Record, Records, SYNC, Tap, Timed,
     VERSION, encode_tlp,
 };
 use wire::{Bdf, Tag};
@@ -138,9 +138,9 @@ fn the_text_has_the_numbers_of_the_code() {
     assert_eq!((&MAGIC, &SYNC), (b"FLTRACE\0", b"FLCK"));
     for text in [
         format!("a header of {CHUNK_HEADER} bytes"),
-        format!("at most {MOST_CHUNK} bytes of records"),
+        format!("at most {MAX_CHUNK} bytes of records"),
         format!("the first {HEAD} bytes"),
-        format!("at most {MOST_HEADS} TLPs"),
+        format!("at most {MAX_HEADS} TLPs"),
         "`FLTRACE` and a zero byte".to_owned(),
         "`FLCK`".to_owned(),
     ] {

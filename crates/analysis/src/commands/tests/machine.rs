@@ -8,7 +8,7 @@ use nvme::initiator::{self, Driver, Io, Op};
 use nvme::testing::Media;
 use nvme::{Config, Controller, NamespaceConfig, block};
 use pcie::enumerate::{self, Hierarchy};
-use pcie::root::{self, ForHost, RootComplex};
+use pcie::root::{self, HostOutput, RootComplex};
 use pcie::software::{Request, Task};
 use pcie::{Bus, Function, Input, Output, Ram};
 use std::cell::RefCell;
@@ -107,19 +107,19 @@ impl Machine {
         loop {
             match self.root.poll(self.now, &self.top) {
                 root::Output::Wait(_) => return moved,
-                root::Output::Below(Input::Tlp(tlp)) => {
+                root::Output::Downstream(Input::Tlp(tlp)) => {
                     self.tick();
                     self.port.push((self.now, Direction::Down, tlp.clone()));
                     self.top.handle(self.now, Input::Tlp(tlp));
                 }
-                root::Output::Host(ForHost::Answer(id, value)) => {
+                root::Output::Host(HostOutput::Answer(id, value)) => {
                     self.bus.answer(id, value.unwrap_or(u64::MAX))
                 }
-                root::Output::Host(ForHost::HostRead { token, address, length, .. }) => {
+                root::Output::Host(HostOutput::HostRead { token, address, length, .. }) => {
                     let data = self.ram.borrow().get(address, length).map(Bytes::copy_from_slice);
                     self.root.handle(self.now, root::Input::HostData(token, data), &self.top);
                 }
-                root::Output::Host(ForHost::HostWrite { address, data, .. }) => {
+                root::Output::Host(HostOutput::HostWrite { address, data, .. }) => {
                     let mut ram = self.ram.borrow_mut();
                     ram.get_mut(address, data.len()).expect("in RAM").copy_from_slice(&data);
                 }

@@ -67,7 +67,7 @@ struct World {
 }
 
 fn node() -> Node {
-    let bar = Bar { index: 0, size: 0x4000, wide: true, prefetchable: false, address: BAR };
+    let bar = Bar { index: 0, size: 0x4000, is_64bit: true, prefetchable: false, address: BAR };
     let msix = Msix { capability: 0x50, vectors: 4, table: (0, 0x2000), pending: (0, 0x3000) };
     let kind = Kind::Endpoint(Device { bars: vec![bar], msix: Some(msix), ..BARE });
     let node = super::node(Bdf::new(2, 0, 0), kind);

@@ -198,7 +198,7 @@ fn refusals_lies_and_silence_are_failures() {
         dma_message(testbed, Command::DmaRead)
     };
     let (header, ..) = ask(&mut testbed);
-    let refusal = header.refusal(std::num::NonZeroU32::new(14).unwrap());
+    let refusal = header.error_reply(std::num::NonZeroU32::new(14).unwrap());
     testbed.client.send(&refusal.encode(), &[]);
     testbed.pump();
     failed(&mut testbed, DmaError::Refused);

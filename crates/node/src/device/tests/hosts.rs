@@ -182,7 +182,7 @@ fn frames_leave_one_by_one_where_each_is_a_record() {
     let settings = Settings { aggregation: Policy::PerTlp, ..Settings::new(Role::Device, 1) };
     let mut shell = Shell::with(settings, |node| node);
     let host = shell.host(0);
-    assert!(shell.node.tunnel().is_record_by_record());
+    assert!(shell.node.tunnel().sends_records());
     shell.node.function_mut().sends.extend((0..5).map(|fill| write(fill, 64)));
     shell.settle();
     let heard = &shell.peer(host).heard;
@@ -198,7 +198,7 @@ fn a_limit_holds_frames_back_but_no_goodbye() {
     let rate = "1M".parse().unwrap();
     let mut shell = Shell::new(|node| node.with_rate_limit(Some(rate)));
     let host = shell.host(0);
-    let until = shell.node.held_until(shell.now).expect("the greeting was sent");
+    let until = shell.node.rate_limited_until(shell.now).expect("the greeting was sent");
     shell.node.function_mut().sends.push_back(write(8, 128));
     let heard = shell.peer(host).heard.len();
     shell.settle();

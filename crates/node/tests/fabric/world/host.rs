@@ -4,7 +4,7 @@ use super::{Fabric, Happened, RAM};
 use bytes::Bytes;
 use node::host::{Input, Output};
 use pcie::enumerate::{self, Hierarchy, Node};
-use pcie::root::{ForHost, ReadToken};
+use pcie::root::{HostOutput, ReadToken};
 use pcie::software::Task;
 use wire::{Duration, Instant};
 
@@ -49,10 +49,10 @@ impl Fabric {
 
     pub(super) fn host_output(&mut self, output: Output) {
         match output {
-            Output::Host(ForHost::Answer(id, value)) => self.buses.answer(id, value),
-            Output::Host(ForHost::HostRead { requester, .. })
+            Output::Host(HostOutput::Answer(id, value)) => self.buses.answer(id, value),
+            Output::Host(HostOutput::HostRead { requester, .. })
                 if self.unanswered == Some(requester) => {}
-            Output::Host(ForHost::HostRead { token, address, length, .. }) => {
+            Output::Host(HostOutput::HostRead { token, address, length, .. }) => {
                 let data = self.ram.get(address, length).map(Bytes::copy_from_slice);
                 if data.is_none() {
                     self.happened.push(Happened::Refused(address));
@@ -61,17 +61,17 @@ impl Fabric {
                 let at = self.now + Duration::from_ns(late);
                 self.reads.push((at, token, data));
             }
-            Output::Host(ForHost::HostWrite { address, data, .. }) => {
+            Output::Host(HostOutput::HostWrite { address, data, .. }) => {
                 match self.ram.get_mut(address, data.len()) {
                     Some(place) => place.copy_from_slice(&data),
                     None => self.happened.push(Happened::Refused(address)),
                 }
                 self.happened.push(Happened::Written(address, data));
             }
-            Output::Host(ForHost::Interrupt { requester, data }) => {
+            Output::Host(HostOutput::Interrupt { requester, data }) => {
                 self.happened.push(Happened::Interrupt(requester, data));
             }
-            Output::Host(ForHost::Wire { wire, level }) => {
+            Output::Host(HostOutput::Intx { wire, level }) => {
                 self.happened.push(Happened::Wire(wire, level))
             }
             Output::Wait(_) => unreachable!("the caller's"),

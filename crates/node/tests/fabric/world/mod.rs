@@ -232,7 +232,7 @@ impl Fabric {
                 self.happened
                     .extend(self.number(at, port).map(|index| Happened::Down(index, cause)));
                 if at == Parent::Top {
-                    self.host.forget_masters(buses);
+                    self.host.clear_bus_masters(buses);
                 }
             }
             Output::Event(_) => {}
