@@ -1,8 +1,8 @@
 //! Commands as Chrome trace events, which Perfetto and `chrome://tracing`
-//! open: a track a lane, a slice a command with its segments in it, counters
+//! open: a track a stage, a slice a command with its segments in it, counters
 //! of commands under way.
 
-use super::path::{Lane, Leg};
+use super::path::{Leg, Stage};
 use super::stats;
 use super::told::InDrive;
 use crate::commands::Command;
@@ -37,10 +37,10 @@ impl Rows {
     }
 }
 
-/// Process numbers of the lanes; drives follow.
-const LANES: u64 = 1;
+/// Process numbers of the stages; drives follow.
+const STAGES: u64 = 1;
 const DRIVES: u64 = 100;
-/// Track numbers: the lane or queue times this, and the row.
+/// Track numbers: the stage or queue times this, and the row.
 const ROWS: u64 = 10_000;
 
 /// Writes events as they come.
@@ -86,7 +86,7 @@ impl<W: Write> Writer<W> {
         let mut commands = std::mem::take(&mut self.commands);
         commands.sort_by_key(|(start, _)| *start);
         self.drives(&commands)?;
-        self.lanes(&commands)?;
+        self.stages(&commands)?;
         self.media(&commands)?;
         self.depths(&commands)?;
         self.out.write_all(b"\n]}\n")?;
@@ -139,45 +139,45 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// A slice a leg on the tracks of its lane.
-    fn lanes(&mut self, commands: &[(i64, Entry)]) -> io::Result<()> {
+    /// A slice a leg on the tracks of its stage.
+    fn stages(&mut self, commands: &[(i64, Entry)]) -> io::Result<()> {
         let legs = |(_, entry): &(i64, Entry)| {
             let named = (entry.number, stats::kind(&entry.command));
             entry.path.iter().map(move |leg| (*leg, named.clone())).collect::<Vec<_>>()
         };
         let mut legs: Vec<(Leg, (u64, String))> = commands.iter().flat_map(legs).collect();
         legs.sort_by_key(|(leg, _)| leg.from_ns);
-        let mut rows: BTreeMap<Lane, Rows> = BTreeMap::new();
+        let mut rows: BTreeMap<Stage, Rows> = BTreeMap::new();
         for (leg, (number, kind)) in legs {
-            let row = rows.entry(leg.lane).or_default().take(leg.from_ns, leg.to_ns);
-            let lane = Lane::ALL.iter().position(|lane| *lane == leg.lane).unwrap_or(0) as u64;
-            let track = lane * ROWS + row as u64;
-            self.name(LANES, None, "lanes, on the critical paths")?;
-            self.name(LANES, Some(track), &numbered(leg.lane.name(), row))?;
+            let row = rows.entry(leg.stage).or_default().take(leg.from_ns, leg.to_ns);
+            let stage = Stage::ALL.iter().position(|stage| *stage == leg.stage).unwrap_or(0) as u64;
+            let track = stage * ROWS + row as u64;
+            self.name(STAGES, None, "stages, on the critical paths")?;
+            self.name(STAGES, Some(track), &numbered(leg.stage.name(), row))?;
             let details = json!({ "number": number, "command": kind });
             let ns = leg.to_ns.abs_diff(leg.from_ns);
             let name = match leg.part {
                 Some(part) => format!("{kind}: {part}, {}", leg.step),
                 None => format!("{kind}: {}", leg.step),
             };
-            self.event(&slice(&name, LANES, track, leg.from_ns, ns, details))?;
+            self.event(&slice(&name, STAGES, track, leg.from_ns, ns, details))?;
         }
         Ok(())
     }
 
-    /// A slice an access to the media on tracks below the lanes.
+    /// A slice an access to the media on tracks below the stages.
     fn media(&mut self, commands: &[(i64, Entry)]) -> io::Result<()> {
         let mut rows = Rows::default();
         for (_, Entry { number, command, told, .. }) in commands {
             for access in told.iter().flat_map(|told| &told.media) {
                 let Some(to) = access.to_ns else { continue };
                 let row = rows.take(access.from_ns, to);
-                let track = Lane::ALL.len() as u64 * ROWS + row as u64;
-                self.name(LANES, Some(track), &numbered("media", row))?;
+                let track = Stage::ALL.len() as u64 * ROWS + row as u64;
+                self.name(STAGES, Some(track), &numbered("media", row))?;
                 let name = format!("{}: media {}", stats::kind(command), access.operation);
                 let details = json!({ "number": number, "access": access });
                 let ns = to.abs_diff(access.from_ns);
-                self.event(&slice(&name, LANES, track, access.from_ns, ns, details))?;
+                self.event(&slice(&name, STAGES, track, access.from_ns, ns, details))?;
             }
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! Latencies by type of command.
 
-use super::path::{Lane, Leg, Part, by_lane, by_part, listed};
+use super::path::{Leg, Part, Stage, by_part, by_stage, listed};
 use crate::commands::segments::{self, Segment};
 use crate::commands::{Command, Transfer};
 use report::latency::{Latency, Summary};
@@ -34,7 +34,7 @@ fn medians<K: Copy, T>(times: &Times<K>, median: impl Fn(K, u64) -> T) -> Vec<T>
 struct Group {
     latency: Latency,
     segments: Times<&'static str>,
-    lanes: Times<Lane>,
+    stages: Times<Stage>,
     parts: Times<Part>,
     commands: u64,
     failed: u64,
@@ -59,17 +59,19 @@ pub struct Kind {
     pub unacknowledged: u64,
     /// The median of each segment; medians do not add up.
     pub segments_p50: Vec<Segment>,
-    /// The median time in each lane.
-    pub lanes_p50: Vec<LaneTime>,
+    /// The median time in each stage.
+    #[serde(rename = "lanes_p50")]
+    pub stages_p50: Vec<StageTime>,
     /// The median time of each part of the drive, where it told.
     pub drive_p50: Vec<PartTime>,
 }
 
-/// Time in a lane.
+/// Time in a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct LaneTime {
+pub struct StageTime {
     /// Where.
-    pub lane: Lane,
+    #[serde(rename = "lane")]
+    pub stage: Stage,
     /// Nanoseconds.
     pub ns: u64,
 }
@@ -115,9 +117,9 @@ impl Statistics {
         for Segment { segment, ns } in segments::split(command) {
             add(&mut group.segments, segment, ns);
         }
-        by_lane(path).into_iter().for_each(|(lane, ns)| add(&mut group.lanes, lane, ns));
+        by_stage(path).into_iter().for_each(|(stage, ns)| add(&mut group.stages, stage, ns));
         by_part(path).into_iter().for_each(|(part, ns)| add(&mut group.parts, part, ns));
-        group.lanes.sort_by_key(|(lane, _)| *lane);
+        group.stages.sort_by_key(|(stage, _)| *stage);
         group.parts.sort_by_key(|(part, _)| *part);
     }
 
@@ -136,7 +138,7 @@ impl Statistics {
             lost: group.lost,
             unacknowledged: group.unacknowledged,
             segments_p50: medians(&group.segments, |segment, ns| Segment { segment, ns }),
-            lanes_p50: medians(&group.lanes, |lane, ns| LaneTime { lane, ns }),
+            stages_p50: medians(&group.stages, |stage, ns| StageTime { stage, ns }),
             drive_p50: medians(&group.parts, |part, ns| PartTime { part, ns }),
         };
         self.groups.iter().map(kind).collect()
@@ -153,7 +155,7 @@ impl Statistics {
         );
         for this in &kinds {
             let Kind { kind, commands, latency, failed, lost, unacknowledged, .. } = this;
-            let Kind { segments_p50, lanes_p50, drive_p50, .. } = this;
+            let Kind { segments_p50, stages_p50, drive_p50, .. } = this;
             let [p50, p99, max] = [latency.p50_ns, latency.p99_ns, latency.max_ns].map(micros);
             let _ = writeln!(
                 out,
@@ -163,10 +165,10 @@ impl Statistics {
             for Segment { segment, ns } in segments_p50 {
                 let _ = writeln!(out, "{:width$} {:>8} {:>10}  {segment}", "", "", micros(*ns));
             }
-            let lanes: Vec<_> = lanes_p50.iter().map(|at| (at.lane, at.ns)).collect();
-            if !lanes.is_empty() {
-                let lanes = listed(&lanes, ", ");
-                let _ = writeln!(out, "{:width$} {:>8} by lane: {lanes}", "", "");
+            let stages: Vec<_> = stages_p50.iter().map(|at| (at.stage, at.ns)).collect();
+            if !stages.is_empty() {
+                let stages = listed(&stages, ", ");
+                let _ = writeln!(out, "{:width$} {:>8} by stage: {stages}", "", "");
             }
             let parts: Vec<_> = drive_p50.iter().map(|at| (at.part, at.ns)).collect();
             if !parts.is_empty() {

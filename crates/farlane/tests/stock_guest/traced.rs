@@ -53,7 +53,7 @@ impl Traces {
         );
     }
 
-    /// All commands; what their segments and lanes say adds up.
+    /// All commands; what their intervals and stages say adds up.
     fn commands(&self, run: &Run) -> (Vec<commands::Command>, Statistics) {
         for node in &run.nodes {
             let index = &node.index;
@@ -68,8 +68,8 @@ impl Traces {
                 let segments = commands::segments::split(&command);
                 let sum: u64 = segments.iter().map(|segment| segment.ns).sum();
                 assert_eq!(sum, total.as_ns(), "{command:#?}");
-                let lanes: u64 = legs.iter().map(|leg| leg.to_ns.abs_diff(leg.from_ns)).sum();
-                assert_eq!(lanes, total.as_ns(), "{command:#?}");
+                let stages: u64 = legs.iter().map(|leg| leg.to_ns.abs_diff(leg.from_ns)).sum();
+                assert_eq!(stages, total.as_ns(), "{command:#?}");
             }
             statistics.add(&command, &legs);
             commands.push(*command);

@@ -8,7 +8,7 @@ use super::layout::{HEIGHT, LEFT, LINE, TOP, spread, tick};
 use super::{Band, Chart, Column, Group, MOST_LINES};
 use crate::commands::Direction;
 use crate::trace::journey::{Point, Station};
-use crate::trace::path::Lane;
+use crate::trace::path::Stage;
 use report::escape;
 use report::span::micros;
 use std::fmt::Write;
@@ -22,7 +22,7 @@ const BAD: &str = "#b00020";
 const STYLE: &str = "\
 .sequence text{font-family:Helvetica,Arial,'Liberation Sans',sans-serif;font-size:11px;fill:#111}\
 .sequence .title{font-size:16px;font-weight:bold}.sequence .small{font-size:10px;fill:#555}\
-.sequence .lane{font-size:13px;font-weight:bold}.sequence .axis{stroke:#111;stroke-width:1}\
+.sequence .stage{font-size:13px;font-weight:bold}.sequence .axis{stroke:#111;stroke-width:1}\
 .sequence .grid{stroke:#ddd;stroke-width:.6}.sequence .station{stroke:#111;stroke-width:1.2}\
 .sequence .unseen{stroke:#aaa;stroke-width:1;stroke-dasharray:3 3}\
 .sequence .leader{stroke:#888;stroke-width:.6;fill:none}\
@@ -45,7 +45,7 @@ pub(super) fn svg(chart: &Chart) -> String {
     );
     text(&mut out, 18.0, 28.0, "title", "start", &chart.title);
     text(&mut out, 18.0, 46.0, "small", "start", &chart.subtitle);
-    chart.columns.iter().for_each(|column| lane(&mut out, column));
+    chart.columns.iter().for_each(|column| stage(&mut out, column));
     shades(&mut out, chart);
     axis(&mut out, chart, right - RIGHT);
     stations(&mut out, chart);
@@ -104,9 +104,9 @@ fn y(chart: &Chart, at: i64) -> f64 {
     TOP + (at - chart.first) as f64 / (chart.last - chart.first) as f64 * HEIGHT
 }
 
-/// A lane's heading, and its ground if nobody looked there.
-fn lane(out: &mut String, column: &Column) {
-    let Column { lane, left, right, seen } = column;
+/// A stage's heading, and its ground if nobody looked there.
+fn stage(out: &mut String, column: &Column) {
+    let Column { stage, left, right, seen } = column;
     let (middle, width) = ((left + right) / 2.0, right - left);
     if !seen {
         let _ = writeln!(
@@ -117,7 +117,7 @@ fn lane(out: &mut String, column: &Column) {
             HEIGHT + 24.0
         );
         text(out, middle, TOP - 20.0, "small", "middle", "not observed");
-    } else if *lane == Lane::Network {
+    } else if *stage == Stage::Network {
         let _ = writeln!(
             out,
             "<rect x=\"{left:.1}\" y=\"{:.1}\" width=\"{width:.1}\" height=\"{:.1}\" \
@@ -126,13 +126,13 @@ fn lane(out: &mut String, column: &Column) {
             HEIGHT + 24.0
         );
     }
-    text(out, middle, TOP - 36.0, "lane", "middle", lane.name());
+    text(out, middle, TOP - 36.0, "stage", "middle", stage.name());
 }
 
 /// Closed gates: at the left of the network's columns those on the way from
 /// the host, at the right those on the way back.
 fn shades(out: &mut String, chart: &Chart) {
-    for column in chart.columns.iter().filter(|column| column.lane == Lane::Network) {
+    for column in chart.columns.iter().filter(|column| column.stage == Stage::Network) {
         for shade in &chart.shades {
             let width = (column.right - column.left) / 2.0;
             let x = if shade.up { column.left + width } else { column.left };
@@ -212,7 +212,7 @@ fn media(out: &mut String, chart: &Chart) {
 
 /// What the frames are, along each that has room for it.
 fn frame_labels(out: &mut String, chart: &Chart) {
-    for column in chart.columns.iter().filter(|column| column.lane == Lane::Network) {
+    for column in chart.columns.iter().filter(|column| column.stage == Stage::Network) {
         let inside = |point: &Point| {
             (column.left - 0.5..=column.right + 0.5).contains(&chart.x(point.station))
         };

@@ -2,7 +2,7 @@
 
 use super::Column;
 use crate::trace::journey::Station;
-use crate::trace::path::Lane;
+use crate::trace::path::Stage;
 use std::collections::BTreeSet;
 
 /// Where the first column begins; before it is the time axis.
@@ -21,32 +21,32 @@ pub(super) fn columns(stations: impl Iterator<Item = Station>) -> Vec<Column> {
     let switch = seen.contains(&SwitchUplink) || seen.contains(&SwitchLink);
     let all = |needed: &[Station]| needed.iter().all(|station| seen.contains(station));
     let labels = 236.0;
-    let lanes: Vec<(Lane, f64, bool)> = if switch {
+    let stages: Vec<(Stage, f64, bool)> = if switch {
         vec![
-            (Lane::Host, labels, all(&[RootPort])),
-            (Lane::Upstream, 72.0, all(&[RootPort, UpstreamLink])),
-            (Lane::Network, 150.0, all(&[UpstreamLink, SwitchUplink])),
-            (Lane::Switch, 72.0, all(&[SwitchUplink, SwitchLink])),
-            (Lane::Network, 150.0, all(&[SwitchLink, DownstreamLink])),
-            (Lane::Downstream, 84.0, all(&[DownstreamLink, Function])),
-            (Lane::Drive, labels, all(&[Function])),
+            (Stage::Host, labels, all(&[RootPort])),
+            (Stage::Upstream, 72.0, all(&[RootPort, UpstreamLink])),
+            (Stage::Network, 150.0, all(&[UpstreamLink, SwitchUplink])),
+            (Stage::Switch, 72.0, all(&[SwitchUplink, SwitchLink])),
+            (Stage::Network, 150.0, all(&[SwitchLink, DownstreamLink])),
+            (Stage::Downstream, 84.0, all(&[DownstreamLink, Function])),
+            (Stage::Drive, labels, all(&[Function])),
         ]
     } else {
         vec![
-            (Lane::Host, labels, all(&[RootPort])),
-            (Lane::Upstream, 88.0, all(&[RootPort, UpstreamLink])),
-            (Lane::Network, 190.0, all(&[UpstreamLink, DownstreamLink])),
-            (Lane::Downstream, 88.0, all(&[DownstreamLink, Function])),
-            (Lane::Drive, labels, all(&[Function])),
+            (Stage::Host, labels, all(&[RootPort])),
+            (Stage::Upstream, 88.0, all(&[RootPort, UpstreamLink])),
+            (Stage::Network, 190.0, all(&[UpstreamLink, DownstreamLink])),
+            (Stage::Downstream, 88.0, all(&[DownstreamLink, Function])),
+            (Stage::Drive, labels, all(&[Function])),
         ]
     };
     let mut left = LEFT;
-    let column = |(lane, width, seen)| {
-        let column = Column { lane, left, right: left + width, seen };
+    let column = |(stage, width, seen)| {
+        let column = Column { stage, left, right: left + width, seen };
         left += width;
         column
     };
-    lanes.into_iter().map(column).collect()
+    stages.into_iter().map(column).collect()
 }
 
 /// Where a station is.

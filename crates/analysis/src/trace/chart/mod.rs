@@ -1,5 +1,5 @@
 //! The sequence diagram of one command as SVG (figure 8 of the NVMe/TSN
-//! brief): time downwards and to scale, a column a lane, a line a TLP through
+//! brief): time downwards and to scale, a column a stage, a line a TLP through
 //! every point at which it was seen, frames in the network's column.
 
 mod draw;
@@ -7,7 +7,7 @@ mod labels;
 mod layout;
 
 use super::journey::{Point, Station};
-use super::path::{Lane, by_lane, by_part, listed, path};
+use super::path::{Stage, by_part, by_stage, listed, path};
 use super::run::Run;
 use crate::commands::{Command, Direction, Step, StepKind};
 use report::span::{micros, size};
@@ -19,7 +19,7 @@ const MOST_LINES: usize = 64;
 /// A column.
 #[derive(Clone, Debug)]
 struct Column {
-    lane: Lane,
+    stage: Stage,
     left: f64,
     right: f64,
     /// Whether its two sides, or the one it has, were seen.
@@ -210,11 +210,11 @@ fn titles(command: &Command) -> (String, String) {
 
 fn footer(run: &Run, command: &Command) -> Vec<String> {
     let path = path(run, command);
-    let lanes = by_lane(&path);
-    let total: u64 = lanes.iter().map(|(_, ns)| ns).sum();
-    let sum = listed(&lanes, " + ");
+    let stages = by_stage(&path);
+    let total: u64 = stages.iter().map(|(_, ns)| ns).sum();
+    let sum = listed(&stages, " + ");
     let mut lines =
-        vec![format!("Time on the critical path by lane: {sum} = {} µs", micros(total))];
+        vec![format!("Time on the critical path by stage: {sum} = {} µs", micros(total))];
     let parts = by_part(&path);
     if !parts.is_empty() {
         let parts = listed(&parts, " + ");

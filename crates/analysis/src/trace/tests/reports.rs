@@ -209,7 +209,7 @@ fn perfetto_gets_slices_that_nest() {
         });
         assert_eq!(parts.map(|slice| ns(&slice["dur"])).sum::<i64>(), length);
     }
-    // Nothing overlaps on a lane's track.
+    // Nothing overlaps on a stage's track.
     let mut names: Vec<&str> = events
         .iter()
         .filter(|event| event["name"] == "thread_name" && event["pid"] == 1)

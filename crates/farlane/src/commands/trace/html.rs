@@ -5,7 +5,7 @@ use super::gather::{Gathered, Type, commands};
 use super::print::flaws_of;
 use analysis::commands::Command;
 use analysis::commands::segments;
-use analysis::trace::{Kind, Node, Run, by_lane, chart, path};
+use analysis::trace::{Kind, Node, Run, by_stage, chart, path};
 use report::Failure;
 use report::latency::Latency;
 use report::{
@@ -202,12 +202,12 @@ fn breakdown(
             let all = segments::split(command).into_iter();
             all.map(|part| (part.segment.to_owned(), part.ns)).collect()
         };
-        let lanes = |command: &Command| {
-            let all = by_lane(&path(&report.run, command)).into_iter();
-            all.map(|(lane, ns)| (lane.name().to_owned(), ns)).collect()
+        let stages = |command: &Command| {
+            let all = by_stage(&path(&report.run, command)).into_iter();
+            all.map(|(stage, ns)| (stage.name().to_owned(), ns)).collect()
         };
         stacks.push(stack(format!("{name}: what it waits for"), &note, &picked, steps));
-        stacks.push(stack(format!("{name}: where the time passes"), &note, &picked, lanes));
+        stacks.push(stack(format!("{name}: where the time passes"), &note, &picked, stages));
     }
     if stacks.is_empty() {
         return;

@@ -5,7 +5,7 @@ use analysis::commands::Counters;
 use analysis::commands::json::Transaction;
 use analysis::commands::segments::{self, Segment};
 use analysis::trace::{
-    InDrive, Kind, LaneTime, Leg, Offset, PartTime, Run, Troubles, Turn, by_lane, by_part,
+    InDrive, Kind, Leg, Offset, PartTime, Run, StageTime, Troubles, Turn, by_part, by_stage,
 };
 use report::{Failure, Outcome};
 use serde::Serialize;
@@ -59,7 +59,8 @@ struct Entry<'a> {
     #[serde(flatten)]
     transaction: Transaction,
     segments: Vec<Segment>,
-    lanes: Vec<LaneTime>,
+    #[serde(rename = "lanes")]
+    stages: Vec<StageTime>,
     path: &'a [Leg],
     /// Time in the drive by part; empty if it did not tell.
     parts: Vec<PartTime>,
@@ -110,14 +111,14 @@ fn node(run: &Run, number: usize) -> Node<'_> {
 }
 
 fn entry(shown: &Shown) -> Entry<'_> {
-    let lanes = by_lane(&shown.path).into_iter().map(|(lane, ns)| LaneTime { lane, ns });
+    let stages = by_stage(&shown.path).into_iter().map(|(stage, ns)| StageTime { stage, ns });
     let parts = by_part(&shown.path).into_iter().map(|(part, ns)| PartTime { part, ns });
     Entry {
         number: shown.number,
         start_ns: shown.command.start.as_ns(),
         transaction: Transaction::from(&shown.command),
         segments: segments::split(&shown.command),
-        lanes: lanes.collect(),
+        stages: stages.collect(),
         path: &shown.path,
         parts: parts.collect(),
         in_drive: &shown.told,

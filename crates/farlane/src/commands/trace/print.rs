@@ -4,7 +4,7 @@ use super::{Args, Report, Shown};
 use analysis::commands::Command;
 use analysis::commands::segments::{self, Segment};
 use analysis::commands::view::{self, Options};
-use analysis::trace::{Run, by_lane, by_part, listed};
+use analysis::trace::{Run, by_part, by_stage, listed};
 use report::span::micros;
 use std::io::{self, Write};
 use wire::Duration;
@@ -18,7 +18,7 @@ pub fn text(report: &Report, args: &Args, out: &mut impl Write) -> io::Result<()
     write!(out, "{}", nodes(&report.run))?;
     let options = Options { fold: !args.unfold };
     if args.stats {
-        heading(out, "Statistics, medians of segments and lanes below each type")?;
+        heading(out, "Statistics, medians of intervals and stages below each type")?;
         write!(out, "{}", report.statistics.table())?;
     } else if args.list {
         heading(out, "Commands, in the order in which they ended")?;
@@ -214,9 +214,9 @@ fn breakdown(shown: &Shown) -> String {
     }
     let ended = if shown.command.end.is_some() { "" } else { ", no head doorbell" };
     out += &format!("{:>14} us 100 %  total{ended}\n", micros(total));
-    let lanes = by_lane(&shown.path);
-    if !lanes.is_empty() {
-        out += &format!("  by lane, in us: {}\n", listed(&lanes, " + "));
+    let stages = by_stage(&shown.path);
+    if !stages.is_empty() {
+        out += &format!("  by stage, in us: {}\n", listed(&stages, " + "));
     }
     let parts = by_part(&shown.path);
     if !parts.is_empty() {

@@ -4,7 +4,7 @@ use super::{Records, gated, mixed, run, tcp};
 use crate::simulate::trace::TraceFiles;
 use crate::simulate::{All, Shared};
 use analysis::commands::{Command, Event};
-use analysis::trace::{Found, Run, Troubles, by_lane, chart, path, perfetto};
+use analysis::trace::{Found, Run, Troubles, by_stage, chart, path, perfetto};
 use sim::Config;
 use sim::measure::{CommandRecord, Observer, Op};
 use sim::world::Report;
@@ -88,9 +88,9 @@ fn the_brief_over_tcp_is_read_back() {
     assert_eq!(run.nodes.len(), 2);
     assert_eq!(run.uncertainty_ns(1), 0);
     for command in commands {
-        let lanes = by_lane(&path(run, command));
+        let stages = by_stage(&path(run, command));
         assert_eq!(
-            lanes.iter().map(|(_, ns)| ns).sum::<u64>(),
+            stages.iter().map(|(_, ns)| ns).sum::<u64>(),
             command.duration().unwrap().as_ns()
         );
     }
