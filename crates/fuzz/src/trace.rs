@@ -2,7 +2,7 @@
 //! that `farlane trace` does with them.
 
 use crate::world::operations::Source;
-use analysis::commands::{Event, segments};
+use analysis::commands::{Event, intervals};
 use analysis::trace::capture::Capture;
 use analysis::trace::{Found, Run, Statistics, TraceFile, Troubles, chart, path, perfetto};
 use std::path::Path;
@@ -64,7 +64,7 @@ fn look<E>(run: Result<Run, E>) {
         number += 1;
         let legs = path(&run, &command);
         if let Some(total) = command.duration() {
-            let parts: u64 = segments::split(&command).iter().map(|part| part.ns).sum();
+            let parts: u64 = intervals::split(&command).iter().map(|part| part.ns).sum();
             assert_eq!(parts, total.as_ns(), "segments add up");
             let lanes: u64 = legs.iter().map(|leg| leg.to_ns.abs_diff(leg.from_ns)).sum();
             assert_eq!(lanes, total.as_ns(), "lanes add up");

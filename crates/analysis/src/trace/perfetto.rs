@@ -1,12 +1,12 @@
 //! Commands as Chrome trace events, which Perfetto and `chrome://tracing`
-//! open: a track a stage, a slice a command with its segments in it, counters
+//! open: a track a stage, a slice a command with its intervals in it, counters
 //! of commands under way.
 
 use super::path::{Leg, Stage};
 use super::stats;
 use super::told::InDrive;
 use crate::commands::Command;
-use crate::commands::segments::{self, Segment};
+use crate::commands::intervals::{self, Interval};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -111,12 +111,12 @@ impl<W: Write> Writer<W> {
         }))
     }
 
-    /// A slice a command on the tracks of its queue, its segments in it.
+    /// A slice a command on the tracks of its queue, its intervals in it.
     fn drives(&mut self, commands: &[(i64, Entry)]) -> io::Result<()> {
         let mut rows: BTreeMap<(wire::Bdf, u16), Rows> = BTreeMap::new();
         for (start, Entry { number, command, .. }) in commands {
-            let segments = segments::split(command);
-            let total: u64 = segments.iter().map(|segment| segment.ns).sum();
+            let intervals = intervals::split(command);
+            let total: u64 = intervals.iter().map(|interval| interval.ns).sum();
             let queue = rows.entry((command.device, command.queue)).or_default();
             let row = queue.take(*start, start + total as i64);
             let process = DRIVES + u64::from(command.device.bits());
@@ -131,8 +131,8 @@ impl<W: Write> Writer<W> {
             let kind = stats::kind(command);
             self.event(&slice(&kind, process, track, *start, total, details))?;
             let mut at = *start;
-            for Segment { segment, ns } in segments {
-                self.event(&slice(segment, process, track, at, ns, json!({})))?;
+            for Interval { name, ns } in intervals {
+                self.event(&slice(name, process, track, at, ns, json!({})))?;
                 at += ns as i64;
             }
         }

@@ -1,7 +1,7 @@
 //! Latencies by type of command.
 
 use super::path::{Leg, Part, Stage, by_part, by_stage, listed};
-use crate::commands::segments::{self, Segment};
+use crate::commands::intervals::{self, Interval};
 use crate::commands::{Command, Transfer};
 use report::latency::{Latency, Summary};
 use report::span::{micros, size};
@@ -33,7 +33,7 @@ fn medians<K: Copy, T>(times: &Times<K>, median: impl Fn(K, u64) -> T) -> Vec<T>
 #[derive(Clone, Debug, Default)]
 struct Group {
     latency: Latency,
-    segments: Times<&'static str>,
+    intervals: Times<&'static str>,
     stages: Times<Stage>,
     parts: Times<Part>,
     commands: u64,
@@ -57,8 +57,9 @@ pub struct Kind {
     pub lost: u64,
     /// Those with a completion entry for which the host rang no head doorbell.
     pub unacknowledged: u64,
-    /// The median of each segment; medians do not add up.
-    pub segments_p50: Vec<Segment>,
+    /// The median of each interval; medians do not add up.
+    #[serde(rename = "segments_p50")]
+    pub intervals_p50: Vec<Interval>,
     /// The median time in each stage.
     #[serde(rename = "lanes_p50")]
     pub stages_p50: Vec<StageTime>,
@@ -114,8 +115,8 @@ impl Statistics {
         group.failed += u64::from(command.status.is_some_and(|status| !status.is_success()));
         let Some(total) = command.duration() else { return };
         group.latency.record(total);
-        for Segment { segment, ns } in segments::split(command) {
-            add(&mut group.segments, segment, ns);
+        for Interval { name, ns } in intervals::split(command) {
+            add(&mut group.intervals, name, ns);
         }
         by_stage(path).into_iter().for_each(|(stage, ns)| add(&mut group.stages, stage, ns));
         by_part(path).into_iter().for_each(|(part, ns)| add(&mut group.parts, part, ns));
@@ -137,7 +138,7 @@ impl Statistics {
             commands: group.commands,
             lost: group.lost,
             unacknowledged: group.unacknowledged,
-            segments_p50: medians(&group.segments, |segment, ns| Segment { segment, ns }),
+            intervals_p50: medians(&group.intervals, |name, ns| Interval { name, ns }),
             stages_p50: medians(&group.stages, |stage, ns| StageTime { stage, ns }),
             drive_p50: medians(&group.parts, |part, ns| PartTime { part, ns }),
         };
@@ -155,15 +156,15 @@ impl Statistics {
         );
         for this in &kinds {
             let Kind { kind, commands, latency, failed, lost, unacknowledged, .. } = this;
-            let Kind { segments_p50, stages_p50, drive_p50, .. } = this;
+            let Kind { intervals_p50, stages_p50, drive_p50, .. } = this;
             let [p50, p99, max] = [latency.p50_ns, latency.p99_ns, latency.max_ns].map(micros);
             let _ = writeln!(
                 out,
                 "{kind:width$} {commands:>8} {p50:>10} {p99:>10} {max:>10} {failed:>7} {lost:>6} \
                  {unacknowledged:>7}"
             );
-            for Segment { segment, ns } in segments_p50 {
-                let _ = writeln!(out, "{:width$} {:>8} {:>10}  {segment}", "", "", micros(*ns));
+            for Interval { name, ns } in intervals_p50 {
+                let _ = writeln!(out, "{:width$} {:>8} {:>10}  {name}", "", "", micros(*ns));
             }
             let stages: Vec<_> = stages_p50.iter().map(|at| (at.stage, at.ns)).collect();
             if !stages.is_empty() {

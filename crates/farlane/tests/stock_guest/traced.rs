@@ -65,8 +65,8 @@ impl Traces {
             let Found::Event(Event::Command(command)) = found else { return };
             let legs = path(run, &command);
             if let Some(total) = command.duration() {
-                let segments = commands::segments::split(&command);
-                let sum: u64 = segments.iter().map(|segment| segment.ns).sum();
+                let intervals = commands::intervals::split(&command);
+                let sum: u64 = intervals.iter().map(|interval| interval.ns).sum();
                 assert_eq!(sum, total.as_ns(), "{command:#?}");
                 let stages: u64 = legs.iter().map(|leg| leg.to_ns.abs_diff(leg.from_ns)).sum();
                 assert_eq!(stages, total.as_ns(), "{command:#?}");

@@ -3,7 +3,7 @@
 //! Directions differ in lightness as well as in colour, and arrows show them
 //! besides, so that they survive a black-and-white printer.
 
-use super::labels::{self, Label, Segment};
+use super::labels::{self, Label, Line};
 use super::layout::{HEIGHT, LEFT, LINE, TOP, spread, tick};
 use super::{Band, Chart, Column, Group, MOST_LINES};
 use crate::commands::Direction;
@@ -224,9 +224,9 @@ fn frame_labels(out: &mut String, chart: &Chart) {
             if from.0 > to.0 {
                 std::mem::swap(&mut from, &mut to);
             }
-            (Segment { from, to }, width(words, 10.0))
+            (Line { from, to }, width(words, 10.0))
         };
-        let lines: Vec<(Segment, f64)> = bands.iter().map(line).collect();
+        let lines: Vec<(Line, f64)> = bands.iter().map(line).collect();
         let room = [column.left, TOP - 16.0, column.right, TOP + HEIGHT + 14.0];
         for ((_, words), label) in bands.iter().zip(labels::place(&lines, room)) {
             if let Some(label) = label {

@@ -78,8 +78,8 @@ fn stages_add_up_to_the_command() {
         assert_eq!(sum, total, "{}", command.name());
         assert_eq!(legs.first().unwrap().from_ns, command.start.as_ns() as i64);
         assert!(legs.windows(2).all(|pair| pair[0].to_ns == pair[1].from_ns), "{legs:?}");
-        let segments = crate::commands::segments::split(&command);
-        assert_eq!(segments.iter().map(|segment| segment.ns).sum::<u64>(), total);
+        let intervals = crate::commands::intervals::split(&command);
+        assert_eq!(intervals.iter().map(|interval| interval.ns).sum::<u64>(), total);
     }
     let (commands, _) = commands(&run);
     let read = commands.iter().find(|command| command.entry.cid == 18).unwrap();

@@ -62,7 +62,7 @@ fn statistics_are_by_type() {
     );
     let write = &kinds[4];
     assert_eq!((write.latency.n, write.failed, write.lost), (1, 1, 0));
-    assert_eq!(write.segments_p50.len(), 6);
+    assert_eq!(write.intervals_p50.len(), 6);
     assert!(statistics.table().lines().all(|line| line.chars().count() <= 130));
 }
 

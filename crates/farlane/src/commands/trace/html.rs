@@ -4,7 +4,7 @@ use super::Report;
 use super::gather::{Gathered, Type, commands};
 use super::print::flaws_of;
 use analysis::commands::Command;
-use analysis::commands::segments;
+use analysis::commands::intervals;
 use analysis::trace::{Kind, Node, Run, by_stage, chart, path};
 use report::Failure;
 use report::latency::Latency;
@@ -199,8 +199,8 @@ fn breakdown(
             picked.iter().map(|(rank, number, _)| format!("{rank}: command {number}")).collect();
         let note = numbers.join(", ");
         let steps = |command: &Command| {
-            let all = segments::split(command).into_iter();
-            all.map(|part| (part.segment.to_owned(), part.ns)).collect()
+            let all = intervals::split(command).into_iter();
+            all.map(|part| (part.name.to_owned(), part.ns)).collect()
         };
         let stages = |command: &Command| {
             let all = by_stage(&path(&report.run, command)).into_iter();

@@ -2,8 +2,8 @@
 
 use super::{Report, Shown};
 use analysis::commands::Counters;
+use analysis::commands::intervals::{self, Interval};
 use analysis::commands::json::Transaction;
-use analysis::commands::segments::{self, Segment};
 use analysis::trace::{
     InDrive, Kind, Leg, Offset, PartTime, Run, StageTime, Troubles, Turn, by_part, by_stage,
 };
@@ -58,7 +58,8 @@ struct Entry<'a> {
     start_ns: u64,
     #[serde(flatten)]
     transaction: Transaction,
-    segments: Vec<Segment>,
+    #[serde(rename = "segments")]
+    intervals: Vec<Interval>,
     #[serde(rename = "lanes")]
     stages: Vec<StageTime>,
     path: &'a [Leg],
@@ -117,7 +118,7 @@ fn entry(shown: &Shown) -> Entry<'_> {
         number: shown.number,
         start_ns: shown.command.start.as_ns(),
         transaction: Transaction::from(&shown.command),
-        segments: segments::split(&shown.command),
+        intervals: intervals::split(&shown.command),
         stages: stages.collect(),
         path: &shown.path,
         parts: parts.collect(),

@@ -2,7 +2,7 @@
 
 use super::{Args, Report, Shown};
 use analysis::commands::Command;
-use analysis::commands::segments::{self, Segment};
+use analysis::commands::intervals::{self, Interval};
 use analysis::commands::view::{self, Options};
 use analysis::trace::{Run, by_part, by_stage, listed};
 use report::span::micros;
@@ -205,12 +205,12 @@ fn turns(run: &Run) -> String {
 
 /// Where the time goes.
 fn breakdown(shown: &Shown) -> String {
-    let segments = segments::split(&shown.command);
-    let total: u64 = segments.iter().map(|segment| segment.ns).sum();
+    let intervals = intervals::split(&shown.command);
+    let total: u64 = intervals.iter().map(|interval| interval.ns).sum();
     let share = |ns: u64| ns * 100 / total.max(1);
     let mut out = String::new();
-    for Segment { segment, ns } in &segments {
-        out += &format!("{:>14} us {:>3} %  {segment}\n", micros(*ns), share(*ns));
+    for Interval { name, ns } in &intervals {
+        out += &format!("{:>14} us {:>3} %  {name}\n", micros(*ns), share(*ns));
     }
     let ended = if shown.command.end.is_some() { "" } else { ", no head doorbell" };
     out += &format!("{:>14} us 100 %  total{ended}\n", micros(total));
