@@ -5,9 +5,9 @@
 //! of a path follow each other without gaps, so that they add up to the
 //! command's total.
 
-use super::journey::{Point, Station};
+use super::drive_timing::MediaAccess;
+use super::locations::{Location, Point};
 use super::run::Run;
-use super::told::MediaAccess;
 use crate::commands::{Command, Direction, Step, StepKind, Transfer};
 use report::span::micros;
 use serde::Serialize;
@@ -37,8 +37,8 @@ wire::named! {
 
 impl Stage {
     /// What is between two points that follow each other.
-    pub(super) const fn between(near: Station, far: Station) -> Self {
-        use Station::{
+    pub(super) const fn between(near: Location, far: Location) -> Self {
+        use Location::{
             DownstreamLink, Function, RootPort, SwitchLink, SwitchPort, SwitchUplink, UpstreamLink,
         };
         match (near, far) {
@@ -70,7 +70,7 @@ pub struct Leg {
     /// Where.
     #[serde(rename = "lane")]
     pub stage: Stage,
-    /// In the drive, if it told.
+    /// What the drive did meanwhile, if its trace is here.
     pub part: Option<Part>,
     /// The TLP on its way, or waited for.
     pub step: StepKind,
@@ -112,28 +112,28 @@ fn chain(command: &Command) -> Vec<Step> {
 pub fn path(run: &Run, command: &Command) -> Vec<Leg> {
     let chain = chain(command);
     let (Some(first), Some(end)) = (chain.first(), chain.last()) else { return Vec::new() };
-    let mut way =
-        Way { legs: Vec::new(), now: first.at.as_ns() as i64, end: end.at.as_ns() as i64 };
+    let mut builder =
+        PathBuilder { legs: Vec::new(), now: first.at.as_ns() as i64, end: end.at.as_ns() as i64 };
     for (i, step) in chain.iter().enumerate() {
-        let mut points = run.journey(step.number);
+        let mut points = run.locations(step.number);
         let crosses = chain.get(i + 1).is_some_and(|next| next.direction != step.direction);
         if step.direction == Direction::Up {
             points.reverse();
         }
         let Some(start) = points.first() else { continue };
-        way.wait(step, start);
+        builder.wait(step, start);
         if crosses || (i + 1 == chain.len() && step.direction == Direction::Up) {
-            way.cross(step, &points);
+            builder.cross(step, &points);
         } else if i + 1 == chain.len() {
             // The end is where the command is seen.
-            let seen = points.iter().position(|point| point.station == run.station());
-            way.cross(step, &points[..=seen.unwrap_or(0)]);
+            let seen = points.iter().position(|point| point.location == run.location());
+            builder.cross(step, &points[..=seen.unwrap_or(0)]);
         }
     }
-    way.legs.retain(|leg| leg.from_ns < leg.to_ns);
+    builder.legs.retain(|leg| leg.from_ns < leg.to_ns);
     match run.in_drive(command) {
-        Some(told) => way.legs.iter().flat_map(|leg| divide(*leg, &told.media)).collect(),
-        None => way.legs,
+        Some(timing) => builder.legs.iter().flat_map(|leg| divide(*leg, &timing.media)).collect(),
+        None => builder.legs,
     }
 }
 
@@ -158,13 +158,13 @@ fn divide(leg: Leg, media: &[MediaAccess]) -> Vec<Leg> {
     legs
 }
 
-struct Way {
+struct PathBuilder {
     legs: Vec<Leg>,
     now: i64,
     end: i64,
 }
 
-impl Way {
+impl PathBuilder {
     /// Goes on to `to`; clocks of different nodes may disagree a little, so
     /// that time never goes back here, and never beyond the end.
     fn leg(&mut self, stage: Stage, step: StepKind, to: i64) {
@@ -178,9 +178,9 @@ impl Way {
 
     /// Until `step` leaves where it comes from.
     fn wait(&mut self, step: &Step, start: &Point) {
-        let stage = match start.station {
-            Station::RootPort => Stage::Host,
-            Station::Function => Stage::Drive,
+        let stage = match start.location {
+            Location::RootPort => Stage::Host,
+            Location::Function => Stage::Drive,
             _ => Stage::NotObserved,
         };
         self.leg(stage, step.kind, start.at);
@@ -189,8 +189,8 @@ impl Way {
     fn cross(&mut self, step: &Step, points: &[Point]) {
         for pair in points.windows(2) {
             let (near, far) = match step.direction {
-                Direction::Down => (pair[0].station, pair[1].station),
-                Direction::Up => (pair[1].station, pair[0].station),
+                Direction::Down => (pair[0].location, pair[1].location),
+                Direction::Up => (pair[1].location, pair[0].location),
             };
             self.leg(Stage::between(near, far), step.kind, pair[1].at);
         }
@@ -202,7 +202,7 @@ pub fn by_stage(path: &[Leg]) -> Vec<(Stage, u64)> {
     sums(path, &Stage::ALL, |leg| Some(leg.stage))
 }
 
-/// Nanoseconds of a path in the drive by part; nothing if it did not tell.
+/// Nanoseconds of a path in the drive by part; nothing without its trace.
 pub fn by_part(path: &[Leg]) -> Vec<(Part, u64)> {
     sums(path, &Part::ALL, |leg| leg.part)
 }

@@ -2,9 +2,9 @@
 //! open: a track a stage, a slice a command with its intervals in it, counters
 //! of commands under way.
 
+use super::drive_timing::DriveTiming;
 use super::path::{Leg, Stage};
 use super::stats;
-use super::told::InDrive;
 use crate::commands::Command;
 use crate::commands::intervals::{self, Interval};
 use serde_json::{Value, json};
@@ -57,7 +57,7 @@ struct Entry {
     number: u64,
     command: Command,
     path: Vec<Leg>,
-    told: Option<InDrive>,
+    timing: Option<DriveTiming>,
 }
 
 impl<W: Write> Writer<W> {
@@ -70,12 +70,18 @@ impl<W: Write> Writer<W> {
         Ok(Self { out, first: true, named: BTreeSet::new(), commands: Vec::new() })
     }
 
-    /// Adds a command with its number, its path, and what its drive told.
-    pub fn add(&mut self, number: u64, command: &Command, path: &[Leg], told: Option<InDrive>) {
+    /// Adds a command with its number, its path, and what its drive recorded.
+    pub fn add(
+        &mut self,
+        number: u64,
+        command: &Command,
+        path: &[Leg],
+        timing: Option<DriveTiming>,
+    ) {
         let mut command = command.clone();
         command.data = None;
         let start = command.start.as_ns() as i64;
-        self.commands.push((start, Entry { number, command, path: path.to_vec(), told }));
+        self.commands.push((start, Entry { number, command, path: path.to_vec(), timing }));
     }
 
     /// Writes all events and ends the document.
@@ -168,8 +174,8 @@ impl<W: Write> Writer<W> {
     /// A slice an access to the media on tracks below the stages.
     fn media(&mut self, commands: &[(i64, Entry)]) -> io::Result<()> {
         let mut rows = Rows::default();
-        for (_, Entry { number, command, told, .. }) in commands {
-            for access in told.iter().flat_map(|told| &told.media) {
+        for (_, Entry { number, command, timing, .. }) in commands {
+            for access in timing.iter().flat_map(|timing| &timing.media) {
                 let Some(to) = access.to_ns else { continue };
                 let row = rows.take(access.from_ns, to);
                 let track = Stage::ALL.len() as u64 * ROWS + row as u64;

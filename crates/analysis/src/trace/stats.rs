@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use wire::Duration;
 
-/// Types that are told apart, each with up to 3 MiB of distributions; further
+/// Types that are timing apart, each with up to 3 MiB of distributions; further
 /// ones are counted together.
 const MOST_KINDS: usize = 64;
 
@@ -63,7 +63,7 @@ pub struct Kind {
     /// The median time in each stage.
     #[serde(rename = "lanes_p50")]
     pub stages_p50: Vec<StageTime>,
-    /// The median time of each part of the drive, where it told.
+    /// The median time of each part of the drive, where there is its trace.
     pub drive_p50: Vec<PartTime>,
 }
 

@@ -3,7 +3,7 @@
 use super::build::{hello, traces_greeting};
 use super::{OFFSET, Traces, commands, traces};
 use crate::trace::path::by_stage;
-use crate::trace::{Run, Stage, Station, path};
+use crate::trace::{Location, Run, Stage, path};
 
 #[test]
 fn the_same_commands_are_found_in_files() {
@@ -53,19 +53,19 @@ fn a_tlp_is_followed_from_the_host_to_the_drive() {
     let (commands, _) = commands(&run);
     let read = commands.iter().find(|command| command.entry.cid == 18).unwrap();
     let start = read.start.as_ns() as i64;
-    let stations =
-        [Station::RootPort, Station::UpstreamLink, Station::DownstreamLink, Station::Function];
+    let locations =
+        [Location::RootPort, Location::UpstreamLink, Location::DownstreamLink, Location::Function];
     for step in &read.steps {
-        let journey = run.journey(step.number);
-        assert!(journey.iter().map(|point| point.station).eq(stations), "{journey:?}");
+        let journey = run.locations(step.number);
+        assert!(journey.iter().map(|point| point.location).eq(locations), "{journey:?}");
         let at = step.at.as_ns() as i64;
         let late = [0, 1_000, 6_000, 7_000].map(|late| {
             if step.direction == crate::commands::Direction::Up { at - late } else { at + late }
         });
         assert!(journey.iter().map(|point| point.at).eq(late), "{journey:?}");
     }
-    assert_eq!(run.journey(read.steps[0].number)[0].at, start);
-    assert!(run.journey(u64::MAX >> 32).is_empty());
+    assert_eq!(run.locations(read.steps[0].number)[0].at, start);
+    assert!(run.locations(u64::MAX >> 32).is_empty());
 }
 
 #[test]

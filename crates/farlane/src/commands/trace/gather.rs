@@ -2,7 +2,7 @@
 //! the median, the 99th percentile, the worst.
 
 use analysis::commands::{Command, Event};
-use analysis::trace::{Found, Run, kind};
+use analysis::trace::{Finding, Run, kind};
 use report::Failure;
 use std::collections::BTreeMap;
 
@@ -77,7 +77,7 @@ pub fn commands(run: &Run, numbers: &[u64]) -> Result<BTreeMap<u64, Command>, Fa
     let mut found = BTreeMap::new();
     let mut number = 0;
     run.analyse(|event, _| {
-        let Found::Event(Event::Command(command)) = event else { return };
+        let Finding::Event(Event::Command(command)) = event else { return };
         number += 1;
         if numbers.contains(&number) {
             found.insert(number, *command);

@@ -63,7 +63,7 @@ fn overview(page: &mut Page, report: &Report) {
     let (first, last) = index.span.unwrap_or_default();
     let frames = index.frames();
     let carried: u64 = frames.iter().map(|frame| u64::from(frame.tlps)).sum();
-    let troubles: u64 = report.troubles.troubles.values().map(|trouble| trouble.count).sum();
+    let anomalies: u64 = report.anomalies.unexplained.values().map(|anomaly| anomaly.count).sum();
     let tile = |value: String, name: &str| Tile { value, name: name.to_owned(), bad: false };
     let mut tiles = vec![
         tile(time((last - first) as f64), "recorded"),
@@ -75,7 +75,7 @@ fn overview(page: &mut Page, report: &Report) {
         tiles.push(tile(format!("{:.2}", carried as f64 / frames.len() as f64), "TLPs a frame"));
     }
     let name = "to look at, see below".to_owned();
-    tiles.push(Tile { value: troubles.to_string(), name, bad: troubles > 0 });
+    tiles.push(Tile { value: anomalies.to_string(), name, bad: anomalies > 0 });
     page.tiles(&tiles);
     if report.wanted < report.all {
         page.text(&format!(
@@ -280,17 +280,17 @@ fn sequences(
 fn stands_out(page: &mut Page, report: &Report) {
     use Align::{Left, Right, Wrap};
     page.section("What stands out");
-    if report.troubles.troubles.is_empty() && report.unreadable == 0 {
+    if report.anomalies.unexplained.is_empty() && report.unreadable == 0 {
         page.text("Nothing: every TLP is explained, every command was answered.");
     } else {
         let mut table =
             Table::new(&[("what", Wrap), ("times", Right), ("first at", Right), ("first", Wrap)]);
-        for (name, trouble) in &report.troubles.troubles {
-            let place = trouble.places.first();
+        for (name, anomaly) in &report.anomalies.unexplained {
+            let place = anomaly.places.first();
             let at = place.map_or_else(String::new, |(at, ..)| time(*at as f64));
             let first = place
                 .map_or_else(String::new, |(_, number, what)| format!("packet {number}: {what}"));
-            table.row(vec![(*name).to_owned(), trouble.count.to_string(), at, first]);
+            table.row(vec![(*name).to_owned(), anomaly.count.to_string(), at, first]);
         }
         if report.unreadable > 0 {
             let count = report.unreadable.to_string();
@@ -299,10 +299,10 @@ fn stands_out(page: &mut Page, report: &Report) {
         }
         page.table(&table);
     }
-    if !report.troubles.notes.is_empty() {
+    if !report.anomalies.notes.is_empty() {
         page.note("Seen in every run, and no trouble:");
         let mut table = Table::new(&[("what", Left), ("times", Right)]);
-        for (name, note) in &report.troubles.notes {
+        for (name, note) in &report.anomalies.notes {
             table.row(vec![(*name).to_owned(), note.count.to_string()]);
         }
         page.table(&table);

@@ -5,7 +5,8 @@ use analysis::commands::Counters;
 use analysis::commands::intervals::{self, Interval};
 use analysis::commands::json::Transaction;
 use analysis::trace::{
-    InDrive, Kind, Leg, Offset, PartTime, Run, StageTime, Troubles, Turn, by_part, by_stage,
+    Anomalies, DriveTiming, Kind, Leg, Offset, PartTime, Run, StageTime, StateChange, by_part,
+    by_stage,
 };
 use report::{Failure, Outcome};
 use serde::Serialize;
@@ -19,7 +20,7 @@ struct Document<'a> {
     schema: u32,
     nodes: Vec<Node<'a>>,
     commands: Vec<Entry<'a>>,
-    lifecycle: Vec<Life>,
+    lifecycle: Vec<StateEntry>,
     /// Commands that fit the filters, and commands there are.
     selected: u64,
     total: u64,
@@ -27,7 +28,7 @@ struct Document<'a> {
     counters: &'a Counters,
     unreadable: u64,
     #[serde(flatten)]
-    troubles: &'a Troubles,
+    anomalies: &'a Anomalies,
 }
 
 #[derive(Serialize)]
@@ -65,28 +66,28 @@ struct Entry<'a> {
     path: &'a [Leg],
     /// Time in the drive by part; empty if it did not tell.
     parts: Vec<PartTime>,
-    in_drive: &'a Option<InDrive>,
+    in_drive: &'a Option<DriveTiming>,
 }
 
-/// A turn in the life of a drive.
+/// A state change of a controller.
 #[derive(Serialize)]
-struct Life {
+struct StateEntry {
     /// Index of its node.
     node: usize,
     at_ns: i64,
     state: &'static str,
-    /// Commands on their way.
+    /// Commands in flight.
     open: usize,
 }
 
-fn lives(run: &Run) -> Vec<Life> {
-    let life = |(node, at_ns, turn): (usize, i64, Turn)| Life {
+fn state_entries(run: &Run) -> Vec<StateEntry> {
+    let entry = |(node, at_ns, change): (usize, i64, StateChange)| StateEntry {
         node,
         at_ns,
-        state: turn.state.name(),
-        open: turn.open,
+        state: change.state.name(),
+        open: change.open,
     };
-    run.turns().into_iter().map(life).collect()
+    run.state_changes().into_iter().map(entry).collect()
 }
 
 fn node(run: &Run, number: usize) -> Node<'_> {
@@ -122,7 +123,7 @@ fn entry(shown: &Shown) -> Entry<'_> {
         stages: stages.collect(),
         path: &shown.path,
         parts: parts.collect(),
-        in_drive: &shown.told,
+        in_drive: &shown.timing,
     }
 }
 
@@ -135,13 +136,13 @@ pub fn print(report: &Report) -> Outcome {
         schema: SCHEMA,
         nodes: (0..report.run.nodes.len()).map(|number| node(&report.run, number)).collect(),
         commands: report.shown.iter().map(entry).collect(),
-        lifecycle: lives(&report.run),
+        lifecycle: state_entries(&report.run),
         selected: report.wanted,
         total: report.all,
         stats: report.statistics.kinds(),
         counters: &report.counters,
         unreadable: report.unreadable,
-        troubles: &report.troubles,
+        anomalies: &report.anomalies,
     };
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     serde_json::to_writer_pretty(&mut out, &document).map_err(|e| Failure(e.to_string()))?;

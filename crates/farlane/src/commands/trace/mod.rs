@@ -11,8 +11,8 @@ use crate::stdout::share_stdout;
 use analysis::commands::{Command, Counters, Event};
 use analysis::trace::capture::{Capture, Written};
 use analysis::trace::{
-    Found, InDrive, Leg, Opcode, Run, Selection, Span, Statistics, Troubles, chart, parse_time,
-    path, perfetto,
+    Anomalies, DriveTiming, Finding, Leg, Opcode, Run, Selection, Span, Statistics, chart,
+    parse_time, path, perfetto,
 };
 use report::target::{Sink, Target};
 use std::io::{BufWriter, Write};
@@ -116,8 +116,8 @@ struct Shown {
     number: u64,
     command: Command,
     path: Vec<Leg>,
-    /// What its drive told.
-    told: Option<InDrive>,
+    /// What its drive timing.
+    timing: Option<DriveTiming>,
 }
 
 /// What there is to show.
@@ -128,7 +128,7 @@ struct Report {
     wanted: u64,
     all: u64,
     statistics: Statistics,
-    troubles: Troubles,
+    anomalies: Anomalies,
     counters: Counters,
     unreadable: u64,
     /// What went into a capture, if one was wanted.
@@ -225,15 +225,15 @@ fn collect(args: &Args, mut gathered: Option<&mut gather::Gathered>) -> Result<R
     let run = Run::open(&args.files)?;
     let (selection, limit) = (args.selection(), args.limit());
     let (mut shown, mut wanted, mut all) = (Vec::new(), 0, 0);
-    let (mut statistics, mut troubles) = (Statistics::default(), Troubles::default());
+    let (mut statistics, mut anomalies) = (Statistics::default(), Anomalies::default());
     let mut perfetto = args.perfetto.as_ref().map(begin_perfetto).transpose()?;
     let mut labels = args.pcapng.as_ref().map(|_| Capture::default());
     let (counters, unreadable) = run.analyse(|found, counters| {
-        troubles.look(&found);
-        if let Found::Tlp(_, _, tlp, _) = &found {
-            troubles.count(counters, tlp.mnemonic());
+        anomalies.observe(&found);
+        if let Finding::Tlp(_, _, tlp, _) = &found {
+            anomalies.count(counters, tlp.mnemonic());
         }
-        let Found::Event(Event::Command(command)) = found else { return };
+        let Finding::Event(Event::Command(command)) = found else { return };
         all += 1;
         let fits = selection.has(all, &command);
         if let Some(labels) = &mut labels {
@@ -252,12 +252,12 @@ fn collect(args: &Args, mut gathered: Option<&mut gather::Gathered>) -> Result<R
             writer.add(all, &command, &path, run.in_drive(&command));
         }
         if shown.len() < limit {
-            let told = run.in_drive(&command);
-            shown.push(Shown { number: all, command: *command, path, told });
+            let timing = run.in_drive(&command);
+            shown.push(Shown { number: all, command: *command, path, timing });
         }
     })?;
-    troubles.count(&counters, "the end of the trace");
-    troubles.look_at_drives(&run);
+    anomalies.count(&counters, "the end of the trace");
+    anomalies.observe_drives(&run);
     if let Some((writer, target)) = perfetto {
         writer.finish().map_err(|error| target.failed(&error))?;
     }
@@ -265,5 +265,5 @@ fn collect(args: &Args, mut gathered: Option<&mut gather::Gathered>) -> Result<R
         (Some(labels), Some(path)) => Some(capture(&run, labels, path)?),
         _ => None,
     };
-    Ok(Report { run, shown, wanted, all, statistics, troubles, counters, unreadable, captured })
+    Ok(Report { run, shown, wanted, all, statistics, anomalies, counters, unreadable, captured })
 }
