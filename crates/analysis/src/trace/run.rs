@@ -86,7 +86,7 @@ impl Run {
             let index = Index::new(&file)?;
             nodes.push(Node { file, index, parent: None });
         }
-        // From the host on, so that they are timing in this order.
+        // From the host on, so that they are listed in this order.
         nodes.sort_by_key(|node: &Node| match node.file.header.role {
             NodeRole::Host => 0,
             NodeRole::Switch => 1,

@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use wire::Duration;
 
-/// Types that are timing apart, each with up to 3 MiB of distributions; further
+/// Types with statistics of their own, each with up to 3 MiB of distributions; further
 /// ones are counted together.
 const MOST_KINDS: usize = 64;
 
-/// Times by what they were spent on, in the order in which that came up.
+/// Times by key, in the order of first use.
 type Times<K> = Vec<(K, Latency)>;
 
 fn add<K: PartialEq>(times: &mut Times<K>, key: K, ns: u64) {

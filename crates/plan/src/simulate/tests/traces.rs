@@ -69,7 +69,7 @@ fn agrees(traced: &Traced) {
 }
 
 #[test]
-fn the_brief_over_tcp_is_read_back() {
+fn the_nvme_tsn_paper_over_tcp_is_read_back() {
     let traced = traced(&tcp(1));
     agrees(&traced);
     let Traced { report, run, commands, anomalies, .. } = &traced;
