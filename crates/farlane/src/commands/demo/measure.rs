@@ -20,9 +20,9 @@ pub struct Latencies {
     pub read_4k: Summary,
     /// 4 KiB write, the same.
     pub write_4k: Summary,
-    /// Where the time of the median read goes.
+    /// The intervals of the median read.
     pub read_intervals: Vec<Interval>,
-    /// Where the time of the median write goes.
+    /// The intervals of the median write.
     pub write_intervals: Vec<Interval>,
 }
 

@@ -1,4 +1,4 @@
-//! What the demo found, for people and for machines.
+//! Prints the results of the demo as text or JSON.
 
 use super::measure::Latencies;
 use super::{Args, Findings};

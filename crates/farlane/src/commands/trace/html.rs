@@ -1,8 +1,8 @@
 //! The report of `--html`.
 
 use super::Report;
-use super::gather::{Gathered, Type, commands};
 use super::print::flaws_of;
+use super::ranking::{Ranking, Type, commands};
 use analysis::commands::Command;
 use analysis::commands::intervals;
 use analysis::trace::{Kind, Node, Run, by_stage, chart, path};
@@ -27,8 +27,8 @@ const BINS: u64 = 60;
 ///
 /// # Errors
 /// As [`Run::analyse`]: single commands are looked up in a second pass.
-pub fn page(report: &Report, gathered: Gathered) -> Result<String, Failure> {
-    let types = gathered.ranked();
+pub fn page(report: &Report, ranking: Ranking) -> Result<String, Failure> {
+    let types = ranking.ranked();
     let io = types.iter().filter(|(_, this)| this.io).count();
     let shown = &types[..types.len().min(if io > 0 { io.min(MOST_TYPES) } else { 1 })];
     let ranked = shown.iter().flat_map(|(_, this)| [0.5, 0.99, 1.0].map(|share| this.at(share)));
@@ -155,7 +155,7 @@ fn distributions(
 
 /// Median and worst command in each piece of the run.
 fn over_time(name: &str, this: &Type) -> Plot {
-    let start = |span: &super::gather::Span| span.start_ns;
+    let start = |span: &super::ranking::Span| span.start_ns;
     let first = this.spans.iter().map(start).min().unwrap_or(0);
     let last = this.spans.iter().map(start).max().unwrap_or(1).max(first + 1);
     let mut bins: BTreeMap<u64, Vec<u64>> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! What a report needs beside the statistics: which command of each type is
+//! What a report needs besides the statistics: which command of each type is
 //! the median, the 99th percentile, the worst.
 
 use analysis::commands::{Command, Event};
@@ -29,13 +29,13 @@ pub struct Type {
     pub spans: Vec<Span>,
 }
 
-/// See the module.
+/// The commands of a run, ranked by duration within each type.
 #[derive(Clone, Debug, Default)]
-pub struct Gathered {
+pub struct Ranking {
     types: BTreeMap<String, Type>,
 }
 
-impl Gathered {
+impl Ranking {
     /// Takes a command.
     pub fn add(&mut self, number: u64, command: &Command) {
         let Some(total) = command.duration() else { return };
