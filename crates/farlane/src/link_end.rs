@@ -1,4 +1,4 @@
-//! A link end without anything behind it: for commands that talk to a node.
+//! A link end without a device behind it, for commands that talk to a node.
 
 use crate::node::{NodeArgs, instance};
 use bytes::BytesMut;
@@ -12,9 +12,9 @@ use wire::frame::{Moved, Reject, Role};
 use wire::{Duration, Instant};
 
 /// How long any answer may take.
-const PATIENCE: Duration = Duration::from_ms(2_000);
+const TIMEOUT: Duration = Duration::from_ms(2_000);
 
-/// A link end without anything behind it.
+/// A link end without a device behind it.
 pub struct LinkEnd {
     /// Its clock.
     pub clock: Clock,
@@ -22,8 +22,8 @@ pub struct LinkEnd {
     connection: Carrier,
     /// The tunnel.
     pub tunnel: Tunnel,
-    /// When an echo or a TLP came back last.
-    pub answered: Option<Instant>,
+    /// Time of the latest echo reply or TLP.
+    pub last_answer: Option<Instant>,
     moved: Option<Moved>,
     frames: BytesMut,
     name: String,
@@ -53,15 +53,15 @@ impl LinkEnd {
         let settings = Settings { max_payload, ..Settings::new(role, instance()) };
         let mut tunnel = Tunnel::new(settings);
         tunnel.handle(clock.now(), Input::Connected);
-        let (answered, moved, frames) = (None, None, BytesMut::new());
-        let mut end = Self { clock, poller, connection, tunnel, answered, moved, frames, name };
+        let (last_answer, moved, frames) = (None, None, BytesMut::new());
+        let mut end = Self { clock, poller, connection, tunnel, last_answer, moved, frames, name };
         while !end.tunnel.is_up() {
             end.turn()?;
         }
         Ok(end)
     }
 
-    /// Moves what can be moved, then waits.
+    /// Sends and receives what is possible, then waits for input.
     ///
     /// # Errors
     /// One line that names the node, if it closed the link.
@@ -74,7 +74,7 @@ impl LinkEnd {
             tunnel.handle(now, Input::Received(bytes));
         });
         if self.tunnel.pop(pcie::Ready::ALL).is_some() {
-            self.answered = Some(self.clock.now());
+            self.last_answer = Some(self.clock.now());
         }
         let timer = loop {
             let bytes = self.connection.room(now);
@@ -85,7 +85,7 @@ impl LinkEnd {
                     let sent = self.connection.send(now, self.frames.split().freeze());
                     sent.map_err(|error| failed(&self.name, error.to_string()))?;
                 }
-                Output::EchoReply(_) => self.answered = Some(self.clock.now()),
+                Output::EchoReply(_) => self.last_answer = Some(self.clock.now()),
                 Output::Down(Cause::Rejected(Reject::Busy)) => {
                     return Err(failed(&self.name, "another host uses this device".into()));
                 }
@@ -115,11 +115,11 @@ impl LinkEnd {
     /// # Errors
     /// As [`turn`](Self::turn), and if none comes.
     pub fn answer(&mut self) -> Result<Instant, Failure> {
-        self.answered = None;
-        self.wait_for(|end| end.answered)
+        self.last_answer = None;
+        self.wait_for(|end| end.last_answer)
     }
 
-    /// Asks the node to belong to another group of hosts; yields its answer.
+    /// Asks the node to join another group of hosts; yields its answer.
     ///
     /// # Errors
     /// As [`turn`](Self::turn), and if none comes.
@@ -134,7 +134,7 @@ impl LinkEnd {
             if let Some(answer) = came(self) {
                 return Ok(answer);
             }
-            if self.clock.now() > start + PATIENCE {
+            if self.clock.now() > start + TIMEOUT {
                 return Err(Failure(format!("{}: no answer", self.name)));
             }
             self.turn()?;
@@ -142,7 +142,7 @@ impl LinkEnd {
     }
 }
 
-/// A connection to `address` that stands.
+/// An established connection to `address`.
 fn connect(
     address: &Address,
     args: &NodeArgs,
@@ -153,7 +153,7 @@ fn connect(
     let mut connection = Carrier::connect(start, address, args.raw())?;
     poller.add(&connection, connection.connects_when_writable())?;
     while !connection.established(clock.now())? {
-        if clock.now() > start + PATIENCE {
+        if clock.now() > start + TIMEOUT {
             return Err(io::Error::other("no answer"));
         }
         let soon = Some(clock.now() + Duration::from_ms(100));

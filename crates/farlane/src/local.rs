@@ -1,12 +1,12 @@
 //! The far side in this process: device nodes, and a switch node for a cascade,
 //! each in a thread of this process, on loopback.
 
-use crate::links::{LinksUp, PATIENCE, wait_for_links};
+use crate::link_wait::{LinkWait, TIMEOUT, wait_for_links};
 use crate::namespace::Namespace;
 use crate::node::{drive, instance};
 use crate::rig::{self, Rig};
 use crate::signals::{Stop, StopHandle};
-use crate::trace_to::TraceArgs;
+use crate::trace_args::TraceArgs;
 use live::attached::{Attached, Switch};
 use live::links::Links;
 use live::net::{Address, CarrierListener, RawSettings};
@@ -22,20 +22,20 @@ use wire::Duration;
 use wire::frame::Role;
 use wire::trace::NodeRole;
 
-/// Both ends of a link inside this process.
+/// The settings of both ends of a link inside this process.
 #[derive(Clone, Copy, Debug)]
-pub struct Ends {
+pub struct LocalLink {
     /// The process's clock.
     pub clock: Clock,
     /// How nodes wait.
     pub waiting: Waiting,
     /// Largest TLP payload in bytes.
     pub max_payload: u16,
-    /// When TLPs leave.
+    /// The aggregation policy.
     pub aggregation: Policy,
 }
 
-impl Ends {
+impl LocalLink {
     /// A link inside this process cannot be lost, but one end may have to wait
     /// long for its turn while something else is measured.
     fn settings(self, role: Role) -> Settings {
@@ -52,7 +52,7 @@ impl Ends {
     }
 }
 
-/// A node in a thread; ends with the value.
+/// A node in a thread; it ends when the value is dropped.
 pub struct Node {
     address: Address,
     stop: StopHandle,
@@ -65,8 +65,13 @@ impl Node {
     ///
     /// # Errors
     /// If it does not start.
-    pub fn device(ends: Ends, number: usize, size: u64, trace: TraceArgs) -> Result<Self, Failure> {
-        Self::device_at(&loopback(), ends, number, size, trace)
+    pub fn device(
+        link: LocalLink,
+        number: usize,
+        size: u64,
+        trace: TraceArgs,
+    ) -> Result<Self, Failure> {
+        Self::device_at(&loopback(), link, number, size, trace)
     }
 
     /// The same on an address of the network namespace of the caller.
@@ -75,35 +80,39 @@ impl Node {
     /// If it does not start.
     pub fn device_at(
         at: &Address,
-        ends: Ends,
+        link: LocalLink,
         number: usize,
         size: u64,
         trace: TraceArgs,
     ) -> Result<Self, Failure> {
         let make = move || {
             let serial = format!("FARLANE-DEMO-{number}");
-            let made = drive(&[Namespace::ram(size)], Some(&serial), "", ends.max_payload.into());
-            let tracer = trace.open(NodeRole::Device, instance(), ends.clock);
+            let made = drive(&[Namespace::ram(size)], Some(&serial), "", link.max_payload.into());
+            let tracer = trace.open(NodeRole::Device, instance(), link.clock);
             Ok(made.map_err(|error| error.0)?.traced(tracer.map_err(|error| error.0)?))
         };
-        Self::start(at, ends, make, |_, _| Ok(()))
+        Self::start(at, link, make, |_, _| Ok(()))
     }
 
     /// A switch node before `devices`.
     ///
     /// # Errors
     /// If it does not start.
-    pub fn switch(ends: Ends, devices: Vec<Address>, trace: TraceArgs) -> Result<Self, Failure> {
+    pub fn switch(
+        link: LocalLink,
+        devices: Vec<Address>,
+        trace: TraceArgs,
+    ) -> Result<Self, Failure> {
         let make = move || {
-            let tracer = trace.open(NodeRole::Switch, instance(), ends.clock);
-            Ok(host_switch(ends, &devices).traced(tracer.map_err(|error| error.0)?))
+            let tracer = trace.open(NodeRole::Switch, instance(), link.clock);
+            Ok(host_switch(link, &devices).traced(tracer.map_err(|error| error.0)?))
         };
-        Self::start(&loopback(), ends, make, |node, stop| wait_for_links(node, PATIENCE, stop))
+        Self::start(&loopback(), link, make, |node, stop| wait_for_links(node, TIMEOUT, stop))
     }
 
     fn start<A: Attached>(
         at: &Address,
-        ends: Ends,
+        link: LocalLink,
         make: impl FnOnce() -> Result<A, String> + Send + 'static,
         ready: impl FnOnce(&mut DeviceNode<A>, &Stop) -> Result<(), Failure> + Send + 'static,
     ) -> Result<Self, Failure> {
@@ -112,7 +121,7 @@ impl Node {
         let (announce, announced) = channel();
         let at = at.clone();
         let thread = std::thread::spawn(move || {
-            let result = serve(&at, ends, &stop, make, ready, |address| {
+            let result = serve(&at, link, &stop, make, ready, |address| {
                 let _ = announce.send(address);
             });
             result.map_err(|error| error.to_string())
@@ -143,7 +152,7 @@ impl Drop for Node {
 
 fn serve<A: Attached>(
     at: &Address,
-    ends: Ends,
+    link: LocalLink,
     stop: &Stop,
     make: impl FnOnce() -> Result<A, String>,
     ready: impl FnOnce(&mut DeviceNode<A>, &Stop) -> Result<(), Failure>,
@@ -151,10 +160,10 @@ fn serve<A: Attached>(
 ) -> Result<(), Failure> {
     let attached = make()?;
     let tracer = attached.tracer();
-    let listener = CarrierListener::bind(at, ends.raw())?;
-    let settings = ends.settings(Role::Device);
-    let poller = Poller::new(ends.waiting)?;
-    let mut node = DeviceNode::new(ends.clock, poller, listener, settings, attached)?;
+    let listener = CarrierListener::bind(at, link.raw())?;
+    let settings = link.settings(Role::Device);
+    let poller = Poller::new(link.waiting)?;
+    let mut node = DeviceNode::new(link.clock, poller, listener, settings, attached)?;
     ready(&mut node, stop)?;
     announce(node.address()?);
     node.run(stop.fd(), || stop.wanted(), |_| {})?;
@@ -168,14 +177,14 @@ fn loopback() -> Address {
 }
 
 /// The switch of a host node, with a link to each of `devices`.
-fn host_switch(ends: Ends, devices: &[Address]) -> Switch {
+fn host_switch(link: LocalLink, devices: &[Address]) -> Switch {
     let upstream = switch::upstream::Settings {
         ports: devices.len() as u8,
-        max_payload: usize::from(ends.max_payload),
+        max_payload: usize::from(link.max_payload),
         p2p: false,
-        tunnel: ends.settings(Role::Host),
+        tunnel: link.settings(Role::Host),
     };
-    Switch::new(upstream, Links::new(devices).over(ends.raw()))
+    Switch::new(upstream, Links::new(devices).over(link.raw()))
 }
 
 /// A host node with a link to each of `devices`, all up, recording what it
@@ -184,15 +193,15 @@ fn host_switch(ends: Ends, devices: &[Address]) -> Switch {
 /// # Errors
 /// If one does not come up.
 pub fn host(
-    ends: Ends,
+    link: LocalLink,
     settings: &rig::Settings,
     devices: &[Address],
     tracer: Tracer,
 ) -> Result<Rig<Switch>, Failure> {
-    let mut links = LinksUp::new(ends.clock.now(), PATIENCE);
-    let switch = host_switch(ends, devices).traced(tracer);
-    let ready = |switch: &mut Switch| links.look(ends.clock.now(), switch);
-    Rig::start(ends.clock, Poller::new(ends.waiting)?, settings, switch, ready)
+    let mut links = LinkWait::new(link.clock.now(), TIMEOUT);
+    let switch = host_switch(link, devices).traced(tracer);
+    let ready = |switch: &mut Switch| links.look(link.clock.now(), switch);
+    Rig::start(link.clock, Poller::new(link.waiting)?, settings, switch, ready)
 }
 
 /// A host with a drive of `size` bytes of RAM right below its root port.
@@ -200,11 +209,11 @@ pub fn host(
 /// # Errors
 /// If it does not come up.
 pub fn direct(
-    ends: Ends,
+    link: LocalLink,
     settings: &rig::Settings,
     serial: &str,
     size: u64,
 ) -> Result<Rig<NvmeDrive>, Failure> {
-    let drive = drive(&[Namespace::ram(size)], Some(serial), "", ends.max_payload.into())?;
-    Rig::start(ends.clock, Poller::new(ends.waiting)?, settings, drive, |_| Ok(true))
+    let drive = drive(&[Namespace::ram(size)], Some(serial), "", link.max_payload.into())?;
+    Rig::start(link.clock, Poller::new(link.waiting)?, settings, drive, |_| Ok(true))
 }

@@ -1,4 +1,4 @@
-//! `--namespace`: what is behind a namespace, in QEMU's option style.
+//! `--namespace`: the backing of a namespace, in QEMU's option style.
 
 use live::media::{FileMedia, FileOptions, Media, RamMedia};
 use nvme::NamespaceConfig;
@@ -66,7 +66,7 @@ impl Namespace {
         Self { backing: Backing::Ram { size }, block: 512, read_only: false }
     }
 
-    /// Opens what is behind it.
+    /// Opens its backing.
     ///
     /// # Errors
     /// One line that names the file or the number.
@@ -101,7 +101,7 @@ impl Namespace {
         }
     }
 
-    /// Something that stays the same over restarts and tells drives apart.
+    /// An identity that distinguishes drives and survives restarts.
     pub fn identity(&self) -> Option<String> {
         match &self.backing {
             Backing::File { path, .. } => {

@@ -51,7 +51,7 @@ pub struct NodeArgs {
 }
 
 impl NodeArgs {
-    /// Where far sides are.
+    /// The addresses of the peers.
     ///
     /// # Errors
     /// As [`Peer::find`].
@@ -77,22 +77,22 @@ impl NodeArgs {
     ///
     /// # Errors
     /// As [`payload_for`](Self::payload_for).
-    pub fn fitted<'a>(
+    pub fn with_fitting_payload<'a>(
         &self,
         addresses: impl IntoIterator<Item = &'a Address>,
     ) -> Result<Self, Failure> {
-        let mut fitted = self.clone();
+        let mut fitting = self.clone();
         if let Some((payload, station)) = narrowest(addresses)?
             && payload < self.mps
         {
-            fitted.mps = payload;
+            fitting.mps = payload;
             let (name, mtu) = (&station.interface, mtu(station)?);
             eprintln!(
                 "raw Ethernet on {name} at an MTU of {mtu} carries payloads of at most {payload} \
                  bytes: using Max_Payload_Size {payload}"
             );
         }
-        Ok(fitted)
+        Ok(fitting)
     }
 
     /// The settings of links over raw Ethernet.
@@ -100,7 +100,7 @@ impl NodeArgs {
         RawSettings { congestion: self.congestion, ..RawSettings::default() }
     }
 
-    /// A poller that waits as asked.
+    /// A poller that waits as the options say.
     ///
     /// # Errors
     /// If the kernel gives none.
@@ -108,7 +108,7 @@ impl NodeArgs {
         Poller::new(waiting(self.spin))
     }
 
-    /// The limit of what the node sends. Timers come late, above all without
+    /// The rate limit of the node. Timers come late, above all without
     /// `--spin`: what was missed in up to four frames is made up for.
     pub fn limit(&self) -> Option<Rate> {
         self.rate_limit.map(|rate| Rate { burst: 4, ..rate })
@@ -165,7 +165,7 @@ pub fn port_count(links: usize) -> Result<u8, Failure> {
     ports.ok_or_else(|| Failure(format!("--connect {links} times: a switch has 1 to 32 links")))
 }
 
-/// Lets this process have as many descriptors as it may: a VMM hands over one
+/// Raises this process's limit of descriptors to its maximum: a VMM hands over one
 /// for every interrupt vector of every endpoint.
 pub fn raise_descriptor_limit() {
     use rustix::process::{Resource, getrlimit, setrlimit};

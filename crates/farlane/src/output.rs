@@ -3,7 +3,7 @@
 //! `print!` and its kin of the standard library panic then, and a node would
 //! die with its guests because somebody ended the `head` that read its log.
 //! The macros here have their names and take their place in this crate: what
-//! cannot be said on standard error is lost, and a fault of standard output is
+//! cannot be written to standard error is lost, and a fault of standard output is
 //! remembered until the command ends, which then fails.
 
 use std::fmt::Arguments;
@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The first fault of standard output.
 static FAULT: OnceLock<io::Error> = OnceLock::new();
-/// Whether standard output belongs to a document.
-static LEFT_OUT: AtomicBool = AtomicBool::new(false);
+/// Whether a document is written to standard output.
+static SUPPRESSED: AtomicBool = AtomicBool::new(false);
 
 /// As `print!` of the standard library; see the module.
 macro_rules! print {
@@ -38,7 +38,7 @@ macro_rules! eprintln {
 
 /// Writes to standard output.
 pub fn out(text: Arguments<'_>) {
-    if !is_left_out()
+    if !is_suppressed()
         && FAULT.get().is_none()
         && let Err(fault) = io::stdout().write_fmt(text)
     {
@@ -46,14 +46,14 @@ pub fn out(text: Arguments<'_>) {
     }
 }
 
-/// From now on [`out`] prints nothing: a document has standard output.
-pub(crate) fn leave_out_text() {
-    LEFT_OUT.store(true, Ordering::Relaxed);
+/// Makes [`out`] print nothing: a document is written to standard output.
+pub(crate) fn suppress_text() {
+    SUPPRESSED.store(true, Ordering::Relaxed);
 }
 
-/// Whether a document has standard output.
-pub(crate) fn is_left_out() -> bool {
-    LEFT_OUT.load(Ordering::Relaxed)
+/// Whether a document is written to standard output.
+pub(crate) fn is_suppressed() -> bool {
+    SUPPRESSED.load(Ordering::Relaxed)
 }
 
 /// Writes to standard error.
@@ -61,8 +61,8 @@ pub fn error(text: Arguments<'_>) {
     let _ = io::stderr().write_fmt(text);
 }
 
-/// At the end of a command: whether all that was printed has gone out. Whoever
-/// closed the pipe has seen enough.
+/// At the end of a command: flushes standard output. A reader that
+/// closed the pipe is no error.
 ///
 /// # Errors
 /// What was wrong with standard output.

@@ -1,8 +1,8 @@
-//! What is going on, on one line of a terminal; nothing in a pipe.
+//! Shows the progress on one line of a terminal; nothing in a pipe.
 
 use std::io::{IsTerminal, Write, stderr};
 
-/// See the module.
+/// A progress line on standard error.
 pub struct Progress {
     shown: bool,
     terminal: bool,

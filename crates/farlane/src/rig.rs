@@ -30,13 +30,13 @@ pub struct Drive {
     pub driver: Driver,
 }
 
-/// See the module.
+/// A host node with enumerated, running drives.
 pub struct Rig<A> {
     machine: Machine<A>,
     memory: RamMemory,
     bus: Bus,
     analyser: Analyser,
-    /// What was found.
+    /// The enumerated hierarchy.
     pub hierarchy: Hierarchy,
     /// Every NVMe drive found, in the order of their functions.
     pub drives: Vec<Drive>,
@@ -54,8 +54,8 @@ pub struct Settings {
 }
 
 impl<A: Attached> Rig<A> {
-    /// Powers a machine on, waits until `ready` says that everything is
-    /// plugged in, enumerates it and brings up every drive.
+    /// Powers a machine on, waits until `ready` says that all devices are
+    /// attached, enumerates it and brings up every drive.
     pub fn start(
         clock: Clock,
         poller: Poller,
@@ -139,7 +139,7 @@ impl<A: Attached> Rig<A> {
         self.machine.attached()
     }
 
-    /// One look of the machine at everything, without a wait.
+    /// Polls the machine once, without waiting.
     ///
     /// # Errors
     /// As [`Machine::pump`].
@@ -148,7 +148,7 @@ impl<A: Attached> Rig<A> {
         Ok(())
     }
 
-    /// One turn of the machine; waits if nothing moves.
+    /// Polls the machine once; waits if there was nothing to do.
     ///
     /// # Errors
     /// As [`Machine::pump`].

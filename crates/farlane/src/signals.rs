@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Says when to stop.
+/// Requests from signals or another thread: stop, or print the counters.
 #[derive(Debug)]
 pub struct Stop {
     flag: Arc<AtomicBool>,
@@ -19,7 +19,7 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// One that only [`stop`](Self::stop) sets off.
+    /// One that only [`stop`](Self::stop) sets.
     ///
     /// # Errors
     /// If no socket pair can be had.
@@ -30,7 +30,7 @@ impl Stop {
         Ok(Self { flag: Arc::default(), report: Arc::default(), wake, waker })
     }
 
-    /// One that SIGINT and SIGTERM set off, and that hears SIGUSR1.
+    /// One that SIGINT, SIGTERM and SIGUSR1 set.
     ///
     /// # Errors
     /// If the signals cannot be handled.
@@ -46,7 +46,7 @@ impl Stop {
         Ok(stop)
     }
 
-    /// What is wanted of a node now. Each report is wanted once.
+    /// The pending request to a node. A request for counters is returned once.
     pub fn wanted(&self) -> Control {
         if self.is_set() {
             return Control::Stop;
@@ -54,23 +54,23 @@ impl Stop {
         if !self.report.swap(false, Ordering::SeqCst) {
             return Control::Serve;
         }
-        // Emptied behind that: a signal in between leaves its flag, not a
+        // Drain the descriptor after that: a signal in between leaves its flag, not a
         // descriptor that is readable for ever.
         while matches!((&self.wake).read(&mut [0; 64]), Ok(bytes) if bytes > 0) {}
         Control::Report
     }
 
-    /// Readable once something else than going on is wanted.
+    /// Readable while a request is pending.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.wake.as_fd()
     }
 
-    /// Whether it is time.
+    /// Whether the node has to stop.
     pub fn is_set(&self) -> bool {
         self.flag.load(Ordering::SeqCst)
     }
 
-    /// Something that sets it off from another thread.
+    /// A handle that sets it from another thread.
     ///
     /// # Errors
     /// If no more descriptors can be had.
@@ -79,7 +79,7 @@ impl Stop {
     }
 }
 
-/// Sets a [`Stop`] off.
+/// Sets a [`Stop`].
 #[derive(Debug)]
 pub struct StopHandle {
     flag: Arc<AtomicBool>,
@@ -87,7 +87,7 @@ pub struct StopHandle {
 }
 
 impl StopHandle {
-    /// It is time.
+    /// Tells the node to stop.
     pub fn stop(&self) {
         use std::io::Write;
         self.flag.store(true, Ordering::SeqCst);

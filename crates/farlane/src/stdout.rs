@@ -1,22 +1,22 @@
-//! Which option has standard output.
+//! Which option writes to standard output.
 
 use crate::output;
 use report::target::Target;
 use report::{Failure, Outcome};
 use std::path::PathBuf;
 
-/// Decides at the start of a command who has standard output: the one option
-/// whose target it is, else the command's own text or `--json`.
+/// Decides at the start of a command what is written to standard output: the document of the option
+/// with the target `-`, else the command's own text or `--json`.
 ///
 /// # Errors
-/// If two want it.
-pub fn share_stdout(json: bool, options: &[(&str, Option<&Target>)]) -> Outcome {
+/// If two options have the target `-`.
+pub fn assign_stdout(json: bool, options: &[(&str, Option<&Target>)]) -> Outcome {
     let wants = options.iter().filter(|(_, target)| *target == Some(&Target::Stdout));
     let mut wants: Vec<&str> = wants.map(|(name, _)| *name).collect();
     if wants.is_empty() {
         return Ok(());
     }
-    output::leave_out_text();
+    output::suppress_text();
     wants.extend(json.then_some("--json"));
     match wants[..] {
         [_] => Ok(()),

@@ -2,9 +2,9 @@
 //! that `farlane trace` does with them.
 
 use crate::world::operations::Source;
-use analysis::commands::{Event, segments};
+use analysis::commands::{Event, intervals};
 use analysis::trace::capture::Capture;
-use analysis::trace::{Found, Run, Statistics, TraceFile, Troubles, chart, path, perfetto};
+use analysis::trace::{Anomalies, Finding, Run, Statistics, TraceFile, chart, path, perfetto};
 use std::path::Path;
 use wire::trace::{ChunkHeader, Header, NodeRole};
 
@@ -51,20 +51,20 @@ fn file(name: &str, role: NodeRole, records: &[u8], how: u8) -> TraceFile {
 
 fn look<E>(run: Result<Run, E>) {
     let Ok(run) = run else { return };
-    let (mut statistics, mut troubles) = (Statistics::default(), Troubles::default());
+    let (mut statistics, mut anomalies) = (Statistics::default(), Anomalies::default());
     let (mut capture, mut number) = (Capture::default(), 0);
     let mut events = perfetto::Writer::new(Vec::new()).expect("memory");
     let done = run.analyse(|found, counters| {
-        troubles.look(&found);
-        if let Found::Tlp(number, _, tlp, _) = &found {
-            troubles.count(counters, tlp.mnemonic());
-            assert!(!run.journey(*number).is_empty(), "every TLP was somewhere");
+        anomalies.observe(&found);
+        if let Finding::Tlp(number, _, tlp, _) = &found {
+            anomalies.count(counters, tlp.mnemonic());
+            assert!(!run.locations(*number).is_empty(), "every TLP was somewhere");
         }
-        let Found::Event(Event::Command(command)) = found else { return };
+        let Finding::Event(Event::Command(command)) = found else { return };
         number += 1;
         let legs = path(&run, &command);
         if let Some(total) = command.duration() {
-            let parts: u64 = segments::split(&command).iter().map(|part| part.ns).sum();
+            let parts: u64 = intervals::split(&command).iter().map(|part| part.ns).sum();
             assert_eq!(parts, total.as_ns(), "segments add up");
             let lanes: u64 = legs.iter().map(|leg| leg.to_ns.abs_diff(leg.from_ns)).sum();
             assert_eq!(lanes, total.as_ns(), "lanes add up");
@@ -77,7 +77,7 @@ fn look<E>(run: Result<Run, E>) {
         }
     });
     assert!(done.is_ok(), "memory can be read");
-    let _ = (statistics.table(), troubles.text());
+    let _ = (statistics.table(), anomalies.text());
     events.finish().expect("memory");
     let Ok((written, _)) = capture.write(&run, Vec::new()) else { panic!("memory can be written") };
     assert!(written.cut <= written.tlps && written.tlps <= run.root().index.tlps() as u64);

@@ -286,8 +286,8 @@ fn station(
     rate: Rate,
     schedules: &Schedules,
 ) -> Result<StationConfig, PlanError> {
-    let brief = if tsn { Config::nvme_tsn_tsn } else { Config::nvme_tsn_tcp };
-    let mut station = brief(any(), rate).network.stations.swap_remove(0);
+    let preset = if tsn { Config::nvme_tsn_tsn } else { Config::nvme_tsn_tcp };
+    let mut station = preset(any(), rate).network.stations.swap_remove(0);
     station.rate = rate;
     set_fields!(station, section, tx_delay rx_delay tx_ring);
     match section.find("vlan").map(|entry| &entry.value.kind) {

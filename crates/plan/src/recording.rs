@@ -2,7 +2,7 @@
 //! was submitted, and how long it took then.
 
 use analysis::commands::{Command, Event, StepKind};
-use analysis::trace::{Found, Run};
+use analysis::trace::{Finding, Run};
 use sim::measure::{Latency, Op};
 use sim::workload::Operation;
 use std::collections::{BTreeMap, BTreeSet};
@@ -130,12 +130,13 @@ impl Recording {
         // Of queues that were created: entries less one.
         let mut rooms: BTreeMap<(Bdf, u16), u16> = BTreeMap::new();
         run.analyse(|found, _| match found {
-            Found::Gap(_) => gaps += 1,
-            Found::Event(Event::Command(command)) if !command.is_admin() => match taken(&command) {
+            Finding::Gap(_) => gaps += 1,
+            Finding::Event(Event::Command(command)) if !command.is_admin() => match taken(&command)
+            {
                 Some(taken) => commands.push(taken),
                 None => left_out += 1,
             },
-            Found::Event(Event::Command(command))
+            Finding::Event(Event::Command(command))
                 if command.entry.opcode == opcode::admin::CREATE_SQ =>
             {
                 let cdw10 = command.entry.cdw10;

@@ -24,7 +24,7 @@ fn fails(text: &str, wanted: &str) {
 }
 
 #[test]
-fn short_plans_are_the_presets_of_the_brief() {
+fn short_plans_are_the_presets_of_the_nvme_tsn_paper() {
     let dd = || Workload::Dd { write: true, bs: 4096, count: 20 };
     for (transport, preset) in [
         ("direct", Config::nvme_tsn_direct(dd())),

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_of_the_brief() {
+    fn the_table_of_the_nvme_tsn_paper() {
         let of = |p50_ns| Summary {
             n: 100,
             p50_ns,

@@ -26,9 +26,9 @@ pub(crate) mod tests;
 mod transfer;
 mod up;
 
+pub mod intervals;
 pub mod json;
 pub mod replay;
-pub mod segments;
 pub mod stream;
 pub mod view;
 

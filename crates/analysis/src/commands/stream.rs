@@ -237,7 +237,7 @@ impl Side {
 
 /// Bytes that were captured at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Chunk {
+pub struct StreamRange {
     /// When; before they were passed on.
     pub at: Instant,
     /// Which way they went.
@@ -293,16 +293,16 @@ impl LinkAnalyser {
     /// which their bytes passed. `sink` gets every event.
     ///
     /// # Errors
-    /// As [`Decoder::push`]; bytes that a chunk names and that are not there
+    /// As [`Decoder::push`]; bytes that a range names and that are not there
     /// count as the stream's end.
     pub fn run(
         &mut self,
         down: &[u8],
         up: &[u8],
-        chunks: impl IntoIterator<Item = Chunk>,
+        ranges: impl IntoIterator<Item = StreamRange>,
         mut sink: impl FnMut(super::Event),
     ) -> Result<(), DecodeError> {
-        for Chunk { at, direction, bytes } in chunks {
+        for StreamRange { at, direction, bytes } in ranges {
             let stream = if direction == Direction::Down { down } else { up };
             let end = bytes.end.min(stream.len());
             let piece = stream.get(bytes.start..end).unwrap_or_default();

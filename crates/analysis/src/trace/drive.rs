@@ -1,4 +1,4 @@
-//! What a device node's drive told of itself.
+//! What a device node recorded of its drive.
 
 use std::collections::HashMap;
 use wire::nvme::opcode::admin::ASYNC_EVENT_REQUEST;
@@ -6,17 +6,17 @@ use wire::trace::{CommandId, ControllerState, MediaOperation, NvmeEvent};
 
 /// Commands of a drive that are looked at, about 100 bytes each.
 const MOST_COMMANDS: usize = 4 << 20;
-/// Turns in the life of a controller that are kept.
+/// State changes of a controller that are kept.
 const MOST_STATES: usize = 1000;
 
-/// A turn in the life of a controller.
+/// A state change of a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Turn {
+pub struct StateChange {
     /// Nanoseconds of the node's clock.
     pub at: u64,
     /// What it is now.
     pub state: ControllerState,
-    /// Commands that were on their way, asynchronous event requests left out.
+    /// Commands in flight, Asynchronous Event Requests left out.
     pub open: usize,
 }
 
@@ -47,9 +47,9 @@ pub(super) struct Drive {
     accesses: Vec<Access>,
     /// Commands on their way: the work, its access, and whether it counts.
     open: HashMap<CommandId, (u32, Option<u32>, bool)>,
-    turns: Vec<Turn>,
-    /// Turns in all.
-    pub all_turns: u64,
+    state_changes: Vec<StateChange>,
+    /// State changes in all.
+    pub all_state_changes: u64,
     /// Commands beyond the limit.
     pub beyond: u64,
 }
@@ -78,7 +78,7 @@ impl Drive {
             }
             // Flushes of a shutdown.
             NvmeEvent::MediaBegun { id: None, .. } | NvmeEvent::MediaEnded { id: None, .. } => {}
-            NvmeEvent::State(state) => self.turn(at, state),
+            NvmeEvent::State(state) => self.change(at, state),
         }
     }
 
@@ -94,11 +94,11 @@ impl Drive {
         self.open.insert(id, (work, None, !waits));
     }
 
-    fn turn(&mut self, at: u64, state: ControllerState) {
+    fn change(&mut self, at: u64, state: ControllerState) {
         let open = self.open.values().filter(|(_, _, counts)| *counts).count();
-        self.all_turns += 1;
-        if self.turns.len() < MOST_STATES {
-            self.turns.push(Turn { at, state, open });
+        self.all_state_changes += 1;
+        if self.state_changes.len() < MOST_STATES {
+            self.state_changes.push(StateChange { at, state, open });
         }
         if state.is_reset() {
             self.open.clear();
@@ -116,9 +116,9 @@ impl Drive {
         self.open = HashMap::new();
     }
 
-    /// The turns that are kept.
-    pub fn turns(&self) -> &[Turn] {
-        &self.turns
+    /// The state changes that are kept.
+    pub fn state_changes(&self) -> &[StateChange] {
+        &self.state_changes
     }
 
     /// The command that was fetched first between `from` and `to`.
@@ -168,7 +168,7 @@ mod tests {
         let (work, accesses) = drive.find(ID, 17, u64::MAX).unwrap();
         assert_eq!((work.completed, accesses[0].offset, accesses[0].to), (None, 4096, None));
         assert!(drive.find(ID, 17, 19).is_none() && drive.find(ID, 21, 99).is_none());
-        let open: Vec<usize> = drive.turns().iter().map(|turn| turn.open).collect();
+        let open: Vec<usize> = drive.state_changes().iter().map(|change| change.open).collect();
         assert_eq!(open, [1, 0], "the reset ended one");
     }
 }

@@ -2,16 +2,18 @@
 //!
 //! [`Run`] opens the files of one run and brings their clocks together;
 //! [`Run::analyse`] goes through the TLPs of the point nearest to the host,
-//! and [`Run::journey`] tells when each of them was at the other points.
+//! and [`Run::locations`] tells when each of them was at the other points.
 
+mod anomalies;
 pub mod capture;
 pub mod chart;
 mod clock;
 mod decode;
 mod drive;
+mod drive_timing;
 mod file;
 mod index;
-mod journey;
+mod locations;
 mod path;
 pub mod perfetto;
 mod run;
@@ -19,17 +21,15 @@ mod select;
 mod stats;
 #[cfg(test)]
 mod tests;
-mod told;
-mod trouble;
 
+pub use anomalies::{Anomalies, Anomaly};
 pub use clock::Offset;
-pub use drive::Turn;
+pub use drive::StateChange;
+pub use drive_timing::{DriveTiming, MediaAccess};
 pub use file::{Item, TraceFile};
 pub use index::{Frame, Index};
-pub use journey::{Point, Station};
-pub use path::{Lane, Leg, Part, by_lane, by_part, listed, path};
-pub use run::{Found, Node, Parent, Run};
+pub use locations::{Location, Point};
+pub use path::{Leg, Part, Stage, by_part, by_stage, listed, path};
+pub use run::{Finding, Node, Parent, Run};
 pub use select::{Opcode, Selection, Span, parse_time};
-pub use stats::{Kind, LaneTime, PartTime, Statistics, kind};
-pub use told::{InDrive, MediaAccess};
-pub use trouble::{Trouble, Troubles};
+pub use stats::{Kind, PartTime, StageTime, Statistics, kind};

@@ -1,13 +1,13 @@
-//! The way a command takes through the lanes, and the time in each.
+//! The way a command takes through the stages, and the time in each.
 //!
 //! Of TLPs that follow each other the same way only the last is followed to
 //! the other side: what it waits for is done where they come from. The legs
 //! of a path follow each other without gaps, so that they add up to the
 //! command's total.
 
-use super::journey::{Point, Station};
+use super::drive_timing::MediaAccess;
+use super::locations::{Location, Point};
 use super::run::Run;
-use super::told::MediaAccess;
 use crate::commands::{Command, Direction, Step, StepKind, Transfer};
 use report::span::micros;
 use serde::Serialize;
@@ -17,7 +17,7 @@ wire::named! {
     /// Where time passes.
     #[derive(Serialize)]
     #[serde(rename_all = "snake_case")]
-    pub enum Lane {
+    pub enum Stage {
         /// Above the root port: software, memory.
         Host "host",
         /// Between root port and network, on the host node.
@@ -35,10 +35,10 @@ wire::named! {
     }
 }
 
-impl Lane {
+impl Stage {
     /// What is between two points that follow each other.
-    pub(super) const fn between(near: Station, far: Station) -> Self {
-        use Station::{
+    pub(super) const fn between(near: Location, far: Location) -> Self {
+        use Location::{
             DownstreamLink, Function, RootPort, SwitchLink, SwitchPort, SwitchUplink, UpstreamLink,
         };
         match (near, far) {
@@ -68,8 +68,9 @@ wire::named! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Leg {
     /// Where.
-    pub lane: Lane,
-    /// In the drive, if it told.
+    #[serde(rename = "lane")]
+    pub stage: Stage,
+    /// What the drive did meanwhile, if its trace is here.
     pub part: Option<Part>,
     /// The TLP on its way, or waited for.
     pub step: StepKind,
@@ -111,34 +112,34 @@ fn chain(command: &Command) -> Vec<Step> {
 pub fn path(run: &Run, command: &Command) -> Vec<Leg> {
     let chain = chain(command);
     let (Some(first), Some(end)) = (chain.first(), chain.last()) else { return Vec::new() };
-    let mut way =
-        Way { legs: Vec::new(), now: first.at.as_ns() as i64, end: end.at.as_ns() as i64 };
+    let mut builder =
+        PathBuilder { legs: Vec::new(), now: first.at.as_ns() as i64, end: end.at.as_ns() as i64 };
     for (i, step) in chain.iter().enumerate() {
-        let mut points = run.journey(step.number);
+        let mut points = run.locations(step.number);
         let crosses = chain.get(i + 1).is_some_and(|next| next.direction != step.direction);
         if step.direction == Direction::Up {
             points.reverse();
         }
         let Some(start) = points.first() else { continue };
-        way.wait(step, start);
+        builder.wait(step, start);
         if crosses || (i + 1 == chain.len() && step.direction == Direction::Up) {
-            way.cross(step, &points);
+            builder.cross(step, &points);
         } else if i + 1 == chain.len() {
             // The end is where the command is seen.
-            let seen = points.iter().position(|point| point.station == run.station());
-            way.cross(step, &points[..=seen.unwrap_or(0)]);
+            let seen = points.iter().position(|point| point.location == run.location());
+            builder.cross(step, &points[..=seen.unwrap_or(0)]);
         }
     }
-    way.legs.retain(|leg| leg.from_ns < leg.to_ns);
+    builder.legs.retain(|leg| leg.from_ns < leg.to_ns);
     match run.in_drive(command) {
-        Some(told) => way.legs.iter().flat_map(|leg| divide(*leg, &told.media)).collect(),
-        None => way.legs,
+        Some(timing) => builder.legs.iter().flat_map(|leg| divide(*leg, &timing.media)).collect(),
+        None => builder.legs,
     }
 }
 
 /// Divides a leg in the drive between controller and media.
 fn divide(leg: Leg, media: &[MediaAccess]) -> Vec<Leg> {
-    if leg.lane != Lane::Drive {
+    if leg.stage != Stage::Drive {
         return vec![leg];
     }
     let mut legs = Vec::new();
@@ -157,51 +158,51 @@ fn divide(leg: Leg, media: &[MediaAccess]) -> Vec<Leg> {
     legs
 }
 
-struct Way {
+struct PathBuilder {
     legs: Vec<Leg>,
     now: i64,
     end: i64,
 }
 
-impl Way {
+impl PathBuilder {
     /// Goes on to `to`; clocks of different nodes may disagree a little, so
     /// that time never goes back here, and never beyond the end.
-    fn leg(&mut self, lane: Lane, step: StepKind, to: i64) {
+    fn leg(&mut self, stage: Stage, step: StepKind, to: i64) {
         let to = to.min(self.end).max(self.now);
         match self.legs.last_mut() {
-            Some(last) if last.lane == lane && last.step == step => last.to_ns = to,
-            _ => self.legs.push(Leg { lane, part: None, step, from_ns: self.now, to_ns: to }),
+            Some(last) if last.stage == stage && last.step == step => last.to_ns = to,
+            _ => self.legs.push(Leg { stage, part: None, step, from_ns: self.now, to_ns: to }),
         }
         self.now = to;
     }
 
     /// Until `step` leaves where it comes from.
     fn wait(&mut self, step: &Step, start: &Point) {
-        let lane = match start.station {
-            Station::RootPort => Lane::Host,
-            Station::Function => Lane::Drive,
-            _ => Lane::NotObserved,
+        let stage = match start.location {
+            Location::RootPort => Stage::Host,
+            Location::Function => Stage::Drive,
+            _ => Stage::NotObserved,
         };
-        self.leg(lane, step.kind, start.at);
+        self.leg(stage, step.kind, start.at);
     }
 
     fn cross(&mut self, step: &Step, points: &[Point]) {
         for pair in points.windows(2) {
             let (near, far) = match step.direction {
-                Direction::Down => (pair[0].station, pair[1].station),
-                Direction::Up => (pair[1].station, pair[0].station),
+                Direction::Down => (pair[0].location, pair[1].location),
+                Direction::Up => (pair[1].location, pair[0].location),
             };
-            self.leg(Lane::between(near, far), step.kind, pair[1].at);
+            self.leg(Stage::between(near, far), step.kind, pair[1].at);
         }
     }
 }
 
-/// Nanoseconds of a path by lane, lanes without time left out.
-pub fn by_lane(path: &[Leg]) -> Vec<(Lane, u64)> {
-    sums(path, &Lane::ALL, |leg| Some(leg.lane))
+/// Nanoseconds of a path by stage, stages without time left out.
+pub fn by_stage(path: &[Leg]) -> Vec<(Stage, u64)> {
+    sums(path, &Stage::ALL, |leg| Some(leg.stage))
 }
 
-/// Nanoseconds of a path in the drive by part; nothing if it did not tell.
+/// Nanoseconds of a path in the drive by part; nothing without its trace.
 pub fn by_part(path: &[Leg]) -> Vec<(Part, u64)> {
     sums(path, &Part::ALL, |leg| leg.part)
 }
@@ -231,12 +232,12 @@ mod tests {
 
     #[test]
     fn the_time_in_the_drive_is_divided_exactly() {
-        let (lane, part, step) = (Lane::Drive, None, StepKind::DataWrite);
-        let leg = Leg { lane, part, step, from_ns: 100, to_ns: 200 };
+        let (stage, part, step) = (Stage::Drive, None, StepKind::DataWrite);
+        let leg = Leg { stage, part, step, from_ns: 100, to_ns: 200 };
         let divided = |media: &[MediaAccess]| {
             let legs = divide(leg, media);
             assert!(legs.windows(2).all(|pair| pair[0].to_ns == pair[1].from_ns), "{legs:?}");
-            assert_eq!(by_lane(&legs), [(Lane::Drive, 100)]);
+            assert_eq!(by_stage(&legs), [(Stage::Drive, 100)]);
             by_part(&legs)
         };
         use Part::{Controller, Media};
@@ -247,7 +248,7 @@ mod tests {
         assert_eq!(divided(&[access(180, None)]), [(Controller, 80), (Media, 20)], "never ended");
         assert_eq!(divided(&[access(50, Some(300))]), [(Media, 100)]);
         assert_eq!(divided(&[access(20, Some(30)), access(300, Some(310))]), [(Controller, 100)]);
-        let host = Leg { lane: Lane::Host, ..leg };
+        let host = Leg { stage: Stage::Host, ..leg };
         assert_eq!(divide(host, &two), [host]);
     }
 }

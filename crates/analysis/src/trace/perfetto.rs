@@ -1,12 +1,12 @@
 //! Commands as Chrome trace events, which Perfetto and `chrome://tracing`
-//! open: a track a lane, a slice a command with its segments in it, counters
+//! open: a track a stage, a slice a command with its intervals in it, counters
 //! of commands under way.
 
-use super::path::{Lane, Leg};
+use super::drive_timing::DriveTiming;
+use super::path::{Leg, Stage};
 use super::stats;
-use super::told::InDrive;
 use crate::commands::Command;
-use crate::commands::segments::{self, Segment};
+use crate::commands::intervals::{self, Interval};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -37,10 +37,10 @@ impl Rows {
     }
 }
 
-/// Process numbers of the lanes; drives follow.
-const LANES: u64 = 1;
+/// Process numbers of the stages; drives follow.
+const STAGES: u64 = 1;
 const DRIVES: u64 = 100;
-/// Track numbers: the lane or queue times this, and the row.
+/// Track numbers: the stage or queue times this, and the row.
 const ROWS: u64 = 10_000;
 
 /// Writes events as they come.
@@ -57,7 +57,7 @@ struct Entry {
     number: u64,
     command: Command,
     path: Vec<Leg>,
-    told: Option<InDrive>,
+    timing: Option<DriveTiming>,
 }
 
 impl<W: Write> Writer<W> {
@@ -70,12 +70,18 @@ impl<W: Write> Writer<W> {
         Ok(Self { out, first: true, named: BTreeSet::new(), commands: Vec::new() })
     }
 
-    /// Adds a command with its number, its path, and what its drive told.
-    pub fn add(&mut self, number: u64, command: &Command, path: &[Leg], told: Option<InDrive>) {
+    /// Adds a command with its number, its path, and what its drive recorded.
+    pub fn add(
+        &mut self,
+        number: u64,
+        command: &Command,
+        path: &[Leg],
+        timing: Option<DriveTiming>,
+    ) {
         let mut command = command.clone();
         command.data = None;
         let start = command.start.as_ns() as i64;
-        self.commands.push((start, Entry { number, command, path: path.to_vec(), told }));
+        self.commands.push((start, Entry { number, command, path: path.to_vec(), timing }));
     }
 
     /// Writes all events and ends the document.
@@ -86,7 +92,7 @@ impl<W: Write> Writer<W> {
         let mut commands = std::mem::take(&mut self.commands);
         commands.sort_by_key(|(start, _)| *start);
         self.drives(&commands)?;
-        self.lanes(&commands)?;
+        self.stages(&commands)?;
         self.media(&commands)?;
         self.depths(&commands)?;
         self.out.write_all(b"\n]}\n")?;
@@ -111,12 +117,12 @@ impl<W: Write> Writer<W> {
         }))
     }
 
-    /// A slice a command on the tracks of its queue, its segments in it.
+    /// A slice a command on the tracks of its queue, its intervals in it.
     fn drives(&mut self, commands: &[(i64, Entry)]) -> io::Result<()> {
         let mut rows: BTreeMap<(wire::Bdf, u16), Rows> = BTreeMap::new();
         for (start, Entry { number, command, .. }) in commands {
-            let segments = segments::split(command);
-            let total: u64 = segments.iter().map(|segment| segment.ns).sum();
+            let intervals = intervals::split(command);
+            let total: u64 = intervals.iter().map(|interval| interval.ns).sum();
             let queue = rows.entry((command.device, command.queue)).or_default();
             let row = queue.take(*start, start + total as i64);
             let process = DRIVES + u64::from(command.device.bits());
@@ -131,53 +137,53 @@ impl<W: Write> Writer<W> {
             let kind = stats::kind(command);
             self.event(&slice(&kind, process, track, *start, total, details))?;
             let mut at = *start;
-            for Segment { segment, ns } in segments {
-                self.event(&slice(segment, process, track, at, ns, json!({})))?;
+            for Interval { name, ns } in intervals {
+                self.event(&slice(name, process, track, at, ns, json!({})))?;
                 at += ns as i64;
             }
         }
         Ok(())
     }
 
-    /// A slice a leg on the tracks of its lane.
-    fn lanes(&mut self, commands: &[(i64, Entry)]) -> io::Result<()> {
+    /// A slice a leg on the tracks of its stage.
+    fn stages(&mut self, commands: &[(i64, Entry)]) -> io::Result<()> {
         let legs = |(_, entry): &(i64, Entry)| {
             let named = (entry.number, stats::kind(&entry.command));
             entry.path.iter().map(move |leg| (*leg, named.clone())).collect::<Vec<_>>()
         };
         let mut legs: Vec<(Leg, (u64, String))> = commands.iter().flat_map(legs).collect();
         legs.sort_by_key(|(leg, _)| leg.from_ns);
-        let mut rows: BTreeMap<Lane, Rows> = BTreeMap::new();
+        let mut rows: BTreeMap<Stage, Rows> = BTreeMap::new();
         for (leg, (number, kind)) in legs {
-            let row = rows.entry(leg.lane).or_default().take(leg.from_ns, leg.to_ns);
-            let lane = Lane::ALL.iter().position(|lane| *lane == leg.lane).unwrap_or(0) as u64;
-            let track = lane * ROWS + row as u64;
-            self.name(LANES, None, "lanes, on the critical paths")?;
-            self.name(LANES, Some(track), &numbered(leg.lane.name(), row))?;
+            let row = rows.entry(leg.stage).or_default().take(leg.from_ns, leg.to_ns);
+            let stage = Stage::ALL.iter().position(|stage| *stage == leg.stage).unwrap_or(0) as u64;
+            let track = stage * ROWS + row as u64;
+            self.name(STAGES, None, "stages, on the critical paths")?;
+            self.name(STAGES, Some(track), &numbered(leg.stage.name(), row))?;
             let details = json!({ "number": number, "command": kind });
             let ns = leg.to_ns.abs_diff(leg.from_ns);
             let name = match leg.part {
                 Some(part) => format!("{kind}: {part}, {}", leg.step),
                 None => format!("{kind}: {}", leg.step),
             };
-            self.event(&slice(&name, LANES, track, leg.from_ns, ns, details))?;
+            self.event(&slice(&name, STAGES, track, leg.from_ns, ns, details))?;
         }
         Ok(())
     }
 
-    /// A slice an access to the media on tracks below the lanes.
+    /// A slice an access to the media on tracks below the stages.
     fn media(&mut self, commands: &[(i64, Entry)]) -> io::Result<()> {
         let mut rows = Rows::default();
-        for (_, Entry { number, command, told, .. }) in commands {
-            for access in told.iter().flat_map(|told| &told.media) {
+        for (_, Entry { number, command, timing, .. }) in commands {
+            for access in timing.iter().flat_map(|timing| &timing.media) {
                 let Some(to) = access.to_ns else { continue };
                 let row = rows.take(access.from_ns, to);
-                let track = Lane::ALL.len() as u64 * ROWS + row as u64;
-                self.name(LANES, Some(track), &numbered("media", row))?;
+                let track = Stage::ALL.len() as u64 * ROWS + row as u64;
+                self.name(STAGES, Some(track), &numbered("media", row))?;
                 let name = format!("{}: media {}", stats::kind(command), access.operation);
                 let details = json!({ "number": number, "access": access });
                 let ns = to.abs_diff(access.from_ns);
-                self.event(&slice(&name, LANES, track, access.from_ns, ns, details))?;
+                self.event(&slice(&name, STAGES, track, access.from_ns, ns, details))?;
             }
         }
         Ok(())

@@ -47,7 +47,7 @@ pub struct Run {
 
 /// What an analysis of a run comes across.
 #[derive(Debug)]
-pub enum Found<'a> {
+pub enum Finding<'a> {
     /// A TLP passed the port; this is its number there.
     Tlp(u64, Direction, &'a Tlp, u64),
     /// The analyser found something.
@@ -86,7 +86,7 @@ impl Run {
             let index = Index::new(&file)?;
             nodes.push(Node { file, index, parent: None });
         }
-        // From the host on, so that they are told in this order.
+        // From the host on, so that they are listed in this order.
         nodes.sort_by_key(|node: &Node| match node.file.header.role {
             NodeRole::Host => 0,
             NodeRole::Switch => 1,
@@ -136,7 +136,7 @@ impl Run {
     /// As [`TraceFile::read`].
     pub fn analyse(
         &self,
-        mut sink: impl FnMut(Found<'_>, &Counters),
+        mut sink: impl FnMut(Finding<'_>, &Counters),
     ) -> Result<(Counters, u64), Failure> {
         let root = self.root();
         let mut pass = Pass {
@@ -146,7 +146,7 @@ impl Run {
             connected: HashMap::new(),
         };
         root.file.read(|item| pass.item(item, &mut sink))?;
-        sink(Found::End { cut: root.file.cut }, pass.analyser.counters());
+        sink(Finding::End { cut: root.file.cut }, pass.analyser.counters());
         pass.analyser.finish();
         pass.events(&mut sink);
         Ok((*pass.analyser.counters(), pass.unreadable))
@@ -161,11 +161,11 @@ struct Pass {
 }
 
 impl Pass {
-    fn item(&mut self, item: Item<'_>, sink: &mut impl FnMut(Found<'_>, &Counters)) {
+    fn item(&mut self, item: Item<'_>, sink: &mut impl FnMut(Finding<'_>, &Counters)) {
         let timed = match item {
             Item::Gap(lost) => {
                 // First: it explains what ends now.
-                sink(Found::Gap(lost), self.analyser.counters());
+                sink(Finding::Gap(lost), self.analyser.counters());
                 self.analyser.gap();
                 return self.events(sink);
             }
@@ -177,7 +177,7 @@ impl Pass {
             }
             Record::Control { tap, kind, .. } if kind == Kind::Reset as u8 => {
                 self.reset(tap);
-                sink(Found::Reset(tap, timed.at_ns), self.analyser.counters());
+                sink(Finding::Reset(tap, timed.at_ns), self.analyser.counters());
             }
             Record::Link { tap, state } => {
                 let times = self.connected.entry(tap).or_default();
@@ -187,7 +187,7 @@ impl Pass {
                         self.reset(tap);
                     }
                 }
-                sink(Found::Link(tap, state, timed.at_ns), self.analyser.counters());
+                sink(Finding::Link(tap, state, timed.at_ns), self.analyser.counters());
             }
             _ => {}
         }
@@ -200,7 +200,7 @@ impl Pass {
         up: bool,
         length: u16,
         bytes: &[u8],
-        sink: &mut impl FnMut(Found<'_>, &Counters),
+        sink: &mut impl FnMut(Finding<'_>, &Counters),
     ) {
         let number = self.analyser.seen();
         if number >= self.most {
@@ -214,7 +214,7 @@ impl Pass {
         };
         let direction = if up { Direction::Up } else { Direction::Down };
         self.analyser.push(wire::Instant::from_ns(at), direction, &tlp);
-        sink(Found::Tlp(number, direction, &tlp, at), self.analyser.counters());
+        sink(Finding::Tlp(number, direction, &tlp, at), self.analyser.counters());
     }
 
     /// What is behind a link is as new.
@@ -225,9 +225,9 @@ impl Pass {
         }
     }
 
-    fn events(&mut self, sink: &mut impl FnMut(Found<'_>, &Counters)) {
+    fn events(&mut self, sink: &mut impl FnMut(Finding<'_>, &Counters)) {
         while let Some(event) = self.analyser.next_event() {
-            sink(Found::Event(event), self.analyser.counters());
+            sink(Finding::Event(event), self.analyser.counters());
         }
     }
 }
@@ -251,7 +251,7 @@ fn find_parent(nodes: &[Node], child: usize) -> Result<Option<Parent>, Failure> 
             let name = |node: usize| nodes[node].file.path.display().to_string();
             Failure(format!(
                 "{} and {} have no frames of both directions in common: how their clocks differ \
-                 cannot be told",
+                 cannot be timing",
                 name(node),
                 name(child)
             ))

@@ -1,7 +1,7 @@
 //! Latencies by type of command.
 
-use super::path::{Lane, Leg, Part, by_lane, by_part, listed};
-use crate::commands::segments::{self, Segment};
+use super::path::{Leg, Part, Stage, by_part, by_stage, listed};
+use crate::commands::intervals::{self, Interval};
 use crate::commands::{Command, Transfer};
 use report::latency::{Latency, Summary};
 use report::span::{micros, size};
@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use wire::Duration;
 
-/// Types that are told apart, each with up to 3 MiB of distributions; further
+/// Types with statistics of their own, each with up to 3 MiB of distributions; further
 /// ones are counted together.
 const MOST_KINDS: usize = 64;
 
-/// Times by what they were spent on, in the order in which that came up.
+/// Times by key, in the order of first use.
 type Times<K> = Vec<(K, Latency)>;
 
 fn add<K: PartialEq>(times: &mut Times<K>, key: K, ns: u64) {
@@ -33,8 +33,8 @@ fn medians<K: Copy, T>(times: &Times<K>, median: impl Fn(K, u64) -> T) -> Vec<T>
 #[derive(Clone, Debug, Default)]
 struct Group {
     latency: Latency,
-    segments: Times<&'static str>,
-    lanes: Times<Lane>,
+    intervals: Times<&'static str>,
+    stages: Times<Stage>,
     parts: Times<Part>,
     commands: u64,
     failed: u64,
@@ -57,19 +57,22 @@ pub struct Kind {
     pub lost: u64,
     /// Those with a completion entry for which the host rang no head doorbell.
     pub unacknowledged: u64,
-    /// The median of each segment; medians do not add up.
-    pub segments_p50: Vec<Segment>,
-    /// The median time in each lane.
-    pub lanes_p50: Vec<LaneTime>,
-    /// The median time of each part of the drive, where it told.
+    /// The median of each interval; medians do not add up.
+    #[serde(rename = "segments_p50")]
+    pub intervals_p50: Vec<Interval>,
+    /// The median time in each stage.
+    #[serde(rename = "lanes_p50")]
+    pub stages_p50: Vec<StageTime>,
+    /// The median time of each part of the drive, where there is its trace.
     pub drive_p50: Vec<PartTime>,
 }
 
-/// Time in a lane.
+/// Time in a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct LaneTime {
+pub struct StageTime {
     /// Where.
-    pub lane: Lane,
+    #[serde(rename = "lane")]
+    pub stage: Stage,
     /// Nanoseconds.
     pub ns: u64,
 }
@@ -112,12 +115,12 @@ impl Statistics {
         group.failed += u64::from(command.status.is_some_and(|status| !status.is_success()));
         let Some(total) = command.duration() else { return };
         group.latency.record(total);
-        for Segment { segment, ns } in segments::split(command) {
-            add(&mut group.segments, segment, ns);
+        for Interval { name, ns } in intervals::split(command) {
+            add(&mut group.intervals, name, ns);
         }
-        by_lane(path).into_iter().for_each(|(lane, ns)| add(&mut group.lanes, lane, ns));
+        by_stage(path).into_iter().for_each(|(stage, ns)| add(&mut group.stages, stage, ns));
         by_part(path).into_iter().for_each(|(part, ns)| add(&mut group.parts, part, ns));
-        group.lanes.sort_by_key(|(lane, _)| *lane);
+        group.stages.sort_by_key(|(stage, _)| *stage);
         group.parts.sort_by_key(|(part, _)| *part);
     }
 
@@ -135,8 +138,8 @@ impl Statistics {
             commands: group.commands,
             lost: group.lost,
             unacknowledged: group.unacknowledged,
-            segments_p50: medians(&group.segments, |segment, ns| Segment { segment, ns }),
-            lanes_p50: medians(&group.lanes, |lane, ns| LaneTime { lane, ns }),
+            intervals_p50: medians(&group.intervals, |name, ns| Interval { name, ns }),
+            stages_p50: medians(&group.stages, |stage, ns| StageTime { stage, ns }),
             drive_p50: medians(&group.parts, |part, ns| PartTime { part, ns }),
         };
         self.groups.iter().map(kind).collect()
@@ -153,20 +156,20 @@ impl Statistics {
         );
         for this in &kinds {
             let Kind { kind, commands, latency, failed, lost, unacknowledged, .. } = this;
-            let Kind { segments_p50, lanes_p50, drive_p50, .. } = this;
+            let Kind { intervals_p50, stages_p50, drive_p50, .. } = this;
             let [p50, p99, max] = [latency.p50_ns, latency.p99_ns, latency.max_ns].map(micros);
             let _ = writeln!(
                 out,
                 "{kind:width$} {commands:>8} {p50:>10} {p99:>10} {max:>10} {failed:>7} {lost:>6} \
                  {unacknowledged:>7}"
             );
-            for Segment { segment, ns } in segments_p50 {
-                let _ = writeln!(out, "{:width$} {:>8} {:>10}  {segment}", "", "", micros(*ns));
+            for Interval { name, ns } in intervals_p50 {
+                let _ = writeln!(out, "{:width$} {:>8} {:>10}  {name}", "", "", micros(*ns));
             }
-            let lanes: Vec<_> = lanes_p50.iter().map(|at| (at.lane, at.ns)).collect();
-            if !lanes.is_empty() {
-                let lanes = listed(&lanes, ", ");
-                let _ = writeln!(out, "{:width$} {:>8} by lane: {lanes}", "", "");
+            let stages: Vec<_> = stages_p50.iter().map(|at| (at.stage, at.ns)).collect();
+            if !stages.is_empty() {
+                let stages = listed(&stages, ", ");
+                let _ = writeln!(out, "{:width$} {:>8} by stage: {stages}", "", "");
             }
             let parts: Vec<_> = drive_p50.iter().map(|at| (at.part, at.ns)).collect();
             if !parts.is_empty() {

@@ -4,7 +4,7 @@ use super::{Failure, Outcome};
 use crate::namespace::Namespace;
 use crate::node::{NodeArgs, drive, group_name, instance, print_report};
 use crate::signals::Stop;
-use crate::trace_to::TraceArgs;
+use crate::trace_args::TraceArgs;
 use live::device::DeviceEvent;
 use live::net::{Address, CarrierListener};
 use live::{Clock, DeviceNode};
@@ -61,7 +61,7 @@ fn parse_serial(text: &str) -> Result<String, String> {
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
     let address = Address::to_listen(&args.listen, args.node.insecure)?;
-    let options = args.node.fitted([&address])?;
+    let options = args.node.with_fitting_payload([&address])?;
     let stop = Stop::on_signals()?;
     let mps = usize::from(options.mps);
     let drive = drive(&args.namespaces, args.serial.as_deref(), &address.to_string(), mps)?;
@@ -73,7 +73,7 @@ pub fn run(args: &Args) -> Outcome {
     let mut node = DeviceNode::new(clock, options.poller()?, listener, settings, drive)?
         .with(|node| node.in_group(args.group).with_rate_limit(options.limit()));
     eprintln!("listening on {}", node.address()?);
-    let ran = node.run(stop.fd(), || stop.wanted(), tell);
+    let ran = node.run(stop.fd(), || stop.wanted(), print_event);
     args.trace.close(&tracer)?;
     ran.map_err(Failure::from)?;
     print_report(&node.report());
@@ -81,8 +81,8 @@ pub fn run(args: &Args) -> Outcome {
     Ok(())
 }
 
-/// What there is to say of an event.
-pub(crate) fn tell(event: DeviceEvent) {
+/// Prints an event on stderr, if it has a line.
+pub(crate) fn print_event(event: DeviceEvent) {
     match event {
         DeviceEvent::Report(report) => print_report(&report),
         event => eprintln!("{}", line(&event)),

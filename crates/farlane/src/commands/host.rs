@@ -1,10 +1,10 @@
 //! `farlane host`: offers remote endpoints to VMMs.
 
 use super::{Failure, Outcome};
-use crate::links::LinksUp;
+use crate::link_wait::LinkWait;
 use crate::node::{NodeArgs, instance, port_count, print_report, raise_descriptor_limit};
 use crate::signals::Stop;
-use crate::trace_to::TraceArgs;
+use crate::trace_args::TraceArgs;
 use live::Clock;
 use live::attached::Switch;
 use live::host::{HostEvent, HostNode};
@@ -76,7 +76,7 @@ pub fn run(args: &Args) -> Outcome {
         return Err(Failure(format!("--mrrs {}: 128, 256, … 4096", args.mrrs)));
     }
     let peers = args.node.peers(&args.connect)?;
-    let options = args.node.fitted(peers.iter().flat_map(Peer::addresses))?;
+    let options = args.node.with_fitting_payload(peers.iter().flat_map(Peer::addresses))?;
     let ports = port_count(peers.len())?;
     raise_descriptor_limit();
     let stop = Stop::on_signals()?;
@@ -89,9 +89,9 @@ pub fn run(args: &Args) -> Outcome {
     };
     let clock = Clock::start();
     let tracer = args.trace.open(NodeRole::Host, instance(), clock)?;
-    let mut links = LinksUp::new(clock.now(), args.wait);
+    let mut links = LinkWait::new(clock.now(), args.wait);
     if args.hot_plug {
-        links = links.or_fewer();
+        links = links.allow_missing();
     }
     let settings = enumerate::Settings {
         max_payload: mps,
@@ -122,7 +122,7 @@ pub fn run(args: &Args) -> Outcome {
         eprintln!("endpoint {number}: {summary}");
     }
     eprintln!("ready");
-    let ran = node.run(stop.fd(), || stop.wanted(), tell);
+    let ran = node.run(stop.fd(), || stop.wanted(), print_event);
     args.trace.close(&tracer)?;
     ran?;
     print_report(&node.report());
@@ -147,7 +147,7 @@ fn device_option(socket: &Path) -> String {
     .to_string()
 }
 
-fn tell(event: HostEvent) {
+fn print_event(event: HostEvent) {
     match event {
         HostEvent::Offered(number, path, summary) => {
             println!("-device '{}'", device_option(&path));

@@ -49,7 +49,7 @@ pub fn run(args: &Args) -> Outcome {
     Ok(())
 }
 
-/// What was done, and what its user should know.
+/// The lines for the user: what was done and what follows.
 fn lines(address: &str, answer: &Moved) -> Vec<String> {
     let [from, to] = [answer.from, answer.to].map(group_name);
     let host = match answer.host {

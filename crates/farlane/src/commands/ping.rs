@@ -97,9 +97,9 @@ fn measure(end: &mut LinkEnd, count: u32, ask: fn(&mut LinkEnd, u32)) -> Result<
     for number in 0..warm_up + count {
         let start = end.clock.now();
         ask(end, number);
-        let answered = end.answer()?;
+        let last_answer = end.answer()?;
         if number >= warm_up {
-            times.record(answered - start);
+            times.record(last_answer - start);
         }
     }
     Ok(Summary::from(&times))

@@ -1,11 +1,11 @@
 //! `farlane switch`: a second switch behind the first.
 
 use super::Outcome;
-use crate::commands::device::tell;
-use crate::links::{PATIENCE, wait_for_links};
+use crate::commands::device::print_event;
+use crate::link_wait::{TIMEOUT, wait_for_links};
 use crate::node::{NodeArgs, instance, port_count, print_report};
 use crate::signals::Stop;
-use crate::trace_to::TraceArgs;
+use crate::trace_args::TraceArgs;
 use live::attached::Switch;
 use live::links::Links;
 use live::net::{Address, CarrierListener, Peer};
@@ -42,7 +42,8 @@ pub struct Args {
 pub fn run(args: &Args) -> Outcome {
     let address = Address::to_listen(&args.listen, args.node.insecure)?;
     let peers = args.node.peers(&args.connect)?;
-    let options = args.node.fitted(peers.iter().flat_map(Peer::addresses).chain([&address]))?;
+    let options =
+        args.node.with_fitting_payload(peers.iter().flat_map(Peer::addresses).chain([&address]))?;
     let stop = Stop::on_signals()?;
     let listener = CarrierListener::bind(&address, options.raw())?;
     let upstream = switch::upstream::Settings {
@@ -60,9 +61,9 @@ pub fn run(args: &Args) -> Outcome {
     let settings = options.tunnel(Role::Device);
     let mut node = DeviceNode::new(clock, options.poller()?, listener, settings, switch)?
         .with(|node| node.for_switch().with_rate_limit(options.limit()));
-    wait_for_links(&mut node, PATIENCE, &stop)?;
+    wait_for_links(&mut node, TIMEOUT, &stop)?;
     eprintln!("listening on {}", node.address()?);
-    let ran = node.run(stop.fd(), || stop.wanted(), tell);
+    let ran = node.run(stop.fd(), || stop.wanted(), print_event);
     args.trace.close(&tracer)?;
     ran?;
     print_report(&node.report());

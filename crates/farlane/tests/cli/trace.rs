@@ -153,7 +153,7 @@ fn texts(host: &str, switch: &str, device: &str) {
         "NVMe transaction view of command",
         "Link view",
         "data completion",
-        "by lane, in us: host",
+        "by stage, in us: host",
         "+ switch",
         "What stands out",
         "+/-",

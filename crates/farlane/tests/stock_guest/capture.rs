@@ -70,8 +70,8 @@ pub fn check(recordings: &[Recording], issued: &[Issued], disk: &Path) {
 fn decode(recording: &Recording) -> Vec<Command> {
     let mut link = LinkAnalyser::new(Settings { collect_data: true, ..Settings::default() });
     let mut events = Vec::new();
-    let chunks = recording.chunks.clone();
-    link.run(&recording.down, &recording.up, chunks, |event| events.push(event))
+    let ranges = recording.ranges.clone();
+    link.run(&recording.down, &recording.up, ranges, |event| events.push(event))
         .unwrap_or_else(|error| panic!("the tunnel's stream: {error}"));
     link.finish().unwrap_or_else(|error| panic!("the tunnel's stream: {error}"));
     events.extend(std::iter::from_fn(|| link.analyser.next_event()));

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use analysis::commands::{self, Event};
-use analysis::trace::{Found, Run, Statistics, Troubles, path};
+use analysis::trace::{Anomalies, Finding, Run, Statistics, path};
 use wire::nvme::opcode;
 
 use crate::support::check::{self, Expected};
@@ -53,7 +53,7 @@ impl Traces {
         );
     }
 
-    /// All commands; what their segments and lanes say adds up.
+    /// All commands; what their intervals and stages say adds up.
     fn commands(&self, run: &Run) -> (Vec<commands::Command>, Statistics) {
         for node in &run.nodes {
             let index = &node.index;
@@ -62,14 +62,14 @@ impl Traces {
         }
         let (mut commands, mut statistics) = (Vec::new(), Statistics::default());
         let done = run.analyse(|found, _| {
-            let Found::Event(Event::Command(command)) = found else { return };
+            let Finding::Event(Event::Command(command)) = found else { return };
             let legs = path(run, &command);
             if let Some(total) = command.duration() {
-                let segments = commands::segments::split(&command);
-                let sum: u64 = segments.iter().map(|segment| segment.ns).sum();
+                let intervals = commands::intervals::split(&command);
+                let sum: u64 = intervals.iter().map(|interval| interval.ns).sum();
                 assert_eq!(sum, total.as_ns(), "{command:#?}");
-                let lanes: u64 = legs.iter().map(|leg| leg.to_ns.abs_diff(leg.from_ns)).sum();
-                assert_eq!(lanes, total.as_ns(), "{command:#?}");
+                let stages: u64 = legs.iter().map(|leg| leg.to_ns.abs_diff(leg.from_ns)).sum();
+                assert_eq!(stages, total.as_ns(), "{command:#?}");
             }
             statistics.add(&command, &legs);
             commands.push(*command);
@@ -128,26 +128,26 @@ impl Traces {
 pub fn losses_stand_out(files: &[PathBuf; 3]) {
     let run = Run::open(files).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(run.nodes.iter().filter(|node| node.parent.is_some()).count(), 2);
-    let (mut troubles, mut status) = (Troubles::default(), Vec::new());
+    let (mut anomalies, mut status) = (Anomalies::default(), Vec::new());
     let done = run.analyse(|found, counters| {
-        troubles.look(&found);
-        if let Found::Tlp(_, _, tlp, _) = &found {
-            troubles.count(counters, tlp.mnemonic());
+        anomalies.observe(&found);
+        if let Finding::Tlp(_, _, tlp, _) = &found {
+            anomalies.count(counters, tlp.mnemonic());
         }
-        if let Found::Event(Event::Command(command)) = found {
+        if let Finding::Event(Event::Command(command)) = found {
             status.push((command.queue, command.status.is_some(), path(&run, &command).len()));
         }
     });
     done.unwrap_or_else(|error| panic!("{error}"));
-    println!("trace: {}", troubles.text());
-    let count = |name: &str| troubles.troubles.get(name).map_or(0, |trouble| trouble.count);
+    println!("trace: {}", anomalies.text());
+    let count = |name: &str| anomalies.unexplained.get(name).map_or(0, |trouble| trouble.count);
     // Killed, ended in good order as the larger one, hung.
-    assert!(count("link down") >= 3, "{}", troubles.text());
+    assert!(count("link down") >= 3, "{}", anomalies.text());
     // fio keeps four commands on their way, twice: what was fetched has no completion
     // entry, what was not stays in the queue.
     let lost = count("command without a completion entry")
         + count("submission entry rung for and never fetched (timeout)");
-    assert!(lost >= 2, "{}", troubles.text());
+    assert!(lost >= 2, "{}", anomalies.text());
     let unanswered = status.iter().filter(|(_, ended, _)| !ended).count() as u64;
     assert!(unanswered >= count("command without a completion entry"), "{unanswered}");
     assert!(status.len() > 400, "{} commands", status.len());

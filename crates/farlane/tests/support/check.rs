@@ -35,13 +35,13 @@ impl Expected {
     pub fn of(recording: &Recording) -> Self {
         let mut decoder = Decoder::new();
         let mut items = Vec::new();
-        for chunk in &recording.chunks {
-            let stream = match chunk.direction {
+        for range in &recording.ranges {
+            let stream = match range.direction {
                 Direction::Down => &recording.down,
                 Direction::Up => &recording.up,
             };
-            let bytes = &stream[chunk.bytes.clone()];
-            decoder.push(chunk.at, chunk.direction, bytes, |item| items.push(item)).unwrap();
+            let bytes = &stream[range.bytes.clone()];
+            decoder.push(range.at, range.direction, bytes, |item| items.push(item)).unwrap();
         }
         decoder.finish().unwrap();
 
@@ -58,7 +58,7 @@ impl Expected {
             }
         };
         let mut link = LinkAnalyser::new(Settings::default());
-        link.run(&recording.down, &recording.up, recording.chunks.clone(), &mut keep).unwrap();
+        link.run(&recording.down, &recording.up, recording.ranges.clone(), &mut keep).unwrap();
         link.finish().unwrap();
         std::iter::from_fn(|| link.analyser.next_event()).for_each(keep);
         commands.sort();
@@ -90,7 +90,7 @@ fn export(folder: &Path, recording: &Recording, expected: &Expected) -> [PathBuf
     let connection =
         Connection { host: address("192.0.2.1:50000"), device: address("192.0.2.2:4420") };
     let mut file = TcpFile::begin(tunnel, 0).unwrap();
-    file.connection(connection, &recording.down, &recording.up, &recording.chunks).unwrap();
+    file.connection(connection, &recording.down, &recording.up, &recording.ranges).unwrap();
     file.finish().unwrap();
     let mut file = TlpFile::begin(tlps, 0).unwrap();
     for item in &expected.items {

@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 use analysis::commands::Direction;
-use analysis::commands::stream::Chunk;
+use analysis::commands::stream::StreamRange;
 
 /// All that passed on one connection.
 #[derive(Debug, Default)]
@@ -19,7 +19,7 @@ pub struct Recording {
     pub up: Vec<u8>,
     /// What was read at once, of both, by the time since the relay started. It is
     /// taken before the bytes are passed on, so what they cause is never earlier.
-    pub chunks: Vec<Chunk>,
+    pub ranges: Vec<StreamRange>,
 }
 
 /// A running relay; ends with its owner.
@@ -124,14 +124,14 @@ fn pump(
         if read == 0 {
             return Ok(());
         }
-        // The time under the lock, so that the chunks are in its order.
+        // The time under the lock, so that the ranges are in its order.
         let mut recording = recording.lock().unwrap();
         let at = wire::Instant::from_ns(started.elapsed().as_nanos() as u64);
         let all =
             if direction == Direction::Down { &mut recording.down } else { &mut recording.up };
         let bytes = all.len()..all.len() + read;
         all.extend_from_slice(&buffer[..read]);
-        recording.chunks.push(Chunk { at, direction, bytes });
+        recording.ranges.push(StreamRange { at, direction, bytes });
         drop(recording);
         to.write_all(&buffer[..read])?;
     }
@@ -166,12 +166,12 @@ fn relay_records_both_directions() {
     for recording in recordings {
         assert!(recording.down == sent);
         assert!(recording.up == [&sent[..], &sent[..]].concat());
-        assert!(recording.chunks.is_sorted_by_key(|chunk| chunk.at));
+        assert!(recording.ranges.is_sorted_by_key(|range| range.at));
         for (direction, whole) in [(Direction::Down, 1), (Direction::Up, 2)] {
-            let chunks = recording.chunks.iter();
-            let end = chunks.filter(|chunk| chunk.direction == direction).fold(0, |end, chunk| {
-                assert_eq!(chunk.bytes.start, end);
-                chunk.bytes.end
+            let ranges = recording.ranges.iter();
+            let end = ranges.filter(|range| range.direction == direction).fold(0, |end, range| {
+                assert_eq!(range.bytes.start, end);
+                range.bytes.end
             });
             assert_eq!(end, whole * sent.len());
         }

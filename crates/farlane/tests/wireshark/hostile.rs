@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use analysis::commands::Direction;
-use analysis::commands::stream::Chunk;
+use analysis::commands::stream::StreamRange;
 use analysis::export::pcapng::{Connection, TcpFile};
 use wire::frame::{
     Control, Grant, HEADER, Header, Hello, HostAfter, Kind, MoveStatus, Moved, Reject, Role,
@@ -21,7 +21,7 @@ use crate::support::tshark::Tshark;
 struct Streams {
     down: Vec<u8>,
     up: Vec<u8>,
-    chunks: Vec<Chunk>,
+    ranges: Vec<StreamRange>,
 }
 
 impl Streams {
@@ -50,8 +50,8 @@ impl Streams {
         let stream = if direction == Direction::Down { &mut self.down } else { &mut self.up };
         let start = stream.len();
         stream.extend_from_slice(bytes);
-        let at = Instant::from_ns(1000 * self.chunks.len() as u64);
-        self.chunks.push(Chunk { at, direction, bytes: start..stream.len() });
+        let at = Instant::from_ns(1000 * self.ranges.len() as u64);
+        self.ranges.push(StreamRange { at, direction, bytes: start..stream.len() });
     }
 
     fn frame(
@@ -79,7 +79,7 @@ impl Streams {
             device: "192.0.2.2:40001".parse().unwrap(),
         };
         let mut file = TcpFile::begin(File::create(&path).unwrap(), 0).unwrap();
-        file.connection(connection, &self.down, &self.up, &self.chunks).unwrap();
+        file.connection(connection, &self.down, &self.up, &self.ranges).unwrap();
         file.finish().unwrap();
         path
     }
@@ -284,9 +284,9 @@ fn hostile_bytes_do_no_harm() {
     assert!(complaints(&capture, &["-2"]).len() > 1000);
     // A stream that begins anywhere: its port says whose it is.
     let cut = Streams { down: streams.down.split_off(100_000), ..streams };
-    let chunks =
-        [Chunk { at: Instant::ZERO, direction: Direction::Down, bytes: 0..cut.down.len() }];
-    let late = Streams { chunks: chunks.to_vec(), up: Vec::new(), ..cut }.write(&folder, "late");
+    let ranges =
+        [StreamRange { at: Instant::ZERO, direction: Direction::Down, bytes: 0..cut.down.len() }];
+    let late = Streams { ranges: ranges.to_vec(), up: Vec::new(), ..cut }.write(&folder, "late");
     let text = Tshark::ready().run(&late, &["-d", "tcp.port==40001,farlane", "-V"]);
     assert!(text.contains("Malformed frame") && !text.contains("Lua Error"));
     fs::remove_dir_all(&folder).unwrap();

@@ -348,7 +348,7 @@ impl HostNode {
                     self.discovered.retain(|found| found.port != port);
                     let gone = self.endpoints.iter_mut().filter(|e| e.port == port);
                     gone.for_each(|endpoint| endpoint.link_down(now));
-                    self.machine.forget_masters(buses);
+                    self.machine.clear_bus_masters(buses);
                 }
                 LinkEvent::Up(port, _) => {
                     tell(HostEvent::LinkUp(port));

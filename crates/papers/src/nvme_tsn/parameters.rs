@@ -30,21 +30,21 @@ pub struct Parameter {
 
 type Read = fn(&Config) -> Option<String>;
 
-const BRIEF: &str = "the brief";
+const PAPER: &str = "the paper";
 const NVMEVIRT: &str = "NVMeVirt, ssd_config.h";
 const ASSUMED: &str = "assumed";
 
 const TABLE: &[(&str, &str, Read)] = &[
-    ("PCIe links", "the brief, 3; width of the drive", |c| {
+    ("PCIe links", "the paper, 3; width of the drive", |c| {
         let link = &c.hosts[0].link;
         Some(format!("{:?} x{}", link.generation, link.width))
     }),
-    ("MPS, bytes", "the brief, 2.1", |c| Some(c.hosts[0].software.max_payload.to_string())),
-    ("MRRS, bytes", "the brief, 2.2", |c| Some(c.hosts[0].software.max_read_request.to_string())),
-    ("completions of host memory, bytes", "the brief, 2.2", |c| {
+    ("MPS, bytes", "the paper, 2.1", |c| Some(c.hosts[0].software.max_payload.to_string())),
+    ("MRRS, bytes", "the paper, 2.2", |c| Some(c.hosts[0].software.max_read_request.to_string())),
+    ("completions of host memory, bytes", "the paper, 2.2", |c| {
         Some(c.hosts[0].root.completion_size.to_string())
     }),
-    ("DMA reads of the drive, bytes", "the brief, 2.2", |c| {
+    ("DMA reads of the drive, bytes", "the paper, 2.2", |c| {
         Some(drive(c).read_request.to_string())
     }),
     ("DMA reads in flight", "chosen: the drive's one free property", |c| {
@@ -78,7 +78,7 @@ const TABLE: &[(&str, &str, Read)] = &[
             CompletionMode::Polling { .. } => None,
         }
     }),
-    ("Ethernet", BRIEF, |c| station(c).map(|s| format!("{}b/s", s.rate))),
+    ("Ethernet", PAPER, |c| station(c).map(|s| format!("{}b/s", s.rate))),
     ("nodes, transmit, ns", "calibrated: 6020 and 7091 ns", |c| {
         station(c).and_then(|s| ns(s.tx_delay))
     }),
@@ -86,7 +86,7 @@ const TABLE: &[(&str, &str, Read)] = &[
     ("802.1Q tags", "TSN needs them", |c| {
         station(c).map(|s| if s.tagging.is_some() { "yes" } else { "no" }.to_owned())
     }),
-    ("gates that close", "the brief mentions none", |c| {
+    ("gates that close", "the paper mentions none", |c| {
         station(c).map(|s| if s.gates.is_some() { "yes" } else { "no" }.to_owned())
     }),
     ("frames ahead of the wire", ASSUMED, |c| station(c).map(|s| s.tx_ring.to_string())),
@@ -113,7 +113,7 @@ fn pair(port: sim::pcie::PortLatency) -> Option<String> {
 }
 
 fn drive(config: &Config) -> &DriveConfig {
-    config.drives().next().expect("the brief has a drive")
+    config.drives().next().expect("the paper has a drive")
 }
 
 fn station(config: &Config) -> Option<&StationConfig> {

@@ -113,12 +113,12 @@ impl Tables {
 
     /// In the NVMe/TSN paper's own tables.
     pub fn section(&self, published: &Published) -> Section {
-        let title = "Published and simulated, in the tables of the brief (section 4.4)";
+        let title = "Published and simulated, in the tables of the NVMe/TSN paper (section 4.4)";
         let notes = [
             "c: calibrated, a parameter was chosen by it; everything else is predicted. Simulated \
              configuration reads are the mean of five, commands that of 100, one at a time; \
              published commands are single samples.",
-            "The brief's table leaves out the first sample of direct (264 ns), and not all of its \
+            "The paper's table leaves out the first sample of direct (264 ns), and not all of its \
              cells are those of section 4.1. Its table rounds the commands to microseconds; here \
              they stand as in sections 4.2 and 4.3.",
             "The read over TSN is not explained by the latency of the tunnel; see below for what \

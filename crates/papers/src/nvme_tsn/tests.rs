@@ -116,7 +116,7 @@ fn the_recommendation_is_the_least_that_is_as_good_as_the_best() {
     ];
     let best = requests::recommend(&rows, 137.0);
     assert_eq!((best.mps, best.mrrs, best.reads_in_flight), (256, 512, 8));
-    assert_eq!(best.as_in_the_brief_us, 137.0);
+    assert_eq!(best.as_published_us, 137.0);
 }
 
 /// The parts that take long are not run for their keys.

@@ -248,7 +248,7 @@ fn notes(result: &TsnRead) -> Vec<String> {
         ),
         format!("Causes that reach the read and contradict nothing else: {fit}."),
         "A lower rate or closed gates would show in the write and in the configuration reads as \
-         well. The brief warns that its drive's flash varies. One sample cannot tell; none of this \
+         well. The paper warns that its drive's flash varies. One sample cannot tell; none of this \
          goes into the prediction."
             .to_owned(),
     ]

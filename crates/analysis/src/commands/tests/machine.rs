@@ -2,7 +2,7 @@
 //! tap at the root port and one in the tunnel's connection.
 
 use crate::commands::Direction;
-use crate::commands::stream::Chunk;
+use crate::commands::stream::StreamRange;
 use bytes::{Bytes, BytesMut};
 use nvme::initiator::{self, Driver, Io, Op};
 use nvme::testing::Media;
@@ -39,7 +39,7 @@ pub struct Machine {
     /// What passed the connection.
     pub down: Vec<u8>,
     pub up: Vec<u8>,
-    pub chunks: Vec<Chunk>,
+    pub ranges: Vec<StreamRange>,
 }
 
 impl Machine {
@@ -70,7 +70,7 @@ impl Machine {
             port: Vec::new(),
             down: Vec::new(),
             up: Vec::new(),
-            chunks: Vec::new(),
+            ranges: Vec::new(),
         };
         machine.top.handle_link(machine.now, 0, tunnel::Input::Connected);
         machine.node.handle(machine.now, tunnel::Input::Connected);
@@ -174,7 +174,7 @@ impl Machine {
             let start = stream.len();
             stream.extend_from_slice(piece);
             let bytes = start..stream.len();
-            self.chunks.push(Chunk { at: self.now, direction, bytes });
+            self.ranges.push(StreamRange { at: self.now, direction, bytes });
         }
     }
 

@@ -60,7 +60,7 @@ fn at_root_port(machine: &Machine) -> (Vec<Event>, Counters) {
 fn in_tunnel(machine: &Machine) -> (Vec<Event>, Counters) {
     let mut link = LinkAnalyser::new(COLLECT());
     let mut events = Vec::new();
-    link.run(&machine.down, &machine.up, machine.chunks.iter().cloned(), |e| events.push(e))
+    link.run(&machine.down, &machine.up, machine.ranges.iter().cloned(), |e| events.push(e))
         .unwrap();
     link.finish().unwrap();
     events.extend(std::iter::from_fn(|| link.analyser.next_event()));

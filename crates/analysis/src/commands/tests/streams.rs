@@ -1,17 +1,19 @@
 //! Captured streams: cut anywhere, broken anywhere.
 
 use super::machine::Machine;
-use crate::commands::stream::{Chunk, DecodeError, Decoder, Fault, Item, LinkAnalyser, Payload};
+use crate::commands::stream::{
+    DecodeError, Decoder, Fault, Item, LinkAnalyser, Payload, StreamRange,
+};
 use crate::commands::{Direction, Settings};
 use proptest::prelude::*;
 use wire::Instant;
 use wire::frame::{Control, HEADER, Header, Kind};
 
-/// Decodes pieces in the order of `chunks`.
-fn decode(down: &[u8], up: &[u8], chunks: &[Chunk]) -> (Vec<Item>, Result<(), DecodeError>) {
+/// Decodes pieces in the order of `ranges`.
+fn decode(down: &[u8], up: &[u8], ranges: &[StreamRange]) -> (Vec<Item>, Result<(), DecodeError>) {
     let mut decoder = Decoder::new();
     let mut items = Vec::new();
-    for Chunk { at, direction, bytes } in chunks {
+    for StreamRange { at, direction, bytes } in ranges {
         let stream = if *direction == Direction::Down { down } else { up };
         let piece = &stream[bytes.start.min(stream.len())..bytes.end.min(stream.len())];
         if let Err(error) = decoder.push(*at, *direction, piece, |item| items.push(item)) {
@@ -31,7 +33,7 @@ fn machine() -> Machine {
 #[test]
 fn a_connection_begins_with_greetings_and_keeps_order() {
     let machine = machine();
-    let (items, end) = decode(&machine.down, &machine.up, &machine.chunks);
+    let (items, end) = decode(&machine.down, &machine.up, &machine.ranges);
     end.unwrap();
     assert!(matches!(items[0].payload, Payload::Control(Control::Hello(_))));
     assert_eq!((items[0].direction, items[0].offset), (Direction::Down, 0));
@@ -44,14 +46,14 @@ fn a_connection_begins_with_greetings_and_keeps_order() {
 #[test]
 fn faults_name_their_place() {
     let machine = machine();
-    let (items, _) = decode(&machine.down, &machine.up, &machine.chunks);
+    let (items, _) = decode(&machine.down, &machine.up, &machine.ranges);
     let tlp =
         |item: &&Item| item.direction == Direction::Down && matches!(item.payload, Payload::Tlp(_));
     let at = items.iter().filter(tlp).nth(5).unwrap().offset as usize;
     let broken = |index: usize, value: u8| {
         let mut down = machine.down.clone();
         down[at + index] = value;
-        decode(&down, &machine.up, &machine.chunks).1.unwrap_err()
+        decode(&down, &machine.up, &machine.ranges).1.unwrap_err()
     };
     let kind = broken(2, 77);
     assert_eq!((kind.direction, kind.offset), (Direction::Down, at as u64));
@@ -60,7 +62,7 @@ fn faults_name_their_place() {
     assert!(matches!(broken(8, 0x7f).fault, Fault::Acknowledged { .. }));
     assert!(matches!(broken(HEADER, 0xff).fault, Fault::Tlp { index: 0, .. }));
     let cut = &machine.down[..machine.down.len() - 1];
-    let (_, end) = decode(cut, &machine.up, &machine.chunks);
+    let (_, end) = decode(cut, &machine.up, &machine.ranges);
     assert!(matches!(end.unwrap_err().fault, Fault::Truncated { .. }));
 }
 
@@ -78,11 +80,11 @@ proptest! {
     #[test]
     fn cuts_do_not_matter(cut in 1usize..40) {
         let machine = machine();
-        let fine = machine.chunks.iter().flat_map(|chunk| {
-            let starts = chunk.bytes.clone().step_by(cut);
-            starts.map(|start| Chunk { bytes: start..(start + cut).min(chunk.bytes.end), ..chunk.clone() })
+        let fine = machine.ranges.iter().flat_map(|range| {
+            let starts = range.bytes.clone().step_by(cut);
+            starts.map(|start| StreamRange { bytes: start..(start + cut).min(range.bytes.end), ..range.clone() })
         });
-        let whole = decode(&machine.down, &machine.up, &machine.chunks);
+        let whole = decode(&machine.down, &machine.up, &machine.ranges);
         prop_assert_eq!(whole, decode(&machine.down, &machine.up, &fine.collect::<Vec<_>>()));
     }
 
@@ -98,8 +100,8 @@ proptest! {
             stream[at] = value;
         }
         let mut link = LinkAnalyser::new(Settings { collect_data: true, ..Settings::default() });
-        let chunks = machine.chunks.iter().cloned();
-        let _ = link.run(&machine.down, &machine.up, chunks, |_| {});
+        let ranges = machine.ranges.iter().cloned();
+        let _ = link.run(&machine.down, &machine.up, ranges, |_| {});
         let _ = link.finish();
         while link.analyser.next_event().is_some() {}
     }

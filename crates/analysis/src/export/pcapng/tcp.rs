@@ -3,7 +3,7 @@
 use super::Blocks;
 use super::segment::{MSS, Segment};
 use crate::commands::Direction;
-use crate::commands::stream::Chunk;
+use crate::commands::stream::StreamRange;
 use smoltcp::wire::TcpControl::{self, Fin, None as Ack, Psh, Syn};
 use std::io::{self, Write};
 use std::net::SocketAddrV4;
@@ -52,7 +52,7 @@ impl<W: Write> TcpFile<W> {
     }
 
     /// Adds a whole connection: the streams of both directions and the order in
-    /// which their bytes passed. Bytes that a chunk names and that are not
+    /// which their bytes passed. Bytes that a range names and that are not
     /// there are left out.
     ///
     /// # Errors
@@ -62,30 +62,30 @@ impl<W: Write> TcpFile<W> {
         connection: Connection,
         down: &[u8],
         up: &[u8],
-        chunks: &[Chunk],
+        ranges: &[StreamRange],
     ) -> io::Result<()> {
         let end = |address, station, next| End { address, station, next, told: 0, started: false };
         // Any initial sequence numbers will do; these wrap within a megabyte,
         // which readers have to bear with.
         let mut host = end(connection.host, 1, 0xfff0_0000);
         let mut device = end(connection.device, 2, 0x1000_0000);
-        let begin = chunks.first().map_or(Instant::ZERO, |chunk| chunk.at);
+        let begin = ranges.first().map_or(Instant::ZERO, |range| range.at);
         self.segment(begin, &mut host, &mut device, Syn, &[])?;
         self.segment(begin, &mut device, &mut host, Syn, &[])?;
         self.segment(begin, &mut host, &mut device, Ack, &[])?;
         let mut last = begin;
-        for chunk in chunks {
-            let (from, to, stream) = match chunk.direction {
+        for range in ranges {
+            let (from, to, stream) = match range.direction {
                 Direction::Down => (&mut host, &mut device, down),
                 Direction::Up => (&mut device, &mut host, up),
             };
-            last = chunk.at;
-            let end = chunk.bytes.end.min(stream.len());
-            let bytes = stream.get(chunk.bytes.start..end).unwrap_or_default();
+            last = range.at;
+            let end = range.bytes.end.min(stream.len());
+            let bytes = stream.get(range.bytes.start..end).unwrap_or_default();
             let segments = bytes.chunks(MSS).enumerate();
             for (index, payload) in segments {
                 // A receiver acknowledges every second segment (RFC 9293,
-                // section 3.8.6.3), here together with those of earlier chunks.
+                // section 3.8.6.3), here together with those of earlier ranges.
                 if to.behind(from) >= 2 * MSS as u32 {
                     self.segment(last, to, from, Ack, &[])?;
                 }

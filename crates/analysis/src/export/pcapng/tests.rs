@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::commands::Direction;
-use crate::commands::stream::Chunk;
+use crate::commands::stream::StreamRange;
 use proptest::prelude::*;
 use wire::tlp::{MemoryRequest, Tlp};
 use wire::{Bdf, Instant, Tag};
@@ -87,19 +87,19 @@ proptest! {
         pieces in prop::collection::vec((any::<bool>(), 0usize..9000), 0..40)
     ) {
         let mut whole = [Vec::new(), Vec::new()];
-        let mut chunks = Vec::new();
+        let mut ranges = Vec::new();
         for (index, (down, length)) in pieces.into_iter().enumerate() {
             let stream = &mut whole[usize::from(!down)];
             let start = stream.len();
             stream.extend((0..length).map(|byte| (byte * 7 + index) as u8));
-            chunks.push(Chunk {
+            ranges.push(StreamRange {
                 at: Instant::from_ns(index as u64 * 1000),
                 direction: if down { Direction::Down } else { Direction::Up },
                 bytes: start..stream.len(),
             });
         }
         let mut file = TcpFile::begin(Vec::new(), 0).unwrap();
-        file.connection(ENDS(), &whole[0], &whole[1], &chunks).unwrap();
+        file.connection(ENDS(), &whole[0], &whole[1], &ranges).unwrap();
         let file = file.finish().unwrap();
         prop_assert!(packets(&file).is_sorted_by_key(|packet| packet.0));
         let (down, up) = streams(&file);

@@ -3,12 +3,12 @@
 //! Directions differ in lightness as well as in colour, and arrows show them
 //! besides, so that they survive a black-and-white printer.
 
-use super::labels::{self, Label, Segment};
+use super::labels::{self, Label, Line};
 use super::layout::{HEIGHT, LEFT, LINE, TOP, spread, tick};
 use super::{Band, Chart, Column, Group, MOST_LINES};
 use crate::commands::Direction;
-use crate::trace::journey::{Point, Station};
-use crate::trace::path::Lane;
+use crate::trace::locations::{Location, Point};
+use crate::trace::path::Stage;
 use report::escape;
 use report::span::micros;
 use std::fmt::Write;
@@ -22,8 +22,8 @@ const BAD: &str = "#b00020";
 const STYLE: &str = "\
 .sequence text{font-family:Helvetica,Arial,'Liberation Sans',sans-serif;font-size:11px;fill:#111}\
 .sequence .title{font-size:16px;font-weight:bold}.sequence .small{font-size:10px;fill:#555}\
-.sequence .lane{font-size:13px;font-weight:bold}.sequence .axis{stroke:#111;stroke-width:1}\
-.sequence .grid{stroke:#ddd;stroke-width:.6}.sequence .station{stroke:#111;stroke-width:1.2}\
+.sequence .stage{font-size:13px;font-weight:bold}.sequence .axis{stroke:#111;stroke-width:1}\
+.sequence .grid{stroke:#ddd;stroke-width:.6}.sequence .location{stroke:#111;stroke-width:1.2}\
 .sequence .unseen{stroke:#aaa;stroke-width:1;stroke-dasharray:3 3}\
 .sequence .leader{stroke:#888;stroke-width:.6;fill:none}\
 .sequence .halo{fill:#fff;fill-opacity:.88}\
@@ -45,10 +45,10 @@ pub(super) fn svg(chart: &Chart) -> String {
     );
     text(&mut out, 18.0, 28.0, "title", "start", &chart.title);
     text(&mut out, 18.0, 46.0, "small", "start", &chart.subtitle);
-    chart.columns.iter().for_each(|column| lane(&mut out, column));
-    shades(&mut out, chart);
+    chart.columns.iter().for_each(|column| stage(&mut out, column));
+    closed_gates(&mut out, chart);
     axis(&mut out, chart, right - RIGHT);
-    stations(&mut out, chart);
+    locations(&mut out, chart);
     chart.bands.iter().for_each(|band| frame(&mut out, chart, band));
     media(&mut out, chart);
     chart.groups.iter().for_each(|group| tlps(&mut out, chart, group));
@@ -104,9 +104,9 @@ fn y(chart: &Chart, at: i64) -> f64 {
     TOP + (at - chart.first) as f64 / (chart.last - chart.first) as f64 * HEIGHT
 }
 
-/// A lane's heading, and its ground if nobody looked there.
-fn lane(out: &mut String, column: &Column) {
-    let Column { lane, left, right, seen } = column;
+/// A stage's heading, and its ground if nobody looked there.
+fn stage(out: &mut String, column: &Column) {
+    let Column { stage, left, right, seen } = column;
     let (middle, width) = ((left + right) / 2.0, right - left);
     if !seen {
         let _ = writeln!(
@@ -117,7 +117,7 @@ fn lane(out: &mut String, column: &Column) {
             HEIGHT + 24.0
         );
         text(out, middle, TOP - 20.0, "small", "middle", "not observed");
-    } else if *lane == Lane::Network {
+    } else if *stage == Stage::Network {
         let _ = writeln!(
             out,
             "<rect x=\"{left:.1}\" y=\"{:.1}\" width=\"{width:.1}\" height=\"{:.1}\" \
@@ -126,17 +126,17 @@ fn lane(out: &mut String, column: &Column) {
             HEIGHT + 24.0
         );
     }
-    text(out, middle, TOP - 36.0, "lane", "middle", lane.name());
+    text(out, middle, TOP - 36.0, "stage", "middle", stage.name());
 }
 
 /// Closed gates: at the left of the network's columns those on the way from
 /// the host, at the right those on the way back.
-fn shades(out: &mut String, chart: &Chart) {
-    for column in chart.columns.iter().filter(|column| column.lane == Lane::Network) {
-        for shade in &chart.shades {
+fn closed_gates(out: &mut String, chart: &Chart) {
+    for column in chart.columns.iter().filter(|column| column.stage == Stage::Network) {
+        for closed in &chart.closed_gates {
             let width = (column.right - column.left) / 2.0;
-            let x = if shade.up { column.left + width } else { column.left };
-            let (top, bottom) = (y(chart, shade.from), y(chart, shade.to));
+            let x = if closed.up { column.left + width } else { column.left };
+            let (top, bottom) = (y(chart, closed.from), y(chart, closed.to));
             let _ = writeln!(
                 out,
                 "<rect class=\"closed\" x=\"{x:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" \
@@ -169,9 +169,9 @@ fn axis(out: &mut String, chart: &Chart, right: f64) {
 }
 
 /// The lines at which TLPs are seen.
-fn stations(out: &mut String, chart: &Chart) {
+fn locations(out: &mut String, chart: &Chart) {
     for pair in chart.columns.windows(2) {
-        let class = if pair[0].seen || pair[1].seen { "station" } else { "unseen" };
+        let class = if pair[0].seen || pair[1].seen { "location" } else { "unseen" };
         let x = pair[0].right;
         let (top, bottom) = (TOP - 12.0, TOP + HEIGHT + 12.0);
         let _ = writeln!(
@@ -187,9 +187,9 @@ fn frame(out: &mut String, chart: &Chart, band: &Band) {
         out,
         "<line class=\"frame\" stroke=\"{stroke}\" x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" \
          y2=\"{:.1}\"><title>frame {}</title></line>",
-        chart.x(band.from.station),
+        chart.x(band.from.location),
         y(chart, band.from.at),
-        chart.x(band.to.station),
+        chart.x(band.to.location),
         y(chart, band.to.at),
         band.sequence,
     );
@@ -197,7 +197,7 @@ fn frame(out: &mut String, chart: &Chart, band: &Band) {
 
 /// Accesses to the media, as bars along the drive's side.
 fn media(out: &mut String, chart: &Chart) {
-    let x = chart.x(Station::Function);
+    let x = chart.x(Location::Function);
     for (from, to, words) in &chart.media {
         let (top, bottom) = (y(chart, *from), y(chart, *to));
         let _ = writeln!(
@@ -212,21 +212,21 @@ fn media(out: &mut String, chart: &Chart) {
 
 /// What the frames are, along each that has room for it.
 fn frame_labels(out: &mut String, chart: &Chart) {
-    for column in chart.columns.iter().filter(|column| column.lane == Lane::Network) {
+    for column in chart.columns.iter().filter(|column| column.stage == Stage::Network) {
         let inside = |point: &Point| {
-            (column.left - 0.5..=column.right + 0.5).contains(&chart.x(point.station))
+            (column.left - 0.5..=column.right + 0.5).contains(&chart.x(point.location))
         };
         let bands = chart.bands.iter().filter(|band| inside(&band.from) && inside(&band.to));
         let bands: Vec<(&Band, String)> = bands.map(|band| (band, frame_words(band))).collect();
         let line = |(band, words): &(&Band, String)| {
-            let end = |point: &Point| (chart.x(point.station), y(chart, point.at));
+            let end = |point: &Point| (chart.x(point.location), y(chart, point.at));
             let (mut from, mut to) = (end(&band.from), end(&band.to));
             if from.0 > to.0 {
                 std::mem::swap(&mut from, &mut to);
             }
-            (Segment { from, to }, width(words, 10.0))
+            (Line { from, to }, width(words, 10.0))
         };
-        let lines: Vec<(Segment, f64)> = bands.iter().map(line).collect();
+        let lines: Vec<(Line, f64)> = bands.iter().map(line).collect();
         let room = [column.left, TOP - 16.0, column.right, TOP + HEIGHT + 14.0];
         for ((_, words), label) in bands.iter().zip(labels::place(&lines, room)) {
             if let Some(label) = label {
@@ -270,7 +270,7 @@ fn tlps(out: &mut String, chart: &Chart, group: &Group) {
 }
 
 fn places(chart: &Chart, points: &[Point]) -> Vec<String> {
-    let place = |point: &Point| format!("{:.1},{:.2}", chart.x(point.station), y(chart, point.at));
+    let place = |point: &Point| format!("{:.1},{:.2}", chart.x(point.location), y(chart, point.at));
     points.iter().map(place).collect()
 }
 
@@ -321,7 +321,7 @@ fn tlp_labels(out: &mut String, chart: &Chart, direction: Direction) {
     let places = spread(&wanted, LINE, TOP - 4.0, TOP + HEIGHT + 4.0);
     for (((group, start), place), at) in groups.iter().zip(places).zip(wanted) {
         let words = words(group);
-        let x = chart.x(start.station);
+        let x = chart.x(start.location);
         let (side, anchor) = match direction {
             Direction::Down => (-1.0, "end"),
             Direction::Up => (1.0, "start"),
@@ -366,7 +366,7 @@ fn legend(out: &mut String, chart: &Chart, at: f64) {
         text(out, x + 40.0, at + 4.0, "legend", "start", "frame of the tunnel");
         x += 60.0 + width("frame of the tunnel", 11.0);
     }
-    if !chart.shades.is_empty() {
+    if !chart.closed_gates.is_empty() {
         let _ = writeln!(
             out,
             "<rect x=\"{x:.1}\" y=\"{:.1}\" width=\"34\" height=\"10\" fill=\"#8a97a3\" \

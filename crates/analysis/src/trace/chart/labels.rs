@@ -13,7 +13,7 @@ type Point = (f64, f64);
 
 /// A line from left to right.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Segment {
+pub(super) struct Line {
     /// Its ends.
     pub(super) from: Point,
     /// See `from`.
@@ -34,8 +34,8 @@ pub(super) struct Label {
 }
 
 impl Label {
-    fn new(segment: &Segment, share: f64, below: bool, width: f64) -> Self {
-        let ((x1, y1), (x2, y2)) = (segment.from, segment.to);
+    fn new(line: &Line, share: f64, below: bool, width: f64) -> Self {
+        let ((x1, y1), (x2, y2)) = (line.from, line.to);
         let at = (x1 + (x2 - x1) * share, y1 + (y2 - y1) * share);
         Self { at, angle: (y2 - y1).atan2(x2 - x1), below, half: width / 2.0 }
     }
@@ -72,13 +72,13 @@ fn apart(a: &[Point], b: &[Point]) -> bool {
 /// Where the words of each line go, by their widths: beside it within `room`
 /// (left, top, right, bottom), away from all other lines and words. `None`
 /// where there is no place.
-pub(super) fn place(lines: &[(Segment, f64)], room: [f64; 4]) -> Vec<Option<Label>> {
+pub(super) fn place(lines: &[(Line, f64)], room: [f64; 4]) -> Vec<Option<Label>> {
     let mut placed: Vec<Label> = Vec::new();
     let mut all = Vec::new();
-    for (number, (segment, width)) in lines.iter().enumerate() {
+    for (number, (line, width)) in lines.iter().enumerate() {
         let candidates = PLACES
             .into_iter()
-            .flat_map(|share| [false, true].map(|below| Label::new(segment, share, below, *width)));
+            .flat_map(|share| [false, true].map(|below| Label::new(line, share, below, *width)));
         let fits = |label: &Label| {
             let [left, top, right, bottom] = room;
             let corners = label.corners(0.0);
@@ -103,8 +103,8 @@ mod tests {
 
     const ROOM: [f64; 4] = [400.0, 100.0, 590.0, 770.0];
 
-    fn line(from: f64, to: f64) -> (Segment, f64) {
-        (Segment { from: (400.0, from), to: (590.0, to) }, 120.0)
+    fn line(from: f64, to: f64) -> (Line, f64) {
+        (Line { from: (400.0, from), to: (590.0, to) }, 120.0)
     }
 
     #[test]
@@ -146,8 +146,8 @@ mod tests {
                 for other in labels[..number].iter().flatten() {
                     prop_assert!(apart(&corners, &other.corners(0.0)));
                 }
-                for (segment, _) in &lines {
-                    prop_assert!(apart(&corners, &[segment.from, segment.to]));
+                for (line, _) in &lines {
+                    prop_assert!(apart(&corners, &[line.from, line.to]));
                 }
             }
         }

@@ -1,8 +1,8 @@
 //! Where things go: columns, the scale, labels that do not overlap.
 
 use super::Column;
-use crate::trace::journey::Station;
-use crate::trace::path::Lane;
+use crate::trace::locations::Location;
+use crate::trace::path::Stage;
 use std::collections::BTreeSet;
 
 /// Where the first column begins; before it is the time axis.
@@ -14,52 +14,52 @@ pub(super) const HEIGHT: f64 = 640.0;
 /// Pixels between the lines of labels.
 pub(super) const LINE: f64 = 15.0;
 
-/// The columns of a diagram in which these stations were seen.
-pub(super) fn columns(stations: impl Iterator<Item = Station>) -> Vec<Column> {
-    let seen: BTreeSet<Station> = stations.collect();
-    use Station::{DownstreamLink, Function, RootPort, SwitchLink, SwitchUplink, UpstreamLink};
+/// The columns of a diagram in which these locations were seen.
+pub(super) fn columns(locations: impl Iterator<Item = Location>) -> Vec<Column> {
+    let seen: BTreeSet<Location> = locations.collect();
+    use Location::{DownstreamLink, Function, RootPort, SwitchLink, SwitchUplink, UpstreamLink};
     let switch = seen.contains(&SwitchUplink) || seen.contains(&SwitchLink);
-    let all = |needed: &[Station]| needed.iter().all(|station| seen.contains(station));
+    let all = |needed: &[Location]| needed.iter().all(|location| seen.contains(location));
     let labels = 236.0;
-    let lanes: Vec<(Lane, f64, bool)> = if switch {
+    let stages: Vec<(Stage, f64, bool)> = if switch {
         vec![
-            (Lane::Host, labels, all(&[RootPort])),
-            (Lane::Upstream, 72.0, all(&[RootPort, UpstreamLink])),
-            (Lane::Network, 150.0, all(&[UpstreamLink, SwitchUplink])),
-            (Lane::Switch, 72.0, all(&[SwitchUplink, SwitchLink])),
-            (Lane::Network, 150.0, all(&[SwitchLink, DownstreamLink])),
-            (Lane::Downstream, 84.0, all(&[DownstreamLink, Function])),
-            (Lane::Drive, labels, all(&[Function])),
+            (Stage::Host, labels, all(&[RootPort])),
+            (Stage::Upstream, 72.0, all(&[RootPort, UpstreamLink])),
+            (Stage::Network, 150.0, all(&[UpstreamLink, SwitchUplink])),
+            (Stage::Switch, 72.0, all(&[SwitchUplink, SwitchLink])),
+            (Stage::Network, 150.0, all(&[SwitchLink, DownstreamLink])),
+            (Stage::Downstream, 84.0, all(&[DownstreamLink, Function])),
+            (Stage::Drive, labels, all(&[Function])),
         ]
     } else {
         vec![
-            (Lane::Host, labels, all(&[RootPort])),
-            (Lane::Upstream, 88.0, all(&[RootPort, UpstreamLink])),
-            (Lane::Network, 190.0, all(&[UpstreamLink, DownstreamLink])),
-            (Lane::Downstream, 88.0, all(&[DownstreamLink, Function])),
-            (Lane::Drive, labels, all(&[Function])),
+            (Stage::Host, labels, all(&[RootPort])),
+            (Stage::Upstream, 88.0, all(&[RootPort, UpstreamLink])),
+            (Stage::Network, 190.0, all(&[UpstreamLink, DownstreamLink])),
+            (Stage::Downstream, 88.0, all(&[DownstreamLink, Function])),
+            (Stage::Drive, labels, all(&[Function])),
         ]
     };
     let mut left = LEFT;
-    let column = |(lane, width, seen)| {
-        let column = Column { lane, left, right: left + width, seen };
+    let column = |(stage, width, seen)| {
+        let column = Column { stage, left, right: left + width, seen };
         left += width;
         column
     };
-    lanes.into_iter().map(column).collect()
+    stages.into_iter().map(column).collect()
 }
 
-/// Where a station is.
-pub(super) fn x(columns: &[Column], station: Station) -> f64 {
+/// Where a location is.
+pub(super) fn x(columns: &[Column], location: Location) -> f64 {
     let last = columns.len() - 1;
-    match station {
-        Station::RootPort => columns[1].left,
-        Station::UpstreamLink => columns[2].left,
-        Station::SwitchUplink => columns[2].right,
-        Station::SwitchPort => (columns[3].left + columns[3].right) / 2.0,
-        Station::SwitchLink => columns[3].right,
-        Station::DownstreamLink => columns[last - 1].left,
-        Station::Function => columns[last].left,
+    match location {
+        Location::RootPort => columns[1].left,
+        Location::UpstreamLink => columns[2].left,
+        Location::SwitchUplink => columns[2].right,
+        Location::SwitchPort => (columns[3].left + columns[3].right) / 2.0,
+        Location::SwitchLink => columns[3].right,
+        Location::DownstreamLink => columns[last - 1].left,
+        Location::Function => columns[last].left,
     }
 }
 

@@ -1,13 +1,13 @@
 //! The sequence diagram of one command as SVG (figure 8 of the NVMe/TSN
-//! brief): time downwards and to scale, a column a lane, a line a TLP through
+//! brief): time downwards and to scale, a column a stage, a line a TLP through
 //! every point at which it was seen, frames in the network's column.
 
 mod draw;
 mod labels;
 mod layout;
 
-use super::journey::{Point, Station};
-use super::path::{Lane, by_lane, by_part, listed, path};
+use super::locations::{Location, Point};
+use super::path::{Stage, by_part, by_stage, listed, path};
 use super::run::Run;
 use crate::commands::{Command, Direction, Step, StepKind};
 use report::span::{micros, size};
@@ -19,7 +19,7 @@ const MOST_LINES: usize = 64;
 /// A column.
 #[derive(Clone, Debug)]
 struct Column {
-    lane: Lane,
+    stage: Stage,
     left: f64,
     right: f64,
     /// Whether its two sides, or the one it has, were seen.
@@ -53,7 +53,7 @@ struct Band {
 
 /// A time at which nothing may pass one way: a gate on the way is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shade {
+pub struct ClosedGate {
     /// From when to when, in nanoseconds on the timeline.
     pub from: i64,
     /// See `from`.
@@ -71,7 +71,7 @@ struct Chart {
     columns: Vec<Column>,
     groups: Vec<Group>,
     bands: Vec<Band>,
-    shades: Vec<Shade>,
+    closed_gates: Vec<ClosedGate>,
     /// Accesses to the media: from, to, and what.
     media: Vec<(i64, i64, String)>,
     /// Times shown, in nanoseconds since the start of the command.
@@ -83,16 +83,17 @@ struct Chart {
 
 /// The diagram of `command`, a whole SVG document.
 pub fn chart(run: &Run, command: &Command) -> String {
-    chart_shaded(run, command, Vec::new())
+    chart_with_gates(run, command, Vec::new())
 }
 
 /// The same with times at which gates are closed.
-pub fn chart_shaded(run: &Run, command: &Command, shades: Vec<Shade>) -> String {
+pub fn chart_with_gates(run: &Run, command: &Command, closed_gates: Vec<ClosedGate>) -> String {
     let mut chart = Chart::new(run, command);
     let start = command.start.as_ns() as i64;
     let own = |time: i64| (time - start).clamp(chart.first, chart.last);
-    let shades = shades.into_iter().map(|s| Shade { from: own(s.from), to: own(s.to), ..s });
-    chart.shades = shades.filter(|shade| shade.from < shade.to).collect();
+    let closed_gates =
+        closed_gates.into_iter().map(|s| ClosedGate { from: own(s.from), to: own(s.to), ..s });
+    chart.closed_gates = closed_gates.filter(|closed| closed.from < closed.to).collect();
     draw::svg(&chart)
 }
 
@@ -104,25 +105,37 @@ impl Chart {
         let points = || groups.iter().flat_map(|group| group.lines.iter().flatten());
         let first = points().map(|point| point.at).min().unwrap_or(0).min(0);
         let last = points().map(|point| point.at).max().unwrap_or(0).max(first + 1);
-        let columns = layout::columns(points().map(|point| point.station));
+        let columns = layout::columns(points().map(|point| point.location));
         let (title, subtitle) = titles(command);
         let footer = footer(run, command);
         let total = command.duration().map(|total| total.as_ns() as i64);
-        let shades = Vec::new();
+        let closed_gates = Vec::new();
         let media = media(run, command, start);
-        Self { title, subtitle, footer, columns, groups, bands, shades, media, first, last, total }
+        Self {
+            title,
+            subtitle,
+            footer,
+            columns,
+            groups,
+            bands,
+            closed_gates,
+            media,
+            first,
+            last,
+            total,
+        }
     }
 
-    /// The middle line between two columns that a station is.
-    fn x(&self, station: Station) -> f64 {
-        layout::x(&self.columns, station)
+    /// The middle line between two columns that a location is.
+    fn x(&self, location: Location) -> f64 {
+        layout::x(&self.columns, location)
     }
 }
 
 fn groups(run: &Run, command: &Command, start: i64) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     for step in &command.steps {
-        let mut points = run.journey(step.number);
+        let mut points = run.locations(step.number);
         points.iter_mut().for_each(|point| point.at -= start);
         if step.direction == Direction::Up {
             points.reverse();
@@ -176,9 +189,9 @@ fn bands(run: &Run, groups: &[Group]) -> Vec<Band> {
 }
 
 fn media(run: &Run, command: &Command, start: i64) -> Vec<(i64, i64, String)> {
-    let told = run.in_drive(command);
-    let accesses = told.iter().flat_map(|told| &told.media);
-    let bar = |access: &super::told::MediaAccess| {
+    let timing = run.in_drive(command);
+    let accesses = timing.iter().flat_map(|timing| &timing.media);
+    let bar = |access: &super::drive_timing::MediaAccess| {
         let words = format!("media {}, {} B", access.operation, access.bytes);
         Some((access.from_ns - start, access.to_ns? - start, words))
     };
@@ -210,11 +223,11 @@ fn titles(command: &Command) -> (String, String) {
 
 fn footer(run: &Run, command: &Command) -> Vec<String> {
     let path = path(run, command);
-    let lanes = by_lane(&path);
-    let total: u64 = lanes.iter().map(|(_, ns)| ns).sum();
-    let sum = listed(&lanes, " + ");
+    let stages = by_stage(&path);
+    let total: u64 = stages.iter().map(|(_, ns)| ns).sum();
+    let sum = listed(&stages, " + ");
     let mut lines =
-        vec![format!("Time on the critical path by lane: {sum} = {} µs", micros(total))];
+        vec![format!("Time on the critical path by stage: {sum} = {} µs", micros(total))];
     let parts = by_part(&path);
     if !parts.is_empty() {
         let parts = listed(&parts, " + ");

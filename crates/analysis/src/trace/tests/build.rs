@@ -111,7 +111,7 @@ pub fn traces() -> Traces {
     })
 }
 
-/// Traces of `work`, of nodes that are told from others by `instance`.
+/// Traces of `work`, of nodes with this `instance`.
 pub fn traces_of(instance: u64, work: impl FnOnce(&mut Testbed, &mut Drive)) -> Traces {
     traces_greeting(instance, hello, work)
 }

@@ -4,7 +4,7 @@ use super::build::traces_of;
 use super::{Traces, chunks, traces};
 use crate::commands::Event;
 use crate::trace::capture::{Capture, Written};
-use crate::trace::{Found, Run, Selection};
+use crate::trace::{Finding, Run, Selection};
 use wire::trace::{CHUNK_HEADER, ChunkHeader, Record, Records, Tap, Timed};
 
 /// One packet: time, bytes on the wire, bytes kept behind the pseudo header,
@@ -46,7 +46,7 @@ fn packets(file: &[u8]) -> Vec<Packet> {
 fn capture(run: &Run, selection: &Selection) -> (Written, Vec<Packet>) {
     let (mut capture, mut number) = (Capture::default(), 0);
     run.analyse(|found, _| {
-        if let Found::Event(Event::Command(command)) = found {
+        if let Finding::Event(Event::Command(command)) = found {
             number += 1;
             capture.add(number, &command, selection.has(number, &command));
         }
@@ -140,7 +140,7 @@ fn entries_that_were_cut_are_no_commands() {
     let path = traces.file("short", &rewritten(&traces, 64, usize::MAX));
     let mut io = Vec::new();
     let done = Run::open(&[path]).unwrap().analyse(|found, _| {
-        if let Found::Event(Event::Command(command)) = found {
+        if let Finding::Event(Event::Command(command)) = found {
             io.extend((command.queue != 0).then_some(command.entry.cid));
         }
     });
@@ -152,7 +152,7 @@ fn a_gap_is_told_where_it_is() {
     let traces = traces_of(71, |testbed, drive| testbed.reads(drive, 0..30));
     let path = traces.file("gap", &rewritten(&traces, 4096, 12));
     let (_, packets) = capture(&Run::open(&[path]).unwrap(), &Selection::default());
-    let told = |p: &&Packet| p.comment.starts_with("records are missing before this");
-    assert_eq!(packets.iter().filter(told).count(), 1);
+    let timing = |p: &&Packet| p.comment.starts_with("records are missing before this");
+    assert_eq!(packets.iter().filter(timing).count(), 1);
     assert!(packets.len() < traces.testbed.tlps.len());
 }

@@ -2,7 +2,7 @@
 
 use super::{chunks, traces};
 use crate::commands::Event;
-use crate::trace::{Found, Run, TraceFile, Troubles};
+use crate::trace::{Anomalies, Finding, Run, TraceFile};
 use proptest::prelude::*;
 use std::path::Path;
 use wire::trace::{CHUNK_HEADER, ChunkHeader};
@@ -12,8 +12,8 @@ fn read(path: &Path) -> Result<(usize, usize), String> {
     let run = Run::open(&[path.to_owned()]).map_err(|error| error.to_string())?;
     let (mut commands, mut gaps) = (0, 0);
     let done = run.analyse(|found, _| match found {
-        Found::Event(Event::Command(command)) => commands += usize::from(command.end.is_some()),
-        Found::Gap(_) => gaps += 1,
+        Finding::Event(Event::Command(command)) => commands += usize::from(command.end.is_some()),
+        Finding::Gap(_) => gaps += 1,
         _ => {}
     });
     done.map(|_| (commands, gaps)).map_err(|error| error.to_string())
@@ -71,18 +71,18 @@ fn commands_after_a_gap_are_followed() {
     let (first, second) = (&chunks[chunks.len() - 8], &chunks[chunks.len() - 5]);
     let ring = [&whole[..first.start], &whole[second.start..]].concat();
     let run = Run::open(&[traces.file("ring", &ring)]).unwrap();
-    let (mut troubles, mut last) = (Troubles::default(), None);
+    let (mut anomalies, mut last) = (Anomalies::default(), None);
     let (counters, _) = run
         .analyse(|found, counters| {
-            troubles.look(&found);
-            troubles.count(counters, "");
-            if let Found::Event(Event::Command(command)) = found {
+            anomalies.observe(&found);
+            anomalies.count(counters, "");
+            if let Finding::Event(Event::Command(command)) = found {
                 last = Some(command.entry.cid);
             }
         })
         .unwrap();
     assert_eq!(last, Some(29));
-    assert_eq!(troubles.troubles["records missing in the trace"].count, 1);
+    assert_eq!(anomalies.unexplained["records missing in the trace"].count, 1);
     assert_eq!((counters.bad_doorbells, counters.skipped_entries), (0, 0), "{counters:?}");
 }
 
@@ -138,7 +138,7 @@ proptest! {
         let _ = read(&path);
         if let Ok(run) = Run::open(&[path, traces.device.clone()]) {
             let _ = run.analyse(|found, _| {
-                if let Found::Event(Event::Command(command)) = found {
+                if let Finding::Event(Event::Command(command)) = found {
                     let _ = crate::trace::path(&run, &command);
                     let _ = crate::trace::chart::chart(&run, &command);
                 }

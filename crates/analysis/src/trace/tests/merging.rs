@@ -2,8 +2,8 @@
 
 use super::build::{hello, traces_greeting};
 use super::{OFFSET, Traces, commands, traces};
-use crate::trace::path::by_lane;
-use crate::trace::{Lane, Run, Station, path};
+use crate::trace::path::by_stage;
+use crate::trace::{Location, Run, Stage, path};
 
 #[test]
 fn the_same_commands_are_found_in_files() {
@@ -53,51 +53,51 @@ fn a_tlp_is_followed_from_the_host_to_the_drive() {
     let (commands, _) = commands(&run);
     let read = commands.iter().find(|command| command.entry.cid == 18).unwrap();
     let start = read.start.as_ns() as i64;
-    let stations =
-        [Station::RootPort, Station::UpstreamLink, Station::DownstreamLink, Station::Function];
+    let locations =
+        [Location::RootPort, Location::UpstreamLink, Location::DownstreamLink, Location::Function];
     for step in &read.steps {
-        let journey = run.journey(step.number);
-        assert!(journey.iter().map(|point| point.station).eq(stations), "{journey:?}");
+        let journey = run.locations(step.number);
+        assert!(journey.iter().map(|point| point.location).eq(locations), "{journey:?}");
         let at = step.at.as_ns() as i64;
         let late = [0, 1_000, 6_000, 7_000].map(|late| {
             if step.direction == crate::commands::Direction::Up { at - late } else { at + late }
         });
         assert!(journey.iter().map(|point| point.at).eq(late), "{journey:?}");
     }
-    assert_eq!(run.journey(read.steps[0].number)[0].at, start);
-    assert!(run.journey(u64::MAX >> 32).is_empty());
+    assert_eq!(run.locations(read.steps[0].number)[0].at, start);
+    assert!(run.locations(u64::MAX >> 32).is_empty());
 }
 
 #[test]
-fn lanes_add_up_to_the_command() {
+fn stages_add_up_to_the_command() {
     let run = traces().run();
     for command in commands(&run).0 {
         let legs = path(&run, &command);
         let total = command.duration().unwrap().as_ns();
-        let sum: u64 = by_lane(&legs).iter().map(|(_, ns)| ns).sum();
+        let sum: u64 = by_stage(&legs).iter().map(|(_, ns)| ns).sum();
         assert_eq!(sum, total, "{}", command.name());
         assert_eq!(legs.first().unwrap().from_ns, command.start.as_ns() as i64);
         assert!(legs.windows(2).all(|pair| pair[0].to_ns == pair[1].from_ns), "{legs:?}");
-        let segments = crate::commands::segments::split(&command);
-        assert_eq!(segments.iter().map(|segment| segment.ns).sum::<u64>(), total);
+        let intervals = crate::commands::intervals::split(&command);
+        assert_eq!(intervals.iter().map(|interval| interval.ns).sum::<u64>(), total);
     }
     let (commands, _) = commands(&run);
     let read = commands.iter().find(|command| command.entry.cid == 18).unwrap();
     // Doorbell, fetch, entry and interrupt cross.
-    let lanes = by_lane(&path(&run, read));
-    let get = |lane| lanes.iter().find(|(found, _)| *found == lane).unwrap().1;
-    assert_eq!((get(Lane::Upstream), get(Lane::Network)), (4_000, 20_000));
-    assert_eq!((get(Lane::Downstream), get(Lane::Host)), (4_000, 40_000));
+    let stages = by_stage(&path(&run, read));
+    let get = |stage| stages.iter().find(|(found, _)| *found == stage).unwrap().1;
+    assert_eq!((get(Stage::Upstream), get(Stage::Network)), (4_000, 20_000));
+    assert_eq!((get(Stage::Downstream), get(Stage::Host)), (4_000, 40_000));
 }
 
 #[test]
-fn lanes_of_a_device_alone_add_up_too() {
+fn stages_of_a_device_alone_add_up_too() {
     let traces = traces();
     let run = Run::open(std::slice::from_ref(&traces.device)).unwrap();
     for command in commands(&run).0 {
-        let lanes = by_lane(&path(&run, &command));
-        let sum: u64 = lanes.iter().map(|(_, ns)| ns).sum();
-        assert_eq!(sum, command.duration().unwrap().as_ns(), "{lanes:?}");
+        let stages = by_stage(&path(&run, &command));
+        let sum: u64 = stages.iter().map(|(_, ns)| ns).sum();
+        assert_eq!(sum, command.duration().unwrap().as_ns(), "{stages:?}");
     }
 }
 
@@ -106,9 +106,9 @@ fn without_the_device_its_side_is_not_observed() {
     let traces = traces();
     let run = Run::open(std::slice::from_ref(&traces.host)).unwrap();
     let (commands, _) = commands(&run);
-    let lanes: Vec<Lane> =
-        by_lane(&path(&run, &commands[0])).into_iter().map(|(lane, _)| lane).collect();
-    assert_eq!(lanes, [Lane::Host, Lane::Upstream, Lane::NotObserved]);
+    let stages: Vec<Stage> =
+        by_stage(&path(&run, &commands[0])).into_iter().map(|(stage, _)| stage).collect();
+    assert_eq!(stages, [Stage::Host, Stage::Upstream, Stage::NotObserved]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Traces made by hand, with journeys that are known.
+//! Traces made by hand, with known locations.
 
 mod build;
 mod capture;
@@ -8,27 +8,27 @@ mod merging;
 mod reports;
 
 use crate::commands::{Command, Event};
-use crate::trace::{Found, Run, Troubles};
+use crate::trace::{Anomalies, Finding, Run};
 use build::{OFFSET, Traces, traces};
 use std::ops::Range;
 use wire::trace::{CHUNK_HEADER, ChunkHeader, Header};
 
 /// All commands of a run, and what stands out; every TLP can be read.
-fn commands(run: &Run) -> (Vec<Command>, Troubles) {
-    let (mut commands, mut troubles) = (Vec::new(), Troubles::default());
+fn commands(run: &Run) -> (Vec<Command>, Anomalies) {
+    let (mut commands, mut anomalies) = (Vec::new(), Anomalies::default());
     let done = run.analyse(|found, counters| {
-        troubles.look(&found);
-        if let Found::Tlp(_, _, tlp, _) = &found {
-            troubles.count(counters, tlp.mnemonic());
+        anomalies.observe(&found);
+        if let Finding::Tlp(_, _, tlp, _) = &found {
+            anomalies.count(counters, tlp.mnemonic());
         }
-        if let Found::Event(Event::Command(command)) = found {
+        if let Finding::Event(Event::Command(command)) = found {
             commands.push(*command);
         }
     });
     let (counters, unreadable) = done.unwrap();
     assert_eq!(unreadable, 0);
-    troubles.count(&counters, "the end");
-    (commands, troubles)
+    anomalies.count(&counters, "the end");
+    (commands, anomalies)
 }
 
 /// The chunks of a whole file, and where they are.

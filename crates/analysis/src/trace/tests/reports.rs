@@ -62,17 +62,17 @@ fn statistics_are_by_type() {
     );
     let write = &kinds[4];
     assert_eq!((write.latency.n, write.failed, write.lost), (1, 1, 0));
-    assert_eq!(write.segments_p50.len(), 6);
+    assert_eq!(write.intervals_p50.len(), 6);
     assert!(statistics.table().lines().all(|line| line.chars().count() <= 130));
 }
 
 #[test]
 fn trouble_stands_out() {
     let run = traces().run();
-    let (_, troubles) = commands(&run);
-    let names: Vec<_> = troubles.troubles.keys().copied().collect();
-    assert_eq!(names, ["command failed"], "{}", troubles.text());
-    assert!(troubles.text().contains("Write queue 1 command 17: WRITE_FAULT"));
+    let (_, anomalies) = commands(&run);
+    let names: Vec<_> = anomalies.unexplained.keys().copied().collect();
+    assert_eq!(names, ["command failed"], "{}", anomalies.text());
+    assert!(anomalies.text().contains("Write queue 1 command 17: WRITE_FAULT"));
     let traces = super::build::traces_of(3, |testbed, drive| {
         // Nobody asked for it, nobody answers, and nobody knows it.
         testbed.ask_host(drive, 0x77_0000, 64);
@@ -81,16 +81,16 @@ fn trouble_stands_out() {
         let entry = crate::commands::tests::io(2, 5, 8, 1, 0x10_0000, 0);
         testbed.begin(drive, 1, &[entry]);
     });
-    let (_, troubles) = commands(&traces.run());
+    let (_, anomalies) = commands(&traces.run());
     let count = |start: &str| {
-        let found = troubles.troubles.iter().find(|(name, _)| name.starts_with(start));
-        found.map_or(0, |(_, trouble)| trouble.count)
+        let found = anomalies.unexplained.iter().find(|(name, _)| name.starts_with(start));
+        found.map_or(0, |(_, anomaly)| anomaly.count)
     };
-    assert_eq!(count("orphan"), 2, "{}", troubles.text());
+    assert_eq!(count("orphan"), 2, "{}", anomalies.text());
     assert_eq!(count("request without a completion"), 1);
     assert_eq!(count("completion entry of an unknown"), 1);
     assert_eq!(count("command without a completion"), 1);
-    let (at, packet, what) = &troubles.troubles.values().last().unwrap().places[0];
+    let (at, packet, what) = &anomalies.unexplained.values().last().unwrap().places[0];
     assert!(*at > 0 && *packet > 0 && !what.is_empty());
 }
 
@@ -104,12 +104,12 @@ fn a_completion_that_nobody_took_counts_and_stands_out() {
         testbed.complete(drive, 1, 1, 5, 0);
     });
     let run = traces.run();
-    let (found, troubles) = commands(&run);
+    let (found, anomalies) = commands(&run);
     let last = found.last().unwrap();
     assert!(last.status.is_some_and(|status| status.is_success()) && last.end.is_none());
-    let trouble = &troubles.troubles["completion entry whose head doorbell was never rung"];
-    assert_eq!((trouble.count, trouble.places[0].2.as_str()), (1, "Read queue 1 command 5"));
-    assert_eq!(troubles.troubles.len(), 1, "{}", troubles.text());
+    let anomaly = &anomalies.unexplained["completion entry whose head doorbell was never rung"];
+    assert_eq!((anomaly.count, anomaly.places[0].2.as_str()), (1, "Read queue 1 command 5"));
+    assert_eq!(anomalies.unexplained.len(), 1, "{}", anomalies.text());
     let mut statistics = Statistics::default();
     found.iter().for_each(|command| statistics.add(command, &path(&run, command)));
     let kinds = statistics.kinds();
@@ -154,10 +154,10 @@ fn what_is_on_its_way_when_a_recording_is_cut_is_no_timeout() {
     bytes.truncate(bytes.len() - 5);
     let run = Run::open(&[traces.file("cut", &bytes)]).unwrap();
     assert!(run.root().file.cut);
-    let (_, troubles) = commands(&run);
-    let names: Vec<_> = troubles.troubles.keys().copied().collect();
-    assert_eq!(names, ["data transferred once more (retry)"], "{}", troubles.text());
-    assert_eq!(troubles.notes["on its way when the recording was cut off"].count, 3);
+    let (_, anomalies) = commands(&run);
+    let names: Vec<_> = anomalies.unexplained.keys().copied().collect();
+    assert_eq!(names, ["data transferred once more (retry)"], "{}", anomalies.text());
+    assert_eq!(anomalies.notes["on its way when the recording was cut off"].count, 3);
 }
 
 #[test]
@@ -165,11 +165,11 @@ fn a_lost_device_stands_out() {
     let traces = interrupted();
     let end = traces.testbed.tlps.last().unwrap().0.as_ns() + 800_000_000;
     let bytes = with_link_down(&traces, end);
-    let (commands, troubles) = commands(&Run::open(&[traces.file("lost", &bytes)]).unwrap());
+    let (commands, anomalies) = commands(&Run::open(&[traces.file("lost", &bytes)]).unwrap());
     let last = commands.last().unwrap();
     assert_eq!((last.entry.cid, last.status, last.end), (5, None, None));
     let names: Vec<(&str, u64)> =
-        troubles.troubles.iter().map(|(name, trouble)| (*name, trouble.count)).collect();
+        anomalies.unexplained.iter().map(|(name, anomaly)| (*name, anomaly.count)).collect();
     assert_eq!(
         names,
         [
@@ -179,7 +179,7 @@ fn a_lost_device_stands_out() {
             ("submission entry rung for and never fetched (timeout)", 2),
         ]
     );
-    let down = &troubles.troubles["link down"].places[0];
+    let down = &anomalies.unexplained["link down"].places[0];
     assert_eq!((down.0, down.2.as_str()), (end, "link 0: silent for 800 ms"));
 }
 
@@ -209,7 +209,7 @@ fn perfetto_gets_slices_that_nest() {
         });
         assert_eq!(parts.map(|slice| ns(&slice["dur"])).sum::<i64>(), length);
     }
-    // Nothing overlaps on a lane's track.
+    // Nothing overlaps on a stage's track.
     let mut names: Vec<&str> = events
         .iter()
         .filter(|event| event["name"] == "thread_name" && event["pid"] == 1)

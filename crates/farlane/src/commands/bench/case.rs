@@ -3,7 +3,7 @@
 use nvme::initiator::Op;
 
 wire::named! {
-    /// With or without the tunnel.
+    /// The path to the drive: with or without the tunnel.
     #[derive(clap::ValueEnum)]
     pub enum Path {
         /// The controller right below the root port.
@@ -20,7 +20,7 @@ pub struct Case {
     pub rw: &'static str,
     /// Read or write.
     pub op: Op,
-    /// Anywhere, or one after the other.
+    /// Random addresses, or sequential ones.
     pub random: bool,
     /// Bytes a command.
     pub bs: u32,
@@ -29,7 +29,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// As a row is named.
+    /// The name of the row in tables.
     pub fn name(&self) -> String {
         format!("{} {} KiB QD{}", self.rw, self.bs >> 10, self.iodepth)
     }
@@ -43,7 +43,7 @@ const fn sequential(op: Op, rw: &'static str) -> Case {
     Case { rw, op, random: false, bs: 128 << 10, iodepth: 8 }
 }
 
-/// What fills a drive before it is measured.
+/// The workload that fills a drive before it is measured.
 pub const FILL: Case = sequential(Op::Write, "write");
 
 /// All workloads.
@@ -58,10 +58,10 @@ pub const CASES: [Case; 8] = [
     sequential(Op::Write, "write"),
 ];
 
-/// A queue depth that some workload has.
+/// Parses a queue depth; some workload must have it.
 ///
 /// # Errors
-/// With those there are.
+/// One line that names the depths of the workloads.
 pub fn parse_depth(text: &str) -> Result<usize, String> {
     let depth = text.parse().ok().filter(|n| CASES.iter().any(|case| case.iodepth == *n));
     depth.ok_or_else(|| format!("no workload has a depth of '{text}': 1, 8 or 32"))

@@ -5,9 +5,9 @@ use rustix::time::{ClockId, clock_gettime};
 /// Nanoseconds spent so far.
 #[derive(Clone, Copy, Debug)]
 pub struct CpuTime {
-    /// By the host node: the thread that asks.
+    /// Of the host node: the calling thread.
     pub host: u64,
-    /// By the whole process.
+    /// Of the whole process.
     pub all: u64,
 }
 

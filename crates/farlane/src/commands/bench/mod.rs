@@ -13,13 +13,13 @@ mod sim;
 use super::{Failure, Outcome};
 use crate::node::waiting;
 use crate::progress::Progress;
-use crate::stdout::share_stdout;
+use crate::stdout::assign_stdout;
 use case::{CASES, Case, Path};
 use live::Waiting;
 use report::latency::Latency;
 use report::span;
 use report::target::Target;
-use run::Bench;
+use run::Testbed;
 use switch::aggregate::Policy;
 use switch::congestion::Rate;
 use wire::Duration;
@@ -132,7 +132,7 @@ pub fn run(args: &Args) -> Outcome {
         Some(Other::Congestion(args)) => return congestion::run(args),
         None => {}
     }
-    share_stdout(args.json, &[("--html", args.html.as_ref())])?;
+    assign_stdout(args.json, &[("--html", args.html.as_ref())])?;
     let waiting = waiting(args.spin);
     if !args.aggregation.is_empty() {
         return ablation::run(args, waiting);
@@ -150,7 +150,7 @@ pub fn run(args: &Args) -> Outcome {
     if results.series.is_empty() {
         return Err(Failure("no workload fits --rw, --iodepth and --path together".into()));
     }
-    let mut bench = Bench::new(waiting, sizes)?;
+    let mut bench = Testbed::new(waiting, sizes)?;
     for round in 1..=rounds {
         progress.show(&format!("round {round} of {rounds}: raw TCP"));
         bench.floor(span, &mut results.floor)?;

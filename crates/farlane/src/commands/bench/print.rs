@@ -1,6 +1,6 @@
-//! Results for people and for machines.
+//! Prints the results as text or JSON.
 
-use super::recording::{Cost, Turn};
+use super::recording::{Cost, Sample};
 use super::run::Round;
 use super::{Floor, Results, Series};
 use live::Waiting;
@@ -142,19 +142,21 @@ pub fn document(results: &Results) -> Document {
 
 /// Medians over the pairs, and quartiles of what the pairs say.
 fn recording(cost: &Cost) -> Recording {
-    let percents = |of: fn(&Turn) -> u64| {
-        let pairs: Vec<_> = cost.turns.iter().map(|turn| (turn.without, of(turn))).collect();
+    let percents = |of: fn(&Sample) -> u64| {
+        let pairs: Vec<_> =
+            cost.samples.iter().map(|sample| (sample.without, of(sample))).collect();
         percent_of_pairs(&pairs)
     };
-    let p50 = |of: fn(&Turn) -> u64| median(&cost.turns.iter().map(of).collect::<Vec<_>>());
-    let ([q1, cost_percent, q3], control) = (percents(|turn| turn.with), percents(|t| t.control));
+    let p50 = |of: fn(&Sample) -> u64| median(&cost.samples.iter().map(of).collect::<Vec<_>>());
+    let ([q1, cost_percent, q3], control) =
+        (percents(|sample| sample.with), percents(|t| t.control));
     Recording {
         mps: cost.mps,
         rw: cost.case.rw,
-        pairs: cost.turns.len(),
-        p50_without_ns: p50(|turn| turn.without),
-        p50_with_ns: p50(|turn| turn.with),
-        p50_control_ns: p50(|turn| turn.control),
+        pairs: cost.samples.len(),
+        p50_without_ns: p50(|sample| sample.without),
+        p50_with_ns: p50(|sample| sample.with),
+        p50_control_ns: p50(|sample| sample.control),
         cost_percent,
         cost_percent_q1: q1,
         cost_percent_q3: q3,

@@ -1,10 +1,10 @@
-//! What recording costs: rounds with and without, one right after the other.
+//! The cost of recording: rounds with and without it, alternating.
 
 use super::case::{CASES, Case};
-use super::run::{Station, tunnelled};
-use crate::local::{Ends, Node};
+use super::run::{LoadGenerator, tunnelled};
+use crate::local::{LocalLink, Node};
 use crate::progress::Progress;
-use crate::trace_to::TraceArgs;
+use crate::trace_args::TraceArgs;
 use live::attached::Switch;
 use live::{Clock, Waiting};
 use report::Failure;
@@ -12,28 +12,28 @@ use report::latency::Latency;
 use switch::aggregate::Policy;
 use wire::Duration;
 
-/// A round: short, so that all of a turn meet the same machine.
+/// A round: short, so that the machine's speed is the same in all rounds of a sample.
 const SPAN: Duration = Duration::from_ms(20);
 
-/// Median latencies of one turn in nanoseconds.
+/// Median latencies of three adjacent rounds, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Turn {
+pub struct Sample {
     /// Without recording.
     pub without: u64,
     /// With recording.
     pub with: u64,
-    /// Without once more, on a machine of its own: what chance makes of it.
+    /// Without recording, on a second machine: shows the noise.
     pub control: u64,
 }
 
-/// One workload, every turn.
+/// All samples of one workload.
 pub struct Cost {
     /// What ran.
     pub case: Case,
     /// Largest TLP payload.
     pub mps: u16,
     /// In the order of time.
-    pub turns: Vec<Turn>,
+    pub samples: Vec<Sample>,
 }
 
 /// Measures what recording into a ring file adds to one command at a time.
@@ -49,34 +49,34 @@ pub fn measure(
     let folder = tempfile::tempdir()?;
     let trace = TraceArgs::ring(folder.path().join("run.trace"), 64 << 20);
     let (clock, max_payload, aggregation) = (Clock::start(), mps, Policy::Adaptive);
-    let ends = Ends { clock, waiting, max_payload, aggregation };
+    let link = LocalLink { clock, waiting, max_payload, aggregation };
     let plain = TraceArgs::default();
     let mut machines = Vec::new();
     for trace in [&plain, &trace, &plain] {
-        machines.push(tunnelled(ends, trace)?);
+        machines.push(tunnelled(link, trace)?);
     }
     let mut costs = Vec::new();
     for case in CASES.into_iter().filter(|case| case.iodepth == 1) {
-        let mut cost = Cost { case, mps, turns: Vec::new() };
+        let mut cost = Cost { case, mps, samples: Vec::new() };
         for pair in 0..pairs {
             progress.show(&format!("recording: {}, pair {} of {pairs}", case.name(), pair + 1));
-            cost.turns.push(one_turn(&mut machines, case, pair as usize)?);
+            cost.samples.push(measure_sample(&mut machines, case, pair as usize)?);
         }
         costs.push(cost);
     }
     Ok(costs)
 }
 
-/// A round of each; which comes first changes, for none may profit.
-fn one_turn(
-    machines: &mut [(Station<Switch>, Node)],
+/// One round of each; the order rotates, so that none has an advantage.
+fn measure_sample(
+    machines: &mut [(LoadGenerator<Switch>, Node)],
     case: Case,
     first: usize,
-) -> Result<Turn, Failure> {
+) -> Result<Sample, Failure> {
     let mut p50 = [0; 3];
-    for turn in 0..3 {
-        let at = (first + turn) % 3;
+    for sample in 0..3 {
+        let at = (first + sample) % 3;
         p50[at] = machines[at].0.round(case, SPAN, &mut Latency::default())?.p50_ns;
     }
-    Ok(Turn { without: p50[0], with: p50[1], control: p50[2] })
+    Ok(Sample { without: p50[0], with: p50[1], control: p50[2] })
 }

@@ -1,11 +1,11 @@
-//! The machines that are measured, and one round of one case.
+//! The measured machines, and one round of one case.
 
 use super::Floor;
 use super::case::{Case, FILL, Path};
 use super::cpu::CpuTime;
-use crate::local::{self, Ends, Node};
+use crate::local::{self, LocalLink, Node};
 use crate::rig::{Rig, Settings, io};
-use crate::trace_to::TraceArgs;
+use crate::trace_args::TraceArgs;
 use crate::{floor, node};
 use live::attached::Switch;
 use live::{Attached, Clock, NvmeDrive, Waiting};
@@ -20,10 +20,10 @@ use wire::{Duration, Instant};
 
 /// Bytes of each drive: small enough to be written before it is measured.
 const DRIVE: u64 = 64 << 20;
-/// How long a machine goes on after a round: what travels arrives.
+/// How long a machine runs after a round, so that TLPs in flight arrive.
 const SETTLE: Duration = Duration::from_ms(2);
 
-/// What one round of one case came to.
+/// The results of one round of one case.
 #[derive(Clone, Copy, Debug)]
 pub struct Round {
     /// Commands a second.
@@ -40,20 +40,20 @@ pub struct Round {
     pub device_cpu_ns: f64,
 }
 
-/// A machine, its drive, and the buffers of its load.
-pub struct Station<A> {
+/// A machine with its drive, and the buffers of the commands that load it.
+pub struct LoadGenerator<A> {
     mps: u16,
     rig: Rig<A>,
     buffers: Vec<u64>,
     next: u64,
 }
 
-/// See the module.
-pub struct Bench {
+/// The measured machines, by payload size.
+pub struct Testbed {
     clock: Clock,
     waiting: Waiting,
-    direct: Vec<Station<NvmeDrive>>,
-    tunnelled: Vec<Station<Switch>>,
+    direct: Vec<LoadGenerator<NvmeDrive>>,
+    tunnelled: Vec<LoadGenerator<Switch>>,
     _nodes: Vec<Node>,
 }
 
@@ -69,14 +69,17 @@ pub fn settings() -> Settings {
 ///
 /// # Errors
 /// If one does not come up.
-pub fn tunnelled(ends: Ends, trace: &TraceArgs) -> Result<(Station<Switch>, Node), Failure> {
-    let far = Node::device(ends, 0, DRIVE, trace.beside("device0"))?;
-    let tracer = trace.open(NodeRole::Host, node::instance(), ends.clock)?;
-    let rig = local::host(ends, &settings(), &[far.address()], tracer)?;
-    Ok((Station::new(ends.max_payload, rig, DRIVE)?, far))
+pub fn tunnelled(
+    link: LocalLink,
+    trace: &TraceArgs,
+) -> Result<(LoadGenerator<Switch>, Node), Failure> {
+    let far = Node::device(link, 0, DRIVE, trace.for_node("device0"))?;
+    let tracer = trace.open(NodeRole::Host, node::instance(), link.clock)?;
+    let rig = local::host(link, &settings(), &[far.address()], tracer)?;
+    Ok((LoadGenerator::new(link.max_payload, rig, DRIVE)?, far))
 }
 
-impl Bench {
+impl Testbed {
     /// Machines for every payload size, with and without a tunnel.
     ///
     /// # Errors
@@ -85,11 +88,11 @@ impl Bench {
         let clock = Clock::start();
         let (mut direct, mut through, mut nodes) = (Vec::new(), Vec::new(), Vec::new());
         for max_payload in sizes.iter().copied() {
-            let ends = Ends { clock, waiting, max_payload, aggregation: Policy::Adaptive };
-            let rig = local::direct(ends, &settings(), "FARLANE-BENCH", DRIVE)?;
-            direct.push(Station::new(max_payload, rig, DRIVE)?);
-            let (station, far) = tunnelled(ends, &TraceArgs::default())?;
-            through.push(station);
+            let link = LocalLink { clock, waiting, max_payload, aggregation: Policy::Adaptive };
+            let rig = local::direct(link, &settings(), "FARLANE-BENCH", DRIVE)?;
+            direct.push(LoadGenerator::new(max_payload, rig, DRIVE)?);
+            let (load, far) = tunnelled(link, &TraceArgs::default())?;
+            through.push(load);
             nodes.push(far);
         }
         Ok(Self { clock, waiting, direct, tunnelled: through, _nodes: nodes })
@@ -121,18 +124,18 @@ impl Bench {
     ) -> Result<Round, Failure> {
         match path {
             Path::Direct => {
-                let station = self.direct.iter_mut().find(|station| station.mps == mps);
-                station.expect("made for every size").round(case, span, latency)
+                let load = self.direct.iter_mut().find(|load| load.mps == mps);
+                load.expect("made for every size").round(case, span, latency)
             }
             Path::Tunnelled => {
-                let station = self.tunnelled.iter_mut().find(|station| station.mps == mps);
-                station.expect("made for every size").round(case, span, latency)
+                let load = self.tunnelled.iter_mut().find(|load| load.mps == mps);
+                load.expect("made for every size").round(case, span, latency)
             }
         }
     }
 }
 
-/// How long a load goes on.
+/// When a load ends.
 #[derive(Clone, Copy)]
 enum Until {
     After(Duration),
@@ -148,7 +151,7 @@ impl Until {
     }
 }
 
-impl<A: Attached> Station<A> {
+impl<A: Attached> LoadGenerator<A> {
     /// Writes all of the drive, which has `size` bytes.
     ///
     /// # Errors
@@ -156,12 +159,12 @@ impl<A: Attached> Station<A> {
     pub fn new(mps: u16, mut rig: Rig<A>, size: u64) -> Result<Self, Failure> {
         rig.stop_observing();
         let buffers = (0..32).map(|_| rig.buffer(128 << 10)).collect::<Result<_, _>>()?;
-        let mut station = Self { mps, rig, buffers, next: 1 };
+        let mut load = Self { mps, rig, buffers, next: 1 };
         // Memory that was never written is neither read nor written as the
         // rest is.
         let drive = size / u64::from(FILL.bs);
-        station.load(FILL, Until::Commands(drive), &mut Latency::default())?;
-        Ok(station)
+        load.load(FILL, Until::Commands(drive), &mut Latency::default())?;
+        Ok(load)
     }
 
     /// One round of one case, for `span`, after a warm-up of a tenth.
@@ -194,7 +197,7 @@ impl<A: Attached> Station<A> {
         })
     }
 
-    /// Goes on for a moment without load: nobody does it until the next round.
+    /// Runs the machine for a moment without load, until TLPs in flight have arrived.
     ///
     /// # Errors
     /// As [`Rig::look`].

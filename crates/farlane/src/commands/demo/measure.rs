@@ -1,7 +1,7 @@
 //! Measuring where the NVMe/TSN paper measures: at the root port.
 
 use crate::rig::{Rig, io};
-use analysis::commands::segments::{self, Segment};
+use analysis::commands::intervals::{self, Interval};
 use analysis::commands::{Command, Event, HostRequestKind};
 use live::Attached;
 use nvme::initiator::Op;
@@ -20,10 +20,10 @@ pub struct Latencies {
     pub read_4k: Summary,
     /// 4 KiB write, the same.
     pub write_4k: Summary,
-    /// Where the time of the median read goes.
-    pub read_segments: Vec<Segment>,
-    /// Where the time of the median write goes.
-    pub write_segments: Vec<Segment>,
+    /// The intervals of the median read.
+    pub read_intervals: Vec<Interval>,
+    /// The intervals of the median write.
+    pub write_intervals: Vec<Interval>,
 }
 
 /// Runs each experiment `n` times on drive 0, after a warm-up.
@@ -55,12 +55,12 @@ pub fn latencies<A: Attached>(
         let commands: Vec<Command> = commands_of(events).collect();
         let times: Latency = commands.iter().filter_map(Command::duration).collect();
         expect(n, times.count() as usize, name)?;
-        both.push((Summary::from(&times), segments::of(&commands)));
+        both.push((Summary::from(&times), intervals::of(&commands)));
     }
-    let (write_4k, write_segments) = both.pop().expect("two measured");
-    let (read_4k, read_segments) = both.pop().expect("two measured");
+    let (write_4k, write_intervals) = both.pop().expect("two measured");
+    let (read_4k, read_intervals) = both.pop().expect("two measured");
     let config_read = Summary::from(&reads);
-    Ok(Latencies { config_read, read_4k, write_4k, read_segments, write_segments })
+    Ok(Latencies { config_read, read_4k, write_4k, read_intervals, write_intervals })
 }
 
 /// The finished I/O commands among events.

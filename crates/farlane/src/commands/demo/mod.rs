@@ -6,11 +6,11 @@ mod verify;
 
 use super::{Failure, Outcome};
 use crate::floor;
-use crate::local::{self, Ends, Node};
+use crate::local::{self, LocalLink, Node};
 use crate::node::waiting;
 use crate::progress::Progress;
 use crate::rig::{Rig, Settings};
-use crate::trace_to::TraceArgs;
+use crate::trace_args::TraceArgs;
 use analysis::commands::{Command, Event};
 use live::Clock;
 use live::attached::Switch;
@@ -63,7 +63,7 @@ const DRIVE: u64 = 64 << 20;
 /// Bytes written, read back and compared on each drive.
 const VERIFIED: usize = 8 << 20;
 
-/// What the demo finds out.
+/// The results of the demo.
 struct Findings {
     floor: Summary,
     direct: Latencies,
@@ -84,9 +84,9 @@ pub fn run(args: &Args) -> Outcome {
     // In three parts, before, between and after: the machine's speed drifts.
     let mut floor = floor::measure(clock, waiting, n / 3 + 1)?;
     let (max_payload, aggregation) = (args.mps, args.aggregation);
-    let ends = Ends { clock, waiting, max_payload, aggregation };
+    let link = LocalLink { clock, waiting, max_payload, aggregation };
     // The same without switch and tunnel, nothing else.
-    let mut rig = local::direct(ends, &Settings::default(), "FARLANE-DEMO-DIRECT", DRIVE)?;
+    let mut rig = local::direct(link, &Settings::default(), "FARLANE-DEMO-DIRECT", DRIVE)?;
     let direct = measure::latencies(&mut rig, n, |what| {
         progress.show(&format!("direct: {what}"));
     })?;
@@ -94,19 +94,19 @@ pub fn run(args: &Args) -> Outcome {
     progress.show("device nodes");
     let devices = (0..usize::from(args.devices))
         .map(|number| {
-            let trace = args.trace.beside(&format!("device{number}"));
-            Node::device(ends, number, DRIVE, trace)
+            let trace = args.trace.for_node(&format!("device{number}"));
+            Node::device(link, number, DRIVE, trace)
         })
         .collect::<Result<Vec<_>, _>>()?;
     let mut addresses: Vec<Address> = devices.iter().map(Node::address).collect();
     let mut switches = Vec::new();
     if args.cascade {
-        let trace = args.trace.beside("switch");
-        switches.push(Node::switch(ends, addresses.clone(), trace)?);
+        let trace = args.trace.for_node("switch");
+        switches.push(Node::switch(link, addresses.clone(), trace)?);
         addresses = switches.iter().map(Node::address).collect();
     }
     let tracer = args.trace.open(NodeRole::Host, crate::node::instance(), clock)?;
-    let mut rig = local::host(ends, &Settings::default(), &addresses, tracer.clone())?;
+    let mut rig = local::host(link, &Settings::default(), &addresses, tracer.clone())?;
     if rig.drives.len() != usize::from(args.devices) {
         let found = rig.drives.len();
         return Err(Failure(format!("{found} of {} drives found", args.devices)));

@@ -1,9 +1,9 @@
-//! What the demo found, for people and for machines.
+//! Prints the results of the demo as text or JSON.
 
 use super::measure::Latencies;
 use super::{Args, Findings};
+use analysis::commands::intervals::Interval;
 use analysis::commands::json::Transaction;
-use analysis::commands::segments::Segment;
 use analysis::commands::view::{self, Options};
 use analysis::topology;
 use report::latency::{Pair, Summary, table};
@@ -25,7 +25,8 @@ struct Document<'a> {
     write_4k: Pair,
     t_tunnel_ns: i64,
     round_trips: RoundTrips,
-    segments: Segments<'a>,
+    #[serde(rename = "segments")]
+    intervals: Intervals<'a>,
     transactions: [Transaction; 2],
     trace: Trace,
 }
@@ -39,9 +40,9 @@ struct RoundTrips {
 }
 
 #[derive(Serialize)]
-struct Segments<'a> {
-    read_4k: &'a [Segment],
-    write_4k: &'a [Segment],
+struct Intervals<'a> {
+    read_4k: &'a [Interval],
+    write_4k: &'a [Interval],
 }
 
 /// What the analyser saw besides.
@@ -81,9 +82,9 @@ pub fn json(findings: &Findings) {
             read_4k: round_trips(findings, &read_4k.tunnelled),
             write_4k: round_trips(findings, &write_4k.tunnelled),
         },
-        segments: Segments {
-            read_4k: &findings.tunnelled.read_segments,
-            write_4k: &findings.tunnelled.write_segments,
+        intervals: Intervals {
+            read_4k: &findings.tunnelled.read_intervals,
+            write_4k: &findings.tunnelled.write_intervals,
         },
         transactions: [Transaction::from(&findings.read), Transaction::from(&findings.write)],
         trace: Trace {
@@ -122,14 +123,15 @@ pub fn text(findings: &Findings, args: &Args) {
         round_trips(findings, &read.tunnelled),
         round_trips(findings, &write.tunnelled),
     );
-    for (name, segments) in
-        [("read", &findings.tunnelled.read_segments), ("write", &findings.tunnelled.write_segments)]
-    {
+    for (name, intervals) in [
+        ("read", &findings.tunnelled.read_intervals),
+        ("write", &findings.tunnelled.write_intervals),
+    ] {
         heading(&format!("Where the time of the median tunnelled 4 KiB {name} goes"));
-        let total: u64 = segments.iter().map(|segment| segment.ns).sum();
-        for Segment { segment, ns } in segments {
+        let total: u64 = intervals.iter().map(|interval| interval.ns).sum();
+        for Interval { name: interval, ns } in intervals {
             let share = ns * 100 / total.max(1);
-            println!("{:>12}  {share:>3} %  {segment}", Duration::from_ns(*ns).to_string());
+            println!("{:>12}  {share:>3} %  {interval}", Duration::from_ns(*ns).to_string());
         }
         println!("{:>12}  100 %  total", Duration::from_ns(total).to_string());
     }

@@ -1,4 +1,4 @@
-//! Every byte there and back: patterns that differ in every block, transfers
+//! Writes, reads back and compares every byte: patterns that differ in every block, transfers
 //! of many sizes, several at once.
 
 use crate::rig::{Rig, io};

@@ -5,7 +5,7 @@ mod nvme_tsn;
 
 use super::Outcome;
 use crate::progress::Progress;
-use crate::stdout::share_stdout;
+use crate::stdout::assign_stdout;
 use clap::{Subcommand, ValueEnum};
 use papers::{Failed, Section};
 use report::Page;
@@ -23,7 +23,7 @@ pub struct Args {
     publication: Publication,
 }
 
-/// Whose experiment.
+/// The publication.
 #[derive(Subcommand, Debug)]
 enum Publication {
     /// Missing Link Electronics, "Latency Analysis for NVMe/TSN"
@@ -36,7 +36,7 @@ enum Publication {
     Expether(Options<expether::Part>),
 }
 
-/// What is run of it, and how it is told.
+/// Which parts run, and where the results go.
 #[derive(clap::Args, Debug)]
 struct Options<P: ValueEnum + Send + Sync + 'static> {
     /// Only these parts
@@ -59,7 +59,7 @@ pub fn run(args: &Args) -> Outcome {
     }
 }
 
-/// A publication as the command tells it.
+/// A publication with the document of its results.
 struct Reproduction<'a, D> {
     /// What the command calls it.
     name: &'static str,
@@ -70,7 +70,7 @@ struct Reproduction<'a, D> {
 }
 
 impl<D: Serialize> Reproduction<'_, D> {
-    /// Runs the parts asked for, all if none is named, and tells of them.
+    /// Runs the requested parts, all if none is named, and prints their results.
     fn run<P>(
         mut self,
         options: &Options<P>,
@@ -79,7 +79,7 @@ impl<D: Serialize> Reproduction<'_, D> {
     where
         P: ValueEnum + PartialEq + Send + Sync,
     {
-        share_stdout(options.json, &[("--html", options.html.as_ref())])?;
+        assign_stdout(options.json, &[("--html", options.html.as_ref())])?;
         let mut page = Page::new(&format!("farlane reproduce {}", self.name));
         page.text(&format!("{}: published and simulated.", self.citation));
         if !options.json {

@@ -1,6 +1,6 @@
 //! The document of `--json`, from which the tables are printed as well.
 
-use super::watch::{Commands, Failed, breakdown_in_ns, in_ns};
+use super::simulate::{Commands, Failed, breakdown_in_ns, in_ns};
 use plan::simulate::limits::{self, Assumptions};
 use plan::{Planned, Recording};
 use serde::Serialize;
@@ -42,9 +42,9 @@ pub struct Document {
     pub runs: Vec<Run>,
 }
 
-/// A simulation that did not come to its end.
+/// A simulation that failed.
 #[derive(Clone, Debug, Serialize)]
-pub struct Broken {
+pub struct FailedRun {
     pub schema: u32,
     pub plan: String,
     pub seed: u64,
@@ -52,7 +52,7 @@ pub struct Broken {
     pub limits: Vec<limits::Document>,
 }
 
-impl Broken {
+impl FailedRun {
     /// With every limit that was watched, or else with those that follow from
     /// the plan alone.
     pub fn new(plan: &str, planned: &Planned, assumed: &Assumptions, failed: &Failed) -> Self {
@@ -97,7 +97,7 @@ pub struct Host {
     pub verified_blocks: u64,
     pub mismatches: u64,
     pub failures: u64,
-    /// What it replayed, if it did.
+    /// The recording that it replayed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recorded: Option<Recorded>,
 }
@@ -126,7 +126,7 @@ impl From<&Recording> for Recorded {
     }
 }
 
-/// Where the time of commands went.
+/// The time of commands by segment.
 #[derive(Clone, Debug, Serialize)]
 pub struct Segments {
     pub mean: Vec<Part>,
@@ -196,7 +196,7 @@ impl From<stats::Summary> for Latency {
     }
 }
 
-/// The transfers of all hosts as one.
+/// The transfers of all hosts together.
 fn together(report: &Report) -> Latency {
     let all: Vec<_> = report.hosts.iter().map(|host| &host.latency).collect();
     let [first, rest @ ..] = &all[..] else { return Latency::default() };
@@ -270,7 +270,7 @@ fn segments(commands: &Commands) -> Option<Segments> {
 }
 
 impl Document {
-    /// What a simulation came to.
+    /// The results of a simulation.
     pub fn new(plan: &str, planned: &Planned, report: &Report, commands: &Commands) -> Self {
         let names = planned.hosts.iter().zip(&planned.recordings);
         let hosts = report.hosts.iter().zip(names).map(|(host, (name, recorded))| {

@@ -3,18 +3,18 @@
 mod document;
 mod pool;
 mod print;
+mod simulate;
 mod sweep;
-mod watch;
 
 use super::{Failure, Outcome};
-use crate::stdout::{file_only, share_stdout};
-use document::{Broken, Document};
+use crate::stdout::{assign_stdout, file_only};
+use document::{Document, FailedRun};
 use plan::simulate::Wanted;
 use plan::simulate::limits::{self, Assumptions, CompletionTimeout};
 use plan::{Plan, Planned};
 use report::target::Target;
+use simulate::RunOptions;
 use std::path::PathBuf;
-use watch::Watched;
 
 /// Run a plan in virtual time: latencies, links, where the time goes
 #[derive(clap::Args, Debug)]
@@ -75,7 +75,7 @@ pub fn run(args: &Args) -> Outcome {
         ("--report", args.report.as_ref()),
         ("--html", args.html.as_ref()),
     ];
-    share_stdout(args.json, &outputs)?;
+    assign_stdout(args.json, &outputs)?;
     let mut plan = Plan::read(&args.plan)?;
     for text in &args.set {
         let (key, value) = text
@@ -92,20 +92,20 @@ pub fn run(args: &Args) -> Outcome {
         Assumptions { completion_timeout: args.completion_timeout, ..Assumptions::default() };
     warn(&name, &planned, &assumed);
     let record = planned.record.clone();
-    let wanted = Wanted {
+    let requested = Wanted {
         trace: args.trace.clone().or(record.trace),
         pcapng: args.pcapng.clone().or(record.pcapng),
         report: args.report.clone().or(record.report),
     };
     let set = args.set.iter().map(|text| format!("\n# --set {text}"));
     let text = set.fold(plan.text.to_string(), |text, set| text + &set);
-    let wanted = Watched { wanted, assumed, text };
+    let requested = RunOptions { requested, assumed, text };
     let plans = seeds(args, &planned);
-    let mut documents = match pool::run_all(&name, &plans, Some(&wanted)) {
+    let mut documents = match pool::run_all(&name, &plans, Some(&requested)) {
         Ok(documents) => documents,
         Err((at, failed)) => {
             if args.json {
-                print(&Broken::new(&name, &plans[at], &wanted.assumed, &failed))?;
+                print(&FailedRun::new(&name, &plans[at], &requested.assumed, &failed))?;
             }
             return Err(Failure(failed.why));
         }
@@ -126,7 +126,7 @@ fn range(text: &str) -> Result<CompletionTimeout, String> {
     CompletionTimeout::named(text).ok_or_else(unknown)
 }
 
-/// Says before anything runs what gates alone will break.
+/// Warns of limits that closed gates exceed, before the simulation runs.
 fn warn(name: &str, planned: &Planned, assumed: &Assumptions) {
     for row in limits::flagged(&limits::before(&planned.config, assumed)) {
         eprintln!("farlane: {name}: {}", planned.link_name(&row.sentence()));

@@ -1,7 +1,7 @@
-//! Several simulations at once, one a thread: none of them knows of another.
+//! Several independent simulations at once, one per thread.
 
 use super::document::Document;
-use super::watch::{Failed, Pace, Watched, watched};
+use super::simulate::{Failed, RunOptions, RunProgress, simulate_plan};
 use crate::progress::Progress;
 use plan::Planned;
 use sim::workload::Workload;
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// Runs all of them, the first with what is `wanted`; documents come in the
+/// Runs all of them, the first with what is `requested`; documents come in the
 /// order of the plans.
 ///
 /// # Errors
@@ -18,11 +18,11 @@ use std::time::Duration;
 pub fn run_all(
     name: &str,
     plans: &[Planned],
-    wanted: Option<&Watched>,
+    requested: Option<&RunOptions>,
 ) -> Result<Vec<Document>, (usize, Failed)> {
     let next = AtomicUsize::new(0);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let paces: Vec<Arc<Pace>> = plans.iter().map(|_| Arc::default()).collect();
+    let paces: Vec<Arc<RunProgress>> = plans.iter().map(|_| Arc::default()).collect();
     let commands: Option<u64> = plans.iter().map(expected).sum();
     let mut progress = Progress::new();
     let mut done: Vec<Option<Result<Document, Failed>>> = vec![None; plans.len()];
@@ -34,8 +34,8 @@ pub fn run_all(
                 loop {
                     let at = next.fetch_add(1, Ordering::Relaxed);
                     let Some(plan) = plans.get(at) else { break };
-                    let wanted = wanted.filter(|_| at == 0);
-                    let result = watched(name, plan, &paces[at], wanted);
+                    let requested = requested.filter(|_| at == 0);
+                    let result = simulate_plan(name, plan, &paces[at], requested);
                     let document = result.map(|(report, commands, limits)| {
                         Document::new(name, plan, &report, &commands).with_limits(plan, &limits)
                     });
@@ -59,7 +59,7 @@ pub fn run_all(
     all.enumerate().map(|(at, document)| document.map_err(|failed| (at, failed))).collect()
 }
 
-/// Commands that a plan comes to, if it says so.
+/// The number of commands of a plan, if the plan limits it.
 fn expected(plan: &Planned) -> Option<u64> {
     let of = |workload: &Workload| match workload {
         Workload::Fio(fio) if fio.runtime.is_some() => None,
@@ -71,14 +71,14 @@ fn expected(plan: &Planned) -> Option<u64> {
     plan.config.hosts.iter().map(|host| of(&host.workload)).sum()
 }
 
-fn state<T>(paces: &[Arc<Pace>], wanted: Option<u64>, done: &[Option<T>]) -> String {
-    let sum = |of: fn(&Pace) -> u64| paces.iter().map(|pace| of(pace)).sum::<u64>();
+fn state<T>(paces: &[Arc<RunProgress>], requested: Option<u64>, done: &[Option<T>]) -> String {
+    let sum = |of: fn(&RunProgress) -> u64| paces.iter().map(|pace| of(pace)).sum::<u64>();
     let commands = sum(|pace| pace.commands.load(Ordering::Relaxed));
     let ns = sum(|pace| pace.ns.load(Ordering::Relaxed));
     let mut text = format!("{}.{:01} ms of virtual time", ns / 1_000_000, ns / 100_000 % 10);
-    text += &match wanted {
-        Some(wanted) if wanted > 0 => {
-            format!(", {} % of the commands", (commands * 100 / wanted).min(100))
+    text += &match requested {
+        Some(requested) if requested > 0 => {
+            format!(", {} % of the commands", (commands * 100 / requested).min(100))
         }
         _ => format!(", {commands} commands"),
     };

@@ -8,7 +8,7 @@ use plan::{Plan, Planned};
 use report::{Align, Axis, Page, Plot, Scale, Series, Table, time};
 use std::collections::BTreeMap;
 
-/// More simulations are not what anybody means.
+/// Simulations of a sweep at most; more are a mistake.
 const MOST: usize = 10_000;
 
 /// A key with its values.
@@ -85,7 +85,7 @@ fn product(sweeps: &[Sweep]) -> Vec<Vec<String>> {
     points
 }
 
-/// A column: its name, and what it says of a simulation.
+/// A column: its name, and its text for a simulation.
 type Column = (&'static str, fn(&Document) -> String);
 
 const COLUMNS: [Column; 9] = [
@@ -114,7 +114,7 @@ fn heads(sweeps: &[Sweep]) -> Vec<&str> {
     keys.chain(COLUMNS.map(|(name, _)| name)).collect()
 }
 
-/// What a combination was, and what it came to.
+/// The values of a combination and its results.
 fn row((point, document): (&Vec<String>, &Document)) -> Vec<String> {
     point.iter().cloned().chain(COLUMNS.map(|(_, text)| text(document))).collect()
 }

@@ -1,11 +1,11 @@
 //! The report of `--html`.
 
 use super::Report;
-use super::gather::{Gathered, Type, commands};
 use super::print::flaws_of;
+use super::ranking::{Ranking, Type, commands};
 use analysis::commands::Command;
-use analysis::commands::segments;
-use analysis::trace::{Kind, Node, Run, by_lane, chart, path};
+use analysis::commands::intervals;
+use analysis::trace::{Kind, Node, Run, by_stage, chart, path};
 use report::Failure;
 use report::latency::Latency;
 use report::{
@@ -27,8 +27,8 @@ const BINS: u64 = 60;
 ///
 /// # Errors
 /// As [`Run::analyse`]: single commands are looked up in a second pass.
-pub fn page(report: &Report, gathered: Gathered) -> Result<String, Failure> {
-    let types = gathered.ranked();
+pub fn page(report: &Report, ranking: Ranking) -> Result<String, Failure> {
+    let types = ranking.ranked();
     let io = types.iter().filter(|(_, this)| this.io).count();
     let shown = &types[..types.len().min(if io > 0 { io.min(MOST_TYPES) } else { 1 })];
     let ranked = shown.iter().flat_map(|(_, this)| [0.5, 0.99, 1.0].map(|share| this.at(share)));
@@ -63,7 +63,7 @@ fn overview(page: &mut Page, report: &Report) {
     let (first, last) = index.span.unwrap_or_default();
     let frames = index.frames();
     let carried: u64 = frames.iter().map(|frame| u64::from(frame.tlps)).sum();
-    let troubles: u64 = report.troubles.troubles.values().map(|trouble| trouble.count).sum();
+    let anomalies: u64 = report.anomalies.unexplained.values().map(|anomaly| anomaly.count).sum();
     let tile = |value: String, name: &str| Tile { value, name: name.to_owned(), bad: false };
     let mut tiles = vec![
         tile(time((last - first) as f64), "recorded"),
@@ -75,7 +75,7 @@ fn overview(page: &mut Page, report: &Report) {
         tiles.push(tile(format!("{:.2}", carried as f64 / frames.len() as f64), "TLPs a frame"));
     }
     let name = "to look at, see below".to_owned();
-    tiles.push(Tile { value: troubles.to_string(), name, bad: troubles > 0 });
+    tiles.push(Tile { value: anomalies.to_string(), name, bad: anomalies > 0 });
     page.tiles(&tiles);
     if report.wanted < report.all {
         page.text(&format!(
@@ -155,7 +155,7 @@ fn distributions(
 
 /// Median and worst command in each piece of the run.
 fn over_time(name: &str, this: &Type) -> Plot {
-    let start = |span: &super::gather::Span| span.start_ns;
+    let start = |span: &super::ranking::Span| span.start_ns;
     let first = this.spans.iter().map(start).min().unwrap_or(0);
     let last = this.spans.iter().map(start).max().unwrap_or(1).max(first + 1);
     let mut bins: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
@@ -199,15 +199,15 @@ fn breakdown(
             picked.iter().map(|(rank, number, _)| format!("{rank}: command {number}")).collect();
         let note = numbers.join(", ");
         let steps = |command: &Command| {
-            let all = segments::split(command).into_iter();
-            all.map(|part| (part.segment.to_owned(), part.ns)).collect()
+            let all = intervals::split(command).into_iter();
+            all.map(|part| (part.name.to_owned(), part.ns)).collect()
         };
-        let lanes = |command: &Command| {
-            let all = by_lane(&path(&report.run, command)).into_iter();
-            all.map(|(lane, ns)| (lane.name().to_owned(), ns)).collect()
+        let stages = |command: &Command| {
+            let all = by_stage(&path(&report.run, command)).into_iter();
+            all.map(|(stage, ns)| (stage.name().to_owned(), ns)).collect()
         };
         stacks.push(stack(format!("{name}: what it waits for"), &note, &picked, steps));
-        stacks.push(stack(format!("{name}: where the time passes"), &note, &picked, lanes));
+        stacks.push(stack(format!("{name}: where the time passes"), &note, &picked, stages));
     }
     if stacks.is_empty() {
         return;
@@ -280,17 +280,17 @@ fn sequences(
 fn stands_out(page: &mut Page, report: &Report) {
     use Align::{Left, Right, Wrap};
     page.section("What stands out");
-    if report.troubles.troubles.is_empty() && report.unreadable == 0 {
+    if report.anomalies.unexplained.is_empty() && report.unreadable == 0 {
         page.text("Nothing: every TLP is explained, every command was answered.");
     } else {
         let mut table =
             Table::new(&[("what", Wrap), ("times", Right), ("first at", Right), ("first", Wrap)]);
-        for (name, trouble) in &report.troubles.troubles {
-            let place = trouble.places.first();
+        for (name, anomaly) in &report.anomalies.unexplained {
+            let place = anomaly.places.first();
             let at = place.map_or_else(String::new, |(at, ..)| time(*at as f64));
             let first = place
                 .map_or_else(String::new, |(_, number, what)| format!("packet {number}: {what}"));
-            table.row(vec![(*name).to_owned(), trouble.count.to_string(), at, first]);
+            table.row(vec![(*name).to_owned(), anomaly.count.to_string(), at, first]);
         }
         if report.unreadable > 0 {
             let count = report.unreadable.to_string();
@@ -299,10 +299,10 @@ fn stands_out(page: &mut Page, report: &Report) {
         }
         page.table(&table);
     }
-    if !report.troubles.notes.is_empty() {
+    if !report.anomalies.notes.is_empty() {
         page.note("Seen in every run, and no trouble:");
         let mut table = Table::new(&[("what", Left), ("times", Right)]);
-        for (name, note) in &report.troubles.notes {
+        for (name, note) in &report.anomalies.notes {
             table.row(vec![(*name).to_owned(), note.count.to_string()]);
         }
         page.table(&table);

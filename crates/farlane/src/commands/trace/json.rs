@@ -2,10 +2,11 @@
 
 use super::{Report, Shown};
 use analysis::commands::Counters;
+use analysis::commands::intervals::{self, Interval};
 use analysis::commands::json::Transaction;
-use analysis::commands::segments::{self, Segment};
 use analysis::trace::{
-    InDrive, Kind, LaneTime, Leg, Offset, PartTime, Run, Troubles, Turn, by_lane, by_part,
+    Anomalies, DriveTiming, Kind, Leg, Offset, PartTime, Run, StageTime, StateChange, by_part,
+    by_stage,
 };
 use report::{Failure, Outcome};
 use serde::Serialize;
@@ -19,7 +20,7 @@ struct Document<'a> {
     schema: u32,
     nodes: Vec<Node<'a>>,
     commands: Vec<Entry<'a>>,
-    lifecycle: Vec<Life>,
+    lifecycle: Vec<StateEntry>,
     /// Commands that fit the filters, and commands there are.
     selected: u64,
     total: u64,
@@ -27,7 +28,7 @@ struct Document<'a> {
     counters: &'a Counters,
     unreadable: u64,
     #[serde(flatten)]
-    troubles: &'a Troubles,
+    anomalies: &'a Anomalies,
 }
 
 #[derive(Serialize)]
@@ -58,33 +59,35 @@ struct Entry<'a> {
     start_ns: u64,
     #[serde(flatten)]
     transaction: Transaction,
-    segments: Vec<Segment>,
-    lanes: Vec<LaneTime>,
+    #[serde(rename = "segments")]
+    intervals: Vec<Interval>,
+    #[serde(rename = "lanes")]
+    stages: Vec<StageTime>,
     path: &'a [Leg],
     /// Time in the drive by part; empty if it did not tell.
     parts: Vec<PartTime>,
-    in_drive: &'a Option<InDrive>,
+    in_drive: &'a Option<DriveTiming>,
 }
 
-/// A turn in the life of a drive.
+/// A state change of a controller.
 #[derive(Serialize)]
-struct Life {
+struct StateEntry {
     /// Index of its node.
     node: usize,
     at_ns: i64,
     state: &'static str,
-    /// Commands on their way.
+    /// Commands in flight.
     open: usize,
 }
 
-fn lives(run: &Run) -> Vec<Life> {
-    let life = |(node, at_ns, turn): (usize, i64, Turn)| Life {
+fn state_entries(run: &Run) -> Vec<StateEntry> {
+    let entry = |(node, at_ns, change): (usize, i64, StateChange)| StateEntry {
         node,
         at_ns,
-        state: turn.state.name(),
-        open: turn.open,
+        state: change.state.name(),
+        open: change.open,
     };
-    run.turns().into_iter().map(life).collect()
+    run.state_changes().into_iter().map(entry).collect()
 }
 
 fn node(run: &Run, number: usize) -> Node<'_> {
@@ -110,17 +113,17 @@ fn node(run: &Run, number: usize) -> Node<'_> {
 }
 
 fn entry(shown: &Shown) -> Entry<'_> {
-    let lanes = by_lane(&shown.path).into_iter().map(|(lane, ns)| LaneTime { lane, ns });
+    let stages = by_stage(&shown.path).into_iter().map(|(stage, ns)| StageTime { stage, ns });
     let parts = by_part(&shown.path).into_iter().map(|(part, ns)| PartTime { part, ns });
     Entry {
         number: shown.number,
         start_ns: shown.command.start.as_ns(),
         transaction: Transaction::from(&shown.command),
-        segments: segments::split(&shown.command),
-        lanes: lanes.collect(),
+        intervals: intervals::split(&shown.command),
+        stages: stages.collect(),
         path: &shown.path,
         parts: parts.collect(),
-        in_drive: &shown.told,
+        in_drive: &shown.timing,
     }
 }
 
@@ -133,13 +136,13 @@ pub fn print(report: &Report) -> Outcome {
         schema: SCHEMA,
         nodes: (0..report.run.nodes.len()).map(|number| node(&report.run, number)).collect(),
         commands: report.shown.iter().map(entry).collect(),
-        lifecycle: lives(&report.run),
+        lifecycle: state_entries(&report.run),
         selected: report.wanted,
         total: report.all,
         stats: report.statistics.kinds(),
         counters: &report.counters,
         unreadable: report.unreadable,
-        troubles: &report.troubles,
+        anomalies: &report.anomalies,
     };
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     serde_json::to_writer_pretty(&mut out, &document).map_err(|e| Failure(e.to_string()))?;

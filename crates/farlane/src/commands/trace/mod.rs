@@ -1,18 +1,18 @@
 //! `farlane trace`: what the nodes of a run recorded, for people and machines.
 
-mod gather;
 mod html;
 mod json;
 mod print;
+mod ranking;
 
 use super::{Failure, Outcome};
 use crate::output;
-use crate::stdout::share_stdout;
+use crate::stdout::assign_stdout;
 use analysis::commands::{Command, Counters, Event};
 use analysis::trace::capture::{Capture, Written};
 use analysis::trace::{
-    Found, InDrive, Leg, Opcode, Run, Selection, Span, Statistics, Troubles, chart, parse_time,
-    path, perfetto,
+    Anomalies, DriveTiming, Finding, Leg, Opcode, Run, Selection, Span, Statistics, chart,
+    parse_time, path, perfetto,
 };
 use report::target::{Sink, Target};
 use std::io::{BufWriter, Write};
@@ -116,22 +116,22 @@ struct Shown {
     number: u64,
     command: Command,
     path: Vec<Leg>,
-    /// What its drive told.
-    told: Option<InDrive>,
+    /// What its drive timing.
+    timing: Option<DriveTiming>,
 }
 
-/// What there is to show.
+/// The selected commands and the statistics to show.
 struct Report {
     run: Run,
     shown: Vec<Shown>,
-    /// Commands that were wanted, and commands there are.
+    /// Selected commands, and all commands.
     wanted: u64,
     all: u64,
     statistics: Statistics,
-    troubles: Troubles,
+    anomalies: Anomalies,
     counters: Counters,
     unreadable: u64,
-    /// What went into a capture, if one was wanted.
+    /// The TLPs written to the capture, if one was requested.
     captured: Option<Written>,
 }
 
@@ -151,14 +151,14 @@ impl Args {
         }
     }
 
-    fn share_stdout(&self) -> Outcome {
+    fn assign_stdout(&self) -> Outcome {
         let options = [
             ("--svg", self.svg.as_ref()),
             ("--perfetto", self.perfetto.as_ref()),
             ("--pcapng", self.pcapng.as_ref()),
             ("--html", self.html.as_ref()),
         ];
-        share_stdout(self.json, &options)
+        assign_stdout(self.json, &options)
     }
 
     fn limit(&self) -> usize {
@@ -176,24 +176,24 @@ impl Args {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
-    args.share_stdout()?;
-    let mut gathered = args.html.as_ref().map(|_| gather::Gathered::default());
-    let report = collect(args, gathered.as_mut())?;
+    args.assign_stdout()?;
+    let mut ranking = args.html.as_ref().map(|_| ranking::Ranking::default());
+    let report = collect(args, ranking.as_mut())?;
     if let Some(path) = &args.svg {
         draw(&report, path)?;
     }
-    if let (Some(path), Some(gathered)) = (&args.html, gathered) {
-        let page = html::page(&report, gathered)?;
+    if let (Some(path), Some(ranking)) = (&args.html, ranking) {
+        let page = html::page(&report, ranking)?;
         path.write(&page)?;
     }
     if args.json {
         json::print(&report)
-    } else if output::is_left_out() {
+    } else if output::is_suppressed() {
         Ok(())
     } else {
         let mut out = BufWriter::new(std::io::stdout().lock());
         match print::text(&report, args, &mut out) {
-            // Who reads it has seen enough.
+            // The reader of the pipe has closed it.
             Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
             done => Ok(done?),
         }
@@ -221,19 +221,19 @@ fn capture(run: &Run, capture: &Capture, target: &Target) -> Result<Written, Fai
     Ok(written)
 }
 
-fn collect(args: &Args, mut gathered: Option<&mut gather::Gathered>) -> Result<Report, Failure> {
+fn collect(args: &Args, mut ranking: Option<&mut ranking::Ranking>) -> Result<Report, Failure> {
     let run = Run::open(&args.files)?;
     let (selection, limit) = (args.selection(), args.limit());
     let (mut shown, mut wanted, mut all) = (Vec::new(), 0, 0);
-    let (mut statistics, mut troubles) = (Statistics::default(), Troubles::default());
+    let (mut statistics, mut anomalies) = (Statistics::default(), Anomalies::default());
     let mut perfetto = args.perfetto.as_ref().map(begin_perfetto).transpose()?;
     let mut labels = args.pcapng.as_ref().map(|_| Capture::default());
     let (counters, unreadable) = run.analyse(|found, counters| {
-        troubles.look(&found);
-        if let Found::Tlp(_, _, tlp, _) = &found {
-            troubles.count(counters, tlp.mnemonic());
+        anomalies.observe(&found);
+        if let Finding::Tlp(_, _, tlp, _) = &found {
+            anomalies.count(counters, tlp.mnemonic());
         }
-        let Found::Event(Event::Command(command)) = found else { return };
+        let Finding::Event(Event::Command(command)) = found else { return };
         all += 1;
         let fits = selection.has(all, &command);
         if let Some(labels) = &mut labels {
@@ -245,19 +245,19 @@ fn collect(args: &Args, mut gathered: Option<&mut gather::Gathered>) -> Result<R
         wanted += 1;
         let path = path(&run, &command);
         statistics.add(&command, &path);
-        if let Some(gathered) = &mut gathered {
-            gathered.add(all, &command);
+        if let Some(ranking) = &mut ranking {
+            ranking.add(all, &command);
         }
         if let Some((writer, _)) = &mut perfetto {
             writer.add(all, &command, &path, run.in_drive(&command));
         }
         if shown.len() < limit {
-            let told = run.in_drive(&command);
-            shown.push(Shown { number: all, command: *command, path, told });
+            let timing = run.in_drive(&command);
+            shown.push(Shown { number: all, command: *command, path, timing });
         }
     })?;
-    troubles.count(&counters, "the end of the trace");
-    troubles.look_at_drives(&run);
+    anomalies.count(&counters, "the end of the trace");
+    anomalies.observe_drives(&run);
     if let Some((writer, target)) = perfetto {
         writer.finish().map_err(|error| target.failed(&error))?;
     }
@@ -265,5 +265,5 @@ fn collect(args: &Args, mut gathered: Option<&mut gather::Gathered>) -> Result<R
         (Some(labels), Some(path)) => Some(capture(&run, labels, path)?),
         _ => None,
     };
-    Ok(Report { run, shown, wanted, all, statistics, troubles, counters, unreadable, captured })
+    Ok(Report { run, shown, wanted, all, statistics, anomalies, counters, unreadable, captured })
 }

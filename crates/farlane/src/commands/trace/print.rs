@@ -2,9 +2,9 @@
 
 use super::{Args, Report, Shown};
 use analysis::commands::Command;
-use analysis::commands::segments::{self, Segment};
+use analysis::commands::intervals::{self, Interval};
 use analysis::commands::view::{self, Options};
-use analysis::trace::{Run, by_lane, by_part, listed};
+use analysis::trace::{Run, by_part, by_stage, listed};
 use report::span::micros;
 use std::io::{self, Write};
 use wire::Duration;
@@ -18,7 +18,7 @@ pub fn text(report: &Report, args: &Args, out: &mut impl Write) -> io::Result<()
     write!(out, "{}", nodes(&report.run))?;
     let options = Options { fold: !args.unfold };
     if args.stats {
-        heading(out, "Statistics, medians of segments and lanes below each type")?;
+        heading(out, "Statistics, medians of intervals and stages below each type")?;
         write!(out, "{}", report.statistics.table())?;
     } else if args.list {
         heading(out, "Commands, in the order in which they ended")?;
@@ -37,7 +37,7 @@ pub fn text(report: &Report, args: &Args, out: &mut impl Write) -> io::Result<()
             write!(out, "{}", view::link(&commands, options))?;
         }
     }
-    write!(out, "{}", turns(&report.run))?;
+    write!(out, "{}", state_changes(&report.run))?;
     writeln!(out)?;
     if !args.stats && (report.shown.len() as u64) < report.wanted {
         let more = report.wanted - report.shown.len() as u64;
@@ -49,7 +49,7 @@ pub fn text(report: &Report, args: &Args, out: &mut impl Write) -> io::Result<()
         writeln!(out, "{} TLPs in the capture, {} of them cut", captured.tlps, captured.cut)?;
     }
     heading(out, "What stands out")?;
-    write!(out, "{}", report.troubles.text())?;
+    write!(out, "{}", report.anomalies.text())?;
     if report.unreadable > 0 {
         writeln!(out, "! {:>6}  TLPs that cannot be read", report.unreadable)?;
     }
@@ -121,10 +121,10 @@ fn line(shown: &Shown) -> String {
     let command = &shown.command;
     let total = command.duration().map_or("-".into(), |total| micros(total.as_ns()));
     let number = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), |v| v.to_string());
-    let trouble = trouble(command);
-    let mark = if trouble.is_empty() { ' ' } else { '!' };
+    let problem = problem(command);
+    let mark = if problem.is_empty() { ' ' } else { '!' };
     let text = format!(
-        "{mark}{:>7} {:>13} {total:>12}  {:<8} {:<12} {:<22} {:<11} {:<6} {trouble}",
+        "{mark}{:>7} {:>13} {total:>12}  {:<8} {:<12} {:<22} {:<11} {:<6} {problem}",
         shown.number,
         micros(command.start.as_ns()),
         command.device.to_string(),
@@ -137,7 +137,7 @@ fn line(shown: &Shown) -> String {
 }
 
 /// What is wrong with a command, if anything.
-fn trouble(command: &Command) -> String {
+fn problem(command: &Command) -> String {
     let mut all = Vec::new();
     match command.status {
         None => all.push("no completion".to_owned()),
@@ -157,9 +157,9 @@ fn trouble(command: &Command) -> String {
     all.join(", ")
 }
 
-/// What the drive told of a command, below its TLPs and in their columns.
+/// What the drive timing of a command, below its TLPs and in their columns.
 fn in_drive(shown: &Shown) -> String {
-    let Some(told) = &shown.told else { return String::new() };
+    let Some(timing) = &shown.timing else { return String::new() };
     let start = shown.command.start.as_ns() as i64;
     let mut out = String::new();
     let mut line = |step: &str, at: i64, rest: &str| {
@@ -167,8 +167,8 @@ fn in_drive(shown: &Shown) -> String {
         out += format!("  {step:<16}{time:>10}  in the drive  {rest}").trim_end();
         out.push('\n');
     };
-    line("entry fetched", told.fetched_ns, "");
-    for access in &told.media {
+    line("entry fetched", timing.fetched_ns, "");
+    for access in &timing.media {
         let name = format!("media {}", access.operation);
         let place = format!("namespace {}, byte {:#x}", access.nsid, access.offset);
         line(&name, access.from_ns, &format!("{place}, {} bytes", access.bytes));
@@ -176,55 +176,55 @@ fn in_drive(shown: &Shown) -> String {
             line("media done", to, if access.ok { "" } else { "FAILED" });
         }
     }
-    if let Some(at) = told.completed_ns {
+    if let Some(at) = timing.completed_ns {
         line("entry posted", at, "");
     }
     out
 }
 
-/// Turns in the lives of the drives that are listed.
-const MOST_TURNS: usize = 20;
+/// Turns in the state_entries of the drives that are listed.
+const MOST_STATE_CHANGES: usize = 20;
 
-/// What became of the controllers, if they told.
-fn turns(run: &Run) -> String {
-    let turns = run.turns();
-    if turns.is_empty() {
+/// What became of the controllers, if they timing.
+fn state_changes(run: &Run) -> String {
+    let state_changes = run.state_changes();
+    if state_changes.is_empty() {
         return String::new();
     }
     let mut out = "\nLife of the drives\n------------------\n".to_owned();
-    for (node, at, turn) in turns.iter().take(MOST_TURNS) {
+    for (node, at, change) in state_changes.iter().take(MOST_STATE_CHANGES) {
         let path = run.nodes[*node].file.path.display();
         let file = if run.nodes.len() > 2 { format!(", {path}") } else { String::new() };
-        out += &format!("{:>16} us  {}{file}\n", micros((*at).max(0) as u64), turn.state);
+        out += &format!("{:>16} us  {}{file}\n", micros((*at).max(0) as u64), change.state);
     }
-    if turns.len() > MOST_TURNS {
-        out += &format!("{:>19}  {} more\n", "...", turns.len() - MOST_TURNS);
+    if state_changes.len() > MOST_STATE_CHANGES {
+        out += &format!("{:>19}  {} more\n", "...", state_changes.len() - MOST_STATE_CHANGES);
     }
     out
 }
 
 /// Where the time goes.
 fn breakdown(shown: &Shown) -> String {
-    let segments = segments::split(&shown.command);
-    let total: u64 = segments.iter().map(|segment| segment.ns).sum();
+    let intervals = intervals::split(&shown.command);
+    let total: u64 = intervals.iter().map(|interval| interval.ns).sum();
     let share = |ns: u64| ns * 100 / total.max(1);
     let mut out = String::new();
-    for Segment { segment, ns } in &segments {
-        out += &format!("{:>14} us {:>3} %  {segment}\n", micros(*ns), share(*ns));
+    for Interval { name, ns } in &intervals {
+        out += &format!("{:>14} us {:>3} %  {name}\n", micros(*ns), share(*ns));
     }
     let ended = if shown.command.end.is_some() { "" } else { ", no head doorbell" };
     out += &format!("{:>14} us 100 %  total{ended}\n", micros(total));
-    let lanes = by_lane(&shown.path);
-    if !lanes.is_empty() {
-        out += &format!("  by lane, in us: {}\n", listed(&lanes, " + "));
+    let stages = by_stage(&shown.path);
+    if !stages.is_empty() {
+        out += &format!("  by stage, in us: {}\n", listed(&stages, " + "));
     }
     let parts = by_part(&shown.path);
     if !parts.is_empty() {
         out += &format!("  in the drive, in us: {}\n", listed(&parts, " + "));
     }
-    let trouble = trouble(&shown.command);
-    if !trouble.is_empty() {
-        out += &format!("! {trouble}\n");
+    let problem = problem(&shown.command);
+    if !problem.is_empty() {
+        out += &format!("! {problem}\n");
     }
     out
 }

@@ -207,7 +207,7 @@ fn a_limit_holds_frames_back_but_no_goodbye() {
     shell.now = until;
     shell.settle();
     assert_eq!(shell.peer(host).tunnel.pop(Ready::ALL), Some(write(8, 128)));
-    assert!(shell.node.held_until(shell.now).is_some());
+    assert!(shell.node.rate_limited_until(shell.now).is_some());
     shell.node.shut_down();
     shell.settle();
     assert_eq!(shell.peer(host).last(), Some(&tunnel::Output::Down(Cause::Goodbye)));

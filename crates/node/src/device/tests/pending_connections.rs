@@ -91,7 +91,7 @@ fn a_stranger_is_named_also_one_that_went() {
     let silent = shell.stranger(b"");
     shell.gone(silent);
     shell.act();
-    let away = |path, bytes: &[u8]| Event::Rejected(path, Cause::Stranger(bytes.to_vec()));
+    let away = |path, bytes: &[u8]| Event::Rejected(path, Cause::UnknownProtocol(bytes.to_vec()));
     assert_eq!(shell.events(), [away(stays, b"GET / HTTP/1"), away(goes, b"hello\r\n")]);
     for path in [stays, goes, silent] {
         assert_eq!(shell.peer(path).closed, Some(false));

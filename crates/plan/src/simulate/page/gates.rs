@@ -3,7 +3,7 @@
 use super::Subject;
 use crate::simulate::gather::{Cycle, PARTS};
 use crate::simulate::places::{self, Egress};
-use analysis::trace::chart::Shade;
+use analysis::trace::chart::ClosedGate;
 use report::{Page, time};
 use sim::measure::QueueStats;
 use std::cmp::Reverse;
@@ -139,7 +139,7 @@ fn axis(out: &mut String, cycle: Duration, top: f64) {
 }
 
 /// When a gate on the way is closed between two times.
-pub(super) fn closed(way: &[Egress<'_>], from: Instant, to: Instant, up: bool) -> Vec<Shade> {
+pub(super) fn closed(way: &[Egress<'_>], from: Instant, to: Instant, up: bool) -> Vec<ClosedGate> {
     let mut spans: Vec<(Instant, Instant)> = Vec::new();
     for egress in way {
         let Some(gates) = egress.gates else { continue };
@@ -160,7 +160,7 @@ pub(super) fn closed(way: &[Egress<'_>], from: Instant, to: Instant, up: bool) -
             _ => merged.push((start, end)),
         }
     }
-    let shade = |(from, to): (Instant, Instant)| Shade {
+    let shade = |(from, to): (Instant, Instant)| ClosedGate {
         from: from.as_ns() as i64,
         to: to.as_ns() as i64,
         up,

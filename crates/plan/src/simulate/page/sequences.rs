@@ -3,8 +3,8 @@
 use super::gates;
 use crate::simulate::places;
 use analysis::commands::{Command, Event};
-use analysis::trace::chart::{Shade, chart_shaded};
-use analysis::trace::{Found, Run};
+use analysis::trace::chart::{ClosedGate, chart_with_gates};
+use analysis::trace::{Finding, Run};
 use report::Failure;
 use sim::Config;
 use sim::measure::CommandRecord;
@@ -23,7 +23,7 @@ pub(super) fn diagrams(
     let run = Run::open(files)?;
     let mut found: Vec<Option<Command>> = vec![None; wanted.len()];
     run.analyse(|event, _| {
-        let Found::Event(Event::Command(command)) = event else { return };
+        let Finding::Event(Event::Command(command)) = event else { return };
         for (record, place) in wanted.iter().zip(&mut found) {
             if is(record, &command) {
                 *place = Some((*command).clone());
@@ -32,7 +32,7 @@ pub(super) fn diagrams(
     })?;
     let draw = |(record, command): (&CommandRecord, &Option<Command>)| {
         let command = command.as_ref()?;
-        Some(chart_shaded(&run, command, shades(config, record)))
+        Some(chart_with_gates(&run, command, shades(config, record)))
     };
     Ok(wanted.iter().zip(&found).map(draw).collect())
 }
@@ -47,7 +47,7 @@ pub(in crate::simulate) fn is(record: &CommandRecord, command: &Command) -> bool
 }
 
 /// Closed gates while the command lasts, and a little longer.
-fn shades(config: &Config, record: &CommandRecord) -> Vec<Shade> {
+fn shades(config: &Config, record: &CommandRecord) -> Vec<ClosedGate> {
     let of_command = |(host, port, _): &(usize, usize, _)| {
         (*host, *port) == (usize::from(record.host), usize::from(record.drive))
     };

@@ -4,7 +4,7 @@ use super::{Records, gated, mixed, run, tcp};
 use crate::simulate::trace::TraceFiles;
 use crate::simulate::{All, Shared};
 use analysis::commands::{Command, Event};
-use analysis::trace::{Found, Run, Troubles, by_lane, chart, path, perfetto};
+use analysis::trace::{Anomalies, Finding, Run, by_stage, chart, path, perfetto};
 use sim::Config;
 use sim::measure::{CommandRecord, Observer, Op};
 use sim::world::Report;
@@ -18,7 +18,7 @@ struct Traced {
     run: Run,
     /// Those on I/O queues.
     commands: Vec<Command>,
-    troubles: Troubles,
+    anomalies: Anomalies,
 }
 
 fn traced(config: &Config) -> Traced {
@@ -30,10 +30,10 @@ fn traced(config: &Config) -> Traced {
     assert_eq!(files.0.borrow_mut().finish().unwrap(), 0, "records in the order of time");
     let paths = files.0.borrow().paths(0);
     let run = Run::open(&paths).unwrap();
-    let (mut commands, mut troubles) = (Vec::new(), Troubles::default());
+    let (mut commands, mut anomalies) = (Vec::new(), Anomalies::default());
     run.analyse(|found, _| {
-        troubles.look(&found);
-        if let Found::Event(Event::Command(command)) = found
+        anomalies.observe(&found);
+        if let Finding::Event(Event::Command(command)) = found
             && !command.is_admin()
         {
             commands.push(*command);
@@ -41,7 +41,7 @@ fn traced(config: &Config) -> Traced {
     })
     .unwrap();
     let records = std::mem::take(&mut records.0.borrow_mut().0);
-    Traced { _folder: folder, report, records, run, commands, troubles }
+    Traced { _folder: folder, report, records, run, commands, anomalies }
 }
 
 /// Each record of the simulation has its command in the trace, in the same order
@@ -69,10 +69,10 @@ fn agrees(traced: &Traced) {
 }
 
 #[test]
-fn the_brief_over_tcp_is_read_back() {
+fn the_nvme_tsn_paper_over_tcp_is_read_back() {
     let traced = traced(&tcp(1));
     agrees(&traced);
-    let Traced { report, run, commands, troubles, .. } = &traced;
+    let Traced { report, run, commands, anomalies, .. } = &traced;
     // The report's times end with the acknowledgement of the head doorbell, which
     // is the same for all; the trace's with its start.
     let times: Vec<u64> = commands.iter().filter_map(|c| Some(c.duration()?.as_ns())).collect();
@@ -88,13 +88,13 @@ fn the_brief_over_tcp_is_read_back() {
     assert_eq!(run.nodes.len(), 2);
     assert_eq!(run.uncertainty_ns(1), 0);
     for command in commands {
-        let lanes = by_lane(&path(run, command));
+        let stages = by_stage(&path(run, command));
         assert_eq!(
-            lanes.iter().map(|(_, ns)| ns).sum::<u64>(),
+            stages.iter().map(|(_, ns)| ns).sum::<u64>(),
             command.duration().unwrap().as_ns()
         );
     }
-    assert!(troubles.troubles.is_empty(), "{:?}", troubles.troubles.keys());
+    assert!(anomalies.unexplained.is_empty(), "{:?}", anomalies.unexplained.keys());
 }
 
 #[test]

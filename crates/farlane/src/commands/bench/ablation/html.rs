@@ -2,7 +2,7 @@
 
 use super::super::print::us;
 use super::Ablation;
-use super::print::{ArmRun, Check, Document, Gain, LatencyPair, or};
+use super::print::{Check, Document, Gain, LatencyPair, VariantRun, or};
 use report::Align::{Left, Right};
 use report::latency::Latency;
 use report::{Column, Page, Table, distribution};
@@ -45,18 +45,18 @@ pub fn page(all: &Ablation, document: &Document) -> String {
     page.finish(&format!("Written by farlane {}.", env!("CARGO_PKG_VERSION")))
 }
 
-const RUNS: [Column<ArmRun>; 11] = [
-    ("link", Left, |arm| arm.link.clone()),
-    ("transport", Left, |arm| arm.transport.clone()),
-    ("aggregation", Left, |arm| arm.aggregation.clone()),
-    ("workload", Left, |arm| arm.run.workload()),
-    ("MB/s", Right, |arm| format!("{:.2}", arm.run.bytes_per_s / 1e6)),
-    ("IOPS", Right, |arm| format!("{:.0}", arm.run.iops)),
-    ("min", Right, |arm| format!("{:.0}", arm.run.iops_min)),
-    ("max", Right, |arm| format!("{:.0}", arm.run.iops_max)),
-    ("TLPs a frame", Right, |arm| format!("{:.1}", arm.tlps_per_frame)),
-    ("p50 µs", Right, |arm| us(arm.run.p50_ns)),
-    ("p99 µs", Right, |arm| us(arm.run.p99_ns)),
+const RUNS: [Column<VariantRun>; 11] = [
+    ("link", Left, |variant| variant.link.clone()),
+    ("transport", Left, |variant| variant.transport.clone()),
+    ("aggregation", Left, |variant| variant.aggregation.clone()),
+    ("workload", Left, |variant| variant.run.workload()),
+    ("MB/s", Right, |variant| format!("{:.2}", variant.run.bytes_per_s / 1e6)),
+    ("IOPS", Right, |variant| format!("{:.0}", variant.run.iops)),
+    ("min", Right, |variant| format!("{:.0}", variant.run.iops_min)),
+    ("max", Right, |variant| format!("{:.0}", variant.run.iops_max)),
+    ("TLPs a frame", Right, |variant| format!("{:.1}", variant.tlps_per_frame)),
+    ("p50 µs", Right, |variant| us(variant.run.p50_ns)),
+    ("p99 µs", Right, |variant| us(variant.run.p99_ns)),
 ];
 
 const GAINS: [Column<Gain>; 9] = [
@@ -90,16 +90,20 @@ const CHECK: [Column<Check>; 2] = [
 
 /// One figure a workload, link and transport, with a line a policy.
 fn figures(all: &Ablation) -> Vec<(String, String, String)> {
-    let mut ways: Vec<_> = all.arms.iter().map(|arm| (arm.link, arm.transport)).collect();
+    let mut ways: Vec<_> =
+        all.variants.iter().map(|variant| (variant.link, variant.transport)).collect();
     ways.dedup();
     let mut figures = Vec::new();
     for (link, transport) in ways {
-        let arms: Vec<_> =
-            all.arms.iter().filter(|arm| (arm.link, arm.transport) == (link, transport)).collect();
-        for (index, series) in arms[0].series.iter().enumerate() {
-            let lines: Vec<(String, &Latency)> = arms
+        let variants: Vec<_> = all
+            .variants
+            .iter()
+            .filter(|variant| (variant.link, variant.transport) == (link, transport))
+            .collect();
+        for (index, series) in variants[0].series.iter().enumerate() {
+            let lines: Vec<(String, &Latency)> = variants
                 .iter()
-                .map(|arm| (arm.policy.to_string(), &arm.series[index].latency))
+                .map(|variant| (variant.policy.to_string(), &variant.series[index].latency))
                 .collect();
             let name = series.case.name();
             let plot = distribution(&format!("latency distribution of {name}"), &lines);

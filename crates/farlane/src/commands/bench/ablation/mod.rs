@@ -1,26 +1,26 @@
 //! `farlane bench --aggregation`: policies side by side, over loopback and over
 //! a link that is the bottleneck, over TCP and raw Ethernet.
 
-mod arm;
-mod count;
 mod html;
-mod lab;
+mod network;
 mod print;
+mod variant;
+mod wire_cost;
 
 use super::super::{Failure, Outcome};
 use super::{Args, Floor};
 use crate::floor;
 use crate::progress::Progress;
-use arm::Arm;
-use lab::Passed;
 use live::{Clock, Waiting};
+use network::MeasuredRate;
 use std::fmt;
 use switch::aggregate::Policy;
 use switch::congestion::Rate;
+use variant::Variant;
 use wire::Duration;
 
 wire::named! {
-    /// How TLPs travel.
+    /// What carries TLPs.
     #[derive(clap::ValueEnum)]
     pub enum Transport {
         /// Over TCP.
@@ -30,12 +30,12 @@ wire::named! {
     }
 }
 
-/// What they travel over.
+/// The link below the transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Link {
-    /// This machine's own.
+    /// Loopback.
     Loopback,
-    /// A pair of interfaces with a rate.
+    /// A veth pair with a rate.
     Veth(Rate),
 }
 
@@ -50,9 +50,9 @@ impl fmt::Display for Link {
     }
 }
 
-/// The payload unless told otherwise: NEC's.
+/// The payload by default: NEC's.
 pub const MPS: u16 = 128;
-/// The rate unless told otherwise: what one core of a small machine fills with
+/// The rate by default: what one core of a small machine fills with
 /// frames of one TLP.
 pub const RATE: Rate = Rate { bits_per_second: 100_000_000, burst: 1 };
 /// Pairs of rounds that compare latencies.
@@ -72,10 +72,10 @@ pub struct Ablation {
     pub waiting: Waiting,
     pub mps: u16,
     pub floor: Floor,
-    pub arms: Vec<Arm>,
+    pub variants: Vec<Variant>,
     pub pairs: Vec<Pairs>,
-    /// What the limited link let pass, for proof that it counts right.
-    pub check: Vec<Passed>,
+    /// The measured rate of the limited link: proof that its token bucket counts right.
+    pub check: Vec<MeasuredRate>,
 }
 
 /// Runs the command.
@@ -96,33 +96,33 @@ pub fn run(args: &Args, waiting: Waiting) -> Outcome {
         waiting,
         mps,
         floor: Floor::default(),
-        arms: arms(args, clock, waiting, mps, &mut progress)?,
+        variants: variants(args, clock, waiting, mps, &mut progress)?,
         pairs: Vec::new(),
         check: Vec::new(),
     };
-    for arm in &all.arms {
-        if let Link::Veth(rate) = arm.link {
-            arm.place.limit(rate)?;
+    for variant in &all.variants {
+        if let Link::Veth(rate) = variant.link {
+            variant.place.limit(rate)?;
         }
     }
-    if all.arms.iter().any(|arm| arm.link != Link::Loopback) {
+    if all.variants.iter().any(|variant| variant.link != Link::Loopback) {
         progress.show("what the link lets pass");
-        all.check = lab::check(clock, args.link_rate, Duration::from_ms(100))?;
+        all.check = network::check(clock, args.link_rate, Duration::from_ms(100))?;
     }
     for round in 1..=rounds {
         progress.show(&format!("round {round} of {rounds}: raw TCP"));
         all.floor.ping_pong_p50.push(floor::measure(clock, waiting, 2000)?.summary().p50_ns);
         all.floor.stream.push(floor::stream(clock, span)?);
-        for index in 0..all.arms[0].series.len() {
-            for arm in &mut all.arms {
-                let what = format!("{}, {}, {}", arm.link, arm.transport, arm.policy);
+        for index in 0..all.variants[0].series.len() {
+            for variant in &mut all.variants {
+                let what = format!("{}, {}, {}", variant.link, variant.transport, variant.policy);
                 progress.show(&format!("round {round} of {rounds}: {what}"));
-                arm.round(index, span)?;
+                variant.round(index, span)?;
             }
         }
     }
     let pair_span = Duration::from_ms(if args.quick { 20 } else { 100 });
-    all.pairs = pairs(&mut all.arms, pair_span, &mut progress)?;
+    all.pairs = pairs(&mut all.variants, pair_span, &mut progress)?;
     progress.done();
     let document = print::document(&all);
     if args.json {
@@ -136,30 +136,32 @@ pub fn run(args: &Args, waiting: Waiting) -> Outcome {
     Ok(())
 }
 
-/// Every link, transport and policy that can be had here.
-fn arms(
+/// Every link, transport and policy that this machine allows.
+fn variants(
     args: &Args,
     clock: Clock,
     waiting: Waiting,
     mps: u16,
     progress: &mut Progress,
-) -> Result<Vec<Arm>, Failure> {
+) -> Result<Vec<Variant>, Failure> {
     let transports = match &args.transport[..] {
         [] => vec![Transport::Tcp, Transport::Raw],
         some => some.to_vec(),
     };
-    let cases: Vec<_> =
-        arm::cases().into_iter().filter(|case| args.wants(super::Path::Tunnelled, case)).collect();
+    let cases: Vec<_> = variant::cases()
+        .into_iter()
+        .filter(|case| args.wants(super::Path::Tunnelled, case))
+        .collect();
     if cases.is_empty() {
         return Err(Failure("no workload fits --rw and --iodepth together: read and write at 8, randread and randwrite at 1".into()));
     }
-    let mut arms = Vec::new();
+    let mut variants = Vec::new();
     for link in [Link::Loopback, Link::Veth(args.link_rate)] {
         for transport in &transports {
             for policy in &args.aggregation {
                 progress.show(&format!("{link}, {transport}, {policy}: the drive is written"));
-                match Arm::new(clock, waiting, mps, (link, *transport, *policy), &cases) {
-                    Ok(arm) => arms.push(arm),
+                match Variant::new(clock, waiting, mps, (link, *transport, *policy), &cases) {
+                    Ok(variant) => variants.push(variant),
                     // What may be had without privileges is measured all the same.
                     Err(why) if (link, *transport) != (Link::Loopback, Transport::Tcp) => {
                         progress.done();
@@ -171,36 +173,41 @@ fn arms(
             }
         }
     }
-    match arms.is_empty() {
+    match variants.is_empty() {
         true => Err(Failure("nothing can be measured here".into())),
-        false => Ok(arms),
+        false => Ok(variants),
     }
 }
 
 /// Latencies of one command at a time where both policies are there.
-fn pairs(arms: &mut [Arm], span: Duration, progress: &mut Progress) -> Result<Vec<Pairs>, Failure> {
+fn pairs(
+    variants: &mut [Variant],
+    span: Duration,
+    progress: &mut Progress,
+) -> Result<Vec<Pairs>, Failure> {
     let mut all = Vec::new();
     let with = |policy: Policy| {
-        let found = arms.iter().enumerate().filter(move |(_, arm)| arm.policy == policy);
-        found.map(|(number, arm)| (number, arm.link, arm.transport)).collect::<Vec<_>>()
+        let found =
+            variants.iter().enumerate().filter(move |(_, variant)| variant.policy == policy);
+        found.map(|(number, variant)| (number, variant.link, variant.transport)).collect::<Vec<_>>()
     };
     let (alone, adaptive) = (with(Policy::PerTlp), with(Policy::Adaptive));
     for (one, link, transport) in alone {
         let other = adaptive.iter().find(|(_, l, t)| (*l, *t) == (link, transport));
         let Some((other, ..)) = other else { continue };
-        for index in 0..arms[one].series.len() {
-            let case = arms[one].series[index].case;
+        for index in 0..variants[one].series.len() {
+            let case = variants[one].series[index].case;
             if case.iodepth != 1 {
                 continue;
             }
             let mut pairs = Vec::new();
             for pair in 0..PAIRS {
                 progress.show(&format!("{link}, {transport}, {}: pair {}", case.name(), pair + 1));
-                // Which comes first changes, for neither may profit.
+                // The order alternates, so that neither has an advantage.
                 let order = if pair % 2 == 0 { [one, *other] } else { [*other, one] };
                 let mut p50 = [0; 2];
-                for arm in order {
-                    p50[usize::from(arm == *other)] = arms[arm].p50(index, span)?;
+                for variant in order {
+                    p50[usize::from(variant == *other)] = variants[variant].p50(index, span)?;
                 }
                 pairs.push((p50[0], p50[1]));
             }

@@ -1,8 +1,8 @@
-//! Results for people and for machines.
+//! Prints the results as text or JSON.
 
 use super::super::print::{FloorEntry, Run, floor, median, percent_of_pairs, run, us};
-use super::count::Cost;
-use super::{Ablation, Arm, Link, Pairs};
+use super::wire_cost::Cost;
+use super::{Ablation, Link, Pairs, Variant};
 use nvme::initiator::Op;
 use report::Align::{Left, Right};
 use report::{Column, Table};
@@ -17,15 +17,15 @@ const SCHEMA: u32 = 1;
 pub struct Document {
     schema: u32,
     pub floor: FloorEntry,
-    pub runs: Vec<ArmRun>,
+    pub runs: Vec<VariantRun>,
     pub gains: Vec<Gain>,
     pub latencies: Vec<LatencyPair>,
     pub link_check: Vec<Check>,
 }
 
-/// One workload on one arm.
+/// One workload on one variant.
 #[derive(Serialize)]
-pub struct ArmRun {
+pub struct VariantRun {
     pub aggregation: String,
     pub transport: String,
     pub link: String,
@@ -64,7 +64,7 @@ pub struct LatencyPair {
     pub change_percent_q3: f64,
 }
 
-/// What the limited link let pass of frames of one size.
+/// The measured rate of the limited link with frames of one size.
 #[derive(Serialize)]
 pub struct Check {
     pub frame_payload: usize,
@@ -78,8 +78,8 @@ fn round1(value: f64) -> f64 {
 /// Medians and ratios of what was measured.
 pub fn document(all: &Ablation) -> Document {
     let floor = floor(all.waiting, &all.floor);
-    let runs = all.arms.iter().flat_map(|arm| arm_runs(arm, &floor)).collect();
-    let check = |passed: &super::Passed| Check {
+    let runs = all.variants.iter().flat_map(|variant| variant_runs(variant, &floor)).collect();
+    let check = |passed: &super::MeasuredRate| Check {
         frame_payload: passed.payload,
         wire_bits_per_s: passed.bits_per_second.round(),
     };
@@ -93,12 +93,12 @@ pub fn document(all: &Ablation) -> Document {
     }
 }
 
-fn arm_runs(arm: &Arm, floor: &FloorEntry) -> Vec<ArmRun> {
-    let each = arm.series.iter().zip(&arm.carried);
-    each.map(|(series, (tlps, frames))| ArmRun {
-        aggregation: arm.policy.to_string(),
-        transport: arm.transport.to_string(),
-        link: arm.link.to_string(),
+fn variant_runs(variant: &Variant, floor: &FloorEntry) -> Vec<VariantRun> {
+    let each = variant.series.iter().zip(&variant.carried);
+    each.map(|(series, (tlps, frames))| VariantRun {
+        aggregation: variant.policy.to_string(),
+        transport: variant.transport.to_string(),
+        link: variant.link.to_string(),
         run: run(series, floor),
         tlps_per_frame: round1(*tlps as f64 / (*frames).max(1) as f64),
     })
@@ -106,40 +106,43 @@ fn arm_runs(arm: &Arm, floor: &FloorEntry) -> Vec<ArmRun> {
 }
 
 /// The median of bytes a second of the workload that fills the link.
-fn throughput(arm: &Arm, rw: &str) -> Option<(Op, f64)> {
-    let series = arm.series.iter().find(|series| series.case.rw == rw)?;
+fn throughput(variant: &Variant, rw: &str) -> Option<(Op, f64)> {
+    let series = variant.series.iter().find(|series| series.case.rw == rw)?;
     Some((series.case.op, super::super::print::median_throughput(series)))
 }
 
 fn gains(all: &Ablation) -> Vec<Gain> {
     let mut gains = Vec::new();
-    for base in all.arms.iter().filter(|arm| arm.policy == Policy::PerTlp) {
-        let same = |arm: &&Arm| (arm.link, arm.transport) == (base.link, base.transport);
-        for arm in all.arms.iter().filter(same).filter(|arm| arm.policy != Policy::PerTlp) {
+    for base in all.variants.iter().filter(|variant| variant.policy == Policy::PerTlp) {
+        let same =
+            |variant: &&Variant| (variant.link, variant.transport) == (base.link, base.transport);
+        for variant in
+            all.variants.iter().filter(same).filter(|variant| variant.policy != Policy::PerTlp)
+        {
             for rw in ["read", "write"] {
-                gains.extend(gain(base, arm, rw, usize::from(all.mps)));
+                gains.extend(gain(base, variant, rw, usize::from(all.mps)));
             }
         }
     }
     gains
 }
 
-fn gain(base: &Arm, arm: &Arm, rw: &'static str, mps: usize) -> Option<Gain> {
-    let ((op, alone), (_, together)) = (throughput(base, rw)?, throughput(arm, rw)?);
+fn gain(base: &Variant, variant: &Variant, rw: &'static str, mps: usize) -> Option<Gain> {
+    let ((op, alone), (_, together)) = (throughput(base, rw)?, throughput(variant, rw)?);
     let gain = together / alone.max(1.0) - 1.0;
-    let cost = Cost::of(arm.transport, op, mps);
-    let share = |bytes_per_s: f64, wire: f64| match arm.link {
+    let cost = Cost::of(variant.transport, op, mps);
+    let share = |bytes_per_s: f64, wire: f64| match variant.link {
         Link::Veth(rate) => {
             Some(round1(bytes_per_s / mps as f64 * wire * 800.0 / rate.bits_per_second as f64))
         }
         Link::Loopback => None,
     };
-    let counted = arm.link != Link::Loopback;
+    let counted = variant.link != Link::Loopback;
     let most = cost.gain();
     Some(Gain {
-        aggregation: arm.policy.to_string(),
-        transport: arm.transport.to_string(),
-        link: arm.link.to_string(),
+        aggregation: variant.policy.to_string(),
+        transport: variant.transport.to_string(),
+        link: variant.link.to_string(),
         rw,
         gain_percent: round1(100.0 * gain),
         wire_bytes_alone: counted.then_some(cost.alone),
@@ -187,19 +190,19 @@ pub fn table(document: &Document) {
     }
 }
 
-const RUNS: [Column<ArmRun>; 9] = [
-    ("link", Left, |arm| arm.link.clone()),
-    ("transport", Left, |arm| arm.transport.clone()),
-    ("aggregation", Left, |arm| arm.aggregation.clone()),
-    ("workload", Left, |arm| arm.run.workload()),
-    ("MB/s", Right, |arm| format!("{:.2}", arm.run.bytes_per_s / 1e6)),
-    ("min-max", Right, |arm| {
-        let mb = |iops: f64| iops * f64::from(arm.run.bs) / 1e6;
-        format!("{:.2}-{:.2}", mb(arm.run.iops_min), mb(arm.run.iops_max))
+const RUNS: [Column<VariantRun>; 9] = [
+    ("link", Left, |variant| variant.link.clone()),
+    ("transport", Left, |variant| variant.transport.clone()),
+    ("aggregation", Left, |variant| variant.aggregation.clone()),
+    ("workload", Left, |variant| variant.run.workload()),
+    ("MB/s", Right, |variant| format!("{:.2}", variant.run.bytes_per_s / 1e6)),
+    ("min-max", Right, |variant| {
+        let mb = |iops: f64| iops * f64::from(variant.run.bs) / 1e6;
+        format!("{:.2}-{:.2}", mb(variant.run.iops_min), mb(variant.run.iops_max))
     }),
-    ("TLPs/frame", Right, |arm| format!("{:.1}", arm.tlps_per_frame)),
-    ("p50 us", Right, |arm| us(arm.run.p50_ns)),
-    ("p99 us", Right, |arm| us(arm.run.p99_ns)),
+    ("TLPs/frame", Right, |variant| format!("{:.1}", variant.tlps_per_frame)),
+    ("p50 us", Right, |variant| us(variant.run.p50_ns)),
+    ("p99 us", Right, |variant| us(variant.run.p99_ns)),
 ];
 
 const GAINS: [Column<Gain>; 9] = [

@@ -1,4 +1,4 @@
-//! `farlane bench congestion`: what congestion control makes of a bottleneck,
+//! `farlane bench congestion`: congestion control at a bottleneck,
 //! in virtual time.
 
 mod print;

@@ -16,7 +16,7 @@ use wire::{Duration, Instant};
 
 /// Bits a second of every line.
 const LINE: u64 = 10_000_000_000;
-/// What one target for all flows is here: 8 us of way, the rest for queues.
+/// The common delay target: 8 us of propagation, the rest for queues.
 const TARGET: &str = "swift=25us";
 
 /// A simulation.
@@ -34,7 +34,7 @@ enum Kind {
     Fair(Duration),
     /// Parts per million lost on every cable.
     Loss(u32),
-    /// Nothing happens.
+    /// A constant rate.
     Steady,
     /// Drives answer a host at this rate of its cable.
     Nvme(u64),

@@ -17,9 +17,9 @@ use wire::Duration;
 /// Measure the simulator: events per second, wall time per simulated second
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "1 Gb/s of tunnelled NVMe: 4 KiB reads of the brief's drive, 32 in flight, over \
-    TCP over\ntwo links of 1 Gb/s with a store-and-forward bridge between. The round of median\n\
-    speed counts.\n\nExamples:\n  farlane bench sim\n  farlane bench sim --json --rounds 5\n  \
+    after_help = "1 Gb/s of tunnelled NVMe: 4 KiB reads of the NVMe/TSN paper's drive, 32 in flight, \
+    over TCP\nover two links of 1 Gb/s with a store-and-forward bridge between. The round of\n\
+    median speed counts.\n\nExamples:\n  farlane bench sim\n  farlane bench sim --json --rounds 5\n  \
     farlane bench sim --ns3"
 )]
 pub struct Args {

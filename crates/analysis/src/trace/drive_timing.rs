@@ -1,6 +1,6 @@
-//! What the drives told of commands and of themselves, on the timeline.
+//! What the drives recorded of commands and of their state, on the timeline.
 
-use super::drive::{Access, Turn};
+use super::drive::{Access, StateChange};
 use super::run::Run;
 use crate::commands::{Command, StepKind};
 use serde::Serialize;
@@ -27,18 +27,18 @@ pub struct MediaAccess {
 
 /// A command as its drive saw it, on the timeline.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct InDrive {
+pub struct DriveTiming {
     /// When its entry had come, in nanoseconds.
     pub fetched_ns: i64,
     /// When its completion entry was posted, if it was.
     pub completed_ns: Option<i64>,
-    /// What it asked of the media, in order.
+    /// Accesses to the media, in order.
     pub media: Vec<MediaAccess>,
 }
 
 impl Run {
-    /// What the drive told of a command, if its trace is here.
-    pub fn in_drive(&self, command: &Command) -> Option<InDrive> {
+    /// The command as its drive recorded it; `None` without the trace of the drive.
+    pub fn in_drive(&self, command: &Command) -> Option<DriveTiming> {
         let first = |kind| command.steps.iter().find(|step| step.kind == kind);
         let (node, from) = self.at_drive(first(StepKind::SqeData)?.number)?;
         let entry = first(StepKind::CqeWrite).and_then(|step| self.at_drive(step.number));
@@ -55,21 +55,21 @@ impl Run {
             to_ns: access.to.map(at),
             ok: access.ok,
         };
-        Some(InDrive {
+        Some(DriveTiming {
             fetched_ns: at(work.fetched),
             completed_ns: work.completed.map(at),
             media: accesses.iter().map(access).collect(),
         })
     }
 
-    /// The lives of all drives: node, time on the timeline, and what.
-    pub fn turns(&self) -> Vec<(usize, i64, Turn)> {
+    /// The state changes of all drives: node, time on the timeline, change.
+    pub fn state_changes(&self) -> Vec<(usize, i64, StateChange)> {
         let of = |node: usize| {
-            let turns = self.nodes[node].index.drive.turns().iter();
-            turns.map(move |turn| (node, self.timeline(node, turn.at), *turn))
+            let state_changes = self.nodes[node].index.drive.state_changes().iter();
+            state_changes.map(move |change| (node, self.timeline(node, change.at), *change))
         };
-        let mut turns: Vec<_> = (0..self.nodes.len()).flat_map(of).collect();
-        turns.sort_by_key(|(_, at, _)| *at);
-        turns
+        let mut state_changes: Vec<_> = (0..self.nodes.len()).flat_map(of).collect();
+        state_changes.sort_by_key(|(_, at, _)| *at);
+        state_changes
     }
 }

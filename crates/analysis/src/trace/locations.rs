@@ -1,4 +1,4 @@
-//! Where a TLP was when.
+//! The points that a TLP passed, with times.
 
 use super::index::Frame;
 use super::run::{Run, known};
@@ -6,7 +6,7 @@ use wire::trace::NodeRole;
 
 /// A point that TLPs pass, in the order from the host to the drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Station {
+pub enum Location {
     /// The root port: between the host and the upstream port.
     RootPort,
     /// The network side of the upstream port.
@@ -27,7 +27,7 @@ pub enum Station {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Point {
     /// Where.
-    pub station: Station,
+    pub location: Location,
     /// When, in nanoseconds on the timeline.
     pub at: i64,
     /// In which frame of which node, at the network sides.
@@ -36,44 +36,44 @@ pub struct Point {
 
 impl Run {
     /// The port of the root node, at which commands are seen.
-    pub(super) fn station(&self) -> Station {
-        stations(self.root().file.header.role).1
+    pub(super) fn location(&self) -> Location {
+        locations(self.root().file.header.role).1
     }
 
     /// The points that the TLP with this number at the root node's port
     /// passed and at which it was seen, from the host to the drive.
-    pub fn journey(&self, number: u64) -> Vec<Point> {
+    pub fn locations(&self, number: u64) -> Vec<Point> {
         let mut points = Vec::new();
         let (mut node, mut number) = (self.root, number as usize);
-        // Each turn goes to a node further down.
+        // Each pass of the loop goes to a node further down.
         while let Some(tlp) = self.nodes[node].index.port.get(number) {
             let at = |at| self.timeline(node, at);
             let role = self.nodes[node].file.header.role;
-            let (uplink, port, link) = stations(role);
+            let (uplink, port, link) = locations(role);
             let index = &self.nodes[node].index;
             let frame = |slot: u32| known(slot).map(|slot| index.slots[slot].0);
-            let seen = |station, frame: u32| Point {
-                station,
+            let seen = |location, frame: u32| Point {
+                location,
                 at: at(index.frames[frame as usize].at),
                 frame: Some((node, frame)),
             };
             points.extend(frame(tlp.slots[0]).map(|frame| seen(uplink, frame)));
-            points.push(Point { station: port, at: at(tlp.at), frame: None });
+            points.push(Point { location: port, at: at(tlp.at), frame: None });
             let Some(slot) = known(tlp.slots[1]) else { break };
             let number_of_frame = index.slots[slot].0;
             points.push(seen(link, number_of_frame));
             let sent = &index.frames[number_of_frame as usize];
             let place = slot as u32 - sent.first;
-            match self.across(node, sent, place) {
-                Across::Nowhere => break,
-                Across::Frame(child, frame) => {
+            match self.far_end(node, sent, place) {
+                FarEnd::Nowhere => break,
+                FarEnd::Frame(child, frame) => {
                     let at =
                         self.timeline(child, self.nodes[child].index.frames[frame as usize].at);
-                    let (station, _, _) = stations(self.nodes[child].file.header.role);
-                    points.push(Point { station, at, frame: Some((child, frame)) });
+                    let (location, _, _) = locations(self.nodes[child].file.header.role);
+                    points.push(Point { location, at, frame: Some((child, frame)) });
                     break;
                 }
-                Across::Tlp(child, tlp) => (node, number) = (child, tlp),
+                FarEnd::Tlp(child, tlp) => (node, number) = (child, tlp),
             }
         }
         points
@@ -91,15 +91,15 @@ impl Run {
             }
             let slot = known(tlp.slots[1])?;
             let sent = &index.frames[index.slots[slot].0 as usize];
-            match self.across(node, sent, slot as u32 - sent.first) {
-                Across::Tlp(child, tlp) => (node, number) = (child, tlp),
-                Across::Nowhere | Across::Frame(..) => return None,
+            match self.far_end(node, sent, slot as u32 - sent.first) {
+                FarEnd::Tlp(child, tlp) => (node, number) = (child, tlp),
+                FarEnd::Nowhere | FarEnd::Frame(..) => return None,
             }
         }
     }
 
     /// The other end of a frame that `node` saw on a link to a device.
-    fn across(&self, node: usize, frame: &Frame, place: u32) -> Across {
+    fn far_end(&self, node: usize, frame: &Frame, place: u32) -> FarEnd {
         for (child, other) in self.nodes.iter().enumerate() {
             let Some(parent) = &other.parent else { continue };
             if parent.node != node || parent.tap != frame.tap {
@@ -115,15 +115,15 @@ impl Run {
             }
             let (_, port) = other.index.slots[(theirs.first + place) as usize];
             return match known(port) {
-                Some(port) => Across::Tlp(child, port),
-                None => Across::Frame(child, found),
+                Some(port) => FarEnd::Tlp(child, port),
+                None => FarEnd::Frame(child, found),
             };
         }
-        Across::Nowhere
+        FarEnd::Nowhere
     }
 }
 
-enum Across {
+enum FarEnd {
     Nowhere,
     /// Only its frame was seen.
     Frame(usize, u32),
@@ -131,10 +131,10 @@ enum Across {
 }
 
 /// Link to the host, port, link to the devices.
-fn stations(role: NodeRole) -> (Station, Station, Station) {
+fn locations(role: NodeRole) -> (Location, Location, Location) {
     match role {
-        NodeRole::Host => (Station::UpstreamLink, Station::RootPort, Station::UpstreamLink),
-        NodeRole::Switch => (Station::SwitchUplink, Station::SwitchPort, Station::SwitchLink),
-        NodeRole::Device => (Station::DownstreamLink, Station::Function, Station::Function),
+        NodeRole::Host => (Location::UpstreamLink, Location::RootPort, Location::UpstreamLink),
+        NodeRole::Switch => (Location::SwitchUplink, Location::SwitchPort, Location::SwitchLink),
+        NodeRole::Device => (Location::DownstreamLink, Location::Function, Location::Function),
     }
 }

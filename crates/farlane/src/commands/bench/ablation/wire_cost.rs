@@ -1,4 +1,4 @@
-//! Bytes of wire that TLPs cost, alone and together: what aggregation can gain
+//! Bytes on the wire of TLPs in frames of their own and in shared frames: what aggregation can gain
 //! where the link is the bottleneck.
 
 use super::Transport;

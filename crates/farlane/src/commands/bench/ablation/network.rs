@@ -1,8 +1,8 @@
-//! Networks to measure over: loopback, and cables with a rate between network
+//! Networks to measure over: loopback, and veth pairs with a rate between network
 //! namespaces that end with the command.
 
 use super::Transport;
-use super::count::{MTU, WIRE, wire};
+use super::wire_cost::{MTU, WIRE, wire};
 use live::Clock;
 use live::net::{Address, ETHERNET, Filter, Interface, Namespace, PacketSocket, Station};
 use report::Failure;
@@ -10,11 +10,11 @@ use std::net::{Ipv4Addr, SocketAddr};
 use switch::congestion::Rate;
 use wire::{Duration, Instant};
 
-/// Where both ends of a link are.
-pub struct Place {
-    /// The host's network.
+/// The network namespaces of both ends of a link.
+pub struct TestNetwork {
+    /// The host's namespace.
     pub near: Namespace,
-    /// The device's.
+    /// The device's namespace.
     pub far: Namespace,
     far_address: Address,
     near_interface: &'static str,
@@ -22,7 +22,7 @@ pub struct Place {
 
 const NEAR: &str = "near0";
 const FAR: &str = "far0";
-/// For documentation (RFC 5737), and nobody but us in these namespaces.
+/// Addresses for documentation (RFC 5737); the namespaces have no others.
 const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(192, 0, 2, 2)];
 /// Bytes that may pass at once after a pause: less than a scheduler's tick.
 const BURST: u32 = 16 << 10;
@@ -30,7 +30,7 @@ const BURST: u32 = 16 << 10;
 /// queues.
 const QUEUE: u32 = 1 << 20;
 
-impl Place {
+impl TestNetwork {
     /// Loopback: of this machine for TCP, of a namespace for raw Ethernet, for
     /// an Ethernet has no ports and so carries one device node.
     ///
@@ -73,7 +73,7 @@ impl Place {
     }
 
     /// Where the device node listens.
-    pub fn to_listen(&self) -> &Address {
+    pub fn listen_address(&self) -> &Address {
         &self.far_address
     }
 
@@ -104,9 +104,9 @@ impl Place {
     }
 }
 
-/// What a limited cable let pass of frames of one size.
+/// The rate of a limited veth pair, measured with frames of one size.
 #[derive(Clone, Copy, Debug)]
-pub struct Passed {
+pub struct MeasuredRate {
     /// Bytes behind the Ethernet header.
     pub payload: usize,
     /// Bits of wire a second: frames times what each costs.
@@ -118,8 +118,8 @@ pub struct Passed {
 ///
 /// # Errors
 /// If there may be no cable.
-pub fn check(clock: Clock, rate: Rate, span: Duration) -> Result<Vec<Passed>, Failure> {
-    let place = Place::cable(Transport::Raw)?;
+pub fn check(clock: Clock, rate: Rate, span: Duration) -> Result<Vec<MeasuredRate>, Failure> {
+    let place = TestNetwork::cable(Transport::Raw)?;
     place.limit(rate)?;
     let interface = place.near.enter(|| Interface::find(NEAR))??;
     let open = || PacketSocket::open(&interface, wire::raw::ETHERTYPE, &Filter::everything());
@@ -135,7 +135,7 @@ pub fn check(clock: Clock, rate: Rate, span: Duration) -> Result<Vec<Passed>, Fa
         let frames = send(clock, &mut socket, &frame, start + span)?;
         let seconds = (clock.now() - start).as_ns() as f64 / 1e9;
         let bits_per_second = frames as f64 * wire(payload) as f64 * 8.0 / seconds;
-        passed.push(Passed { payload, bits_per_second });
+        passed.push(MeasuredRate { payload, bits_per_second });
     }
     Ok(passed)
 }

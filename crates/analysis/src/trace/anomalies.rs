@@ -1,7 +1,7 @@
 //! What should not be in a trace, and where it is.
 
-use super::drive::Turn;
-use super::run::{Found, Run};
+use super::drive::StateChange;
+use super::run::{Finding, Run};
 use crate::commands::{Command, Counters, Event, HostRequestKind};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,9 +13,9 @@ use wire::trace::{ControllerState, LinkState, Tap};
 /// Places that are remembered of each kind.
 const PLACES: usize = 5;
 
-/// One kind of trouble.
+/// One kind of anomaly: how often and where.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Trouble {
+pub struct Anomaly {
     /// How often.
     pub count: u64,
     /// The first times, in nanoseconds, each with the number of the packet at
@@ -23,13 +23,14 @@ pub struct Trouble {
     pub places: Vec<(u64, u64, String)>,
 }
 
-/// All trouble by kind.
+/// All anomalies by kind.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Troubles {
+pub struct Anomalies {
     /// What needs an explanation.
-    pub troubles: BTreeMap<&'static str, Trouble>,
+    #[serde(rename = "troubles")]
+    pub unexplained: BTreeMap<&'static str, Anomaly>,
     /// What happens in every run.
-    pub notes: BTreeMap<&'static str, Trouble>,
+    pub notes: BTreeMap<&'static str, Anomaly>,
     #[serde(skip)]
     before: Counters,
     /// The packet at hand.
@@ -48,7 +49,7 @@ pub struct Troubles {
 
 type Count = fn(&Counters) -> u64;
 
-/// Counters of the analyser that stand for trouble.
+/// Counters of the analyser that count anomalies.
 const WATCHED: [(&str, Count); 20] = [
     ("orphan: a memory request that nothing explains", |c| c.orphans),
     ("unexpected completion", |c| c.unexpected_completions),
@@ -84,47 +85,47 @@ const UNACKNOWLEDGED: &str = "completion entry whose head doorbell was never run
 const UR: &str = "unsupported request (UR)";
 const ABSENT: &str = "configuration read of an absent function (UR)";
 
-impl Troubles {
-    /// Looks at what an analysis found.
-    pub fn look(&mut self, found: &Found<'_>) {
+impl Anomalies {
+    /// Counts what an analysis found.
+    pub fn observe(&mut self, found: &Finding<'_>) {
         match found {
-            Found::Tlp(number, _, _, at) => {
+            Finding::Tlp(number, _, _, at) => {
                 self.last = (*at, *number);
                 self.missing = false;
             }
-            Found::Gap(lost) => {
+            Finding::Gap(lost) => {
                 self.missing = true;
                 let what = lost.map_or("an unknown number of records".to_owned(), |lost| {
                     format!("{lost} records")
                 });
                 self.add("records missing in the trace", 1, &what);
             }
-            Found::End { cut } => self.cut = *cut && self.down.is_empty(),
-            Found::Link(tap, LinkState::Connected, _) => {
+            Finding::End { cut } => self.cut = *cut && self.down.is_empty(),
+            Finding::Link(tap, LinkState::Connected, _) => {
                 self.down.remove(tap);
             }
-            Found::Link(tap, LinkState::Down(why), at) => {
+            Finding::Link(tap, LinkState::Down(why), at) => {
                 self.last.0 = *at;
                 self.down.insert(*tap);
                 self.add("link down", 1, &format!("{tap}: {why}"));
             }
-            Found::Reset(tap, at) => {
+            Finding::Reset(tap, at) => {
                 self.last.0 = *at;
                 self.note("hot reset", 1, &tap.to_string());
             }
-            Found::Event(Event::Request(request)) => {
+            Finding::Event(Event::Request(request)) => {
                 let absent = request.status == Status::UnsupportedRequest
                     && request.kind == HostRequestKind::ConfigRead;
                 if absent {
-                    self.forgive(request.target.map_or_else(String::new, |bdf| bdf.to_string()));
+                    self.retract(request.target.map_or_else(String::new, |bdf| bdf.to_string()));
                 }
             }
-            Found::Event(Event::Command(command)) => self.look_at_command(command),
-            Found::Event(Event::Reset { .. }) => {}
+            Finding::Event(Event::Command(command)) => self.observe_command(command),
+            Finding::Event(Event::Reset { .. }) => {}
         }
     }
 
-    fn look_at_command(&mut self, command: &Command) {
+    fn observe_command(&mut self, command: &Command) {
         let what = format!("queue {} command {}", command.queue, command.entry.cid);
         match command.status {
             None if command.is_admin() && command.entry.opcode == ASYNC_EVENT_REQUEST => {
@@ -145,7 +146,7 @@ impl Troubles {
         }
     }
 
-    /// Something has not come: no wonder if it was not recorded.
+    /// Something has not come; a note only, if it may not have been recorded.
     fn open(&mut self, name: &'static str, more: u64, what: &str) {
         match (self.cut, self.missing) {
             (true, _) => self.note(CUT, more, what),
@@ -175,25 +176,27 @@ impl Troubles {
         fresh
     }
 
-    /// What looked like trouble was none.
-    fn forgive(&mut self, target: String) {
-        if let Some(trouble) = self.troubles.get_mut(UR) {
-            trouble.count -= 1;
+    /// The unsupported request was a probe of an absent function, no anomaly.
+    fn retract(&mut self, target: String) {
+        if let Some(anomaly) = self.unexplained.get_mut(UR) {
+            anomaly.count -= 1;
             let last = self.last;
-            trouble.places.retain(|(at, number, _)| (*at, *number) != last);
-            if trouble.count == 0 {
-                self.troubles.remove(UR);
+            anomaly.places.retain(|(at, number, _)| (*at, *number) != last);
+            if anomaly.count == 0 {
+                self.unexplained.remove(UR);
             }
             self.note(ABSENT, 1, &target);
         }
     }
 
-    /// Looks at what drives told of themselves.
-    pub fn look_at_drives(&mut self, run: &Run) {
-        run.turns().into_iter().for_each(|(_, at, turn)| self.look_at_turn(at, turn));
+    /// Counts the state changes that drives recorded.
+    pub fn observe_drives(&mut self, run: &Run) {
+        run.state_changes()
+            .into_iter()
+            .for_each(|(_, at, change)| self.observe_state_change(at, change));
     }
 
-    fn look_at_turn(&mut self, at: i64, Turn { state, open, .. }: Turn) {
+    fn observe_state_change(&mut self, at: i64, StateChange { state, open, .. }: StateChange) {
         self.last.0 = at.max(0) as u64;
         if state == ControllerState::Fatal {
             self.add("fatal status of a drive (CSTS.CFS)", 1, "the controller fetches no more");
@@ -209,7 +212,7 @@ impl Troubles {
     }
 
     fn add(&mut self, name: &'static str, more: u64, what: &str) {
-        put(&mut self.troubles, self.last, name, more, what);
+        put(&mut self.unexplained, self.last, name, more, what);
     }
 
     fn note(&mut self, name: &'static str, more: u64, what: &str) {
@@ -221,16 +224,16 @@ impl Troubles {
         let mut out = String::new();
         if self.before.up + self.before.down == 0 {
             out += "there are no TLPs\n";
-        } else if self.troubles.is_empty() {
+        } else if self.unexplained.is_empty() {
             out += "nothing: every TLP is explained\n";
         }
-        for (name, trouble) in &self.troubles {
-            let _ = writeln!(out, "! {:>6}  {name}", trouble.count);
-            for (at, number, what) in &trouble.places {
+        for (name, anomaly) in &self.unexplained {
+            let _ = writeln!(out, "! {:>6}  {name}", anomaly.count);
+            for (at, number, what) in &anomaly.places {
                 let at = report::span::micros(*at);
                 let _ = writeln!(out, "            at {at} us, packet {number}: {what}");
             }
-            if trouble.count > trouble.places.len() as u64 {
+            if anomaly.count > anomaly.places.len() as u64 {
                 let _ = writeln!(out, "            ...");
             }
         }
@@ -242,16 +245,16 @@ impl Troubles {
 }
 
 fn put(
-    all: &mut BTreeMap<&'static str, Trouble>,
+    all: &mut BTreeMap<&'static str, Anomaly>,
     (at, number): (u64, u64),
     name: &'static str,
     more: u64,
     what: &str,
 ) {
-    let trouble = all.entry(name).or_default();
-    trouble.count += more;
-    if trouble.places.len() < PLACES {
-        trouble.places.push((at, number, what.to_owned()));
+    let anomaly = all.entry(name).or_default();
+    anomaly.count += more;
+    if anomaly.places.len() < PLACES {
+        anomaly.places.push((at, number, what.to_owned()));
     }
 }
 
@@ -261,20 +264,20 @@ mod tests {
 
     #[test]
     fn resets_that_end_commands_and_fatal_status_stand_out() {
-        let mut troubles = Troubles::default();
+        let mut anomalies = Anomalies::default();
         for (at, state, open) in [
             (10, ControllerState::HotReset, 0),
             (20, ControllerState::Enabled, 0),
             (30, ControllerState::FunctionReset, 3),
             (40, ControllerState::Fatal, 0),
         ] {
-            troubles.look_at_turn(at, Turn { at: 0, state, open });
+            anomalies.observe_state_change(at, StateChange { at: 0, state, open });
         }
-        let text = troubles.text();
+        let text = anomalies.text();
         assert!(text.contains("!      1  drive reset with commands on their way"), "{text}");
         assert!(text.contains("at 0.030 us, packet 0: function level reset, 3 of them"), "{text}");
         assert!(text.contains("!      1  fatal status of a drive (CSTS.CFS)"), "{text}");
         assert!(text.contains("1  drive reset (normal)"), "{text}");
-        assert_eq!((troubles.troubles.len(), troubles.notes.len()), (2, 1));
+        assert_eq!((anomalies.unexplained.len(), anomalies.notes.len()), (2, 1));
     }
 }

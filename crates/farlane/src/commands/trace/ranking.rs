@@ -1,8 +1,8 @@
-//! What a report needs beside the statistics: which command of each type is
+//! What a report needs besides the statistics: which command of each type is
 //! the median, the 99th percentile, the worst.
 
 use analysis::commands::{Command, Event};
-use analysis::trace::{Found, Run, kind};
+use analysis::trace::{Finding, Run, kind};
 use report::Failure;
 use std::collections::BTreeMap;
 
@@ -29,13 +29,13 @@ pub struct Type {
     pub spans: Vec<Span>,
 }
 
-/// See the module.
+/// The commands of a run, ranked by duration within each type.
 #[derive(Clone, Debug, Default)]
-pub struct Gathered {
+pub struct Ranking {
     types: BTreeMap<String, Type>,
 }
 
-impl Gathered {
+impl Ranking {
     /// Takes a command.
     pub fn add(&mut self, number: u64, command: &Command) {
         let Some(total) = command.duration() else { return };
@@ -77,7 +77,7 @@ pub fn commands(run: &Run, numbers: &[u64]) -> Result<BTreeMap<u64, Command>, Fa
     let mut found = BTreeMap::new();
     let mut number = 0;
     run.analyse(|event, _| {
-        let Found::Event(Event::Command(command)) = event else { return };
+        let Finding::Event(Event::Command(command)) = event else { return };
         number += 1;
         if numbers.contains(&number) {
             found.insert(number, *command);

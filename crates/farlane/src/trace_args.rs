@@ -1,4 +1,4 @@
-//! `--trace`: where a node records what it sees.
+//! `--trace`: where a node records TLPs and frames.
 
 use crate::namespace::parse_size;
 use crate::stdout::file_only;
@@ -18,13 +18,13 @@ pub struct TraceArgs {
     /// much of each payload (without it all of the first 512 KiB, and then
     /// all but 16 bytes of what drives write)
     #[arg(long, value_name = "FILE[,ring=SIZE][,snap=BYTES]")]
-    trace: Option<TraceTo>,
+    trace: Option<TraceTarget>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct TraceTo(Settings);
+struct TraceTarget(Settings);
 
-impl FromStr for TraceTo {
+impl FromStr for TraceTarget {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -56,12 +56,12 @@ fn snap(bytes: &str) -> Result<u16, String> {
 }
 
 impl TraceArgs {
-    /// Begins the file, if one is wanted.
+    /// Begins the file, if the option is set.
     ///
     /// # Errors
     /// One line that names it.
     pub fn open(&self, role: NodeRole, instance: u64, clock: Clock) -> Result<Tracer, Failure> {
-        let Some(TraceTo(settings)) = &self.trace else { return Ok(Tracer::off()) };
+        let Some(TraceTarget(settings)) = &self.trace else { return Ok(Tracer::off()) };
         Tracer::create(settings, role, instance, clock).map_err(|error| self.failed(&error))
     }
 
@@ -84,17 +84,17 @@ impl TraceArgs {
 
     /// Into a ring of about `size` bytes.
     pub fn ring(path: PathBuf, size: u64) -> Self {
-        Self { trace: Some(TraceTo(Settings { path, ring: Some(size), snap: None })) }
+        Self { trace: Some(TraceTarget(Settings { path, ring: Some(size), snap: None })) }
     }
 
     /// The same for another node of this process: `.name` is appended to the
     /// file.
     #[must_use]
-    pub fn beside(&self, name: &str) -> Self {
-        let trace = self.trace.clone().map(|TraceTo(settings)| {
+    pub fn for_node(&self, name: &str) -> Self {
+        let trace = self.trace.clone().map(|TraceTarget(settings)| {
             let mut path = settings.path.clone().into_os_string();
             path.push(format!(".{name}"));
-            TraceTo(Settings { path: PathBuf::from(path), ..settings })
+            TraceTarget(Settings { path: PathBuf::from(path), ..settings })
         });
         Self { trace }
     }
@@ -106,19 +106,19 @@ mod tests {
 
     #[test]
     fn options_are_checked() {
-        let TraceTo(all) = "a/b.trace,ring=1M,snap=64".parse().unwrap();
+        let TraceTarget(all) = "a/b.trace,ring=1M,snap=64".parse().unwrap();
         assert_eq!((all.ring, all.snap), (Some(1 << 20), Some(64)));
         assert_eq!(all.path, PathBuf::from("a/b.trace"));
         for wrong in ["", ",ring=1M", "x,ring=1K", "x,snap=63", "x,snap=5000", "x,colour=red"] {
-            assert!(wrong.parse::<TraceTo>().is_err(), "{wrong}");
+            assert!(wrong.parse::<TraceTarget>().is_err(), "{wrong}");
         }
     }
 
     #[test]
     fn nodes_of_one_process_have_files_of_their_own() {
         let args = TraceArgs { trace: Some("x.trace,ring=1M".parse().unwrap()) };
-        let TraceTo(beside) = args.beside("device0").trace.unwrap();
+        let TraceTarget(beside) = args.for_node("device0").trace.unwrap();
         assert_eq!((beside.path, beside.ring), (PathBuf::from("x.trace.device0"), Some(1 << 20)));
-        assert!(TraceArgs::default().beside("x").trace.is_none());
+        assert!(TraceArgs::default().for_node("x").trace.is_none());
     }
 }

@@ -1,4 +1,4 @@
-//! Waiting for the links of a switch to come up.
+//! Waits for the links of a switch to come up.
 
 use crate::signals::Stop;
 use live::DeviceNode;
@@ -8,11 +8,11 @@ use report::Failure;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{Duration, Instant};
 
-/// How long nodes wait for the far sides they were told of.
-pub const PATIENCE: Duration = Duration::from_ms(10_000);
+/// How long nodes wait for the peers of the command line.
+pub const TIMEOUT: Duration = Duration::from_ms(10_000);
 
-/// Looks at the links of a switch until all are up.
-pub struct LinksUp {
+/// Checks the links of a switch until all are up.
+pub struct LinkWait {
     until: Instant,
     /// Why attempts failed last, by link.
     last: BTreeMap<usize, String>,
@@ -20,16 +20,16 @@ pub struct LinksUp {
     absent: Option<BTreeSet<usize>>,
 }
 
-impl LinksUp {
-    /// Waits for `patience` from `now` on.
-    pub fn new(now: Instant, patience: Duration) -> Self {
-        Self { until: now + patience, last: BTreeMap::new(), absent: None }
+impl LinkWait {
+    /// Waits for `timeout` from `now` on.
+    pub fn new(now: Instant, timeout: Duration) -> Self {
+        Self { until: now + timeout, last: BTreeMap::new(), absent: None }
     }
 
     /// The same, content with fewer: nodes that turn this one away are not
     /// waited for, nor are others after the patience is over.
     #[must_use]
-    pub fn or_fewer(self) -> Self {
+    pub fn allow_missing(self) -> Self {
         Self { absent: Some(BTreeSet::new()), ..self }
     }
 
@@ -86,13 +86,13 @@ impl LinksUp {
 /// Waits until every link of a switch node is up.
 ///
 /// # Errors
-/// As [`LinksUp::look`], and when it is time to stop.
+/// As [`LinkWait::look`], and when it is time to stop.
 pub fn wait_for_links(
     node: &mut DeviceNode<Switch>,
-    patience: Duration,
+    timeout: Duration,
     stop: &Stop,
 ) -> Result<(), Failure> {
-    let mut links = LinksUp::new(node.clock().now(), patience);
+    let mut links = LinkWait::new(node.clock().now(), timeout);
     loop {
         if stop.is_set() {
             return Err(Failure("interrupted".into()));

@@ -1,12 +1,12 @@
-//! One way to the drive: a link, a transport, a policy.
+//! One variant of the link to the drive: link, transport, policy.
 
 use super::super::Series;
 use super::super::case::{CASES, Case, Path};
-use super::super::run::{Station, settings};
-use super::lab::Place;
+use super::super::run::{LoadGenerator, settings};
+use super::network::TestNetwork;
 use super::{Link, Transport};
-use crate::local::{self, Ends, Node};
-use crate::trace_to::TraceArgs;
+use crate::local::{self, LocalLink, Node};
+use crate::trace_args::TraceArgs;
 use live::attached::Switch;
 use live::trace::Tracer;
 use live::{Clock, Waiting};
@@ -24,7 +24,7 @@ const fn sequential(op: Op, rw: &'static str) -> Case {
     Case { rw, op, random: false, bs: 32 << 10, iodepth: 8 }
 }
 
-/// What runs on every arm: both directions with the link full, and one command
+/// What runs on every variant: both directions with the link full, and one command
 /// at a time.
 pub fn cases() -> Vec<Case> {
     let latency = CASES.into_iter().filter(|case| case.iodepth == 1);
@@ -34,20 +34,20 @@ pub fn cases() -> Vec<Case> {
         .collect()
 }
 
-/// See the module.
-pub struct Arm {
+/// A link, a transport and a policy with the machine that is measured over it.
+pub struct Variant {
     pub link: Link,
     pub transport: Transport,
     pub policy: Policy,
-    pub place: Place,
+    pub place: TestNetwork,
     pub series: Vec<Series>,
     /// TLPs and frames in the direction of the data, by case.
     pub carried: Vec<(u64, u64)>,
-    station: Station<Switch>,
+    load: LoadGenerator<Switch>,
     _node: Node,
 }
 
-impl Arm {
+impl Variant {
     /// Brings both ends up and writes the drive.
     ///
     /// # Errors
@@ -60,17 +60,17 @@ impl Arm {
         cases: &[Case],
     ) -> Result<Self, Failure> {
         let place = match link {
-            Link::Loopback => Place::loopback(transport)?,
-            Link::Veth(_) => Place::cable(transport)?,
+            Link::Loopback => TestNetwork::loopback(transport)?,
+            Link::Veth(_) => TestNetwork::cable(transport)?,
         };
-        let ends = Ends { clock, waiting, max_payload: mps, aggregation: policy };
-        let listen = place.to_listen().clone();
-        let start = || Node::device_at(&listen, ends, 0, DRIVE, TraceArgs::default());
+        let local = LocalLink { clock, waiting, max_payload: mps, aggregation: policy };
+        let listen = place.listen_address().clone();
+        let start = || Node::device_at(&listen, local, 0, DRIVE, TraceArgs::default());
         let node = place.far.enter(start)??;
         let peer = place.peer(&node.address());
-        let station = place.near.enter(|| {
-            let rig = local::host(ends, &settings(), &[peer], Tracer::default())?;
-            Station::new(mps, rig, DRIVE)
+        let load = place.near.enter(|| {
+            let rig = local::host(local, &settings(), &[peer], Tracer::default())?;
+            LoadGenerator::new(mps, rig, DRIVE)
         })??;
         let series = cases.iter().map(|case| Series {
             path: Path::Tunnelled,
@@ -80,7 +80,7 @@ impl Arm {
             latency: Latency::default(),
         });
         let (series, carried) = (series.collect(), vec![(0, 0); cases.len()]);
-        Ok(Self { link, transport, policy, place, series, carried, station, _node: node })
+        Ok(Self { link, transport, policy, place, series, carried, load, _node: node })
     }
 
     /// One round of case number `index`.
@@ -90,7 +90,7 @@ impl Arm {
     pub fn round(&mut self, index: usize, span: Duration) -> Result<(), Failure> {
         let before = self.counters();
         let series = &mut self.series[index];
-        let round = self.station.round(series.case, span, &mut series.latency)?;
+        let round = self.load.round(series.case, span, &mut series.latency)?;
         series.rounds.push(round);
         let op = series.case.op;
         let after = self.counters();
@@ -101,22 +101,22 @@ impl Arm {
         let ((tlps, frames), (tlps_then, frames_then)) = (moved(after), moved(before));
         self.carried[index].0 += tlps - tlps_then;
         self.carried[index].1 += frames - frames_then;
-        self.station.settle()
+        self.load.settle()
     }
 
-    /// The median latency of case number `index` over a round that counts for
-    /// nothing else, in nanoseconds.
+    /// The median latency of case number `index` over a round that no
+    /// other result uses, in nanoseconds.
     ///
     /// # Errors
     /// If a command fails.
     pub fn p50(&mut self, index: usize, span: Duration) -> Result<u64, Failure> {
         let case = self.series[index].case;
-        let round = self.station.round(case, span, &mut Latency::default())?;
-        self.station.settle()?;
+        let round = self.load.round(case, span, &mut Latency::default())?;
+        self.load.settle()?;
         Ok(round.p50_ns)
     }
 
     fn counters(&self) -> Counters {
-        self.station.attached().upstream().tunnel(0).counters()
+        self.load.attached().upstream().tunnel(0).counters()
     }
 }

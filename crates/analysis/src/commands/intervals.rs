@@ -6,23 +6,24 @@ use wire::Instant;
 
 /// One part of a command: from the end of the part before.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Segment {
+pub struct Interval {
     /// What passes.
-    pub segment: &'static str,
+    #[serde(rename = "segment")]
+    pub name: &'static str,
     /// Nanoseconds.
     pub ns: u64,
 }
 
-/// The segments of the command whose length is the median: they add up to it.
-pub fn of(commands: &[Command]) -> Vec<Segment> {
+/// The intervals of the command whose length is the median: they add up to it.
+pub fn of(commands: &[Command]) -> Vec<Interval> {
     let mut order: Vec<&Command> = commands.iter().filter(|c| c.duration().is_some()).collect();
     order.sort_by_key(|command| command.duration());
     order.get(order.len() / 2).map_or_else(Vec::new, |command| split(command))
 }
 
-/// The segments of a command: they add up to its duration exactly, or, if it
+/// The intervals of a command: they add up to its duration exactly, or, if it
 /// has none, to the time until the last mark that was seen.
-pub fn split(command: &Command) -> Vec<Segment> {
+pub fn split(command: &Command) -> Vec<Interval> {
     let first = |kind: StepKind| command.steps.iter().find(|step| step.kind == kind);
     let last = |kind: StepKind| command.steps.iter().rev().find(|step| step.kind == kind);
     let fetch = ("doorbell to entry fetch: a round trip", first(StepKind::SqeFetch));
@@ -49,12 +50,12 @@ pub fn split(command: &Command) -> Vec<Segment> {
     // Differences of whole nanoseconds since the start, so that they add up.
     let ns = |at: Instant| at.since(command.start).as_ns();
     let mut before = command.start;
-    let mut segments = Vec::new();
-    for (segment, step) in all {
+    let mut intervals = Vec::new();
+    for (name, step) in all {
         // Times do not go back.
         let Some(step) = step.filter(|step| step.at >= before) else { continue };
-        segments.push(Segment { segment, ns: ns(step.at) - ns(before) });
+        intervals.push(Interval { name, ns: ns(step.at) - ns(before) });
         before = step.at;
     }
-    segments
+    intervals
 }

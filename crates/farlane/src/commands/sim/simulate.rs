@@ -14,10 +14,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use wire::{Duration, Instant};
 
-/// How far a simulation is, for another thread to look at.
+/// The progress of a simulation, for another thread to read.
 #[derive(Debug, Default)]
-pub struct Pace {
-    /// Commands that are over.
+pub struct RunProgress {
+    /// Completed commands.
     pub commands: AtomicU64,
     /// Virtual time in nanoseconds.
     pub ns: AtomicU64,
@@ -31,9 +31,9 @@ pub struct Pace {
 pub fn simulate(
     config: &Config,
     observers: Vec<Box<dyn Observer>>,
-    pace: &Pace,
+    pace: &RunProgress,
 ) -> Result<Report, String> {
-    /// Virtual time between two looks at the pace.
+    /// Virtual time between two updates of the progress.
     const STEP: Duration = Duration::from_us(500);
     let mut world = World::new(config).map_err(|error| error.to_string())?;
     world.observe(Box::new(All(observers)));
@@ -56,14 +56,14 @@ pub fn simulate(
 /// Commands by how long they took, an example of each length kept: memory is
 /// bounded, whatever their number.
 #[derive(Debug, Default)]
-pub struct Lengths {
+pub struct DurationCounts {
     /// To 12 significant bits: how many, and the first one.
     by_length: BTreeMap<u64, (u64, CommandRecord)>,
     /// How many there were.
     pub count: u64,
 }
 
-impl Lengths {
+impl DurationCounts {
     fn add(&mut self, record: &CommandRecord) {
         let ps = (record.until - record.since).as_ps();
         let drop = (64 - ps.leading_zeros()).saturating_sub(12);
@@ -83,22 +83,22 @@ impl Lengths {
     }
 }
 
-/// What the commands of all hosts were like.
+/// Durations of the commands of all hosts.
 #[derive(Debug, Default)]
 pub struct Commands {
     /// All of them.
-    pub all: Lengths,
+    pub all: DurationCounts,
     /// Their time by stage, in picoseconds.
     pub sums: [u128; STAGES],
 }
 
 /// Counts commands as they end.
-struct Watch {
+struct CommandCounter {
     commands: Rc<RefCell<Commands>>,
-    pace: Arc<Pace>,
+    pace: Arc<RunProgress>,
 }
 
-impl Observer for Watch {
+impl Observer for CommandCounter {
     fn command(&mut self, record: &CommandRecord) {
         let mut commands = self.commands.borrow_mut();
         commands.all.add(record);
@@ -128,15 +128,15 @@ pub fn breakdown_in_ns(breakdown: &Breakdown) -> [u64; STAGES] {
     in_ns(Stage::ALL.map(|stage| breakdown.get(stage).as_ps().into()), 1)
 }
 
-/// What is wanted of a simulation beside its document.
-pub struct Watched {
-    pub wanted: Wanted,
+/// Outputs of a simulation besides its document.
+pub struct RunOptions {
+    pub requested: Wanted,
     pub assumed: Assumptions,
     /// The plan as it was written.
     pub text: String,
 }
 
-/// Why a simulation did not end, or left nothing behind.
+/// Why a simulation failed, or its outputs could not be written.
 #[derive(Clone, Debug, Default)]
 pub struct Failed {
     /// One line.
@@ -151,29 +151,29 @@ impl From<Failure> for Failed {
     }
 }
 
-/// Runs a simulation and keeps what the commands were like; limits only if
-/// something is `wanted`.
+/// Runs a simulation and collects the durations of its commands; limits only if
+/// something is `requested`.
 ///
 /// # Errors
 /// As [`simulate`], and those of files.
-pub fn watched(
+pub fn simulate_plan(
     name: &str,
     plan: &Planned,
-    pace: &Arc<Pace>,
-    wanted: Option<&Watched>,
+    pace: &Arc<RunProgress>,
+    requested: Option<&RunOptions>,
 ) -> Result<(Report, Commands, Vec<Row>), Failed> {
     let config = &plan.config;
     let commands = Rc::new(RefCell::new(Commands::default()));
-    let watch = Watch { commands: commands.clone(), pace: pace.clone() };
+    let counter = CommandCounter { commands: commands.clone(), pace: pace.clone() };
     let named = |text: &str| plan.link_name(text);
     let begin =
-        |watched: &Watched| Outputs::begin(config, &watched.wanted, watched.assumed, &named);
-    let mut outputs = wanted.map(begin).transpose()?;
-    let mut observers: Vec<Box<dyn Observer>> = vec![Box::new(watch)];
+        |options: &RunOptions| Outputs::begin(config, &options.requested, options.assumed, &named);
+    let mut outputs = requested.map(begin).transpose()?;
+    let mut observers: Vec<Box<dyn Observer>> = vec![Box::new(counter)];
     observers.extend(outputs.iter().map(Outputs::observer));
     let result = simulate(config, observers, pace);
     let mut limits = Vec::new();
-    if let (Some(outputs), Some(watched)) = (&mut outputs, wanted) {
+    if let (Some(outputs), Some(options)) = (&mut outputs, requested) {
         let reached = Instant::from_ns(pace.ns.load(Ordering::Relaxed));
         let now = result.as_ref().map_or(reached, |report| report.time);
         limits = outputs.close(config, now, result.is_ok())?;
@@ -182,10 +182,10 @@ pub fn watched(
                 let title = name.rsplit('/').next().unwrap_or(name);
                 let recorded = plan.recorded();
                 let words =
-                    Words { title, plan: &watched.text, named: &named, recorded: &recorded };
+                    Words { title, plan: &options.text, named: &named, recorded: &recorded };
                 outputs.report(config, report, &limits, &words)?;
             }
-            // Why it did not end may be among them.
+            // They may explain the failure.
             Err(_) => eprint!("{}", plan.link_name(&plan::simulate::limits::text(&limits))),
         }
     }
