@@ -7,10 +7,10 @@ use wire::frame::{HEADER, Hello};
 use wire::{Duration, Instant};
 
 /// Pause between attempts to connect.
-pub const RETRY: Duration = Duration::from_ms(200);
+pub const RETRY_PAUSE: Duration = Duration::from_ms(200);
 /// How long a path may take to connect. A kernel alone would try TCP for
 /// minutes, with ever longer pauses, and so miss a node that is back.
-pub const CONNECTING: Duration = Duration::from_ms(2_000);
+pub const CONNECT_TIMEOUT: Duration = Duration::from_ms(2_000);
 /// Bytes of the largest frame of a tunnel: what a link may send before the next
 /// has its turn.
 pub const FRAME: usize = (32 << 10) + HEADER;
@@ -56,7 +56,7 @@ pub(crate) enum Path {
     /// The tunnel has it. It takes so many bytes now.
     Open(usize),
     /// It is gone; the tunnel has not said so yet.
-    Gone,
+    Closed,
     /// Never again: this end has said goodbye.
     Ended,
 }
@@ -85,8 +85,8 @@ impl Link {
     pub fn timer(&self) -> Option<Instant> {
         match self.path {
             Path::Waiting(at) => Some(at),
-            Path::Connecting(since) => Some(since + CONNECTING),
-            Path::Open(_) | Path::Gone => self.timer,
+            Path::Connecting(since) => Some(since + CONNECT_TIMEOUT),
+            Path::Open(_) | Path::Closed => self.timer,
             Path::Ended => None,
         }
     }
@@ -95,7 +95,7 @@ impl Link {
     pub fn fail(&mut self, now: Instant) -> usize {
         let attempt = self.failed;
         self.failed = attempt.wrapping_add(1);
-        self.path = Path::Waiting(now + RETRY);
+        self.path = Path::Waiting(now + RETRY_PAUSE);
         attempt
     }
 
@@ -109,16 +109,16 @@ impl Link {
     ) -> Option<LinkEvent> {
         self.timer = None;
         if std::mem::take(&mut self.up) {
-            self.path = Path::Waiting(now + RETRY);
+            self.path = Path::Waiting(now + RETRY_PAUSE);
             return Some(LinkEvent::Down { link, cause, buses });
         }
         let attempt = self.fail(now);
         let why = cause.to_string();
-        let passing = matches!(cause, Cause::Disconnected | Cause::Lost | Cause::Goodbye);
-        if !passing && self.refusal.as_ref() == Some(&cause) {
+        let transient = matches!(cause, Cause::Disconnected | Cause::Lost | Cause::Goodbye);
+        if !transient && self.refusal.as_ref() == Some(&cause) {
             return None;
         }
-        self.refusal = (!passing).then_some(cause);
-        Some(LinkEvent::Failed { link, attempt, why, permanent: !passing })
+        self.refusal = (!transient).then_some(cause);
+        Some(LinkEvent::Failed { link, attempt, why, permanent: !transient })
     }
 }

@@ -68,13 +68,13 @@ pub enum Event {
 
 /// How the link to a host ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+enum Disconnect {
     /// Its path is gone.
-    Gone,
+    Closed,
     /// The device belongs to another group now.
     Moved,
     /// The node ends.
-    Left,
+    Shutdown,
 }
 
 /// The host that is served.
@@ -84,7 +84,7 @@ struct Host {
     group: u16,
     room: usize,
     /// Set when the link ends as soon as nothing is left to do for it.
-    end: Option<End>,
+    end: Option<Disconnect>,
 }
 
 /// See the module.
@@ -95,7 +95,7 @@ pub struct DeviceNode<F> {
     /// The group of hosts that the device belongs to; 0: any.
     group: u16,
     /// What a move to another is answered.
-    on_move: MoveStatus,
+    move_status: MoveStatus,
     pending: PendingConnections,
     egress: Egress,
     frame: usize,
@@ -103,7 +103,7 @@ pub struct DeviceNode<F> {
     /// gone.
     frames: BytesMut,
     /// The node ends.
-    over: bool,
+    shutting_down: bool,
     outputs: VecDeque<Output>,
 }
 
@@ -115,12 +115,12 @@ impl<F: Function> DeviceNode<F> {
             downstream: Downstream::new(settings, function),
             host: None,
             group: 0,
-            on_move: MoveStatus::Fixed,
+            move_status: MoveStatus::Fixed,
             pending: PendingConnections::new(settings),
             egress: Egress::new(1, frame, None),
             frame,
             frames: BytesMut::new(),
-            over: false,
+            shutting_down: false,
             outputs: VecDeque::new(),
         }
     }
@@ -130,14 +130,14 @@ impl<F: Function> DeviceNode<F> {
     #[must_use]
     pub fn in_group(mut self, group: Option<u16>) -> Self {
         self.group = group.unwrap_or(0);
-        self.on_move = if group.is_some() { MoveStatus::Done } else { MoveStatus::Fixed };
+        self.move_status = if group.is_some() { MoveStatus::Done } else { MoveStatus::Fixed };
         self
     }
 
     /// The same as a switch node: it serves any host and cannot be moved.
     #[must_use]
     pub fn for_switch(mut self) -> Self {
-        self.on_move = MoveStatus::Switch;
+        self.move_status = MoveStatus::Switch;
         self
     }
 
@@ -208,7 +208,7 @@ impl<F: Function> DeviceNode<F> {
     /// Takes what happened to a path.
     pub fn handle(&mut self, now: Instant, path: PathId, input: path::Input) {
         if let path::Input::Accepted { signals_close } = input {
-            let gone = self.pending.welcome(now, path, signals_close);
+            let gone = self.pending.accept(now, path, signals_close);
             self.outputs.extend(gone.map(|path| Output::Close { path, linger: false }));
             return;
         }
@@ -220,7 +220,9 @@ impl<F: Function> DeviceNode<F> {
             path::Input::Room(bytes) if host.end.is_none() => host.room = bytes,
             // A goodbye needs no more than there was.
             path::Input::Room(bytes) => host.room = host.room.min(bytes),
-            path::Input::Closed => (host.room, host.end) = (0, host.end.or(Some(End::Gone))),
+            path::Input::Closed => {
+                (host.room, host.end) = (0, host.end.or(Some(Disconnect::Closed)))
+            }
             _ => {}
         }
     }
@@ -228,11 +230,11 @@ impl<F: Function> DeviceNode<F> {
     /// Tells the host that the link ends on purpose, and closes its path. The
     /// node ends: what is attached is not reset, and takes no other host.
     pub fn shut_down(&mut self) {
-        self.over = true;
-        self.end_link(End::Left);
+        self.shutting_down = true;
+        self.end_link(Disconnect::Shutdown);
     }
 
-    fn end_link(&mut self, end: End) {
+    fn end_link(&mut self, end: Disconnect) {
         if let Some(host) = &mut self.host {
             host.end = host.end.or(Some(end));
             self.downstream.goodbye();
@@ -252,7 +254,7 @@ impl<F: Function> DeviceNode<F> {
                     continue;
                 }
             };
-            let pending = if self.over { None } else { self.serve_pending(now) };
+            let pending = if self.shutting_down { None } else { self.serve_pending(now) };
             if self.outputs.is_empty() {
                 return Output::Timeout(next_timer([link, pending, self.held_until(now)]));
             }
@@ -268,7 +270,7 @@ impl<F: Function> DeviceNode<F> {
         let output = self.downstream.poll(now, &mut self.frames);
         let end = self.host.as_ref().and_then(|host| host.end);
         match (&output, end) {
-            (downstream::Output::Timeout(_), Some(End::Left)) => {
+            (downstream::Output::Timeout(_), Some(Disconnect::Shutdown)) => {
                 self.close_link();
                 output
             }
@@ -282,7 +284,7 @@ impl<F: Function> DeviceNode<F> {
 
     fn close_link(&mut self) {
         let Some(Host { path, end, .. }) = self.host.take() else { return };
-        let linger = matches!(end, Some(End::Moved | End::Left));
+        let linger = matches!(end, Some(Disconnect::Moved | Disconnect::Shutdown));
         self.outputs.push_back(Output::Close { path, linger });
     }
 
@@ -300,7 +302,7 @@ impl<F: Function> DeviceNode<F> {
                 self.outputs.push_back(Output::Event(Event::HostUp(path)));
             }
             downstream::Output::Down(cause) => {
-                let cause = if host.end == Some(End::Moved) { Cause::Moved } else { cause };
+                let cause = if host.end == Some(Disconnect::Moved) { Cause::Moved } else { cause };
                 self.outputs.push_back(Output::Event(Event::HostDown(path, cause)));
                 self.downstream.handle(now, Input::Disconnected);
                 self.close_link();
@@ -320,7 +322,7 @@ impl<F: Function> DeviceNode<F> {
             self.host = Some(Host { path, group: chosen.group, room: chosen.room, end: None });
             self.outputs.push_back(Output::Linked(path));
         }
-        if let Some((group, by)) = self.pending.wants_move() {
+        if let Some((group, by)) = self.pending.requested_move() {
             let answer = self.move_to(now, group);
             self.pending.answer_move(answer);
             self.outputs.push_back(Output::Event(Event::Moved { by, group, answer }));
@@ -332,7 +334,7 @@ impl<F: Function> DeviceNode<F> {
     /// that does not is left, and the function reset. Yields what a probe is
     /// answered.
     pub fn move_to(&mut self, now: Instant, group: u16) -> Moved {
-        let (from, status) = (self.group, self.on_move);
+        let (from, status) = (self.group, self.move_status);
         let to = if status == MoveStatus::Done { group } else { from };
         let host = match &self.host {
             None => HostAfter::None,
@@ -341,7 +343,7 @@ impl<F: Function> DeviceNode<F> {
         };
         self.group = to;
         if host == HostAfter::Disconnected {
-            self.end_link(End::Moved);
+            self.end_link(Disconnect::Moved);
         }
         Moved { status, host, awaited: self.pending.awaits(now, to), from, to }
     }

@@ -13,14 +13,14 @@ use wire::{Duration, Instant};
 /// Connections without a greeting, or probes, at the same time.
 const MOST: usize = 16;
 /// How long a connection may keep its greeting to itself.
-const PATIENCE: Duration = Duration::from_ms(2_000);
+const GREETING_TIMEOUT: Duration = Duration::from_ms(2_000);
 /// Hosts turned away that are remembered, and for how long: who waits for a
 /// device tries five times a second.
-const MOST_WAITING: usize = 16;
-const WAITING: Duration = Duration::from_ms(2_000);
+const MOST_REJECTED: usize = 16;
+const REMEMBERED: Duration = Duration::from_ms(2_000);
 /// How long a host waits for the one before it, if nothing tells that that one
 /// has ended: longer than a link takes to be lost.
-const SUCCESSION: Duration = Duration::from_ms(1_000);
+const TAKEOVER: Duration = Duration::from_ms(1_000);
 
 #[derive(Debug)]
 struct PendingConnection {
@@ -33,14 +33,14 @@ struct PendingConnection {
     tunnel: Option<Tunnel>,
     /// The group that it wants the device to belong to; nothing else of it is
     /// looked at before that is answered.
-    wants_move: Option<u16>,
+    requested_move: Option<u16>,
     since: Instant,
     timer: Option<Instant>,
     gone: bool,
 }
 
 /// A connection that greets as a host.
-pub(super) struct Chosen {
+pub(super) struct AcceptedHost {
     pub path: PathId,
     pub greeting: Bytes,
     pub group: u16,
@@ -48,13 +48,13 @@ pub(super) struct Chosen {
 }
 
 /// What becomes of a connection.
-enum Verdict {
+enum Decision {
     /// That is not known yet, or has been for long.
     Wait,
     /// It is the host that is wanted, of this group.
     Host(u16),
     /// A host of that group is turned away, and may come again.
-    Away(Reject, u16),
+    Reject(Reject, u16),
     /// It is no host.
     Serve,
 }
@@ -65,29 +65,29 @@ pub(super) struct PendingConnections {
     settings: Settings,
     all: Vec<PendingConnection>,
     /// Groups of hosts that were turned away, and when.
-    waiting: VecDeque<(Instant, u16)>,
+    rejected: VecDeque<(Instant, u16)>,
     /// How many went, or had to go, without a greeting.
-    silent: u64,
+    without_hello: u64,
 }
 
 impl PendingConnections {
     pub fn new(settings: Settings) -> Self {
-        Self { settings, all: Vec::new(), waiting: VecDeque::new(), silent: 0 }
+        Self { settings, all: Vec::new(), rejected: VecDeque::new(), without_hello: 0 }
     }
 
     /// Takes a new connection; yields the oldest, which has to go, if there
     /// are too many.
-    pub fn welcome(&mut self, now: Instant, path: PathId, signals_close: bool) -> Option<PathId> {
+    pub fn accept(&mut self, now: Instant, path: PathId, signals_close: bool) -> Option<PathId> {
         let oldest = (self.all.len() >= MOST).then(|| self.all.remove(0));
-        let silent = oldest.as_ref().is_some_and(|oldest| oldest.tunnel.is_none());
-        self.silent += u64::from(silent);
+        let without_hello = oldest.as_ref().is_some_and(|oldest| oldest.tunnel.is_none());
+        self.without_hello += u64::from(without_hello);
         self.all.push(PendingConnection {
             path,
             signals_close,
             room: 0,
             greeting: BytesMut::new(),
             tunnel: None,
-            wants_move: None,
+            requested_move: None,
             since: now,
             timer: None,
             gone: false,
@@ -102,20 +102,20 @@ impl PendingConnections {
 
     /// How many went, or had to go, without a greeting.
     pub fn without_hello(&self) -> u64 {
-        self.silent
+        self.without_hello
     }
 
     /// The group that one of them wants the device to belong to, and who it
     /// is.
-    pub fn wants_move(&self) -> Option<(u16, PathId)> {
-        self.all.iter().find_map(|connection| Some((connection.wants_move?, connection.path)))
+    pub fn requested_move(&self) -> Option<(u16, PathId)> {
+        self.all.iter().find_map(|connection| Some((connection.requested_move?, connection.path)))
     }
 
-    /// Answers the one that [`wants_move`](Self::wants_move) told of.
+    /// Answers the one that [`requested_move`](Self::requested_move) told of.
     pub fn answer_move(&mut self, answer: Moved) {
-        let asker = self.all.iter_mut().find(|connection| connection.wants_move.is_some());
+        let asker = self.all.iter_mut().find(|connection| connection.requested_move.is_some());
         let Some(asker) = asker else { return };
-        asker.wants_move = None;
+        asker.requested_move = None;
         if let Some(tunnel) = &mut asker.tunnel {
             tunnel.answer_move(answer);
         }
@@ -124,7 +124,7 @@ impl PendingConnections {
     /// Whether a host that a device of `group` serves was turned away a short
     /// time ago.
     pub fn awaits(&self, now: Instant, group: u16) -> bool {
-        self.waiting.iter().any(|(at, host)| now < *at + WAITING && belongs(*host, group))
+        self.rejected.iter().any(|(at, host)| now < *at + REMEMBERED && belongs(*host, group))
     }
 
     /// Takes what happened to one of them.
@@ -150,28 +150,28 @@ impl PendingConnections {
         wanted: bool,
         group: u16,
         out: &mut VecDeque<Output>,
-    ) -> Option<Chosen> {
+    ) -> Option<AcceptedHost> {
         let mut chosen = None;
         for (index, connection) in self.all.iter_mut().enumerate() {
             match connection.judge(now, wanted && chosen.is_none(), group) {
-                Verdict::Wait => {}
-                Verdict::Host(theirs) => chosen = Some((index, theirs)),
-                Verdict::Away(reason, theirs) => {
-                    self.waiting.truncate(MOST_WAITING - 1);
-                    self.waiting.push_front((now, theirs));
+                Decision::Wait => {}
+                Decision::Host(theirs) => chosen = Some((index, theirs)),
+                Decision::Reject(reason, theirs) => {
+                    self.rejected.truncate(MOST_REJECTED - 1);
+                    self.rejected.push_front((now, theirs));
                     connection.serve(now, self.settings, Some(reason));
                 }
-                Verdict::Serve => connection.serve(now, self.settings, None),
+                Decision::Serve => connection.serve(now, self.settings, None),
             }
-            connection.talk(now, out);
+            connection.poll_tunnel(now, out);
         }
         let chosen = chosen.map(|(index, group)| {
             let PendingConnection { path, greeting, room, .. } = self.all.remove(index);
-            Chosen { path, greeting: greeting.freeze(), group, room }
+            AcceptedHost { path, greeting: greeting.freeze(), group, room }
         });
         self.all.retain(|connection| {
             if connection.gone {
-                self.silent += u64::from(connection.tunnel.is_none());
+                self.without_hello += u64::from(connection.tunnel.is_none());
                 out.push_back(Output::Close { path: connection.path, linger: false });
             }
             !connection.gone
@@ -181,37 +181,37 @@ impl PendingConnections {
 }
 
 impl PendingConnection {
-    fn judge(&mut self, now: Instant, wanted: bool, group: u16) -> Verdict {
+    fn judge(&mut self, now: Instant, wanted: bool, group: u16) -> Decision {
         // Who asks a web server for a page often closes at once.
         let goes = self.gone && frame::may_greet(&self.greeting);
         if self.tunnel.is_some() || goes {
-            return Verdict::Wait;
+            return Decision::Wait;
         }
         match role(&self.greeting) {
             None => {
-                self.gone = now >= self.since + PATIENCE;
-                self.timer = Some(self.since + PATIENCE);
-                Verdict::Wait
+                self.gone = now >= self.since + GREETING_TIMEOUT;
+                self.timer = Some(self.since + GREETING_TIMEOUT);
+                Decision::Wait
             }
             Some(Some((Role::Host, theirs))) if !belongs(theirs, group) => {
-                Verdict::Away(Reject::Group, theirs)
+                Decision::Reject(Reject::Group, theirs)
             }
-            Some(Some((Role::Host, theirs))) if wanted => Verdict::Host(theirs),
-            Some(Some((Role::Host, _))) if self.may_succeed(now) => {
-                self.timer = Some(self.since + SUCCESSION);
-                Verdict::Wait
+            Some(Some((Role::Host, theirs))) if wanted => Decision::Host(theirs),
+            Some(Some((Role::Host, _))) if self.may_replace_host(now) => {
+                self.timer = Some(self.since + TAKEOVER);
+                Decision::Wait
             }
-            Some(Some((Role::Host, theirs))) => Verdict::Away(Reject::Busy, theirs),
-            Some(_) => Verdict::Serve,
+            Some(Some((Role::Host, theirs))) => Decision::Reject(Reject::Busy, theirs),
+            Some(_) => Decision::Serve,
         }
     }
 
     /// On raw Ethernet the kernel says no goodbye for a process that was
     /// killed: the host may be the last one, started again. It sends nothing
     /// behind its greeting until that is answered.
-    fn may_succeed(&self, now: Instant) -> bool {
+    fn may_replace_host(&self, now: Instant) -> bool {
         let greets = self.greeting.len() <= frame::HEADER + frame::MAX_HELLO;
-        !self.signals_close && greets && now < self.since + SUCCESSION
+        !self.signals_close && greets && now < self.since + TAKEOVER
     }
 
     /// Gives the connection a tunnel end of its own, which answers echoes and
@@ -226,9 +226,9 @@ impl PendingConnection {
         self.tunnel = Some(tunnel);
     }
 
-    fn talk(&mut self, now: Instant, out: &mut VecDeque<Output>) {
+    fn poll_tunnel(&mut self, now: Instant, out: &mut VecDeque<Output>) {
         let Some(tunnel) = &mut self.tunnel else { return };
-        if self.wants_move.is_some() {
+        if self.requested_move.is_some() {
             return;
         }
         let path = self.path;
@@ -258,7 +258,7 @@ impl PendingConnection {
                     return;
                 }
                 tunnel::Output::Move(group) => {
-                    self.wants_move = Some(group);
+                    self.requested_move = Some(group);
                     return;
                 }
                 tunnel::Output::Up(_)

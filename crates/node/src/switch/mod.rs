@@ -1,6 +1,6 @@
 //! A switch with the life of its links.
 
-use crate::links::{CONNECTING, FRAME, Link, LinkEvent, Path};
+use crate::links::{CONNECT_TIMEOUT, FRAME, Link, LinkEvent, Path};
 use crate::path;
 use ::switch::congestion::Rate;
 use ::switch::egress::Egress;
@@ -116,7 +116,7 @@ impl SwitchNode {
             }
             (Path::Open(room), path::Input::Room(bytes)) => *room = bytes,
             (path @ Path::Open(_), path::Input::Closed) => {
-                *path = Path::Gone;
+                *path = Path::Closed;
                 upstream.handle_link(now, link, tunnel::Input::Disconnected);
             }
             _ => {}
@@ -141,7 +141,7 @@ impl SwitchNode {
                     self.transmit(now, link, false);
                 }
             }
-            (0..self.links.len()).for_each(|link| self.look_after(now, link));
+            (0..self.links.len()).for_each(|link| self.maintain_path(now, link));
             if self.outputs.is_empty() {
                 self.egress.begin();
                 let links = self.links.iter().map(Link::timer);
@@ -186,14 +186,14 @@ impl SwitchNode {
     }
 
     /// Connects if it is time, and gives up what took too long.
-    fn look_after(&mut self, now: Instant, link: usize) {
+    fn maintain_path(&mut self, now: Instant, link: usize) {
         let Link { path, failed, .. } = &mut self.links[link];
         match *path {
             Path::Waiting(at) if now >= at => {
                 *path = Path::Connecting(now);
                 self.outputs.push_back(Output::Connect { link, attempt: *failed });
             }
-            Path::Connecting(since) if now >= since + CONNECTING => {
+            Path::Connecting(since) if now >= since + CONNECT_TIMEOUT => {
                 self.outputs.push_back(Output::Close { link, cause: None });
                 self.failed(now, link, "timed out".into());
             }
@@ -209,13 +209,13 @@ impl SwitchNode {
 
     /// What the tunnel of a link wants, up to a frame if it may send; yields
     /// the frame's bytes.
-    fn transmit(&mut self, now: Instant, link: usize, may: bool) -> Option<usize> {
+    fn transmit(&mut self, now: Instant, link: usize, allowed: bool) -> Option<usize> {
         let room = match self.links[link].path {
             Path::Open(room) => room,
-            Path::Gone => 0,
+            Path::Closed => 0,
             _ => return None,
         };
-        let bytes = if may { room } else { 0 };
+        let bytes = if allowed { room } else { 0 };
         self.upstream.handle_link(now, link, tunnel::Input::CanTransmit { bytes });
         loop {
             match self.upstream.poll_link(now, link, &mut self.frames) {
@@ -233,7 +233,7 @@ impl SwitchNode {
                     self.outputs.push_back(Output::Event(LinkEvent::Echo(link, number)));
                 }
                 LinkOutput::Down(cause) => {
-                    self.give_up(now, link, cause);
+                    self.link_down(now, link, cause);
                     return None;
                 }
                 LinkOutput::Timeout(at) => {
@@ -245,7 +245,7 @@ impl SwitchNode {
     }
 
     /// The link went down: its path is closed, another follows.
-    fn give_up(&mut self, now: Instant, link: usize, cause: Cause) {
+    fn link_down(&mut self, now: Instant, link: usize, cause: Cause) {
         self.flush(now, link);
         self.outputs.push_back(Output::Close { link, cause: Some(cause.clone()) });
         self.upstream.handle_link(now, link, tunnel::Input::Disconnected);
