@@ -2,10 +2,11 @@
 
 use nvme::block::{Error, Request};
 
-/// What carries a block request out, of the media of namespaces 1, 2, ….
+/// The media that execute a block request; `media` are those of namespaces 1,
+/// 2, ….
 ///
 /// # Errors
-/// What the request ends with if its namespace has none.
+/// [`Error::Internal`] if the namespace has no media.
 pub fn media_of<'a, M>(media: &'a mut [M], request: &Request) -> Result<&'a mut M, Error> {
     let index = (request.nsid as usize).checked_sub(1);
     index.and_then(|index| media.get_mut(index)).ok_or(Error::Internal)

@@ -1,15 +1,15 @@
-//! Nodes without I/O: what the live and the simulated world have in common.
+//! Host, switch and device nodes without I/O; `live` and `sim` both run them.
 //!
-//! Each is a state machine on one contract. A *shell* (`live`, `sim`, the
-//! worlds of tests, fuzz targets) owns clock, connections, memory and media.
-//! It hands in what happened with the time, and polls until there is nothing
-//! more to do. What has arrived goes in before the first poll at a later time:
-//! otherwise a node that did not get the processor would take its links for
-//! lost although their bytes are there.
+//! Each node is a state machine. A *shell* (`live`, `sim`, the worlds of tests,
+//! fuzz targets) owns the clock, connections, memory and media. The shell hands
+//! in each event with its time, then polls until the node has nothing more to
+//! do. The shell hands in received bytes before it polls at a later time.
+//! Otherwise a node that was not scheduled would declare its links lost
+//! although their bytes have arrived.
 //!
-//! Four kinds of methods: those that *query* take `&self`; `handle` takes what
-//! happened; those that *mutate* change what the owner decides; `poll` yields
-//! the next thing to do, at last what the node waits for.
+//! Methods of four kinds: *queries* take `&self`; `handle` takes an event;
+//! *mutators* change what the owner decides; `poll` yields the next action, and
+//! at last what the node waits for.
 
 pub mod device;
 pub mod drive;

@@ -1,5 +1,5 @@
-//! The life of a switch's links: what their paths are, and what becomes of
-//! them. [`SwitchNode`](crate::SwitchNode) keeps it.
+//! The state of a switch's links and their paths, which
+//! [`SwitchNode`](crate::SwitchNode) keeps.
 
 use ::switch::tunnel::Cause;
 use std::ops::RangeInclusive;
@@ -7,20 +7,19 @@ use wire::frame::{HEADER, Hello};
 use wire::{Duration, Instant};
 
 /// Pause between attempts to connect.
-pub const RETRY: Duration = Duration::from_ms(200);
-/// How long a path may take to connect. A kernel alone would try TCP for
-/// minutes, with ever longer pauses, and so miss a node that is back.
-pub const CONNECTING: Duration = Duration::from_ms(2_000);
-/// Bytes of the largest frame of a tunnel: what a link may send before the next
-/// has its turn.
+pub const RETRY_PAUSE: Duration = Duration::from_ms(200);
+/// Time limit of an attempt to connect. The kernel retries TCP for minutes with
+/// growing pauses, and would notice a restarted node too late.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_ms(2_000);
+/// Bytes of the largest tunnel frame: what a link may send in one turn.
 pub const FRAME: usize = (32 << 10) + HEADER;
 
-/// What the owner of links should know.
+/// What happened to a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkEvent {
-    /// A link is up, with the far side's greeting: look below its port.
+    /// A link came up, with the peer's Hello: enumerate below its port.
     Up(usize, Hello),
-    /// A link is down that was up.
+    /// A link went down.
     Down {
         /// Which.
         link: usize,
@@ -38,8 +37,8 @@ pub enum LinkEvent {
         attempt: usize,
         /// Why.
         why: String,
-        /// It will fail again, for the far side is of another kind; that is
-        /// told once.
+        /// The next attempts will fail too, because the peer is incompatible;
+        /// such a failure is reported once.
         permanent: bool,
     },
     /// An echo came back.
@@ -49,15 +48,15 @@ pub enum LinkEvent {
 /// The path of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Path {
-    /// None; the next attempt is made then.
+    /// None; the next attempt starts at this time.
     Waiting(Instant),
-    /// On its way, since then.
+    /// Connecting since this time.
     Connecting(Instant),
-    /// The tunnel has it. It takes so many bytes now.
+    /// Connected; it takes this many bytes now.
     Open(usize),
-    /// It is gone; the tunnel has not said so yet.
-    Gone,
-    /// Never again: this end has said goodbye.
+    /// Closed; the tunnel has not reported it yet.
+    Closed,
+    /// No further attempt: this end has sent Goodbye.
     Ended,
 }
 
@@ -65,7 +64,7 @@ pub(crate) enum Path {
 #[derive(Debug)]
 pub(crate) struct Link {
     pub path: Path,
-    /// Attempts that failed, those on the way not counted.
+    /// Failed attempts.
     pub failed: usize,
     pub up: bool,
     /// Why the last attempt failed, if the next will too.
@@ -75,32 +74,32 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// One to be connected at once.
+    /// A link whose first attempt starts at once.
     pub fn new() -> Self {
         let path = Path::Waiting(Instant::ZERO);
         Self { path, failed: 0, up: false, refusal: None, timer: None }
     }
 
-    /// When something is due.
+    /// When the link is to be polled.
     pub fn timer(&self) -> Option<Instant> {
         match self.path {
             Path::Waiting(at) => Some(at),
-            Path::Connecting(since) => Some(since + CONNECTING),
-            Path::Open(_) | Path::Gone => self.timer,
+            Path::Connecting(since) => Some(since + CONNECT_TIMEOUT),
+            Path::Open(_) | Path::Closed => self.timer,
             Path::Ended => None,
         }
     }
 
-    /// The attempt of now has failed; yields its number.
+    /// Records that the current attempt failed; yields its number.
     pub fn fail(&mut self, now: Instant) -> usize {
         let attempt = self.failed;
         self.failed = attempt.wrapping_add(1);
-        self.path = Path::Waiting(now + RETRY);
+        self.path = Path::Waiting(now + RETRY_PAUSE);
         attempt
     }
 
-    /// The tunnel has given the path up because of `cause`: what is to be said
-    /// of link `link`, above `buses`.
+    /// The tunnel closed the path because of `cause`; yields the event of link
+    /// `link`, which has `buses` below it.
     pub fn lost(
         &mut self,
         now: Instant,
@@ -109,16 +108,16 @@ impl Link {
     ) -> Option<LinkEvent> {
         self.timer = None;
         if std::mem::take(&mut self.up) {
-            self.path = Path::Waiting(now + RETRY);
+            self.path = Path::Waiting(now + RETRY_PAUSE);
             return Some(LinkEvent::Down { link, cause, buses });
         }
         let attempt = self.fail(now);
         let why = cause.to_string();
-        let passing = matches!(cause, Cause::Disconnected | Cause::Lost | Cause::Goodbye);
-        if !passing && self.refusal.as_ref() == Some(&cause) {
+        let transient = matches!(cause, Cause::Disconnected | Cause::Lost | Cause::Goodbye);
+        if !transient && self.refusal.as_ref() == Some(&cause) {
             return None;
         }
-        self.refusal = (!passing).then_some(cause);
-        Some(LinkEvent::Failed { link, attempt, why, permanent: !passing })
+        self.refusal = (!transient).then_some(cause);
+        Some(LinkEvent::Failed { link, attempt, why, permanent: !transient })
     }
 }

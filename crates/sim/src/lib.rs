@@ -1,5 +1,5 @@
-//! The world of virtual time: the unchanged root complex, switch and NVMe
-//! controller over modelled links, networks and drives.
+//! The deterministic simulator: the unchanged root complex, switch and NVMe
+//! controller over modelled links, networks and drives, in virtual time.
 
 pub mod drive;
 pub mod ethernet;

@@ -1,5 +1,5 @@
-//! The device node: the link to one host, what is attached below it, and
-//! whoever else connects.
+//! The device node: the link to one host, the function below it, and other
+//! connections, which are pending, probes or rejected.
 
 mod pending_connections;
 #[cfg(test)]
@@ -18,92 +18,91 @@ use switch::upstream::next_timer;
 use wire::Instant;
 use wire::frame::{self, HostAfter, MoveStatus, Moved};
 
-/// What a device node wants.
+/// What a device node asks of its shell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// Bytes for a path, not more than it has room for.
+    /// Write bytes to a path, which has room for them.
     Transmit {
         /// Which.
         path: PathId,
-        /// What: whole frames.
+        /// Whole frames.
         bytes: Bytes,
     },
-    /// Close this path once what was transmitted has gone. Each path that was
-    /// accepted is closed, also one that is gone; it is not named again.
+    /// Close this path after sending what was transmitted. Every accepted path
+    /// gets one, also one that is closed already; no later output names it.
     Close {
         /// Which.
         path: PathId,
-        /// Whether it is worth a moment to see that what was transmitted
-        /// arrives: the far side is told goodbye.
+        /// Whether to wait until what was transmitted has arrived: it ends
+        /// with a Goodbye.
         linger: bool,
     },
     /// This path carries the link from now on.
     Linked(PathId),
-    /// Something that the user should know.
+    /// Report this to the user.
     Event(Event),
-    /// Nothing more now; call again after an input, of which room is one, or at
-    /// this time.
+    /// Nothing more now; poll after the next input (also room), or at this
+    /// time.
     Timeout(Option<Instant>),
 }
 
-/// What a device node tells its user.
+/// What a device node reports to its user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A host uses the device.
     HostUp(PathId),
-    /// The host is gone; the device has been reset.
+    /// The link to the host went down; the device has been reset.
     HostDown(PathId, Cause),
-    /// Somebody was turned away, or did not speak the protocol.
+    /// A peer was rejected, or did not speak the protocol.
     Rejected(PathId, Cause),
-    /// Somebody asked for the device to belong to another group.
+    /// A probe asked to move the device to another group.
     Moved {
         /// Who.
         by: PathId,
         /// The group; 0: any host.
         group: u16,
-        /// What was answered.
+        /// The answer.
         answer: Moved,
     },
 }
 
-/// How the link to a host ends.
+/// Why the link to a host ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
-    /// Its path is gone.
-    Gone,
-    /// The device belongs to another group now.
+enum Disconnect {
+    /// Its path is closed.
+    Closed,
+    /// The device was moved to another group.
     Moved,
-    /// The node ends.
-    Left,
+    /// The node shuts down.
+    Shutdown,
 }
 
-/// The host that is served.
+/// The host that uses the device.
 #[derive(Debug)]
 struct Host {
     path: PathId,
     group: u16,
     room: usize,
-    /// Set when the link ends as soon as nothing is left to do for it.
-    end: Option<End>,
+    /// Set when the link ends once its tunnel is idle.
+    end: Option<Disconnect>,
 }
 
-/// See the module.
+/// A device node: a downstream port with the function `F` below it, used by at
+/// most one host at a time.
 #[derive(Debug)]
 pub struct DeviceNode<F> {
     downstream: Downstream<F>,
     host: Option<Host>,
     /// The group of hosts that the device belongs to; 0: any.
     group: u16,
-    /// What a move to another is answered.
-    on_move: MoveStatus,
+    /// The answer to a request to move it.
+    move_status: MoveStatus,
     pending: PendingConnections,
     egress: Egress,
     frame: usize,
-    /// Frames are made here, in the same memory again when those before are
-    /// gone.
+    /// Buffer for frames; its memory is reused once they are sent.
     frames: BytesMut,
-    /// The node ends.
-    over: bool,
+    shutting_down: bool,
     outputs: VecDeque<Output>,
 }
 
@@ -115,33 +114,33 @@ impl<F: Function> DeviceNode<F> {
             downstream: Downstream::new(settings, function),
             host: None,
             group: 0,
-            on_move: MoveStatus::Fixed,
+            move_status: MoveStatus::Fixed,
             pending: PendingConnections::new(settings),
             egress: Egress::new(1, frame, None),
             frame,
             frames: BytesMut::new(),
-            over: false,
+            shutting_down: false,
             outputs: VecDeque::new(),
         }
     }
 
-    /// The same for hosts of this group, any with 0, until it is moved to
-    /// another. Without a group a node serves any host and cannot be moved.
+    /// The same node for hosts of this group (0: any), until it is moved. Without
+    /// a group it serves any host and cannot be moved.
     #[must_use]
     pub fn in_group(mut self, group: Option<u16>) -> Self {
         self.group = group.unwrap_or(0);
-        self.on_move = if group.is_some() { MoveStatus::Done } else { MoveStatus::Fixed };
+        self.move_status = if group.is_some() { MoveStatus::Done } else { MoveStatus::Fixed };
         self
     }
 
-    /// The same as a switch node: it serves any host and cannot be moved.
+    /// The same node above a switch: it serves any host and cannot be moved.
     #[must_use]
     pub fn for_switch(mut self) -> Self {
-        self.on_move = MoveStatus::Switch;
+        self.move_status = MoveStatus::Switch;
         self
     }
 
-    /// The same with a limit to what goes out to its host.
+    /// The same node with a rate limit of what it sends to its host.
     #[must_use]
     pub fn with_rate_limit(mut self, rate: Option<Rate>) -> Self {
         self.egress = Egress::new(1, self.frame, rate);
@@ -164,7 +163,7 @@ impl<F: Function> DeviceNode<F> {
         self.egress.rate_limited_until(now)
     }
 
-    /// How many connections went, or had to go, without a greeting.
+    /// Number of connections that closed, or were closed, without a Hello.
     pub fn without_hello(&self) -> u64 {
         self.pending.without_hello()
     }
@@ -174,23 +173,23 @@ impl<F: Function> DeviceNode<F> {
         self.downstream.tunnel()
     }
 
-    /// What went wrong on the links so far.
+    /// Errors counted on the links so far.
     pub fn errors(&self) -> &Errors {
         self.downstream.errors()
     }
 
-    /// What is attached.
+    /// The attached function.
     pub fn function(&self) -> &F {
         self.downstream.function()
     }
 
-    /// What is attached, for the input that does not come over the link.
+    /// The attached function, for input that does not come over the link.
     pub fn function_mut(&mut self) -> &mut F {
         self.downstream.function_mut()
     }
 
-    /// TLPs between link and function until nothing moves, as
-    /// [`poll`](Self::poll) does it first.
+    /// Moves TLPs between link and function until none moves, as
+    /// [`poll`](Self::poll) does first.
     pub fn exchange(&mut self, now: Instant) {
         self.downstream.exchange(now);
     }
@@ -205,10 +204,10 @@ impl<F: Function> DeviceNode<F> {
         self.downstream.poll_report()
     }
 
-    /// Takes what happened to a path.
+    /// Takes an event of a path.
     pub fn handle(&mut self, now: Instant, path: PathId, input: path::Input) {
         if let path::Input::Accepted { signals_close } = input {
-            let gone = self.pending.welcome(now, path, signals_close);
+            let gone = self.pending.accept(now, path, signals_close);
             self.outputs.extend(gone.map(|path| Output::Close { path, linger: false }));
             return;
         }
@@ -218,28 +217,30 @@ impl<F: Function> DeviceNode<F> {
             path::Input::Received(bytes) => self.downstream.handle(now, Input::Received(bytes)),
             path::Input::Mark(mark) => self.downstream.handle(now, Input::Mark(mark)),
             path::Input::Room(bytes) if host.end.is_none() => host.room = bytes,
-            // A goodbye needs no more than there was.
+            // A Goodbye needs no more room than before.
             path::Input::Room(bytes) => host.room = host.room.min(bytes),
-            path::Input::Closed => (host.room, host.end) = (0, host.end.or(Some(End::Gone))),
+            path::Input::Closed => {
+                (host.room, host.end) = (0, host.end.or(Some(Disconnect::Closed)))
+            }
             _ => {}
         }
     }
 
-    /// Tells the host that the link ends on purpose, and closes its path. The
-    /// node ends: what is attached is not reset, and takes no other host.
+    /// Sends Goodbye to the host and closes its path. The node does not reset its
+    /// function, and accepts no other host.
     pub fn shut_down(&mut self) {
-        self.over = true;
-        self.end_link(End::Left);
+        self.shutting_down = true;
+        self.end_link(Disconnect::Shutdown);
     }
 
-    fn end_link(&mut self, end: End) {
+    fn end_link(&mut self, end: Disconnect) {
         if let Some(host) = &mut self.host {
             host.end = host.end.or(Some(end));
             self.downstream.goodbye();
         }
     }
 
-    /// The next thing to do; at last when to be called again.
+    /// The next action; at last, when to poll again.
     pub fn poll(&mut self, now: Instant) -> Output {
         loop {
             if let Some(output) = self.outputs.pop_front() {
@@ -252,14 +253,14 @@ impl<F: Function> DeviceNode<F> {
                     continue;
                 }
             };
-            let pending = if self.over { None } else { self.serve_pending(now) };
+            let pending = if self.shutting_down { None } else { self.serve_pending(now) };
             if self.outputs.is_empty() {
                 return Output::Timeout(next_timer([link, pending, self.rate_limited_until(now)]));
             }
         }
     }
 
-    /// The next thing that the link wants. Says goodbye whatever the limit.
+    /// The next action of the link. The rate limit does not delay a Goodbye.
     fn poll_link(&mut self, now: Instant) -> downstream::Output {
         let held = self.egress.is_rate_limited(now);
         let may = |host: &&Host| !held || host.end.is_some();
@@ -268,7 +269,7 @@ impl<F: Function> DeviceNode<F> {
         let output = self.downstream.poll(now, &mut self.frames);
         let end = self.host.as_ref().and_then(|host| host.end);
         match (&output, end) {
-            (downstream::Output::Timeout(_), Some(End::Left)) => {
+            (downstream::Output::Timeout(_), Some(Disconnect::Shutdown)) => {
                 self.close_link();
                 output
             }
@@ -282,7 +283,7 @@ impl<F: Function> DeviceNode<F> {
 
     fn close_link(&mut self) {
         let Some(Host { path, end, .. }) = self.host.take() else { return };
-        let linger = matches!(end, Some(End::Moved | End::Left));
+        let linger = matches!(end, Some(Disconnect::Moved | Disconnect::Shutdown));
         self.outputs.push_back(Output::Close { path, linger });
     }
 
@@ -300,7 +301,7 @@ impl<F: Function> DeviceNode<F> {
                 self.outputs.push_back(Output::Event(Event::HostUp(path)));
             }
             downstream::Output::Down(cause) => {
-                let cause = if host.end == Some(End::Moved) { Cause::Moved } else { cause };
+                let cause = if host.end == Some(Disconnect::Moved) { Cause::Moved } else { cause };
                 self.outputs.push_back(Output::Event(Event::HostDown(path, cause)));
                 self.downstream.handle(now, Input::Disconnected);
                 self.close_link();
@@ -309,8 +310,8 @@ impl<F: Function> DeviceNode<F> {
         }
     }
 
-    /// Looks at who else is there: a host may be among them, or somebody who
-    /// moves the device. Yields when to look again.
+    /// Serves the pending connections: one may become the host, or may move the
+    /// device. Yields when to call it again.
     fn serve_pending(&mut self, now: Instant) -> Option<Instant> {
         let wanted = self.host.is_none();
         if let Some(chosen) = self.pending.serve(now, wanted, self.group, &mut self.outputs) {
@@ -320,7 +321,7 @@ impl<F: Function> DeviceNode<F> {
             self.host = Some(Host { path, group: chosen.group, room: chosen.room, end: None });
             self.outputs.push_back(Output::Linked(path));
         }
-        if let Some((group, by)) = self.pending.wants_move() {
+        if let Some((group, by)) = self.pending.requested_move() {
             let answer = self.move_to(now, group);
             self.pending.answer_move(answer);
             self.outputs.push_back(Output::Event(Event::Moved { by, group, answer }));
@@ -328,11 +329,10 @@ impl<F: Function> DeviceNode<F> {
         self.pending.timer()
     }
 
-    /// The device is to belong to another group, as a probe may ask: a host
-    /// that does not is left, and the function reset. Yields what a probe is
-    /// answered.
+    /// Moves the device to another group, as a probe may ask. Disconnects a host
+    /// of another group and resets the function. Yields the answer to the probe.
     pub fn move_to(&mut self, now: Instant, group: u16) -> Moved {
-        let (from, status) = (self.group, self.on_move);
+        let (from, status) = (self.group, self.move_status);
         let to = if status == MoveStatus::Done { group } else { from };
         let host = match &self.host {
             None => HostAfter::None,
@@ -341,7 +341,7 @@ impl<F: Function> DeviceNode<F> {
         };
         self.group = to;
         if host == HostAfter::Disconnected {
-            self.end_link(End::Moved);
+            self.end_link(Disconnect::Moved);
         }
         Moved { status, host, awaited: self.pending.awaits(now, to), from, to }
     }

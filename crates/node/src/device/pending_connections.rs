@@ -1,5 +1,5 @@
-//! Connections that have not said who they are, probes, and those that are
-//! turned away. None of them can do more than waste its own connection.
+//! Connections without a Hello so far, probes, and rejected connections. None
+//! of them can do more than waste its own connection.
 
 use super::{Event, Output};
 use crate::path::{self, PathId};
@@ -10,84 +10,83 @@ use switch::upstream::next_timer;
 use wire::frame::{self, Control, Header, Moved, Reject, Role};
 use wire::{Duration, Instant};
 
-/// Connections without a greeting, or probes, at the same time.
+/// Largest number of pending connections and probes.
 const MOST: usize = 16;
-/// How long a connection may keep its greeting to itself.
-const PATIENCE: Duration = Duration::from_ms(2_000);
-/// Hosts turned away that are remembered, and for how long: who waits for a
-/// device tries five times a second.
-const MOST_WAITING: usize = 16;
-const WAITING: Duration = Duration::from_ms(2_000);
-/// How long a host waits for the one before it, if nothing tells that that one
-/// has ended: longer than a link takes to be lost.
-const SUCCESSION: Duration = Duration::from_ms(1_000);
+/// Time limit for a Hello.
+const GREETING_TIMEOUT: Duration = Duration::from_ms(2_000);
+/// Number of rejected hosts that are remembered, and for how long: a host that
+/// waits for a device tries five times a second.
+const MOST_REJECTED: usize = 16;
+const REMEMBERED: Duration = Duration::from_ms(2_000);
+/// How long a new host waits for the link of the previous one to be lost, where
+/// the path does not signal its end.
+const TAKEOVER: Duration = Duration::from_ms(1_000);
 
 #[derive(Debug)]
 struct PendingConnection {
     path: PathId,
     signals_close: bool,
     room: usize,
-    /// What came before it was known who it is.
+    /// Bytes received before its role was known.
     greeting: BytesMut,
-    /// Set once it is known not to become the host.
+    /// Set once it is known that it will not become the host.
     tunnel: Option<Tunnel>,
-    /// The group that it wants the device to belong to; nothing else of it is
-    /// looked at before that is answered.
-    wants_move: Option<u16>,
+    /// The group that it asks to move the device to; its further frames wait for
+    /// the answer.
+    requested_move: Option<u16>,
     since: Instant,
     timer: Option<Instant>,
     gone: bool,
 }
 
-/// A connection that greets as a host.
-pub(super) struct Chosen {
+/// A connection with the Hello of a host that is accepted.
+pub(super) struct AcceptedHost {
     pub path: PathId,
     pub greeting: Bytes,
     pub group: u16,
     pub room: usize,
 }
 
-/// What becomes of a connection.
-enum Verdict {
-    /// That is not known yet, or has been for long.
+/// What to do with a connection.
+enum Decision {
+    /// Nothing now: its role is unknown, or it is served already.
     Wait,
-    /// It is the host that is wanted, of this group.
+    /// Accept it as the host, of this group.
     Host(u16),
-    /// A host of that group is turned away, and may come again.
-    Away(Reject, u16),
-    /// It is no host.
+    /// Reject this host of that group; it may try again.
+    Reject(Reject, u16),
+    /// Answer it: it is no host.
     Serve,
 }
 
-/// See the module.
+/// All connections but that of the host.
 #[derive(Debug)]
 pub(super) struct PendingConnections {
     settings: Settings,
     all: Vec<PendingConnection>,
-    /// Groups of hosts that were turned away, and when.
-    waiting: VecDeque<(Instant, u16)>,
-    /// How many went, or had to go, without a greeting.
-    silent: u64,
+    /// Groups of rejected hosts, and when.
+    rejected: VecDeque<(Instant, u16)>,
+    /// Connections that closed, or were closed, without a Hello.
+    without_hello: u64,
 }
 
 impl PendingConnections {
     pub fn new(settings: Settings) -> Self {
-        Self { settings, all: Vec::new(), waiting: VecDeque::new(), silent: 0 }
+        Self { settings, all: Vec::new(), rejected: VecDeque::new(), without_hello: 0 }
     }
 
-    /// Takes a new connection; yields the oldest, which has to go, if there
-    /// are too many.
-    pub fn welcome(&mut self, now: Instant, path: PathId, signals_close: bool) -> Option<PathId> {
+    /// Adds a connection; yields the oldest, to be closed, if there are too many.
+    pub fn accept(&mut self, now: Instant, path: PathId, signals_close: bool) -> Option<PathId> {
         let oldest = (self.all.len() >= MOST).then(|| self.all.remove(0));
-        let silent = oldest.as_ref().is_some_and(|oldest| oldest.tunnel.is_none());
-        self.silent += u64::from(silent);
+        let without_hello = oldest.as_ref().is_some_and(|oldest| oldest.tunnel.is_none());
+        self.without_hello += u64::from(without_hello);
         self.all.push(PendingConnection {
             path,
             signals_close,
             room: 0,
             greeting: BytesMut::new(),
             tunnel: None,
-            wants_move: None,
+            requested_move: None,
             since: now,
             timer: None,
             gone: false,
@@ -95,39 +94,37 @@ impl PendingConnections {
         oldest.map(|oldest| oldest.path)
     }
 
-    /// When the next one wants to be looked at.
+    /// When to serve them again.
     pub fn timer(&self) -> Option<Instant> {
         next_timer(self.all.iter().map(|connection| connection.timer))
     }
 
-    /// How many went, or had to go, without a greeting.
+    /// Number of connections that closed, or were closed, without a Hello.
     pub fn without_hello(&self) -> u64 {
-        self.silent
+        self.without_hello
     }
 
-    /// The group that one of them wants the device to belong to, and who it
-    /// is.
-    pub fn wants_move(&self) -> Option<(u16, PathId)> {
-        self.all.iter().find_map(|connection| Some((connection.wants_move?, connection.path)))
+    /// The group that one of them asks to move the device to, and its path.
+    pub fn requested_move(&self) -> Option<(u16, PathId)> {
+        self.all.iter().find_map(|connection| Some((connection.requested_move?, connection.path)))
     }
 
-    /// Answers the one that [`wants_move`](Self::wants_move) told of.
+    /// Answers [`requested_move`](Self::requested_move).
     pub fn answer_move(&mut self, answer: Moved) {
-        let asker = self.all.iter_mut().find(|connection| connection.wants_move.is_some());
+        let asker = self.all.iter_mut().find(|connection| connection.requested_move.is_some());
         let Some(asker) = asker else { return };
-        asker.wants_move = None;
+        asker.requested_move = None;
         if let Some(tunnel) = &mut asker.tunnel {
             tunnel.answer_move(answer);
         }
     }
 
-    /// Whether a host that a device of `group` serves was turned away a short
-    /// time ago.
+    /// Whether a host that a device of `group` serves was rejected recently.
     pub fn awaits(&self, now: Instant, group: u16) -> bool {
-        self.waiting.iter().any(|(at, host)| now < *at + WAITING && belongs(*host, group))
+        self.rejected.iter().any(|(at, host)| now < *at + REMEMBERED && belongs(*host, group))
     }
 
-    /// Takes what happened to one of them.
+    /// Takes an event of one of them.
     pub fn handle(&mut self, now: Instant, path: PathId, input: path::Input) {
         let connection = self.all.iter_mut().find(|connection| connection.path == path);
         let Some(connection) = connection else { return };
@@ -142,36 +139,35 @@ impl PendingConnections {
         }
     }
 
-    /// Looks at all of them; yields one that greets as a host of `group`, if a
-    /// host is wanted.
+    /// Serves all of them; yields one that is a host of `group`, if `wanted`.
     pub fn serve(
         &mut self,
         now: Instant,
         wanted: bool,
         group: u16,
         out: &mut VecDeque<Output>,
-    ) -> Option<Chosen> {
+    ) -> Option<AcceptedHost> {
         let mut chosen = None;
         for (index, connection) in self.all.iter_mut().enumerate() {
             match connection.judge(now, wanted && chosen.is_none(), group) {
-                Verdict::Wait => {}
-                Verdict::Host(theirs) => chosen = Some((index, theirs)),
-                Verdict::Away(reason, theirs) => {
-                    self.waiting.truncate(MOST_WAITING - 1);
-                    self.waiting.push_front((now, theirs));
+                Decision::Wait => {}
+                Decision::Host(theirs) => chosen = Some((index, theirs)),
+                Decision::Reject(reason, theirs) => {
+                    self.rejected.truncate(MOST_REJECTED - 1);
+                    self.rejected.push_front((now, theirs));
                     connection.serve(now, self.settings, Some(reason));
                 }
-                Verdict::Serve => connection.serve(now, self.settings, None),
+                Decision::Serve => connection.serve(now, self.settings, None),
             }
-            connection.talk(now, out);
+            connection.poll_tunnel(now, out);
         }
         let chosen = chosen.map(|(index, group)| {
             let PendingConnection { path, greeting, room, .. } = self.all.remove(index);
-            Chosen { path, greeting: greeting.freeze(), group, room }
+            AcceptedHost { path, greeting: greeting.freeze(), group, room }
         });
         self.all.retain(|connection| {
             if connection.gone {
-                self.silent += u64::from(connection.tunnel.is_none());
+                self.without_hello += u64::from(connection.tunnel.is_none());
                 out.push_back(Output::Close { path: connection.path, linger: false });
             }
             !connection.gone
@@ -181,41 +177,41 @@ impl PendingConnections {
 }
 
 impl PendingConnection {
-    fn judge(&mut self, now: Instant, wanted: bool, group: u16) -> Verdict {
+    fn judge(&mut self, now: Instant, wanted: bool, group: u16) -> Decision {
         // Who asks a web server for a page often closes at once.
         let goes = self.gone && frame::may_be_greeting(&self.greeting);
         if self.tunnel.is_some() || goes {
-            return Verdict::Wait;
+            return Decision::Wait;
         }
         match role(&self.greeting) {
             None => {
-                self.gone = now >= self.since + PATIENCE;
-                self.timer = Some(self.since + PATIENCE);
-                Verdict::Wait
+                self.gone = now >= self.since + GREETING_TIMEOUT;
+                self.timer = Some(self.since + GREETING_TIMEOUT);
+                Decision::Wait
             }
             Some(Some((Role::Host, theirs))) if !belongs(theirs, group) => {
-                Verdict::Away(Reject::Group, theirs)
+                Decision::Reject(Reject::Group, theirs)
             }
-            Some(Some((Role::Host, theirs))) if wanted => Verdict::Host(theirs),
-            Some(Some((Role::Host, _))) if self.may_succeed(now) => {
-                self.timer = Some(self.since + SUCCESSION);
-                Verdict::Wait
+            Some(Some((Role::Host, theirs))) if wanted => Decision::Host(theirs),
+            Some(Some((Role::Host, _))) if self.may_replace_host(now) => {
+                self.timer = Some(self.since + TAKEOVER);
+                Decision::Wait
             }
-            Some(Some((Role::Host, theirs))) => Verdict::Away(Reject::Busy, theirs),
-            Some(_) => Verdict::Serve,
+            Some(Some((Role::Host, theirs))) => Decision::Reject(Reject::Busy, theirs),
+            Some(_) => Decision::Serve,
         }
     }
 
-    /// On raw Ethernet the kernel says no goodbye for a process that was
-    /// killed: the host may be the last one, started again. It sends nothing
-    /// behind its greeting until that is answered.
-    fn may_succeed(&self, now: Instant) -> bool {
+    /// On raw Ethernet the kernel sends no Goodbye for a killed process: this
+    /// may be the current host after a restart. It sends nothing after its Hello
+    /// until it has the answer.
+    fn may_replace_host(&self, now: Instant) -> bool {
         let greets = self.greeting.len() <= frame::HEADER + frame::MAX_HELLO;
-        !self.signals_close && greets && now < self.since + SUCCESSION
+        !self.signals_close && greets && now < self.since + TAKEOVER
     }
 
-    /// Gives the connection a tunnel end of its own, which answers echoes and
-    /// finds every fault, or turns the connection away.
+    /// Gives the connection a tunnel of its own, which answers echoes and detects
+    /// protocol errors, or rejects the connection.
     fn serve(&mut self, now: Instant, settings: Settings, away: Option<Reject>) {
         let mut tunnel = Tunnel::new(settings);
         tunnel.handle(now, Input::Connected);
@@ -226,9 +222,9 @@ impl PendingConnection {
         self.tunnel = Some(tunnel);
     }
 
-    fn talk(&mut self, now: Instant, out: &mut VecDeque<Output>) {
+    fn poll_tunnel(&mut self, now: Instant, out: &mut VecDeque<Output>) {
         let Some(tunnel) = &mut self.tunnel else { return };
-        if self.wants_move.is_some() {
+        if self.requested_move.is_some() {
             return;
         }
         let path = self.path;
@@ -258,7 +254,7 @@ impl PendingConnection {
                     return;
                 }
                 tunnel::Output::Move(group) => {
-                    self.wants_move = Some(group);
+                    self.requested_move = Some(group);
                     return;
                 }
                 tunnel::Output::Up(_)
@@ -270,13 +266,13 @@ impl PendingConnection {
     }
 }
 
-/// Whether a host of one group may have a device of another.
+/// Whether a host of group `host` may use a device of group `device`.
 pub(super) fn belongs(host: u16, device: u16) -> bool {
     device == 0 || host == device
 }
 
-/// Who greets, and its group: `None` while that is not known, `Some(None)` if
-/// it is nobody we know.
+/// Role and group of the sender: `None` while unknown, `Some(None)` if the
+/// bytes are no Hello of this version.
 fn role(greeting: &[u8]) -> Option<Option<(Role, u16)>> {
     if !frame::may_be_greeting(greeting) {
         return Some(None);

@@ -1,17 +1,16 @@
-//! The buses of host software, and its sleeps.
+//! The buses of host software, and its timers.
 
 use ::switch::upstream::next_timer;
 use pcie::Bus;
 use pcie::software::{Request, RequestId};
 use wire::Instant;
 
-/// The bus is in the upper bits of a request's name.
+/// The upper bits of a request's identifier are the bus.
 const BUS_SHIFT: u32 = 48;
 
-/// The buses of several pieces of host software, as one: what all of them ask
-/// of a [`HostNode`](super::HostNode), under names of its own. The shell carries
-/// requests and answers between the two, at once or after the time that a CPU
-/// needs.
+/// The buses of several pieces of host software as one, with its own request
+/// identifiers. The shell carries requests and answers between this and a
+/// [`HostNode`](super::HostNode), at once or after the time that a CPU needs.
 #[derive(Debug, Default)]
 pub struct Buses {
     buses: Vec<Bus>,
@@ -26,13 +25,13 @@ impl Buses {
         bus
     }
 
-    /// Serves a bus that was made elsewhere.
+    /// Adds an existing bus.
     pub fn add(&mut self, bus: Bus) {
         self.buses.push(bus);
     }
 
-    /// The next request that `takes` lets go, as [`Bus::next_request_if`]; sleeps
-    /// are kept and answered here.
+    /// The next request that `takes` accepts, as [`Bus::next_request_if`]. Sleeps
+    /// stay here until [`wake`](Self::wake) answers them.
     pub fn next_request(
         &mut self,
         now: Instant,
@@ -56,7 +55,7 @@ impl Buses {
         bus.answer(name & ((1 << BUS_SHIFT) - 1), value.unwrap_or(u64::MAX));
     }
 
-    /// Ends the sleeps that are over; whether any was.
+    /// Answers the sleeps that have ended; whether there was any.
     pub fn wake(&mut self, now: Instant) -> bool {
         let over: Vec<RequestId> =
             self.sleeps.extract_if(.., |(at, _)| *at <= now).map(|(_, name)| name).collect();
@@ -64,7 +63,7 @@ impl Buses {
         !over.is_empty()
     }
 
-    /// When the next sleep is over.
+    /// When the next sleep ends.
     pub fn timer(&self) -> Option<Instant> {
         next_timer(self.sleeps.iter().map(|(at, _)| Some(*at)))
     }

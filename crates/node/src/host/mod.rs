@@ -1,4 +1,4 @@
-//! The host node: a root complex, and what is attached below its root port.
+//! The host node: a root complex and the function below its root port.
 
 mod buses;
 #[cfg(test)]
@@ -14,31 +14,31 @@ use pcie::{Function, Wait};
 use std::ops::RangeInclusive;
 use wire::Instant;
 
-/// What reaches a host node.
+/// Input of a host node.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// Host software wants this; the answer carries the same name. Not while
-    /// [`HostNode::accepts`] denies it, and no
-    /// [`Request::Sleep`]: [`Buses`] keeps those.
+    /// A request of host software; the answer has the same identifier. Only if
+    /// [`HostNode::accepts`] it, and no [`Request::Sleep`]: [`Buses`] answers
+    /// those.
     Request(RequestId, Request),
-    /// The bytes that [`HostOutput::HostRead`] asked for; `None` if some of them
-    /// are not the device's to read.
+    /// The data of a [`HostOutput::HostRead`]; `None` if the device may not read
+    /// all of it.
     HostData(ReadToken, Option<Bytes>),
 }
 
-/// What a host node wants done.
+/// What a host node asks of its shell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// Something of the host: answer reads with [`Input::HostData`].
+    /// An action of the host: answer reads with [`Input::HostData`].
     Host(HostOutput),
-    /// Nothing more now; call again after an input, when what is below may have
-    /// something new, or for one of these; the receiver is what is below.
+    /// Nothing more now; poll after the next input, when the function below may
+    /// have output, or as this says. The receiver is the function below.
     Wait(Wait),
 }
 
-/// A root complex with the function below its root port: a switch node, a drive
-/// without a network in between, or the near end of a modelled PCIe link. Hot
-/// resets of the root port reach it.
+/// A root complex with the function below its root port: a switch node, a
+/// directly attached drive, or the near end of a modelled PCIe link. Hot resets
+/// of the root port reach that function.
 #[derive(Debug)]
 pub struct HostNode<B> {
     root: RootComplex,
@@ -56,17 +56,17 @@ impl<B: Function> HostNode<B> {
         &self.root
     }
 
-    /// What is below the root port.
+    /// The function below the root port.
     pub fn below(&self) -> &B {
         &self.below
     }
 
-    /// What is below the root port, for input that does not come from above.
+    /// The function below the root port, for input that does not come from above.
     pub fn below_mut(&mut self) -> &mut B {
         &mut self.below
     }
 
-    /// Whether a request of host software may be handed in now, as
+    /// Whether the root complex accepts this request now, as
     /// [`RootComplex::takes`].
     pub fn accepts(&self, request: &Request) -> bool {
         self.root.takes(request, &self.below)
@@ -81,8 +81,8 @@ impl<B: Function> HostNode<B> {
         self.root.handle(now, input, &self.below);
     }
 
-    /// The next thing to do; moves TLPs between the root complex and what is
-    /// below until nothing moves.
+    /// The next action. Moves TLPs between the root complex and the function below
+    /// until none moves.
     pub fn poll(&mut self, now: Instant) -> Output {
         loop {
             let mut wait = match self.root.poll(now, &self.below) {
@@ -110,8 +110,8 @@ impl<B: Function> HostNode<B> {
         }
     }
 
-    /// Forgets what the functions on `buses` were allowed: they are gone.
-    /// Whatever comes back masters the bus only when told to.
+    /// Removes the bus mastership of the functions on `buses`, which are gone. A
+    /// function that comes back needs Bus Master Enable again.
     pub fn clear_bus_masters(&mut self, buses: RangeInclusive<u8>) {
         self.root.clear_bus_masters(buses);
     }

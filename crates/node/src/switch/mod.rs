@@ -1,6 +1,6 @@
-//! A switch with the life of its links.
+//! A switch node: a switch and the paths of its links.
 
-use crate::links::{CONNECTING, FRAME, Link, LinkEvent, Path};
+use crate::links::{CONNECT_TIMEOUT, FRAME, Link, LinkEvent, Path};
 use crate::path;
 use ::switch::congestion::Rate;
 use ::switch::egress::Egress;
@@ -11,64 +11,62 @@ use pcie::{Function, Ready, Target};
 use std::collections::VecDeque;
 use wire::Instant;
 
-/// What a switch node wants.
+/// What a switch node asks of its shell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// Make a path for a link, which has none. [`path::Input::Connected`] or
-    /// [`path::Input::Failed`] follows, unless [`Output::Close`] comes first.
+    /// Open a path for a link. Answer with [`path::Input::Connected`] or
+    /// [`path::Input::Failed`], unless [`Output::Close`] comes first.
     Connect {
         /// Which link.
         link: usize,
-        /// Attempts that failed before this one: of several addresses of the
-        /// far side, each takes the next.
+        /// Failed attempts before this one: of several addresses of the
+        /// peer, each attempt takes the next.
         attempt: usize,
     },
-    /// Bytes for a link's path, no more than it had room for.
+    /// Write bytes to a link's path, which has room for them.
     Transmit {
         /// Which link.
         link: usize,
         /// What.
         bytes: Bytes,
     },
-    /// Close the path of a link, or end the attempt, once what was transmitted
-    /// has gone. Nothing of this path counts any more.
+    /// Close the path of a link, or cancel the attempt, after sending what was
+    /// transmitted. Later input of this path is ignored.
     Close {
         /// Which link.
         link: usize,
-        /// Why the tunnel gave it up, if it had it.
+        /// Why the tunnel closed it, if it was connected.
         cause: Option<Cause>,
     },
     /// Something happened to a link.
     Event(LinkEvent),
-    /// Nothing more now; call again after an input, of which room is one, when
-    /// TLPs went in or out, or at this time.
+    /// Nothing more now; poll after the next input (also room), after TLPs
+    /// went in or out, or at this time.
     Timeout(Option<Instant>),
 }
 
-/// The upstream port of a switch, its mirrored downstream ports, and the links
-/// of these: connected, greeted, lost, connected again. As a [`Function`] it
-/// hangs below a root complex or below the downstream port of a device node.
+/// The upstream port of a switch, its mirrored downstream ports, and their
+/// links, which it connects and reconnects. As a [`Function`] it is below a root
+/// complex or below the downstream port of a device node.
 ///
-/// TLPs go in and out by [`Function`]; what happens to paths by
-/// [`handle_link`](Self::handle_link), what is to be done with them by
-/// [`poll_links`](Self::poll_links).
+/// TLPs pass through [`Function`]. [`handle_link`](Self::handle_link) takes
+/// events of paths, [`poll_links`](Self::poll_links) yields actions for them.
 ///
-/// After a turn of the shell in which anything went in or out, both polls are
-/// called until both say `Timeout`: TLPs that are taken out give credits back.
+/// After any input or output, call both polls until both yield `Timeout`:
+/// removing TLPs returns credits, which are then sent.
 #[derive(Debug)]
 pub struct SwitchNode {
     upstream: Upstream,
     links: Vec<Link>,
     egress: Egress,
-    /// Frames are made here, in the same memory again when those before are
-    /// gone.
+    /// Buffer for frames; its memory is reused once they are sent.
     frames: BytesMut,
     outputs: VecDeque<Output>,
 }
 
 impl SwitchNode {
-    /// A switch after power-on. What goes out on all links together is limited
-    /// to `limit`; they share it evenly in bytes.
+    /// A switch after power-on. All links together send at most `limit`, which
+    /// they share evenly in bytes.
     ///
     /// # Panics
     /// As [`Upstream::new`].
@@ -89,13 +87,12 @@ impl SwitchNode {
         self.links[link].up
     }
 
-    /// Whether the rate limit lets nothing go.
-    pub fn is_rate_limited(&self, now: Instant) -> bool {
+    /// Whether the rate limit forbids sending now.
+    pub fn is_held(&self, now: Instant) -> bool {
         self.egress.is_rate_limited(now)
     }
 
-    /// Takes what happened to the path of `link`. What comes of a path that
-    /// was closed is ignored.
+    /// Takes an event of the path of `link`. Ignores events of a closed path.
     pub fn handle_link(&mut self, now: Instant, link: usize, input: path::Input) {
         self.egress.begin();
         let upstream = &mut self.upstream;
@@ -116,14 +113,14 @@ impl SwitchNode {
             }
             (Path::Open(room), path::Input::Room(bytes)) => *room = bytes,
             (path @ Path::Open(_), path::Input::Closed) => {
-                *path = Path::Gone;
+                *path = Path::Closed;
                 upstream.handle_link(now, link, tunnel::Input::Disconnected);
             }
             _ => {}
         }
     }
 
-    /// The next thing to do for the links.
+    /// The next action for the links.
     pub fn poll_links(&mut self, now: Instant) -> Output {
         loop {
             if let Some(output) = self.outputs.pop_front() {
@@ -134,14 +131,14 @@ impl SwitchNode {
                 self.egress.served(now, sent);
                 continue;
             }
-            // While the rate limit lets nothing go, links come up and go down
-            // all the same.
+            // Links come up and go down also while the rate limit forbids
+            // sending.
             if self.egress.is_rate_limited(now) {
                 for link in 0..self.links.len() {
                     self.transmit(now, link, false);
                 }
             }
-            (0..self.links.len()).for_each(|link| self.look_after(now, link));
+            (0..self.links.len()).for_each(|link| self.maintain_path(now, link));
             if self.outputs.is_empty() {
                 self.egress.begin();
                 let links = self.links.iter().map(Link::timer);
@@ -173,8 +170,8 @@ impl SwitchNode {
         self.upstream.hold(link, held);
     }
 
-    /// Says goodbye on every link as far as its path has room, and ends: poll
-    /// until nothing is left, then no path is wanted any more.
+    /// Sends Goodbye on every link whose path has room, and closes all paths.
+    /// Poll until nothing is left; the node opens no further path.
     pub fn close(&mut self, now: Instant) {
         self.upstream.goodbye();
         for link in 0..self.links.len() {
@@ -187,15 +184,15 @@ impl SwitchNode {
         }
     }
 
-    /// Connects if it is time, and gives up what took too long.
-    fn look_after(&mut self, now: Instant, link: usize) {
+    /// Starts an attempt that is due, and cancels one that timed out.
+    fn maintain_path(&mut self, now: Instant, link: usize) {
         let Link { path, failed, .. } = &mut self.links[link];
         match *path {
             Path::Waiting(at) if now >= at => {
                 *path = Path::Connecting(now);
                 self.outputs.push_back(Output::Connect { link, attempt: *failed });
             }
-            Path::Connecting(since) if now >= since + CONNECTING => {
+            Path::Connecting(since) if now >= since + CONNECT_TIMEOUT => {
                 self.outputs.push_back(Output::Close { link, cause: None });
                 self.failed(now, link, "timed out".into());
             }
@@ -209,15 +206,15 @@ impl SwitchNode {
         self.outputs.push_back(Output::Event(event));
     }
 
-    /// What the tunnel of a link wants, up to a frame if it may send; yields
-    /// the frame's bytes.
-    fn transmit(&mut self, now: Instant, link: usize, may: bool) -> Option<usize> {
+    /// Polls the tunnel of a link until it has sent one frame, if `allowed`;
+    /// yields the frame's bytes.
+    fn transmit(&mut self, now: Instant, link: usize, allowed: bool) -> Option<usize> {
         let room = match self.links[link].path {
             Path::Open(room) => room,
-            Path::Gone => 0,
+            Path::Closed => 0,
             _ => return None,
         };
-        let bytes = if may { room } else { 0 };
+        let bytes = if allowed { room } else { 0 };
         self.upstream.handle_link(now, link, tunnel::Input::CanTransmit { bytes });
         loop {
             match self.upstream.poll_link(now, link, &mut self.frames) {
@@ -235,7 +232,7 @@ impl SwitchNode {
                     self.outputs.push_back(Output::Event(LinkEvent::Echo(link, number)));
                 }
                 LinkOutput::Down(cause) => {
-                    self.give_up(now, link, cause);
+                    self.link_down(now, link, cause);
                     return None;
                 }
                 LinkOutput::Timeout(at) => {
@@ -246,8 +243,8 @@ impl SwitchNode {
         }
     }
 
-    /// The link went down: its path is closed, another follows.
-    fn give_up(&mut self, now: Instant, link: usize, cause: Cause) {
+    /// Closes the path of a link that went down; another attempt follows.
+    fn link_down(&mut self, now: Instant, link: usize, cause: Cause) {
         self.flush(now, link);
         self.outputs.push_back(Output::Close { link, cause: Some(cause.clone()) });
         self.upstream.handle_link(now, link, tunnel::Input::Disconnected);
@@ -256,7 +253,7 @@ impl SwitchNode {
         self.outputs.extend(event.map(Output::Event));
     }
 
-    /// What is queued (a reject, a goodbye) still goes out.
+    /// Sends what is still queued, such as a Reject or Goodbye.
     fn flush(&mut self, now: Instant, link: usize) {
         let Path::Open(bytes) = self.links[link].path else { return };
         self.upstream.handle_link(now, link, tunnel::Input::CanTransmit { bytes });

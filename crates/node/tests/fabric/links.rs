@@ -2,7 +2,7 @@
 
 use crate::fabric::world::{Fabric, Happened, Manner, Parent, Plan, RAM, Shape, State, bar, dma};
 use bytes::Bytes;
-use node::links::{CONNECTING, FRAME, LinkEvent, RETRY};
+use node::links::{CONNECT_TIMEOUT, FRAME, LinkEvent, RETRY_PAUSE};
 use node::path::Input;
 use node::switch::{Output, SwitchNode};
 use pcie::dma_test::driver;
@@ -79,13 +79,13 @@ fn links_come_up_at_once() {
 fn a_refused_attempt_is_made_again_after_a_pause() {
     let mut world = world(1, None);
     world.links[0].manner = Manner::Refuses;
-    world.pass(RETRY + RETRY + MS);
+    world.pass(RETRY_PAUSE + RETRY_PAUSE + MS);
     assert_eq!(attempts(&world), [(0, 0, 0), (200, 0, 1), (400, 0, 2)]);
     let failed =
         |attempt| LinkEvent::Failed { link: 0, attempt, why: "refused".into(), permanent: false };
     assert_eq!(events(&world), [(0, failed(0)), (200, failed(1)), (400, failed(2))]);
     world.links[0].manner = Manner::Serves;
-    world.pass(RETRY);
+    world.pass(RETRY_PAUSE);
     assert!(switch(&mut world).is_up(0));
 }
 
@@ -93,7 +93,7 @@ fn a_refused_attempt_is_made_again_after_a_pause() {
 fn an_attempt_without_answer_is_given_up() {
     let mut world = world(1, None);
     world.links[0].manner = Manner::Silent;
-    world.pass(CONNECTING + RETRY + MS);
+    world.pass(CONNECT_TIMEOUT + RETRY_PAUSE + MS);
     let why = "timed out".into();
     let failed = LinkEvent::Failed { link: 0, attempt: 0, why, permanent: false };
     let at = |ms| Instant::ZERO + Duration::from_ms(ms);
@@ -121,12 +121,12 @@ fn who_turns_us_away_is_told_of_once_and_asked_again() {
     let closed = |(_, output): &&(Instant, Output)| *output == close;
     assert_eq!(world.log.iter().filter(closed).count(), 6);
     world.links[0].manner = Manner::Serves;
-    world.pass(RETRY);
+    world.pass(RETRY_PAUSE);
     assert!(switch(&mut world).is_up(0));
     // It is told again after it was up.
     world.links[0].manner = Manner::TurnsAway;
     world.breaks(0);
-    world.pass(RETRY);
+    world.pass(RETRY_PAUSE);
     let again = |(_, event): &&(u64, LinkEvent)| matches!(event, LinkEvent::Failed { .. });
     assert_eq!(events(&world).iter().filter(again).count(), 2);
 }
@@ -147,7 +147,7 @@ fn a_link_is_lost_and_comes_back() {
     assert_eq!(*output, Output::Close { link: 0, cause: Some(Cause::Lost) });
     assert!(*at - before <= ms(800), "{}", *at - before);
     stall(&mut world, 0, false);
-    world.pass(RETRY);
+    world.pass(RETRY_PAUSE);
     assert!(switch(&mut world).is_up(0));
 }
 
@@ -158,7 +158,7 @@ fn a_path_that_ends_is_made_anew() {
     world.pass(MS);
     let last = events(&world).pop().unwrap().1;
     assert!(matches!(last, LinkEvent::Down { cause: Cause::Disconnected, .. }), "{last:?}");
-    world.pass(RETRY);
+    world.pass(RETRY_PAUSE);
     assert!(switch(&mut world).is_up(0));
 }
 
@@ -318,7 +318,7 @@ proptest! {
             (world.links[link].manner, world.links[link].down.width) = (Manner::Serves, 64 << 10);
             stall(&mut world, link, false);
         }
-        world.pass(CONNECTING + RETRY + ms(1_000));
+        world.pass(CONNECT_TIMEOUT + RETRY_PAUSE + ms(1_000));
         prop_assert!((0..2).all(|link| switch(&mut world).is_up(link)), "{:?}", world.log);
         let (mut up, mut down) = ([0; 2], [0; 2]);
         for (_, event) in events(&world) {

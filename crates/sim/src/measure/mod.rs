@@ -1,5 +1,5 @@
-//! Measurement: latencies, where the time of a command goes, how busy links
-//! are, and what an observer may watch.
+//! Measurement: latencies and their stages, the load of links, and the hook
+//! for observers.
 
 mod observer;
 mod stages;
@@ -14,7 +14,7 @@ pub(crate) use track::{CommandKey, Submission, Tracker};
 
 use wire::Duration;
 
-/// What passed one direction of a link.
+/// The load of one direction of a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Load {
     /// Time during which the wire was busy.
@@ -28,7 +28,7 @@ pub struct Load {
 impl std::ops::Sub for Load {
     type Output = Self;
 
-    /// What passed since `before`.
+    /// The load since `before`.
     fn sub(self, before: Self) -> Self {
         Self {
             busy: self.busy - before.busy,
@@ -38,7 +38,7 @@ impl std::ops::Sub for Load {
     }
 }
 
-/// What the queues of one port came to over the whole run.
+/// Statistics of the queues of one port over the whole run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueStats {
     /// Frames given to the port.
@@ -54,7 +54,7 @@ pub struct QueueStats {
 }
 
 impl QueueStats {
-    /// How long a frame waited at the mean.
+    /// The mean wait of a frame.
     pub fn mean_wait(&self) -> Duration {
         Duration::from_ps((self.frame_ps / u128::from(self.offered.max(1))) as u64)
     }

@@ -1,4 +1,4 @@
-//! What may be watched from outside: the hook for traces and captures.
+//! The hook for traces and captures.
 
 use super::Breakdown;
 use nvme::initiator::Op;
@@ -6,7 +6,7 @@ use wire::Instant;
 use wire::frame::FrameReport;
 use wire::tlp::Tlp;
 
-/// Where something was seen.
+/// Where an event was observed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Point {
     /// The link below the root port of this host.
@@ -21,7 +21,7 @@ pub enum Point {
     Wire(u16),
 }
 
-/// An NVMe command that is over for its host.
+/// A finished NVMe command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommandRecord {
     /// Number of the host.
@@ -32,38 +32,38 @@ pub struct CommandRecord {
     pub queue: u16,
     /// Command identifier.
     pub id: u16,
-    /// What it did.
+    /// Its operation.
     pub op: Op,
     /// First byte on the drive.
     pub offset: u64,
     /// Bytes.
     pub length: u64,
-    /// When the application asked for it, and when it has its answer.
+    /// When the application submitted it.
     pub since: Instant,
-    /// See `since`.
+    /// When the application had its result.
     pub until: Instant,
-    /// Where the time between went.
+    /// The time between, by stage.
     pub breakdown: Breakdown,
 }
 
-/// Watches a simulation; it can change nothing.
+/// Observes a simulation, and cannot change it.
 #[expect(unused_variables, reason = "nobody has to look")]
 pub trait Observer {
-    /// A TLP whose first byte passes `point`; `up` towards the root complex.
-    /// Times of one point and direction do not go back.
+    /// The first byte of a TLP passes `point`; `up` means towards the root
+    /// complex. Times of one point and direction never decrease.
     fn tlp(&mut self, at: Instant, point: Point, up: bool, tlp: &Tlp) {}
 
     /// Bytes of whole tunnel frames leave (`sent`), or bytes of the stream
     /// arrive, at an end of a link.
     fn stream(&mut self, at: Instant, point: Point, sent: bool, bytes: &[u8]) {}
 
-    /// A tunnel frame leaves an end of a link, or has come there as a whole.
+    /// A tunnel frame leaves an end of a link, or has arrived completely.
     fn tunnel_frame(&mut self, at: Instant, point: Point, frame: &FrameReport) {}
 
     /// A tunnel link came up or went down.
     fn link(&mut self, at: Instant, point: Point, up: bool) {}
 
-    /// A command is over. Those of a host come in the order of their ends.
+    /// A command has finished; commands of a host are reported in that order.
     fn command(&mut self, record: &CommandRecord) {}
 
     /// An Ethernet frame, without its FCS, starts on a wire.

@@ -1,5 +1,5 @@
-//! Where time goes: a command's time is split over stages that sum to it
-//! exactly, because every step only ever moves one journey forward.
+//! The latency of a command by stage. The stages sum to it exactly, because
+//! each step advances one journey.
 
 use wire::tlp::Mark;
 use wire::{Duration, Instant};
@@ -19,8 +19,8 @@ pub enum Stage {
     TunnelQueue,
     /// TCP: waiting for the window, or for earlier bytes of the stream.
     Tcp,
-    /// Raw Ethernet: waiting for a lost frame to be sent again, or for earlier
-    /// chunks of the stream.
+    /// Raw Ethernet: waiting for a retransmission, or for earlier parts of the
+    /// stream.
     Carrier,
     /// Pipelines of network interfaces.
     Nic,
@@ -30,18 +30,18 @@ pub enum Stage {
     GateWait,
     /// Bits on the wire.
     Serialisation,
-    /// Light in the cable.
+    /// Propagation delay of cables.
     Propagation,
     /// Bridges: forwarding.
     Bridge,
-    /// The controller: between what it gets and what it sends, waiting for a
-    /// free DMA read or its link included.
+    /// The controller: from received to sent TLPs, including the wait for a free
+    /// DMA read or for its link.
     Controller,
     /// The drive's firmware.
     Firmware,
     /// Flash or write buffer: dies and channels.
     Media,
-    /// From the completion entry in host memory to the interrupt behind it.
+    /// From the completion entry in host memory to the interrupt after it.
     Interrupt,
 }
 
@@ -118,7 +118,7 @@ impl Breakdown {
     }
 }
 
-/// A point on its way through the system.
+/// The progress of a TLP or command through the system, with its time by stage.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Journey {
     pub start: Instant,
@@ -131,8 +131,8 @@ impl Journey {
         Self { start: now, last: now, breakdown: Breakdown::default() }
     }
 
-    /// Everything since the last step was `stage`. A time that has been
-    /// accounted for already changes nothing.
+    /// Accounts the time since the last step to `stage`. An earlier time
+    /// changes nothing.
     pub fn advance(&mut self, to: Instant, stage: Stage) {
         if to > self.last {
             self.breakdown.add(stage, to - self.last);
@@ -140,8 +140,8 @@ impl Journey {
         }
     }
 
-    /// What `journey` did from its start on: if it began before the last step,
-    /// only its end counts.
+    /// Appends `journey`, and the time before its start as stage `before`. If it
+    /// started before the last step, all of it counts as `before`.
     pub fn follow(&mut self, journey: &Self, before: Stage) {
         self.advance(journey.start, before);
         if journey.start == self.last {
@@ -153,11 +153,11 @@ impl Journey {
     }
 }
 
-/// The journeys of all TLPs on their way, by the TLPs' marks. A mark whose
-/// journey is over, or which is none, changes nothing.
+/// The journeys of all TLPs in flight, by the TLPs' marks. An unknown mark
+/// changes nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Journeys {
-    /// How often each place was used, which is part of the mark.
+    /// Journeys with the use count of their slot, which is part of the mark.
     journeys: Vec<(u32, Journey)>,
     free: Vec<u32>,
 }
@@ -194,7 +194,7 @@ impl Journeys {
         Some(journey)
     }
 
-    /// The TLP is forgotten on its way.
+    /// Drops the journey of a discarded TLP.
     pub fn end(&mut self, mark: Mark) {
         self.remove(mark);
     }
@@ -222,7 +222,7 @@ mod tests {
         journey.follow(&other, Stage::Controller);
         assert_eq!(journey.breakdown.get(Stage::Controller), Duration::from_ns(10));
         assert_eq!(journey.breakdown.get(Stage::Nic), Duration::from_ns(5));
-        // One that began before: its end counts alone.
+        // One that started before the last step: only its end counts.
         let mut early = Journey::new(at(31));
         early.advance(at(40), Stage::Bridge);
         journey.follow(&early, Stage::Interrupt);

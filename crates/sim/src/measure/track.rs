@@ -1,4 +1,4 @@
-//! Follows every command through the system by the TLPs that serve it.
+//! Tracks the latency of every command by the TLPs that serve it.
 
 use super::{Breakdown, CommandRecord, Journey, Latency, Stage};
 use nvme::initiator::{Op, QueueMemory};
@@ -7,7 +7,7 @@ use wire::nvme::{COMPLETION_ENTRY, Completion, SUBMISSION_ENTRY};
 use wire::tlp::{Packet, Tlp};
 use wire::{Bdf, Duration, Instant};
 
-/// Names a command: drive of the host, queue (1 is the first I/O queue),
+/// Identifies a command: drive of the host, queue (1 is the first I/O queue),
 /// command identifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct CommandKey {
@@ -20,7 +20,7 @@ pub(crate) struct CommandKey {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Submission {
     pub key: CommandKey,
-    /// When the application asked for it.
+    /// When the application submitted it.
     pub since: Instant,
     pub op: Op,
     /// First byte on the drive.
@@ -35,7 +35,7 @@ struct Command {
     journey: Journey,
     op: Op,
     length: u64,
-    /// Which submission of its host.
+    /// Number among the submissions of its host.
     number: u64,
     /// Start of the submission doorbell at the root port.
     doorbell: Instant,
@@ -52,16 +52,16 @@ struct Queue {
     slots: Vec<u16>,
     tail: u16,
     commands: Vec<Option<Command>>,
-    /// In the queue; the doorbell is not on its way.
+    /// Commands in the queue whose doorbell was not sent yet.
     before_doorbell: Vec<u16>,
-    /// On their way with a doorbell.
+    /// Commands of each doorbell in flight.
     doorbells: VecDeque<Vec<u16>>,
-    /// Taken by the host, whose head doorbell is to come: submission doorbells
-    /// at the root port.
+    /// Submission doorbells, at the root port, of finished commands that the
+    /// next completion head doorbell acknowledges.
     before_head_doorbell: Vec<Instant>,
 }
 
-/// What lies at an address of host memory.
+/// The use of an address of host memory.
 #[derive(Clone, Copy, Debug)]
 enum Region {
     Submission { drive: u16, queue: u16 },
@@ -95,13 +95,13 @@ struct Drive {
 pub(crate) struct Tracker {
     drives: Vec<Drive>,
     regions: BTreeMap<u64, (u64, Region)>,
-    /// Which commands, their media not asked yet, begin at a byte of a drive.
-    /// The last number counts submissions.
+    /// Commands that have not reached the media, by drive, first byte and
+    /// number of submission.
     offsets: BTreeMap<(u16, u64, u64), CommandKey>,
     submissions: u64,
     /// Submission doorbell to acknowledged head doorbell, at the root port.
     pub root_port: Latency,
-    /// Sum of the splits of all commands, and how many.
+    /// Sum of the breakdowns of all commands.
     pub breakdown: Breakdown,
     pub commands: u64,
     /// Whether finished commands are kept for an observer.
@@ -114,7 +114,7 @@ pub(crate) struct Tracker {
 const NO_COMMAND: u16 = u16::MAX;
 
 impl Tracker {
-    /// Adds a drive whose function and doorbells are there.
+    /// Adds a drive with its function, BAR 0 and queues.
     pub fn add_drive(&mut self, function: Bdf, bar0: u64, queues: &[QueueMemory]) {
         let drive = self.drives.len() as u16;
         let tracked = self.track(drive, queues);
@@ -144,8 +144,8 @@ impl Tracker {
         tracked
     }
 
-    /// A drive is back, its function and queues in other places; what was on
-    /// its way is not.
+    /// A drive is back with a new function and new queues; TLPs in flight are
+    /// lost.
     pub fn replace_drive(&mut self, drive: u16, function: Bdf, bar0: u64, queues: &[QueueMemory]) {
         let mine = |region: &Region| match region {
             Region::Completion { drive: of, .. } | Region::Submission { drive: of, .. } => {
@@ -160,7 +160,7 @@ impl Tracker {
             Drive { function, doorbells: bar0 + 0x1000, queues: tracked, reads: Vec::new() };
     }
 
-    /// A command will never end: it does not count.
+    /// Discards a command that will never end.
     pub fn discard(&mut self, key: CommandKey) {
         let Some(queue) = self.queue(key.drive, key.queue) else { return };
         let found = queue.commands.get_mut(usize::from(key.id)).and_then(Option::take);
@@ -226,8 +226,8 @@ impl Tracker {
         None
     }
 
-    /// A TLP starts at the root port, on the wire from `start`; `ack` after
-    /// that its acknowledgement is there.
+    /// A TLP leaves the root port: its first bit is on the wire at `start`, its
+    /// acknowledgement arrives `ack` later.
     pub fn leaves_root(
         &mut self,
         now: Instant,
@@ -283,7 +283,7 @@ impl Tracker {
         self.drives[usize::from(drive)].reads.get_mut(usize::from(tag))?.as_mut()
     }
 
-    /// A TLP has come from below to the root complex.
+    /// A TLP has reached the root complex from below.
     pub fn reaches_root(&mut self, tlp: &Tlp, journey: Journey) {
         match tlp.packet {
             Packet::MemoryRead(request) => {
@@ -304,7 +304,7 @@ impl Tracker {
         }
     }
 
-    /// An interrupt of a queue has come.
+    /// An interrupt of a queue has arrived.
     pub fn interrupted(&mut self, now: Instant, drive: u16, queue: u16) {
         if let Some(queue) = self.queue(drive, queue) {
             for command in queue.commands.iter_mut().flatten().filter(|c| c.completed) {
@@ -313,7 +313,7 @@ impl Tracker {
         }
     }
 
-    /// A TLP has come to drive `drive`.
+    /// A TLP has reached drive `drive`.
     pub fn reaches_drive(&mut self, drive: u16, tlp: &Tlp, journey: Journey) {
         match tlp.packet {
             Packet::MemoryWrite(request) => {
@@ -415,7 +415,7 @@ impl Tracker {
         Journey::new(now)
     }
 
-    /// The controller has asked its media.
+    /// The controller has started an access of its media.
     pub fn media_started(&mut self, now: Instant, drive: u16, offset: u64) -> Option<CommandKey> {
         let mut waiting = self.offsets.range((drive, offset, 0)..=(drive, offset, u64::MAX));
         let (place, key) = waiting.next().map(|(place, key)| (*place, *key))?;
@@ -424,7 +424,7 @@ impl Tracker {
         Some(key)
     }
 
-    /// The media have answered.
+    /// The media have finished an access.
     pub fn media_done(&mut self, now: Instant, key: CommandKey, firmware: Duration) {
         if let Some(command) = self.command(key) {
             let first = (command.journey.last + firmware).min(now);
@@ -433,8 +433,8 @@ impl Tracker {
         }
     }
 
-    /// The host has taken the completion entry: its head doorbell comes next,
-    /// and the application has its answer at `now`.
+    /// The host has read the completion entry; its head doorbell follows, and the
+    /// application has its result at `now`.
     pub fn finish(&mut self, now: Instant, key: CommandKey) {
         let Some(queue) = self.queue(key.drive, key.queue) else { return };
         let found = queue.commands.get_mut(usize::from(key.id)).and_then(Option::take);
@@ -462,7 +462,7 @@ impl Tracker {
         }
     }
 
-    /// Nothing of host memory or the drive is this command's any more.
+    /// Forgets the buffer and the offset of a command.
     fn forget(&mut self, key: CommandKey, command: &Command) {
         if !command.op.moves_blocks() {
             return;

@@ -1,4 +1,4 @@
-//! What every node of a world shares.
+//! The state of the world that every component uses.
 
 use crate::kernel::Kernel;
 use crate::measure::{CommandRecord, Journey, Journeys, Observer, Point, Stage, Tracker};
@@ -17,7 +17,7 @@ pub(crate) struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// A TLP was delivered to the component that runs.
+    /// Mixes a TLP delivered to the running component into the digest.
     pub fn delivered(&mut self, tlp: &Tlp) {
         let digest = self.kernel.digest_mut();
         let [a, b] = header_words(tlp);
@@ -28,20 +28,20 @@ impl Context<'_> {
         }
     }
 
-    /// Bytes of a stream were delivered; what they hold is in the digest of
-    /// frames or TLPs.
+    /// Mixes the number of delivered stream bytes into the digest; their contents
+    /// are in the digests of frames or TLPs.
     pub fn arrived(&mut self, kind: u64, bytes: usize) {
         self.kernel.digest_mut().word(kind << 32 | bytes as u64);
     }
 
-    /// Something else was delivered.
+    /// Mixes any other delivery into the digest.
     pub fn happened(&mut self, kind: u64, bytes: &[u8]) {
         let digest = self.kernel.digest_mut();
         digest.word(kind);
         digest.bytes(bytes);
     }
 
-    /// A TLP that came over a PCIe link has reached its end at `at`.
+    /// Ends the journey of a TLP that a PCIe link delivered at `at`.
     pub fn end_journey(&mut self, at: Instant, tlp: &mut Tlp) -> Journey {
         let journey = self.journeys.remove(std::mem::take(&mut tlp.mark));
         let mut journey = journey.unwrap_or_else(|| Journey::new(at));
@@ -49,7 +49,7 @@ impl Context<'_> {
         journey
     }
 
-    /// A TLP leaves a node of the switch; one that begins there has no mark.
+    /// Starts a journey for a TLP without a mark: it originates in the switch.
     pub fn start_journey(&mut self, tlp: &mut Tlp) {
         if tlp.mark == Mark::NONE {
             tlp.mark = self.journeys.insert(Journey::new(self.now));
@@ -68,7 +68,7 @@ impl Context<'_> {
         }
     }
 
-    /// The commands of the host that are over.
+    /// Reports the finished commands of the host.
     pub fn observe_commands(&mut self, host: u16) {
         if let Some(observer) = self.observer {
             self.tracker.keep = true;
@@ -78,8 +78,8 @@ impl Context<'_> {
         }
     }
 
-    /// What an end of a link did, which sends on `out`; yields the number of
-    /// TLPs that left.
+    /// Accounts what an end of a link, which sends on `out`, did; yields the
+    /// number of TLPs sent.
     pub fn account(
         &mut self,
         point: Point,
@@ -111,7 +111,7 @@ impl Context<'_> {
     }
 }
 
-/// What a header says, for the digest.
+/// The fields of a header, for the digest.
 fn header_words(tlp: &Tlp) -> [u64; 2] {
     let common = |kind: u64, id: u64, tag: u64, rest: u64| kind << 56 | id << 40 | tag << 24 | rest;
     match tlp.packet {

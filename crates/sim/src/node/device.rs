@@ -1,5 +1,5 @@
-//! A device node: the unchanged state machine, with the paths of those who may
-//! use it above and a PCIe link to its drive below.
+//! A device node: the unchanged state machine between the paths of its hosts
+//! and a PCIe link to its drive.
 
 use super::port::{self, Port};
 use super::{Context, earliest};
@@ -18,7 +18,7 @@ use switch::congestion::Rate;
 use switch::tunnel::{Settings, Tunnel};
 use wire::Instant;
 
-/// What instances of a node that lost its power differ by.
+/// Difference of a node's instance numbers before and after a power cycle.
 const INSTANCES: u64 = 1 << 40;
 
 /// A tunnel link that leads to the node.
@@ -31,11 +31,11 @@ struct Path {
     id: Option<PathId>,
     gone: bool,
     room: usize,
-    /// What came before it was known that it carries the link.
+    /// Bytes received before it was known that it carries the link.
     unobserved: Vec<Bytes>,
 }
 
-/// See the module.
+/// The component of a device node.
 #[derive(Debug)]
 pub(crate) struct DeviceNode {
     node: node::DeviceNode<Port>,
@@ -48,15 +48,15 @@ pub(crate) struct DeviceNode {
     accepted: u64,
     /// The path that carries the link, or did so last.
     current: usize,
-    /// What is below was reset, and does not know it.
+    /// The component below was reset and is to be notified.
     reset: bool,
 }
 
-/// What a device node works with: transports and streams by tunnel link.
+/// What a device node uses; transports and streams are indexed by tunnel link.
 pub(crate) struct Env<'a> {
     pub transports: &'a mut [Transport],
     pub network: &'a mut Network,
-    /// What goes down and what comes up.
+    /// Downstream and upstream.
     pub streams: &'a mut [[Stream; 2]],
     pub link: &'a mut Link,
     /// The drive or the switch.
@@ -71,7 +71,7 @@ fn power_on(settings: Settings, limit: Option<Rate>, group: Option<u16>) -> node
 }
 
 impl DeviceNode {
-    /// One that nothing leads to yet.
+    /// A node without tunnel links.
     pub fn new(settings: Settings, limit: Option<Rate>, group: Option<u16>) -> Self {
         let node = power_on(settings, limit, group);
         Self {
@@ -86,12 +86,12 @@ impl DeviceNode {
         }
     }
 
-    /// A tunnel link leads to it, from the switch `far`.
+    /// Adds a tunnel link from the switch `far`.
     pub fn add_link(&mut self, link: usize, far: Component) {
         self.paths.push(Path { link, far, id: None, gone: false, room: 0, unobserved: Vec::new() });
     }
 
-    /// It begins as `node` with the link that leads to it next.
+    /// Replaces its state by that of `node`; the next added link is its first one.
     pub fn begin_as(&mut self, node: Self) {
         let paths = std::mem::take(&mut self.paths);
         *self = Self { current: paths.len(), paths, ..node };
@@ -111,14 +111,13 @@ impl DeviceNode {
         self.link() as u16
     }
 
-    /// Its end of a tunnel link, unless the rate limit holds everything back.
+    /// Its end of a tunnel link, unless the rate limit forbids sending.
     pub fn sender(&self, now: Instant, link: usize) -> Option<&Tunnel> {
         let sends = self.link() == link && self.node.rate_limited_until(now).is_none();
         sends.then(|| self.node.tunnel())
     }
 
-    /// Its power goes and, one day, comes: another instance then, which knows
-    /// nothing but its group.
+    /// Cycles its power: the new instance keeps nothing but its group.
     pub fn power_cycle(&mut self, env: Env, context: &mut Context) {
         let now = context.now;
         for path in self.paths.iter_mut() {
@@ -149,7 +148,7 @@ impl DeviceNode {
         }
     }
 
-    /// What its end of the link did; yields the number of TLPs that left.
+    /// Accounts what its end of the link did; yields the number of TLPs sent.
     fn account(&mut self, streams: &mut [[Stream; 2]], context: &mut Context) -> usize {
         let link = self.node.link();
         let carries = |path: &Path| link.is_some() && path.id == link;
@@ -159,18 +158,18 @@ impl DeviceNode {
         context.account(point, up, || node.poll_report())
     }
 
-    /// Whether what is below was reset since it was asked last.
+    /// Whether the component below was reset since the last call.
     pub fn take_reset(&mut self) -> bool {
         std::mem::take(&mut self.reset)
     }
 
-    /// It is to belong to another host, of this group.
+    /// Moves it to the hosts of this group.
     pub fn move_to(&mut self, now: Instant, group: u16) {
         self.group = Some(group);
         self.node.move_to(now, group);
     }
 
-    /// Hears of connections that stand or are over, and of what has come.
+    /// Hands opened and closed connections and received bytes to the node.
     fn receive(&mut self, env: &mut Env, context: &mut Context) {
         for at in 0..self.paths.len() {
             self.connection(at, env, context);
@@ -222,7 +221,7 @@ impl DeviceNode {
         }
     }
 
-    /// Does what can be done now; yields when to be woken.
+    /// Runs until nothing is left to do now; yields the next wake-up.
     pub fn run(&mut self, mut env: Env, context: &mut Context) -> Option<Instant> {
         let now = context.now;
         self.catch_up(&mut env, context);
@@ -251,7 +250,7 @@ impl DeviceNode {
         earliest([timer, network, link.up.next_arrival(), wire])
     }
 
-    /// Does what the node wants; yields when it wants more.
+    /// Carries out the node's outputs; yields its timeout.
     fn act(&mut self, env: &mut Env, context: &mut Context) -> Option<Instant> {
         let now = context.now;
         loop {
@@ -284,7 +283,7 @@ impl DeviceNode {
                 }
                 Output::Event(_) => {}
                 Output::Timeout(at) => {
-                    // A place in the port makes room for what waits above.
+                    // A free slot in the port lets the tunnel pass another TLP.
                     if !self.send_below(env.link, context) {
                         return at;
                     }
@@ -293,7 +292,7 @@ impl DeviceNode {
         }
     }
 
-    /// The place of a path that the node has not closed.
+    /// The index of a path that the node has not closed.
     fn place(&self, id: PathId) -> usize {
         let place = self.paths.iter().position(|path| path.id == Some(id));
         place.expect("the node names open paths only")
@@ -304,7 +303,7 @@ impl DeviceNode {
         let Some(id) = path.id else { return };
         let transport = &env.transports[path.link];
         let (now, network) = (context.now, &mut *env.network);
-        // Who is held back by the rate limit is not told when there is room.
+        // A node that the rate limit blocks is not woken by room.
         path.room = match self.node.rate_limited_until(now) {
             Some(_) => transport.peek_room(now, End::Device, network),
             None => transport.room(now, End::Device, network),
@@ -326,7 +325,7 @@ impl DeviceNode {
         streams.iter_mut().for_each(|stream| stream.clear(context.journeys));
     }
 
-    /// What the drive has sent goes to the tunnel.
+    /// Passes the TLPs of the drive to the tunnel.
     fn receive_below(&mut self, link: &mut Link, context: &mut Context) {
         let now = context.now;
         link.arrive_up(now);
@@ -335,7 +334,7 @@ impl DeviceNode {
         }
     }
 
-    /// What the port took since this component ran last goes to the tunnel.
+    /// Passes the TLPs that were deferred since the last run to the tunnel.
     fn catch_up(&mut self, env: &mut Env, context: &mut Context) {
         env.link.take_deferred_up(context.now);
         let mut any = false;
@@ -356,8 +355,8 @@ impl DeviceNode {
         self.node.function_mut().push_up(received.tlp);
     }
 
-    /// What comes from below while the network takes nothing, and says when it
-    /// does again, goes to a queue that nobody looks at before.
+    /// While the network takes nothing, and will signal when it does, TLPs from
+    /// below only queue: they may be deferred.
     fn deferral(&self, now: Instant, transport: &Transport) -> Deferral {
         let tunnel = self.node.tunnel();
         let full =
@@ -372,7 +371,7 @@ impl DeviceNode {
         if waits { Deferral::All } else { Deferral::Nothing }
     }
 
-    /// What came out of the tunnel goes to the drive; whether anything did.
+    /// Passes TLPs of the tunnel to the drive; whether there was any.
     fn send_below(&mut self, link: &mut Link, context: &mut Context) -> bool {
         let now = context.now;
         let mut moved = false;

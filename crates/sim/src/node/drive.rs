@@ -17,7 +17,7 @@ use wire::{Duration, Instant};
 /// Block size as a power of two: 512 bytes.
 const BLOCK_SHIFT: u8 = 9;
 
-/// What one namespace holds, and where it begins on the media.
+/// The contents of a namespace, and its offset on the media.
 #[derive(Debug)]
 struct Namespace {
     first: u64,
@@ -25,7 +25,7 @@ struct Namespace {
 }
 
 impl Namespace {
-    /// All of a drive; the pattern of namespace 1 has the drive's seed.
+    /// All namespaces of a drive; `seed` is that of the pattern of namespace 1.
     fn all(config: &DriveConfig, seed: u64) -> Vec<Self> {
         let mut first = 0;
         let next = |(number, size)| {
@@ -45,7 +45,7 @@ struct Pending {
     key: Option<CommandKey>,
 }
 
-/// See the module.
+/// The component of a drive.
 #[derive(Debug)]
 pub(crate) struct DriveNode {
     /// Number among the drives of its host.
@@ -57,7 +57,7 @@ pub(crate) struct DriveNode {
     pace: Pace,
     namespaces: Vec<Namespace>,
     volatile: bool,
-    /// By the time at which the media are done.
+    /// Requests under way, by their completion time at the media.
     pending: BTreeMap<(Instant, u64), Pending>,
     sequence: u64,
     /// Block requests so far.
@@ -101,31 +101,31 @@ impl DriveNode {
         usize::from(self.number)
     }
 
-    /// Its media lose what they hold with their power.
+    /// Whether its media lose their contents without power.
     pub fn is_volatile(&self) -> bool {
         self.volatile
     }
 
-    /// Changes when the drive loses what it holds.
+    /// Identifies its contents: changes when the drive loses them.
     pub fn incarnation(&self) -> u64 {
         self.settings.incarnation
     }
 
-    /// The seed of what a namespace holds.
+    /// The seed of a namespace's initial contents.
     ///
     /// # Panics
-    /// If there is none of this number.
+    /// If there is no such namespace.
     pub fn pattern(&self, nsid: u32) -> u64 {
         self.namespaces[nsid as usize - 1].store.seed()
     }
 
-    /// The link above was reset.
+    /// Handles a reset of the link above.
     pub fn hot_reset(&mut self, now: Instant) {
         self.controller.handle(now, Input::HotReset);
     }
 
-    /// Its power goes: what it holds on its media stays unless they are
-    /// volatile, what is on the way there does not.
+    /// Cycles its power. Non-volatile media keep their contents; requests under
+    /// way are lost.
     pub fn power_cycle(&mut self, now: Instant) {
         if self.volatile {
             for namespace in &mut self.namespaces {
@@ -141,13 +141,13 @@ impl DriveNode {
         self.pending.clear();
     }
 
-    /// The queues that its controller has.
+    /// Number of its I/O queues.
     pub fn queues(&self) -> u16 {
         self.settings.io_queues
     }
 
-    /// Another host has it, as its drive `number`: with the queues that this
-    /// one wants, as after power-on.
+    /// Hands it to another host as drive `number`, in the state after power-on
+    /// with as many queues as that host uses.
     pub fn taken_by(&mut self, now: Instant, number: u16, queues: u16) {
         self.number = number;
         self.settings.io_queues = queues;
@@ -159,7 +159,7 @@ impl DriveNode {
         self.controller.errors()
     }
 
-    /// Does what can be done now; yields when to be woken.
+    /// Runs until nothing is left to do now; yields the next wake-up.
     pub fn run(
         &mut self,
         link: &mut Link,
@@ -194,7 +194,7 @@ impl DriveNode {
             context.kernel.arm_by(above, at);
         }
         let media = self.pending.first_key_value().map(|((at, _), _)| *at);
-        // Nobody wakes up for a free wire who has nothing for it.
+        // A free wire matters only if a TLP waits for it.
         let wire = link.up.next_ready(now).filter(|_| wait.receiver);
         earliest([wait.until, media, link.down.next_arrival(), wire, self.pace.next(now)])
     }

@@ -1,5 +1,5 @@
-//! A host: the host node of all worlds, with its memory and its software, above
-//! a PCIe link.
+//! A host: the unchanged host node, its memory and its software, above a PCIe
+//! link.
 
 use super::port::Port;
 use super::{Context, earliest};
@@ -24,11 +24,11 @@ use wire::{Duration, Instant};
 pub struct RootConfig {
     /// Largest payload supported in bytes.
     pub max_payload: usize,
-    /// Completions carry at most this much (RCB or a multiple).
+    /// Largest payload of a completion in bytes (RCB or a multiple).
     pub completion_size: usize,
     /// How long a request of the host waits for its completion.
     pub completion_timeout: Duration,
-    /// Guards every packet with an ECRC, of its own and of its drives.
+    /// Whether the host and its drives add an ECRC to every TLP.
     pub ecrc: bool,
     /// From a CPU's access to the root port's transaction layer, and from an
     /// answer there to the CPU.
@@ -38,13 +38,13 @@ pub struct RootConfig {
     pub memory_read: Duration,
     /// Bytes of memory for queues and buffers.
     pub memory: usize,
-    /// Its bus address: below 4 GiB the headers of requests to it have 3
-    /// double words, above 4.
+    /// Bus address of the memory: below 4 GiB, requests to it have headers
+    /// of 3 double words, above of 4.
     pub memory_at: u64,
 }
 
 impl RootConfig {
-    /// Writes to its memory wake nobody: the interrupt behind them does.
+    /// Writes to its memory are deferred: the interrupt after them wakes it.
     pub(crate) fn deferral(&self) -> Deferral {
         let until = self.memory_at + self.memory as u64;
         match self.memory_at < root::MSI_WINDOW.end && until > root::MSI_WINDOW.start {
@@ -55,11 +55,11 @@ impl RootConfig {
 
     /// Memory below 4 GiB.
     pub const LOW_MEMORY: u64 = 0x10_0000;
-    /// Memory above 4 GiB, as most of it is in a large host.
+    /// Memory above 4 GiB, like most memory of a large host.
     pub const HIGH_MEMORY: u64 = 4 << 30;
 }
 
-/// See the module.
+/// The component of a host.
 pub(crate) struct HostNode {
     number: u16,
     config: RootConfig,
@@ -67,7 +67,7 @@ pub(crate) struct HostNode {
     buses: Buses,
     ram: Rc<RefCell<Ram>>,
     pub software: Software,
-    /// What runs beside it.
+    /// Programs that run in addition to the workload.
     programs: Vec<Task<()>>,
     /// On their way from the CPU.
     requests: VecDeque<(Instant, RequestId, Request)>,
@@ -79,7 +79,7 @@ pub(crate) struct HostNode {
     config_read_starts: BTreeMap<u16, Instant>,
     /// Software has something new to do.
     interrupted: bool,
-    /// What is below was reset, and does not know it.
+    /// The component below was reset and is to be notified.
     reset: bool,
     /// From start of request to start of completion at the root port.
     pub config_reads: Latency,
@@ -127,7 +127,7 @@ impl HostNode {
         }
     }
 
-    /// What went wrong in the root complex.
+    /// Errors counted in the root complex.
     pub fn errors(&self) -> &pcie::Errors {
         self.node.root().errors()
     }
@@ -137,19 +137,19 @@ impl HostNode {
         self.ram.clone()
     }
 
-    /// Runs something beside the workload, on a bus of its own.
+    /// Runs a program in addition to the workload, on its own bus.
     pub fn run_program<T: Future<Output = ()> + 'static>(&mut self, work: impl FnOnce(Bus) -> T) {
         let bus = self.buses.new_bus();
         self.programs.push(Task::new(&bus, work(bus.clone())));
     }
 
-    /// Whether the root port reset what is below since it was config_read_starts last.
+    /// Whether the root port reset the component below since the last call.
     pub fn take_reset(&mut self) -> bool {
         std::mem::take(&mut self.reset)
     }
 
-    /// A link below came up, or went down, with these drives behind it. Whatever
-    /// is there masters the bus only when told to.
+    /// Handles a link, with these drives behind it, that came up or went down.
+    /// Functions behind it then need Bus Master Enable again.
     pub fn link_changed(
         &mut self,
         now: Instant,
@@ -165,7 +165,7 @@ impl HostNode {
         }
     }
 
-    /// Does what can be done now; yields when to be woken.
+    /// Runs until nothing is left to do now; yields the next wake-up.
     pub fn run(
         &mut self,
         link: &mut Link,
@@ -195,7 +195,7 @@ impl HostNode {
             software,
             link.up.next_arrival(),
             link.down.next_ready(now).filter(|_| wait.receiver),
-            // Those that are due wait for room in the root complex.
+            // Requests that are due wait for room in the root complex.
             self.requests.front().map(|(at, ..)| *at).filter(|at| *at > now),
             self.answers.front().map(|(at, ..)| *at),
             self.buses.timer(),
@@ -210,7 +210,7 @@ impl HostNode {
         self.take_up(link, context);
     }
 
-    /// Takes what has arrived as far as there is room; whether there was any.
+    /// Takes arrived TLPs while there is room; whether there was any.
     fn take_up(&mut self, link: &mut Link, context: &mut Context) -> bool {
         let mut any = false;
         while let Some(received) = link.take_up(context.now, self.node.below().room_up()) {
@@ -220,8 +220,8 @@ impl HostNode {
         any
     }
 
-    /// Looks at what the root port took since it ran last: memory has it
-    /// before software looks there.
+    /// Handles the TLPs that were deferred since the last run, so that memory
+    /// has their data before software reads it.
     pub fn catch_up(&mut self, link: &mut Link, context: &mut Context) {
         link.take_deferred_up(context.now);
         self.node.below_mut().set_link_ready(Ready::NONE);
@@ -286,7 +286,7 @@ impl HostNode {
         }
     }
 
-    /// Does what the node wants; yields what it waits for then.
+    /// Carries out the node's outputs; yields what it waits for.
     fn serve(&mut self, link: &mut Link, context: &mut Context) -> Wait {
         let now = context.now;
         loop {

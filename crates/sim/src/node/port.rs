@@ -1,5 +1,5 @@
-//! The near end of a modelled PCIe link, as what hangs below it takes it: the
-//! function below a root complex or a downstream port.
+//! The upper end of a modelled PCIe link, as the function below a root complex
+//! or a downstream port.
 
 use crate::measure::Journeys;
 use crate::pcie::Link;
@@ -7,11 +7,11 @@ use pcie::{Function, Input, OrderedQueue, Output, Ready};
 use wire::Instant;
 use wire::tlp::{Mark, Tlp};
 
-/// TLPs of each class that wait here on their way up: those beyond stay in the
-/// link's receiver, which then returns no credits for them.
+/// TLPs of each class that wait here on their way up. Further ones stay in the
+/// link's receiver, which returns no credits for them.
 pub(super) const DEPTH: usize = 8;
 
-/// See the module.
+/// Queues between a node and a modelled link.
 #[derive(Debug)]
 pub(super) struct Port {
     depth: usize,
@@ -19,19 +19,19 @@ pub(super) struct Port {
     down: OrderedQueue,
     up: OrderedQueue,
     reset: bool,
-    /// Marks of what was forgotten.
+    /// Marks of discarded TLPs.
     discarded: Vec<Mark>,
 }
 
 impl Port {
-    /// One in which up to `depth` TLPs of each class wait on their way down, and
-    /// one that the link takes at once.
+    /// A port in which up to `depth` TLPs of each class wait on their way down, and
+    /// one more that the link takes at once.
     pub fn new(depth: usize) -> Self {
         let (down, up) = Default::default();
         Self { depth, link: Ready::NONE, down, up, reset: false, discarded: Vec::new() }
     }
 
-    /// What the link below takes now.
+    /// Sets the classes that the link below takes now.
     pub fn set_link_ready(&mut self, link: Ready) {
         self.link = link;
     }
@@ -41,28 +41,28 @@ impl Port {
         self.down.pop(ready)
     }
 
-    /// Whether none waits for the link below to take more.
+    /// Whether no TLP waits for the link below.
     pub fn is_empty_down(&self) -> bool {
         self.down.is_empty()
     }
 
-    /// Takes what the link below brought, of a class in
+    /// Takes a TLP from the link below, of a class in
     /// [`room_up`](Self::room_up).
     pub fn push_up(&mut self, tlp: Tlp) {
         self.up.push(tlp);
     }
 
-    /// What it takes from the link below.
+    /// The classes that it takes from the link below.
     pub fn room_up(&self) -> Ready {
         Ready::of(|class| self.up.len(class) < DEPTH)
     }
 
-    /// Whether nothing of the link below waits.
+    /// Whether no TLP from the link below waits.
     pub fn is_empty_up(&self) -> bool {
         self.up.is_empty()
     }
 
-    /// Resets the link below if a hot reset came from above; whether one did.
+    /// Resets the link below after a hot reset from above; whether there was one.
     pub fn pass_reset(&mut self, link: &mut Link, journeys: &mut Journeys) -> bool {
         let reset = std::mem::take(&mut self.reset);
         if reset {

@@ -1,5 +1,5 @@
-//! A switch node: the one of all worlds, below a PCIe link, with transports as
-//! the paths of its links.
+//! A switch node: the unchanged state machine below a PCIe link, with
+//! transports as the paths of its links.
 
 use super::{Context, earliest};
 use crate::kernel::Component;
@@ -17,7 +17,7 @@ use switch::congestion::Rate;
 use switch::tunnel;
 use wire::Instant;
 
-/// See the module.
+/// The component of a switch.
 #[derive(Debug)]
 pub(crate) struct SwitchNode {
     node: node::SwitchNode,
@@ -25,13 +25,13 @@ pub(crate) struct SwitchNode {
     /// First link of this switch among those of the world.
     pub first: usize,
     paths: Vec<Path>,
-    /// Links that came up or went down, not told yet.
+    /// Links that came up or went down and were not reported yet.
     changes: VecDeque<(usize, bool, RangeInclusive<u8>)>,
     /// Links that are up.
     pub up: usize,
 }
 
-/// The path of a link, as the node was told of it.
+/// The path of a link, as the node knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Path {
     None,
@@ -39,7 +39,7 @@ enum Path {
     Open,
 }
 
-/// What the switch works with.
+/// What a switch uses.
 pub(crate) struct Env<'a> {
     pub transports: &'a mut [Transport],
     pub network: &'a mut Network,
@@ -52,7 +52,7 @@ pub(crate) struct Env<'a> {
 }
 
 impl SwitchNode {
-    /// `limit` is for all its links together.
+    /// `limit` applies to all its links together.
     pub fn new(settings: switch::upstream::Settings, first: usize, limit: Option<Rate>) -> Self {
         let (max_payload, ports) = (settings.max_payload, usize::from(settings.ports));
         let mut node = node::SwitchNode::new(settings, limit);
@@ -66,30 +66,30 @@ impl SwitchNode {
         self.first..self.first + self.paths.len()
     }
 
-    /// What went wrong: upstream port, then downstream ports.
+    /// Errors of the upstream port, then of the downstream ports.
     pub fn errors(&self) -> Vec<pcie::Errors> {
         self.node.upstream().errors()
     }
 
-    /// The link above was reset.
+    /// Handles a reset of the link above.
     pub fn hot_reset(&mut self, now: Instant) {
         self.node.handle(now, pcie::Input::HotReset);
     }
 
-    /// Its end of a link, unless the rate limit holds everything back.
+    /// Its end of a link, unless the rate limit forbids sending.
     pub fn sender(&self, now: Instant, port: usize) -> Option<&tunnel::Tunnel> {
         (!self.node.is_rate_limited(now)).then(|| self.node.upstream().tunnel(port))
     }
 
-    /// Does what can be done now; yields when to be woken.
+    /// Runs until nothing is left to do now; yields the next wake-up.
     pub fn run(&mut self, env: &mut Env, context: &mut Context) -> Option<Instant> {
         let now = context.now;
         env.link.take_deferred_up(now);
         (0..self.paths.len()).for_each(|port| self.connection(port, env, now));
         self.receive_network(env, context);
         self.receive_above(env, context);
-        // Taking TLPs out of the tunnels returns credits, which are sent; a
-        // link that went up or down may leave more to send above.
+        // Removing TLPs from tunnels returns credits, which are sent; a link
+        // that came up or went down may cause TLPs upwards.
         self.send_above(env, context);
         let (mut timers, waits) = loop {
             let timers = self.serve_links(env, context);
@@ -112,7 +112,7 @@ impl SwitchNode {
         earliest([timers, link.down.next_arrival(), wire])
     }
 
-    /// Hears of a connection that stands or is over.
+    /// Reports an opened or closed connection to the node.
     fn connection(&mut self, port: usize, env: &Env, now: Instant) {
         let transport = &env.transports[port];
         let closed = transport.is_closed(now, End::Host, env.network);
@@ -130,8 +130,8 @@ impl SwitchNode {
         self.node.handle_link(now, port, input);
     }
 
-    /// A link that came up or went down since it was asked last: its port, and
-    /// the buses below.
+    /// A link that came up or went down and was not reported yet: its port,
+    /// whether it is up, and the buses below.
     pub fn change(&mut self) -> Option<(usize, bool, RangeInclusive<u8>)> {
         self.changes.pop_front()
     }
@@ -140,7 +140,7 @@ impl SwitchNode {
         Point::TunnelHost((self.first + port) as u16)
     }
 
-    /// What its end of a link did; yields the number of TLPs that left.
+    /// Accounts what its end of a link did; yields the number of TLPs sent.
     fn account(
         &mut self,
         port: usize,
@@ -168,7 +168,7 @@ impl SwitchNode {
         }
     }
 
-    /// TLPs of the root complex.
+    /// Takes TLPs of the root complex.
     fn receive_above(&mut self, env: &mut Env, context: &mut Context) {
         let now = context.now;
         env.link.arrive_down(now);
@@ -179,7 +179,7 @@ impl SwitchNode {
         }
     }
 
-    /// Tells the node what its paths take now.
+    /// Reports the room of the open paths to the node.
     fn update_room(&mut self, env: &mut Env, now: Instant) {
         for port in (0..self.paths.len()).filter(|port| self.paths[*port] == Path::Open) {
             let room = env.transports[port].room(now, End::Host, env.network);
@@ -187,7 +187,7 @@ impl SwitchNode {
         }
     }
 
-    /// Does what the node wants for its links; yields when it wants more.
+    /// Carries out the node's outputs for its links; yields its timeout.
     fn serve_links(&mut self, env: &mut Env, context: &mut Context) -> Option<Instant> {
         let now = context.now;
         self.update_room(env, now);
@@ -230,8 +230,8 @@ impl SwitchNode {
         self.changes.push_back((link, up, buses));
     }
 
-    /// Sends what the link above takes; yields whether there was anything, and
-    /// what waits then.
+    /// Sends TLPs while the link above takes them; yields whether there was any,
+    /// and what the node waits for.
     fn send_above(&mut self, env: &mut Env, context: &mut Context) -> (bool, Wait) {
         let now = context.now;
         let mut moved = false;

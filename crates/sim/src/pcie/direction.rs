@@ -7,10 +7,10 @@ use std::collections::VecDeque;
 use wire::tlp::{Class, Mark, Packet, Tlp};
 use wire::{Duration, Instant};
 
-/// A TLP that came over a link.
+/// A TLP received over a link.
 #[derive(Debug)]
 pub struct Received {
-    /// What came.
+    /// The TLP.
     pub tlp: Tlp,
     /// When its first bit reached the receiver's end of the wire.
     pub started: Instant,
@@ -18,20 +18,20 @@ pub struct Received {
 
 #[derive(Debug)]
 struct InFlight {
-    /// In the receiver's transaction layer.
+    /// When it is in the receiver's transaction layer.
     arrives: Instant,
     started: Instant,
     tlp: Tlp,
 }
 
-/// Credits: what has been used, and how much of it may be.
+/// Flow-control credits of one class.
 #[derive(Clone, Copy, Debug, Default)]
 struct Credits {
     headers: u32,
     data: u32,
 }
 
-/// See the module.
+/// One direction of a link.
 #[derive(Debug)]
 pub struct Direction {
     rate: Rate,
@@ -40,25 +40,25 @@ pub struct Direction {
     receive: Duration,
     /// When the transmitter takes the next TLP.
     free: Instant,
-    /// When the wire is wire_free: DLLPs included, which go before the next TLP.
+    /// When the wire is free; DLLPs precede the next TLP.
     wire_free: Instant,
     /// A class waits for credits.
     lacks_credits: bool,
     in_flight: VecDeque<InFlight>,
     received: OrderedQueue,
-    /// When the packets in `received` reached the end of the wire, by class.
+    /// When the TLPs in `received` reached the end of the wire, by class.
     started: [VecDeque<Instant>; 3],
     left: [Credits; 3],
     /// All credits.
     full: [Credits; 3],
-    /// Credits on their way back: when, class, data.
+    /// Credits that are being returned: when, class, data credits.
     returns: VecDeque<(Instant, Class, u32)>,
     load: Load,
     dllps: u64,
     deferral: Deferral,
-    /// Taken without the receiver's component, and when.
+    /// Deferred TLPs, and when they arrived.
     deferred: VecDeque<(Instant, Received)>,
-    /// Arrivals of what no [`Deferral::Writes`] takes.
+    /// Arrivals of TLPs that [`Deferral::Writes`] does not accept.
     wake_ups: VecDeque<Instant>,
 }
 
@@ -94,7 +94,7 @@ impl Direction {
         }
     }
 
-    /// See [`Link::reset`](super::Link::reset).
+    /// Its part of [`Link::reset`](super::Link::reset).
     pub(super) fn reset(&mut self, mut dropped: impl FnMut(Mark)) {
         self.in_flight.drain(..).for_each(|in_flight| dropped(in_flight.tlp.mark));
         self.deferred.drain(..).for_each(|(_, received)| dropped(received.tlp.mark));
@@ -113,8 +113,8 @@ impl Direction {
         tlp.wire_length() + FRAMING
     }
 
-    /// Which classes the transmitter takes now: none while it sends; else
-    /// those with credits for a packet of `max_payload` bytes.
+    /// The classes that the transmitter takes now: none while it sends, else
+    /// those with credits for a TLP of `max_payload` bytes.
     pub fn ready(&mut self, now: Instant, max_payload: usize) -> Ready {
         while let Some((at, class, data)) = self.returns.front().copied() {
             if at > now {
@@ -164,7 +164,7 @@ impl Direction {
     }
 
     /// Sends a DLLP as soon as the transmitter is free, before the next TLP.
-    /// Yields when it has left.
+    /// Yields when it is sent.
     pub(super) fn send_dllp(&mut self, now: Instant) -> Instant {
         let span = self.rate.duration(DLLP);
         self.wire_free = self.wire_free.max(now) + span;
@@ -185,7 +185,7 @@ impl Direction {
         true
     }
 
-    /// The next TLP leaves the wire.
+    /// Removes the next TLP from the wire.
     fn leave_wire(&mut self) -> InFlight {
         let next = self.in_flight.pop_front().expect("the caller looked");
         if !self.is_plain_write(&next.tlp) {
@@ -194,7 +194,7 @@ impl Direction {
         next
     }
 
-    /// Whether nobody notices when exactly a TLP is deferred.
+    /// Whether [`Deferral::Writes`] accepts this TLP.
     fn is_plain_write(&self, tlp: &Tlp) -> bool {
         let Deferral::Writes { from, until } = self.deferral else { return false };
         match tlp.packet {
@@ -205,8 +205,8 @@ impl Direction {
         }
     }
 
-    /// Takes the next TLP that had arrived by `now` without the receiver's
-    /// component; when it arrived, its class and data credits.
+    /// Defers the next TLP that arrived by `now`, if allowed; yields its arrival,
+    /// class and data credits.
     pub(super) fn take_deferred(&mut self, now: Instant) -> Option<(Instant, Class, u32)> {
         let next = self.in_flight.front().filter(|next| next.arrives <= now)?;
         let alone = match self.deferral {
@@ -223,13 +223,13 @@ impl Direction {
         Some(credits)
     }
 
-    /// What was deferred without the receiver's component, and when.
+    /// The next deferred TLP, and when it arrived.
     pub(crate) fn next_deferred(&mut self) -> Option<(Instant, Received)> {
         self.deferred.pop_front()
     }
 
-    /// From now on the receiver takes this without its component. Nothing but
-    /// [`Deferral::Nothing`] if TLPs wait in its buffer.
+    /// Sets which TLPs are deferred from now on: none if TLPs wait in the
+    /// receiver's buffer.
     pub(crate) fn set_deferred(&mut self, deferral: Deferral) {
         let plain = matches!(deferral, Deferral::Writes { .. });
         assert!(!plain || self.in_flight.is_empty(), "what flies was looked at when it was sent");
@@ -247,12 +247,12 @@ impl Direction {
         self.returns.push_back((at, class, data));
     }
 
-    /// From a port's transaction layer to the other's, without serialisation.
+    /// Latency between the ports' transaction layers, without serialisation.
     pub(super) fn latency(&self) -> Duration {
         self.transmit + self.propagation + self.receive
     }
 
-    /// When the next TLP arrives for which the receiver's component is woken.
+    /// When the next TLP arrives that wakes the receiver's component.
     pub fn next_arrival(&self) -> Option<Instant> {
         let place = match self.deferral {
             Deferral::Nothing => 0,
@@ -262,8 +262,8 @@ impl Direction {
         self.in_flight.get(place).map(|next| next.arrives)
     }
 
-    /// When the transmitter may take more than at `now`: it is free then, or
-    /// credits come back.
+    /// When the transmitter may take more than at `now`: it becomes free, or
+    /// credits return.
     pub fn next_ready(&self, now: Instant) -> Option<Instant> {
         if self.free > now {
             return Some(self.free);
@@ -271,7 +271,7 @@ impl Direction {
         if !self.lacks_credits {
             return None;
         }
-        // Nobody else wake_ups it for what is deferred without the receiver.
+        // Nothing else wakes it for the credits of deferred TLPs.
         let alone = || match self.deferral {
             Deferral::Nothing => None,
             _ => self.in_flight.front().map(|next| next.arrives).filter(|at| *at > now),
@@ -279,13 +279,13 @@ impl Direction {
         self.returns.front().map(|(at, ..)| *at).or_else(alone)
     }
 
-    /// When credits come back to a transmitter that waits for them: who took a
-    /// TLP wake_ups it, since it may have dropped to sleep before.
+    /// When credits return to a transmitter that waits for them. The component
+    /// that took a TLP wakes the transmitter's, which may be idle.
     pub fn next_credits(&self) -> Option<Instant> {
         self.returns.front().filter(|_| self.lacks_credits).map(|(at, ..)| *at)
     }
 
-    /// What has passed, DLLPs included in time and bytes.
+    /// The load so far; time and bytes include DLLPs.
     pub fn load(&self) -> Load {
         self.load
     }
@@ -305,7 +305,7 @@ impl Direction {
         self.wire_free.max(now) + self.transmit
     }
 
-    /// How long light takes.
+    /// The propagation delay.
     pub fn propagation(&self) -> Duration {
         self.propagation
     }

@@ -25,14 +25,14 @@ pub const FRAMING: usize = 8;
 /// The pipelines of one port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortLatency {
-    /// From a TLP's choice in the transaction layer to its first bit on the
-    /// wire.
+    /// From the arbitration in the transaction layer to a TLP's first bit on
+    /// the wire.
     pub transmit: Duration,
     /// From a TLP's last bit to the transaction layer.
     pub receive: Duration,
 }
 
-/// What a receiver can hold: flow-control credits by class.
+/// The buffer of a receiver: flow-control credits by class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Buffer {
     /// Header credits, one a TLP: posted, non-posted, completion.
@@ -62,36 +62,36 @@ pub struct LinkConfig {
     pub downstream_port: PortLatency,
     /// The upstream port or endpoint.
     pub upstream_port: PortLatency,
-    /// What each receiver holds.
+    /// The buffer of each receiver.
     pub buffer: Buffer,
 }
 
-/// What a receiver takes at the time of its arrival without its component being
-/// woken for it. The component looks at it when it runs next, with the time at
-/// which it was taken: what nobody can notice earlier. Times on the link, those
-/// of DLLPs and credits too, are the same.
+/// Which TLPs a receiver accepts on arrival without waking its component. The
+/// component handles them when it runs next, with their time of arrival. This
+/// saves events and changes no result: nothing could observe these TLPs
+/// earlier, and all times on the link (also of DLLPs and credits) are the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Deferral {
-    /// Nothing.
+    /// None.
     Nothing,
-    /// Memory writes to this range of addresses, for which there is always
-    /// room: to host memory, which nobody reads before something else has come.
+    /// Memory writes to this range of addresses: host memory, which always has
+    /// room and is not read before another TLP arrives.
     Writes {
         /// The first address.
         from: u64,
-        /// The first that is none.
+        /// The address after the last.
         until: u64,
     },
-    /// [`Deferral::MOST`] TLPs: to a queue out of which nothing can go now.
+    /// Up to [`Deferral::MOST`] TLPs, for a queue that cannot send now.
     All,
 }
 
 impl Deferral {
-    /// What [`Deferral::All`] takes until the component runs.
+    /// Number of TLPs that [`Deferral::All`] accepts until the component runs.
     pub const MOST: usize = 256;
 }
 
-/// A link with what is on its way.
+/// A link and the TLPs in flight on it.
 #[derive(Debug)]
 pub struct Link {
     /// Towards the endpoint.
@@ -113,26 +113,26 @@ impl Link {
         }
     }
 
-    /// A reset: all credits are back, what is on its way is dropped. `dropped` is
-    /// told the mark of each TLP of that.
+    /// Resets the link: restores all credits and drops the TLPs in flight. Calls
+    /// `dropped` with the mark of each.
     pub(crate) fn reset(&mut self, mut dropped: impl FnMut(Mark)) {
         self.down.reset(&mut dropped);
         self.up.reset(dropped);
     }
 
-    /// What arrived going up by `now`, and is taken without the receiver's
-    /// component, is taken; whoever looks at the link lets it do so first.
+    /// Accepts the deferred TLPs that arrived upwards by `now`. Call it before any
+    /// other use of the link.
     pub(crate) fn take_deferred_up(&mut self, now: Instant) {
         while let Some((at, class, data)) = self.up.take_deferred(now) {
-            // As `arrive` and `take`.
+            // The same DLLPs as in `arrive` and `take`.
             self.down.send_dllp(at);
             let sent = self.down.send_dllp(at);
             self.up.return_credits(sent + self.down.latency(), class, data);
         }
     }
 
-    /// Takes what has arrived going down from the wire; every TLP is
-    /// acknowledged by a DLLP on the way back.
+    /// Receives the TLPs that have arrived downwards, and acknowledges each by a
+    /// DLLP in the other direction.
     pub fn arrive_down(&mut self, now: Instant) {
         arrive(now, &mut self.down, &mut self.up);
     }
@@ -142,8 +142,8 @@ impl Link {
         arrive(now, &mut self.up, &mut self.down);
     }
 
-    /// Hands over the next TLP that went down, of a class in `ready`; its
-    /// credits go back.
+    /// Yields the next TLP received downwards of a class in `ready`, and returns
+    /// its credits.
     pub fn take_down(&mut self, now: Instant, ready: ::pcie::Ready) -> Option<Received> {
         take(now, ready, &mut self.down, &mut self.up)
     }
@@ -167,7 +167,7 @@ fn take(
     back: &mut Direction,
 ) -> Option<Received> {
     let received = direction.pop(ready)?;
-    // UpdateFC: the transmitter learns of it when the DLLP has come through.
+    // UpdateFC: the transmitter has the credits when the DLLP has arrived.
     let sent = back.send_dllp(now);
     let class: Class = received.tlp.class();
     direction.return_credits(sent + back.latency(), class, received.tlp.data_credits());

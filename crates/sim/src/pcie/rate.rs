@@ -29,7 +29,7 @@ impl Generation {
         }
     }
 
-    /// Encoded bits for how many data bits (PCIe Base 5.0, sections 4.2.1 and
+    /// Encoded bits and data bits of a block (PCIe Base 5.0, sections 4.2.1 and
     /// 4.2.2).
     pub const fn encoding(self) -> (u64, u64) {
         match self {
@@ -39,8 +39,7 @@ impl Generation {
     }
 }
 
-/// Bytes into time: a fraction of picoseconds a byte, rounded up for whole
-/// packets alone.
+/// Picoseconds per byte as a fraction; the time of a packet is rounded up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
     numerator: u64,
@@ -48,7 +47,7 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// Of a link.
+    /// The rate of a link.
     ///
     /// # Panics
     /// If `width` is not 1, 2, 4, 8 or 16.

@@ -1,26 +1,26 @@
-//! Bytes that another encapsulation puts into a frame beside ours: a frame has
-//! its true length on every wire, in every queue and for every rate limit.
+//! Additional header bytes of another encapsulation, so that frames have its
+//! length on every wire, in every queue and for every rate limit.
 
 use bytes::Bytes;
 
-/// Bytes beside the tunnel's own. They lie behind the chunk; the last two say
-/// how many there are.
+/// Bytes in addition to the tunnel's own. They follow the payload; the last two
+/// are their number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Encapsulation {
-    /// In each frame: 0, or 2 and more.
+    /// In each frame: 0, or at least 2.
     pub frame: usize,
-    /// For each TLP; only with some in each frame.
+    /// For each TLP; only if `frame` is not 0.
     pub tlp: usize,
 }
 
 impl Encapsulation {
-    /// What is left of a frame's room for headers and TLPs; the TLPs' own
-    /// share is counted where they are put into the frame.
+    /// The room of a frame without the bytes of `frame`. The tunnel counts those of
+    /// `tlp`.
     pub(crate) fn room(self, room: usize) -> usize {
         room.saturating_sub(self.frame)
     }
 
-    /// A chunk with so many TLPs as it goes into a frame.
+    /// Adds the bytes to a payload with so many TLPs.
     pub(crate) fn wrap(self, mut chunk: Vec<u8>, tlps: usize) -> Vec<u8> {
         if self.frame >= 2 {
             let more = self.frame + self.tlp * tlps;
@@ -30,7 +30,7 @@ impl Encapsulation {
         chunk
     }
 
-    /// The chunk of what came in a frame.
+    /// Removes the bytes from a received payload.
     pub(crate) fn unwrap(self, bytes: &mut Bytes) {
         if self.frame >= 2
             && let Some(more) = bytes.last_chunk::<2>()

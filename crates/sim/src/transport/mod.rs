@@ -1,4 +1,4 @@
-//! What carries a link's byte stream between two nodes.
+//! Transports, which carry a link's byte stream between two nodes.
 
 mod encapsulation;
 mod pipe;
@@ -16,10 +16,10 @@ use bytes::Bytes;
 use switch::raw;
 use wire::Instant;
 
-/// How the stream of one link is carried.
+/// The transport of one link.
 #[derive(Clone, Debug)]
 pub enum TransportConfig {
-    /// A wire of its own: rate and latency, no protocol, no loss.
+    /// A dedicated wire with a rate and a latency, without protocol and loss.
     Pipe(PipeConfig),
     /// A TCP connection between two stations of the network.
     Tcp(TcpConfig),
@@ -34,8 +34,8 @@ pub struct RawConfig {
     pub stations: [usize; 2],
     /// Priority of its frames, 0 to 7.
     pub priority: u8,
-    /// Of both ends; connection identifier and overhead of a tag are set by
-    /// the world.
+    /// Settings of both ends; the world sets the connection identifier and the
+    /// overhead of a tag.
     pub settings: raw::Settings,
 }
 
@@ -50,7 +50,7 @@ impl TransportConfig {
         }
     }
 
-    /// Bytes that the tunnel hands over at once at most.
+    /// Most bytes that the tunnel hands over in one call.
     pub fn max_send(&self) -> usize {
         match self {
             Self::Pipe(pipe) => pipe.script.map_or(pipe.max_packet, |script| script.room),
@@ -82,11 +82,10 @@ pub enum End {
     Device = 1,
 }
 
-/// Steps of a stages.
+/// Largest number of stages of a transport.
 const STEPS: usize = 7;
 
-/// Bytes that came, with the stages of those that came last: when each step
-/// ended.
+/// Received bytes, with the stages of the last of them and the end of each.
 #[derive(Debug)]
 pub(crate) struct Arrived {
     pub bytes: Bytes,
@@ -94,26 +93,25 @@ pub(crate) struct Arrived {
 }
 
 impl Arrived {
-    /// Over a wire of its own.
+    /// Bytes received over a dedicated wire.
     pub fn over_pipe(bytes: Bytes, steps: [(Instant, Stage); 3]) -> Self {
         let mut stages = [(Instant::ZERO, Stage::Tcp); STEPS];
         stages[..3].copy_from_slice(&steps);
         Self { bytes, stages }
     }
 
-    /// In a frame that spent its time so. The order in which its parts are
-    /// told is not that in which they happened, their lengths are.
+    /// Bytes received in a TCP segment with this latency. The lengths of the stages
+    /// are exact, their order is not.
     pub fn over_tcp(bytes: Bytes, latency: &FrameLatency) -> Self {
         Self::in_a_frame(bytes, latency, Stage::Tcp)
     }
 
-    /// The same in a raw frame.
+    /// Bytes received in a raw frame with this latency.
     pub fn over_raw(bytes: Bytes, latency: &FrameLatency) -> Self {
         Self::in_a_frame(bytes, latency, Stage::Carrier)
     }
 
-    /// `before`: what it waited for until the frame was made, and waits for
-    /// after it came.
+    /// `before` is the stage until the frame was created.
     fn in_a_frame(bytes: Bytes, latency: &FrameLatency, before: Stage) -> Self {
         let mut at = latency.created();
         let mut stages = [(at, before); STEPS];
@@ -136,11 +134,11 @@ const fn of_frame(stage: FrameStage) -> Stage {
     }
 }
 
-/// See the module.
+/// The transport of a link.
 #[derive(Debug)]
 pub(crate) enum Transport {
     Pipe(Box<Pipe>),
-    /// Between stations; TCP says when there is room, raw Ethernet does not.
+    /// Between stations; TCP signals room, raw Ethernet does not.
     Network {
         ends: [EndId; 2],
         raw: bool,
@@ -148,7 +146,7 @@ pub(crate) enum Transport {
 }
 
 impl Transport {
-    /// Whether the connection stands, seen from `end`.
+    /// Whether `end` is connected.
     pub fn is_connected(&self, now: Instant, end: End, network: &Network) -> bool {
         match self {
             Self::Pipe(pipe) => pipe.is_connected(now, end),
@@ -156,7 +154,7 @@ impl Transport {
         }
     }
 
-    /// Whether a connection that stood, or was being made, is over.
+    /// Whether a connection, or an attempt to connect, has ended.
     pub fn is_closed(&self, now: Instant, end: End, network: &Network) -> bool {
         match self {
             Self::Pipe(pipe) => pipe.is_closed(now, end),
@@ -164,7 +162,7 @@ impl Transport {
         }
     }
 
-    /// `end` gives its connection up.
+    /// Closes the connection of `end`.
     pub fn close(&self, now: Instant, end: End, network: &mut Network, kernel: &mut Kernel) {
         let station = match self {
             Self::Pipe(_) => return,
@@ -182,8 +180,8 @@ impl Transport {
         kernel.arm_by(station, now);
     }
 
-    /// The host's end makes a connection, which it does by itself when all
-    /// begins.
+    /// Connects the host's end, if its first connection, which opens by itself,
+    /// has ended.
     pub fn connect(&self, now: Instant, network: &mut Network, kernel: &mut Kernel) {
         if self.is_closed(now, End::Host, network) {
             self.reopen(now, End::Host, network, kernel);
@@ -203,7 +201,7 @@ impl Transport {
         matches!(self, Self::Network { raw: true, .. })
     }
 
-    /// Whether who found no room is woken when there is some.
+    /// Whether it wakes an end when it has room again.
     pub fn signals_room(&self) -> bool {
         !self.is_raw()
     }
@@ -216,7 +214,7 @@ impl Transport {
         }
     }
 
-    /// The same for somebody who only looks.
+    /// The same without a later wake-up.
     pub fn peek_room(&self, now: Instant, end: End, network: &Network) -> usize {
         match self {
             Self::Pipe(pipe) => pipe.room(now, end),
@@ -242,7 +240,7 @@ impl Transport {
         }
     }
 
-    /// What has arrived at `end`.
+    /// The next bytes received at `end`.
     pub fn receive(&mut self, now: Instant, end: End, network: &mut Network) -> Option<Arrived> {
         match self {
             Self::Pipe(pipe) => pipe.receive(now, end),
@@ -250,7 +248,7 @@ impl Transport {
         }
     }
 
-    /// When `end` should look again by itself: a network wakes it.
+    /// When `end` is to be woken; `None` with a network, which wakes it.
     pub fn next(&self, now: Instant, end: End) -> Option<Instant> {
         match self {
             Self::Pipe(pipe) => pipe.next(now, end),
@@ -258,7 +256,7 @@ impl Transport {
         }
     }
 
-    /// When something arrives at `end`, if nobody else wakes it.
+    /// When the next packet arrives at `end`; `None` with a network.
     pub fn next_arrival(&self, end: End) -> Option<Instant> {
         match self {
             Self::Pipe(pipe) => pipe.next_arrival(end),
@@ -266,7 +264,7 @@ impl Transport {
         }
     }
 
-    /// What `end` has sent over a wire of its own.
+    /// The load of the dedicated wire from `end`.
     pub fn load(&self, end: End) -> Option<Load> {
         match self {
             Self::Pipe(pipe) => Some(pipe.load(end)),

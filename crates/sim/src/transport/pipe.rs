@@ -1,4 +1,4 @@
-//! A wire of its own for each direction.
+//! A dedicated wire for each direction of a link.
 
 use super::{Arrived, End};
 use crate::kernel::pop_if;
@@ -18,21 +18,22 @@ pub struct PipeConfig {
     /// Bytes of the stream in one packet at most: at least the largest TLP
     /// and 12 bytes.
     pub max_packet: usize,
-    /// Bytes of wire that each packet takes beside.
+    /// Additional bytes of each packet on the wire.
     pub overhead: usize,
-    /// What else is fixed beforehand.
+    /// A fixed schedule, if any.
     pub script: Option<Script>,
 }
 
-/// When a pipe takes bytes, how many, and when its connection is lost: nodes of
-/// another world can be told exactly the same.
+/// A fixed schedule: when a pipe takes bytes, how many, and when its connection
+/// is lost. The tests compare live nodes with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Script {
-    /// Bytes are taken at multiples of this time alone,
+    /// The pipe takes bytes only at multiples of this time,
     pub tick: Duration,
     /// so many at each.
     pub room: usize,
-    /// The connection is lost, with what is on its direction, and can be made again.
+    /// When the connection is lost, with all packets in flight, and when it can
+    /// be opened again.
     pub outage: [Instant; 2],
 }
 
@@ -53,7 +54,7 @@ struct Direction {
     taken: (Instant, usize),
 }
 
-/// See the module.
+/// A pair of wires, one for each direction.
 #[derive(Debug)]
 pub struct Pipe {
     config: PipeConfig,
@@ -68,7 +69,7 @@ impl Pipe {
         Self { config, directions: Default::default(), since: Default::default() }
     }
 
-    /// Whether the connection stands, seen from `end`.
+    /// Whether `end` is connected.
     pub fn is_connected(&self, now: Instant, end: End) -> bool {
         let back = |Script { outage: [from, until], .. }| now < from || now >= until;
         self.config.script.is_none_or(back) && !self.is_closed(now, end)
@@ -85,8 +86,8 @@ impl Pipe {
         self.since[end as usize].set(now);
     }
 
-    /// A packet while the wire is idle, nothing while it is busy: what waits
-    /// is aggregated by the sender.
+    /// Bytes that it takes: a packet while the wire is idle, else none. The sender
+    /// aggregates what waits.
     pub fn room(&self, now: Instant, end: End) -> usize {
         let direction = &self.directions[end as usize];
         match self.config.script {
@@ -122,7 +123,7 @@ impl Pipe {
         }
     }
 
-    /// What has arrived at `end`: a packet, without its direction.
+    /// The bytes of the next packet that has arrived at `end`.
     pub fn take(&mut self, now: Instant, end: End) -> Option<Bytes> {
         self.receive(now, end).map(|arrived| arrived.bytes)
     }
@@ -143,12 +144,12 @@ impl Pipe {
         Some(Arrived::over_pipe(packet.bytes, steps))
     }
 
-    /// When something arrives at `end`.
+    /// When the next packet arrives at `end`.
     pub fn next_arrival(&self, end: End) -> Option<Instant> {
         self.directions[1 - end as usize].in_flight.front().map(|packet| packet.arrives)
     }
 
-    /// When `end` should look again.
+    /// When `end` is to be woken.
     pub fn next(&self, now: Instant, end: End) -> Option<Instant> {
         let free = self.directions[end as usize].free;
         let free = (free > now).then_some(free);

@@ -1,5 +1,5 @@
-//! Which TLP is where in one direction of a link's byte stream: for the
-//! account of time alone.
+//! The positions of TLPs in one direction of a link's byte stream, to measure
+//! their latency.
 
 use crate::kernel::pop_if;
 use crate::measure::{Journeys, Stage};
@@ -8,10 +8,10 @@ use wire::Instant;
 use wire::frame::{FrameReport, Kind};
 use wire::tlp::Mark;
 
-/// See the module.
+/// One direction of a link's byte stream.
 #[derive(Debug, Default)]
 pub(crate) struct Stream {
-    /// TLPs in the stream, and where they end.
+    /// TLPs in flight, and the stream offsets of their ends.
     sent: VecDeque<(Mark, u64)>,
     received: u64,
     /// Frames that carried TLPs, and the TLPs.
@@ -30,13 +30,13 @@ impl Stream {
         self.sent.extend(&frame.marks);
     }
 
-    /// `bytes` more of the stream have arrived.
+    /// Counts `bytes` received.
     pub fn received(&mut self, bytes: usize) {
         self.received += bytes as u64;
     }
 
-    /// The mark of the next TLP that has come as a whole; `stages` says how its
-    /// last bytes spent their time until `now`.
+    /// The mark of the next TLP that was received completely; `stages` are those
+    /// of its last bytes until `now`.
     pub fn arrived(
         &mut self,
         now: Instant,
@@ -52,7 +52,7 @@ impl Stream {
         Some(mark)
     }
 
-    /// The link went down or was reset: TLPs on their stages are forgotten.
+    /// Discards the TLPs in flight: the link went down or was reset.
     pub fn clear(&mut self, journeys: &mut Journeys) {
         self.sent.drain(..).for_each(|(mark, _)| journeys.end(mark));
         self.received = 0;

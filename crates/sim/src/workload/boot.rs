@@ -1,4 +1,4 @@
-//! What an operating system does before it can use its drives.
+//! Enumeration and initialisation of drives, as by an operating system.
 
 use super::SoftwareConfig;
 use nvme::initiator::{self, Driver};
@@ -31,32 +31,32 @@ pub enum BootError {
     /// Host memory is too small for the workload's buffers.
     #[error("host memory is too small for the workload's buffers: iodepth x numjobs x bs")]
     Memory,
-    /// The workload does not fit the drives.
+    /// The drives cannot run the workload.
     #[error("workload: {0}")]
     Workload(&'static str),
 }
 
-/// A drive that is up.
+/// An initialised drive.
 #[derive(Debug)]
 pub(super) struct ReadyDrive {
     pub node: Node,
-    /// The port right above it.
+    /// The port directly above it.
     pub port: Option<Node>,
     pub bar0: u64,
     pub driver: Driver,
-    /// It is the drive of before, and its data are not.
+    /// It is the same drive as before, with new contents.
     pub new_contents: bool,
 }
 
-/// How drives are brought up.
+/// The parameters of enumeration and initialisation.
 #[derive(Clone, Debug)]
 pub(super) struct BringUp {
     pub bus: Bus,
     pub ram: Rc<RefCell<Ram>>,
     pub config: SoftwareConfig,
-    /// Whether drives are asked for the identity of their contents.
+    /// Whether to read the identity of the drives' contents.
     pub contents: bool,
-    /// Whether they are to use ECRC.
+    /// Whether drives use ECRC.
     pub ecrc: bool,
     /// I/O queues of a drive, and entries of each.
     pub queues: u16,
@@ -108,9 +108,9 @@ impl BringUp {
         Ok(drives)
     }
 
-    /// Looks below a port whose link came up again, and brings up the drive
-    /// that is there if it is the one of `before`. A drive with new contents is
-    /// reset first, as an administrator who gives the old ones up would do.
+    /// Enumerates below a port whose link came up again, and initialises the drive
+    /// there if it is the one of `before`. A drive with new contents is reset
+    /// first, as an administrator would do who accepts the loss.
     pub async fn bring_up_again(
         self,
         drive: usize,
@@ -127,10 +127,10 @@ impl BringUp {
         let found = look.await.map_err(|error| BootError::Enumeration(error.to_string()))?;
         let node = found.into_iter().find(|node| node.class == NVME);
         let node = node.ok_or(BootError::Drive(drive, initiator::Error::Gone))?;
-        // Hosts of the simulator leave no mark: drives move by plan.
-        let new_contents = match before.compare(&node, 0) {
-            Comparison::Same => false,
-            Comparison::NewContents(_) => {
+        // Simulated hosts do not mark their drives: plans move drives.
+        let new_contents = match before.returned(&node, 0) {
+            Returned::Same => false,
+            Returned::NewContents(_) => {
                 enumerate::reset_function(&self.bus, &node, &self.settings()).await;
                 true
             }

@@ -1,12 +1,12 @@
-//! What a drive should hold while commands overlap: blocks whose contents are
-//! defined are known, others are not compared.
+//! The expected contents of a drive while commands overlap. Blocks with
+//! undefined contents are not compared.
 
 use super::LBA_SIZE;
 use crate::drive::{fill, matches};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// What a block holds.
+/// The contents of a logical block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BlockState {
     /// The drive's pattern after this many writes of the host.
@@ -19,17 +19,18 @@ pub(super) enum BlockState {
 #[derive(Clone, Copy, Debug)]
 struct Block {
     state: BlockState,
-    /// Changes of it under way, and those that ever began.
+    /// Writes under way, and all that ever began.
     writers: u32,
     changes: u32,
-    /// Some of them overlap.
+    /// Whether some of those under way overlap.
     clash: bool,
 }
 
 const INITIAL: Block =
     Block { state: BlockState::Version(0), writers: 0, changes: 0, clash: false };
 
-/// See the module. Memory grows with the distinct blocks written.
+/// The expected contents of a drive. Memory grows with the distinct blocks
+/// written.
 #[derive(Debug)]
 pub(super) struct Contents {
     seed: u64,
@@ -37,8 +38,8 @@ pub(super) struct Contents {
     version: u32,
 }
 
-/// What was known of the blocks of a read when it began, and how often they
-/// had been changed: zeroes after other contents after zeroes are not the same.
+/// The known contents of the blocks of a read when it began, and how often each
+/// had been written: equal contents may have changed in between.
 pub(super) type Known = Vec<Option<(BlockState, u32)>>;
 
 /// Blocks of a transfer.
@@ -47,26 +48,25 @@ fn blocks(offset: u64, length: u64) -> Range<u64> {
 }
 
 impl Contents {
-    /// A drive that holds the pattern of `seed`.
+    /// A drive with the pattern of `seed`.
     pub fn new(seed: u64) -> Self {
         Self { seed, blocks: BTreeMap::new(), version: 0 }
     }
 
-    /// Data for a write, unlike those of every other.
+    /// Fills in data for a write, different from those of all others.
     pub fn fresh(&mut self, offset: u64, bytes: &mut [u8]) -> BlockState {
         self.version += 1;
         fill(self.seed, offset, self.version, bytes);
         BlockState::Version(self.version)
     }
 
-    /// The drive lost what was written to it; what changes under way leave is
-    /// not known.
+    /// The drive lost its contents; writes under way leave unknown contents.
     pub fn forget(&mut self) {
         self.blocks.retain(|_, block| block.writers > 0);
         self.blocks.values_mut().for_each(|block| block.clash = true);
     }
 
-    /// A change of these blocks begins.
+    /// A write of these blocks begins.
     pub fn begin(&mut self, offset: u64, length: u64) {
         for at in blocks(offset, length) {
             let block = self.blocks.entry(at).or_insert(INITIAL);
@@ -76,7 +76,7 @@ impl Contents {
         }
     }
 
-    /// It is over, and left this.
+    /// A write has ended, and left this.
     pub fn end(&mut self, offset: u64, length: u64, state: BlockState) {
         for at in blocks(offset, length) {
             let block = self.blocks.get_mut(&at).expect("its change began");
@@ -92,13 +92,13 @@ impl Contents {
             .then_some((block.state, block.changes))
     }
 
-    /// What these blocks hold, as far as it is certain.
+    /// The contents of these blocks, as far as they are certain.
     pub fn known(&self, offset: u64, length: u64) -> Known {
         blocks(offset, length).map(|at| self.now(at)).collect()
     }
 
-    /// Compares what was read with what was `known` when the read began, where
-    /// nothing has changed since. Yields blocks compared, and wrong ones.
+    /// Compares the bytes read with what was `known` when the read began, except
+    /// in blocks written since. Yields blocks compared, and wrong ones.
     pub fn compare(&self, offset: u64, bytes: &[u8], known: &Known) -> (u64, u64) {
         let (mut compared, mut wrong) = (0, 0);
         let pieces = bytes.chunks(LBA_SIZE as usize);

@@ -1,4 +1,5 @@
-//! Jobs: commands in flight, CPU time, data that are checked.
+//! Jobs as of fio: commands in flight, CPU time, verification of data. A block
+//! here has `bs` bytes, as in fio.
 
 use super::boot::ReadyDrive;
 use super::work::{Tally, Work, Written};
@@ -20,7 +21,7 @@ enum Action {
     Submit { job: usize, slot: usize },
     /// The handler of a queue starts.
     Reap { drive: usize, queue: usize },
-    /// The application has its answer.
+    /// The application has its result.
     Complete { job: usize, slot: usize },
     /// A rate allows the next command.
     Issue { job: usize, slot: usize },
@@ -31,14 +32,14 @@ enum Action {
 struct Part {
     drive: usize,
     offset: u64,
-    /// In the slot's buffer.
+    /// Offset in the slot's buffer.
     at: u64,
     length: u64,
 }
 
 impl Part {
-    /// As commands of the largest transfer, as block layers cut (Linux,
-    /// `blk_mq_submit_bio`).
+    /// Splits it into commands of the largest transfer, as Linux does
+    /// (`blk_mq_submit_bio`).
     fn cut(self, parts: &mut Vec<Self>) {
         let mut done = 0;
         while done < self.length {
@@ -58,7 +59,7 @@ struct Slot {
     write: bool,
     version: u32,
     busy: bool,
-    /// A part of it will never end.
+    /// One of its commands was lost.
     lost: bool,
     parts: Vec<Part>,
     left: usize,
@@ -79,21 +80,21 @@ struct Job {
     /// When the rate allows the next command.
     next_issue: Instant,
     versions: BTreeMap<u64, u32>,
-    /// Blocks of which nobody knows whether their last write came to be.
+    /// Blocks whose last write may or may not have been executed.
     uncertain: BTreeSet<u64>,
 }
 
 /// Job and slot by command identifier.
 type Owners = Vec<Option<(usize, usize)>>;
 
-/// See the module.
+/// The jobs of a host.
 #[derive(Debug)]
 pub(super) struct Jobs {
     fio: Fio,
     config: SoftwareConfig,
     end: Option<Instant>,
     drives: Vec<ReadyDrive>,
-    /// Seed of what each drive holds.
+    /// Seed of each drive's initial contents.
     patterns: Vec<u64>,
     ram: Rc<RefCell<Ram>>,
     jobs: Vec<Job>,
@@ -104,16 +105,16 @@ pub(super) struct Jobs {
     /// Slots by drive, queue and command identifier.
     owners: Vec<Vec<Owners>>,
     in_flight: usize,
-    /// Drives that are gone, and slots that wait for them.
+    /// Drives whose link is down, and slots that wait for them.
     missing: Vec<bool>,
-    /// Drives that are no longer to be used.
+    /// Drives that are being released.
     released: Vec<bool>,
     parked: Vec<(usize, usize)>,
     tally: Tally,
 }
 
 impl Jobs {
-    /// Ready to start at `now`; `None` if memory does not suffice.
+    /// Jobs that are ready to start at `now`; `None` if memory is too small.
     pub(super) fn new(
         now: Instant,
         fio: Fio,
@@ -156,7 +157,7 @@ impl Jobs {
         self.actions.push(Reverse((at, self.sequence, action)));
     }
 
-    /// What somebody else wrote to a drive: reads are compared with it.
+    /// Adds what another host wrote to a drive, to compare reads with it.
     pub(super) fn add_known_writes(&mut self, drive: usize, written: &[Written]) {
         let bs = self.fio.bs as u64;
         for job in self.jobs.iter_mut().filter(|job| job.drives.contains(&drive)) {
@@ -179,7 +180,7 @@ impl Jobs {
         }
     }
 
-    /// The application asks for its next transfer, if it has one.
+    /// Starts the application's next transfer, if there is one.
     fn issue(&mut self, now: Instant, number: usize, slot: usize) {
         let job = &mut self.jobs[number];
         let over = match self.end {
@@ -253,7 +254,7 @@ impl Jobs {
             return self.schedule(cpu, Action::Reap { drive, queue });
         }
         if !std::mem::take(&mut self.signalled[drive][queue]) || self.missing[drive] {
-            // Of a drive that went meanwhile.
+            // The drive was lost meanwhile.
             return;
         }
         for done in self.drives[drive].driver.reap(queue) {
@@ -445,8 +446,8 @@ impl Job {
         })
     }
 
-    /// A drive lost what was written to it. What is on its way was meant for
-    /// the old contents: reads are not compared, writes count.
+    /// A drive lost its contents. Of transfers under way, writes count and reads
+    /// are not compared.
     fn forget(&mut self, drive: usize) {
         if !self.drives.contains(&drive) {
             return;
@@ -466,12 +467,12 @@ impl Job {
         }
     }
 
-    /// Chooses what a slot does next.
+    /// Chooses the next transfer of a slot.
     fn choose(&mut self, fio: &Fio, slot: usize, now: Instant) {
         let random = matches!(fio.rw, Rw::RandRead | Rw::RandWrite | Rw::RandRw);
         let mut block = if random { self.rng.below(self.blocks) } else { self.next };
-        // No two commands at the same place: what they would read or leave
-        // there is not defined.
+        // No two transfers of one block at a time: the result would be
+        // undefined.
         while self.slots.iter().any(|other| other.busy && other.block == block) {
             block = (block + 1) % self.blocks;
         }
@@ -499,7 +500,7 @@ impl Job {
         (place.since, place.busy, place.parts) = (now, true, parts);
     }
 
-    /// Where a transfer lies on the drives.
+    /// Splits a transfer into its parts on the drives.
     fn cut(&self, fio: &Fio, start: u64, parts: &mut Vec<Part>) {
         parts.clear();
         let bs = fio.bs as u64;

@@ -1,4 +1,4 @@
-//! What hosts do: fio's and dd's words, configuration reads, and recorded
+//! Workloads of hosts: those of fio and dd, configuration reads, and recorded
 //! commands.
 
 mod boot;
@@ -15,7 +15,7 @@ pub(crate) use software::{KnownWrites, Software};
 use crate::drive::MAX_TRANSFER;
 use wire::{Duration, Instant};
 
-/// Bytes of a block of our drives.
+/// Bytes of a logical block of the simulated drives.
 const LBA_SIZE: u64 = 512;
 
 /// What a host does once its drives are up.

@@ -1,10 +1,10 @@
-//! What the kinds of workload with NVMe commands have in common.
+//! The interface of workloads with NVMe commands.
 
 use crate::measure::{Latency, Tracker};
 use nvme::initiator::Driver;
 use wire::Instant;
 
-/// What a workload came to so far.
+/// The results of a workload so far.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     /// The application's transfers.
@@ -12,16 +12,15 @@ pub(crate) struct Tally {
     pub bytes: u64,
     /// The same by drive.
     pub drive_bytes: Vec<u64>,
-    /// Commands that ended with an error, or never.
+    /// Commands that ended with an error, or were lost.
     pub failures: u64,
-    /// Transfers or blocks read that held something else than they should.
+    /// Transfers or blocks with other contents than expected.
     pub mismatches: u64,
     /// Blocks that were compared.
     pub verified: u64,
 }
 
-/// Bytes of a drive, and how often they were written; not known for sure with
-/// `None`.
+/// A range of a drive, and how often it was written; `None` if uncertain.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Written {
     pub offset: u64,
@@ -35,28 +34,27 @@ pub(super) trait Work {
 
     fn is_done(&self) -> bool;
 
-    /// When it has something to do.
+    /// When it is to be run next.
     fn next(&self) -> Option<Instant>;
 
-    /// A completion entry of queue `queue` (from 0) is announced.
+    /// Signals a completion entry in queue `queue` (from 0).
     fn signal(&mut self, now: Instant, drive: usize, queue: usize);
 
-    /// Does what is due.
+    /// Runs the actions that are due.
     fn run(&mut self, now: Instant, tracker: &mut Tracker);
 
     fn tally(&self) -> &Tally;
 
-    /// A drive is gone: its commands have failed, others wait for it.
+    /// A drive is lost: its commands fail, further commands wait for it.
     fn drive_lost(&mut self, now: Instant, drive: usize, tracker: &mut Tracker);
 
-    /// Begins nothing more on a drive; whether what was begun there has ended.
+    /// Begins no more commands on a drive; whether those under way have ended.
     fn release(&mut self, drive: usize) -> bool;
 
     /// What was written to a drive.
     fn written(&self, drive: usize) -> Vec<Written>;
 
-    /// It is back, with a driver that knows nothing of before. With
-    /// `new_contents`, commands that waited for it have failed, and it holds
-    /// what it held at first.
+    /// A drive is back, with a new driver. With `new_contents` it has its initial
+    /// contents, and commands that waited for it fail.
     fn drive_restored(&mut self, now: Instant, drive: usize, driver: Driver, new_contents: bool);
 }

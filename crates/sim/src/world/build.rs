@@ -1,4 +1,4 @@
-//! From configuration to components.
+//! Builds the components of a world from its configuration.
 
 use super::config::{Attached, Config, HostConfig, Move, SwitchConfig};
 use super::moves::{first_group, group_of, origin};
@@ -169,8 +169,8 @@ fn check_ports(config: &Config, host: usize, switch: &SwitchConfig) -> Result<()
     Ok(())
 }
 
-/// Each end of a link greets with a number of its own, as live nodes do:
-/// traces are brought together by it.
+/// The tunnel settings of one end. Each end has its own instance number, as in
+/// live nodes; traces are matched by it.
 fn settings(config: &SwitchConfig, role: Role, instance: u64) -> tunnel::Settings {
     tunnel::Settings {
         max_payload: config.max_payload as u16,
@@ -295,8 +295,8 @@ impl World {
         (component, index)
     }
 
-    /// A tunnel link of switch `index`, and the device node at its end; what is
-    /// below that one comes later.
+    /// Adds a tunnel link of switch `index` and the device node at its end, without
+    /// the component below.
     fn add_link(
         &mut self,
         (place, index, switch): ([usize; 2], usize, Component),
@@ -320,8 +320,8 @@ impl World {
         link
     }
 
-    /// The device node that port `place` leads to: `node`, or one that others
-    /// lead to as well; it is like that of the host which has it first.
+    /// The device node that port `place` leads to: `node`, or an existing one of
+    /// several ports, with the settings of the host that uses it first.
     fn add_device(&mut self, place: [usize; 2], node: DeviceNode, moves: &[Move]) -> Component {
         let (link, first) = (self.device_numbers.len(), origin(moves, place));
         let shared = first_group(moves, place).is_some();

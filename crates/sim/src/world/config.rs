@@ -1,4 +1,4 @@
-//! A world in plain data.
+//! The configuration of a world.
 
 use crate::drive::DriveConfig;
 use crate::kernel::Limits;
@@ -11,13 +11,13 @@ use switch::aggregate::Policy;
 use switch::congestion::Rate;
 use wire::{Duration, Instant};
 
-/// Everything that makes a simulation: the same value gives the same run, bit
+/// The configuration of a simulation: the same value gives the same run, bit
 /// for bit.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Seed of all randomness.
     pub seed: u64,
-    /// How far it may go.
+    /// Limits of events and virtual time.
     pub limits: Limits,
     /// The hosts.
     pub hosts: Vec<HostConfig>,
@@ -26,26 +26,26 @@ pub struct Config {
     pub network: NetworkConfig,
     /// When device nodes are without power.
     pub outages: Vec<Outage>,
-    /// Device nodes that go from one host to another while they run.
+    /// Device nodes that move from one host to another.
     pub moves: Vec<Move>,
 }
 
-/// A device node goes from one host to another, with its drive. Both hosts have
-/// a port for it, over transports to the same station; the drive named there is
-/// the same. It turns the second host away until then, and the first after it.
+/// A device node moves from one host to another, with its drive. Both hosts have
+/// a port with this drive, over transports to the same station. The device node
+/// rejects the second host before the move, and the first after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Move {
-    /// When the first host is told to let go: it begins no more commands, and
-    /// the device goes when those under way have ended.
+    /// When the first host starts to release it: the host begins no more
+    /// commands, and the node moves when those under way have ended.
     pub at: Instant,
     /// The first host, and its port.
     pub from: [usize; 2],
-    /// The second. It boots when all its links are up, so not before this one.
+    /// The second host, and its port. It boots when all its links are up.
     pub to: [usize; 2],
 }
 
-/// A device node loses its power, and with it everything but what is on the
-/// media of its drives.
+/// A device node loses its power and keeps nothing but the media of its
+/// drives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outage {
     /// Its station of the network.
@@ -56,18 +56,18 @@ pub struct Outage {
     pub until: Option<Instant>,
 }
 
-/// A host with what hangs off its root port.
+/// A host and the components below its root port.
 #[derive(Clone, Debug)]
 pub struct HostConfig {
     /// Root complex and memory.
     pub root: RootConfig,
     /// The software's costs.
     pub software: SoftwareConfig,
-    /// What it does.
+    /// Its workload.
     pub workload: Workload,
     /// The link below the root port.
     pub link: LinkConfig,
-    /// What is there.
+    /// The drive or switch below the root port.
     pub attached: Attached,
 }
 
@@ -84,7 +84,7 @@ impl HostConfig {
 /// What is below a root port.
 #[derive(Clone, Debug)]
 pub enum Attached {
-    /// A drive: the tunnel left out, nothing else.
+    /// A directly attached drive, without a tunnel.
     Direct(DriveConfig),
     /// The distributed switch.
     Switch(SwitchConfig),
@@ -97,22 +97,22 @@ pub struct SwitchConfig {
     pub max_payload: usize,
     /// Keepalive of idle links.
     pub keepalive: Duration,
-    /// A link on which nothing was heard is lost after this.
+    /// A link that received nothing for this time is lost.
     pub loss_limit: Duration,
     /// Bytes of TLPs in a tunnel frame at most.
     pub max_frame: usize,
-    /// When TLPs leave, on both sides.
+    /// Aggregation policy of both ends.
     pub aggregation: Policy,
-    /// What frames of the transport carry beside ours; over raw Ethernet.
+    /// Additional bytes in the frames of raw Ethernet.
     pub encapsulation: Encapsulation,
-    /// What the host's side may send over all links together, and each device
-    /// node over its own: bits of frames a second, without the headers of what
-    /// carries them.
+    /// Rate limit of the host's end over all links together, and of each device
+    /// node over its own, in bits of tunnel frames a second, without the headers
+    /// of the transport.
     pub rate_limit: Option<Rate>,
     /// Its downstream ports with drives.
     pub ports: Vec<PortConfig>,
-    /// Those with further switches, behind the others: a cascade. Together they
-    /// are 1 to 32.
+    /// Its downstream ports with cascaded switches, numbered after the others.
+    /// Together there are 1 to 32 ports.
     pub switches: Vec<LowerConfig>,
 }
 
@@ -123,13 +123,13 @@ impl SwitchConfig {
         own.chain(self.switches.iter().flat_map(|lower| lower.switch.drives())).collect()
     }
 
-    /// It and those below.
+    /// This switch and those below.
     pub(super) fn all(&self) -> Vec<&Self> {
         let below = self.switches.iter().flat_map(|lower| lower.switch.all());
         [self].into_iter().chain(below).collect()
     }
 
-    /// What carries its links, port by port.
+    /// The transports of its links, by port.
     pub(super) fn transports(&self) -> impl Iterator<Item = &TransportConfig> {
         let lower = self.switches.iter().map(|lower| &lower.transport);
         self.ports.iter().map(|port| &port.transport).chain(lower)

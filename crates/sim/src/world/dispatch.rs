@@ -1,4 +1,4 @@
-//! Which component gets what for its turn.
+//! Runs a component with the parts of the world that it uses.
 
 use super::moves::group_of;
 use super::{Error, Kind, Move, Outage, World};
@@ -6,10 +6,10 @@ use crate::kernel::Component;
 use crate::node::{Context, device, switch};
 use wire::{Duration, Instant};
 
-/// How often it is looked whether a host has let a drive go.
+/// How often to check whether a host has released a drive.
 const RELEASE_POLL: Duration = Duration::from_us(1);
 
-/// The context of a turn, borrowed from the world field by field.
+/// The context of a component, borrowed from the world field by field.
 macro_rules! context {
     ($world:ident, $host:expr) => {
         Context {
@@ -22,7 +22,7 @@ macro_rules! context {
     };
 }
 
-/// A device node with what it works with.
+/// A device node with its environment and context.
 macro_rules! device {
     ($world:ident, $device:expr) => {{
         let home = $world.device_homes[$device];
@@ -80,12 +80,12 @@ impl World {
                 self.drives[drive].run(link, above, &mut context)
             }
         };
-        // Others may have armed it while it ran: never for its own past.
+        // Other components may have armed it while it ran.
         self.kernel.arm_or_disarm(component, next);
         Ok(())
     }
 
-    /// What is below a root port or a device node is reset.
+    /// Resets the component below a root port or a device node.
     fn reset_below(&mut self, below: Component) {
         let now = self.kernel.now();
         match self.kinds[below.index()] {
@@ -133,7 +133,7 @@ impl World {
         until
     }
 
-    /// A device node goes to another host, once the first has let go.
+    /// Moves a device node to another host, once the first has released it.
     fn run_move(&mut self, number: usize) -> Option<Instant> {
         let now = self.kernel.now();
         let Move { at, from: [host, port], to: [other, _] } = self.moves[number];
@@ -154,9 +154,8 @@ impl World {
         None
     }
 
-    /// The drives, as their host numbers them, that are to be looked at when the
-    /// link of a port came up or went down. Nobody brings a lower switch up
-    /// again.
+    /// The drives, by their numbers at the host, behind a port whose link came up
+    /// or went down. Hosts do not bring up a cascaded switch again.
     fn drives_changed(&self, switch: usize, port: usize, up: bool) -> Vec<usize> {
         let below = self.device_below[self.switches[switch].first + port];
         match self.kinds[below.index()] {
@@ -196,7 +195,7 @@ impl World {
         let next = self.switches[switch].run(&mut env, &mut context);
         while let Some((port, up, buses)) = self.switches[switch].change() {
             if self.switch_above[switch].is_some() {
-                // As in live: a host hears of its own switch's links.
+                // As in live, a host sees only the links of its own switch.
                 continue;
             }
             let now = self.kernel.now();

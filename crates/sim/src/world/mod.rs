@@ -1,5 +1,4 @@
-//! A world: nodes, links and networks put together, and run to the end of
-//! their workloads.
+//! A world: nodes, links and networks, run to the end of their workloads.
 
 mod build;
 mod config;
@@ -30,7 +29,7 @@ use thiserror::Error;
 use wire::Instant;
 use wire::frame::HEADER;
 
-/// Why a simulation did not end well.
+/// Why a simulation failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Error {
     /// A limit was reached.
@@ -44,7 +43,7 @@ pub enum Error {
         /// Why.
         error: BootError,
     },
-    /// Nothing can happen any more, and the workloads are not done.
+    /// No event is left, but a workload is not done.
     #[error("at {at} nothing can happen any more, and host {host} is not done")]
     Stuck {
         /// When.
@@ -52,7 +51,7 @@ pub enum Error {
         /// Number of the first host that is not done.
         host: usize,
     },
-    /// The time is over, and a drive that went has not come back.
+    /// A limit was reached while a drive's link was down.
     #[error("{limit}; drive {drive} of host {host} is gone since {since}")]
     DriveLost {
         /// The limit.
@@ -69,7 +68,7 @@ pub enum Error {
     Config(String),
 }
 
-/// What a component is; the number counts its kind.
+/// The kind of a component, with its number among those of the kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Host(usize),
@@ -80,11 +79,11 @@ enum Kind {
     Bridge(usize),
     /// The power of a device node.
     Power(usize),
-    /// A device node that goes to another host.
+    /// A device node that moves to another host.
     Move(usize),
 }
 
-/// Where a host's parts are.
+/// The components of a host.
 #[derive(Clone, Debug)]
 struct HostComponents {
     host: Component,
@@ -92,7 +91,7 @@ struct HostComponents {
     below: Component,
 }
 
-/// What had passed when the workloads began: it does not count.
+/// The counters when the workloads began; reports subtract them.
 #[derive(Clone, Debug)]
 struct Baseline {
     at: Instant,
@@ -101,7 +100,7 @@ struct Baseline {
     tunnels: Vec<(u64, u64)>,
 }
 
-/// See the module.
+/// A simulation: all components and their state.
 #[derive(Default)]
 pub struct World {
     kernel: Kernel,
@@ -117,13 +116,13 @@ pub struct World {
     switch_hosts: Vec<usize>,
     /// The tunnel link above a switch of a cascade.
     switch_above: Vec<Option<usize>>,
-    /// By tunnel link: transport, the streams down and up, which device node it
-    /// leads to, and what would be below if it were the only one.
+    /// By tunnel link: transport, the streams down and up, the device node, and
+    /// the component below if the device node has only this link.
     transports: Vec<Transport>,
     streams: Vec<[Stream; 2]>,
     network: Network,
     devices: Vec<DeviceNode>,
-    /// The tunnel link that each was built for: its drive is below it.
+    /// By device node: its first tunnel link, which its drive belongs to.
     device_homes: Vec<usize>,
     device_numbers: Vec<usize>,
     device_components: Vec<Component>,
@@ -142,7 +141,7 @@ pub struct World {
 }
 
 impl World {
-    /// Puts a world together.
+    /// Builds a world.
     ///
     /// # Errors
     /// [`Error::Config`] if it contradicts itself.
@@ -150,7 +149,7 @@ impl World {
         build::build(config)
     }
 
-    /// Lets somebody watch.
+    /// Sets the observer.
     pub fn observe(&mut self, observer: Box<dyn Observer>) {
         self.observer = Some(observer);
     }
@@ -160,8 +159,8 @@ impl World {
         self.hosts[host].memory()
     }
 
-    /// Runs a program on a host beside its workload: what it is handed is a bus
-    /// of its own. Nobody waits for its end.
+    /// Runs a program on a host in addition to its workload, with its own bus.
+    /// The simulation does not wait for its end.
     pub fn run_program<T: Future<Output = ()> + 'static>(
         &mut self,
         host: usize,
@@ -174,8 +173,7 @@ impl World {
     /// Runs until every workload is done.
     ///
     /// # Errors
-    /// If a limit is reached, a host does not come up, or nothing can happen
-    /// any more.
+    /// If a limit is reached, a host does not come up, or no event is left.
     pub fn run(&mut self) -> Result<Report, Error> {
         while !self.is_done() {
             self.step()?;
@@ -208,9 +206,9 @@ impl World {
         self.run_until(at)
     }
 
-    /// A TLP that waits at an end of a link though it has credits and the
-    /// network would take it now: which end, and its bytes. Between two
-    /// instants there is none, but with a policy that waits.
+    /// A TLP that waits at an end of a link although it has credits and the
+    /// network has room: the end, and its bytes. Between two instants there is
+    /// none, except with an aggregation policy that waits.
     pub fn held_back(&self) -> Option<(Point, usize)> {
         let now = self.kernel.now();
         let waits = |link: usize, end, sender: Option<&Tunnel>| {
@@ -233,7 +231,7 @@ impl World {
         self.hosts.iter().all(|host| host.software.is_done())
     }
 
-    /// Lets the next component run.
+    /// Runs the next component.
     fn step(&mut self) -> Result<(), Error> {
         let next = self.kernel.pop().map_err(|limit| self.limit_error(limit))?;
         let Some(component) = next else {
@@ -243,7 +241,7 @@ impl World {
         self.dispatch(component)
     }
 
-    /// Why a limit was reached, if that is known.
+    /// The error for a limit, with the cause if it is known.
     fn limit_error(&self, limit: LimitReached) -> Error {
         let missing =
             |(host, node): (usize, &HostNode)| node.software.missing().map(|drive| (host, drive));
@@ -293,7 +291,7 @@ impl World {
         self.network.watched()
     }
 
-    /// Links do what they do by themselves.
+    /// Accepts the deferred TLPs of all links.
     fn take_deferred(&mut self) {
         let now = self.kernel.now();
         let links = self.root_links.iter_mut().chain(&mut self.device_links);
@@ -321,7 +319,7 @@ impl World {
         loads
     }
 
-    /// The workloads begin: what passed before does not count.
+    /// Records the counters when the first workload begins.
     fn record_baseline(&mut self) {
         if self.baseline.is_none() && self.hosts.iter().any(|host| host.software.began.is_some()) {
             self.take_deferred();

@@ -1,15 +1,15 @@
-//! Device nodes that go from one host to another.
+//! Device nodes that move from one host to another.
 
 use super::{Move, World};
 use crate::workload::KnownWrites;
 use wire::Instant;
 
-/// The group of a host whose drives come or go.
+/// The group of a host whose drives move.
 pub(super) fn group_of(host: usize) -> u16 {
     host as u16 + 1
 }
 
-/// The port that leads to the device node of `place` when all begins.
+/// The port that leads to the device node of `place` at the start.
 pub(super) fn origin(moves: &[Move], mut place: [usize; 2]) -> [usize; 2] {
     let mut before = None;
     let earlier = |at, before: Option<Instant>| before.is_none_or(|before| at < before);
@@ -19,8 +19,8 @@ pub(super) fn origin(moves: &[Move], mut place: [usize; 2]) -> [usize; 2] {
     place
 }
 
-/// The group of the device node that `place` leads to when all begins; `None`
-/// if it is never moved.
+/// The group, at the start, of the device node that `place` leads to; `None` if
+/// it never moves.
 pub(super) fn first_group(moves: &[Move], place: [usize; 2]) -> Option<u16> {
     let goes = moves.iter().any(|planned| [planned.from, planned.to].contains(&place));
     goes.then(|| group_of(origin(moves, place)[0]))
@@ -39,7 +39,7 @@ impl World {
         [self.switch_hosts[switch], link - self.switches[switch].first]
     }
 
-    /// The second host knows what the drive holds.
+    /// Gives the second host the pattern of the drive's contents.
     pub(super) fn prepare_move(&mut self, planned: &Move, nsid: u32) {
         let drive = &self.drives[self.drive_behind(planned.from)];
         let [host, port] = planned.to;
@@ -55,7 +55,7 @@ impl World {
         self.device_drives[self.device_homes[device]].expect("it was checked")
     }
 
-    /// The first host has let go and lost the link: the second may have it.
+    /// Hands the drive to the second host after the first has released it.
     pub(super) fn hand_over(&mut self, number: usize) {
         let Move { from: [host, port], to, .. } = self.moves[number];
         let drive = self.drive_behind([host, port]);

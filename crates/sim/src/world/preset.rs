@@ -21,27 +21,27 @@ pub const READS_IN_FLIGHT: usize = 2;
 /// The root port's pipelines.
 const ROOT_PORT: PortLatency =
     PortLatency { transmit: Duration::from_ns(50), receive: Duration::from_ns(50) };
-/// The drive's pipelines: what is left of the 280 ns of a configuration read.
+/// The drive's pipelines: the remainder of the 280 ns of a configuration read.
 const ENDPOINT: PortLatency =
     PortLatency { transmit: Duration::from_ns(130), receive: Duration::from_ns(130) };
 /// The switch's ports: PCIe block and encapsulation in the FPGA.
 const SWITCH_PORT: PortLatency =
     PortLatency { transmit: Duration::from_ns(134), receive: Duration::from_ns(134) };
-/// A link's connection: frames of TLPs no longer than a segment.
+/// A link's TCP connection; a tunnel frame is at most a TCP segment.
 const TCP: TcpConfig = TcpConfig { stations: [0, 1], priority: 0, burst: 1460 };
-/// Of the line, preamble to gap.
+/// Bytes of the longest Ethernet frame on the wire, preamble to gap.
 const LONGEST_FRAME: usize = 1538;
 /// Two metres.
 const CABLE: Duration = Duration::from_ns(10);
 
-/// An FPGA with a TCP engine: its pipelines are what is left of the 6020 ns of
-/// a configuration read over TCP, evenly divided.
+/// An FPGA with a TCP engine: the remainder of the 6020 ns of a configuration
+/// read over TCP, evenly divided among the pipelines.
 const TCP_PIPELINE: Duration = Duration::from_ns(894);
 /// The same with a TSN core's buffers, of the 7091 ns over TSN.
 const TSN_PIPELINE: Duration = Duration::from_ns(1_146);
 
-/// A node of the NVMe/TSN paper. Two frames ahead of the wire, and what its pipeline
-/// holds, keep it busy; what waits behind them is aggregated.
+/// A node of the NVMe/TSN paper. Its ring holds two frames and those in its
+/// pipeline, which keeps the wire busy; TLPs behind them are aggregated.
 fn station(rate: Rate, pipeline: Duration, tagging: Option<Tagging>) -> StationConfig {
     let frame = rate.duration(LONGEST_FRAME).as_ps();
     let tx_ring = 2 + (pipeline.as_ps() / frame) as usize;

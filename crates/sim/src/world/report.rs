@@ -1,12 +1,12 @@
-//! What a simulation came to.
+//! The results of a simulation.
 
 use crate::measure::{Breakdown, Latency, Load, QueueStats};
 use wire::{Duration, Instant};
 
-/// See the module.
+/// The results of a simulation.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// Of everything that happened.
+    /// Digest of all events.
     pub digest: u64,
     /// Wake-ups of components.
     pub events: u64,
@@ -18,7 +18,7 @@ pub struct Report {
     pub links: Vec<LinkReport>,
     /// Every tunnel link and direction.
     pub tunnels: Vec<TunnelReport>,
-    /// By wire: what the queues of the port that sends on it came to.
+    /// By wire: statistics of the queues of the port that sends on it.
     pub queues: Vec<QueueStats>,
 }
 
@@ -34,7 +34,7 @@ pub struct HostReport {
     /// Configuration reads at the root port: from the start of the request to
     /// the start of its completion (section 4.1.1).
     pub config_reads: Latency,
-    /// Where the time of all NVMe commands went, in sum.
+    /// Sum of the latencies of all NVMe commands, by stage.
     pub breakdown: Breakdown,
     /// NVMe commands.
     pub commands: u64,
@@ -44,12 +44,12 @@ pub struct HostReport {
     pub bytes: u64,
     /// The same by drive.
     pub drive_bytes: Vec<u64>,
-    /// Blocks that were compared, those that were wrong, commands that failed.
+    /// Blocks that were compared.
     pub verified: u64,
-    /// Transfers that brought other bytes than were written there.
+    /// Transfers that read other bytes than were written there.
     pub mismatches: u64,
     /// Commands with an error status, or lost with their drive's link, and
-    /// configuration reads that brought all ones.
+    /// configuration reads that returned all ones.
     pub failures: u64,
     /// When the workload began.
     pub began: Instant,
@@ -72,8 +72,7 @@ impl Report {
         ended.unwrap_or_default() - began.unwrap_or_default()
     }
 
-    /// Bytes per second of all hosts together: those that run one after the
-    /// other share the time.
+    /// Bytes per second of all hosts together, over [`span`](Self::span).
     pub fn throughput(&self) -> u64 {
         per_second(self.hosts.iter().map(|host| host.bytes).sum(), self.span())
     }
@@ -88,7 +87,7 @@ fn per_second(count: u64, span: Duration) -> u64 {
     (u128::from(count) * 1_000_000_000_000 / u128::from(span.as_ps().max(1))) as u64
 }
 
-/// What passed one direction of a link or wire while the workloads ran.
+/// The load of one direction of a link or wire while the workloads ran.
 #[derive(Clone, Debug)]
 pub struct LinkReport {
     /// Its name.
@@ -99,7 +98,7 @@ pub struct LinkReport {
     pub utilisation_ppm: u64,
 }
 
-/// What one direction of a tunnel link carried while the workloads ran.
+/// The load of one direction of a tunnel link while the workloads ran.
 #[derive(Clone, Debug)]
 pub struct TunnelReport {
     /// Its name.

@@ -88,12 +88,12 @@ fn a_stranger_is_named_also_one_that_went() {
     let stays = shell.stranger(b"GET / HTTP/1.1\r\n\r\n");
     let goes = shell.stranger(b"hello\r\n");
     shell.gone(goes);
-    let silent = shell.stranger(b"");
-    shell.gone(silent);
+    let without_hello = shell.stranger(b"");
+    shell.gone(without_hello);
     shell.act();
     let away = |path, bytes: &[u8]| Event::Rejected(path, Cause::UnknownProtocol(bytes.to_vec()));
     assert_eq!(shell.events(), [away(stays, b"GET / HTTP/1"), away(goes, b"hello\r\n")]);
-    for path in [stays, goes, silent] {
+    for path in [stays, goes, without_hello] {
         assert_eq!(shell.peer(path).closed, Some(false));
     }
     assert_eq!(shell.node.without_hello(), 1);
@@ -102,14 +102,14 @@ fn a_stranger_is_named_also_one_that_went() {
 #[test]
 fn who_says_nothing_for_two_seconds_goes() {
     let mut shell = Shell::new(|node| node);
-    let silent = shell.stranger(b"");
+    let without_hello = shell.stranger(b"");
     // The head of a greeting is none.
     let slow = shell.stranger(b"\x00\x30\x01\x00\0\0\0\0\0\0\0\0FARLANE\0");
     shell.act();
     shell.now = shell.timer.expect("their patience ends");
     assert_eq!(shell.now, Instant::ZERO + Duration::from_ms(2_000));
     shell.act();
-    assert_eq!([silent, slow].map(|path| shell.peer(path).closed), [Some(false); 2]);
+    assert_eq!([without_hello, slow].map(|path| shell.peer(path).closed), [Some(false); 2]);
     assert_eq!((shell.node.without_hello(), shell.events()), (2, vec![]));
 }
 
@@ -118,12 +118,12 @@ fn the_oldest_of_seventeen_goes() {
     let mut shell = Shell::new(|node| node);
     let host = shell.host(0);
     let first = shell.probe();
-    let silent: Vec<PathId> = (0..15).map(|_| shell.stranger(b"")).collect();
+    let without_hello: Vec<PathId> = (0..15).map(|_| shell.stranger(b"")).collect();
     shell.act();
     assert_eq!(shell.peer(first).closed, None);
     let probe = shell.probe();
     assert_eq!((shell.peer(first).closed, shell.node.without_hello()), (Some(false), 0));
     shell.probe();
-    assert_eq!((shell.peer(silent[0]).closed, shell.node.without_hello()), (Some(false), 1));
+    assert_eq!((shell.peer(without_hello[0]).closed, shell.node.without_hello()), (Some(false), 1));
     assert_eq!([host, probe].map(|path| shell.peer(path).closed), [None; 2]);
 }
