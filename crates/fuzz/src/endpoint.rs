@@ -1,5 +1,5 @@
-//! An endpoint under TLPs that decode and mean anything, and a device that
-//! does everything at once: every DMA read ends once, every packet is legal.
+//! An endpoint that receives arbitrary valid TLPs, with a device that uses all
+//! functions: every DMA read ends once, every TLP sent is legal.
 
 use crate::world::operations::Source;
 use bytes::Bytes;
@@ -14,7 +14,7 @@ struct Run {
     now: Instant,
     next_read: u64,
     reads: BTreeSet<u64>,
-    /// Reads that the endpoint has sent, for a host that answers them.
+    /// Unanswered reads of the endpoint.
     sent: Vec<(MemoryRequest, usize)>,
     host: Bdf,
 }
@@ -104,7 +104,7 @@ impl Run {
         }
     }
 
-    /// Answers a read of the endpoint: well, in part or badly.
+    /// Answers a read of the endpoint: fully, in part, or with an error.
     fn complete(&mut self, source: &mut Source<'_>) {
         if self.sent.is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! A tunnel end that has greeted, and a far side that says anything.
+//! A tunnel end with a hostile peer, before and after the Hellos.
 
 use crate::world::operations::Source;
 use bytes::{Bytes, BytesMut};
@@ -16,7 +16,7 @@ fn frame(kind: Kind, sequence: u32, acknowledged: u32, payload: &[u8]) -> Vec<u8
     out
 }
 
-/// A greeting's bytes.
+/// The bytes of a Hello frame.
 fn hello(role: Role) -> Vec<u8> {
     let settings = Settings::new(role, 7);
     let hello = Hello {
@@ -71,7 +71,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// Takes every output; what is sent must be whole frames.
+/// Polls all outputs; transmitted bytes must be whole frames.
 fn drain(end: &mut Tunnel, now: Instant) {
     for _ in 0..1000 {
         let mut frames = BytesMut::new();

@@ -1,4 +1,4 @@
-//! The raw-Ethernet codec, and an endpoint whose far side says anything.
+//! The raw-Ethernet codec, and an endpoint with a hostile peer.
 
 use crate::world::operations::Source;
 use bytes::Bytes;
@@ -6,7 +6,7 @@ use switch::raw::{Endpoint, Input, Output, Settings};
 use wire::raw::{Bitmap, Body, Frame, Offer, Reason, Sequence};
 use wire::{Duration, Instant};
 
-/// The connection that the far side has.
+/// The connection identifier of the peer.
 const CONNECTION: u32 = 9;
 
 fn frame(acknowledged: u32, body: Body<'_>) -> Vec<u8> {
@@ -16,7 +16,7 @@ fn frame(acknowledged: u32, body: Body<'_>) -> Vec<u8> {
     out
 }
 
-/// What decodes encodes to the same bytes, padding apart.
+/// Bytes that decode must encode to the same bytes, without padding.
 fn round_trip(bytes: &[u8]) {
     if let Ok(frame) = Frame::decode(bytes) {
         let mut again = Vec::new();
@@ -26,8 +26,8 @@ fn round_trip(bytes: &[u8]) {
     }
 }
 
-/// A frame with numbers near those that count.
-fn said(source: &mut Source<'_>, kind: u8) -> Vec<u8> {
+/// A frame with sequence numbers near the valid ones.
+fn peer_frame(source: &mut Source<'_>, kind: u8) -> Vec<u8> {
     let [sequence, acknowledged] = [(); 2].map(|()| u32::from(source.byte()).wrapping_sub(8));
     let offer = Offer { chunk: u16::from(source.byte()) + 1, window: u16::from(source.byte()) + 1 };
     let newest = Sequence::new(sequence);
@@ -61,7 +61,7 @@ pub fn run(data: &[u8]) {
     while !source.0.is_empty() {
         match source.byte() {
             kind @ 1..=5 => {
-                let bytes = said(&mut source, kind);
+                let bytes = peer_frame(&mut source, kind);
                 end.handle(now, Input::Received(bytes.into()));
             }
             6 => {
@@ -86,7 +86,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// Takes every output; what is sent must be frames.
+/// Polls all outputs; transmitted bytes must decode.
 fn drain(end: &mut Endpoint, now: Instant) {
     for _ in 0..1000 {
         match end.poll(now) {

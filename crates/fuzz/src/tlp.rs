@@ -1,4 +1,4 @@
-//! Bytes as TLPs: what decodes encodes to something that decodes to the same.
+//! The TLP codec: a decoded TLP survives encoding and decoding.
 
 use bytes::Bytes;
 use wire::tlp::{self, Tlp};

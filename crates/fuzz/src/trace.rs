@@ -1,5 +1,5 @@
-//! Trace files of a host and a device that say anything, through everything
-//! that `farlane trace` does with them.
+//! Arbitrary trace files of a host and a device, through all functions of
+//! `farlane trace`.
 
 use crate::world::operations::Source;
 use analysis::commands::{Event, intervals};
@@ -8,16 +8,16 @@ use analysis::trace::{Anomalies, Finding, Run, Statistics, TraceFile, chart, pat
 use std::path::Path;
 use wire::trace::{ChunkHeader, Header, NodeRole};
 
-/// Commands of which a diagram is drawn.
+/// The most commands to draw diagrams of.
 const MAX_CHARTS: u64 = 4;
 
 pub fn run(data: &[u8]) {
     let mut source = Source(data);
     let how = source.byte();
     if how & 1 != 0 {
-        // The file itself; behind wrong checksums nothing is reached.
+        // The raw bytes as a file; wrong checksums hide most code, so see below.
         if let Ok(file) = TraceFile::of_bytes(Path::new("file"), source.0.to_vec()) {
-            look(Run::of(vec![file]));
+            check_run(Run::of(vec![file]));
         }
         return;
     }
@@ -26,11 +26,11 @@ pub fn run(data: &[u8]) {
     let far = if how & 2 == 0 { NodeRole::Device } else { NodeRole::Switch };
     let near = file("host", NodeRole::Host, &host, how);
     let far = file("far", far, source.0, how);
-    look(Run::of(vec![near]));
-    look(Run::of(vec![far]));
+    check_run(Run::of(vec![near]));
+    check_run(Run::of(vec![far]));
     let near = file("host", NodeRole::Host, &host, how);
     let far = file("far", NodeRole::Device, source.0, how);
-    look(Run::of(vec![far, near]));
+    check_run(Run::of(vec![far, near]));
 }
 
 /// A file with these records, in two chunks with a gap between them if `how`
@@ -49,7 +49,7 @@ fn file(name: &str, role: NodeRole, records: &[u8], how: u8) -> TraceFile {
     TraceFile::of_bytes(Path::new(name), out).expect("our own header")
 }
 
-fn look<E>(run: Result<Run, E>) {
+fn check_run<E>(run: Result<Run, E>) {
     let Ok(run) = run else { return };
     let (mut statistics, mut anomalies) = (Statistics::default(), Anomalies::default());
     let (mut capture, mut number) = (Capture::default(), 0);

@@ -1,5 +1,5 @@
 //! A PCI-PCI bridge function: the type 1 header of root ports, upstream and
-//! downstream switch ports, and what it decodes.
+//! downstream switch ports, and its address decoding.
 
 use crate::config::{self, ConfigSpace, PcieCapability, PcieKind, command, register};
 use bytes::Bytes;
@@ -7,10 +7,10 @@ use std::ops::RangeInclusive;
 use wire::Bdf;
 use wire::tlp::{Completion, ConfigRequest, Packet, Status, Tlp};
 
-/// Vendor ID of farlane's own bridges. Red Hat's PCI ID range is where QEMU's
-/// virtual devices live; Linux binds `pcieport` by class, not by ID.
+/// Vendor ID of farlane's bridges: Red Hat's, as QEMU's virtual devices use it.
+/// Linux binds `pcieport` by class, not by ID.
 pub const VENDOR: u16 = 0x1b36;
-/// Device ID of farlane's own bridges.
+/// Device ID of farlane's bridges.
 pub const DEVICE: u16 = 0x000c;
 
 /// The type 1 function of a port.
@@ -22,7 +22,7 @@ pub struct Bridge {
     pcie: PcieCapability,
 }
 
-/// What a configuration write did beyond changing registers.
+/// Side effects of a configuration write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Effects {
     /// Secondary Bus Reset went from 0 to 1: everything below is reset.
@@ -51,20 +51,20 @@ impl Bridge {
         Self { kind, max_payload, config, pcie }
     }
 
-    /// Returns every register to its state after power-on but for the link.
+    /// Resets every register to its power-on state; the link state stays.
     pub fn reset(&mut self) {
         let up = self.link_up();
         *self = Self::new(self.kind, self.max_payload);
         self.pcie.set_link(&mut self.config, up);
     }
 
-    /// Shows the link below (above, for an upstream port) as up or down.
+    /// Sets the link below (above, for an upstream port) up or down.
     pub fn set_link(&mut self, up: bool) {
         self.pcie.set_link(&mut self.config, up);
     }
 
-    /// Changes Max_Payload_Size Supported to `max_payload` bytes: a port can
-    /// take no more than the far end of its link.
+    /// Sets Max_Payload_Size Supported to `max_payload` bytes: no more than the
+    /// far end of the link accepts.
     pub fn set_max_payload_supported(&mut self, max_payload: usize) {
         self.max_payload = max_payload;
         self.pcie.set_max_payload_supported(&mut self.config, max_payload);
@@ -75,22 +75,22 @@ impl Bridge {
         self.pcie.link_up(&self.config)
     }
 
-    /// The bus right below.
+    /// The secondary bus number.
     pub fn secondary(&self) -> u8 {
         self.config.u8(register::SECONDARY_BUS)
     }
 
-    /// Every bus below; 0 to 0 or so before software has set them.
+    /// Secondary to subordinate bus; not meaningful before software sets them.
     pub fn buses(&self) -> RangeInclusive<u8> {
         self.secondary()..=self.config.u8(register::SUBORDINATE_BUS)
     }
 
-    /// Whether `bus` lies below.
+    /// Whether `bus` is below this bridge.
     pub fn claims_bus(&self, bus: u8) -> bool {
         self.secondary() != 0 && self.buses().contains(&bus)
     }
 
-    /// Whether a memory address lies below and memory space is enabled.
+    /// Whether a memory window contains `address` and memory space is enabled.
     pub fn claims_address(&self, address: u64) -> bool {
         if self.config.u16(register::COMMAND) & command::MEMORY_SPACE == 0 {
             return false;
@@ -104,13 +104,13 @@ impl Bridge {
                 word(register::PREFETCH_LIMIT) | upper(register::PREFETCH_LIMIT_UPPER),
             ),
         ];
-        // A window at 0 is one that software has not set up.
+        // Software has not set up a window at 0.
         windows.into_iter().any(|(base, limit)| {
             base != 0 && base <= limit && (base..=limit | 0xf_ffff).contains(&address)
         })
     }
 
-    /// Whether requests from below may pass upwards.
+    /// Bus Master Enable: whether requests are forwarded upstream.
     pub fn bus_master(&self) -> bool {
         self.config.u16(register::COMMAND) & command::BUS_MASTER != 0
     }
@@ -133,8 +133,8 @@ impl Bridge {
         Effects { secondary_reset: !before && reset(&self.config) }
     }
 
-    /// Carries out a configuration request aimed at this function and makes
-    /// its completion.
+    /// Executes a configuration request for this function. Returns its completion
+    /// and side effects.
     pub fn configure(&mut self, tlp: &Tlp, request: ConfigRequest) -> (Tlp, Effects) {
         let mut effects = Effects::default();
         let mut data = Bytes::new();
@@ -155,12 +155,12 @@ impl Bridge {
 /// A completion without data for the request `tlp`, with its mark.
 ///
 /// # Panics
-/// If `tlp` is no non-posted request.
+/// If `tlp` is not a non-posted request.
 pub fn completion_for(completer: Bdf, requester: Bdf, tlp: &Tlp, status: Status) -> Tlp {
     let (tag, byte_count, lower_address) = match tlp.packet {
         Packet::MemoryRead(r) => (r.tag, r.byte_count() as u16, r.first_byte() as u8 & 0x7f),
         Packet::ConfigRead(c) | Packet::ConfigWrite(c) => (c.tag, 4, 0),
-        _ => panic!("{} wants no completion", tlp.mnemonic()),
+        _ => panic!("{} has no completion", tlp.mnemonic()),
     };
     let completion = Completion {
         completer,
@@ -175,7 +175,7 @@ pub fn completion_for(completer: Bdf, requester: Bdf, tlp: &Tlp, status: Status)
     Tlp { tc, attributes, mark, ..Tlp::completion(completion) }
 }
 
-/// Who sent a request; `None` for completions.
+/// The requester ID; `None` for completions.
 pub fn requester(tlp: &Tlp) -> Option<Bdf> {
     match tlp.packet {
         Packet::MemoryRead(r) | Packet::MemoryWrite(r) => Some(r.requester),
@@ -185,8 +185,8 @@ pub fn requester(tlp: &Tlp) -> Option<Bdf> {
     }
 }
 
-/// Answers a request that cannot be served as Unsupported Request; posted
-/// requests and completions have no answer.
+/// The Unsupported Request completion for a request; `None` for posted requests
+/// and completions.
 pub fn unsupported_request(completer: Bdf, tlp: &Tlp) -> Option<Tlp> {
     match tlp.class() {
         wire::tlp::Class::NonPosted => {

@@ -1,4 +1,4 @@
-//! The device node's end of a link, and the function below it.
+//! The device node's end of a link, with the function below it.
 
 use crate::tunnel::{self, Cause, Report, Settings, Tunnel};
 use bytes::BytesMut;
@@ -7,16 +7,16 @@ use wire::Instant;
 use wire::frame::{Hello, Reject};
 use wire::tlp::Malformed;
 
-/// What the device node's end wants.
+/// Output of a device node's link end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// So many bytes at the end of the buffer are for the network.
+    /// Send this many bytes from the end of the buffer.
     Transmit(usize),
-    /// A host, or a probe, is there.
+    /// The link to a host or probe is up.
     Up(Hello),
-    /// Close the connection; the function has been reset.
+    /// The link is down and the function reset: close the connection.
     Down(Cause),
-    /// Nothing more now; call again after an input or at this time.
+    /// No output now. Poll again after an input or at this time.
     Timeout(Option<Instant>),
 }
 
@@ -34,13 +34,13 @@ impl<F: Function> Downstream<F> {
         Self { tunnel: Tunnel::new(settings), function, errors: Errors::default() }
     }
 
-    /// Takes what the network brings.
+    /// Handles an input from the network.
     pub fn handle(&mut self, now: Instant, input: tunnel::Input) {
         self.tunnel.handle(now, input);
     }
 
-    /// The next thing for the network, frames behind what is in `out`; moves
-    /// TLPs on the way.
+    /// The next output; appends frames to `out`. Exchanges TLPs between tunnel
+    /// and function first.
     pub fn poll(&mut self, now: Instant, out: &mut BytesMut) -> Output {
         loop {
             let timer = self.exchange(now);
@@ -59,8 +59,7 @@ impl<F: Function> Downstream<F> {
                     self.function.handle(now, Input::HotReset);
                     self.tunnel.reset_done();
                 }
-                // A probe that moves devices is served beside the host, and
-                // nobody but a probe asks.
+                // The device node serves probes on connections of their own.
                 tunnel::Output::EchoReply(_)
                 | tunnel::Output::Move(_)
                 | tunnel::Output::Moved(_) => {}
@@ -71,8 +70,8 @@ impl<F: Function> Downstream<F> {
         }
     }
 
-    /// TLPs both ways until nothing moves, as [`poll`](Self::poll) does it
-    /// first; yields the function's timer.
+    /// Exchanges TLPs between tunnel and function until neither has one for the
+    /// other. Returns the function's timer.
     pub fn exchange(&mut self, now: Instant) -> Option<Instant> {
         loop {
             while let Some(tlp) = self.tunnel.pop(self.function.ready()) {
@@ -85,12 +84,12 @@ impl<F: Function> Downstream<F> {
         }
     }
 
-    /// Refuses the peer that is greeting now.
+    /// Rejects the peer whose Hello is awaited.
     pub fn reject_peer(&mut self, reason: Reject) {
         self.tunnel.reject_peer(reason);
     }
 
-    /// The function, for the input that does not come over the link.
+    /// The function, for input that does not come over the link.
     pub fn function_mut(&mut self) -> &mut F {
         &mut self.function
     }
@@ -105,7 +104,7 @@ impl<F: Function> Downstream<F> {
         &self.tunnel
     }
 
-    /// What went wrong on the link so far.
+    /// Error counters of the link.
     pub fn errors(&self) -> &Errors {
         &self.errors
     }
@@ -126,7 +125,7 @@ impl<F: Function> Downstream<F> {
     }
 }
 
-/// Counts why a link went down, and what was lost with it.
+/// Counts the error that took a link down, and the posted TLPs lost.
 pub(crate) fn count_down(errors: &mut Errors, cause: &Cause, posted_lost: u64) {
     match cause {
         Cause::Tlp(Malformed::Digest) => errors.ecrc += 1,

@@ -1,18 +1,17 @@
-//! Whose turn it is: the queues of one node, one a destination, share what the
-//! node may send.
+//! The egress scheduler: the queues of a node, one per destination, share its
+//! bandwidth.
 //!
-//! Destinations are served in turn, and get the same number of bytes while
-//! they have something to send, however long their frames are: deficit round
-//! robin (M. Shreedhar and G. Varghese, "Efficient Fair Queuing Using Deficit
-//! Round Robin", SIGCOMM 1995). A frame is made when it leaves, so its length
-//! is not known before; it may overdraw the deficit, and the debt is paid in
-//! the next round (surplus round robin, H. Adiseshu, G. Parulkar and G.
+//! Destinations with frames to send get equal numbers of bytes, whatever their
+//! frame lengths: deficit round robin (M. Shreedhar and G. Varghese, "Efficient Fair Queuing Using Deficit
+//! Round Robin", SIGCOMM 1995). A frame is made when it is sent, so its length
+//! is not known before. It may overdraw the deficit, which the next round makes
+//! up for (surplus round robin, H. Adiseshu, G. Parulkar and G.
 //! Varghese, "A Reliable and Scalable Striping Protocol", SIGCOMM 1996).
 //!
 //! A rate limit over all of them is the congestion control unit of the
 //! prototype (J. Suzuki et al., Hot Interconnects 2014, "Sending TLPs"):
-//! while it lets nothing go, TLPs wait where they are aggregated. Without one
-//! nothing waits here: whoever has something to send, and room, sends.
+//! while it holds back frames, TLPs wait in the aggregation queue. Without a
+//! limit the scheduler holds nothing back.
 
 use crate::congestion::{Rate, RateLimit};
 use std::fmt;
@@ -20,41 +19,40 @@ use std::str::FromStr;
 use wire::Instant;
 use wire::units::{exact, scaled};
 
-/// See the module. The default has no destination.
+/// The egress scheduler. The default has no destination.
 #[derive(Clone, Debug, Default)]
 pub struct Egress {
-    /// Bytes that each destination may send before the next has its turn;
-    /// below zero they were overdrawn.
+    /// Bytes that each destination may still send in its turn; negative if
+    /// overdrawn.
     deficits: Vec<i64>,
     quantum: i64,
     turn: usize,
     /// Destinations in a row that had nothing to send.
-    silent: usize,
+    idle: usize,
     limit: Option<RateLimit>,
 }
 
 impl Egress {
-    /// Queues for `destinations`, each with frames of at most `frame` bytes.
+    /// A scheduler for `destinations`, with frames of at most `frame` bytes.
     ///
     /// # Panics
     /// Without a destination, or frames of no bytes.
     pub fn new(destinations: usize, frame: usize, limit: Option<Rate>) -> Self {
         assert!(destinations > 0 && frame > 0, "nothing to send");
         let limit = limit.map(|rate| RateLimit::new(rate, frame as u64));
-        Self { deficits: vec![0; destinations], quantum: frame as i64, turn: 0, silent: 0, limit }
+        Self { deficits: vec![0; destinations], quantum: frame as i64, turn: 0, idle: 0, limit }
     }
 
-    /// Every destination may have something to send again.
+    /// Starts a round: any destination may have frames to send.
     pub fn begin(&mut self) {
-        self.silent = 0;
+        self.idle = 0;
     }
 
-    /// Whose turn it is: let it make one frame, and say by
-    /// [`served`](Self::served) what came of it. `None` if the rate limit lets
-    /// nothing go, or no destination had anything to send since
-    /// [`begin`](Self::begin).
+    /// The destination that may send one frame now; report the result to
+    /// [`served`](Self::served). `None` if the rate limit holds frames back, or no
+    /// destination had anything to send since [`begin`](Self::begin).
     pub fn turn(&mut self, now: Instant) -> Option<usize> {
-        if self.silent >= self.deficits.len() || self.is_rate_limited(now) {
+        if self.idle >= self.deficits.len() || self.is_rate_limited(now) {
             return None;
         }
         let deficit = &mut self.deficits[self.turn];
@@ -64,13 +62,13 @@ impl Egress {
         Some(self.turn)
     }
 
-    /// The destination whose turn it was sent a frame of so many bytes, or had
-    /// nothing to send or no room.
+    /// The destination of [`turn`](Self::turn) sent a frame of this many bytes,
+    /// or had nothing to send or no room.
     pub fn served(&mut self, now: Instant, bytes: Option<usize>) {
         let deficit = &mut self.deficits[self.turn];
         match bytes {
             Some(bytes) => {
-                self.silent = 0;
+                self.idle = 0;
                 *deficit -= bytes as i64;
                 let more = *deficit > 0;
                 self.sent(now, bytes);
@@ -79,38 +77,38 @@ impl Egress {
                 }
             }
             None => {
-                // Who does not use its share does not save it.
-                self.silent += 1;
+                // An idle destination does not save its share.
+                self.idle += 1;
                 *deficit = 0;
             }
         }
         self.turn = (self.turn + 1) % self.deficits.len();
     }
 
-    /// A frame went: [`served`](Self::served) says so itself; a node with one
-    /// destination, which needs no turns, does it.
+    /// Counts a frame against the rate limit, as [`served`](Self::served) does.
+    /// For a node with one destination, which needs no turns.
     pub fn sent(&mut self, now: Instant, bytes: usize) {
         if let Some(limit) = &mut self.limit {
             limit.sent(now, bytes as u64);
         }
     }
 
-    /// Whether the rate limit lets nothing go.
+    /// Whether the rate limit holds frames back.
     pub fn is_rate_limited(&self, now: Instant) -> bool {
         self.limit.as_ref().is_some_and(|limit| !limit.may_send(now))
     }
 
-    /// When the rate limit lets the next frame go, if it holds it back.
+    /// When the rate limit admits the next frame, if it holds it back.
     pub fn rate_limited_until(&self, now: Instant) -> Option<Instant> {
         let limit = self.limit.as_ref().filter(|limit| !limit.may_send(now));
         limit.map(RateLimit::not_before)
     }
 }
 
-/// Units of rates: bits a second.
+/// Units of rates, in bits per second.
 const RATES: [(&str, u64); 4] = [("", 1), ("k", 1_000), ("M", 1_000_000), ("G", 1_000_000_000)];
 
-/// A text that is no rate.
+/// A text that is not a rate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidRate(String);
 
@@ -145,7 +143,7 @@ mod tests {
 
     const FRAME: usize = 1_500;
 
-    /// Destinations with frames of one length each, as many as they want.
+    /// Destinations, each with a number of waiting frames of one length.
     struct Loads {
         frames: Vec<usize>,
         waiting: Vec<u64>,
@@ -164,7 +162,7 @@ mod tests {
             Some(self.frames[destination])
         }
 
-        /// They send in turn until none does, or the rate limit lets nothing go.
+        /// Sends until no frame waits, or the rate limit holds frames back.
         fn served_by(&mut self, egress: &mut Egress, now: Instant) {
             egress.begin();
             while let Some(destination) = egress.turn(now) {
@@ -177,7 +175,7 @@ mod tests {
         Some(text.parse().unwrap())
     }
 
-    /// Runs for `span`, waking when the limit says so; yields when it ended.
+    /// Runs for `span`, waking when the limit admits a frame; returns the end.
     fn run(egress: &mut Egress, loads: &mut Loads, span: Duration) -> Instant {
         let mut now = Instant::ZERO;
         loop {

@@ -1,12 +1,12 @@
-//! The distributed PCIe switch: files in the order in which data flows down.
+//! The distributed PCIe switch; modules in the order of downstream traffic.
 //!
 //! [`upstream`] routes what comes from the root complex; [`aggregate`] decides
 //! when a TLP leaves; [`tunnel`] carries frames and credits; [`downstream`]
-//! hands TLPs to the endpoint. What comes up takes the same way back. Nothing
-//! here knows what an endpoint does.
+//! hands TLPs to the endpoint. Upstream traffic takes the same path back. The
+//! switch does not depend on the kind of endpoint.
 //!
 //! Not implemented: traffic classes beyond TC0 share the one connection;
-//! replay over a lost connection (the frames are ready for it).
+//! replay after a lost connection (frames already have sequence numbers).
 
 pub mod aggregate;
 pub mod congestion;

@@ -43,7 +43,7 @@ impl PcieCapability {
     const DEVICE_CONTROL_2: u16 = 0x28;
     const FLR: u16 = 1 << 15;
 
-    /// Adds the capability: `max_payload` is what Device Capabilities says.
+    /// Adds the capability, with Max_Payload_Size Supported of `max_payload` bytes.
     pub fn add(config: &mut ConfigSpace, kind: PcieKind, max_payload: usize) -> Self {
         let at = config.add_capability(capability::PCIE, Self::LENGTH);
         let (port_type, slot) = match kind {
@@ -61,7 +61,7 @@ impl PcieCapability {
         config.set_u16(at + Self::DEVICE_CONTROL, 2 << 12 | 1 << 11 | 1 << 4);
         config.make_rw(at + Self::DEVICE_CONTROL, &[0xff, 0x79]);
         config.make_rw1c(at + Self::DEVICE_STATUS, &[0x0f, 0]);
-        // Gen1 x1 stands for a link that is none: the network carries it.
+        // Reports Gen1 x1 although the network carries the link.
         config.set_u32(at + Self::LINK_CAPABILITIES, 1 | 1 << 4 | 1 << 20);
         config.make_rw(at + 0x10, &[0xc3, 0x0f]);
         config.set_u16(at + Self::LINK_STATUS, 1 | 1 << 4);
@@ -135,12 +135,12 @@ impl PcieCapability {
         })
     }
 
-    /// Whether this write of a double word asks for a function level reset.
+    /// Whether this write of a double word sets Initiate Function Level Reset.
     pub fn initiates_flr(self, at: u16, enables: u8, value: u32) -> bool {
         at == self.at + Self::DEVICE_CONTROL && enables & 2 != 0 && value as u16 & Self::FLR != 0
     }
 
-    /// Shows the link as up or down: Data Link Layer Link Active, Presence
+    /// Sets the link up or down: Data Link Layer Link Active, Presence
     /// Detect State, and the changed bits of the slot.
     pub fn set_link(self, config: &mut ConfigSpace, up: bool) {
         let set = |bit: u16, on: bool, value: u16| if on { value | bit } else { value & !bit };

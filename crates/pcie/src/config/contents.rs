@@ -1,5 +1,5 @@
-//! The contents capability: tells host software whether the data of a function
-//! are those that it knew.
+//! The contents capability: lets host software detect whether the data of a
+//! function have changed.
 //!
 //! A Vendor-Specific Extended Capability (PCIe Base 4.0, section 7.9.5), whose
 //! vendor is the function's Vendor ID, [`VENDOR`]:
@@ -8,16 +8,16 @@
 //! | --- | --- | --- |
 //! | 00h | header | capability ID 000Bh, version 1 |
 //! | 04h | vendor-specific header | VSEC ID 0001h (15:0), revision 1 (19:16), length 014h (31:20) |
-//! | 08h | incarnation, 8 bytes | read only: the same as long as no data were lost |
-//! | 10h | owner, 4 bytes | written by the host at once: a number of its own. 0 after power-on, kept over every reset (RWS) |
+//! | 08h | incarnation, 8 bytes | read only: unchanged as long as no data were lost |
+//! | 10h | owner, 4 bytes | the attaching host writes a number of its own. 0 after power-on, kept over every reset (RWS) |
 
 use super::{ConfigSpace, capability};
 
-/// The Vendor ID of functions that have the capability. It is in no list of
-/// assigned vendors.
+/// Vendor ID of functions that have the capability. It is not an assigned
+/// Vendor ID.
 pub const VENDOR: u16 = 0xfa12;
 
-/// See the module.
+/// The contents capability in configuration space.
 #[derive(Clone, Copy, Debug)]
 pub struct ContentsCapability {
     at: u16,
@@ -43,13 +43,13 @@ impl ContentsCapability {
         Self { at }
     }
 
-    /// What the host has written as owner.
+    /// The owner that the host has written.
     pub fn owner(self, config: &ConfigSpace) -> u32 {
         config.u32(self.at + Self::OWNER)
     }
 
-    /// Sets the owner, as after a reset that it outlives.
-    pub fn keep_owner(self, config: &mut ConfigSpace, owner: u32) {
+    /// Sets the owner, which survives resets.
+    pub fn set_owner(self, config: &mut ConfigSpace, owner: u32) {
         config.set_u32(self.at + Self::OWNER, owner);
     }
 }

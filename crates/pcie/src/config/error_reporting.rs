@@ -1,18 +1,18 @@
-//! Advanced Error Reporting (PCIe Base 4.0, section 7.8.4): which errors a
-//! function has seen, and whether it guards what it sends with an ECRC.
+//! Advanced Error Reporting (PCIe Base 4.0, section 7.8.4): the errors detected
+//! by a function, and ECRC generation.
 //!
 //! Not implemented: error messages to the root complex, the header log, and
-//! correctable errors, which belong to links that there are none of here.
+//! correctable errors, which occur on physical links only.
 
 use super::{ConfigSpace, capability};
 use crate::errors::Errors;
 
-/// The capability of an endpoint.
+/// The AER capability of an endpoint.
 #[derive(Clone, Copy, Debug)]
 pub struct ErrorReporting {
     at: u16,
-    /// What the status shows, or has shown and software has cleared.
-    shown: Errors,
+    /// The errors that the status register has reported so far.
+    reported: Errors,
 }
 
 impl ErrorReporting {
@@ -30,7 +30,7 @@ impl ErrorReporting {
     /// abort, unexpected completion, malformed, ECRC, unsupported request.
     const REPORTED: u32 = 1 << 12 | 0b111 << 14 | 0b111 << 18;
 
-    /// Adds the capability, with nothing to report.
+    /// Adds the capability, without errors.
     pub fn add(config: &mut ConfigSpace) -> Self {
         let at = config.add_extended(capability::EXT_ERROR_REPORTING, 2, Self::LENGTH);
         let reported = Self::REPORTED.to_le_bytes();
@@ -41,16 +41,16 @@ impl ErrorReporting {
         config.set_u32(at + Self::UNCORRECTABLE_SEVERITY, 1 << 18);
         config.set_u32(at + Self::CONTROL, Self::ECRC_CAPABLE);
         config.make_rw(at + Self::CONTROL, &Self::ECRC_ENABLE.to_le_bytes());
-        Self { at, shown: Errors::default() }
+        Self { at, reported: Errors::default() }
     }
 
-    /// Whether software wants every packet guarded.
+    /// Whether software has enabled ECRC generation.
     pub fn generates_ecrc(&self, config: &ConfigSpace) -> bool {
         config.u32(self.at + Self::CONTROL) & 1 << 6 != 0
     }
 
-    /// Shows the errors that have come since the last time.
-    pub fn show(&mut self, config: &mut ConfigSpace, errors: &Errors) {
+    /// Sets the status bits of errors counted since the last call.
+    pub fn update(&mut self, config: &mut ConfigSpace, errors: &Errors) {
         let counters = |errors: &Errors| {
             [
                 (12, errors.poisoned),
@@ -63,16 +63,16 @@ impl ErrorReporting {
             ]
         };
         let at = self.at + Self::UNCORRECTABLE_STATUS;
-        let pairs = counters(errors).into_iter().zip(counters(&self.shown));
+        let pairs = counters(errors).into_iter().zip(counters(&self.reported));
         let new = pairs
             .filter(|((_, now), (_, before))| now > before)
             .fold(0, |bits, ((bit, _), _)| bits | 1 << bit);
         config.set_u32(at, config.u32(at) | new);
-        self.shown = *errors;
+        self.reported = *errors;
     }
 
-    /// Nothing that came before is new: after a reset.
-    pub fn forget(&mut self, errors: &Errors) {
-        self.shown = *errors;
+    /// Treats all errors counted so far as reported, after a reset.
+    pub fn reset(&mut self, errors: &Errors) {
+        self.reported = *errors;
     }
 }

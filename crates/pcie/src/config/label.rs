@@ -1,5 +1,5 @@
-//! The label capability: what a drive is called and how much it holds, for
-//! host software that does not drive it.
+//! The label capability: serial number and capacity of a drive, for host
+//! software without a driver for it.
 //!
 //! A Vendor-Specific Extended Capability (PCIe Base 4.0, section 7.9.5):
 //!
@@ -22,7 +22,7 @@ const CAPACITY: u16 = 0x20;
 const LENGTH: u16 = 0x28;
 const HEADER_VALUE: u32 = (LENGTH as u32) << 20 | 1 << 16 | 0x0002;
 
-/// See the module.
+/// The contents of the label capability.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
     /// The serial number: up to 20 printable ASCII characters.
@@ -32,7 +32,7 @@ pub struct Label {
 }
 
 impl Label {
-    /// Adds the capability; of a longer serial number the first 20 bytes.
+    /// Adds the capability; truncates the serial number to 20 bytes.
     pub fn add(&self, config: &mut ConfigSpace) {
         let at = config.add_extended(capability::EXT_VENDOR_SPECIFIC, 1, LENGTH);
         config.set_u32(at + HEADER, HEADER_VALUE);
@@ -42,9 +42,9 @@ impl Label {
         config.set(at + CAPACITY, &self.capacity.to_le_bytes());
     }
 
-    /// The label in the configuration space of a function of vendor `vendor`
-    /// (others may give the same VSEC ID to something else); `None` without
-    /// one. The bytes may be anything: what is not printable becomes `?`.
+    /// Finds the label in the configuration space of a function, if its Vendor ID
+    /// is `vendor` (VSEC IDs are per vendor). `None` without one. Replaces
+    /// characters that are not printable with `?`.
     pub fn find(config: &[u8; 4096], vendor: u16) -> Option<Self> {
         let word = |at: u16| {
             let bytes = config.get(usize::from(at)..usize::from(at) + 4)?;

@@ -101,7 +101,7 @@ impl ConfigSpace {
         u32::from(self.u16(at)) | u32::from(self.u16(at + 2)) << 16
     }
 
-    /// Sets bytes as the hardware does: no access rules.
+    /// Sets bytes as the hardware does, without access rules.
     pub fn set(&mut self, at: u16, bytes: &[u8]) {
         let at = usize::from(at);
         self.value[at..at + bytes.len()].copy_from_slice(bytes);
@@ -117,25 +117,24 @@ impl ConfigSpace {
         self.set(at, &value.to_le_bytes());
     }
 
-    /// Lets software write the bits of `mask`.
+    /// Makes the bits of `mask` writable by software (RW).
     pub fn make_rw(&mut self, at: u16, mask: &[u8]) {
         let at = usize::from(at);
         self.writable[at..at + mask.len()].copy_from_slice(mask);
     }
 
-    /// Lets software clear the bits of `mask` by writing ones.
+    /// Lets software clear the bits of `mask` by writing ones (RW1C).
     pub fn make_rw1c(&mut self, at: u16, mask: &[u8]) {
         let at = usize::from(at);
         self.rw1c[at..at + mask.len()].copy_from_slice(mask);
     }
 
-    /// What software reads at the double word `at`.
+    /// A software read of the double word at `at`.
     pub fn read(&self, at: u16) -> u32 {
         self.u32(at & 0xffc)
     }
 
-    /// What software's write of the double word `at` changes, under the byte
-    /// enables `enables`.
+    /// A software write of the double word at `at`, with byte enables.
     pub fn write(&mut self, at: u16, enables: u8, value: u32) {
         for (i, byte) in value.to_le_bytes().into_iter().enumerate() {
             if enables >> i & 1 == 0 {

@@ -1,11 +1,11 @@
-//! Host software for the function: what a kernel driver would do.
+//! A host driver for the DMA test function.
 
 use super::{MAGIC, control, register, status};
 use crate::software::Bus;
 use wire::Duration;
 
-/// Why a job did not end well: bits 15:8 of `STATUS`, or `None` if the
-/// function does not answer any more or has been reset.
+/// Why a job failed: bits 15:8 of `STATUS`, or `None` if the
+/// function does not answer or has been reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failed(pub Option<u8>);
 
@@ -13,7 +13,7 @@ pub struct Failed(pub Option<u8>);
 /// whose BAR 0 is at `bar`, and waits for the end.
 ///
 /// # Errors
-/// [`Failed`] says why the function gave up.
+/// [`Failed`] with the cause.
 pub async fn copy(bus: &Bus, bar: u64, from: u64, to: u64, length: u32) -> Result<(), Failed> {
     start_copy(bus, bar, from, to, length);
     wait(bus, bar).await
@@ -23,7 +23,7 @@ pub async fn copy(bus: &Bus, bar: u64, from: u64, to: u64, length: u32) -> Resul
 /// the end.
 ///
 /// # Errors
-/// [`Failed`] says why the function gave up.
+/// [`Failed`] with the cause.
 pub async fn fill(bus: &Bus, bar: u64, pattern: u32, to: u64, length: u32) -> Result<(), Failed> {
     bus.write(bar + register::DESTINATION, 8, to);
     bus.write(bar + register::LENGTH, 4, u64::from(length));

@@ -1,12 +1,12 @@
-//! One copy or fill, piece by piece.
+//! One copy or fill job, executed in pieces.
 
 use super::DmaTest;
 use crate::endpoint::DmaError;
 use bytes::Bytes;
 
-/// Bytes of one piece: what a job holds in memory.
+/// Bytes of one piece, which a job buffers.
 const PIECE: u32 = 16 << 10;
-/// Posted bytes that may wait for the link before the job pauses.
+/// The job pauses above this many posted bytes queued for the link.
 const MAX_POSTED: usize = 64 << 10;
 
 /// Why a job failed: the values of `STATUS` bits 15:8.
@@ -39,14 +39,14 @@ enum Source {
     Pattern(u32),
 }
 
-/// What is left of a job.
+/// A job in progress.
 #[derive(Debug)]
 pub(super) struct Job {
     source: Source,
     destination: u64,
     done: u32,
     length: u32,
-    /// The read that is out.
+    /// The outstanding read.
     reading: Option<u64>,
 }
 
@@ -65,7 +65,7 @@ impl Job {
 }
 
 impl DmaTest {
-    /// Goes on with the job while the link takes what it writes.
+    /// Continues the job while the link takes its writes.
     pub(super) fn advance(&mut self) {
         while let Some(job) = &mut self.job {
             if job.reading.is_some() || self.endpoint.posted_backlog() >= MAX_POSTED {

@@ -1,7 +1,7 @@
-//! A small second endpoint: a function that copies and fills memory by DMA.
+//! A DMA test endpoint: a function that copies and fills memory by DMA.
 //!
-//! It proves that nothing above it knows what kind of device it serves, and
-//! gives tests a bus master whose every byte they choose. Base class 12h
+//! It shows that the other modules do not depend on the kind of device, and gives
+//! tests a bus master that they control fully. Base class 12h
 //! (processing accelerator), BAR 0 of [`BAR0_SIZE`] bytes, one MSI-X vector.
 //!
 //! # Registers
@@ -66,7 +66,7 @@ pub mod register {
     pub const PATTERN: u64 = 0x1c;
     /// WO, 4 bytes: the doorbell.
     pub const CONTROL: u64 = 0x20;
-    /// RO, 4 bytes: how the last job stands.
+    /// RO, 4 bytes: status of the last job.
     pub const STATUS: u64 = 0x24;
     /// RO, 4 bytes: jobs ended since reset.
     pub const COUNT: u64 = 0x28;
@@ -96,7 +96,7 @@ pub mod status {
     pub const OVERRUN: u32 = 1 << 3;
 }
 
-/// What can be chosen about a [`DmaTest`].
+/// Settings of a [`DmaTest`].
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// Device serial number.
@@ -119,7 +119,7 @@ impl Default for Settings {
 /// Registers that software writes, from [`register::SOURCE`].
 const WRITABLE: std::ops::Range<usize> = 0x08..0x20;
 
-/// See the module.
+/// The DMA test function.
 #[derive(Debug)]
 pub struct DmaTest {
     endpoint: Endpoint,
@@ -129,7 +129,7 @@ pub struct DmaTest {
     count: u32,
     ram: Vec<u8>,
     job: Option<Job>,
-    /// Numbers pieces of jobs, so that an answer of before a reset is known.
+    /// ID of the next read; IDs are not reused after a reset.
     next_read: u64,
 }
 
@@ -164,12 +164,12 @@ impl DmaTest {
         }
     }
 
-    /// The function's core, for its ID and error counters.
+    /// The endpoint, for its ID and error counters.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
 
-    /// What is behind the BAR.
+    /// The memory behind the BAR.
     pub fn ram(&self) -> &[u8] {
         &self.ram
     }
@@ -179,11 +179,11 @@ impl DmaTest {
         u32::from_le_bytes(self.registers[at..at + 4].try_into().expect("4 bytes"))
     }
 
-    fn long(&self, at: u64) -> u64 {
+    fn quad_word(&self, at: u64) -> u64 {
         u64::from(self.word(at)) | u64::from(self.word(at + 4)) << 32
     }
 
-    /// Takes events; whether there were any.
+    /// Handles all endpoint events. Returns whether there were any.
     fn take_events(&mut self) -> bool {
         let mut any = false;
         while let Some(event) = self.endpoint.poll_event() {
@@ -249,8 +249,8 @@ impl DmaTest {
         }
         self.status = status::BUSY;
         let length = self.word(register::LENGTH);
-        let source = self.long(register::SOURCE);
-        let destination = self.long(register::DESTINATION);
+        let source = self.quad_word(register::SOURCE);
+        let destination = self.quad_word(register::DESTINATION);
         let pattern = self.word(register::PATTERN);
         match doorbell {
             _ if length == 0 || length > MAX_LENGTH => self.end(Err(Failure::Invalid)),

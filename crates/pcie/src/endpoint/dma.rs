@@ -1,5 +1,5 @@
-//! The DMA engine: reads split into requests, completions put together again,
-//! in whatever order they come.
+//! The DMA engine: splits reads into requests and reassembles completions in any
+//! order.
 
 use super::DmaError;
 use crate::errors::Errors;
@@ -9,18 +9,18 @@ use std::collections::VecDeque;
 use wire::tlp::{Completion, MemoryRequest, Status, Tlp};
 use wire::{Bdf, Duration, Instant, Tag};
 
-/// One read of the device's own code.
+/// One DMA read of the device.
 #[derive(Debug)]
 struct Read {
     id: u64,
     address: u64,
     length: usize,
-    /// Bytes for which requests were made.
+    /// Bytes already requested.
     requested: usize,
-    /// Requests that wait for completions.
+    /// Requests without their last completion.
     outstanding: usize,
     buffer: BytesMut,
-    /// The only completion, kept without a copy if it is everything.
+    /// The payload, not copied, if one completion carries everything.
     whole: Option<Bytes>,
     error: Option<DmaError>,
 }
@@ -28,8 +28,8 @@ struct Read {
 /// One request on the link.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
-    /// The read it belongs to; `None` if that was forgotten by a reset, and
-    /// the tag is kept from use until its completions or its timeout.
+    /// The slot of its read. `None` after a reset or timeout: the tag is then
+    /// quarantined until its last completion or a timeout.
     slot: Option<usize>,
     /// Next byte expected, as an offset in the read.
     offset: usize,
@@ -37,29 +37,30 @@ struct Pending {
     sent: Option<Instant>,
 }
 
-/// See the module.
+/// The DMA engine of an endpoint.
 #[derive(Debug, Default)]
 pub(super) struct Engine {
     reads: Vec<Option<Read>>,
     free: Vec<usize>,
-    /// Slots of reads with bytes not requested yet, in order.
+    /// Slots of reads with bytes still to request, in order.
     unsent: VecDeque<usize>,
     tags: Vec<Option<Pending>>,
-    /// Longest unused first, so that a late completion finds no new request.
+    /// Least recently used first, so that a late completion does not match a new
+    /// request.
     free_tags: VecDeque<u16>,
     in_flight: usize,
     done: VecDeque<(u64, Result<Bytes, DmaError>)>,
 }
 
-/// How long a tag of before a reset stays out of use where software has
-/// disabled the completion timeout: the end of the default range.
+/// Quarantine of a tag if software has disabled the completion timeout: the end
+/// of the default range.
 const QUARANTINE: Duration = Duration::from_ms(50);
 
-/// The settings that software may change between requests.
+/// Settings that software may change between requests.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     pub requester: Bdf,
-    /// Bytes a request: a power of two.
+    /// Largest request in bytes: a power of two.
     pub request: usize,
     /// Requests in flight.
     pub in_flight: usize,
@@ -93,8 +94,8 @@ impl Engine {
         self.unsent.push_back(slot);
     }
 
-    /// Fails a read before anything was sent.
-    pub fn refuse(&mut self, id: u64, error: DmaError) {
+    /// Fails a read without sending a request.
+    pub fn fail(&mut self, id: u64, error: DmaError) {
         self.done.push_back((id, Err(error)));
     }
 
@@ -102,17 +103,17 @@ impl Engine {
         self.done.pop_front()
     }
 
-    /// Whether something was not asked for yet.
+    /// Whether a read has bytes still to request.
     pub fn has_unsent(&self) -> bool {
         !self.unsent.is_empty()
     }
 
-    /// Whether there may be a request to make.
+    /// Whether the limits admit another request.
     pub fn has_request(&self, limits: Limits) -> bool {
         !self.unsent.is_empty() && self.in_flight < limits.in_flight
     }
 
-    /// The next request, if there is one to make.
+    /// Makes the next request, if the limits admit one.
     pub fn next_request(&mut self, limits: Limits) -> Option<Tlp> {
         let slot = *self.unsent.front()?;
         if self.in_flight >= limits.in_flight {
@@ -135,18 +136,18 @@ impl Engine {
         Some(Tlp::memory_read(request.expect("pieces obey the 4 KiB rule")))
     }
 
-    fn take_tag(&mut self, most: usize) -> Option<u16> {
-        if let Some(at) = self.free_tags.iter().position(|tag| usize::from(*tag) < most) {
+    fn take_tag(&mut self, limit: usize) -> Option<u16> {
+        if let Some(at) = self.free_tags.iter().position(|tag| usize::from(*tag) < limit) {
             return self.free_tags.remove(at);
         }
-        if self.tags.len() >= most {
+        if self.tags.len() >= limit {
             return None;
         }
         self.tags.push(None);
         Some(self.tags.len() as u16 - 1)
     }
 
-    /// Starts the timer of a request that leaves now.
+    /// Starts the completion timer of a request that is sent now.
     pub fn sent(&mut self, now: Instant, tag: Tag) {
         if let Some(Some(pending)) = self.tags.get_mut(usize::from(tag.get())) {
             pending.sent = Some(now);
@@ -161,7 +162,7 @@ impl Engine {
         };
         let Some(slot) = pending.slot else {
             errors.unexpected_completion += 1;
-            self.quarantined(index, pending, c, data.len());
+            self.complete_quarantined(index, pending, c, data.len());
             return;
         };
         let outcome = if poisoned {
@@ -187,7 +188,7 @@ impl Engine {
         }
     }
 
-    /// Puts the payload in its place; yields the bytes it brought.
+    /// Stores a completion's payload. Returns its number of bytes.
     fn store(
         &mut self,
         slot: usize,
@@ -227,7 +228,7 @@ impl Engine {
         read.outstanding -= 1;
         if let Some(error) = error {
             read.error.get_or_insert(error);
-            // The rest of a failed read is not asked for any more.
+            // The rest of a failed read is not requested.
             if read.requested < read.length {
                 read.requested = read.length;
                 self.unsent.retain(|s| *s != slot);
@@ -254,8 +255,8 @@ impl Engine {
         self.free_tags.push_back(tag as u16);
     }
 
-    /// Asks for nothing more: reads with bytes not requested yet fail with
-    /// `error` once what is in flight has come.
+    /// Stops making requests: unfinished reads fail with `error` after the
+    /// completions in flight.
     pub fn stop(&mut self, error: DmaError) {
         for slot in std::mem::take(&mut self.unsent) {
             let read = self.reads[slot].as_mut().expect("an unsent read has its slot");
@@ -267,8 +268,8 @@ impl Engine {
         }
     }
 
-    /// Forgets every read. Tags in flight stay out of use: completions of
-    /// before the reset may still come (PCIe Base 4.0, section 6.6.2).
+    /// Drops every read and quarantines tags in flight: old completions may still
+    /// arrive (PCIe Base 4.0, section 6.6.2).
     pub fn reset(&mut self) {
         let old = std::mem::take(self);
         self.tags = old.tags;
@@ -282,8 +283,8 @@ impl Engine {
         }
     }
 
-    /// A completion of before a reset: its tag is free after the last one.
-    fn quarantined(&mut self, tag: usize, pending: Pending, c: Completion, bytes: usize) {
+    /// A completion for a quarantined tag, which is free after the last one.
+    fn complete_quarantined(&mut self, tag: usize, pending: Pending, c: Completion, bytes: usize) {
         let left = pending.left.saturating_sub(bytes - usize::from(c.lower_address & 3).min(bytes));
         if c.status != Status::Success || bytes == 0 || left == 0 {
             self.free_tag(tag);
@@ -292,7 +293,7 @@ impl Engine {
         }
     }
 
-    /// Gives up on requests that have waited for `limit`, if there is one.
+    /// Times out requests sent at least `limit` ago, if there is a limit.
     pub fn expire(&mut self, now: Instant, limit: Option<Duration>, errors: &mut Errors) {
         for tag in 0..self.tags.len() {
             let Some(pending) = self.tags[tag] else { continue };
@@ -302,8 +303,8 @@ impl Engine {
             match pending.slot {
                 Some(slot) => {
                     errors.completion_timeout += 1;
-                    // The completion may only be late: its tag stays out of
-                    // use for as long again, lest it answers another request.
+                    // The completion may only be late: its tag is quarantined
+                    // for as long again.
                     self.tags[tag] = Some(Pending { slot: None, sent: Some(now), ..pending });
                     self.end_request(slot, Some(DmaError::Timeout));
                 }
@@ -312,8 +313,7 @@ impl Engine {
         }
     }
 
-    /// When the first request in flight, or tag out of use, will have waited
-    /// for `limit`.
+    /// When the next request or quarantined tag times out.
     pub fn deadline(&self, limit: Option<Duration>) -> Option<Instant> {
         if self.free_tags.len() == self.tags.len() {
             return None;

@@ -1,6 +1,5 @@
-//! The endpoint core: everything a type 0 function does because it is a PCIe
-//! function, so that a device's own code sees register accesses, finished DMA
-//! and resets, and never a TLP.
+//! The endpoint core: the PCIe part of a type 0 function. The device model on top
+//! sees register accesses, completed DMA and resets, but no TLPs.
 
 mod dma;
 mod msix;
@@ -23,7 +22,7 @@ use std::collections::VecDeque;
 use wire::tlp::{Attributes, Class, MemoryRequest, Message, Packet, Routing, Tlp, message_code};
 use wire::{Bdf, Instant, Tag};
 
-/// What kind of function an [`Endpoint`] shows.
+/// Configuration of an [`Endpoint`].
 #[derive(Clone, Debug)]
 pub struct EndpointConfig {
     /// Vendor ID.
@@ -38,8 +37,8 @@ pub struct EndpointConfig {
     pub revision: u8,
     /// Device serial number (extended capability 0003h).
     pub serial: u64,
-    /// Identifies the data that the device keeps, if it keeps any; then the
-    /// vendor is [`contents::VENDOR`].
+    /// Identifies the data that the device stores, if any. The vendor must then be
+    /// [`contents::VENDOR`].
     pub incarnation: Option<u64>,
     /// Size in bytes of BAR 0, a 64-bit non-prefetchable memory BAR; a power
     /// of two, at least 4096. Its upper half holds the MSI-X table (from the
@@ -49,26 +48,26 @@ pub struct EndpointConfig {
     pub vectors: u16,
     /// Largest payload supported: 128, 256, … 4096 bytes.
     pub max_payload: usize,
-    /// The device's own limit for one read request, below MRRS: some drives
-    /// never ask for more than 256 bytes. A power of two.
+    /// The device's own limit of one read request in bytes, a power of two: some
+    /// drives request at most 256 bytes whatever MRRS is.
     pub read_request: usize,
     /// Read requests the DMA engine keeps in flight, 1 to 1024.
     pub reads_in_flight: usize,
 }
 
-/// What the device's own code has to deal with.
+/// An event for the device model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A read of BAR 0 wants [`Endpoint::complete_read`].
+    /// A read of BAR 0; answer with [`Endpoint::complete_read`].
     Read {
         /// Byte offset in the BAR.
         offset: u64,
-        /// Bytes wanted, 1 to 4096.
+        /// Bytes to read, 1 to 4096.
         length: usize,
-        /// Names the read.
+        /// Identifies the read.
         token: ReadToken,
     },
-    /// Bytes written to BAR 0; only those with their byte enables set.
+    /// A write of the enabled bytes to BAR 0.
     Write {
         /// Byte offset in the BAR.
         offset: u64,
@@ -77,33 +76,33 @@ pub enum Event {
     },
     /// A DMA read has ended.
     ReadDone {
-        /// What the device named it.
+        /// The ID given to [`Endpoint::dma_read`].
         id: u64,
-        /// All bytes in order, or how it failed.
+        /// All bytes in order, or the error.
         result: Result<Bytes, DmaError>,
     },
-    /// Everything in flight is forgotten; DMA reads get no `ReadDone`.
+    /// A reset: outstanding DMA reads get no `ReadDone`.
     Reset(Reset),
 }
 
-/// Names a register read until it is completed.
+/// Identifies a register read until it is completed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadToken {
     request: MemoryRequest,
     tc: u8,
     attributes: Attributes,
-    /// Resets seen so far: a read of before a reset is not answered.
+    /// Number of resets so far: a read from before a reset is not answered.
     epoch: u64,
 }
 
-/// How a DMA read can fail.
+/// Why a DMA read failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DmaError {
     /// The completer answered Unsupported Request.
     UnsupportedRequest,
-    /// The completer answered Completer Abort, or nonsense.
+    /// The completer answered Completer Abort, or with a malformed completion.
     CompleterAbort,
-    /// Nobody answered in time.
+    /// The completion timed out.
     Timeout,
     /// The payload was marked as poisoned.
     Poisoned,
@@ -111,10 +110,10 @@ pub enum DmaError {
     BusMasterDisabled,
 }
 
-/// Non-posted requests a function lets wait for their answers.
+/// The most unanswered register reads.
 const MAX_REGISTER_READS: usize = 64;
 
-/// The core of a type 0 function; see the module.
+/// The PCIe part of a type 0 function.
 #[derive(Debug)]
 pub struct Endpoint {
     settings: EndpointConfig,
@@ -137,7 +136,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// The same function, which also tells a label; before it is used.
+    /// Adds a label capability; call it before use.
     #[must_use]
     pub fn with_label(mut self, label: config::label::Label) -> Self {
         label.add(&mut self.config);
@@ -178,7 +177,7 @@ impl Endpoint {
         }
     }
 
-    /// Forward of [`Function::handle`](crate::Function::handle): call it,
+    /// Implements [`Function::handle`](crate::Function::handle): call it,
     /// then take events from [`poll_event`](Self::poll_event) until there is none.
     pub fn handle(&mut self, _now: Instant, input: Input) {
         match input {
@@ -190,7 +189,7 @@ impl Endpoint {
         }
     }
 
-    /// The next thing for the device's own code.
+    /// The next event for the device model.
     pub fn poll_event(&mut self) -> Option<Event> {
         if let Some(event) = self.events.pop_front() {
             return Some(event);
@@ -199,10 +198,10 @@ impl Endpoint {
         Some(Event::ReadDone { id, result })
     }
 
-    /// Forward of [`Function::poll`](crate::Function::poll). May make new
+    /// Implements [`Function::poll`](crate::Function::poll). May cause
     /// events (a completion timeout): take events from [`poll_event`](Self::poll_event) after it.
     pub fn poll(&mut self, now: Instant, ready: Ready) -> Output {
-        // Requests are made when they can leave: a tag is not held in a queue.
+        // Makes a request only if it can be sent, so that no tag waits in a queue.
         if ready.has(Class::NonPosted)
             && self.out.len(Class::NonPosted) == 0
             && self.engine.has_unsent()
@@ -227,27 +226,27 @@ impl Endpoint {
         Output::Wait(Wait { until, receiver: !self.out.is_empty() || asks() })
     }
 
-    /// Forward of [`Function::ready`](crate::Function::ready): non-posted
-    /// requests wait while many register reads or completions are queued.
+    /// Implements [`Function::ready`](crate::Function::ready): denies non-posted
+    /// requests while many register reads or completions are queued.
     pub fn ready(&self) -> Ready {
         let waiting = self.register_reads + self.out.len(Class::Completion);
         Ready::ALL.with(Class::NonPosted, waiting < MAX_REGISTER_READS)
     }
 
-    /// Reads host memory: split by MRRS, the device's own limit and 4 KiB,
-    /// ends in one [`Event::ReadDone`].
+    /// Reads host memory. Splits the read by MRRS, the device's own limit and
+    /// 4 KiB; one [`Event::ReadDone`] follows.
     pub fn dma_read(&mut self, id: u64, address: u64, length: usize) {
         if self.is_bus_master() {
             self.engine.read(id, address, length);
         } else {
             self.errors.bus_master_off += 1;
-            self.engine.refuse(id, DmaError::BusMasterDisabled);
+            self.engine.fail(id, DmaError::BusMasterDisabled);
         }
     }
 
-    /// Writes host memory: split by MPS and 4 KiB, posted, in order with
-    /// everything else written. Dropped and counted if bus mastering is off
-    /// or the range wraps.
+    /// Writes host memory by posted requests, split by MPS and 4 KiB, in order with
+    /// other writes. Drops and counts the write if bus mastering is off or the
+    /// range wraps.
     pub fn dma_write(&mut self, address: u64, data: Bytes) {
         if !self.is_bus_master() {
             self.errors.bus_master_off += 1;
@@ -268,15 +267,15 @@ impl Endpoint {
         }
     }
 
-    /// Payload bytes of posted writes that wait for the link: a device stops
-    /// producing above a bound of its own.
+    /// Payload bytes of posted writes queued for the link. The device model should
+    /// bound them.
     pub fn posted_backlog(&self) -> usize {
         self.out.payload(Class::Posted)
     }
 
-    /// Sends MSI-X vector `vector` behind everything written so far; if it is
-    /// masked, its pending bit is set and it is sent when unmasked. Without
-    /// MSI-X enabled nothing is sent (use [`set_intx`](Self::set_intx)).
+    /// Sends MSI-X vector `vector` after all earlier writes. If it is masked, sets
+    /// its pending bit and sends it when unmasked. Sends nothing while MSI-X is
+    /// disabled (use [`set_intx`](Self::set_intx)).
     pub fn interrupt(&mut self, vector: u16) {
         if !self.msix_enabled() || vector >= self.msix.vectors() {
             return;
@@ -295,14 +294,14 @@ impl Endpoint {
         self.config.u16(self.msix_capability + 2) & 1 << 15 != 0
     }
 
-    /// The level of INTA while MSI-X is disabled; sends Assert_INTA and
-    /// Deassert_INTA on changes.
+    /// Sets the level of INTA, used while MSI-X is disabled. Changes send
+    /// Assert_INTA and Deassert_INTA.
     pub fn set_intx(&mut self, level: bool) {
         self.intx = level;
         self.update_intx();
     }
 
-    /// What went wrong so far.
+    /// Error counters.
     pub fn errors(&self) -> &Errors {
         &self.errors
     }
@@ -312,7 +311,7 @@ impl Endpoint {
         self.id
     }
 
-    /// Whether software lets the function master the bus.
+    /// Bus Master Enable.
     pub fn is_bus_master(&self) -> bool {
         self.config.u16(register::COMMAND) & command::BUS_MASTER != 0
     }
@@ -334,7 +333,7 @@ impl Endpoint {
         self.config.u16(self.msix_capability + 2) & 1 << 14 != 0
     }
 
-    /// Sends what became unmasked.
+    /// Sends pending vectors that are no longer masked.
     fn flush_pending(&mut self) {
         if !self.msix_enabled() || self.msix_masked() || !self.msix.any_pending() {
             return;
@@ -375,9 +374,9 @@ impl Endpoint {
         (self.reporting, self.msix_capability) = (built.reporting, built.msix_capability);
         self.contents = built.contents;
         if let (Some(contents), Some(owner)) = (self.contents, owner) {
-            contents.keep_owner(&mut self.config, owner);
+            contents.set_owner(&mut self.config, owner);
         }
-        self.reporting.forget(&self.errors);
+        self.reporting.reset(&self.errors);
         self.msix = Msix::new(self.settings.vectors);
         self.engine.reset();
         self.out.clear();
@@ -393,8 +392,7 @@ impl Endpoint {
     }
 }
 
-/// The payload of a write: the bytes, with zeroes where they do not fill
-/// their first and last double word.
+/// The payload of a write: the bytes, padded with zeroes to whole double words.
 fn whole_double_words(bytes: &Bytes, request: MemoryRequest) -> Bytes {
     if bytes.len() == request.length() {
         return bytes.clone();
@@ -404,7 +402,7 @@ fn whole_double_words(bytes: &Bytes, request: MemoryRequest) -> Bytes {
     payload.freeze()
 }
 
-/// Configuration space after power-on, and where its structures are.
+/// Configuration space after power-on, with its capabilities.
 struct Built {
     config: ConfigSpace,
     pcie: PcieCapability,

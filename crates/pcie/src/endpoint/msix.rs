@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-/// Bytes a table entry.
+/// Bytes per table entry.
 pub const ENTRY: usize = 16;
 
 /// Table and pending bit array.
@@ -63,7 +63,7 @@ impl Msix {
         }
     }
 
-    /// Writes the table; nothing beyond it.
+    /// Writes the table; ignores bytes beyond it.
     pub fn write_table(&mut self, offset: u64, data: &[u8]) {
         for (i, byte) in data.iter().enumerate() {
             let at = offset as usize + i;

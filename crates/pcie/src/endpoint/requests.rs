@@ -1,5 +1,5 @@
-//! Requests that reach the function: configuration, registers, completions
-//! of its own reads.
+//! TLPs received by the function: configuration and register accesses, and
+//! completions of its reads.
 
 use super::{DmaError, Endpoint, Event, ReadToken};
 use crate::config::{command, register};
@@ -22,7 +22,7 @@ impl Endpoint {
                     self.errors.unexpected_completion += 1;
                 }
             }
-            // Power and slot messages ask nothing of this function.
+            // Power and slot messages need no action.
             Packet::Message(_) => {}
         }
     }
@@ -37,19 +37,19 @@ impl Endpoint {
     fn config_read(&mut self, tlp: &Tlp, request: ConfigRequest) {
         if !self.is_target(request) {
             self.errors.unsupported_request += 1;
-            self.answer_config(tlp, request, Status::UnsupportedRequest, Bytes::new());
+            self.complete_config(tlp, request, Status::UnsupportedRequest, Bytes::new());
             return;
         }
-        self.reporting.show(&mut self.config, &self.errors);
+        self.reporting.update(&mut self.config, &self.errors);
         let value = self.config.read(request.register);
         let data = Bytes::copy_from_slice(&value.to_le_bytes());
-        self.answer_config(tlp, request, Status::Success, data);
+        self.complete_config(tlp, request, Status::Success, data);
     }
 
     fn config_write(&mut self, tlp: &Tlp, request: ConfigRequest) {
         if !self.is_target(request) {
             self.errors.unsupported_request += 1;
-            self.answer_config(tlp, request, Status::UnsupportedRequest, Bytes::new());
+            self.complete_config(tlp, request, Status::UnsupportedRequest, Bytes::new());
             return;
         }
         // Section 2.2.6.2: a function captures its bus and device number
@@ -67,12 +67,12 @@ impl Endpoint {
             // Section 6.6.2: Max_Payload_Size survives.
             self.pcie.set_max_payload(&mut self.config, payload);
         } else {
-            // What is cleared is what was there to be read.
-            self.reporting.show(&mut self.config, &self.errors);
+            // Status bits must be current before RW1C clears them.
+            self.reporting.update(&mut self.config, &self.errors);
             self.config.write(request.register, request.first_be, value);
             self.config_changed(request.register);
         }
-        self.answer_config(tlp, request, Status::Success, Bytes::new());
+        self.complete_config(tlp, request, Status::Success, Bytes::new());
     }
 
     fn config_changed(&mut self, register: u16) {
@@ -85,7 +85,7 @@ impl Endpoint {
         }
     }
 
-    fn answer_config(&mut self, tlp: &Tlp, request: ConfigRequest, status: Status, data: Bytes) {
+    fn complete_config(&mut self, tlp: &Tlp, request: ConfigRequest, status: Status, data: Bytes) {
         let completion = Completion {
             completer: request.target,
             requester: request.requester,
@@ -101,8 +101,8 @@ impl Endpoint {
         });
     }
 
-    /// The offset of an address in BAR 0, if memory space is enabled and all
-    /// of the request lies inside.
+    /// The offset in BAR 0, if memory space is enabled and the whole request lies
+    /// inside.
     fn decode(&self, request: &MemoryRequest) -> Option<u64> {
         if self.config.u16(register::COMMAND) & command::MEMORY_SPACE == 0 {
             return None;
@@ -163,10 +163,10 @@ impl Endpoint {
         }
     }
 
-    /// Answers a register read with exactly the bytes it asked for.
+    /// Answers a register read with exactly the bytes requested.
     ///
     /// # Panics
-    /// If `data` has another length than the event asked for.
+    /// If the length of `data` differs from that of the event.
     pub fn complete_read(&mut self, token: ReadToken, data: &[u8]) {
         if token.epoch != self.epoch {
             return;

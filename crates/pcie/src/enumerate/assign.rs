@@ -1,4 +1,4 @@
-//! Cutting windows and setting registers.
+//! Assigns memory windows and programs registers.
 
 use super::scan::extended;
 use super::{Device, Kind, Node, Port, Settings};
@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::pin::Pin;
 use wire::Bdf;
 
-/// Bridge windows come in whole MiB.
+/// Granularity of bridge windows: 1 MiB.
 const GRANULE: u64 = 1 << 20;
 
 /// Why a hierarchy cannot be set up.
@@ -40,7 +40,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Bytes and alignment that a node needs of its parent's window.
+/// Size and alignment that a node needs in its parent's window.
 fn need(node: &Node, settings: &Settings) -> (u64, u64) {
     match &node.kind {
         Kind::Endpoint(device) => {
@@ -66,13 +66,12 @@ fn need_of_all(nodes: &[Node], settings: &Settings) -> (u64, u64) {
     (at, most)
 }
 
-/// Sizes come from devices, which may say anything: what does not fit into 64
-/// bits fits nowhere.
+/// Rounds up and saturates: sizes come from devices, which are not trusted.
 fn round_up(value: u64, align: u64) -> u64 {
     value.checked_next_multiple_of(align).unwrap_or(u64::MAX)
 }
 
-/// Indices with their needs, the coarsest alignment first.
+/// Indices of nodes with size and alignment, largest alignment first.
 fn by_alignment(nodes: &[Node], settings: &Settings) -> Vec<(usize, (u64, u64))> {
     let mut order: Vec<_> = nodes.iter().map(|node| need(node, settings)).enumerate().collect();
     order.sort_by_key(|(_, (_, align))| std::cmp::Reverse(*align));
@@ -133,8 +132,7 @@ fn place_bars(device: &mut Device, mut at: u64) {
     device.bars.sort_by_key(|bar| bar.index);
 }
 
-/// Writes what was decided for `node` into its registers: after enumeration,
-/// and again after a reset has cleared them.
+/// Programs the registers of `node`: after enumeration, and after a reset.
 pub async fn program(bus: &Bus, node: &Node, settings: &Settings) {
     device_control(bus, node, settings).await;
     match &node.kind {
@@ -158,8 +156,8 @@ pub async fn program(bus: &Bus, node: &Node, settings: &Settings) {
     }
 }
 
-/// Resets a function (FLR, PCIe Base 4.0, section 6.6.2) and gives it back what
-/// the enumeration had set.
+/// Resets a function (FLR, PCIe Base 4.0, section 6.6.2) and programs its
+/// registers again.
 pub async fn reset_function(bus: &Bus, node: &Node, settings: &Settings) {
     if let Some(pcie) = node.pcie {
         bus.config_write(node.bdf, pcie + 8, 2, 1 << 15).await;
@@ -167,7 +165,7 @@ pub async fn reset_function(bus: &Bus, node: &Node, settings: &Settings) {
     program(bus, node, settings).await;
 }
 
-/// Has an endpoint guard what it sends and check what it gets, if it can.
+/// Enables ECRC generation and checking of an endpoint, if it supports them.
 async fn enable_ecrc(bus: &Bus, bdf: Bdf) {
     let Some(at) = extended(bus, bdf, capability::EXT_ERROR_REPORTING).await else { return };
     let at = at + ErrorReporting::CONTROL;
@@ -193,8 +191,7 @@ async fn window(bus: &Bus, bdf: Bdf, port: &Port) {
 }
 
 /// Payload and read request sizes, extended and 10-bit tags, and a completion
-/// timeout of 260 to 900 ms where the device offers it: a guest's memory can
-/// be slow to answer.
+/// timeout of 260 to 900 ms if supported: a guest's memory can answer slowly.
 async fn device_control(bus: &Bus, node: &Node, settings: &Settings) {
     let Some(at) = node.pcie else { return };
     let code = |bytes: usize| bytes.clamp(128, 4096).ilog2() - 7;
@@ -207,7 +204,7 @@ async fn device_control(bus: &Bus, node: &Node, settings: &Settings) {
     bus.config_write(node.bdf, at + 0x28, 2, timeout | tags).await;
 }
 
-/// Lets an endpoint reach host memory, or not.
+/// Sets or clears Bus Master Enable of an endpoint.
 pub async fn enable_bus_master(bus: &Bus, bdf: Bdf, enable: bool) {
     let before = bus.config_read(bdf, register::COMMAND, 2).await;
     let bit = u32::from(command::BUS_MASTER);

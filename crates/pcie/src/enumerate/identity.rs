@@ -1,5 +1,5 @@
-//! Who is there, and whether its data are those of before: what a host asks
-//! when a device comes back.
+//! Identification of a device, and whether its data have changed: for a host
+//! whose device comes back.
 
 use super::{Bar, Msix, Node, scan};
 use crate::config::contents::{self, ContentsCapability};
@@ -8,50 +8,49 @@ use crate::software::Bus;
 use std::fmt;
 use wire::Bdf;
 
-/// What a function says of its data, see [`contents`].
+/// The contents capability of a function, see [`contents`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Contents {
     /// Byte offset of the capability in configuration space.
     pub capability: u16,
-    /// The same as long as no data were lost.
+    /// Unchanged as long as no data were lost.
     pub incarnation: u64,
-    /// The host that attached the function last; 0 if none has since
-    /// power-on.
+    /// The host that last attached the function; 0 if none since power-on.
     pub owner: u32,
 }
 
-/// What tells one function from another at the same place.
+/// Distinguishes functions at the same place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// Vendor and device ID.
     pub id: (u16, u16),
     /// Device serial number, if it has one.
     pub serial: Option<u64>,
-    /// Its data, if it tells.
+    /// Its contents capability, if it has one and was asked.
     pub contents: Option<Contents>,
 }
 
-/// What else a driver knows of a function: its BARs, wherever they are, with
-/// addresses of 0, and its interrupts.
+/// BARs (with address 0) and MSI-X capability of a function, as a driver sees
+/// them.
 pub type Layout = (Vec<Bar>, Option<Msix>);
 
-/// What a host finds where a device was.
+/// The result of comparing the device found now with the one attached before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Comparison {
     /// The same device with the same data.
     Same,
     /// The same device, but data may have been lost or changed.
     NewContents(ContentsChange),
-    /// Another device: how it differs.
+    /// Another device; the text says how it differs.
     Another(String),
 }
 
-/// Why contents count as new.
+/// Why contents may have changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContentsChange {
-    /// The incarnation is another one.
+    /// The incarnation differs.
     Incarnation,
-    /// Another host had the device meanwhile, and may have written to it.
+    /// Another host has attached the device and may have written to it.
     OtherHost,
 }
 
@@ -65,10 +64,9 @@ impl fmt::Display for ContentsChange {
 }
 
 impl Identity {
-    /// What `after`, found where this was, means to the host that writes
-    /// `owner` into the devices it attaches. The serial number tells devices of
-    /// one kind apart, as Linux does for hot-plug slots
-    /// (`pciehp_device_replaced`).
+    /// Compares this identity with `after`, found at the same place later, for the
+    /// host that writes `owner` into its devices. Compares serial numbers as Linux
+    /// does for hot-plug slots (`pciehp_device_replaced`).
     pub fn compare(&self, after: &Self, owner: u32) -> Comparison {
         if self.id != after.id {
             let [old, new] = [self, after].map(|who| format!("{:04x}:{:04x}", who.id.0, who.id.1));
@@ -95,8 +93,7 @@ impl Identity {
 }
 
 impl Comparison {
-    /// The same if the shapes are equal: other BARs or vectors are another
-    /// device.
+    /// [`Self::Another`] if BARs or vectors differ.
     #[must_use]
     pub fn with_layout(self, before: &Layout, after: &Layout) -> Self {
         match self {
@@ -108,14 +105,14 @@ impl Comparison {
 }
 
 impl Node {
-    /// What tells it from others; `None` for a bridge.
+    /// The identity of an endpoint; `None` for a bridge.
     pub fn identity(&self) -> Option<Identity> {
         let device = self.device()?;
         Some(Identity { id: self.id, serial: device.serial, contents: device.contents })
     }
 
-    /// What `after`, found where this endpoint was, means: as
-    /// [`Identity::compare`] and [`Comparison::with_layout`] say.
+    /// Compares this endpoint with `after`, found at the same place later, by
+    /// [`Identity::compare`] and [`Comparison::with_layout`].
     pub fn compare(&self, after: &Self, owner: u32) -> Comparison {
         let (Some(before), Some(found)) = (self.identity(), after.identity()) else {
             return Comparison::Another("no endpoint".to_owned());
@@ -123,7 +120,7 @@ impl Node {
         before.compare(&found, owner).with_layout(&self.layout(), &after.layout())
     }
 
-    /// See [`Layout`]; nothing for a bridge.
+    /// BARs and MSI-X capability; empty for a bridge.
     pub fn layout(&self) -> Layout {
         let Some(device) = self.device() else { return (Vec::new(), None) };
         let bars = device.bars.iter().map(|bar| Bar { address: 0, ..*bar });
@@ -131,7 +128,7 @@ impl Node {
     }
 }
 
-/// Asks the function at `bdf` who it is; `None` if nobody answers.
+/// Reads the identity of the function at `bdf`; `None` if there is none.
 pub async fn identify(bus: &Bus, bdf: Bdf) -> Option<Identity> {
     let id = bus.config_read(bdf, register::VENDOR, 4).await;
     if id == !0 || id as u16 == 0 {
@@ -142,23 +139,22 @@ pub async fn identify(bus: &Bus, bdf: Bdf) -> Option<Identity> {
     Some(Identity { id, serial, contents })
 }
 
-/// Looks at the BARs and the interrupts of the endpoint at `bdf`, which
-/// answers no memory requests after that: it has to be programmed again.
+/// Reads BARs and MSI-X capability of the endpoint at `bdf`. This disables its
+/// memory space: program it again afterwards.
 pub async fn layout(bus: &Bus, bdf: Bdf) -> Layout {
     let mut capabilities = scan::capabilities(bus, bdf).await.into_iter();
     let msix = capabilities.find(|(id, _)| *id == capability::MSIX);
     scan::layout(bus, bdf, msix.map(|(_, at)| at)).await
 }
 
-/// Writes `owner` into the function at `bdf`, if it has a place for it.
+/// Writes `owner` into the contents capability of the function at `bdf`.
 pub async fn write_owner(bus: &Bus, bdf: Bdf, contents: Option<Contents>, owner: u32) {
     let Some(contents) = contents else { return };
     let at = contents.capability + ContentsCapability::OWNER;
     bus.config_write(bdf, at, 4, owner).await;
 }
 
-/// The device serial number, and the contents of a function of `vendor`; they
-/// are not looked for without one.
+/// The device serial number, and with a `vendor` the contents capability.
 pub(super) async fn numbers(
     bus: &Bus,
     bdf: Bdf,

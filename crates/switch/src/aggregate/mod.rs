@@ -1,9 +1,8 @@
-//! The aggregation queue: the one place that decides when a TLP leaves.
+//! The aggregation queue. It alone decides when a TLP leaves.
 //!
-//! Whenever the network can take a frame, everything that has queued up since
-//! and has credits goes into it, up to the frame's size: no timer, no
-//! parameter. That is [`Policy::Adaptive`]; the others are there to be compared
-//! with it.
+//! [`Policy::Adaptive`] needs no timer and no parameter: whenever the network
+//! can take a frame, all queued TLPs that have credits go into it, up to the
+//! frame's size. The other policies exist for comparison.
 
 mod policy;
 #[cfg(test)]
@@ -18,9 +17,9 @@ use wire::Instant;
 use wire::frame::Grant;
 use wire::tlp::{Class, Mark, Tlp};
 
-/// Packets that may wait in one class.
+/// The most TLPs queued in one class.
 const MAX_PACKETS: usize = 4096;
-/// Payload bytes that may wait in one class.
+/// The most payload bytes queued in one class.
 const MAX_PAYLOAD: usize = 4 << 20;
 
 /// When the next frame of TLPs leaves.
@@ -28,43 +27,43 @@ const MAX_PAYLOAD: usize = 4 << 20;
 pub enum Departure {
     /// Now.
     Now,
-    /// Then, if nothing more comes.
+    /// At this time, if no further TLP is queued.
     At(Instant),
-    /// When an input has changed something: nothing waits, or what waits has
-    /// no credits or no room.
+    /// After another input: the queue is empty, or its TLPs have no credits or
+    /// no room.
     Later,
 }
 
-/// TLPs that wait for the network or for credits.
+/// The queue of TLPs that wait for the network or for credits.
 #[derive(Debug, Default)]
 pub struct Aggregate {
     policy: Policy,
-    /// Bytes that each TLP takes in a frame beside its own.
-    beside: usize,
+    /// Bytes that the encapsulation adds to each TLP in a frame.
+    overhead: usize,
     queue: OrderedQueue,
-    /// Bytes that wait on the wire, by class.
+    /// Queued bytes as counted on the wire, by class.
     bytes: [usize; 3],
-    /// When each TLP that waits was queued, by class; of a policy that waits.
-    since: [VecDeque<Instant>; 3],
+    /// When each TLP was queued, by class; only with [`Policy::Wait`].
+    queued_at: [VecDeque<Instant>; 3],
     used: [Grant; 3],
     limits: [Grant; 3],
-    waits: u64,
+    credit_stalls: u64,
 }
 
 impl Aggregate {
-    /// An empty queue with the limits that the far side's greeting grants.
+    /// An empty queue with the credit limits of the peer's Hello.
     pub fn new(policy: Policy, limits: [Grant; 3]) -> Self {
         Self { policy, limits, ..Self::default() }
     }
 
-    /// The same where the transport encapsulates each TLP in `beside` more
-    /// bytes: they count against a frame's room.
+    /// Adds `overhead` bytes to each TLP, for a transport that encapsulates
+    /// TLPs. They count against a frame's room.
     #[must_use]
-    pub fn with_overhead(self, beside: usize) -> Self {
-        Self { beside, ..self }
+    pub fn with_overhead(self, overhead: usize) -> Self {
+        Self { overhead, ..self }
     }
 
-    /// The policy it obeys.
+    /// The aggregation policy.
     pub fn policy(&self) -> Policy {
         self.policy
     }
@@ -92,37 +91,37 @@ impl Aggregate {
         self.queue.push(tlp);
     }
 
-    /// Whether a TLP waits that the credits allow.
+    /// Whether a queued TLP has credits.
     pub fn has_sendable(&self) -> bool {
         self.queue.peek(self.allowed()).is_some()
     }
 
-    /// Bytes of the TLP that goes next, if credits allow one.
+    /// Length in bytes of the next TLP that has credits.
     pub fn next_length(&self) -> Option<usize> {
         self.queue.peek(self.allowed()).map(Tlp::wire_length)
     }
 
-    /// When a frame with `room` bytes for TLPs leaves. What was pushed since
-    /// the last call counts as queued `now`.
+    /// When a frame with `room` bytes for TLPs leaves. TLPs pushed since the
+    /// last call count as queued `now`.
     pub fn departure(&mut self, now: Instant, room: usize) -> Departure {
         if self.queue.is_empty() {
             return Departure::Later;
         }
         let allowed = self.allowed();
-        let length = |next: &Tlp| next.wire_length() + self.beside;
+        let length = |next: &Tlp| next.wire_length() + self.overhead;
         let fits = self.queue.peek(allowed).is_some_and(|next| length(next) <= room);
         let Policy::Wait(wait) = self.policy else {
             return if fits { Departure::Now } else { Departure::Later };
         };
-        for (class, since) in Class::ALL.into_iter().zip(&mut self.since) {
-            since.resize(self.queue.len(class), now);
+        for (class, queued_at) in Class::ALL.into_iter().zip(&mut self.queued_at) {
+            queued_at.resize(self.queue.len(class), now);
         }
         let classes = || Class::ALL.into_iter().filter(|class| allowed.has(*class));
-        // Full, or as full as credits let it become.
+        // Full, counting only classes that have credits.
         let waiting =
-            |class: Class| self.bytes[class.index()] + self.queue.len(class) * self.beside;
+            |class: Class| self.bytes[class.index()] + self.queue.len(class) * self.overhead;
         let full = classes().map(waiting).sum::<usize>() >= room;
-        let first = classes().filter_map(|class| self.since[class.index()].front()).min();
+        let first = classes().filter_map(|class| self.queued_at[class.index()].front()).min();
         match first {
             Some(first) if fits && !full && now < *first + wait => Departure::At(*first + wait),
             _ if fits => Departure::Now,
@@ -131,8 +130,8 @@ impl Aggregate {
     }
 
     /// Moves TLPs to the end of `frame` while they fit in `room` bytes and the
-    /// policy lets them share it, and says how many. `each` is told their marks
-    /// and bytes.
+    /// policy lets them share it. Calls `each` with the mark and the bytes of
+    /// each TLP; returns how many were moved.
     pub fn fill(
         &mut self,
         frame: &mut BytesMut,
@@ -143,7 +142,7 @@ impl Aggregate {
         while let Some((_, class)) = self.queue.first(self.allowed()) {
             let length = self.queue.front(class).map_or(0, Tlp::wire_length);
             let at = frame.len();
-            if at - start + length + (count + 1) * self.beside > room {
+            if at - start + length + (count + 1) * self.overhead > room {
                 return count;
             }
             let Some(tlp) = self.take(class, length) else { break };
@@ -155,25 +154,26 @@ impl Aggregate {
             }
         }
         if !self.queue.is_empty() {
-            self.waits += 1;
+            self.credit_stalls += 1;
         }
         count
     }
 
-    /// Takes the first TLP of a class, of so many bytes, and its credits.
+    /// Removes the first TLP of a class, `length` bytes long, and consumes its
+    /// credits.
     fn take(&mut self, class: Class, length: usize) -> Option<Tlp> {
         let tlp = self.queue.take(class)?;
         let class = class.index();
         self.bytes[class] -= length;
-        self.since[class].pop_front();
+        self.queued_at[class].pop_front();
         let used = &mut self.used[class];
         used.headers = used.headers.wrapping_add(1);
         used.data = used.data.wrapping_add(tlp.data_credits());
         Some(tlp)
     }
 
-    /// Takes new limits. `false` if one goes backwards, which is the far
-    /// side's mistake.
+    /// Sets new credit limits. Returns `false` if one goes backwards, which
+    /// violates the protocol.
     pub fn grant(&mut self, limits: [Grant; 3]) -> bool {
         let forward = |old: u32, new: u32| new.wrapping_sub(old) < 1 << 31;
         let pairs = self.limits.iter().zip(&limits);
@@ -186,48 +186,48 @@ impl Aggregate {
         valid
     }
 
-    /// How often a frame was closed while TLPs still waited for credits.
-    pub fn waits(&self) -> u64 {
-        self.waits
+    /// How many frames were closed while TLPs still waited for credits.
+    pub fn credit_stalls(&self) -> u64 {
+        self.credit_stalls
     }
 
-    /// Whether something waits that every receiver has to take sooner or
-    /// later, whatever it waits for itself (PCIe Base 4.0, section 2.4.1).
+    /// Whether posted requests or completions are queued. A receiver may not
+    /// refuse them forever (PCIe Base 4.0, section 2.4.1).
     pub fn has_posted_or_completions(&self) -> bool {
         self.queue.len(Class::Posted) + self.queue.len(Class::Completion) > 0
     }
 
-    /// Bytes that wait, on the wire.
+    /// Queued bytes, as counted on the wire.
     pub fn bytes(&self) -> usize {
         self.bytes.iter().sum()
     }
 
-    /// TLPs waiting.
+    /// Queued TLPs.
     pub fn len(&self) -> usize {
         Class::ALL.into_iter().map(|class| self.queue.len(class)).sum()
     }
 
-    /// Whether nothing waits.
+    /// Whether the queue is empty.
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
 
-    /// The marks of what waits.
+    /// The marks of all queued TLPs.
     pub fn marks(&self) -> impl Iterator<Item = Mark> {
         self.queue.marks()
     }
 
-    /// Forgets what waits; credits stay as they are. Says how many posted
-    /// TLPs are lost with it.
+    /// Drops all queued TLPs and keeps the credits. Returns how many posted
+    /// TLPs were dropped.
     pub fn clear(&mut self) -> usize {
         let posted = self.queue.len(Class::Posted);
         self.queue.clear();
         self.bytes = [0; 3];
-        self.since.iter_mut().for_each(VecDeque::clear);
+        self.queued_at.iter_mut().for_each(VecDeque::clear);
         posted
     }
 
-    /// The classes whose first TLP is there and has credits.
+    /// The classes whose first TLP has credits.
     fn allowed(&self) -> Ready {
         Class::ALL.into_iter().fold(Ready::NONE, |ready, class| {
             let Some(front) = self.queue.front(class) else { return ready };

@@ -1,13 +1,13 @@
-//! When a TLP leaves: the choice.
+//! The aggregation policy: when a TLP leaves.
 
 use std::fmt;
 use std::str::FromStr;
 use wire::Duration;
 
-/// Waiting longer than this could look like a link that is lost.
+/// The longest wait. A peer could take a longer one for a lost link.
 const MAX_WAIT: Duration = Duration::from_ms(10);
 
-/// When TLPs that wait go into a frame.
+/// When queued TLPs go into a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
     /// One TLP a frame, as soon as the network takes it: plain ExpEther
@@ -17,8 +17,8 @@ pub enum Policy {
     /// A frame leaves when it is full, or this long after its first TLP was
     /// queued: what Suzuki et al. (2014) call method 1 of the related work.
     Wait(Duration),
-    /// Whenever the network takes a frame, all that waits goes into it, up to
-    /// the frame's size (J. Suzuki et al., "End-to-End Adaptive Packet
+    /// Whenever the network takes a frame, all queued TLPs go into it, up to the
+    /// frame's size (J. Suzuki et al., "End-to-End Adaptive Packet
     /// Aggregation for High-Throughput I/O Bus Network Using Ethernet", Hot
     /// Interconnects 2014). No timer, no parameter.
     #[default]
@@ -40,7 +40,7 @@ impl fmt::Display for Policy {
     }
 }
 
-/// A text that names no policy: what is wrong.
+/// A text that names no policy, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownPolicy(String);
 

@@ -1,4 +1,4 @@
-//! The queue alone.
+//! The aggregation queue without a tunnel.
 
 use super::*;
 use bytes::Bytes;
@@ -36,7 +36,7 @@ fn a_frame_is_never_longer_than_its_room() {
     let mut frame = BytesMut::zeroed(12);
     assert_eq!(queue.fill(&mut frame, 2 * 76 + 75, |_, _| ()), 2);
     assert_eq!(frame.len(), 12 + 2 * 76);
-    assert_eq!(queue.waits(), 0, "room is not credits");
+    assert_eq!(queue.credit_stalls(), 0, "room is not credits");
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn credits_hold_back_their_class_alone() {
         1,
         "posted passes the read; data for one only"
     );
-    assert_eq!((queue.len(), queue.waits()), (2, 1));
+    assert_eq!((queue.len(), queue.credit_stalls()), (2, 1));
     let more = Grant { headers: 10, data: 4 };
     assert!(!queue.grant([more, Grant { headers: 1, data: 0 }, more]), "backwards");
     let full = Grant { headers: 10, data: 10 };

@@ -1,50 +1,49 @@
-//! What lets frames go: a rate limit, or a controller that looks at delay and
-//! loss. The carrier asks before each frame; what may not go waits in
+//! Congestion control: a rate limit, or a controller driven by delay and loss.
+//! The carrier asks before each frame. What may not be sent waits in
 //! [`crate::aggregate`], where it can still be aggregated (NEC, "End-to-End
 //! Adaptive Packet Aggregation", Hot Interconnects 2014, "Proposed Method").
 //!
-//! Bytes are those of the wire: payload, header, FCS, preamble and gap.
+//! Bytes are counted on the wire: payload, header, FCS, preamble and gap.
 
 mod rate;
 mod swift;
 #[cfg(test)]
 mod tests;
-mod words;
+mod text;
 
 pub use rate::{Rate, RateLimit};
 pub use swift::{Swift, SwiftConfig, Target};
-pub use words::UnknownCongestion;
+pub use text::UnknownCongestion;
 
 use wire::{Duration, Instant};
 
-/// Which control.
+/// Which congestion control a connection uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Config {
-    /// None but the window of the receiver: a network of one's own.
+    /// None but the receiver's window: for a dedicated network.
     #[default]
     None,
-    /// A fixed rate of bytes of wire.
+    /// A fixed rate on the wire.
     Rate(Rate),
     /// Delay and loss decide.
     Swift(SwiftConfig),
 }
 
-/// What an acknowledgement tells.
+/// What an acknowledgement reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Acknowledged {
-    /// Bytes of wire that it acknowledges for the first time.
+    /// Bytes on the wire that it acknowledges for the first time.
     pub bytes: u64,
-    /// Frames of these.
+    /// Frames that it acknowledges for the first time.
     pub frames: u32,
-    /// A round trip measured, with the bytes of wire of the frame that made
-    /// it.
+    /// The round-trip time of a frame, and the frame's bytes on the wire.
     pub round_trip: Option<(Duration, u64)>,
-    /// Whether the window held the sender back: one that had nothing to send
-    /// has learnt nothing about a larger window.
-    pub limited: bool,
+    /// Whether the window limited the sender. If it did not, the
+    /// acknowledgement says nothing about a larger window.
+    pub window_limited: bool,
 }
 
-/// The control of one connection.
+/// The congestion control of one connection.
 #[derive(Clone, Debug)]
 pub struct Controller {
     kind: Kind,
@@ -58,7 +57,7 @@ enum Kind {
 }
 
 impl Controller {
-    /// For frames of at most `frame` bytes of wire.
+    /// A controller for frames of at most `frame` bytes on the wire.
     pub fn new(config: Config, frame: u64) -> Self {
         let kind = match config {
             Config::None => Kind::None,
@@ -68,7 +67,8 @@ impl Controller {
         Self { kind }
     }
 
-    /// Whether a frame of `bytes` may go now, when `in_flight` are on the way.
+    /// Whether a frame of `bytes` may be sent now, with `in_flight` bytes
+    /// unacknowledged.
     pub fn may_send(&self, now: Instant, in_flight: u64, bytes: u64) -> bool {
         match &self.kind {
             Kind::None => true,
@@ -77,7 +77,7 @@ impl Controller {
         }
     }
 
-    /// Before this time nothing may go, whatever is acknowledged.
+    /// No frame may be sent before this time, whatever is acknowledged.
     pub fn not_before(&self) -> Instant {
         match &self.kind {
             Kind::None => Instant::ZERO,
@@ -86,7 +86,7 @@ impl Controller {
         }
     }
 
-    /// A frame went, of whatever kind.
+    /// A frame was sent; `data` if it is a data frame.
     pub fn sent(&mut self, now: Instant, bytes: u64, data: bool) {
         match &mut self.kind {
             Kind::None => {}
@@ -110,15 +110,14 @@ impl Controller {
         }
     }
 
-    /// Nothing was acknowledged for a retransmission timeout, for the
-    /// `count`th time in a row.
+    /// The retransmission timeout expired, for the `count`th time in a row.
     pub fn timed_out(&mut self, now: Instant, count: u32) {
         if let Kind::Swift(swift) = &mut self.kind {
             swift.timed_out(now, count);
         }
     }
 
-    /// Bytes of wire that may be on the way, if that is bounded.
+    /// The congestion window in bytes on the wire, if there is one.
     pub fn window(&self) -> Option<u64> {
         match &self.kind {
             Kind::Swift(swift) => Some(swift.window()),

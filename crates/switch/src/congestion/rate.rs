@@ -3,56 +3,56 @@
 
 use wire::{Duration, Instant};
 
-/// Bits of wire a second, from 1 b/s.
+/// A rate on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
-    /// Bits of wire a second.
+    /// Bits per second on the wire, at least 1.
     pub bits_per_second: u64,
-    /// Frames of the largest size that may go at once after a pause; 1 holds
-    /// the rate over any time. More makes up for timers that come late.
+    /// Frames of the largest size that may be sent at once after a pause. With 1
+    /// the rate holds over any interval; more makes up for late timers.
     pub burst: u32,
 }
 
-/// See the module.
+/// A token bucket of [`Rate::burst`] frames.
 #[derive(Clone, Debug)]
 pub struct RateLimit {
     rate: Rate,
-    /// How far the bucket may be ahead: all but one frame of the burst.
-    ahead: Duration,
-    /// When the bucket is even: until then, what was sent is paid for.
-    even: Instant,
+    /// How long all but one frame of the burst take.
+    credit: Duration,
+    /// When the next frame may be sent.
+    next_send: Instant,
 }
 
 impl RateLimit {
-    /// For frames of at most `frame` bytes of wire.
+    /// A rate limit for frames of at most `frame` bytes on the wire.
     ///
     /// # Panics
     /// If the rate is zero.
     pub fn new(rate: Rate, frame: u64) -> Self {
         assert!(rate.bits_per_second > 0, "a rate of zero");
-        let ahead = frame * u64::from(rate.burst.saturating_sub(1));
-        Self { rate, ahead: span(rate, ahead), even: Instant::ZERO }
+        let credit = frame * u64::from(rate.burst.saturating_sub(1));
+        Self { rate, credit: duration(rate, credit), next_send: Instant::ZERO }
     }
 
-    /// Whether a frame may go.
+    /// Whether a frame may be sent.
     pub fn may_send(&self, now: Instant) -> bool {
-        now >= self.even
+        now >= self.next_send
     }
 
-    /// When the next frame may go.
+    /// When the next frame may be sent.
     pub fn not_before(&self) -> Instant {
-        self.even
+        self.next_send
     }
 
-    /// A frame went.
+    /// A frame of `bytes` was sent.
     pub fn sent(&mut self, now: Instant, bytes: u64) {
-        let earliest = Instant::ZERO + (now.since(Instant::ZERO) - self.ahead);
-        self.even = self.even.max(earliest) + span(self.rate, bytes);
+        let earliest = Instant::ZERO + (now.since(Instant::ZERO) - self.credit);
+        self.next_send = self.next_send.max(earliest) + duration(self.rate, bytes);
     }
 }
 
-/// How long `bytes` take, rounded up.
-fn span(rate: Rate, bytes: u64) -> Duration {
+/// How long `bytes` take at `rate`, rounded up.
+fn duration(rate: Rate, bytes: u64) -> Duration {
     let ps = u128::from(bytes) * 8 * 1_000_000_000_000;
     Duration::from_ps(ps.div_ceil(u128::from(rate.bits_per_second)).try_into().unwrap_or(u64::MAX))
 }

@@ -8,7 +8,7 @@ fn us(us: u64) -> Instant {
 
 fn ack(round_trip_us: u64) -> Acknowledged {
     let round_trip = Some((Duration::from_us(round_trip_us), FRAME));
-    Acknowledged { bytes: FRAME, frames: 1, round_trip, limited: true }
+    Acknowledged { bytes: FRAME, frames: 1, round_trip, window_limited: true }
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn the_window_grows_by_a_frame_a_round_trip() {
     let grown = swift.window() - 10 * FRAME;
     assert!((FRAME * 9 / 10..=FRAME).contains(&grown), "{grown}");
     let before = swift.window();
-    swift.acknowledged(us(40), Acknowledged { limited: false, ..ack(20) });
+    swift.acknowledged(us(40), Acknowledged { window_limited: false, ..ack(20) });
     assert_eq!(swift.window(), before, "nothing to send teaches nothing");
 }
 
@@ -120,9 +120,9 @@ const TIMEOUTS_IN_A_ROW: u32 = 5;
 #[test]
 fn small_windows_have_large_targets() {
     let target = Target::RoundTrip(Duration::from_us(30));
-    let config = SwiftConfig { target, start: 1, ..SwiftConfig::default() };
+    let config = SwiftConfig { target, initial_window: 1, ..SwiftConfig::default() };
     let mut one = Swift::new(config, FRAME);
-    let mut hundred = Swift::new(SwiftConfig { start: 100, ..config }, FRAME);
+    let mut hundred = Swift::new(SwiftConfig { initial_window: 100, ..config }, FRAME);
     for swift in [&mut one, &mut hundred] {
         swift.acknowledged(us(100), ack(35));
     }

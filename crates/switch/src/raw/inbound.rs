@@ -1,6 +1,6 @@
-//! From frames to chunks. The far side is not trusted.
+//! Received frames become chunks of the stream. The peer is not trusted.
 
-use super::receiver::{Fate, WAITED_UNIT};
+use super::receiver::{Received, WAITED_UNIT};
 use super::{Cause, Endpoint, Output, State};
 use bytes::Bytes;
 use wire::raw::{Bitmap, Body, Frame, Offer, Reason};
@@ -24,19 +24,19 @@ impl Endpoint {
             }
         }
         match frame.body {
-            Body::Open(_) => unreachable!("taken above"),
+            Body::Open(_) => unreachable!("handled above"),
             Body::Accept(offer) => self.accepted(now, offer),
             Body::Close(reason) => self.down(Cause::Closed(reason)),
-            // An Accept that was lost or is late comes again.
-            Body::Data { .. } | Body::Ack { .. } if !self.stands() => {}
+            // Not up: the Accept was lost or is late, and is sent again.
+            Body::Data { .. } | Body::Ack { .. } if !self.is_established() => {}
             Body::Data { sequence, chunk } => {
                 self.acknowledged(now, frame, None, &Bitmap::default());
                 if self.is_up() {
                     let chunk = bytes.slice_ref(chunk);
-                    match self.receiver.take(now, sequence, chunk, self.settings.patience()) {
-                        Fate::Taken => {}
-                        Fate::Duplicate => self.counters.duplicates += 1,
-                        Fate::BeyondWindow => self.counters.beyond_window += 1,
+                    match self.receiver.receive(now, sequence, chunk, self.settings.ack_policy()) {
+                        Received::Accepted => {}
+                        Received::Duplicate => self.counters.duplicates += 1,
+                        Received::BeyondWindow => self.counters.beyond_window += 1,
                     }
                     self.deliver();
                 }
@@ -48,9 +48,9 @@ impl Endpoint {
         }
     }
 
-    /// Whether data may come; the first frame behind an Accept says that it
-    /// has arrived.
-    fn stands(&mut self) -> bool {
+    /// Whether the connection is up. The first frame after an Accept shows that
+    /// the Accept has arrived.
+    fn is_established(&mut self) -> bool {
         if matches!(self.state, State::Accepted { .. }) {
             self.state = State::Up;
             self.outputs.push_back(Output::Connected);
@@ -90,7 +90,7 @@ impl Endpoint {
             State::Accepted { .. } | State::Up if connection == self.connection => {
                 self.control_once(Body::Accept(self.settings.offer()));
             }
-            // Not yet in use by anybody: the later one counts.
+            // No frame has followed the Accept: the later Open wins.
             State::Accepted { .. } => {
                 self.state = State::Listening;
                 self.open(now, connection, offer);
@@ -107,10 +107,10 @@ impl Endpoint {
                 self.frames.clear();
                 self.state = State::Up;
                 self.outputs.push_back(Output::Connected);
-                self.receiver.hurry(now);
+                self.receiver.acknowledge_now(now);
             }
-            // Our first frame was lost.
-            State::Up => self.receiver.hurry(now),
+            // The peer has not received our first frame.
+            State::Up => self.receiver.acknowledge_now(now),
             _ => {}
         }
     }
@@ -120,8 +120,8 @@ impl Endpoint {
         self.receiver.agree(offer);
     }
 
-    /// Unless one waits already: a peer that asks again and again gets one
-    /// answer at a time.
+    /// Queues a control frame if none is queued, so that repeated requests get
+    /// one answer at a time.
     fn control_once(&mut self, body: Body<'_>) {
         if self.frames.is_empty() {
             self.control(body);

@@ -1,24 +1,22 @@
 //! The raw-Ethernet carrier of a link: chunks of its stream, each in one
 //! Ethernet frame of EtherType 0x88B5, delivered exactly once and in order.
 //!
-//! A state machine: [`Endpoint::handle`], then [`Endpoint::poll`] until it
-//! yields [`Output::Timeout`]. The owner asks [`Endpoint::room`] how many bytes
-//! the congestion control and the windows let go now, tells that to its
-//! [`crate::Tunnel`], and passes what the tunnel transmits to
-//! [`Endpoint::send`]: one chunk a call. Chunks delivered are the tunnel's
-//! `Received`. So TLPs wait in [`crate::aggregate`], behind the congestion
-//! control, and nowhere else.
+//! A state machine: call [`Endpoint::handle`], then [`Endpoint::poll`] until it
+//! yields [`Output::Timeout`]. [`Endpoint::room`] says how many bytes congestion
+//! control and windows admit now. The owner passes that to its
+//! [`crate::Tunnel`], what the tunnel transmits to [`Endpoint::send`], one chunk
+//! per call, and delivered chunks to the tunnel as `Received`. So TLPs wait for
+//! congestion control in [`crate::aggregate`] only.
 //!
-//! Sequence, cumulative and selective acknowledgement; what was lost is sent
-//! again when frames sent after it have arrived (RFC 9002, 6.1.1: a threshold
-//! of three packets, by the order of transmission), or after a timeout (RFC
-//! 6298, with a floor of microseconds). What arrives twice is dropped.
+//! Frames have sequence numbers, cumulative and selective acknowledgements. A
+//! lost frame is retransmitted when three frames sent after it are acknowledged
+//! (RFC 9002, 6.1.1, packet threshold), or after a timeout (RFC 6298, with a
+//! minimum of microseconds). Duplicates are dropped.
 //!
-//! Frames with other connection identifiers, malformed ones and such that come
-//! in no connection are counted and dropped, so that a station that sends
-//! nonsense harms nobody but itself. There is no authentication: who can send
-//! Ethernet frames here can end a connection. Corruption is found by the FCS
-//! of Ethernet alone, as in ExpEther.
+//! Malformed frames, and frames of another connection or of none, are counted
+//! and dropped, so that a faulty station harms only itself. There is no
+//! authentication: whoever can send Ethernet frames here can end a connection.
+//! Only the Ethernet FCS detects corruption, as in ExpEther.
 
 mod inbound;
 mod outbound;
@@ -28,49 +26,49 @@ mod sender;
 
 use crate::congestion;
 use bytes::Bytes;
-use receiver::{Patience, Receiver};
+use receiver::{AckPolicy, Receiver};
 use sender::Sender;
 use std::collections::VecDeque;
 use std::fmt;
 use wire::raw::{Body, CONNECTION_MASK, Frame, HEADER, MIN_PAYLOAD, Offer, Reason, Sequence};
 use wire::{Duration, Instant};
 
-/// What one end of a connection decides.
+/// Settings of one end of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// Bytes of a chunk at most: the MTU less 12 bytes of header. Both ends
-    /// send what the smaller of theirs allows.
+    /// The largest chunk in bytes: the MTU less 12 bytes of header. Both ends use
+    /// the smaller of their values.
     pub chunk: usize,
-    /// Data frames that may be on the way unacknowledged, and those that are
-    /// kept out of order: 1 to 1024. The smaller of both ends' counts.
+    /// The most data frames unacknowledged, and buffered out of order: 1 to 1024.
+    /// Both ends use the smaller of their values.
     pub window: usize,
-    /// Identifier of the first connection opened, 24 bits; each further one
-    /// takes the next. New with every start of the process, so that a restart
-    /// is noticed.
+    /// Identifier of the first connection opened, 24 bits; further connections
+    /// count up. It differs with each start of the process, so that the peer
+    /// notices a restart.
     pub connection: u32,
-    /// What lets frames go.
+    /// The congestion control.
     pub congestion: congestion::Config,
-    /// Bytes of wire of a frame beside its payload: 38 (header 14, FCS 4,
-    /// preamble 8, gap 12), and 4 for a tag.
+    /// Bytes on the wire that a frame has beside its payload: 38 (header 14, FCS
+    /// 4, preamble 8, gap 12), and 4 for a tag.
     pub overhead: usize,
-    /// How long an acknowledgement waits for further frames, or for data to
+    /// How long an acknowledgement is delayed, for further frames or for data to
     /// travel with.
     pub ack_delay: Duration,
-    /// Data frames after which it waits no longer.
+    /// Data frames after which an acknowledgement is sent at once.
     pub ack_after: u32,
-    /// Timeout before anything was measured.
+    /// The retransmission timeout before the first round trip is measured.
     pub initial_timeout: Duration,
-    /// How much the timeout is above the smoothed round trip at least: the
-    /// floor of the timeout (RFC 6298's G).
+    /// The least that the retransmission timeout exceeds the smoothed round trip
+    /// by (RFC 6298's G).
     pub min_timeout: Duration,
-    /// Gives the connection up when nothing new was acknowledged for this
-    /// long, or an Open was not answered. Not above the tunnel's loss limit.
+    /// The connection is lost if nothing new is acknowledged, or an Open is not
+    /// answered, for this long. Not above the tunnel's loss limit.
     pub give_up: Duration,
 }
 
 impl Settings {
-    /// For an MTU of 1500: 256 frames, acknowledgements within 2 us, timeouts
-    /// from 50 us, given up after 800 ms, no congestion control.
+    /// Defaults for an MTU of 1500: 256 frames, acknowledgements within 2 us,
+    /// timeouts from 50 us, lost after 800 ms, no congestion control.
     pub fn new(connection: u32) -> Self {
         Self {
             chunk: 1500 - HEADER,
@@ -86,13 +84,13 @@ impl Settings {
         }
     }
 
-    /// Bytes of wire of a frame with this payload behind its EtherType.
+    /// Bytes on the wire of a frame with this payload after its EtherType.
     fn wire(&self, payload: usize) -> u64 {
         (payload.max(MIN_PAYLOAD) + self.overhead) as u64
     }
 
-    fn patience(&self) -> Patience {
-        Patience { delay: self.ack_delay, frames: self.ack_after }
+    fn ack_policy(&self) -> AckPolicy {
+        AckPolicy { delay: self.ack_delay, frames: self.ack_after }
     }
 
     fn offer(&self) -> Offer {
@@ -104,55 +102,55 @@ impl Settings {
     }
 }
 
-/// Frames of a window at most.
+/// The largest window, in frames.
 pub const MAX_WINDOW: usize = 1024;
 
-/// What happens to a connection.
+/// Input of a connection.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// Open a connection: this end speaks first.
+    /// Open a connection from this end.
     Open,
-    /// Take the next connection that the other end opens.
+    /// Accept the next connection that the peer opens.
     Accept,
-    /// What stood behind the EtherType of a frame from the other station,
-    /// padding included.
+    /// The payload of a frame from the peer, after its EtherType, with padding.
     Received(Bytes),
-    /// The network takes this many frames now. Until it is first said, any
-    /// number.
+    /// The network takes this many frames now. Before the first such input it
+    /// takes any number.
     CanTransmit {
         /// Frames.
         frames: usize,
     },
-    /// End the connection, or stop accepting. [`Output::Down`] is not said.
+    /// End the connection, or stop accepting. No [`Output::Down`] follows.
     Close,
 }
 
-/// What a connection wants.
+/// Output of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// A frame for the other station: what goes behind the EtherType.
+    /// Send this payload, after the EtherType, to the peer.
     Transmit(Vec<u8>),
-    /// The connection stands.
+    /// The connection is established.
     Connected,
     /// The next chunk of the stream.
     Delivered(Bytes),
-    /// The connection is gone; this end neither opens nor accepts until told.
+    /// The connection is gone. This end waits for [`Input::Open`] or
+    /// [`Input::Accept`].
     Down(Cause),
-    /// Nothing more now; call again after an input or at this time. There may
-    /// be more [`Endpoint::room`] then, too.
+    /// No output now. Poll again after an input or at this time, when
+    /// [`Endpoint::room`] may have grown as well.
     Timeout(Option<Instant>),
 }
 
 /// Why a connection is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// The other end said so.
+    /// The peer closed it.
     Closed(Reason),
-    /// Nothing new was acknowledged within the limit, or an Open not answered.
+    /// Nothing new was acknowledged, or an Open not answered, in time.
     Lost,
-    /// The other end opened another connection: it was restarted.
+    /// The peer opened another connection: it was restarted.
     Restarted,
-    /// The other end broke the protocol.
+    /// The peer violated the protocol.
     Violation(&'static str),
 }
 
@@ -172,7 +170,7 @@ impl fmt::Display for Cause {
     }
 }
 
-/// Counters of an end since it was made.
+/// Counters of an end since its creation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Data frames sent, retransmissions among them.
@@ -181,15 +179,15 @@ pub struct Counters {
     pub retransmitted: u64,
     /// Of these, after a timeout.
     pub timeouts: u64,
-    /// Acknowledgements that travelled alone.
+    /// Acknowledgements sent without data.
     pub acks_sent: u64,
     /// Chunks delivered.
     pub delivered: u64,
-    /// Data frames that had been received before, dropped.
+    /// Duplicate data frames, dropped.
     pub duplicates: u64,
     /// Data frames beyond the window, dropped.
     pub beyond_window: u64,
-    /// Frames that were none, or of another version, dropped.
+    /// Malformed frames, or of another version, dropped.
     pub malformed: u64,
     /// Frames of another connection or of none, dropped.
     pub foreign: u64,
@@ -197,31 +195,31 @@ pub struct Counters {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// No connection, and none wanted.
+    /// No connection.
     Idle,
-    /// Waits for an Open.
+    /// Waiting for an Open.
     Listening,
-    /// Has sent Open, `since` then; sends it again at `again`.
-    Opening { since: Instant, again: Instant, pause: Duration },
-    /// Has answered an Open and waits for the first frame behind it.
+    /// Open was first sent at `since` and is sent again at `retry_at`.
+    Opening { since: Instant, retry_at: Instant, pause: Duration },
+    /// Accept was sent; waiting for the first frame that follows it.
     Accepted { since: Instant },
-    /// Chunks flow.
+    /// Established.
     Up,
 }
 
-/// See the module.
+/// One end of a raw-Ethernet connection.
 #[derive(Debug)]
 pub struct Endpoint {
     settings: Settings,
     state: State,
-    /// The connection that is, or was last.
+    /// Identifier of the current or last connection.
     connection: u32,
-    /// The one to open next.
+    /// Identifier of the next connection to open.
     next_connection: u32,
     sender: Sender,
     receiver: Receiver,
     outputs: VecDeque<Output>,
-    /// Frames made and not yet handed out: control frames, new data.
+    /// Control and new data frames to transmit.
     frames: VecDeque<Vec<u8>>,
     network: usize,
     counters: Counters,
@@ -231,7 +229,7 @@ impl Endpoint {
     /// An end without a connection.
     ///
     /// # Panics
-    /// If chunks of no bytes or a window of no frames are asked for.
+    /// If the largest chunk or the window is 0.
     pub fn new(settings: Settings) -> Self {
         assert!(settings.chunk > 0 && settings.window > 0, "a chunk and a window of one at least");
         let connection = settings.connection & CONNECTION_MASK;
@@ -256,7 +254,7 @@ impl Endpoint {
                 self.begin(self.next_connection);
                 self.next_connection = (self.next_connection + 1) & CONNECTION_MASK;
                 let pause = self.settings.initial_timeout;
-                self.state = State::Opening { since: now, again: now, pause };
+                self.state = State::Opening { since: now, retry_at: now, pause };
             }
             Input::Accept => {
                 self.begin(self.connection);
@@ -275,7 +273,7 @@ impl Endpoint {
         }
     }
 
-    /// Forgets everything of the connection before.
+    /// Resets the state for a connection with this identifier.
     fn begin(&mut self, connection: u32) {
         self.connection = connection;
         self.sender = Sender::new(&self.settings);
@@ -290,7 +288,7 @@ impl Endpoint {
         self.outputs.push_back(Output::Down(cause));
     }
 
-    /// Queues a frame that stands outside the sequence.
+    /// Queues a frame without a sequence number.
     fn control(&mut self, body: Body<'_>) {
         let mut out = Vec::new();
         let acknowledged = Sequence::default();
@@ -298,14 +296,14 @@ impl Endpoint {
         self.frames.push_back(out);
     }
 
-    /// Whether chunks flow.
+    /// Whether the connection is established.
     pub fn is_up(&self) -> bool {
         self.state == State::Up
     }
 
-    /// Bytes that the next chunk may have now: all a frame takes, or 0 while
-    /// the windows are full, the congestion control paces, lost frames wait to
-    /// be sent again or the network takes none.
+    /// Bytes that the next chunk may have now. 0 while a window is full,
+    /// congestion control paces, lost frames wait for retransmission, or the
+    /// network takes no frame.
     pub fn room(&self, now: Instant) -> usize {
         let takes = self.network > self.frames.len();
         if self.is_up() && takes { self.sender.room(now) } else { 0 }
@@ -325,38 +323,37 @@ impl Endpoint {
         self.frames.push_back(frame);
     }
 
-    /// The connection's identifier: that of the last one if there is none.
+    /// Identifier of the current or last connection.
     pub fn connection(&self) -> u32 {
         self.connection
     }
 
-    /// What was counted.
+    /// The counters.
     pub fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// The smoothed round trip, once measured.
+    /// The smoothed round trip, if measured.
     pub fn round_trip(&self) -> Option<Duration> {
         self.sender.round_trip()
     }
 
-    /// Bytes of wire that the congestion control lets be on the way, if it
-    /// bounds them.
+    /// The congestion window in bytes on the wire, if there is one.
     pub fn window(&self) -> Option<u64> {
         self.sender.window()
     }
 
-    /// Bytes of wire of data frames that are on the way.
+    /// Unacknowledged data frames, in bytes on the wire.
     pub fn in_flight(&self) -> u64 {
         self.sender.in_flight()
     }
 
-    /// Frames that wait for the network to take them.
+    /// Frames queued for the network.
     pub fn queued(&self) -> usize {
         self.frames.len()
     }
 
-    /// Whether nothing that was sent waits for its answer.
+    /// Whether nothing is queued or unacknowledged.
     pub fn is_quiet(&self) -> bool {
         !matches!(self.state, State::Opening { .. })
             && self.sender.is_empty()
@@ -364,9 +361,8 @@ impl Endpoint {
     }
 }
 
-/// The answer to a frame for which a station has no endpoint, if it deserves
-/// one: data and acknowledgements of a connection that is gone, and Opens that
-/// nobody takes.
+/// The answer of a station that has no endpoint for a received frame: a Close
+/// with `reason`. `None` for a Close, an Accept and malformed frames.
 pub fn refuse(received: &[u8], reason: Reason) -> Option<Vec<u8>> {
     let frame = Frame::decode(received).ok()?;
     if matches!(frame.body, Body::Close(_) | Body::Accept(_)) {

@@ -1,4 +1,4 @@
-//! From chunks to frames, and time.
+//! Chunks become frames to send; timers.
 
 use super::{Cause, Endpoint, Output, State};
 use wire::raw::{Body, Frame};
@@ -8,12 +8,12 @@ use wire::{Duration, Instant};
 const MAX_PAUSE: Duration = Duration::from_ms(100);
 
 impl Endpoint {
-    /// The next thing this end wants.
+    /// The next output.
     pub fn poll(&mut self, now: Instant) -> Output {
         if let Some(output) = self.outputs.pop_front() {
             return output;
         }
-        self.watch(now);
+        self.check_timers(now);
         if let Some(output) = self.outputs.pop_front() {
             return output;
         }
@@ -28,23 +28,23 @@ impl Endpoint {
         }
     }
 
-    fn watch(&mut self, now: Instant) {
+    fn check_timers(&mut self, now: Instant) {
         let limit = self.settings.give_up;
         match self.state {
             State::Opening { since, .. } if now >= since + limit => self.down(Cause::Lost),
-            State::Opening { since, again, pause } if now >= again => {
+            State::Opening { since, retry_at, pause } if now >= retry_at => {
                 self.frames.clear();
                 self.control(Body::Open(self.settings.offer()));
-                let again = now + pause;
+                let retry_at = now + pause;
                 let pause = (pause + pause).min(MAX_PAUSE.max(self.settings.initial_timeout));
-                self.state = State::Opening { since, again, pause };
+                self.state = State::Opening { since, retry_at, pause };
             }
-            // Whoever asked has gone.
+            // The peer that sent the Open is gone.
             State::Accepted { since } if now >= since + limit => {
                 self.begin(self.connection);
                 self.state = State::Listening;
             }
-            State::Up if self.sender.watch(now) => self.down(Cause::Lost),
+            State::Up if self.sender.check_timers(now) => self.down(Cause::Lost),
             _ => {}
         }
     }
@@ -60,14 +60,13 @@ impl Endpoint {
             return None;
         }
         let due = self.receiver.due().is_some_and(|due| now >= due);
-        // Selective acknowledgements are made at the last moment: they say
-        // the most.
+        // Acknowledgements are built as late as possible, to cover the most.
         if due {
             return Some(self.acknowledge(now));
         }
-        let probing = self.sender.probing();
+        let probing = self.sender.is_probing();
         let acknowledged = self.receiver.expected();
-        let frame = self.sender.again(now, self.connection, acknowledged)?;
+        let frame = self.sender.retransmit(now, self.connection, acknowledged)?;
         self.counters.data_sent += 1;
         self.counters.retransmitted += 1;
         self.counters.timeouts += u64::from(probing);
@@ -79,7 +78,7 @@ impl Endpoint {
         let body = self.receiver.acknowledgement(now);
         let acknowledged = self.receiver.expected();
         Frame { connection: self.connection, acknowledged, body }.encode(&mut out);
-        self.sender.sent_beside(now, out.len());
+        self.sender.sent_acknowledgement(now, out.len());
         self.counters.acks_sent += 1;
         out
     }
@@ -88,7 +87,7 @@ impl Endpoint {
         let limit = self.settings.give_up;
         match self.state {
             State::Idle | State::Listening => None,
-            State::Opening { since, again, .. } => Some(again.min(since + limit)),
+            State::Opening { since, retry_at, .. } => Some(retry_at.min(since + limit)),
             State::Accepted { since } => Some(since + limit),
             State::Up => {
                 let due = self.receiver.due().filter(|due| *due > now);

@@ -1,43 +1,43 @@
-//! What has come: chunks in order, those ahead of their turn, and when to say
-//! so.
+//! The receive side: reordering, and when to acknowledge.
 
 use bytes::Bytes;
 use std::collections::VecDeque;
 use wire::raw::{Bitmap, Body, Offer, Sequence};
 use wire::{Duration, Instant};
 
-/// Unit of the time that a frame waited for its acknowledgement, in ps.
+/// Unit of [`Body::Ack`]'s `waited`, in picoseconds.
 pub(super) const WAITED_UNIT: u64 = 16_000;
 
-/// What became of a data frame.
+/// What the receiver did with a data frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
-    Taken,
+pub(super) enum Received {
+    Accepted,
     Duplicate,
     BeyondWindow,
 }
 
-/// How long an acknowledgement waits for data to travel with.
+/// When a delayed acknowledgement is sent (RFC 9000, section 13.2).
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Patience {
+pub(super) struct AckPolicy {
+    /// After this time, to travel with data if possible.
     pub delay: Duration,
-    /// Or for so many data frames, whichever is sooner.
+    /// After this many data frames, if that is sooner.
     pub frames: u32,
 }
 
-/// See the module.
+/// The receive side of a connection.
 #[derive(Debug)]
 pub(super) struct Receiver {
     expected: Sequence,
-    /// The chunks from the expected one on, as far as they have come.
-    ahead: VecDeque<Option<Bytes>>,
-    held: usize,
+    /// The chunks from `expected` on; `None` where one is missing.
+    buffer: VecDeque<Option<Bytes>>,
+    buffered: usize,
     window: usize,
     /// Data frames since the last acknowledgement left.
     unacknowledged: u32,
-    /// When the acknowledgement leaves at the latest.
+    /// When the next acknowledgement is sent at the latest.
     due: Option<Instant>,
-    /// The data frame that came last, and when.
+    /// The data frame received last, and when.
     newest: (Sequence, Instant),
 }
 
@@ -45,80 +45,79 @@ impl Receiver {
     pub fn new(offer: Offer) -> Self {
         Self {
             expected: Sequence::default(),
-            ahead: VecDeque::new(),
-            held: 0,
+            buffer: VecDeque::new(),
+            buffered: 0,
             window: usize::from(offer.window),
             unacknowledged: 0,
             due: None,
-            // Before the first one: nobody measures by it.
+            // A sequence number before the first: gives no round trip.
             newest: (Sequence::new(u32::MAX), Instant::ZERO),
         }
     }
 
-    /// The window that both ends agreed on.
+    /// Sets the window to the smaller of both ends' offers.
     pub fn agree(&mut self, theirs: Offer) {
         self.window = self.window.min(usize::from(theirs.window));
     }
 
-    /// Takes a data frame. Chunks whose turn has come wait in [`Self::next`].
-    pub fn take(
+    /// Takes a data frame. [`Self::next`] yields the chunks that are in order.
+    pub fn receive(
         &mut self,
         now: Instant,
         sequence: Sequence,
         chunk: Bytes,
-        patience: Patience,
-    ) -> Fate {
+        policy: AckPolicy,
+    ) -> Received {
         let Some(ahead) = sequence.ahead_of(self.expected) else {
-            return self.again(now, sequence);
+            return self.duplicate(now, sequence);
         };
         if ahead >= self.window {
             self.due = Some(now);
-            return Fate::BeyondWindow;
+            return Received::BeyondWindow;
         }
-        if self.ahead.len() <= ahead {
-            self.ahead.resize(ahead + 1, None);
+        if self.buffer.len() <= ahead {
+            self.buffer.resize(ahead + 1, None);
         }
-        let place = &mut self.ahead[ahead];
+        let place = &mut self.buffer[ahead];
         if place.is_some() {
-            return self.again(now, sequence);
+            return self.duplicate(now, sequence);
         }
         *place = Some(chunk);
-        self.held += 1;
+        self.buffered += 1;
         self.newest = (sequence, now);
         self.unacknowledged += 1;
-        // What is missing is said at once: the sender counts on it.
-        let gap = ahead > 0 || self.ahead.len() > self.held;
-        let at =
-            if gap || self.unacknowledged >= patience.frames { now } else { now + patience.delay };
+        // A gap is acknowledged at once: the sender detects loss by it.
+        let gap = ahead > 0 || self.buffer.len() > self.buffered;
+        let at = if gap || self.unacknowledged >= policy.frames { now } else { now + policy.delay };
         self.due = Some(self.due.map_or(at, |due| due.min(at)));
-        Fate::Taken
+        Received::Accepted
     }
 
-    /// The sender seems not to know.
-    fn again(&mut self, now: Instant, sequence: Sequence) -> Fate {
+    /// Acknowledges a duplicate at once: its acknowledgement was lost.
+    fn duplicate(&mut self, now: Instant, sequence: Sequence) -> Received {
         self.newest = (sequence, now);
         self.due = Some(now);
-        Fate::Duplicate
+        Received::Duplicate
     }
 
-    /// The next chunk whose turn has come.
+    /// The next chunk in order.
     pub fn next(&mut self) -> Option<Bytes> {
-        let chunk = self.ahead.front_mut()?.take()?;
-        self.ahead.pop_front();
-        self.held -= 1;
+        let chunk = self.buffer.front_mut()?.take()?;
+        self.buffer.pop_front();
+        self.buffered -= 1;
         self.expected = self.expected.plus(1);
         Some(chunk)
     }
 
-    /// Everything before this has come.
+    /// The cumulative acknowledgement: all before this was received.
     pub fn expected(&self) -> Sequence {
         self.expected
     }
 
-    /// The acknowledgement that travels with data. It stands for one that was
-    /// due, if nothing is out of order.
+    /// The cumulative acknowledgement for a data frame. It replaces a delayed
+    /// acknowledgement if nothing is out of order.
     pub fn piggyback(&mut self) -> Sequence {
-        if self.held == 0 {
+        if self.buffered == 0 {
             self.due = None;
             self.unacknowledged = 0;
         }
@@ -130,19 +129,21 @@ impl Receiver {
         self.due
     }
 
-    /// An acknowledgement is due, whatever has come.
-    pub fn hurry(&mut self, now: Instant) {
+    /// Makes an acknowledgement due now.
+    pub fn acknowledge_now(&mut self, now: Instant) {
         self.due = Some(now);
         self.newest.1 = now;
     }
 
-    /// The acknowledgement that leaves now.
+    /// Builds the acknowledgement to send now.
     pub fn acknowledgement(&mut self, now: Instant) -> Body<'static> {
         self.due = None;
         self.unacknowledged = 0;
         let mut bitmap = Bitmap::default();
-        let came = self.ahead.iter().enumerate().skip(1).take(Bitmap::BITS);
-        came.filter(|(_, chunk)| chunk.is_some()).for_each(|(number, _)| bitmap.set(number - 1));
+        let received = self.buffer.iter().enumerate().skip(1).take(Bitmap::BITS);
+        received
+            .filter(|(_, chunk)| chunk.is_some())
+            .for_each(|(number, _)| bitmap.set(number - 1));
         let (newest, at) = self.newest;
         let waited = now.since(at).as_ps() / WAITED_UNIT;
         Body::Ack { newest, waited: waited.min(u64::from(u16::MAX)) as u16, bitmap }

@@ -2,17 +2,17 @@
 
 use wire::Duration;
 
-/// See the module.
+/// Round-trip estimator of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RoundTrip {
-    /// Smoothed, and its mean deviation; once measured.
+    /// Smoothed round trip and its mean deviation, once measured.
     measured: Option<(Duration, Duration)>,
-    /// The least of all.
-    least: Duration,
+    /// The minimum of all samples.
+    min: Duration,
 }
 
 impl RoundTrip {
-    /// Section 2.2 and 2.3, with their weights of 1/8 and 1/4.
+    /// Adds a sample (sections 2.2 and 2.3, with weights of 1/8 and 1/4).
     pub fn measure(&mut self, sample: Duration) {
         let measured = match self.measured {
             None => (sample, Duration::from_ps(sample.as_ps() / 2)),
@@ -21,24 +21,25 @@ impl RoundTrip {
                 (weigh(smoothed, sample, 8), weigh(deviation, off, 4))
             }
         };
-        self.least = if self.measured.is_some() { self.least.min(sample) } else { sample };
+        self.min = if self.measured.is_some() { self.min.min(sample) } else { sample };
         self.measured = Some(measured);
     }
 
-    /// Whether an answer so soon can only be one to an earlier copy of the
-    /// frame (as RFC 8985, 6.2, step 2 has it; here up to twice the least
-    /// round trip, so that a timeout that came too early does no harm).
+    /// Whether an acknowledgement `after` a retransmission is for an earlier copy
+    /// of the frame (RFC 8985, 6.2, step 2; here up to twice the minimum round
+    /// trip, so that a spurious timeout does no harm).
     pub fn too_soon(&self, after: Duration) -> bool {
         let Some((smoothed, _)) = self.measured else { return false };
-        after < smoothed.min(self.least + self.least)
+        after < smoothed.min(self.min + self.min)
     }
 
-    /// Smoothed.
+    /// The smoothed round trip.
     pub fn smoothed(&self) -> Option<Duration> {
         self.measured.map(|(smoothed, _)| smoothed)
     }
 
-    /// Section 2.3: smoothed plus four deviations, at least `margin`.
+    /// The retransmission timeout (section 2.3): smoothed plus four deviations,
+    /// of which `margin` is the least.
     pub fn timeout(&self, margin: Duration) -> Option<Duration> {
         self.measured.map(|(smoothed, deviation)| {
             smoothed + Duration::from_ps(deviation.as_ps().saturating_mul(4)).max(margin)

@@ -1,4 +1,4 @@
-//! What is on the way: kept until acknowledged, sent again when lost.
+//! The send side: keeps data frames until acknowledged, retransmits lost ones.
 
 use super::round_trip::RoundTrip;
 use super::{Cause, Settings};
@@ -7,19 +7,19 @@ use std::collections::VecDeque;
 use wire::raw::{Bitmap, Body, Frame, HEADER, Offer, Sequence};
 use wire::{Duration, Instant};
 
-/// A frame is lost when one sent this many transmissions later has arrived
+/// A frame is lost if one sent this many transmissions later was acknowledged
 /// (RFC 9002, 6.1.1, kPacketThreshold).
 const THRESHOLD: u64 = 3;
 
-/// The longest pause between two timeouts.
+/// The longest retransmission timeout.
 const MAX_TIMEOUT: Duration = Duration::from_ms(100);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
-    OnTheWay,
-    /// It has arrived, ones before it have not.
-    Arrived,
-    /// To be sent again.
+enum State {
+    InFlight,
+    /// Acknowledged, but not all frames before it.
+    Acknowledged,
+    /// To be retransmitted.
     Lost,
 }
 
@@ -28,35 +28,35 @@ struct Sent {
     chunk: Vec<u8>,
     wire: u64,
     at: Instant,
-    /// Counts all transmissions.
+    /// The number of its latest transmission.
     transmission: u64,
-    again: bool,
-    fate: Fate,
+    retransmitted: bool,
+    state: State,
 }
 
-/// See the module.
+/// The send side of a connection.
 #[derive(Debug)]
 pub(super) struct Sender {
     settings: Settings,
     chunk: usize,
     window: usize,
-    /// The number of the first in `flight`.
+    /// The sequence number of the first frame in `flight`.
     first: Sequence,
     flight: VecDeque<Sent>,
     in_flight: u64,
     /// Frames in `flight` that are lost.
     lost: usize,
     transmissions: u64,
-    /// The last transmission that is known to have arrived.
+    /// The latest transmission known to have been received.
     arrived: u64,
     round_trip: RoundTrip,
     control: Controller,
-    /// When the timeout strikes, while something is on the way.
+    /// When the retransmission timeout expires, while frames are in flight.
     timeout: Instant,
     timeouts: u32,
-    /// A frame is to be sent whatever the congestion control says.
+    /// One frame is to be sent regardless of congestion control.
     probe: bool,
-    /// When something new was acknowledged last, or nothing was on the way.
+    /// When a frame was last newly acknowledged, or none was in flight.
     progress: Instant,
 }
 
@@ -84,7 +84,7 @@ impl Sender {
         sender
     }
 
-    /// The other end's offer: the smaller counts.
+    /// Applies the peer's offer: the smaller value of both ends counts.
     pub fn agree(&mut self, theirs: Offer) {
         let ours = self.settings.offer();
         self.chunk = usize::from(ours.chunk.min(theirs.chunk));
@@ -99,7 +99,7 @@ impl Sender {
         if held || !self.control.may_send(now, self.in_flight, full) { 0 } else { self.chunk }
     }
 
-    /// A new chunk goes; its frame.
+    /// Makes the frame of a new chunk.
     pub fn send(
         &mut self,
         now: Instant,
@@ -110,12 +110,19 @@ impl Sender {
         let wire = self.settings.wire(HEADER + chunk.len());
         if self.flight.is_empty() {
             self.progress = now;
-            self.timeout = now + self.pause();
+            self.timeout = now + self.timeout_interval();
         }
         self.transmissions += 1;
         let transmission = self.transmissions;
-        let fate = Fate::OnTheWay;
-        self.flight.push_back(Sent { chunk, wire, at: now, transmission, again: false, fate });
+        let state = State::InFlight;
+        self.flight.push_back(Sent {
+            chunk,
+            wire,
+            at: now,
+            transmission,
+            retransmitted: false,
+            state,
+        });
         self.in_flight += wire;
         self.control.sent(now, wire, true);
         self.frame(self.flight.len() - 1, connection, acknowledged)
@@ -129,52 +136,52 @@ impl Sender {
         out
     }
 
-    /// A frame of another kind went.
-    pub fn sent_beside(&mut self, now: Instant, payload: usize) {
+    /// An acknowledgement was sent alone.
+    pub fn sent_acknowledgement(&mut self, now: Instant, payload: usize) {
         self.control.sent(now, self.settings.wire(payload), false);
     }
 
-    /// The next frame to send again, if one may go now.
-    pub fn again(
+    /// The next frame to retransmit, if one may be sent now.
+    pub fn retransmit(
         &mut self,
         now: Instant,
         connection: u32,
         acknowledged: Sequence,
     ) -> Option<Vec<u8>> {
-        let place = self.next_again()?;
-        let Sent { wire, fate, .. } = self.flight[place];
+        let place = self.next_retransmission()?;
+        let Sent { wire, state, .. } = self.flight[place];
         if !self.probe && !self.control.may_send(now, self.in_flight, wire) {
             return None;
         }
         self.probe = false;
-        if fate == Fate::Lost {
+        if state == State::Lost {
             self.lost -= 1;
             self.in_flight += wire;
         }
         self.transmissions += 1;
         let sent = &mut self.flight[place];
-        sent.fate = Fate::OnTheWay;
+        sent.state = State::InFlight;
         sent.at = now;
-        sent.again = true;
+        sent.retransmitted = true;
         sent.transmission = self.transmissions;
         self.control.sent(now, wire, true);
-        self.timeout = now + self.pause();
+        self.timeout = now + self.timeout_interval();
         Some(self.frame(place, connection, acknowledged))
     }
 
-    fn next_again(&self) -> Option<usize> {
-        let find = |fate| self.flight.iter().position(|sent| sent.fate == fate);
+    fn next_retransmission(&self) -> Option<usize> {
+        let find = |state| self.flight.iter().position(|sent| sent.state == state);
         if self.lost > 0 {
-            find(Fate::Lost)
+            find(State::Lost)
         } else if self.probe {
-            find(Fate::OnTheWay)
+            find(State::InFlight)
         } else {
             None
         }
     }
 
-    /// Takes an acknowledgement. `newest` is the frame whose round trip it
-    /// measures, less the time that it waited.
+    /// Takes an acknowledgement. `newest` is the frame that it measures the round
+    /// trip of, and how long the peer delayed the acknowledgement.
     pub fn acknowledged(
         &mut self,
         now: Instant,
@@ -186,57 +193,57 @@ impl Sender {
         if count > self.flight.len() {
             return Err(Cause::Violation("acknowledges frames that were never sent"));
         }
-        let limited = self.is_limited();
+        let window_limited = self.is_window_limited();
         let newest = newest.or_else(|| {
-            // What travels with data tells no time, but the last frame it
-            // acknowledges came within the acknowledgement delay.
+            // An acknowledgement with data has no delay field, but its last frame
+            // arrived within the acknowledgement delay.
             (count > 0).then(|| (self.first.plus(count - 1), Duration::ZERO))
         });
         let round_trip = newest.and_then(|(sequence, waited)| self.measure(now, sequence, waited));
-        let mut what = Acknowledged { bytes: 0, frames: 0, round_trip, limited };
-        // Of frames sent again: the last transmission, and how many.
+        let mut ack = Acknowledged { bytes: 0, frames: 0, round_trip, window_limited };
+        // Retransmitted frames acknowledged: the latest transmission, and count.
         let mut resent = (0, 0);
         for _ in 0..count {
-            self.arrive(now, 0, &mut what, &mut resent);
+            self.mark_acknowledged(now, 0, &mut ack, &mut resent);
             self.flight.pop_front();
         }
         self.first = until;
         if !bitmap.is_empty() {
             for place in 1..self.flight.len().min(Bitmap::BITS + 1) {
                 if bitmap.get(place - 1) {
-                    self.arrive(now, place, &mut what, &mut resent);
+                    self.mark_acknowledged(now, place, &mut ack, &mut resent);
                 }
             }
         }
-        // If frames sent once come with them, it was the first copies that
-        // came: the timeout was too early (as RFC 5682 has it), and says
-        // nothing about the others.
-        let early = self.timeouts > 0 && what.frames > resent.1;
-        if !early {
+        // If frames sent once are acknowledged as well, the first copies arrived:
+        // the timeout was spurious (RFC 5682), and says nothing about the
+        // others.
+        let spurious = self.timeouts > 0 && ack.frames > resent.1;
+        if !spurious {
             self.arrived = self.arrived.max(resent.0);
         }
-        if what.frames > 0 {
+        if ack.frames > 0 {
             self.timeouts = 0;
             self.probe = false;
-            self.timeout = now + self.pause();
+            self.timeout = now + self.timeout_interval();
         }
         if count > 0 {
             self.progress = now;
         }
-        if what.frames > 0 || what.round_trip.is_some() {
-            self.control.acknowledged(now, what);
+        if ack.frames > 0 || ack.round_trip.is_some() {
+            self.control.acknowledged(now, ack);
         }
         self.find_lost(now);
         Ok(())
     }
 
-    /// Whether the congestion control, not a lack of data, holds back.
-    fn is_limited(&self) -> bool {
+    /// Whether the congestion window, not a lack of data, limits sending.
+    fn is_window_limited(&self) -> bool {
         let full = self.settings.wire(HEADER + self.chunk);
         self.control.window().is_some_and(|window| self.in_flight + full > window)
     }
 
-    /// The round trip of a frame that was sent once.
+    /// Measures the round trip of a frame that was sent only once.
     fn measure(
         &mut self,
         now: Instant,
@@ -244,7 +251,7 @@ impl Sender {
         waited: Duration,
     ) -> Option<(Duration, u64)> {
         let sent = self.flight.get(sequence.ahead_of(self.first)?)?;
-        if sent.again || sent.fate == Fate::Arrived {
+        if sent.retransmitted || sent.state == State::Acknowledged {
             return None;
         }
         let sample = now.since(sent.at) - waited;
@@ -252,21 +259,21 @@ impl Sender {
         Some((sample, sent.wire))
     }
 
-    fn arrive(
+    fn mark_acknowledged(
         &mut self,
         now: Instant,
         place: usize,
-        what: &mut Acknowledged,
+        ack: &mut Acknowledged,
         resent: &mut (u64, u32),
     ) {
         let sent = &mut self.flight[place];
-        match sent.fate {
-            Fate::Arrived => return,
-            Fate::Lost => self.lost -= 1,
-            Fate::OnTheWay => self.in_flight -= sent.wire,
+        match sent.state {
+            State::Acknowledged => return,
+            State::Lost => self.lost -= 1,
+            State::InFlight => self.in_flight -= sent.wire,
         }
-        sent.fate = Fate::Arrived;
-        if !sent.again {
+        sent.state = State::Acknowledged;
+        if !sent.retransmitted {
             self.arrived = self.arrived.max(sent.transmission);
         } else {
             resent.1 += 1;
@@ -274,21 +281,21 @@ impl Sender {
                 resent.0 = resent.0.max(sent.transmission);
             }
         }
-        what.bytes += sent.wire;
-        what.frames += 1;
+        ack.bytes += sent.wire;
+        ack.frames += 1;
     }
 
-    /// Frames that later ones have overtaken.
+    /// Marks frames as lost that later transmissions have overtaken.
     fn find_lost(&mut self, now: Instant) {
-        // Nothing behind the last that has arrived can be lost; usually there
-        // is nothing before it.
+        // No frame sent after the latest acknowledged one is lost; usually none
+        // was sent before it.
         let Some(front) = self.flight.front() else { return };
-        if front.transmission + THRESHOLD > self.arrived && self.lost == 0 && !front.again {
+        if front.transmission + THRESHOLD > self.arrived && self.lost == 0 && !front.retransmitted {
             return;
         }
         for sent in &mut self.flight {
-            if sent.fate == Fate::OnTheWay && sent.transmission + THRESHOLD <= self.arrived {
-                sent.fate = Fate::Lost;
+            if sent.state == State::InFlight && sent.transmission + THRESHOLD <= self.arrived {
+                sent.state = State::Lost;
                 self.lost += 1;
                 self.in_flight -= sent.wire;
                 self.control.lost(now);
@@ -296,19 +303,18 @@ impl Sender {
         }
     }
 
-    /// The timeout as it is now.
-    fn pause(&self) -> Duration {
+    /// The retransmission timeout, with exponential backoff.
+    fn timeout_interval(&self) -> Duration {
         let measured = self.round_trip.timeout(self.settings.min_timeout);
         let pause = measured
             .map_or(self.settings.initial_timeout, |timeout| timeout + self.settings.ack_delay);
         let doubled = pause.as_ps().saturating_mul(1 << self.timeouts.min(16));
-        // A path that takes longer than the longest pause must not time out
-        // for ever.
+        // A path with a longer round trip must not time out forever.
         Duration::from_ps(doubled).min(MAX_TIMEOUT.max(pause))
     }
 
-    /// Lets timeouts strike; whether the connection is beyond hope.
-    pub fn watch(&mut self, now: Instant) -> bool {
+    /// Handles timeouts. Returns whether the connection is lost.
+    pub fn check_timers(&mut self, now: Instant) -> bool {
         if self.flight.is_empty() {
             return false;
         }
@@ -318,22 +324,22 @@ impl Sender {
         if self.in_flight > 0 && now >= self.timeout && !self.probe {
             self.timeouts += 1;
             self.control.timed_out(now, self.timeouts);
-            // The first time, one frame asks what has arrived. Then all is
-            // taken for lost.
+            // The first timeout sends one probe. Further ones take all frames in
+            // flight for lost.
             if self.timeouts > 1 {
-                for sent in self.flight.iter_mut().filter(|sent| sent.fate == Fate::OnTheWay) {
-                    sent.fate = Fate::Lost;
+                for sent in self.flight.iter_mut().filter(|sent| sent.state == State::InFlight) {
+                    sent.state = State::Lost;
                     self.lost += 1;
                 }
                 self.in_flight = 0;
             }
             self.probe = true;
-            self.timeout = now + self.pause();
+            self.timeout = now + self.timeout_interval();
         }
         false
     }
 
-    /// When to look again by itself: `pacing` as well if something waits.
+    /// When to call [`Self::check_timers`] or [`Self::retransmit`] next.
     pub fn deadline(&self, now: Instant) -> Option<Instant> {
         let pacing = Some(self.control.not_before()).filter(|at| *at > now);
         if self.flight.is_empty() {
@@ -360,8 +366,8 @@ impl Sender {
         self.flight.is_empty()
     }
 
-    /// Timeouts in a row.
-    pub fn probing(&self) -> bool {
+    /// Whether the next retransmission is a probe after a timeout.
+    pub fn is_probing(&self) -> bool {
         self.probe
     }
 }

@@ -1,9 +1,9 @@
-//! What one end of a link did, over all connections that it had.
+//! Counters and reports of one end of a link.
 
 use super::report::Reports;
 use std::fmt;
 
-/// Counters of one end, over all connections that it had.
+/// Counters of one link end over all its connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// How often the link came up.
@@ -39,7 +39,7 @@ impl fmt::Display for Counters {
     }
 }
 
-/// Counters, and reports for whoever wants more.
+/// Counters and reports.
 #[derive(Debug, Default)]
 pub(super) struct Account {
     pub counters: Counters,

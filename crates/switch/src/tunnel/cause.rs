@@ -1,4 +1,4 @@
-//! Why a link went down, in words for its user.
+//! Why a link went down, with messages for the user.
 
 use std::fmt;
 use wire::frame::{self, Reject, Role, VERSION};
@@ -11,39 +11,39 @@ pub enum Cause {
     Disconnected,
     /// This end closed it: the device belongs to another group now.
     Moved,
-    /// The far side said goodbye.
+    /// The far side sent Goodbye.
     Goodbye,
-    /// Nothing was heard for the loss limit.
+    /// Nothing was received for the loss limit.
     Lost,
-    /// The far side is alive, but took no posted request or completion for
+    /// The far side sends, but has accepted no posted request or completion for
     /// the loss limit.
     Stuck,
-    /// Versions differ.
+    /// The protocol versions differ.
     Version {
         /// Which end this is.
         own: Role,
         /// The version of the far side.
         theirs: u16,
     },
-    /// The far side turned the greeting down.
+    /// The far side rejected the Hello.
     Rejected(Reject),
-    /// The far side's greeting requires the entry of this number, which this
-    /// end does not know.
+    /// The far side's Hello requires the entry of this number, which this end
+    /// does not know.
     Requires(u16),
-    /// Both ends have roles that do not fit.
+    /// The roles of the ends do not match.
     Role(Role),
-    /// The far side speaks something else; what it sent first, at most
+    /// The far side speaks another protocol. Holds its first bytes, at most
     /// [`FIRST_BYTES`].
     UnknownProtocol(Vec<u8>),
-    /// The far side broke the protocol.
+    /// The far side sent a malformed frame.
     Frame(frame::Malformed),
-    /// The far side sent a TLP that is none.
+    /// The far side sent a malformed TLP.
     Tlp(tlp::Malformed),
     /// The far side broke a rule of sequence, credit or size.
     Violation(&'static str),
 }
 
-/// Bytes of a stranger that are kept, to show what it speaks.
+/// Bytes kept of a peer with another protocol, for the message.
 pub(super) const FIRST_BYTES: usize = 12;
 
 impl fmt::Display for Cause {
@@ -89,7 +89,7 @@ impl fmt::Display for Cause {
 fn rejected(reason: Reject, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     f.write_str("rejected: ")?;
     match reason {
-        // With the version that comes along it is a `Cause::Version`.
+        // Normally reported as `Cause::Version`, with the peer's version.
         Reject::Version => f.write_str("protocol version mismatch"),
         Reject::Busy => f.write_str("another host uses this device"),
         Reject::Role => f.write_str("roles do not fit"),

@@ -1,4 +1,4 @@
-//! Frames on their way into the room that a path has now.
+//! Builds frames into the room that a path has.
 
 use super::account::Account;
 use crate::aggregate::Aggregate;
@@ -6,51 +6,51 @@ use bytes::BytesMut;
 use std::collections::VecDeque;
 use wire::frame::{self, Control, FrameReport, Header, Kind};
 
-/// Bytes of TLPs in a frame of a path that takes `room` bytes, `most` at most.
-pub(super) fn tlp_room(room: usize, most: usize) -> usize {
-    room.saturating_sub(frame::HEADER).min(most).min(frame::MAX_PAYLOAD)
+/// Bytes of TLPs in a frame if the path takes `room` bytes; at most `max`.
+pub(super) fn tlp_room(room: usize, max: usize) -> usize {
+    room.saturating_sub(frame::HEADER).min(max).min(frame::MAX_PAYLOAD)
 }
 
-/// See the module.
+/// Frames appended to a buffer, for one path.
 pub(super) struct Frames<'a> {
     pub out: &'a mut BytesMut,
-    /// Bytes in `out` that are none of them.
+    /// Length of `out` before the first frame.
     pub start: usize,
-    /// Bytes that the path takes.
+    /// Bytes that the path takes now.
     pub room: usize,
-    /// Bytes that the path was given before.
+    /// Offset of the first frame in the path's byte stream.
     pub begin: u64,
-    /// The frame that is expected next from the far side.
+    /// Sequence number of the frame expected next from the far side.
     pub acknowledged: u32,
-    /// A single frame, so that it can have segments of its own.
+    /// Build a single frame, so that it gets TCP segments of its own.
     pub single: bool,
     pub account: &'a mut Account,
 }
 
 impl<'a> Frames<'a> {
-    /// None yet, behind what is in `out`.
+    /// No frames yet; they are appended to `out`.
     pub fn new(out: &'a mut BytesMut, room: usize, account: &'a mut Account) -> Self {
         let start = out.len();
         Self { out, start, room, begin: 0, acknowledged: 0, single: false, account }
     }
 
-    /// Bytes of all frames.
+    /// Bytes of the frames built.
     pub fn length(&self) -> usize {
         self.out.len() - self.start
     }
 
-    /// Bytes of TLPs that the next frame may have.
-    pub fn tlp_room(&self, most: usize) -> usize {
-        tlp_room(self.room.saturating_sub(self.length()), most)
+    /// Bytes of TLPs that the next frame may carry.
+    pub fn tlp_room(&self, max: usize) -> usize {
+        tlp_room(self.room.saturating_sub(self.length()), max)
     }
 
-    /// Whether there is to be no other frame.
+    /// Whether no further frame may be built.
     pub fn is_complete(&self) -> bool {
         self.single && self.length() > 0
     }
 
-    /// A frame of each control that waits, while there is room; whether none
-    /// is left.
+    /// Builds the queued control frames while there is room. Returns whether the
+    /// queue is empty.
     pub fn control(&mut self, waiting: &mut VecDeque<Control>) -> bool {
         while let Some(control) = waiting.front() {
             let start = self.out.len();
@@ -73,7 +73,7 @@ impl<'a> Frames<'a> {
         waiting.is_empty()
     }
 
-    /// A frame of what `queue` lets go, with `room` bytes of TLPs at most.
+    /// Builds a frame of TLPs from `queue`, at most `room` bytes of them.
     pub fn tlps(&mut self, sequence: u32, queue: &mut Aggregate, room: usize) {
         let start = self.out.len();
         let begin = self.begin + self.length() as u64;
@@ -92,7 +92,7 @@ impl<'a> Frames<'a> {
         self.account.counters.tlps_sent += tlps as u64;
     }
 
-    /// Puts the header of the frame that begins at `start` in its place.
+    /// Writes the header of the frame that begins at `start`.
     fn finish(&mut self, start: usize, kind: Kind, sequence: u32) -> Header {
         let header = self.header(self.out.len() - start - frame::HEADER, kind, sequence);
         self.out[start..start + frame::HEADER].copy_from_slice(&header.encode());

@@ -1,4 +1,4 @@
-//! What goes into a tunnel, and what it wants.
+//! Input and output of a tunnel.
 
 use super::Cause;
 #[cfg(doc)]
@@ -8,14 +8,14 @@ use wire::Instant;
 use wire::frame::{Hello, Moved};
 use wire::tlp::Mark;
 
-/// What happens to a link.
+/// Input of a tunnel.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// The network connection stands.
+    /// The network connection is established.
     Connected,
-    /// The next TLP that comes and has no mark yet is to have this one.
+    /// The mark of the next received TLP that has none yet.
     Mark(Mark),
-    /// Bytes of the stream, in order, cut anywhere.
+    /// The next bytes of the stream, split anywhere.
     Received(Bytes),
     /// The network takes this many bytes now.
     CanTransmit {
@@ -26,26 +26,26 @@ pub enum Input {
     Disconnected,
 }
 
-/// What a link wants.
+/// Output of a tunnel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// So many bytes at the end of the buffer are for the network: whole
-    /// frames; a single one with
+    /// Send this many bytes from the end of the buffer: whole frames, or one
+    /// frame with
     /// [`Policy::PerTlp`](crate::aggregate::Policy::PerTlp).
     Transmit(usize),
-    /// The greeting is over: TLPs flow.
+    /// The link is up: the Hellos were exchanged.
     Up(Hello),
-    /// The far side wants a hot reset; answer with [`Tunnel::reset_done`].
+    /// The far side requests a hot reset; answer with [`Tunnel::reset_done`].
     Reset,
-    /// An echo came back.
+    /// The reply to [`Tunnel::echo`].
     EchoReply(u64),
-    /// A probe wants the device to belong to this group; answer with
+    /// A probe requests that the device belong to this group; answer with
     /// [`Tunnel::answer_move`].
     Move(u16),
     /// The answer to [`Tunnel::move_to`].
     Moved(Moved),
-    /// The link is down; close the connection. Queued TLPs are gone.
+    /// The link is down and queued TLPs are lost: close the connection.
     Down(Cause),
-    /// Nothing more now; call again after an input or at this time.
+    /// No output now. Poll again after an input or at this time.
     Timeout(Option<Instant>),
 }

@@ -1,13 +1,12 @@
-//! One end of a link: a byte stream that is a frame stream that is two
-//! directions of TLPs under credit.
+//! One end of a link: carries TLPs in both directions, with credit-based flow
+//! control, in frames over a byte stream.
 //!
-//! A [`Session`] is what both ends agree on about TLPs, a [`Path`] is the
-//! connection that brings it there. [`Tunnel`] puts one of each together: a
-//! lost path ends the session.
+//! A [`Session`] is the state of TLPs that both ends share, a [`Path`] is one
+//! connection. [`Tunnel`] combines one of each: a lost path ends the session.
 //!
-//! A state machine: [`Tunnel::handle`], then [`Tunnel::poll`] until it yields
-//! [`Output::Timeout`]. TLPs go in by [`Tunnel::push`] and come out by
-//! [`Tunnel::pop`], which is what returns credits to the far side.
+//! A state machine: call [`Tunnel::handle`], then [`Tunnel::poll`] until it yields
+//! [`Output::Timeout`]. Send TLPs by [`Tunnel::push`], take received ones by
+//! [`Tunnel::pop`], which returns their credits to the far side.
 
 mod account;
 mod cause;
@@ -38,18 +37,18 @@ use wire::Instant;
 use wire::frame::{Control, FrameReport, Header, Kind, Moved, Reject};
 use wire::tlp::{Class, Tlp};
 
-/// Control frames that wait to be sent, and questions that wait for an answer,
-/// before the far side is too fast, or too slow.
-const MAX_WAITING: usize = 64;
+/// The most control frames queued, and requests of the far side unanswered. A
+/// far side that exceeds it violates the protocol.
+const MAX_PENDING: usize = 64;
 
-/// See the module.
+/// One end of a link.
 #[derive(Debug)]
 pub struct Tunnel {
     settings: Settings,
     path: Path,
     session: Session,
     outputs: VecDeque<Output>,
-    /// Posted TLPs that waited to be sent when the link went down.
+    /// Posted TLPs still queued when the link went down.
     posted_lost: u64,
     account: Account,
 }
@@ -95,16 +94,14 @@ impl Tunnel {
         self.posted_lost = 0;
     }
 
-    /// The session ends with its path; says how many posted TLPs waited to be
-    /// sent.
+    /// Ends the session. Returns how many posted TLPs were still queued.
     fn end(&mut self) -> u64 {
         let posted = self.session.end(&mut self.account);
         self.account.reports.dropped(self.path.marks.drain(..));
         posted
     }
 
-    /// Gives the link up: what still has to be sent is sent, nothing more is
-    /// taken.
+    /// Takes the link down: sends the queued control frames, ignores input.
     fn close(&mut self, cause: Cause) {
         if self.path.close() {
             self.posted_lost = self.end();
@@ -117,7 +114,7 @@ impl Tunnel {
             return Ok(());
         }
         let mut bytes = self.path.join(bytes)?;
-        while let Some((header, begin, payload)) = self.path.cut(&mut bytes)? {
+        while let Some((header, begin, payload)) = self.path.next_frame(&mut bytes)? {
             let reports = &self.account.reports;
             let mut report = reports.begin(false, header, begin, &payload);
             let taken = self.frame(header, payload, report.as_mut());
@@ -139,7 +136,7 @@ impl Tunnel {
                 return Err(Cause::Violation("TLPs before the greeting"));
             }
             let marks = &mut self.path.marks;
-            return self.session.take(header, payload, marks, report, &mut self.account);
+            return self.session.receive(header, payload, marks, report, &mut self.account);
         }
         let control = self.path.decode(header.kind, &payload)?;
         let output = if !self.path.is_up() {
@@ -147,7 +144,7 @@ impl Tunnel {
             self.session.begin(hello.credits);
             self.account.counters.connections += 1;
             Some(Output::Up(hello))
-        } else if session::has(&control) {
+        } else if session::handles(&control) {
             self.session.control(control, &mut self.account)?
         } else {
             self.path.control(control, self.outputs.len())?
@@ -156,15 +153,15 @@ impl Tunnel {
         Ok(())
     }
 
-    /// The next thing this end wants. While the network has room, each call
-    /// makes one frame of TLPs at most; frames are put behind what is in `out`.
+    /// The next output; appends frames to `out`. Each call builds at most one
+    /// frame of TLPs.
     pub fn poll(&mut self, now: Instant, out: &mut BytesMut) -> Output {
         if let Some(output) = self.outputs.pop_front() {
             return output;
         }
-        self.watch(now);
+        self.check_timers(now);
         if self.is_up() {
-            self.session.speak(self.path.control.is_empty());
+            self.session.queue_acknowledgement(self.path.control.is_empty());
         }
         let length = self.path.transmit(now, &mut self.session, &mut self.account, out);
         if length > 0 {
@@ -173,23 +170,23 @@ impl Tunnel {
         self.outputs.pop_front().unwrap_or_else(|| Output::Timeout(self.deadline(now)))
     }
 
-    /// Loss of the link, and signs of life.
-    fn watch(&mut self, now: Instant) {
+    /// Checks for a lost or stuck link, and queues keepalives.
+    fn check_timers(&mut self, now: Instant) {
         if !self.path.is_open() {
             return;
         }
-        self.session.watch(now);
+        self.session.check_stuck(now);
         if now >= self.path.lost_at() {
             self.close(Cause::Lost);
         } else if self.session.stuck_at().is_some_and(|at| now >= at) {
             self.close(Cause::Stuck);
-        } else if now >= self.path.keepalive_at() && self.is_quiet() {
-            self.path.say(Control::Acknowledge);
+        } else if now >= self.path.keepalive_at() && self.has_no_control() {
+            self.path.queue_control(Control::Acknowledge);
         }
     }
 
-    /// Whether no control frame waits for room.
-    fn is_quiet(&self) -> bool {
+    /// Whether no control frame is queued.
+    fn has_no_control(&self) -> bool {
         self.path.control.is_empty() && self.session.control.is_empty()
     }
 
@@ -202,20 +199,20 @@ impl Tunnel {
             return lost;
         }
         let stuck = self.session.stuck_at();
-        // What waits for room is a sign of life to come.
-        let (keepalive, leaves) = match self.is_quiet() {
+        // A queued control frame serves as keepalive once there is room.
+        let (keepalive, leaves) = match self.has_no_control() {
             true => (Some(self.path.keepalive_at()), self.session.departs_at(now, self.path.room)),
             false => (None, None),
         };
         [lost, stuck, keepalive, leaves].into_iter().flatten().min()
     }
 
-    /// Whether TLPs flow.
+    /// Whether the link is up.
     pub fn is_up(&self) -> bool {
         self.path.is_up()
     }
 
-    /// Which classes of TLPs [`push`](Self::push) takes now; none while the
+    /// The classes of TLPs that [`push`](Self::push) takes now; none while the
     /// link is down.
     pub fn ready(&self) -> Ready {
         if self.is_up() { self.session.queue.ready() } else { Ready::NONE }
@@ -239,87 +236,85 @@ impl Tunnel {
         self.session.front(class)
     }
 
-    /// Takes a received TLP of a class in `ready`, in PCIe order; its credits
-    /// go back to the far side. Nothing while a reset that the far side wants
-    /// is not done.
+    /// Takes a received TLP of a class in `ready`, in PCIe order, and returns its
+    /// credits to the far side. `None` while a requested reset is not done.
     pub fn pop(&mut self, ready: Ready) -> Option<Tlp> {
         self.session.pop(ready)
     }
 
-    /// Asks the far side for a hot reset; everything queued is forgotten, and
-    /// what the far side sent before it was reset will be too.
+    /// Requests a hot reset of the far side. Drops all queued TLPs, and those that
+    /// the far side sends before it is reset.
     pub fn reset(&mut self) {
         if self.is_up() {
             self.session.reset(&mut self.account);
         }
     }
 
-    /// The reset that [`Output::Reset`] asked for is done.
+    /// Answers an [`Output::Reset`]: the reset is done.
     pub fn reset_done(&mut self) {
         if self.is_up() {
             self.session.reset_done(&mut self.account);
         }
     }
 
-    /// Sends an echo request, if the link is up and the far side still reads.
+    /// Sends an echo request, if the link is up and the far side reads.
     pub fn echo(&mut self, number: u64) {
-        if self.path.control.len() < MAX_WAITING {
-            self.path.say(Control::Echo(number));
+        if self.path.control.len() < MAX_PENDING {
+            self.path.queue_control(Control::Echo(number));
         }
     }
 
-    /// Asks a device to belong to a group from now on, if the link is up; an
-    /// [`Output::Moved`] follows. Only a probe may.
+    /// Requests that the device belong to `group`, if the link is up. An
+    /// [`Output::Moved`] follows. Only probes may do this.
     pub fn move_to(&mut self, group: u16) {
-        self.path.say(Control::Move(group));
+        self.path.queue_control(Control::Move(group));
     }
 
     /// Answers an [`Output::Move`].
     pub fn answer_move(&mut self, moved: Moved) {
-        self.path.say(Control::Moved(moved));
+        self.path.queue_control(Control::Moved(moved));
     }
 
-    /// Tells the far side that the link ends on purpose.
+    /// Announces to the far side that this end closes the link.
     pub fn goodbye(&mut self) {
-        self.path.say(Control::Goodbye);
+        self.path.queue_control(Control::Goodbye);
     }
 
-    /// Turns the far side away, whatever it says: this end is in use.
+    /// Rejects the far side whose Hello is awaited.
     pub fn reject_peer(&mut self, reason: Reject) {
         if self.path.reject_peer(reason) {
             self.close(Cause::Rejected(reason));
         }
     }
 
-    /// Whether each [`Output::Transmit`] is to have segments of its own
+    /// Whether each [`Output::Transmit`] needs TCP segments of its own
     /// ([`Policy::PerTlp`]).
     pub fn sends_records(&self) -> bool {
         self.settings.aggregation == Policy::PerTlp
     }
 
-    /// How many posted TLPs waited to be sent when the link went down; 0 when
-    /// asked again.
+    /// Takes the number of posted TLPs still queued when the link went down.
     pub fn take_posted_lost(&mut self) -> u64 {
         std::mem::take(&mut self.posted_lost)
     }
 
-    /// Whether [`poll_report`](Self::poll_report) tells from now on what this
-    /// end does. Who asks for it takes all reports after each input and output.
+    /// Enables or disables [`poll_report`](Self::poll_report). The owner then
+    /// takes all reports after each input and output.
     pub fn report_frames(&mut self, on: bool) {
         self.account.reports.set(on);
     }
 
-    /// The next thing that this end did.
+    /// The next report.
     pub fn poll_report(&mut self) -> Option<Report> {
         self.account.reports.pop()
     }
 
-    /// What was carried on all connections so far.
+    /// Counters over all connections.
     pub fn counters(&self) -> Counters {
         self.account.counters
     }
 
-    /// The queue of TLPs to send.
+    /// The aggregation queue of TLPs to send.
     pub fn queue(&self) -> &Aggregate {
         &self.session.queue
     }

@@ -1,11 +1,11 @@
-//! One connection of a link: greeting, signs of life, room, and the stream cut
-//! into frames. What the frames carry is the session's.
+//! One connection of a link: greeting, keepalive, room, and framing of the byte
+//! stream. The session handles what the frames carry.
 
 use super::account::Account;
 use super::cause::FIRST_BYTES;
 use super::frames::Frames;
 use super::session::Session;
-use super::{Cause, MAX_WAITING, Output, Settings};
+use super::{Cause, MAX_PENDING, Output, Settings};
 use crate::aggregate::Policy;
 use bytes::{Buf, Bytes, BytesMut};
 use std::collections::VecDeque;
@@ -17,36 +17,36 @@ use wire::tlp::Mark;
 enum State {
     /// No connection.
     Idle,
-    /// Connected, the far side's greeting is awaited.
+    /// Connected, waiting for the far side's Hello.
     Greeting,
-    /// Frames of the session flow.
+    /// Hellos were exchanged.
     Up,
-    /// Given up; waits for the connection to go.
+    /// The link is down; waiting for the connection to close.
     Closing,
 }
 
-/// See the module.
+/// One connection of a link.
 #[derive(Debug)]
 pub(super) struct Path {
     settings: Settings,
     state: State,
-    /// The far side measures, and moves devices; it has no TLPs.
-    probed: bool,
-    /// The beginning of a frame that is not whole.
+    /// The far side is a probe: it measures, moves devices, and sends no TLPs.
+    peer_is_probe: bool,
+    /// The received part of an incomplete frame.
     pub stream: BytesMut,
-    /// Control frames to send: of this connection, not of the session.
+    /// Control frames of the connection to send.
     pub control: VecDeque<Control>,
     /// Bytes that the network takes now.
     pub room: usize,
     last_sent: Instant,
     last_heard: Instant,
-    /// Moves asked for that have no answer yet.
+    /// Unanswered Move requests.
     moves: u32,
-    /// Of TLPs that come.
+    /// Marks of the next received TLPs.
     pub marks: VecDeque<Mark>,
-    /// Bytes of frames made, and of frames taken.
-    made: u64,
-    taken: u64,
+    /// Bytes of frames sent, and of frames received.
+    sent: u64,
+    received: u64,
 }
 
 impl Path {
@@ -55,7 +55,7 @@ impl Path {
         Self {
             settings,
             state: State::Idle,
-            probed: false,
+            peer_is_probe: false,
             stream: BytesMut::new(),
             control: VecDeque::new(),
             room: 0,
@@ -63,31 +63,31 @@ impl Path {
             last_heard: Instant::ZERO,
             moves: 0,
             marks: VecDeque::new(),
-            made: 0,
-            taken: 0,
+            sent: 0,
+            received: 0,
         }
     }
 
-    /// A connection stands.
+    /// A new connection.
     pub fn connected(settings: Settings, now: Instant) -> Self {
         let mut path = Self::new(settings);
         path.state = State::Greeting;
         (path.last_heard, path.last_sent) = (now, now);
-        // The device answers; the host and probes speak first.
+        // Hosts and probes send the first Hello; the device answers.
         if settings.role != Role::Device {
             path.greet();
         }
         path
     }
 
-    /// The connection is gone.
+    /// The connection is closed.
     pub fn disconnected(&mut self) {
         self.state = State::Idle;
         self.room = 0;
     }
 
-    /// Nothing more is taken; what still has to be sent is sent. Whether
-    /// anything was taken until now.
+    /// Ignores further input; queued frames are still sent. Returns whether the
+    /// path was open.
     pub fn close(&mut self) -> bool {
         let open = self.is_open();
         if open {
@@ -96,12 +96,12 @@ impl Path {
         open
     }
 
-    /// Whether the greeting is awaited, or over.
+    /// Whether the path takes input: greeting or up.
     pub fn is_open(&self) -> bool {
         matches!(self.state, State::Greeting | State::Up)
     }
 
-    /// Whether the greeting is over.
+    /// Whether the Hellos were exchanged.
     pub fn is_up(&self) -> bool {
         self.state == State::Up
     }
@@ -118,53 +118,53 @@ impl Path {
         }));
     }
 
-    /// Bytes came: yields those to cut frames off. They are copied only when a
-    /// frame is spread over several inputs.
+    /// Adds received bytes; returns those to split into frames. Copies them only
+    /// if a frame is spread over several inputs.
     pub fn join(&mut self, bytes: Bytes) -> Result<Bytes, Cause> {
         if self.stream.is_empty() {
             return Ok(bytes);
         }
         self.stream.extend_from_slice(&bytes);
-        match self.whole_frame(&self.stream)? {
+        match self.complete_frame(&self.stream)? {
             Some(_) => Ok(self.stream.split().freeze()),
             None => Ok(Bytes::new()),
         }
     }
 
-    /// The next whole frame, with where it begins in the stream; what is left
-    /// of `bytes` waits for more.
-    pub fn cut(&mut self, bytes: &mut Bytes) -> Result<Option<(Header, u64, Bytes)>, Cause> {
-        let Some(header) = self.whole_frame(bytes)? else {
+    /// The next complete frame and its offset in the stream. Keeps the rest of
+    /// `bytes` for later input.
+    pub fn next_frame(&mut self, bytes: &mut Bytes) -> Result<Option<(Header, u64, Bytes)>, Cause> {
+        let Some(header) = self.complete_frame(bytes)? else {
             self.stream.extend_from_slice(bytes);
             return Ok(None);
         };
         bytes.advance(frame::HEADER);
         let payload = bytes.split_to(usize::from(header.length));
-        let begin = self.taken;
-        self.taken += (frame::HEADER + payload.len()) as u64;
+        let begin = self.received;
+        self.received += (frame::HEADER + payload.len()) as u64;
         Ok(Some((header, begin, payload)))
     }
 
-    /// The header, once the whole frame is there. A stranger is recognised by
-    /// its first bytes, not by waiting for as many as it seems to announce.
-    fn whole_frame(&self, chunk: &[u8]) -> Result<Option<Header>, Cause> {
-        if self.state == State::Greeting && !frame::may_be_greeting(chunk) {
-            return Err(Cause::UnknownProtocol(chunk[..chunk.len().min(FIRST_BYTES)].to_vec()));
+    /// The header, if the frame is complete. Another protocol is recognised by
+    /// its first bytes, without waiting for the length that they seem to name.
+    fn complete_frame(&self, bytes: &[u8]) -> Result<Option<Header>, Cause> {
+        if self.state == State::Greeting && !frame::may_be_greeting(bytes) {
+            return Err(Cause::UnknownProtocol(bytes[..bytes.len().min(FIRST_BYTES)].to_vec()));
         }
-        let Some(head) = chunk.first_chunk::<{ frame::HEADER }>() else {
+        let Some(head) = bytes.first_chunk::<{ frame::HEADER }>() else {
             return Ok(None);
         };
         let header = Header::decode(*head).map_err(Cause::Frame)?;
-        let whole = chunk.len() >= frame::HEADER + usize::from(header.length);
+        let whole = bytes.len() >= frame::HEADER + usize::from(header.length);
         Ok(whole.then_some(header))
     }
 
-    /// Something was heard of the far side.
+    /// Bytes of the far side were received.
     pub fn heard(&mut self, now: Instant) {
         self.last_heard = now;
     }
 
-    /// What a control frame says.
+    /// Decodes a control frame.
     pub fn decode(&mut self, kind: Kind, payload: &[u8]) -> Result<Control, Cause> {
         Control::decode(kind, payload).map_err(|malformed| match malformed {
             Malformed::Required(number) => {
@@ -175,15 +175,14 @@ impl Path {
         })
     }
 
-    /// A device says why it turns a greeting down; a host just goes.
+    /// Queues a Reject if this end is a device; a host only closes.
     fn reject(&mut self, reason: Reject) {
         if self.settings.role == Role::Device && self.state == State::Greeting {
             self.control.push_back(Control::Reject { reason, version: frame::VERSION });
         }
     }
 
-    /// Turns the far side away, whatever it says; whether its greeting was
-    /// awaited.
+    /// Queues a Reject for the peer. Returns `false` if its Hello is not awaited.
     pub fn reject_peer(&mut self, reason: Reject) -> bool {
         let greeting = self.state == State::Greeting;
         if greeting {
@@ -192,7 +191,7 @@ impl Path {
         greeting
     }
 
-    /// The first frame of the far side, which ends the greeting.
+    /// Handles the first frame of the far side: its Hello or Reject.
     pub fn greeted(&mut self, control: Control) -> Result<Hello, Cause> {
         match control {
             Control::Hello(hello) => self.hello(hello).map(|()| hello),
@@ -223,26 +222,26 @@ impl Path {
         if self.settings.role == Role::Device {
             self.greet();
         }
-        self.probed = hello.role == Role::Probe;
+        self.peer_is_probe = hello.role == Role::Probe;
         self.state = State::Up;
         Ok(())
     }
 
-    /// Takes a control frame of the connection; `untold` outputs wait for the
-    /// owner.
-    pub fn control(&mut self, control: Control, untold: usize) -> Result<Option<Output>, Cause> {
+    /// Handles a control frame of the connection, with `pending` outputs not yet
+    /// polled.
+    pub fn control(&mut self, control: Control, pending: usize) -> Result<Option<Output>, Cause> {
         match control {
             Control::Echo(number) => {
-                if self.control.len() > MAX_WAITING {
+                if self.control.len() > MAX_PENDING {
                     return Err(Cause::Violation("echoes faster than they can be answered"));
                 }
                 self.control.push_back(Control::EchoReply(number));
                 Ok(None)
             }
             Control::EchoReply(number) => Ok(Some(Output::EchoReply(number))),
-            Control::Move(_) if !self.probed => Err(Cause::Violation("a move by no probe")),
+            Control::Move(_) if !self.peer_is_probe => Err(Cause::Violation("a move by no probe")),
             Control::Move(group) => {
-                if untold > MAX_WAITING || self.control.len() > MAX_WAITING {
+                if pending > MAX_PENDING || self.control.len() > MAX_PENDING {
                     return Err(Cause::Violation("moves faster than they can be answered"));
                 }
                 Ok(Some(Output::Move(group)))
@@ -258,25 +257,25 @@ impl Path {
     }
 
     /// Queues a control frame, if the link is up.
-    pub fn say(&mut self, control: Control) {
+    pub fn queue_control(&mut self, control: Control) {
         if self.is_up() {
             self.moves += u32::from(control.kind() == Kind::Move);
             self.control.push_back(control);
         }
     }
 
-    /// When nothing will have been heard for too long.
+    /// When the link counts as lost unless bytes are received.
     pub fn lost_at(&self) -> Instant {
         self.last_heard + self.settings.loss_limit
     }
 
-    /// When the next sign of life is due.
+    /// When the next keepalive is due.
     pub fn keepalive_at(&self) -> Instant {
         self.last_sent + self.settings.keepalive
     }
 
-    /// Appends frames for the room that there is, control frames of the
-    /// connection, the session's behind them; yields their bytes.
+    /// Appends frames for the room of the path: control frames of the connection,
+    /// then frames of the session. Returns their bytes.
     pub fn transmit(
         &mut self,
         now: Instant,
@@ -285,7 +284,7 @@ impl Path {
         out: &mut BytesMut,
     ) -> usize {
         let mut frames = Frames {
-            begin: self.made,
+            begin: self.sent,
             acknowledged: session.expected(),
             single: self.settings.aggregation == Policy::PerTlp,
             ..Frames::new(out, self.room, account)
@@ -298,14 +297,14 @@ impl Path {
             session.transmitted();
             self.last_sent = now;
             self.room = self.room.saturating_sub(length);
-            self.made += length as u64;
+            self.sent += length as u64;
             account.counters.bytes_sent += length as u64;
         }
         length
     }
 }
 
-/// Whether the first credits allow one TLP of the largest size in each class.
+/// Whether the initial credits allow one largest TLP of each class.
 fn takes_largest(hello: &Hello) -> bool {
     let most = u32::from(hello.max_payload) / 16;
     let need = [most, 1, most];

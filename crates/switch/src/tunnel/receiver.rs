@@ -1,10 +1,10 @@
-//! Received TLPs until they are consumed, and the credits that follow.
+//! The receive buffer of TLPs, and the credits that it returns.
 
 use pcie::{OrderedQueue, Ready};
 use wire::frame::Grant;
 use wire::tlp::{Class, Mark, Tlp};
 
-/// Buffers by class, exactly as large as the credits given.
+/// The receive buffer: by class as large as the credits advertised.
 #[derive(Debug)]
 pub(super) struct Receiver {
     queue: OrderedQueue,
@@ -12,7 +12,7 @@ pub(super) struct Receiver {
     received: [Grant; 3],
     consumed: [Grant; 3],
     advertised: [Grant; 3],
-    /// Something came or went since [`update`](Self::update) looked last.
+    /// A TLP was received or consumed since the last [`update`](Self::update).
     changed: bool,
 }
 
@@ -29,7 +29,7 @@ impl Receiver {
         }
     }
 
-    /// Takes a TLP; `false` if the far side had no credits for it.
+    /// Adds a received TLP; `false` if the far side had no credits for it.
     pub fn push(&mut self, tlp: Tlp) -> bool {
         let class = tlp.class().index();
         let (received, limit) = (&mut self.received[class], self.advertised[class]);
@@ -45,12 +45,12 @@ impl Receiver {
         true
     }
 
-    /// The marks of what waits here.
+    /// The marks of the TLPs in the buffer.
     pub fn marks(&self) -> impl Iterator<Item = Mark> {
         self.queue.marks()
     }
 
-    /// Whether nothing waits here.
+    /// Whether the buffer is empty.
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
@@ -73,14 +73,14 @@ impl Receiver {
         consumed.data = consumed.data.wrapping_add(tlp.data_credits());
     }
 
-    /// Counts everything that is there as consumed.
+    /// Drops all TLPs; they count as consumed.
     pub fn clear(&mut self) {
         while self.pop(Ready::ALL).is_some() {}
     }
 
-    /// Limits to send, once a quarter of some window has been consumed since
-    /// the last ones: fewer would cost a frame for little. Small windows that
-    /// leave no room for a largest TLP of `max_payload` bytes do not wait.
+    /// The credit limits to advertise, once a quarter of some window has been
+    /// consumed since the last ones. They are due earlier if the far side has no
+    /// credits left for a largest TLP of `max_payload` bytes.
     pub fn update(&mut self, max_payload: u16) -> Option<[Grant; 3]> {
         if !std::mem::take(&mut self.changed) {
             return None;

@@ -1,24 +1,22 @@
-//! What a tunnel did, for whoever wants to know.
+//! Reports of a tunnel: its frames and dropped TLPs.
 
 use std::collections::VecDeque;
 use wire::frame::{FrameReport, Header};
 use wire::tlp::Mark;
 
-/// Reports that wait at most: more than frames fit in what a network brings at
-/// once.
+/// The most reports queued: more than the frames of one network input.
 const MAX_REPORTS: usize = 1 << 16;
 
-/// Something that a tunnel did.
+/// A report of a tunnel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Report {
-    /// A frame was made, or has come.
+    /// A frame was sent or received.
     Frame(FrameReport),
-    /// The TLP with this mark is forgotten: the link went down, or a reset
-    /// came between.
+    /// The TLP with this mark was dropped, by link down or reset.
     Dropped(Mark),
 }
 
-/// Reports that were not taken yet; off, it costs nothing.
+/// The queue of reports; collects nothing while off.
 #[derive(Debug, Default)]
 pub(super) struct Reports {
     on: bool,
@@ -31,7 +29,7 @@ impl Reports {
         self.waiting.clear();
     }
 
-    /// To be filled in and handed to [`add`](Self::add), if anybody wants it.
+    /// A frame report to fill in and pass to [`add`](Self::add), if reports are on.
     pub fn begin(
         &self,
         sent: bool,
@@ -48,7 +46,7 @@ impl Reports {
         }
     }
 
-    /// TLPs are forgotten; those without a mark nobody misses.
+    /// Reports dropped TLPs that have marks.
     pub fn dropped(&mut self, marks: impl Iterator<Item = Mark>) {
         if self.on {
             marks.filter(|mark| *mark != Mark::NONE).for_each(|m| self.push(Report::Dropped(m)));
@@ -56,7 +54,10 @@ impl Reports {
     }
 
     fn push(&mut self, report: Report) {
-        assert!(self.waiting.len() < MAX_REPORTS, "nobody takes the reports that were asked for");
+        assert!(
+            self.waiting.len() < MAX_REPORTS,
+            "the owner does not poll the reports that it enabled"
+        );
         self.waiting.push_back(report);
     }
 

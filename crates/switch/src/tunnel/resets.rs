@@ -1,37 +1,36 @@
-//! Hot resets by number, as seen from both ends (`docs/protocol.md`,
-//! "Reset"): a reset or its answer that is lost, comes twice or comes late
-//! does not make the ends disagree.
+//! Numbered hot resets, at both ends (`docs/protocol.md`, "Reset"). A lost,
+//! duplicate or late reset or answer does not desynchronise the ends.
 
-/// The host's side: resets that it asked for on this connection.
+/// The host's side: the resets requested on this connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RequestedResets {
-    /// How many; the latest has this number, modulo 2^32.
+    /// Number of resets; the latest has this number, modulo 2^32.
     count: u64,
-    /// The latest is not done.
+    /// The latest is not answered.
     pending: bool,
 }
 
 impl RequestedResets {
-    /// The number of one more reset.
+    /// Requests one more reset; returns its number.
     pub fn next(&mut self) -> u32 {
         self.count += 1;
         self.pending = true;
         self.count as u32
     }
 
-    /// As if so many had been asked for, and done.
+    /// Counts `count` resets as requested and answered.
     #[cfg(test)]
     pub fn skip(&mut self, count: u64) {
         self.count += count;
     }
 
-    /// Whether what arrives is of before the latest reset.
+    /// Whether received TLPs precede the latest reset.
     pub fn is_pending(&self) -> bool {
         self.pending
     }
 
-    /// The far side has done the reset of this number. Only the latest counts;
-    /// an answer to an earlier one is late or came twice.
+    /// The far side answers the reset of this number. Answers to earlier resets
+    /// have no effect.
     pub fn done(&mut self, number: u32) -> Result<(), &'static str> {
         let behind = (self.count as u32).wrapping_sub(number);
         if u64::from(behind) >= self.count {
@@ -42,27 +41,27 @@ impl RequestedResets {
     }
 }
 
-/// The device's side: resets that the far side wants.
+/// The device's side: the resets that the host requested.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ReceivedResets {
     /// The number of the latest; 0 before the first.
     latest: u32,
-    /// It is not done.
+    /// The latest is not done.
     pending: bool,
 }
 
-/// What to do about a reset that arrives.
+/// What to do about a received reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Drop what was received, and reset; `first` if no earlier one is under
-    /// way, which would do for this one too.
+    /// Drop received TLPs, and reset if `first`. Otherwise an earlier reset is
+    /// under way and serves for this one too.
     Reset {
-        /// Whether none is under way.
+        /// Whether no reset is under way.
         first: bool,
     },
-    /// It has been done, and the answer may be lost: answer again.
+    /// The reset is done, but the answer may be lost: answer again.
     Answer,
-    /// It is under way, or a later one has come.
+    /// The reset is under way, or a later one was received.
     Ignore,
 }
 
@@ -72,13 +71,13 @@ impl ReceivedResets {
         self.pending
     }
 
-    /// A reset of this number arrives.
-    pub fn take(&mut self, number: u32) -> Step {
+    /// Receives the reset of this number.
+    pub fn receive(&mut self, number: u32) -> Step {
         let ahead = number.wrapping_sub(self.latest);
         if ahead == 0 {
             return if self.pending { Step::Ignore } else { Step::Answer };
         }
-        // Numbers that are not ahead by less than half of all are behind.
+        // A number is ahead by less than 2^31, or behind.
         if ahead >= 1 << 31 {
             return Step::Ignore;
         }
@@ -87,7 +86,7 @@ impl ReceivedResets {
         Step::Reset { first }
     }
 
-    /// What was wanted is done: the number to answer.
+    /// The requested resets are done. Returns the number to answer.
     pub fn done(&mut self) -> Option<u32> {
         std::mem::take(&mut self.pending).then_some(self.latest)
     }

@@ -1,6 +1,5 @@
-//! What both ends of a link agree on: TLPs in sequence, under credit, between
-//! resets. A session knows nothing of connections: frames are made of it for
-//! the room of any path, and any path brings it frames.
+//! The session of a link: sequence, credits and resets of TLPs. It does not
+//! depend on a connection: any path can carry its frames.
 
 use super::account::Account;
 use super::frames::Frames;
@@ -15,15 +14,15 @@ use wire::Instant;
 use wire::frame::{Control, FrameReport, Grant, Header, Kind, Role};
 use wire::tlp::{Class, Mark, Tlp};
 
-/// Frames received without any acknowledgement on the way back.
+/// Acknowledge after this many received frames.
 const ACKNOWLEDGE_AFTER: u32 = 64;
 
-/// Whether a control frame is the session's, not the connection's.
-pub(super) fn has(control: &Control) -> bool {
+/// Whether a control frame is handled by the session, not by the path.
+pub(super) fn handles(control: &Control) -> bool {
     matches!(control.kind(), Kind::Credits | Kind::Acknowledge | Kind::Reset | Kind::ResetDone)
 }
 
-/// See the module.
+/// The session of a link.
 #[derive(Debug)]
 pub(super) struct Session {
     settings: Settings,
@@ -35,17 +34,18 @@ pub(super) struct Session {
     expected: u32,
     acknowledged: u32,
     unacknowledged_frames: u32,
-    /// Since when posted requests or completions wait and none leaves.
+    /// Since when posted requests or completions are queued and none is sent.
     stuck: Option<Instant>,
-    /// Resets that this end asked for: TLPs of before are dropped until then.
-    pub asked: RequestedResets,
-    /// Resets that the far side wants: what it sent behind one waits until it
+    /// Resets that this end requested. Until they are answered, received TLPs are
+    /// dropped.
+    pub requested_resets: RequestedResets,
+    /// Resets that the far side requested. TLPs received after one wait until it
     /// is done.
-    wanted: ReceivedResets,
+    received_resets: ReceivedResets,
 }
 
 impl Session {
-    /// One without credits: nothing leaves.
+    /// A session without credits, which sends nothing.
     pub fn new(settings: Settings) -> Self {
         Self {
             settings,
@@ -57,18 +57,18 @@ impl Session {
             acknowledged: 0,
             unacknowledged_frames: 0,
             stuck: None,
-            asked: RequestedResets::default(),
-            wanted: ReceivedResets::default(),
+            requested_resets: RequestedResets::default(),
+            received_resets: ReceivedResets::default(),
         }
     }
 
-    /// The far side gives its first credits.
+    /// Sets the initial credits of the far side.
     pub fn begin(&mut self, credits: [Grant; 3]) {
         self.queue = Aggregate::new(self.settings.aggregation, credits)
             .with_overhead(self.settings.tlp_overhead);
     }
 
-    /// No TLP goes on; says how many posted ones waited to be sent.
+    /// Drops all TLPs. Returns how many posted ones were queued to be sent.
     pub fn end(&mut self, account: &mut Account) -> u64 {
         self.drop_received(account);
         self.drop_queued(account) as u64
@@ -94,9 +94,9 @@ impl Session {
         self.receiver.front(class)
     }
 
-    /// Takes a received TLP, unless a reset is to be done first.
+    /// Takes a received TLP, unless a requested reset is not done.
     pub fn pop(&mut self, ready: Ready) -> Option<Tlp> {
-        if self.wanted.is_pending() { None } else { self.receiver.pop(ready) }
+        if self.received_resets.is_pending() { None } else { self.receiver.pop(ready) }
     }
 
     /// The number of the frame that is expected next.
@@ -107,28 +107,28 @@ impl Session {
     /// As [`Tunnel::reset`](super::Tunnel::reset).
     pub fn reset(&mut self, account: &mut Account) {
         self.end(account);
-        // One that has not left yet serves for both.
+        // A Reset still in the queue serves for both.
         if !self.control.iter().any(|control| control.kind() == Kind::Reset) {
-            self.control.push_back(Control::Reset(self.asked.next()));
+            self.control.push_back(Control::Reset(self.requested_resets.next()));
         }
     }
 
     /// As [`Tunnel::reset_done`](super::Tunnel::reset_done).
     pub fn reset_done(&mut self, account: &mut Account) {
         self.drop_queued(account);
-        if let Some(number) = self.wanted.done() {
-            self.send_latest(Control::ResetDone(number));
+        if let Some(number) = self.received_resets.done() {
+            self.replace_control(Control::ResetDone(number));
         }
     }
 
-    /// Queues a control frame that makes those of its kind which still wait
-    /// needless: a far side that does not read cannot make the queue grow.
-    fn send_latest(&mut self, control: Control) {
+    /// Queues a control frame in place of queued ones of its kind, so that a far
+    /// side that does not read cannot make the queue grow.
+    fn replace_control(&mut self, control: Control) {
         self.control.retain(|waiting| waiting.kind() != control.kind());
         self.control.push_back(control);
     }
 
-    /// The far side has every frame before `number`.
+    /// The far side has received every frame before `number`.
     pub fn acknowledge(&mut self, number: u32) -> Result<(), Cause> {
         let ahead = number.wrapping_sub(self.acknowledged);
         if ahead > self.next_sequence.wrapping_sub(self.acknowledged) {
@@ -138,7 +138,7 @@ impl Session {
         Ok(())
     }
 
-    /// Takes a control frame of the session.
+    /// Handles a control frame of the session.
     pub fn control(
         &mut self,
         control: Control,
@@ -152,28 +152,28 @@ impl Session {
             Control::Reset(_) if self.settings.role != Role::Device => {
                 Err(Cause::Violation("a reset from below"))
             }
-            Control::Reset(number) => Ok(self.take_reset(number, account)),
+            Control::Reset(number) => Ok(self.receive_reset(number, account)),
             Control::ResetDone(number) => {
-                self.asked.done(number).map(|()| None).map_err(Cause::Violation)
+                self.requested_resets.done(number).map(|()| None).map_err(Cause::Violation)
             }
             _ => Ok(None),
         }
     }
 
-    fn take_reset(&mut self, number: u32, account: &mut Account) -> Option<Output> {
-        match self.wanted.take(number) {
+    fn receive_reset(&mut self, number: u32, account: &mut Account) -> Option<Output> {
+        match self.received_resets.receive(number) {
             Step::Reset { first } => {
                 self.drop_received(account);
                 return first.then_some(Output::Reset);
             }
-            Step::Answer => self.send_latest(Control::ResetDone(number)),
+            Step::Answer => self.replace_control(Control::ResetDone(number)),
             Step::Ignore => {}
         }
         None
     }
 
-    /// Takes a frame of TLPs, which get `marks` in their order.
-    pub fn take(
+    /// Receives a frame of TLPs, which get `marks` in order.
+    pub fn receive(
         &mut self,
         header: Header,
         mut payload: Bytes,
@@ -208,30 +208,30 @@ impl Session {
                 return Err(Cause::Violation("a TLP without credits"));
             }
         }
-        if self.asked.is_pending() {
-            // Sent before the far side was reset.
+        if self.requested_resets.is_pending() {
+            // The far side sent these before its reset.
             self.drop_received(account);
         }
         Ok(())
     }
 
-    /// Queues what the far side should hear now. `quiet`: the path has nothing
-    /// to say that would acknowledge as well.
-    pub fn speak(&mut self, quiet: bool) {
+    /// Queues credits or an acknowledgement if due. `no_control`: the path has no
+    /// control frame queued that would acknowledge as well.
+    pub fn queue_acknowledgement(&mut self, no_control: bool) {
         if let Some(limits) = self.receiver.update(self.settings.max_payload) {
-            self.send_latest(Control::Credits(limits));
+            self.replace_control(Control::Credits(limits));
         } else if self.unacknowledged_frames >= ACKNOWLEDGE_AFTER
             && !self.queue.has_sendable()
             && self.control.is_empty()
-            && quiet
+            && no_control
         {
             self.control.push_back(Control::Acknowledge);
         }
     }
 
-    /// Control frames, then one frame of TLPs, as far as there is room.
+    /// Builds control frames, then one frame of TLPs, while there is room.
     pub fn transmit(&mut self, now: Instant, frames: &mut Frames) {
-        // TLPs may not overtake a reset.
+        // TLPs must not overtake a reset.
         if !frames.control(&mut self.control) || frames.is_complete() {
             return;
         }
@@ -243,12 +243,12 @@ impl Session {
         }
     }
 
-    /// Frames left, which acknowledge all that came.
+    /// Frames were sent, which acknowledge all received frames.
     pub fn transmitted(&mut self) {
         self.unacknowledged_frames = 0;
     }
 
-    /// When TLPs leave that wait for more although the path has `room`.
+    /// When TLPs held back for aggregation leave, if the path has `room`.
     pub fn departs_at(&mut self, now: Instant, room: usize) -> Option<Instant> {
         match self.queue.departure(now, super::frames::tlp_room(room, self.settings.max_frame)) {
             Departure::At(at) => Some(at),
@@ -256,10 +256,10 @@ impl Session {
         }
     }
 
-    /// A device that takes nothing any more would hold up the traffic of all
-    /// the others in front of it, so its host watches. A device does not: its
-    /// host may have guests that stand still.
-    pub fn watch(&mut self, now: Instant) {
+    /// Notes whether the far side accepts no TLPs. Only hosts check: a stuck
+    /// device would block the traffic to other devices. A device does not check:
+    /// its host may have paused guests.
+    pub fn check_stuck(&mut self, now: Instant) {
         let waits = self.settings.role == Role::Host && self.queue.has_posted_or_completions();
         self.stuck = if waits { self.stuck.or(Some(now)) } else { None };
     }

@@ -1,39 +1,39 @@
-//! What one end of a link decides.
+//! Settings of one end of a link.
 
 use crate::aggregate::Policy;
 use wire::Duration;
 use wire::frame::{Grant, Role};
 
-/// What one end of a link decides.
+/// Settings of one end of a link.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// Which end this is.
+    /// The role of this end.
     pub role: Role,
-    /// Largest TLP payload taken, in bytes: a power of two, 128 to 4096.
+    /// Largest TLP payload accepted, in bytes: a power of two, 128 to 4096.
     pub max_payload: u16,
-    /// A number that is new with every start of the process.
+    /// A number that differs with each start of the process.
     pub instance: u64,
-    /// How much the far side may have sent that is not consumed, by class.
+    /// Receive buffer by class: credits advertised to the far side.
     pub window: [Grant; 3],
-    /// Sends something at least this often.
+    /// The interval of keepalives when nothing else is sent.
     pub keepalive: Duration,
-    /// Gives the link up when nothing came for this long. Below the root
+    /// The link is lost if nothing is received for this long. Below the root
     /// complex's completion timeout.
     pub loss_limit: Duration,
-    /// Bytes of payload in one frame at most.
+    /// The largest payload of one frame, in bytes.
     pub max_frame: usize,
-    /// When TLPs that wait leave.
+    /// The aggregation policy.
     pub aggregation: Policy,
     /// Bytes that the transport's encapsulation adds to each TLP; they count
-    /// against a frame's room. Ours add none.
+    /// against a frame's room. 0 for TCP and raw Ethernet.
     pub tlp_overhead: usize,
-    /// The group that a host belongs to; 0: none. Devices may be moved from one
-    /// to another.
+    /// The group that a host belongs to; 0: none. Devices can be moved between
+    /// groups.
     pub group: u16,
 }
 
 impl Settings {
-    /// For one end: 1024 TLPs and 1 MiB a class, keepalive every 100 ms, link
+    /// Defaults: 1024 TLPs and 1 MiB per class, keepalive every 100 ms, link
     /// lost after 800 ms.
     pub fn new(role: Role, instance: u64) -> Self {
         let bulk = Grant { headers: 1024, data: (1 << 20) / 16 };

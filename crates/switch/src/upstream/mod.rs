@@ -1,6 +1,6 @@
 //! The host's side of the switch: the upstream port, and a mirror of every
-//! downstream port, so that a dead device node leaves a port that reports
-//! link-down instead of taking its port along.
+//! downstream port. If a device node dies, its mirrored port remains and reports
+//! link down.
 
 mod pending_requests;
 mod port;
@@ -17,56 +17,55 @@ use wire::frame::Hello;
 use wire::tlp::Class;
 use wire::{Bdf, Instant};
 
-/// What the switch is built of.
+/// Settings of the switch.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// Downstream ports, 1 to 32.
     pub ports: u8,
     /// Largest payload supported, in bytes: 128 to 4096.
     pub max_payload: usize,
-    /// Whether endpoints may reach each other. If not, everything that comes
-    /// from below goes to the root complex (ACS P2P Request Redirect, PCIe
-    /// Base 4.0, section 6.12.3), which knows what each may reach.
+    /// Whether endpoints may reach each other. If not, all upstream requests go
+    /// to the root complex, which decides (ACS P2P Request Redirect, PCIe Base
+    /// 4.0, section 6.12.3).
     pub p2p: bool,
-    /// For the links.
+    /// Settings of the links.
     pub tunnel: TunnelSettings,
 }
 
-/// What a link of the switch wants.
+/// Output of a link of the switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkOutput {
-    /// So many bytes at the end of the buffer are for the network.
+    /// Send this many bytes from the end of the buffer.
     Transmit(usize),
-    /// The link came up: the port reports it, the host should look below.
+    /// The link is up: the host should enumerate below the port.
     Up(Hello),
-    /// The link went down; close the connection.
+    /// The link is down: close the connection.
     Down(Cause),
-    /// An echo came back.
+    /// The reply to [`Upstream::echo`].
     EchoReply(u64),
-    /// Nothing more now; call again after an input or at this time.
+    /// No output now. Poll again after an input or at this time.
     Timeout(Option<Instant>),
 }
 
-/// TLPs that wait for the root complex in each class before the links are
-/// left to hold more.
-const MAX_UP: usize = 256;
+/// The most TLPs of one class queued for the root complex. Further ones wait in
+/// the links.
+const MAX_UPSTREAM: usize = 256;
 
-/// Reads from below a port that are not answered before its link is left to
-/// hold more.
+/// The most unanswered reads from below a port. Further ones wait in its link.
 const MAX_READS: usize = 128;
 
-/// See the module.
+/// The upstream port with the mirrors of all downstream ports.
 #[derive(Debug)]
 pub struct Upstream {
     settings: Settings,
     bridge: Bridge,
-    /// Bus on which the upstream port is: from configuration requests.
+    /// ID of the upstream port, captured from configuration requests.
     id: Bdf,
     ports: Vec<Port>,
     up: OrderedQueue,
     pending_requests: PendingRequests,
     next_port: usize,
-    wires: [bool; 4],
+    intx: [bool; 4],
     errors: Errors,
 }
 
@@ -88,18 +87,17 @@ impl Upstream {
             up: OrderedQueue::default(),
             pending_requests: PendingRequests::default(),
             next_port: 0,
-            wires: [false; 4],
+            intx: [false; 4],
             errors: Errors::default(),
         }
     }
 
-    /// Takes what the network of link `port` brings.
+    /// Handles an input from the network of link `port`.
     pub fn handle_link(&mut self, now: Instant, port: usize, input: tunnel::Input) {
         self.ports[port].tunnel.handle(now, input);
     }
 
-    /// The next thing for the network of link `port`, frames behind what is in
-    /// `out`.
+    /// The next output of link `port`; appends frames to `out`.
     pub fn poll_link(&mut self, now: Instant, port: usize, out: &mut BytesMut) -> LinkOutput {
         let link = &mut self.ports[port];
         match link.tunnel.poll(now, out) {
@@ -115,7 +113,7 @@ impl Upstream {
                 count_down(&mut link.errors, &cause, link.tunnel.take_posted_lost());
                 link.reads = 0;
                 self.pending_requests.forget(port);
-                self.set_wire(port, [false; 4]);
+                self.set_intx(port, [false; 4]);
                 LinkOutput::Down(cause)
             }
             tunnel::Output::EchoReply(number) => LinkOutput::EchoReply(number),
@@ -126,7 +124,7 @@ impl Upstream {
         }
     }
 
-    /// Measures link `port`: an [`LinkOutput::EchoReply`] will follow.
+    /// Sends an echo on link `port`; an [`LinkOutput::EchoReply`] follows.
     pub fn echo(&mut self, port: usize, number: u64) {
         self.ports[port].tunnel.echo(number);
     }
@@ -141,18 +139,18 @@ impl Upstream {
         self.ports[port].tunnel.poll_report()
     }
 
-    /// Tells the far side of every link that this end closes on purpose.
+    /// Announces to the far side of every link that this end closes it.
     pub fn goodbye(&mut self) {
         self.ports.iter_mut().for_each(|port| port.tunnel.goodbye());
     }
 
-    /// Leaves posted requests from link `port` in its tunnel while `held`, so
-    /// that the far side runs out of credits for them; other links go on.
+    /// While `held`, leaves posted requests from link `port` in its tunnel, so
+    /// that the far side runs out of credits. Other links are not affected.
     pub fn hold(&mut self, port: usize, held: bool) {
         self.ports[port].held = held;
     }
 
-    /// How many links there are.
+    /// The number of links.
     pub fn links(&self) -> usize {
         self.ports.len()
     }
@@ -174,28 +172,28 @@ impl Upstream {
         self.ports[port].bridge.buses()
     }
 
-    /// What went wrong, the upstream port first, then each downstream port.
+    /// Error counters: of the upstream port, then of each downstream port.
     pub fn errors(&self) -> Vec<Errors> {
         std::iter::once(self.errors).chain(self.ports.iter().map(|port| port.errors)).collect()
     }
 
-    /// Moves packets from the links towards the root complex, the ports in
-    /// turn, while there is room.
-    fn gather(&mut self) {
+    /// Moves TLPs from the links towards the root complex while there is room,
+    /// round robin over the ports.
+    fn collect(&mut self) {
         let count = self.ports.len();
         for turn in 0..count {
             let index = (self.next_port + turn) % count;
             while self.ports[index].tunnel.has_received() {
                 let ready = self.room(index);
                 let Some(tlp) = self.ports[index].tunnel.pop(ready) else { break };
-                self.take_from_below(index, tlp);
+                self.route_upstream(index, tlp);
             }
         }
         self.next_port = (self.next_port + 1) % count;
     }
 
-    /// What may come out of link `index`: there must be room where the next
-    /// of a class goes, and on its own link for the answer.
+    /// The classes to take from link `index`: those with room at the target of
+    /// their next TLP and, for requests, on the link for the completion.
     fn room(&self, index: usize) -> Ready {
         let port = &self.ports[index];
         let peer = |class| {
@@ -205,7 +203,7 @@ impl Upstream {
         };
         let goes = |class| match peer(class) {
             Some(tunnel) => tunnel.ready().has(class),
-            None => self.up.len(class) < MAX_UP,
+            None => self.up.len(class) < MAX_UPSTREAM,
         };
         let answer = port.tunnel.ready().has(Class::Completion) && port.reads < MAX_READS;
         Ready::NONE
@@ -214,8 +212,8 @@ impl Upstream {
             .with(Class::Completion, goes(Class::Completion))
     }
 
-    /// The classes of `ready` for which every link that is up has room: a
-    /// packet is routed only once it is here.
+    /// The classes of `ready` for which every link that is up has room. The
+    /// target of a TLP is only known once it is received.
     fn room_below(&self, ready: Ready) -> Ready {
         self.ports.iter().filter(|port| port.tunnel.is_up()).fold(ready, |ready, port| {
             let link = port.tunnel.ready();
@@ -229,14 +227,14 @@ impl Upstream {
 impl Function for Upstream {
     fn handle(&mut self, now: Instant, input: Input) {
         match input {
-            Input::Tlp(tlp) => self.take_from_above(now, tlp),
+            Input::Tlp(tlp) => self.route_downstream(now, tlp),
             Input::HotReset => {
                 self.bridge.reset();
                 self.up.clear();
                 self.pending_requests = PendingRequests::default();
-                self.wires = [false; 4];
+                self.intx = [false; 4];
                 for port in &mut self.ports {
-                    port.wires = [false; 4];
+                    port.intx = [false; 4];
                     port.hot_reset();
                 }
             }
@@ -244,16 +242,16 @@ impl Function for Upstream {
     }
 
     fn poll(&mut self, _now: Instant, ready: Ready) -> Output {
-        // What was gathered goes before the ports are looked at again.
+        // Collected TLPs go first.
         if let tlp @ Output::Tlp(_) = self.up.poll(ready) {
             return tlp;
         }
-        self.gather();
+        self.collect();
         self.up.poll(ready)
     }
 
     fn ready(&self) -> Ready {
-        let answer = self.up.len(Class::Completion) < MAX_UP;
+        let answer = self.up.len(Class::Completion) < MAX_UPSTREAM;
         self.room_below(Ready::ALL.with(Class::NonPosted, answer))
     }
 
@@ -267,9 +265,9 @@ impl Function for Upstream {
         port.map_or(0, |port| port + 1)
     }
 
-    /// Completions answer reads for which a port had room.
+    /// Completions always have room: it was reserved with their reads.
     fn queue_ready(&self, queue: usize) -> Ready {
-        let answer = self.up.len(Class::Completion) < MAX_UP;
+        let answer = self.up.len(Class::Completion) < MAX_UPSTREAM;
         let tunnel = queue.checked_sub(1).map(|port| &self.ports[port].tunnel);
         match tunnel.filter(|tunnel| tunnel.is_up()).map(Tunnel::ready) {
             Some(ready) => ready
@@ -280,7 +278,7 @@ impl Function for Upstream {
     }
 }
 
-/// The next timer of all links, for owners that poll them together.
+/// The earliest timer of several links.
 pub fn next_timer(outputs: impl IntoIterator<Item = Option<Instant>>) -> Option<Instant> {
     outputs.into_iter().fold(None, earlier)
 }

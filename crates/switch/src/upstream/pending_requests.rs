@@ -1,20 +1,20 @@
-//! Who was pending_requests what: a far node is not trusted, so a completion counts only
-//! if it comes from the port that its request went to. Without this a device
-//! could answer in another's place, for tags are easily guessed.
+//! Unanswered requests by port. A completion is accepted only from the port that
+//! its request went to: device nodes are not trusted, and tags are easily
+//! guessed.
 
 use std::collections::BTreeMap;
 use wire::tlp::{Completion, Packet, Tlp};
 use wire::{Bdf, Tag};
 
-/// The downstream port to which each unanswered request went; bounded by the
-/// tags that requesters have. One never answered stays until its tag is used
-/// again or its link goes down.
+/// The downstream port of each unanswered request, bounded by the requesters'
+/// tags. A request that is never answered stays until its tag is reused or its
+/// link goes down.
 #[derive(Debug, Default)]
 pub(super) struct PendingRequests(BTreeMap<(Bdf, Tag), usize>);
 
 impl PendingRequests {
-    /// Notes where a packet goes, if it wants an answer.
-    pub fn note(&mut self, port: usize, tlp: &Tlp) {
+    /// Adds a TLP sent to `port`, if it is a non-posted request.
+    pub fn add(&mut self, port: usize, tlp: &Tlp) {
         let (requester, tag) = match tlp.packet {
             Packet::MemoryRead(r) => (r.requester, r.tag),
             Packet::ConfigRead(c) | Packet::ConfigWrite(c) => (c.requester, c.tag),
@@ -23,7 +23,8 @@ impl PendingRequests {
         self.0.insert((requester, tag), port);
     }
 
-    /// Whether a completion with `payload` bytes answers what went to `port`.
+    /// Whether a completion with `payload` bytes answers a request sent to
+    /// `port`.
     pub fn answers(&mut self, port: usize, c: Completion, payload: usize) -> bool {
         let key = (c.requester, c.tag);
         if self.0.get(&key) != Some(&port) {
@@ -35,8 +36,8 @@ impl PendingRequests {
         true
     }
 
-    /// Nobody at `port` will answer any more.
+    /// Removes all requests sent to `port`.
     pub fn forget(&mut self, port: usize) {
-        self.0.retain(|_, pending_requests| *pending_requests != port);
+        self.0.retain(|_, target| *target != port);
     }
 }

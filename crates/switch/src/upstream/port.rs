@@ -1,4 +1,4 @@
-//! The mirror of one downstream port, and its link.
+//! The mirror of a downstream port, with its link.
 
 use super::Settings;
 use crate::tunnel::Tunnel;
@@ -12,11 +12,11 @@ use wire::tlp::{Class, Tlp};
 pub(super) struct Port {
     pub bridge: Bridge,
     pub tunnel: Tunnel,
-    pub wires: [bool; 4],
+    pub intx: [bool; 4],
     pub errors: Errors,
-    /// See [`super::Upstream::hold`].
+    /// Posted requests stay in the tunnel ([`super::Upstream::hold`]).
     pub held: bool,
-    /// Reads that went up and are not answered: there is room for the answers.
+    /// Unanswered reads sent upstream.
     pub reads: usize,
 }
 
@@ -26,7 +26,7 @@ impl Port {
         Self {
             bridge: Bridge::new(kind, settings.max_payload),
             tunnel: Tunnel::new(settings.tunnel),
-            wires: [false; 4],
+            intx: [false; 4],
             errors: Errors::default(),
             held: false,
             reads: 0,
@@ -45,9 +45,9 @@ impl Port {
         self.reads = 0;
     }
 
-    /// Sends a packet down the link. What finds the link down is refused in
-    /// the name of this port, `id`: yields the answer for non-posted requests,
-    /// counts the rest.
+    /// Sends a TLP down the link. If the link is down, returns an Unsupported
+    /// Request completion from this port, `id`, for non-posted requests, and
+    /// drops and counts other TLPs.
     pub fn send(&mut self, id: Bdf, tlp: Tlp) -> Option<Tlp> {
         let up = self.tunnel.is_up();
         if !up && tlp.class() == Class::NonPosted {

@@ -1,4 +1,4 @@
-//! Where packets go: by address, by ID, implicitly.
+//! Routing: by address, by ID, implicit.
 
 use super::Upstream;
 use bytes::Bytes;
@@ -7,8 +7,8 @@ use wire::tlp::{Class, ConfigKind, ConfigRequest, Message, Packet, Routing, Tlp,
 use wire::{Bdf, Instant, Tag};
 
 impl Upstream {
-    /// A packet from the root complex.
-    pub(super) fn take_from_above(&mut self, _now: Instant, tlp: Tlp) {
+    /// Routes a TLP from the root complex.
+    pub(super) fn route_downstream(&mut self, _now: Instant, tlp: Tlp) {
         match tlp.packet {
             Packet::ConfigRead(request) | Packet::ConfigWrite(request) => {
                 self.configure(tlp, request);
@@ -18,7 +18,7 @@ impl Upstream {
                     Some(port) if self.bridge.claims_address(request.address) => {
                         self.send(port, tlp);
                     }
-                    _ => self.refuse(&tlp),
+                    _ => self.unsupported_request(&tlp),
                 }
             }
             Packet::Completion(c) => match self.port_of_bus(c.requester.bus()) {
@@ -44,7 +44,7 @@ impl Upstream {
 
     fn send(&mut self, port: usize, tlp: Tlp) {
         let id = self.port_id(port);
-        self.pending_requests.note(port, &tlp);
+        self.pending_requests.add(port, &tlp);
         let refused = self.ports[port].send(id, tlp);
         self.up.extend(refused);
     }
@@ -54,52 +54,52 @@ impl Upstream {
         Bdf::new(self.bridge.secondary(), port as u8, 0)
     }
 
-    fn refuse(&mut self, tlp: &Tlp) {
-        // Reading a vendor ID asks whether somebody is there: no is no error.
+    fn unsupported_request(&mut self, tlp: &Tlp) {
+        // Reading a vendor ID probes for a function: its absence is no error.
         let probe = matches!(tlp.packet, Packet::ConfigRead(read) if read.register == 0);
         self.errors.unsupported_request += u64::from(!probe);
         self.up.extend(bridge::unsupported_request(self.id, tlp));
     }
 
-    /// Configuration requests: for this port, for a mirrored port, or for
-    /// what lies below one.
+    /// Handles a configuration request: for this port, for a mirrored port, or
+    /// for a bus below one.
     fn configure(&mut self, mut tlp: Tlp, request: ConfigRequest) {
         let target = request.target;
         if request.kind == ConfigKind::Type0 {
             if target.device() != 0 || target.function() != 0 {
-                return self.refuse(&tlp);
+                return self.unsupported_request(&tlp);
             }
             self.id = target;
             let (completion, effects) = self.bridge.configure(&tlp, request);
             if effects.secondary_reset {
                 for port in 0..self.ports.len() {
                     self.ports[port].hot_reset();
-                    self.set_wire(port, [false; 4]);
+                    self.set_intx(port, [false; 4]);
                 }
             }
             self.up.push(completion);
         } else if target.bus() == self.bridge.secondary() {
             let index = usize::from(target.device());
             if target.function() != 0 || index >= self.ports.len() {
-                return self.refuse(&tlp);
+                return self.unsupported_request(&tlp);
             }
             let (completion, effects) = self.ports[index].bridge.configure(&tlp, request);
             if effects.secondary_reset {
                 self.ports[index].reset_link();
-                self.set_wire(index, [false; 4]);
+                self.set_intx(index, [false; 4]);
             }
             self.up.push(completion);
         } else if let Some(port) = self.port_of_bus(target.bus()) {
             if target.bus() == self.ports[port].bridge.secondary() {
                 // One device on a link: number 0 (PCIe Base 4.0, 7.3.1).
                 if target.device() != 0 {
-                    return self.refuse(&tlp);
+                    return self.unsupported_request(&tlp);
                 }
                 to_type0(&mut tlp);
             }
             self.send(port, tlp);
         } else {
-            self.refuse(&tlp);
+            self.unsupported_request(&tlp);
         }
     }
 
@@ -123,12 +123,12 @@ impl Upstream {
                 Some(port) => self.send(port, tlp),
                 None => self.errors.unsupported_request += 1,
             },
-            // Ends at this port.
+            // Terminates at this port.
             _ => {}
         }
     }
 
-    /// The port that a packet from the link of `port` goes down again.
+    /// The downstream port that is the target of a TLP received from `port`.
     pub(super) fn peer(&self, port: usize, tlp: &Tlp) -> Option<usize> {
         if !self.settings.p2p {
             return None;
@@ -145,23 +145,23 @@ impl Upstream {
         }
     }
 
-    /// A packet from the link of downstream port `port`. The far node is not
-    /// trusted: what it sends must bear an ID of its own buses.
-    pub(super) fn take_from_below(&mut self, port: usize, tlp: Tlp) {
+    /// Routes a TLP received from downstream port `port`. The device node is not
+    /// trusted: requester and completer IDs must be of its own buses.
+    pub(super) fn route_upstream(&mut self, port: usize, tlp: Tlp) {
         let sender = match tlp.packet {
             Packet::Completion(c) => c.completer,
             _ => bridge::requester(&tlp).unwrap_or_default(),
         };
         if !self.ports[port].bridge.claims_bus(sender.bus()) {
             self.ports[port].errors.acs_violation += 1;
-            self.refuse_below(port, &tlp);
+            self.unsupported_request_below(port, &tlp);
             return;
         }
         match tlp.packet {
             Packet::MemoryRead(_) | Packet::MemoryWrite(_) => {
                 if !self.ports[port].bridge.bus_master() || !self.bridge.bus_master() {
                     self.ports[port].errors.bus_master_off += 1;
-                    self.refuse_below(port, &tlp);
+                    self.unsupported_request_below(port, &tlp);
                     return;
                 }
                 match self.peer(port, &tlp) {
@@ -184,22 +184,22 @@ impl Upstream {
             }
             Packet::Message(message) => self.message_from_below(port, tlp, message),
             Packet::ConfigRead(_) | Packet::ConfigWrite(_) => {
-                // Configuration requests only travel downwards.
+                // Configuration requests only travel downstream.
                 self.ports[port].errors.malformed += 1;
-                self.refuse_below(port, &tlp);
+                self.unsupported_request_below(port, &tlp);
             }
         }
     }
 
     fn peer_to_peer(&mut self, from: usize, to: usize, tlp: Tlp) {
         let (from_id, to_id) = (self.port_id(from), self.port_id(to));
-        self.pending_requests.note(to, &tlp);
+        self.pending_requests.add(to, &tlp);
         if let Some(refusal) = self.ports[to].send(to_id, tlp) {
             self.ports[from].send(from_id, refusal);
         }
     }
 
-    fn refuse_below(&mut self, port: usize, tlp: &Tlp) {
+    fn unsupported_request_below(&mut self, port: usize, tlp: &Tlp) {
         if tlp.class() == Class::NonPosted {
             let id = self.port_id(port);
             if let Some(refusal) = bridge::unsupported_request(id, tlp) {
@@ -211,9 +211,9 @@ impl Upstream {
     fn message_from_below(&mut self, port: usize, tlp: Tlp, message: Message) {
         match (message.routing, message.code) {
             (Routing::Local, code @ message_code::ASSERT_INTA..=0x27) => {
-                let mut wires = self.ports[port].wires;
-                wires[usize::from(code & 3)] = code & 4 == 0;
-                self.set_wire(port, wires);
+                let mut intx = self.ports[port].intx;
+                intx[usize::from(code & 3)] = code & 4 == 0;
+                self.set_intx(port, intx);
             }
             (Routing::ToRootComplex | Routing::Gathered, _) => self.up.push(tlp),
             (Routing::ById, _) => match self.peer(port, &tlp) {
@@ -224,22 +224,23 @@ impl Upstream {
         }
     }
 
-    /// The interrupt wires of the ports, swizzled by device number and or'ed
-    /// (PCIe Base 4.0, section 2.2.8.1), become messages of the upstream port.
-    pub(super) fn set_wire(&mut self, port: usize, wires: [bool; 4]) {
-        self.ports[port].wires = wires;
+    /// Sets the INTx levels of a port. The levels of all ports, swizzled by device
+    /// number and or'ed (PCIe Base 4.0, section 2.2.8.1), become messages of the
+    /// upstream port.
+    pub(super) fn set_intx(&mut self, port: usize, intx: [bool; 4]) {
+        self.ports[port].intx = intx;
         let level = |wire: usize| {
             let through = |(number, port): (usize, &super::port::Port)| {
-                (0..4).any(|pin| port.wires[pin] && (pin + number) % 4 == wire)
+                (0..4).any(|pin| port.intx[pin] && (pin + number) % 4 == wire)
             };
             self.ports.iter().enumerate().any(through)
         };
         let levels: [bool; 4] = std::array::from_fn(level);
         for (wire, level) in levels.into_iter().enumerate() {
-            if self.wires[wire] == level {
+            if self.intx[wire] == level {
                 continue;
             }
-            self.wires[wire] = level;
+            self.intx[wire] = level;
             let base = if level { message_code::ASSERT_INTA } else { message_code::DEASSERT_INTA };
             let message = Message {
                 requester: self.id,
@@ -253,7 +254,7 @@ impl Upstream {
     }
 }
 
-/// A type 1 request becomes type 0 on the bus it is for.
+/// Converts a type 1 request to type 0, on its target bus.
 fn to_type0(tlp: &mut Tlp) {
     if let Packet::ConfigRead(request) | Packet::ConfigWrite(request) = &mut tlp.packet {
         request.kind = ConfigKind::Type0;

@@ -282,8 +282,7 @@ fn policies() -> impl Strategy<Value = Policy> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// The test that issue 5 asks for. It fails if `Aggregate::leave` says
-    /// anything but `Now` for an adaptive queue whose next TLP has credits and
+    /// Fails if `Aggregate::departure` returns anything but `Now` for an adaptive queue whose next TLP has credits and
     /// room.
     #[test]
     fn no_tlp_waits_that_the_network_could_take(

@@ -1,4 +1,4 @@
-//! The beginning and the end.
+//! Opening and closing connections.
 
 use crate::carrier::network::Network;
 use switch::raw::{Cause, Endpoint, Input, Output, Settings, refuse};

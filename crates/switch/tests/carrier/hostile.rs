@@ -1,4 +1,4 @@
-//! A far side that says anything.
+//! A hostile peer.
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -27,8 +27,8 @@ fn drain(end: &mut Endpoint, now: Instant) -> Vec<Output> {
     outputs
 }
 
-/// An end whose connection 9 stands.
-fn standing(now: Instant) -> Endpoint {
+/// An end with connection 9 established.
+fn established(now: Instant) -> Endpoint {
     let mut end = Endpoint::new(Settings { window: 8, ..Settings::new(1) });
     end.handle(now, Input::Accept);
     let offer = Offer { chunk: 1488, window: 8 };
@@ -41,7 +41,7 @@ fn standing(now: Instant) -> Endpoint {
 #[test]
 fn other_connections_and_nonsense_are_counted_and_dropped() {
     let now = Instant::from_ns(7);
-    let mut end = standing(now);
+    let mut end = established(now);
     end.handle(now, Input::Received(frame(10, 0, data(1))));
     end.handle(now, Input::Received(Bytes::from_static(&[0x13, 0, 9])));
     end.handle(now, Input::Received(Bytes::from_static(&[0xff; 60])));
@@ -54,7 +54,7 @@ fn other_connections_and_nonsense_are_counted_and_dropped() {
 #[test]
 fn what_was_never_sent_cannot_be_acknowledged() {
     let now = Instant::from_ns(7);
-    let mut end = standing(now);
+    let mut end = established(now);
     end.handle(now, Input::Received(frame(9, 1, data(1))));
     let outputs = drain(&mut end, now);
     assert!(matches!(outputs[0], Output::Down(Cause::Violation(_))), "{outputs:?}");
@@ -65,7 +65,7 @@ fn what_was_never_sent_cannot_be_acknowledged() {
 #[test]
 fn what_is_kept_is_bounded_by_the_window() {
     let now = Instant::from_ns(7);
-    let mut end = standing(now);
+    let mut end = established(now);
     for sequence in 2..2000 {
         end.handle(now, Input::Received(frame(9, 0, data(sequence))));
     }
@@ -78,7 +78,7 @@ fn what_is_kept_is_bounded_by_the_window() {
 #[test]
 fn many_opens_get_one_answer_at_a_time() {
     let now = Instant::from_ns(7);
-    let mut end = standing(now);
+    let mut end = established(now);
     let offer = Offer { chunk: 1488, window: 8 };
     for _ in 0..1000 {
         end.handle(now, Input::Received(frame(9, 0, Body::Open(offer))));
@@ -116,7 +116,7 @@ proptest! {
         swift in any::<bool>(),
     ) {
         let mut now = Instant::from_ns(7);
-        let mut end = standing(now);
+        let mut end = established(now);
         if swift {
             let congestion = "swift=20us".parse().expect("a control");
             end = Endpoint::new(Settings { congestion, ..Settings::new(9) });

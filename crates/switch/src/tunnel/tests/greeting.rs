@@ -1,4 +1,4 @@
-//! Greetings of other versions, of later times, and of strangers.
+//! Hellos of other versions, of later versions, and other protocols.
 
 use super::*;
 

@@ -133,25 +133,25 @@ fn numbers_start_again_with_a_connection() {
 
 #[test]
 fn numbers_go_round() {
-    let mut asked = RequestedResets::default();
-    let mut wanted = ReceivedResets::default();
+    let mut requested = RequestedResets::default();
+    let mut received = ReceivedResets::default();
     let far = u32::MAX - 1;
-    asked.skip(u64::from(far));
-    assert_eq!(wanted.take(far - 5), Step::Ignore, "half of all numbers ahead is behind");
+    requested.skip(u64::from(far));
+    assert_eq!(received.receive(far - 5), Step::Ignore, "half of all numbers ahead is behind");
     for step in [0x7fff_ffff, 0xffff_fffd] {
-        assert_eq!(wanted.take(step), Step::Reset { first: true });
-        assert_eq!(wanted.done(), Some(step));
+        assert_eq!(received.receive(step), Step::Reset { first: true });
+        assert_eq!(received.done(), Some(step));
     }
     for number in [u32::MAX, 0, 1] {
-        assert_eq!(asked.next(), number);
-        assert_eq!(wanted.take(number), Step::Reset { first: true });
-        assert_eq!(wanted.done(), Some(number));
-        assert_eq!(wanted.take(number.wrapping_sub(1)), Step::Ignore);
-        assert_eq!(wanted.take(number), Step::Answer);
-        assert_eq!(asked.done(number.wrapping_sub(1)), Ok(()));
-        assert!(asked.is_pending());
-        assert_eq!(asked.done(number), Ok(()));
-        assert!(!asked.is_pending());
+        assert_eq!(requested.next(), number);
+        assert_eq!(received.receive(number), Step::Reset { first: true });
+        assert_eq!(received.done(), Some(number));
+        assert_eq!(received.receive(number.wrapping_sub(1)), Step::Ignore);
+        assert_eq!(received.receive(number), Step::Answer);
+        assert_eq!(requested.done(number.wrapping_sub(1)), Ok(()));
+        assert!(requested.is_pending());
+        assert_eq!(requested.done(number), Ok(()));
+        assert!(!requested.is_pending());
     }
 }
 
@@ -175,8 +175,8 @@ enum Happens {
 /// Both ends, with what is on its way in any order.
 #[derive(Default)]
 struct Model {
-    asked: RequestedResets,
-    wanted: ReceivedResets,
+    requested: RequestedResets,
+    received: ReceivedResets,
     down: Vec<u32>,
     up: Vec<u32>,
     latest: u32,
@@ -186,18 +186,18 @@ struct Model {
 
 impl Model {
     fn ask(&mut self) {
-        self.latest = self.asked.next();
+        self.latest = self.requested.next();
         self.down.push(self.latest);
     }
 
     fn arrive_down(&mut self, number: u32) {
-        if self.wanted.take(number) == Step::Answer {
+        if self.received.receive(number) == Step::Answer {
             self.up.push(number);
         }
     }
 
     fn finish(&mut self) {
-        if let Some(number) = self.wanted.done() {
+        if let Some(number) = self.received.done() {
             self.done = number;
             self.up.push(number);
         }
@@ -220,7 +220,7 @@ impl Model {
             }
             Happens::Up(at, again) => {
                 if let Some(number) = take(&mut self.up, at, again) {
-                    self.asked.done(number).expect("it was asked for");
+                    self.requested.done(number).expect("it was asked for");
                 }
             }
             Happens::LoseDown(at) => drop(take(&mut self.down, at, false)),
@@ -253,16 +253,16 @@ proptest! {
         let mut model = Model::default();
         for happens in happenings {
             model.happens(happens);
-            prop_assert!(model.asked.is_pending() || model.done == model.latest);
+            prop_assert!(model.requested.is_pending() || model.done == model.latest);
         }
         model.ask();
-        prop_assert!(model.asked.is_pending());
+        prop_assert!(model.requested.is_pending());
         model.arrive_down(model.latest);
         model.finish();
-        prop_assert_eq!(model.asked.done(model.latest), Ok(()));
+        prop_assert_eq!(model.requested.done(model.latest), Ok(()));
         for (down, at) in late {
             model.happens(if down { Happens::Down(at, true) } else { Happens::Up(at, true) });
-            prop_assert!(!model.asked.is_pending() && !model.wanted.is_pending());
+            prop_assert!(!model.requested.is_pending() && !model.received.is_pending());
         }
     }
 }

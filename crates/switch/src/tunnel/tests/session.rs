@@ -19,20 +19,20 @@ fn one_session_goes_over_two_paths_in_turn() {
         here.transmit(Instant::ZERO, &mut near, &mut account, &mut bytes);
         assert_eq!((bytes.len(), here.room), (frame::HEADER + 76, 12));
         let mut bytes = there.join(bytes.into()).unwrap();
-        let (header, begin, payload) = there.cut(&mut bytes).unwrap().expect("a frame");
+        let (header, begin, payload) = there.next_frame(&mut bytes).unwrap().expect("a frame");
         assert_eq!((header.sequence, begin), (u32::from(fill), u64::from(fill / 2) * 88));
-        far.take(header, payload, &mut there.marks, None, &mut account).unwrap();
+        far.receive(header, payload, &mut there.marks, None, &mut account).unwrap();
         assert_eq!(far.pop(Ready::ALL), Some(write(fill, 64)));
     }
     // What the far side has is acknowledged over either.
-    far.speak(true);
+    far.queue_acknowledgement(true);
     let (here, there) = &mut paths[1];
     far.control.push_back(Control::Acknowledge);
     there.room = 100;
     let mut bytes = BytesMut::new();
     there.transmit(Instant::ZERO, &mut far, &mut account, &mut bytes);
     let mut bytes = bytes.freeze();
-    let (header, ..) = here.cut(&mut bytes).unwrap().expect("a frame");
+    let (header, ..) = here.next_frame(&mut bytes).unwrap().expect("a frame");
     assert_eq!((header.kind, header.acknowledged), (Kind::Acknowledge, 10));
     assert_eq!(near.acknowledge(header.acknowledged), Ok(()));
     assert!(near.acknowledge(11).is_err(), "never sent");

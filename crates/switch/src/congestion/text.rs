@@ -1,11 +1,11 @@
-//! How a control is written in plans and on command lines.
+//! The text form of a congestion control in plans and on command lines.
 
 use super::{Config, SwiftConfig, Target};
 use std::fmt;
 use std::str::FromStr;
 use wire::Duration;
 
-/// A text that names no control.
+/// A text that names no congestion control.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownCongestion(pub String);
 
