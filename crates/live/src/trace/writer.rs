@@ -1,4 +1,4 @@
-//! The thread that writes a trace out, so that no node waits for a disk.
+//! The thread that writes a trace, so that no node waits for a disk.
 
 use std::fs::File;
 use std::io;
@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::mpsc::{Receiver, SyncSender};
 use wire::trace::{CHUNK_HEADER, ChunkHeader};
 
-/// What to write.
+/// A chunk to write.
 #[derive(Debug)]
 pub(super) struct Chunk {
     pub start_ns: u64,
@@ -18,15 +18,14 @@ pub(super) struct Chunk {
 /// Where chunks go in the file.
 #[derive(Debug)]
 pub(super) struct Place {
-    /// Of the next chunk.
+    /// The offset of the next chunk.
     pub next: u64,
-    /// The first byte that is written again and again, and how many there
-    /// are; none if the file just grows.
+    /// The first byte and the length of the ring; `None` if the file grows.
     pub ring: Option<(u64, u64)>,
 }
 
 impl Place {
-    /// Takes room for `length` bytes.
+    /// Allocates `length` bytes; returns their offset.
     fn take(&mut self, length: u64) -> u64 {
         if let Some((start, size)) = self.ring
             && self.next + length > start + size
@@ -39,10 +38,10 @@ impl Place {
     }
 }
 
-/// Writes all chunks, and hands their memory back. Yields the bytes written.
+/// Writes all chunks, and returns their memory. Returns the bytes written.
 ///
 /// # Errors
-/// The first one; later chunks are thrown away.
+/// The first error; later chunks are dropped.
 pub(super) fn write(
     file: &File,
     mut place: Place,
@@ -58,7 +57,7 @@ pub(super) fn write(
             result = file.write_all_at(&bytes, place.take(bytes.len() as u64));
             written += bytes.len() as u64;
         }
-        // The recorder may have gone.
+        // The recorder may have ended.
         let _ = empty.try_send(bytes);
     }
     result.map(|()| written)
