@@ -1,4 +1,4 @@
-//! What the host node tells about an endpoint before it is offered to a VMM.
+//! The description of an endpoint that the host node offers to a VMM.
 
 use super::config::CONFIG_SIZE;
 use pcie::enumerate::Bar;

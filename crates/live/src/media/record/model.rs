@@ -16,7 +16,7 @@ type Entry = Option<(Vec<u8>, bool)>;
 struct Disk {
     record: Entry,
     new: Entry,
-    /// Records since the last change of the folder that is durable.
+    /// Earlier records that a crash may bring back.
     earlier: Vec<Entry>,
     steps: usize,
     /// The process ends before this step.
