@@ -100,7 +100,7 @@ impl Endpoint {
             server: Server::bind(directory, number, info)?,
             bus,
             settings,
-            // Never 0, which says that nobody has had the device.
+            // Never 0, which means that no host has had the device.
             owner: random_number() as u32 | 1,
             state: State::Attached,
             losses: 0,

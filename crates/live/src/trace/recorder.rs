@@ -1,7 +1,7 @@
 //! Keeps records in memory until the writer takes them.
 
 use super::timestamps::Timestamps;
-use super::writer::{self, Chunk, Place};
+use super::writer::{self, Chunk, Layout};
 use super::{Report, Settings};
 use crate::clock::Clock;
 use std::fs::File;
@@ -77,8 +77,8 @@ pub(super) struct Recorder {
     lost_before: u32,
     lost_now: u32,
     lost: u64,
-    full: Option<SyncSender<Chunk>>,
-    empty: Receiver<Vec<u8>>,
+    to_writer: Option<SyncSender<Chunk>>,
+    from_writer: Receiver<Vec<u8>>,
     thread: Option<JoinHandle<io::Result<u64>>>,
 }
 
@@ -112,27 +112,27 @@ impl Recorder {
         let (full, chunks) = sync_channel(CHUNKS);
         let (back, empty) = sync_channel(CHUNKS);
         for _ in 1..CHUNKS {
-            let _ = back.try_send(fresh(most));
+            let _ = back.try_send(new_buffer(most));
         }
-        let place = Place { next, ring };
+        let layout = Layout { next, ring };
         let thread = std::thread::Builder::new()
             .name("trace".into())
-            .spawn(move || writer::write(&file, place, &chunks, &back))?;
+            .spawn(move || writer::write(&file, layout, &chunks, &back))?;
         Ok(Self {
             timestamps: Timestamps::new(clock),
             last_read: ClockRead { at: Instant::ZERO, run: (Tap::ROOT_PORT, false), left: 0 },
             pending: Vec::with_capacity(MAX_PENDING),
             recorded: 0,
             keep: Keep::new(settings.snap),
-            buffer: fresh(most),
+            buffer: new_buffer(most),
             most,
             start_ns: 0,
             last_ns: 0,
             lost_before: 0,
             lost_now: 0,
             lost: 0,
-            full: Some(full),
-            empty,
+            to_writer: Some(full),
+            from_writer: empty,
             thread: Some(thread),
         })
     }
@@ -223,7 +223,7 @@ impl Recorder {
         }
     }
 
-    /// A link begins anew, or ends.
+    /// Records that a link is established or down.
     pub fn link(&mut self, tap: Tap, state: LinkState<'_>) {
         self.record_pending(MAX_PENDING);
         let now = self.timestamps.now();
@@ -277,14 +277,14 @@ impl Recorder {
 
     /// Passes the chunk to the writer; `false` if the writer has returned no memory.
     fn hand_over(&mut self) -> bool {
-        let Ok(mut next) = self.empty.try_recv() else { return false };
+        let Ok(mut next) = self.from_writer.try_recv() else { return false };
         next.clear();
         next.resize(CHUNK_HEADER, 0);
         let bytes = std::mem::replace(&mut self.buffer, next);
         let chunk = Chunk { start_ns: self.start_ns, lost: self.lost_before, bytes };
         self.lost_before = std::mem::take(&mut self.lost_now);
         // The channel holds all chunks.
-        self.full.as_ref().is_some_and(|full| full.try_send(chunk).is_ok())
+        self.to_writer.as_ref().is_some_and(|full| full.try_send(chunk).is_ok())
     }
 
     /// Writes out the rest. Later records are dropped.
@@ -293,7 +293,7 @@ impl Recorder {
     /// The first error of the file since it was opened.
     pub fn finish(&mut self) -> io::Result<Report> {
         self.record_pending(MAX_PENDING);
-        let Some(full) = self.full.take() else { return Ok(Report::default()) };
+        let Some(full) = self.to_writer.take() else { return Ok(Report::default()) };
         let bytes = std::mem::take(&mut self.buffer);
         self.most = 0;
         if bytes.len() > CHUNK_HEADER {
@@ -316,7 +316,7 @@ impl Drop for Recorder {
     }
 }
 
-fn fresh(most: usize) -> Vec<u8> {
+fn new_buffer(most: usize) -> Vec<u8> {
     // Written once, so that later writes cause no page fault.
     let mut bytes = vec![1; most];
     bytes.clear();

@@ -17,14 +17,14 @@ pub(super) struct Chunk {
 
 /// Where chunks go in the file.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct Layout {
     /// The offset of the next chunk.
     pub next: u64,
     /// The first byte and the length of the ring; `None` if the file grows.
     pub ring: Option<(u64, u64)>,
 }
 
-impl Place {
+impl Layout {
     /// Allocates `length` bytes; returns their offset.
     fn take(&mut self, length: u64) -> u64 {
         if let Some((start, size)) = self.ring
@@ -44,7 +44,7 @@ impl Place {
 /// The first error; later chunks are dropped.
 pub(super) fn write(
     file: &File,
-    mut place: Place,
+    mut layout: Layout,
     full: &Receiver<Chunk>,
     empty: &SyncSender<Vec<u8>>,
 ) -> io::Result<u64> {
@@ -54,7 +54,7 @@ pub(super) fn write(
             let header = ChunkHeader::new(number, lost, start_ns, &bytes[CHUNK_HEADER..]);
             bytes[..CHUNK_HEADER].copy_from_slice(&header.encode());
             number = number.wrapping_add(1);
-            result = file.write_all_at(&bytes, place.take(bytes.len() as u64));
+            result = file.write_all_at(&bytes, layout.take(bytes.len() as u64));
             written += bytes.len() as u64;
         }
         // The recorder may have ended.
@@ -69,10 +69,10 @@ mod tests {
 
     #[test]
     fn a_ring_keeps_its_bounds() {
-        let mut ring = Place { next: 90, ring: Some((100, 50)) };
+        let mut ring = Layout { next: 90, ring: Some((100, 50)) };
         let places: Vec<u64> = [20, 20, 20, 20, 30].map(|length| ring.take(length)).into();
         assert_eq!(places, [90, 110, 130, 100, 120]);
-        let mut line = Place { next: 0, ring: None };
+        let mut line = Layout { next: 0, ring: None };
         assert_eq!([line.take(1 << 40), line.take(1)], [0, 1 << 40]);
     }
 }

@@ -5,7 +5,7 @@ use super::dma::{DmaError, DmaId};
 use bytes::Bytes;
 use pcie::Reset;
 
-/// Names an action that wants [`Session::reply`](super::Session::reply).
+/// Names an action that needs a [`Session::reply`](super::Session::reply).
 pub type Token = u64;
 
 /// An action for the host node, to be done in order.

@@ -91,7 +91,7 @@ struct PartialPayload {
     header: Header,
     /// A buffer for all of it, or for the next bytes of an oversized one.
     bytes: Vec<u8>,
-    have: usize,
+    received: usize,
 }
 
 impl PartialPayload {
@@ -106,12 +106,12 @@ pub struct Connection {
     /// Unreceived descriptors in it are closed with it.
     socket: ClientFile,
     head: [u8; Header::SIZE],
-    have: usize,
+    received: usize,
     body: Option<PartialPayload>,
     fds: Vec<ClientFile>,
     disposal: Disposal,
     fds_lost: bool,
-    /// A message of which some bytes have been sent.
+    /// A message of which some bytes received been sent.
     partial: Option<(Outgoing, usize)>,
 }
 
@@ -122,7 +122,7 @@ impl Connection {
         Self {
             socket: ClientFile::new(socket, disposal.clone()),
             head: [0; Header::SIZE],
-            have: 0,
+            received: 0,
             body: None,
             fds: Vec::new(),
             disposal,
@@ -150,31 +150,31 @@ impl Connection {
     pub fn receive(&mut self) -> Result<Option<Incoming>, Closed> {
         while self.body.is_none() {
             let mut head = self.head;
-            let Some(count) = self.read_bytes(&mut head[self.have..])? else { return Ok(None) };
+            let Some(count) = self.read_bytes(&mut head[self.received..])? else { return Ok(None) };
             self.head = head;
-            self.have += count;
-            if self.have < Header::SIZE {
+            self.received += count;
+            if self.received < Header::SIZE {
                 continue;
             }
-            self.have = 0;
+            self.received = 0;
             let header = Header::decode(&self.head).map_err(|_| Closed::Malformed)?;
             let length = header.payload();
             let bytes = vec![0; if length > MAX_PAYLOAD { DRAIN } else { length }];
-            self.body = Some(PartialPayload { header, bytes, have: 0 });
+            self.body = Some(PartialPayload { header, bytes, received: 0 });
         }
         let Some(mut body) = self.body.take() else { return Ok(None) };
-        while body.have < body.header.payload() {
-            let left = body.header.payload() - body.have;
+        while body.received < body.header.payload() {
+            let left = body.header.payload() - body.received;
             let into = if body.is_oversize() {
                 &mut body.bytes[..left.min(DRAIN)]
             } else {
-                &mut body.bytes[body.have..]
+                &mut body.bytes[body.received..]
             };
             let Some(count) = self.read_bytes(into)? else {
                 self.body = Some(body);
                 return Ok(None);
             };
-            body.have += count;
+            body.received += count;
         }
         let lost = std::mem::take(&mut self.fds_lost);
         let refusal = if body.is_oversize() {

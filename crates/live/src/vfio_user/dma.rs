@@ -128,10 +128,10 @@ impl Dma {
 
     /// Whether an access of `parts` fits, with at most `limit` bytes per message.
     pub(super) fn has_room(&self, parts: &[Part], limit: usize) -> bool {
-        let wanted: usize =
+        let needed: usize =
             parts.iter().map(|part| part.length.div_ceil(max_bytes(part, limit))).sum();
         let to_files = self.waiting.iter().filter(|w| w.write.is_some() && w.id.is_none());
-        self.waiting.len() + wanted <= MAX_PARTS
+        self.waiting.len() + needed <= MAX_PARTS
             && (parts.iter().all(by_message)
                 || to_files.map(|waiting| waiting.length).sum::<usize>() < MAX_TO_FILES)
     }
@@ -199,8 +199,10 @@ impl Dma {
                 self.waiting.push_back(waiting);
                 let job = (operation, at);
                 match method {
-                    Method::File(place) if write.is_none() => worker.read(job, place, length),
-                    Method::File(place) => worker.write(job, place, Bytes::copy_from_slice(bytes)),
+                    Method::File(position) if write.is_none() => worker.read(job, position, length),
+                    Method::File(position) => {
+                        worker.write(job, position, Bytes::copy_from_slice(bytes))
+                    }
                     _ => send(message(id.unwrap_or_default(), address, length, bytes)),
                 }
             }

@@ -23,21 +23,21 @@ pub enum MsixPart {
 /// The shadow of the MSI-X table.
 #[derive(Debug)]
 pub struct Table {
-    place: Option<MsixCapability>,
+    capability: Option<MsixCapability>,
     bytes: Vec<u8>,
 }
 
 impl Table {
     /// The table after power-on; empty without a capability.
-    pub fn new(place: Option<MsixCapability>) -> Self {
-        let mut table = Self { place, bytes: Vec::new() };
+    pub fn new(capability: Option<MsixCapability>) -> Self {
+        let mut table = Self { capability, bytes: Vec::new() };
         table.reset();
         table
     }
 
     /// Returns to the state after a reset: every mask bit set.
     pub fn reset(&mut self) {
-        let vectors = self.place.map_or(0, |place| usize::from(place.vectors));
+        let vectors = self.capability.map_or(0, |capability| usize::from(capability.vectors));
         self.bytes = vec![0; vectors * ENTRY];
         for entry in self.bytes.chunks_exact_mut(ENTRY) {
             entry[12] = 1;
@@ -48,9 +48,9 @@ impl Table {
     /// offset in it. The second value is the number of bytes from `offset` on with the same
     /// answer.
     pub fn msix_part(&self, bar: u8, offset: u64) -> (Option<(MsixPart, usize)>, u64) {
-        let Some(place) = self.place else { return (None, u64::MAX) };
-        let table = (place.table, self.bytes.len() as u64, MsixPart::Table);
-        let pending = (place.pba, self.pending_length(), MsixPart::Pending);
+        let Some(capability) = self.capability else { return (None, u64::MAX) };
+        let table = (capability.table, self.bytes.len() as u64, MsixPart::Table);
+        let pending = (capability.pba, self.pending_length(), MsixPart::Pending);
         let mut alike = u64::MAX;
         for ((at_bar, start), length, msix_part) in [table, pending] {
             if at_bar != bar {

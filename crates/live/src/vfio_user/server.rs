@@ -126,20 +126,20 @@ impl Server {
         self.flush(now);
     }
 
-    fn wants_client(&self) -> bool {
-        self.connection.is_none() && self.session.wants_client()
+    fn can_serve_client(&self) -> bool {
+        self.connection.is_none() && self.session.can_serve_client()
     }
 
     /// Whether a waiting client can be served, or at least turned away.
     fn may_accept(&self) -> bool {
-        self.wants_client() || self.turned_away.disposals() < MAX_TURNED_AWAY
+        self.can_serve_client() || self.turned_away.disposals() < MAX_TURNED_AWAY
     }
 
     fn accept(&mut self, now: Instant) {
         while self.may_accept()
             && let Some(socket) = self.listener.accept()
         {
-            if !self.wants_client() {
+            if !self.can_serve_client() {
                 // The client sees an end of file and does not hang.
                 drop(Connection::new(socket, self.turned_away.disposal()));
                 self.session.counters.turned_away += 1;
@@ -222,25 +222,25 @@ impl Server {
         }
         if self.accepts != self.may_accept() {
             self.accepts = !self.accepts;
-            let mut wanted = epoll::EventFlags::empty();
-            wanted.set(epoll::EventFlags::IN, self.accepts);
+            let mut events = epoll::EventFlags::empty();
+            events.set(epoll::EventFlags::IN, self.accepts);
             let data = epoll::EventData::new_u64(LISTENER);
-            let _ = epoll::modify(&self.epoll, &self.listener.socket, data, wanted);
+            let _ = epoll::modify(&self.epoll, &self.listener.socket, data, events);
         }
         let Some(connection) = &self.connection else { return };
-        let mut wanted = epoll::EventFlags::RDHUP;
-        wanted.set(epoll::EventFlags::IN, self.session.wants_input());
-        wanted.set(epoll::EventFlags::OUT, connection.blocked());
-        if wanted == self.interest {
+        let mut events = epoll::EventFlags::RDHUP;
+        events.set(epoll::EventFlags::IN, self.session.wants_input());
+        events.set(epoll::EventFlags::OUT, connection.blocked());
+        if events == self.interest {
             return;
         }
         let data = epoll::EventData::new_u64(CLIENT);
         let result = if self.interest.is_empty() {
-            epoll::add(&self.epoll, connection.socket(), data, wanted)
+            epoll::add(&self.epoll, connection.socket(), data, events)
         } else {
-            epoll::modify(&self.epoll, connection.socket(), data, wanted)
+            epoll::modify(&self.epoll, connection.socket(), data, events)
         };
-        self.interest = wanted;
+        self.interest = events;
         if let Err(errno) = result {
             self.close(now, Closed::Io(errno));
         }

@@ -188,7 +188,7 @@ impl Session {
     }
 
     /// Whether another client can be served: its descriptors need a worker.
-    pub fn wants_client(&self) -> bool {
+    pub fn can_serve_client(&self) -> bool {
         self.workers.has_room()
     }
 

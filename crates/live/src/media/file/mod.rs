@@ -87,25 +87,25 @@ impl FileMedia {
     fn open_named(name: String, path: &Path, options: FileOptions, boot: &str) -> io::Result<Self> {
         let create = options.size.is_some() && !options.read_only;
         let mut opened = Opened::new(path, options.read_only, create)?;
-        let kept = OpenedRecord::open(path, &opened, options.read_only, boot)?;
+        let record = OpenedRecord::open(path, &opened, options.read_only, boot)?;
         let length = opened.length;
-        let size = served_size(kept.size, length, options)?;
+        let size = served_size(record.size, length, options)?;
         if size > length {
             opened.undo.grows(length);
             grow(&opened.file, length, size, options.sparse)?;
         }
         let (notices, received) = channel();
-        kept.notes.into_iter().for_each(|note| {
+        record.notes.into_iter().for_each(|note| {
             let _ = notices.send(format!("{name}: {note}"));
         });
         let shared = Shared {
             file: opened.file,
             name,
-            marked: AtomicBool::new(kept.keeper.is_none()),
-            keeper: kept.keeper.map(Mutex::new),
+            marked: AtomicBool::new(record.keeper.is_none()),
+            keeper: record.keeper.map(Mutex::new),
             notices,
         };
-        let mut media = Self::start(shared, received, size, options.read_only, kept.incarnation)?;
+        let mut media = Self::start(shared, received, size, options.read_only, record.incarnation)?;
         media.undo = Some(opened.undo);
         Ok(media)
     }

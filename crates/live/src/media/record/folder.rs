@@ -29,7 +29,7 @@ pub(in crate::media) trait Folder: Debug + Send {
     fn sync(&mut self) -> io::Result<()>;
 }
 
-/// The folder of an image: `disk.img.farlane` beside `disk.img`.
+/// The folder of an image: the record `disk.img.farlane` is next to `disk.img`.
 #[derive(Debug)]
 pub(in crate::media) struct ImageFolder {
     record: PathBuf,
