@@ -9,7 +9,7 @@ use wire::frame::MoveStatus;
 /// Lines about peers that were turned away, or asked to move the device, before they are only
 /// counted.
 const REJECTIONS: u32 = 5;
-/// The same for hosts that come and go, and for what is attached.
+/// The same for hosts that connect and disconnect, and for the attached function.
 const CHANGES: u32 = 20;
 /// Peers that were turned away and are remembered.
 const MAX_KNOWN: usize = 16;

@@ -60,7 +60,7 @@ pub enum Method {
     Message,
 }
 
-/// A piece of an access that lies in one range.
+/// The part of an access in one range.
 #[derive(Clone, Debug)]
 pub struct Part {
     /// Byte offset in the access.

@@ -77,7 +77,7 @@ impl Workers {
         self.wake.as_fd()
     }
 
-    /// Makes [`wake`](Self::wake) unreadable again.
+    /// Clears the event of [`wake`](Self::wake).
     pub fn clear_wake(&self) {
         let _ = rustix::io::read(&self.wake, &mut [0; 8]);
     }

@@ -27,7 +27,7 @@ enum TaskResult {
     Reset(Token, Option<Identified>, u64),
 }
 
-/// DMA that the client could not take yet.
+/// DMA that waits because the client accepts none now.
 enum Deferred {
     Read { token: ReadToken, address: u64, length: usize },
     Write { address: u64, data: Bytes },

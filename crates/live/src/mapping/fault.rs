@@ -95,7 +95,7 @@ impl Guard {
     /// Whether a page of the range was found missing, by any access before
     /// this call.
     pub(super) fn is_dead(&self) -> bool {
-        // The handler runs on this very thread, between two instructions.
+        // The handler runs on this thread, between two instructions.
         compiler_fence(Ordering::SeqCst);
         self.0.dead.load(Ordering::Acquire)
     }

@@ -28,7 +28,7 @@ const MAX_IN_FLIGHT: usize = 32;
 /// requests do not cross a 4 KiB boundary).
 const BOUNDARY: u64 = 4096;
 
-/// Bytes before the data of a reply.
+/// Length of the headers before the data of a reply.
 const REPLY_HEADERS: usize = Header::SIZE + RegionAccess::LENGTH;
 
 /// The command being carried out.

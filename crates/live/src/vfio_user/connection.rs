@@ -111,7 +111,7 @@ pub struct Connection {
     fds: Vec<ClientFile>,
     disposal: Disposal,
     fds_lost: bool,
-    /// A message of which some bytes received been sent.
+    /// A message of which some bytes have been sent.
     partial: Option<(Outgoing, usize)>,
 }
 

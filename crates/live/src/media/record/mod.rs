@@ -145,7 +145,7 @@ fn birth(metadata: &Metadata) -> Option<String> {
 fn disk_sequence(device: u64) -> Option<String> {
     use rustix::fs::{major, minor};
     let folder = format!("/sys/dev/block/{}:{}", major(device), minor(device));
-    // A partition has that of its disk.
+    // A partition has the number of its disk.
     let read = |name: &str| std::fs::read_to_string(format!("{folder}/{name}")).ok();
     let text = read("diskseq").or_else(|| read("../diskseq"))?;
     Some(format!("disk-{}", text.trim()))
