@@ -99,44 +99,44 @@ impl<K: PartialEq, E> EventLimiter<K, E> {
         Self { kinds: Vec::new(), more }
     }
 
-    /// Passes an event to `tell`, or counts it. `kind` holds its kind and how many events of
+    /// Passes an event to `emit`, or counts it. `kind` holds its kind and how many events of
     /// that kind pass before they are counted. An event without a kind always passes.
     pub fn pass(
         &mut self,
         now: Instant,
         kind: Option<(K, u32)>,
         event: E,
-        tell: &mut impl FnMut(E),
+        emit: &mut impl FnMut(E),
     ) {
-        let Some((kind, first)) = kind else { return tell(event) };
+        let Some((kind, first)) = kind else { return emit(event) };
         let index = self.kinds.iter().position(|known| known.0 == kind).unwrap_or_else(|| {
             self.kinds.push((kind, Limiter::new(first), None));
             self.kinds.len() - 1
         });
         let (_, limiter, last) = &mut self.kinds[index];
-        if limiter.admit(now) { tell(event) } else { *last = Some(event) }
+        if limiter.admit(now) { emit(event) } else { *last = Some(event) }
     }
 
     /// Reports suppressed events whose interval has ended.
-    pub fn report_suppressed(&mut self, now: Instant, tell: &mut impl FnMut(E)) {
-        self.tell_withheld(|limiter| limiter.rest(now), tell);
+    pub fn report_suppressed(&mut self, now: Instant, emit: &mut impl FnMut(E)) {
+        self.emit_withheld(|limiter| limiter.rest(now), emit);
     }
 
     /// Reports all suppressed events now: nothing follows.
-    pub fn flush(&mut self, now: Instant, tell: &mut impl FnMut(E)) {
-        self.tell_withheld(|limiter| limiter.end(now), tell);
+    pub fn flush(&mut self, now: Instant, emit: &mut impl FnMut(E)) {
+        self.emit_withheld(|limiter| limiter.end(now), emit);
     }
 
-    fn tell_withheld(
+    fn emit_withheld(
         &mut self,
         withheld: impl Fn(&mut Limiter) -> Option<(u64, Duration)>,
-        tell: &mut impl FnMut(E),
+        emit: &mut impl FnMut(E),
     ) {
         for (_, limiter, last) in &mut self.kinds {
             if let Some((count, within)) = withheld(limiter)
                 && let Some(last) = last.take()
             {
-                tell((self.more)(Suppressed { count, within, last: Box::new(last) }));
+                emit((self.more)(Suppressed { count, within, last: Box::new(last) }));
             }
         }
     }
@@ -175,26 +175,26 @@ mod tests {
     #[test]
     fn a_flood_becomes_a_line_at_times_and_every_one_is_counted() {
         let mut limiter = Limiter::new(5);
-        let (mut said, mut counted, mut told) = (0, 0, Vec::new());
+        let (mut passed, mut counted, mut emitted) = (0, 0, Vec::new());
         // A thousand a second for an hour.
         for ms in 0..3_600_000 {
             if let Some((count, within)) = limiter.rest(at(ms)) {
                 counted += count;
-                told.push((ms, within));
+                emitted.push((ms, within));
             }
-            said += u64::from(limiter.admit(at(ms)));
+            passed += u64::from(limiter.admit(at(ms)));
         }
-        assert_eq!(said, 5 + 14, "at first, and one after each telling");
-        let seconds: Vec<u64> = told.iter().map(|(ms, _)| ms / 1000).collect();
+        assert_eq!(passed, 5 + 14, "at first, and one after each telling");
+        let seconds: Vec<u64> = emitted.iter().map(|(ms, _)| ms / 1000).collect();
         assert_eq!(
             seconds,
             [1, 3, 7, 15, 31, 63, 127, 255, 511, 1023, 1623, 2223, 2823, 3423],
             "ever later, ten minutes at most"
         );
-        assert_eq!(told[1].1, Duration::from_ms(2_000));
+        assert_eq!(emitted[1].1, Duration::from_ms(2_000));
         let late = at(10_000_000);
         let (count, _) = limiter.rest(late).expect("what is left");
-        assert_eq!(said + counted + count, 3_600_000, "none is forgotten");
+        assert_eq!(passed + counted + count, 3_600_000, "none is forgotten");
         // A quiet time.
         assert!(limiter.admit(late) && !limiter.admit(late));
         let later = at(20_000_000);
@@ -208,11 +208,11 @@ mod tests {
     #[test]
     fn a_steady_trickle_is_no_more_than_one_a_second() {
         let mut limiter = Limiter::new(5);
-        let said = (0..100_000).step_by(250).filter(|ms| {
+        let passed = (0..100_000).step_by(250).filter(|ms| {
             limiter.rest(at(*ms));
             limiter.admit(at(*ms))
         });
-        assert!(said.count() <= 105);
+        assert!(passed.count() <= 105);
     }
 
     #[test]
@@ -252,10 +252,10 @@ mod tests {
             One(last) => More(rest.count, last, rest.within),
             more => panic!("{more:?}"),
         });
-        let mut told = Vec::new();
+        let mut emitted = Vec::new();
         let mut pass = |kinds: &mut EventLimiter<_, _>, kind, n| {
-            kinds.pass(at(n), Some((kind, 3)), One(n), &mut |event| told.push(event));
-            std::mem::take(&mut told)
+            kinds.pass(at(n), Some((kind, 3)), One(n), &mut |event| emitted.push(event));
+            std::mem::take(&mut emitted)
         };
         let flood: Vec<_> = (0..100).flat_map(|n| pass(&mut kinds, "flood", n)).collect();
         assert_eq!(flood, [One(0), One(1), One(2)]);

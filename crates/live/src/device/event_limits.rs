@@ -9,7 +9,7 @@ use wire::frame::MoveStatus;
 /// Lines about peers that were turned away, or asked to move the device, before they are only
 /// counted.
 const REJECTIONS: u32 = 5;
-/// The same for hosts that come and go, and for what is attached.
+/// The same for hosts that connect and disconnect, and for the attached function.
 const CHANGES: u32 = 20;
 /// Peers that were turned away and are remembered.
 const MAX_KNOWN: usize = 16;
@@ -46,7 +46,7 @@ impl Default for EventLimits {
 
 impl EventLimits {
     /// Reports an event, or counts it.
-    pub fn pass(&mut self, now: Instant, event: DeviceEvent, tell: &mut impl FnMut(DeviceEvent)) {
+    pub fn pass(&mut self, now: Instant, event: DeviceEvent, emit: &mut impl FnMut(DeviceEvent)) {
         let limit = match &event {
             DeviceEvent::TurnedAway(peer, cause) => {
                 self.turned_away += 1;
@@ -66,7 +66,7 @@ impl EventLimits {
             DeviceEvent::Attached(_) => Some((Kind::Attached, CHANGES)),
             DeviceEvent::Suppressed(_) | DeviceEvent::Report(_) => None,
         };
-        self.events.pass(now, limit, event, tell);
+        self.events.pass(now, limit, event, emit);
     }
 
     /// Whether this peer was turned away before for this cause; remembers it.
@@ -107,37 +107,38 @@ mod tests {
     }
 
     /// The events reported of `events`, one `every` that long.
-    fn told(
+    fn emitted(
         every: Duration,
         events: impl Iterator<Item = DeviceEvent>,
     ) -> (Vec<DeviceEvent>, EventLimits) {
-        let (mut limits, mut told, mut now) = (EventLimits::default(), Vec::new(), Instant::ZERO);
+        let (mut limits, mut emitted, mut now) =
+            (EventLimits::default(), Vec::new(), Instant::ZERO);
         for event in events {
             now += every;
-            limits.events.report_suppressed(now, &mut |event| told.push(event));
-            limits.pass(now, event, &mut |event| told.push(event));
+            limits.events.report_suppressed(now, &mut |event| emitted.push(event));
+            limits.pass(now, event, &mut |event| emitted.push(event));
         }
-        (told, limits)
+        (emitted, limits)
     }
 
-    fn counted(told: &[DeviceEvent]) -> u64 {
+    fn counted(emitted: &[DeviceEvent]) -> u64 {
         let count = |event: &DeviceEvent| match event {
             DeviceEvent::Suppressed(rest) => rest.count,
             _ => 1,
         };
-        told.iter().map(count).sum()
+        emitted.iter().map(count).sum()
     }
 
     #[test]
     fn a_host_that_waits_is_told_of_once_and_then_counted() {
         let busy = || away(1, Cause::Rejected(Reject::Busy));
         // A minute, and a bit for the last report.
-        let (told, limits) = told(Duration::from_ms(200), (0..320).map(|_| busy()));
-        assert!(matches!(told[0], DeviceEvent::TurnedAway(..)));
-        assert!(told[1..].iter().all(|event| matches!(event, DeviceEvent::Suppressed(_))));
-        assert_eq!(told.len(), 7, "{told:?}");
+        let (emitted, limits) = emitted(Duration::from_ms(200), (0..320).map(|_| busy()));
+        assert!(matches!(emitted[0], DeviceEvent::TurnedAway(..)));
+        assert!(emitted[1..].iter().all(|event| matches!(event, DeviceEvent::Suppressed(_))));
+        assert_eq!(emitted.len(), 7, "{emitted:?}");
         assert_eq!(limits.turned_away, 320);
-        assert!(counted(&told) >= 310);
+        assert!(counted(&emitted) >= 310);
     }
 
     #[test]
@@ -146,11 +147,11 @@ mod tests {
             let cause = if n % 2 == 0 { Cause::Lost } else { Cause::Rejected(Reject::Group) };
             away((n % 200) as u8, cause)
         });
-        let (told, limits) = told(Duration::from_ms(1), events);
+        let (emitted, limits) = emitted(Duration::from_ms(1), events);
         // Five, and then one with each report of suppressed events.
-        assert!(told.len() <= 5 + 2 * 4, "{} lines", told.len());
+        assert!(emitted.len() <= 5 + 2 * 4, "{} lines", emitted.len());
         assert_eq!(limits.turned_away, 10_000);
-        let last = told.iter().rev().find_map(|event| match event {
+        let last = emitted.iter().rev().find_map(|event| match event {
             DeviceEvent::Suppressed(rest) => Some(&rest.last),
             _ => None,
         });
@@ -163,12 +164,11 @@ mod tests {
         let stranger = || away(9, Cause::UnknownProtocol(b"GET /".to_vec()));
         // Two of them for ten minutes, and one line of a stranger at the end.
         let events = (0..6000).map(waits).chain([stranger(), stranger()]);
-        let (told, _) = told(Duration::from_ms(100), events);
-        let is_stranger = |event: &DeviceEvent| {
-            matches!(event, DeviceEvent::TurnedAway(_, Cause::UnknownProtocol(_)))
-        };
-        assert_eq!(told.iter().filter(|event| is_stranger(event)).count(), 1, "{told:?}");
-        assert!(told.len() < 20, "{} lines", told.len());
+        let (emitted, _) = emitted(Duration::from_ms(100), events);
+        let is_stranger =
+            |event: &DeviceEvent| matches!(event, DeviceEvent::TurnedAway(_, Cause::UnknownProtocol(_)));
+        assert_eq!(emitted.iter().filter(|event| is_stranger(event)).count(), 1, "{emitted:?}");
+        assert!(emitted.len() < 20, "{} lines", emitted.len());
     }
 
     #[test]
@@ -178,8 +178,8 @@ mod tests {
             0 => DeviceEvent::HostUp(peer.clone()),
             _ => DeviceEvent::HostDown(peer.clone(), Cause::Goodbye),
         });
-        let (told, _) = told(Duration::from_ms(1), events);
-        assert!((21..=28).contains(&told.len()), "{} lines", told.len());
+        let (emitted, _) = emitted(Duration::from_ms(1), events);
+        assert!((21..=28).contains(&emitted.len()), "{} lines", emitted.len());
     }
 
     #[test]
@@ -187,7 +187,8 @@ mod tests {
         let peer = Address::from(std::net::SocketAddr::from(([192, 0, 2, 1], 5000)));
         let events = (0..10_000).map(|_| DeviceEvent::HostUp(peer.clone()));
         let lost = "disk.img has no record".to_owned();
-        let (told, _) = told(Duration::from_ms(1), events.chain([DeviceEvent::Attached(lost)]));
-        assert!(matches!(told.last(), Some(DeviceEvent::Attached(_))), "{told:?}");
+        let (emitted, _) =
+            emitted(Duration::from_ms(1), events.chain([DeviceEvent::Attached(lost)]));
+        assert!(matches!(emitted.last(), Some(DeviceEvent::Attached(_))), "{emitted:?}");
     }
 }

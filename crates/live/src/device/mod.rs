@@ -159,14 +159,14 @@ impl<A: Attached> DeviceNode<A> {
         &mut self,
         wake: BorrowedFd<'_>,
         mut control: impl FnMut() -> Control,
-        mut tell: impl FnMut(DeviceEvent),
+        mut emit: impl FnMut(DeviceEvent),
     ) -> io::Result<()> {
         self.poller.add_without_spin(wake)?;
-        let ran = self.serve_until(wake, &mut control, &mut tell);
-        self.limits.events.flush(self.clock.now(), &mut tell);
+        let ran = self.serve_until(wake, &mut control, &mut emit);
+        self.limits.events.flush(self.clock.now(), &mut emit);
         ran?;
         let closed = self.close();
-        self.forward_notices(&mut tell);
+        self.forward_notices(&mut emit);
         closed
     }
 
@@ -175,28 +175,28 @@ impl<A: Attached> DeviceNode<A> {
         &mut self,
         wake: BorrowedFd<'_>,
         control: &mut impl FnMut() -> Control,
-        tell: &mut impl FnMut(DeviceEvent),
+        emit: &mut impl FnMut(DeviceEvent),
     ) -> io::Result<()> {
         loop {
             match control() {
                 Control::Serve => {}
-                Control::Report => tell(DeviceEvent::Report(self.report())),
+                Control::Report => emit(DeviceEvent::Report(self.report())),
                 Control::Stop => break,
             }
-            self.step(None, tell)?;
+            self.step(None, emit)?;
         }
         self.poller.remove(wake);
         let until = self.clock.now() + DRAIN;
         while !self.is_drained() && self.clock.now() < until {
-            self.step(Some(until), tell)?;
+            self.step(Some(until), emit)?;
         }
         Ok(())
     }
 
     /// Reports messages of the attached function.
-    fn forward_notices(&mut self, tell: &mut impl FnMut(DeviceEvent)) {
+    fn forward_notices(&mut self, emit: &mut impl FnMut(DeviceEvent)) {
         while let Some(notice) = self.attached_mut().take_notice() {
-            tell(DeviceEvent::Attached(notice));
+            emit(DeviceEvent::Attached(notice));
         }
     }
 
@@ -213,9 +213,9 @@ impl<A: Attached> DeviceNode<A> {
     fn step(
         &mut self,
         until: Option<Instant>,
-        tell: &mut impl FnMut(DeviceEvent),
+        emit: &mut impl FnMut(DeviceEvent),
     ) -> io::Result<()> {
-        let (moved, timer) = self.turn(tell)?;
+        let (moved, timer) = self.turn(emit)?;
         if moved {
             self.poller.busy(self.clock.now());
             return Ok(());
@@ -235,12 +235,12 @@ impl<A: Attached> DeviceNode<A> {
     /// As [`Attached::service`].
     pub fn turn(
         &mut self,
-        tell: &mut impl FnMut(DeviceEvent),
+        emit: &mut impl FnMut(DeviceEvent),
     ) -> io::Result<(bool, Option<Instant>)> {
         let now = self.clock.now();
         let mut limits = std::mem::take(&mut self.limits);
-        limits.events.report_suppressed(now, tell);
-        let turned = self.process(now, &mut |event| limits.pass(now, event, tell));
+        limits.events.report_suppressed(now, emit);
+        let turned = self.process(now, &mut |event| limits.pass(now, event, emit));
         let timer = limits.events.timer();
         self.limits = limits;
         turned.map(|(moved, next)| (moved, switch::upstream::next_timer([next, timer])))
@@ -250,19 +250,19 @@ impl<A: Attached> DeviceNode<A> {
     fn process(
         &mut self,
         now: Instant,
-        tell: &mut impl FnMut(DeviceEvent),
+        emit: &mut impl FnMut(DeviceEvent),
     ) -> io::Result<(bool, Option<Instant>)> {
         self.poller.refresh(now)?;
         let mut moved = self.accept(now)?;
         moved |= self.receive(now);
-        let (acted, mut timer) = self.perform(now, tell);
+        let (acted, mut timer) = self.perform(now, emit);
         let active = self.node.function_mut().inner.service(now, &self.poller)?;
         if active.moved {
-            (_, timer) = self.perform(now, tell);
+            (_, timer) = self.perform(now, emit);
         }
         self.poller.end_turn();
         moved |= active.moved | acted;
-        self.forward_notices(tell);
+        self.forward_notices(emit);
         self.watch_for_room()?;
         let carriers = self.paths.iter().map(|path| path.carrier.timer());
         let timers = [active.timer, timer, self.tracer.tick(now, !moved)];
@@ -313,7 +313,7 @@ impl<A: Attached> DeviceNode<A> {
     fn perform(
         &mut self,
         now: Instant,
-        tell: &mut impl FnMut(DeviceEvent),
+        emit: &mut impl FnMut(DeviceEvent),
     ) -> (bool, Option<Instant>) {
         let mut acted = false;
         loop {
@@ -333,7 +333,7 @@ impl<A: Attached> DeviceNode<A> {
                         self.paths[index].carrier.send_as_records();
                     }
                 }
-                Output::Event(event) => tell(self.named(event)),
+                Output::Event(event) => emit(self.named(event)),
                 Output::Timeout(at) => return (acted, at),
             }
             acted = true;

@@ -8,7 +8,7 @@
 
 use super::Rights;
 use super::client_file::ClientFile;
-use super::worker::Place;
+use super::worker::FilePosition;
 use crate::mapping::Mapping;
 use rustix::fd::AsFd;
 use rustix::fs::OFlags;
@@ -22,8 +22,8 @@ pub const MAX_OPEN: usize = 64;
 pub(super) enum Backing {
     /// Through a mapping.
     Mapped(Mapping),
-    /// Through the descriptor; the place of the range's first byte.
-    File(Place),
+    /// Through the descriptor; the position of the range's first byte.
+    File(FilePosition),
 }
 
 impl Backing {
@@ -51,6 +51,6 @@ impl Backing {
         if (rights.read && !may_read) || (rights.write && !may_write) {
             return Err(Errno::ACCESS);
         }
-        Ok(Self::File(Place { file: Arc::new(file), offset }))
+        Ok(Self::File(FilePosition { file: Arc::new(file), offset }))
     }
 }

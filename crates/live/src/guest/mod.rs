@@ -13,7 +13,7 @@ use std::cell::Cell;
 
 pub use backing::MAX_OPEN;
 pub use client_file::ClientFile;
-pub use worker::{Disposal, Ended, JobId, MAX_WORKERS, Place, Worker, Workers};
+pub use worker::{Disposal, Ended, FilePosition, JobId, MAX_WORKERS, Worker, Workers};
 
 /// Ranges one guest may map at once. The protocol's default is 65535; QEMU without a vIOMMU
 /// needs about ten, SPDK at most 128.
@@ -54,13 +54,13 @@ struct Range {
 pub enum Method {
     /// By a copy: the range is mapped.
     Mapped,
-    /// By a worker, at this place in a file.
-    File(Place),
+    /// By a worker, at this position in a file.
+    File(FilePosition),
     /// By message.
     Message,
 }
 
-/// A piece of an access that lies in one range.
+/// The part of an access in one range.
 #[derive(Clone, Debug)]
 pub struct Part {
     /// Byte offset in the access.
@@ -77,8 +77,8 @@ impl Part {
     /// `length` bytes of it, from its byte `from` on.
     pub fn piece(&self, from: usize, length: usize) -> Self {
         let mut method = self.method.clone();
-        if let Method::File(place) = &mut method {
-            place.offset += from as u64;
+        if let Method::File(position) = &mut method {
+            position.offset += from as u64;
         }
         Self { at: self.at + from, address: self.address + from as u64, length, method }
     }
@@ -205,7 +205,7 @@ impl Memory {
             let length = (length - at - 1).min(usize::try_from(room).unwrap_or(usize::MAX)) + 1;
             let method = match &range.backing {
                 Some(Backing::Mapped(_)) => Method::Mapped,
-                Some(Backing::File(Place { file, offset })) => Method::File(Place {
+                Some(Backing::File(FilePosition { file, offset })) => Method::File(FilePosition {
                     file: file.clone(),
                     offset: offset + (here - range.first),
                 }),

@@ -77,7 +77,7 @@ impl Workers {
         self.wake.as_fd()
     }
 
-    /// Makes [`wake`](Self::wake) unreadable again.
+    /// Clears the event of [`wake`](Self::wake).
     pub fn clear_wake(&self) {
         let _ = rustix::io::read(&self.wake, &mut [0; 8]);
     }
@@ -85,7 +85,7 @@ impl Workers {
 
 /// Bytes of a client's file.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct FilePosition {
     /// The file.
     pub file: Arc<ClientFile>,
     /// The first byte.
@@ -110,7 +110,7 @@ struct State {
 
 struct Shared {
     state: Mutex<State>,
-    /// A job has come, or the client has gone.
+    /// A new job, or the client has disconnected.
     more: Condvar,
     alive: Weak<()>,
     wake: Arc<OwnedFd>,
@@ -126,21 +126,25 @@ pub struct Worker(Arc<Shared>);
 
 impl Worker {
     /// Reads `length` bytes.
-    pub fn read(&self, id: JobId, place: Place, length: usize) {
+    pub fn read(&self, id: JobId, position: FilePosition, length: usize) {
         self.0.push(Some(id), move || {
             let mut bytes = vec![0; length];
             let whole = whole(length, |done| {
-                rustix::io::pread(&*place.file, &mut bytes[done..], place.offset + done as u64)
+                rustix::io::pread(
+                    &*position.file,
+                    &mut bytes[done..],
+                    position.offset + done as u64,
+                )
             });
             whole.then(|| bytes.into())
         });
     }
 
     /// Writes bytes.
-    pub fn write(&self, id: JobId, place: Place, data: Bytes) {
+    pub fn write(&self, id: JobId, position: FilePosition, data: Bytes) {
         self.0.push(Some(id), move || {
             let whole = whole(data.len(), |done| {
-                rustix::io::pwrite(&*place.file, &data[done..], place.offset + done as u64)
+                rustix::io::pwrite(&*position.file, &data[done..], position.offset + done as u64)
             });
             whole.then(Bytes::new)
         });

@@ -27,7 +27,7 @@ enum TaskResult {
     Reset(Token, Option<Identified>, u64),
 }
 
-/// DMA that the client could not take yet.
+/// DMA that waits because the client accepts none now.
 enum Deferred {
     Read { token: ReadToken, address: u64, length: usize },
     Write { address: u64, data: Bytes },
@@ -100,7 +100,7 @@ impl Endpoint {
             server: Server::bind(directory, number, info)?,
             bus,
             settings,
-            // Never 0, which says that nobody has had the device.
+            // Never 0, which means that no host has had the device.
             owner: random_number() as u32 | 1,
             state: State::Attached,
             losses: 0,

@@ -53,13 +53,13 @@ mod tests {
 
     #[test]
     fn no_flood_hides_what_happens_to_another_endpoint_or_its_data() {
-        let (mut lines, mut told) = (HostEventLimiter::new(HostEvent::Suppressed), Vec::new());
+        let (mut lines, mut emitted) = (HostEventLimiter::new(HostEvent::Suppressed), Vec::new());
         let mut now = Instant::ZERO;
-        // An hour of clients of one endpoint, of a link that comes and goes,
-        // and of what is behind it.
+        // An hour in which clients of one endpoint and its link connect and disconnect, and
+        // what is behind the link changes.
         for second in 0..3600 {
             now += Duration::from_ms(1_000);
-            lines.report_suppressed(now, &mut |event| told.push(event));
+            lines.report_suppressed(now, &mut |event| emitted.push(event));
             for _ in 0..10 {
                 for event in [
                     HostEvent::VmmAttached(1),
@@ -68,7 +68,7 @@ mod tests {
                     HostEvent::Endpoint(0, EndpointChange::Reattached),
                     HostEvent::Unusable(1, "nothing there".into()),
                 ] {
-                    lines.pass(now, kind(&event), event, &mut |event| told.push(event));
+                    lines.pass(now, kind(&event), event, &mut |event| emitted.push(event));
                 }
             }
             if second % 600 == 599 {
@@ -85,12 +85,12 @@ mod tests {
                         EndpointChange::ReattachedWithNewContents(ContentsChange::OtherHost),
                     ),
                 ] {
-                    let before = told.len();
-                    lines.pass(now, kind(&event), event, &mut |event| told.push(event));
-                    assert_eq!(told.len(), before + 1, "second {second}");
+                    let before = emitted.len();
+                    lines.pass(now, kind(&event), event, &mut |event| emitted.push(event));
+                    assert_eq!(emitted.len(), before + 1, "second {second}");
                 }
             }
         }
-        assert!(told.len() < 250, "{} lines", told.len());
+        assert!(emitted.len() < 250, "{} lines", emitted.len());
     }
 }

@@ -194,7 +194,7 @@ impl HostNode {
         Ok(())
     }
 
-    /// Offers one endpoint; yields its number.
+    /// Offers one endpoint; returns its number.
     fn offer(
         &mut self,
         port: usize,
@@ -233,12 +233,12 @@ impl HostNode {
         &mut self,
         wake: BorrowedFd<'_>,
         mut control: impl FnMut() -> Control,
-        mut tell: impl FnMut(HostEvent),
+        mut emit: impl FnMut(HostEvent),
     ) -> io::Result<()> {
         self.machine.poller().add_without_spin(wake)?;
         let mut lines = HostEventLimiter::new(HostEvent::Suppressed);
-        let ran = self.serve_until(&mut control, &mut lines, &mut tell);
-        lines.flush(self.machine.clock().now(), &mut tell);
+        let ran = self.serve_until(&mut control, &mut lines, &mut emit);
+        lines.flush(self.machine.clock().now(), &mut emit);
         ran?;
         self.machine.close()
     }
@@ -247,15 +247,15 @@ impl HostNode {
         &mut self,
         control: &mut impl FnMut() -> Control,
         lines: &mut HostEventLimiter,
-        tell: &mut impl FnMut(HostEvent),
+        emit: &mut impl FnMut(HostEvent),
     ) -> io::Result<()> {
         loop {
             match control() {
                 Control::Serve => {}
-                Control::Report => tell(HostEvent::Report(self.report())),
+                Control::Report => emit(HostEvent::Report(self.report())),
                 Control::Stop => return Ok(()),
             }
-            let (moved, timer) = self.turn(lines, tell)?;
+            let (moved, timer) = self.turn(lines, emit)?;
             if !moved && self.spin_for_doorbells && self.connected.contains(&true) {
                 // A store wakes nobody, and the client may be scheduled on this core.
                 std::thread::yield_now();
@@ -269,22 +269,22 @@ impl HostNode {
     pub(super) fn turn(
         &mut self,
         lines: &mut HostEventLimiter,
-        tell: &mut impl FnMut(HostEvent),
+        emit: &mut impl FnMut(HostEvent),
     ) -> io::Result<(bool, Option<Instant>)> {
-        self.duplicates.drain(..).for_each(|(n, m)| tell(HostEvent::DuplicateSerial(n, m)));
+        self.duplicates.drain(..).for_each(|(n, m)| emit(HostEvent::DuplicateSerial(n, m)));
         // Writes of VMMs reach the links in this turn, and so do the requests that follow from
         // them.
         let now = self.machine.clock().now();
         self.machine.refresh(now)?;
-        let served = self.serve(now, &mut |event| lines.pass(now, kind(&event), event, tell));
+        let served = self.serve(now, &mut |event| lines.pass(now, kind(&event), event, emit));
         let (pumped, timer) = self.machine.pump(&mut self.endpoints)?;
         let now = self.machine.clock().now();
-        lines.report_suppressed(now, tell);
-        let mut tell = |event| lines.pass(now, kind(&event), event, tell);
+        lines.report_suppressed(now, emit);
+        let mut emit = |event| lines.pass(now, kind(&event), event, emit);
         let mut moved = served | pumped;
-        moved |= self.process_link_events(now, &mut tell)?;
-        moved |= self.rescan(now, &mut tell);
-        moved |= self.offer_discovered(now, &mut tell)?;
+        moved |= self.process_link_events(now, &mut emit)?;
+        moved |= self.rescan(now, &mut emit);
+        moved |= self.offer_discovered(now, &mut emit)?;
         let mut deadlines = lines.timer();
         for endpoint in &mut self.endpoints {
             moved |= endpoint.advance(now);
@@ -293,7 +293,7 @@ impl HostNode {
         Ok((moved, next_timer([timer, deadlines])))
     }
 
-    fn serve(&mut self, now: Instant, tell: &mut impl FnMut(HostEvent)) -> bool {
+    fn serve(&mut self, now: Instant, emit: &mut impl FnMut(HostEvent)) -> bool {
         let mut moved = false;
         for number in 0..self.endpoints.len() {
             let endpoint = &mut self.endpoints[number];
@@ -306,16 +306,16 @@ impl HostNode {
                 self.machine.complete_read(token, data);
             }
             for change in std::mem::take(&mut endpoint.changes) {
-                tell(HostEvent::Endpoint(number, change));
+                emit(HostEvent::Endpoint(number, change));
             }
             let connected = endpoint.server.connected();
             let closed = endpoint.server.take_closed();
             if let Some(why) = closed {
-                tell(HostEvent::VmmGone(number, why.to_string()));
+                emit(HostEvent::VmmGone(number, why.to_string()));
                 self.connected[number] = false;
             }
             if connected && !self.connected[number] {
-                tell(HostEvent::VmmAttached(number));
+                emit(HostEvent::VmmAttached(number));
             }
             self.connected[number] = connected;
         }
@@ -336,14 +336,14 @@ impl HostNode {
     fn process_link_events(
         &mut self,
         now: Instant,
-        tell: &mut impl FnMut(HostEvent),
+        emit: &mut impl FnMut(HostEvent),
     ) -> io::Result<bool> {
         let mut moved = false;
         while let Some(event) = self.machine.attached_mut().links_mut().event() {
             moved = true;
             match event {
                 LinkEvent::Down { link: port, cause, buses } => {
-                    tell(HostEvent::LinkDown(port, cause));
+                    emit(HostEvent::LinkDown(port, cause));
                     self.rescans.retain(|(rescanned, _)| *rescanned != port);
                     self.discovered.retain(|found| found.port != port);
                     let gone = self.endpoints.iter_mut().filter(|e| e.port == port);
@@ -351,7 +351,7 @@ impl HostNode {
                     self.machine.clear_bus_masters(buses);
                 }
                 LinkEvent::Up(port, _) => {
-                    tell(HostEvent::LinkUp(port));
+                    emit(HostEvent::LinkUp(port));
                     let Some(node) = self.ports().get(port).cloned() else { continue };
                     let max_payload = node.max_payload;
                     let settings = self.settings.clone();
@@ -360,7 +360,7 @@ impl HostNode {
                     self.rescans.push((port, Task::new(&self.bus, look)));
                 }
                 LinkEvent::Failed { link: port, why, permanent: true, .. } => {
-                    tell(HostEvent::Refused(port, why));
+                    emit(HostEvent::Refused(port, why));
                 }
                 // Another attempt follows by itself.
                 LinkEvent::Failed { .. } | LinkEvent::Echo(..) => {}
@@ -370,7 +370,7 @@ impl HostNode {
     }
 
     /// Continues the enumeration below ports whose links came up.
-    fn rescan(&mut self, now: Instant, tell: &mut impl FnMut(HostEvent)) -> bool {
+    fn rescan(&mut self, now: Instant, emit: &mut impl FnMut(HostEvent)) -> bool {
         let mut done = Vec::new();
         self.rescans.retain_mut(|(port, task)| match task.poll(now) {
             Some(result) => {
@@ -383,7 +383,7 @@ impl HostNode {
         for (port, result) in done {
             match result {
                 Ok(children) => self.reattach(now, port, &children),
-                Err(error) => tell(HostEvent::Unusable(port, error.to_string())),
+                Err(error) => emit(HostEvent::Unusable(port, error.to_string())),
             }
         }
         moved
@@ -416,7 +416,7 @@ impl HostNode {
     fn offer_discovered(
         &mut self,
         now: Instant,
-        tell: &mut impl FnMut(HostEvent),
+        emit: &mut impl FnMut(HostEvent),
     ) -> io::Result<bool> {
         let mut moved = false;
         for mut found in std::mem::take(&mut self.discovered) {
@@ -428,7 +428,7 @@ impl HostNode {
             let number = self.offer(port, node, wire, bus, info)?;
             let endpoint = &self.endpoints[number];
             let path = endpoint.server.path().to_owned();
-            tell(HostEvent::Offered(number, path, endpoint.summary()));
+            emit(HostEvent::Offered(number, path, endpoint.summary()));
             moved = true;
         }
         Ok(moved)

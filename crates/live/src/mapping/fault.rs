@@ -25,7 +25,7 @@ const MAX_MAPPINGS: usize = 1 << 15;
 /// Marks an entry that is being filled; no mapping starts there.
 const TAKEN: usize = 1;
 
-static PLACES: [Place; MAX_MAPPINGS] = [const { Place::free() }; MAX_MAPPINGS];
+static TABLE: [Entry; MAX_MAPPINGS] = [const { Entry::free() }; MAX_MAPPINGS];
 /// Entries from here on were never used.
 static USED: AtomicUsize = AtomicUsize::new(0);
 /// The previous handler.
@@ -33,7 +33,7 @@ static PREVIOUS: OnceLock<libc::sigaction> = OnceLock::new();
 
 /// A registered range of addresses.
 #[derive(Debug)]
-struct Place {
+struct Entry {
     /// First byte; 0 if the entry is free. Written last, so that a reader who sees the same
     /// value twice has read the other fields of the same range.
     start: AtomicUsize,
@@ -44,7 +44,7 @@ struct Place {
     dead: AtomicBool,
 }
 
-impl Place {
+impl Entry {
     const fn free() -> Self {
         Self {
             start: AtomicUsize::new(0),
@@ -68,7 +68,7 @@ impl Place {
 
 /// A range whose faults are survived while this value lives.
 #[derive(Debug)]
-pub(super) struct Guard(&'static Place);
+pub(super) struct Guard(&'static Entry);
 
 impl Guard {
     /// Registers `length` bytes from `start` on, in pages of `page` bytes; all
@@ -78,24 +78,24 @@ impl Guard {
     /// `ENOMEM` if the table is full, otherwise what sigaction says.
     pub(super) fn new(start: usize, length: usize, page: usize) -> Result<Self, Errno> {
         install()?;
-        let free = |place: &&Place| {
+        let free = |entry: &&Entry| {
             let order = Ordering::AcqRel;
-            place.start.compare_exchange(0, TAKEN, order, Ordering::Relaxed).is_ok()
+            entry.start.compare_exchange(0, TAKEN, order, Ordering::Relaxed).is_ok()
         };
-        let at = PLACES.iter().position(|place| free(&place)).ok_or(Errno::NOMEM)?;
-        let place = &PLACES[at];
-        place.dead.store(false, Ordering::Relaxed);
-        place.end.store(start + length, Ordering::Release);
-        place.page.store(page, Ordering::Release);
+        let at = TABLE.iter().position(|entry| free(&entry)).ok_or(Errno::NOMEM)?;
+        let entry = &TABLE[at];
+        entry.dead.store(false, Ordering::Relaxed);
+        entry.end.store(start + length, Ordering::Release);
+        entry.page.store(page, Ordering::Release);
         USED.fetch_max(at + 1, Ordering::AcqRel);
-        place.start.store(start, Ordering::Release);
-        Ok(Self(place))
+        entry.start.store(start, Ordering::Release);
+        Ok(Self(entry))
     }
 
     /// Whether a page of the range was found missing, by any access before
     /// this call.
     pub(super) fn is_dead(&self) -> bool {
-        // The handler runs on this very thread, between two instructions.
+        // The handler runs on this thread, between two instructions.
         compiler_fence(Ordering::SeqCst);
         self.0.dead.load(Ordering::Acquire)
     }
@@ -136,7 +136,7 @@ fn install() -> Result<(), Errno> {
     })
 }
 
-/// Handles SIGBUS; see the module.
+/// Handles SIGBUS: replaces the missing page, or forwards the signal.
 extern "C" fn on_fault(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     // SAFETY: with SA_SIGINFO the kernel hands over a valid `info`, and SIGBUS
     // has an address.
@@ -149,10 +149,10 @@ extern "C" fn on_fault(signal: libc::c_int, info: *mut libc::siginfo_t, context:
 
 /// Puts a page of zeroes under `address`, if it is in a registered range.
 fn replace(address: usize) -> bool {
-    let used = &PLACES[..USED.load(Ordering::Acquire).min(MAX_MAPPINGS)];
-    let found = used.iter().find_map(|place| Some((place, place.page_of(address)?)));
-    let Some((place, (start, page))) = found else { return false };
-    place.dead.store(true, Ordering::Release);
+    let used = &TABLE[..USED.load(Ordering::Acquire).min(MAX_MAPPINGS)];
+    let found = used.iter().find_map(|entry| Some((entry, entry.page_of(address)?)));
+    let Some((entry, (start, page))) = found else { return false };
+    entry.dead.store(true, Ordering::Release);
     let flags = MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE;
     let protection = ProtFlags::READ | ProtFlags::WRITE;
     // SAFETY: the whole page lies in a range that a `Mapping` owns and through
@@ -231,7 +231,7 @@ mod tests {
         assert_eq!(maps[1].read(0, &mut back), None);
         drop(maps);
         let again = map(0x1000);
-        assert_eq!(again.read(0, &mut back), Some(()), "its place is free for another");
+        assert_eq!(again.read(0, &mut back), Some(()), "its entry is free for another");
     }
 
     #[test]

@@ -1,10 +1,10 @@
-//! How much memory there is for drives in RAM.
+//! The memory available for RAM drives.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Checks that `size` bytes of RAM drives fit in what the machine has
-/// available and in what the control group of this process may have.
+/// Checks that `size` bytes of RAM drives fit the machine's available memory and the limits of
+/// this process's control group.
 ///
 /// # Errors
 /// A sentence with both numbers.
@@ -12,11 +12,11 @@ pub fn check_memory(size: u64) -> io::Result<()> {
     check(size, Path::new("/"))
 }
 
-/// With `/proc` and `/sys` of this root.
+/// The same with `/proc` and `/sys` below `root`.
 fn check(size: u64, root: &Path) -> io::Result<()> {
     let available = available(root).map(|bytes| (bytes, "of memory are available".to_owned()));
     let limits = limit_files(root).into_iter().filter_map(|path| {
-        // "max", and v1's huge number, are no limits.
+        // "max", and the huge number of version 1, mean no limit.
         let bytes = read(&path)?.trim().parse().ok()?;
         Some((bytes, format!("are the limit of this control group ({})", path.display())))
     });

@@ -1,4 +1,4 @@
-//! What is behind namespaces: RAM or a file.
+//! The media of namespaces: RAM or a file.
 
 mod file;
 mod memory;
@@ -18,27 +18,27 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// The block store of one namespace; by default all is done at once and durable.
+/// The block store of one namespace; by default every request completes at once and is durable.
 pub trait Media: Send {
-    /// Starts a request. Some are done at once and yield what they end in;
-    /// the rest come out of [`poll_completion`](Self::poll_completion).
+    /// Starts a request. Some complete at once and return the result; the others come out of
+    /// [`poll_completion`](Self::poll_completion).
     fn start(&mut self, request: Request) -> Option<Completion>;
 
-    /// A request that is done, by its id.
+    /// The next completed request: its ID and result.
     fn poll_completion(&mut self) -> Option<(u64, Completion)> {
         None
     }
 
-    /// Makes [`signal`](Self::signal) unreadable again: before looking at what
-    /// is finished, so that nothing that ends between is missed.
+    /// Makes [`signal`](Self::signal) unreadable again. Call it before
+    /// [`poll_completion`](Self::poll_completion), so that no completion in between is missed.
     fn clear_signal(&mut self) {}
 
-    /// Readable when something may be finished.
+    /// A descriptor that is readable when a request may have completed.
     fn signal(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 
-    /// Bytes.
+    /// Its size in bytes.
     fn size(&self) -> u64;
 
     /// Whether writes are refused.
@@ -46,20 +46,20 @@ pub trait Media: Send {
         false
     }
 
-    /// Identifies the contents: the same number as long as no data were lost,
-    /// over restarts too; another one when they may have been.
+    /// Identifies the contents: the same number, also after restarts, while no data were lost;
+    /// another number when they may have been.
     fn incarnation(&self) -> u64;
 
-    /// The node starts to serve it. What opening it created or grew goes
-    /// again if this is never called.
+    /// The node starts to serve it. If this is never called, a file that opening created or
+    /// grew is removed or restored.
     fn begin(&mut self) {}
 
-    /// What its user should know and has not been told.
+    /// The next message for the user; each is returned once.
     fn take_notice(&mut self) -> Option<String> {
         None
     }
 
-    /// Waits for everything started and makes it durable.
+    /// Waits for all requests and makes their data durable.
     ///
     /// # Errors
     /// If the data could not be made durable.
@@ -68,7 +68,7 @@ pub trait Media: Send {
     }
 }
 
-/// A number for contents that nobody has seen before; never 0.
+/// A random number for new contents; never 0.
 fn new_incarnation() -> u64 {
     random_number().max(1)
 }
@@ -79,12 +79,12 @@ fn leads_to(path: &Path, file: &Metadata) -> bool {
         .is_ok_and(|named| (named.dev(), named.ino()) == (file.dev(), file.ino()))
 }
 
-/// Nothing to bring back.
+/// A completion without data.
 fn done() -> Completion {
     Ok(Bytes::new())
 }
 
-/// What an I/O error means to the host.
+/// The error status of an I/O error.
 fn status_of(error: &io::Error) -> Error {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Error::NoSpace,

@@ -4,10 +4,10 @@ use super::{Media, done, new_incarnation};
 use bytes::Bytes;
 use nvme::block::{Completion, Error, Operation, Request};
 
-/// Granularity at which memory is taken: untouched pages cost nothing.
+/// The unit of allocation: pages never written cost nothing.
 const PAGE: usize = 64 << 10;
 
-/// Memory that is there once it has been written.
+/// A RAM drive, allocated as it is written.
 #[derive(Debug)]
 pub struct RamMedia {
     pages: Vec<Option<Box<[u8]>>>,
@@ -99,7 +99,7 @@ impl Media for RamMedia {
         self.size
     }
 
-    /// Another one at each start: what was in RAM is lost.
+    /// A new one at each start: RAM loses its contents.
     fn incarnation(&self) -> u64 {
         self.incarnation
     }

@@ -242,7 +242,7 @@ mod tests {
         }
         assert_eq!(peer.address(0), peer.address(peer.addresses().len()), "all have their turn");
         assert_eq!(Peer::find("127.0.0.1:99", false).unwrap().named(0), "127.0.0.1:99");
-        // An empty label: no name server is asked.
+        // An empty label fails without a name server.
         let error = Peer::find("a..b", false).unwrap_err().to_string();
         assert!(error.starts_with("'a..b': "), "{error}");
     }

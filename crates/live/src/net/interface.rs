@@ -110,12 +110,12 @@ fn mtu(index: usize) -> io::Result<usize> {
 }
 
 /// The value of the first attribute of a type.
-fn attribute(mut rest: &[u8], wanted: u16) -> Option<&[u8]> {
+fn attribute(mut rest: &[u8], number: u16) -> Option<&[u8]> {
     loop {
         let (length, after) = rest.split_first_chunk::<2>()?;
         let (kind, _) = after.split_first_chunk::<2>()?;
         let length = usize::from(u16::from_ne_bytes(*length));
-        if u16::from_ne_bytes(*kind) == wanted {
+        if u16::from_ne_bytes(*kind) == number {
             return rest.get(4..length);
         }
         rest = rest.get(length.max(4).next_multiple_of(4)..)?;

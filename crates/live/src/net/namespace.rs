@@ -72,8 +72,8 @@ impl Namespace {
         command.args(words);
         let output = self.enter(|| command.output())?.map_err(|error| failed(error.to_string()))?;
         if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr);
-            return Err(failed(said.trim().replace('\n', "; ")));
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            return Err(failed(stderr.trim().replace('\n', "; ")));
         }
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }

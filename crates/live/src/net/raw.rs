@@ -107,7 +107,7 @@ pub struct RawConnection {
     peer: Station,
     header: [u8; ETHERNET],
     up: bool,
-    gone: Option<Cause>,
+    down: Option<Cause>,
     /// Bytes of the stream, not yet in a frame.
     output: VecDeque<Bytes>,
     /// Frames that the kernel did not accept.
@@ -159,7 +159,7 @@ impl RawConnection {
             peer,
             header,
             up: false,
-            gone: None,
+            down: None,
             output: VecDeque::new(),
             pending: VecDeque::new(),
             delivered: VecDeque::new(),
@@ -178,7 +178,7 @@ impl RawConnection {
     pub fn established(&mut self, now: Instant) -> io::Result<bool> {
         self.read(now)?;
         self.pump(now);
-        match self.gone {
+        match self.down {
             Some(Cause::Lost) => Err(io::Error::other("no answer")),
             Some(cause) => Err(io::Error::other(cause.to_string())),
             None => Ok(self.up),
@@ -196,7 +196,7 @@ impl RawConnection {
         let failed = self.read(now).is_err();
         self.pump(now);
         self.delivered.drain(..).for_each(&mut take);
-        failed || self.gone.is_some()
+        failed || self.down.is_some()
     }
 
     /// Queues bytes: one chunk if they are no longer than [`room`](Self::room).
@@ -214,7 +214,7 @@ impl RawConnection {
     /// If the connection is gone.
     pub fn flush(&mut self, now: Instant) -> io::Result<()> {
         self.pump(now);
-        match self.gone {
+        match self.down {
             Some(cause) => Err(io::Error::new(io::ErrorKind::ConnectionReset, cause.to_string())),
             None => Ok(()),
         }
@@ -245,7 +245,7 @@ impl RawConnection {
     /// retransmits once the process has ended.
     pub fn linger(&mut self) {
         let (start, from) = (std::time::Instant::now(), self.now);
-        while self.gone.is_none() && !(self.output.is_empty() && self.endpoint.is_quiet()) {
+        while self.down.is_none() && !(self.output.is_empty() && self.endpoint.is_quiet()) {
             let spent = Duration::from_ns(start.elapsed().as_nanos() as u64);
             if spent > LINGER || self.read(from + spent).is_err() {
                 return;
@@ -288,7 +288,7 @@ impl RawConnection {
                 }
                 Output::Connected => self.up = true,
                 Output::Delivered(bytes) => self.delivered.push_back(bytes),
-                Output::Down(cause) => self.gone = Some(cause),
+                Output::Down(cause) => self.down = Some(cause),
                 Output::Timeout(at) => {
                     self.timer = at;
                     return;
@@ -327,7 +327,7 @@ impl RawConnection {
 
 impl Drop for RawConnection {
     fn drop(&mut self) {
-        if self.gone.is_none() {
+        if self.down.is_none() {
             self.endpoint.handle(self.now, Input::Close);
             self.pump(self.now);
         }
@@ -348,7 +348,7 @@ pub struct RawListener {
     station: Station,
     settings: RawSettings,
     /// Open connections: a repeated Open belongs to one of them.
-    known: Vec<(Mac, u32, Weak<()>)>,
+    connections: Vec<(Mac, u32, Weak<()>)>,
     _claim: UnixListener,
 }
 
@@ -374,7 +374,7 @@ impl RawListener {
         let socket = PacketSocket::open(&interface, ETHERTYPE, &filter)?;
         let station = Station { interface: station.interface.clone(), mac: interface.mac };
         let claim = claim(&station.interface)?;
-        Ok(Self { socket, interface, station, settings, known: Vec::new(), _claim: claim })
+        Ok(Self { socket, interface, station, settings, connections: Vec::new(), _claim: claim })
     }
 
     /// The address it listens on.
@@ -393,8 +393,8 @@ impl RawListener {
             let mut from = [0; 6];
             from.copy_from_slice(&buffer[6..12]);
             let from = Mac(from);
-            self.known.retain(|(.., alive)| alive.strong_count() > 0);
-            if self.known.iter().any(|known| (known.0, known.1) == (from, connection)) {
+            self.connections.retain(|(.., alive)| alive.strong_count() > 0);
+            if self.connections.iter().any(|known| (known.0, known.1) == (from, connection)) {
                 continue;
             }
             let peer = Station { interface: self.station.interface.clone(), mac: from };
@@ -404,7 +404,7 @@ impl RawListener {
             made.endpoint.handle(now, Input::Accept);
             made.endpoint.handle(now, Input::Received(Bytes::copy_from_slice(frame)));
             made.pump(now);
-            self.known.push((from, connection, Arc::downgrade(&made._alive)));
+            self.connections.push((from, connection, Arc::downgrade(&made._alive)));
             return Some(made);
         }
         None

@@ -14,7 +14,7 @@ struct State {
     /// socket has its own descriptor.
     signal: Arc<OwnedFd>,
     offered: bool,
-    gone: bool,
+    closed: bool,
     inbox: VecDeque<Bytes>,
     room: usize,
     sent: Vec<Bytes>,
@@ -58,7 +58,7 @@ impl Script {
         let state = State {
             signal: signal()?,
             offered: false,
-            gone: false,
+            closed: false,
             inbox: VecDeque::new(),
             room: 0,
             sent: Vec::new(),
@@ -79,7 +79,7 @@ impl Script {
     /// Drops the connection with all unread bytes, and allows no other.
     pub fn lose(&self) {
         let mut state = self.state();
-        (state.offered, state.gone, state.room) = (false, true, 0);
+        (state.offered, state.closed, state.room) = (false, true, 0);
         state.inbox.clear();
         raise(&state.signal);
     }
@@ -113,7 +113,7 @@ impl ScriptedConnection {
     pub(super) fn open(script: &Script) -> io::Result<Self> {
         let signal = signal()?;
         let mut state = script.state();
-        (state.signal, state.gone) = (signal.clone(), false);
+        (state.signal, state.closed) = (signal.clone(), false);
         drop(state);
         Ok(Self { script: script.clone(), signal })
     }
@@ -134,15 +134,15 @@ impl ScriptedConnection {
     pub(super) fn receive(&self, take: impl FnMut(Bytes)) -> bool {
         lower(&self.signal);
         let mut state = self.script.state();
-        let (inbox, gone) = (std::mem::take(&mut state.inbox), state.gone);
+        let (inbox, closed) = (std::mem::take(&mut state.inbox), state.closed);
         drop(state);
         inbox.into_iter().for_each(take);
-        gone
+        closed
     }
 
     pub(super) fn send(&self, bytes: Bytes) -> io::Result<()> {
         let mut state = self.script.state();
-        if state.gone {
+        if state.closed {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
         assert!(bytes.len() <= state.room, "no more is written than there is room for");

@@ -1,9 +1,9 @@
-//! Recording what passes a node into a file: `docs/trace.md`.
+//! Records a node's traffic into a file: `docs/trace.md`.
 //!
-//! A [`Tracer`] is handed to whatever sees TLPs or bytes of links. It notes
-//! them with the time; records are made of that when the node has nothing to
-//! do, in memory that was there before, and a thread writes them out. A node
-//! never waits for it: what does not fit is lost and counted in the file.
+//! Code that sees TLPs or frames of links holds a [`Tracer`], which notes them with the time.
+//! It makes records of them when the node is idle, in preallocated memory, and a thread writes
+//! them out. A node never waits for it: records that do not fit are dropped and counted in the
+//! file.
 
 mod recorder;
 mod tapped;
@@ -25,31 +25,31 @@ use wire::tlp::Tlp;
 use wire::trace::{LinkState, NodeRole, NvmeEvent, Tap};
 use wire::{Duration, Instant};
 
-/// Pause between the echoes that tell how the clocks of two nodes differ.
+/// The interval of the echoes that measure the difference of two nodes' clocks.
 const ECHO: Duration = Duration::from_ms(100);
-/// Later than every clock says.
+/// Later than every time of a clock.
 const NEVER: Instant = Instant::from_ps(u64::MAX);
-/// Set in the numbers of these echoes; the rest is the sender's time in ns.
+/// Set in the numbers of these echoes; the other bits are the sender's time in ns.
 const ECHO_MARK: u64 = 1 << 63;
 
 /// Where and how to record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// The file; what it held is gone.
+    /// The file; its old contents are lost.
     pub path: PathBuf,
-    /// Keep only about this many bytes of the end, beside the beginning.
+    /// SnapLength only about this many bytes of the end, and the beginning.
     pub ring: Option<u64>,
-    /// Bytes kept of the payload of each TLP. Without it all, but for what
-    /// devices write ([`wire::trace::SnapLength`]).
+    /// Bytes kept of the payload of each TLP. Without it all bytes, except of what devices
+    /// write ([`wire::trace::SnapLength`]).
     pub snap: Option<u16>,
 }
 
-/// What became of a trace.
+/// The result of a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Bytes written, each time they were.
+    /// Bytes written; overwritten ones count again.
     pub bytes: u64,
-    /// Records that were lost, for the file was too slow.
+    /// Records dropped because the file was too slow.
     pub lost: u64,
 }
 
@@ -64,16 +64,16 @@ struct Shared {
 pub struct Tracer(Option<Rc<Shared>>);
 
 impl Tracer {
-    /// One that does nothing.
+    /// A tracer that does nothing.
     pub fn off() -> Self {
         Self::default()
     }
 
-    /// One that records with the times of `clock`. `instance` is a number
-    /// that no other trace has.
+    /// A tracer that records with the times of `clock`. `instance` is a number that no other
+    /// trace has.
     ///
     /// # Errors
-    /// If the file cannot be written, or there is no thread to be had.
+    /// If the file cannot be written, or no thread can be started.
     pub fn create(
         settings: &Settings,
         role: NodeRole,
@@ -81,7 +81,7 @@ impl Tracer {
         clock: Clock,
     ) -> io::Result<Self> {
         let recorder = RefCell::new(Recorder::create(settings, role, instance, clock)?);
-        // Nodes with one clock have nothing to compare.
+        // Nodes that share a clock need no comparison.
         let first = if clock.is_scripted() { NEVER } else { Instant::ZERO };
         Ok(Self(Some(Rc::new(Shared { recorder, next_echo: Cell::new(first) }))))
     }
@@ -105,32 +105,31 @@ impl Tracer {
         self.with(Recorder::time)
     }
 
-    /// All that `next` yields has happened now in the drive behind the port,
-    /// but the first of it at `first`, if that is given.
+    /// Records the events that `next` yields, which happened now in the drive behind the port;
+    /// the first of them at `first`, if that is given.
     pub fn events(&self, first: Option<Instant>, next: impl FnMut() -> Option<NvmeEvent>) {
         self.with(|recorder| recorder.events(first, next));
     }
 
-    /// All that `next` yields has happened now at this node's end of link
+    /// Records the frames that `next` yields, which passed now at this node's end of link
     /// `tap`.
     pub fn frames(&self, tap: Tap, next: impl FnMut() -> Option<tunnel::Report>) {
         self.with(|recorder| recorder.frames(tap, next));
     }
 
-    /// The TCP connection of link `tap` stands.
+    /// The connection of link `tap` is established.
     pub fn connected(&self, tap: Tap) {
         self.with(|recorder| recorder.link(tap, LinkState::Connected));
     }
 
-    /// Link `tap` is gone.
+    /// Link `tap` is down.
     pub fn down(&self, tap: Tap, why: impl ToString) {
         self.with(|recorder| recorder.link(tap, LinkState::Down(&why.to_string())));
     }
 
-    /// A turn of the node is over, and if it is `idle` there is time to make
-    /// records of what was pending. Writes out what has waited long enough.
-    /// Yields when to call again at the latest, so that a node that is killed
-    /// loses little.
+    /// Ends a turn of the node. If the node is `idle`, makes records of pending observations.
+    /// Writes out records that have waited long enough. Returns when to call again at the
+    /// latest, so that a killed node loses little.
     pub fn tick(&self, now: Instant, idle: bool) -> Option<Instant> {
         self.with(|recorder| recorder.tick(now, idle)).flatten()
     }
@@ -142,10 +141,10 @@ impl Tracer {
         Some(now.as_ns() | ECHO_MARK)
     }
 
-    /// Closes the file; later records go nowhere.
+    /// Closes the file; later records are dropped.
     ///
     /// # Errors
-    /// What went wrong with the file, ever.
+    /// The first error of the file since it was opened.
     pub fn finish(&self) -> io::Result<Report> {
         self.with(Recorder::finish).unwrap_or_else(|| Ok(Report::default()))
     }

@@ -1,7 +1,7 @@
-//! Records in memory until the writer takes them.
+//! Keeps records in memory until the writer takes them.
 
 use super::timestamps::Timestamps;
-use super::writer::{self, Chunk, Place};
+use super::writer::{self, Chunk, Layout};
 use super::{Report, Settings};
 use crate::clock::Clock;
 use std::fs::File;
@@ -19,45 +19,43 @@ use wire::trace::{
 };
 use wire::{Duration, Instant};
 
-/// Bytes of a chunk; rings below eight of them have smaller ones. Waking the
-/// writer disturbs the node more than recording does, so it is done rarely.
+/// Bytes of a chunk; smaller in rings below eight of them. Waking the writer disturbs the node
+/// more than recording does, so it is rare.
 const CHUNK: usize = 1 << 20;
 /// The smallest chunk holds the longest record several times.
 const SMALLEST: usize = 32 << 10;
 /// Chunks in memory: 8 MiB.
 const CHUNKS: usize = 8;
-/// A chunk waits this long at most while anything happens.
+/// The longest time that a chunk waits while anything is recorded.
 const FLUSH: Duration = Duration::from_ms(100);
-/// Bytes at the front of a ring that are kept: without the enumeration and
-/// the creation of the queues nobody can tell what the TLPs mean.
+/// Bytes kept at the beginning of a ring: only the enumeration and the creation of the queues
+/// explain the TLPs.
 const HEAD: u64 = 1 << 20;
-/// TLPs in a run that share a look at the clock: it costs as much as the rest
-/// of a record.
+/// Consecutive TLPs that share a timestamp: reading the clock costs as much as the rest of a
+/// record.
 const RUN: u8 = 8;
 
-/// Sightings that wait while the node is busy: they hold on to the payloads
-/// and to what was received.
+/// Observations that wait while the node is busy: they hold payloads and received bytes.
 const MAX_PENDING: usize = 256;
-/// Records made before an idle node looks again whether anything has come:
-/// about a microsecond.
+/// Records made before an idle node checks for input again: about a microsecond.
 const PIECE: usize = 8;
 
-/// What was pending. It becomes a record when the node has nothing else to do:
-/// making one takes longer than sending the next TLP.
+/// An observation. It becomes a record when the node is idle: making a record takes longer than
+/// sending the next TLP.
 #[derive(Debug)]
 enum Observation {
     Tlp(Tap, bool, Tlp),
     Frame(Tap, FrameReport),
     Event(NvmeEvent),
-    /// There is a record of it.
+    /// Already recorded.
     Recorded,
 }
 
-/// The last look at the clock, and for whom it is good.
+/// The last timestamp, and the TLPs that share it.
 #[derive(Clone, Copy, Debug)]
 struct ClockRead {
     at: Instant,
-    /// What passes now, which way.
+    /// Where the TLPs pass, and whether upwards.
     run: (Tap, bool),
     left: u8,
 }
@@ -67,20 +65,20 @@ pub(super) struct Recorder {
     timestamps: Timestamps,
     last_read: ClockRead,
     pending: Vec<(Instant, Observation)>,
-    /// How many of them there are records of.
+    /// How many of them are recorded.
     recorded: usize,
     keep: SnapLength,
-    /// The chunk that is filled, with room for its header.
+    /// The current chunk, with room for its header.
     buffer: Vec<u8>,
     most: usize,
     start_ns: u64,
     last_ns: u64,
-    /// Lost before this chunk, and since it is full.
+    /// Records lost before this chunk, and since it is full.
     lost_before: u32,
     lost_now: u32,
     lost: u64,
-    full: Option<SyncSender<Chunk>>,
-    empty: Receiver<Vec<u8>>,
+    to_writer: Option<SyncSender<Chunk>>,
+    from_writer: Receiver<Vec<u8>>,
     thread: Option<JoinHandle<io::Result<u64>>>,
 }
 
@@ -114,27 +112,27 @@ impl Recorder {
         let (full, chunks) = sync_channel(CHUNKS);
         let (back, empty) = sync_channel(CHUNKS);
         for _ in 1..CHUNKS {
-            let _ = back.try_send(fresh(most));
+            let _ = back.try_send(new_buffer(most));
         }
-        let place = Place { next, ring };
+        let layout = Layout { next, ring };
         let thread = std::thread::Builder::new()
             .name("trace".into())
-            .spawn(move || writer::write(&file, place, &chunks, &back))?;
+            .spawn(move || writer::write(&file, layout, &chunks, &back))?;
         Ok(Self {
             timestamps: Timestamps::new(clock),
             last_read: ClockRead { at: Instant::ZERO, run: (Tap::ROOT_PORT, false), left: 0 },
             pending: Vec::with_capacity(MAX_PENDING),
             recorded: 0,
             keep: SnapLength::new(settings.snap),
-            buffer: fresh(most),
+            buffer: new_buffer(most),
             most,
             start_ns: 0,
             last_ns: 0,
             lost_before: 0,
             lost_now: 0,
             lost: 0,
-            full: Some(full),
-            empty,
+            to_writer: Some(full),
+            from_writer: empty,
             thread: Some(thread),
         })
     }
@@ -154,7 +152,7 @@ impl Recorder {
     pub fn events(&mut self, first: Option<Instant>, mut next: impl FnMut() -> Option<NvmeEvent>) {
         let Some(mut event) = next() else { return };
         let now = self.timestamps.now();
-        // TLPs behind it look anew.
+        // Later TLPs get a new timestamp.
         self.last_read.left = 0;
         let mut at = first.unwrap_or(now);
         loop {
@@ -167,8 +165,7 @@ impl Recorder {
         }
     }
 
-    /// As [`Tracer::frames`](super::Tracer::frames): one look at the clock will
-    /// do.
+    /// As [`Tracer::frames`](super::Tracer::frames), with one timestamp for all.
     pub fn frames(&mut self, tap: Tap, mut next: impl FnMut() -> Option<tunnel::Report>) {
         let mut at = None;
         while let Some(report) = next() {
@@ -179,7 +176,7 @@ impl Recorder {
         }
     }
 
-    /// The time, for the next of a run of TLPs.
+    /// The time of the next TLP of a run.
     fn now(&mut self, tap: Tap, up: bool) -> Instant {
         if self.last_read.left == 0 || self.last_read.run != (tap, up) {
             self.last_read = ClockRead { at: self.timestamps.now(), run: (tap, up), left: RUN };
@@ -188,7 +185,7 @@ impl Recorder {
         self.last_read.at
     }
 
-    /// Keeps what was pending until the node has nothing better to do.
+    /// Keeps an observation until the node is idle.
     fn note(&mut self, at: Instant, pending: Observation) {
         if self.pending.len() == MAX_PENDING {
             self.record_pending(MAX_PENDING);
@@ -196,7 +193,7 @@ impl Recorder {
         self.pending.push((at, pending));
     }
 
-    /// Makes records of the next `most` sightings, in their order.
+    /// Makes records of the next `most` observations, in order.
     fn record_pending(&mut self, most: usize) {
         for _ in 0..most {
             let Some((at, pending)) = self.pending.get_mut(self.recorded) else { break };
@@ -211,7 +208,7 @@ impl Recorder {
                 Observation::Recorded => unreachable!("taken once"),
             }
         }
-        // The same memory again and again stays near the processor.
+        // Reused memory stays in the cache.
         if self.recorded == self.pending.len() {
             self.pending.clear();
             self.recorded = 0;
@@ -226,7 +223,7 @@ impl Recorder {
         }
     }
 
-    /// A link begins anew, or ends.
+    /// Records that a link is established or down.
     pub fn link(&mut self, tap: Tap, state: LinkState<'_>) {
         self.record_pending(MAX_PENDING);
         let now = self.timestamps.now();
@@ -239,8 +236,8 @@ impl Recorder {
         }
     }
 
-    /// Room for a record that is about to be written: the time since the one
-    /// before it, in nanoseconds; `None` if it is lost.
+    /// Makes room for the next record; returns the time since the one before it, in
+    /// nanoseconds, or `None` if the record is lost.
     fn begin(&mut self, now: Instant, room: usize) -> Option<u64> {
         let fits = self.lost_now == 0 && self.buffer.len() + room <= self.most;
         let due = now > Instant::from_ns(self.start_ns) + FLUSH && self.buffer.len() > CHUNK_HEADER;
@@ -261,7 +258,7 @@ impl Recorder {
 
     /// As [`Tracer::tick`](super::Tracer::tick).
     pub fn tick(&mut self, now: Instant, idle: bool) -> Option<Instant> {
-        // A turn of the node is over: no run goes on.
+        // The turn ends the run.
         self.last_read.left = 0;
         if idle {
             self.record_pending(PIECE);
@@ -274,30 +271,29 @@ impl Recorder {
         if self.buffer.len() <= CHUNK_HEADER || now >= due && self.hand_over() {
             return None;
         }
-        // If the writer is behind, the next record or turn will do.
+        // If the writer is behind, try again with the next record or turn.
         (now < due).then_some(due)
     }
 
-    /// Gives the chunk to the writer; `false` if the writer has not handed
-    /// any memory back.
+    /// Passes the chunk to the writer; `false` if the writer has returned no memory.
     fn hand_over(&mut self) -> bool {
-        let Ok(mut next) = self.empty.try_recv() else { return false };
+        let Ok(mut next) = self.from_writer.try_recv() else { return false };
         next.clear();
         next.resize(CHUNK_HEADER, 0);
         let bytes = std::mem::replace(&mut self.buffer, next);
         let chunk = Chunk { start_ns: self.start_ns, lost: self.lost_before, bytes };
         self.lost_before = std::mem::take(&mut self.lost_now);
-        // There is room for as many as there are.
-        self.full.as_ref().is_some_and(|full| full.try_send(chunk).is_ok())
+        // The channel holds all chunks.
+        self.to_writer.as_ref().is_some_and(|full| full.try_send(chunk).is_ok())
     }
 
-    /// Writes out what is left. Later records go nowhere.
+    /// Writes out the rest. Later records are dropped.
     ///
     /// # Errors
-    /// What went wrong with the file, ever.
+    /// The first error of the file since it was opened.
     pub fn finish(&mut self) -> io::Result<Report> {
         self.record_pending(MAX_PENDING);
-        let Some(full) = self.full.take() else { return Ok(Report::default()) };
+        let Some(full) = self.to_writer.take() else { return Ok(Report::default()) };
         let bytes = std::mem::take(&mut self.buffer);
         self.most = 0;
         if bytes.len() > CHUNK_HEADER {
@@ -320,8 +316,8 @@ impl Drop for Recorder {
     }
 }
 
-fn fresh(most: usize) -> Vec<u8> {
-    // Touched, so that no page is missing when it is needed.
+fn new_buffer(most: usize) -> Vec<u8> {
+    // Written once, so that later writes cause no page fault.
     let mut bytes = vec![1; most];
     bytes.clear();
     bytes.resize(CHUNK_HEADER, 0);

@@ -1,4 +1,4 @@
-//! A function with a tap at its port.
+//! A function whose TLPs are observed at its port.
 
 use super::Tracer;
 use pcie::{Function, Input, Output, Ready, Target};
@@ -6,24 +6,24 @@ use wire::Instant;
 use wire::tlp::Tlp;
 use wire::trace::Tap;
 
-/// Who sees what passes a tap.
+/// Observes the TLPs at a port.
 pub trait TlpObserver {
     /// A TLP passes, towards the root complex if `up`.
     fn observe(&mut self, up: bool, tlp: &Tlp);
 }
 
-/// Records what passes between a device node and its function.
+/// Records the TLPs between a device node and its function.
 impl TlpObserver for Tracer {
     fn observe(&mut self, up: bool, tlp: &Tlp) {
         self.tlp(Tap::FUNCTION, up, tlp);
     }
 }
 
-/// A function, and who sees what passes between it and what is above it.
+/// A function, and the observer of the TLPs between it and its port.
 pub struct Tapped<A, W> {
     /// The function.
     pub inner: A,
-    /// Who sees it.
+    /// The observer.
     pub observer: W,
 }
 

@@ -80,8 +80,7 @@ fn a_full_disk_is_told_and_stops_nobody() {
     }
 }
 
-/// What was sent is recorded later than it passed, but before whatever passed
-/// behind it.
+/// A sent frame is recorded later than it passed, but before anything that passed after it.
 #[test]
 fn records_are_in_the_order_of_time() {
     let path = std::env::temp_dir().join(format!("farlane-order-{}", std::process::id()));

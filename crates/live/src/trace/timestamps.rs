@@ -1,26 +1,27 @@
-//! The node's time, read from the processor's counter: a look at the clock
-//! itself takes longer than everything else that is done for a record.
+//! The node's time from the processor's counter: reading the clock takes longer than all other
+//! work for a record.
 
 use crate::clock::Clock;
 use wire::{Duration, Instant};
 
-/// How long the counter is followed without a look at the clock. Its rate is
-/// known to some millionths, so that timestamps are right to some ten nanoseconds.
+/// How long the counter is used without reading the clock. Its rate is known to some
+/// millionths, so timestamps are right to some ten nanoseconds.
 const TRUSTED: Duration = Duration::from_ms(1);
-/// After this long a node that has time for it looks again.
+/// After this long an idle node reads the clock again.
 const FRESH: Duration = Duration::from_us(500);
-/// Two looks at the counter with one at the clock between them that lie closer
-/// together than this were not interrupted.
+/// If two readings of the counter around one of the clock are closer than this, they were not
+/// interrupted.
 const CLOSE: Duration = Duration::from_us(1);
-/// Looks at most: somebody else may have the processor, but a node must go on.
+/// The largest number of readings: another thread may hold the processor, but the node must
+/// continue.
 const TRIES: usize = 16;
 
-/// See the module. Where there is no such counter it reads the clock.
+/// Timestamps from the processor's counter, or from the clock if there is no counter.
 #[derive(Debug)]
 pub(super) struct Timestamps {
     clock: Clock,
     counter: quanta::Clock,
-    /// What both said at the same time.
+    /// Simultaneous readings of both.
     raw: u64,
     at: Instant,
 }
@@ -44,7 +45,7 @@ impl Timestamps {
         self.at + passed
     }
 
-    /// Looks at the clock while there is time to, rather than at a stamp.
+    /// Reads the clock while the node is idle, rather than for a timestamp.
     pub fn follow(&mut self, now: Instant) {
         if now >= self.at + FRESH {
             self.synchronize();
@@ -63,9 +64,9 @@ fn passed(counter: &quanta::Clock, from: u64, to: u64) -> Duration {
     Duration::from_ns(counter.delta_as_nanos(from, to))
 }
 
-/// What counter and clock say at the same time, of looks at the counter, the
-/// clock and the counter: whoever is interrupted between them would be wrong
-/// by that for as long as the counter is trusted.
+/// Simultaneous readings of counter and clock, from readings of the counter, the clock and the
+/// counter: an interruption between them would make all timestamps until the next reading
+/// wrong.
 fn uninterrupted(
     mut read: impl FnMut() -> (u64, Instant, u64),
     passed: impl Fn(u64, u64) -> Duration,
@@ -88,8 +89,8 @@ fn uninterrupted(
 mod tests {
     use super::*;
 
-    /// Scripted looks, of which the first `bad` are interrupted for 30, 29, …
-    /// microseconds after the counter was read.
+    /// Scripted readings, of which the first `bad` are interrupted for 30, 29, … microseconds
+    /// after the counter was read.
     fn looks(bad: u64) -> (u64, (u64, Instant)) {
         let mut count = 0;
         let found = uninterrupted(
@@ -112,7 +113,7 @@ mod tests {
         assert_eq!(looks(99), (16, (best, Instant::from_ns(best + 15_000))));
     }
 
-    /// Also after a pause in which nobody looked.
+    /// Also after a pause without readings.
     #[test]
     fn stamps_follow_the_clock() {
         let clock = Clock::start();

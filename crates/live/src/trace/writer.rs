@@ -1,4 +1,4 @@
-//! The thread that writes a trace out, so that no node waits for a disk.
+//! The thread that writes a trace, so that no node waits for a disk.
 
 use std::fs::File;
 use std::io;
@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::mpsc::{Receiver, SyncSender};
 use wire::trace::{CHUNK_HEADER, ChunkHeader};
 
-/// What to write.
+/// A chunk to write.
 #[derive(Debug)]
 pub(super) struct Chunk {
     pub start_ns: u64,
@@ -17,16 +17,15 @@ pub(super) struct Chunk {
 
 /// Where chunks go in the file.
 #[derive(Debug)]
-pub(super) struct Place {
-    /// Of the next chunk.
+pub(super) struct Layout {
+    /// The offset of the next chunk.
     pub next: u64,
-    /// The first byte that is written again and again, and how many there
-    /// are; none if the file just grows.
+    /// The first byte and the length of the ring; `None` if the file grows.
     pub ring: Option<(u64, u64)>,
 }
 
-impl Place {
-    /// Takes room for `length` bytes.
+impl Layout {
+    /// Allocates `length` bytes; returns their offset.
     fn take(&mut self, length: u64) -> u64 {
         if let Some((start, size)) = self.ring
             && self.next + length > start + size
@@ -39,13 +38,13 @@ impl Place {
     }
 }
 
-/// Writes all chunks, and hands their memory back. Yields the bytes written.
+/// Writes all chunks, and returns their memory. Returns the bytes written.
 ///
 /// # Errors
-/// The first one; later chunks are thrown away.
+/// The first error; later chunks are dropped.
 pub(super) fn write(
     file: &File,
-    mut place: Place,
+    mut layout: Layout,
     full: &Receiver<Chunk>,
     empty: &SyncSender<Vec<u8>>,
 ) -> io::Result<u64> {
@@ -55,10 +54,10 @@ pub(super) fn write(
             let header = ChunkHeader::new(number, lost, start_ns, &bytes[CHUNK_HEADER..]);
             bytes[..CHUNK_HEADER].copy_from_slice(&header.encode());
             number = number.wrapping_add(1);
-            result = file.write_all_at(&bytes, place.take(bytes.len() as u64));
+            result = file.write_all_at(&bytes, layout.take(bytes.len() as u64));
             written += bytes.len() as u64;
         }
-        // The recorder may have gone.
+        // The recorder may have ended.
         let _ = empty.try_send(bytes);
     }
     result.map(|()| written)
@@ -70,10 +69,10 @@ mod tests {
 
     #[test]
     fn a_ring_keeps_its_bounds() {
-        let mut ring = Place { next: 90, ring: Some((100, 50)) };
+        let mut ring = Layout { next: 90, ring: Some((100, 50)) };
         let places: Vec<u64> = [20, 20, 20, 20, 30].map(|length| ring.take(length)).into();
         assert_eq!(places, [90, 110, 130, 100, 120]);
-        let mut line = Place { next: 0, ring: None };
+        let mut line = Layout { next: 0, ring: None };
         assert_eq!([line.take(1 << 40), line.take(1)], [0, 1 << 40]);
     }
 }

@@ -1,9 +1,8 @@
 //! Region accesses and resets: the commands that cross the network.
 //!
-//! An access is cut into pieces that one configuration request or one run of
-//! memory requests can carry. The pieces of a read are in flight together, up
-//! to a limit; writes go one after the other. Posted writes to BARs wait for
-//! nothing, so that they can be carried out while a read is.
+//! An access is cut into pieces of one configuration request or one run of memory requests. The
+//! pieces of a read are in flight together, up to a limit; writes go one after the other.
+//! Posted writes to BARs wait for no reply, so they are carried out while a read is in flight.
 
 use super::MAX_DATA_XFER;
 use super::action::{Action, Token};
@@ -18,19 +17,18 @@ use std::collections::VecDeque;
 use wire::vfio_user::{Command, Header, RegionAccess, WriteMulti, region_index};
 use wire::{Duration, Instant};
 
-/// A command that has not been answered this long after it arrived reads all
-/// ones. QEMU waits 5 s.
+/// A command without an answer this long after it arrived reads all ones. QEMU waits 5 s.
 pub const ACCESS_DEADLINE: Duration = Duration::from_ms(3_000);
 
 /// Pieces of one read in flight. QEMU reads all of configuration space with
 /// one message.
 const MAX_IN_FLIGHT: usize = 32;
 
-/// A BAR access does not cross a multiple of this (PCI Express Base 4.0,
-/// section 2.2.7: requests do not cross a 4 KiB boundary).
+/// Pieces of a BAR access do not cross a multiple of this (PCI Express Base 4.0, section 2.2.7:
+/// requests do not cross a 4 KiB boundary).
 const BOUNDARY: u64 = 4096;
 
-/// Bytes before the data of a reply.
+/// Length of the headers before the data of a reply.
 const REPLY_HEADERS: usize = Header::SIZE + RegionAccess::LENGTH;
 
 /// The command being carried out.
@@ -40,14 +38,14 @@ pub(super) struct Current {
     deadline: Instant,
     job: Job,
     error: Option<Errno>,
-    /// Once it is done: writes to files numbered below this are answered first.
+    /// Once it is done: the reply waits for writes to files numbered below this.
     write_barrier: Option<u64>,
 }
 
 #[derive(Debug)]
 enum Job {
     Read(Read),
-    /// Also a VFIO_USER_DEVICE_RESET, and what has only to be answered.
+    /// Also a VFIO_USER_DEVICE_RESET, and a command that only needs a reply.
     Write(Write),
 }
 
@@ -56,7 +54,7 @@ struct Read {
     request: RegionAccess,
     /// Room for the headers, then the data.
     reply: Vec<u8>,
-    /// Bytes asked for so far.
+    /// Bytes requested so far.
     next: usize,
     in_flight: Vec<(Token, usize, usize)>,
 }
@@ -65,38 +63,38 @@ struct Read {
 struct Write {
     /// Region, offset and data of what is not yet written.
     rest: VecDeque<(u32, u64, Bytes)>,
-    /// Configuration writes for the far function.
+    /// Configuration writes to the far function.
     far: VecDeque<RemoteWrite>,
-    /// Behind those, a reset.
+    /// A reset after those.
     reset: Option<Reset>,
-    /// What the owner has to answer, and whether that is a reset.
+    /// The action that the owner has to answer, and whether it is a reset.
     pending: Option<(Token, bool)>,
     reply: Vec<u8>,
-    /// To BARs alone, for which PCI Express has no completion.
+    /// Only to BARs: PCI Express has no completion for them.
     posted: bool,
 }
 
 impl Current {
-    /// A command that is done.
+    /// A command that only needs its reply.
     pub(super) fn done(header: Header, deadline: Instant, answer: Vec<u8>) -> Self {
         let job = Job::write([], None, answer);
         Self { header, deadline, job, error: None, write_barrier: None }
     }
 
-    /// It reads a region.
+    /// Whether it reads a region.
     pub(super) fn is_read(&self) -> bool {
         matches!(self.job, Job::Read(_))
     }
 
-    /// When it is given up; `None` if it only waits for writes to files, which
-    /// have a deadline of their own.
+    /// When it times out; `None` if it only waits for writes to files, which have deadlines of
+    /// their own.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.write_barrier.is_none().then_some(self.deadline)
     }
 }
 
 impl Session {
-    /// Checks an access or a reset.
+    /// Checks an access or a reset and makes a job of it.
     pub(super) fn begin(
         &self,
         command: Command,
@@ -149,11 +147,11 @@ impl Session {
         Ok(())
     }
 
-    /// Carries the access on; false if it waits for the owner now.
+    /// Continues the access; false if it waits for the owner.
     pub(super) fn step(&mut self, now: Instant, mut current: Current) -> bool {
         let done = match &mut current.job {
             _ if current.write_barrier.is_some() => true,
-            // Too late already when its turn came: the owner is stuck.
+            // Its deadline passed before it began: the owner is stuck.
             Job::Read(read) if !self.answers(read.request.region) || current.deadline <= now => {
                 self.fill_absent(read, read.next, read.reply.len() - REPLY_HEADERS);
                 read.next = read.reply.len() - REPLY_HEADERS;
@@ -209,7 +207,7 @@ impl Session {
         read.next == length && read.in_flight.is_empty()
     }
 
-    /// Answers bytes `from..to` of a read as if nobody were there.
+    /// Fills bytes `from..to` of a read as an absent function answers.
     fn fill_absent(&self, read: &mut Read, from: usize, to: usize) {
         let offset = read.request.offset + from as u64;
         let part = &mut read.reply[REPLY_HEADERS + from..REPLY_HEADERS + to];
@@ -220,7 +218,7 @@ impl Session {
         }
     }
 
-    /// What answers a BAR access, and how many bytes of it.
+    /// The part of MSI-X that answers a BAR access, if any, and how many bytes of the access.
     fn bar_piece(&self, bar: u8, offset: u64, rest: usize) -> (Option<(MsixPart, usize)>, usize) {
         let (msix_part, alike) = self.table.msix_part(bar, offset);
         let alike = alike.min(BOUNDARY - offset % BOUNDARY);
@@ -283,7 +281,7 @@ impl Session {
         }
     }
 
-    /// Takes the owner's answer to a piece.
+    /// Handles the owner's answer to a piece.
     pub(super) fn answer_access(&mut self, token: Token, result: Result<&[u8], Errno>) {
         let Some(mut current) = self.unfinished() else { return };
         match &mut current.job {
@@ -313,8 +311,8 @@ impl Session {
         self.current = Some(current);
     }
 
-    /// Ends the current command without the owner: what is missing of a read
-    /// is all ones, what is missing of a write is lost.
+    /// Ends the current command without the owner: missing bytes of a read are all ones,
+    /// missing writes are dropped.
     pub(super) fn abandon(&mut self) {
         let Some(mut current) = self.unfinished() else { return };
         match &mut current.job {
@@ -334,17 +332,16 @@ impl Session {
         self.finish(current);
     }
 
-    /// The current command, if it does not only wait to be answered.
+    /// The current command, unless it only waits for its reply.
     fn unfinished(&mut self) -> Option<Current> {
         self.current.take_if(|current| current.write_barrier.is_none())
     }
 
-    /// Answers a command that is done, and returns true; or keeps it until what
-    /// the device wrote to files before is there: a completion does not pass a
-    /// posted write (PCI Express Base 4.0, section 2.4.1), and memory that the
-    /// client has back, or a device that it has reset, is not written any more.
-    /// Writes by message are not waited for: QEMU answers them under the lock
-    /// that it holds during an access.
+    /// Replies to a command that is done, and returns true. Earlier writes of the device to
+    /// files come first: a completion does not pass a posted write (PCI Express Base 4.0,
+    /// section 2.4.1), and nothing is written to memory that the client has unmapped or after
+    /// it has reset the device. Writes by message are not waited for: QEMU answers them under
+    /// the lock that it holds during an access.
     pub(super) fn finish(&mut self, mut current: Current) -> bool {
         let write_barrier = *current.write_barrier.get_or_insert(self.dma.next_write());
         let posted = matches!(&current.job, Job::Write(write) if write.posted);
@@ -370,7 +367,7 @@ impl Session {
     }
 }
 
-/// Whether a command is a write to BARs alone to which nobody wants a reply.
+/// Whether a command is a write to BARs alone, without a reply.
 pub(super) fn is_posted(message: &Incoming) -> bool {
     let bar = |region| region != region_index::CONFIG;
     let Incoming { header, payload, refusal: None, .. } = message else { return false };
@@ -385,8 +382,7 @@ pub(super) fn is_posted(message: &Incoming) -> bool {
         }
 }
 
-/// All ones from configuration space: nobody is there, and then our own bits
-/// must not pretend otherwise.
+/// Whether the function is absent, which reads all ones: shadowed bits must not hide that.
 fn reads_absent(bytes: &[u8]) -> bool {
     bytes.len() >= 2 && bytes.iter().all(|byte| *byte == 0xff)
 }

@@ -1,22 +1,21 @@
-//! What goes in and out of a session.
+//! Inputs and outputs of a session.
 
 use super::connection::Incoming;
 use super::dma::{DmaError, DmaId};
 use bytes::Bytes;
 use pcie::Reset;
 
-/// Names an action that wants [`Session::reply`](super::Session::reply).
+/// Names an action that needs a [`Session::reply`](super::Session::reply).
 pub type Token = u64;
 
-/// What the host node has to do, in this order.
+/// An action for the host node, to be done in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// A client has agreed on a version and will now use the device.
+    /// A client has negotiated a version and now uses the device.
     ClientReady,
-    /// The client has gone, and with it its memory and interrupts. Reset the
-    /// function to the state after power-on, keep its media, and reply with
-    /// no data: nothing of the next client is carried out before that. MSI-X
-    /// is off, and no DMA access of before ends with a `DmaDone`.
+    /// The client has disconnected: its memory and interrupts are gone. Reset the function to
+    /// its state after power-on, keep its media, and reply with no data; commands of the next
+    /// client wait for that. MSI-X is off, and earlier DMA ends without a `DmaDone`.
     ClientGone {
         /// For the reply.
         token: Token,
@@ -38,7 +37,7 @@ pub enum Action {
         offset: u16,
         /// Bytes, 1 to 4.
         size: u8,
-        /// What, little endian.
+        /// The value, little endian.
         value: u32,
     },
     /// Read a BAR.
@@ -52,7 +51,7 @@ pub enum Action {
         /// Bytes, 1 to 4096, not across a 4 KiB boundary.
         length: usize,
     },
-    /// Write a BAR: posted, nobody waits for it.
+    /// Write a BAR: posted, without a reply.
     BarWrite {
         /// Which BAR, 0 to 5.
         bar: u8,
@@ -61,21 +60,20 @@ pub enum Action {
         /// The bytes, 1 to 4096, not across a 4 KiB boundary.
         data: Bytes,
     },
-    /// Reset the function: `FunctionLevel` if the client set the FLR bit,
-    /// `Hot` for a VFIO_USER_DEVICE_RESET, which an absent function gets too.
-    /// Restore BARs and memory-space
-    /// enable of the far function, then reply with no data. MSI-X is off
-    /// afterwards; another `MsixEnable` follows if it is still wanted.
+    /// Reset the function: `FunctionLevel` if the client set the FLR bit, `Hot` for a
+    /// VFIO_USER_DEVICE_RESET, which an absent function gets too. Restore BARs and memory-space
+    /// enable of the far function, then reply with no data. MSI-X is off afterwards; another
+    /// `MsixEnable` follows if the client still uses it.
     Reset {
         /// For the reply.
         token: Token,
-        /// Which.
+        /// The kind of reset.
         reset: Reset,
     },
     /// Enable MSI-X of the far function with all vectors unmasked, or disable
     /// it so that INTx is signalled.
     MsixEnable(bool),
-    /// A DMA access that went by message has ended; no bytes for a write.
+    /// A pending DMA access has ended; no bytes for a write.
     DmaDone {
         /// As returned by `dma_read` and `dma_write`.
         id: DmaId,
@@ -84,31 +82,30 @@ pub enum Action {
     },
 }
 
-/// How much of the function answers the client.
+/// How much of the function is visible to the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
     /// All of it.
     Present,
-    /// Configuration space alone. BARs read all ones and writes to them are
-    /// dropped and counted: the client sees that the function is there, cannot
-    /// use it, and can reset it.
+    /// Configuration space only. BARs read all ones and writes to them are dropped and counted:
+    /// the client sees that the function exists, cannot use it, and can reset it.
     ConfigOnly,
     /// Nothing: every region reads all ones, writes are dropped and counted.
     Absent,
 }
 
-/// What reaches a session.
+/// An input of a session.
 #[derive(Debug)]
 pub enum Input {
-    /// A client has connected. There was none.
+    /// A client has connected. There was none before.
     Connected,
     /// A message from it.
     Message(Incoming),
-    /// It has gone.
+    /// The client has disconnected.
     Disconnected,
 }
 
-/// What a session has seen go wrong, or has done about it.
+/// Counters of errors and of their handling.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Commands refused.
@@ -119,10 +116,10 @@ pub struct Counters {
     pub dropped_writes: u64,
     /// DMA accesses that failed.
     pub dma_faults: u64,
-    /// Replies to nothing.
+    /// Replies without a request.
     pub stray_replies: u64,
     /// Interrupts for a client that has not enabled them.
     pub lost_interrupts: u64,
-    /// Clients turned away because there was one.
+    /// Clients turned away because another one was connected.
     pub turned_away: u64,
 }

@@ -22,11 +22,10 @@ use wire::vfio_user::{
 const MAJOR: u16 = 0;
 const MINOR: u16 = 1;
 
-/// VFIO_USER_F_DMA_REGION_MMAP of newer libvfio-user headers: says what a
-/// descriptor says anyway.
+/// VFIO_USER_F_DMA_REGION_MMAP of newer libvfio-user headers: redundant with the descriptor.
 const DMA_FLAG_MMAP: u32 = 1 << 2;
 
-/// Smallest `max_data_xfer_size` of a client that is worth talking to.
+/// Smallest `max_data_xfer_size` that a client may have.
 const MIN_DATA_XFER: u64 = 4096;
 
 /// A reply's payload and descriptors.
@@ -38,7 +37,7 @@ fn payload(encode: impl FnOnce(&mut Vec<u8>)) -> Answer {
     Ok((out, Vec::new()))
 }
 
-/// Every malformed payload is refused alike.
+/// The errno for every malformed payload.
 fn invalid(_: Malformed) -> Errno {
     Errno::INVAL
 }
@@ -90,12 +89,12 @@ impl Session {
     }
 
     fn start(&mut self, now: Instant, current: Current) {
-        // A store that came before this message takes effect before it.
+        // A doorbell store before this message takes effect first.
         self.poll_doorbells();
         self.step(now, current);
     }
 
-    /// Sends the reply, unless nobody waits for one.
+    /// Sends the reply, unless the command wants none.
     pub(super) fn answer(&mut self, header: &Header, answer: Answer) {
         let message = match answer {
             Ok((payload, fds)) => {
@@ -121,8 +120,8 @@ impl Session {
             return Err(Errno::PROTONOSUPPORT);
         }
         let minor = theirs.minor.min(MINOR);
-        let asked = theirs.capabilities.clone().unwrap_or_default();
-        let xfer = asked.max_data_xfer_size.unwrap_or(DEFAULT_MAX_DATA_XFER_SIZE);
+        let offered = theirs.capabilities.clone().unwrap_or_default();
+        let xfer = offered.max_data_xfer_size.unwrap_or(DEFAULT_MAX_DATA_XFER_SIZE);
         if xfer < MIN_DATA_XFER {
             return Err(Errno::INVAL);
         }
@@ -130,14 +129,14 @@ impl Session {
         self.client_xfer = xfer as usize;
         self.state = State::Ready;
         self.act(Action::ClientReady);
-        // A subset of what was asked for, and nothing without JSON. QEMU takes
-        // our max_data_xfer_size for its own limit as well.
-        let capabilities = theirs.capabilities.map(|asked| Capabilities {
-            max_msg_fds: asked.max_msg_fds.map(|_| MAX_MSG_FDS as u64),
-            max_data_xfer_size: asked.max_data_xfer_size.map(|_| xfer),
-            max_dma_maps: asked.max_dma_maps.map(|maps| maps.min(MAX_RANGES as u64)),
-            pgsizes: asked.pgsizes.map(|_| PAGE as u64),
-            write_multiple: asked.write_multiple.filter(|wanted| *wanted),
+        // A subset of what the client offered, and nothing without JSON. QEMU also takes our
+        // max_data_xfer_size as its own limit.
+        let capabilities = theirs.capabilities.map(|offered| Capabilities {
+            max_msg_fds: offered.max_msg_fds.map(|_| MAX_MSG_FDS as u64),
+            max_data_xfer_size: offered.max_data_xfer_size.map(|_| xfer),
+            max_dma_maps: offered.max_dma_maps.map(|maps| maps.min(MAX_RANGES as u64)),
+            pgsizes: offered.pgsizes.map(|_| PAGE as u64),
+            write_multiple: offered.write_multiple.filter(|offered| *offered),
             twin_socket: None,
             migration: false,
         });
@@ -158,7 +157,7 @@ impl Session {
         Ok((Vec::new(), Vec::new()))
     }
 
-    /// A descriptor that comes along (SPDK) is closed with the message.
+    /// A descriptor in the message (from SPDK) is closed with it.
     fn dma_unmap(&mut self, message: &Incoming) -> Result<Vec<u8>, Errno> {
         let unmap = DmaUnmap::decode(&message.payload).map_err(invalid)?;
         match unmap.flags {
@@ -172,8 +171,8 @@ impl Session {
     }
 
     fn device_info(message: &Incoming) -> Answer {
-        let asked = DeviceInfo::decode(&message.payload).map_err(invalid)?;
-        if (asked.argsz as usize) < DeviceInfo::LENGTH {
+        let request = DeviceInfo::decode(&message.payload).map_err(invalid)?;
+        if (request.argsz as usize) < DeviceInfo::LENGTH {
             return Err(Errno::INVAL);
         }
         let info = DeviceInfo {
@@ -195,52 +194,51 @@ impl Session {
     }
 
     fn region_info(&self, message: &Incoming) -> Answer {
-        let asked = RegionInfo::decode(&message.payload).map_err(invalid)?;
-        let argsz = asked.argsz as usize;
-        if argsz < RegionInfo::LENGTH || asked.index >= region_index::COUNT {
+        let request = RegionInfo::decode(&message.payload).map_err(invalid)?;
+        let argsz = request.argsz as usize;
+        if argsz < RegionInfo::LENGTH || request.index >= region_index::COUNT {
             return Err(Errno::INVAL);
         }
-        let size = self.region_size(asked.index);
-        let mut info = RegionInfo { index: asked.index, size, ..RegionInfo::default() };
+        let size = self.region_size(request.index);
+        let mut info = RegionInfo { index: request.index, size, ..RegionInfo::default() };
         if size > 0 {
             info.flags = REGION_FLAG_READ | REGION_FLAG_WRITE;
         }
         let shared = self.doorbells.as_ref();
-        let Some(doorbells) = shared.filter(|_| u32::from(doorbell::BAR) == asked.index) else {
-            return payload(|out| info.encode_reply(asked.argsz, out));
+        let Some(doorbells) = shared.filter(|_| u32::from(doorbell::BAR) == request.index) else {
+            return payload(|out| info.encode_reply(request.argsz, out));
         };
         info.flags |= REGION_FLAG_MMAP;
         info.areas = vec![SparseArea { offset: doorbell::OFFSET, size: doorbell::LENGTH }];
         let mut out = Vec::new();
-        info.encode_reply(asked.argsz, &mut out);
-        // The area tells what may be mapped: no descriptor without it.
+        info.encode_reply(request.argsz, &mut out);
+        // The area says what may be mapped: no descriptor without it.
         let whole = out.len() > RegionInfo::LENGTH;
         let fd = whole.then(|| doorbells.file().try_clone_to_owned()).transpose();
         let fd = fd.map_err(|_| Errno::MFILE)?;
         Ok((out, fd.into_iter().collect()))
     }
 
-    /// None are offered: an access that a descriptor tells of would overtake
-    /// those that come by message.
+    /// None are offered: an access through a descriptor would overtake earlier messages.
     fn region_io_fds(message: &Incoming) -> Answer {
-        let asked = RegionIoFds::decode(&message.payload).map_err(invalid)?;
-        if (asked.argsz as usize) < RegionIoFds::LENGTH || asked.index >= region_index::COUNT {
+        let request = RegionIoFds::decode(&message.payload).map_err(invalid)?;
+        if (request.argsz as usize) < RegionIoFds::LENGTH || request.index >= region_index::COUNT {
             return Err(Errno::INVAL);
         }
         let none = RegionIoFds {
             argsz: RegionIoFds::LENGTH as u32,
-            index: asked.index,
+            index: request.index,
             ..RegionIoFds::default()
         };
         payload(|out| none.encode(out))
     }
 
     fn irq_info(&self, message: &Incoming) -> Answer {
-        let asked = IrqInfo::decode(&message.payload).map_err(invalid)?;
-        if (asked.argsz as usize) < IrqInfo::LENGTH {
+        let request = IrqInfo::decode(&message.payload).map_err(invalid)?;
+        if (request.argsz as usize) < IrqInfo::LENGTH {
             return Err(Errno::INVAL);
         }
-        let info = self.interrupts.info(asked.index).ok_or(Errno::INVAL)?;
+        let info = self.interrupts.info(request.index).ok_or(Errno::INVAL)?;
         payload(|out| info.encode(out))
     }
 

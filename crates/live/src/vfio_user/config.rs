@@ -1,28 +1,27 @@
-//! What the VMM sees of configuration space: the far function's own, but for
-//! the bits that belong to the host node.
+//! The VMM's view of configuration space: the far function's own, except for bits that belong
+//! to the host node.
 //!
 //! Every bit is either *far* (read from and written to the function across the
 //! network) or *shadowed* (answered here). Shadowed are, as in Linux
 //! `drivers/vfio/pci/vfio_pci_config.c` and for the same reasons:
 //!
-//! - the BARs: the VMM sizes and writes its own values, the far BARs keep the
-//!   addresses of the host node's hierarchy. No expansion ROM is shown;
-//! - memory and I/O space enable: the far function stays enabled. The shadow
-//!   reads back what was written and gates nothing: a VMM hides disabled BARs
-//!   from its guest itself, and SPDK never sets the bit before it uses BAR 0;
+//! - the BARs: the VMM sizes them and writes its own addresses, the far BARs keep those of the
+//!   host node's hierarchy. There is no expansion ROM;
+//! - memory and I/O space enable: the far function stays enabled. The shadow returns what was
+//!   written and has no other effect: a VMM hides disabled BARs from its guest itself, and SPDK
+//!   never sets the bit before it uses BAR 0;
 //! - interrupt line, built-in self test, the multi-function bit;
-//! - the interrupt pin, which is constant: an absent function keeps it, see
-//!   [`Config::absent`];
+//! - the interrupt pin, which is constant: also of an absent function, see [`Config::absent`];
 //! - MSI-X message control: the far MSI-X is the host node's;
-//! - in the PCI Express capability the payload and request sizes, extended and
-//!   phantom tags and 10-bit tags, which the far hierarchy negotiated; and
-//!   Initiate Function Level Reset, which becomes a reset by the host node;
-//! - the power state: a function in D3 would lose its BARs behind our back.
+//! - in the PCI Express capability the payload and request sizes, extended tags, phantom
+//!   functions and 10-bit tags, which the far hierarchy negotiated; and Initiate Function Level
+//!   Reset, which becomes a reset by the host node;
+//! - the power state: a function in D3 would lose its BARs unnoticed.
 //!
-//! MSI is taken out of the capability list (MSI-X or INTx it is), and extended
-//! capabilities that change routing or size of the function (SR-IOV, ARI, ATS,
-//! PRI, PASID, multicast, resizable BARs) read as null capabilities, and so does
-//! the contents capability, which is the host node's.
+//! MSI is removed from the capability list (the client uses MSI-X or INTx). Extended
+//! capabilities that change routing or size of the function (SR-IOV, ARI, ATS, PRI, PASID,
+//! multicast, resizable BARs) read as null capabilities, and so does the contents capability,
+//! which belongs to the host node.
 
 use super::info::EndpointInfo;
 use pcie::config::capability;
@@ -51,11 +50,11 @@ const CAP_EXPRESS: u8 = 0x10;
 const CAP_MSIX: u8 = 0x11;
 const EXTENDED: usize = 0x100;
 const EXTENDED_HIDDEN: [u16; 8] = [0x0e, 0x0f, 0x10, 0x12, 0x13, 0x15, 0x1b, 0x24];
-/// Capabilities walked before a list counts as circular.
+/// The number of capabilities after which a list counts as circular.
 const CAP_LIMIT: usize = 48;
 
-/// The contents capability is between the far function and the host node: a
-/// VMM that wrote the owner would hide that another host had the drive.
+/// Whether this is the contents capability, which belongs to the host node: a VMM that wrote
+/// the owner would hide that another host had the drive.
 fn is_contents(config: &[u8; CONFIG_SIZE], at: usize) -> bool {
     let bytes = |at: usize, length| config.get(at..at + length);
     bytes(0, 2) == Some(&contents::VENDOR.to_le_bytes()[..])
@@ -68,28 +67,27 @@ fn dword(config: &[u8; CONFIG_SIZE], at: usize) -> u32 {
     u32::from_le_bytes([config[at], config[at + 1], config[at + 2], config[at + 3]])
 }
 
-/// One write for the far function: `size` bytes at `offset`, within a double
-/// word, little endian.
+/// A write to the far function: `size` bytes at `offset`, within a double word, little endian.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RemoteWrite {
     /// Byte offset.
     pub offset: u16,
     /// Bytes, 1 to 4.
     pub size: u8,
-    /// What.
+    /// The value.
     pub value: u32,
 }
 
-/// What a write by the VMM comes to.
+/// The effect of a write by the VMM.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WriteEffect {
-    /// What crosses the network, in order; at most two.
+    /// Writes to the far function, in order; at most two.
     pub far: Vec<RemoteWrite>,
-    /// A function-level reset was asked for.
+    /// A function-level reset was requested.
     pub reset: bool,
 }
 
-/// Where MSI-X is found.
+/// The MSI-X capability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MsixCapability {
     /// Vectors, 1 to 2048.
@@ -101,25 +99,25 @@ pub struct MsixCapability {
     control: usize,
 }
 
-/// The shadow; see the module.
+/// The shadow of configuration space.
 #[derive(Debug)]
 pub struct Config {
-    /// Bits answered from `shadow`.
+    /// Bits that are answered from `shadow`.
     shadowed: Box<[u8; CONFIG_SIZE]>,
-    /// Their value.
+    /// Values of the shadowed bits.
     shadow: Box<[u8; CONFIG_SIZE]>,
-    /// Their value after a reset.
+    /// Values of the shadowed bits after a reset.
     initial: Box<[u8; CONFIG_SIZE]>,
     /// Shadowed bits that the VMM may change.
     writable: Box<[u8; CONFIG_SIZE]>,
-    /// What the far function gets in shadowed bits of a byte that is written.
+    /// The far function's values of shadowed bits, for writes to bytes that have some.
     far: Box<[u8; CONFIG_SIZE]>,
     /// The MSI-X capability, if the function has one.
     pub msix: Option<MsixCapability>,
     /// Byte of Device Control with the FLR bit, if there is one.
     reset_at: Option<usize>,
-    /// The bytes of the Command register as the far function has to hold them
-    /// for the VMM: `None` for one that it has not written since a reset.
+    /// The Command register bytes of the far function as the VMM set them: `None` for a byte
+    /// that it has not written since a reset.
     pub command: [Option<u8>; 2],
 }
 
@@ -143,8 +141,7 @@ impl Config {
         config
     }
 
-    /// Answers bits `mask` of byte `at` here with `value`; the VMM may change
-    /// those in `writable`.
+    /// Shadows bits `mask` of byte `at` with `value`; the VMM may change those in `writable`.
     fn shadow_bits(&mut self, at: usize, mask: u8, value: u8, writable: u8) {
         self.shadowed[at] |= mask;
         self.initial[at] = (self.initial[at] & !mask) | (value & mask);
@@ -186,8 +183,8 @@ impl Config {
             }
             match config[at] {
                 CAP_MSI => {
-                    // Skip it in the list, and nobody writes it: its address
-                    // would send the far function's writes anywhere.
+                    // Skip it in the list, and shadow it: its address could send the far
+                    // function's writes anywhere.
                     let next = config[at + 1];
                     self.shadow_bits(pointer, 0xff, next, 0);
                     let control = config[at + 2];
@@ -197,7 +194,7 @@ impl Config {
                     for (i, byte) in config[at..end].iter().enumerate() {
                         self.shadow_bits(at + i, 0xff, *byte, 0);
                     }
-                    // `pointer` stays: a second one would be skipped as well.
+                    // `pointer` stays: a second MSI capability is skipped as well.
                     if usize::from(next & 0xfc) < 0x40 {
                         return;
                     }
@@ -234,8 +231,8 @@ impl Config {
         let vectors = (dword(at) >> 16 & 0x7ff) as u16 + 1;
         let (table, pba) = (place(dword(at + 4)), place(dword(at + 8)));
         if self.msix.is_none() {
-            // All of message control: the rest of it is constant, and the host
-            // node changes enable behind our back.
+            // All of message control: its other bits are constant, and the host node changes
+            // the far enable bit.
             self.shadow_bits(at + 2, 0xff, config[at + 2], 0);
             self.shadow_bits(at + 3, 0xff, config[at + 3] & 0x3f, 0xc0);
             self.msix = Some(MsixCapability { vectors, table, pba, control: at + 3 });
@@ -265,7 +262,7 @@ impl Config {
         }
     }
 
-    /// Reads `size` bytes within a double word, if all are answered here.
+    /// Reads `size` bytes within a double word, if all are shadowed.
     pub fn read(&self, offset: u16, size: u8) -> Option<[u8; 4]> {
         let range = usize::from(offset)..usize::from(offset) + usize::from(size);
         if self.shadowed[range.clone()].iter().any(|mask| *mask != 0xff) {
@@ -276,10 +273,9 @@ impl Config {
         Some(out)
     }
 
-    /// What an absent function shows: all ones, but for its interrupt pin.
-    /// QEMU reads the pin when the guest gives MSI-X up, as a driver does with a
-    /// lost drive, to set INTx up anew; from all ones it makes an error and
-    /// leaves INTx dead for the time after the function is back.
+    /// Reads an absent function: all ones, except for its interrupt pin. When the guest gives
+    /// up MSI-X, as a driver does with a lost drive, QEMU reads the pin to set up INTx. All
+    /// ones would be an error to it, and INTx would stay dead after the function is back.
     pub fn absent(&self, offset: u64, bytes: &mut [u8]) {
         bytes.fill(0xff);
         let pin = (INTERRUPT_PIN as u64).checked_sub(offset).map(|at| at as usize);
@@ -288,7 +284,7 @@ impl Config {
         }
     }
 
-    /// Puts the shadowed bits over bytes read from the far function.
+    /// Replaces the shadowed bits in bytes read from the far function.
     pub fn overlay(&self, offset: u16, bytes: &mut [u8]) {
         for (i, byte) in bytes.iter_mut().enumerate() {
             let at = usize::from(offset) + i;
@@ -297,7 +293,7 @@ impl Config {
         }
     }
 
-    /// Takes a write of bytes within a double word.
+    /// Handles a write of bytes within a double word.
     pub fn write(&mut self, offset: u16, bytes: &[u8]) -> WriteEffect {
         let mut written = WriteEffect::default();
         let mut run: Option<RemoteWrite> = None;
@@ -325,26 +321,26 @@ impl Config {
         written
     }
 
-    /// Back to the state after a reset.
+    /// Returns to the state after a reset.
     pub fn reset(&mut self) {
         self.shadow = self.initial.clone();
         self.command = [None; 2];
     }
 
-    /// The VMM has enabled MSI-X.
+    /// Whether the VMM has enabled MSI-X.
     pub fn msix_enabled(&self) -> bool {
         self.msix.is_some_and(|msix| self.shadow[msix.control] & 0x80 != 0)
     }
 
-    /// The VMM has masked the whole function.
+    /// Whether the VMM has masked the whole function.
     pub fn msix_masked(&self) -> bool {
         self.msix.is_some_and(|msix| self.shadow[msix.control] & 0x40 != 0)
     }
 
-    /// Remembers what a write of `bytes` at `offset` to a function that is not
-    /// there takes away in the Command register: a VMM that took bus mastering
-    /// away meanwhile does not get it back. What such a write sets means
-    /// nothing, since a driver writes what it reads, all ones, but for one bit.
+    /// Applies the bits that a write of `bytes` at `offset` to an absent function clears in the
+    /// Command register: bus mastering that a VMM disables meanwhile stays disabled. Bits that
+    /// the write sets are ignored, since a driver writes back the all ones that it reads, with
+    /// one bit changed.
     pub fn clear_command(&mut self, offset: u64, bytes: &[u8]) {
         for (index, place) in self.command.iter_mut().enumerate() {
             let at = COMMAND + index;

@@ -1,8 +1,8 @@
-//! One client's socket: bytes and descriptors become messages, and back.
+//! One client's socket: converts bytes and descriptors to messages, and back.
 //!
-//! The header is read by itself and then exactly the payload, so that the
-//! descriptors that come with a message cannot be taken for its neighbour's:
-//! QEMU sends DMA_MAPs with and without one back to back.
+//! Reads the header by itself and then exactly the payload, so that the descriptors of a
+//! message are not attributed to its neighbour: QEMU sends DMA_MAPs with and without one back
+//! to back.
 
 use super::{MAX_DATA_XFER, MAX_MSG_FDS};
 use crate::guest::{ClientFile, Disposal, MAX_WORKERS};
@@ -17,16 +17,16 @@ use rustix::net::{
 use std::mem::MaybeUninit;
 use wire::vfio_user::{Header, RegionAccess};
 
-/// Longest payload taken: the largest region access. Longer ones are drained
-/// and refused.
+/// The longest payload accepted: the largest region access. Longer ones are drained and
+/// refused.
 pub const MAX_PAYLOAD: usize = RegionAccess::LENGTH + MAX_DATA_XFER;
 
-/// Most descriptors that come with one call: `SCM_MAX_FD` of linux/net/scm.h.
-/// There is room for all, because those without room are closed by the kernel
-/// while we receive, and their end may take for ever.
+/// The most descriptors that one call receives: `SCM_MAX_FD` of linux/net/scm.h. There is room
+/// for all, because the kernel closes those without room during the call, which may block for
+/// ever.
 const MAX_FDS: usize = 253;
 
-/// Bytes of a message that is too long that are thrown away at once.
+/// Bytes of an oversized message that are discarded at once.
 const DRAIN: usize = 4096;
 
 /// A message from the client.
@@ -34,12 +34,12 @@ const DRAIN: usize = 4096;
 pub struct Incoming {
     /// Its header.
     pub header: Header,
-    /// What follows; empty if it was drained.
+    /// The payload; empty if it was drained.
     pub payload: Bytes,
     /// Descriptors that came with it; closed when dropped.
     pub fds: Vec<ClientFile>,
-    /// It breaks a limit and is refused with this, whatever it says:
-    /// `E2BIG` for too many bytes, `EMFILE` for too many descriptors.
+    /// The errno with which it is refused because it exceeds a limit: `E2BIG` for too many
+    /// bytes, `EMFILE` for too many descriptors.
     pub refusal: Option<Errno>,
 }
 
@@ -65,19 +65,19 @@ pub enum Closed {
     /// The client closed it.
     #[error("the client closed the connection")]
     Eof,
-    /// The client sent what is no header: there is no next message.
+    /// The client sent an invalid header: the next message cannot be found.
     #[error("the client sent no vfio-user header")]
     Malformed,
-    /// The client goes on sending descriptors with a message that has too many.
+    /// The client keeps sending descriptors with a message that has too many.
     #[error("the client sent far more descriptors than a message may have")]
     Descriptors,
     /// The socket failed.
     #[error("socket: {0}")]
     Io(Errno),
-    /// The client shared a file and took pages out of it that the device used.
+    /// The client took pages away that the device used.
     #[error("the client took memory away that the device used (in the range at {0:#x})")]
     MemoryLost(u64),
-    /// A file that the client shared did not take what the device wrote.
+    /// A shared file did not accept a write of the device.
     #[error("the client's file did not take what the device wrote (at {0:#x})")]
     WriteLost(u64),
     /// There is no worker for its descriptors.
@@ -85,13 +85,13 @@ pub enum Closed {
     NoWorker,
 }
 
-/// A payload on its way.
+/// A payload that is being received.
 #[derive(Debug)]
 struct PartialPayload {
     header: Header,
-    /// A buffer for all of it, or of one that is too long for what comes next.
+    /// A buffer for all of it, or for the next bytes of an oversized one.
     bytes: Vec<u8>,
-    have: usize,
+    received: usize,
 }
 
 impl PartialPayload {
@@ -100,13 +100,13 @@ impl PartialPayload {
     }
 }
 
-/// One client's socket; see the module.
+/// One client's socket.
 #[derive(Debug)]
 pub struct Connection {
-    /// Descriptors in it that nobody received are closed with it.
+    /// Unreceived descriptors in it are closed with it.
     socket: ClientFile,
     head: [u8; Header::SIZE],
-    have: usize,
+    received: usize,
     body: Option<PartialPayload>,
     fds: Vec<ClientFile>,
     disposal: Disposal,
@@ -116,13 +116,13 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Takes over a connected stream socket. It need not be nonblocking.
-    /// The socket and descriptors that are not wanted go to `disposal`.
+    /// Takes over a connected stream socket, which need not be nonblocking. The socket and
+    /// unwanted descriptors go to `disposal`.
     pub fn new(socket: OwnedFd, disposal: Disposal) -> Self {
         Self {
             socket: ClientFile::new(socket, disposal.clone()),
             head: [0; Header::SIZE],
-            have: 0,
+            received: 0,
             body: None,
             fds: Vec::new(),
             disposal,
@@ -136,45 +136,45 @@ impl Connection {
         self.socket.as_fd()
     }
 
-    /// The client has closed its end, whether or not all it sent was read.
+    /// Whether the client has closed its end, even if not all it sent was read.
     pub fn hung_up(&self) -> bool {
         let mut fds = [PollFd::new(&self.socket, PollFlags::RDHUP)];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         rustix::event::poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0)
     }
 
-    /// The next whole message; `None` until more bytes come.
+    /// Receives the next message; `None` until more bytes come.
     ///
     /// # Errors
     /// The connection has ended.
     pub fn receive(&mut self) -> Result<Option<Incoming>, Closed> {
         while self.body.is_none() {
             let mut head = self.head;
-            let Some(count) = self.read_bytes(&mut head[self.have..])? else { return Ok(None) };
+            let Some(count) = self.read_bytes(&mut head[self.received..])? else { return Ok(None) };
             self.head = head;
-            self.have += count;
-            if self.have < Header::SIZE {
+            self.received += count;
+            if self.received < Header::SIZE {
                 continue;
             }
-            self.have = 0;
+            self.received = 0;
             let header = Header::decode(&self.head).map_err(|_| Closed::Malformed)?;
             let length = header.payload();
             let bytes = vec![0; if length > MAX_PAYLOAD { DRAIN } else { length }];
-            self.body = Some(PartialPayload { header, bytes, have: 0 });
+            self.body = Some(PartialPayload { header, bytes, received: 0 });
         }
         let Some(mut body) = self.body.take() else { return Ok(None) };
-        while body.have < body.header.payload() {
-            let left = body.header.payload() - body.have;
+        while body.received < body.header.payload() {
+            let left = body.header.payload() - body.received;
             let into = if body.is_oversize() {
                 &mut body.bytes[..left.min(DRAIN)]
             } else {
-                &mut body.bytes[body.have..]
+                &mut body.bytes[body.received..]
             };
             let Some(count) = self.read_bytes(into)? else {
                 self.body = Some(body);
                 return Ok(None);
             };
-            body.have += count;
+            body.received += count;
         }
         let lost = std::mem::take(&mut self.fds_lost);
         let refusal = if body.is_oversize() {
@@ -187,7 +187,7 @@ impl Connection {
         Ok(Some(Incoming { header: body.header, payload: body.bytes.into(), fds, refusal }))
     }
 
-    /// Reads once; `None` if there is nothing now. `into` is not empty.
+    /// Reads once; `None` if nothing is there. `into` is not empty.
     fn read_bytes(&mut self, into: &mut [u8]) -> Result<Option<usize>, Closed> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -215,7 +215,7 @@ impl Connection {
         if got.bytes == 0 { Err(Closed::Eof) } else { Ok(Some(got.bytes)) }
     }
 
-    /// A message has been sent in part; nothing else may be sent before
+    /// Whether a message has been sent in part; no other may be sent before
     /// [`resume`](Self::resume) returns true.
     pub fn blocked(&self) -> bool {
         self.partial.is_some()
@@ -262,7 +262,7 @@ impl Connection {
 }
 
 impl Drop for Connection {
-    /// The client sees the end at once, also if the socket is closed late.
+    /// The client sees the end at once, also if the socket is closed later.
     fn drop(&mut self) {
         let _ = rustix::net::shutdown(&self.socket, Shutdown::Both);
     }

@@ -1,7 +1,6 @@
-//! DMA that is answered later, its parts put together again: by message, for
-//! ranges that the client did not share (VFIO_USER_DMA_READ and _DMA_WRITE,
-//! split to what the client takes), and by the client's worker, for files that
-//! are not mapped.
+//! Pending DMA, reassembled from its parts: by message, for ranges that the client did not
+//! share (VFIO_USER_DMA_READ and _DMA_WRITE, split to the client's limit), and by the client's
+//! worker, for files that are not mapped.
 
 use super::connection::Outgoing;
 use crate::guest::{self, JobId, Method, Part, Worker};
@@ -10,11 +9,11 @@ use std::collections::VecDeque;
 use wire::vfio_user::{Command, DmaAccess, Header};
 use wire::{Duration, Instant};
 
-/// After this a DMA message, or an access to a file, that was not answered has
-/// failed. SPDK never answers a message.
+/// The time after which an unanswered DMA message, or access to a file, has failed. SPDK never
+/// answers a message.
 pub const DMA_DEADLINE: Duration = Duration::from_ms(900);
 
-/// Bytes of one DMA access.
+/// The largest DMA access in bytes.
 pub const MAX_DMA: usize = 64 << 10;
 
 /// Parts that may wait for an answer.
@@ -23,7 +22,7 @@ const MAX_PARTS: usize = 512;
 /// Bytes of writes that may wait for a worker.
 const MAX_TO_FILES: usize = 1 << 20;
 
-/// Names a DMA access that is answered later.
+/// Names a pending DMA access.
 pub type DmaId = u64;
 
 /// Why a DMA access failed.
@@ -31,7 +30,7 @@ pub type DmaId = u64;
 pub enum DmaError {
     /// Not mapped for the device, or not in this direction.
     Fault,
-    /// The client refused, or its answer makes no sense.
+    /// The client refused it, or sent an invalid answer.
     Refused,
     /// The client, or its file, did not answer in [`DMA_DEADLINE`].
     Timeout,
@@ -39,27 +38,27 @@ pub enum DmaError {
     TooLong,
 }
 
-/// How an access ended: no bytes for a write.
+/// The result of an access: no bytes for a write.
 pub(super) type Ended = (DmaId, Result<Bytes, DmaError>);
 
-/// What becomes of a DMA access, which ends in a `T`.
+/// The outcome of a DMA access with a result `T`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Access<T> {
     /// All of it is done.
     Done(T),
-    /// It is on its method; an `Action::DmaDone` of this ID follows.
+    /// It is pending; an `Action::DmaDone` of this ID follows.
     Pending(DmaId),
-    /// Nothing was begun: try again after the next `Action::DmaDone`.
+    /// Not begun: try again after the next `Action::DmaDone`.
     Full,
-    /// It failed; of a write no byte was written.
+    /// It failed; no byte of a write was written.
     Failed(DmaError),
 }
 
 /// The bytes of an access.
 pub(super) enum Data<'a> {
-    /// Where those that are read go: as long as the access.
+    /// A buffer for the bytes read, as long as the access.
     Read(Vec<u8>),
-    /// Those to write.
+    /// The bytes to write.
     Write(&'a [u8]),
 }
 
@@ -76,10 +75,10 @@ impl Data<'_> {
     }
 }
 
-/// A part of an access on its method.
+/// A pending part of an access.
 #[derive(Debug)]
 struct PendingPart {
-    /// Of the message; `None` for a job of the worker.
+    /// The message ID; `None` for a job of the worker.
     id: Option<u16>,
     operation: DmaId,
     address: u64,
@@ -94,13 +93,13 @@ struct PendingPart {
 #[derive(Debug)]
 struct Operation {
     id: DmaId,
-    /// A read's bytes, as far as they are there.
+    /// The bytes read so far.
     buffer: Vec<u8>,
     parts: usize,
     error: Option<DmaError>,
 }
 
-/// The DMA of one client that is not done at once.
+/// The pending DMA of one client.
 #[derive(Debug, Default)]
 pub(super) struct Dma {
     next_message: u16,
@@ -108,38 +107,37 @@ pub(super) struct Dma {
     next_write: u64,
     waiting: VecDeque<PendingPart>,
     operations: VecDeque<Operation>,
-    /// Address of a write that a file did not take. What the device writes
-    /// next, such as a completion entry, would tell of data that are not there.
+    /// Address of a write that a file did not accept. Later writes of the device, such as a
+    /// completion entry, would report data that are not there.
     lost_write: Option<u64>,
 }
 
 impl Dma {
-    /// Forgets everything in flight; IDs go on, so that nothing of the old
-    /// client is taken for the new one's.
+    /// Drops everything in flight. IDs continue, so that nothing of the old client is
+    /// attributed to the new one.
     pub(super) fn clear(&mut self) {
         self.waiting.clear();
         self.operations.clear();
         self.lost_write = None;
     }
 
-    /// Address of a write that a file did not take, told once.
+    /// Address of a write that a file did not accept; returned once.
     pub(super) fn take_lost_write(&mut self) -> Option<u64> {
         self.lost_write.take()
     }
 
-    /// Whether an access of `parts` of at most `limit` bytes a message fits.
+    /// Whether an access of `parts` fits, with at most `limit` bytes per message.
     pub(super) fn has_room(&self, parts: &[Part], limit: usize) -> bool {
-        let wanted: usize =
+        let needed: usize =
             parts.iter().map(|part| part.length.div_ceil(max_bytes(part, limit))).sum();
         let to_files = self.waiting.iter().filter(|w| w.write.is_some() && w.id.is_none());
-        self.waiting.len() + wanted <= MAX_PARTS
+        self.waiting.len() + needed <= MAX_PARTS
             && (parts.iter().all(by_message)
                 || to_files.map(|waiting| waiting.length).sum::<usize>() < MAX_TO_FILES)
     }
 
-    /// Whether writes are under method that an access could overtake, for it goes
-    /// another method: at once (if not all of it is in `parts`), by message or by
-    /// a worker.
+    /// Whether an access could overtake a pending write, because it uses another method: a copy
+    /// (if not all of it is in `parts`), messages or a worker.
     pub(super) fn could_overtake(&self, parts: &[Part], length: usize) -> bool {
         let at_once = parts.iter().map(|part| part.length).sum::<usize>() < length;
         let mut writes = self.waiting.iter().filter(|waiting| waiting.write.is_some());
@@ -149,12 +147,12 @@ impl Dma {
         })
     }
 
-    /// Whether a worker has something to do.
+    /// Whether a worker has jobs.
     pub(super) fn has_jobs(&self) -> bool {
         self.waiting.iter().any(|waiting| waiting.id.is_none())
     }
 
-    /// The writes numbered below this have all been answered.
+    /// All writes numbered below this have been answered.
     pub(super) fn writes_answered(&self) -> u64 {
         self.waiting.iter().filter_map(|waiting| waiting.write).min().unwrap_or(self.next_write)
     }
@@ -165,14 +163,13 @@ impl Dma {
         to_files.filter_map(|waiting| waiting.write).min().unwrap_or(self.next_write)
     }
 
-    /// The number the next write gets.
+    /// The number of the next write.
     pub(super) fn next_write(&self) -> u64 {
         self.next_write
     }
 
-    /// Starts an access of which `parts` are not done at once, each cut to what
-    /// one message or job carries. Of a read, `data` holds what was read at
-    /// once.
+    /// Starts an access with pending `parts`, each cut to what one message or job carries. For
+    /// a read, `data` holds the bytes copied already.
     pub(super) fn begin(
         &mut self,
         now: Instant,
@@ -202,8 +199,10 @@ impl Dma {
                 self.waiting.push_back(waiting);
                 let job = (operation, at);
                 match method {
-                    Method::File(place) if write.is_none() => worker.read(job, place, length),
-                    Method::File(place) => worker.write(job, place, Bytes::copy_from_slice(bytes)),
+                    Method::File(position) if write.is_none() => worker.read(job, position, length),
+                    Method::File(position) => {
+                        worker.write(job, position, Bytes::copy_from_slice(bytes))
+                    }
                     _ => send(message(id.unwrap_or_default(), address, length, bytes)),
                 }
             }
@@ -224,8 +223,8 @@ impl Dma {
         id
     }
 
-    /// Takes a reply; returns the operation it ends, if it does. `None` for a
-    /// reply to nothing: it may come after its deadline.
+    /// Handles a reply; returns the operation that ends with it, if any. `None` for a reply
+    /// without a request: it may be late.
     pub(super) fn reply(&mut self, header: &Header, payload: &[u8]) -> Option<Option<Ended>> {
         let at = self.waiting.iter().position(|waiting| {
             let command =
@@ -249,8 +248,8 @@ impl Dma {
         Some(self.end(&waiting, None))
     }
 
-    /// Takes what a worker has done; returns the operation it ends, if it
-    /// does. What ended after its deadline ends nothing.
+    /// Handles a job's result; returns the operation that ends with it, if any. A result after
+    /// the deadline is dropped.
     pub(super) fn job_ended(&mut self, (id, result): guest::Ended) -> Option<Ended> {
         let at = self.waiting.iter().position(|waiting| waiting.job() == Some(id))?;
         let waiting = self.waiting.remove(at)?;
@@ -288,27 +287,27 @@ impl Dma {
         Some((operation.id, result))
     }
 
-    /// When the oldest part has waited long enough.
+    /// The deadline of the oldest part.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.waiting.front().map(|waiting| waiting.deadline)
     }
 
-    /// Gives up on the oldest part if it has waited long enough; returns the
-    /// operation that ends with it.
+    /// Fails the oldest part if its deadline has passed; returns the operation that ends with
+    /// it.
     pub(super) fn expire(&mut self, now: Instant, worker: &Worker) -> Option<Option<Ended>> {
         if self.deadline()? > now {
             return None;
         }
         let waiting = self.waiting.pop_front()?;
         if let Some(job) = waiting.job() {
-            // WriteEffect later, it could destroy what is there by then.
+            // Written later, it could destroy newer data.
             worker.cancel(job);
         }
         Some(self.end(&waiting, Some(DmaError::Timeout)))
     }
 }
 
-/// A message that asks for `length` bytes, or brings `bytes` if there are any.
+/// A message that reads `length` bytes, or writes `bytes` if there are any.
 fn message(id: u16, address: u64, length: usize, bytes: &[u8]) -> Outgoing {
     let command = if bytes.is_empty() { Command::DmaRead } else { Command::DmaWrite };
     let header = Header::command(id, command, DmaAccess::LENGTH + bytes.len());
@@ -325,7 +324,7 @@ impl PendingPart {
     }
 }
 
-/// Bytes of a part that go at once, if a message carries `limit`.
+/// The most bytes of a part that one message (with `limit` bytes) or job carries.
 fn max_bytes(part: &Part, limit: usize) -> usize {
     if by_message(part) { limit } else { MAX_DMA }
 }

@@ -1,14 +1,12 @@
 //! Doorbells in a page shared with the client: plain stores there become
 //! writes to the endpoint.
 //!
-//! The page is a part of a BAR that holds double words which are only written
-//! (NVMe Base 1.4, sections 3.1.24 and 3.1.25: reading a doorbell is vendor
-//! specific). The server looks at it again and again, takes what it finds and
-//! leaves [`IDLE`] behind, so that every store counts, also one that repeats
-//! the value before: a queue that was deleted and created again, or a driver
-//! that restarts at the same index. Of several stores to one doorbell between
-//! two looks the last one wins, as doorbells are meant: each value says how far
-//! a queue has been filled.
+//! The page is a part of a BAR with write-only double words (NVMe Base 1.4, sections 3.1.24 and
+//! 3.1.25: reading a doorbell is vendor specific). The server polls it, takes each value and
+//! leaves [`IDLE`] behind, so that every store counts, also one that repeats the previous
+//! value: a queue that was deleted and created again, or a driver that restarts at the same
+//! index. Of several stores to one doorbell between two polls the last one counts: each value
+//! says how far a queue has been filled.
 
 use super::action::Action;
 use crate::mapping::Shared;
@@ -16,29 +14,28 @@ use bytes::Bytes;
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;
 
-/// What an unrung doorbell holds. No queue has that many entries: they are at
+/// The value of a doorbell without a new store. No queue has that many entries: they are at
 /// most 65536.
 pub const IDLE: u32 = u32::MAX;
 
 /// The BAR in which the page lies.
 pub const BAR: u8 = 0;
-/// Where it begins there: that is where NVM Express keeps doorbells (NVMe Base
-/// 1.4, section 3.1).
+/// The page's offset in the BAR: where NVM Express has doorbells (NVMe Base 1.4, section 3.1).
 pub const OFFSET: u64 = 0x1000;
-/// Its bytes: room for the doorbells of 512 queue pairs.
+/// Its length: the doorbells of 512 queue pairs.
 pub const LENGTH: u64 = 0x1000;
-/// Bytes of it that are looked at: the doorbells of 65 queue pairs.
+/// The polled bytes: the doorbells of 65 queue pairs.
 pub const POLLED: usize = 65 * 8;
 
-/// The page; see the module.
+/// The shared page of doorbells.
 #[derive(Debug)]
 pub struct Doorbells(Shared);
 
 impl Doorbells {
-    /// A page without a ring.
+    /// A page without a store.
     ///
     /// # Errors
-    /// What the memory says.
+    /// The error of memfd_create or mmap.
     pub fn new() -> Result<Self, Errno> {
         let doorbells = Self(Shared::new("doorbells", OFFSET, LENGTH)?);
         doorbells.clear();
@@ -50,19 +47,18 @@ impl Doorbells {
         self.0.file.as_fd()
     }
 
-    /// Forgets what was rung and not yet taken.
+    /// Drops stores not yet taken.
     pub fn clear(&self) {
         for at in (0..POLLED).step_by(4) {
             self.0.mapping.swap(at, IDLE);
         }
     }
 
-    /// Takes what was rung, in the order of offsets, and calls `each` with the
-    /// write that it is.
+    /// Takes all stores, in the order of offsets, and calls `each` with the corresponding
+    /// write.
     pub fn poll(&self, mut each: impl FnMut(Action)) {
         for at in (0..POLLED).step_by(4) {
-            // A look first: a swap would take the line from the client's
-            // cache every time.
+            // Load first: a swap would take the line from the client's cache every time.
             if self.0.mapping.load(at).is_none_or(|value| value == IDLE) {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! What the host node tells about an endpoint before it is offered to a VMM.
+//! The description of an endpoint that the host node offers to a VMM.
 
 use super::config::CONFIG_SIZE;
 use pcie::enumerate::Bar;
@@ -10,7 +10,7 @@ pub struct EndpointInfo {
     /// enable of the far hierarchy have been set. Capabilities are found here;
     /// values are read from the function again whenever the VMM asks.
     pub config: Box<[u8; CONFIG_SIZE]>,
-    /// The BARs; a 64-bit one stands at its lower index.
+    /// The BARs; a 64-bit one is at its lower index.
     pub bars: [Option<Bar>; 6],
     /// A client may map the page with the doorbells (`--mmap-doorbells`): stores
     /// into it reach the endpoint as writes of double words.

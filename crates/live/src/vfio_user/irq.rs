@@ -1,6 +1,6 @@
-//! Event descriptors: how interrupts reach the guest, and what holds them back
-//! (specification, VFIO_USER_DEVICE_SET_IRQS; Linux
-//! `drivers/vfio/pci/vfio_pci_intrs.c` for what the actions mean).
+//! Interrupts to the guest by eventfd, and their masks (specification,
+//! VFIO_USER_DEVICE_SET_IRQS; Linux `drivers/vfio/pci/vfio_pci_intrs.c` for the meaning of the
+//! actions).
 
 use crate::guest::ClientFile;
 use crate::mapping::Signaller;
@@ -23,22 +23,21 @@ pub(super) enum Interrupt {
 #[derive(Debug, Default)]
 struct Vector {
     fd: Option<OwnedFd>,
-    /// By SET_IRQS.
+    /// Masked by SET_IRQS.
     masked: bool,
-    /// By the table in the BAR.
+    /// Masked by the table in the BAR.
     table_masked: bool,
     pending: bool,
 }
 
-/// The interrupts of one endpoint. Every descriptor is an eventfd: others are
-/// refused when they come.
+/// The interrupts of one endpoint. Every descriptor is an eventfd: others are refused.
 #[derive(Debug)]
 pub(super) struct Interrupts {
     signaller: &'static Signaller,
     intx: Option<OwnedFd>,
     intx_masked: bool,
     level: bool,
-    /// WriteEffect by the client (KVM's resample descriptor) instead of UNMASK.
+    /// Written by the client (KVM's resample descriptor) instead of UNMASK.
     unmask: Option<OwnedFd>,
     /// Changes with `unmask`.
     unmask_generation: u64,
@@ -62,15 +61,15 @@ impl Interrupts {
         }
     }
 
-    /// Forgets the client: all descriptors, masks and pending bits. The level
-    /// of INTx is the device's.
+    /// Drops the client's descriptors, masks and pending bits. The level of INTx is the
+    /// device's.
     pub(super) fn disconnect(&mut self) {
         let (level, generation) = (self.level, self.unmask_generation + 1);
         let fresh = Self::new(self.count(), self.signaller);
         *self = Self { level, unmask_generation: generation, ..fresh };
     }
 
-    /// The function was reset: descriptors stay, what was pending does not.
+    /// The function was reset: descriptors stay, pending bits are cleared.
     pub(super) fn reset(&mut self) {
         self.function_masked = false;
         for vector in &mut self.vectors {
@@ -83,8 +82,8 @@ impl Interrupts {
         self.vectors.len() as u16
     }
 
-    /// Flags and count of an interrupt type; `None` for those we refuse: QEMU
-    /// stops the guest on an error interrupt, so there is none.
+    /// Flags and count of an interrupt type; `None` for refused ones: there is no error
+    /// interrupt, since QEMU stops the guest on it.
     pub(super) fn info(&self, index: u32) -> Option<IrqInfo> {
         let (flags, count) = match index {
             irq_index::INTX => (IRQ_INFO_EVENTFD | IRQ_INFO_MASKABLE | IRQ_INFO_AUTOMASKED, 1),
@@ -96,7 +95,7 @@ impl Interrupts {
         Some(IrqInfo { argsz: IrqInfo::LENGTH as u32, flags, index, count })
     }
 
-    /// Some MSI-X vector has a descriptor.
+    /// Whether some MSI-X vector has a descriptor.
     pub(super) fn msix_assigned(&self) -> bool {
         self.vectors.iter().any(|vector| vector.fd.is_some())
     }
@@ -200,9 +199,9 @@ impl Interrupts {
         Ok(())
     }
 
-    /// Signals a vector, or keeps it pending while it is masked or has no
-    /// descriptor (QEMU takes all descriptors back for a moment when it adds
-    /// one). A vector the function does not have is ignored.
+    /// Signals a vector, or keeps it pending while it is masked or has no descriptor (QEMU
+    /// withdraws all descriptors for a moment when it adds one). A vector that the function
+    /// does not have is ignored.
     pub(super) fn signal(&mut self, vector: u16) {
         if let Some(entry) = self.vectors.get_mut(usize::from(vector)) {
             entry.pending = true;
@@ -239,8 +238,8 @@ impl Interrupts {
         bits.fold(0, |byte, (bit, vector)| byte | (u8::from(vector.pending) << bit))
     }
 
-    /// The level of INTx: signalled when it rises, and again when it is
-    /// unmasked while still high.
+    /// Sets the level of INTx: signalled when it rises, and again when it is unmasked while
+    /// still high.
     pub(super) fn set_intx(&mut self, level: bool) {
         self.level = level;
         self.deliver_intx();
@@ -262,14 +261,14 @@ impl Interrupts {
         (self.unmask.as_ref().map(AsFd::as_fd), self.unmask_generation)
     }
 
-    /// That descriptor is ready, or was until somebody else read it: then a
-    /// plain read would wait, for the client may have made it block. One that
-    /// fails is dropped, or it would be ready for ever.
+    /// The unmask descriptor is ready, or was until another process read it: then a plain read
+    /// would block, as the client may have made it blocking. A descriptor that fails is
+    /// dropped, or it would be ready for ever.
     pub(super) fn unmask_ready(&mut self) {
         let Some(fd) = &self.unmask else { return };
         let mut count = [0; 8];
         let into = &mut [IoSliceMut::new(&mut count)];
-        // From where it is (preadv2(2)): an eventfd has no offsets.
+        // At the current position (preadv2(2)): an eventfd has no offsets.
         match rustix::io::preadv2(fd, into, u64::MAX, ReadWriteFlags::NOWAIT) {
             Ok(8) => self.unmask_intx(),
             Err(Errno::AGAIN | Errno::INTR) => {}
@@ -280,7 +279,7 @@ impl Interrupts {
         }
     }
 
-    /// Adds 1 to an event counter; false without one.
+    /// Signals an eventfd; false without one.
     fn signal_fd(&self, fd: Option<&OwnedFd>) -> bool {
         fd.is_some_and(|fd| self.signaller.signal(fd.as_fd()).is_ok())
     }

@@ -1,5 +1,5 @@
-//! The socket a VMM connects to: `DIR/N/cntrl`, the name SPDK's initiator
-//! expects in a directory of its own for each endpoint.
+//! The socket that a VMM connects to: `DIR/N/cntrl`, the name that SPDK's initiator expects in
+//! one directory per endpoint.
 
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -17,26 +17,26 @@ pub enum BindError {
     /// Another process listens there.
     #[error("{}: another server is listening here", .0.display())]
     InUse(PathBuf),
-    /// There is something that is not a socket.
+    /// The path exists and is not a socket.
     #[error("{}: exists and is not a socket", .0.display())]
     NotASocket(PathBuf),
     /// The path does not fit a Unix socket address.
     #[error("{}: socket path is longer than {MAX_PATH} bytes", .0.display())]
     TooLong(PathBuf),
-    /// The operating system says no.
+    /// The operating system refuses.
     #[error("{}: {source}", path.display())]
     Io {
-        /// Where.
+        /// The path.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// What signals interrupts without waiting for the client.
+    /// Signalling interrupts without blocking.
     #[error(
         "interrupts need Linux AIO (io_setup): {0}; is it allowed here, is fs.aio-max-nr reached?"
     )]
     Signaller(Errno),
-    /// What wakes us when work on files of clients has ended.
+    /// Waking the loop when a worker's job has ended.
     #[error("event descriptor: {0}")]
     Workers(Errno),
     /// Memory for the shared doorbells.
@@ -44,7 +44,7 @@ pub enum BindError {
     Doorbells(Errno),
 }
 
-/// A listening socket that goes away with this value.
+/// A listening socket that is removed with this value.
 #[derive(Debug)]
 pub struct Listener {
     /// To wait on.
@@ -54,8 +54,8 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Listens on `directory/number/cntrl`; makes the directories, and removes
-    /// a socket that a dead server left behind.
+    /// Listens on `directory/number/cntrl`; creates the directories, and removes a dead
+    /// server's socket.
     ///
     /// # Errors
     /// See [`BindError`].
@@ -86,8 +86,8 @@ impl Listener {
         Ok(Self { socket, path })
     }
 
-    /// A client that waits, if there is one. A client that went before its
-    /// turn, and a lack of descriptors, are none.
+    /// Accepts a waiting client. A client that has left already, and a lack of descriptors,
+    /// yield none.
     pub fn accept(&self) -> Option<OwnedFd> {
         self.socket.accept().ok().map(|(stream, _)| stream.into())
     }

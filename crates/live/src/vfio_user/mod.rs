@@ -1,21 +1,18 @@
-//! A vfio-user server for one endpoint: what a VMM does to the device becomes
-//! [`Action`]s for the host node, and the device's DMA and interrupts find
-//! their way into the VMM's guest.
+//! A vfio-user server for one endpoint: a VMM's accesses become [`Action`]s for the host node,
+//! and the device's DMA and interrupts go to the VMM's guest.
 //!
-//! Files in the order data flows: [`Server`] owns the socket and is what an
-//! event loop sees; [`connection`] makes messages of bytes; [`session`] is the
-//! state machine that answers them, with what the VMM sees of the function in
-//! [`config`], [`msix`] and [`doorbell`], and accesses in flight in `access`;
-//! the other way, the device's DMA and interrupts in `transfer`, by message in
-//! `dma`, event descriptors in `irq`.
+//! Files in the order data flows: [`Server`] owns the socket and has the interface for an event
+//! loop; [`connection`] makes messages of bytes; [`session`] is the state machine that answers
+//! them, with the VMM's view of the function in [`config`], [`msix`] and [`doorbell`], and
+//! accesses in flight in `access`; in the other direction, the device's DMA and interrupts are
+//! in `transfer`, DMA by message in `dma`, eventfds in `irq`.
 //!
-//! Rules that clients taught, each with a test:
+//! Requirements of known clients, each with a test:
 //!
-//! - QEMU gives up on a reply after 5 s and then loses its place in the
-//!   stream: an access that is not answered in [`access::ACCESS_DEADLINE`] reads all
-//!   ones.
-//! - QEMU holds its big lock while it waits for a region access, and answers
-//!   DMA messages under the same lock: an access never waits for one.
+//! - QEMU gives up on a reply after 5 s and then loses its place in the stream: an access
+//!   without an answer in [`access::ACCESS_DEADLINE`] reads all ones.
+//! - QEMU holds its big lock while it waits for a region access, and answers DMA messages under
+//!   the same lock: an access never waits for a DMA message.
 //! - An eventfd is signalled only after the client has answered every earlier
 //!   DMA_WRITE message, as an MSI-X write may not pass data.
 //! - QEMU's buffer for the reply to VERSION is its request; errno 0 in an
@@ -51,10 +48,9 @@ pub(crate) use info::EndpointInfo;
 pub(crate) use listener::BindError;
 pub(crate) use server::Server;
 
-/// Bytes of data we take in one region access; offered to the client as
-/// `max_data_xfer_size`.
+/// Bytes of data in one region access; offered to the client as `max_data_xfer_size`.
 pub(crate) const MAX_DATA_XFER: usize = 64 << 10;
 
-/// Descriptors we take with one message; offered as `max_msg_fds`. QEMU takes
-/// a larger number for malformed.
+/// Descriptors in one message; offered as `max_msg_fds`. QEMU treats a larger number as
+/// malformed.
 pub(crate) const MAX_MSG_FDS: usize = 16;

@@ -1,18 +1,17 @@
-//! The MSI-X table and pending bits that a client sees in a BAR (PCI Express
-//! Base 4.0, section 7.7.2).
+//! The MSI-X table and pending bits that a client sees in a BAR (PCI Express Base 4.0, section
+//! 7.7.2).
 //!
-//! The far table is the host node's: it holds addresses that the root complex
-//! recognises. What a client writes to the table range stays in this shadow,
-//! of which only the mask bits mean something here. A vector starts unmasked
-//! although its mask bit reads 1: QEMU keeps the guest's table for itself and
-//! never writes this one.
+//! The far table belongs to the host node: it holds addresses that the root complex recognises.
+//! A client's writes to the table stay in this shadow, of which only the mask bits have an
+//! effect. A vector starts unmasked although its mask bit reads 1: QEMU keeps the guest's table
+//! to itself and never writes this one.
 
 use super::config::MsixCapability;
 
 /// Bytes of a table entry.
 const ENTRY: usize = 16;
 
-/// Part of a BAR that is answered here.
+/// The part of MSI-X in a BAR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MsixPart {
     /// The table.
@@ -21,37 +20,37 @@ pub enum MsixPart {
     Pending,
 }
 
-/// The shadow table; see the module.
+/// The shadow of the MSI-X table.
 #[derive(Debug)]
 pub struct Table {
-    place: Option<MsixCapability>,
+    capability: Option<MsixCapability>,
     bytes: Vec<u8>,
 }
 
 impl Table {
-    /// The table after power-on, of no vectors without a capability.
-    pub fn new(place: Option<MsixCapability>) -> Self {
-        let mut table = Self { place, bytes: Vec::new() };
+    /// The table after power-on; empty without a capability.
+    pub fn new(capability: Option<MsixCapability>) -> Self {
+        let mut table = Self { capability, bytes: Vec::new() };
         table.reset();
         table
     }
 
-    /// Back to the state after a reset: every mask bit set.
+    /// Returns to the state after a reset: every mask bit set.
     pub fn reset(&mut self) {
-        let vectors = self.place.map_or(0, |place| usize::from(place.vectors));
+        let vectors = self.capability.map_or(0, |capability| usize::from(capability.vectors));
         self.bytes = vec![0; vectors * ENTRY];
         for entry in self.bytes.chunks_exact_mut(ENTRY) {
             entry[12] = 1;
         }
     }
 
-    /// Whether byte `offset` of `bar` lies in a msix_part: which one, and the
-    /// offset in it. The second value is how many bytes from there on are
-    /// alike.
+    /// Whether byte `offset` of `bar` is in the table or the pending bits: which, and the
+    /// offset in it. The second value is the number of bytes from `offset` on with the same
+    /// answer.
     pub fn msix_part(&self, bar: u8, offset: u64) -> (Option<(MsixPart, usize)>, u64) {
-        let Some(place) = self.place else { return (None, u64::MAX) };
-        let table = (place.table, self.bytes.len() as u64, MsixPart::Table);
-        let pending = (place.pba, self.pending_length(), MsixPart::Pending);
+        let Some(capability) = self.capability else { return (None, u64::MAX) };
+        let table = (capability.table, self.bytes.len() as u64, MsixPart::Table);
+        let pending = (capability.pba, self.pending_length(), MsixPart::Pending);
         let mut alike = u64::MAX;
         for ((at_bar, start), length, msix_part) in [table, pending] {
             if at_bar != bar {

@@ -1,6 +1,6 @@
-//! The server of one endpoint, as an event loop sees it: one descriptor to
-//! wait on, [`service`](Server::service) when it is ready, then
-//! [`poll`](Server::poll) until it has no more to say.
+//! The server of one endpoint, for an event loop: wait on its one descriptor, call
+//! [`service`](Server::service) when it is ready, then [`poll`](Server::poll) until it returns
+//! `None`.
 
 use super::action::{Action, Input, Presence, Token};
 use super::connection::{Closed, Connection};
@@ -17,11 +17,11 @@ use std::mem::MaybeUninit;
 use std::path::Path;
 use wire::Instant;
 
-/// Messages taken in one go, so that one client does not starve the others.
+/// Messages handled per turn, so that one client does not starve the others.
 const BATCH: usize = 64;
 
-/// Sockets of clients that were turned away and are not yet closed; at so many
-/// no more are accepted.
+/// Sockets of clients that were turned away and are not yet closed; at this number no more are
+/// accepted.
 const MAX_TURNED_AWAY: usize = 16;
 
 const LISTENER: u64 = 0;
@@ -32,25 +32,25 @@ const WORKERS: u64 = 3;
 #[derive(Debug)]
 pub struct Server {
     listener: Listener,
-    /// Clients that wait are heard of.
+    /// Whether epoll watches the listener.
     accepts: bool,
     connection: Option<Connection>,
-    /// Everything about the client and the endpoint but the sockets. What makes
-    /// a message for the client goes through a method here, which sends it.
+    /// All state of the client and the endpoint except the sockets. Calls that queue messages
+    /// for the client go through methods here, which send them.
     pub session: Session,
-    /// Closes the sockets of clients that are turned away: descriptors that
-    /// nobody received are closed with them, and their end may take for ever.
+    /// Closes the sockets of clients that are turned away: unreceived descriptors are closed
+    /// with them, which may block for ever.
     turned_away: Worker,
-    /// Holds the listener, the client, the INTx unmask descriptor and what
-    /// wakes us for workers, so that the owner has only one to wait on.
+    /// Watches the listener, the client, the INTx unmask descriptor and the workers, so that
+    /// the owner waits on one descriptor.
     epoll: OwnedFd,
-    /// What the client's socket is waited on for.
+    /// The events watched on the client's socket.
     interest: epoll::EventFlags,
-    /// A copy of the unmask descriptor, which `epoll` holds, and the session's
-    /// number for it. Our own, because one the session has closed could not be
-    /// taken out of `epoll` any more, and the client may hold it open.
+    /// A copy of the unmask descriptor, which `epoll` watches, and the session's number for it.
+    /// A copy, because a descriptor that the session has closed could not be removed from
+    /// `epoll` any more while the client holds it open.
     unmask: (u64, Option<OwnedFd>),
-    /// Why the last client went.
+    /// Why the last client's connection ended.
     closed: Option<Closed>,
 }
 
@@ -88,18 +88,18 @@ impl Server {
         &self.listener.path
     }
 
-    /// A client is connected.
+    /// Whether a client is connected.
     pub fn connected(&self) -> bool {
         self.connection.is_some()
     }
 
-    /// Why the last client's connection ended, told once.
+    /// Why the last client's connection ended; returned once.
     pub fn take_closed(&mut self) -> Option<Closed> {
         self.closed.take()
     }
 
-    /// Takes clients and messages and sends what waits. Never blocks, and costs
-    /// one system call if nothing is ready: call it in every turn of a loop.
+    /// Accepts clients, receives messages and sends queued ones. Never blocks, and costs one
+    /// system call if nothing is ready: call it in every turn of a loop.
     pub fn service(&mut self, now: Instant) {
         let mut events = [MaybeUninit::uninit(); 4];
         let now_at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -119,28 +119,28 @@ impl Server {
         if ready(CLIENT) {
             self.receive(now);
         }
-        // After the client that is there: one that has gone makes room at once.
+        // After the current client: if it has left, there is room.
         if ready(LISTENER) {
             self.accept(now);
         }
         self.flush(now);
     }
 
-    fn wants_client(&self) -> bool {
-        self.connection.is_none() && self.session.wants_client()
+    fn can_serve_client(&self) -> bool {
+        self.connection.is_none() && self.session.can_serve_client()
     }
 
-    /// Whether a client that waits can be taken, or at least turned away.
+    /// Whether a waiting client can be served, or at least turned away.
     fn may_accept(&self) -> bool {
-        self.wants_client() || self.turned_away.disposals() < MAX_TURNED_AWAY
+        self.can_serve_client() || self.turned_away.disposals() < MAX_TURNED_AWAY
     }
 
     fn accept(&mut self, now: Instant) {
         while self.may_accept()
             && let Some(socket) = self.listener.accept()
         {
-            if !self.wants_client() {
-                // It sees an end of file, not a wait for ever.
+            if !self.can_serve_client() {
+                // The client sees an end of file and does not hang.
                 drop(Connection::new(socket, self.turned_away.disposal()));
                 self.session.counters.turned_away += 1;
                 if self.connection.is_none() {
@@ -174,7 +174,7 @@ impl Server {
 
     fn close(&mut self, now: Instant, why: Closed) {
         if let Some(connection) = self.connection.take() {
-            // The worker may close it late.
+            // The worker may close it later.
             let _ = epoll::delete(&self.epoll, connection.socket());
         }
         self.closed = Some(why);
@@ -197,22 +197,22 @@ impl Server {
             match sent {
                 Ok(true) => {}
                 Ok(false) => break,
-                // What the client sent before it went is lost with it.
+                // Messages that the client sent before it left are lost.
                 Err(closed) => self.close(now, closed),
             }
         }
         self.watch(now);
     }
 
-    /// Waits for what can be dealt with, and always for the client's end.
+    /// Watches for events that can be handled, and always for the client's end.
     fn watch(&mut self, now: Instant) {
         let (unmask, generation) = self.session.interrupts.unmask_fd();
         if self.unmask.0 != generation {
             if let Some(old) = self.unmask.1.take() {
                 let _ = epoll::delete(&self.epoll, &old);
             }
-            // Once for each write: a counter that is read one by one
-            // (EFD_SEMAPHORE) could else be ready for ever.
+            // Edge-triggered: a counter that is read one by one (EFD_SEMAPHORE) could otherwise
+            // be ready for ever.
             let once = epoll::EventFlags::IN | epoll::EventFlags::ET;
             let copy = unmask.and_then(|fd| fd.try_clone_to_owned().ok()).filter(|fd| {
                 let data = epoll::EventData::new_u64(UNMASK);
@@ -222,32 +222,32 @@ impl Server {
         }
         if self.accepts != self.may_accept() {
             self.accepts = !self.accepts;
-            let mut wanted = epoll::EventFlags::empty();
-            wanted.set(epoll::EventFlags::IN, self.accepts);
+            let mut events = epoll::EventFlags::empty();
+            events.set(epoll::EventFlags::IN, self.accepts);
             let data = epoll::EventData::new_u64(LISTENER);
-            let _ = epoll::modify(&self.epoll, &self.listener.socket, data, wanted);
+            let _ = epoll::modify(&self.epoll, &self.listener.socket, data, events);
         }
         let Some(connection) = &self.connection else { return };
-        let mut wanted = epoll::EventFlags::RDHUP;
-        wanted.set(epoll::EventFlags::IN, self.session.wants_input());
-        wanted.set(epoll::EventFlags::OUT, connection.blocked());
-        if wanted == self.interest {
+        let mut events = epoll::EventFlags::RDHUP;
+        events.set(epoll::EventFlags::IN, self.session.wants_input());
+        events.set(epoll::EventFlags::OUT, connection.blocked());
+        if events == self.interest {
             return;
         }
         let data = epoll::EventData::new_u64(CLIENT);
         let result = if self.interest.is_empty() {
-            epoll::add(&self.epoll, connection.socket(), data, wanted)
+            epoll::add(&self.epoll, connection.socket(), data, events)
         } else {
-            epoll::modify(&self.epoll, connection.socket(), data, wanted)
+            epoll::modify(&self.epoll, connection.socket(), data, events)
         };
-        self.interest = wanted;
+        self.interest = events;
         if let Err(errno) = result {
             self.close(now, Closed::Io(errno));
         }
     }
 
-    /// The next thing to do. Call until `None`, then wait for the descriptor
-    /// or until [`Session::deadline`].
+    /// The next action. Call until `None`, then wait for the descriptor or until
+    /// [`Session::deadline`].
     pub fn poll(&mut self, now: Instant) -> Option<Action> {
         let action = self.session.poll(now);
         if action.is_none() {

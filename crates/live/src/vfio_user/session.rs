@@ -1,11 +1,10 @@
 //! The state machine of one endpoint's server: no socket, no clock.
 //!
-//! Commands are carried out one after the other, in order, each when the one
-//! before has been answered; but a posted BAR write does not wait for reads
-//! (PCI Express Base 4.0, section 2.4.1: posted requests pass non-posted
-//! ones). Replies to our own DMA messages are taken at once. Everything is
-//! bounded: a client that sends faster than the far side answers is not read
-//! any further ([`Session::wants_input`]).
+//! Commands are carried out one after the other, in order, each when the one before has been
+//! answered; but a posted BAR write does not wait for reads (PCI Express Base 4.0, section
+//! 2.4.1: posted requests pass non-posted ones). Replies to DMA messages are handled at once.
+//! Everything is bounded: a client that sends faster than the far side answers is not read any
+//! further ([`Session::wants_input`]).
 
 use super::access::{ACCESS_DEADLINE, Current, is_posted};
 use super::action::{Action, Counters, Input, Presence, Token};
@@ -25,17 +24,17 @@ use std::collections::VecDeque;
 use wire::Instant;
 use wire::vfio_user::{Command, DEFAULT_MAX_DATA_XFER_SIZE, Kind, region_index};
 
-/// Actions kept for an owner that does not poll.
+/// Actions queued for an owner that does not poll.
 const MAX_ACTIONS: usize = 64;
-/// Commands kept while one is being carried out.
+/// Commands queued while one is carried out.
 const MAX_QUEUE: usize = 64;
-/// Descriptors that come with those, and what the worker has not yet let go of:
-/// they are the process's, not the client's.
+/// Descriptors in queued commands and values that the worker has not yet dropped: descriptors
+/// are a resource of the whole process.
 const MAX_QUEUED_FDS: usize = 32;
-/// Bytes kept for a client that does not read.
+/// Bytes queued for a client that does not read.
 pub(super) const MAX_OUTGOING: usize = 1 << 20;
 
-/// How far a client is.
+/// The state of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Absent,
@@ -53,25 +52,25 @@ pub struct Session {
     pub(super) interrupts: Interrupts,
     pub(super) dma: Dma,
     pub(super) workers: Workers,
-    /// The client's.
+    /// The worker for the client's files.
     pub(super) worker: Worker,
-    /// Unmaps memory: it waits for nobody, and is not behind files that hang.
+    /// Unmaps memory: it does not block, and does not queue behind files that hang.
     pub(super) unmapper: Worker,
-    /// Why the client may not stay.
+    /// Why the client must be disconnected.
     pub(super) must_close: Option<Closed>,
     pub(super) state: State,
     pub(super) client_xfer: usize,
-    /// Commands that wait, with their arrival.
+    /// Queued commands, each with its arrival.
     queue: VecDeque<(Incoming, Instant)>,
     pub(super) current: Option<Current>,
-    /// The owner has not yet cleaned up after the client before.
+    /// The owner's pending cleanup after the last client.
     cleanup: Option<Token>,
     actions: VecDeque<Action>,
-    /// DMA that has ended; not behind the actions, for those may have to wait.
+    /// Completed DMA; not in `actions`, which may have to wait.
     pub(super) ended: VecDeque<Ended>,
     outgoing: VecDeque<Outgoing>,
     pub(super) outgoing_bytes: usize,
-    /// Interrupts behind DMA writes: the number of the first write that they
+    /// Interrupts that wait for DMA writes: each with the number of the first write that it
     /// need not wait for.
     pub(super) held_interrupts: VecDeque<(u64, Interrupt)>,
     next_token: Token,
@@ -84,7 +83,7 @@ impl Session {
     /// A session without a client.
     ///
     /// # Errors
-    /// What the kernel does not give.
+    /// Resources that the kernel refuses.
     pub fn new(info: EndpointInfo) -> Result<Self, BindError> {
         let config = Config::new(&info);
         let msix = config.msix;
@@ -123,7 +122,7 @@ impl Session {
         })
     }
 
-    /// Takes an input.
+    /// Handles an input.
     pub fn handle(&mut self, now: Instant, input: Input) {
         match input {
             Input::Connected => self.state = State::Negotiating,
@@ -138,7 +137,7 @@ impl Session {
         }
     }
 
-    /// The next thing for the owner; `None` until another input, reply or
+    /// The next action for the owner; `None` until another input, reply or
     /// [`deadline`](Self::deadline).
     pub fn poll(&mut self, now: Instant) -> Option<Action> {
         if let Some((id, result)) = self.poll_dma(now) {
@@ -152,9 +151,9 @@ impl Session {
         self.actions.pop_front()
     }
 
-    /// The next DMA access that has ended later. [`poll`](Self::poll)
-    /// yields them too; this is for an owner that takes no actions now, so that
-    /// the client's commands wait, but needs its DMA.
+    /// The next pending DMA access that has ended. [`poll`](Self::poll) returns them too; this
+    /// is for an owner that takes no actions now, so that the client's commands wait, but needs
+    /// its DMA.
     pub fn poll_dma(&mut self, now: Instant) -> Option<(DmaId, Result<Bytes, DmaError>)> {
         while self.dma.has_jobs()
             && let Some(ended) = self.worker.next_ended()
@@ -168,7 +167,7 @@ impl Session {
         self.ended.pop_front()
     }
 
-    /// When [`poll`](Self::poll) is due without any input.
+    /// When to call [`poll`](Self::poll) without any input.
     pub fn deadline(&self) -> Option<Instant> {
         let access = self.current.as_ref().and_then(Current::deadline);
         access.into_iter().chain(self.dma.deadline()).min()
@@ -181,34 +180,33 @@ impl Session {
         Some(message)
     }
 
-    /// Whether another message may be handed in.
+    /// Whether another message may be passed to `handle`.
     pub fn wants_input(&self) -> bool {
         let fds: usize = self.queue.iter().map(|(message, _)| message.fds.len()).sum();
         let fds = fds + self.worker.disposals() + self.unmapper.disposals();
         self.queue.len() < MAX_QUEUE && fds < MAX_QUEUED_FDS && self.outgoing_bytes < MAX_OUTGOING
     }
 
-    /// Whether another client can be had: one that hands over descriptors
-    /// needs a worker for them.
-    pub fn wants_client(&self) -> bool {
+    /// Whether another client can be served: its descriptors need a worker.
+    pub fn can_serve_client(&self) -> bool {
         self.workers.has_room()
     }
 
-    /// Where descriptors of the client go when nobody needs them.
+    /// Drops descriptors of the client.
     pub fn disposal(&self) -> Disposal {
         self.worker.disposal()
     }
 
-    /// Why the client has to go, told once.
+    /// Why the client must be disconnected; returned once.
     pub fn take_must_close(&mut self) -> Option<Closed> {
         self.must_close.take()
     }
 
-    /// Answers an action. A token that is no longer waited for (its client has
-    /// gone, or its deadline has passed) is ignored.
+    /// Answers an action. A token that is no longer waited for (its client has left, or its
+    /// deadline has passed) is ignored.
     ///
-    /// An error becomes the errno of the reply; a device that is not there
-    /// should rather read all ones.
+    /// An error becomes the errno of the reply; a read of an absent device should rather return
+    /// all ones.
     pub fn reply(&mut self, now: Instant, token: Token, result: Result<&[u8], Errno>) {
         if self.cleanup == Some(token) {
             self.cleanup = None;
@@ -218,11 +216,11 @@ impl Session {
         self.advance(now);
     }
 
-    /// How much of the function answers from now on. What the client wrote to
-    /// BARs before and nobody has carried out is lost with it.
+    /// Sets how much of the function is visible from now on. BAR writes not yet carried out are
+    /// dropped if it is absent.
     pub fn set_presence(&mut self, now: Instant, presence: Presence) {
         if presence == Presence::Present {
-            // What was rung while nobody looked.
+            // Doorbells rung while nothing polled them.
             if let Some(doorbells) = self.doorbells.as_ref().filter(|_| !self.is_present()) {
                 doorbells.clear();
             }
@@ -242,7 +240,7 @@ impl Session {
         self.presence == Presence::Present
     }
 
-    /// Whether accesses of a region reach the function.
+    /// Whether accesses to a region reach the function.
     pub(super) fn answers(&self, region: u32) -> bool {
         match self.presence {
             Presence::Present => true,
@@ -251,8 +249,7 @@ impl Session {
         }
     }
 
-    /// A client has agreed on a version and uses the function, which was reset
-    /// for it.
+    /// Whether a client has negotiated a version and uses the function, which was reset for it.
     pub fn in_use(&self) -> bool {
         self.state == State::Ready && self.cleanup.is_none()
     }
@@ -279,8 +276,8 @@ impl Session {
         }
     }
 
-    /// Where the posted BAR write waits that has only reads before it, if
-    /// `current` is one.
+    /// The queue index of a posted BAR write that has only reads before it, if `current` is a
+    /// read.
     fn posted_behind(&self, current: &Current) -> Option<usize> {
         let read = |message: &Incoming| message.header.command == Command::RegionRead.number();
         let at = self.queue.iter().position(|(message, _)| !read(message))?;
@@ -292,7 +289,7 @@ impl Session {
         self.current = None;
         self.outgoing.clear();
         self.outgoing_bytes = 0;
-        // To unmap a large guest takes long when we are the last to hold it.
+        // Unmapping a large guest takes long if no other process maps it.
         if self.memory.ranges() > 0 {
             self.unmapper.disposal().dispose(self.memory.clear());
         }
@@ -302,15 +299,15 @@ impl Session {
         self.ended.clear();
         self.held_interrupts.clear();
         self.interrupts.disconnect();
-        // A page that the client before still has would be rung by it; without
-        // memory for one, doorbells are trapped.
+        // The old client could still ring its page; without memory for a new one, doorbells are
+        // trapped.
         self.doorbells = self.info.doorbells.then(|| Doorbells::new().ok()).flatten();
         self.reset_function();
         let used = std::mem::replace(&mut self.state, State::Absent) == State::Ready;
         self.msix_enabled = false;
         if used {
-            // What the client left behind is not carried out any more, but a
-            // cleanup up before this one is.
+            // The client's remaining actions are dropped, but an earlier cleanup is carried
+            // out.
             self.actions.retain(|action| matches!(action, Action::ClientGone { .. }));
             let token = self.token();
             self.cleanup = Some(token);
@@ -318,7 +315,7 @@ impl Session {
         }
     }
 
-    /// Our own registers after a reset of the function.
+    /// Resets the shadowed registers.
     pub(super) fn reset_function(&mut self) {
         self.config.reset();
         self.table.reset();
@@ -328,15 +325,15 @@ impl Session {
         }
     }
 
-    /// After a reset that the client asked for.
+    /// Completes a reset that the client requested.
     pub(super) fn function_was_reset(&mut self) {
         self.reset_function();
         self.msix_enabled = false;
         self.update_msix();
     }
 
-    /// MSI-X is wanted if the VMM enabled it in configuration space, or handed
-    /// descriptors over, as VFIO's own interface has it.
+    /// MSI-X is enabled if the VMM enabled it in configuration space, or assigned descriptors,
+    /// as in VFIO's own interface.
     pub(super) fn update_msix(&mut self) {
         self.interrupts.mask_function(self.config.msix_masked());
         let enabled = self.config.msix_enabled() || self.interrupts.msix_assigned();
@@ -360,7 +357,7 @@ impl Session {
         self.outgoing.push_back(message);
     }
 
-    /// Turns what was rung in the shared page into writes.
+    /// Turns stores to the shared page into writes.
     pub fn poll_doorbells(&mut self) {
         let in_use = self.state == State::Ready && self.cleanup.is_none() && self.is_present();
         if !in_use || self.actions.len() >= MAX_ACTIONS {

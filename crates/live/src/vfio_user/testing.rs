@@ -1,5 +1,4 @@
-//! For tests and fuzz targets: an endpoint to offer, and messages to throw at
-//! a session.
+//! For tests and fuzz targets: an endpoint, and random messages for a session.
 
 use super::action::{Action, Input, Presence};
 use super::connection::{Incoming, MAX_PAYLOAD};
@@ -102,7 +101,7 @@ pub fn run_messages(input: &[u8]) {
                 let mut head = [0; Header::SIZE];
                 let given = take(8);
                 head[..given.len()].copy_from_slice(&given);
-                // Mostly commands that exist, of a size that is there.
+                // Mostly existing commands with the right size.
                 head[2] &= 0x1f;
                 head[3] = 0;
                 head[8] = head[5] & 0x31;

@@ -1,4 +1,4 @@
-//! What the device does to the guest: DMA, and interrupts behind it.
+//! The device's DMA to the guest, and interrupts ordered behind it.
 
 use super::connection::{Closed, Incoming};
 use super::dma::{Access, Data, DmaError, Ended, MAX_DMA};
@@ -9,8 +9,8 @@ use bytes::Bytes;
 use wire::Instant;
 
 impl Session {
-    /// The function has written MSI-X vector `vector`. It reaches the guest
-    /// after everything written to guest memory before.
+    /// Handles an MSI-X write of the function. The interrupt reaches the guest after all
+    /// earlier writes to guest memory.
     pub fn signal(&mut self, vector: u16) {
         if self.msix_enabled {
             self.interrupt(Interrupt::Msix(vector));
@@ -19,7 +19,7 @@ impl Session {
         }
     }
 
-    /// The level of INTx has changed.
+    /// Handles a change of the INTx level.
     pub fn set_intx(&mut self, level: bool) {
         if level {
             self.interrupt(Interrupt::Intx);
@@ -35,7 +35,7 @@ impl Session {
             self.deliver(source);
             return;
         }
-        // Two of a kind are enough: the later one waits a little longer.
+        // Two of the same interrupt are enough: the later one waits for more writes.
         let mut same = self.held_interrupts.iter_mut().filter(|(_, other)| *other == source);
         match (same.next(), same.next()) {
             (Some(_), Some(later)) => later.0 = barrier,
@@ -63,7 +63,7 @@ impl Session {
         }
     }
 
-    /// The parts of an access that are not done at once, and the others.
+    /// The parts of an access that are pending, and those copied at once.
     fn parts(
         &self,
         address: u64,
@@ -105,7 +105,7 @@ impl Session {
         }
     }
 
-    /// Why an access cannot even be tried now.
+    /// The outcome of an access that cannot be tried now.
     fn refuse<T>(&mut self, address: u64, length: usize, write: bool) -> Option<Access<T>> {
         if length > MAX_DMA {
             return Some(self.failed(DmaError::TooLong));
@@ -116,7 +116,7 @@ impl Session {
         self.must_wait(address, length, write).then_some(Access::Full)
     }
 
-    /// Begins an access that `fault` says is not done at once, or not possible.
+    /// Begins an access that `fault` defers, or fails it.
     fn begin_dma<T>(
         &mut self,
         now: Instant,
@@ -149,8 +149,8 @@ impl Session {
         Access::Pending(id)
     }
 
-    /// Whether an access could overtake a write that is under method: a read or
-    /// write may not pass a posted write (PCI Express Base 4.0, section 2.4.1).
+    /// Whether an access could overtake a pending write: a read or write may not pass a posted
+    /// write (PCI Express Base 4.0, section 2.4.1).
     fn must_wait(&self, address: u64, length: usize, write: bool) -> bool {
         self.dma.writes_answered() < self.dma.next_write()
             && self

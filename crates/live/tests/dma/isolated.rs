@@ -1,6 +1,5 @@
-//! A network of its own for a test. Where this process may not make any, the
-//! test runs again in a user namespace, where it may; where that is not allowed
-//! either, it fails and says so.
+//! A network namespace for a test. If this process may not make one, the test runs again in a
+//! user namespace, where it may; if that is not allowed either, it fails with a message.
 
 use live::net::Namespace;
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! The DMA test function served over real networks: nothing in this crate, in
-//! the switch or in the PCIe layer knows what an NVMe drive is.
+//! The DMA test function over real networks: nothing in this crate, in the switch or in the
+//! PCIe layer knows NVMe.
 
 mod isolated;
 mod nodes;

@@ -23,17 +23,17 @@ use switch::aggregate::Policy;
 use switch::tunnel::Settings;
 use wire::frame::Role;
 
-/// Where host memory begins, and its size.
+/// Address and size of host memory.
 pub const RAM: u64 = 0x1_0000_0000;
 const RAM_SIZE: usize = 2 << 20;
 
-/// How two nodes are linked.
+/// The kind of link between two nodes.
 #[derive(Clone, Copy)]
 pub struct Link {
     pub max_payload: u16,
     pub ecrc: bool,
     pub aggregation: Policy,
-    /// For raw Ethernet.
+    /// Settings for raw Ethernet.
     pub raw: RawSettings,
 }
 
@@ -49,8 +49,8 @@ impl Link {
     }
 }
 
-/// Listens. Whoever listened before has closed its descriptors, but a program
-/// that another test starts has copies of them until it runs.
+/// Listens. The previous listener has closed its descriptors, but a child process that another
+/// test starts has copies of them until it executes its program.
 fn bind(at: &Address, raw: RawSettings) -> CarrierListener {
     let end = Instant::now() + Duration::from_secs(5);
     loop {

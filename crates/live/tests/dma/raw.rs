@@ -16,14 +16,14 @@ fn listen(interface: &str) -> Address {
     Address::to_listen(&format!("raw:{interface}"), true).unwrap()
 }
 
-/// The address of `far` as it is reached through `interface`.
+/// The address of `far` through `interface`.
 fn through(interface: &str, far: &Far) -> Address {
     let text = far.address.to_string();
     let (_, mac) = text.split_once(',').unwrap();
     Peer::find(&format!("raw:{interface},{mac}"), true).unwrap().address(0).clone()
 }
 
-/// Copies of all kinds of lengths and places, compared byte by byte.
+/// Copies of many lengths and addresses, compared byte by byte.
 fn copies(near: &mut Near, times: usize) {
     near.enable(0, 40);
     for round in 0..times {
@@ -117,8 +117,8 @@ fn what_is_lost_doubled_late_or_nonsense_does_no_harm() {
 #[test]
 fn nor_does_it_with_congestion_control() {
     isolated("raw::nor_does_it_with_congestion_control", |home| {
-        // Loss above 2 % would be congestion to it. The round trip aimed at
-        // leaves room for threads that wait for a processor.
+        // It takes loss above 2 % for congestion. The target round trip leaves room for threads
+        // that wait for a processor.
         faulty(home, "swift=5ms".parse().unwrap(), 5, 0xfeed);
     });
 }
@@ -182,7 +182,7 @@ fn without_the_capability_the_error_names_it() {
     isolated("raw::without_the_capability_the_error_names_it", |home| {
         home.run("ip link set lo up").unwrap();
         let lo = Interface::find("lo").unwrap();
-        // Of a thread that ends with the test.
+        // Belongs to a thread that ends with the test.
         let opened = std::thread::spawn(move || {
             let all = capabilities(None).unwrap();
             let effective = all.effective - CapabilitySet::NET_RAW;

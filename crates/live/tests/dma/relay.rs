@@ -1,5 +1,5 @@
-//! A switch with faults, in user space: frames from one port to the other, some
-//! lost, doubled or late, by a seed; nonsense in between.
+//! A faulty switch in user space: forwards frames between two ports; some are lost, duplicated
+//! or delayed, by a seed, and invalid frames are added.
 
 use live::net::{Filter, Interface, Namespace, PacketSocket};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use wire::raw::ETHERTYPE;
 
-/// What may happen to a frame, by its place in the arrays of shares and counts.
+/// A fault, by its index in the arrays of shares and counts.
 pub const FAULTS: [&str; 4] = ["lost", "doubled", "late", "nonsense"];
 
 /// Runs until it is dropped.
@@ -21,8 +21,7 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// Between two interfaces of `place`; faults happen to so many thousandths of
-    /// the frames.
+    /// Connects two interfaces of `place`, with faults in thousandths of the frames.
     pub fn start(place: &Namespace, ports: [&str; 2], faults: [u64; 4], seed: u64) -> Self {
         let sockets = ports.map(|port| {
             place
@@ -50,7 +49,7 @@ impl Relay {
         Self { count, cut, stop, thread: Some(thread) }
     }
 
-    /// Lets nothing pass from now on, or everything again.
+    /// Blocks all frames from now on, or none.
     pub fn cut(&self, cut: bool) {
         self.cut.store(cut, Ordering::SeqCst);
     }
@@ -69,7 +68,7 @@ struct Worker {
     sockets: [PacketSocket; 2],
     faults: [u64; 4],
     random: u64,
-    /// Late frames, by the port they go to.
+    /// Delayed frames, by output port.
     held: [Option<Vec<u8>>; 2],
     count: Arc<[AtomicU64; 4]>,
     cut: Arc<AtomicBool>,
@@ -113,7 +112,7 @@ impl Worker {
             Some("late") => self.held[to] = Some(frame.to_vec()),
             Some("nonsense") => {
                 let mut mangled = frame.to_vec();
-                // Version, kind, length, connection: none of it could be true.
+                // Version, kind, length, connection: all invalid.
                 let (at, bits) =
                     [(14, 0xe0), (14, 0x0c), (15, 0xf0), (18, 0xff)][self.roll() as usize % 4];
                 mangled[at] |= bits;
@@ -130,7 +129,7 @@ impl Worker {
     }
 
     fn put(&mut self, to: usize, frame: &[u8]) {
-        // What does not fit is one more lost frame.
+        // A frame that does not fit is lost.
         let _ = self.sockets[to].send(frame);
     }
 

@@ -88,7 +88,7 @@ impl SwitchNode {
     }
 
     /// Whether the rate limit forbids sending now.
-    pub fn is_held(&self, now: Instant) -> bool {
+    pub fn is_rate_limited(&self, now: Instant) -> bool {
         self.egress.is_rate_limited(now)
     }
 

@@ -128,9 +128,9 @@ impl BringUp {
         let node = found.into_iter().find(|node| node.class == NVME);
         let node = node.ok_or(BootError::Drive(drive, initiator::Error::Gone))?;
         // Simulated hosts do not mark their drives: plans move drives.
-        let new_contents = match before.returned(&node, 0) {
-            Returned::Same => false,
-            Returned::NewContents(_) => {
+        let new_contents = match before.compare(&node, 0) {
+            Comparison::Same => false,
+            Comparison::NewContents(_) => {
                 enumerate::reset_function(&self.bus, &node, &self.settings()).await;
                 true
             }

@@ -157,12 +157,12 @@ fn a_doorbell_does_not_wait_for_a_register_that_is_not_answered() {
     let path = folder.0.clone();
     let (ready, offered) = channel();
     let (near_waker, near) = thread(move |wake| {
-        let tell = |event| {
+        let emit = |event| {
             if is_back(&event) {
                 ready.send(()).unwrap();
             }
         };
-        host(peer, &path).run(wake.as_fd(), control(&wake), tell).unwrap();
+        host(peer, &path).run(wake.as_fd(), control(&wake), emit).unwrap();
     });
     offered.recv().unwrap();
     let client = Client::greeted(&folder.0.join("0/cntrl"), 1);

@@ -1,4 +1,4 @@
-//! Making a file longer.
+//! Makes a file longer.
 
 use super::open::about;
 use rustix::fs::{FallocateFlags, fallocate, fstatvfs};
@@ -6,15 +6,15 @@ use rustix::process::{Resource, getrlimit};
 use std::fs::File;
 use std::io;
 
-/// Makes a file of `length` bytes `size` long, durably. What is added is
-/// reserved, so that a full disk shows now and not as a failed write of the
-/// guest; with `sparse` it takes space as it is written.
+/// Makes a file of `length` bytes `size` bytes long, durably. The new part is reserved, so that
+/// a full disk is an error now and not a failed write of the guest later; with `sparse` it is
+/// allocated as it is written.
 ///
 /// # Errors
 /// A sentence without the file's name. The file may be longer than before.
 pub(super) fn grow(file: &File, length: u64, size: u64, sparse: bool) -> io::Result<()> {
     let more = size - length;
-    // The kernel would end this process with SIGXFSZ.
+    // Beyond the limit the kernel would end this process with SIGXFSZ.
     if getrlimit(Resource::Fsize).current.is_some_and(|most| size > most) {
         return Err(io::Error::other(format!("{size} bytes are more than `ulimit -f` allows")));
     }
@@ -30,12 +30,12 @@ pub(super) fn grow(file: &File, length: u64, size: u64, sparse: bool) -> io::Res
     file.sync_all().map_err(|error| about("cannot make its length durable", error))
 }
 
-/// A courtesy to others: a reservation that cannot succeed would fill their
-/// file system for a moment. Whether it succeeds, the reservation decides.
+/// Refuses a reservation that cannot succeed: it would fill the file system for a moment. The
+/// reservation itself decides.
 fn check_space(file: &File, more: u64) -> io::Result<()> {
     let Ok(system) = fstatvfs(file) else { return Ok(()) };
     let free = system.f_bfree.saturating_mul(system.f_frsize);
-    // Some tell nothing.
+    // Some file systems report nothing.
     if system.f_blocks == 0 || more <= free {
         return Ok(());
     }
@@ -45,8 +45,7 @@ fn check_space(file: &File, more: u64) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::StorageFull, why))
 }
 
-/// Takes the space where the file system can do that: those over a network
-/// often cannot.
+/// Reserves the space if the file system can: network file systems often cannot.
 fn reserve(file: &File, length: u64, more: u64) -> io::Result<()> {
     match fallocate(file, FallocateFlags::empty(), length, more) {
         Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => file.set_len(length + more),

@@ -1,5 +1,5 @@
-//! A namespace in a file. Requests are carried out by a few threads with
-//! `pread` and `pwrite`; completions are signalled by an eventfd.
+//! A namespace in a file. Threads carry requests out with `pread` and `pwrite`; an eventfd
+//! signals completions.
 
 mod grow;
 mod open;
@@ -26,18 +26,17 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-/// Threads a file: enough for the page cache to be busy.
+/// Threads per file: enough to keep the page cache busy.
 const WORKERS: usize = 2;
 
 /// How a file is opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileOptions {
-    /// Creates the file or makes it that many bytes long; a longer file is
-    /// never cut.
+    /// Creates the file or grows it to this many bytes; a longer file is never truncated.
     pub size: Option<u64>,
-    /// What `size` adds takes space as it is written, not at once.
+    /// The part that `size` adds is allocated as it is written, not reserved.
     pub sparse: bool,
-    /// Writes are refused, and nothing is written beside the file either.
+    /// Writes are refused, and no record is written.
     pub read_only: bool,
 }
 
@@ -60,17 +59,17 @@ pub struct FileMedia {
 #[derive(Debug)]
 struct Shared {
     file: File,
-    /// For messages.
+    /// The file's name for messages.
     name: String,
-    /// Nothing more is to be said in the record before a write.
+    /// The record needs no change before a write.
     marked: AtomicBool,
-    /// Keeps the record; without one the contents count as new at each start.
+    /// The record's keeper; without one the contents count as new at each start.
     keeper: Option<Mutex<RecordKeeper<ImageFolder>>>,
     notices: Sender<String>,
 }
 
 impl FileMedia {
-    /// Opens `path`. What that created or grew goes again if the medium is
+    /// Opens `path`. A file that this created or grew is removed or restored if the medium is
     /// dropped before [`Media::begin`].
     ///
     /// # Errors
@@ -79,7 +78,7 @@ impl FileMedia {
         Self::open_in_boot(path, options, &boot_id())
     }
 
-    /// The same in the boot of the machine that has this identity.
+    /// The same, with `boot` as the identity of this boot of the machine.
     fn open_in_boot(path: &Path, options: FileOptions, boot: &str) -> io::Result<Self> {
         let name = path.display().to_string();
         Self::open_named(name.clone(), path, options, boot).map_err(|error| about(&name, error))
@@ -88,25 +87,25 @@ impl FileMedia {
     fn open_named(name: String, path: &Path, options: FileOptions, boot: &str) -> io::Result<Self> {
         let create = options.size.is_some() && !options.read_only;
         let mut opened = Opened::new(path, options.read_only, create)?;
-        let kept = OpenedRecord::open(path, &opened, options.read_only, boot)?;
+        let record = OpenedRecord::open(path, &opened, options.read_only, boot)?;
         let length = opened.length;
-        let size = served_size(kept.size, length, options)?;
+        let size = served_size(record.size, length, options)?;
         if size > length {
             opened.undo.grows(length);
             grow(&opened.file, length, size, options.sparse)?;
         }
         let (notices, received) = channel();
-        kept.notes.into_iter().for_each(|note| {
+        record.notes.into_iter().for_each(|note| {
             let _ = notices.send(format!("{name}: {note}"));
         });
         let shared = Shared {
             file: opened.file,
             name,
-            marked: AtomicBool::new(kept.keeper.is_none()),
-            keeper: kept.keeper.map(Mutex::new),
+            marked: AtomicBool::new(record.keeper.is_none()),
+            keeper: record.keeper.map(Mutex::new),
             notices,
         };
-        let mut media = Self::start(shared, received, size, options.read_only, kept.incarnation)?;
+        let mut media = Self::start(shared, received, size, options.read_only, record.incarnation)?;
         media.undo = Some(opened.undo);
         Ok(media)
     }
@@ -154,8 +153,7 @@ impl FileMedia {
     }
 }
 
-/// How many bytes of a file are served that has `length` and of which `have`
-/// were served before.
+/// How many bytes of a file of `length` bytes are served; `have` were served before.
 fn served_size(have: u64, length: u64, options: FileOptions) -> io::Result<u64> {
     let FileOptions { size, read_only, .. } = options;
     match size {
@@ -178,16 +176,15 @@ impl Shared {
         let flush = operation == Operation::Flush;
         let outcome = execute(&self.file, operation);
         if flush && outcome.is_err() {
-            // Linux reports pages that could not be written once: the sync at
-            // the end would know nothing of them.
+            // Linux reports pages that could not be written only once: the final sync would not
+            // report them again.
             let forgotten = self.with_record(|keeper| keeper.discard().map(|()| None));
             self.marked.fetch_and(forgotten.is_ok(), Ordering::AcqRel);
         }
         outcome
     }
 
-    /// Before the first write is carried out, the record says durably that
-    /// there was one.
+    /// Before the first write, marks the record durably as dirty.
     fn mark(&self) -> io::Result<()> {
         if self.marked.load(Ordering::Acquire) {
             return Ok(());
@@ -197,7 +194,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Changes the record; tells if it had to be removed instead.
+    /// Changes the record; notifies the user if it had to be removed instead.
     fn with_record(
         &self,
         change: impl FnOnce(&mut RecordKeeper<ImageFolder>) -> io::Result<Option<io::Error>>,
@@ -239,8 +236,8 @@ fn execute(file: &File, operation: Operation) -> Completion {
         }
         Operation::Flush => file.sync_data().map(|()| Bytes::new()),
         Operation::WriteZeroes { offset, length } => zero(file, offset, length),
-        // A hole reads as zeroes; a file system that cannot make one keeps
-        // the data, which a discard allows.
+        // A hole reads as zeroes; a file system without holes keeps the data, which a discard
+        // allows.
         Operation::Discard { offset, length } => {
             let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
             let _ = fallocate(file, hole, offset, length);
@@ -309,7 +306,7 @@ impl Media for FileMedia {
             undo.disarm();
         }
         let size = self.size;
-        // What went wrong is told; writes try again.
+        // The user is notified of an error; writes try again.
         let _ = self.shared.with_record(|keeper| keeper.begin(size));
     }
 

@@ -1,5 +1,4 @@
-//! Opening an image: locked, of a known kind, with nothing left behind if the
-//! start fails.
+//! Opens an image: locks it, checks its type, and leaves nothing behind if the start fails.
 
 use crate::media::leads_to;
 use rustix::fs::{FlockOperation, OFlags, flock};
@@ -9,20 +8,20 @@ use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// An image that is locked.
+/// A locked image.
 #[derive(Debug)]
 pub(super) struct Opened {
     pub file: File,
     pub metadata: Metadata,
-    /// Bytes up to its end.
+    /// Its length in bytes.
     pub length: u64,
-    /// This start made it.
+    /// This start created it.
     pub created: bool,
     pub undo: Undo,
 }
 
 impl Opened {
-    /// Opens and locks `path`; makes it if `create` and it is not there.
+    /// Opens and locks `path`; with `create`, creates it if it does not exist.
     ///
     /// # Errors
     /// A sentence without the path.
@@ -32,7 +31,7 @@ impl Opened {
         options.read(true).write(!read_only).custom_flags(OFlags::NONBLOCK.bits() as i32);
         let (mut file, created) = match options.open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound && create => {
-                // Only who makes a file may remove it again.
+                // Only the process that creates a file may remove it again.
                 let file = options.create_new(true).open(path);
                 (file.map_err(|error| about("cannot create it", error))?, true)
             }
@@ -42,7 +41,7 @@ impl Opened {
         let path = path.to_owned();
         let mut undo = Undo { file: file.try_clone()?, path, created, length: None };
         if let Err(error) = flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            // Whoever was faster serves it.
+            // Another process serves it.
             undo.created &= error != Errno::WOULDBLOCK;
             return Err(about("in use by another process", error.into()));
         }
@@ -52,20 +51,20 @@ impl Opened {
         if !metadata.is_file() && !metadata.file_type().is_block_device() {
             return Err(io::Error::other("neither a regular file nor a block device"));
         }
-        // Block devices have no length but where they end.
+        // A block device's length is where it ends.
         let length =
             file.seek(SeekFrom::End(0)).map_err(|error| about("cannot find its end", error))?;
         Ok(Self { file, metadata, length, created, undo })
     }
 }
 
-/// Puts what failed before why.
+/// Adds what failed to the error's text.
 pub(super) fn about(what: &str, error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{what}: {error}"))
 }
 
-/// Makes a failed start leave nothing behind, when it is dropped: a file that
-/// the start made goes, one that it grew gets its old length.
+/// Undoes a failed start when dropped: removes a file that the start created, and restores the
+/// length of one that it grew.
 #[derive(Debug)]
 pub(super) struct Undo {
     file: File,
@@ -76,12 +75,12 @@ pub(super) struct Undo {
 }
 
 impl Undo {
-    /// The file, `length` bytes long, is about to be longer.
+    /// The file of `length` bytes is about to grow.
     pub fn grows(&mut self, length: u64) {
         self.length = Some(length);
     }
 
-    /// Nothing is undone: the file is served.
+    /// Keeps the file: it is served now.
     pub fn disarm(mut self) {
         (self.created, self.length) = (false, None);
     }

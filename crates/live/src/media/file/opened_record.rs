@@ -9,13 +9,13 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// What the record says of an opened file, and who keeps it.
+/// The record of an opened file, and the keeper that updates it.
 pub(super) struct OpenedRecord {
     pub keeper: Option<RecordKeeper<ImageFolder>>,
     pub incarnation: u64,
-    /// Bytes that were served before.
+    /// Bytes of the file that were served before.
     pub size: u64,
-    /// What the user should know.
+    /// Messages for the user.
     pub notes: Vec<String>,
 }
 
@@ -42,7 +42,7 @@ impl OpenedRecord {
                 io::Error::new(error.kind(), format!("its record {record} {error}; {help}"))
             })?;
         if !writable && !read_only && std::fs::symlink_metadata(&record).is_ok() {
-            // It would say of what is written now that it is what was there.
+            // The old record would vouch for data written now.
             return Err(io::Error::other(format!(
                 "its record {record} cannot be replaced: remove the record, or make the folder \
                  writable"
@@ -50,7 +50,7 @@ impl OpenedRecord {
         }
         let mut notes = Vec::from_iter(comparison.note);
         if comparison.same && keeper.is_dirty() && !read_only {
-            // What a killed process wrote may have failed to reach the medium.
+            // Writes of a killed process may not have reached the medium.
             if let Err(error) = opened.file.sync_all() {
                 keeper.renew();
                 comparison.same = false;
@@ -73,9 +73,9 @@ impl OpenedRecord {
     }
 }
 
-/// A number for contents that this node never writes and that have no record.
+/// The number of contents without a record that this node never writes.
 fn unchanged(metadata: &Metadata, length: u64) -> u64 {
-    // Unlike the random one of `new_incarnation` its keys are constant.
+    // Unlike `new_incarnation` it is no random number: the hasher's keys are constant.
     let mut hasher = DefaultHasher::new();
     let modified = (metadata.mtime(), metadata.mtime_nsec());
     (metadata.dev(), metadata.ino(), length, modified).hash(&mut hasher);

@@ -10,7 +10,7 @@ const READ_ONLY: FileOptions = FileOptions { size: None, sparse: false, read_onl
 const AS_IT_IS: FileOptions = FileOptions { read_only: false, ..READ_ONLY };
 const NEW: FileOptions = FileOptions { size: Some(MIB), ..AS_IT_IS };
 
-/// A folder of its own; goes with the value.
+/// A temporary folder, removed on drop.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -33,7 +33,7 @@ impl Scratch {
         std::fs::read_to_string(self.record()).unwrap()
     }
 
-    /// The names in it.
+    /// The names of its files.
     fn names(&self) -> Vec<String> {
         let entries = std::fs::read_dir(&self.0).unwrap();
         let mut names: Vec<_> =
@@ -107,7 +107,7 @@ fn data_survives_reopening() {
 fn faults_of_the_file_are_statuses_of_commands() {
     let scratch = Scratch::new("faults");
     let mut media = scratch.open(NEW, "A");
-    // Somebody cuts the file while it is served.
+    // The file is truncated while it is served.
     OpenOptions::new().write(true).open(scratch.image()).unwrap().set_len(6144).unwrap();
     let read = |offset| Operation::Read { offset, length: 4096 };
     assert_eq!(run(&mut media, read(4096)), Err(Error::Media), "half of it is there");
@@ -128,7 +128,7 @@ fn faults_of_the_file_are_statuses_of_commands() {
     );
 }
 
-/// Every write to it fails with ENOSPC, and it cannot be synced.
+/// Writes to it fail with ENOSPC, and it cannot be synced.
 fn full_file() -> File {
     OpenOptions::new().read(true).write(true).open("/dev/full").unwrap()
 }
@@ -147,7 +147,7 @@ fn a_full_disk_is_capacity_exceeded() {
     assert_eq!(run(&mut media, write), Err(Error::NoSpace));
     let zeroes = Operation::WriteZeroes { offset: 0, length: 512 };
     assert_eq!(run(&mut media, zeroes), Err(Error::NoSpace));
-    // It cannot be flushed either, and the host hears of it.
+    // It cannot be flushed either, and the host gets an error.
     assert_eq!(run(&mut media, Operation::Flush), Err(Error::Media));
 }
 
@@ -247,11 +247,11 @@ fn the_record_is_dirty_from_the_first_write_to_the_orderly_end() {
 fn another_file_has_other_contents() {
     let scratch = Scratch::new("another");
     let first = scratch.open(NEW, "A").incarnation();
-    // Its inode number may well be that of the one before.
+    // Its inode number may be that of the old one.
     std::fs::remove_file(scratch.image()).unwrap();
     let second = scratch.open(NEW, "A").incarnation();
     assert_ne!(second, first);
-    // Made by another program over the record of the one before.
+    // Created by another program; the old record is still there.
     std::fs::remove_file(scratch.image()).unwrap();
     std::fs::write(scratch.image(), vec![0; MIB as usize]).unwrap();
     let mut third = scratch.open(AS_IT_IS, "A");
@@ -379,7 +379,7 @@ fn what_size_adds_is_reserved_unless_sparse() {
 fn a_record_that_cannot_be_written_makes_the_contents_new() {
     let scratch = Scratch::new("unwritable");
     let first = scratch.open(NEW, "A").incarnation();
-    // In the way of the new record.
+    // Blocks the new record.
     let blocker = scratch.0.join("disk.img.farlane.new");
     std::fs::create_dir(&blocker).unwrap();
     let mut media = scratch.open(AS_IT_IS, "A");
@@ -395,7 +395,7 @@ fn a_record_that_cannot_be_written_makes_the_contents_new() {
     let second = scratch.open(AS_IT_IS, "A").incarnation();
     assert_ne!(second, first);
     std::fs::remove_dir(blocker).unwrap();
-    // It can neither be written nor removed: nothing is written to the file.
+    // The record can neither be written nor removed: writes to the file fail.
     let mut media = scratch.open(AS_IT_IS, "A");
     std::fs::remove_file(scratch.record()).unwrap();
     std::fs::create_dir(scratch.record()).unwrap();

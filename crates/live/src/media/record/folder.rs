@@ -1,5 +1,5 @@
-//! Where a record lies, and how it is replaced so that a crash leaves the old
-//! one or the new one.
+//! The location of a record, and its atomic replacement: a crash leaves the old record or the
+//! new one.
 
 use crate::media::leads_to;
 use rustix::fs::{Access, Gid, Mode, OFlags, Uid, access, fchmod, fchown};
@@ -9,7 +9,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// No record is longer.
+/// The longest record in bytes.
 const MAX_BYTES: u64 = 4096;
 
 /// The steps of replacing a record. Nothing is durable before
@@ -17,36 +17,35 @@ const MAX_BYTES: u64 = 4096;
 pub(in crate::media) trait Folder: Debug + Send {
     /// The record's bytes, if there is one.
     fn read(&self) -> io::Result<Option<Vec<u8>>>;
-    /// Writes a new file beside it.
+    /// Writes a new file in the same folder.
     fn write_new(&mut self, bytes: &[u8]) -> io::Result<()>;
     /// Makes the bytes of the new file durable.
     fn sync_new(&mut self) -> io::Result<()>;
-    /// Puts the new file in the record's place.
+    /// Replaces the record by the new file.
     fn rename_new(&mut self) -> io::Result<()>;
     /// Removes the record.
     fn remove(&mut self) -> io::Result<()>;
-    /// Makes what was renamed and removed durable.
+    /// Makes renames and removals durable.
     fn sync(&mut self) -> io::Result<()>;
 }
 
-/// The folder of an image: `disk.img.farlane` beside `disk.img`.
+/// The folder of an image: the record `disk.img.farlane` is next to `disk.img`.
 #[derive(Debug)]
 pub(in crate::media) struct ImageFolder {
     record: PathBuf,
     new: PathBuf,
     folder: PathBuf,
-    /// Of the image: the record gets its mode and owner.
+    /// Metadata of the image: the record gets its mode and owner.
     image: Metadata,
     file: Option<File>,
 }
 
 impl ImageFolder {
-    /// Of the image that `path` leads to, through symbolic links; `None` if
-    /// it has no place in any folder.
+    /// The folder of the image that `path` leads to, through symbolic links; `None` if it is in
+    /// no folder.
     pub fn image(path: &Path, image: &Metadata) -> Option<Self> {
         let path = std::fs::canonicalize(path).ok()?;
-        // A path below /proc leads to files that were removed or never had a
-        // name.
+        // A path below /proc may lead to a file that was removed or never had a name.
         if !leads_to(&path, image) {
             return None;
         }
@@ -69,7 +68,7 @@ impl ImageFolder {
         &self.record
     }
 
-    /// Whether files can be made there.
+    /// Whether files can be created in it.
     pub fn is_writable(&self) -> bool {
         access(&self.folder, Access::WRITE_OK | Access::EXEC_OK).is_ok()
     }
@@ -92,14 +91,14 @@ impl Folder for ImageFolder {
     }
 
     fn write_new(&mut self, bytes: &[u8]) -> io::Result<()> {
-        // What a killed process left.
+        // A killed process may have left one.
         match std::fs::remove_file(&self.new) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
         let mut file =
             OpenOptions::new().write(true).create_new(true).mode(0o600).open(&self.new)?;
-        // Who may not give files away keeps it.
+        // A process that may not change the owner stays the owner.
         let (owner, group) = (Uid::from_raw(self.image.uid()), Gid::from_raw(self.image.gid()));
         let _ = fchown(&file, Some(owner), Some(group));
         fchmod(&file, Mode::from_raw_mode(self.image.mode() & 0o666))?;
@@ -128,7 +127,7 @@ impl Folder for ImageFolder {
 
     fn sync(&mut self) -> io::Result<()> {
         match File::open(&self.folder)?.sync_all() {
-            // The file system syncs no folders.
+            // The file system cannot sync folders.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
             result => result,
         }

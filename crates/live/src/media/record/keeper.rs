@@ -1,14 +1,14 @@
-//! Keeps the record of one file true while it is served.
+//! Keeps the record of one file up to date while it is served.
 
 use super::folder::Folder;
 use super::{Comparison, Found, Record, compare};
 use crate::media::new_incarnation;
 use std::io;
 
-/// How the stored record compares with the one that is to be there.
+/// The state of the stored record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stored {
-    /// It is the same.
+    /// It is up to date.
     Current,
     /// It is an older one, or there is none.
     Old,
@@ -17,7 +17,7 @@ enum Stored {
     Removed,
 }
 
-/// See the module.
+/// The record of a file that is served.
 #[derive(Debug)]
 pub(in crate::media) struct RecordKeeper<F> {
     folder: F,
@@ -27,8 +27,8 @@ pub(in crate::media) struct RecordKeeper<F> {
 }
 
 impl<F: Folder> RecordKeeper<F> {
-    /// Reads the record in `folder` of what was `found`; with `fresh`, of a
-    /// file that was just made, there is nothing to read. Writes nothing.
+    /// Reads the record in `folder` of the file `found`; with `fresh`, for a file just created,
+    /// there is none. Writes nothing.
     ///
     /// # Errors
     /// A sentence without the record's name.
@@ -60,12 +60,12 @@ impl<F: Folder> RecordKeeper<F> {
         Ok((Self { folder, record, boot: boot.to_owned(), stored }, comparison))
     }
 
-    /// Where the record lies.
+    /// The folder of the record.
     pub fn folder(&self) -> &F {
         &self.folder
     }
 
-    /// The number of the contents.
+    /// The incarnation of the contents.
     pub fn incarnation(&self) -> u64 {
         self.record.incarnation
     }
@@ -75,8 +75,8 @@ impl<F: Folder> RecordKeeper<F> {
         self.stored == Stored::Removed || (self.stored == Stored::Current && self.record.dirty)
     }
 
-    /// The file is served with `size` bytes, which are durable: stores what
-    /// is not stored yet.
+    /// Stores the record of a file that is served with `size` durable bytes, unless it is
+    /// stored already.
     ///
     /// # Errors
     /// As [`store`](Self::store).
@@ -87,8 +87,7 @@ impl<F: Folder> RecordKeeper<F> {
         self.store(Record { size, ..self.record.clone() })
     }
 
-    /// Says durably that the file is being written. Before the first write
-    /// is acknowledged.
+    /// Marks the file durably as dirty. Call it before the first write is acknowledged.
     ///
     /// # Errors
     /// As [`store`](Self::store): then nothing may be written.
@@ -99,7 +98,7 @@ impl<F: Folder> RecordKeeper<F> {
         self.store(Record { dirty: true, boot: self.boot.clone(), ..self.record.clone() })
     }
 
-    /// Says that all data are durable. After they are.
+    /// Marks the file as clean. Call it once all data are durable.
     ///
     /// # Errors
     /// As [`store`](Self::store).
@@ -110,11 +109,10 @@ impl<F: Folder> RecordKeeper<F> {
         self.store(Record { dirty: false, boot: self.boot.clone(), ..self.record.clone() })
     }
 
-    /// Says that data may have been lost: the contents count as new at the
-    /// next start.
+    /// Records that data may have been lost: the contents count as new at the next start.
     ///
     /// # Errors
-    /// If the record cannot be removed. No other keeps the old number then.
+    /// If the record cannot be removed. Later records have a new number then.
     pub fn discard(&mut self) -> io::Result<()> {
         if self.stored == Stored::Removed {
             return Ok(());
@@ -123,7 +121,7 @@ impl<F: Folder> RecordKeeper<F> {
         self.remove()
     }
 
-    /// Gives the contents another number, which is stored with the next change.
+    /// Gives the contents a new number, stored with the next change.
     pub fn renew(&mut self) {
         self.record.incarnation = new_incarnation();
         self.stored = Stored::Old;
@@ -136,8 +134,8 @@ impl<F: Folder> RecordKeeper<F> {
         Ok(())
     }
 
-    /// Stores a record durably. If that fails, there is none, which is safe,
-    /// and why is the value.
+    /// Stores a record durably. If that fails, removes it, which is safe, and returns the error
+    /// as the value.
     ///
     /// # Errors
     /// If it can neither be written nor removed.
@@ -145,10 +143,10 @@ impl<F: Folder> RecordKeeper<F> {
         self.stored = Stored::Old;
         self.record = record;
         if self.replace().is_err() {
-            // On a full file system that makes room for another.
+            // On a full file system the removal makes room for a new one.
             self.remove()?;
             if let Err(error) = self.replace() {
-                // It may be there, but not durably.
+                // It may exist, but not durably.
                 self.remove()?;
                 return Ok(Some(error));
             }

@@ -1,6 +1,6 @@
-//! The record of a file's contents: a small text file beside the image that
-//! says which contents it has, over restarts, killed processes and crashes of
-//! the machine. `docs/nvme.md`, "Contents of a file", has the rules.
+//! The record of a file's contents: a small text file next to the image that identifies the
+//! contents over restarts, killed processes and crashes of the machine. `docs/nvme.md`,
+//! "Contents of a file", has the rules.
 
 mod folder;
 mod keeper;
@@ -19,22 +19,22 @@ use std::time::UNIX_EPOCH;
 
 /// The format that this program writes; it reads no other.
 const VERSION: u64 = 1;
-/// What the file system or the kernel does not tell.
+/// A value that the file system or the kernel does not report.
 const UNKNOWN: &str = "-";
 
-/// What was last known of a file's contents.
+/// The last known state of a file's contents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Record {
     /// Changes when data may have been lost.
     pub incarnation: u64,
     /// Bytes of the file that are served.
     pub size: u64,
-    /// The inode number. The device number is not kept: it may be another one
-    /// after a restart of the machine.
+    /// The inode number. The device number is not stored: it may change with a restart of the
+    /// machine.
     pub inode: u64,
-    /// When the inode was made: inode numbers are used again.
+    /// When the inode was created: inode numbers are reused.
     pub birth: String,
-    /// Written to since the last orderly end.
+    /// Written to since the last orderly shutdown.
     pub dirty: bool,
     /// The boot in which it was last written to (boot_id in random(4)).
     pub boot: String,
@@ -56,10 +56,10 @@ impl fmt::Display for Record {
 }
 
 impl Record {
-    /// Reads the text back: every key once, in any order.
+    /// Parses the text: every key once, in any order.
     ///
     /// # Errors
-    /// What is wrong with it, to be put behind the record's name.
+    /// What is wrong with it, to follow the record's name.
     pub fn parse(text: &[u8]) -> Result<Self, String> {
         const KEYS: [&str; 7] =
             ["version", "incarnation", "size", "inode", "birth", "state", "boot"];
@@ -107,22 +107,21 @@ fn bad(what: &str, value: &str) -> String {
     format!("has a bad {what} '{}'", short.escape_debug())
 }
 
-/// What is there now.
+/// The file as it is now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Found {
     /// Inode number.
     pub inode: u64,
     /// As in [`Record`].
     pub birth: String,
-    /// Bytes up to its end.
+    /// Its length in bytes.
     pub length: u64,
-    /// A block device: its node says nothing of what is behind it after a
-    /// restart of the machine.
+    /// A block device: after a restart of the machine its node may stand for another disk.
     pub device: bool,
 }
 
 impl Found {
-    /// Of an open file of `length` bytes.
+    /// The state of an open file of `length` bytes.
     pub fn new(metadata: &Metadata, length: u64) -> Self {
         let device = metadata.file_type().is_block_device();
         let birth = if device { disk_sequence(metadata.rdev()) } else { birth(metadata) };
@@ -141,33 +140,32 @@ fn birth(metadata: &Metadata) -> Option<String> {
     Some(format!("{}.{:09}", since.as_secs(), since.subsec_nanos()))
 }
 
-/// The number that Linux (5.15 and later) gives to what is behind a block
-/// device: another one when a loop device gets another file
-/// (Documentation/ABI/stable/sysfs-block, `diskseq`).
+/// The number that Linux (5.15 and later) gives to the disk behind a block device; it changes
+/// when a loop device gets another file (Documentation/ABI/stable/sysfs-block, `diskseq`).
 fn disk_sequence(device: u64) -> Option<String> {
     use rustix::fs::{major, minor};
     let folder = format!("/sys/dev/block/{}:{}", major(device), minor(device));
-    // A partition has that of its disk.
+    // A partition has the number of its disk.
     let read = |name: &str| std::fs::read_to_string(format!("{folder}/{name}")).ok();
     let text = read("diskseq").or_else(|| read("../diskseq"))?;
     Some(format!("disk-{}", text.trim()))
 }
 
-/// What the record says of what is there.
+/// The result of comparing a file with its record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Comparison {
-    /// The contents are those that it describes; otherwise they are new.
+    /// The contents are those of the record; otherwise they are new.
     pub same: bool,
     /// Bytes to serve.
     pub size: u64,
-    /// What the user should know.
+    /// A message for the user.
     pub note: Option<String>,
 }
 
-/// Compares what is there with its record, in the boot `boot`.
+/// Compares a file with its record, in the boot `boot`.
 ///
 /// # Errors
-/// If the file is shorter than it was: half of a copy, most likely.
+/// If the file is shorter than it was, most likely an incomplete copy.
 pub(super) fn compare(
     record: Option<&Record>,
     found: &Found,
@@ -201,8 +199,8 @@ pub(super) fn compare(
     Ok(Comparison { same: true, size, note })
 }
 
-/// The identity of this boot of the machine; one that equals none where the
-/// kernel does not tell.
+/// The identity of this boot of the machine; [`UNKNOWN`], which matches no other, if the kernel
+/// does not report it.
 pub(super) fn boot_id() -> String {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     Some(text.trim()).filter(|id| !id.is_empty()).unwrap_or(UNKNOWN).to_owned()

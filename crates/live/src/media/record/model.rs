@@ -1,6 +1,6 @@
-//! The keeper over a model of a folder, stopped after every step: by the end
-//! of the process, which loses nothing, and by the end of the machine, which
-//! loses any part of what was not made durable.
+//! The keeper on a model of a folder, stopped after every step: by the end of the process,
+//! which loses nothing, or by a crash of the machine, which loses any part of what is not
+//! durable.
 
 use super::folder::Folder;
 use super::{Found, RecordKeeper};
@@ -16,7 +16,7 @@ type Entry = Option<(Vec<u8>, bool)>;
 struct Disk {
     record: Entry,
     new: Entry,
-    /// Records before the last change of the folder that was made durable.
+    /// Earlier records that a crash may bring back.
     earlier: Vec<Entry>,
     steps: usize,
     /// The process ends before this step.
@@ -39,13 +39,13 @@ impl Disk {
         Ok(())
     }
 
-    /// What the end of the process leaves.
+    /// The disk after the process was killed.
     fn after_kill(&self) -> Self {
         Self::with(self.record.clone().map(|(bytes, _)| bytes))
     }
 
-    /// What the end of the machine may leave: the name as before or after
-    /// each change, and any beginning of bytes that were not synced.
+    /// The possible disks after a crash: the name as before or after each change, and any
+    /// beginning of bytes that were not synced.
     fn after_crash(&self) -> Vec<Self> {
         let entries = self.earlier.iter().chain([&self.record]);
         entries
@@ -102,7 +102,7 @@ impl Folder for Model {
     }
 }
 
-/// How far a node came.
+/// How far a node has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Phase {
     Starting,
@@ -119,7 +119,7 @@ fn open(disk: Arc<Mutex<Disk>>, boot: &str) -> RecordKeeper<Model> {
     RecordKeeper::open(Model(disk), &found, boot, false).expect("a usable record").0
 }
 
-/// The incarnation that a node gives to the contents after this.
+/// The incarnation that a node started now gives to the contents.
 fn incarnation(disk: Disk, boot: &str) -> u64 {
     open(Arc::new(Mutex::new(disk)), boot).incarnation()
 }
@@ -134,7 +134,7 @@ fn life(disk: Disk) -> (Disk, u64, Phase) {
         phase = Phase::Serving;
         keeper.mark_dirty()?;
         phase = Phase::Writing;
-        // Here the data are synced, which is a step as well.
+        // Syncing the data is a step as well.
         disk.lock().unwrap().step()?;
         phase = Phase::Synced;
         keeper.mark_clean()?;
@@ -173,9 +173,9 @@ fn a_kill_at_any_step_keeps_the_incarnation_and_a_crash_never_hides_a_loss() {
                     Phase::Starting | Phase::Serving if was_dirty => assert_ne!(after, own),
                     Phase::Writing => assert_ne!(after, own, "crashed at step {stop}"),
                     Phase::Ended => assert_eq!(after, own, "nothing was lost"),
-                    // It was just begun: no change of the record is under way.
+                    // Just begun: the record is not being changed.
                     Phase::Serving if phases.last() != Some(&phase) => assert_eq!(after, own),
-                    // Nothing was lost, but that need not be known.
+                    // Nothing was lost, but the record need not show that.
                     Phase::Starting | Phase::Serving | Phase::Synced => {}
                 }
             }

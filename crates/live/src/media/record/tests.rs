@@ -1,4 +1,4 @@
-//! The record's text, and what it says of a file.
+//! The record's text, and its comparison with a file.
 
 use super::*;
 use proptest::prelude::*;
@@ -57,7 +57,7 @@ fn other_texts_are_refused() {
     assert!(Record::parse(b"").unwrap_err().contains("lacks 'version'"));
 }
 
-/// What is made of the record, and whether the incarnation is that of it.
+/// The result of the comparison: same contents, and size.
 fn same(change: impl FnOnce(&mut Record, &mut Found), boot: &str) -> Result<(bool, u64), String> {
     let (mut record, mut found) = (record(), found());
     change(&mut record, &mut found);

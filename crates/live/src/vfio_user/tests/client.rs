@@ -1,5 +1,5 @@
-//! The client, and a testbed that runs a server with a device of registers
-//! behind it in the same thread.
+//! A test client, and a testbed that runs a server and a device of registers in the same
+//! thread.
 
 use crate::vfio_user::{Action, EndpointInfo, Server, Token, testing};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -18,7 +18,7 @@ use wire::vfio_user::{
     Capabilities, Command, DmaMap, Header, IrqAction, IrqData, IrqSet, RegionAccess, Version,
 };
 
-/// A directory that goes away.
+/// A temporary directory, removed on drop.
 pub struct Folder(pub PathBuf);
 
 impl Folder {
@@ -38,7 +38,7 @@ impl Drop for Folder {
     }
 }
 
-/// What came back.
+/// A reply.
 #[derive(Debug)]
 pub struct Reply {
     pub header: Header,
@@ -46,7 +46,7 @@ pub struct Reply {
     pub fds: Vec<OwnedFd>,
 }
 
-/// One end of the protocol, blocking.
+/// A blocking client of the protocol.
 pub struct Client(pub UnixStream);
 
 /// The bytes of a command.
@@ -65,7 +65,7 @@ impl Client {
         Self(stream)
     }
 
-    /// One that greets as QEMU does, in a message with this ID.
+    /// A client that negotiates the version as QEMU does, in a message with this ID.
     pub fn greeted(path: &Path, id: u16) -> Self {
         let client = Self::connect(path);
         let greeting = greeting(bench_capabilities());
@@ -109,14 +109,14 @@ impl Client {
         Reply { header, payload, fds }
     }
 
-    /// Nothing has come.
+    /// Whether nothing was received.
     pub fn is_quiet(&self) -> bool {
         let quiet =
             rustix::net::recv(&self.0, &mut [0; 1][..], RecvFlags::DONTWAIT | RecvFlags::PEEK);
         quiet.err() == Some(rustix::io::Errno::AGAIN)
     }
 
-    /// The server has closed the connection.
+    /// Whether the server has closed the connection.
     pub fn is_closed(&self) -> bool {
         matches!((&self.0).read(&mut [0; 1]), Ok(0) | Err(_))
     }
@@ -129,7 +129,7 @@ pub struct Testbed {
     pub now: Instant,
     pub config: Vec<u8>,
     pub bar: Vec<u8>,
-    /// Everything the server asked for.
+    /// All actions of the server.
     pub actions: Vec<Action>,
     /// Whether `pump` answers.
     pub answer: bool,
@@ -137,7 +137,7 @@ pub struct Testbed {
 }
 
 impl Testbed {
-    /// A client that has not yet said anything.
+    /// A client that has not yet sent anything.
     pub fn silent(info: EndpointInfo) -> Self {
         let folder = Folder::new();
         let config = info.config.to_vec();
@@ -157,7 +157,7 @@ impl Testbed {
         testbed
     }
 
-    /// A client that has agreed on a version, as QEMU does.
+    /// A client that has negotiated a version, as QEMU does.
     pub fn with(info: EndpointInfo) -> Self {
         let mut testbed = Self::silent(info);
         testbed.greet(&bench_capabilities());
@@ -175,7 +175,7 @@ impl Testbed {
         Version::decode(&reply.payload).unwrap()
     }
 
-    /// Lets the server work until it has nothing to do.
+    /// Runs the server until it is idle.
     pub fn pump(&mut self) {
         for _ in 0..200 {
             self.server.service(self.now);
@@ -188,8 +188,7 @@ impl Testbed {
         }
     }
 
-    /// Lets the server work until the client has something to read: it may have
-    /// to wait for its worker.
+    /// Runs the server until the client has something to read, which may need its worker.
     pub fn pump_until_answered(&mut self) {
         use rustix::event::{PollFd, PollFlags, Timespec};
         let limit = Timespec { tv_sec: 5, tv_nsec: 0 };
@@ -255,8 +254,8 @@ impl Testbed {
         reply.payload[RegionAccess::LENGTH..].to_vec()
     }
 
-    /// Asks for `count` bytes of BAR 0, and answers none of it from now on; the
-    /// tokens of what the server asks for.
+    /// Reads `count` bytes of BAR 0, which stay unanswered from now on; returns the tokens of
+    /// the server's actions.
     pub fn ask(&mut self, offset: u64, count: u32) -> Vec<Token> {
         self.answer = false;
         self.post(Command::RegionRead, &access(0, offset, count, &[]), &[]);
@@ -290,8 +289,7 @@ impl Testbed {
         self.errno(Command::DeviceSetIrqs, &payload, fds)
     }
 
-    /// Where the accesses among the actions so far begin, and how many bytes
-    /// they have; all actions are forgotten.
+    /// Offset and length of the accesses among the actions so far; clears all actions.
     pub fn take_accesses(&mut self) -> Vec<(u64, usize)> {
         let access = |action| match action {
             Action::ConfigRead { offset, size, .. } => (offset.into(), size.into()),
@@ -302,7 +300,7 @@ impl Testbed {
         self.take_actions().into_iter().map(access).collect()
     }
 
-    /// The actions so far, and forgets them.
+    /// Takes the actions so far.
     pub fn take_actions(&mut self) -> Vec<Action> {
         std::mem::take(&mut self.actions)
     }
@@ -339,7 +337,7 @@ pub fn access(region: u32, offset: u64, count: u32, data: &[u8]) -> Vec<u8> {
     payload
 }
 
-/// How often an event counter was signalled since the last look.
+/// The signals of an eventfd since the last call.
 pub fn rung(fd: &OwnedFd) -> u64 {
     let mut count = [0; 8];
     match rustix::io::read(fd, &mut count) {

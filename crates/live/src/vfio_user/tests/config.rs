@@ -1,4 +1,4 @@
-//! What the VMM sees of configuration space.
+//! The VMM's view of configuration space.
 
 use crate::vfio_user::EndpointInfo;
 use crate::vfio_user::config::{Config, RemoteWrite, WriteEffect};
@@ -33,7 +33,8 @@ fn bars_are_sized_and_kept_here() {
 fn command_keeps_memory_enabled_on_the_far_side() {
     let mut config = config();
     let written = config.write(4, &[0x04, 0x04]);
-    // Bus master and INTx disable cross; so does memory enable, unasked.
+    // Bus master and INTx disable reach the far function; so does memory enable, which the VMM
+    // did not set.
     assert_eq!(written.far, [RemoteWrite { offset: 4, size: 2, value: 0x0406 }]);
     assert_eq!(config.command, [Some(0x06), Some(0x04)]);
     let mut far = [0x06, 0x04, 0x10, 0x00];
@@ -48,7 +49,7 @@ fn command_keeps_memory_enabled_on_the_far_side() {
 #[test]
 fn a_write_to_an_absent_function_only_takes_bits_away() {
     let mut config = config();
-    // A function that never had any.
+    // A function that never had bus mastering.
     config.clear_command(4, &[0xff, 0xff]);
     assert_eq!(config.command, [None, None]);
     config.write(4, &[0x06, 0x00]);
@@ -104,7 +105,7 @@ fn function_level_reset_is_intercepted_and_sizes_are_shadowed() {
     let mut config = config();
     let written = config.write(0x68, &[0x5f, 0xa0]);
     assert!(written.reset);
-    // MPS 128 and MRRS 512 of the far hierarchy stay; no FLR crosses.
+    // MPS 128 and MRRS 512 of the far hierarchy stay; no FLR reaches it.
     assert_eq!(written.far, [RemoteWrite { offset: 0x68, size: 2, value: 0x201f }]);
     let mut far = [0x1f, 0x20];
     config.overlay(0x68, &mut far);

@@ -20,7 +20,7 @@ fn unmap(
     size: u64,
 ) -> Result<DmaUnmap, Option<u32>> {
     let payload = encoded(|out| DmaUnmap { argsz: 24, flags, address, size }.encode(out));
-    // SPDK sends the descriptor once more.
+    // SPDK sends the descriptor again.
     let event = eventfd();
     let reply = testbed.exchange(Command::DmaUnmap, &payload, &[event.as_fd()]);
     DmaUnmap::decode(&reply.payload).map_err(|_| reply.header.error)
@@ -128,7 +128,7 @@ fn other_ranges_are_reached_by_message() {
     let (second, asked_write, data) = dma_message(&testbed, Command::DmaWrite);
     assert_eq!((asked_write.address, asked_write.count, &data[..]), (0x1020, 3, &[1, 2, 3][..]));
     assert_ne!(first.id, second.id);
-    // In the other order, the write as QEMU answers it: without payload.
+    // In reverse order; QEMU answers the write without payload.
     answer(&mut testbed, &second, &[]);
     assert_eq!(
         testbed.take_actions(),
@@ -150,7 +150,7 @@ fn messages_are_split_to_what_the_client_takes() {
     testbed.take_actions();
     let ram = Shared::new("ram", 0, 0x1000).unwrap();
     ram.mapping.write(0, &[7; 0x1000]).unwrap();
-    // A shared page between two that are not.
+    // A shared page between two that are not shared.
     assert_eq!(testbed.map(range(0x1000, 0x2000), None), None);
     assert_eq!(testbed.map(range(0x3000, 0x1000), Some(&ram.file)), None);
     assert_eq!(testbed.map(range(0x4000, 0x1000), None), None);
@@ -240,7 +240,7 @@ fn a_region_access_does_not_wait_for_dma() {
     assert_eq!(testbed.map(range(0x1000, 0x1000), None), None);
     assert!(matches!(testbed.server.dma_write(testbed.now, 0x1000, &[1]), Access::Pending(_)));
     dma_message(&testbed, Command::DmaWrite);
-    // Not answered, and yet:
+    // Without an answer:
     assert_eq!(testbed.read(0, 4, 4), [4, 5, 6, 7]);
 }
 

@@ -1,5 +1,5 @@
-//! DMA to files that are not mapped, and files that hang. A worker hangs here
-//! for it is given something that does not come to an end.
+//! DMA to files that are not mapped, and files that hang. A worker hangs here because it drops
+//! a value whose drop blocks.
 
 use super::client::{access, encoded, eventfd, rung};
 use crate::guest::{ClientFile, MAX_WORKERS};
@@ -61,7 +61,7 @@ fn map(session: &mut Session, address: u64, fd: Option<OwnedFd>) {
     command(session, Command::DmaMap, payload, fd);
 }
 
-/// A session with a client that has greeted.
+/// A session with a client that has negotiated a version.
 fn session() -> Session {
     let mut session = Session::new(testing::plain_endpoint()).unwrap();
     session.handle(NOW, Input::Connected);
@@ -69,7 +69,7 @@ fn session() -> Session {
     session
 }
 
-/// One whose range is `file`, with a descriptor for vector 0.
+/// A session whose range is `file`, with a descriptor for vector 0.
 fn with_file(file: &File) -> (Session, OwnedFd) {
     let (mut session, event) = (session(), eventfd());
     map(&mut session, RANGE, Some(file.try_clone().unwrap().into()));
@@ -79,7 +79,7 @@ fn with_file(file: &File) -> (Session, OwnedFd) {
     (session, event)
 }
 
-/// Waits until the session has something to say of its DMA.
+/// Waits until DMA of the session has ended.
 fn ended(session: &mut Session) -> (u64, Result<Bytes, DmaError>) {
     loop {
         if let Some(ended) = session.poll_dma(NOW) {
@@ -97,7 +97,7 @@ fn woken(session: &Session) {
     session.workers.clear_wake();
 }
 
-/// Something that is not let go of before the other end is dropped.
+/// A value whose drop blocks until the other end is dropped.
 struct Hangs(Receiver<()>);
 
 impl Drop for Hangs {
@@ -126,7 +126,7 @@ fn a_file_is_read_and_written_by_the_worker() {
     assert_eq!(there, [0, 1, 2, 3, 0]);
     let Access::Pending(read) = session.dma_read(NOW, RANGE + 0x11, 2) else { panic!() };
     assert_eq!(ended(&mut session), (read, Ok(Bytes::from_static(&[2, 3]))));
-    // Cut: a fault, and no reason to go.
+    // A truncated file is a fault and does not disconnect the client.
     file.set_len(0x1000).unwrap();
     let Access::Pending(read) = session.dma_read(NOW, RANGE + 0xffe, 4) else { panic!() };
     assert_eq!(ended(&mut session), (read, Err(DmaError::Fault)));
@@ -149,12 +149,12 @@ fn a_file_that_hangs_fails_in_time_and_is_not_written_late() {
     let late = NOW + DMA_DEADLINE;
     assert_eq!(session.poll_dma(late), Some((write, Err(DmaError::Timeout))));
     assert_eq!(session.poll_dma(late), Some((read, Err(DmaError::Timeout))));
-    // The client goes, and hears of nothing that came behind the lost write.
+    // The client is disconnected, and sees nothing that followed the lost write.
     assert_eq!(rung(&event), 0);
     let refused = session.dma_write(late, RANGE, &[1]);
     assert_eq!(refused, Access::Failed(DmaError::Fault));
     assert_eq!(session.take_must_close(), Some(Closed::WriteLost(RANGE)));
-    // As soon as the file answers, what was given up is not carried out.
+    // When the file answers, cancelled jobs are not carried out.
     drop(release);
     let Access::Pending(read) = session.dma_read(NOW, RANGE, 4) else { panic!() };
     assert_eq!(ended(&mut session), (read, Ok(Bytes::from_static(&[0; 4]))));
@@ -171,7 +171,7 @@ fn no_access_passes_a_write_that_goes_another_way() {
     let release = hang(&session);
     assert_eq!(session.dma_write(NOW, mapped, &[1]), Access::Done(()));
     assert!(matches!(session.dma_read(NOW, RANGE, 4), Access::Pending(_)));
-    // A write may pass a read, and nothing a write.
+    // A write may pass a read; nothing may pass a write.
     assert_eq!(session.dma_write(NOW, mapped, &[2]), Access::Done(()));
     assert!(matches!(session.dma_write(NOW, RANGE, &[3]), Access::Pending(_)));
     for other in [mapped, by_message, RANGE + 0x3fff] {
@@ -221,7 +221,7 @@ fn a_descriptor_that_is_no_file_is_a_fault() {
 fn a_worker_that_hangs_stops_the_descriptors_of_its_client_alone() {
     let mut session = session();
     let release = hang(&session);
-    // Every one of them has to be closed.
+    // All of them must be closed.
     let mut sent = 0;
     while session.wants_input() {
         command(
@@ -244,7 +244,7 @@ fn a_worker_that_hangs_stops_the_descriptors_of_its_client_alone() {
 fn clients_that_connect_again_leave_a_bounded_number_of_threads() {
     let mut session = Session::new(testing::plain_endpoint()).unwrap();
     let mut stuck = Vec::new();
-    while session.wants_client() {
+    while session.can_serve_client() {
         session.handle(NOW, Input::Connected);
         command(&mut session, Command::Version, vec![0; 4], None);
         stuck.push(hang(&session));
@@ -253,12 +253,12 @@ fn clients_that_connect_again_leave_a_bounded_number_of_threads() {
     }
     assert_eq!(stuck.len(), MAX_WORKERS);
     stuck.pop();
-    while !session.wants_client() {
+    while !session.can_serve_client() {
         woken(&session);
     }
 }
 
-/// Does the owner's part of the command that is being carried out.
+/// Answers the current command as the owner.
 fn carry_out(session: &mut Session) {
     while let Some(action) = session.poll(NOW) {
         match action {
@@ -298,7 +298,8 @@ fn no_answer_passes_a_write_to_a_file() {
                 assert_eq!(session.poll(NOW), None);
                 assert!(session.outgoing().is_some(), "{command:?} is not answered");
             } else {
-                // The write may still land: the client goes without an answer.
+                // The write may still be carried out: the client is disconnected without an
+                // answer.
                 let _ = session.poll(NOW + DMA_DEADLINE);
                 assert_eq!(session.take_must_close(), Some(Closed::WriteLost(RANGE)));
             }

@@ -77,7 +77,7 @@ fn a_vector_between_two_descriptors_is_not_lost() {
     testbed.server.session.signal(0);
     let events = vectors(&mut testbed, 1);
     assert_eq!(rung(&events[0]), 1);
-    // Taken back, one by one and all at once.
+    // Withdrawn, one by one and all at once.
     assert_eq!(testbed.set_irqs(TRIGGER, (MSIX, 0, 1), &[]), None);
     testbed.server.session.signal(0);
     assert_eq!(rung(&events[0]), 0);
@@ -114,7 +114,7 @@ fn intx_masks_itself_and_follows_its_level() {
     assert_eq!(rung(&event), 1);
     testbed.server.session.set_intx(true);
     assert_eq!(rung(&event), 0);
-    // Still high when unmasked: again. Low: no more.
+    // Signalled again if still high when unmasked; not if low.
     assert_eq!(testbed.set_irqs(UNMASK, (INTX, 0, 1), &[]), None);
     assert_eq!(rung(&event), 1);
     testbed.server.session.set_intx(false);
@@ -123,7 +123,7 @@ fn intx_masks_itself_and_follows_its_level() {
     assert_eq!(testbed.set_irqs(MASK, (INTX, 0, 1), &[]), None);
     testbed.server.session.set_intx(true);
     assert_eq!(rung(&event), 0);
-    // KVM unmasks by a descriptor of its own.
+    // KVM unmasks by a descriptor.
     let unmask = eventfd();
     let by_fd = (IrqData::Eventfd, IrqAction::Unmask);
     assert_eq!(testbed.set_irqs(by_fd, (INTX, 0, 1), &[unmask.as_fd()]), None);
@@ -173,12 +173,12 @@ fn a_descriptor_that_is_no_event_counter_is_refused() {
     rustix::fs::fcntl_setfl(&write, flags - rustix::fs::OFlags::NONBLOCK).unwrap();
     assert_eq!(testbed.set_irqs(TRIGGER, (MSIX, 0, 1), &[write.as_fd()]), Some(EINVAL));
     testbed.server.session.signal(0);
-    // One that is always ready, and has nothing to say.
+    // A descriptor that is always ready without data.
     let (read, write) = rustix::pipe::pipe().unwrap();
     drop(write);
     let by_fd = (IrqData::Eventfd, IrqAction::Unmask);
     assert_eq!(testbed.set_irqs(by_fd, (INTX, 0, 1), &[read.as_fd()]), Some(EINVAL));
-    // None of several is taken if one is wrong.
+    // All are refused if one is wrong.
     let event = eventfd();
     let both = [event.as_fd(), read.as_fd()];
     assert_eq!(testbed.set_irqs(TRIGGER, (MSIX, 0, 2), &both), Some(EINVAL));
@@ -188,14 +188,13 @@ fn a_descriptor_that_is_no_event_counter_is_refused() {
     assert_eq!(testbed.read(0, 4, 4), [4, 5, 6, 7]);
 }
 
-/// Makes a descriptor block, as its giver can at any time: the flag belongs to
-/// what both descriptors share.
+/// Makes a descriptor blocking, as the client can at any time: both descriptors share the flag.
 fn make_blocking(fd: &OwnedFd) {
     let flags = rustix::fs::fcntl_getfl(fd).unwrap();
     rustix::fs::fcntl_setfl(fd, flags - rustix::fs::OFlags::NONBLOCK).unwrap();
 }
 
-/// Runs `work` on a thread of its own and fails if it does not come to an end.
+/// Runs `work` in a thread and fails if it does not end.
 fn ends<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let (done, result) = std::sync::mpsc::channel();
     std::thread::spawn(move || done.send(work()));
@@ -216,11 +215,11 @@ fn a_full_counter_that_was_made_to_block_stops_nobody() {
         assert_eq!(testbed.set_irqs(TRIGGER, (MSIX, 0, 1), &[msix.as_fd()]), None);
         assert_eq!(testbed.set_irqs(TRIGGER, (INTX, 0, 1), &[intx.as_fd()]), None);
         assert_eq!(testbed.set_irqs(TRIGGER, (REQ, 0, 1), &[request.as_fd()]), None);
-        // Behind our back.
+        // Another process reads it.
         own.iter().for_each(make_blocking);
         testbed.server.session.signal(0);
         testbed.server.session.set_intx(true);
-        // The client's own trigger goes the same way.
+        // The client's own trigger takes the same path.
         for which in [(MSIX, 0, 1), (INTX, 0, 1), (REQ, 0, 1)] {
             assert_eq!(testbed.set_irqs(FIRE, which, &[]), None);
         }
@@ -261,7 +260,7 @@ fn an_unmask_descriptor_that_somebody_else_read_stops_nobody() {
         make_blocking(&own);
         interrupts.set_intx(true);
         assert_eq!(rung(&event), 1);
-        // Said to be ready, and empty by now.
+        // Reported as ready, but already empty.
         interrupts.unmask_ready();
         assert_eq!(rung(&event), 0);
         rustix::io::write(&own, &1_u64.to_ne_bytes()).unwrap();

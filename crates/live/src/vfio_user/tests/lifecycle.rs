@@ -1,4 +1,4 @@
-//! Clients come and go; servers too.
+//! Clients connect and disconnect; servers start and stop.
 
 use super::client::{Client, Folder, Testbed, access, eventfd, message};
 use crate::mapping::Shared;
@@ -20,7 +20,7 @@ fn the_next_client_finds_a_clean_state() {
     let [stale] = testbed.ask(0, 4)[..] else { panic!() };
 
     testbed.client = Client::connect(testbed.server.path());
-    // Everything at once, before the server has looked.
+    // All at once, before the server runs.
     let version = message(1, 1, &[0, 0, 0, 0], false);
     let read = message(2, 9, &access(0, 8, 4, &[]), false);
     testbed.client.send(&[version, read].concat(), &[]);
@@ -29,7 +29,7 @@ fn the_next_client_finds_a_clean_state() {
         panic!()
     };
     assert_eq!(testbed.client.receive().header.id, 1);
-    // Nothing of the new client before the old one's traces are gone.
+    // Nothing of the new client before the cleanup after the old one.
     assert!(testbed.client.is_quiet());
     testbed.server.reply(testbed.now, stale, Ok(&[1; 4]));
     assert_eq!(testbed.take_actions(), []);
@@ -130,7 +130,7 @@ fn one_descriptor_tells_when_there_is_something_to_do() {
     assert!(ready(&server));
     server.service(Instant::ZERO);
     assert!(!server.connected() && server.take_closed().is_some());
-    // The client's thread wakes us when it has closed the socket, and at its end.
+    // The client's thread wakes the loop when it has closed the socket, and at its end.
     for wakes in 0.. {
         if !ready(&server) {
             break;

@@ -1,4 +1,4 @@
-//! Messages as such: versions, pieces, limits, what nobody knows.
+//! Messages: versions, partial messages, limits, unknown commands.
 
 use super::client::{Testbed, access, bench_capabilities, encoded, eventfd, message};
 use crate::guest::Method;
@@ -121,7 +121,7 @@ fn unknown_commands_are_drained_and_refused() {
         let reply = testbed.client.receive();
         assert_eq!((reply.header.command, reply.header.error), (command, Some(errno)));
     }
-    // The stream is in step.
+    // The stream is still synchronised.
     assert_eq!(testbed.read(0, 4, 4), [4, 5, 6, 7]);
 }
 
@@ -158,7 +158,7 @@ fn too_many_descriptors_are_closed_and_refused() {
         let fds = vec![event.as_fd(); count];
         assert_eq!(testbed.errno(Command::DeviceReset, &[], &fds), Some(EMFILE));
     }
-    // Also if they come in two parts of one message.
+    // Also if they arrive in two parts of one message.
     let bytes = message(7, 13, &[0; 4], false);
     let ten = vec![event.as_fd(); 10];
     testbed.client.send(&bytes[..16], &ten);
@@ -166,9 +166,9 @@ fn too_many_descriptors_are_closed_and_refused() {
     testbed.pump();
     testbed.pump_until_answered();
     assert_eq!(testbed.client.receive().header.error, Some(EMFILE));
-    // Other tests open and close theirs meanwhile; a leak here would be 77.
+    // Other tests open and close descriptors meanwhile; a leak here would be 77.
     assert!(open() < before + 60);
-    // A message of many parts does not gather them without bound.
+    // A message of many parts does not collect them without bound.
     for byte in &bytes[..3] {
         testbed.client.send(&[*byte], &[event.as_fd(); 17]);
     }
@@ -237,7 +237,7 @@ fn posted_writes_get_no_reply_and_keep_their_order() {
     assert_eq!((reply.header.id, &reply.payload[16..]), (3, &[2, 2, 2, 2][..]));
     let accesses = [(0x14, 4), (0x1000, 4), (0x1004, 4), (0x1000, 4), (0x1000, 4)];
     assert_eq!(testbed.take_accesses(), accesses);
-    // With a reply, it counts the writes.
+    // A reply counts the writes.
     let reply = testbed.exchange(Command::RegionWriteMulti, &multi, &[]);
     assert_eq!(reply.payload, 3_u64.to_le_bytes());
     assert_eq!(testbed.server.session.counters.refused, 1);
@@ -249,7 +249,7 @@ fn a_client_that_does_not_read_stops_being_read() {
     let read = message(1, 9, &access(0, 0, 0x2000, &[]), false);
     let mut sent = 0;
     testbed.client.0.set_nonblocking(true).unwrap();
-    // 8 KiB of answer for 32 bytes of question, until it is not taken.
+    // 8 KiB of reply for 32 bytes of request, until no request is read.
     while sent < 100_000 {
         let Ok(count) = rustix::io::write(&testbed.client.0, &read) else { break };
         assert_eq!(count, read.len());

@@ -1,5 +1,5 @@
-//! A client that speaks the protocol by hand, against a server over a real
-//! socket; and random messages against a session.
+//! A client written for these tests, against a server over a real socket; and random messages
+//! against a session.
 
 pub(crate) mod client;
 mod config;

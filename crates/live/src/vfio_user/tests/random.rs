@@ -30,7 +30,7 @@ proptest! {
     fn random_operations_keep_the_promises(
         list in proptest::collection::vec(operation(), 0..60),
     ) {
-        // A version first, or little of it gets anywhere.
+        // Most commands need a negotiated version first.
         let mut input = vec![0xf, 1, 0, 1, 0, 4, 0, 0, 0, 0, 0, 0, 0];
         input.extend(list.concat());
         run_messages(&input);

@@ -19,7 +19,7 @@ fn configuration_space_is_read_whole_and_in_pieces() {
     let forwarded = testbed.take_actions().len();
     assert!((900..1024).contains(&forwarded), "{forwarded}");
     assert_eq!(testbed.read(CONFIG, 0x2d, 6), all[0x2d..0x33]);
-    // The ROM register is answered here.
+    // The ROM register is shadowed.
     assert_eq!(testbed.take_accesses(), [(0x2d, 3)]);
 }
 
@@ -78,7 +78,7 @@ fn accesses_wait_for_each_other() {
     testbed.pump();
     let [Action::BarRead { token, .. }] = testbed.take_actions()[..] else { panic!() };
     assert!(testbed.client.is_quiet());
-    // Not a token of ours, and not this many bytes.
+    // An unknown token, and a wrong length.
     testbed.server.reply(testbed.now, token + 1000, Ok(&[1]));
     testbed.server.reply(testbed.now, token, Ok(&[1, 2, 3, 4]));
     testbed.pump();
@@ -122,7 +122,7 @@ fn an_access_nobody_answers_reads_all_ones_before_qemu_gives_up() {
     let reply = testbed.client.receive();
     assert_eq!(reply.payload[16..], [1, 2, 3, 4, 0xff, 0xff, 0xff, 0xff]);
     assert_eq!(testbed.server.session.counters.timeouts, 1);
-    // Too late: ignored, and the next access is carried out.
+    // A late answer is ignored, and the next access is carried out.
     testbed.server.reply(testbed.now, token, Ok(&[0; 4]));
     testbed.answer = true;
     assert_eq!(testbed.read(0, 4, 4), [4, 5, 6, 7]);
@@ -139,13 +139,13 @@ fn an_absent_function_reads_all_ones_at_once() {
     assert_eq!(testbed.read(0, 0x1c, 4), [0xff; 4]);
     assert_eq!(testbed.read(CONFIG, 0, 61), [0xff; 61]);
     assert_eq!(testbed.read(CONFIG, 0x3e, 66), [0xff; 66]);
-    // But for the interrupt pin, which QEMU asks for when MSI-X is given up.
+    // Except for the interrupt pin, which QEMU reads when MSI-X is given up.
     assert_eq!(testbed.read(CONFIG, 0x3d, 1), [1]);
     assert_eq!(testbed.read(CONFIG, 0x3c, 4), [0xff, 1, 0xff, 0xff]);
     testbed.write(0, 0x14, &[1; 4]);
     assert_eq!(testbed.take_actions(), []);
     assert_eq!(testbed.server.session.counters.dropped_writes, 1);
-    // The owner hears of a reset: it may be what the function waits for.
+    // The owner gets the reset: the function may be waiting for it.
     testbed.answer = true;
     assert_eq!(testbed.errno(Command::DeviceReset, &[], &[]), None);
     assert!(matches!(testbed.take_actions()[..], [Action::Reset { .. }]));
@@ -232,7 +232,7 @@ fn msix_follows_the_control_register_and_the_descriptors() {
     assert_eq!(testbed.set_irqs(trigger, (2, 0, 1), &fds), None);
     testbed.write(CONFIG, 0x52, &[0x03, 0x00]);
     assert_eq!(testbed.take_actions(), []);
-    // After a reset it has to be enabled anew, for descriptors stay.
+    // After a reset MSI-X has to be enabled again, since descriptors stay.
     assert_eq!(testbed.errno(Command::DeviceReset, &[], &[]), None);
     let actions = testbed.take_actions();
     assert!(matches!(actions[..], [Action::Reset { .. }, Action::MsixEnable(true)]));

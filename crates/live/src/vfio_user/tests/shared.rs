@@ -37,7 +37,7 @@ fn rung(testbed: &mut Testbed) -> Vec<(u64, u32)> {
 #[test]
 fn stores_in_the_page_are_writes_to_the_bar() {
     let mut testbed = Testbed::with(testing::shared_endpoint());
-    // QEMU asks for the structure first: it learns the size it needs.
+    // QEMU reads the structure first to learn its full size.
     let (short, none) = info(&mut testbed, 32);
     assert!(short.argsz > 32 && short.areas.is_empty() && none.is_none());
     let (whole, page) = info(&mut testbed, short.argsz);
@@ -48,13 +48,13 @@ fn stores_in_the_page_are_writes_to_the_bar() {
     page.write(0, &0_u32.to_le_bytes()).unwrap();
     assert_eq!(rung(&mut testbed), [(0x1000, 0), (0x1008, 5)]);
     assert_eq!(rung(&mut testbed), []);
-    // The same value again counts again; of two stores the last one does.
+    // A repeated value counts again; of two stores the last one counts.
     page.write(8, &5_u32.to_le_bytes()).unwrap();
     assert_eq!(rung(&mut testbed), [(0x1008, 5)]);
     page.write(8, &6_u32.to_le_bytes()).unwrap();
     page.write(8, &7_u32.to_le_bytes()).unwrap();
     assert_eq!(rung(&mut testbed), [(0x1008, 7)]);
-    // Beyond what is looked at.
+    // Beyond the polled bytes.
     page.write(520, &1_u32.to_le_bytes()).unwrap();
     assert_eq!(rung(&mut testbed), []);
 }
@@ -64,7 +64,7 @@ fn trapped_writes_reach_the_bar_too_and_in_order() {
     let mut testbed = Testbed::with(testing::shared_endpoint());
     let page = info(&mut testbed, 4096).1.unwrap();
     page.write(4, &9_u32.to_le_bytes()).unwrap();
-    // The store came first, and nobody has looked yet.
+    // The store came first and has not been polled yet.
     testbed.client.send(&message(1, 10, &access(0, 0x1000, 4, &[3, 0, 0, 0]), true), &[]);
     testbed.pump();
     assert_eq!(rung(&mut testbed), [(0x1004, 9), (0x1000, 3)]);
@@ -92,7 +92,7 @@ fn the_page_of_a_client_that_has_gone_rings_nothing() {
     testbed.greet(&None);
     testbed.take_actions();
     assert_eq!(rung(&mut testbed), []);
-    // Still mapped by the one before.
+    // Still mapped by the previous client.
     page.write(4, &9_u32.to_le_bytes()).unwrap();
     assert_eq!(rung(&mut testbed), []);
     let new = info(&mut testbed, 4096).1.unwrap();
